@@ -18,6 +18,7 @@ static const char *const attempt_names[DT_ATTEMPT_STATUSES] = {
     [DT_ATTEMPT_SUCCEEDED] = "succeeded", [DT_ATTEMPT_FAILED] = "failed",
     [DT_ATTEMPT_TIMED_OUT] = "timed_out", [DT_ATTEMPT_SNOOZED] = "snoozed",
     [DT_ATTEMPT_GAVE_UP] = "gave_up",     [DT_ATTEMPT_UNDELIVERABLE] = "undeliverable",
+    [DT_ATTEMPT_LOST] = "lost",
 };
 
 const char *dt_job_state_name(enum dt_job_state state)

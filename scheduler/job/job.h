@@ -34,6 +34,7 @@ enum dt_attempt_status {
     DT_ATTEMPT_SNOOZED,
     DT_ATTEMPT_GAVE_UP,
     DT_ATTEMPT_UNDELIVERABLE,
+    DT_ATTEMPT_LOST, /* the process that had it in its hands is gone: it spends no failure */
     DT_ATTEMPT_STATUSES
 };
 

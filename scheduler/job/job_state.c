@@ -73,6 +73,8 @@ static enum dt_attempt_status attempt_after(enum dt_result_status status)
         return DT_ATTEMPT_TIMED_OUT;
     case DT_RESULT_UNDELIVERABLE:
         return DT_ATTEMPT_UNDELIVERABLE;
+    case DT_RESULT_LOST:
+        return DT_ATTEMPT_LOST;
     }
     return DT_ATTEMPT_NONE;
 }
@@ -84,7 +86,8 @@ bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status re
 
 static bool counts_as_failure(enum dt_result_status status)
 {
-    return status != DT_RESULT_SUCCEEDED && status != DT_RESULT_SNOOZED && status != DT_RESULT_EXTENDED;
+    return status != DT_RESULT_SUCCEEDED && status != DT_RESULT_SNOOZED && status != DT_RESULT_EXTENDED &&
+           status != DT_RESULT_LOST;
 }
 
 /* May this result change this job at all? */
@@ -138,6 +141,8 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
         *delay_ms = result->retry_after_ms;
         return DT_EVENT_SNOOZE;
     }
+    if (result->status == DT_RESULT_LOST)
+        return DT_EVENT_RETRY;
     if (result->status == DT_RESULT_GAVE_UP)
         return DT_EVENT_BURY;
     *delay_ms = retry_delay_ms(job);

@@ -41,8 +41,9 @@ enum dt_result_status {
     DT_RESULT_SNOOZED,
     DT_RESULT_GAVE_UP,
     DT_RESULT_EXTENDED,
-    DT_RESULT_TIMED_OUT,    /* by the leader, never from outside */
-    DT_RESULT_UNDELIVERABLE /* likewise */
+    DT_RESULT_TIMED_OUT,     /* by the leader, never from outside */
+    DT_RESULT_UNDELIVERABLE, /* likewise */
+    DT_RESULT_LOST /* likewise: whoever had the attempt in hands is gone; no failure, and the next one is due at once */
 };
 /* BUSY is not a judgement: somebody else holds the job's row, nothing was done, ask again. */
 enum dt_outcome { DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE, DT_OUTCOME_UNKNOWN_JOB, DT_OUTCOME_BUSY };

@@ -260,6 +260,11 @@ DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt
 
 /* ---- topics (store_topics.c) ---- */
 
+/* Settings of a topic's callbacks. Values of headers and secrets are told to nobody. */
+struct dt_topic_callback {
+    struct dt_str url, headers, secret; /* absent: there is none; headers: a JSON object of strings */
+    int64_t timeout_ms;                 /* 0 = the default */
+};
 /* A topic's settings as they were set. */
 struct dt_topic {
     struct dt_str name, kafka_topic /* absent = own name */, retry /* absent = default */;
@@ -267,6 +272,7 @@ struct dt_topic {
     enum dt_delivery_id
         delivery; /* UNSET in a setting: as it is; of a topic that is made kafka, or pull without Kafka */
     bool paused;
+    struct dt_topic_callback callback;
     int64_t created_at_ms, updated_at_ms, version;
 };
 struct dt_topic_counts {
@@ -285,6 +291,7 @@ enum dt_topic_refusal {
     DT_TOPIC_CLASH,       /* its Kafka topic and another topic's are one name to Kafka: a_b beside a.b */
     DT_TOPIC_INTERNAL,    /* its Kafka topic is, or clashes with, one that is internal to an installation */
     DT_TOPIC_FOREIGN,     /* its Kafka topic is not the maker's to name */
+    DT_TOPIC_CHANGED,     /* it is not the version that the terms name */
     DT_TOPIC_LIMIT,       /* there are topics_max already */
     DT_TOPIC_PREFIX_LIMIT /* prefix_topics_max begin with one of the maker's prefixes already */
 };
@@ -293,6 +300,8 @@ struct dt_topic_terms {
     int64_t topics_max, prefix_topics_max; /* 0 = no bound */
     const struct dt_str *prefixes;         /* of the maker; topics are counted for each that the name begins with */
     size_t n_prefixes;
+    bool of_version; /* the topic must have this version, 0: not be there */
+    int64_t version;
     bool foreign;                  /* kafka_topic is not the maker's to name: it may stay as it is, and no more */
     enum dt_topic_refusal refusal; /* out, with INVALID */
 };

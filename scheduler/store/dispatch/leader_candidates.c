@@ -46,7 +46,8 @@ static dt_status candidates_from_hints(struct dt_open_txn *t)
     t->n = due->n_hints;
     t->v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*t->v));
     t->claims = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*t->claims));
-    if (!t->v || !t->claims)
+    t->hands = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*t->hands));
+    if (!t->v || !t->claims || !t->hands)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++)
         t->v[i] = (struct dt_candidate){.id = due->hints[i].id, .hint_ms = due->hints[i].due_ms, .fate = DT_FATE_LEFT};
@@ -82,6 +83,7 @@ static dt_status take_row(void *arg)
     c->state = (enum dt_job_state)(dt_db_i64(t->db, 1) - 1);
     c->attempt = dt_db_i64(t->db, 2);
     c->next_ms = dt_db_i64(t->db, 3);
+    c->hint_ms = c->hint_ms ? c->hint_ms : c->next_ms;
     c->claim_shard = (int)dt_db_i64(t->db, 4);
     c->ack_timeout_ms = dt_db_i64(t->db, 5);
     c->bytes = dt_db_i64(t->db, 6);

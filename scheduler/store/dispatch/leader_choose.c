@@ -127,6 +127,26 @@ static int64_t due_of(const struct dt_open_txn *t, const struct dt_candidate *c)
     return c->next_ms > 1 ? c->next_ms : t->row.now_ms;
 }
 
+static void choose_for_list(struct dt_open_txn *t, const struct dt_candidate *c)
+{
+    struct dt_leader_chosen *chosen = &t->io->chosen;
+    t->n_retries += c->attempt > 0;
+    chosen->shortest_ack_ms = dt_earlier(chosen->shortest_ack_ms, c->ack_timeout_ms);
+    t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, due_of(t, c)};
+}
+
+static void choose_by_hands(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    if (!dt_hands_take(t, c)) {
+        c->fate = DT_FATE_HELD;
+        t->io->hands.full++;
+        return;
+    }
+    t->n_retries += c->attempt > 0;
+    t->hands[t->n_hands++] = (struct dt_claim){c->id, c->attempt + 1, due_of(t, c)};
+}
+
+/* What follows a lost attempt goes in the transaction that ends it, whatever else is due. */
 dt_status dt_claims_choose(struct dt_open_txn *t)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;
@@ -138,14 +158,13 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
         t->n_timeouts += c->fate == DT_FATE_TIMEOUT;
         if (c->fate != DT_FATE_CLAIM)
             continue;
-        if (!c->chosen) {
+        if (!c->chosen && !c->lost) {
             c->fate = DT_FATE_LEFT;
             chosen->more = true;
-            continue;
-        }
-        t->n_retries += c->attempt > 0;
-        chosen->shortest_ack_ms = dt_earlier(chosen->shortest_ack_ms, c->ack_timeout_ms);
-        t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, due_of(t, c)};
+        } else if (c->by_hands)
+            choose_by_hands(t, c);
+        else
+            choose_for_list(t, c);
     }
     return status;
 }

@@ -1,8 +1,8 @@
 /*
  * The claim of a leader transaction: jobs become dispatched, and their messages are read under the lock of their rows.
  *
- * Owns:            what a claim writes into `jobs` and `attempts`, and `batch` of struct dt_leader_txn.
- * Refuses to know: which jobs (leader_choose.c), and the list in the shard's row (leader_txn.c).
+ * Owns:            what a claim writes into `jobs` and `attempts`; `batch`, and `claimed` of `hands`, of struct dt_leader_txn.
+ * Refuses to know: which jobs (leader_choose.c), the list in the shard's row (leader_txn.c), and whose hands (leader_hands.c).
  *
  * Invariants: the previous attempt of a job is archived before its row forgets it; what was read when a row was locked
  * is what is written; the listener is told before the claim is written, or, where large messages are read by
@@ -16,14 +16,32 @@
 #include "store/dispatch/outgoing.h"
 #include "store/sql/statements.h"
 
+/* Claims that go one way: into the list of the shard, or into the hands of this process. */
+struct group {
+    const struct dt_claim *claims;
+    size_t n;
+    bool by_hands;
+    struct dt_leader_batch *batch; /* the messages, in the order of the claims */
+};
+
+static struct group listed(struct dt_open_txn *t)
+{
+    return (struct group){.claims = t->claims, .n = t->n_claims, .batch = &t->io->batch};
+}
+
+static struct group by_hands(struct dt_open_txn *t)
+{
+    return (struct group){.claims = t->hands, .n = t->n_hands, .by_hands = true, .batch = &t->io->hands.claimed};
+}
+
 /* The previous attempt of a job that is claimed again moves from its row to `attempts`. */
-static dt_status archive(struct dt_open_txn *t)
+static dt_status archive(struct dt_open_txn *t, struct group group)
 {
     struct dt_strbuf list;
-    if (t->n_retries == 0)
+    if (t->n_retries == 0 || group.n == 0)
         return DT_OK;
     dt_strbuf_init(&list);
-    dt_status status = dt_inflight_format_by_id(t->claims, t->n_claims, &list);
+    dt_status status = dt_inflight_format_by_id(group.claims, group.n, &list);
     if (status == DT_OK)
         status = dt_db_run(t->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), NULL, t->err);
     dt_strbuf_clear(&list);
@@ -37,24 +55,27 @@ static int by_number(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static dt_status write_claims(struct dt_open_txn *t)
+/* What no list has is no shard's: no cancel and no later claim looks for it in a list. */
+static dt_status write_claims(struct dt_open_txn *t, struct group group)
 {
     uint64_t changed = 0;
     int64_t now = t->row.now_ms;
     int64_t near_end = dt_near_end_ms(now);
-    int64_t *ids = dt_arena_alloc(t->io->arena, t->n_claims * sizeof(*ids));
+    int64_t claim_shard = group.by_hands ? -1 : (int64_t)t->fence->shard;
+    int64_t *ids = dt_arena_alloc(t->io->arena, group.n * sizeof(*ids));
+    if (group.n == 0)
+        return DT_OK;
     if (!ids)
         return DT_NOMEM;
-    for (size_t i = 0; i < t->n_claims; i++)
-        ids[i] = t->claims[i].id;
-    qsort(ids, t->n_claims, sizeof(*ids), by_number);
+    for (size_t i = 0; i < group.n; i++)
+        ids[i] = group.claims[i].id;
+    qsort(ids, group.n, sizeof(*ids), by_number);
     dt_status status = dt_id_in_run(t->db, &dt_sql_claim_jobs,
-                                    DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(t->fence->shard), DT_P_INT(now),
+                                    DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(claim_shard), DT_P_INT(now),
                                               DT_P_INT(now), DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),
-                                    DT_IDS(ids, t->n_claims), &changed, t->err);
-    if (status == DT_OK && changed != t->n_claims)
-        status =
-            dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, t->n_claims);
+                                    DT_IDS(ids, group.n), &changed, t->err);
+    if (status == DT_OK && changed != group.n)
+        status = dt_fail(t->err, DT_INTERNAL, "claimed %llu of %zu locked jobs", (unsigned long long)changed, group.n);
     return status;
 }
 
@@ -103,40 +124,41 @@ static void add_large(struct large *large, struct dt_claim claim, struct dt_outg
 static dt_status make_room(struct dt_open_txn *t, struct large *large)
 {
     struct dt_arena *arena = t->io->arena;
-    *large = (struct large){.claims = {.v = dt_arena_alloc(arena, t->n_claims * sizeof(*large->claims.v))},
-                            .to = dt_arena_alloc(arena, t->n_claims * sizeof(*large->to)),
-                            .of = dt_arena_alloc(arena, t->n_claims * sizeof(*large->of))};
-    t->io->batch.jobs = dt_arena_alloc(arena, t->n_claims * sizeof(*t->io->batch.jobs));
+    size_t n = t->n_claims + t->n_hands;
+    *large = (struct large){.claims = {.v = dt_arena_alloc(arena, n * sizeof(*large->claims.v))},
+                            .to = dt_arena_alloc(arena, n * sizeof(*large->to)),
+                            .of = dt_arena_alloc(arena, n * sizeof(*large->of))};
+    t->io->batch.jobs = dt_arena_alloc(arena, n * sizeof(*t->io->batch.jobs));
+    t->io->hands.claimed.jobs = t->io->batch.jobs ? t->io->batch.jobs + t->n_claims : NULL;
     return large->claims.v && large->to && large->of && t->io->batch.jobs ? DT_OK : DT_NOMEM;
 }
 
 /* In the order of the claims, which is that of the candidates. What is large is still to be read. */
-static dt_status make_batch(struct dt_open_txn *t, struct large *large)
+static void make_batch(struct dt_open_txn *t, struct group group, struct large *large)
 {
-    dt_status status = make_room(t, large);
-    t->io->batch.n = t->n_claims;
-    for (size_t i = 0, n = 0; status == DT_OK && i < t->n; i++) {
+    size_t n = 0;
+    group.batch->n = group.n;
+    for (size_t i = 0; i < t->n; i++) {
         const struct dt_candidate *c = &t->v[i];
-        struct dt_outgoing *out = &t->io->batch.jobs[n];
-        if (c->fate != DT_FATE_CLAIM)
+        if (c->fate != DT_FATE_CLAIM || c->by_hands != group.by_hands)
             continue;
+        struct dt_outgoing *out = &group.batch->jobs[n];
         if (c->message) {
             *out = *c->message;
-            out->claim = t->claims[n];
+            out->claim = group.claims[n];
             address(out, c);
         } else {
-            add_large(large, t->claims[n], out, c);
+            add_large(large, group.claims[n], out, c);
         }
         n++;
     }
-    return status;
 }
 
 static void tell_claiming(const struct dt_open_txn *t)
 {
     const struct dt_leader_listener *listener = &t->io->listener;
     struct dt_fence next = *t->fence;
-    if (!listener->claiming)
+    if (!listener->claiming || t->n_claims == 0)
         return;
     next.batch_no++;
     next.inflight = next.send_n = t->n_claims;
@@ -145,22 +167,39 @@ static void tell_claiming(const struct dt_open_txn *t)
 
 /* ---- all of it ---- */
 
+static dt_status write_group(struct dt_open_txn *t, struct group group)
+{
+    dt_status status = archive(t, group);
+    return status == DT_OK ? write_claims(t, group) : status;
+}
+
+static dt_status write_all(struct dt_open_txn *t, struct large *large)
+{
+    if (large->claims.n == 0)
+        tell_claiming(t);
+    dt_status status = write_group(t, listed(t));
+    if (status == DT_OK)
+        status = write_group(t, by_hands(t));
+    if (status == DT_OK)
+        status = dt_hands_write(t);
+    if (status == DT_OK)
+        status = read_large(t, large);
+    if (status == DT_OK && large->claims.n > 0)
+        tell_claiming(t);
+    return status;
+}
+
 dt_status dt_claims_write(struct dt_open_txn *t)
 {
     struct large large;
-    if (t->n_claims == 0)
+    if (t->n_claims + t->n_hands == 0)
         return DT_OK;
-    dt_status status = make_batch(t, &large);
-    if (status == DT_OK && large.claims.n == 0)
-        tell_claiming(t);
-    if (status == DT_OK)
-        status = archive(t);
-    if (status == DT_OK)
-        status = write_claims(t);
-    if (status == DT_OK)
-        status = read_large(t, &large);
-    if (status == DT_OK && large.claims.n > 0)
-        tell_claiming(t);
+    dt_status status = make_room(t, &large);
+    if (status != DT_OK)
+        return status;
+    make_batch(t, listed(t), &large);
+    make_batch(t, by_hands(t), &large);
+    status = write_all(t, &large);
     if (status == DT_OK)
         count_claims(t);
     return status;

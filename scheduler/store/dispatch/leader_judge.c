@@ -5,7 +5,7 @@
  * Refuses to know: how many fit into a batch (leader_choose.c), and how anything is written.
  *
  * Invariants: a finished job is gone, another shard's is handed on, one that is not due has moved, in this order; a job
- * with an earlier attempt in another shard's list waits; nothing times out before the results up to its deadline were
+ * with an earlier attempt in another shard's list, or in anybody's hands, waits; nothing times out before the results up to its deadline were
  * read.
  */
 #include "base/hooks/guard.h"
@@ -29,8 +29,9 @@ static enum dt_writable writable_now(const struct dt_open_txn *t, const struct d
     const struct dt_leader_gate *gate = &t->io->gate;
     if (!DT_UNGUARDED(PAUSE) && topic->paused)
         return DT_WRITABLE_NO;
-    if (dt_delivery_dealing(topic->delivery) != DT_DEALING_LISTS)
-        return DT_WRITABLE_NO;
+    enum dt_dealing dealing = dt_delivery_dealing(topic->delivery);
+    if (dealing != DT_DEALING_LISTS)
+        return dealing == DT_DEALING_HANDS ? DT_WRITABLE_YES : DT_WRITABLE_NO;
     return gate->writable(gate->arg, topic->kafka_name, c->bytes);
 }
 
@@ -47,6 +48,7 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
     if (!c->kafka_topic.p)
         return DT_NOMEM;
     c->alone = writable == DT_WRITABLE_ALONE;
+    c->by_hands = dt_delivery_dealing(topic->delivery) == DT_DEALING_HANDS;
     c->unknown = writable == DT_WRITABLE_UNKNOWN;
     if (writable != DT_WRITABLE_UNKNOWN)
         c->fate = writable == DT_WRITABLE_NO ? DT_FATE_HELD : DT_FATE_CLAIM;
@@ -90,6 +92,8 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
     const int claimed = dt_job_state_after(c->state, DT_EVENT_CLAIM);
     c->fate = DT_FATE_LEFT;
     if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
+        return DT_OK;
+    if (c->in_hands)
         return DT_OK;
     if (c->state == DT_DISPATCHED)
         judge_timeout(t, c);

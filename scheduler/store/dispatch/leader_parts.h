@@ -3,6 +3,7 @@
  *
  *   leader_txn.c         begins, goes through the others in this order, writes the shard's row, commits
  *   leader_candidates.c  the hinted jobs: locked and read, with what other shards have in flight of them
+ *   ../hands/leader_hands.c  attempts in the hands of a process: ended when it is gone, and written
  *   leader_judge.c       what becomes of each
  *   leader_choose.c      which of those that may be claimed fit into the batch
  *   leader_timeouts.c    ends the attempts whose time for a result is over
@@ -40,6 +41,9 @@ struct dt_candidate {
     enum dt_job_state claimed; /* with DT_FATE_CLAIM: what a claim makes of it, by the table of states */
     enum dt_fate fate;
     bool found, alone, chosen, unknown;
+    bool by_hands; /* with DT_FATE_CLAIM: into the hands of this process, and not into the list */
+    bool in_hands; /* its latest attempt is in hands whose owner lives: nobody else ends it or claims the next one */
+    bool lost;     /* its latest attempt was in hands whose owner is gone */
     struct dt_str topic, kafka_topic; /* kafka_topic: with DT_FATE_CLAIM and DT_FATE_HELD */
     struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
 };
@@ -66,6 +70,10 @@ struct dt_open_txn {
     /* leader_choose.c */
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
+    struct dt_claim *hands; /* claims into the hands of this process */
+    size_t n_hands;
+    int64_t owner;    /* the number that they are written with */
+    size_t n_emptied; /* rows of `hands` that owners which are gone have left */
 
     /* for the COMMIT */
     struct dt_counts counts;
@@ -83,6 +91,16 @@ struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
 const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n);
 /* Does the shard that claimed the candidate's latest attempt still have it in flight, and is it another shard? */
 bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c);
+
+/* ---- leader_hands.c ---- */
+
+/* Reads which candidates' latest attempts are in somebody's hands. The attempts of owners that are gone end here: their
+ * jobs are candidates for their next attempt from then on, as they are in the table. Before judging. */
+DT_MUST_CHECK dt_status dt_hands_look(struct dt_open_txn *t);
+/* Takes a place for the candidate's next attempt in the hands of this process. False: there is none. */
+bool dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c);
+/* Writes whose hands the claims are in. */
+DT_MUST_CHECK dt_status dt_hands_write(struct dt_open_txn *t);
 
 /* ---- leader_judge.c ---- */
 

@@ -47,7 +47,9 @@ static dt_status judge_all(struct dt_open_txn *t)
     dt_status status = dt_candidates_read(t);
     if (status != DT_OK || t->n == 0)
         return status;
-    status = dt_candidates_judge(t);
+    status = dt_hands_look(t);
+    if (status == DT_OK)
+        status = dt_candidates_judge(t);
     if (status == DT_OK)
         status = dt_timeouts_leave_deferred(t);
     return status == DT_OK ? dt_claims_choose(t) : status;
@@ -122,7 +124,8 @@ static dt_status work(struct dt_open_txn *t, struct dt_fence *next, bool *change
         status = dt_offers_write(t);
     if (status == DT_OK)
         status = report_seen(t);
-    *changed = io->settled.n > 0 || io->timed_out.n > 0 || t->n_claims > 0 || io->offered.n > 0;
+    *changed = io->settled.n > 0 || io->timed_out.n > 0 || t->n_emptied > 0 || t->n_claims > 0 || t->n_hands > 0 ||
+               io->offered.n > 0;
     if (status == DT_OK && *changed)
         status = write_row(t, next);
     return status;
@@ -153,14 +156,14 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     dt_inflight_clear(&t.foreign);
     if (in_flight)
         DT_FAIL_POINT_STATUS("settle.commit", status, err);
-    if (t.n_claims)
+    if (t.n_claims + t.n_hands)
         DT_FAIL_POINT_STATUS("claim.commit", status, err);
     if (status == DT_OK && !changed)
         dt_db_rollback(t.db);
     else
         status = dt_counts_commit(t.db, &t.counts, status, err);
     dt_counts_clear(&t.counts);
-    if (t.n_claims)
+    if (t.n_claims + t.n_hands)
         DT_FAIL_POINT_STATUS("claim.committed", status, err);
     if (in_flight)
         DT_FAIL_POINT_STATUS("settle.committed", status, err);

@@ -14,7 +14,7 @@
 #include "store/dispatch/outgoing.h"
 #include "store/dispatch/topic_snapshot.h"
 
-/* An index entry that says that a job may be due. */
+/* An index entry that says that a job may be due. due_ms 0: nobody knows where its entry stands; the row says it. */
 struct dt_hint {
     int64_t id, due_ms;
 };
@@ -60,10 +60,22 @@ struct dt_leader_due {
     int64_t read_up_to_ms;     /* reports that were there at this instant have been applied: later deadlines wait */
 };
 
+/* An attempt that is about to be claimed into the hands of this process. Borrowed. */
+struct dt_hand_wanted {
+    int64_t job_id, attempt;
+    size_t bytes; /* of its message, about */
+    struct dt_str topic;
+    const struct dt_topic_callback *callback;
+};
+
 /* Asked while rows are locked: it answers from memory. */
 struct dt_leader_gate {
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);
     void *arg;
+    /* Takes a place in the hands of this process, and says whose number they have, the same throughout a transaction.
+     * False: there is no place now. May be NULL: there never is. */
+    bool (*take)(void *hands, const struct dt_hand_wanted *wanted, int64_t *owner);
+    void *hands;
 };
 
 /*
@@ -118,6 +130,13 @@ struct dt_leader_offered {
     size_t n_topics;
 };
 
+/* By leader_hands.c and leader_claim.c. */
+struct dt_leader_hands {
+    struct dt_leader_batch claimed; /* into the hands of this process; they may go once the commit is confirmed */
+    size_t lost;                    /* attempts that ended because their owner is gone */
+    size_t full;                    /* jobs that are held because there was no place */
+};
+
 /* By leader_txn.c: the hints that were settled one way or other, the claimed ones too, and how many were not. */
 struct dt_leader_seen {
     struct dt_seen *v;
@@ -145,6 +164,7 @@ struct dt_leader_txn {
     struct dt_leader_timed_out timed_out;
     struct dt_leader_batch batch;
     struct dt_leader_offered offered;
+    struct dt_leader_hands hands;
     struct dt_leader_seen seen;
 };
 
@@ -154,8 +174,9 @@ struct dt_leader_txn {
  *   - settles the batch: it leaves the in-flight list;
  *   - times out, among the hints, attempts whose deadline is not later than read_up_to_ms and whose jobs no stored
  *     result waits for (deferred_results);
+ *   - ends, among the hints, attempts in the hands of a process that is gone as lost;
  *   - claims, among the hints, what is scheduled and due: of this shard's slots, not paused, writable, with no earlier
- *     attempt in its claiming shard's list; in order of (due, id) within a topic, and when not all of it fits an equal
+ *     attempt in its claiming shard's list or in anybody's hands; into the list, or into the hands of this process; in order of (due, id) within a topic, and when not all of it fits an equal
  *     part of the bytes for each topic;
  *   - offers, among the hints, what is scheduled and due of topics whose jobs are popped, and not paused: their entries
  *     go away;

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "job/callback/callback_timeout.h"
 #include "store/db/db.h"
 #include "store/sql/statements.h"
 
@@ -37,8 +38,6 @@ void dt_topic_snapshot_free(dt_topic_snapshot *snapshot)
 
 static dt_status append(dt_topic_snapshot *snapshot, struct dt_topic_entry entry)
 {
-    if (!entry.name.p || !entry.kafka_name.p)
-        return DT_NOMEM;
     if (snapshot->n == snapshot->cap) {
         size_t cap = snapshot->cap ? snapshot->cap * 2 : 64;
         struct dt_topic_entry *v = realloc(snapshot->v, cap * sizeof(*v));
@@ -51,14 +50,29 @@ static dt_status append(dt_topic_snapshot *snapshot, struct dt_topic_entry entry
     return DT_OK;
 }
 
+/* NULL stays absent. False: memory is out. */
+static bool copy_text(dt_topic_snapshot *snapshot, const dt_db *db, unsigned column, struct dt_str *out)
+{
+    *out = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, column));
+    return out->p || dt_db_is_null(db, column);
+}
+
+static dt_status read_row(dt_topic_snapshot *snapshot, const dt_db *db)
+{
+    struct dt_topic_entry entry = {.paused = dt_db_i64(db, 2) != 0,
+                                   .delivery = (enum dt_delivery_id)dt_db_i64(db, 3),
+                                   .callback.timeout_ms = dt_callback_timeout_ms(dt_db_i64(db, 7), dt_db_i64(db, 8))};
+    bool copied = copy_text(snapshot, db, 0, &entry.name) && copy_text(snapshot, db, 1, &entry.kafka_name) &&
+                  copy_text(snapshot, db, 4, &entry.callback.url) &&
+                  copy_text(snapshot, db, 5, &entry.callback.headers) &&
+                  copy_text(snapshot, db, 6, &entry.callback.secret);
+    return copied ? append(snapshot, entry) : DT_NOMEM;
+}
+
 static dt_status read_rows(dt_topic_snapshot *snapshot, dt_db *db)
 {
     while (dt_db_next(db)) {
-        dt_status status =
-            append(snapshot, (struct dt_topic_entry){.name = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, 0)),
-                                                     .kafka_name = dt_arena_copy(&snapshot->arena, dt_db_bytes(db, 1)),
-                                                     .paused = dt_db_i64(db, 2) != 0,
-                                                     .delivery = (enum dt_delivery_id)dt_db_i64(db, 3)});
+        dt_status status = read_row(snapshot, db);
         if (status != DT_OK)
             return status;
     }
@@ -126,6 +140,12 @@ enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot
 {
     const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
     return entry ? entry->delivery : DT_DELIVERY_UNSET;
+}
+
+const struct dt_topic_callback *dt_topic_snapshot_callback(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
+    return entry ? &entry->callback : NULL;
 }
 
 struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic)

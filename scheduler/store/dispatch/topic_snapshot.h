@@ -18,6 +18,9 @@ DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot 
 bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic);
 /* The delivery of a topic at the last reading; UNSET for a topic that is not known. */
 enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic);
+/* The callback settings of a topic at the last reading, with the timeout that holds, valid until the next one. NULL: the topic
+ * is not known. */
+const struct dt_topic_callback *dt_topic_snapshot_callback(const dt_topic_snapshot *snapshot, struct dt_str topic);
 /* The Kafka topic of a topic at the last reading, valid until the next one; absent for a topic that is not known. */
 struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic);
 
@@ -27,6 +30,7 @@ struct dt_topic_entry {
     struct dt_str name, kafka_name;
     enum dt_delivery_id delivery;
     bool paused;
+    struct dt_topic_callback callback;
 };
 /* Reads the topics again, inside the caller's transaction, when `version` differs from what the snapshot holds. */
 DT_MUST_CHECK dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, struct dt_db *db, int64_t version,

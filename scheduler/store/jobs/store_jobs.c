@@ -159,12 +159,24 @@ dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, 
     return status != DT_OK ? status : in_list(db, id, shard, yes, err);
 }
 
-/* Does an attempt of the locked job stand in the list of the shard that claimed its latest one? */
+static dt_status in_hands(struct change *c, bool *yes)
+{
+    dt_status status = dt_db_query(c->db, dt_sql_find_hand, DT_PARAMS(DT_P_INT(c->id)), c->err);
+    if (status != DT_OK)
+        return status;
+    *yes = dt_db_next(c->db);
+    return dt_db_end(c->db, c->err);
+}
+
+/* Does an attempt of the locked job stand in the list of the shard that claimed its latest one, or, if no shard did, is it in
+ * the hands of a process? */
 static dt_status in_flight(struct change *c, bool *yes)
 {
     *yes = false;
-    if (c->job->attempt < 1 || c->job->claim_shard < 0)
+    if (c->job->attempt < 1)
         return DT_OK;
+    if (c->job->claim_shard < 0)
+        return in_hands(c, yes);
     return in_list(c->db, c->id, c->job->claim_shard, yes, c->err);
 }
 

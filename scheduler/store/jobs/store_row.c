@@ -4,7 +4,7 @@
 #include "store/jobs/store_row.h"
 
 _Static_assert(DT_JOB_STATES == 5, "the ENUM jobs.state has five words");
-_Static_assert(DT_ATTEMPT_STATUSES == 8, "the ENUM jobs.attempt_status has seven words, then none");
+_Static_assert(DT_ATTEMPT_STATUSES == 9, "the ENUM jobs.attempt_status has eight words, then none");
 
 /* Copies slices until memory is out, and remembers that. */
 struct copier {

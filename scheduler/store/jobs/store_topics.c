@@ -14,6 +14,19 @@
 
 #define OVERDUE_ROWS 20000
 
+static dt_status read_callback(const dt_db *db, struct dt_arena *arena, struct dt_topic_callback *out)
+{
+    enum { FIRST = 10 };
+    struct dt_str *texts[] = {&out->url, &out->headers, &out->secret};
+    for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        *texts[i] = dt_arena_copy(arena, dt_db_bytes(db, FIRST + i));
+        if (!texts[i]->p && !dt_db_is_null(db, FIRST + i))
+            return DT_NOMEM;
+    }
+    out->timeout_ms = dt_db_i64(db, FIRST + sizeof(texts) / sizeof(*texts));
+    return DT_OK;
+}
+
 static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_topic *t = row;
@@ -32,7 +45,7 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
     };
     bool out_of_memory =
         !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) || (!t->retry.p && !dt_db_is_null(db, 2));
-    return out_of_memory ? DT_NOMEM : DT_OK;
+    return out_of_memory ? DT_NOMEM : read_callback(db, arena, &t->callback);
 }
 
 static dt_status fetch_failed(dt_db *db, dt_status status, struct dt_error *err)
@@ -323,7 +336,7 @@ static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_
 /* ---- writing ---- */
 
 struct settings {
-    struct dt_param delivery, kafka_topic, retry, ack_timeout, retention, paused;
+    struct dt_param delivery, kafka_topic, retry, ack_timeout, retention, paused, url, headers, secret, timeout;
 };
 
 /* An unset delivery is the fallback. */
@@ -338,6 +351,10 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
         .ack_timeout = DT_P_INT_OR_NULL(t->ack_timeout_ms),
         .retention = t->retention_ms < 0 ? DT_P_NULL : DT_P_INT(t->retention_ms),
         .paused = DT_P_INT(t->paused),
+        .url = DT_P_STR_OR_NULL(t->callback.url),
+        .headers = DT_P_STR_OR_NULL(t->callback.headers),
+        .secret = DT_P_STR_OR_NULL(t->callback.secret),
+        .timeout = DT_P_INT_OR_NULL(t->callback.timeout_ms),
     };
 }
 
@@ -347,7 +364,7 @@ static dt_status insert_topic(dt_db *db, const struct dt_topic *t, enum dt_deliv
     struct settings s = settings_of(t, fallback);
     return dt_db_run(db, dt_sql_insert_topic,
                      DT_PARAMS(DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention,
-                               s.paused, DT_P_INT(now_ms), DT_P_INT(now_ms)),
+                               s.paused, s.url, s.headers, s.secret, s.timeout, DT_P_INT(now_ms), DT_P_INT(now_ms)),
                      NULL, err);
 }
 
@@ -358,9 +375,10 @@ static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paus
     struct settings s = settings_of(t, DT_DELIVERY_UNSET);
     struct dt_param keep = DT_P_INT(!set_paused);
     return dt_db_run(db, dt_sql_update_topic,
-                     DT_PARAMS(s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused,
-                               DT_P_INT(now_ms), DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout,
-                               s.retention, keep, s.paused),
+                     DT_PARAMS(s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, s.url,
+                               s.headers, s.secret, s.timeout, DT_P_INT(now_ms), DT_P_STR(t->name), s.delivery,
+                               s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, s.url, s.headers,
+                               s.secret, s.timeout),
                      changed, err);
 }
 
@@ -373,12 +391,28 @@ struct putting {
     bool created;                 /* out */
 };
 
+/* Whoever puts what it has read from a topic puts it onto that version of it. */
+static dt_status refuse_changed(dt_db *db, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
+{
+    if (!terms || !terms->of_version)
+        return DT_OK;
+    dt_status status = dt_db_query(db, dt_sql_select_topic_version, DT_PARAMS(DT_P_STR(name)), err);
+    if (status != DT_OK)
+        return status;
+    int64_t version = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, err);
+    return status || version == terms->version ? status
+                                               : refuse(terms, DT_TOPIC_CHANGED, err, "it has another version by now");
+}
+
 /* Judges whether the topic may be as it is put; of several reasons the one counts that tells least of others. */
 static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installation, bool exists,
                        struct dt_topic_terms *terms, struct dt_error *err)
 {
     struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
-    dt_status status = refuse_internal(kafka_name, installation, terms, err);
+    dt_status status = refuse_changed(db, t->name, terms, err);
+    if (status == DT_OK)
+        status = refuse_internal(kafka_name, installation, terms, err);
     if (status == DT_OK)
         status = refuse_foreign(db, t, terms, err);
     if (status == DT_OK && !exists)

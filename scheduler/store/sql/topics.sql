@@ -1,18 +1,21 @@
 -- Settings of topics. Whoever changes one holds the lock of the row of the installation.
 
 -- name: select_topic
-SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0
+SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
+       callback_url, callback_headers, callback_secret, callback_timeout_ms
   FROM topics
  WHERE name = ?;
 
 -- name: select_topics
-SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0
+SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
+       callback_url, callback_headers, callback_secret, callback_timeout_ms
   FROM topics
  WHERE name > ?
  ORDER BY name LIMIT ?;
 
 -- name: select_topics_between
-SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0
+SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
+       callback_url, callback_headers, callback_secret, callback_timeout_ms
   FROM topics
  WHERE name > ?
    AND name >= ?
@@ -44,17 +47,22 @@ SELECT 1 FROM topics WHERE name = ? AND kafka_name = ?;
 SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?;
 
 -- name: insert_topic
-INSERT INTO topics (name, delivery, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at)
-VALUES (?,?,?,?,?,?,?,?,?);
+INSERT INTO topics (name, delivery, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, callback_url, callback_headers,
+     callback_secret, callback_timeout_ms, created_at, updated_at)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: select_topic_version
+SELECT version FROM topics WHERE name = ?;
 
 -- Where nothing changes nothing is written.
 -- name: update_topic
 UPDATE topics
    SET delivery = COALESCE(?, delivery), kafka_topic = ?, retry = ?, ack_timeout_ms = ?, retention_ms = ?, paused = IF(?, paused, ?),
-       updated_at = ?, version = version + 1
+       callback_url = ?, callback_headers = ?, callback_secret = ?, callback_timeout_ms = ?, updated_at = ?, version = version + 1
  WHERE name = ?
    AND NOT (delivery = COALESCE(?, delivery) AND kafka_topic <=> ? AND retry <=> ? AND ack_timeout_ms <=> ? AND retention_ms <=> ?
-            AND (? OR paused = ?));
+            AND (? OR paused = ?) AND callback_url <=> ? AND callback_headers <=> ? AND callback_secret <=> ?
+            AND callback_timeout_ms <=> ?);
 
 -- name: pause_topic
 UPDATE topics
@@ -73,4 +81,7 @@ SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
 
 -- What leaders know of topics.
 -- name: select_topic_snapshot
-SELECT name, kafka_name, paused, delivery + 0 FROM topics ORDER BY name;
+SELECT name, kafka_name, paused, delivery + 0, callback_url, callback_headers, callback_secret, callback_timeout_ms,
+       ack_timeout_ms
+  FROM topics
+ ORDER BY name;

@@ -793,7 +793,7 @@ static struct stmt *parse_statement(const char *text)
 
 /* ---- tables, from the migrations ---- */
 
-static struct table_def defs[24];
+static struct table_def defs[32];
 static unsigned defs_n;
 
 unsigned sql_tables(void)
@@ -930,7 +930,15 @@ static void parse_create_table(struct parser *p)
         resolve_in_table(p, def->checks[i], def);
 }
 
-/* ALTER TABLE t ADD [COLUMN] c …, …: what later migrations may do to the tables that the simulator knows. */
+/* The column stays where it is, with its new definition. */
+static void parse_modified_column(struct parser *p, struct table_def *def)
+{
+    parse_column(p, def);
+    const struct column *made = &def->columns[--def->n_columns];
+    def->columns[need_column(p, def, made->name)] = *made;
+}
+
+/* ALTER TABLE t ADD [COLUMN] c …, MODIFY [COLUMN] c …: what later migrations may do to the tables that the simulator knows. */
 static void parse_alter_table(struct parser *p)
 {
     char name[32];
@@ -942,6 +950,11 @@ static void parse_alter_table(struct parser *p)
     if (!def)
         cannot(p, "a table that there is");
     do {
+        if (take(p, "MODIFY")) {
+            take(p, "COLUMN");
+            parse_modified_column(p, def);
+            continue;
+        }
         need(p, "ADD");
         take(p, "COLUMN");
         if (take(p, "IF")) {

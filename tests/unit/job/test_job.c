@@ -48,11 +48,11 @@ static void other_words_are_no_states(void **state)
 
 static void attempt_statuses_have_the_words_of_the_contract(void **state)
 {
-    static const char *const words[] = {"none",      "dispatched", "succeeded", "failed",
-                                        "timed_out", "snoozed",    "gave_up",   "undeliverable"};
+    static const char *const words[] = {"none",    "dispatched", "succeeded",     "failed", "timed_out",
+                                        "snoozed", "gave_up",    "undeliverable", "lost"};
 
     (void)state;
-    assert_int_equal(DT_ATTEMPT_STATUSES, 8);
+    assert_int_equal(DT_ATTEMPT_STATUSES, 9);
     for (int i = 0; i < DT_ATTEMPT_STATUSES; i++)
         assert_string_equal(dt_attempt_status_name((enum dt_attempt_status)i), words[i]);
     assert_string_equal(dt_attempt_status_name((enum dt_attempt_status) - 1), "unknown");

@@ -446,6 +446,8 @@ static bool same_word(int recorded, int reported)
         return recorded == DT_ATTEMPT_TIMED_OUT;
     case DT_RESULT_UNDELIVERABLE:
         return recorded == DT_ATTEMPT_UNDELIVERABLE;
+    case DT_RESULT_LOST:
+        return recorded == DT_ATTEMPT_LOST;
     default:
         return false;
     }
@@ -473,6 +475,8 @@ static int state_wanted(const struct combination *c)
         return DT_CANCELLED;
     if (c->reported == DT_RESULT_SNOOZED)
         return DT_SCHEDULED;
+    if (c->reported == DT_RESULT_LOST)
+        return DT_SCHEDULED;
     return c->reported == DT_RESULT_GAVE_UP || !budget ? DT_DEAD : DT_SCHEDULED;
 }
 
@@ -492,8 +496,8 @@ static void judge(const struct combination *c)
     struct dt_result result = {1,           3 + c->shift, (enum dt_result_status)c->reported, c->retry_after,
                                DT_STR_NONE, DT_STR_NONE};
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-    bool failure =
-        c->reported != DT_RESULT_SUCCEEDED && c->reported != DT_RESULT_SNOOZED && c->reported != DT_RESULT_EXTENDED;
+    bool failure = c->reported != DT_RESULT_SUCCEEDED && c->reported != DT_RESULT_SNOOZED &&
+                   c->reported != DT_RESULT_EXTENDED && c->reported != DT_RESULT_LOST;
 
     if (!should_apply(c)) {
         assert_int_equal(d.outcome, c->shift == 0 && same_word(c->recorded, c->reported) ? DT_OUTCOME_DUPLICATE
@@ -520,14 +524,14 @@ static void every_combination_is_judged_by_the_rules(void **state)
     (void)state;
     for (c.state = 0; c.state < DT_JOB_STATES; c.state++)
         for (c.recorded = 0; c.recorded < DT_ATTEMPT_STATUSES; c.recorded++)
-            for (c.reported = 0; c.reported <= DT_RESULT_UNDELIVERABLE; c.reported++)
+            for (c.reported = 0; c.reported <= DT_RESULT_LOST; c.reported++)
                 for (c.shift = -1; c.shift <= 1; c.shift++)
                     for (c.failures = 0; c.failures <= 3; c.failures++)
                         for (c.no_retries = 0; c.no_retries <= 1; c.no_retries++)
                             for (c.retry_after = -1; c.retry_after <= 1; c.retry_after++)
                                 for (c.due = 0; c.due <= 1; c.due++, judged++)
                                     judge(&c);
-    assert_int_equal(judged, 5 * 8 * 7 * 3 * 4 * 2 * 3 * 2);
+    assert_int_equal(judged, 5 * 9 * 8 * 3 * 4 * 2 * 3 * 2);
 }
 
 int main(void)

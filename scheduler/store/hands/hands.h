@@ -1,0 +1,66 @@
+/*
+ * Attempts in the hands of a process: claimed for a callback, and not reported on yet. tests/model/callbacks.pml is the
+ * protocol. See store.h for what a dt_store is.
+ *
+ *   owner    A random number that a process gives itself. Claims carry it (dispatch/leader_txn.h), and it is a lease: it has
+ *            ended, and its attempts are lost, when it was not renewed for its timeout by MySQL's clock. The process lets go
+ *            of it earlier, and never renews it again.
+ *   outcome  The process records what came of an attempt, where the attempt is still in the hands that it was claimed for.
+ *   lost     The leader of a job's shard ends what is in the hands of an owner that is gone; dt_store_hands_lost finds it.
+ */
+#ifndef DT_STORE_HANDS_H
+#define DT_STORE_HANDS_H
+
+#include "store/store.h"
+
+/* ---- owners (store_hands.c) ---- */
+
+/* Begins the lease of a number above 0. EXISTS: draw another one. Forgets numbers that ended long ago. */
+DT_MUST_CHECK dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, int64_t timeout_ms,
+                                           struct dt_error *err);
+/* Renews it. *there: false when it was forgotten. */
+DT_MUST_CHECK dt_status dt_store_hands_renew(dt_store *store, int64_t owner, bool *there, struct dt_error *err);
+/* Ends it: whatever is still in its hands is lost from now on. */
+DT_MUST_CHECK dt_status dt_store_hands_disown(dt_store *store, int64_t owner, struct dt_error *err);
+
+/* ---- lost attempts (store_hands.c) ---- */
+
+/* Jobs of which an attempt is in the hands of an owner that is gone. */
+struct dt_lost {
+    int64_t *v; /* room for `limit`, the caller's */
+    size_t limit, n;
+};
+/* Fills in the ids. Rows of jobs that are not in `jobs` any more go. */
+DT_MUST_CHECK dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_error *err);
+/* The attempts of these jobs (ascending) that are in the owner's hands are nobody's from now on. */
+DT_MUST_CHECK dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t *ids, size_t n,
+                                                 struct dt_error *err);
+/* An attempt in somebody's hands. No padding: it may be compared byte by byte. */
+struct dt_hand {
+    int64_t job_id, attempt;
+};
+/* Waits until no transaction of the shard's leader is under way, then reads what this shard's leaders put into the
+ * owner's hands, by job: among it a claim whose commit was in doubt. *hands lies in the arena. */
+DT_MUST_CHECK dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard, struct dt_arena *arena,
+                                                struct dt_hand **hands, size_t *n, struct dt_error *err);
+
+/* ---- outcomes (record_hands.c) ---- */
+
+/* An answer to a callback, and what came of it. */
+struct dt_hand_answer {
+    struct dt_apply apply; /* in: job_id and attempt; the result, unless `taken`. Out: its outcome */
+    int64_t owner;         /* in: whose number the claim carried */
+    int http_status;       /* in; 0 = none */
+    int64_t duration_ms;   /* in; -1 = none */
+    bool taken;            /* in: the receiver reports later, so the attempt stays dispatched */
+    bool held;             /* out: it was still in these hands; false: somebody else ended it, nothing was written */
+};
+/*
+ * Records answers, one a job at most, in one transaction of a handful of statements: what is still in its owner's hands
+ * leaves them, and its result is applied as dt_store_apply does. OK: all is durable, but for what is BUSY
+ * (apply.outcome): that is as it was, try again.
+ */
+DT_MUST_CHECK dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map,
+                                              struct dt_hand_answer *answers, size_t n, struct dt_error *err);
+
+#endif

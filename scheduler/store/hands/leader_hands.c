@@ -1,0 +1,154 @@
+/*
+ * Attempts in the hands of a process, in a leader transaction: those of a process that is gone end as lost, and what is
+ * claimed for a callback gets its row of `hands`.
+ *
+ * Owns:            `lost` of the hands of struct dt_leader_txn; the rows of `hands` that a leader writes.
+ * Refuses to know: what a process does with an attempt, and what comes after one that was lost: it goes the way of every
+ *                  other result (results/), and of every other due job.
+ *
+ * Invariants: rows of `hands` are read after the rows of their jobs were locked, and written under these locks; an
+ * attempt is claimed while none of its job is in anybody's hands, so a job has one row at most, of its latest attempt; a
+ * result that waits for its job's row comes before the loss.
+ */
+#include "store/db/id_in.h"
+#include "store/dispatch/leader_parts.h"
+#include "store/results/store_results.h"
+#include "store/sql/statements.h"
+
+/* ---- what is in hands ---- */
+
+/* The latest attempt is in no list: it was popped, or it went into somebody's hands. */
+static bool may_be_in_hands(const struct dt_candidate *c)
+{
+    return c->found && c->attempt > 0 && c->claim_shard < 0;
+}
+
+static dt_status take_hand(void *arg)
+{
+    struct dt_open_txn *t = arg;
+    struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
+    if (!c)
+        return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
+    c->lost = dt_db_i64(t->db, 2) <= t->row.now_ms;
+    c->in_hands = !c->lost;
+    return DT_OK;
+}
+
+/* ---- what is lost ---- */
+
+static bool is_lost(const struct dt_candidate *c)
+{
+    return c->lost;
+}
+
+static dt_status leave_to_result(void *arg)
+{
+    struct dt_open_txn *t = arg;
+    struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
+    if (c) {
+        c->lost = false;
+        c->in_hands = true;
+    }
+    return DT_OK;
+}
+
+static struct dt_apply loss_of(const struct dt_candidate *c)
+{
+    return (struct dt_apply){
+        .result = {.job_id = c->id, .attempt = c->attempt, .status = DT_RESULT_LOST, .retry_after_ms = -1}};
+}
+
+/* From here on the candidate is what its row says by now. */
+static void take_outcome(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_apply *result)
+{
+    if (result->outcome != DT_OUTCOME_APPLIED)
+        return;
+    c->state = result->next_at_ms ? DT_SCHEDULED : DT_CANCELLED;
+    c->next_ms = result->next_at_ms;
+    t->io->hands.lost++;
+}
+
+static dt_status apply_losses(struct dt_open_txn *t, const int64_t *ids, size_t n)
+{
+    const struct dt_results_txn txn = {.db = t->db,
+                                       .config = t->config,
+                                       .map = t->io->due.map,
+                                       .now_ms = t->row.now_ms,
+                                       .locking = DT_LOCK_WAITING,
+                                       .counts = &t->counts,
+                                       .arena = t->io->arena};
+    struct dt_apply *results = dt_arena_alloc(t->io->arena, n * sizeof(*results));
+    if (!results)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        results[i] = loss_of(dt_candidates_find(t, ids[i]));
+    dt_status status = dt_results_apply_within(&txn, results, n, t->err);
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        take_outcome(t, dt_candidates_find(t, ids[i]), &results[i]);
+    return status;
+}
+
+static dt_status end_lost(struct dt_open_txn *t)
+{
+    uint64_t deleted = 0;
+    size_t n;
+    const int64_t *ids = dt_candidates_ids(t, is_lost, &n);
+    if (!ids)
+        return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
+    dt_status status = apply_losses(t, ids, n);
+    t->n_emptied = n;
+    if (status == DT_OK)
+        status = dt_id_in_run(t->db, &dt_sql_delete_hands, DT_NO_PARAMS, DT_IDS(ids, n), &deleted, t->err);
+    return status;
+}
+
+dt_status dt_hands_look(struct dt_open_txn *t)
+{
+    size_t n;
+    const int64_t *ids = dt_candidates_ids(t, may_be_in_hands, &n);
+    if (!ids)
+        return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
+    dt_status status = dt_id_in_read(t->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), take_hand, t, t->err);
+    ids = dt_candidates_ids(t, is_lost, &n);
+    if (status == DT_OK && !ids)
+        status = DT_NOMEM;
+    if (status == DT_OK && n)
+        status = dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), leave_to_result, t, t->err);
+    return status == DT_OK ? end_lost(t) : status;
+}
+
+/* ---- what is claimed ---- */
+
+bool dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c)
+{
+    const struct dt_leader_gate *gate = &t->io->gate;
+    const struct dt_hand_wanted wanted = {.job_id = c->id,
+                                          .attempt = c->attempt + 1,
+                                          .bytes = (size_t)c->bytes,
+                                          .topic = c->topic,
+                                          .callback = dt_topic_snapshot_callback(t->io->due.topics, c->topic)};
+    return gate->take && wanted.callback && gate->take(gate->hands, &wanted, &t->owner);
+}
+
+dt_status dt_hands_write(struct dt_open_txn *t)
+{
+    enum { COLUMNS = 4 };
+    if (t->n_hands == 0)
+        return DT_OK;
+    struct dt_param *params = dt_arena_alloc(t->io->arena, t->n_hands * COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
+    if (!params)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n_hands; i++) {
+        *p++ = DT_P_INT(t->hands[i].id);
+        *p++ = DT_P_INT(t->hands[i].attempt);
+        *p++ = DT_P_INT(t->fence->shard);
+        *p++ = DT_P_INT(t->owner);
+    }
+    return dt_db_run_many(t->db, dt_sql_insert_hands, (struct dt_param_rows){params, COLUMNS, t->n_hands}, NULL,
+                          t->err);
+}

@@ -1,0 +1,184 @@
+/*
+ * The outcomes of callbacks, in batches: one transaction in which attempts leave the hands that they were claimed for,
+ * and their results are applied.
+ *
+ *     read whose hands the attempts are in        SELECT
+ *     apply the results of those still in ours    dt_results_apply_within
+ *     write what the receivers answered           UPDATE
+ *     take the attempts out of our hands          DELETE
+ *
+ * Invariants: nothing is applied of an attempt that has left these hands. The reading locks nothing; a leader that ends an
+ * attempt as lost between the reading and the DELETE makes the DELETE find fewer rows, and all is taken back and done
+ * again. Rows of jobs are written before rows of `hands`, which is the order of a leader.
+ */
+#include <stdlib.h>
+
+#include "store/db/id_in.h"
+#include "store/hands/hands.h"
+#include "store/results/json_rows.h"
+#include "store/results/store_results.h"
+#include "store/sql/statements.h"
+
+struct recording {
+    struct dt_hand_answer *answers; /* by job */
+    size_t n;
+    const struct dt_results_txn *txn; /* of the try */
+    struct dt_strbuf text;
+    struct dt_error *err;
+};
+
+static int by_job(const void *a, const void *b)
+{
+    const struct dt_hand_answer *x = a;
+    const struct dt_hand_answer *y = b;
+    return (x->apply.result.job_id > y->apply.result.job_id) - (x->apply.result.job_id < y->apply.result.job_id);
+}
+
+/* ---- whose hands ---- */
+
+static dt_status take_hand(void *arg)
+{
+    struct recording *r = arg;
+    dt_db *db = r->txn->db;
+    const struct dt_hand_answer key = {.apply.result.job_id = dt_db_i64(db, 0)};
+    struct dt_hand_answer *answer = bsearch(&key, r->answers, r->n, sizeof(*r->answers), by_job);
+    if (answer)
+        answer->held = answer->apply.result.attempt == dt_db_i64(db, 1) && answer->owner == dt_db_i64(db, 2);
+    return DT_OK;
+}
+
+static dt_status read_hands(struct recording *r)
+{
+    int64_t *ids = dt_arena_alloc(r->txn->arena, r->n * sizeof(*ids));
+    if (!ids)
+        return DT_NOMEM;
+    for (size_t i = 0; i < r->n; i++) {
+        ids[i] = r->answers[i].apply.result.job_id;
+        r->answers[i].held = false;
+        r->answers[i].apply.outcome = DT_OUTCOME_STALE;
+        r->answers[i].apply.outbox = false;
+    }
+    return dt_id_in_read(r->txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, r->err);
+}
+
+/* ---- results ---- */
+
+static bool has_result(const struct dt_hand_answer *answer)
+{
+    return answer->held && !answer->taken;
+}
+
+static dt_status apply_results(struct recording *r)
+{
+    struct dt_apply *results = dt_arena_alloc(r->txn->arena, r->n * sizeof(*results));
+    size_t n = 0;
+    size_t k = 0;
+    if (!results)
+        return DT_NOMEM;
+    for (size_t i = 0; i < r->n; i++)
+        if (has_result(&r->answers[i]))
+            results[n++] = r->answers[i].apply;
+    dt_status status = dt_results_apply_within(r->txn, results, n, r->err);
+    for (size_t i = 0; status == DT_OK && i < r->n; i++)
+        if (has_result(&r->answers[i]))
+            r->answers[i].apply = results[k++];
+    return status;
+}
+
+/* ---- answers ---- */
+
+static bool leaves(const struct dt_hand_answer *answer)
+{
+    return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
+}
+
+/* Of what this transaction has not locked, nothing is written while others' locks are passed by. */
+static bool is_written(const struct recording *r, const struct dt_hand_answer *answer)
+{
+    return leaves(answer) && (answer->apply.outcome == DT_OUTCOME_APPLIED || r->txn->locking != DT_LOCK_PASSING_BY);
+}
+
+static void begin_row(struct recording *r, const struct dt_hand_answer *answer)
+{
+    dt_json_row_begin(&r->text);
+    dt_json_row_add(&r->text, answer->apply.result.job_id);
+    dt_json_row_add(&r->text, answer->apply.result.attempt);
+}
+
+static void add_duration(struct dt_strbuf *text, int64_t duration_ms)
+{
+    if (duration_ms < 0)
+        dt_strbuf_adds(text, "null");
+    else
+        dt_strbuf_add_i64(text, duration_ms < INT32_MAX ? duration_ms : INT32_MAX);
+}
+
+static dt_status write_answers(struct recording *r)
+{
+    dt_json_rows_begin(&r->text);
+    for (size_t i = 0; i < r->n; i++) {
+        if (!is_written(r, &r->answers[i]))
+            continue;
+        begin_row(r, &r->answers[i]);
+        dt_json_row_add_or_null(&r->text, r->answers[i].http_status);
+        add_duration(&r->text, r->answers[i].duration_ms);
+        dt_strbuf_addc(&r->text, ']');
+    }
+    dt_strbuf_addc(&r->text, ']');
+    if (r->text.failed)
+        return DT_NOMEM;
+    return dt_db_run(r->txn->db, dt_sql_write_answers, DT_PARAMS(DT_P_STR(dt_strbuf_str(&r->text))), NULL, r->err);
+}
+
+static dt_status delete_hands(struct recording *r)
+{
+    uint64_t deleted = 0;
+    size_t n = 0;
+    dt_json_rows_begin(&r->text);
+    for (size_t i = 0; i < r->n; i++) {
+        if (!leaves(&r->answers[i]))
+            continue;
+        begin_row(r, &r->answers[i]);
+        dt_strbuf_add_i64(&r->text, r->answers[i].owner);
+        dt_strbuf_addc(&r->text, ']');
+        n++;
+    }
+    dt_strbuf_addc(&r->text, ']');
+    if (r->text.failed)
+        return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
+    dt_status status = dt_db_run(r->txn->db, dt_sql_delete_answered_hands, DT_PARAMS(DT_P_STR(dt_strbuf_str(&r->text))),
+                                 &deleted, r->err);
+    if (status == DT_OK && deleted != n)
+        status = dt_fail(r->err, DT_BUSY, "%llu of %zu attempts were still in hands", (unsigned long long)deleted, n);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static dt_status record(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
+{
+    struct recording *r = arg;
+    r->txn = txn;
+    r->err = err;
+    dt_status status = read_hands(r);
+    if (status == DT_OK)
+        status = apply_results(r);
+    if (status == DT_OK)
+        status = write_answers(r);
+    return status == DT_OK ? delete_hands(r) : status;
+}
+
+dt_status dt_store_hands_record(dt_store *store, const struct dt_shard_map *map, struct dt_hand_answer *answers,
+                                size_t n, struct dt_error *err)
+{
+    struct recording r = {.answers = answers, .n = n};
+    if (n == 0)
+        return DT_OK;
+    qsort(answers, n, sizeof(*answers), by_job);
+    dt_strbuf_init(&r.text);
+    dt_status status = dt_results_commit(store, map, DT_LOCK_NONE, record, &r, err);
+    dt_strbuf_clear(&r.text);
+    return status;
+}

@@ -1,0 +1,85 @@
+-- Attempts that are in the hands of a process: claimed for a callback, and not reported on yet. tests/model/callbacks.pml is the protocol.
+
+-- name: own_hands
+INSERT INTO hand_owners (owner, name, timeout_ms, renewed_at)
+VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED));
+
+-- The count makes the row another one even twice in a millisecond.
+-- name: renew_hands
+UPDATE hand_owners
+   SET renewed_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), renewals = renewals + 1
+ WHERE owner = ?;
+
+-- name: disown_hands
+DELETE FROM hand_owners WHERE owner = ?;
+
+-- Numbers that nobody renews.
+-- name: forget_hand_owners
+DELETE FROM hand_owners
+ WHERE renewed_at + timeout_ms < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - 60000;
+
+-- Jobs of which an attempt is in the hands of an owner that is gone. An owner without a row is gone, too.
+-- name: select_lost
+SELECT h.job_id
+  FROM hands h
+  LEFT JOIN hand_owners o ON o.owner = h.owner
+ WHERE o.owner IS NULL
+    OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+ LIMIT ?;
+
+-- Attempts that nobody has in hands and whose jobs have left `jobs`: there is nothing to end.
+-- name: delete_hands_of_no_job
+DELETE h
+  FROM hands h
+  LEFT JOIN hand_owners o ON o.owner = h.owner
+ WHERE (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED))
+   AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = h.job_id);
+
+-- Of locked jobs, those whose latest attempt is in somebody's hands, and whether that owner is gone.
+-- name: find_in_hands
+SELECT h.job_id, h.attempt, COALESCE(o.renewed_at + o.timeout_ms, 0)
+  FROM hands h FORCE INDEX (PRIMARY)
+  LEFT JOIN hand_owners o FORCE INDEX (PRIMARY) ON o.owner = h.owner
+ WHERE h.job_id IN (?,...)
+ ORDER BY h.job_id;
+
+-- name: find_hand
+SELECT 1 FROM hands WHERE job_id = ?;
+
+-- name: insert_hands
+INSERT INTO hands (job_id, attempt, shard, owner)
+VALUES (?,?,?,?);
+
+-- name: delete_hands
+DELETE FROM hands WHERE job_id IN (?,...);
+
+-- Whose transaction has ended, or has not begun.
+-- name: lock_shard_of_hands
+SELECT shard FROM shards WHERE shard = ? FOR UPDATE;
+
+-- name: select_hands_of_shard
+SELECT job_id, attempt FROM hands WHERE owner = ? AND shard = ? ORDER BY job_id;
+
+-- name: give_hands_away
+UPDATE hands SET owner = 0 WHERE owner = ? AND job_id IN (?,...);
+
+-- Which of the attempts are still in the hands that they were claimed for.
+-- name: select_hands
+SELECT h.job_id, h.attempt, h.owner
+  FROM hands h FORCE INDEX (PRIMARY)
+ WHERE h.job_id IN (?,...)
+ ORDER BY h.job_id;
+
+-- What receivers answered. A later attempt does not follow before the row of `hands` is gone.
+-- name: write_answers
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', http_status INT PATH '$[2]',
+       duration_ms INT PATH '$[3]')) r
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id
+   SET j.http_status = r.http_status, j.duration_ms = r.duration_ms
+ WHERE j.attempt = r.attempt;
+
+-- name: delete_answered_hands
+DELETE h
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', owner BIGINT PATH '$[2]')) t
+  STRAIGHT_JOIN hands h FORCE INDEX (PRIMARY) ON h.job_id = t.id
+ WHERE h.attempt = t.attempt AND h.owner = t.owner;
