@@ -27,7 +27,9 @@
 #include "chores/housekeeper.h"
 #include "chores/kafka_parts.h"
 #include "chores/schedule_maker.h"
+#include "delivery/hands.h"
 #include "election/elector.h"
+#include "election/lease.h"
 #include "election/shard_map.h"
 #include "shard/shard_loop.h"
 #include "store/store.h"
@@ -60,6 +62,7 @@ struct dt_dispatcher {
     struct dt_installation inst;
     struct dt_kafka_env kafka;
     struct dt_delivery_servers servers; /* what the deliveries use */
+    dt_hands *hands;
     dt_store *store;
     dt_elector *elector;
     dt_kafka_parts *kafka_parts;
@@ -148,23 +151,24 @@ static void stale_map(void *arg)
     dt_shard_map_source_stale(d->watch);
 }
 
-static void wake_loop(dt_dispatcher *d, unsigned shard, bool topics)
+/* The loop stays while it is told. */
+static void tell_loop(dt_dispatcher *d, unsigned shard, void (*what)(dt_shard_loop *loop))
 {
-    if (!d->slots[shard].loop)
-        return;
-    if (topics)
-        dt_shard_loop_topics(d->slots[shard].loop);
-    else
-        dt_shard_loop_wake(d->slots[shard].loop);
+    pthread_mutex_lock(&d->table_lock);
+    if (d->slots[shard].loop)
+        what(d->slots[shard].loop);
+    pthread_mutex_unlock(&d->table_lock);
+}
+
+static void tell_all_loops(dt_dispatcher *d, void (*what)(dt_shard_loop *loop))
+{
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        tell_loop(d, shard, what);
 }
 
 static void on_map(void *arg)
 {
-    dt_dispatcher *d = arg;
-    pthread_mutex_lock(&d->table_lock);
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        wake_loop(d, shard, false);
-    pthread_mutex_unlock(&d->table_lock);
+    tell_all_loops(arg, dt_shard_loop_wake);
 }
 
 static void on_led(void *arg, unsigned shards)
@@ -263,10 +267,7 @@ static uint64_t random_number(void *arg)
 
 static void wake_shard(void *arg, unsigned shard)
 {
-    dt_dispatcher *d = arg;
-    pthread_mutex_lock(&d->table_lock);
-    wake_loop(d, shard, false);
-    pthread_mutex_unlock(&d->table_lock);
+    tell_loop(arg, shard, dt_shard_loop_wake);
 }
 
 static int64_t read_up_to(void *arg)
@@ -283,9 +284,26 @@ static void want_read(void *arg, unsigned shard, int64_t deadline_ms)
 
 static void held_shard(void *arg, unsigned shard)
 {
+    tell_loop(arg, shard, dt_shard_loop_topics);
+}
+
+static void room_for(void *arg, unsigned shard)
+{
+    tell_loop(arg, shard, dt_shard_loop_room);
+}
+
+/* Leaders elsewhere look for themselves. */
+static void lost_in_hands(void *arg, const int64_t *ids, size_t n)
+{
     dt_dispatcher *d = arg;
+    struct dt_shard_map map;
+    dt_shard_map_source_get(d->watch, &map);
     pthread_mutex_lock(&d->table_lock);
-    wake_loop(d, shard, true);
+    for (size_t i = 0; i < n; i++) {
+        dt_shard_loop *loop = d->slots[dt_shard_of(&map, ids[i])].loop;
+        if (loop)
+            dt_shard_loop_lost(loop, ids[i]);
+    }
     pthread_mutex_unlock(&d->table_lock);
 }
 
@@ -294,12 +312,10 @@ static void on_wake(void *arg, int shard, bool outbox)
     dt_dispatcher *d = arg;
     if (shard >= DT_SHARDS_MAX)
         return;
-    pthread_mutex_lock(&d->table_lock);
-    for (unsigned s = 0; s < DT_SHARDS_MAX; s++)
-        if (shard < 0 || (unsigned)shard == s)
-            wake_loop(d, s, shard < 0);
-    pthread_mutex_unlock(&d->table_lock);
+    if (shard >= 0)
+        wake_shard(d, (unsigned)shard);
     if (shard < 0) {
+        tell_all_loops(d, dt_shard_loop_topics);
         dt_shard_map_source_stale(d->watch);
         dt_heartbeat_news(heartbeat_of(d));
         dt_elector_news(d->elector);
@@ -323,11 +339,7 @@ static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
 static void doubt_all(void *arg)
 {
     dt_dispatcher *d = arg;
-    pthread_mutex_lock(&d->table_lock);
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        if (d->slots[shard].loop)
-            dt_shard_loop_doubt(d->slots[shard].loop);
-    pthread_mutex_unlock(&d->table_lock);
+    tell_all_loops(d, dt_shard_loop_doubt);
     dt_housekeeper_doubt(d->housekeeper);
 }
 
@@ -494,6 +506,25 @@ static dt_status make_kafka_parts(dt_dispatcher *d)
     return dt_kafka_parts_new(&env, &d->kafka_parts);
 }
 
+static dt_status start_hands(dt_dispatcher *d, struct dt_error *err)
+{
+    const struct dt_hands_env env = {.config = &d->brief,
+                                     .installation = d->inst.name,
+                                     .name = d->owner,
+                                     .clock = d->clock,
+                                     .ref = &d->ref,
+                                     .arg = d,
+                                     .random = random_number,
+                                     .map = get_map,
+                                     .outbox = outbox_anywhere,
+                                     .index_untold = index_untold,
+                                     .lost = lost_in_hands,
+                                     .room = room_for};
+    dt_status status = dt_hands_start(&env, &d->hands, err);
+    d->servers.hands = d->hands;
+    return status;
+}
+
 /* Others look at both while they are made. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
@@ -551,6 +582,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     if (status == DT_OK)
         status = dt_kafka_parts_start(d->kafka_parts, err);
     if (status == DT_OK)
+        status = start_hands(d, err);
+    if (status == DT_OK)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
     if (status == DT_OK)
         status = dt_schedule_maker_start(&schedules, &d->schedule_maker, err);
@@ -596,6 +629,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 /* In the order of dependence: what calls others ends first. */
 static void end_parts(dt_dispatcher *d)
 {
+    dt_hands_stop(d->hands);
     dt_wake_stop(d->wake);
     dt_due_watch_stop(d->due_watch);
     dt_kafka_parts_stop(d->kafka_parts);
@@ -631,17 +665,6 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
 
 /* ---- life ---- */
 
-/*
- * A process that is stopped inside a transaction keeps rows locked until the server ends its session; who leads its
- * shards next waits for that. So the server's patience ends before the next one is elected: when this one would have
- * stepped down, in whole seconds.
- */
-static int64_t patience_ms(const struct dt_config *config)
-{
-    int64_t step_down_ms = config->zookeeper_session_timeout * 2 / 3;
-    return dt_earlier(config->mysql_idle_transaction_timeout, (step_down_ms + 999) / 1000 * 1000);
-}
-
 dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *clock, uint64_t (*random)(void),
                             dt_dispatcher **out, struct dt_error *err)
 {
@@ -651,7 +674,8 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
         return dt_fail(err, DT_NOMEM, "out of memory");
     d->config = config;
     d->brief = *config;
-    d->brief.mysql_idle_transaction_timeout = patience_ms(config);
+    d->brief.mysql_idle_transaction_timeout =
+        dt_earlier(config->mysql_idle_transaction_timeout, dt_lease_patience_ms(config->zookeeper_session_timeout));
     d->clock = clock;
     d->random = random;
     dt_refclock_init(&d->ref, clock);

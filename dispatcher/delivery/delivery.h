@@ -38,6 +38,7 @@ struct dt_kafka_env; /* kafka/kafka.h */
 /* Clients and pools that the deliveries of a process share. Borrowed: it outlives every delivery. */
 struct dt_delivery_servers {
     const struct dt_kafka_env *kafka;
+    struct dt_hands *hands; /* hands.h: attempts that leaders claim into the hands of the process */
 };
 
 /* The surroundings that a shard lends to its delivery. Copied; what the members point at outlives the delivery. */

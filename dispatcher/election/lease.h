@@ -16,6 +16,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/*
+ * How long a server may wait for a session of this process that is silent inside a transaction. A process that is stopped
+ * there keeps rows locked until the server ends its session; who leads its shards next waits for that. So the server's
+ * patience ends before the next one is elected: when this one would have stepped down, in whole seconds.
+ */
+static inline int64_t dt_lease_patience_ms(int64_t timeout_ms)
+{
+    return (timeout_ms * 2 / 3 + 999) / 1000 * 1000;
+}
+
 /* All zeroes: over. */
 struct dt_lease {
     _Atomic int64_t until_us, length_us; /* its end by the monotonic clock; its length */

@@ -13,7 +13,7 @@ enum dt_closed {
     DT_CLOSED_FINDING_OUT, /* whether the topic can be written is being found out */
     DT_CLOSED_NO_ROW,      /* jobs have the topic, and `topics` has not */
     DT_CLOSED_PAUSED,
-    DT_CLOSED_OTHERS, /* its delivery does not wait for the leader: others ask for its jobs */
+    DT_CLOSED_LIMIT,  /* there is no place for its attempts: as many are in hands as may be */
     DT_CLOSED_UNWRITABLE
 };
 
@@ -31,7 +31,7 @@ static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
         [DT_CLOSED_FINDING_OUT] = {.few = true},
         [DT_CLOSED_NO_ROW] = {.holds = true, .tries = true},
         [DT_CLOSED_PAUSED] = {.parks = true, .holds = true},
-        [DT_CLOSED_OTHERS] = {.parks = true, .holds = true},
+        [DT_CLOSED_LIMIT] = {.parks = true, .holds = true, .tries = true},
         [DT_CLOSED_UNWRITABLE] = {.parks = true, .holds = true, .tries = true},
     };
     return rules[closed];

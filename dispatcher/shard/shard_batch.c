@@ -157,7 +157,10 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                           .map = &l->trust.map,
                                           .topics = l->snapshot,
                                           .read_up_to_ms = l->env->read_up_to(l->env->arg)},
-                                  .gate = {.writable = dt_delivery_writable, .arg = l->delivery},
+                                  .gate = {.writable = dt_delivery_writable,
+                                           .arg = l->delivery,
+                                           .take = dt_hands_claims_take,
+                                           .hands = l->claims},
                                   .listener = {.claiming = send_ahead, .arg = l},
                                   .arena = &l->arena};
 }
@@ -179,14 +182,18 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         return dt_fail(err, DT_INTERNAL, "a batch that was not sent cannot be settled");
     dt_arena_reset(&l->arena);
     dt_delivery_clear(l->delivery);
+    dt_hands_claims_begin(l->claims);
     *txn = leader_txn_of(l, start_us);
     dt_status status = dt_leader_txn_commit(l->store, &l->fence, txn, err);
     if (status != DT_OK) {
+        dt_hands_claims_failed(l->claims);
         tell_of_ahead(l);
         return status;
     }
+    dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
     dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
     dt_metric_add(l->meters.timed_out, (int64_t)txn->timed_out.n);
+    dt_metric_add(l->meters.lost, (int64_t)txn->hands.lost);
     l->checked.fence_us = start_us;
     if (txn->batch.n) {
         l->flight.claimed_us = start_us;

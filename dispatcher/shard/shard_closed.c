@@ -1,6 +1,6 @@
 /*
- * Owns the question why a topic's jobs may not go: its row says that it is paused or that others ask for its jobs, or the delivery that it cannot be
- * written. Answers from memory. Refuses to know what follows from that (closed.h).
+ * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused or that others ask for
+ * its jobs, the delivery that it cannot be written, or the hands of this process that they are full. Answers from memory. Refuses to know what follows from that (closed.h).
  */
 #include "shard_parts.h"
 
@@ -16,17 +16,15 @@ static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str destina
     }
 }
 
+static bool has_room(dt_shard_loop *l, struct dt_str topic)
+{
+    const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
+    return callback && dt_hands_claims_room(l->claims, topic, callback) > 0;
+}
+
 static enum dt_dealing dealing_of(const dt_shard_loop *l, struct dt_str topic)
 {
     return dt_delivery_dealing(dt_topic_snapshot_delivery(l->snapshot, topic));
-}
-
-/* The topic's row alone. Jobs that are offered are nobody's to send. */
-static enum dt_closed closed_by_row(const dt_shard_loop *l, struct dt_str topic)
-{
-    if (dt_topic_snapshot_paused(l->snapshot, topic))
-        return DT_CLOSED_PAUSED;
-    return dealing_of(l, topic) == DT_DEALING_HANDS ? DT_CLOSED_OTHERS : DT_CLOSED_NOT;
 }
 
 enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic)
@@ -34,10 +32,16 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic)
     struct dt_str destination = dt_topic_snapshot_kafka_topic(l->snapshot, topic);
     if (!destination.p)
         return DT_CLOSED_NO_ROW;
-    enum dt_closed by_row = closed_by_row(l, topic);
-    if (by_row != DT_CLOSED_NOT || dealing_of(l, topic) != DT_DEALING_LISTS)
-        return by_row;
-    return closed_by_delivery(l, destination);
+    if (dt_topic_snapshot_paused(l->snapshot, topic))
+        return DT_CLOSED_PAUSED;
+    switch (dealing_of(l, topic)) {
+    case DT_DEALING_HANDS:
+        return has_room(l, topic) ? DT_CLOSED_NOT : DT_CLOSED_LIMIT;
+    case DT_DEALING_OFFERS:
+        return DT_CLOSED_NOT; /* what is offered is nobody's to send */
+    default:
+        return closed_by_delivery(l, destination);
+    }
 }
 
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic)
@@ -48,6 +52,20 @@ enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic)
 
 enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic)
 {
-    enum dt_closed by_row = closed_by_row(l, topic);
-    return by_row != DT_CLOSED_NOT ? by_row : DT_CLOSED_UNWRITABLE;
+    if (dt_topic_snapshot_paused(l->snapshot, topic))
+        return DT_CLOSED_PAUSED;
+    switch (dealing_of(l, topic)) {
+    case DT_DEALING_HANDS:
+        return DT_CLOSED_LIMIT;
+    default:
+        return DT_CLOSED_UNWRITABLE;
+    }
+}
+
+size_t dt_shard_room(dt_shard_loop *l, struct dt_str topic)
+{
+    const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
+    if (!callback || dealing_of(l, topic) != DT_DEALING_HANDS)
+        return SIZE_MAX;
+    return dt_hands_claims_room(l->claims, topic, callback);
 }

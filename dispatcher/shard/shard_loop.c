@@ -125,7 +125,8 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
  */
 static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
-    bool all = txn && txn->batch.n && !txn->chosen.more && !dt_shard_has_remainder(l) && !l->due.backlog;
+    bool all = txn && txn->batch.n + txn->hands.claimed.n && !txn->chosen.more && !dt_shard_has_remainder(l) &&
+               !l->due.backlog;
     int64_t took_us = dt_shard_mono_us(l) - began_us;
     if (!all || took_us >= BEAT_US)
         return 0;
@@ -263,6 +264,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     (void)learn_topics(l);
     dt_shard_list_held(l);
     dt_status status = dt_shard_due_scan(l, now_ms, &next_ms, err);
+    dt_shard_hint_lost(l);
     if (status == DT_OK && must_resume(l, now_ms, next_ms))
         return DT_OK;
     if (l->fair.n_hints)
@@ -306,6 +308,10 @@ static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
         signals |= dt_mailbox_pause(l->mailbox, l->pace.pause_end_us, STOP | RELEASE);
     if (signals & TOPICS)
         dt_shard_topics_changed(l);
+    if (signals & ROOM) {
+        dt_shard_look_for_room(l);
+        dt_shard_due_from_start(l);
+    }
 }
 
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
@@ -430,6 +436,8 @@ static void make_meters(dt_shard_loop *l)
                                            "One leader's transaction in MySQL, with handing its batch to Kafka.", ""),
         .epoch = dt_gauge("duetime_shard_epoch", "Epoch of the leadership in this process.", label),
         .undeliverable = dt_counter("duetime_undeliverable_total", "Attempts that Kafka refused for good.", label),
+        .lost = dt_counter("duetime_attempts_lost_total",
+                           "Attempts that ended because the process that had them in its hands is gone.", label),
         .halted = dt_gauge("duetime_shard_halted", "1 while the shard waits for an operator (dt_clear_halt).", label),
         .leading = dt_gauge("duetime_shard_leading", "1 while this process leads the shard.", label),
     };
@@ -462,7 +470,9 @@ static dt_status make_parts(dt_shard_loop *l)
     l->fair.hints = calloc(batch, sizeof(*l->fair.hints));
     l->due.entries = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due.entries));
     l->due.rows = calloc(batch * DT_SCAN_BATCHES, sizeof(*l->due.rows));
-    dt_status status = l->fair.hints && l->due.entries && l->due.rows ? dt_mailbox_new(&l->mailbox) : DT_NOMEM;
+    l->lost.v = calloc(batch, sizeof(*l->lost.v));
+    dt_status status =
+        l->fair.hints && l->due.entries && l->due.rows && l->lost.v ? dt_mailbox_new(&l->mailbox) : DT_NOMEM;
     if (status == DT_OK)
         status = dt_store_new(l->env->config, l->env->ref, &l->store);
     if (status == DT_OK)
@@ -471,11 +481,12 @@ static dt_status make_parts(dt_shard_loop *l)
         status = dt_topic_snapshot_new(&l->snapshot);
     if (status == DT_OK)
         status = make_delivery(l);
-    return status;
+    return status == DT_OK ? dt_hands_claims_new(l->env->servers->hands, l->shard, &l->claims) : status;
 }
 
 static void free_parts(dt_shard_loop *l)
 {
+    dt_hands_claims_free(l->claims);
     dt_delivery_free(l->delivery);
     dt_topic_snapshot_free(l->snapshot);
     dt_index_free(l->index);
@@ -488,6 +499,7 @@ static void free_parts(dt_shard_loop *l)
     free(l->fair.v);
     pthread_mutex_destroy(&l->state_lock);
     free(l->fair.hints);
+    free(l->lost.v);
     free(l->due.entries);
     free(l->due.rows);
     free(l);
@@ -534,6 +546,21 @@ void dt_shard_loop_wake(dt_shard_loop *l)
 void dt_shard_loop_topics(dt_shard_loop *l)
 {
     dt_mailbox_signal(l->mailbox, TOPICS);
+}
+
+void dt_shard_loop_room(dt_shard_loop *l)
+{
+    dt_mailbox_signal(l->mailbox, ROOM);
+}
+
+/* What does not fit is told again soon: it is looked for once a second. */
+void dt_shard_loop_lost(dt_shard_loop *l, int64_t id)
+{
+    pthread_mutex_lock(&l->state_lock);
+    if (l->lost.n < (size_t)l->env->config->dispatch_batch_jobs)
+        l->lost.v[l->lost.n++] = id;
+    pthread_mutex_unlock(&l->state_lock);
+    dt_mailbox_signal(l->mailbox, WAKE);
 }
 
 void dt_shard_loop_release(dt_shard_loop *l)

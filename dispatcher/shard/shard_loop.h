@@ -65,6 +65,9 @@ void dt_shard_loop_doubt(dt_shard_loop *loop);
 /* It has been compared with MySQL, as far as it is looked at before the next compare, since the loop's state said
  * `doubts`. Ignored if there is another doubt since. */
 void dt_shard_loop_index_sure(dt_shard_loop *loop, uint64_t doubts);
+void dt_shard_loop_room(dt_shard_loop *loop); /* there may be places for attempts in the hands of this process again */
+/* The job's attempt may be in the hands of an owner that is gone. */
+void dt_shard_loop_lost(dt_shard_loop *loop, int64_t id);
 void dt_shard_loop_release(dt_shard_loop *loop); /* finish what is in flight, step down, end */
 void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: somebody else may lead already */
 

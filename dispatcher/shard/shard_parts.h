@@ -25,6 +25,7 @@
 #include "base/thread.h"
 #include "closed.h"
 #include "delivery/delivery.h"
+#include "delivery/hands.h"
 #include "fair.h"
 #include "job/job.h"
 #include "shard_loop.h"
@@ -37,11 +38,11 @@
 #include "topic_memory.h"
 
 /* Signals of a loop's mailbox. */
-enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16 };
+enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16, ROOM = 32 };
 
 struct dt_shard_meters {
     dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *leader_txn_seconds, *epoch, *leading, *halted;
-    dt_metric *undeliverable, *offered;
+    dt_metric *undeliverable, *offered, *lost;
 };
 
 /* ---- shard_batch.c ---- */
@@ -125,6 +126,7 @@ struct dt_due_queue {
     struct dt_due_queue *own; /* of timeouts: the topic's own queue; absent: nothing else of it is due */
     bool timeouts, held;
     enum dt_closed closed;
+    size_t room; /* so many of it may be claimed now */
     size_t hash;
     bool left;    /* something of it stays where MySQL's cursor stands */
     bool skipped; /* the reader ahead of that has passed some of it by */
@@ -162,6 +164,12 @@ struct dt_shard_pace {
     bool resume;             /* an idle shard has something to do again: take over */
 };
 
+/* Jobs whose attempts may be in the hands of an owner that is gone; each may be there several times. */
+struct dt_shard_lost {
+    int64_t *v; /* room for a batch */
+    size_t n;
+};
+
 /* Messages that were logged already. */
 struct dt_shard_told {
     bool halt;
@@ -181,6 +189,7 @@ struct dt_shard_loop {
     dt_index *index; /* NULL: the installation has none, and MySQL is read for ever */
     dt_topic_snapshot *snapshot;
     dt_delivery *delivery;
+    dt_hands_claims *claims;
     struct dt_arena arena; /* of one leader transaction */
 
     struct dt_fence fence; /* of this leadership; the store writes it in each of its transactions */
@@ -195,6 +204,7 @@ struct dt_shard_loop {
     struct dt_shard_told told;
 
     pthread_mutex_t state_lock;
+    struct dt_shard_lost lost;  /* under state_lock: any thread adds, the loop takes */
     struct dt_loop_state state; /* under state_lock, for any thread; losses, doubts and unsure are shard_trust.c's */
 };
 
@@ -267,6 +277,8 @@ void dt_shard_topics_changed(dt_shard_loop *l);
 void dt_shard_list_held(dt_shard_loop *l);
 /* Notes that the held set exists, and whether its entries may go. */
 void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed);
+/* There may be room where there was none: asks again of each queue that is closed for that. */
+void dt_shard_look_for_room(dt_shard_loop *l);
 /* True: some parked job may go. */
 bool dt_shard_parked_may_go(const dt_shard_loop *l);
 /* Moves a part of each held set that may go back to the due set, before a due scan: about a batch in all. */
@@ -275,6 +287,8 @@ void dt_shard_give_back(dt_shard_loop *l);
 DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct dt_error *err);
 /* Takes the hints back. */
 void dt_shard_hint_none(dt_shard_loop *l);
+/* Hints at jobs whose attempts may be lost, in place of all others, if there are any. */
+void dt_shard_hint_lost(dt_shard_loop *l);
 /* Hints at due.entries[0..n), in order of time; n is a batch at most. */
 void dt_shard_hint_first(dt_shard_loop *l, size_t n);
 /* Hints at due.entries[0..n) of the index, each queue its part, and parks what is too much. *backlog: something that
@@ -316,6 +330,8 @@ void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_err
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
 /* Why parked jobs of a topic may not go. */
 enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic);
+/* How many jobs of a topic may be claimed now, about; SIZE_MAX: as many as there are. */
+size_t dt_shard_room(dt_shard_loop *l, struct dt_str topic);
 /* Why the leader transaction has left jobs of a topic. */
 enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 

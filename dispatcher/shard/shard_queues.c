@@ -45,6 +45,28 @@ static void hint(struct dt_fair_queues *fair, const struct dt_entry *entry)
     fair->hints[fair->n_hints++] = (struct dt_hint){entry->id, entry->due_ms};
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Each job once. Where its entry stands only its row knows. */
+void dt_shard_hint_lost(dt_shard_loop *l)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    pthread_mutex_lock(&l->state_lock);
+    if (l->lost.n)
+        fair->n_hints = 0;
+    qsort(l->lost.v, l->lost.n, sizeof(*l->lost.v), by_number);
+    for (size_t i = 0; i < l->lost.n; i++)
+        if (i == 0 || l->lost.v[i] != l->lost.v[i - 1])
+            hint(fair, &(struct dt_entry){.id = l->lost.v[i]});
+    l->lost.n = 0;
+    pthread_mutex_unlock(&l->state_lock);
+}
+
 void dt_shard_hint_first(dt_shard_loop *l, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -116,6 +138,13 @@ static bool may_go(const struct dt_held_queue *held)
     return !dt_closed_rule(held->closed).holds;
 }
 
+void dt_shard_look_for_room(dt_shard_loop *l)
+{
+    for (size_t i = 0; i < l->fair.n; i++)
+        if (l->fair.v[i].closed == DT_CLOSED_LIMIT)
+            l->fair.v[i].closed = dt_shard_why_held(l, dt_str(l->fair.v[i].name));
+}
+
 bool dt_shard_parked_may_go(const dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n; i++)
@@ -161,9 +190,17 @@ void dt_shard_list_held(dt_shard_loop *l)
 
 /* ---- giving back ---- */
 
-/* Chooses up to HELD_AT_ONCE open held sets, beginning one further each time, and the part of `room` that each gives. */
-static size_t choose_held(struct dt_fair_queues *fair, struct dt_fair_queue *parts, size_t *which, size_t room)
+/* A queue of timeouts has no room of its own: they are ended, and not claimed. */
+static size_t room_of_held(dt_shard_loop *l, struct dt_str name, size_t most)
 {
+    size_t room = is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name);
+    return room < most ? room : most;
+}
+
+/* Chooses up to HELD_AT_ONCE open held sets, beginning one further each time, and the part of `room` that each gives. */
+static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
+{
+    struct dt_fair_queues *fair = &l->fair;
     size_t n = 0;
     for (size_t i = 0; i < fair->n; i++)
         fair->v[i].given = 0;
@@ -171,7 +208,8 @@ static size_t choose_held(struct dt_fair_queues *fair, struct dt_fair_queue *par
         size_t at = (fair->next + i) % fair->n;
         if (!may_go(&fair->v[at]))
             continue;
-        parts[n] = (struct dt_fair_queue){.waiting = room, .timeouts = is_timeouts(dt_str(fair->v[at].name))};
+        parts[n] = (struct dt_fair_queue){.waiting = room_of_held(l, dt_str(fair->v[at].name), room),
+                                          .timeouts = is_timeouts(dt_str(fair->v[at].name))};
         which[n++] = at;
     }
     if (n)
@@ -188,7 +226,7 @@ void dt_shard_give_back(dt_shard_loop *l)
     size_t which[HELD_AT_ONCE];
     size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
     size_t room = fair->others < batch / 2 ? batch - fair->others : batch - batch / 2;
-    size_t n = choose_held(fair, parts, which, room);
+    size_t n = choose_held(l, parts, which, room);
     for (size_t i = 0; i < n; i++) {
         struct dt_held_queue *held = &fair->v[which[i]];
         struct dt_error err;
@@ -205,13 +243,6 @@ void dt_shard_give_back(dt_shard_loop *l)
 }
 
 /* ---- which queue an entry belongs to ---- */
-
-static int by_number(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
 
 static bool same_queue(const struct dt_due_queue *queue, const struct dt_topic_of *of)
 {
@@ -299,6 +330,7 @@ static void see_queues(dt_shard_loop *l)
         queue->next_ms = queue->given ? held->next_ms : 0;
         if (!queue->timeouts)
             queue->closed = dt_shard_why_closed(l, queue->topic);
+        queue->room = queue->timeouts ? SIZE_MAX : dt_shard_room(l, queue->topic);
     }
 }
 
@@ -369,6 +401,8 @@ static size_t at_most(const struct dt_due_queue *queue, bool held_sets)
         most = 1; /* that one finds out whether the queue is open again */
     else if (held_sets && queue->held)
         most = queue->timeouts ? queue->given : queue->may;
+    if (!dt_closed_rule(queue->closed).parks && queue->room < most)
+        most = queue->room;
     return most < queue->waiting ? most : queue->waiting;
 }
 

@@ -37,6 +37,7 @@ enum dt_http_end {
     DT_HTTP_FORBIDDEN, /* every address of the host is refused, or its name is */
     DT_HTTP_BROKEN,    /* the connection ended before a whole head, the head is too large, or it is not HTTP */
     DT_HTTP_UNKNOWN,   /* the client was stopped: the receiver may or may not have had the request */
+    DT_HTTP_WITHHELD,  /* may_send said no: it was not put on the wire */
     DT_HTTP_ENDS
 };
 
@@ -62,6 +63,8 @@ struct dt_http_settings {
     struct dt_str allow_hosts;  /* see dt_host_allowed; copied */
     const dt_clock *clock;      /* outlives the client */
     dt_http_answered_fn *answered;
+    /* Asked on the client's thread when a request is about to be written to its connection. NULL: always. */
+    bool (*may_send)(void *arg, void *tag);
     void *arg;
 };
 

@@ -34,6 +34,7 @@
 struct dt_http_client {
     const dt_clock *clock;
     dt_http_answered_fn *answered;
+    bool (*may_send)(void *arg, void *tag);
     void *arg;
     unsigned max_in_flight;
     size_t max_bytes;
@@ -118,6 +119,8 @@ static void begin(dt_http_client *client, struct dt_exchange *exchange, const ch
         return;
     }
     exchange->allowed = &client->allowed;
+    exchange->may_send = client->may_send;
+    exchange->arg = client->arg;
     if (dt_exchange_attach(exchange, easy, addresses, now(client)) == DT_OK &&
         curl_multi_add_handle(client->multi, easy) == CURLM_OK) {
         DL_APPEND(client->under_way, exchange);
@@ -485,6 +488,7 @@ static dt_status copy_settings(dt_http_client *client, const struct dt_http_sett
     bool own_ca = settings->ca_file && settings->ca_file[0];
     client->clock = settings->clock;
     client->answered = settings->answered;
+    client->may_send = settings->may_send;
     client->arg = settings->arg;
     client->max_in_flight = settings->max_in_flight;
     client->max_bytes = settings->max_bytes;

@@ -36,6 +36,8 @@ struct dt_exchange {
     size_t bytes; /* that count for max_bytes */
     int64_t taken_us, until_us;
     const struct dt_networks *allowed;
+    bool (*may_send)(void *arg, void *tag); /* NULL: always */
+    void *arg;
 
     /* On its way. */
     struct dt_host_name *name;  /* of which the lookup is waited for; NULL = none */
@@ -44,10 +46,11 @@ struct dt_exchange {
     void *easy; /* NULL = libcurl has not got it */
     struct curl_slist *resolved;
     struct dt_strbuf resolved_text;
-    bool refused; /* an address was refused */
-    bool opened;  /* a socket was opened for an address */
-    bool sent;    /* libcurl was let write the request to a connection */
-    bool again;   /* libcurl wanted to write it a second time, and was refused */
+    bool refused;  /* an address was refused */
+    bool opened;   /* a socket was opened for an address */
+    bool sent;     /* libcurl was let write the request to a connection */
+    bool withheld; /* it was not let, for the sender's reasons */
+    bool again;    /* libcurl wanted to write it a second time, and was refused */
     char detail[DT_HTTP_DETAIL_MAX];
 
     /* The answer. */

@@ -118,6 +118,8 @@ static bool is_tls_fault(int curl_code)
 
 static enum dt_http_end end_of_unsent(const struct dt_exchange *exchange, int curl_code)
 {
+    if (exchange->withheld)
+        return DT_HTTP_WITHHELD;
     if (exchange->refused && !exchange->opened)
         return DT_HTTP_FORBIDDEN;
     if (curl_code == CURLE_OPERATION_TIMEDOUT)
@@ -142,6 +144,8 @@ static const char *detail_of(const struct dt_exchange *exchange, enum dt_http_en
         return "";
     if (end == DT_HTTP_FORBIDDEN)
         return "no address of the host is allowed";
+    if (end == DT_HTTP_WITHHELD)
+        return "it was withheld";
     if (exchange->again)
         return "the connection ended before an answer came";
     if (exchange->head_bytes > DT_HTTP_HEAD_MAX)

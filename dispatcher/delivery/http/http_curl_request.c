@@ -190,8 +190,9 @@ static int before_request(void *arg, char *remote, char *local, int remote_port,
     (void)remote_port;
     (void)local_port;
     exchange->again = exchange->sent;
-    exchange->sent = true;
-    return exchange->again ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+    exchange->withheld = !exchange->sent && exchange->may_send && !exchange->may_send(exchange->arg, exchange->tag);
+    exchange->sent = exchange->sent || !exchange->withheld;
+    return exchange->again || exchange->withheld ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
 /* ---- options ---- */

@@ -140,7 +140,7 @@ dt_status dt_callback_outcome(const struct dt_http_answer *answer, const struct 
     start_result(out, attempt, DT_RESULT_SUCCEEDED);
     if (answer->end == DT_HTTP_ANSWERED)
         return judge_status(answer, attempt, json, arena, out);
-    if (answer->end == DT_HTTP_UNKNOWN) {
+    if (answer->end == DT_HTTP_UNKNOWN || answer->end == DT_HTTP_WITHHELD) {
         out->kind = DT_CALLBACK_UNKNOWN;
         return DT_OK;
     }

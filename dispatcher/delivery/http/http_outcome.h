@@ -9,7 +9,7 @@
  *   any other status                                         failed, http_<status>
  *   no answer                                                failed, http_timeout, http_connect, http_dns, http_tls,
  *                                                            http_forbidden, http_broken
- *   the client was stopped                                   unknown: the attempt is lost
+ *   the client was stopped, or withheld the request          unknown: the attempt is lost
  */
 #ifndef DT_DISPATCHER_HTTP_OUTCOME_H
 #define DT_DISPATCHER_HTTP_OUTCOME_H

@@ -246,6 +246,20 @@ static bool bytes_fit(const dt_places *places, const struct dt_place_topic *topi
     return topic->user.held == 0 || topic->user.earned > 0 || topic->bytes + bytes <= left;
 }
 
+/* Each place that is taken leaves one free place less, and the user holds one more. */
+static unsigned room_of(const struct pool *pool, const struct user *user, int64_t now_us)
+{
+    unsigned left = pool->limit > pool->used ? pool->limit - pool->used : 0;
+    unsigned free_part = user->held < left ? (left - user->held + 1) / 2 : 0;
+    unsigned earned = somebody_else_waits(pool, user, now_us) ? 0 : user->earned;
+    return free_part + earned < left ? free_part + earned : left;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
 static bool all_may(const dt_places *places, const struct dt_place *place, int64_t now_us)
 {
     return may_take(&place->host->pool, &place->share->user, now_us) &&
@@ -285,6 +299,22 @@ dt_status dt_places_take(dt_places *places, struct dt_str host, struct dt_str to
     note_waiters(places, out, now_us);
     drop_idle(places, out, now_us);
     return DT_FULL;
+}
+
+unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str topic, int64_t now_us)
+{
+    struct dt_place place = {.host = host_of(places, host, now_us), .topic = topic_of(places, topic)};
+    place.share = place.host ? share_of(place.host, topic) : NULL;
+    if (!place.host || !place.topic || !place.share)
+        return 0;
+    unsigned room = least(room_of(&place.host->pool, &place.share->user, now_us),
+                          least(room_of(&places->by_host, &place.host->user, now_us),
+                                room_of(&places->by_topic, &place.topic->user, now_us)));
+    room = bytes_fit(places, place.topic, 0) ? room : 0;
+    if (room == 0)
+        note_waiters(places, &place, now_us);
+    drop_idle(places, &place, now_us);
+    return room;
 }
 
 /* ---- giving back ---- */

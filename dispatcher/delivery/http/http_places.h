@@ -55,6 +55,9 @@ DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, st
                                        int64_t now_us, struct dt_place *out);
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us);
 
+/* How many places a topic could take at a host now, one after the other; 0 where dt_places_take would say FULL, unless the
+ * request is too large. It counts as asking: who finds none is next. */
+unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str topic, int64_t now_us);
 /* Places that are taken. */
 unsigned dt_places_taken(const dt_places *places);
 /* Places that a host has now, taken ones included: per_host unless it was slowed. */

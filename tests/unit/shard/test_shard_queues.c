@@ -133,6 +133,21 @@ enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot
     return DT_DELIVERY_KAFKA;
 }
 
+const struct dt_topic_callback *dt_topic_snapshot_callback(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    (void)snapshot;
+    (void)topic;
+    return NULL;
+}
+
+size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback)
+{
+    (void)claims;
+    (void)topic;
+    (void)callback;
+    return 0;
+}
+
 struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic)
 {
     (void)snapshot;

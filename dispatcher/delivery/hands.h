@@ -1,0 +1,68 @@
+/*
+ * The port of deliveries by hands: attempts that a leader claims into the hands of its process, which ends each of them
+ * by itself. The shard loop knows no such delivery by name. tests/model/callbacks.pml is the protocol.
+ *
+ *   dt_hands         a process's: what it has in its hands, the lease that they are under, what comes of them
+ *   dt_hands_claims  a leader's, in front of it: the places that one leader transaction takes
+ *
+ *   begin ─▶ (MySQL, inside the transaction: take, for each claim) ─▶ (MySQL: commit) ─▶ committed, or failed
+ *
+ * What holds:
+ *   - Nothing goes out before `committed`, and each attempt once, while the lease runs that its claim was written under.
+ *   - After `failed` nothing is claimed for the shard until it is known what MySQL has of that transaction.
+ *   - Every attempt that was committed gets its outcome recorded, or is given away: then a leader ends it as lost.
+ *   - No call waits for a server.
+ */
+#ifndef DT_DISPATCHER_HANDS_H
+#define DT_DISPATCHER_HANDS_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "index/index.h"
+#include "store/dispatch/leader_txn.h"
+
+typedef struct dt_hands dt_hands;
+typedef struct dt_hands_claims dt_hands_claims;
+
+/* The surroundings. Copied; what the members point at outlives the hands. Callbacks run on threads of the hands' own, and
+ * return at once. */
+struct dt_hands_env {
+    const struct dt_config *config;
+    const char *installation;
+    const char *name; /* host:pid */
+    const dt_clock *clock;
+    dt_refclock *ref;
+    void *arg;
+    uint64_t (*random)(void *arg);
+    void (*map)(void *arg, struct dt_shard_map *out);
+    void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
+    void (*index_untold)(void *arg, const dt_index *index); /* entries were lost */
+    /* Attempts of these jobs are in the hands of an owner that is gone: their leaders, here or elsewhere, should look. */
+    void (*lost)(void *arg, const int64_t *ids, size_t n);
+    void (*room)(void *arg, unsigned shard); /* there may be places again for the shard, which asked for some in vain */
+};
+
+/* INVALID: a setting that cannot be used; err says which. */
+DT_MUST_CHECK dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err);
+/* Takes nothing any more, waits a while for what is under way, gives the rest away, joins, frees. Accepts NULL. No
+ * dt_hands_claims is left. */
+void dt_hands_stop(dt_hands *hands);
+
+/* ---- the leader's thread ---- */
+
+DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
+void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
+/* How many attempts of a topic may be claimed now, about. 0: its jobs wait; `room` tells when to ask again. */
+size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback);
+/* A leader transaction begins. */
+void dt_hands_claims_begin(dt_hands_claims *claims);
+/* For struct dt_leader_gate. `claims` is a dt_hands_claims. */
+bool dt_hands_claims_take(void *claims, const struct dt_hand_wanted *wanted, int64_t *owner);
+/* The transaction is committed with these claims, which are in the order in which their places were taken: they go out.
+ * Everything is borrowed for the call. */
+void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
+                               const dt_topic_snapshot *topics);
+/* The transaction ended in another way. */
+void dt_hands_claims_failed(dt_hands_claims *claims);
+
+#endif

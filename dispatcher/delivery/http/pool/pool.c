@@ -1,0 +1,130 @@
+/*
+ * What this process has in its hands: from a committed claim to an outcome that is recorded.
+ *
+ *   committed ─▶ all, client ──answer──▶ answered ─▶ recorder ─▶ gone
+ *                   │   └── withheld, unknown ─▶ unwanted ─▶ keeper: given away ─▶ gone
+ *                   └── the client does not take it ─▶ unwanted
+ *
+ * A place is given back when the receiver has answered; an attempt whose outcome cannot be recorded yet is bounded by
+ * UNRECORDED_MAX.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "delivery/http/http_outcome.h"
+#include "pool_parts.h"
+
+/* ---- lists, under the lock ---- */
+
+static void append_answered(dt_hands *hands, struct dt_callback *callback)
+{
+    callback->next = NULL;
+    *hands->answered_end = callback;
+    hands->answered_end = &callback->next;
+}
+
+void dt_pool_forget(dt_hands *hands, struct dt_callback *callback)
+{
+    HASH_DEL(hands->all, callback);
+    if (--hands->n_all == 0)
+        pthread_cond_broadcast(&hands->emptied);
+    dt_metric_set(hands->meters.in_hands, hands->n_all);
+    dt_arena_clear(&callback->arena);
+    free(callback);
+}
+
+void dt_pool_answered(dt_hands *hands, struct dt_callback *callback)
+{
+    pthread_mutex_lock(&hands->lock);
+    append_answered(hands, callback);
+    pthread_mutex_unlock(&hands->lock);
+    dt_mailbox_signal(hands->recorder_mailbox, 1);
+}
+
+void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback)
+{
+    pthread_mutex_lock(&hands->lock);
+    callback->next = hands->unwanted;
+    hands->unwanted = callback;
+    pthread_mutex_unlock(&hands->lock);
+    dt_mailbox_signal(hands->keeper_mailbox, 1);
+}
+
+static void take_refused(dt_hands *hands, bool refused[static DT_SHARDS_MAX])
+{
+    pthread_mutex_lock(&hands->lock);
+    memcpy(refused, hands->refused, sizeof(hands->refused));
+    memset(hands->refused, 0, sizeof(hands->refused));
+    pthread_mutex_unlock(&hands->lock);
+}
+
+void dt_pool_tell_room(dt_hands *hands)
+{
+    bool refused[DT_SHARDS_MAX];
+    take_refused(hands, refused);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        if (refused[shard])
+            hands->env.room(hands->env.arg, shard);
+}
+
+/* ---- the client's thread ---- */
+
+/* The lease is looked at before the number: a lease that was begun anew belongs to another number. */
+bool dt_pool_may_send(void *arg, void *tag)
+{
+    const dt_hands *hands = arg;
+    const struct dt_callback *callback = tag;
+    return dt_lease_runs(&hands->lease, dt_pool_now_us(hands)) && callback->owner == hands->owner;
+}
+
+static enum dt_place_end place_end_of(const struct dt_http_answer *answer)
+{
+    if (answer->end == DT_HTTP_CONNECT || answer->status == 429 || answer->status == 503)
+        return DT_PLACE_PUSHED_BACK;
+    if (answer->end == DT_HTTP_WITHHELD || answer->end == DT_HTTP_UNKNOWN)
+        return DT_PLACE_UNUSED;
+    return answer->end == DT_HTTP_ANSWERED ? DT_PLACE_ANSWERED : DT_PLACE_SILENT;
+}
+
+static dt_metric *meter_of(const dt_hands *hands, const struct dt_callback_outcome *outcome)
+{
+    const struct dt_pool_meters *meters = &hands->meters;
+    if (outcome->kind != DT_CALLBACK_RESULT)
+        return outcome->kind == DT_CALLBACK_TAKEN ? meters->taken : meters->unknown;
+    return outcome->result.status == DT_RESULT_SUCCEEDED ? meters->succeeded : meters->failed;
+}
+
+static void take_outcome(dt_hands *hands, struct dt_callback *callback, const struct dt_callback_outcome *outcome)
+{
+    callback->answer = (struct dt_hand_answer){.apply.result = outcome->result,
+                                               .owner = callback->owner,
+                                               .http_status = outcome->http_status,
+                                               .duration_ms = outcome->duration_ms,
+                                               .taken = outcome->kind == DT_CALLBACK_TAKEN};
+    if (outcome->fault)
+        DT_LOG(WARN, "callbacks", "a receiver's report cannot be read", DT_I("job", callback->hand.job_id),
+               DT_I("attempt", callback->hand.attempt), DT_S("reason", outcome->fault));
+    if (outcome->kind == DT_CALLBACK_UNKNOWN)
+        dt_pool_unwanted(hands, callback);
+    else
+        dt_pool_answered(hands, callback);
+}
+
+void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer)
+{
+    dt_hands *hands = arg;
+    struct dt_callback *callback = tag;
+    const struct dt_callback_attempt attempt = {.job_id = callback->hand.job_id,
+                                                .attempt = callback->hand.attempt,
+                                                .now_ms = dt_refclock_earliest_ms(hands->env.ref),
+                                                .max_delay_ms = hands->env.config->limits_max_delay};
+    struct dt_callback_outcome outcome;
+    pthread_mutex_lock(&hands->lock);
+    dt_places_give_back(hands->places, &callback->place, place_end_of(answer), dt_pool_now_us(hands));
+    pthread_mutex_unlock(&hands->lock);
+    if (dt_callback_outcome(answer, &attempt, hands->json, &callback->arena, &outcome) != DT_OK)
+        outcome = (struct dt_callback_outcome){.kind = DT_CALLBACK_UNKNOWN}; /* memory is out */
+    dt_metric_add(meter_of(hands, &outcome), 1);
+    dt_metric_observe(hands->meters.seconds, (double)answer->duration_ms / 1000);
+    take_outcome(hands, callback, &outcome);
+}

@@ -1,0 +1,274 @@
+/*
+ * The leaders' side of the callbacks: places that a leader transaction takes, and the requests of what it has claimed.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "delivery/http/request_head.h"
+#include "job/callback/callback_url.h"
+#include "pool_parts.h"
+
+#define UNRECORDED_MAX 2 /* times callbacks.max_in_flight: attempts in hands, those that were answered included */
+
+/* ---- places ---- */
+
+/* Under the lock. Nobody has a place without a number, or while a claim of the shard is in doubt. */
+static bool may_claim(dt_hands *hands, unsigned shard)
+{
+    if (!hands->client || hands->leaving)
+        return false;
+    bool number = hands->owner && dt_lease_runs(&hands->lease, dt_pool_now_us(hands));
+    bool room = hands->n_all < UNRECORDED_MAX * (uint64_t)hands->env.config->callbacks_max_in_flight;
+    bool may = number && room && !hands->doubts[shard];
+    hands->wanted = true;
+    hands->refused[shard] = hands->refused[shard] || !may;
+    return may;
+}
+
+static struct dt_str key_of(const struct dt_topic_callback *callback, struct dt_callback_url *url)
+{
+    if (!callback->url.p || dt_callback_url_check(callback->url, url))
+        return DT_STR_NONE;
+    return dt_str(url->key);
+}
+
+/* A number is needed: the keeper takes one, and tells when it has it. */
+static void ask_for_number(dt_hands *hands)
+{
+    if (hands->client && !hands->owner)
+        dt_mailbox_signal(hands->keeper_mailbox, 1);
+}
+
+size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback)
+{
+    dt_hands *hands = claims->hands;
+    struct dt_callback_url url;
+    struct dt_str key = key_of(callback, &url);
+    size_t room = 0;
+    if (!key.p)
+        return 0;
+    pthread_mutex_lock(&hands->lock);
+    if (may_claim(hands, claims->shard))
+        room = dt_places_room(hands->places, key, topic, dt_pool_now_us(hands));
+    hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
+    pthread_mutex_unlock(&hands->lock);
+    ask_for_number(hands);
+    return room;
+}
+
+static bool make_room(dt_hands_claims *claims)
+{
+    size_t cap = claims->cap ? claims->cap * 2 : 64;
+    if (claims->n < claims->cap)
+        return true;
+    struct dt_place *places = realloc(claims->places, cap * sizeof(*places));
+    if (!places)
+        return false;
+    claims->places = places;
+    claims->cap = cap;
+    return true;
+}
+
+void dt_hands_claims_begin(dt_hands_claims *claims)
+{
+    claims->n = 0;
+    claims->owner = 0;
+}
+
+/* Under the lock. All claims of a transaction carry one number. */
+static bool take(dt_hands_claims *claims, const struct dt_hand_wanted *wanted, struct dt_str key)
+{
+    dt_hands *hands = claims->hands;
+    if (!may_claim(hands, claims->shard) || (claims->owner && claims->owner != hands->owner))
+        return false;
+    if (dt_places_take(hands->places, key, wanted->topic, wanted->bytes, dt_pool_now_us(hands),
+                       &claims->places[claims->n]) != DT_OK) {
+        hands->refused[claims->shard] = true;
+        return false;
+    }
+    claims->owner = hands->owner;
+    claims->n++;
+    return true;
+}
+
+bool dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner)
+{
+    dt_hands_claims *claims = arg;
+    dt_hands *hands = claims->hands;
+    struct dt_callback_url url;
+    struct dt_str key = key_of(wanted->callback, &url);
+    if (!key.p || !make_room(claims))
+        return false;
+    pthread_mutex_lock(&hands->lock);
+    bool taken = take(claims, wanted, key);
+    pthread_mutex_unlock(&hands->lock);
+    if (taken)
+        *owner = claims->owner;
+    else
+        ask_for_number(hands);
+    return taken;
+}
+
+static void give_back(dt_hands_claims *claims, size_t from)
+{
+    dt_hands *hands = claims->hands;
+    pthread_mutex_lock(&hands->lock);
+    for (size_t i = from; i < claims->n; i++)
+        dt_places_give_back(hands->places, &claims->places[i], DT_PLACE_UNUSED, dt_pool_now_us(hands));
+    pthread_mutex_unlock(&hands->lock);
+    claims->n = 0;
+}
+
+/* MySQL may have committed all the same: the keeper finds out. */
+void dt_hands_claims_failed(dt_hands_claims *claims)
+{
+    dt_hands *hands = claims->hands;
+    if (claims->n == 0)
+        return;
+    pthread_mutex_lock(&hands->lock);
+    hands->doubts[claims->shard] = claims->owner;
+    hands->some_doubt = true;
+    pthread_mutex_unlock(&hands->lock);
+    give_back(claims, 0);
+    dt_mailbox_signal(hands->keeper_mailbox, 1);
+}
+
+/* ---- sending ---- */
+
+static dt_status send_request(dt_hands_claims *claims, const struct dt_outgoing *job, struct dt_callback *callback,
+                              const struct dt_topic_callback *topic, const struct dt_callback_secret *secret)
+{
+    dt_hands *hands = claims->hands;
+    const struct dt_callback_setting setting = {
+        .installation = hands->env.installation, .headers = topic->headers, .secret = secret};
+    struct dt_http_request request = {
+        .url = topic->url, .body = job->payload, .timeout_ms = topic->timeout_ms, .tag = callback};
+    dt_arena_reset(&claims->arena);
+    dt_status status =
+        dt_request_head(job, &setting, dt_refclock_latest_ms(hands->env.ref), claims->json, &claims->arena, &request);
+    return status == DT_OK ? dt_http_client_send(hands->client, &request) : status;
+}
+
+/* A secret that a manual edit has spoiled signs nothing, so nothing is sent. */
+static dt_status send_signed(dt_hands_claims *claims, const struct dt_outgoing *job, struct dt_callback *callback,
+                             const struct dt_topic_callback *topic)
+{
+    struct dt_callback_secret secret;
+    if (!topic->secret.p)
+        return send_request(claims, job, callback, topic, NULL);
+    dt_status status = dt_callback_secret_read(topic->secret, &secret)
+                           ? DT_INVALID
+                           : send_request(claims, job, callback, topic, &secret);
+    dt_callback_secret_wipe(&secret);
+    return status;
+}
+
+static struct dt_callback *callback_of(dt_hands_claims *claims, const struct dt_outgoing *job,
+                                       const struct dt_place *place)
+{
+    struct dt_callback *callback = calloc(1, sizeof(*callback));
+    if (!callback)
+        return NULL;
+    callback->hand.job_id = job->claim.id;
+    callback->hand.attempt = job->claim.attempt;
+    callback->owner = claims->owner;
+    callback->place = *place;
+    dt_arena_init(&callback->arena);
+    return callback;
+}
+
+/* Under the lock. */
+static bool add(dt_hands *hands, struct dt_callback *callback)
+{
+    HASH_ADD(hh, hands->all, hand, sizeof(callback->hand), callback);
+    if (!callback->hh.tbl)
+        return false;
+    hands->n_all++;
+    dt_metric_set(hands->meters.in_hands, hands->n_all);
+    return true;
+}
+
+/* False: memory is out, so nobody here knows of the attempt. */
+static bool note(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
+                 struct dt_callback **out)
+{
+    dt_hands *hands = claims->hands;
+    *out = callback_of(claims, job, place);
+    if (!*out)
+        return false;
+    pthread_mutex_lock(&hands->lock);
+    bool added = add(hands, *out);
+    pthread_mutex_unlock(&hands->lock);
+    if (!added)
+        free(*out);
+    return added;
+}
+
+static void not_sent(dt_hands *hands, struct dt_callback *callback, dt_status status)
+{
+    DT_LOG(WARN, "callbacks", "a callback could not be sent; another attempt follows",
+           DT_I("job", callback->hand.job_id), DT_I("attempt", callback->hand.attempt),
+           DT_S("status", dt_status_name(status)));
+    pthread_mutex_lock(&hands->lock);
+    dt_places_give_back(hands->places, &callback->place, DT_PLACE_UNUSED, dt_pool_now_us(hands));
+    pthread_mutex_unlock(&hands->lock);
+    dt_pool_unwanted(hands, callback);
+}
+
+static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
+                      const struct dt_topic_callback *topic)
+{
+    struct dt_callback *callback;
+    if (!note(claims, job, place, &callback))
+        return false;
+    dt_status status = topic && topic->url.p ? send_signed(claims, job, callback, topic) : DT_INVALID;
+    if (status != DT_OK)
+        not_sent(claims->hands, callback, status);
+    return true;
+}
+
+/* Every message has its place: those of one transaction are in one order. */
+void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
+                               const dt_topic_snapshot *topics)
+{
+    size_t n = 0;
+    while (n < claimed->n && n < claims->n &&
+           hand_over(claims, &claimed->jobs[n], &claims->places[n],
+                     dt_topic_snapshot_callback(topics, claimed->jobs[n].topic)))
+        n++;
+    if (n == claims->n) {
+        claims->n = 0;
+        return;
+    }
+    memmove(claims->places, claims->places + n, (claims->n - n) * sizeof(*claims->places));
+    claims->n -= n;
+    dt_hands_claims_failed(claims); /* what nobody here knows of is given away */
+}
+
+/* ---- life ---- */
+
+dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out)
+{
+    dt_hands_claims *claims = calloc(1, sizeof(*claims));
+    if (!claims)
+        return DT_NOMEM;
+    claims->hands = hands;
+    claims->shard = shard;
+    dt_arena_init(&claims->arena);
+    dt_status status = dt_json_new(&claims->json);
+    if (status == DT_OK)
+        *out = claims;
+    else
+        dt_hands_claims_free(claims);
+    return status;
+}
+
+void dt_hands_claims_free(dt_hands_claims *claims)
+{
+    if (!claims)
+        return;
+    dt_json_free(claims->json);
+    dt_arena_clear(&claims->arena);
+    free(claims->places);
+    free(claims);
+}

@@ -1,0 +1,298 @@
+/*
+ * The keeper: a thread that holds the lease under which this process has attempts in its hands, and finds what is in
+ * nobody's hands any more, its own and others'.
+ *
+ * Invariants: a number whose lease was over once is never renewed; nothing of it goes out after that. A claim in doubt is
+ * looked for when no transaction of its leader can be under way; what MySQL has of it, and this process does not know, is
+ * given away. What is given away was forgotten first by nobody: it is known until MySQL says that it is nobody's.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "pool_parts.h"
+
+#define LOOK_US       INT64_C(1000000)
+#define LOOK_IDLE_US  INT64_C(10000000) /* where callbacks are not enabled */
+#define PAUSE_US      INT64_C(200000)
+#define UNUSED_US     INT64_C(30000000) /* a number that nobody used for so long is given up */
+#define GIVEN_AT_ONCE 500
+
+static int64_t renew_every_us(const dt_hands *hands)
+{
+    return dt_earlier(hands->env.config->zookeeper_session_timeout * 300, 1000000);
+}
+
+/* ---- the number ---- */
+
+/* True: somebody needs one, or has something in hands. */
+static bool is_used(dt_hands *hands)
+{
+    pthread_mutex_lock(&hands->lock);
+    if (hands->wanted || hands->n_all > 0)
+        hands->used_us = dt_pool_now_us(hands);
+    hands->wanted = false;
+    pthread_mutex_unlock(&hands->lock);
+    return hands->client && !hands->leaving && dt_pool_now_us(hands) - hands->used_us < UNUSED_US && hands->used_us;
+}
+
+static dt_status take_number(dt_hands *hands, struct dt_error *err)
+{
+    int64_t number = (int64_t)(hands->env.random(hands->env.arg) >> 1) | 1;
+    int64_t sent_us = dt_pool_now_us(hands);
+    dt_status status = dt_store_hands_own(hands->keeper_store, number, hands->env.name,
+                                          hands->env.config->zookeeper_session_timeout, err);
+    if (status != DT_OK)
+        return status == DT_EXISTS ? DT_OK : status;
+    dt_lease_extend(&hands->lease, sent_us);
+    hands->owner = number;
+    hands->renewed_us = sent_us;
+    dt_pool_tell_room(hands);
+    return DT_OK;
+}
+
+static void drop_number(dt_hands *hands)
+{
+    hands->owner = 0;
+    dt_lease_end(&hands->lease);
+}
+
+static dt_status renew(dt_hands *hands, struct dt_error *err)
+{
+    bool there;
+    int64_t sent_us = dt_pool_now_us(hands);
+    if (!dt_lease_runs(&hands->lease, sent_us)) {
+        DT_LOG(WARN, "callbacks", "the lease is over: what is not on the wire is given away");
+        drop_number(hands);
+        return DT_OK;
+    }
+    if (sent_us - hands->renewed_us < renew_every_us(hands))
+        return DT_OK;
+    dt_status status = dt_store_hands_renew(hands->keeper_store, hands->owner, &there, err);
+    if (status == DT_OK && there && dt_lease_runs(&hands->lease, dt_pool_now_us(hands)))
+        dt_lease_extend(&hands->lease, sent_us);
+    else if (status == DT_OK)
+        drop_number(hands);
+    hands->renewed_us = sent_us;
+    return status;
+}
+
+static dt_status give_up(dt_hands *hands, struct dt_error *err)
+{
+    int64_t number = hands->owner;
+    drop_number(hands);
+    return dt_store_hands_disown(hands->keeper_store, number, err);
+}
+
+/* A number is kept while anything is in hands, since what is given up is lost. */
+static dt_status keep_number(dt_hands *hands, struct dt_error *err)
+{
+    bool used = is_used(hands);
+    dt_status status = hands->owner ? renew(hands, err) : DT_OK;
+    if (status != DT_OK)
+        return status;
+    if (used && !hands->owner)
+        return take_number(hands, err);
+    return !used && hands->owner && !hands->leaving ? give_up(hands, err) : DT_OK;
+}
+
+/* ---- what is given away ---- */
+
+struct given {
+    struct dt_callback *list;
+    int64_t ids[GIVEN_AT_ONCE];
+    size_t n;
+};
+
+/* Takes what carries one number out of the list. */
+static void take_unwanted(dt_hands *hands, struct given *given)
+{
+    given->list = NULL;
+    given->n = 0;
+    pthread_mutex_lock(&hands->lock);
+    int64_t owner = hands->unwanted ? hands->unwanted->owner : 0;
+    while (hands->unwanted && hands->unwanted->owner == owner && given->n < GIVEN_AT_ONCE) {
+        struct dt_callback *callback = hands->unwanted;
+        hands->unwanted = callback->next;
+        callback->next = given->list;
+        given->list = callback;
+        given->ids[given->n++] = callback->hand.job_id;
+    }
+    pthread_mutex_unlock(&hands->lock);
+}
+
+static void end_given(dt_hands *hands, struct given *given, bool gone)
+{
+    pthread_mutex_lock(&hands->lock);
+    while (given->list) {
+        struct dt_callback *callback = given->list;
+        given->list = callback->next;
+        if (gone) {
+            dt_pool_forget(hands, callback);
+        } else {
+            callback->next = hands->unwanted;
+            hands->unwanted = callback;
+        }
+    }
+    pthread_mutex_unlock(&hands->lock);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static dt_status give_away_some(dt_hands *hands, struct given *given, struct dt_error *err)
+{
+    int64_t owner = given->list->owner;
+    qsort(given->ids, given->n, sizeof(*given->ids), by_number);
+    dt_status status = dt_store_hands_give_away(hands->keeper_store, owner, given->ids, given->n, err);
+    end_given(hands, given, status == DT_OK);
+    if (status != DT_OK)
+        return status;
+    dt_metric_add(hands->meters.given_away, (int64_t)given->n);
+    hands->env.lost(hands->env.arg, given->ids, given->n);
+    dt_pool_tell_room(hands);
+    return DT_OK;
+}
+
+static dt_status give_away(dt_hands *hands, struct dt_error *err)
+{
+    struct given given;
+    dt_status status = DT_OK;
+    take_unwanted(hands, &given);
+    while (status == DT_OK && given.n) {
+        status = give_away_some(hands, &given, err);
+        if (status == DT_OK)
+            take_unwanted(hands, &given);
+    }
+    return status;
+}
+
+/* ---- claims in doubt ---- */
+
+/* The jobs of those attempts that nobody here knows. NULL: memory is out. */
+static int64_t *unknown_of(dt_hands *hands, const struct dt_hand *v, size_t n, size_t *unknown)
+{
+    int64_t *ids = dt_arena_alloc(&hands->arena, (n ? n : 1) * sizeof(*ids));
+    *unknown = 0;
+    pthread_mutex_lock(&hands->lock);
+    for (size_t i = 0; ids && i < n; i++) {
+        struct dt_callback *callback = NULL;
+        HASH_FIND(hh, hands->all, &v[i], sizeof(v[i]), callback);
+        if (!callback)
+            ids[(*unknown)++] = v[i].job_id;
+    }
+    pthread_mutex_unlock(&hands->lock);
+    return ids;
+}
+
+static dt_status find_out(dt_hands *hands, unsigned shard, int64_t owner, struct dt_error *err)
+{
+    struct dt_hand *v;
+    size_t n = 0;
+    dt_arena_reset(&hands->arena);
+    dt_status status = dt_store_hands_of_shard(hands->keeper_store, owner, shard, &hands->arena, &v, &n, err);
+    if (status != DT_OK)
+        return status;
+    const int64_t *ids = unknown_of(hands, v, n, &n);
+    status = ids ? dt_store_hands_give_away(hands->keeper_store, owner, ids, n, err) : DT_NOMEM;
+    if (status != DT_OK)
+        return status;
+    DT_LOG(INFO, "callbacks", "claims that were in doubt are found out", DT_I("shard", shard), DT_I("given_away", n));
+    pthread_mutex_lock(&hands->lock);
+    hands->doubts[shard] = 0;
+    pthread_mutex_unlock(&hands->lock);
+    if (n)
+        hands->env.lost(hands->env.arg, ids, n);
+    return DT_OK;
+}
+
+static int64_t doubt_of(dt_hands *hands, unsigned shard)
+{
+    pthread_mutex_lock(&hands->lock);
+    int64_t owner = hands->doubts[shard];
+    pthread_mutex_unlock(&hands->lock);
+    return owner;
+}
+
+static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
+{
+    pthread_mutex_lock(&hands->lock);
+    bool some = hands->some_doubt;
+    hands->some_doubt = false;
+    pthread_mutex_unlock(&hands->lock);
+    dt_status status = DT_OK;
+    for (unsigned shard = 0; some && status == DT_OK && shard < DT_SHARDS_MAX; shard++) {
+        int64_t owner = doubt_of(hands, shard);
+        status = owner ? find_out(hands, shard, owner, err) : DT_OK;
+    }
+    if (status == DT_OK) {
+        if (some)
+            dt_pool_tell_room(hands);
+        return DT_OK;
+    }
+    pthread_mutex_lock(&hands->lock);
+    hands->some_doubt = true;
+    pthread_mutex_unlock(&hands->lock);
+    return status;
+}
+
+/* ---- what others have lost ---- */
+
+static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
+{
+    struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
+    if (dt_pool_now_us(hands) - hands->looked_us < (hands->client ? LOOK_US : LOOK_IDLE_US))
+        return DT_OK;
+    dt_status status = dt_store_hands_lost(hands->keeper_store, &lost, err);
+    hands->looked_us = dt_pool_now_us(hands);
+    if (status == DT_OK && lost.n)
+        hands->env.lost(hands->env.arg, lost.v, lost.n);
+    return status;
+}
+
+/* ---- the thread ---- */
+
+static dt_status step(dt_hands *hands, struct dt_error *err)
+{
+    dt_status status = keep_number(hands, err);
+    if (status == DT_OK)
+        status = find_all_out(hands, err);
+    if (status == DT_OK)
+        status = give_away(hands, err);
+    return status == DT_OK ? look_for_lost(hands, err) : status;
+}
+
+static int64_t next_us(const dt_hands *hands)
+{
+    int64_t look_us = hands->looked_us + (hands->client ? LOOK_US : LOOK_IDLE_US);
+    return hands->owner ? dt_earlier(look_us, hands->renewed_us + renew_every_us(hands)) : look_us;
+}
+
+/* Whatever is left in hands is lost at once. */
+static void leave(dt_hands *hands)
+{
+    struct dt_error err = {0};
+    if (hands->owner && give_up(hands, &err) != DT_OK)
+        DT_LOG(INFO, "callbacks", "what is left in hands is lost when the lease is over", DT_S("reason", err.text));
+}
+
+void dt_pool_keep(void *arg)
+{
+    dt_hands *hands = arg;
+    while (!dt_thread_stopping(&hands->keeper)) {
+        struct dt_error err = {0};
+        dt_status status = step(hands, &err);
+        if (status != DT_OK) {
+            dt_outage_failed(&hands->keeper_outage, DT_OUTAGE_MYSQL, "callbacks", "the lease is not renewed", status,
+                             &err);
+            (void)dt_mailbox_pause(hands->keeper_mailbox, dt_pool_now_us(hands) + PAUSE_US, DT_THREAD_STOP);
+            continue;
+        }
+        dt_outage_over(&hands->keeper_outage);
+        (void)dt_mailbox_wait(hands->keeper_mailbox, next_us(hands));
+    }
+    leave(hands);
+}

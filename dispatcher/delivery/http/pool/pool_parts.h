@@ -1,0 +1,124 @@
+/*
+ * The inside of the callbacks of a process (delivery/hands.h), shared by its files and nobody else.
+ *
+ *   pool_life.c      its life
+ *   pool_claims.c    the leaders' side: places, and handing requests to the client
+ *   pool_recorder.c  a thread: outcomes, in batches, into MySQL and the index
+ *   pool_keeper.c    a thread: the lease of the owner's number, lost attempts, claims in doubt, what is given away
+ *   pool.c           what is in hands; answers of the client
+ *
+ * One lock is for everything that more than one thread changes. Nobody waits for a server, or calls the client or a
+ * callback of the environment, while he holds it.
+ */
+#ifndef DT_DISPATCHER_POOL_PARTS_H
+#define DT_DISPATCHER_POOL_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/json.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "delivery/hands.h"
+#include "delivery/http/http_client.h"
+#include "delivery/http/http_places.h"
+#include "election/lease.h"
+#include "hash.h"
+#include "store/hands/hands.h"
+
+/* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or it is given
+ * away. */
+struct dt_callback {
+    struct dt_hand hand; /* the key */
+    int64_t owner;
+    struct dt_place place;
+    struct dt_arena arena; /* of the answer's texts */
+    struct dt_hand_answer answer;
+    struct dt_callback *next; /* in one of the lists */
+    UT_hash_handle hh;        /* in `all` */
+};
+
+struct dt_pool_meters {
+    dt_metric *succeeded, *taken, *failed, *unknown, *seconds, *in_hands, *recorded, *given_away;
+};
+
+struct dt_hands {
+    struct dt_hands_env env;
+    bool enabled;
+    dt_http_client *client; /* NULL unless enabled */
+    struct dt_pool_meters meters;
+
+    /* The lease. The keeper writes both; whoever looks at both looks at the lease first. */
+    struct dt_lease lease;
+    _Atomic int64_t owner; /* our number; 0 = none */
+
+    pthread_mutex_t lock;   /* of all below, up to `leaving` */
+    pthread_cond_t emptied; /* nothing is in hands */
+    dt_places *places;
+    struct dt_callback *all;
+    unsigned n_all;
+    struct dt_callback *answered; /* a queue, for the recorder */
+    struct dt_callback **answered_end;
+    struct dt_callback *unwanted;  /* never on the wire, or nobody knows: to be given away */
+    int64_t doubts[DT_SHARDS_MAX]; /* the number that a claim in doubt carries; 0 = none */
+    bool some_doubt, wanted;       /* wanted: somebody needs a number */
+    bool refused[DT_SHARDS_MAX];   /* asked in vain */
+    _Atomic bool leaving;
+
+    /* the recorder's */
+    dt_mailbox *recorder_mailbox;
+    struct dt_thread recorder;
+    dt_store *recorder_store;
+    dt_index *index;
+    struct dt_outage_part recorder_outage;
+
+    /* the keeper's */
+    dt_mailbox *keeper_mailbox;
+    struct dt_thread keeper;
+    dt_store *keeper_store;
+    struct dt_outage_part keeper_outage;
+    int64_t renewed_us, looked_us, used_us;
+    int64_t *lost; /* room for a look */
+    struct dt_arena arena;
+
+    dt_json *json; /* the client's thread: reports */
+};
+
+struct dt_hands_claims {
+    dt_hands *hands;
+    unsigned shard;
+    struct dt_place *places; /* taken in this transaction */
+    size_t n, cap;
+    int64_t owner; /* under which number */
+    dt_json *json;
+    struct dt_arena arena;
+};
+
+static inline int64_t dt_pool_now_us(const dt_hands *hands)
+{
+    return dt_clock_mono_us(hands->env.clock);
+}
+
+/* ---- pool.c ---- */
+
+/* Hands callbacks that ended over to the recorder. Any thread. */
+void dt_pool_answered(dt_hands *hands, struct dt_callback *callback);
+/* Hands one that is never sent, or of which nobody knows, over to the keeper. Any thread. */
+void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback);
+/* Takes it out of our hands, and frees it. Under the lock. */
+void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
+/* Tells leaders that asked in vain to ask again. Without the lock. */
+void dt_pool_tell_room(dt_hands *hands);
+/* For the client: an answer. */
+void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer);
+/* For the client: may this attempt be put on the wire? */
+bool dt_pool_may_send(void *arg, void *tag);
+
+/* ---- pool_recorder.c, pool_keeper.c: the threads ---- */
+
+void dt_pool_record(void *arg);
+void dt_pool_keep(void *arg);
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * The recorder: a thread that writes the outcomes of callbacks into MySQL, all that there are at a time, tells the index,
+ * and tells leaders that there is room again.
+ *
+ * Killed after the COMMIT, before the index was told: the reconciler. Killed before: the attempt is lost.
+ */
+#include <stdlib.h>
+
+#include "base/hooks/fail_point.h"
+#include "base/log.h"
+#include "pool_parts.h"
+
+#define BATCH    500
+#define PAUSE_US INT64_C(200000)
+
+struct batch {
+    struct dt_callback *v[BATCH];
+    struct dt_hand_answer answers[BATCH];
+    size_t n;
+    struct dt_shard_map map;
+};
+
+static void take_batch(dt_hands *hands, struct batch *batch)
+{
+    batch->n = 0;
+    pthread_mutex_lock(&hands->lock);
+    while (hands->answered && batch->n < BATCH) {
+        struct dt_callback *callback = hands->answered;
+        hands->answered = callback->next;
+        batch->answers[batch->n] = callback->answer;
+        batch->v[batch->n++] = callback;
+    }
+    if (!hands->answered)
+        hands->answered_end = &hands->answered;
+    pthread_mutex_unlock(&hands->lock);
+}
+
+static void tell_index(dt_hands *hands, const struct batch *batch)
+{
+    struct dt_error err = {0};
+    struct dt_entry entries[DT_WAS_MAX * BATCH];
+    size_t n = 0;
+    for (size_t i = 0; i < batch->n; i++) {
+        const struct dt_apply *a = &batch->answers[i].apply;
+        if (!batch->answers[i].held || batch->answers[i].taken || a->outcome != DT_OUTCOME_APPLIED)
+            continue;
+        n += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &entries[n]);
+        if (a->outbox)
+            hands->env.outbox(hands->env.arg, dt_shard_of(&batch->map, a->result.job_id));
+    }
+    int64_t horizon_ms = dt_refclock_earliest_ms(hands->env.ref) + hands->env.config->index_horizon;
+    if (n == 0 || !hands->index || dt_index_put(hands->index, &batch->map, entries, n, horizon_ms, true, &err) == DT_OK)
+        return;
+    DT_LOG(DEBUG, "callbacks", "the index was not told", DT_S("reason", err.text));
+    hands->env.index_untold(hands->env.arg, hands->index);
+}
+
+static bool is_busy(const struct dt_hand_answer *answer)
+{
+    return answer->held && answer->apply.outcome == DT_OUTCOME_BUSY;
+}
+
+/* What is recorded leaves our hands; what is not goes back into the queue. True: all was recorded. Answers stand in
+ * the order of their jobs by now. */
+static bool let_go(dt_hands *hands, const struct batch *batch, bool recorded)
+{
+    bool all = recorded;
+    pthread_mutex_lock(&hands->lock);
+    for (size_t i = 0; i < batch->n; i++) {
+        struct dt_callback *callback = NULL;
+        const struct dt_hand hand = {batch->answers[i].apply.result.job_id, batch->answers[i].apply.result.attempt};
+        HASH_FIND(hh, hands->all, &hand, sizeof(hand), callback);
+        if (callback && recorded && !is_busy(&batch->answers[i])) {
+            dt_pool_forget(hands, callback);
+        } else if (callback) {
+            callback->next = hands->answered;
+            hands->answered_end = hands->answered ? hands->answered_end : &callback->next;
+            hands->answered = callback;
+            all = false;
+        }
+    }
+    pthread_mutex_unlock(&hands->lock);
+    return all;
+}
+
+/* False: something is left that is tried again later. */
+static bool record(dt_hands *hands, struct batch *batch)
+{
+    struct dt_error err = {0};
+    hands->env.map(hands->env.arg, &batch->map);
+    DT_FAIL_POINT("callbacks.answered");
+    dt_status status = dt_store_hands_record(hands->recorder_store, &batch->map, batch->answers, batch->n, &err);
+    DT_FAIL_POINT_STATUS("callbacks.recorded", status, &err);
+    if (status != DT_OK) {
+        dt_outage_failed(&hands->recorder_outage, DT_OUTAGE_MYSQL, "callbacks", "outcomes wait", status, &err);
+        return let_go(hands, batch, false);
+    }
+    dt_outage_over(&hands->recorder_outage);
+    dt_metric_observe(hands->meters.recorded, (double)batch->n);
+    tell_index(hands, batch);
+    bool all = let_go(hands, batch, true);
+    dt_pool_tell_room(hands);
+    return all;
+}
+
+void dt_pool_record(void *arg)
+{
+    dt_hands *hands = arg;
+    struct batch *batch = calloc(1, sizeof(*batch));
+    while (batch && !dt_thread_stopping(&hands->recorder)) {
+        take_batch(hands, batch);
+        if (batch->n == 0)
+            (void)dt_mailbox_wait(hands->recorder_mailbox, INT64_MAX);
+        else if (!record(hands, batch))
+            (void)dt_mailbox_pause(hands->recorder_mailbox, dt_pool_now_us(hands) + PAUSE_US, DT_THREAD_STOP);
+    }
+    free(batch);
+}
