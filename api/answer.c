@@ -16,6 +16,7 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
         .payload_max = (size_t)config->limits_payload,
         .headers_max = (size_t)config->limits_headers,
         .json_depth = (unsigned)config->limits_json_depth,
+        .callbacks = config->callbacks_enabled,
         .installation = dt_str(view ? view->installation.name : config->installation_name),
     };
 }

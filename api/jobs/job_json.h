@@ -20,6 +20,7 @@ struct dt_job_rules {
     size_t payload_max, headers_max;
     unsigned json_depth;
     struct dt_str installation;
+    bool callbacks; /* topics may have the delivery http */
 };
 /* The limits for dt_json_parse. nested: levels around the object (1 for elements of an array). */
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);
@@ -68,12 +69,13 @@ DT_MUST_CHECK dt_status dt_patch_decode(const dt_json *json, const struct dt_job
 struct dt_topic_setting {
     struct dt_topic topic;
     bool set_paused; /* `paused` is given */
+    bool keeps;      /* some "***" stands for what the topic has: dt_topic_callback_keep */
 };
 /*
  * Decodes a body of PUT /v1/topics/{t}: omitted or null = the default. What an answer shows and nobody can set (name,
- * delivery "kafka", effective, counts, …) may stand in it, so that an answer can be put back. name: from the path.
+ * effective, counts, …) may stand in it, so that an answer can be put back. name: from the path.
  */
-DT_MUST_CHECK dt_status dt_topic_decode(const dt_json *json, struct dt_str name, struct dt_str installation,
+DT_MUST_CHECK dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct dt_job_rules *rules,
                                         struct dt_faults *faults, struct dt_topic_setting *out);
 
 /* Decodes a duration or a number of milliseconds; finer ones are rounded up. NULL: it is fine; else the reason, static

@@ -7,12 +7,15 @@
 #include "auth/auth.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
+#include "jobs/topic_callback.h"
 #include "topic_cache.h"
 #include "work/scratch.h"
 #include "work/workers.h"
 
-#define BY_NAME     't'
-#define TOPIC_BYTES ((size_t)8 << 10) /* a topic in an answer: twice a retry schedule, three names */
+#define BY_NAME 't'
+#define TOPIC_BYTES                                                                                                    \
+    ((size_t)24 << 10) /* a topic in an answer: twice a retry schedule, three names, a URL, names of headers */
+#define KEEP_TRIES 5   /* a topic that is put by several at once is read again */
 
 /* ---- on a worker ---- */
 
@@ -55,13 +58,48 @@ static enum dt_next refuse_topic(struct dt_request *req, const struct dt_topic *
     return dt_answer_faults(req, DT_INVALID, &faults);
 }
 
+/* Reads what "***" stands for, and puts it onto the version that was read. INVALID: faults says why, or the terms do. */
+static dt_status put_kept(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
+                          struct dt_faults *faults, bool *created, struct dt_error *err)
+{
+    const struct dt_topic_setting *setting = req->state;
+    struct dt_topic there;
+    struct dt_topic topic;
+    dt_json *json = dt_scratch_json();
+    dt_status status = json ? dt_store_topic_get(store, setting->topic.name, &req->arena, &there, err) : DT_NOMEM;
+    bool found = status == DT_OK;
+    if (status != DT_OK && status != DT_NOT_FOUND)
+        return status;
+    terms->of_version = true;
+    terms->version = found ? there.version : 0;
+    status = dt_topic_callback_keep(json, found ? &there : NULL, setting, faults, &topic);
+    return status == DT_OK ? dt_store_topic_put(store, &topic, setting->set_paused, terms, created, err) : status;
+}
+
+static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
+                             struct dt_faults *faults, bool *created, struct dt_error *err)
+{
+    const struct dt_topic_setting *setting = req->state;
+    dt_status status = DT_INVALID;
+    if (!setting->keeps)
+        return dt_store_topic_put(store, &setting->topic, setting->set_paused, terms, created, err);
+    terms->refusal = DT_TOPIC_CHANGED;
+    for (int i = 0; i < KEEP_TRIES && status == DT_INVALID && terms->refusal == DT_TOPIC_CHANGED && !faults->n; i++)
+        status = put_kept(req, store, terms, faults, created, err);
+    return status == DT_INVALID && terms->refusal == DT_TOPIC_CHANGED && !faults->n ? DT_BUSY : status;
+}
+
 static enum dt_next put_topic(struct dt_request *req, dt_store *store)
 {
     const struct dt_topic_setting *setting = req->state;
     struct dt_topic_terms terms = dt_topic_terms_of(req->api->config, &req->caller, setting->topic.kafka_topic);
+    struct dt_faults faults;
     bool created = false;
     struct dt_error err = {0};
-    dt_status status = dt_store_topic_put(store, &setting->topic, setting->set_paused, &terms, &created, &err);
+    dt_faults_init(&faults, &req->arena);
+    dt_status status = put_setting(req, store, &terms, &faults, &created, &err);
+    if (status == DT_INVALID && faults.n)
+        return dt_answer_faults(req, DT_INVALID, &faults);
     if (status == DT_INVALID)
         return refuse_topic(req, &setting->topic, terms.refusal);
     if (status != DT_OK)
@@ -187,7 +225,7 @@ static enum dt_next decode_and_put(struct dt_request *req, const struct dt_job_r
     const char *reason = dt_topic_check(req->params[0], rules->installation);
     if (reason)
         dt_faults_add(&faults, "/name", reason);
-    dt_status status = dt_topic_decode(json, req->params[0], rules->installation, &faults, setting);
+    dt_status status = dt_topic_decode(json, req->params[0], rules, &faults, setting);
     refuse_without_kafka(req->api, &setting->topic, &faults);
     if (status == DT_OK && faults.n)
         status = faults.failed ? DT_NOMEM : DT_INVALID;

@@ -346,6 +346,8 @@ const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_re
         return "the Kafka topic is internal to this installation or to another one (see kafka_topic)";
     case DT_TOPIC_FOREIGN:
         return "is outside of the token's prefixes, and not among the Kafka topics of kafka.allow_topics";
+    case DT_TOPIC_CHANGED:
+        return "was changed by somebody else meanwhile";
     case DT_TOPIC_LIMIT:
         return cache->too_many;
     case DT_TOPIC_PREFIX_LIMIT:

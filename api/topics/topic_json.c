@@ -3,16 +3,19 @@
  * and, under "effective", what holds; what an answer shows may be put back, so the members that only we write are let
  * pass, and a setting that this version does not offer is refused.
  */
+#include "job/callback/callback_timeout.h"
 #include "job/retry.h"
 #include "jobs/job_fields.h"
 #include "jobs/job_json.h"
+#include "jobs/topic_callback.h"
 
 struct decoder {
     const dt_json *json;
     struct dt_faults *faults;
-    struct dt_str name, installation;
+    struct dt_str name;
+    const struct dt_job_rules *rules;
+    struct dt_topic_setting *setting;
     struct dt_topic *out;
-    bool *paused;
 };
 
 typedef void read_fn(struct decoder *d, const struct dt_json_node *node);
@@ -28,8 +31,8 @@ static void read_delivery(struct decoder *d, const struct dt_json_node *node)
     if (node->type == DT_JSON_NULL)
         return;
     d->out->delivery = node->type == DT_JSON_STRING ? dt_delivery_of_name(node->str) : DT_DELIVERY_UNSET;
-    if (d->out->delivery != DT_DELIVERY_KAFKA && d->out->delivery != DT_DELIVERY_PULL)
-        dt_faults_add(d->faults, "/delivery", "must be \"kafka\" or \"pull\": nothing else is offered");
+    if (d->out->delivery == DT_DELIVERY_UNSET)
+        dt_faults_add(d->faults, "/delivery", "must be \"kafka\", \"http\" or \"pull\"");
 }
 
 /* Kafka's own rule for names, and our internal topics. */
@@ -53,7 +56,7 @@ static void read_kafka_topic(struct decoder *d, const struct dt_json_node *node)
     if (node->type == DT_JSON_NULL)
         return;
     const char *reason =
-        node->type != DT_JSON_STRING ? "must be a string" : kafka_topic_check(node->str, d->installation);
+        node->type != DT_JSON_STRING ? "must be a string" : kafka_topic_check(node->str, d->rules->installation);
     if (!reason && !is_topic_text(node->str))
         reason = "must have 1 to 249 of A-Z a-z 0-9 . _ -";
     if (!reason && dt_kafka_topic_internal(node->str))
@@ -97,8 +100,28 @@ static void read_paused(struct decoder *d, const struct dt_json_node *node)
         dt_faults_add(d->faults, "/paused", "must be true or false");
         return;
     }
-    *d->paused = true;
+    d->setting->set_paused = true;
     d->out->paused = node->b;
+}
+
+static void read_callback_url(struct decoder *d, const struct dt_json_node *node)
+{
+    dt_topic_callback_url(node, d->faults, d->setting);
+}
+
+static void read_callback_timeout(struct decoder *d, const struct dt_json_node *node)
+{
+    dt_topic_callback_timeout(node, d->faults, d->setting);
+}
+
+static void read_callback_headers(struct decoder *d, const struct dt_json_node *node)
+{
+    dt_topic_callback_headers(d->json, node, d->rules, d->faults, d->setting);
+}
+
+static void read_callback_secret(struct decoder *d, const struct dt_json_node *node)
+{
+    dt_topic_callback_secret(node, d->faults, d->setting);
 }
 
 /* Members of an answer that nobody sets. */
@@ -131,7 +154,10 @@ static const struct {
     {"created_at", read_shown},
     {"updated_at", read_shown},
     {"version", read_shown},
-    {"callback_url", refuse_setting},
+    {"callback_url", read_callback_url},
+    {"callback_timeout", read_callback_timeout},
+    {"callback_headers", read_callback_headers},
+    {"callback_secret", read_callback_secret},
     {"rate_limit", refuse_setting},
     {"max_in_flight", refuse_setting},
 };
@@ -146,16 +172,12 @@ static void read_member(struct decoder *d, const struct dt_json_node *node)
     dt_faults_add_member(d->faults, "", node->name, "is not known");
 }
 
-dt_status dt_topic_decode(const dt_json *json, struct dt_str name, struct dt_str installation, struct dt_faults *faults,
-                          struct dt_topic_setting *out)
+dt_status dt_topic_decode(const dt_json *json, struct dt_str name, const struct dt_job_rules *rules,
+                          struct dt_faults *faults, struct dt_topic_setting *out)
 {
     const struct dt_json_node *body = dt_json_root(json);
-    struct decoder d = {.json = json,
-                        .faults = faults,
-                        .name = name,
-                        .installation = installation,
-                        .out = &out->topic,
-                        .paused = &out->set_paused};
+    struct decoder d = {
+        .json = json, .faults = faults, .name = name, .rules = rules, .setting = out, .out = &out->topic};
     *out = (struct dt_topic_setting){.topic = {.name = name, .retention_ms = -1}};
     if (body->type != DT_JSON_OBJECT) {
         dt_faults_add(faults, "", "must be an object");
@@ -163,6 +185,7 @@ dt_status dt_topic_decode(const dt_json *json, struct dt_str name, struct dt_str
     }
     for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
         read_member(&d, m);
+    dt_topic_callback_compare(rules, faults, out);
     if (faults->failed)
         return DT_NOMEM;
     return faults->n > 0 ? DT_INVALID : DT_OK;
@@ -193,6 +216,8 @@ static void add_effective(struct dt_strbuf *out, const struct dt_topic *t)
     dt_strbuf_adds(out, ",\"retry\":");
     dt_retry_add_json(out, t->retry.p ? t->retry : DT_STR_LIT(DT_RETRY_DEFAULT));
     add_duration(out, ",\"ack_timeout\":", true, t->ack_timeout_ms > 0 ? t->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS);
+    add_duration(out, ",\"callback_timeout\":", true,
+                 dt_callback_timeout_ms(t->callback.timeout_ms, t->ack_timeout_ms));
     add_duration(out, ",\"retention\":", true, t->retention_ms >= 0 ? t->retention_ms : DT_RETENTION_DEFAULT_MS);
     dt_strbuf_addc(out, '}');
 }
@@ -225,6 +250,7 @@ void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct 
     add_duration(out, ",\"ack_timeout\":", t->ack_timeout_ms > 0, t->ack_timeout_ms);
     add_duration(out, ",\"retention\":", t->retention_ms >= 0, t->retention_ms);
     dt_strbuf_adds(out, t->paused ? ",\"paused\":true" : ",\"paused\":false");
+    dt_topic_callback_add(out, t);
     add_effective(out, t);
     if (counts)
         add_counts(out, counts);

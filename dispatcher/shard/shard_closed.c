@@ -1,6 +1,7 @@
 /*
- * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused or that others ask for
- * its jobs, the delivery that it cannot be written, or the hands of this process that they are full. Answers from memory. Refuses to know what follows from that (closed.h).
+ * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused, the delivery that it
+ * cannot be written, or the hands of this process that they are full. Answers from memory. Refuses to know what follows
+ * from that (closed.h).
  */
 #include "shard_parts.h"
 
@@ -54,12 +55,7 @@ enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic)
 {
     if (dt_topic_snapshot_paused(l->snapshot, topic))
         return DT_CLOSED_PAUSED;
-    switch (dealing_of(l, topic)) {
-    case DT_DEALING_HANDS:
-        return DT_CLOSED_LIMIT;
-    default:
-        return DT_CLOSED_UNWRITABLE;
-    }
+    return dealing_of(l, topic) == DT_DEALING_HANDS ? DT_CLOSED_LIMIT : DT_CLOSED_UNWRITABLE;
 }
 
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str topic)

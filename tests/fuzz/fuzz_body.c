@@ -121,7 +121,7 @@ static void put_back(const struct dt_topic *topic, struct dt_arena *arena)
     dt_topic_add(&answer, topic, NULL);
     check_is_json(dt_strbuf_str(&answer));
     dt_faults_init(&faults, arena);
-    MUST(dt_topic_decode(other, topic->name, rules.installation, &faults, &put) == DT_OK);
+    MUST(dt_topic_decode(other, topic->name, &rules, &faults, &put) == DT_OK);
     MUST(same_text(same->kafka_topic, topic->kafka_topic) && same_text(same->retry, topic->retry));
     MUST(same->ack_timeout_ms == topic->ack_timeout_ms && same->retention_ms == topic->retention_ms);
     MUST(put.set_paused && same->paused == topic->paused);
@@ -133,7 +133,7 @@ static void topic_body(struct dt_arena *arena)
     struct dt_faults faults;
     struct dt_topic_setting put;
     dt_faults_init(&faults, arena);
-    dt_status status = dt_topic_decode(json, dt_str("orders"), rules.installation, &faults, &put);
+    dt_status status = dt_topic_decode(json, dt_str("orders"), &rules, &faults, &put);
     check_faults(&faults, status);
     if (status != DT_OK)
         return;

@@ -1,0 +1,299 @@
+/* Callback settings: reading, keeping what is secret, and showing that it is there. See topic_callback.h. */
+#include "jobs/topic_callback.h"
+
+#include "job/callback/callback_header.h"
+#include "job/callback/callback_secret.h"
+#include "job/callback/callback_timeout.h"
+#include "job/callback/callback_url.h"
+
+#define HIDDEN "***"
+
+static const char headers_at[] = "/callback_headers";
+static const char secret_at[] = "/callback_secret";
+
+static struct dt_str keep_text(struct dt_faults *faults, struct dt_str text)
+{
+    struct dt_str copy = dt_arena_copy(faults->arena, text);
+    faults->failed = faults->failed || !copy.p;
+    return copy;
+}
+
+/* ---- reading ---- */
+
+void dt_topic_callback_url(const struct dt_json_node *node, struct dt_faults *faults, struct dt_topic_setting *setting)
+{
+    if (node->type == DT_JSON_NULL)
+        return;
+    const char *reason = node->type != DT_JSON_STRING ? "must be a string" : dt_callback_url_check(node->str, NULL);
+    if (reason)
+        dt_faults_add(faults, "/callback_url", reason);
+    else
+        setting->topic.callback.url = keep_text(faults, node->str);
+}
+
+void dt_topic_callback_timeout(const struct dt_json_node *node, struct dt_faults *faults,
+                               struct dt_topic_setting *setting)
+{
+    int64_t ms = 0;
+    if (node->type == DT_JSON_NULL)
+        return;
+    const char *reason = dt_duration_decode(node, &ms);
+    if (!reason && (ms < DT_CALLBACK_TIMEOUT_MIN_MS || ms > DT_CALLBACK_TIMEOUT_MAX_MS))
+        reason = "must be from 100 milliseconds to 10 minutes";
+    if (reason)
+        dt_faults_add(faults, "/callback_timeout", reason);
+    else
+        setting->topic.callback.timeout_ms = ms;
+}
+
+static const char *header_check(const struct dt_json_node *node)
+{
+    const char *reason = dt_callback_header_name_check(node->name);
+    if (reason)
+        return reason;
+    return node->type == DT_JSON_STRING ? dt_callback_header_value_check(node->str) : "must be a string";
+}
+
+static void add_header(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
+{
+    dt_strbuf_adds(text, text->n > 1 ? "," : "");
+    dt_json_add_string(text, name);
+    dt_strbuf_addc(text, ':');
+    dt_json_add_string(text, value);
+}
+
+static void read_headers(const dt_json *json, const struct dt_json_node *node, size_t most, struct dt_faults *faults,
+                         struct dt_topic_setting *setting)
+{
+    struct dt_strbuf text;
+    size_t bytes = 0;
+    dt_strbuf_init(&text);
+    dt_strbuf_addc(&text, '{');
+    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
+        const char *reason = header_check(m);
+        bytes += m->name.n + m->str.n;
+        if (reason)
+            dt_faults_add_member(faults, headers_at, m->name, reason);
+        else if (bytes <= most)
+            add_header(&text, m->name, m->str);
+        setting->keeps |= !reason && dt_str_is(m->str, HIDDEN);
+    }
+    dt_strbuf_addc(&text, '}');
+    if (bytes > most)
+        dt_faults_addf(faults, headers_at, "names and values have %zu bytes, %zu are allowed", bytes, most);
+    faults->failed = faults->failed || text.failed;
+    setting->topic.callback.headers = text.n > 2 ? keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    dt_strbuf_clear(&text);
+}
+
+void dt_topic_callback_headers(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
+                               struct dt_faults *faults, struct dt_topic_setting *setting)
+{
+    if (node->type == DT_JSON_OBJECT)
+        read_headers(json, node, rules->headers_max, faults, setting);
+    else if (node->type != DT_JSON_NULL)
+        dt_faults_add(faults, headers_at, "must be an object of strings");
+}
+
+/* The part behind "***", which keeps what is there: empty, or a secret behind a space. */
+static bool behind_hidden(struct dt_str text, struct dt_str *out)
+{
+    size_t n = sizeof(HIDDEN) - 1;
+    if (text.n < n || memcmp(text.p, HIDDEN, n) != 0 || (text.n > n && text.p[n] != ' '))
+        return false;
+    *out = text.n > n ? (struct dt_str){text.p + n + 1, text.n - n - 1} : DT_STR_NONE;
+    return true;
+}
+
+static const char *secret_check(struct dt_str text)
+{
+    struct dt_callback_secret secret;
+    const char *reason = dt_callback_secret_read(text, &secret);
+    dt_callback_secret_wipe(&secret);
+    return reason;
+}
+
+void dt_topic_callback_secret(const struct dt_json_node *node, struct dt_faults *faults,
+                              struct dt_topic_setting *setting)
+{
+    struct dt_str added = DT_STR_NONE;
+    if (node->type == DT_JSON_NULL)
+        return;
+    bool kept = node->type == DT_JSON_STRING && behind_hidden(node->str, &added);
+    const char *reason = node->type != DT_JSON_STRING ? "must be a string" : NULL;
+    if (!reason && (!kept || added.p))
+        reason = secret_check(kept ? added : node->str);
+    if (reason)
+        dt_faults_add(faults, secret_at, reason);
+    else
+        setting->topic.callback.secret = keep_text(faults, node->str);
+    setting->keeps |= kept;
+}
+
+void dt_topic_callback_compare(const struct dt_job_rules *rules, struct dt_faults *faults,
+                               const struct dt_topic_setting *setting)
+{
+    const struct dt_topic *topic = &setting->topic;
+    int64_t ack_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;
+    if (topic->delivery == DT_DELIVERY_HTTP && !rules->callbacks)
+        dt_faults_add(faults, "/delivery", "\"http\" is not enabled here (callbacks.enabled)");
+    if (topic->callback.timeout_ms >= ack_ms)
+        dt_faults_add(faults, "/callback_timeout", "must be shorter than ack_timeout");
+}
+
+/* ---- keeping ---- */
+
+static struct dt_str find_header(const dt_json *json, struct dt_str name)
+{
+    const struct dt_json_node *root = dt_json_root(json);
+    if (root->type != DT_JSON_OBJECT)
+        return DT_STR_NONE;
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m))
+        if (dt_str_eq(m->name, name))
+            return m->str;
+    return DT_STR_NONE;
+}
+
+struct headers {
+    struct dt_str *names, *values;
+    size_t n;
+};
+
+static dt_status parse(dt_json *json, struct dt_str text)
+{
+    static const struct dt_json_limits limits = {.depth = 2};
+    return dt_json_parse(json, text.p ? text : DT_STR_LIT("{}"), &limits, NULL);
+}
+
+/* Copies the members, since the parser is used again. */
+static dt_status list_headers(dt_json *json, struct dt_str text, struct dt_arena *arena, struct headers *out)
+{
+    dt_status status = parse(json, text);
+    if (status != DT_OK)
+        return status;
+    const struct dt_json_node *root = dt_json_root(json);
+    out->n = 0;
+    out->names = dt_arena_alloc(arena, (root->n + 1) * sizeof(*out->names));
+    out->values = dt_arena_alloc(arena, (root->n + 1) * sizeof(*out->values));
+    if (!out->names || !out->values)
+        return DT_NOMEM;
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
+        out->names[out->n] = dt_arena_copy(arena, m->name);
+        out->values[out->n] = dt_arena_copy(arena, m->str);
+        if (!out->names[out->n].p || !out->values[out->n].p)
+            return DT_NOMEM;
+        out->n++;
+    }
+    return DT_OK;
+}
+
+static void add_kept(dt_json *json, const struct headers *wanted, struct dt_faults *faults, struct dt_strbuf *text)
+{
+    dt_strbuf_addc(text, '{');
+    for (size_t i = 0; i < wanted->n; i++) {
+        bool hidden = dt_str_is(wanted->values[i], HIDDEN);
+        struct dt_str value = hidden ? find_header(json, wanted->names[i]) : wanted->values[i];
+        if (value.p)
+            add_header(text, wanted->names[i], value);
+        else
+            dt_faults_add_member(faults, headers_at, wanted->names[i], "has no value yet that \"***\" could keep");
+    }
+    dt_strbuf_addc(text, '}');
+}
+
+static dt_status keep_headers(dt_json *json, const struct dt_topic *there, struct dt_faults *faults,
+                              struct dt_topic *out)
+{
+    struct headers wanted;
+    struct dt_strbuf text;
+    if (!out->callback.headers.p)
+        return DT_OK;
+    dt_status status = list_headers(json, out->callback.headers, faults->arena, &wanted);
+    if (status == DT_OK)
+        status = parse(json, there ? there->callback.headers : DT_STR_NONE);
+    if (status != DT_OK)
+        return status;
+    dt_strbuf_init(&text);
+    add_kept(json, &wanted, faults, &text);
+    faults->failed = faults->failed || text.failed;
+    out->callback.headers = keep_text(faults, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+    return DT_OK;
+}
+
+static void keep_secret(const struct dt_topic *there, struct dt_faults *faults, struct dt_topic *out)
+{
+    struct dt_str added;
+    if (!out->callback.secret.p || !behind_hidden(out->callback.secret, &added))
+        return;
+    struct dt_str kept = there ? there->callback.secret : DT_STR_NONE;
+    if (!kept.p) {
+        dt_faults_add(faults, secret_at, "there is no secret yet that \"***\" could keep");
+        return;
+    }
+    if (added.p && memchr(kept.p, ' ', kept.n)) {
+        dt_faults_add(faults, secret_at, "has two secrets already: write the ones that are to stay");
+        return;
+    }
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_strbuf_add(&text, kept.p, kept.n);
+    if (added.p) {
+        dt_strbuf_addc(&text, ' ');
+        dt_strbuf_add(&text, added.p, added.n);
+    }
+    faults->failed = faults->failed || text.failed;
+    out->callback.secret = keep_text(faults, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+}
+
+dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, const struct dt_topic_setting *setting,
+                                 struct dt_faults *faults, struct dt_topic *out)
+{
+    *out = setting->topic;
+    keep_secret(there, faults, out);
+    dt_status status = keep_headers(json, there, faults, out);
+    if (status != DT_OK)
+        return status;
+    if (faults->failed)
+        return DT_NOMEM;
+    return faults->n > 0 ? DT_INVALID : DT_OK;
+}
+
+/* ---- answers ---- */
+
+/* What a manual edit has spoiled is shown as absent. */
+static void add_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
+{
+    dt_json *json = NULL;
+    if (!headers.p || dt_json_new(&json) != DT_OK || parse(json, headers) != DT_OK ||
+        dt_json_root(json)->type != DT_JSON_OBJECT) {
+        dt_strbuf_adds(out, "null");
+        dt_json_free(json);
+        return;
+    }
+    const struct dt_json_node *root = dt_json_root(json);
+    dt_strbuf_addc(out, '{');
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
+        if (m != dt_json_first(json, root))
+            dt_strbuf_addc(out, ',');
+        dt_json_add_string(out, m->name);
+        dt_strbuf_adds(out, ":\"" HIDDEN "\"");
+    }
+    dt_strbuf_addc(out, '}');
+    dt_json_free(json);
+}
+
+void dt_topic_callback_add(struct dt_strbuf *out, const struct dt_topic *topic)
+{
+    dt_strbuf_adds(out, ",\"callback_url\":");
+    dt_json_add_string_or_null(out, topic->callback.url);
+    dt_strbuf_adds(out, ",\"callback_timeout\":");
+    if (topic->callback.timeout_ms > 0)
+        dt_json_add_duration(out, topic->callback.timeout_ms);
+    else
+        dt_strbuf_adds(out, "null");
+    dt_strbuf_adds(out, ",\"callback_headers\":");
+    add_hidden_headers(out, topic->callback.headers);
+    dt_strbuf_adds(out, topic->callback.secret.p ? ",\"callback_secret\":\"" HIDDEN "\"" : ",\"callback_secret\":null");
+}
