@@ -13,7 +13,7 @@ enum dt_closed {
     DT_CLOSED_FINDING_OUT, /* whether the topic can be written is being found out */
     DT_CLOSED_NO_ROW,      /* jobs have the topic, and `topics` has not */
     DT_CLOSED_PAUSED,
-    DT_CLOSED_LIMIT,  /* there is no place for its attempts: as many are in hands as may be */
+    DT_CLOSED_LIMIT, /* there is no place for its attempts: as many are in hands as may be */
     DT_CLOSED_UNWRITABLE
 };
 

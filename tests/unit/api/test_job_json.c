@@ -13,7 +13,6 @@
 #include "base/text/base64.h"
 #include "job/retry.h"
 #include "jobs/job_json.h"
-#include "jobs/topic_callback.h"
 
 #define NOW INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */
 
@@ -506,74 +505,6 @@ static void settings_that_are_wrong_or_not_offered_are_refused(void **state)
                                      "/ack_timeout /retry/0 /colour /counts /delivery");
 }
 
-static void callback_settings_are_decoded_and_shown_without_what_is_secret(void **state)
-{
-    struct fixture *f = *state;
-    struct dt_topic_setting t;
-    struct dt_strbuf out;
-    f->rules.callbacks = true;
-    assert_ok(f,
-              topic(f,
-                    "{\"delivery\":\"http\",\"callback_url\":\"https://x.test/a?b\",\"callback_timeout\":\"PT2S\","
-                    "\"callback_headers\":{\"authorization\":\"Bearer hush\"},\"callback_secret\":\"whsec_aHVzaA==\"}",
-                    &t),
-              "callbacks");
-    assert_int_equal(t.topic.delivery, DT_DELIVERY_HTTP);
-    assert_str(t.topic.callback.url, "https://x.test/a?b");
-    assert_str(t.topic.callback.headers, "{\"authorization\":\"Bearer hush\"}");
-    assert_int_equal(t.topic.callback.timeout_ms, 2000);
-    assert_false(t.keeps);
-    dt_strbuf_init(&out);
-    dt_topic_add(&out, &t.topic, NULL);
-    assert_null(strstr(out.p, "hush"));
-    assert_null(strstr(out.p, "aHVzaA"));
-    assert_non_null(strstr(out.p, "\"callback_headers\":{\"authorization\":\"***\"},\"callback_secret\":\"***\""));
-    dt_strbuf_clear(&out);
-}
-
-static void callback_settings_that_are_wrong_are_refused(void **state)
-{
-    struct fixture *f = *state;
-    struct dt_topic_setting t;
-    f->rules.callbacks = true;
-    assert_int_equal(
-        topic(f,
-              "{\"callback_url\":\"http://u@x/\",\"callback_timeout\":99,\"callback_headers\":{\"Host\":\"x\","
-              "\"ce-id\":\"1\",\"a b\":\"1\",\"x\":\"a\\nb\",\"y\":1},\"callback_secret\":\"hush\"}",
-              &t),
-        DT_INVALID);
-    assert_string_equal(pointers(f), "/callback_url /callback_timeout /callback_headers/Host /callback_headers/ce-id "
-                                     "/callback_headers/a b /callback_headers/x /callback_headers/y /callback_secret");
-    assert_int_equal(topic(f, "{\"callback_timeout\":\"PT1M\",\"ack_timeout\":\"PT1M\"}", &t), DT_INVALID);
-    assert_string_equal(pointers(f), "/callback_timeout");
-}
-
-/* Puts "***" onto a topic that has two headers and one secret. */
-static dt_status keep(struct fixture *f, const char *text, struct dt_topic *out)
-{
-    static const struct dt_topic there = {
-        .callback = {.headers = DT_STR_LIT("{\"a\":\"1\",\"b\":\"2\"}"), .secret = DT_STR_LIT("whsec_YQ==")}};
-    struct dt_topic_setting t;
-    assert_ok(f, topic(f, text, &t), text);
-    assert_true(t.keeps);
-    return dt_topic_callback_keep(f->json, &there, &t, &f->faults, out);
-}
-
-static void stars_keep_what_a_topic_has(void **state)
-{
-    struct fixture *f = *state;
-    struct dt_topic t;
-    assert_ok(f, keep(f, "{\"callback_headers\":{\"b\":\"***\",\"c\":\"3\"},\"callback_secret\":\"***\"}", &t), "kept");
-    assert_str(t.callback.headers, "{\"b\":\"2\",\"c\":\"3\"}");
-    assert_str(t.callback.secret, "whsec_YQ==");
-    assert_ok(f, keep(f, "{\"callback_secret\":\"*** whsec_Yg==\"}", &t), "added");
-    assert_str(t.callback.secret, "whsec_YQ== whsec_Yg==");
-    assert_int_equal(keep(f, "{\"callback_headers\":{\"d\":\"***\"}}", &t), DT_INVALID);
-    assert_string_equal(pointers(f), "/callback_headers/d");
-    assert_int_equal(topic(f, "{\"callback_secret\":\"*** hush\"}", &(struct dt_topic_setting){0}), DT_INVALID);
-    assert_string_equal(pointers(f), "/callback_secret");
-}
-
 static void what_a_topic_shows_can_be_put_back(void **state)
 {
     struct fixture *f = *state;
@@ -751,9 +682,6 @@ int main(void)
         TEST(a_patch_refuses_what_cannot_change),
         TEST(topic_settings_are_decoded_and_omitted_ones_are_defaults),
         TEST(settings_that_are_wrong_or_not_offered_are_refused),
-        TEST(callback_settings_are_decoded_and_shown_without_what_is_secret),
-        TEST(callback_settings_that_are_wrong_are_refused),
-        TEST(stars_keep_what_a_topic_has),
         TEST(what_a_topic_shows_can_be_put_back),
         TEST(a_new_job_reads_as_the_contract_shows),
         TEST(a_dead_job_tells_what_failed),

@@ -1,0 +1,164 @@
+/* Callback settings of a topic: decoded, kept and shown, without what is secret in any answer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "jobs/job_json.h"
+#include "jobs/topic_callback.h"
+
+struct fixture {
+    struct dt_arena arena;
+    struct dt_faults faults;
+    struct dt_strbuf out;
+    dt_json *json;
+    struct dt_job_rules rules;
+};
+
+static int make(void **state)
+{
+    static struct fixture f;
+    f = (struct fixture){.rules = {.headers_max = 64, .json_depth = 8, .installation = DT_STR_LIT("duetime")}};
+    dt_arena_init(&f.arena);
+    dt_strbuf_init(&f.out);
+    assert_int_equal(dt_json_new(&f.json), DT_OK);
+    *state = &f;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    struct fixture *f = *state;
+    dt_json_free(f->json);
+    dt_strbuf_clear(&f->out);
+    dt_arena_clear(&f->arena);
+    return 0;
+}
+
+static dt_status topic(struct fixture *f, const char *text, struct dt_topic_setting *out)
+{
+    struct dt_json_limits limits = dt_job_json_limits(&f->rules, 0);
+    dt_faults_init(&f->faults, &f->arena);
+    assert_int_equal(dt_json_parse(f->json, dt_str(text), &limits, NULL), DT_OK);
+    return dt_topic_decode(f->json, DT_STR_LIT("orders"), &f->rules, &f->faults, out);
+}
+
+static void assert_ok(struct fixture *f, dt_status status, const char *text)
+{
+    if (status != DT_OK)
+        fail_msg("%s: %s at %s: %s", text, dt_status_name(status), f->faults.n ? f->faults.v[0].pointer.p : "-",
+                 f->faults.n ? f->faults.v[0].reason.p : "-");
+}
+
+/* The pointers of all faults, joined by spaces. */
+static const char *pointers(struct fixture *f)
+{
+    dt_strbuf_reset(&f->out);
+    for (size_t i = 0; i < f->faults.n && i < DT_FAULTS_MAX; i++) {
+        if (i > 0)
+            dt_strbuf_addc(&f->out, ' ');
+        dt_strbuf_add(&f->out, f->faults.v[i].pointer.p, f->faults.v[i].pointer.n);
+    }
+    return f->out.p ? f->out.p : "";
+}
+
+static void assert_str(struct dt_str s, const char *text)
+{
+    assert_non_null(s.p);
+    assert_int_equal(s.n, strlen(text));
+    assert_memory_equal(s.p, text, s.n);
+}
+
+static void callback_settings_are_decoded_and_shown_without_what_is_secret(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_topic_setting t;
+    struct dt_strbuf out;
+    f->rules.callbacks = true;
+    assert_ok(f,
+              topic(f,
+                    "{\"delivery\":\"http\",\"callback_url\":\"https://x.test/a?b\",\"callback_timeout\":\"PT2S\","
+                    "\"callback_headers\":{\"authorization\":\"Bearer hush\"},\"callback_secret\":\"whsec_aHVzaA==\"}",
+                    &t),
+              "callbacks");
+    assert_int_equal(t.topic.delivery, DT_DELIVERY_HTTP);
+    assert_str(t.topic.callback.url, "https://x.test/a?b");
+    assert_str(t.topic.callback.headers, "{\"authorization\":\"Bearer hush\"}");
+    assert_int_equal(t.topic.callback.timeout_ms, 2000);
+    assert_false(t.keeps);
+    dt_strbuf_init(&out);
+    dt_topic_add(&out, &t.topic, NULL);
+    assert_null(strstr(out.p, "hush"));
+    assert_null(strstr(out.p, "aHVzaA"));
+    assert_non_null(strstr(out.p, "\"callback_headers\":{\"authorization\":\"***\"},\"callback_secret\":\"***\""));
+    dt_strbuf_clear(&out);
+}
+
+static void callback_settings_that_are_wrong_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_topic_setting t;
+    f->rules.callbacks = true;
+    assert_int_equal(
+        topic(f,
+              "{\"callback_url\":\"http://u@x/\",\"callback_timeout\":99,\"callback_headers\":{\"Host\":\"x\","
+              "\"ce-id\":\"1\",\"a b\":\"1\",\"x\":\"a\\nb\",\"y\":1},\"callback_secret\":\"hush\"}",
+              &t),
+        DT_INVALID);
+    assert_string_equal(pointers(f), "/callback_url /callback_timeout /callback_headers/Host /callback_headers/ce-id "
+                                     "/callback_headers/a b /callback_headers/x /callback_headers/y /callback_secret");
+    assert_int_equal(topic(f, "{\"callback_timeout\":\"PT1M\",\"ack_timeout\":\"PT1M\"}", &t), DT_INVALID);
+    assert_string_equal(pointers(f), "/callback_timeout");
+}
+
+/* Puts "***" onto a topic that has two headers and one secret. */
+static dt_status keep(struct fixture *f, const char *text, struct dt_topic *out)
+{
+    static const struct dt_topic there = {
+        .callback = {.headers = DT_STR_LIT("{\"a\":\"1\",\"b\":\"2\"}"), .secret = DT_STR_LIT("whsec_YQ==")}};
+    struct dt_topic_setting t;
+    assert_ok(f, topic(f, text, &t), text);
+    assert_true(t.keeps);
+    return dt_topic_callback_keep(f->json, &there, &t, &f->faults, out);
+}
+
+static void stars_keep_what_a_topic_has(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_topic t;
+    assert_ok(f, keep(f, "{\"callback_headers\":{\"b\":\"***\",\"c\":\"3\"},\"callback_secret\":\"***\"}", &t), "kept");
+    assert_str(t.callback.headers, "{\"b\":\"2\",\"c\":\"3\"}");
+    assert_str(t.callback.secret, "whsec_YQ==");
+    assert_ok(f, keep(f, "{\"callback_secret\":\"*** whsec_Yg==\"}", &t), "added");
+    assert_str(t.callback.secret, "whsec_YQ== whsec_Yg==");
+    assert_int_equal(keep(f, "{\"callback_headers\":{\"d\":\"***\"}}", &t), DT_INVALID);
+    assert_string_equal(pointers(f), "/callback_headers/d");
+    assert_int_equal(topic(f, "{\"callback_secret\":\"*** hush\"}", &(struct dt_topic_setting){0}), DT_INVALID);
+    assert_string_equal(pointers(f), "/callback_secret");
+}
+
+static void a_topic_that_is_not_enabled_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_topic_setting t;
+    assert_int_equal(topic(f, "{\"delivery\":\"http\"}", &t), DT_INVALID);
+    assert_string_equal(pointers(f), "/delivery");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(callback_settings_are_decoded_and_shown_without_what_is_secret),
+        TEST(callback_settings_that_are_wrong_are_refused),
+        TEST(stars_keep_what_a_topic_has),
+        TEST(a_topic_that_is_not_enabled_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
