@@ -508,18 +508,8 @@ static dt_status make_kafka_parts(dt_dispatcher *d)
 
 static dt_status start_hands(dt_dispatcher *d, struct dt_error *err)
 {
-    const struct dt_hands_env env = {.config = &d->brief,
-                                     .installation = d->inst.name,
-                                     .name = d->owner,
-                                     .clock = d->clock,
-                                     .ref = &d->ref,
-                                     .arg = d,
-                                     .random = random_number,
-                                     .map = get_map,
-                                     .outbox = outbox_anywhere,
-                                     .index_untold = index_untold,
-                                     .lost = lost_in_hands,
-                                     .room = room_for};
+    const struct dt_hands_env env = {&d->brief, d->inst.name,    d->owner,     d->clock,      &d->ref, d, random_number,
+                                     get_map,   outbox_anywhere, index_untold, lost_in_hands, room_for};
     dt_status status = dt_hands_start(&env, &d->hands, err);
     d->servers.hands = d->hands;
     return status;
