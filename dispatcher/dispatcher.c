@@ -297,13 +297,10 @@ static void lost_in_hands(void *arg, const int64_t *ids, size_t n)
 {
     dt_dispatcher *d = arg;
     struct dt_shard_map map;
-    dt_shard_map_source_get(d->watch, &map);
+    get_map(d, &map);
     pthread_mutex_lock(&d->table_lock);
-    for (size_t i = 0; i < n; i++) {
-        dt_shard_loop *loop = d->slots[dt_shard_of(&map, ids[i])].loop;
-        if (loop)
-            dt_shard_loop_lost(loop, ids[i]);
-    }
+    for (size_t i = 0; i < n; i++)
+        dt_shard_loop_lost(d->slots[dt_shard_of(&map, ids[i])].loop, ids[i]);
     pthread_mutex_unlock(&d->table_lock);
 }
 

@@ -146,7 +146,7 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     struct dt_schedule_put put = {.schedule = &ask->body.schedule, .set_paused = ask->body.set_paused};
     struct dt_schedule out;
     struct dt_error err = {0};
-    const char *reason;
+    const char *reason = NULL;
     if (!hold_room(req))
         return DT_REPLY;
     dt_status status = check_other(req, store, &err);

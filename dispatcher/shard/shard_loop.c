@@ -556,6 +556,8 @@ void dt_shard_loop_room(dt_shard_loop *l)
 /* What does not fit is told again soon: it is looked for once a second. */
 void dt_shard_loop_lost(dt_shard_loop *l, int64_t id)
 {
+    if (!l)
+        return;
     pthread_mutex_lock(&l->state_lock);
     if (l->lost.n < (size_t)l->env->config->dispatch_batch_jobs)
         l->lost.v[l->lost.n++] = id;

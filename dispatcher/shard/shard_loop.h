@@ -66,7 +66,7 @@ void dt_shard_loop_doubt(dt_shard_loop *loop);
  * `doubts`. Ignored if there is another doubt since. */
 void dt_shard_loop_index_sure(dt_shard_loop *loop, uint64_t doubts);
 void dt_shard_loop_room(dt_shard_loop *loop); /* there may be places for attempts in the hands of this process again */
-/* The job's attempt may be in the hands of an owner that is gone. */
+/* The job's attempt may be in the hands of an owner that is gone. NULL: the shard has no loop here. */
 void dt_shard_loop_lost(dt_shard_loop *loop, int64_t id);
 void dt_shard_loop_release(dt_shard_loop *loop); /* finish what is in flight, step down, end */
 void dt_shard_loop_stop(dt_shard_loop *loop);    /* end at once: somebody else may lead already */
