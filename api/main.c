@@ -2,7 +2,7 @@
  * duetime-api: options, signals, and the one place that knows which parts there are. They start from the bottom (what
  * others post to) to the top (what takes requests) and end the other way round:
  *
- *   topic cache, auth -> index writer -> committer, results, workers -> health -> http
+ *   topic cache, auth -> index writer -> committer, results, workers, waiting pops -> health -> http
  *
  * A MySQL that is away holds up nothing: the parts start, answer 503 and find it when it comes.
  */
@@ -27,6 +27,7 @@
 #include "intake/index_writer.h"
 #include "intake/results_batcher.h"
 #include "ops/health.h"
+#include "pull/pop_room.h"
 #include "request/budget.h"
 #include "request/router.h"
 #include "store/db/db.h"
@@ -210,6 +211,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_workers_start(&s->env, &api->workers, err);
     if (status == DT_OK)
+        status = dt_pop_room_start(&s->env, api, &api->pops, err);
+    if (status == DT_OK)
         status = dt_health_start(&s->env, api->topics, api->auth, api->index, &api->health, err);
     return status;
 }
@@ -223,6 +226,8 @@ static void stop_parts(struct server *s)
     struct dt_api *api = &s->api;
     if (api->health)
         dt_health_drain(api->health);
+    if (api->pops)
+        dt_pop_room_close(api->pops);
     if (s->http)
         dt_http_drain(s->http, dt_clock_mono_us(api->clock) + DRAIN_US);
     if (api->job_gate)
@@ -239,6 +244,8 @@ static void stop_parts(struct server *s)
         dt_slices_stop(api->slices);
     if (api->workers)
         dt_workers_stop(api->workers);
+    if (api->pops)
+        dt_pop_room_stop(api->pops);
     if (s->http)
         dt_http_cut(s->http, dt_clock_mono_us(api->clock) + CUT_US);
     dt_http_stop(s->http);
@@ -252,6 +259,7 @@ static void free_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
     dt_health_free(api->health);
+    dt_pop_room_free(api->pops);
     dt_workers_free(api->workers);
     dt_results_batcher_free(api->results);
     dt_slices_free(api->slices);

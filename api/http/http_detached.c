@@ -36,6 +36,11 @@ void dt_detached_when_ended(dt_detached *detached, void (*ended)(void *arg), voi
     detached->arg = arg;
 }
 
+int dt_detached_fd(const dt_detached *detached)
+{
+    return detached->fd;
+}
+
 static void add_head(struct dt_strbuf *text, int status, const char *type, const char *id, size_t n)
 {
     dt_strbuf_addf(text, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n", status,

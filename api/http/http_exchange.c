@@ -159,6 +159,10 @@ bool dt_exchange_ready(struct dt_exchange *e)
         dt_wakeup_noticed(e->wakeup.wakeup);
         next = carry_on(e);
     }
+    if (next == DT_AWAY) {
+        e->req.status = 200; /* as far as can be told here */
+        return false;
+    }
     return next == DT_REPLY ? dt_exchange_answer(e) : true;
 }
 

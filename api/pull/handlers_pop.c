@@ -1,14 +1,36 @@
 /*
  * POST /v1/topics/{topic}/pop and POST /v1/pop: decoded on the HTTP thread, carried out by a worker. A pop that finds
- * nothing is answered with no jobs.
+ * nothing, and may wait, goes to the waiting room with its connection; so does one for which others wait already,
+ * without looking: they come first.
  */
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
 #include "handlers.h"
+#include "pop_room.h"
 #include "pop_take.h"
 #include "pop_wish.h"
 #include "work/workers.h"
+
+struct popping {
+    struct dt_pop_wish wish;
+    uint64_t heard; /* of offers, before it was looked for them */
+};
+
+static enum dt_next answer(struct dt_request *req, const struct dt_job *jobs, size_t n)
+{
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_pop_add(&req->out, jobs, n);
+    return DT_REPLY;
+}
+
+/* On the HTTP thread: to the waiting room; where that takes nobody, the answer is that there is nothing. */
+static enum dt_next go_and_wait(struct dt_request *req)
+{
+    const struct popping *p = req->state;
+    return dt_pop_room_enter(req->api->pops, req, &p->wish, p->heard) ? DT_AWAY : answer(req, NULL, 0);
+}
 
 /* ---- on a worker ---- */
 
@@ -34,20 +56,22 @@ static enum dt_next refuse_topic(struct dt_request *req, const struct dt_popped 
 
 static enum dt_next pop_now(struct dt_request *req, dt_store *store)
 {
-    const struct dt_pop_wish *wish = req->state;
+    struct popping *p = req->state;
+    const struct dt_pop_wish *wish = &p->wish;
     struct dt_popped popped;
     struct dt_error err = {0};
     const size_t bytes = hold_room(req, wish);
     if (bytes == 0)
         return dt_request_no_room(req);
+    p->heard = dt_pop_room_heard(req->api->pops, wish);
     dt_status status = dt_pop_take(req->api, store, wish, bytes, &req->arena, &popped, &err);
     if (status != DT_OK && popped.n == 0)
         return dt_answer_status(req, status, NULL, &err);
     if (popped.refused.p)
         return refuse_topic(req, &popped);
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_pop_add(&req->out, popped.jobs, popped.n);
+    if (popped.n || wish->wait_ms == 0)
+        return answer(req, popped.jobs, popped.n);
+    req->then = go_and_wait;
     return DT_REPLY;
 }
 
@@ -66,19 +90,22 @@ static enum dt_next pop(struct dt_request *req, struct dt_str topic)
 {
     struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
-    struct dt_pop_wish *wish = dt_arena_alloc(&req->arena, sizeof(*wish));
-    if (!wish)
+    struct popping *p = dt_arena_alloc(&req->arena, sizeof(*p));
+    if (!p)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     dt_faults_init(&faults, &req->arena);
     dt_json *json = req->body.n ? dt_answer_parse(req, &rules, &faults) : NULL;
     if (req->body.n && !json)
         return DT_REPLY;
-    dt_status status = dt_pop_wish_decode(json, topic, &faults, wish);
+    dt_status status = dt_pop_wish_decode(json, topic, &faults, &p->wish);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
-    if (!sees_all(req, wish))
+    if (!sees_all(req, &p->wish))
         return dt_answer_not_found(req, "topic");
-    req->state = wish;
+    req->state = p;
+    p->heard = dt_pop_room_heard(req->api->pops, &p->wish);
+    if (p->wish.wait_ms && dt_pop_room_awaits(req->api->pops, &p->wish))
+        return go_and_wait(req);
     return dt_workers_submit(req->api->workers, req, pop_now);
 }
 

@@ -25,8 +25,6 @@ static void read_wait(struct decoder *d, const struct dt_json_node *node)
     const char *reason = dt_duration_decode(node, &d->out->wait_ms);
     if (!reason && d->out->wait_ms > DT_POP_WAIT_MS)
         reason = "must be at most a minute";
-    if (!reason && d->out->wait_ms)
-        reason = "must be 0: waiting is not offered yet";
     if (reason)
         dt_faults_add(d->faults, "/wait", reason);
 }

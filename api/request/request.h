@@ -7,6 +7,7 @@
  *   HTTP thread   checks the head (framing, route, token, scope, topic prefix, limits, content type, names in the
  *                 query), reads the body, and calls route->handle(req), which returns
  *     DT_REPLY    The answer is filled in, and is sent.
+ *     DT_AWAY     The handler has detached the answer (dt_request_detach): the request ends, its answer is still to come.
  *     DT_PENDING  The handler has called dt_request_suspend and has handed the request to another thread. The request
  *                 is that thread's until it calls dt_request_resume. The HTTP thread then calls req->then(req) if it is
  *                 set, which may return DT_PENDING again; without it the answer is sent.
@@ -159,11 +160,14 @@ struct dt_stream {
 };
 
 /*
- * The answer to a request whose body broke off. The HTTP library closes such a connection unanswered, so its socket is
- * kept, and the answer is written to it past the library. Called inside a stream's cut. NULL: not possible.
+ * The answer to a request whose body broke off, or which waits for long: the HTTP library closes such a connection
+ * unanswered, so its socket is kept, and the answer is written to it past the library. Called inside a stream's cut, or
+ * inside handle or then, which return DT_AWAY afterwards. NULL: not possible.
  */
 typedef struct dt_detached dt_detached;
 dt_detached *dt_request_detach(struct dt_request *req);
+/* Its socket, to look at (MSG_PEEK, poll), and no more. */
+int dt_detached_fd(const dt_detached *detached);
 /*
  * Sends the answer and frees the detached answer. Any thread, exactly once. Takes over body and the hold that pays for
  * it. status 0: there is no answer, and the client is told that the outcome is unknown.

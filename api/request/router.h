@@ -15,8 +15,9 @@
 struct dt_request;
 struct dt_stream;
 
-/* The word of a handler: the answer is filled in, or somebody else has the request now (see request.h). */
-enum dt_next { DT_REPLY, DT_PENDING };
+/* The word of a handler: the answer is filled in, or somebody else has the request now, or its connection alone, which
+ * ends here (see request.h). */
+enum dt_next { DT_REPLY, DT_PENDING, DT_AWAY };
 
 #define DT_ROUTE_PARAMS 2
 

@@ -1,0 +1,177 @@
+"""Pops that wait: a long poll that holds neither thread nor connection to MySQL."""
+import concurrent.futures
+import json
+import resource
+import select
+import socket
+import time
+
+import pytest
+
+from harness.problems import refused
+from harness.rest import Rest
+from harness.stack import until
+
+
+@pytest.fixture
+def pulled(api, topic):
+    assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
+    return topic
+
+
+class Waiter:
+    """One POST on a socket of its own, whose answer is read later."""
+
+    def __init__(self, rest, topic, **body):
+        self.socket = socket.create_connection((rest.host, rest.port), timeout=30)
+        self.data = b""
+        text = json.dumps(body).encode()
+        self.socket.sendall(b"POST /v1/topics/%s/pop HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+                            % (topic.encode(), len(text), text))
+
+    def answered(self, seconds=0):
+        return bool(select.select([self.socket], [], [], seconds)[0])
+
+    def jobs(self):
+        while block := self.socket.recv(65536):
+            self.data += block
+        self.socket.close()
+        head, _, body = self.data.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 "), self.data[:500]
+        return json.loads(body)["jobs"]
+
+    def leave(self):
+        self.socket.close()
+
+
+def waiting(rest):
+    text = rest.get("/metrics").text
+    return int(next(line for line in text.splitlines() if line.startswith("duetime_pops_waiting ")).split()[1])
+
+
+def settle(rest, n):
+    until(lambda: waiting(rest) == n, 20, lambda: f"{waiting(rest)} wait, not {n}")
+
+
+def test_a_waiting_pop_gets_the_job_when_it_is_due(api, pulled):
+    waiter = Waiter(api, pulled, wait="PT30S", ttr="PT9S")
+    settle(api, 1)
+    assert not waiter.answered()
+    made = api.make(topic=pulled, delay=700, payload={"n": 1})
+    [job] = waiter.jobs()
+    assert (job["id"], job["attempt"], job["payload"]) == (made["id"], 1, {"n": 1})
+    assert job["updated_at"] >= made["run_at"]
+    assert b"connection: close" in waiter.data.lower() and b"x-request-id" in waiter.data.lower()
+    settle(api, 0)
+
+
+def test_a_wait_ends_with_no_jobs(api, pulled):
+    begun = time.monotonic()
+    assert api.post(f"/v1/topics/{pulled}/pop", {"wait": 600}).json == {"jobs": []}
+    assert 0.6 <= time.monotonic() - begun < 10
+    assert api.post("/v1/pop", {"topics": [pulled], "wait": 50}).json == {"jobs": []}
+
+
+def test_each_job_goes_to_one_of_those_who_wait_and_first_come_first_served(api, api2, pulled):
+    waiters = [Waiter((api, api2)[i % 2], pulled, wait="PT30S") for i in range(12)]
+    settle(api, 6)
+    settle(api2, 6)
+    made = [api.make(topic=pulled, delay=0)["id"] for _ in range(12)]
+    got = [job["id"] for waiter in waiters for job in waiter.jobs()]
+    assert sorted(got) == sorted(made)
+    first, second = Waiter(api, pulled, wait="PT30S"), None
+    settle(api, 1)
+    second = Waiter(api, pulled, wait="PT2S")
+    settle(api, 2)
+    [job] = [api.make(topic=pulled, delay=0)]
+    assert [one["id"] for one in first.jobs()] == [job["id"]]
+    assert second.jobs() == []
+
+
+def test_a_client_that_leaves_costs_no_attempt(api, pulled):
+    for _ in range(5):
+        Waiter(api, pulled, wait="PT30S").leave()
+    stays = Waiter(api, pulled, wait="PT30S")
+    settle(api, 1)
+    made = api.make(topic=pulled, delay=0)
+    [job] = stays.jobs()
+    assert (job["id"], job["attempt"]) == (made["id"], 1)
+
+
+def test_one_answer_has_as_many_as_it_asked_for(api, pulled, db):
+    waiter = Waiter(api, pulled, wait="PT30S", max=5)
+    settle(api, 1)
+    db("UPDATE topics SET paused = TRUE WHERE name = %s", pulled)
+    db("UPDATE installation SET topics_version = topics_version + 1")
+    for _ in range(8):
+        api.make(topic=pulled, delay=0)
+    assert api.post(f"/v1/topics/{pulled}/resume").status == 200
+    assert 1 <= len(waiter.jobs()) <= 5
+
+
+def test_a_topic_that_is_resumed_wakes_those_who_wait(api, pulled, db):
+    made = api.make(topic=pulled, delay=0)
+    until(lambda: db("SELECT 1 FROM pop_queue WHERE topic = %s", pulled), 20, "nothing is offered")
+    assert api.post(f"/v1/topics/{pulled}/pause").status == 200
+    waiter = Waiter(api, pulled, wait="PT30S")
+    settle(api, 1)
+    assert not waiter.answered(0.3)
+    assert api.post(f"/v1/topics/{pulled}/resume").status == 200
+    assert [job["id"] for job in waiter.jobs()] == [made["id"]]
+
+
+def test_several_topics_are_waited_for_at_once(api, pulled, topic):
+    other = f"{topic}.2"
+    assert api.put(f"/v1/topics/{other}", {"delivery": "pull"}).status == 201
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(lambda: Rest(api.url).post("/v1/pop", {"topics": [pulled, other], "wait": "PT30S"}).json["jobs"])
+        settle(api, 1)
+        made = api.make(topic=other, delay=0)
+        assert [job["id"] for job in answer.result()] == [made["id"]]
+
+
+def test_who_waits_is_told_when_the_delivery_changes(api, pulled):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(lambda: Rest(api.url).post(f"/v1/topics/{pulled}/pop", {"wait": "PT30S"}))
+        settle(api, 1)
+        assert api.put(f"/v1/topics/{pulled}", {"delivery": "kafka"}).status == 200
+        refused(answer.result(), 409, "not-pull")
+
+
+def test_an_api_that_ends_answers_those_who_wait(own_apis):
+    ending = own_apis("ending", {})
+    ending.start()
+    assert ending.rest.put("/v1/topics/t", {"delivery": "pull"}).status == 201
+    waiter = Waiter(ending.rest, "t", wait="PT60S")
+    settle(ending.rest, 1)
+    ending.end()
+    assert waiter.jobs() == []
+
+
+def test_thousands_wait_beside_ordinary_requests(api, pulled):
+    """5,000 waiting pops on one API take no place of others, and all of them are answered."""
+    wanted = 5000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < wanted + 200:
+        pytest.fail(f"this host gives out {hard} descriptors; {wanted + 200} are needed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    waiters = []
+    try:
+        while len(waiters) < wanted:
+            waiters += [Waiter(api, pulled, wait="PT60S") for _ in range(100)]
+            settle(api, len(waiters))
+        begun = time.monotonic()
+        for _ in range(100):
+            assert api.get("/healthz").status == 200
+            assert api.get(f"/v1/topics/{pulled}").status == 200
+        assert time.monotonic() - begun < 20
+        made = {job["id"] for _ in range(4) for job in api.post(
+            "/v1/jobs:batch", [{"topic": pulled, "delay": 0} for _ in range(wanted // 4)]).json}
+        assert len(made) == wanted
+        got = [job["id"] for waiter in waiters for job in waiter.jobs()]
+        assert len(got) == len(set(got)) and set(got) <= made
+    finally:
+        for waiter in waiters:
+            waiter.leave()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    settle(api, 0)
