@@ -1,22 +1,32 @@
 #!/usr/bin/python3
-"""The example receiver: takes the published vectors of Standard Webhooks, refuses whatever was changed, does an attempt once."""
+"""The examples. The receiver takes the published vectors of Standard Webhooks, refuses whatever was changed, does an attempt once. The worker
+pops, reports what became of the work, and puts off deadlines."""
 import base64
 import hashlib
 import hmac
 import importlib.util
+import json
 import sys
 import threading
 import time
 import unittest
 from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 TREE = Path(__file__).resolve().parent.parent
 
-spec = importlib.util.spec_from_file_location("receiver", TREE / "deploy" / "examples" / "receiver.py")
-receiver = importlib.util.module_from_spec(spec)
 sys.dont_write_bytecode = True
-spec.loader.exec_module(receiver)
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, TREE / "deploy" / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+receiver, worker = example("receiver"), example("worker")
 
 # Of the specification's own libraries.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -124,6 +134,105 @@ class Served(unittest.TestCase):
         self.connection.putheader("content-length", str(1 << 30))
         self.connection.endheaders()
         self.assertEqual(self.connection.getresponse().status, 413)
+
+
+class Api(ThreadingHTTPServer):
+    """Gives out the jobs that a test puts into it, and notes what is asked and reported."""
+
+    def __init__(self):
+        self.jobs, self.pops, self.reports, self.refuse = [], [], [], 0
+        self.lock = threading.Lock()
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    def answer(self, path, body):
+        with self.lock:
+            if path == "/v1/pop":
+                self.pops.append(body)
+                given, self.jobs = self.jobs[:body["max"]], self.jobs[body["max"]:]
+                return 200, {"jobs": given}
+            if self.refuse:
+                self.refuse -= 1
+                return 503, {"detail": "not just now"}
+            self.reports += body
+            return 200, [{"status": 200, "outcome": "applied"} for _ in body]
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        status, answer = self.server.answer(self.path, body)
+        if answer == {"jobs": []}:
+            time.sleep(0.02)  # as far as this one waits
+        text = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *told):
+        pass
+
+
+class Worked(unittest.TestCase):
+    def setUp(self):
+        self.api = Api()
+        self.thread = threading.Thread(target=self.api.serve_forever, kwargs={"poll_interval": 0.02})
+        self.thread.start()
+        worker.PAUSE_SECONDS = 0.02
+
+    def tearDown(self):
+        self.api.shutdown()
+        self.thread.join()
+        self.api.server_close()
+
+    def run_until(self, reports, do, jobs=1, **options):
+        """Works until there are so many reports; the worker, ended."""
+        self.api.jobs = [{"id": str(i), "attempt": 1, "topic": "t", "payload": i} for i in range(jobs)]
+        made = worker.Worker(worker.Server(f"http://127.0.0.1:{self.api.server_address[1]}"), ["t", "u"], do=do, **options)
+        thread = threading.Thread(target=made.run)
+        thread.start()
+        end = time.monotonic() + 20
+        while len(self.api.reports) < reports and time.monotonic() < end:
+            time.sleep(0.01)
+        made.stop()
+        thread.join()
+        return made
+
+    def test_what_was_popped_is_done_and_reported(self):
+        done = []
+        self.run_until(10, lambda job: done.append(job["id"]), jobs=10, hands=3, ttr=60)
+        self.assertEqual(sorted(done), sorted(str(i) for i in range(10)))
+        self.assertEqual({(r["job_id"], r["attempt"], r["status"]) for r in self.api.reports}, {(str(i), 1, "succeeded") for i in range(10)})
+        self.assertEqual(len(self.api.reports), 10)
+        self.assertTrue(all(pop["max"] <= 3 and pop["topics"] == ["t", "u"] and pop["ttr"] == "PT60S" for pop in self.api.pops), self.api.pops)
+
+    def test_each_end_of_the_work_has_its_report(self):
+        ends = [worker.Snooze(60), worker.GiveUp("never"), RuntimeError("once more")]
+
+        def do(job):
+            raise ends[job["payload"]]
+        self.run_until(3, do, jobs=3)
+        reports = {report["job_id"]: report for report in self.api.reports}
+        self.assertEqual((reports["0"]["status"], reports["0"]["retry_after"]), ("snoozed", "PT60S"))
+        self.assertEqual((reports["1"]["status"], reports["1"]["error"]["message"]), ("gave_up", "never"))
+        self.assertEqual((reports["2"]["status"], reports["2"]["error"]["code"]), ("failed", "RuntimeError"))
+
+    def test_a_report_that_is_refused_is_made_again(self):
+        self.api.refuse = 3
+        self.run_until(1, lambda job: None)
+        self.assertEqual([report["status"] for report in self.api.reports], ["succeeded"])
+
+    def test_long_work_puts_its_deadline_off(self):
+        going_on = threading.Event()
+
+        def do(job):
+            going_on.wait(10)
+        end = threading.Timer(1.5, going_on.set)
+        end.start()
+        self.run_until(2, do, ttr=1)
+        statuses = [report["status"] for report in self.api.reports]
+        self.assertEqual(statuses[0], "extended")
+        self.assertEqual(statuses.count("succeeded"), 1)
 
 
 if __name__ == "__main__":
