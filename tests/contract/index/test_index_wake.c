@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include <cmocka.h>
@@ -141,6 +142,51 @@ static void a_wake_message_of_another_installation_is_not_heard(void **state)
     dt_wake_stop(wake);
 }
 
+struct offers {
+    _Atomic int a, b, any, others;
+};
+
+static void on_offers(void *arg, struct dt_str topic)
+{
+    struct offers *offers = arg;
+    _Atomic int *count = !topic.p                  ? &offers->any
+                         : dt_str_is(topic, "a.1") ? &offers->a
+                         : dt_str_is(topic, "b")   ? &offers->b
+                                                   : &offers->others;
+    atomic_fetch_add(count, 1);
+}
+
+static void expect_offers(_Atomic int *count, int n)
+{
+    for (int64_t end = real_now_ms() + 3000; atomic_load(count) < n;)
+        assert_true(real_now_ms() < end);
+    assert_int_equal(atomic_load(count), n);
+}
+
+static void offers_reach_those_who_wait_for_pops_and_nobody_else(void **state)
+{
+    struct fixture *fx = *state;
+    struct offers offers = {0};
+    struct heard heard;
+    dt_wake *leaders = listen_to(fx, &heard, n_endpoints(fx));
+    dt_wake *pops;
+    const struct dt_str topics[] = {dt_str("a.1"), dt_str("b")};
+
+    OK(dt_wake_start_for_pops(&fx->config, fx->installation, on_offers, &offers, &pops, &fx->err));
+    expect_offers(&offers.any, n_endpoints(fx)); /* it has begun to hear */
+    for (unsigned shard = 0; shard < 4; shard++)
+        OK(dt_index_tell_offers(fx->index, shard, topics, shard < 3 ? 2 : 1, &fx->err));
+    expect_offers(&offers.a, 4);
+    expect_offers(&offers.b, 3);
+    OK(dt_index_wake(fx->index, 1, true, &fx->err));
+    expect_heard(&heard, &heard.outbox[1], 1, 2000);
+    OK(dt_index_wake_all(fx->index, &fx->err)); /* a topic was resumed: any may have jobs */
+    expect_offers(&offers.any, 2 * n_endpoints(fx));
+    assert_int_equal(offers.others, 0);
+    dt_wake_stop(pops);
+    dt_wake_stop(leaders);
+}
+
 static void a_lost_wake_channel_is_told_and_comes_back_by_itself(void **state)
 {
     struct fixture *fx = *state;
@@ -222,6 +268,7 @@ int main(void)
         T(one_announcement_a_shard_is_enough_for_many_entries, shared),
         T(a_put_without_wake_announces_nothing, shared),
         T(announcements_by_hand_arrive_with_their_meaning, shared),
+        T(offers_reach_those_who_wait_for_pops_and_nobody_else, shared),
         T(a_wake_message_of_another_installation_is_not_heard, shared),
         T(a_lost_wake_channel_is_told_and_comes_back_by_itself, private),
         T(a_server_that_is_emptied_says_so, private),
