@@ -11,9 +11,11 @@
 #include "pull/pop_lines.h"
 
 #define WISH(ttr, ...)                                                                                                 \
-    (struct dt_pop_wish){.topics = (const struct dt_str[]){__VA_ARGS__},                                               \
-                         .n_topics = sizeof((const struct dt_str[]){__VA_ARGS__}) / sizeof(struct dt_str),             \
-                         .ttr_ms = (ttr)}
+    (struct dt_pop_wish)                                                                                               \
+    {                                                                                                                  \
+        .topics = (const struct dt_str[]){__VA_ARGS__},                                                                \
+        .n_topics = sizeof((const struct dt_str[]){__VA_ARGS__}) / sizeof(struct dt_str), .ttr_ms = (ttr)              \
+    }
 #define A DT_STR_LIT("a")
 #define B DT_STR_LIT("b")
 
