@@ -83,7 +83,7 @@ SELECT j.id, j.due_key, j.topic, p.delivery + 0,
 
 -- The next topic that has offers.
 -- name: select_next_offering
-SELECT MIN(q.topic) FROM pop_queue q WHERE q.topic > ?;
+SELECT q.topic FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic > ? ORDER BY q.topic LIMIT 1;
 
 -- Offers of a topic, and whether their jobs wait for a pop still.
 -- name: select_offers
