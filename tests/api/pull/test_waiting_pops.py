@@ -148,6 +148,30 @@ def test_an_api_that_ends_answers_those_who_wait(own_apis):
     assert waiter.jobs() == []
 
 
+def offer(rest, db, database, topic):
+    """What a leader does with a due job, by hand: an API of its own has no dispatcher."""
+    made = rest.make(topic=topic, delay=0)
+    db(f"UPDATE {database}.jobs SET near = -1 WHERE id = %s", made["id"])
+    db(f"INSERT INTO {database}.pop_queue (topic, due_at, job_id) SELECT topic, next_at, id FROM {database}.jobs WHERE id = %s", made["id"])
+    return made
+
+
+def test_without_redis_those_who_wait_are_looked_after_by_one_statement_for_all(own_apis, db):
+    alone = own_apis("alone", {"redis.endpoints": ""})
+    alone.start()
+    for topic in ("t", "u"):
+        assert alone.rest.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
+    waiters = [Waiter(alone.rest, topic, wait="PT30S") for topic in ("t", "u") for _ in range(50)]
+    settle(alone.rest, 100)
+    made = {offer(alone.rest, db, alone.database, topic)["id"] for topic in ("t", "u") for _ in range(3)}
+    until(lambda: waiting(alone.rest) == 94, 20, lambda: waiting(alone.rest))
+    served = [waiter for waiter in waiters if waiter.answered()]
+    assert {job["id"] for waiter in served for job in waiter.jobs()} == made
+    for waiter in waiters:
+        waiter.leave()
+    settle(alone.rest, 0)
+
+
 def test_thousands_wait_beside_ordinary_requests(api, pulled):
     """5,000 waiting pops on one API take no place of others, and all of them are answered."""
     wanted = 5000
