@@ -26,6 +26,7 @@
 #include "chores/heartbeat.h"
 #include "chores/housekeeper.h"
 #include "chores/kafka_parts.h"
+#include "chores/room.h"
 #include "chores/schedule_maker.h"
 #include "delivery/hands.h"
 #include "election/elector.h"
@@ -66,6 +67,7 @@ struct dt_dispatcher {
     dt_store *store;
     dt_elector *elector;
     dt_kafka_parts *kafka_parts;
+    dt_room *room;
     dt_housekeeper *housekeeper;
     dt_schedule_maker *schedule_maker;
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
@@ -497,7 +499,8 @@ static dt_status make_kafka_parts(dt_dispatcher *d)
     const struct dt_kafka_parts_env env = {
         .kafka = &d->kafka,
         .outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here},
-        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold},
+        .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold,
+                    &d->room},
         .reads = {.kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard}};
     d->kafka.config = d->config;
     return dt_kafka_parts_new(&env, &d->kafka_parts);
@@ -586,6 +589,8 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                      .owner = d->owner,
                                      .clock = d->clock,
                                      .events = {d, on_gained, on_release, on_lost, on_moved}};
+    const struct dt_room_env room = {.config = d->config, .clock = d->clock, .arg = d, .granted = wake_shard};
+    dt_status status = dt_room_start(&room, &d->room, err);
     d->loop_env = (struct dt_loop_env){.config = &d->brief,
                                        .servers = &d->servers,
                                        .installation = d->inst.name,
@@ -607,10 +612,11 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
                                        .led = led_news,
                                        .read_up_to = read_up_to,
                                        .want_read = want_read,
+                                       .room = d->room,
                                        .outbox = outbox_here,
                                        .stopped = on_stopped,
                                        .random = random_number};
-    return dt_elector_start(&elector, &d->elector, err);
+    return status == DT_OK ? dt_elector_start(&elector, &d->elector, err) : status;
 }
 
 /* In the order of dependence: what calls others ends first. */
@@ -624,6 +630,7 @@ static void end_parts(dt_dispatcher *d)
     dt_schedule_maker_stop(d->schedule_maker);
     dt_heartbeat_stop(d->heartbeat);
     dt_housekeeper_stop(d->housekeeper);
+    dt_room_stop(d->room);
     dt_shard_map_source_stop(d->watch);
     if (d->elector)
         dt_elector_stop(d->elector);

@@ -1,6 +1,8 @@
 /* The word for what a job waits for: see waiting.h. */
 #include "waiting.h"
 
+#include "store/limits/topic_gate.h"
+
 void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store)
 {
     *waiting = (struct dt_waiting){.view = dt_topic_cache_view(cache),
@@ -33,13 +35,28 @@ static const struct dt_shard_info *shard_of(const struct dt_waiting *w, int64_t 
     return w->view && w->shards ? dt_shards_find(w->shards, dt_shard_of(&w->view->map, id)) : NULL;
 }
 
-static const char *scheduled_waits_for(const struct dt_waiting *w, const struct dt_job *job)
+/* Each topic is asked about once. */
+static bool at_limit(struct dt_waiting *w, struct dt_str topic)
+{
+    for (size_t i = 0; i < w->n_limits; i++)
+        if (dt_str_eq(w->limits[i].topic, topic))
+            return w->limits[i].full;
+    struct dt_gate gate = {.topic = topic};
+    if (!w->store || w->n_limits == DT_WAITING_LIMITS || dt_store_gates_look(w->store, &gate, 1, NULL) != DT_OK)
+        return false;
+    w->limits[w->n_limits++] = (struct dt_waiting_limit){topic, gate.full || gate.room == 0};
+    return gate.full || gate.room == 0;
+}
+
+static const char *scheduled_waits_for(struct dt_waiting *w, const struct dt_job *job)
 {
     if (job->next_at_ms > w->now_ms)
         return "time";
     const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;
     if (topic && topic->paused)
         return "paused";
+    if (topic && topic->limited && at_limit(w, topic->name))
+        return "limit";
     const struct dt_shard_info *shard = shard_of(w, job->id);
     if (!shard || !has_leader(w, shard))
         return "leader";
@@ -59,7 +76,7 @@ static const char *dispatched_waits_for(const struct dt_waiting *w, const struct
     return unsent ? "kafka" : "ack";
 }
 
-const char *dt_waiting_for(const struct dt_waiting *w, const struct dt_job *job)
+const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
 {
     switch (job->state) {
     case DT_SCHEDULED:

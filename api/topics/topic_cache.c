@@ -213,6 +213,7 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
         .retention_ms = topic->retention_ms >= 0 ? topic->retention_ms : DT_RETENTION_DEFAULT_MS,
         .delivery = topic->delivery,
         .paused = topic->paused,
+        .limited = topic->max_in_flight || topic->rate_limit.p,
     };
     if (topic->retry.p)
         s->retry = dt_arena_copy(&table->arena, topic->retry);

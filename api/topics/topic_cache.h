@@ -22,7 +22,7 @@ struct dt_topic_settings {
     struct dt_str retry;             /* never absent: the default when the topic has none */
     int64_t ack_timeout_ms, retention_ms;
     enum dt_delivery_id delivery;
-    bool paused;
+    bool paused, limited; /* limited: it has max_in_flight or rate_limit */
 };
 
 /* A snapshot of topics and installation. Nobody changes it; its slices live as long as it does. */

@@ -4,6 +4,7 @@
  * pass, and a setting that this version does not offer is refused.
  */
 #include "job/callback/callback_timeout.h"
+#include "job/rate.h"
 #include "job/retry.h"
 #include "jobs/job_fields.h"
 #include "jobs/job_json.h"
@@ -94,6 +95,30 @@ static void read_retention(struct decoder *d, const struct dt_json_node *node)
         dt_faults_add(d->faults, "/retention", reason);
 }
 
+static void read_max_in_flight(struct decoder *d, const struct dt_json_node *node)
+{
+    if (node->type == DT_JSON_NULL)
+        return;
+    if (node->type != DT_JSON_INT || node->i < 1 || node->i > INT32_MAX)
+        dt_faults_add(d->faults, "/max_in_flight", "must be a number from 1 to 2147483647, or null for any number");
+    else
+        d->out->max_in_flight = node->i;
+}
+
+static void read_rate_limit(struct decoder *d, const struct dt_json_node *node)
+{
+    int64_t interval_ns;
+    if (node->type == DT_JSON_NULL)
+        return;
+    if (node->type != DT_JSON_STRING || !dt_rate_parse(node->str, &interval_ns))
+        dt_faults_add(
+            d->faults, "/rate_limit",
+            "must be a number from 1 to 9999999 a second or a minute, such as \"100/s\" or \"600/m\", or null "
+            "for any number");
+    else
+        d->out->rate_limit = dt_arena_copy(d->faults->arena, node->str);
+}
+
 static void read_paused(struct decoder *d, const struct dt_json_node *node)
 {
     if (node->type != DT_JSON_BOOL) {
@@ -132,11 +157,6 @@ static void read_shown(struct decoder *d, const struct dt_json_node *node)
         dt_faults_add_member(d->faults, "", node->name, "is not as an answer shows it; it cannot be set");
 }
 
-static void refuse_setting(struct decoder *d, const struct dt_json_node *node)
-{
-    dt_faults_add_member(d->faults, "", node->name, "is not offered by this version");
-}
-
 static const struct {
     const char *name;
     read_fn *read;
@@ -147,6 +167,8 @@ static const struct {
     {"retry", read_retry},
     {"ack_timeout", read_ack_timeout},
     {"retention", read_retention},
+    {"max_in_flight", read_max_in_flight},
+    {"rate_limit", read_rate_limit},
     {"paused", read_paused},
     {"effective", read_shown},
     {"counts", read_shown},
@@ -158,8 +180,6 @@ static const struct {
     {"callback_timeout", read_callback_timeout},
     {"callback_headers", read_callback_headers},
     {"callback_secret", read_callback_secret},
-    {"rate_limit", refuse_setting},
-    {"max_in_flight", refuse_setting},
 };
 
 static void read_member(struct decoder *d, const struct dt_json_node *node)
@@ -249,6 +269,12 @@ void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct 
         dt_strbuf_adds(out, "null");
     add_duration(out, ",\"ack_timeout\":", t->ack_timeout_ms > 0, t->ack_timeout_ms);
     add_duration(out, ",\"retention\":", t->retention_ms >= 0, t->retention_ms);
+    dt_strbuf_adds(out, ",\"max_in_flight\":");
+    if (t->max_in_flight > 0)
+        dt_strbuf_add_i64(out, t->max_in_flight);
+    else
+        dt_strbuf_adds(out, "null");
+    add_text(out, ",\"rate_limit\":", t->rate_limit);
     dt_strbuf_adds(out, t->paused ? ",\"paused\":true" : ",\"paused\":false");
     dt_topic_callback_add(out, t);
     add_effective(out, t);

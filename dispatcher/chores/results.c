@@ -19,6 +19,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "chores/room.h"
 #include "index/index.h"
 #include "job/result_json.h"
 #include "store/store.h"
@@ -271,6 +272,8 @@ static dt_status apply(dt_results *r, const struct dt_kafka_record *records, siz
     if (status != DT_OK)
         return status;
     count(r, r->batch, r->n);
+    if (r->env.room)
+        dt_room_news(*r->env.room);
     dt_metric_observe(r->batch_size, (double)r->n);
     tell_index(r, &map, r->batch, r->n);
     dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env.clock) - start_us) / 1e6);

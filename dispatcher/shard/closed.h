@@ -1,7 +1,6 @@
 /*
  * Why the jobs of a queue may not go, as one word, and what follows from it. Pure. Only shard_closed.c finds the reason
- * out; fair queues ask what follows. A further reason (a limit, a receiver that is full) is a word and a line of the
- * table.
+ * out; fair queues ask what follows. A further reason (a receiver that is full) is a word and a line of the table.
  */
 #ifndef DT_DISPATCHER_CLOSED_H
 #define DT_DISPATCHER_CLOSED_H
@@ -13,7 +12,7 @@ enum dt_closed {
     DT_CLOSED_FINDING_OUT, /* whether the topic can be written is being found out */
     DT_CLOSED_NO_ROW,      /* jobs have the topic, and `topics` has not */
     DT_CLOSED_PAUSED,
-    DT_CLOSED_LIMIT, /* there is no place for its attempts: as many are in hands as may be */
+    DT_CLOSED_LIMIT, /* it has no room within its limits, or there is no place for its attempts in hands */
     DT_CLOSED_UNWRITABLE
 };
 

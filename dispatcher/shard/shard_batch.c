@@ -160,7 +160,9 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                   .gate = {.writable = dt_delivery_writable,
                                            .arg = l->delivery,
                                            .take = dt_hands_claims_take,
-                                           .hands = l->claims},
+                                           .hands = l->claims,
+                                           .allowed = dt_shard_limit_allowed,
+                                           .limits = l},
                                   .listener = {.claiming = send_ahead, .arg = l},
                                   .arena = &l->arena};
 }
@@ -224,6 +226,7 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
     dt_status status = commit_leader_txn(l, txn, err);
     if (status != DT_OK)
         return status;
+    dt_shard_limits_note(l, txn);
     DT_FAIL_POINT("index.before_told");
     dt_shard_tell_offers(l, txn);
     /* While the delivery takes the messages; whether they are sent or not, they stay claimed. */

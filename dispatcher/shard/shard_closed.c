@@ -1,7 +1,7 @@
 /*
- * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused, the delivery that it
- * cannot be written, or the hands of this process that they are full. Answers from memory. Refuses to know what follows
- * from that (closed.h).
+ * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused, it has found no room
+ * within its limits, the delivery says that it cannot be written, or the hands of this process that they are full. Answers
+ * from memory. Refuses to know what follows from that (closed.h).
  */
 #include "shard_parts.h"
 
@@ -28,6 +28,12 @@ static enum dt_dealing dealing_of(const dt_shard_loop *l, struct dt_str topic)
     return dt_delivery_dealing(dt_topic_snapshot_delivery(l->snapshot, topic));
 }
 
+static size_t allowed(const dt_shard_loop *l, struct dt_str topic)
+{
+    bool limited = dt_topic_snapshot_limited(l->snapshot, topic) && dealing_of(l, topic) != DT_DEALING_OFFERS;
+    return limited ? dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l)) : SIZE_MAX;
+}
+
 enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic)
 {
     struct dt_str destination = dt_topic_snapshot_kafka_topic(l->snapshot, topic);
@@ -35,6 +41,8 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic)
         return DT_CLOSED_NO_ROW;
     if (dt_topic_snapshot_paused(l->snapshot, topic))
         return DT_CLOSED_PAUSED;
+    if (allowed(l, topic) == 0)
+        return DT_CLOSED_LIMIT;
     switch (dealing_of(l, topic)) {
     case DT_DEALING_HANDS:
         return has_room(l, topic) ? DT_CLOSED_NOT : DT_CLOSED_LIMIT;
@@ -61,7 +69,9 @@ enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic)
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str topic)
 {
     const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
+    size_t most = allowed(l, topic);
     if (!callback || dealing_of(l, topic) != DT_DEALING_HANDS)
-        return SIZE_MAX;
-    return dt_hands_claims_room(l->claims, topic, callback);
+        return most;
+    size_t places = dt_hands_claims_room(l->claims, topic, callback);
+    return places < most ? places : most;
 }

@@ -9,6 +9,7 @@
 void dt_shard_due_init(dt_shard_loop *l)
 {
     dt_shard_trust_init(l);
+    dt_shard_limits_init(l);
     dt_shard_queues_init(l);
     dt_shard_due_from_start(l);
 }

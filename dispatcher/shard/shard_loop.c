@@ -36,6 +36,7 @@
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
+#define BUSY_US         INT64_C(4000)  /* somebody else claims of a topic with limits: about a transaction */
 #define IDLE_EARLY_MS   1500           /* an idle shard takes over so long before something is due */
 #define STALE_MAP_US    INT64_C(10000) /* the map is on its way */
 
@@ -107,8 +108,11 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
                                                         : LOCKED_FIRST_US;
     if (l->pace.locked_pause_us)
         at_us = dt_earlier(at_us, now_us + l->pace.locked_pause_us);
-    bool all_locked =
-        l->pace.locked_pause_us && l->due.backlog && !txn->seen.n; /* the next due scan would see nothing else */
+    bool busy = txn && txn->limits.busy;
+    if (busy)
+        at_us = dt_earlier(at_us, now_us + BUSY_US / 2 + (int64_t)(l->env->random(l->env->arg) % BUSY_US));
+    bool all_locked = (l->pace.locked_pause_us || busy) && l->due.backlog &&
+                      !txn->seen.n; /* the next due scan would see nothing else */
     if (next_ms && !all_locked)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n)
@@ -263,6 +267,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     dt_shard_read_map(l);
     (void)learn_topics(l);
     dt_shard_list_held(l);
+    dt_shard_limits_tend(l);
     dt_status status = dt_shard_due_scan(l, now_ms, &next_ms, err);
     dt_shard_hint_lost(l);
     if (status == DT_OK && must_resume(l, now_ms, next_ms))
@@ -497,6 +502,7 @@ static void free_parts(dt_shard_loop *l)
     dt_arena_clear(&l->fair.arena);
     dt_shard_forget_topics(l);
     free(l->fair.v);
+    dt_limit_memory_clear(&l->limits);
     pthread_mutex_destroy(&l->state_lock);
     free(l->fair.hints);
     free(l->lost.v);

@@ -8,6 +8,7 @@
  *   shard_batch.c      the batch: the leader transaction in MySQL, and sending its head
  *   shard_due.c        the due scan: what may be due, from the index or from MySQL
  *   shard_tell.c       what the index is told
+ *   shard_limits.c     topics at their limits, and how many of their jobs may try to go
  *   shard_queues.c     who goes first when more is due than a batch; held sets
  *   shard_trust.c      whether the index may be believed; the present map
  *   shard_closed.c     why a topic's jobs may not go
@@ -28,6 +29,7 @@
 #include "delivery/hands.h"
 #include "fair.h"
 #include "job/job.h"
+#include "limit_memory.h"
 #include "shard_loop.h"
 #include "store/dispatch/fence.h"
 #include "store/dispatch/inflight.h"
@@ -200,6 +202,7 @@ struct dt_shard_loop {
     struct dt_shard_cursor cursor;
     struct dt_shard_due due;
     struct dt_fair_queues fair;
+    struct dt_limit_memory limits; /* shard_limits.c */
     struct dt_shard_pace pace;
     struct dt_shard_told told;
 
@@ -265,6 +268,17 @@ void dt_shard_tell_moved(dt_shard_loop *l, int64_t id, const struct dt_settled *
 /* Drops the set of a shard that the map no longer names, before stepping down. */
 void dt_shard_leave_index(dt_shard_loop *l);
 
+/* ---- shard_limits.c ---- */
+
+/* Begins the limits of a leadership: no topic is known to be at one. */
+void dt_shard_limits_init(dt_shard_loop *l);
+/* Takes the room that was granted, and asks for room where none was. Before a due scan. */
+void dt_shard_limits_tend(dt_shard_loop *l);
+/* The jobs of a topic that may try to go; an answer for the leader transaction, from memory. */
+size_t dt_shard_limit_allowed(void *loop, struct dt_str topic);
+/* Notes what a leader transaction has claimed, and which topics had no room, before the index is told. */
+void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn);
+
 /* ---- shard_queues.c ---- */
 
 /* Begins the queues of a leadership: no held set is known. */
@@ -279,6 +293,10 @@ void dt_shard_list_held(dt_shard_loop *l);
 void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed);
 /* There may be room where there was none: asks again of each queue that is closed for that. */
 void dt_shard_look_for_room(dt_shard_loop *l);
+/* Finds out anew whether entries of the topic's held set may go, if there is one. */
+void dt_shard_reclose_held(dt_shard_loop *l, struct dt_str topic);
+/* True: jobs of the topic are parked, as far as is known. */
+bool dt_shard_has_held(dt_shard_loop *l, struct dt_str topic);
 /* True: some parked job may go. */
 bool dt_shard_parked_may_go(const dt_shard_loop *l);
 /* Moves a part of each held set that may go back to the due set, before a due scan: about a batch in all. */

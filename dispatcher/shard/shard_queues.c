@@ -128,6 +128,18 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
     memcpy(held->name, name.p, name.n);
 }
 
+void dt_shard_reclose_held(dt_shard_loop *l, struct dt_str topic)
+{
+    struct dt_held_queue *held = find_held(&l->fair, topic);
+    if (held)
+        held->closed = dt_shard_why_held(l, topic);
+}
+
+bool dt_shard_has_held(dt_shard_loop *l, struct dt_str topic)
+{
+    return find_held(&l->fair, topic) != NULL;
+}
+
 static void drop_held(struct dt_fair_queues *fair, size_t i)
 {
     fair->v[i] = fair->v[--fair->n];

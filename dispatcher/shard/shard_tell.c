@@ -15,6 +15,7 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
                             struct dt_error *err)
 {
     struct dt_str topic = seen[0].hold;
+    enum dt_closed why = seen[0].at_limit ? DT_CLOSED_LIMIT : dt_shard_why_left(l, topic);
     size_t held = 0;
     for (size_t i = 0; i < n; i++)
         if (seen[i].hold.p && dt_str_eq(seen[i].hold, topic)) {
@@ -24,7 +25,7 @@ static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, st
         }
     dt_status status = dt_index_hold(l->index, l->shard, topic, entries, held, err);
     if (status == DT_OK)
-        dt_shard_note_held(l, topic, dt_shard_why_left(l, topic));
+        dt_shard_note_held(l, topic, why);
     return status;
 }
 

@@ -270,7 +270,9 @@ struct dt_topic {
     struct dt_str name, kafka_topic /* absent = own name */, retry /* absent = default */;
     int64_t ack_timeout_ms, retention_ms; /* 0 / -1 = default; retention 0 is a value */
     enum dt_delivery_id
-        delivery; /* UNSET in a setting: as it is; of a topic that is made kafka, or pull without Kafka */
+        delivery;             /* UNSET in a setting: as it is; of a topic that is made kafka, or pull without Kafka */
+    int64_t max_in_flight;    /* attempts that may be dispatched and not reported; 0 = any number */
+    struct dt_str rate_limit; /* job/rate.h; absent = any number of attempts may begin */
     bool paused;
     struct dt_topic_callback callback;
     int64_t created_at_ms, updated_at_ms, version;

@@ -66,7 +66,8 @@ def test_pausing_what_is_not_there_is_404(api, topic):
 
 
 @pytest.mark.parametrize("body, pointer", [({"delivery": "http"}, "/delivery"), ({"delivery": "pull"}, "/delivery"), ({"callback_url": "http://x/"}, "/callback_url"),
-                                           ({"rate_limit": 5}, "/rate_limit"), ({"max_in_flight": 5}, "/max_in_flight"), ({"colour": 1}, "/colour"),
+                                           ({"rate_limit": 5}, "/rate_limit"), ({"rate_limit": "5/h"}, "/rate_limit"), ({"rate_limit": "0/s"}, "/rate_limit"),
+                                           ({"max_in_flight": 0}, "/max_in_flight"), ({"max_in_flight": "5"}, "/max_in_flight"), ({"colour": 1}, "/colour"),
                                            ({"kafka_topic": "a b"}, "/kafka_topic"), ({"kafka_topic": "__x"}, "/kafka_topic"), ({"kafka_topic": "x" * 250}, "/kafka_topic"),
                                            ({"name": "other"}, "/name"), ({"retry": ["?"]}, "/retry/0"), ({"ack_timeout": 0}, "/ack_timeout"),
                                            ({"retention": -1}, "/retention"), ({"paused": "yes"}, "/paused"), ([], "")])

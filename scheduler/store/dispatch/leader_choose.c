@@ -1,16 +1,118 @@
 /*
- * Which of the jobs that may be claimed fit into one batch.
+ * Which of the jobs that may be claimed have room within the limits of their topics, and fit into one batch.
  *
- * Owns:            the claims of a leader transaction, and `chosen` of struct dt_leader_txn.
- * Refuses to know: rows and messages.
+ * Owns:            the claims of a leader transaction, the gates that it locks, and `chosen` and `limits` of struct
+ *                  dt_leader_txn.
+ * Refuses to know: rows and messages, and how room comes about (limits/topic_gate.h).
  *
- * Invariants: within a topic jobs go in order of (due, id); when not all fit, each topic has an equal part of the bytes
- * and what others left of theirs, and one job of it at least is looked at; what is perhaps too large for its topic goes
- * alone, so that a refusal is about it.
+ * Invariants: within a topic jobs go in order of (due, id); no gate is asked for without a job that the caller lets go;
+ * when not all fit, each topic has an equal part of the bytes and what others left of theirs, and one job of it at least
+ * is looked at; what is perhaps too large for its topic goes alone, so that a refusal is about it.
  */
 #include <stdlib.h>
 
 #include "store/dispatch/leader_parts.h"
+
+/* ---- limits ---- */
+
+/* A topic with a limit, as this transaction sees it. */
+struct dt_limited {
+    size_t allowed; /* by the caller */
+    size_t taken;
+};
+
+static bool is_limited(const struct dt_candidate *c)
+{
+    return c->fate == DT_FATE_CLAIM && c->limited;
+}
+
+static size_t place_of(const struct dt_open_txn *t, struct dt_str topic)
+{
+    for (size_t i = 0; i < t->n_gates; i++)
+        if (dt_str_eq(t->gates[i].topic, topic))
+            return i;
+    return t->n_gates;
+}
+
+static size_t allowed(const struct dt_open_txn *t, struct dt_str topic)
+{
+    const struct dt_leader_gate *gate = &t->io->gate;
+    return gate->allowed ? gate->allowed(gate->limits, topic) : SIZE_MAX;
+}
+
+static void hold(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    c->fate = DT_FATE_HELD;
+    c->at_limit = true;
+    t->io->limits.held++;
+}
+
+/* Lists the topics whose gates are wanted. What the caller lets wait is held without a question. */
+static dt_status list_gates(struct dt_open_txn *t, size_t n)
+{
+    t->gates = dt_arena_alloc(t->io->arena, n * sizeof(*t->gates));
+    t->limited = dt_arena_alloc(t->io->arena, n * sizeof(*t->limited));
+    if (!t->gates || !t->limited)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        if (!is_limited(c) || place_of(t, c->topic) < t->n_gates)
+            continue;
+        size_t most = allowed(t, c->topic);
+        if (most == 0) {
+            hold(t, c);
+            continue;
+        }
+        t->limited[t->n_gates] = (struct dt_limited){.allowed = most};
+        t->gates[t->n_gates++] = (struct dt_gate){.topic = c->topic};
+    }
+    return DT_OK;
+}
+
+static void leave_beyond_room(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    size_t at = place_of(t, c->topic);
+    const struct dt_gate *gate = &t->gates[at];
+    struct dt_limited *limited = &t->limited[at];
+    if (gate->busy) {
+        c->fate = DT_FATE_LEFT;
+        c->busy = true;
+        t->io->limits.busy++;
+    } else if (limited->taken < gate->room && limited->taken < limited->allowed)
+        limited->taken++;
+    else
+        hold(t, c);
+}
+
+static dt_status keep_within_limits(struct dt_open_txn *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->n; i++)
+        n += is_limited(&t->v[i]);
+    if (n == 0)
+        return DT_OK;
+    dt_status status = list_gates(t, n);
+    if (status == DT_OK)
+        status = dt_topic_gates_lock(t->db, t->row.now_ms, t->gates, t->n_gates, t->err);
+    for (size_t i = 0; status == DT_OK && i < t->n; i++)
+        if (is_limited(&t->v[i]))
+            leave_beyond_room(t, &t->v[i]);
+    return status;
+}
+
+dt_status dt_limits_write(struct dt_open_txn *t)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; status == DT_OK && i < t->n_gates; i++) {
+        size_t claimed = 0;
+        for (size_t k = 0; k < t->n; k++)
+            claimed += is_limited(&t->v[k]) && dt_str_eq(t->v[k].topic, t->gates[i].topic);
+        status = dt_topic_gate_claimed(t->db, t->row.now_ms, &t->gates[i], claimed, t->err);
+    }
+    return status;
+}
+
+/* ---- the batch ---- */
 
 /* The part of one topic in a batch that cannot take all. */
 struct part {
@@ -152,7 +254,9 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
     struct dt_leader_chosen *chosen = &t->io->chosen;
     qsort(t->v, t->n, sizeof(*t->v), by_due);
     chosen->shortest_ack_ms = INT64_MAX;
-    dt_status status = choose(t);
+    dt_status status = keep_within_limits(t);
+    if (status == DT_OK)
+        status = choose(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
         t->n_timeouts += c->fate == DT_FATE_TIMEOUT;

@@ -47,6 +47,7 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
     c->kafka_topic = kafka_topic_of(t, topic);
     if (!c->kafka_topic.p)
         return DT_NOMEM;
+    c->limited = topic->limited;
     c->alone = writable == DT_WRITABLE_ALONE;
     c->by_hands = dt_delivery_dealing(topic->delivery) == DT_DEALING_HANDS;
     c->unknown = writable == DT_WRITABLE_UNKNOWN;

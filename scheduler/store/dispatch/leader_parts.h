@@ -5,7 +5,7 @@
  *   leader_candidates.c  the hinted jobs: locked and read, with what other shards have in flight of them
  *   ../hands/leader_hands.c  attempts in the hands of a process: ended when it is gone, and written
  *   leader_judge.c       what becomes of each
- *   leader_choose.c      which of those that may be claimed fit into the batch
+ *   leader_choose.c      which of those that may be claimed have room within limits, and fit into the batch
  *   leader_timeouts.c    ends the attempts whose time for a result is over
  *   leader_claim.c       writes the claim, and reads its messages
  *   leader_offers.c      offers to pops what leaders do not claim
@@ -20,6 +20,7 @@
 #include "store/dispatch/fence_txn.h"
 #include "store/dispatch/leader_txn.h"
 #include "store/jobs/counts.h"
+#include "store/limits/topic_gate.h"
 
 /* The outcome of a hint in this transaction. */
 enum dt_fate {
@@ -44,6 +45,9 @@ struct dt_candidate {
     bool by_hands; /* with DT_FATE_CLAIM: into the hands of this process, and not into the list */
     bool in_hands; /* its latest attempt is in hands whose owner lives: nobody else ends it or claims the next one */
     bool lost;     /* its latest attempt was in hands whose owner is gone */
+    bool limited;  /* its topic has a limit */
+    bool at_limit; /* with DT_FATE_HELD: there is no room */
+    bool busy;     /* with DT_FATE_LEFT: another transaction claims of its topic */
     struct dt_str topic, kafka_topic; /* kafka_topic: with DT_FATE_CLAIM and DT_FATE_HELD */
     struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
 };
@@ -68,6 +72,9 @@ struct dt_open_txn {
     struct dt_str kafka_topic; /* the latest copy of a Kafka topic's name */
 
     /* leader_choose.c */
+    struct dt_gate *gates;      /* of topics with limits that jobs are claimed of */
+    struct dt_limited *limited; /* beside gates */
+    size_t n_gates;
     struct dt_claim *claims;
     size_t n_claims, n_timeouts, n_retries;
     struct dt_claim *hands; /* claims into the hands of this process */
@@ -109,9 +116,11 @@ DT_MUST_CHECK dt_status dt_candidates_judge(struct dt_open_txn *t);
 
 /* ---- leader_choose.c ---- */
 
-/* Sorts the candidates by (next_ms, id), lists the claims that fit into one batch, and leaves the others. Counts
+/* Sorts the candidates by (next_ms, id), holds those beyond a limit, lists the claims that fit into one batch, and leaves the others. Counts
  * timeouts and retries. */
 DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
+/* Counts what was chosen in the rates of its topics. */
+DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 
 /* ---- leader_timeouts.c ---- */
 

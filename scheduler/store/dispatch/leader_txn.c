@@ -2,7 +2,8 @@
  * The leader transaction: settle what was sent, decide acknowledgement timeouts, claim what is due. It takes a
  * handful of statements whatever the number of jobs (by id: one for every 960):
  *
- *   lock the shard row ─▶ extend old deadlines ─▶ lock and judge the hinted jobs ─▶ time out ─▶ archive ─▶ claim ─▶ offer
+ *   lock the shard row ─▶ extend old deadlines ─▶ lock and judge the hinted jobs ─▶ lock the gates of limited topics
+ *                      ─▶ time out ─▶ archive ─▶ claim ─▶ offer
  *                      ─▶ write the row ─▶ count, and commit
  *
  * Owns:            the order of these steps, the shard's row, and the COMMIT.
@@ -14,7 +15,7 @@
  *   - An attempt enters the list in the transaction that writes it into its job's row, so an attempt that is not in a
  *     list cannot come.
  *   - A job with an earlier attempt in another shard's list (its slot has moved) waits.
- *   - Locks are taken in one order: the own shard row, then job rows by id. Rows that others hold locked are
+ *   - Locks are taken in one order: the own shard row, job rows by id, gates. Rows that others hold locked are
  *     skipped, not waited for; what is locked already is written without a wait.
  */
 #include "base/hooks/fail_point.h"
@@ -59,7 +60,8 @@ static dt_status judge_all(struct dt_open_txn *t)
 
 static struct dt_seen seen_of(const struct dt_open_txn *t, const struct dt_candidate *c)
 {
-    struct dt_seen seen = {.id = c->id, .hint_ms = c->hint_ms, .elsewhere = c->fate == DT_FATE_ELSEWHERE};
+    struct dt_seen seen = {
+        .id = c->id, .hint_ms = c->hint_ms, .elsewhere = c->fate == DT_FATE_ELSEWHERE, .at_limit = c->at_limit};
     if (c->fate == DT_FATE_CLAIM)
         seen.next_ms = t->row.now_ms + c->ack_timeout_ms;
     else if (c->fate == DT_FATE_MOVED || c->fate == DT_FATE_ELSEWHERE || c->fate == DT_FATE_HELD)
@@ -78,7 +80,7 @@ static dt_status report_seen(struct dt_open_txn *t)
     for (size_t i = 0; i < t->n; i++) {
         const struct dt_candidate *c = &t->v[i];
         if (c->fate == DT_FATE_LEFT) {
-            seen->locked |= !c->found || !t->io->chosen.more;
+            seen->locked |= !c->busy && (!c->found || !t->io->chosen.more);
             seen->unknown += c->unknown;
             continue;
         }
@@ -122,6 +124,8 @@ static dt_status work(struct dt_open_txn *t, struct dt_fence *next, bool *change
         status = dt_claims_write(t);
     if (status == DT_OK)
         status = dt_offers_write(t);
+    if (status == DT_OK)
+        status = dt_limits_write(t);
     if (status == DT_OK)
         status = report_seen(t);
     *changed = io->settled.n > 0 || io->timed_out.n > 0 || t->n_emptied > 0 || t->n_claims > 0 || t->n_hands > 0 ||

@@ -24,7 +24,9 @@ struct dt_seen {
     int64_t id, hint_ms;
     int64_t next_ms;    /* 0 = the entry goes away */
     bool elsewhere;     /* its slot is another shard's: the entry goes there */
-    struct dt_str hold; /* present: due, but this topic of it is paused or cannot be written: the entry is parked */
+    bool at_limit;      /* with hold: because its topic is at its limit */
+    struct dt_str hold; /* present: due, but this topic of it is paused, at its limit or cannot be written: the entry is
+                           parked */
 };
 struct dt_seen_list {
     struct dt_seen *v;
@@ -76,6 +78,9 @@ struct dt_leader_gate {
      * False: there is no place now. May be NULL: there never is. */
     bool (*take)(void *hands, const struct dt_hand_wanted *wanted, int64_t *owner);
     void *hands;
+    /* The most jobs of a topic with limits that may be claimed, if it has room for them; NULL: any number. */
+    size_t (*allowed)(void *limits, struct dt_str topic);
+    void *limits;
 };
 
 /*
@@ -103,6 +108,12 @@ struct dt_leader_judged {
     size_t unread;        /* attempts past their deadline, reports of which may be unread */
     int64_t unread_ms;    /* the latest of their deadlines */
     struct dt_str orphan; /* present: a due job's topic has no row in `topics` (a manual edit): its entry is held */
+};
+
+/* By leader_choose.c: jobs of topics with limits. */
+struct dt_leader_limits {
+    size_t held; /* their topics have no room */
+    size_t busy; /* left, because another transaction claims of their topics: a few milliseconds later they can go */
 };
 
 /* By leader_choose.c. */
@@ -160,6 +171,7 @@ struct dt_leader_txn {
     bool stale_map; /* the map's generation rose: reload it; nothing was claimed */
     struct dt_leader_settled settled;
     struct dt_leader_judged judged;
+    struct dt_leader_limits limits;
     struct dt_leader_chosen chosen;
     struct dt_leader_timed_out timed_out;
     struct dt_leader_batch batch;
@@ -175,8 +187,8 @@ struct dt_leader_txn {
  *   - times out, among the hints, attempts whose deadline is not later than read_up_to_ms and whose jobs no stored
  *     result waits for (deferred_results);
  *   - ends, among the hints, attempts in the hands of a process that is gone as lost;
- *   - claims, among the hints, what is scheduled and due: of this shard's slots, not paused, writable, with no earlier
- *     attempt in its claiming shard's list or in anybody's hands; into the list, or into the hands of this process; in order of (due, id) within a topic, and when not all of it fits an equal
+ *   - claims, among the hints, what is scheduled and due: of this shard's slots, not paused, within the limits of its
+ *     topic, writable, with no earlier attempt in its claiming shard's list or in anybody's hands; into the list, or into the hands of this process; in order of (due, id) within a topic, and when not all of it fits an equal
  *     part of the bytes for each topic;
  *   - offers, among the hints, what is scheduled and due of topics whose jobs are popped, and not paused: their entries
  *     go away;

@@ -61,6 +61,7 @@ static dt_status read_row(dt_topic_snapshot *snapshot, const dt_db *db)
 {
     struct dt_topic_entry entry = {.paused = dt_db_i64(db, 2) != 0,
                                    .delivery = (enum dt_delivery_id)dt_db_i64(db, 3),
+                                   .limited = dt_db_i64(db, 9) != 0,
                                    .callback.timeout_ms = dt_callback_timeout_ms(dt_db_i64(db, 7), dt_db_i64(db, 8))};
     bool copied = copy_text(snapshot, db, 0, &entry.name) && copy_text(snapshot, db, 1, &entry.kafka_name) &&
                   copy_text(snapshot, db, 4, &entry.callback.url) &&
@@ -134,6 +135,12 @@ bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str t
 {
     const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
     return entry && entry->paused;
+}
+
+bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
+    return entry && entry->limited;
 }
 
 enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic)

@@ -16,6 +16,8 @@ DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot 
 
 /* Was the topic paused at the last reading? False for a topic that is not known. */
 bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic);
+/* Had the topic a limit at the last reading? False for a topic that is not known. */
+bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str topic);
 /* The delivery of a topic at the last reading; UNSET for a topic that is not known. */
 enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic);
 /* The callback settings of a topic at the last reading, with the timeout that holds, valid until the next one. NULL: the topic
@@ -29,7 +31,7 @@ struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, s
 struct dt_topic_entry {
     struct dt_str name, kafka_name;
     enum dt_delivery_id delivery;
-    bool paused;
+    bool paused, limited; /* limited: it has max_in_flight or rate_limit */
     struct dt_topic_callback callback;
 };
 /* Reads the topics again, inside the caller's transaction, when `version` differs from what the snapshot holds. */

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/hooks/guard.h"
+#include "store/limits/topic_gate.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -42,9 +44,11 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
         .updated_at_ms = dt_db_i64(db, 7),
         .version = dt_db_i64(db, 8),
         .delivery = (enum dt_delivery_id)dt_db_i64(db, 9),
+        .max_in_flight = dt_db_i64(db, 14),
+        .rate_limit = dt_arena_copy(arena, dt_db_bytes(db, 15)),
     };
-    bool out_of_memory =
-        !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) || (!t->retry.p && !dt_db_is_null(db, 2));
+    bool out_of_memory = !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) ||
+                         (!t->retry.p && !dt_db_is_null(db, 2)) || (!t->rate_limit.p && !dt_db_is_null(db, 15));
     return out_of_memory ? DT_NOMEM : read_callback(db, arena, &t->callback);
 }
 
@@ -337,6 +341,7 @@ static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_
 
 struct settings {
     struct dt_param delivery, kafka_topic, retry, ack_timeout, retention, paused, url, headers, secret, timeout;
+    struct dt_param max_in_flight, rate_limit;
 };
 
 /* An unset delivery is the fallback. */
@@ -350,6 +355,8 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
         .retry = DT_P_STR_OR_NULL(t->retry),
         .ack_timeout = DT_P_INT_OR_NULL(t->ack_timeout_ms),
         .retention = t->retention_ms < 0 ? DT_P_NULL : DT_P_INT(t->retention_ms),
+        .max_in_flight = DT_P_INT_OR_NULL(t->max_in_flight),
+        .rate_limit = DT_P_STR_OR_NULL(t->rate_limit),
         .paused = DT_P_INT(t->paused),
         .url = DT_P_STR_OR_NULL(t->callback.url),
         .headers = DT_P_STR_OR_NULL(t->callback.headers),
@@ -364,7 +371,8 @@ static dt_status insert_topic(dt_db *db, const struct dt_topic *t, enum dt_deliv
     struct settings s = settings_of(t, fallback);
     return dt_db_run(db, dt_sql_insert_topic,
                      DT_PARAMS(DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention,
-                               s.paused, s.url, s.headers, s.secret, s.timeout, DT_P_INT(now_ms), DT_P_INT(now_ms)),
+                               s.paused, s.url, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit,
+                               DT_P_INT(now_ms), DT_P_INT(now_ms)),
                      NULL, err);
 }
 
@@ -376,9 +384,9 @@ static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paus
     struct dt_param keep = DT_P_INT(!set_paused);
     return dt_db_run(db, dt_sql_update_topic,
                      DT_PARAMS(s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, s.url,
-                               s.headers, s.secret, s.timeout, DT_P_INT(now_ms), DT_P_STR(t->name), s.delivery,
-                               s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, s.url, s.headers,
-                               s.secret, s.timeout),
+                               s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, DT_P_INT(now_ms),
+                               DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep,
+                               s.paused, s.url, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit),
                      changed, err);
 }
 
@@ -420,6 +428,22 @@ static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installa
     return status != DT_OK ? status : refuse_clash(db, t->name, kafka_name, terms, err);
 }
 
+/* Locks the gate of a topic that has a limit from now on: a claim that begins after the answer knows it. */
+static dt_status lock_gate(dt_db *db, const struct dt_topic *t, struct dt_error *err)
+{
+    bool limits = DT_GUARD(LIMIT_PUT_LOCKS_GATE, t->max_in_flight || t->rate_limit.p);
+    return limits ? dt_topic_gate_make(db, t->name, err) : DT_OK;
+}
+
+static dt_status change_topic(dt_db *db, const struct putting *put, int64_t now_ms, uint64_t *changed,
+                              struct dt_error *err)
+{
+    const struct dt_topic *t = put->topic;
+    bool limits = t->max_in_flight || t->rate_limit.p;
+    dt_status status = limits ? dt_topic_gate_close(db, t->name, now_ms, err) : DT_OK;
+    return status == DT_OK ? update_topic(db, t, put->how == PUT_ALL, now_ms, changed, err) : status;
+}
+
 static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct putting *put = arg;
@@ -428,15 +452,17 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     char installation[101];
     bool exists = false;
     uint64_t changed = 1;
-    dt_status status = lock_topics(db, installation, err);
+    dt_status status = lock_gate(db, t, err);
+    if (status == DT_OK)
+        status = lock_topics(db, installation, err);
     if (status == DT_OK)
         status = topic_exists(db, t->name, &exists, err);
     if (status != DT_OK || (exists && put->how == PUT_IF_ABSENT))
         return status;
     status = judge(db, t, installation, exists, put->terms, err);
     if (status == DT_OK)
-        status = exists ? update_topic(db, t, put->how == PUT_ALL, now_ms, &changed, err)
-                        : insert_topic(db, t, put->fallback, now_ms, err);
+        status =
+            exists ? change_topic(db, put, now_ms, &changed, err) : insert_topic(db, t, put->fallback, now_ms, err);
     if (status == DT_OK && changed)
         status = raise_version(db, err);
     put->created = !exists;

@@ -2,20 +2,20 @@
 
 -- name: select_topic
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms
+       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit
   FROM topics
  WHERE name = ?;
 
 -- name: select_topics
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms
+       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit
   FROM topics
  WHERE name > ?
  ORDER BY name LIMIT ?;
 
 -- name: select_topics_between
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms
+       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit
   FROM topics
  WHERE name > ?
    AND name >= ?
@@ -48,8 +48,8 @@ SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?;
 
 -- name: insert_topic
 INSERT INTO topics (name, delivery, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, callback_url, callback_headers,
-     callback_secret, callback_timeout_ms, created_at, updated_at)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?);
+     callback_secret, callback_timeout_ms, max_in_flight, rate_limit, created_at, updated_at)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: select_topic_version
 SELECT version FROM topics WHERE name = ?;
@@ -58,11 +58,12 @@ SELECT version FROM topics WHERE name = ?;
 -- name: update_topic
 UPDATE topics
    SET delivery = COALESCE(?, delivery), kafka_topic = ?, retry = ?, ack_timeout_ms = ?, retention_ms = ?, paused = IF(?, paused, ?),
-       callback_url = ?, callback_headers = ?, callback_secret = ?, callback_timeout_ms = ?, updated_at = ?, version = version + 1
+       callback_url = ?, callback_headers = ?, callback_secret = ?, callback_timeout_ms = ?,
+       max_in_flight = ?, rate_limit = ?, updated_at = ?, version = version + 1
  WHERE name = ?
    AND NOT (delivery = COALESCE(?, delivery) AND kafka_topic <=> ? AND retry <=> ? AND ack_timeout_ms <=> ? AND retention_ms <=> ?
             AND (? OR paused = ?) AND callback_url <=> ? AND callback_headers <=> ? AND callback_secret <=> ?
-            AND callback_timeout_ms <=> ?);
+            AND callback_timeout_ms <=> ? AND max_in_flight <=> ? AND rate_limit <=> ?);
 
 -- name: pause_topic
 UPDATE topics
@@ -82,6 +83,6 @@ SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
 -- What leaders know of topics.
 -- name: select_topic_snapshot
 SELECT name, kafka_name, paused, delivery + 0, callback_url, callback_headers, callback_secret, callback_timeout_ms,
-       ack_timeout_ms
+       ack_timeout_ms, max_in_flight IS NOT NULL OR rate_limit IS NOT NULL
   FROM topics
  ORDER BY name;

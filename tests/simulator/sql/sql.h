@@ -93,7 +93,9 @@ enum expr_op {
     E_REPLACE,
     E_JSON_LENGTH,
     E_MAX,
-    E_MIN
+    E_MIN,
+    E_SUM,
+    E_REGEXP
 };
 
 struct select;
@@ -134,7 +136,7 @@ struct select {
     struct expr *where, *order[4], *limit, *offset;
     bool descending[4];
     unsigned n_order;
-    bool lock, skip_locked, counts, grouped;
+    bool lock, skip_locked, counts, grouped; /* counts: there is a COUNT or a SUM */
     struct expr *group;
 };
 

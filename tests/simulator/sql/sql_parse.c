@@ -188,6 +188,7 @@ static const struct {
     {"JSON_LENGTH", E_JSON_LENGTH},
     {"MAX", E_MAX},
     {"MIN", E_MIN},
+    {"SUM", E_SUM},
 };
 
 static struct expr *parse_call(struct parser *p, const char *name)
@@ -351,7 +352,9 @@ static struct expr *parse_comparison(struct parser *p)
             e = make(E_IS_NULL, e, NULL);
             if (negated)
                 e = make(E_NOT, e, NULL);
-        } else if (take(p, "IN"))
+        } else if (take(p, "REGEXP"))
+            e = make(E_REGEXP, e, parse_primary(p));
+        else if (take(p, "IN"))
             e = parse_in(p, e);
         else if (take(p, "NOT")) {
             need(p, "IN");
@@ -492,7 +495,8 @@ static void resolve_select(const struct parser *p, struct select *s, const struc
     }
     for (unsigned i = 0; i < s->n_items; i++) {
         resolve(p, s->items[i], &scope, NULL);
-        s->counts |= s->items[i]->op == E_COUNT || s->items[i]->op == E_MAX || s->items[i]->op == E_MIN;
+        const enum expr_op op = s->items[i]->op;
+        s->counts |= op == E_COUNT || op == E_SUM || op == E_MAX || op == E_MIN;
     }
     resolve(p, s->where, &scope, NULL);
     if (s->group && s->group->op == E_COLUMN)
@@ -793,7 +797,7 @@ static struct stmt *parse_statement(const char *text)
 
 /* ---- tables, from the migrations ---- */
 
-static struct table_def defs[32];
+static struct table_def defs[40];
 static unsigned defs_n;
 
 unsigned sql_tables(void)
@@ -949,6 +953,7 @@ static void parse_alter_table(struct parser *p)
             def = &defs[i];
     if (!def)
         cannot(p, "a table that there is");
+    const unsigned checks = def->n_checks;
     do {
         if (take(p, "MODIFY")) {
             take(p, "COLUMN");
@@ -963,6 +968,8 @@ static void parse_alter_table(struct parser *p)
         }
         parse_table_item(p, def);
     } while (take(p, ","));
+    for (unsigned i = checks; i < def->n_checks; i++)
+        resolve_in_table(p, def->checks[i], def);
 }
 
 static void read_migrations(void)

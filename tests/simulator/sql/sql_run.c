@@ -1,4 +1,5 @@
 /* Statements on rows: see sql.h. Owns rows, their versions and who holds them; waiting is mysql.c's. */
+#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -95,6 +96,9 @@ struct frame {
     const struct val *bound[SOURCES_MAX]; /* NULL: no row (of a LEFT JOIN) */
     const struct val *inserted;           /* what VALUES() reads */
     size_t count;                         /* what COUNT(*) reads */
+    int64_t sum;                          /* what SUM() reads, once a row was counted that has a value */
+    bool summed;
+    struct val extreme; /* what MAX() or MIN() reads; NULL until then */
     struct dt_error *err;
     dt_status status;
 };
@@ -294,6 +298,24 @@ static struct val eval_text_function(const struct expr *e, struct frame *f)
     }
 }
 
+static struct val eval_regexp(const struct expr *e, struct frame *f)
+{
+    struct val v = eval(e->args[0], f), pattern = eval(e->args[1], f);
+    regex_t regex;
+    if (v.t == V_NULL || pattern.t == V_NULL)
+        return null_val;
+    struct dt_str text = as_text(&v), by = as_text(&pattern);
+    char *terminated = world_alloc(text.n + 1), *expression = world_alloc(by.n + 1);
+    memcpy(terminated, text.p, text.n);
+    memcpy(expression, by.p, by.n);
+    terminated[text.n] = expression[by.n] = '\0';
+    if (regcomp(&regex, expression, REG_EXTENDED | REG_NOSUB) != 0)
+        broken("REGEXP: %s", expression);
+    bool found = regexec(&regex, terminated, 0, NULL, 0) == 0;
+    regfree(&regex);
+    return int_val(found);
+}
+
 static struct val eval(const struct expr *e, struct frame *f)
 {
     struct val v, w;
@@ -339,6 +361,10 @@ static struct val eval(const struct expr *e, struct frame *f)
         return eval_select(e->select, f, true);
     case E_COUNT:
         return int_val((int64_t)f->count);
+    case E_SUM:
+        return f->summed ? int_val(f->sum) : null_val;
+    case E_REGEXP:
+        return eval_regexp(e, f);
     case E_VALUES:
         return f->inserted[e->column];
     case E_COALESCE:
@@ -886,12 +912,41 @@ static struct selected *new_selected(struct selection *out)
     return &out->rows[out->n++];
 }
 
+/* Of the one SUM that a query may have. */
+static void add_to_sum(const struct expr *e, struct frame *f)
+{
+    struct val v = eval(e->args[0], f);
+    if (v.t == V_NULL)
+        return;
+    f->sum += as_int(&v);
+    f->summed = true;
+}
+
+static bool is_extreme(const struct expr *e)
+{
+    return e->op == E_MAX || e->op == E_MIN;
+}
+
+/* Of the one MAX or MIN that a query may have. */
+static void take_extreme(const struct expr *e, struct frame *f)
+{
+    struct val v = eval(e->args[0], f);
+    int order = v.t == V_NULL || f->extreme.t == V_NULL ? 0 : compare(&v, &f->extreme);
+    if (v.t != V_NULL && (f->extreme.t == V_NULL || (e->op == E_MAX ? order > 0 : order < 0)))
+        f->extreme = v;
+}
+
 static dt_status select_row(struct walk *w)
 {
     struct selection *out = w->arg;
     const struct select *s = w->select;
     if (s->counts && !s->grouped) {
         w->frame->count++;
+        for (unsigned i = 0; i < s->n_items; i++)
+            if (s->items[i]->op == E_SUM)
+                add_to_sum(s->items[i], w->frame);
+            else if (is_extreme(s->items[i]))
+                take_extreme(s->items[i], w->frame);
         return DT_OK;
     }
     if (s->grouped) {
@@ -936,11 +991,8 @@ static dt_status run_select(const struct select *s, struct frame *frame, struct 
         return status;
     if (s->counts && !s->grouped) {
         struct selected *row = new_selected(out);
-        for (unsigned i = 0; i < s->n_items; i++) {
-            if (s->items[i]->op == E_MAX || s->items[i]->op == E_MIN)
-                broken("MAX and MIN are not understood yet");
-            row->items[i] = eval(s->items[i], frame);
-        }
+        for (unsigned i = 0; i < s->n_items; i++)
+            row->items[i] = is_extreme(s->items[i]) ? frame->extreme : eval(s->items[i], frame);
     }
     if (s->n_order && !s->grouped && out->n > 1)
         qsort_r(out->rows, out->n, sizeof *out->rows, compare_selected, (void *)(uintptr_t)s);

@@ -481,13 +481,15 @@ static void topic_settings_are_decoded_and_omitted_ones_are_defaults(void **stat
     assert_ok(f,
               topic(f,
                     "{\"kafka_topic\":\"o\",\"retry\":[],\"ack_timeout\":\"PT1M\",\"retention\":0,\"paused\":true,"
-                    "\"delivery\":\"kafka\"}",
+                    "\"delivery\":\"kafka\",\"max_in_flight\":7,\"rate_limit\":\"600/m\"}",
                     &t),
               "all");
     assert_str(t.topic.kafka_topic, "o");
     assert_str(t.topic.retry, "");
     assert_int_equal(t.topic.ack_timeout_ms, 60000);
     assert_int_equal(t.topic.retention_ms, 0);
+    assert_int_equal(t.topic.max_in_flight, 7);
+    assert_str(t.topic.rate_limit, "600/m");
     assert_true(t.set_paused && t.topic.paused);
 }
 
@@ -496,7 +498,7 @@ static void settings_that_are_wrong_or_not_offered_are_refused(void **state)
     struct fixture *f = *state;
     struct dt_topic_setting t;
     assert_int_equal(topic(f,
-                           "{\"delivery\":\"http\",\"callback_url\":\"ftp://x\",\"rate_limit\":5,\"max_in_flight\":1,"
+                           "{\"delivery\":\"http\",\"callback_url\":\"ftp://x\",\"rate_limit\":5,\"max_in_flight\":0,"
                            "\"kafka_topic\":\"duetime.ledger\",\"name\":\"other\",\"paused\":1,\"retention\":-1,"
                            "\"ack_timeout\":0,\"retry\":[\"?\"],\"colour\":2,\"counts\":1}",
                            &t),
@@ -514,6 +516,8 @@ static void what_a_topic_shows_can_be_put_back(void **state)
                          .retry = DT_STR_LIT("15s 1500ms"),
                          .ack_timeout_ms = 500,
                          .retention_ms = -1,
+                         .max_in_flight = 3,
+                         .rate_limit = DT_STR_LIT("100/s"),
                          .paused = true,
                          .created_at_ms = NOW,
                          .updated_at_ms = NOW,
@@ -528,6 +532,8 @@ static void what_a_topic_shows_can_be_put_back(void **state)
     assert_str(back.topic.retry, "15s 1500ms");
     assert_int_equal(back.topic.ack_timeout_ms, 500);
     assert_int_equal(back.topic.retention_ms, -1);
+    assert_int_equal(back.topic.max_in_flight, 3);
+    assert_str(back.topic.rate_limit, "100/s");
     assert_true(back.set_paused && back.topic.paused);
     dt_strbuf_clear(&text);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "jobs/waiting.h"
+#include "store/limits/topic_gate.h"
 
 #define NOW INT64_C(1795257000000)
 
@@ -17,7 +18,8 @@ static struct dt_shards_view shards;
 static struct dt_shard_info infos[2];
 static struct dt_topic_settings topic;
 static bool topic_known, in_flight;
-static unsigned asked;
+static unsigned asked, looked;
+static size_t room;
 
 /* ---- stand-ins ---- */
 
@@ -48,6 +50,16 @@ const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *s, unsig
 {
     return shard < s->n ? &s->shards[shard] : NULL;
 }
+dt_status dt_store_gates_look(dt_store *store, struct dt_gate *gates, size_t n, struct dt_error *err)
+{
+    (void)err;
+    assert_non_null(store);
+    assert_int_equal(n, 1);
+    looked++;
+    gates[0].room = room;
+    gates[0].full = room < 2;
+    return DT_OK;
+}
 dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err)
 {
     (void)err;
@@ -70,7 +82,8 @@ static int healthy(void **state)
     topic = (struct dt_topic_settings){.name = DT_STR_LIT("t")};
     topic_known = true;
     in_flight = false;
-    asked = 0;
+    asked = looked = 0;
+    room = 0;
     return 0;
 }
 
@@ -112,6 +125,37 @@ static void a_due_job_of_a_paused_topic_is_paused(void **state)
     topic.paused = true;
     infos[0].owner = DT_STR_NONE;
     assert_string_equal(word_of(&job), "paused");
+}
+
+static void a_due_job_of_a_topic_at_its_limit_waits_for_room(void **state)
+{
+    (void)state;
+    struct dt_job job = scheduled(NOW);
+    assert_string_equal(word_of(&job), "leader");
+    assert_int_equal(looked, 0); /* it has no limit: nobody is asked */
+    topic.limited = true;
+    assert_string_equal(word_of(&job), "limit");
+    room = 1;
+    assert_string_equal(word_of(&job), "limit");
+    room = 2;
+    assert_string_equal(word_of(&job), "leader");
+    room = 0;
+    topic.paused = true;
+    assert_string_equal(word_of(&job), "paused");
+}
+
+static void of_many_jobs_of_a_topic_the_limit_is_asked_once(void **state)
+{
+    (void)state;
+    static int store;
+    struct dt_waiting w = {.view = &view, .shards = &shards, .now_ms = NOW, .store = (dt_store *)&store};
+    struct dt_job job = scheduled(NOW);
+    topic.limited = true;
+    for (int i = 0; i < 20; i++)
+        assert_string_equal(dt_waiting_for(&w, &job), "limit");
+    assert_int_equal(looked, 1);
+    w = (struct dt_waiting){.view = &view, .shards = &shards, .now_ms = NOW};
+    assert_string_equal(dt_waiting_for(&w, &job), "leader"); /* nobody can be asked */
 }
 
 static void a_due_job_waits_for_a_leader_that_is_not_there(void **state)
@@ -184,6 +228,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_job_ahead_waits_for_its_time_whatever_else_is_wrong),
         TEST(a_due_job_of_a_paused_topic_is_paused),
+        TEST(a_due_job_of_a_topic_at_its_limit_waits_for_room),
+        TEST(of_many_jobs_of_a_topic_the_limit_is_asked_once),
         TEST(a_due_job_waits_for_a_leader_that_is_not_there),
         TEST(a_due_job_waits_for_what_its_leader_waits_for),
         TEST(a_dispatched_job_waits_for_kafka_only_while_it_is_unsent),

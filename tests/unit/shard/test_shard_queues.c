@@ -126,6 +126,13 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
     return DT_OK;
 }
 
+bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    (void)snapshot;
+    (void)topic;
+    return false;
+}
+
 enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic)
 {
     (void)snapshot;

@@ -1,0 +1,266 @@
+/*
+ * Owns the table of topics that are waited for, and the rhythm of looking.
+ * Refuses to know: what room is (store/limits/topic_gate.h), and what becomes of what is granted.
+ *
+ * Invariants: a shard that was granted something waits no longer, until it says so again; the shard that was served last
+ * is served last the next time. The table is copied for a look, so that nobody waits for MySQL.
+ */
+#include "room.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/thread.h"
+#include "job/shard.h"
+#include "store/limits/topic_gate.h"
+
+#define TOPICS    256              /* that are looked after at once */
+#define LOOK_US   INT64_C(50000)   /* between looks while somebody waits … */
+#define APART_US  INT64_C(10000)   /* … and at least so long after news */
+#define WANTED_US INT64_C(3000000) /* a wish that is not renewed ends */
+
+enum { NEWS = 1, WANTED = 2 }; /* signals */
+
+struct wish {
+    int64_t wanted_us; /* 0 = the shard does not wait */
+    size_t granted;
+};
+
+struct wanted {
+    char name[DT_TOPIC_MAX + 1];
+    unsigned waiting; /* shards */
+    unsigned next;    /* the shard that is served first */
+    struct wish wishes[DT_SHARDS_MAX];
+};
+
+struct dt_room {
+    struct dt_room_env env;
+    dt_store *store;
+    dt_mailbox *mailbox;
+    struct dt_thread thread;
+    dt_metric *at_limit;
+    _Atomic bool anybody; /* waits */
+    pthread_mutex_t lock; /* of the next two */
+    struct wanted *topics[TOPICS];
+    size_t n;
+    char names[TOPICS][DT_TOPIC_MAX + 1]; /* of one look, like the next one */
+    struct dt_gate gates[TOPICS];
+};
+
+/* ---- the table; under the lock ---- */
+
+static struct wanted *find(const struct dt_room *r, struct dt_str topic)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (dt_str_is(topic, r->topics[i]->name))
+            return r->topics[i];
+    return NULL;
+}
+
+static struct wanted *find_or_add(struct dt_room *r, struct dt_str topic)
+{
+    struct wanted *w = find(r, topic);
+    if (w || r->n == TOPICS || topic.n > DT_TOPIC_MAX)
+        return w;
+    w = calloc(1, sizeof(*w));
+    if (!w)
+        return NULL;
+    memcpy(w->name, topic.p, topic.n);
+    r->topics[r->n++] = w;
+    return w;
+}
+
+static void end_wish(struct wanted *w, unsigned shard)
+{
+    w->waiting -= w->wishes[shard].wanted_us != 0;
+    w->wishes[shard].wanted_us = 0;
+}
+
+/* Forgets wishes that were not renewed, and topics that nobody wishes for; a grant that nobody has taken goes with its
+ * topic. */
+static void age(struct dt_room *r, int64_t now_us)
+{
+    for (size_t i = r->n; i-- > 0;) {
+        struct wanted *w = r->topics[i];
+        bool any = false;
+        for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+            if (w->wishes[shard].wanted_us && now_us - w->wishes[shard].wanted_us > WANTED_US)
+                end_wish(w, shard);
+            any |= w->wishes[shard].granted != 0;
+        }
+        if (w->waiting || (any && r->n < TOPICS))
+            continue;
+        free(w);
+        r->topics[i] = r->topics[--r->n];
+    }
+}
+
+/* ---- looking ---- */
+
+/* Copies the names of what is waited for. */
+static size_t list(struct dt_room *r)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&r->lock);
+    age(r, dt_clock_mono_us(r->env.clock));
+    for (size_t i = 0; i < r->n; i++) {
+        if (!r->topics[i]->waiting)
+            continue;
+        memcpy(r->names[n], r->topics[i]->name, sizeof(r->names[n]));
+        r->gates[n] = (struct dt_gate){.topic = dt_str(r->names[n])};
+        n++;
+    }
+    r->anybody = n > 0;
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+/* The room of a topic goes to the shards that wait in equal parts; when there is not enough, to those whose turn it is. */
+static void share_out(struct wanted *w, size_t room, bool served[DT_SHARDS_MAX])
+{
+    size_t each = !w->waiting || room == SIZE_MAX ? room : room / w->waiting;
+    size_t more = !w->waiting || room == SIZE_MAX ? 0 : room % w->waiting;
+    unsigned first = w->next;
+    for (unsigned i = 0; i < DT_SHARDS_MAX && w->waiting; i++) {
+        unsigned shard = (first + i) % DT_SHARDS_MAX;
+        size_t n = each + (more > 0);
+        if (!w->wishes[shard].wanted_us || n == 0)
+            continue;
+        more -= more > 0;
+        w->wishes[shard].granted = n;
+        end_wish(w, shard);
+        w->next = (shard + 1) % DT_SHARDS_MAX;
+        served[shard] = true;
+    }
+}
+
+static void grant(struct dt_room *r, size_t n)
+{
+    bool served[DT_SHARDS_MAX] = {false};
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < n; i++) {
+        struct wanted *w = r->gates[i].room ? find(r, r->gates[i].topic) : NULL;
+        if (w)
+            share_out(w, r->gates[i].room, served);
+    }
+    pthread_mutex_unlock(&r->lock);
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        if (served[shard])
+            r->env.granted(r->env.arg, shard);
+}
+
+static void look(struct dt_room *r, bool *told)
+{
+    struct dt_error err = {0};
+    size_t n = list(r);
+    dt_metric_set(r->at_limit, (double)n);
+    if (n == 0)
+        return;
+    dt_status status = dt_store_gates_look(r->store, r->gates, n, &err);
+    if (status == DT_OK)
+        grant(r, n);
+    else if (!*told)
+        DT_LOG(WARN, "room", "topics at their limits are not looked after", DT_S("reason", err.text));
+    *told = status != DT_OK;
+}
+
+static void run(void *arg)
+{
+    struct dt_room *r = arg;
+    bool told = false;
+    while (!dt_thread_stopping(&r->thread)) {
+        look(r, &told);
+        if (dt_thread_stopping(&r->thread))
+            break;
+        int64_t now_us = dt_clock_mono_us(r->env.clock);
+        uint32_t came = dt_mailbox_pause(r->mailbox, now_us + APART_US, DT_THREAD_STOP);
+        if (!came)
+            (void)dt_mailbox_wait(r->mailbox, r->anybody ? now_us + LOOK_US : INT64_MAX);
+    }
+}
+
+/* ---- life ---- */
+
+static void free_parts(struct dt_room *r)
+{
+    for (size_t i = 0; i < r->n; i++)
+        free(r->topics[i]);
+    pthread_mutex_destroy(&r->lock);
+    dt_store_free(r->store);
+    dt_mailbox_free(r->mailbox);
+    free(r);
+}
+
+dt_status dt_room_start(const struct dt_room_env *env, dt_room **out, struct dt_error *err)
+{
+    struct dt_room *r = calloc(1, sizeof(*r));
+    if (!r)
+        return DT_NOMEM;
+    r->env = *env;
+    pthread_mutex_init(&r->lock, NULL);
+    r->at_limit =
+        dt_gauge("duetime_topics_at_limit", "Topics at their limits whose jobs wait in shards of this process.", "");
+    dt_status status = dt_mailbox_new(&r->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, NULL, &r->store);
+    if (status == DT_OK)
+        status = dt_thread_start(&r->thread, "room", run, r, err);
+    if (status != DT_OK) {
+        free_parts(r);
+        return status;
+    }
+    *out = r;
+    return DT_OK;
+}
+
+void dt_room_stop(dt_room *r)
+{
+    if (!r)
+        return;
+    dt_thread_stop(&r->thread, r->mailbox);
+    free_parts(r);
+}
+
+/* ---- any thread ---- */
+
+bool dt_room_want(dt_room *r, unsigned shard, struct dt_str topic)
+{
+    if (!r)
+        return false;
+    pthread_mutex_lock(&r->lock);
+    struct wanted *w = find_or_add(r, topic);
+    if (w) {
+        w->waiting += w->wishes[shard].wanted_us == 0;
+        w->wishes[shard].wanted_us = dt_clock_mono_us(r->env.clock);
+    }
+    pthread_mutex_unlock(&r->lock);
+    if (w && !atomic_exchange(&r->anybody, true))
+        dt_mailbox_signal(r->mailbox, WANTED);
+    return w != NULL;
+}
+
+size_t dt_room_take(dt_room *r, unsigned shard, struct dt_str topic)
+{
+    size_t n = 0;
+    if (!r)
+        return 0;
+    pthread_mutex_lock(&r->lock);
+    struct wanted *w = find(r, topic);
+    if (w) {
+        n = w->wishes[shard].granted;
+        w->wishes[shard].granted = 0;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+void dt_room_news(dt_room *r)
+{
+    if (r && r->anybody)
+        dt_mailbox_signal(r->mailbox, NEWS);
+}

@@ -1,0 +1,37 @@
+/*
+ * Looks for room within the limits of topics, on behalf of all shards of this process whose jobs wait for it: one thread,
+ * which sleeps as long as nobody waits. Room is shared out among the shards that wait, in turn; what is granted is a
+ * hint, the leader transaction decides. Other processes look for themselves: what two of them are granted of the same
+ * room is claimed once.
+ */
+#ifndef DT_DISPATCHER_ROOM_H
+#define DT_DISPATCHER_ROOM_H
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/strbuf.h"
+
+typedef struct dt_room dt_room;
+
+/* Shared parts; must outlive the room. The callback runs on its thread. */
+struct dt_room_env {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    void *arg;
+    void (*granted)(void *arg, unsigned shard); /* the shard may take some: dt_room_take */
+};
+
+DT_MUST_CHECK dt_status dt_room_start(const struct dt_room_env *env, dt_room **out, struct dt_error *err);
+void dt_room_stop(dt_room *room); /* joins, frees; NULL is accepted */
+
+/* ---- any thread, never blocks; room may be NULL, which grants nothing ---- */
+
+/* Jobs of the topic wait in the shard. Who does not say so again within three seconds waits no longer. False: too many
+ * topics are waited for, this one is not looked after. */
+bool dt_room_want(dt_room *room, unsigned shard, struct dt_str topic);
+/* The number of jobs of the topic that were granted to the shard since it was last asked; SIZE_MAX: any number. */
+size_t dt_room_take(dt_room *room, unsigned shard, struct dt_str topic);
+/* Attempts have ended: there may be room at once. */
+void dt_room_news(dt_room *room);
+
+#endif

@@ -1,0 +1,141 @@
+/* Rates: their text, and how many attempts they let begin. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "job/rate.h"
+
+#define NOW INT64_C(1795257000000)
+
+static int64_t interval_of(const char *text)
+{
+    int64_t interval_ns = -1;
+    return dt_rate_parse(dt_str(text), &interval_ns) ? interval_ns : 0;
+}
+
+static void a_rate_is_a_number_a_second_or_a_minute(void **state)
+{
+    (void)state;
+    assert_int_equal(interval_of("1/s"), 1000000000);
+    assert_int_equal(interval_of("100/s"), 10000000);
+    assert_int_equal(interval_of("600/m"), 100000000);
+    assert_int_equal(interval_of("1/m"), INT64_C(60000000000));
+    assert_int_equal(interval_of("9999999/s"), 101); /* rounded up: never more than was asked for */
+    static const char *const bad[] = {"",     "5",    "/s", "0/s", "05/s",       "5/h",   "5/sec", "5 /s",
+                                      "-5/s", "5/s ", "5/", "5s",  "10000000/s", "1e3/s", "5//s",  "5.5/s"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(interval_of(bad[i]), 0);
+    int64_t interval_ns;
+    assert_false(dt_rate_parse(DT_STR_NONE, &interval_ns));
+}
+
+static void what_has_not_begun_may_begin_with_nine_tenths_of_a_second(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("100/s")}, NOW), 90);
+    assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("10/s")}, NOW), 9);
+    assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("1/s")}, NOW), 1);
+    assert_int_equal(dt_rate_room(&(struct dt_rate){.interval_ns = interval_of("1/m")}, NOW), 1);
+}
+
+static void what_is_used_up_comes_back_one_by_one(void **state)
+{
+    (void)state;
+    struct dt_rate rate = {.interval_ns = interval_of("10/s")};
+    dt_rate_take(&rate, NOW, 9);
+    assert_int_equal(dt_rate_room(&rate, NOW), 0);
+    assert_int_equal(dt_rate_opens_ms(&rate), NOW + 100);
+    assert_int_equal(dt_rate_room(&rate, NOW + 99), 0);
+    assert_int_equal(dt_rate_room(&rate, NOW + 100), 1);
+    assert_int_equal(dt_rate_room(&rate, NOW + 350), 3);
+    assert_int_equal(dt_rate_room(&rate, NOW + 60000), 9);
+    dt_rate_take(&rate, NOW, 0);
+    assert_int_equal(dt_rate_opens_ms(&rate), NOW + 100);
+}
+
+/* Whatever is asked when, the most in any ten seconds is 10 r + max(r, 1); with a backlog, nine tenths are used. */
+static void drive(const char *text, double r, int64_t step_ms, int64_t jitter_ms)
+{
+    enum { MS = 60000 };
+    static unsigned begun[MS + 1];
+    struct dt_rate rate = {.interval_ns = interval_of(text)};
+    uint64_t all = 0;
+    memset(begun, 0, sizeof begun);
+    for (int64_t ms = 0; ms < MS; ms += step_ms) {
+        int64_t at = jitter_ms && ms > jitter_ms ? ms - rand() % jitter_ms : ms; /* clocks are not in step */
+        size_t room = dt_rate_room(&rate, NOW + at);
+        dt_rate_take(&rate, NOW + at, room);
+        begun[at] += (unsigned)room;
+        all += room;
+    }
+    double most = 10 * r + (r > 1 ? r : 1);
+    uint64_t window = 0;
+    for (int ms = 0; ms <= MS; ms++) {
+        window += begun[ms];
+        if (ms > 10000)
+            window -= begun[ms - 10001];
+        assert_true((double)window <= most);
+    }
+    assert_true((double)all >= 0.9 * r * (MS / 1000));
+}
+
+static void no_ten_seconds_have_more_than_the_rate_allows_and_most_of_it_is_used(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double r;
+    } rates[] = {{"100/s", 100}, {"600/m", 10},    {"1/s", 1},       {"7/m", 7 / 60.0},
+                 {"90/m", 1.5},  {"5000/s", 5000}, {"1/m", 1 / 60.0}};
+    srand(7);
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        drive(rates[i].text, rates[i].r, 1, 0);
+        drive(rates[i].text, rates[i].r, 50, 0);
+        drive(rates[i].text, rates[i].r, 20, 40);
+    }
+}
+
+static void another_rate_takes_over_a_burst_that_is_used_up_but_for_one(void **state)
+{
+    (void)state;
+    struct dt_rate rate = {.interval_ns = interval_of("1/m")};
+    dt_rate_take(&rate, NOW, 1);
+    struct dt_rate faster = {interval_of("100/s"), rate.next_ns};
+    dt_rate_adopt(&faster, rate.interval_ns, NOW + 5);
+    assert_int_equal(dt_rate_room(&faster, NOW + 5), 1);
+    dt_rate_take(&faster, NOW + 5, 1);
+    assert_int_equal(dt_rate_room(&faster, NOW + 5), 0);
+    assert_int_equal(dt_rate_room(&faster, NOW + 15), 1);
+    struct dt_rate same = rate;
+    dt_rate_adopt(&same, rate.interval_ns, NOW + 5);
+    assert_int_equal(same.next_ns, rate.next_ns);
+}
+
+static void a_clock_that_went_back_closes_no_rate_for_long(void **state)
+{
+    (void)state;
+    struct dt_rate rate = {.interval_ns = interval_of("10/s")};
+    dt_rate_take(&rate, NOW, 9);
+    dt_rate_adopt(&rate, rate.interval_ns, NOW - 3600000);
+    assert_int_equal(dt_rate_room(&rate, NOW - 3600000), 1);
+    dt_rate_take(&rate, NOW - 3600000, 1);
+    assert_int_equal(dt_rate_room(&rate, NOW - 3600000), 0);
+    assert_int_equal(dt_rate_room(&rate, NOW - 3600000 + 100), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rate_is_a_number_a_second_or_a_minute),
+        cmocka_unit_test(what_has_not_begun_may_begin_with_nine_tenths_of_a_second),
+        cmocka_unit_test(what_is_used_up_comes_back_one_by_one),
+        cmocka_unit_test(no_ten_seconds_have_more_than_the_rate_allows_and_most_of_it_is_used),
+        cmocka_unit_test(another_rate_takes_over_a_burst_that_is_used_up_but_for_one),
+        cmocka_unit_test(a_clock_that_went_back_closes_no_rate_for_long),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
