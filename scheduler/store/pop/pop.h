@@ -40,10 +40,12 @@ struct dt_pop {
     /* out; nothing unless OK */
     struct dt_job *jobs; /* in order of (due, id), as they stand now: next_at is the deadline */
     size_t n;
-    bool more; /* a job that may go was left, because of max or max_bytes */
+    bool more;     /* a job that may go was left, because of max or max_bytes */
+    bool at_limit; /* the topic has no more room within its limits: nobody is told when it has some again */
 };
 /*
- * Claims jobs that are scheduled and due, of a topic that is popped from and not paused, none of them with an earlier
+ * Claims jobs that are scheduled and due, of a topic that is popped from and not paused, within its limits
+ * (limits/topic_gate.h), none of them with an earlier
  * attempt in a shard's in-flight list. Rows that others hold locked are passed by, and so are offers that another pop
  * has locked. Offers that nobody can pop any more are taken away. UNKNOWN: the claim may have come about; nothing may
  * be handed out, the deadlines end those attempts.

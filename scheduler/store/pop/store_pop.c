@@ -1,7 +1,7 @@
 /*
  * The claim of a pop:
  *
- *     read the topic ─▶ lock offers, in order ─▶ lock their jobs ─▶ judge ─▶ archive earlier attempts ─▶ claim
+ *     read the topic ─▶ lock its gate, if it has limits ─▶ lock offers, in order ─▶ lock their jobs ─▶ judge ─▶ archive earlier attempts ─▶ claim
  *                    ─▶ take the offers away ─▶ read the jobs ─▶ count, and commit
  *
  * Owns:            what a pop claims, and in which order.
@@ -18,6 +18,7 @@
 #include "store/dispatch/inflight.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
+#include "store/limits/topic_gate.h"
 #include "store/pop/pop.h"
 #include "store/results/json_rows.h"
 #include "store/sql/statements.h"
@@ -48,7 +49,10 @@ struct popping {
     struct dt_arena *arena;
     struct dt_counts counts;
     struct dt_error *err;
-    struct offer *page; /* of offers; room for pop->max */
+    bool limited;        /* the topic has limits: */
+    struct dt_gate gate; /* locked */
+    size_t most;         /* jobs: pop->max, or what there is room for */
+    struct offer *page;  /* of offers; room for pop->max */
     size_t n_page;
     int64_t after_ms, after_id; /* where the next page begins */
     struct offer *claims;       /* room for pop->max */
@@ -72,8 +76,23 @@ static dt_status read_topic(struct popping *p, bool *open)
     if (dt_db_next(p->db)) {
         bool offers = dt_delivery_dealing((enum dt_delivery_id)dt_db_i64(p->db, 0)) == DT_DEALING_OFFERS;
         *open = offers && (dt_db_i64(p->db, 1) == 0 || DT_UNGUARDED(PAUSE));
+        p->limited = dt_db_i64(p->db, 2) != 0;
     }
     return dt_db_end(p->db, p->err);
+}
+
+/* BUSY: another transaction claims of the topic. */
+static dt_status find_room(struct popping *p)
+{
+    p->most = p->pop->max;
+    p->gate = (struct dt_gate){.topic = p->pop->topic};
+    if (!p->limited)
+        return DT_OK;
+    dt_status status = dt_topic_gates_lock(p->db, p->now_ms, &p->gate, 1, p->err);
+    if (status == DT_OK && p->gate.busy)
+        return dt_fail(p->err, DT_BUSY, "others claim of the topic");
+    p->most = p->gate.room < p->most ? p->gate.room : p->most;
+    return status;
 }
 
 /* ---- a page of offers ---- */
@@ -272,20 +291,19 @@ static bool choose(struct popping *p)
         const struct offer *offer = &p->page[i];
         if (offer->fate != FATE_CLAIM)
             continue;
-        p->pop->more =
-            p->n_claims == p->pop->max || (p->n_claims && p->bytes + (size_t)offer->bytes > p->pop->max_bytes);
+        p->pop->more = p->n_claims == p->most || (p->n_claims && p->bytes + (size_t)offer->bytes > p->pop->max_bytes);
         if (p->pop->more)
             return false;
         p->claims[p->n_claims++] = *offer;
         p->bytes += (size_t)offer->bytes;
     }
-    return p->n_claims < p->pop->max;
+    return p->n_claims < p->most;
 }
 
 /* A page of as many offers as are wanted still: what it has more than that, others could pop. */
 static dt_status look_at_page(struct popping *p, bool *go_on)
 {
-    const size_t wanted = p->pop->max - p->n_claims;
+    const size_t wanted = p->most - p->n_claims;
     dt_status status = lock_offers(p, wanted);
     *go_on = false;
     if (status != DT_OK || p->n_page == 0)
@@ -309,7 +327,7 @@ static dt_status choose_jobs(struct popping *p)
         return no_memory(p);
     for (int round = 0; status == DT_OK && go_on && round < ROUNDS; round++)
         status = look_at_page(p, &go_on);
-    p->pop->more = p->pop->more || p->n_claims == p->pop->max || go_on;
+    p->pop->more = p->pop->more || p->n_claims == p->most || go_on;
     return status;
 }
 
@@ -409,7 +427,7 @@ static dt_status claim(struct popping *p)
         status = read_jobs(p, DT_IDS(ids, n));
     if (status == DT_OK)
         count_claims(p);
-    return status;
+    return status == DT_OK ? dt_topic_gate_claimed(p->db, p->now_ms, &p->gate, p->n_claims, p->err) : status;
 }
 
 /* ---- all of it ---- */
@@ -423,13 +441,17 @@ static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error 
     p->err = err;
     p->after_ms = p->after_id = 0;
     p->n_claims = p->bytes = p->pop->n = 0;
-    p->pop->more = false;
+    p->pop->more = p->pop->at_limit = false;
     dt_status status = read_topic(p, &open);
     if (status != DT_OK || !open)
         return status;
-    status = choose_jobs(p);
+    status = find_room(p);
+    if (status == DT_OK && p->most)
+        status = choose_jobs(p);
     if (status == DT_OK)
         status = claim(p);
+    p->pop->at_limit = p->most < p->pop->max && p->n_claims == p->most;
+    p->pop->more &= !p->pop->at_limit;
     DT_FAIL_POINT_STATUS("pop.commit", status, err);
     return status;
 }
@@ -445,7 +467,8 @@ dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err
         pop->n = 0;
         pop->more = false;
     }
-    return status;
+    pop->at_limit |= status == DT_BUSY && p.gate.busy;
+    return status == DT_BUSY && p.gate.busy ? DT_OK : status;
 }
 
 /* ---- looking ---- */

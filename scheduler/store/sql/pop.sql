@@ -23,7 +23,7 @@ SELECT t.place, p.delivery + 0, p.paused,
 -- ---- the claim ----
 
 -- name: select_pop_topic
-SELECT delivery + 0, paused FROM topics WHERE name = ?;
+SELECT delivery + 0, paused, max_in_flight IS NOT NULL OR rate_limit IS NOT NULL FROM topics WHERE name = ?;
 
 -- name: lock_offers
 SELECT q.due_at, q.job_id

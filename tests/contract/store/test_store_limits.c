@@ -14,6 +14,7 @@
 #include "store/dispatch/leader_txn.h"
 #include "store/dispatch/takeover.h"
 #include "store/limits/topic_gate.h"
+#include "store/pop/pop.h"
 #include "support/job_rows.h"
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
@@ -306,6 +307,54 @@ static void claims_wait_half_a_second_for_those_that_do_not_know_a_first_limit(v
     assert_int_equal(gate.room, 6);
 }
 
+/* ---- pops ---- */
+
+static struct dt_pop pop(struct rig *rig, size_t max)
+{
+    struct leader *l = &rig->leaders[1];
+    struct dt_pop popped = {.topic = DT_STR_LIT("t"), .max = max, .max_bytes = 1 << 20, .arena = &l->arena};
+    dt_arena_reset(&l->arena);
+    OK(dt_store_pop(l->store, &popped, &err));
+    return popped;
+}
+
+static void pops_keep_to_the_limits_that_leaders_keep_to(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[12];
+    jobs(rig, 0, "t", 12, ids);
+    limit(rig, "t", 5, NULL);
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET delivery = 'pull' WHERE name = 't'");
+    mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = topics_version + 1");
+    leader_txn(rig, 0, ids, 12);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM pop_queue"), 12);
+    struct dt_pop popped = pop(rig, 3);
+    assert_int_equal(popped.n, 3);
+    assert_true(popped.more && !popped.at_limit);
+    popped = pop(rig, 10);
+    assert_int_equal(popped.n, 2);
+    assert_true(popped.at_limit && !popped.more);
+    assert_int_equal(pop(rig, 10).n, 0);
+    assert_true(pop(rig, 10).at_limit);
+    assert_int_equal(in_flight(rig, "t"), 5);
+    report(rig, ids, 4);
+    mysql_fixture_run(&rig->fx, "START TRANSACTION");
+    mysql_fixture_number(&rig->fx,
+                         "SELECT COUNT(*) FROM (SELECT topic FROM topic_gates WHERE topic = 't' FOR UPDATE) g");
+    popped = pop(rig, 10); /* somebody else claims: as if there were no room */
+    mysql_fixture_run(&rig->fx, "ROLLBACK");
+    assert_int_equal(popped.n, 0);
+    assert_true(popped.at_limit);
+    assert_int_equal(pop(rig, 10).n, 4);
+    limit(rig, "t", 0, "60/m"); /* one a second */
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET delivery = 'pull' WHERE name = 't'");
+    assert_int_equal(pop(rig, 10).n, 1);
+    assert_int_equal(pop(rig, 10).n, 0);
+    limit(rig, "t", 0, NULL);
+    assert_int_equal(pop(rig, 10).n, 2);
+    assert_int_equal(in_flight(rig, "t"), 8);
+}
+
 /* ---- rate_limit ---- */
 
 static void a_rate_lets_begin_what_a_burst_has_and_then_one_by_one(void **state)
@@ -401,6 +450,7 @@ int main(void)
         TEST(many_topics_with_limits_are_asked_about_together),
         TEST(a_limit_that_was_made_by_hand_gets_its_gate),
         TEST(claims_wait_half_a_second_for_those_that_do_not_know_a_first_limit),
+        TEST(pops_keep_to_the_limits_that_leaders_keep_to),
         TEST(a_rate_lets_begin_what_a_burst_has_and_then_one_by_one),
         TEST(another_rate_holds_at_once),
         TEST(topics_without_limits_ask_nothing),
