@@ -555,15 +555,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                        .held = held_shard,
                                        .index_whole = index_whole,
                                        .index_sure = index_sure};
-    struct dt_heartbeat_env heartbeat = {.config = d->config,
-                                         .clock = d->clock,
-                                         .name = d->owner,
-                                         .id = (int64_t)(d->random() >> 1),
-                                         .arg = d,
-                                         .shards = shards_here,
-                                         .state = loop_state,
-                                         .doubt = doubt_all,
-                                         .announce = tell_all};
+    struct dt_heartbeat_env heartbeat = {d->config,  d->clock,  d->owner, (int64_t)(d->random() >> 1), d, shards_here,
+                                         loop_state, doubt_all, tell_all};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
     struct dt_schedule_maker_env schedules = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
