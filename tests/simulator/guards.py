@@ -140,6 +140,9 @@ def main():
     if not (BUILD / "build.ninja").exists():
         subprocess.run(["cmake", "--preset", "release"], cwd=TREE, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", BUILD, "--target", "simulator", *SUITES.values()], check=True, stdout=subprocess.DEVNULL)
+    unguarded, _ = attack(BUILD / "tests" / "simulator" / "simulator", 200, 30, [[]])
+    if unguarded:
+        sys.exit(f"with all guards in place: {unguarded}")
     compiles = compile_commands()
     missed = 0
     for name, sources in guards().items():
@@ -155,4 +158,5 @@ def main():
     return missed != 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
