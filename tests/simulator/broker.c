@@ -1291,6 +1291,7 @@ void broker_recreate_ledger_up_to(unsigned shard, int64_t end)
     if (broker.ledgers[shard] == was)
         return;
     broker.filled = true;
+    broker.lost_young |= end > 0; /* it is as long as the one before soon */
     broker_strangers(shard, (unsigned)end);
 }
 
