@@ -857,6 +857,7 @@ static void parse_column(struct parser *p, struct table_def *def)
     if (def->n_columns == COLUMNS_MAX)
         cannot(p, "fewer columns");
     struct column *c = &def->columns[def->n_columns++];
+    *c = (struct column){0}; /* a column that was modified was read here before */
     char type[32];
     take_name(p, c->name);
     take_name(p, type);
