@@ -30,7 +30,7 @@
 #include "pop_take.h"
 #include "topics/topic_cache.h"
 
-#define LOOK_US        INT64_C(50000)   /* between two looks where offers cannot be heard of … */
+#define LOOK_US        INT64_C(50000) /* between two looks where offers cannot be heard of, or a limit is reached … */
 #define LOOK_HEARD_US  INT64_C(1000000) /* … and where they can */
 #define AGAIN_US       INT64_C(250000)  /* after a claim that failed, or for which there was no memory */
 #define SERVED_AT_ONCE 256              /* of a line, by one claim; jobs likewise */
@@ -362,6 +362,8 @@ static bool serve_some(dt_pop_room *room, const struct dt_pop_line *line, const 
     share_out(room, served, &popped);
     if (status != DT_OK)
         room->look_us = now_us(room) + AGAIN_US;
+    else if (popped.at_limit)
+        room->look_us = dt_earlier(room->look_us, now_us(room) + LOOK_US);
     dt_arena_reset(&room->arena);
     dt_hold_end(&room->hold);
     return status == DT_OK && popped.more && popped.n > 0;

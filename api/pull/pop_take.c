@@ -60,6 +60,7 @@ static dt_status take_of(const struct dt_api *api, dt_store *store, struct dt_po
 {
     int64_t begun_us = dt_clock_mono_us(api->clock);
     dt_status status = dt_store_pop(store, pop, err);
+    out->at_limit |= status == DT_OK && pop->at_limit;
     if (status != DT_OK || pop->n == 0)
         return status;
     tell_index(api, pop);
