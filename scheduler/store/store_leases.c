@@ -99,6 +99,13 @@ static void take_row(const dt_db *db, struct dt_election *out)
     out->elsewhere = dt_db_i64(db, 6) > 0;
 }
 
+static dt_status take_rows(dt_db *db, struct dt_election *out, struct dt_error *err)
+{
+    while (dt_db_next(db))
+        take_row(db, out);
+    return dt_db_end(db, err);
+}
+
 dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struct dt_error *err)
 {
     dt_db *db;
@@ -106,9 +113,29 @@ dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struc
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_select_election, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
-    if (status != DT_OK)
-        return status;
-    while (dt_db_next(db))
-        take_row(db, out);
-    return dt_db_end(db, err);
+    return status == DT_OK ? take_rows(db, out, err) : status;
+}
+
+static bool has_member(const struct dt_election *view, int64_t id)
+{
+    for (size_t i = 0; i < view->n; i++)
+        if (view->members[i].id == id)
+            return true;
+    return false;
+}
+
+dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
+                                           struct dt_election *out, struct dt_error *err)
+{
+    dt_db *db;
+    *out = (struct dt_election){0};
+    *there = false;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query_index(db, dt_sql_renew_and_look,
+                                   DT_PARAMS(DT_P_INT(leaving), DT_P_INT(id), DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+    if (status == DT_OK)
+        status = take_rows(db, out, err);
+    *there = status == DT_OK && has_member(out, id);
+    return status;
 }

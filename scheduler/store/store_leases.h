@@ -53,5 +53,8 @@ DT_MUST_CHECK dt_status dt_store_election_take(dt_store *store, int64_t id, cons
 DT_MUST_CHECK dt_status dt_store_election_release(dt_store *store, int64_t id, const int64_t *shards, size_t n,
                                                   struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_election_look(dt_store *store, struct dt_election *out, struct dt_error *err);
+/* Renews as dt_store_election_renew does, and looks then, in one statement: a procedure, which needs EXECUTE. */
+DT_MUST_CHECK dt_status dt_store_election_renew_and_look(dt_store *store, int64_t id, bool leaving, bool *there,
+                                                         struct dt_election *out, struct dt_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/thread.h"
 
 #define ORDER       UINT32_C(1)   /* a signal to the link's thread */
@@ -19,6 +20,7 @@ struct dt_lease_link {
     dt_store *store;
     dt_mailbox *box; /* of the link's thread */
     struct dt_thread thread;
+    bool apart;            /* the link's thread's: renewal and look are two statements */
     bool busy;             /* the elector's */
     _Atomic bool answered; /* handed over by it */
     struct dt_lease_order order;
@@ -91,12 +93,46 @@ static dt_status change(dt_lease_link *link, struct dt_error *err)
     return status;
 }
 
+/* Nothing but to renew, as nearly always. */
+static bool only_renews(const struct dt_lease_order *order)
+{
+    return order->renew && !order->join && !order->n_over && !order->n_drop && !order->n_take && !order->free;
+}
+
+static dt_status renew(dt_lease_link *link, struct dt_lease_answer *answer)
+{
+    const struct dt_lease_order *order = &link->order;
+    int64_t sent_us = mono_us(link);
+    bool there = true;
+    dt_status status = dt_store_election_renew_and_look(link->store, order->member, order->leaving, &there,
+                                                        &answer->view, &answer->err);
+    answer->gone = status == DT_OK && !there;
+    if (status == DT_OK && there)
+        dt_lease_extend(link->env.lease, sent_us);
+    return status;
+}
+
+/* A server that takes no such statement is asked in the ordinary way for good: a right is missing, or a proxy is between. */
+static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer, dt_status *status)
+{
+    if (link->apart || !only_renews(&link->order))
+        return false;
+    *status = renew(link, answer);
+    link->apart = *status != DT_OK && *status != DT_UNAVAILABLE && *status != DT_BUSY;
+    if (link->apart)
+        DT_LOG(INFO, "elector", "leases are renewed and looked at by two statements", DT_S("reason", answer->err.text));
+    return !link->apart;
+}
+
 static dt_status carry_out(dt_lease_link *link, struct dt_lease_answer *answer)
 {
     struct dt_error *err = &answer->err;
+    dt_status done;
     bool there;
     if (link->order.leave)
         return leave(link, err);
+    if (renewed_at_once(link, answer, &done))
+        return done;
     dt_status status = announce(link, &there, err);
     answer->gone = status == DT_OK && !there;
     if (status != DT_OK || !there)

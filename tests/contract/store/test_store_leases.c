@@ -210,6 +210,33 @@ static void a_member_is_ended_after_its_timeout_and_not_before(void **state)
     assert_false(renew(rig, ONE, false));
 }
 
+static void a_renewal_tells_the_election_in_the_same_statement(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    bool there = false;
+
+    join(rig, ONE, "host:1");
+    join(rig, TWO, "host:2");
+    take(rig, TWO, 1, 2);
+    OK(dt_store_election_renew_and_look(rig->store, ONE, true, &there, &rig->view, &err));
+    assert_true(there);
+    assert_int_equal(rig->view.n, 2);
+    assert_int_equal(rig->view.holder[2], TWO);
+    for (size_t i = 0; i < rig->view.n; i++) {
+        const struct dt_election_member *m = &rig->view.members[i];
+        assert_int_equal(m->renewals, m->id == ONE);
+        assert_int_equal(m->leaving, m->id == ONE);
+        assert_true(m->age_ms >= 0 && m->age_ms < 5000);
+        assert_int_equal(m->timeout_ms, TIMEOUT_MS);
+    }
+    OK(dt_store_election_leave(rig->store, ONE, &err));
+    OK(dt_store_election_renew_and_look(rig->store, ONE, false, &there, &rig->view, &err));
+    assert_false(there);
+    assert_int_equal(rig->view.n, 1);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT renewals FROM election_members WHERE id = %d", ONE), 1);
+}
+
 static void a_clock_that_was_set_back_keeps_nobody(void **state)
 {
     struct rig *rig = *state;
@@ -316,6 +343,7 @@ int main(void)
         cmocka_unit_test_setup(only_what_nobody_holds_is_taken, fresh),
         cmocka_unit_test_setup(only_the_holder_gives_back, fresh),
         cmocka_unit_test_setup(a_member_is_ended_after_its_timeout_and_not_before, fresh),
+        cmocka_unit_test_setup(a_renewal_tells_the_election_in_the_same_statement, fresh),
         cmocka_unit_test_setup(a_clock_that_was_set_back_keeps_nobody, fresh),
         cmocka_unit_test_setup(leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free, fresh),
         cmocka_unit_test_setup(leases_of_nobody_are_freed, fresh),
