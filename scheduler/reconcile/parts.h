@@ -89,7 +89,7 @@ struct dt_reconciler {
     struct dt_compare near, overdue, edge, exact;
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* this period's */
     bool slower_owed;               /* one step of what does not belong to a period */
-    bool tidy_owed;                 /* likewise, without an index */
+    bool tidy_owed;                 /* likewise, without an index, where much is overdue */
     int64_t tidy_ms, tidy_id;       /* how far tidying has come; 0, 0: to the end */
     bool unsure;                    /* as this tick was told */
     int64_t hurry_us;               /* while it is so, the next period begins no later */
@@ -140,6 +140,8 @@ DT_MUST_CHECK dt_status dt_repair(dt_reconciler *r, struct dt_error *err);
 
 /* ---- tidy.c ---- */
 
+/* Tidies what was counted as overdue, which is in r->page[0..n). Another step is owed where there is more. */
+DT_MUST_CHECK dt_status dt_tidy_counted(dt_reconciler *r, size_t n, struct dt_error *err);
 /* Tidies a slice of what is overdue. A failure is MySQL's. */
 DT_MUST_CHECK dt_status dt_tidy_step(dt_reconciler *r, struct dt_error *err);
 

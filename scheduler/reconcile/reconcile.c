@@ -279,11 +279,11 @@ static void begin_period(dt_reconciler *r)
     r->promote_owed = r->stats_owed = r->held_owed = r->slower_owed = true;
 }
 
-/* Without an index nothing is compared. */
+/* Without an index nothing is compared, and what comes near is promoted by the housekeeper alone, as often. */
 static void begin_plain_period(dt_reconciler *r)
 {
     r->next_period_us = r->now_us + r->config->reconcile_period * 1000;
-    r->promote_owed = r->tidy_owed = r->stats_owed = true;
+    r->stats_owed = true;
 }
 
 static bool period_is_through(const dt_reconciler *r)
@@ -374,7 +374,7 @@ static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
             view->oldest_ms = r->page[i].next_ms;
     }
     r->stats_owed = false;
-    return DT_OK;
+    return r->index ? DT_OK : dt_tidy_counted(r, n, err);
 }
 
 static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
