@@ -2,9 +2,11 @@
  * Owns the API's one periodic thread, its row in `processes`, and what it last found out about MySQL. Refuses to serve
  * requests.
  *
- * Once a second: the row, MySQL's clock, the schema (until it fits), topics, shards; every other time the tokens. A
- * server that is away costs one failed call a second, nothing else waits for it. The row alone also when the index
- * writer lost something: leaders read it, and are called by the writer once it is there, if Redis can be had at all.
+ * Once a second: the row, MySQL's clock, the schema (until it fits), topics, shards; every other time the tokens, and
+ * whether jobs could be inserted. At rest, when nobody has asked this process anything since the last look and all is well,
+ * half as often, shards every other time, and then one of the three inserts. A server that is away costs one failed call a
+ * second, nothing else waits for it. The row alone also when the index writer lost something: leaders read it, and are
+ * called by the writer once it is there, if Redis can be had at all.
  */
 #include "health.h"
 
@@ -25,7 +27,8 @@
 #include "work/session.h"
 
 #define TICK_US  INT64_C(1000000)
-#define APART_US INT64_C(50000) /* rows, however much is lost */
+#define REST_US  INT64_C(2000000) /* while all is well and nobody asks anything */
+#define APART_US INT64_C(50000)   /* rows, however much is lost */
 
 struct dt_health {
     const dt_clock *clock;
@@ -38,6 +41,7 @@ struct dt_health {
     char name[100];
     unsigned ticks;
     bool schema_fits, inserts; /* as of the last look */
+    bool rests;                /* nobody asked anything since */
     struct dt_outage_part outage;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -93,26 +97,28 @@ static dt_status beat(dt_health *h, struct dt_error *err)
     return dt_store_beat(h->session.store, &row, err);
 }
 
+static dt_status try_inserts(dt_health *h, struct dt_error *err)
+{
+    if (h->rests && h->inserts)
+        return h->ticks % 2 ? DT_OK : dt_store_can_insert(h->session.store, h->ticks / 2 % DT_INSERT_TABLES, err);
+    return h->inserts && h->ticks % 2 ? DT_OK : dt_store_can_insert(h->session.store, DT_INSERT_TABLES, err);
+}
+
 static dt_status look_at_mysql(dt_health *h, struct dt_error *err)
 {
-    dt_store *store = h->session.store;
-    dt_status status = dt_store_ping(store, err);
-    if (status != DT_OK)
-        return status;
-    status = check_schema(h, err);
+    dt_store *store = h->session.store; /* whose clock was sampled when the session began */
+    dt_status status = check_schema(h, err);
     dt_status known = load_tokens(h, status == DT_OK ? err : NULL);
     if (status == DT_OK)
         status = known;
     if (status == DT_OK)
         status = beat(h, err);
-    if (status == DT_OK && h->ticks % 2 == 0)
-        status = dt_store_can_insert(store, err);
-    else if (status == DT_OK && !h->inserts)
-        status = dt_store_can_insert(store, err);
+    if (status == DT_OK)
+        status = try_inserts(h, err);
     h->inserts = status == DT_OK;
     if (status == DT_OK)
         status = dt_topic_cache_refresh(h->topics, store, err);
-    if (status == DT_OK)
+    if (status == DT_OK && !(h->rests && h->ticks % 2))
         status = dt_topic_cache_refresh_shards(h->topics, store, err);
     return status;
 }
@@ -180,11 +186,15 @@ static void look(dt_health *h)
 {
     struct dt_error err = {0};
     struct dt_index_verdict index;
+    h->rests = !dt_topic_cache_was_asked(h->topics) && h->state.mysql == DT_OK;
+    if (h->rests &&
+        h->ticks % 3) /* the clock was sampled a moment ago, and whatever is asked finds a lost connection */
+        h->session.used_us = dt_clock_mono_us(h->clock);
     dt_status status = dt_session_begin(&h->session, &err);
     if (status == DT_OK)
         status = look_at_mysql(h, &err);
     if (status != DT_OK)
-        h->schema_fits = false; /* it may be another server when it comes back */
+        h->schema_fits = h->rests = false; /* it may be another server when it comes back */
     dt_session_end(&h->session);
     dt_index_writer_verdict(h->index, &index);
     publish_state(h, status, &err, &index);
@@ -232,7 +242,7 @@ static void run(void *arg)
             continue;
         }
         look(h);
-        look_us = dt_clock_mono_us(h->clock) + TICK_US;
+        look_us = dt_clock_mono_us(h->clock) + (h->rests ? REST_US : TICK_US);
     }
     dt_session_clear(&h->session);
 }

@@ -37,7 +37,8 @@ struct dt_topic_cache {
     const struct dt_config *config;
     const dt_clock *clock;
     struct freshness topics_at, shards_at;
-    pthread_mutex_t publish; /* of the two pointers; held for a few instructions */
+    pthread_mutex_t publish; /* of the next three; held for a few instructions */
+    bool asked;              /* for a snapshot, since somebody wanted to know */
     struct dt_view *view;
     struct dt_shards_view *shards;
     char too_many[160], too_many_of_prefix[200]; /* refusals, with their numbers */
@@ -82,10 +83,20 @@ struct dt_view *dt_topic_cache_view(dt_topic_cache *cache)
 {
     pthread_mutex_lock(&cache->publish);
     struct dt_view *view = cache->view;
+    cache->asked = true;
     if (view)
         atomic_fetch_add(&view->refs, 1);
     pthread_mutex_unlock(&cache->publish);
     return view;
+}
+
+bool dt_topic_cache_was_asked(dt_topic_cache *cache)
+{
+    pthread_mutex_lock(&cache->publish);
+    bool asked = cache->asked;
+    cache->asked = false;
+    pthread_mutex_unlock(&cache->publish);
+    return asked;
 }
 
 void dt_view_release(struct dt_view *view)
@@ -130,6 +141,7 @@ struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache)
 {
     pthread_mutex_lock(&cache->publish);
     struct dt_shards_view *shards = cache->shards;
+    cache->asked = true;
     if (shards)
         atomic_fetch_add(&shards->refs, 1);
     pthread_mutex_unlock(&cache->publish);

@@ -51,6 +51,8 @@ void dt_topic_cache_free(dt_topic_cache *cache);
 
 /* Gives a reference to the latest snapshot, to be released; NULL before MySQL was first reached. Any thread. */
 struct dt_view *dt_topic_cache_view(dt_topic_cache *cache);
+/* Says whether a snapshot was asked for since the last call. One thread. */
+bool dt_topic_cache_was_asked(dt_topic_cache *cache);
 /* Gives the reference back. Accepts NULL. Any thread. */
 void dt_view_release(struct dt_view *view);
 /* Finds a topic's settings, which live as long as the snapshot. NULL: the snapshot has no such topic. */

@@ -21,12 +21,12 @@
 #include "base/thread.h"
 #include "job/shard_set.h"
 
-#define WAIT_MS      INT64_C(2000)
+#define WAIT_MS      INT64_C(2500)
 #define BUSY_WAIT_MS INT64_C(100)
 #define BUSY_US      INT64_C(3000000)
 #define WINDOW_MS    INT64_C(2000)
 #define APART_US     INT64_C(30000) /* answers, however much becomes due */
-#define HEARS_US     INT64_C(4000000)
+#define HEARS_US     INT64_C(5000000)
 #define RETRY_US     INT64_C(1000000)
 #define CLOCK_US     INT64_C(10000000) /* MySQL's clock is sampled */
 
@@ -177,23 +177,22 @@ static void take_versions(dt_due_watch *w)
 
 /* ---- the wait ---- */
 
-static int64_t wait_ms(const dt_due_watch *w, bool all)
+static int64_t wait_ms(const dt_due_watch *w)
 {
-    if (all)
-        return 0;
     return mono_us(w) < w->busy_us ? BUSY_WAIT_MS : dt_earlier(WAIT_MS, w->env.config->mysql_io_timeout / 2);
 }
 
 static dt_status look(dt_due_watch *w, struct dt_error *err)
 {
     struct dt_watch watch = w->watch;
-    bool all = mono_us(w) >= w->all_us;
+    int64_t most_ms = wait_ms(w);
+    bool all = mono_us(w) + most_ms * 1000 >= w->all_us; /* the next one would come too late */
     dt_status status = DT_OK;
     if (mono_us(w) >= w->clock_us) {
         status = dt_store_ping(w->store, err);
         w->clock_us = mono_us(w) + CLOCK_US;
     }
-    watch.wait_ms = wait_ms(w, all);
+    watch.wait_ms = most_ms;
     watch.look_from_ms = all ? 0 : watch.look_from_ms;
     if (status == DT_OK)
         status = dt_store_watch(w->store, &watch, &w->seen, err);

@@ -39,7 +39,7 @@ DT_MUST_CHECK dt_status dt_due_watch_start(const struct dt_due_watch_env *env, d
                                            struct dt_error *err);
 /* Ends the watch soon, without waiting for it: from then on loops look by themselves. Accepts NULL. */
 void dt_due_watch_leave(dt_due_watch *watch);
-/* Ends the thread and frees. Accepts NULL. Takes as long as a wait in MySQL, two seconds at most. */
+/* Ends the thread and frees. Accepts NULL. Takes as long as a wait in MySQL, 2.5 seconds at most. */
 void dt_due_watch_stop(dt_due_watch *watch);
 
 /* ---- any thread; NULL: false ---- */

@@ -20,6 +20,7 @@
 #include "store/store.h"
 
 #define EVERY_US INT64_C(1000000) /* the row is written */
+#define PLAIN_US INT64_C(2000000) /* likewise, by a process that has no index to tell of; half of DT_PROCESS_FRESH_MS */
 #define DEBTS_US                                                                                                       \
     INT64_C(150000)               /* and those of the others are looked at: who is cut off from Redis has no other way \
                                    */
@@ -155,6 +156,11 @@ static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
     return status;
 }
 
+static int64_t every_us(const dt_heartbeat *h)
+{
+    return h->has_index ? EVERY_US : PLAIN_US;
+}
+
 static void run(void *arg)
 {
     dt_heartbeat *h = arg;
@@ -162,7 +168,7 @@ static void run(void *arg)
     bool told = false, asked = true;
     while (!dt_thread_stopping(&h->thread)) {
         struct dt_error err = {0};
-        bool beats = asked || dt_clock_mono_us(h->env.clock) - beat_us >= EVERY_US;
+        bool beats = asked || dt_clock_mono_us(h->env.clock) - beat_us >= every_us(h);
         dt_status status = look(h, beats, &err);
         if (beats)
             beat_us = dt_clock_mono_us(h->env.clock);
@@ -174,7 +180,7 @@ static void run(void *arg)
                             ? DT_THREAD_STOP
                             : dt_mailbox_pause(h->mailbox, now_us + APART_US, DT_THREAD_STOP);
         if (!came)
-            came = dt_mailbox_wait(h->mailbox, h->has_index ? now_us + DEBTS_US : beat_us + EVERY_US);
+            came = dt_mailbox_wait(h->mailbox, h->has_index ? now_us + DEBTS_US : beat_us + PLAIN_US);
         asked = came != 0;
     }
 }

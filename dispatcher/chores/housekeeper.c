@@ -42,7 +42,8 @@
 #define NOTICES_US    INT64_C(300000000) /* notices that nobody sends are looked for so often */
 #define NOTICES_MS    INT64_C(3600000) /* a rolling restart that takes Kafka away, or brings it back, is over by then */
 #define OFFER_ROWS    1000
-#define OFFERS_US     INT64_C(200000) /* between two steps of a walk over all offers; more where one found nothing */
+#define WALK_US       INT64_C(10000000) /* between two walks over all offers */
+#define OFFERS_US     INT64_C(200000)   /* between two steps of a walk over all offers; more where one found nothing */
 #define AUDIT_ROWS    20000
 #define AUDIT_SHARE   100 /* a piece that took 20 ms is followed by a pause of 2 s */
 
@@ -66,7 +67,10 @@ struct dt_housekeeper {
     struct dt_offers_walk offers;
     int64_t offers_us; /* mono: not before */
     struct dt_outage_part outage;
-    bool failed; /* something of this round did */
+    bool failed;       /* something of this round did */
+    uint64_t told;     /* stands for what was said about shards */
+    bool told_late;    /* the last time it was not said again */
+    bool idle, rested; /* nothing was to be done the last time; this time little was looked at */
     dt_metric *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
 };
 
@@ -163,6 +167,13 @@ static bool give_up_notices(dt_housekeeper *h, int64_t now_ms)
     return more;
 }
 
+/* With nothing to do for anybody, all but promotion is done every other time. */
+static bool rests(dt_housekeeper *h)
+{
+    h->rested = h->idle && !h->rested;
+    return h->rested;
+}
+
 /* One step of each; true: there is more. */
 static bool do_chores(dt_housekeeper *h)
 {
@@ -173,13 +184,14 @@ static bool do_chores(dt_housekeeper *h)
     dt_status status = dt_store_promote(h->store, now_ms, STEP_ROWS, &promoted, &err);
     tell_wait(h, "promotion waits", status, &err);
     dt_metric_add(h->promoted, (int64_t)promoted);
-    if (status != DT_OK)
-        return false;
+    if (status != DT_OK || rests(h))
+        return promoted == STEP_ROWS;
     look_after_partitions(h, now_ms);
     bool gives_up = give_up_notices(h, now_ms);
     bool moves = archive_finished(h, now_ms), keeps = keep_history(h, now_ms);
     if (!h->failed)
         dt_outage_over(&h->outage);
+    h->idle = !h->failed && !moves && !keeps && !gives_up;
     return promoted == STEP_ROWS || moves || keeps || gives_up;
 }
 
@@ -197,7 +209,7 @@ static void tidy_offers(dt_housekeeper *h)
     tell_wait(h, "offers to pops wait to be looked at", status, &err);
     dt_metric_add(h->offers_repaired, (int64_t)repaired);
     int64_t pause_us = repaired == OFFER_ROWS ? STEP_PAUSE_US : OFFERS_US;
-    h->offers_us = mono_us(h) + (more ? pause_us : dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000));
+    h->offers_us = mono_us(h) + (more ? pause_us : dt_earlier(WALK_US, 2 * h->env.config->reconcile_period * 1000));
 }
 
 static void chores(dt_housekeeper *h)
@@ -285,12 +297,40 @@ static dt_status write_stats(dt_housekeeper *h, struct dt_error *err)
     return status == DT_OK && n ? dt_store_put_stats(h->store, stats, n, err) : status;
 }
 
+/* A number for what is to be said about the shards; 0: one of them waits for something. */
+static uint64_t news_of_shards(dt_housekeeper *h)
+{
+    struct dt_loop_state state;
+    uint64_t number = 1;
+    for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
+        if (!h->env.state(h->env.arg, shard, &state) || !worth_telling(&state))
+            continue;
+        struct dt_shard_stats stats = stats_of(h, shard, &state);
+        if (stats.waiting || stats.detail || stats.overdue)
+            return 0;
+        number = number * 31 + shard * 7 + (uint64_t)stats.epoch * 5 + (uint64_t)stats.generation * 3 +
+                 (uint64_t)(stats.drift_missing + stats.drift_extra + stats.drift_wrong);
+    }
+    return number;
+}
+
+/* What has not changed is told every other time, which is soon enough to show that somebody leads. */
+static bool told_already(dt_housekeeper *h)
+{
+    uint64_t news = news_of_shards(h);
+    h->told_late = news && news == h->told && !h->told_late;
+    h->told = news;
+    return h->told_late;
+}
+
 static void tell_stats(dt_housekeeper *h)
 {
     struct dt_error err = {0};
     if (mono_us(h) < h->stats_us)
         return;
     h->stats_us = mono_us(h) + dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
+    if (told_already(h))
+        return;
     if (write_stats(h, &err) != DT_OK)
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
 }

@@ -93,10 +93,18 @@ static bool take(dt_outbox *o, unsigned shard, bool all)
     return (told || all) && o->env.sends(o->env.arg, shard);
 }
 
+/* Nothing for anybody, as nearly always: then no shard's outbox need be read. A failure is met again there. */
+static bool waits(dt_outbox *o)
+{
+    bool waits = true;
+    return dt_store_outbox_waits(o->store, &waits, NULL) != DT_OK || waits;
+}
+
 static dt_status look(dt_outbox *o, bool all)
 {
     struct dt_error err = {0};
     dt_status status = DT_OK;
+    all = all && waits(o);
     bool failed = false;
     for (unsigned shard = 0, shards = o->env.shards(o->env.arg); shard < shards && !dt_thread_stopping(&o->thread);
          shard++) {

@@ -1,5 +1,6 @@
 /*
- * A thread that reads the installation's row every EVERY_US, when it is told to, and more often while shards leave.
+ * A thread that reads the installation's row every EVERY_US (TOLD_US without an index), when it is told to, and more often
+ * while shards leave.
  *
  *   named     what the map says. Loops, results and reconciler take it from here
  *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after a number that
@@ -23,8 +24,10 @@
 #include "base/mailbox.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "index/index.h"
 
 #define EVERY_US   INT64_C(3000000)
+#define TOLD_US    INT64_C(15000000) /* where the watch of MySQL tells of each change */
 #define LEAVING_US INT64_C(500000)
 #define GRACE_US   INT64_C(3000000)
 #define ORPHAN_US  INT64_C(10000000) /* others hear of the number, wait for their grace and step down in less */
@@ -126,6 +129,11 @@ static dt_status look(dt_shard_map_source *s, struct dt_error *err)
     return DT_OK;
 }
 
+static int64_t every_us(const dt_shard_map_source *s)
+{
+    return dt_index_configured(s->env.config) ? EVERY_US : TOLD_US;
+}
+
 static void run(void *arg)
 {
     dt_shard_map_source *s = arg;
@@ -139,7 +147,7 @@ static void run(void *arg)
         else
             dt_outage_over(&outage);
         dt_outage_look();
-        int64_t pause_us = status != DT_OK ? RETRY_US : s->led > s->named ? LEAVING_US : EVERY_US;
+        int64_t pause_us = status != DT_OK ? RETRY_US : s->led > s->named ? LEAVING_US : every_us(s);
         if (dt_thread_stopping(&s->thread))
             break;
         if (status == DT_OK)

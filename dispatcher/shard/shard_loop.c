@@ -31,7 +31,7 @@
 #define CHECK_US        INT64_C(1000000)  /* a leader looks at its row and its index at least this often */
 #define POLL_US         INT64_C(150000)   /* and so often while nobody would wake it … */
 #define POLL_SHARE_US   INT64_C(10000)    /* … or less often, where many shards do so at once */
-#define TOLD_US         INT64_C(30000000) /* … or hardly ever, where the watch of MySQL tells everything */
+#define TOLD_US         INT64_C(60000000) /* … or hardly ever, where the watch of MySQL tells everything */
 #define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)

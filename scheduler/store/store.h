@@ -385,9 +385,10 @@ struct dt_dispatchers {
 };
 /* Reads what dispatchers say of themselves. */
 DT_MUST_CHECK dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, struct dt_error *err);
-/* Inserts nothing into the tables that a new job needs: fails where its insert would be refused (a server that is
- * read-only, a right that is missing). */
-DT_MUST_CHECK dt_status dt_store_can_insert(dt_store *store, struct dt_error *err);
+#define DT_INSERT_TABLES 3
+/* Inserts nothing into one of the tables that a new job needs (0 … 2), or DT_INSERT_TABLES: into all of them. Fails where
+ * its insert would be refused (a server that is read-only, a right that is missing). */
+DT_MUST_CHECK dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err);
 /* The debts of all processes to the index. */
 struct dt_index_debts {
     char down[1024]; /* endpoints that a process that lives cannot write to, as above; empty: none */

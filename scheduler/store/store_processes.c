@@ -100,16 +100,17 @@ dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, stru
     return dt_db_end(db, err);
 }
 
-dt_status dt_store_can_insert(dt_store *store, struct dt_error *err)
+dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err)
 {
-    static const char *const nothing[] = {
+    static const char *const nothing[DT_INSERT_TABLES] = {
         dt_sql_try_insert_job,
         dt_sql_try_insert_key,
         dt_sql_try_insert_counts,
     };
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    for (size_t i = 0; status == DT_OK && i < sizeof(nothing) / sizeof(*nothing); i++)
-        status = dt_db_run(db, nothing[i], DT_NO_PARAMS, NULL, err);
+    for (unsigned i = 0; status == DT_OK && i < DT_INSERT_TABLES; i++)
+        if (table == i || table == DT_INSERT_TABLES)
+            status = dt_db_run(db, nothing[i], DT_NO_PARAMS, NULL, err);
     return status;
 }

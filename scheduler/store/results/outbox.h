@@ -22,6 +22,8 @@ struct dt_outbox_page {
 /* Reads a page, in the order in which the notices were written. */
 DT_MUST_CHECK dt_status dt_store_outbox(dt_store *store, const struct dt_outbox_page *page, struct dt_arena *arena,
                                         struct dt_notices *out, struct dt_error *err);
+/* Says whether any shard's outbox has something. */
+DT_MUST_CHECK dt_status dt_store_outbox_waits(dt_store *store, bool *waits, struct dt_error *err);
 /* Deletes notices that were sent. A notice that is sent and not deleted, because of a crash between the two, is sent
  * again. */
 DT_MUST_CHECK dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_t n,

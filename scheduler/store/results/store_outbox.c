@@ -36,6 +36,18 @@ dt_status dt_store_outbox(dt_store *store, const struct dt_outbox_page *page, st
     return status == DT_OK ? end : status;
 }
 
+dt_status dt_store_outbox_waits(dt_store *store, bool *waits, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_find_notice, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    *waits = dt_db_next(db);
+    return dt_db_end(db, err);
+}
+
 dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_t n, struct dt_error *err)
 {
     dt_db *db;

@@ -30,6 +30,9 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, 
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
 
 -- Notices of the outbox, and their jobs.
+-- name: find_notice
+SELECT id FROM outbox ORDER BY id LIMIT 1;
+
 -- name: select_notices
 SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt,
        j.failures, j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries,

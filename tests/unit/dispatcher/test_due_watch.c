@@ -232,7 +232,7 @@ static void it_waits_behind_what_was_told_and_shortly_as_long_as_jobs_come(void 
 {
     (void)state;
     pthread_mutex_lock(&fake.lock);
-    assert_int_equal(fake.asked.wait_ms, 2000);
+    assert_int_equal(fake.asked.wait_ms, 2500);
     assert_int_equal(fake.asked.due_from_ms, NOW - 2000);
     assert_int_equal(fake.asked.look_from_ms, NOW - 2000);
     pthread_mutex_unlock(&fake.lock);
