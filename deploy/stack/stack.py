@@ -73,7 +73,7 @@ class Stack:
             "mysql": {"socket": self.mysql.socket, "user": self.mysql.user, "password": self.mysql.password, "database": DATABASE},
             "redis": {"endpoints": ",".join(redis.address for redis in self.redis)},
             "kafka": {"brokers": "" if self._without("kafka") else self.kafka.address},
-            "zookeeper": {"servers": "" if self._without("zookeeper") else self.zookeeper.address, "session_timeout": "PT2S"},
+            "zookeeper": self._election(),
             "shards": {"count": self.state.options["shards"]},
         }
         for name, value in self.state.options["settings"].items():
@@ -81,6 +81,12 @@ class Stack:
             settings.setdefault(section, {})[key] = value
         self._detour(settings, self.state.options["via"].get(program, {}))
         return settings
+
+    def _election(self):
+        """Sessions are short, so that tests and people see takeovers soon; not where little is asked of MySQL and everything by it."""
+        if self._without("zookeeper"):
+            return {"servers": "", **({} if self._without("redis") else {"session_timeout": "PT2S"})}
+        return {"servers": self.zookeeper.address, "session_timeout": "PT2S"}
 
     def _detour(self, settings, via):
         """Addresses that lead through somebody's port in place of the server's own."""

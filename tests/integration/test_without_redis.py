@@ -4,6 +4,8 @@ After each load the independent checker looks at everything: exactly once, never
 """
 import os
 import random
+import time
+import uuid
 
 import pytest
 
@@ -18,6 +20,7 @@ OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", str(
 PROGRAMS = ["api1", "dispatcher1", "api2", "dispatcher2"]
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
 NO_INDEX = {"redis.endpoints": ""}
+LATE_AT_REST_MS = 250  # with sanitizers, on a busy machine; tests/soak states figures
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +34,11 @@ def with_redis():
 def stack(with_redis):
     """The same installation, a part poorer."""
     yield with_redis.up_again("--without", "redis")
+
+
+def execute(stack, sql, *values):
+    with connect(stack).cursor() as cursor:
+        cursor.execute(sql, values)
 
 
 def homes(stack):
@@ -71,6 +79,43 @@ def test_it_says_what_is_there(stack):
     assert api.get("/readyz").json["redis"] == "none"
     assert "DUETIME_PID_REDIS1" not in stack.env
     assert "duetime_api_redis_up" not in api.get("/metrics").body.decode()
+
+
+def test_each_way_to_be_due_leaves_in_time(stack):
+    """At rest: what is made, moved, run, retried and edited by hand is claimed soon after its time."""
+    all_led(stack)
+    api, topic = Rest(stack["DUETIME_URL"]), f"t-{uuid.uuid4().hex[:8]}"
+    api.put(f"/v1/topics/{topic}", {"retry": ["PT1S"], "ack_timeout": "PT1H"})
+
+    def gone(job, attempt=1):
+        until(lambda: api.get(f"/v1/jobs/{job['id']}").json["attempt"] == attempt, 5, f"attempt {attempt} of {job}")
+        took = rows(connect(stack), "SELECT dispatched_at - due_at AS late FROM jobs WHERE id = %s", job["id"])[0]["late"]
+        assert took <= LATE_AT_REST_MS, took
+        return took
+    far = [api.make(topic=topic, delay="PT1H") for _ in range(3)]
+    time.sleep(4)  # nobody is busy any more
+    took = [gone(api.make(topic=topic, delay=0))]
+    time.sleep(4)
+    took.append(gone(api.make(topic=topic, delay="PT1S")))
+    assert api.patch(f"/v1/jobs/{far[0]['id']}", {"delay": "PT1S"}).status == 200
+    took.append(gone(far[0]))
+    time.sleep(4)
+    assert api.post(f"/v1/jobs/{far[1]['id']}/run").status in (200, 202)
+    took.append(gone(far[1]))
+    assert api.post(f"/v1/jobs/{far[1]['id']}/results", {"attempt": 1, "status": "failed"}).status == 200
+    took.append(gone(far[1], 2))
+    time.sleep(4)
+    execute(stack, "UPDATE jobs SET next_at = UNIX_TIMESTAMP(NOW(3)) * 1000 WHERE id = %s", far[2]["id"])
+    took.append(gone(far[2]))
+    print("late by", took, "ms")
+
+
+def test_a_manual_edit_to_long_ago_is_met_within_a_period(stack):
+    all_led(stack)
+    api, topic = Rest(stack["DUETIME_URL"]), f"t-{uuid.uuid4().hex[:8]}"
+    job = api.make(topic=topic, delay="PT1H")
+    execute(stack, "UPDATE jobs SET next_at = 1 WHERE id = %s", job["id"])
+    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["attempt"] == 1, 3, "a period of a second, and what else it takes")
 
 
 def test_everything_is_dispatched_without_an_index(stack):

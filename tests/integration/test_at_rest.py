@@ -1,0 +1,57 @@
+"""An installation on as little as MySQL asks little of it at rest: fewer than ten statements a second, as the server counts `Questions`.
+
+One API, two dispatchers, the default number of shards, without Redis and ZooKeeper, with and without Kafka.
+"""
+import os
+import time
+
+import pytest
+
+from harness.checker import connect, rows
+from harness.rest import Rest
+from harness.stack import Stack, until
+
+OPTIONS = ["--apis", "1", "--dispatchers", "2", "--shards", "4", "--sanitize", "--without", "redis", "--without", "zookeeper",
+           "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3")]
+A_SECOND = 10
+SECONDS = 40  # chores of five and of ten seconds, and of twenty, come several times
+
+
+@pytest.fixture(scope="module")
+def with_kafka():
+    made = Stack(os.environ.get("DUETIME_TEST_STACK", "at-rest"), *OPTIONS)
+    yield made.up()
+    made.reset()
+
+
+@pytest.fixture(scope="module")
+def small(with_kafka):
+    """The same installation, on MySQL alone."""
+    yield with_kafka.up_again("--without", "kafka")
+
+
+def questions(connection):
+    return int(rows(connection, "SHOW GLOBAL STATUS LIKE 'Questions'")[0]["Value"])
+
+
+def rate_at_rest(stack):
+    """Statements a second, without this one's own; what is asked most is printed."""
+    until(lambda: Rest(stack["DUETIME_URL"]).get("/readyz").json["leaders"] == "ok", 30, stack.logs)
+    connection = connect(stack)
+    time.sleep(15)  # what began has come to rest
+    began, first = time.monotonic(), questions(connection)
+    time.sleep(SECONDS)
+    last = questions(connection)
+    return (last - first - 1) / (time.monotonic() - began)
+
+
+def test_with_kafka(with_kafka):
+    rate = rate_at_rest(with_kafka)
+    print(f"{rate:.2f} statements a second at rest, with Kafka")
+    assert rate <= A_SECOND
+
+
+def test_on_mysql_alone(small):
+    rate = rate_at_rest(small)
+    print(f"{rate:.2f} statements a second at rest, on MySQL alone")
+    assert rate <= A_SECOND
