@@ -116,9 +116,9 @@ static void take_due(dt_due_watch *w, bool all)
     size_t n_old = before_window(seen);
     const struct dt_due *recent = seen->due + n_old;
     size_t n = seen->n_due - n_old;
-    if (seen->n_due == DT_WATCH_DUE)
-        wake_all(w, all ? w->env.again : w->env.wake);
-    if (all) {
+    if (seen->n_due == DT_WATCH_DUE) /* loops walk over a long backlog by themselves */
+        wake_all(w, w->env.wake);
+    else if (all) {
         (void)tell(w, &w->old, seen->due, n_old, w->env.again);
         remember(&w->old, seen->due, n_old);
     }

@@ -9,12 +9,13 @@
 #include "shard_parts.h"
 
 #define AHEAD_US      INT64_C(5000000) /* the reader ahead begins anew at the cursor this often */
+#define WALK_US       INT64_C(200000)  /* between two pieces of a walk over what may not go */
 #define AHEAD_BACK_MS 2000             /* otherwise so far back: commits come out of order, and clocks differ */
 
 void dt_shard_due_from_start(dt_shard_loop *l)
 {
     l->cursor.ms = l->cursor.id = l->cursor.ahead_ms = l->cursor.ahead_id = l->cursor.ahead_us = 0;
-    l->cursor.swept_ms = 0;
+    l->cursor.swept_ms = l->cursor.walk_ms = l->cursor.walk_id = 0;
 }
 
 void dt_shard_pass_by_index(dt_shard_loop *l)
@@ -29,23 +30,40 @@ void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id)
     l->cursor.id = id;
 }
 
+bool dt_shard_has_closed(const dt_shard_loop *l)
+{
+    return l->cursor.closed && l->cursor.swept_ms;
+}
+
 void dt_shard_begin_sweep(dt_shard_loop *l)
 {
     struct dt_shard_cursor *c = &l->cursor;
-    int64_t period_us = l->env->config->reconcile_period * 1000;
     if (c->ms)
         return;
-    if (c->closed && c->swept_ms && dt_shard_mono_us(l) - c->sweep_us < period_us) {
+    if (dt_shard_has_closed(l))
         c->ms = c->swept_ms - AHEAD_BACK_MS;
-        return;
-    }
-    c->closed = false;
-    c->swept_ms = 0;
-    c->sweep_us = dt_shard_mono_us(l);
+    else
+        c->closed = false;
+}
+
+int64_t dt_shard_walk_end_ms(const dt_shard_loop *l)
+{
+    return l->cursor.swept_ms - AHEAD_BACK_MS;
+}
+
+void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id)
+{
+    struct dt_shard_cursor *c = &l->cursor;
+    int64_t period_us = l->env->config->reconcile_period * 1000;
+    c->walk_ms = ms;
+    c->walk_id = id;
+    c->walk_us = dt_shard_mono_us(l) + (ms ? WALK_US : dt_later(period_us, WALK_US));
 }
 
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms)
 {
+    if (!l->cursor.swept_ms)
+        dt_shard_walk_to(l, 0, 0);
     l->cursor.swept_ms = now_ms;
 }
 

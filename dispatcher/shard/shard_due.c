@@ -5,6 +5,7 @@
 #include "shard_parts.h"
 
 #define DEGRADED_SCAN 10000 /* rows of MySQL that one due scan looks at */
+#define PIECES        8     /* of that: a piece of a walk, which others wait for */
 
 void dt_shard_due_init(dt_shard_loop *l)
 {
@@ -107,9 +108,35 @@ static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, str
     return DT_OK;
 }
 
+/* Looks at a piece of what may not go. Where something of it may, all is read from the start, in its order. */
+static dt_status walk_closed(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_shard_scan part = part_of_rows(l, dt_shard_walk_end_ms(l), l->cursor.walk_ms, l->cursor.walk_id);
+    part.limit = (batch_jobs(l) + PIECES - 1) / PIECES;
+    part.scan = DEGRADED_SCAN / PIECES;
+    dt_status status = read_rows(l, &part, 0, err);
+    if (status == DT_OK && part.n)
+        status = dt_shard_sort_queues(l, part.n, err);
+    if (status != DT_OK)
+        return status;
+    if (part.n && dt_shard_some_may_go(l))
+        dt_shard_due_from_start(l);
+    else
+        dt_shard_walk_to(l, part.end ? 0 : part.after_ms, part.end ? 0 : part.after_id);
+    return DT_OK;
+}
+
+static bool must_walk(const dt_shard_loop *l)
+{
+    return !l->index && dt_shard_has_closed(l) && dt_shard_mono_us(l) >= l->cursor.walk_us;
+}
+
 /* Reads a bounded part: a cursor goes through what is overdue, then starts over. */
 static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
+    dt_status walked = must_walk(l) ? walk_closed(l, err) : DT_OK;
+    if (walked != DT_OK)
+        return walked;
     if (!l->index)
         dt_shard_begin_sweep(l);
     struct dt_shard_scan part = part_of_rows(l, now_ms, l->cursor.ms, l->cursor.id);

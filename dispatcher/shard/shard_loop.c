@@ -117,6 +117,8 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
     if (l->flight.list.n)
         at_us = dt_earlier(at_us, settle_at_us(l));
+    if (!l->index && dt_shard_has_closed(l))
+        at_us = dt_earlier(at_us, l->cursor.walk_us);
     return at_us;
 }
 

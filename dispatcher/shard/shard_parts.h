@@ -95,7 +95,8 @@ struct dt_shard_cursor {
     int64_t ms, id;   /* the cursor */
     bool closed;      /* the sweep has met some that may not go, and all that is behind swept_ms is of that kind */
     int64_t swept_ms; /* so far it has come; 0: it has not come to the end */
-    int64_t sweep_us; /* mono: when it began at the longest overdue */
+    int64_t walk_ms, walk_id;   /* how far a walk over those has come */
+    int64_t walk_us;            /* mono: its next piece */
     int64_t ahead_ms, ahead_id; /* and the reader that goes on ahead of it */
     int64_t ahead_us;           /* mono: when that one last began at the cursor */
     size_t skipped[DT_SKIPPED]; /* since then: queues of which it passed something by, by their hashes */
@@ -312,6 +313,8 @@ void dt_shard_hint_first(dt_shard_loop *l, size_t n);
 /* Hints at due.entries[0..n) of the index, each queue its part, and parks what is too much. *backlog: something that
  * may go was left where it is. */
 DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err);
+/* True: of what was sorted into queues something may go, or is to be tried. */
+bool dt_shard_some_may_go(const dt_shard_loop *l);
 /* Hints at due.entries[0..n) of MySQL, each queue its part. The first n_head stand at the cursor, which moves; the
  * others are further on. *all: the reader ahead may move on behind all of them. */
 DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, bool *all, struct dt_error *err);
@@ -359,6 +362,12 @@ enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 void dt_shard_pass_by_index(dt_shard_loop *l);
 /* Takes the readers of MySQL back to the longest overdue: what they passed by may go now. */
 void dt_shard_due_from_start(dt_shard_loop *l);
+/* True: without an index, all that was due by the last scan and is there still may not go, as far as is known. */
+bool dt_shard_has_closed(const dt_shard_loop *l);
+/* A walk over those, a piece at a time, sees whether it is so still: it ends here … */
+int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);
+/* … and has come so far; 0, 0: to the end, and begins anew after a reconcile.period. */
+void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* Begins a scan without an index: at the longest overdue, or, where all of that may not go, where the last one ended. */
 void dt_shard_begin_sweep(dt_shard_loop *l);
 /* The scan has come to what is not due at now_ms. */

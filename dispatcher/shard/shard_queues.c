@@ -523,6 +523,17 @@ dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct
     return DT_OK;
 }
 
+bool dt_shard_some_may_go(const dt_shard_loop *l)
+{
+    for (size_t i = 0; i < l->fair.n_queues; i++) {
+        const struct dt_due_queue *queue = &l->fair.queues[i];
+        struct dt_closed_rule rule = dt_closed_rule(queue->closed);
+        if (queue->timeouts || !rule.parks || rule.tries)
+            return true;
+    }
+    return false;
+}
+
 /* ---- sharing out what MySQL's two readers found ---- */
 
 /* A queue of which something was passed by gets a part for what stands at the cursor alone: a part for what must not be

@@ -130,13 +130,13 @@ dt_status dt_store_scan_shard(dt_store *store, struct dt_shard_scan *scan, struc
 {
     const int64_t after_ms = scan->after_ms, after_id = scan->after_id;
     (void)store;
-    assert_int_equal(scan->now_ms, NOW);
+    assert_true(scan->now_ms <= NOW);
     if (++fake.reads == fake.fail_read)
         return dt_fail(err, DT_UNAVAILABLE, "away");
     scan->n = 0;
     scan->end = true;
     for (size_t i = 0; i < fake.n_rows; i++) {
-        if (!stands_after(&fake.rows[i], after_ms, after_id))
+        if (!stands_after(&fake.rows[i], after_ms, after_id) || fake.rows[i].next_ms > scan->now_ms)
             continue;
         if (scan->n == scan->limit) {
             scan->end = false;
@@ -532,12 +532,13 @@ static void without_an_index_what_may_not_go_is_passed_by_once_a_period(void **s
     assert_int_equal(fake.reads, 1);
     assert_int_equal(fake.topics_asked, 0);
     claim(each);
-    take_out(TOPIC); /* a manual edit has it due before all others */
-    fake.rows[0] = (struct dt_due){2 * TOPIC + 1, 50};
+    fake.rows[0] = (struct dt_due){2 * TOPIC + 1, 50}; /* a manual edit has it due before all others */
     scan();
     assert_int_equal(l->fair.n_hints, 0);
-    fake.mono_us += 5 * SECOND;
-    sweep(each);
+    for (int i = 0; i < 10; i++) {
+        fake.mono_us += SECOND;
+        sweep(each);
+    }
     assert_int_equal(each[2], 2);
     l->cursor.closed = true; /* topics changed */
     dt_shard_topics_changed(l);
