@@ -16,7 +16,7 @@ UPDATE election_members
    SET renewed_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), renewals = renewals + 1, leaving = ?
  WHERE id = ? AND NOT ended;
 
--- Both, and the look at the election: sql/0010_renewal.sql.
+-- Both, and the look at the election: sql/0011_renewal.sql.
 -- name: renew_and_look
 CALL dt_renew_member(?, ?, ?);
 
