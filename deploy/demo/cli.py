@@ -49,7 +49,7 @@ NEXT = """\
 def parser():
     top = argparse.ArgumentParser(prog="deploy/quickstart", description="Installs what is missing, builds, starts the local stack, runs "
                                   "sample jobs through the whole system and prints what became of them.")
-    top.add_argument("--small", action="store_true", help="MariaDB and duetime alone: the samples are popped")
+    top.add_argument("--small", action="store_true", help="MariaDB and duetime alone: the samples are popped, and called back")
     top.add_argument("--once", action="store_true", help="stop after the table; exit code 0 only if every job behaved")
     return top
 

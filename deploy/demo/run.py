@@ -1,4 +1,5 @@
 """Makes the samples, waits for their ends, judges them."""
+import itertools
 import time
 import uuid
 
@@ -6,7 +7,7 @@ from . import samples
 from .arrivals import Arrivals
 from .rest import Rest
 from .times import now_ms
-from .ways import ByKafka, ByPops
+from .ways import ByKafka, ByPopsAndCallbacks
 
 END_SECONDS = 25
 LATE_MS = 2000  # far above what is usual: a machine may be busy, but not this busy
@@ -27,9 +28,9 @@ class Stage:
         if environment["DUETIME_KAFKA"]:
             self.way = ByKafka(environment, self.arrivals, installation)
         else:
-            self.way = ByPops(environment, self.arrivals, self.rest)
-        for number, sample in enumerate(self.everything):
-            sample.topic = self.way.topics[number % len(self.way.topics)]
+            self.way = ByPopsAndCallbacks(environment, self.arrivals, self.rest)
+        for sample, topic in zip(self.everything, itertools.cycle(self.way.topics)):
+            sample.topic = topic
 
     @property
     def everything(self):

@@ -112,7 +112,7 @@ def by_schedule(stage, sample):
     """A schedule makes its fire's job ahead of time; this one has a single fire."""
     name, at = f"hourly-{stage.run}", now_ms() + 1500
     stage.rest.want(201, "PUT", f"/v1/schedules/{name}", body(stage, sample, every="PT1H", starts_at=to_text(at), ends_at=to_text(at + 1000)))
-    sample.take(stage.rest.want(200, "GET", f"/v1/topics/{stage.topic}/jobs/{name}@{at}"))
+    sample.take(stage.rest.want(200, "GET", f"/v1/topics/{sample.topic}/jobs/{name}@{at}"))
 
 
 def moved_by_sql(stage, sample):

@@ -1,7 +1,7 @@
 """The table of the sample jobs: expected, actual, lateness."""
 from .run import lateness
 
-HEAD = ("job", "asked", "expected", "actual", "late by, ms", "")
+HEAD = ("job", "by", "asked", "expected", "actual", "late by, ms", "")
 
 
 def _times(count):
@@ -13,7 +13,7 @@ def _row(stage, sample):
     late = ", ".join(str(ms) for ms in lateness(sample, arrivals)) or "-"
     expected = f"{sample.state}, {_times(sample.attempts)}"
     actual = "as expected" if not sample.complaints else "; ".join(sample.complaints)
-    return sample.name, sample.asked, expected, actual, late + (" (cold)" if sample.warms_up else ""), "bad" if sample.complaints else "ok"
+    return sample.name, stage.way.topics[sample.topic], sample.asked, expected, actual, late + (" (cold)" if sample.warms_up else ""), "bad" if sample.complaints else "ok"
 
 
 def _quantile(numbers, share):

@@ -75,6 +75,7 @@ class Stack:
             "kafka": {"brokers": "" if self._without("kafka") else self.kafka.address},
             "zookeeper": self._election(),
             "shards": {"count": self.state.options["shards"]},
+            "callbacks": {"enabled": "true", "allow_networks": "127.0.0.0/8"},
         }
         for name, value in self.state.options["settings"].items():
             section, key = name.split(".", 1)

@@ -42,7 +42,8 @@ def test_omitted_settings_are_defaults_but_paused_stays(api, topic):
     assert api.post(f"{url(topic)}/pause").json["paused"] is True
     shown = api.put(url(topic), {}).json
     assert shown["retry"] is None and shown["ack_timeout"] is None and shown["paused"] is True
-    assert shown["effective"] == {"kafka_topic": topic, "retry": "15s 3m 10m 30m 30m 1h 2h 6h 15h".split(), "ack_timeout": "PT5M", "retention": "P30D"}
+    assert shown["effective"] == {"kafka_topic": topic, "retry": "15s 3m 10m 30m 30m 1h 2h 6h 15h".split(), "ack_timeout": "PT5M", "callback_timeout": "PT10S",
+                                   "retention": "P30D"}
     assert api.put(url(topic), {"paused": False}).json["paused"] is False
 
 
@@ -65,7 +66,7 @@ def test_pausing_what_is_not_there_is_404(api, topic):
     refused(api.post(f"{url(topic)}/resume"), 404, "not-found")
 
 
-@pytest.mark.parametrize("body, pointer", [({"delivery": "http"}, "/delivery"), ({"delivery": "pull"}, "/delivery"), ({"callback_url": "http://x/"}, "/callback_url"),
+@pytest.mark.parametrize("body, pointer", [({"delivery": "mail"}, "/delivery"), ({"delivery": 1}, "/delivery"), ({"callback_url": "ftp://x/"}, "/callback_url"),
                                            ({"rate_limit": 5}, "/rate_limit"), ({"rate_limit": "5/h"}, "/rate_limit"), ({"rate_limit": "0/s"}, "/rate_limit"),
                                            ({"max_in_flight": 0}, "/max_in_flight"), ({"max_in_flight": "5"}, "/max_in_flight"), ({"colour": 1}, "/colour"),
                                            ({"kafka_topic": "a b"}, "/kafka_topic"), ({"kafka_topic": "__x"}, "/kafka_topic"), ({"kafka_topic": "x" * 250}, "/kafka_topic"),
@@ -74,6 +75,15 @@ def test_pausing_what_is_not_there_is_404(api, topic):
 def test_what_is_wrong_or_not_offered_is_pointed_at(api, topic, body, pointer):
     refused(api.put(url(topic), body), 422, "invalid", pointer)
     assert api.get(url(topic)).status == 404
+
+
+def test_http_is_refused_where_callbacks_are_not_enabled(own_apis, topic):
+    """By default; the local stack has them, within the loopback."""
+    lone = own_apis("no_callbacks", {})
+    if lone.rest is None:
+        lone.start()
+    refused(lone.rest.put(url(topic), {"delivery": "http", "callback_url": "http://127.0.0.1:1/"}), 422, "invalid", "/delivery")
+    assert lone.rest.get(url(topic)).status == 404
 
 
 @pytest.mark.parametrize("name", ["duetime.results", "__a", "a%20b", "x" * 201, "%2E", "%2E%2E"])
