@@ -31,10 +31,10 @@ BY_KAFKA = """
     kcat -b {kafka} -C -t orders.close -o beginning -X isolation.level=read_committed -f '%k %h\\n  %s\\n'
 """
 BY_POPS = """
-  a job in ten seconds, to be popped then:
+  a job in ten seconds, and a pop that waits for it:
     curl -s {url}/v1/jobs -H 'content-type: application/json' \\
       -d '{{"topic":"orders.close","delay":"PT10S","payload":{{"order":42}}}}'
-    curl -s {url}/v1/topics/orders.close/pop -H 'content-type: application/json' -d '{{}}'
+    curl -s {url}/v1/topics/orders.close/pop -H 'content-type: application/json' -d '{{"wait":"PT20S"}}'
 """
 NEXT = """\
   report what became of it (put in its id):

@@ -1,12 +1,11 @@
-"""A worker as a user would write one: pops a topic, does what the sample says, reports by REST."""
+"""A worker as a user would write one: pops a topic, does what the sample says, reports by REST. One thread, one waiting request."""
 import threading
-import time
 
 from .arrivals import Arrival
 from .rest import Rest
 from .times import now_ms, to_ms
 
-PAUSE_SECONDS = 0.02  # after a pop that found nothing
+WAIT = "PT1S"  # of one pop; it is answered at once when a job becomes due
 
 
 class Worker(threading.Thread):
@@ -19,12 +18,10 @@ class Worker(threading.Thread):
 
     def run(self):
         while not self._stop_asked.is_set():
-            answer = self._rest.want(200, "POST", f"/v1/topics/{self._topic}/pop", {"max": 10})
+            answer = self._rest.want(200, "POST", f"/v1/topics/{self._topic}/pop", {"max": 10, "wait": WAIT})
             received = now_ms()
             for job in answer["jobs"]:
                 self._take(job, received)
-            if not answer["jobs"]:
-                time.sleep(PAUSE_SECONDS)
 
     def _take(self, job, received_ms):
         if not self._arrivals.is_ours(job["payload"]):
