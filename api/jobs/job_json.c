@@ -26,6 +26,15 @@ static void add_error(struct dt_strbuf *out, const struct dt_attempt *attempt)
     dt_strbuf_adds(out, "}}");
 }
 
+static void add_number(struct dt_strbuf *out, const char *name, bool given, int64_t value)
+{
+    dt_strbuf_adds(out, name);
+    if (given)
+        dt_strbuf_add_i64(out, value);
+    else
+        dt_strbuf_adds(out, "null");
+}
+
 void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt)
 {
     dt_strbuf_adds(out, "{\"attempt\":");
@@ -39,5 +48,7 @@ void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt)
         dt_strbuf_adds(out, "null");
     add_time(out, ",\"finished_at\":", attempt->finished_at_ms);
     add_text(out, ",\"status\":", dt_str(dt_attempt_status_name(attempt->status)));
+    add_number(out, ",\"http_status\":", attempt->http_status > 0, attempt->http_status);
+    add_number(out, ",\"duration_ms\":", attempt->duration_ms >= 0, attempt->duration_ms);
     add_error(out, attempt);
 }

@@ -168,6 +168,8 @@ struct dt_attempt {
     int64_t attempt, due_at_ms, dispatched_at_ms, finished_at_ms;
     enum dt_attempt_status status;
     struct dt_str error_code, error_message;
+    int64_t http_status; /* that a receiver answered; 0 = none */
+    int64_t duration_ms; /* of a callback that ended; -1 = none */
 };
 struct dt_attempt_filter {
     int64_t job_id, after; /* attempts with a higher number than `after` */

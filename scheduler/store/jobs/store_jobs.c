@@ -581,7 +581,9 @@ static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_atte
                              .dispatched_at_ms = dt_db_i64(db, 3),
                              .finished_at_ms = dt_db_i64(db, 4),
                              .error_code = dt_arena_copy(arena, code),
-                             .error_message = dt_arena_copy(arena, message)};
+                             .error_message = dt_arena_copy(arena, message),
+                             .http_status = dt_db_i64(db, 7),
+                             .duration_ms = dt_db_is_null(db, 8) ? -1 : dt_db_i64(db, 8)};
     if (a->status == DT_ATTEMPT_NONE) /* a manual edit */
         a->status = DT_ATTEMPT_DISPATCHED;
     return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);

@@ -29,8 +29,9 @@ SELECT inflight FROM shards WHERE LENGTH(inflight) > 2;
 
 -- name: archive_attempts
 INSERT INTO history_attempts (part, purge_at, job_id, attempt, status, due_at, dispatched_at, finished_at,
-     error_code, error_message)
-SELECT t.part, t.until, job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message
+     error_code, error_message, http_status, duration_ms)
+SELECT t.part, t.until, job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status,
+       duration_ms
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', part INT PATH '$[1]', key_until BIGINT PATH '$[2]',
       until BIGINT PATH '$[3]')) t
   STRAIGHT_JOIN attempts a FORCE INDEX (PRIMARY) ON a.job_id = t.id;

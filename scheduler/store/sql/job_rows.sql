@@ -141,11 +141,11 @@ UPDATE jobs
 INSERT INTO history (id, part, key_until, topic, job_key, state, run_at, attempt, failures, attempt_status,
      due_at, dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
      updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-     error_message, headers, payload)
+     error_message, headers, payload, http_status, duration_ms)
 SELECT t.id, t.part, t.key_until, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
        dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
        updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-       error_message, headers, payload
+       error_message, headers, payload, http_status, duration_ms
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', part INT PATH '$[1]', key_until BIGINT PATH '$[2]',
       until BIGINT PATH '$[3]')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id;
@@ -154,11 +154,11 @@ SELECT t.id, t.part, t.key_until, topic, job_key, state, run_at, attempt, failur
 INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
      dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
      updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-     error_message, headers, payload)
+     error_message, headers, payload, http_status, duration_ms)
 SELECT h.id, h.purge_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
        dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
        updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-       error_message, headers, payload
+       error_message, headers, payload, http_status, duration_ms
   FROM history h
  WHERE h.id = ?
    AND h.part = ?;

@@ -23,8 +23,8 @@ SELECT j.key_until
    FOR UPDATE;
 
 -- name: bring_back_attempts
-INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)
-SELECT job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message
+INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms)
+SELECT job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms
   FROM history_attempts
  WHERE job_id = ?
    AND part = ?;
@@ -89,7 +89,7 @@ SELECT retry, ack_timeout_ms FROM topics WHERE name = ?;
 -- One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case, whatever its number (0 =
 -- none yet): without it there is no job.
 -- name: select_attempts
-(SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message
+(SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms
    FROM attempts FORCE INDEX (PRIMARY)
   WHERE job_id = ?
     AND attempt > ?
@@ -98,13 +98,13 @@ UNION ALL
 (SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at,
         IF(attempt_status='dispatched', NULL, finished_at),
         IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL),
-        IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL)
+        IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL), http_status, duration_ms
    FROM jobs
   WHERE id = ?)
 ORDER BY 1 LIMIT ?;
 
 -- name: select_archived_attempts
-(SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message
+(SELECT attempt, CAST(status+0 AS SIGNED), due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms
    FROM history_attempts FORCE INDEX (PRIMARY)
   WHERE job_id = ?
     AND part IN (?,?,?,?,?,?,?,?)
@@ -115,7 +115,7 @@ UNION ALL
 (SELECT attempt, CAST(attempt_status+0 AS SIGNED), due_at, dispatched_at,
         IF(attempt_status='dispatched', NULL, finished_at),
         IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL),
-        IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL)
+        IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL), http_status, duration_ms
    FROM history
   WHERE id = ?
     AND part IN (?,?,?,?,?,?,?,?)

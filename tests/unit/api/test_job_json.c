@@ -622,17 +622,22 @@ static void an_attempt_shows_its_lateness_and_error(void **state)
                            .finished_at_ms = NOW + 9,
                            .status = DT_ATTEMPT_TIMED_OUT,
                            .error_code = DT_STR_LIT("ack_timeout"),
-                           .error_message = DT_STR_LIT("m")};
+                           .error_message = DT_STR_LIT("m"),
+                           .http_status = 503};
     dt_attempt_add(&f->out, &a);
-    assert_string_equal(f->out.p, "{\"attempt\":2,\"due_at\":\"2026-11-21T10:30:00.000Z\",\"dispatched_at\":"
-                                  "\"2026-11-21T10:30:00.007Z\",\"lateness_ms\":7,\"finished_at\":"
-                                  "\"2026-11-21T10:30:00.009Z\",\"status\":\"timed_out\",\"error\":{\"code\":"
-                                  "\"ack_timeout\",\"message\":\"m\"}}");
-    a = (struct dt_attempt){.attempt = 1, .status = DT_ATTEMPT_SUCCEEDED};
+    assert_string_equal(f->out.p,
+                        "{\"attempt\":2,\"due_at\":\"2026-11-21T10:30:00.000Z\",\"dispatched_at\":"
+                        "\"2026-11-21T10:30:00.007Z\",\"lateness_ms\":7,\"finished_at\":"
+                        "\"2026-11-21T10:30:00.009Z\",\"status\":\"timed_out\",\"http_status\":503,\"duration_ms\":0,"
+                        "\"error\":{\"code\":"
+                        "\"ack_timeout\",\"message\":\"m\"}}");
+    a = (struct dt_attempt){.attempt = 1, .status = DT_ATTEMPT_SUCCEEDED, .duration_ms = -1};
     dt_strbuf_reset(&f->out);
     dt_attempt_add(&f->out, &a);
-    assert_string_equal(f->out.p, "{\"attempt\":1,\"due_at\":null,\"dispatched_at\":null,\"lateness_ms\":null,"
-                                  "\"finished_at\":null,\"status\":\"succeeded\",\"error\":null}");
+    assert_string_equal(f->out.p,
+                        "{\"attempt\":1,\"due_at\":null,\"dispatched_at\":null,\"lateness_ms\":null,"
+                        "\"finished_at\":null,\"status\":\"succeeded\",\"http_status\":null,\"duration_ms\":null,"
+                        "\"error\":null}");
 }
 
 /* ---- base64 ---- */
