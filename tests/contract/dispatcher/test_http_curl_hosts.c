@@ -72,6 +72,33 @@ static void names_may_be_restricted(void **state)
     assert_failed(at("/204"), "http_forbidden");
 }
 
+/* ---- whether they may go ---- */
+
+static atomic_bool lease_runs;
+
+static bool may_send(void *arg, void *tag)
+{
+    assert_ptr_equal(arg, &answers);
+    assert_non_null(tag);
+    return lease_runs;
+}
+
+/* Also on a connection that is kept, where libcurl has nothing to do before it writes. */
+static void what_is_withheld_is_not_put_on_the_wire(void **state)
+{
+    struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
+    (void)state;
+    settings.may_send = may_send;
+    reopen(&settings);
+    lease_runs = false;
+    assert_int_equal(ask(at("/204"), SOON_MS)->answer.end, DT_HTTP_WITHHELD);
+    lease_runs = true;
+    assert_status(ask(at("/204"), SOON_MS), 204);
+    lease_runs = false;
+    assert_int_equal(ask(at("/204"), SOON_MS)->answer.end, DT_HTTP_WITHHELD);
+    assert_int_equal(receiver_requests(server), 1);
+}
+
 /* ---- names ---- */
 
 static void a_name_is_looked_up_once_for_all_who_wait(void **state)
@@ -388,6 +415,7 @@ int main(void)
         TEST(addresses_that_are_not_allowed_are_refused_by_address_and_by_name),
         TEST(addresses_that_are_allowed_are_reached_by_name),
         TEST(names_may_be_restricted),
+        TEST(what_is_withheld_is_not_put_on_the_wire),
         TEST(a_name_is_looked_up_once_for_all_who_wait),
         TEST(a_lookup_that_fails_fails_for_all_who_wait),
         TEST(a_lookup_that_hangs_costs_its_own_requests_only),
