@@ -613,33 +613,6 @@ static void a_payload_broken_by_hand_is_shown_as_base64(void **state)
     assert_non_null(strstr(shown(f, &job, &view), "\"payload\": [1, 2],"));
 }
 
-static void an_attempt_shows_its_lateness_and_error(void **state)
-{
-    struct fixture *f = *state;
-    struct dt_attempt a = {.attempt = 2,
-                           .due_at_ms = NOW,
-                           .dispatched_at_ms = NOW + 7,
-                           .finished_at_ms = NOW + 9,
-                           .status = DT_ATTEMPT_TIMED_OUT,
-                           .error_code = DT_STR_LIT("ack_timeout"),
-                           .error_message = DT_STR_LIT("m"),
-                           .http_status = 503};
-    dt_attempt_add(&f->out, &a);
-    assert_string_equal(f->out.p,
-                        "{\"attempt\":2,\"due_at\":\"2026-11-21T10:30:00.000Z\",\"dispatched_at\":"
-                        "\"2026-11-21T10:30:00.007Z\",\"lateness_ms\":7,\"finished_at\":"
-                        "\"2026-11-21T10:30:00.009Z\",\"status\":\"timed_out\",\"http_status\":503,\"duration_ms\":0,"
-                        "\"error\":{\"code\":"
-                        "\"ack_timeout\",\"message\":\"m\"}}");
-    a = (struct dt_attempt){.attempt = 1, .status = DT_ATTEMPT_SUCCEEDED, .duration_ms = -1};
-    dt_strbuf_reset(&f->out);
-    dt_attempt_add(&f->out, &a);
-    assert_string_equal(f->out.p,
-                        "{\"attempt\":1,\"due_at\":null,\"dispatched_at\":null,\"lateness_ms\":null,"
-                        "\"finished_at\":null,\"status\":\"succeeded\",\"http_status\":null,\"duration_ms\":null,"
-                        "\"error\":null}");
-}
-
 /* ---- base64 ---- */
 
 static void base64_goes_there_and_back(void **state)
@@ -697,7 +670,6 @@ int main(void)
         TEST(a_new_job_reads_as_the_contract_shows),
         TEST(a_dead_job_tells_what_failed),
         TEST(a_payload_broken_by_hand_is_shown_as_base64),
-        TEST(an_attempt_shows_its_lateness_and_error),
         TEST(base64_goes_there_and_back),
         TEST(base64_that_is_not_exact_is_refused),
     };
