@@ -359,6 +359,7 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
                 continue;
             }
             wish.name = name;
+            wish.delivery = row->row.job.by_command ? DT_DELIVERY_PULL : DT_DELIVERY_UNSET;
             if (!dt_str_eq(name, unknown) || !unknown.p)
                 status = dt_topic_cache_ensure(c->topics, w->session.store, &wish, err);
             if (status == DT_OK)

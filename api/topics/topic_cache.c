@@ -433,6 +433,7 @@ dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct d
     if (!cache->config->topics_auto_create)
         return dt_fail(err, DT_NOT_FOUND, "there is no topic of this name");
     struct dt_topic_terms terms = dt_topic_terms_of(cache->config, wish->caller, DT_STR_NONE);
+    terms.delivery = wish->delivery;
     terms.refusal = full(cache, wish->name, &terms);
     dt_status status = terms.refusal == DT_TOPIC_FINE ? dt_store_topic_ensure(store, wish->name, &terms, err)
                                                       : ensure_when_full(cache, store, wish, &terms, err);

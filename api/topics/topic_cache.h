@@ -76,6 +76,7 @@ void dt_topic_cache_invalidate(dt_topic_cache *cache);
 struct dt_topic_wish {
     struct dt_str name;
     const struct dt_caller *caller; /* whose job it is */
+    enum dt_delivery_id delivery;   /* UNSET = the default */
     int64_t since_us;               /* monotonic: when the caller's work began */
     const char *reason;             /* out, with INVALID: why not, for the caller; lives as long as the cache */
 };

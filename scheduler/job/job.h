@@ -59,6 +59,7 @@ struct dt_job {
 struct dt_new_job {
     int64_t id;
     struct dt_str topic, key;
+    bool by_command; /* the key is an id, of which there is one in the installation among jobs that were made so */
     int64_t run_at_ms;
     struct dt_str retry;    /* absent = the topic's, copied at insert */
     int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */

@@ -84,7 +84,7 @@ struct dt_shard_range {
 DT_MUST_CHECK dt_status dt_store_shard_range(dt_store *store, const struct dt_installation *inst,
                                              struct dt_shard_range *out, struct dt_error *err);
 
-/* ---- making jobs (store_insert.c) ---- */
+/* ---- making jobs (store_ids.c, store_insert.c) ---- */
 
 /*
  * Reserves a block of n sequence numbers, [*first, *first + n), never below 16 for each millisecond of the server's
@@ -163,6 +163,17 @@ DT_MUST_CHECK dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_
 /* Makes a dead job scheduled again, due now, with a new count of failures. NOT_DEAD: it is in another state. */
 DT_MUST_CHECK dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
                                          struct dt_error *err);
+
+/* A job as a command names it. */
+struct dt_command_job {
+    struct dt_str id;    /* in: as the command that added it gave it, or the job's number */
+    int64_t job_id;      /* out; 0 = there is none, or it is not kept any more */
+    struct dt_str topic; /* out, in the arena */
+    int64_t attempt;     /* out: the latest; 0 = there was none */
+};
+/* Finds jobs by what commands call them (store_commands.c), archived ones too where a command gave the id. */
+DT_MUST_CHECK dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n,
+                                              struct dt_arena *arena, struct dt_error *err);
 
 struct dt_attempt {
     int64_t attempt, due_at_ms, dispatched_at_ms, finished_at_ms;
@@ -306,6 +317,7 @@ struct dt_topic_terms {
     size_t n_prefixes;
     bool of_version; /* the topic must have this version, 0: not be there */
     int64_t version;
+    enum dt_delivery_id delivery;  /* of a topic that is made by its first job; UNSET = the default */
     bool foreign;                  /* kafka_topic is not the maker's to name: it may stay as it is, and no more */
     enum dt_topic_refusal refusal; /* out, with INVALID */
 };

@@ -272,6 +272,8 @@ static dt_status delete (struct archiving *a)
         status = run_list(a, dt_sql_delete_attempts, &a->ids, 0);
     if (status == DT_OK && a->removed_keyed)
         status = run_list(a, dt_sql_delete_removed_keys, &a->removed, 0);
+    if (status == DT_OK && a->removed_keyed)
+        status = run_list(a, dt_sql_delete_removed_command_ids, &a->removed, 0);
     return status == DT_OK ? run_list(a, dt_sql_delete_jobs, &a->ids, a->n) : status;
 }
 
@@ -516,6 +518,8 @@ dt_status dt_store_free_keys(dt_store *store, int64_t now_ms, size_t limit, size
         status = lock_ended_keys(db, now_ms, limit, &ends, done, err);
     if (status == DT_OK && *done)
         status = dt_db_run(db, dt_sql_delete_ended_keys, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
+    if (status == DT_OK && *done)
+        status = dt_db_run(db, dt_sql_delete_ended_command_ids, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
     if (status == DT_OK && *done)
         status = dt_db_run(db, dt_sql_delete_key_ends, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ends))), NULL, err);
     status = dt_store_commit(db, status, err);

@@ -1,11 +1,12 @@
 /*
- * Making jobs: blocks of ids, and the group commit's one transaction.
+ * Making jobs: the group commit's one transaction.
  *
  * Statements of a batch, whatever its size (array binding; a few more where there is none):
  *
  *     BEGIN + the server's time      (one round trip)
  *     INSERT job_keys                (keyed rows, in order of topic and key: all writers lock in that order)
  *     [who has the keys that were there already?]
+ *     [INSERT command_ids            (ids of commands, likewise; who has …; their job_keys, where they are free)]
  *     INSERT jobs
  *     INSERT job_counts + COMMIT     (one round trip)
  *
@@ -27,11 +28,11 @@
 #include "job/schedule/fire_key.h"
 #include "store/jobs/insert_txn.h"
 #include "store/jobs/store_row.h"
+#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 #define KEY_COLUMNS     3
-#define NUMBERS_A_MS    INT64_C(16)
 #define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
@@ -58,47 +59,22 @@ static size_t columns_of(unsigned has)
            (has & HAS_EXTRAS ? EXTRA_COLUMNS : 0u);
 }
 
-/* ---- ids ---- */
-
-struct block {
-    int64_t n, first;
-};
-
-static dt_status take_block(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
-{
-    struct block *block = arg;
-    int64_t *first = &block->first;
-    dt_status status = dt_db_query(db, dt_sql_lock_next_id, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    *first = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, err);
-    if (status != DT_OK)
-        return status;
-    if (*first < 1)
-        return dt_fail(err, DT_SCHEMA, "the row of id_sequence is missing");
-    if (*first < now_ms * NUMBERS_A_MS)
-        *first = now_ms * NUMBERS_A_MS;
-    return dt_db_run(db, dt_sql_set_next_id, DT_PARAMS(DT_P_INT(*first + block->n)), NULL, err);
-}
-
-dt_status dt_store_reserve_ids(dt_store *store, int64_t n, int64_t *first, struct dt_error *err)
-{
-    struct block block = {.n = n};
-    if (n < 1)
-        return dt_fail(err, DT_INVALID, "a block of %lld ids", (long long)n);
-    dt_status status = dt_store_commit_work(store, NULL, take_block, &block, err);
-    *first = block.first;
-    /* A block whose COMMIT is in doubt is not used: numbers may be lost, never given twice. */
-    return status == DT_UNKNOWN ? dt_fail(err, DT_UNAVAILABLE, "connection lost while taking ids") : status;
-}
-
 /* ---- a batch ---- */
+
+/* Where names are kept of which there is one: keys in their topic, ids of commands in the installation. */
+static const struct name_space {
+    bool by_topic;
+    const char *insert, *owners, *take, *delete;
+} namespaces[] = {
+    [false] = {true, dt_sql_insert_key, dt_sql_select_key_owners, dt_sql_take_key, dt_sql_delete_key},
+    [true] = {false, dt_sql_insert_command_id, dt_sql_select_command_id_owners, dt_sql_take_command_id,
+              dt_sql_delete_command_id},
+};
 
 struct keyed {
     struct dt_insert *row;
     size_t order;             /* place in the batch: of equal keys the first wins */
-    const struct keyed *head; /* the first one with this key: only heads are sent */
+    const struct keyed *head; /* the first one with this name: only heads are sent */
     int64_t owner;            /* the job that has the key when it is not ours */
     unsigned char owner_digest[16];
 };
@@ -109,7 +85,7 @@ struct batch {
     struct dt_insert *const *rows;
     size_t n;
     int64_t maker, now_ms;
-    struct keyed *keyed; /* sorted by topic, key, order */
+    struct keyed *keyed; /* sorted: keys before ids of commands; by topic (of keys), key, order */
     size_t n_keyed;
     struct dt_param *params;
     unsigned has;             /* what any of the jobs has, HAS_* */
@@ -123,10 +99,19 @@ static int compare_bytes(struct dt_str a, struct dt_str b)
     return c ? c : (a.n > b.n) - (a.n < b.n);
 }
 
+static const struct name_space *namespace_of(const struct keyed *k)
+{
+    return &namespaces[k->row->job.by_command];
+}
+
 static int compare_keys(const struct keyed *a, const struct keyed *b)
 {
-    int c = compare_bytes(a->row->job.topic, b->row->job.topic);
-    return c ? c : compare_bytes(a->row->job.key, b->row->job.key);
+    const struct dt_new_job *x = &a->row->job;
+    const struct dt_new_job *y = &b->row->job;
+    int c = x->by_command - y->by_command;
+    if (!c && namespace_of(a)->by_topic)
+        c = compare_bytes(x->topic, y->topic);
+    return c ? c : compare_bytes(x->key, y->key);
 }
 
 static int compare_keyed(const void *a, const void *b)
@@ -212,41 +197,35 @@ static struct dt_param *job_params(const struct batch *b, unsigned has, const st
     return p;
 }
 
-static void key_params(const struct dt_insert *row, struct dt_param *p)
+/* The name of a row in its namespace; returns the end. */
+static struct dt_param *name_params(const struct name_space *in, const struct dt_new_job *job, struct dt_param *p)
 {
-    p[0] = DT_P_STR(row->job.topic);
-    p[1] = DT_P_STR(row->job.key);
-    p[2] = DT_P_INT(row->job.id);
+    if (in->by_topic)
+        *p++ = DT_P_STR(job->topic);
+    *p++ = DT_P_STR(job->key);
+    return p;
+}
+
+static struct dt_param *key_params(const struct name_space *in, const struct dt_new_job *job, struct dt_param *p)
+{
+    p = name_params(in, job, p);
+    *p++ = DT_P_INT(job->id);
+    return p;
 }
 
 /* ---- keys that were there already ---- */
 
-static void add_hex(struct dt_strbuf *out, struct dt_str s)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    dt_strbuf_addc(out, '"');
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        dt_strbuf_addc(out, digits[c >> 4]);
-        dt_strbuf_addc(out, digits[c & 15]);
-    }
-    dt_strbuf_addc(out, '"');
-}
-
 static void key_list(const struct keyed *keyed, size_t n, struct dt_strbuf *out)
 {
-    dt_strbuf_addc(out, '[');
+    dt_json_rows_begin(out);
     for (size_t i = 0; i < n; i++) {
         if (keyed[i].head != &keyed[i])
             continue;
-        if (out->n > 1)
-            dt_strbuf_addc(out, ',');
-        dt_strbuf_addc(out, '[');
-        dt_strbuf_add_i64(out, (int64_t)i);
+        dt_json_row_begin(out);
+        dt_json_row_add(out, (int64_t)i);
+        dt_json_row_add_hex(out, keyed[i].row->job.topic);
         dt_strbuf_addc(out, ',');
-        add_hex(out, keyed[i].row->job.topic);
-        dt_strbuf_addc(out, ',');
-        add_hex(out, keyed[i].row->job.key);
+        dt_json_row_add_hex(out, keyed[i].row->job.key);
         dt_strbuf_addc(out, ']');
     }
     dt_strbuf_addc(out, ']');
@@ -271,7 +250,7 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
     dt_status status =
         list.failed
             ? dt_fail(err, DT_NOMEM, "out of memory")
-            : dt_db_query(b->db, dt_sql_select_key_owners,
+            : dt_db_query(b->db, namespace_of(keyed)->owners,
                           DT_PARAMS(DT_P_INT(dt_store_config(b->store)->history_keys), DT_P_STR(dt_strbuf_str(&list))),
                           err);
     dt_strbuf_clear(&list);
@@ -294,18 +273,21 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
     return dt_db_end(b->db, err);
 }
 
+static dt_status take_over_key(struct batch *b, const struct keyed *k, struct dt_error *err)
+{
+    struct dt_param params[KEY_COLUMNS + 1] = {DT_P_INT(k->row->job.id)};
+    struct dt_param *end = name_params(namespace_of(k), &k->row->job, params + 1);
+    *end++ = DT_P_INT(k->owner);
+    return dt_db_run(b->db, namespace_of(k)->take, (struct dt_params){params, (size_t)(end - params)}, NULL, err);
+}
+
 /* A key whose job has no right to it any more: ours now. */
 static dt_status take_over_keys(struct batch *b, const struct keyed *keyed, size_t n, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    for (size_t i = 0; i < n && status == DT_OK; i++) {
-        const struct dt_new_job *job = &keyed[i].row->job;
+    for (size_t i = 0; i < n && status == DT_OK; i++)
         if (keyed[i].head == &keyed[i] && keyed[i].owner && keyed[i].row->outcome == DT_INSERT_CREATED)
-            status = dt_db_run(
-                b->db, dt_sql_take_key,
-                DT_PARAMS(DT_P_INT(job->id), DT_P_STR(job->topic), DT_P_STR(job->key), DT_P_INT(keyed[i].owner)), NULL,
-                err);
-    }
+            status = take_over_key(b, &keyed[i], err);
     return status;
 }
 
@@ -318,10 +300,10 @@ static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, s
     return status || !gone ? status : take_over_keys(b, keyed, n, err);
 }
 
-static void settle_followers(struct batch *b)
+static void settle_followers(const struct keyed *keyed, size_t n)
 {
-    for (size_t i = 0; i < b->n_keyed; i++) {
-        const struct keyed *k = &b->keyed[i];
+    for (size_t i = 0; i < n; i++) {
+        const struct keyed *k = &keyed[i];
         const struct keyed *head = k->head;
         if (head == k)
             continue;
@@ -379,23 +361,51 @@ static dt_status refuse_fires(struct batch *b, struct dt_error *err)
 
 /* ---- all at once ---- */
 
-static dt_status insert_keys(struct batch *b, struct dt_error *err)
+/* Inserts the names of those that are sent, into the namespace given; *missed (may be NULL): some were there. */
+static dt_status insert_names(struct batch *b, const struct name_space *in, const struct keyed *keyed, size_t n,
+                              bool *missed, struct dt_error *err)
 {
+    struct dt_param *p = b->params;
     size_t heads = 0;
     uint64_t inserted = 0;
-    for (size_t i = 0; i < b->n_keyed; i++) {
-        if (b->keyed[i].head == &b->keyed[i])
-            key_params(b->keyed[i].row, b->params + KEY_COLUMNS * heads++);
+    for (size_t i = 0; i < n; i++) {
+        if (keyed[i].head != &keyed[i] || keyed[i].row->outcome != DT_INSERT_CREATED)
+            continue;
+        p = key_params(in, &keyed[i].row->job, p);
+        heads++;
     }
     if (heads == 0)
         return DT_OK;
+    size_t columns = (size_t)(p - b->params) / heads;
     dt_status status =
-        dt_db_run_many(b->db, dt_sql_insert_key, (struct dt_param_rows){b->params, KEY_COLUMNS, heads}, &inserted, err);
-    if (status == DT_OK && inserted != heads)
-        status = settle_owners(b, b->keyed, b->n_keyed, err);
-    if (status == DT_OK)
-        settle_followers(b);
+        dt_db_run_many(b->db, in->insert, (struct dt_param_rows){b->params, columns, heads}, &inserted, err);
+    if (missed)
+        *missed = inserted != heads;
     return status;
+}
+
+static dt_status insert_keyed(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
+{
+    bool missed = false;
+    dt_status status = n ? insert_names(b, namespace_of(keyed), keyed, n, &missed, err) : DT_OK;
+    if (status == DT_OK && missed)
+        status = settle_owners(b, keyed, n, err);
+    if (status == DT_OK)
+        settle_followers(keyed, n);
+    return status;
+}
+
+/* A job that was added by a command is found by its key, too, where another job does not have it. */
+static dt_status insert_keys(struct batch *b, struct dt_error *err)
+{
+    size_t keys = 0;
+    while (keys < b->n_keyed && !b->keyed[keys].row->job.by_command)
+        keys++;
+    struct keyed *ids = b->keyed + keys;
+    dt_status status = insert_keyed(b, b->keyed, keys, err);
+    if (status == DT_OK)
+        status = insert_keyed(b, ids, b->n_keyed - keys, err);
+    return status == DT_OK ? insert_names(b, &namespaces[false], ids, b->n_keyed - keys, NULL, err) : status;
 }
 
 static size_t all_job_params(struct batch *b)
@@ -468,29 +478,30 @@ static dt_status insert_job_alone(struct batch *b, struct dt_insert *row, struct
 
 static dt_status insert_key_alone(struct batch *b, struct keyed *k, struct dt_error *err)
 {
-    struct dt_param params[KEY_COLUMNS];
-    uint64_t inserted = 0;
+    bool missed = false;
     k->head = k;
-    key_params(k->row, params);
-    dt_status status = dt_db_run(b->db, dt_sql_insert_key, (struct dt_params){params, KEY_COLUMNS}, &inserted, err);
+    dt_status status = insert_names(b, namespace_of(k), k, 1, &missed, err);
     if (status == DT_INVALID) {
         k->row->outcome = DT_INSERT_REFUSED;
         return DT_OK;
     }
-    return status || inserted == 1 ? status : settle_owners(b, k, 1, err);
+    return status || !missed ? status : settle_owners(b, k, 1, err);
 }
 
 static dt_status insert_keyed_alone(struct batch *b, struct keyed *k, struct dt_error *err)
 {
-    const struct dt_new_job *job = &k->row->job;
+    const struct name_space *in = namespace_of(k);
+    struct dt_param params[KEY_COLUMNS];
     dt_status status = insert_key_alone(b, k, err);
     if (status != DT_OK || k->row->outcome != DT_INSERT_CREATED)
         return status;
     status = insert_job_alone(b, k->row, err);
+    if (status == DT_OK && k->row->outcome == DT_INSERT_CREATED && !in->by_topic)
+        status = insert_names(b, &namespaces[false], k, 1, NULL, err);
     if (status != DT_OK || k->row->outcome == DT_INSERT_CREATED)
         return status;
-    return dt_db_run(b->db, dt_sql_delete_key, DT_PARAMS(DT_P_STR(job->topic), DT_P_STR(job->key), DT_P_INT(job->id)),
-                     NULL, err);
+    size_t n = (size_t)(key_params(in, &k->row->job, params) - params);
+    return dt_db_run(b->db, in->delete, (struct dt_params){params, n}, NULL, err);
 }
 
 static dt_status insert_singly(struct batch *b, struct dt_error *err)

@@ -488,7 +488,8 @@ dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool
 
 dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms, struct dt_error *err)
 {
-    const struct dt_topic topic = {.name = name, .retention_ms = -1};
+    const struct dt_topic topic = {
+        .name = name, .retention_ms = -1, .delivery = terms ? terms->delivery : DT_DELIVERY_UNSET};
     struct putting put = {.topic = &topic, .how = PUT_IF_ABSENT, .terms = terms};
     dt_db *db;
     bool exists = false;

@@ -29,6 +29,18 @@ void dt_json_row_add_or_null(struct dt_strbuf *text, int64_t value)
     dt_strbuf_addc(text, ',');
 }
 
+void dt_json_row_add_hex(struct dt_strbuf *text, struct dt_str s)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    dt_strbuf_addc(text, '"');
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        dt_strbuf_addc(text, digits[c >> 4]);
+        dt_strbuf_addc(text, digits[c & 15]);
+    }
+    dt_strbuf_addc(text, '"');
+}
+
 void dt_json_row_add_text(struct dt_strbuf *text, struct dt_str s, size_t max)
 {
     if (!s.p) {

@@ -23,6 +23,9 @@ void dt_json_row_add(struct dt_strbuf *text, int64_t value);
 /* Adds a number and the comma behind it; 0 is written as null. */
 void dt_json_row_add_or_null(struct dt_strbuf *text, int64_t value);
 
+/* Adds bytes as a string of hex digits, without a comma. */
+void dt_json_row_add_hex(struct dt_strbuf *text, struct dt_str s);
+
 /* Adds a string without a comma, cut at a character of UTF-8 to `max` bytes; null if s.p is NULL. */
 void dt_json_row_add_text(struct dt_strbuf *text, struct dt_str s, size_t max);
 

@@ -55,6 +55,12 @@ DELETE k
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
   STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) ON k.topic = j.topic AND k.job_key = j.job_key AND k.job_id = j.id;
 
+-- name: delete_removed_command_ids
+DELETE c
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
+  STRAIGHT_JOIN command_ids c FORCE INDEX (PRIMARY) ON c.id = j.job_key AND c.job_id = j.id;
+
 -- name: delete_jobs
 DELETE j
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
@@ -88,6 +94,12 @@ DELETE k
   STRAIGHT_JOIN key_ends e FORCE INDEX (PRIMARY) ON e.free_at = t.free_at AND e.job_id = t.id
   STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) ON k.topic = e.topic AND k.job_key = e.job_key
    AND k.job_id = e.job_id;
+
+-- name: delete_ended_command_ids
+DELETE c
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(free_at BIGINT PATH '$[0]', id BIGINT PATH '$[1]')) t
+  STRAIGHT_JOIN key_ends e FORCE INDEX (PRIMARY) ON e.free_at = t.free_at AND e.job_id = t.id
+  STRAIGHT_JOIN command_ids c FORCE INDEX (PRIMARY) ON c.id = e.job_key AND c.job_id = e.job_id;
 
 -- name: delete_key_ends
 DELETE e

@@ -36,6 +36,40 @@ UPDATE job_keys
 -- name: delete_key
 DELETE FROM job_keys WHERE topic = ? AND job_key = ? AND job_id = ?;
 
+-- Ids of commands, in the manner of keys; ids are one namespace, so that no topic is looked at.
+-- name: insert_command_id
+INSERT INTO command_ids (id, job_id)
+VALUES (?,?)
+ON DUPLICATE KEY UPDATE job_id = job_id;
+
+-- name: select_command_id_owners
+SELECT j.n, c.job_id,
+       IF(o.id IS NULL,
+          (SELECT h.digest
+             FROM history_days d FORCE INDEX (PRIMARY)
+             STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) ON h.part = d.part AND h.id = c.job_id
+            WHERE d.home_day = c.job_id DIV 1099511627776 LIMIT 1),
+          o.digest),
+       IF(o.id IS NULL,
+          (SELECT h.key_until
+             FROM history_days d FORCE INDEX (PRIMARY)
+             STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) ON h.part = d.part AND h.id = c.job_id
+            WHERE d.home_day = c.job_id DIV 1099511627776 LIMIT 1),
+          IF(o.next_at IS NULL AND o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL))
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(n INT PATH '$[0]', t VARCHAR(400) PATH '$[1]',
+      k VARCHAR(510) PATH '$[2]')) j
+  STRAIGHT_JOIN command_ids c FORCE INDEX (PRIMARY) ON c.id = UNHEX(j.k)
+  LEFT JOIN jobs o ON o.id = c.job_id;
+
+-- name: take_command_id
+UPDATE command_ids
+   SET job_id = ?
+ WHERE id = ?
+   AND job_id = ?;
+
+-- name: delete_command_id
+DELETE FROM command_ids WHERE id = ? AND job_id = ?;
+
 -- name: select_maker
 SELECT maker, digest FROM jobs WHERE id = ?;
 

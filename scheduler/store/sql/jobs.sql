@@ -4,6 +4,28 @@
 -- name: find_jobs
 SELECT j.id, j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);
 
+-- Jobs by the ids that commands gave them: id, topic and latest attempt, wherever the job is. Their topic is NULL where it is not any more.
+-- name: select_command_jobs
+SELECT r.n, c.job_id,
+       IF(o.id IS NULL,
+          (SELECT h.topic
+             FROM history_days d FORCE INDEX (PRIMARY)
+             STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) ON h.part = d.part AND h.id = c.job_id
+            WHERE d.home_day = c.job_id DIV 1099511627776 LIMIT 1),
+          o.topic),
+       IF(o.id IS NULL,
+          (SELECT h.attempt
+             FROM history_days d FORCE INDEX (PRIMARY)
+             STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) ON h.part = d.part AND h.id = c.job_id
+            WHERE d.home_day = c.job_id DIV 1099511627776 LIMIT 1),
+          o.attempt)
+  FROM JSON_TABLE(?, '$[*]' COLUMNS(n INT PATH '$[0]', k VARCHAR(510) PATH '$[1]')) r
+  STRAIGHT_JOIN command_ids c FORCE INDEX (PRIMARY) ON c.id = UNHEX(r.k)
+  LEFT JOIN jobs o ON o.id = c.job_id;
+
+-- name: select_numbered_jobs
+SELECT j.id, j.topic, j.attempt FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);
+
 -- name: select_key
 SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?;
 

@@ -697,6 +697,50 @@ static void the_key_of_an_archived_job_is_taken_until_its_time_is_over(void **st
     OK(dt_store_get(store, id, &arena, &job, &err)); /* kept all the same */
 }
 
+static struct dt_insert insert_by_command(int64_t id, const char *name, unsigned char digest)
+{
+    struct dt_insert in = {.job = {.id = id,
+                                   .topic = dt_str("others"),
+                                   .key = dt_str(name),
+                                   .by_command = true,
+                                   .run_at_ms = now + DAY,
+                                   .retry = dt_str("15s"),
+                                   .ack_timeout_ms = 1000,
+                                   .payload = dt_str("{}")}};
+    struct dt_insert *rows_of[] = {&in};
+    int64_t created_ms;
+    memset(in.job.digest, digest, sizeof in.job.digest);
+    OK(dt_store_insert(store, rows_of, 1, 5, &created_ms, &err));
+    return in;
+}
+
+static void an_id_of_a_command_is_taken_as_long_as_its_jobs_key(void **state)
+{
+    (void)state;
+    size_t done;
+    fx.config.history_keys = 2 * DAY;
+    mysql_fixture_run(&fx, "INSERT INTO command_ids (id, job_id) VALUES ('k1', %lld)",
+                      (long long)finished(1, "succeeded", 20 * MINUTE));
+    archive_due();
+    assert_int_equal(archived.moved, 1);
+    struct dt_insert in = insert_by_command(IDS + 50, "k1", 'd');
+    assert_int_equal(in.outcome, DT_INSERT_SAME);
+    struct dt_command_job found = {.id = dt_str("k1")};
+    OK(dt_store_command_jobs(store, &found, 1, &arena, &err));
+    assert_int_equal(found.job_id, in.existing_id);
+    assert_true(dt_str_is(found.topic, "orders") && found.attempt == 2);
+    OK(dt_store_free_keys(store, now + 2 * DAY, 100, &done, &err));
+    assert_int_equal(rows("command_ids"), 0);
+    in = insert_by_command(IDS + 51, "k1", 'e');
+    assert_int_equal(in.outcome, DT_INSERT_CREATED);
+    mysql_fixture_run(&fx, "INSERT INTO command_ids (id, job_id) VALUES ('k2', %lld)",
+                      (long long)finished(2, "succeeded", 20 * MINUTE));
+    mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE job_key = 'k2'", (long long)now);
+    archive_due();
+    assert_int_equal(archived.removed, 1);
+    assert_int_equal(rows("command_ids"), 1); /* the later one's */
+}
+
 static void a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner(void **state)
 {
     (void)state;
@@ -1105,6 +1149,7 @@ int main(void)
         T(a_dead_job_is_driven_back_with_its_attempts_and_its_key),
         T(a_job_driven_back_leaves_a_key_that_moved_on_alone),
         T(the_key_of_an_archived_job_is_taken_until_its_time_is_over),
+        T(an_id_of_a_command_is_taken_as_long_as_its_jobs_key),
         T(a_key_ends_with_its_own_time_or_its_jobs_whichever_is_sooner),
         T(a_key_whose_time_is_over_is_taken_before_anybody_freed_it),
         T(lists_merge_what_lives_and_what_is_archived),

@@ -415,6 +415,7 @@ struct writer {
     pthread_t thread;
     struct rig *rig;
     int number;
+    bool by_command; /* each in a topic of its own */
     int created;
     dt_status status;
     struct dt_error err;
@@ -434,7 +435,9 @@ static void *write_overlapping(void *arg)
             char key[32];
             chance = chance * 1103515245u + 12345u;
             snprintf(key, sizeof key, "k%u", (chance >> 16) % 300);
-            add(mine, (w->number * ROUNDS + round) * BATCH + i + 1, key, 1);
+            struct dt_new_job *job = &add(mine, (w->number * ROUNDS + round) * BATCH + i + 1, key, 1)->job;
+            job->by_command = w->by_command;
+            job->topic = w->by_command ? (struct dt_str){&"abcd"[w->number], 1} : job->topic;
         }
         w->status = insert(mine, &w->err);
         for (int i = 0; i < BATCH; i++)
@@ -446,13 +449,12 @@ static void *write_overlapping(void *arg)
     return NULL;
 }
 
-static void writers_with_the_same_keys_make_each_once(void **state)
+static int write_from_all_sides(struct rig *rig, bool by_command)
 {
-    struct rig *rig = *state;
     struct writer w[WRITERS];
     int created = 0;
     for (int i = 0; i < WRITERS; i++) {
-        w[i] = (struct writer){.rig = rig, .number = i};
+        w[i] = (struct writer){.rig = rig, .number = i, .by_command = by_command};
         assert_int_equal(pthread_create(&w[i].thread, NULL, write_overlapping, &w[i]), 0);
     }
     for (int i = 0; i < WRITERS; i++) {
@@ -462,9 +464,131 @@ static void writers_with_the_same_keys_make_each_once(void **state)
     }
     assert_true(created > 200 && created <= 300);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), created);
+    return created;
+}
+
+static void writers_with_the_same_ids_of_commands_make_each_once(void **state)
+{
+    struct rig *rig = *state;
+    int created = write_from_all_sides(rig, true);
+    assert_int_equal(
+        number(rig, "SELECT COUNT(*) FROM jobs j JOIN command_ids c ON c.job_id = j.id AND c.id = j.job_key"), created);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM command_ids"), created);
+}
+
+static void writers_with_the_same_keys_make_each_once(void **state)
+{
+    struct rig *rig = *state;
+    int created = write_from_all_sides(rig, false);
     assert_int_equal(
         number(rig, "SELECT COUNT(*) FROM jobs j JOIN job_keys k ON k.job_id = j.id AND k.job_key = j.job_key"),
         created);
+}
+
+/* ---- ids of commands ---- */
+
+static struct dt_insert *add_by_command(struct rig *rig, int64_t id, const char *name, struct dt_str topic, int request)
+{
+    struct dt_insert *row = add(rig, id, name, request);
+    row->job.topic = topic;
+    row->job.by_command = true;
+    return row;
+}
+
+static void an_id_of_a_command_is_unique_in_the_installation(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_insert *first = add_by_command(rig, 1, "x", S("t"), 1);
+    struct dt_insert *other = add_by_command(rig, 2, "x", S("u"), 2);
+    struct dt_insert *same = add_by_command(rig, 3, "x", S("t"), 1);
+    struct dt_insert *free_one = add_by_command(rig, 4, "y", S("u"), 2);
+    OK(insert(rig, &err));
+    assert_int_equal(first->outcome, DT_INSERT_CREATED);
+    assert_int_equal(other->outcome, DT_INSERT_CONFLICT);
+    assert_int_equal(other->existing_id, 1);
+    assert_int_equal(same->outcome, DT_INSERT_SAME);
+    assert_int_equal(same->existing_id, 1);
+    assert_int_equal(free_one->outcome, DT_INSERT_CREATED);
+    rig->n = 0;
+    other = add_by_command(rig, 5, "y", S("t"), 3);
+    same = add_by_command(rig, 6, "x", S("t"), 1);
+    OK(insert(rig, &err));
+    assert_int_equal(other->outcome, DT_INSERT_CONFLICT);
+    assert_int_equal(other->existing_id, 4);
+    assert_int_equal(same->outcome, DT_INSERT_SAME);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM command_ids"), 2);
+}
+
+static void an_id_of_a_command_and_a_key_are_two_things(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_insert *key = add(rig, 1, "x", 1);
+    struct dt_insert *id = add_by_command(rig, 2, "x", S("t"), 2);
+    struct dt_insert *findable = add_by_command(rig, 3, "y", S("t"), 2);
+    OK(insert(rig, &err));
+    assert_int_equal(key->outcome, DT_INSERT_CREATED);
+    assert_int_equal(id->outcome, DT_INSERT_CREATED);
+    assert_int_equal(findable->outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT job_id FROM job_keys WHERE job_key = 'x'"), 1);
+    assert_int_equal(number(rig, "SELECT job_id FROM job_keys WHERE job_key = 'y'"), 3);
+    assert_int_equal(number(rig, "SELECT job_id FROM command_ids WHERE id = 'x'"), 2);
+}
+
+static void an_id_of_a_command_whose_job_is_gone_is_taken_over(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    add_by_command(rig, 1, "x", S("t"), 1);
+    OK(insert(rig, &err));
+    mysql_fixture_run(&rig->fx, "DELETE FROM jobs");
+    rig->n = 0;
+    struct dt_insert *next = add_by_command(rig, 2, "x", S("u"), 2);
+    OK(insert(rig, &err));
+    assert_int_equal(next->outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT job_id FROM command_ids"), 2);
+}
+
+static void an_id_that_is_taken_leaves_no_id_of_a_command(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    add(rig, 1, NULL, 1);
+    OK(dt_store_insert(rig->store, rig->ptr, 1, MAKER + 1, &rig->created_ms, &err)); /* another process's */
+    rig->n = 0;
+    struct dt_insert *taken = add_by_command(rig, 1, "x", S("t"), 2);
+    struct dt_insert *fine = add_by_command(rig, 2, "y", S("t"), 2);
+    OK(insert(rig, &err));
+    assert_int_equal(taken->outcome, DT_INSERT_ID_TAKEN);
+    assert_int_equal(fine->outcome, DT_INSERT_CREATED);
+    assert_int_equal(number(rig, "SELECT COUNT(*) FROM command_ids"), 1);
+    assert_int_equal(number(rig, "SELECT job_id FROM job_keys"), 2);
+}
+
+static void jobs_are_found_by_what_commands_call_them(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_arena arena;
+    dt_arena_init(&arena);
+    add_by_command(rig, 71, "x", S("t"), 1);
+    add_by_command(rig, 72, "72000", S("u"), 1);
+    add(rig, 72000, NULL, 1);
+    add(rig, 72001, "k", 1);
+    add_by_command(rig, 73, "gone", S("t"), 1);
+    OK(insert(rig, &err));
+    mysql_fixture_run(&rig->fx, "DELETE FROM jobs WHERE id = 73; UPDATE jobs SET attempt = 4 WHERE id = 71");
+    struct dt_command_job v[] = {{.id = S("72001")}, {.id = S("x")},    {.id = S("X")}, {.id = S("72000")},
+                                 {.id = S("k")},     {.id = S("gone")}, {.id = S("x")}, {.id = S("72001")}};
+    static const int64_t jobs[] = {72001, 71, 0, 72, 0, 0, 71, 72001};
+    OK(dt_store_command_jobs(rig->store, v, 8, &arena, &err));
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(v[i].job_id, jobs[i]);
+    assert_int_equal(v[1].attempt, 4);
+    assert_true(dt_str_is(v[1].topic, "t") && dt_str_is(v[3].topic, "u"));
+    dt_arena_clear(&arena);
 }
 
 int main(void)
@@ -486,6 +610,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_same_key_in_another_topic_is_another_key, setup, teardown),
         cmocka_unit_test_setup_teardown(of_two_with_one_key_in_a_batch_the_first_wins, setup, teardown),
         cmocka_unit_test_setup_teardown(a_key_whose_job_is_gone_is_taken_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_id_of_a_command_is_unique_in_the_installation, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_id_of_a_command_and_a_key_are_two_things, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_id_of_a_command_whose_job_is_gone_is_taken_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_id_that_is_taken_leaves_no_id_of_a_command, setup, teardown),
+        cmocka_unit_test_setup_teardown(jobs_are_found_by_what_commands_call_them, setup, teardown),
+        cmocka_unit_test_setup_teardown(writers_with_the_same_ids_of_commands_make_each_once, setup, teardown),
         cmocka_unit_test_setup_teardown(writers_with_the_same_keys_make_each_once, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,138 @@
+/*
+ * Jobs by the ids that commands gave them: two statements at most, however many ids, and none is locked.
+ *
+ * An id that no command has given may be a job's number: whoever pops a job that was made otherwise knows it by that.
+ */
+#include <stdlib.h>
+
+#include "job/result_json.h"
+#include "store/db/id_in.h"
+#include "store/results/json_rows.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+struct lookup {
+    struct dt_command_job *v;
+    size_t n;
+    struct dt_arena *arena;
+    dt_db *db;
+    int64_t *numbers; /* ids that may be jobs' numbers: ascending, each once … */
+    size_t n_numbers;
+    dt_status failed; /* a copy of a text */
+};
+
+static void take_job(struct lookup *l, struct dt_command_job *job, int64_t job_id, unsigned first)
+{
+    job->job_id = job_id;
+    job->topic = dt_arena_copy(l->arena, dt_db_bytes(l->db, first));
+    job->attempt = dt_db_i64(l->db, first + 1);
+    if (!job->topic.p)
+        l->failed = DT_NOMEM;
+}
+
+/* ---- ids of commands ---- */
+
+static void list_ids(const struct lookup *l, struct dt_strbuf *list)
+{
+    dt_json_rows_begin(list);
+    for (size_t i = 0; i < l->n; i++) {
+        dt_json_row_begin(list);
+        dt_json_row_add(list, (int64_t)i);
+        dt_json_row_add_hex(list, l->v[i].id);
+        dt_strbuf_addc(list, ']');
+    }
+    dt_strbuf_addc(list, ']');
+}
+
+static dt_status find_ids(struct lookup *l, struct dt_error *err)
+{
+    struct dt_strbuf list;
+    dt_strbuf_init(&list);
+    list_ids(l, &list);
+    dt_status status =
+        list.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                    : dt_db_query(l->db, dt_sql_select_command_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&list))), err);
+    dt_strbuf_clear(&list);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(l->db)) {
+        size_t i = (size_t)dt_db_i64(l->db, 0);
+        if (i < l->n && !dt_db_is_null(l->db, 2)) /* else the job is not kept any more */
+            take_job(l, &l->v[i], dt_db_i64(l->db, 1), 2);
+    }
+    return dt_db_end(l->db, err);
+}
+
+/* ---- numbers of jobs ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    const int64_t *x = a;
+    const int64_t *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static bool list_numbers(struct lookup *l)
+{
+    l->n_numbers = 0;
+    l->numbers = dt_arena_alloc(l->arena, (l->n + 1) * sizeof(*l->numbers));
+    for (size_t i = 0; l->numbers && i < l->n; i++)
+        if (l->v[i].job_id == 0 && dt_job_id_parse(l->v[i].id, &l->numbers[l->n_numbers]))
+            l->n_numbers++;
+    if (l->n_numbers > 1)
+        qsort(l->numbers, l->n_numbers, sizeof(*l->numbers), by_number);
+    size_t kept = 0;
+    for (size_t i = 0; i < l->n_numbers; i++)
+        if (i == 0 || l->numbers[i] != l->numbers[i - 1])
+            l->numbers[kept++] = l->numbers[i];
+    l->n_numbers = kept;
+    return l->numbers != NULL;
+}
+
+static dt_status take_numbered(void *arg)
+{
+    struct lookup *l = arg;
+    const int64_t job_id = dt_db_i64(l->db, 0);
+    for (size_t i = 0; i < l->n; i++) {
+        int64_t number;
+        if (l->v[i].job_id == 0 && dt_job_id_parse(l->v[i].id, &number) && number == job_id)
+            take_job(l, &l->v[i], job_id, 1);
+    }
+    return l->failed;
+}
+
+static dt_status find_numbers(struct lookup *l, struct dt_error *err)
+{
+    if (!list_numbers(l))
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    if (l->n_numbers == 0)
+        return DT_OK;
+    return dt_id_in_read(l->db, &dt_sql_select_numbered_jobs, DT_NO_PARAMS, DT_IDS(l->numbers, l->n_numbers),
+                         take_numbered, l, err);
+}
+
+/* ---- the whole ---- */
+
+static dt_status look_up(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+{
+    struct lookup *l = arg;
+    (void)store;
+    l->db = db;
+    l->failed = DT_OK;
+    for (size_t i = 0; i < l->n; i++) {
+        l->v[i].job_id = l->v[i].attempt = 0;
+        l->v[i].topic = DT_STR_NONE;
+    }
+    dt_status status = find_ids(l, err);
+    if (status == DT_OK)
+        status = find_numbers(l, err);
+    return status == DT_OK ? l->failed : status;
+}
+
+dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_t n, struct dt_arena *arena,
+                                struct dt_error *err)
+{
+    struct lookup lookup = {.v = v, .n = n, .arena = arena};
+    dt_db *db;
+    return n ? dt_store_first(store, &db, look_up, &lookup, err) : DT_OK;
+}
