@@ -191,6 +191,8 @@ static const char *scope_word(enum dt_scope scope)
         return "read";
     case DT_SCOPE_ADMIN:
         return "admin";
+    case DT_SCOPE_WRITE_OR_REPORT:
+        return "write|report";
     default:
         return "-";
     }

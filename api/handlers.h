@@ -22,6 +22,9 @@ enum dt_next dt_handle_job_results(struct dt_request *req);
 extern const struct dt_stream dt_results_stream;
 enum dt_next dt_handle_results(struct dt_request *req);
 
+/* pull/handlers_commands.c */
+enum dt_next dt_handle_commands(struct dt_request *req);
+
 /* jobs/handlers_jobs.c */
 enum dt_next dt_handle_job_get(struct dt_request *req);
 enum dt_next dt_handle_job_patch(struct dt_request *req);

@@ -17,6 +17,7 @@ static const struct dt_route routes[] = {
     {"POST",   "/v1/jobs/{id}/cancel",        DT_SCOPE_WRITE,  DT_BODY_NONE,   "retries",  dt_handle_job_cancel,   NULL},
     {"POST",   "/v1/jobs/{id}/results",       DT_SCOPE_REPORT, DT_BODY_JSON,   NULL,       dt_handle_job_results,  NULL},
     {"POST",   "/v1/results",                 DT_SCOPE_REPORT, DT_BODY_STREAM, NULL,       dt_handle_results,      &dt_results_stream},
+    {"POST",   "/v1/commands",                DT_SCOPE_WRITE_OR_REPORT, DT_BODY_JSON, NULL, dt_handle_commands,     NULL},
     {"POST",   "/v1/jobs/{id}/run-now",       DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_job_run_now,  NULL},
     {"POST",   "/v1/jobs/{id}/redrive",       DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_job_redrive,  NULL},
     {"GET",    "/v1/jobs/{id}/attempts",      DT_SCOPE_READ,   DT_BODY_NONE,   "cursor",   dt_handle_job_attempts, NULL},

@@ -57,7 +57,7 @@ ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/base/json.c", "dispatche
 # Suites that are to be parted by subject; one that is short by now leaves this list.
 TO_PART = {f"tests/{name}.c" for name in (
     "contract/store/test_reconcile", "contract/store/test_store_dispatch", "contract/store/test_store_history", "contract/store/test_store_jobs",
-    "contract/store/test_store_results", "unit/api/test_batch", "unit/base/test_out_of_memory", "unit/shard/test_shard_queues")}
+    "contract/store/test_store_results", "unit/api/test_batch", "unit/base/test_out_of_memory", "unit/dispatcher/test_shard_queues")}
 
 SQL = re.compile(r"\b(SELECT\s+[\w*@(`]|INSERT\s+(IGNORE\s+)?INTO\b|REPLACE\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b"
                  r"|(CREATE|ALTER|DROP)\s+(TABLE|VIEW|PROCEDURE|DATABASE|USER)\b|START\s+TRANSACTION\b|FORCE\s+INDEX\b"

@@ -13,6 +13,8 @@ enum dt_scope {
     DT_SCOPE_ADMIN = 8, /* has the others in it */
     /* The whole installation. It stands in no token's text; a token that is bound to topics lacks it. */
     DT_SCOPE_ALL_TOPICS = 16,
+    /* Given to whoever has one of the two, for a route whose handler looks further. It stands in no token's text. */
+    DT_SCOPE_WRITE_OR_REPORT = 32,
     DT_SCOPE_READ_ALL = DT_SCOPE_READ | DT_SCOPE_ALL_TOPICS,
     DT_SCOPE_ADMIN_ALL = DT_SCOPE_ADMIN | DT_SCOPE_ALL_TOPICS
 };

@@ -67,7 +67,6 @@ def run(arguments, known, asked):
             break
         except tree.say.StackError as error:
             report.fail(name, str(error))
-        report.tell_slowest()
     return report.close()
 
 

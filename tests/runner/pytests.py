@@ -25,7 +25,6 @@ def _count(report, suite, root):
     """Counts each test; True when a failure was told."""
     told = False
     for case in root.iter("testcase"):
-        report.took(case.get("name"), float(case.get("time") or 0))
         name = f"{suite}: {case.get('name')}"
         bad = case.find("failure") if case.find("failure") is not None else case.find("error")
         skipped = case.find("skipped")

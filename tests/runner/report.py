@@ -11,22 +11,10 @@ class Report:
         self.passed = 0
         self.failed = 0
         self.skipped = 0
-        self._took = []
 
     def say(self, text):
         with self._lock:
             print(f"[{time.monotonic() - self._began:6.1f}s] {text}", flush=True)
-
-    def took(self, name, seconds):
-        with self._lock:
-            self._took.append((seconds, name))
-
-    def tell_slowest(self, count=6):
-        """Of what was timed since it was told last."""
-        slow = [f"{name} {seconds:.0f} s" for seconds, name in sorted(self._took, reverse=True)[:count] if seconds >= 5]
-        self._took = []
-        if slow:
-            self.say("slowest: " + ", ".join(slow))
 
     def ok(self, count=1):
         with self._lock:

@@ -228,6 +228,32 @@ def test_elements_outside_the_prefixes_are_refused_alone(callers, jobs, guarded)
     assert guarded.rows("SELECT COUNT(*) n FROM jobs WHERE topic = 'outside'") == before
 
 
+def test_commands_need_the_scope_of_each(callers, jobs):
+    finish, delete, pop = {"command": "finish", "id": "x"}, {"command": "delete", "id": "x"}, {"command": "pop", "topic": "in.side"}
+    add = {"command": "add", "topic": "in.queue", "id": "of-tokens", "delay": 3600}
+    refused(callers["nobody"].post("/v1/commands", finish), 401, "unauthorized")
+    refused(callers["read"].post("/v1/commands", finish), 403, "forbidden")
+    for name, mine, others in (("write", (add, delete), (finish, pop)), ("report", (finish, pop), (add, delete))):
+        for command in mine:
+            assert callers[name].post("/v1/commands", command).status == 200
+        for command in others:
+            refused(callers[name].post("/v1/commands", command), 403, "forbidden")
+        answers = callers[name].post("/v1/commands", [*others, *mine]).json
+        assert ["scope" in answer.get("error", "") for answer in answers] == [True, True, False, False]
+    for command in (add, delete, finish, pop):
+        assert callers["admin"].post("/v1/commands", command).status == 200
+
+
+def test_commands_reach_what_is_within_the_prefixes(callers, jobs, guarded):
+    out = {"command": "add", "topic": "out.queue", "id": "outside", "delay": 3600}
+    made = callers["admin"].post("/v1/commands", out)
+    assert made.json["success"], made
+    answers = callers["bound"].post("/v1/commands", [out, {"command": "delete", "id": "outside"}, {"command": "finish", "id": "outside"},
+                                                     {"command": "pop", "topic": "out.queue"}, {**out, "topic": "in.queue", "id": "inside"}]).json
+    assert [answer["success"] for answer in answers] == [False] * 4 + [True], answers
+    assert guarded.rows("SELECT state FROM jobs WHERE job_key = 'outside'")[0]["state"] == "scheduled"
+
+
 def test_results_of_jobs_outside_the_prefixes_are_refused_alone(callers, jobs):
     reports = [{"job_id": jobs[name]["id"], "attempt": 1, "status": "succeeded"} for name in ("outside", "in.side")]
     body = "\n".join(json.dumps(report) for report in reports)

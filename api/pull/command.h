@@ -1,0 +1,41 @@
+/*
+ * The commands of the delay-queue literature, between JSON and what is done for them. Pure.
+ *
+ *   {"command":"add","topic":"orderclose","id":"orderclose-1","delay":1800,"TTR":60,"body":"…"}
+ *   {"command":"pop","topic":"orderclose","wait":20,"max":10}
+ *   {"command":"finish","id":"orderclose-1"}
+ *   {"command":"delete","id":"orderclose-1"}
+ *
+ * Times are seconds. An added job may be tried ten times: after its TTR it is ready again at once.
+ */
+#ifndef DT_API_COMMAND_H
+#define DT_API_COMMAND_H
+
+#include "auth/scope.h"
+#include "base/json.h"
+#include "jobs/job_json.h"
+
+#define DT_COMMANDS_MAX 1000 /* of one request */
+
+enum dt_verb { DT_VERB_ADD, DT_VERB_POP, DT_VERB_FINISH, DT_VERB_DELETE };
+
+struct dt_command {
+    enum dt_verb verb;
+    struct dt_str id;       /* of add, finish and delete */
+    struct dt_new_job *job; /* in: of an add, to be filled in */
+    struct dt_str topic;    /* of pop */
+    size_t max;
+    int64_t wait_ms;
+    bool many; /* its answer is a list */
+};
+
+/*
+ * Decodes one command, the root of json; texts are copied into the faults' arena. now_ms: MySQL's clock, not earlier
+ * than it is. INVALID, TOO_LARGE: faults has at least one. NOMEM.
+ */
+DT_MUST_CHECK dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
+                                          struct dt_faults *faults, struct dt_command *out);
+/* The scope that a command takes. */
+enum dt_scope dt_command_scope(enum dt_verb verb);
+
+#endif

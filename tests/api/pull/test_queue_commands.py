@@ -1,0 +1,230 @@
+"""The commands of the delay-queue literature: add, pop, finish, delete."""
+import concurrent.futures
+import uuid
+
+import pytest
+
+from harness.problems import refused
+from harness.stack import until
+
+
+@pytest.fixture
+def name():
+    """An id of the test's own."""
+    return f"id-{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def send(api):
+    """send(command, …) -> its answer, which must be 200."""
+    def ask(command, **members):
+        answer = api.post("/v1/commands", {"command": command, **members})
+        assert answer.status == 200, answer
+        return answer.json
+    return ask
+
+
+@pytest.fixture
+def popped(send):
+    """popped(topic, …) -> the answer of the pop that got something."""
+    def wait(topic, seconds=20, **members):
+        return until(lambda: (answer := send("pop", topic=topic, **members)).get("id") and answer, seconds, f"nothing is ready in {topic}")
+    return wait
+
+
+def job_of(db, name):
+    [row] = db("SELECT j.* FROM command_ids c JOIN jobs j ON j.id = c.job_id WHERE c.id = %s", name)
+    return row
+
+
+def test_a_job_is_added_popped_and_finished(api, send, popped, topic, name, db):
+    assert send("add", topic=topic, id=name, delay=0, TTR=60, body='{"order":42} ä') == {"success": True, "id": name}
+    assert api.get(f"/v1/topics/{topic}").json["delivery"] == "pull"
+    row = job_of(db, name)
+    job = api.get(f"/v1/jobs/{row['id']}").json
+    assert (job["topic"], job["key"], job["ack_timeout"], job["max_attempts"], job["content_type"]) == (topic, name, "PT1M", 10, "text/plain")
+    assert set(job["retry"]) == {"0s"} and row["payload"] == '{"order":42} ä'.encode()
+    assert popped(topic) == {"success": True, "id": name, "value": '{"order":42} ä'}
+    assert send("pop", topic=topic) == {"success": True}
+    assert send("finish", id=name) == {"success": True, "id": name}
+    assert job_of(db, name)["state"] == "succeeded"
+    assert send("finish", id=name) == {"success": True, "id": name}
+
+
+def test_a_delay_is_in_seconds(send, topic, name, db):
+    assert send("add", topic=topic, id=name, delay=1800)["success"]
+    row = job_of(db, name)
+    assert 1799000 <= row["run_at"] - row["created_at"] <= 1801000
+    assert send("pop", topic=topic) == {"success": True}
+    assert send("add", topic=topic, id=name + "x", delay=1.5, TTR=0.25)["success"]
+    row = job_of(db, name + "x")
+    assert 1400 <= row["run_at"] - row["created_at"] <= 1600 and row["ack_timeout_ms"] == 250 and row["payload"] == b""
+
+
+def test_an_equal_add_is_a_success_and_an_unequal_one_is_none(api, send, popped, topic, name):
+    add = {"topic": topic, "id": name, "delay": 0, "body": "x"}
+    assert send("add", **add)["success"] and send("add", **add) == {"success": True, "id": name}
+    for other in ({"body": "y"}, {"delay": 1}, {"TTR": 5}, {"topic": f"{topic}.other"}):
+        answer = send("add", **{**add, **other})
+        assert answer["success"] is False and answer["id"] == name and "unequal" in answer["error"], other
+    assert popped(topic)["id"] == name and send("finish", id=name)["success"]
+    assert send("add", **add)["success"] and send("pop", topic=topic) == {"success": True}
+
+
+def test_an_id_is_one_of_a_kind_in_all_topics_and_no_key(api, send, topic, name, db):
+    assert api.make(topic=topic, key=name, delay="PT1H")["key"] == name
+    assert send("add", topic=topic, id=name, delay=3600)["success"]
+    assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == 2
+    assert not send("add", topic=topic + ".b", id=name, delay=3600)["success"]
+    assert send("add", topic=topic + ".b", id=name.upper(), delay=3600)["success"]
+
+
+def test_adds_of_one_id_from_all_sides_make_one_job(api, api2, send, topic, name, db):
+    def add(n):
+        rest = api if n % 2 else api2
+        return rest.post("/v1/commands", {"command": "add", "topic": f"{topic}.{n % 4}", "id": name, "delay": 3600}).json["success"]
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        successes = sum(pool.map(add, range(32)))
+    assert successes == 8 and db("SELECT COUNT(*) n FROM jobs WHERE job_key = %s", name)[0]["n"] == 1
+
+
+def test_an_id_is_free_again_when_its_job_is_no_longer_kept(send, topic, name, db):
+    assert send("add", topic=topic, id=name, delay=3600, body="x")["success"]
+    db("DELETE FROM jobs WHERE job_key = %s", name)
+    assert "no job" in send("finish", id=name)["error"]
+    assert send("add", topic=topic, id=name, delay=3600, body="y")["success"]
+    assert job_of(db, name)["payload"] == b"y"
+
+
+def test_a_job_that_is_not_finished_is_ready_again_at_once(send, popped, topic, name, db):
+    assert send("add", topic=topic, id=name, delay=0, TTR=0.3)["success"]
+    for attempt in (1, 2, 3):
+        assert popped(topic)["id"] == name
+        assert job_of(db, name)["attempt"] == attempt
+    assert send("finish", id=name)["success"] and job_of(db, name)["state"] == "succeeded"
+
+
+def test_the_tenth_attempt_is_the_last(send, popped, topic, name, db):
+    assert send("add", topic=topic, id=name, delay=0, TTR=0.2)["success"]
+    for _ in range(10):
+        assert popped(topic)["id"] == name
+    until(lambda: job_of(db, name)["state"] == "dead", 20, "dead")
+    assert job_of(db, name)["attempt"] == 10
+    assert not send("finish", id=name)["success"] or job_of(db, name)["state"] == "dead"
+
+
+def test_finish_ends_the_attempt_that_was_popped_last(send, popped, topic, name, db):
+    assert "not popped" in (send("add", topic=topic, id=name, delay=0, TTR=0.5) and send("finish", id=name))["error"]
+    popped(topic)
+    until(lambda: job_of(db, name)["state"] == "scheduled", 20, "its time is over")
+    assert send("finish", id=name)["success"]
+    assert job_of(db, name)["state"] == "succeeded" and send("pop", topic=topic) == {"success": True}
+
+
+def test_delete_cancels_what_waits(send, topic, name, db):
+    send("add", topic=topic, id=name, delay=3600)
+    assert send("delete", id=name) == {"success": True, "id": name} == send("delete", id=name)
+    assert job_of(db, name)["state"] == "cancelled"
+    assert not send("finish", id=name)["success"]
+
+
+def test_nothing_follows_a_popped_job_that_is_deleted(send, popped, topic, name, db):
+    send("add", topic=topic, id=name, delay=0, TTR=0.5)
+    popped(topic)
+    assert send("delete", id=name)["success"]
+    until(lambda: job_of(db, name)["state"] == "cancelled", 20, "cancelled")
+    assert send("pop", topic=topic) == {"success": True} and job_of(db, name)["attempt"] == 1
+
+
+def test_a_deleted_job_that_was_popped_may_still_be_finished(send, popped, topic, name, db):
+    send("add", topic=topic, id=name, delay=0, TTR=60)
+    popped(topic)
+    assert send("delete", id=name)["success"] and send("finish", id=name)["success"]
+    assert job_of(db, name)["state"] == "succeeded" and "ended" in send("delete", id=name)["error"]
+
+
+def test_many_are_popped_at_once(send, topic, name, db):
+    answer = send("pop", topic=topic, max=5)
+    assert answer["success"] is False and "topic" in answer["error"]
+    for n in range(7):
+        send("add", topic=topic, id=f"{name}-{n}", delay=0, body=str(n))
+    got = []
+
+    def pop():
+        answer = send("pop", topic=topic, max=5)
+        assert answer["success"] and len(answer["jobs"]) <= 5 and set(answer) == {"success", "jobs"}
+        got.extend(answer["jobs"])
+        return len(got) == 7
+    until(pop, 20, "seven")
+    assert sorted((job["id"], job["value"]) for job in got) == [(f"{name}-{n}", str(n)) for n in range(7)]
+    assert send("pop", topic=topic, max=5) == {"success": True, "jobs": []}
+
+
+def test_jobs_that_were_made_otherwise_are_popped_by_their_number(api, send, popped, topic, db):
+    assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
+    text = api.make(topic=topic, delay=0, key="k", payload={"a": "ü"})
+    assert popped(topic) == {"success": True, "id": text["id"], "value": '{"a": "\\u00fc"}'}
+    assert send("finish", id=text["id"])["success"] and api.get(f"/v1/jobs/{text['id']}").json["state"] == "succeeded"
+    raw = api.make(topic=topic, delay=0, payload_base64="//4=", content_type="application/octet-stream")
+    assert popped(topic) == {"success": True, "id": raw["id"], "value_base64": "//4="}
+    assert send("delete", id=raw["id"])["success"]
+
+
+def test_what_is_not_there_is_told(send, topic, name):
+    for command in ("finish", "delete"):
+        answer = send(command, id=name)
+        assert answer["success"] is False and answer["id"] == name and "no job" in answer["error"]
+    assert "no such topic" in send("pop", topic=topic)["error"]
+
+
+def test_a_topic_of_another_delivery_is_not_popped_from(api, send, topic):
+    assert api.put(f"/v1/topics/{topic}", {"delivery": "kafka"}).status == 201
+    assert "delivery" in send("pop", topic=topic)["error"]
+
+
+def test_a_bad_element_fails_alone(api, topic, name, db):
+    answer = api.post("/v1/commands", [
+        {"command": "add", "topic": topic, "id": name, "delay": 3600}, {"command": "fly", "id": name}, {"command": "add", "topic": "a b", "id": "x", "y": 1},
+        {"command": "add", "topic": topic, "id": name + "b", "delay": -1}, 5, {"command": "finish", "id": name, "topic": topic},
+        {"command": "delete", "id": name}, {"command": "add", "topic": topic, "id": name + "c"}, {"command": "delete", "id": name + "c"}, {"command": "delete", "id": "?"}])
+    assert answer.status == 200, answer
+    assert [one["success"] for one in answer.json] == [True, False, False, False, False, False, True, True, True, False]
+    assert "/topic" in answer.json[2]["error"] and "/y" in answer.json[2]["error"]
+    assert [row["state"] for row in db("SELECT state FROM jobs WHERE topic = %s", topic)] == ["cancelled", "cancelled"]
+    assert api.post("/v1/commands", []).json == []
+
+
+def test_commands_of_an_array_see_what_those_before_them_did(api, send, topic, name, db):
+    adds = [{"command": "add", "topic": topic, "id": f"{name}-{n}", "body": str(n)} for n in range(600)]
+    assert all(one["success"] for one in api.post("/v1/commands", adds).json)
+    got = []
+
+    def pop():
+        answers = api.post("/v1/commands", [{"command": "pop", "topic": topic, "max": 250}] * 3).json
+        got.extend(job["id"] for answer in answers for job in answer["jobs"])
+        return len(got) == 600
+    until(pop, 30, lambda: f"{len(got)} popped")
+    assert len(set(got)) == 600
+    finishes = [{"command": "finish", "id": one} for one in got]
+    assert all(one["success"] for one in api.post("/v1/commands", finishes + finishes[:300]).json)
+    assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'succeeded'", topic)[0]["n"] == 600
+
+
+@pytest.mark.parametrize("body, pointers", [
+    ({}, ["/command"]), ({"command": "fly"}, ["/command"]), ({"command": 5}, ["/command"]), ({"command": "add"}, ["/topic", "/id"]),
+    ({"command": "add", "topic": "a b", "id": "", "delay": "5", "TTR": 0, "body": {}}, ["/topic", "/id", "/delay", "/TTR", "/body"]),
+    ({"command": "add", "topic": "t", "id": "x" * 256, "delay": -1, "ttr": 5}, ["/id", "/delay", "/ttr"]), ({"command": "add", "topic": "t", "id": "x", "delay": 1e12}, ["/delay"]),
+    ({"command": "pop"}, ["/topic"]), ({"command": "pop", "topic": "t", "max": 0, "wait": 61}, ["/max", "/wait"]), ({"command": "pop", "topic": "t", "id": "x"}, ["/id"]),
+    ({"command": "pop", "topic": "t", "max": 1001}, ["/max"]), ({"command": "finish"}, ["/id"]), ({"command": "delete", "id": 5}, ["/id"]), ({"command": "finish", "id": "x", "max": 1}, ["/max"])])
+def test_a_command_that_is_wrong_is_pointed_at(api, nothing_made, body, pointers):
+    refused(api.post("/v1/commands", body), 422, "invalid", *pointers)
+
+
+def test_what_cannot_be_read_is_refused_whole(api, nothing_made):
+    for body in ("", "{", '[{"command":"pop"},]', '{"command":"pop","command":"pop"}', b'{"command":"add","topic":"t","id":"\xff"}'):
+        refused(api.post("/v1/commands", body), 400, "malformed")
+    refused(api.post("/v1/commands", "5"), 422, "invalid", "")
+    refused(api.post("/v1/commands", [{"command": "finish", "id": "x"}] * 1001), 413, "too-large")
+    refused(api.post("/v1/commands", "[" + "5," * 9000 + "5]"), 413, "too-large")
+    refused(api.post("/v1/commands", {"command": "add", "topic": "t", "id": "x", "body": "x" * 900001}), 413, "too-large")
+    refused(api.post("/v1/commands", "[]", content_type="application/x-ndjson"), 415, "unsupported-media-type")
