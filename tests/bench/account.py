@@ -1,4 +1,4 @@
-"""Every job is accounted for: accepted = in MySQL = dispatched, once, to Kafka = reported. What is missing ends the run.
+"""Every job is accounted for: accepted = in MySQL = dispatched, once, to Kafka, or popped, once = reported. What is missing ends the run.
 
 Owns the reading of MySQL's tables for that, and nothing else in tests/bench does it. The bare loaders' rows have sequence numbers from
 4 << 37 on, which the product never gives out, so that they are left out by ranges of the primary key.
@@ -23,9 +23,13 @@ class Account:
 
     def accepted(self, topic, jobs, unanswered=0):
         """So many jobs of the topic were answered 201; so many requests at most got no answer and may have made one."""
-        entry = self._topics.setdefault(topic, {"accepted": 0, "unanswered": 0, "reported": None})
+        entry = self._topics.setdefault(topic, {"accepted": 0, "unanswered": 0, "reported": None, "popped": None})
         entry["accepted"] += jobs
         entry["unanswered"] += unanswered
+
+    def popped(self, topic, attempts, distinct):
+        """So many attempts of the topic, whose delivery is pull, were handed out, and so many of them are different."""
+        self._topics[topic]["popped"] = {"messages": attempts, "distinct": distinct}
 
     def reported(self, topic, jobs):
         """So many of them were reported as succeeded."""
@@ -36,26 +40,26 @@ class Account:
         table, problems, sums = in_mysql(self._stack), [], {"accepted": 0, "MySQL": 0, "sent": 0, "Kafka": 0, "reported": 0, "done": 0}
         for topic, entry in self._topics.items():
             row = table.get(topic, {"jobs": 0, "sent": 0, "done": 0})
-            kafka = in_kafka(self._stack, topic) if row["sent"] else {"messages": 0, "distinct": 0}
+            kafka = entry["popped"] or (in_kafka(self._stack, topic) if row["sent"] else {"messages": 0, "distinct": 0})
             problems += wrong(topic, entry, row, kafka)
             for name, n in (("accepted", entry["accepted"]), ("MySQL", row["jobs"]), ("sent", row["sent"]), ("Kafka", kafka["distinct"]),
                             ("reported", entry["reported"] or 0), ("done", row["done"])):
                 sums[name] += n
         if problems:
             raise Missing("; ".join(problems))
-        return (f"{sums['accepted']} accepted, {sums['MySQL']} in MySQL, {sums['sent']} of them dispatched, {sums['Kafka']} in Kafka each once, "
+        return (f"{sums['accepted']} accepted, {sums['MySQL']} in MySQL, {sums['sent']} of them dispatched, {sums['Kafka']} in Kafka, or popped, each once, "
                 f"{sums['reported']} reported, {sums['done']} succeeded")
 
 
 def wrong(topic, entry, row, kafka):
-    """What does not add up for one topic. `row`: jobs, sent and done by MySQL; `kafka`: messages and distinct ones, committed."""
+    """What does not add up for one topic. `row`: jobs, sent and done by MySQL; `kafka`: messages and distinct ones, committed, or popped."""
     problems = []
     if not entry["accepted"] <= row["jobs"] <= entry["accepted"] + entry["unanswered"]:
         problems.append(f"{topic}: {entry['accepted']} accepted ({entry['unanswered']} without an answer), {row['jobs']} in MySQL")
     if kafka["messages"] != kafka["distinct"]:
-        problems.append(f"{topic}: {kafka['messages'] - kafka['distinct']} messages twice in Kafka")
+        problems.append(f"{topic}: {kafka['messages'] - kafka['distinct']} messages twice in Kafka, or popped twice")
     if row["sent"] != kafka["distinct"]:
-        problems.append(f"{topic}: {row['sent']} dispatched by MySQL, {kafka['distinct']} in Kafka")
+        problems.append(f"{topic}: {row['sent']} dispatched by MySQL, {kafka['distinct']} in Kafka, or popped")
     if entry["reported"] is not None and not entry["reported"] == row["done"] == row["sent"]:
         problems.append(f"{topic}: {row['sent']} dispatched, {entry['reported']} reported, {row['done']} succeeded in MySQL")
     return problems

@@ -83,10 +83,10 @@ class Ndjson:
         return (self.accepted - before) / (time.monotonic() - start)
 
 
-def make_topic(stack, topic):
+def make_topic(stack, topic, **settings):
     """Whose attempts are not repeated while a group runs, though nothing is reported."""
     rest = Rest(stack["DUETIME_URL"])
-    until(lambda: rest.put(f"/v1/topics/{topic}", {"ack_timeout": "P1D"}).status in (200, 201), 30, f"the topic {topic}")
+    until(lambda: rest.put(f"/v1/topics/{topic}", {"ack_timeout": "P1D", **settings}).status in (200, 201), 30, f"the topic {topic}")
 
 
 def write_due(stack, topic, dues):

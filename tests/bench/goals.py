@@ -35,4 +35,5 @@ GOALS = {
     "G8": Goal("results applied ÷ bare UPDATE … IN (500)", "", 0.3, 0.7),
     "G9": Goal("kill -9 of a leader: worst lateness − session timeout", "s", 1, 0.25),
     "G10": Goal("durable intake ÷ the same with sync off", "", 0.85, 0.95),
+    "G11": Goal("lives by pop ÷ bare bulk loader", "", 0.05, 0.12),
 }

@@ -7,6 +7,7 @@ from harness.servers import redis_clients
 
 import clients
 import lives
+import pulls
 import table
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -61,6 +62,7 @@ def measure(bench):
     bench.figure(None, "a pending job of 200 bytes in MySQL", (table.bytes_on_disk(stack) - mysql_before) / bulk.accepted, "B")
     bench.figure(None, "a pending job within the horizon in Redis", (memory(stack) - redis_before) / bulk.accepted, "B")
     of(bench, stack, "whole life", lambda: count if lives.live(bench, stack, account, "costs-lives", count) else 0)
+    of(bench, stack, "whole life by pop", lambda: count if pulls.live(stack, account, "costs-pulls", count) else 0)
 
 
 def memory(stack):
