@@ -14,6 +14,7 @@
 #include "auth/scope.h"
 #include "base/json.h"
 #include "jobs/job_json.h"
+#include "pop_wish.h"
 
 #define DT_COMMANDS_MAX 1000 /* of one request */
 
@@ -35,6 +36,8 @@ struct dt_command {
  */
 DT_MUST_CHECK dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                                           struct dt_faults *faults, struct dt_command *out);
+/* The wish of a pop; borrows the command. */
+struct dt_pop_wish dt_command_wish(const struct dt_command *pop);
 /* The scope that a command takes. */
 enum dt_scope dt_command_scope(enum dt_verb verb);
 

@@ -5,7 +5,6 @@
 #include "base/text/timetext.h"
 #include "command.h"
 #include "jobs/job_fields.h"
-#include "pop_wish.h"
 
 #define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* nine times at once */
 
@@ -90,12 +89,8 @@ static void read_body(struct decoder *d, const struct dt_json_node *node)
 
 static void read_wait(struct decoder *d, const struct dt_json_node *node)
 {
-    if (!read_seconds(d, node, "/wait", &d->out->wait_ms))
-        return;
-    if (d->out->wait_ms > DT_POP_WAIT_MS)
+    if (read_seconds(d, node, "/wait", &d->out->wait_ms) && d->out->wait_ms > DT_POP_WAIT_MS)
         dt_faults_add(d->faults, "/wait", "must be at most 60");
-    else if (d->out->wait_ms > 0)
-        dt_faults_add(d->faults, "/wait", "must be 0: waiting is not offered yet");
 }
 
 static void read_max(struct decoder *d, const struct dt_json_node *node)
@@ -212,6 +207,15 @@ dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rule
     if (out->verb == DT_VERB_ADD)
         fill_job(&d, now_ms);
     return DT_OK;
+}
+
+struct dt_pop_wish dt_command_wish(const struct dt_command *pop)
+{
+    return (struct dt_pop_wish){.topics = &pop->topic,
+                                .n_topics = 1,
+                                .max = pop->max,
+                                .wait_ms = pop->wait_ms,
+                                .form = pop->many ? DT_POP_FORM_COMMAND_LIST : DT_POP_FORM_COMMAND};
 }
 
 enum dt_scope dt_command_scope(enum dt_verb verb)

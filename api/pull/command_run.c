@@ -3,9 +3,9 @@
 
 #include "answer.h"
 #include "auth/auth.h"
-#include "base/text/base64.h"
+#include "command_answer.h"
 #include "intake/index_writer.h"
-#include "pop_take.h"
+#include "pop_room.h"
 
 void dt_run_begin_answer(struct dt_run *run)
 {
@@ -170,77 +170,32 @@ static size_t hold_room(struct dt_run *run, size_t max)
     return 0;
 }
 
-/* The ids of commands of those jobs that have one. Without an answer all go by their numbers, which finish them, too. */
-static const struct dt_command_job *name_jobs(struct dt_run *run, dt_store *store, const struct dt_popped *popped)
+static void answer_pop(struct dt_run *run, const struct dt_pop_wish *wish, const struct dt_popped *popped,
+                       const struct dt_command_job *names)
 {
-    struct dt_arena *arena = &run->req->arena;
-    struct dt_command_job *names = dt_arena_alloc(arena, (popped->n + 1) * sizeof(*names));
-    size_t n = 0;
-    for (size_t i = 0; names && i < popped->n; i++) {
-        names[i] = (struct dt_command_job){.id = popped->jobs[i].key.p ? popped->jobs[i].key : DT_STR_LIT("")};
-        n += popped->jobs[i].key.p != NULL;
-    }
-    if (n == 0 || !names || dt_store_command_jobs(store, names, popped->n, arena, NULL) != DT_OK)
-        return NULL;
-    return names;
-}
-
-static void add_job(struct dt_strbuf *out, const struct dt_job *job, const struct dt_command_job *name)
-{
-    dt_strbuf_adds(out, "\"id\":");
-    if (name && name->job_id == job->id) {
-        dt_json_add_string(out, name->id);
-    } else {
-        dt_strbuf_addc(out, '"');
-        dt_strbuf_add_i64(out, job->id);
-        dt_strbuf_addc(out, '"');
-    }
-    if (dt_utf8_valid(job->payload)) {
-        dt_strbuf_adds(out, ",\"value\":");
-        dt_json_add_string(out, job->payload);
-    } else {
-        dt_strbuf_adds(out, ",\"value_base64\":\"");
-        dt_base64_add(out, job->payload);
-        dt_strbuf_addc(out, '"');
-    }
-}
-
-static void answer_pop(struct dt_run *run, const struct dt_popped *popped, const struct dt_command_job *names)
-{
-    struct dt_run_command *command = &run->v[run->next];
-    struct dt_strbuf *out = &run->out;
-    const bool many = command->command.many;
     dt_run_begin_answer(run);
-    dt_strbuf_adds(out, many ? "{\"success\":true,\"jobs\":[" : "{\"success\":true");
-    for (size_t i = 0; i < popped->n; i++) {
-        dt_strbuf_adds(out, !many ? "," : i ? ",{" : "{");
-        add_job(out, &popped->jobs[i], names ? &names[i] : NULL);
-        dt_strbuf_adds(out, many ? "}" : "");
-    }
-    dt_strbuf_adds(out, many ? "]}" : "}");
-    command->answered = true;
+    dt_command_add_popped(&run->out, wish->form, popped->jobs, popped->n, names);
+    run->v[run->next].answered = true;
 }
 
 enum dt_next dt_run_pop(struct dt_request *req, dt_store *store)
 {
     struct dt_run *run = req->state;
     struct dt_run_command *command = &run->v[run->next];
-    const struct dt_pop_wish wish = {.topics = &command->command.topic, .n_topics = 1, .max = command->command.max};
-    struct dt_popped popped;
+    const struct dt_pop_wish wish = dt_command_wish(&command->command);
+    struct dt_popped popped = {.n = 0};
     const size_t bytes = hold_room(run, wish.max);
-    if (bytes == 0) {
-        command->status = DT_UNAVAILABLE;
-        return DT_REPLY;
-    }
-    dt_status status = dt_pop_take(req->api, store, &wish, bytes, &req->arena, &popped, NULL);
+    run->heard = dt_pop_room_heard(req->api->pops, &wish);
+    dt_status status = bytes ? dt_pop_take(req->api, store, &wish, bytes, &req->arena, &popped, NULL) : DT_UNAVAILABLE;
     run->popped_bytes += popped.bytes;
     req->changed |= popped.n > 0;
     if (status != DT_OK && popped.n == 0)
         command->status = status;
     else if (popped.refused.p)
-        dt_run_fail(command, popped.why == DT_POP_TOPIC_UNKNOWN ? "there is no such topic"
-                                                                : "the topic's delivery is another one");
+        dt_run_fail(command, dt_command_refusal(popped.why));
+    else if (popped.n || wish.wait_ms == 0)
+        answer_pop(run, &wish, &popped, dt_command_name_jobs(store, &req->arena, &popped));
     else
-        answer_pop(run, &popped, name_jobs(run, store, &popped));
+        run->waits = true;
     return DT_REPLY;
 }

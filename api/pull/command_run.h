@@ -28,6 +28,8 @@ struct dt_run {
     size_t next, end;     /* the group under way; equal: there is none */
     struct dt_strbuf out; /* answers */
     size_t popped_bytes;  /* of payloads that are in it */
+    uint64_t heard;       /* of offers, before a pop looked for them */
+    bool waits;           /* the one command is a pop that found nothing, and may wait */
     struct dt_create *rows;
     struct dt_unit unit; /* of a group of adds */
     struct dt_apply *applies;

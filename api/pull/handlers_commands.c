@@ -8,9 +8,11 @@
  */
 #include "answer.h"
 #include "auth/auth.h"
+#include "command_answer.h"
 #include "command_run.h"
 #include "handlers.h"
 #include "intake/create.h"
+#include "pop_room.h"
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
 #include "work/workers.h"
@@ -158,10 +160,26 @@ static void take_refusal(struct dt_run *run)
             run->v[i].status = DT_UNAVAILABLE;
 }
 
+static enum dt_next go_on(struct dt_request *req);
+
+/* To the waiting room, with the connection; where that takes nobody, there is nothing. */
+static enum dt_next go_and_wait(struct dt_run *run)
+{
+    const struct dt_pop_wish wish = dt_command_wish(&run->v[0].command);
+    run->waits = false;
+    if (dt_pop_room_enter(run->req->api->pops, run->req, &wish, run->heard))
+        return DT_AWAY;
+    dt_command_add_popped(&run->out, wish.form, NULL, 0, NULL);
+    run->v[0].answered = true;
+    return go_on(run->req);
+}
+
 static enum dt_next go_on(struct dt_request *req)
 {
     struct dt_run *run = req->state;
     req->then = go_on;
+    if (run->waits && req->status == 0)
+        return go_and_wait(run);
     if (req->status != 0 && !run->array)
         return DT_REPLY;
     if (req->status != 0)
@@ -233,6 +251,8 @@ static const char *refusal_of(const struct dt_request *req, const struct dt_comm
 
 static void check_token(const struct dt_run *run, size_t i)
 {
+    if (run->array && run->v[i].command.wait_ms)
+        dt_run_fail(&run->v[i], "/wait goes with a command that comes alone");
     const char *refusal = refusal_of(run->req, &run->v[i].command);
     if (refusal)
         dt_run_fail(&run->v[i], refusal);

@@ -19,6 +19,7 @@ struct dt_pop_waiter {
     dt_detached *detached;
     int fd; /* the detached answer's */
     size_t max;
+    enum dt_pop_form form;
     int64_t until_us; /* monotonic */
 };
 
@@ -34,7 +35,7 @@ struct dt_pop_place {
 struct dt_pop_line {
     UT_hash_handle hh;
     struct dt_str key;       /* of the table: its topics and ttr */
-    struct dt_pop_wish wish; /* max and wait_ms mean nothing */
+    struct dt_pop_wish wish; /* max, wait_ms and form mean nothing */
     struct dt_pop_waiter *first;
     size_t n;
     struct dt_pop_place *places; /* one a topic */

@@ -24,6 +24,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "command_answer.h"
 #include "http/http_detached.h"
 #include "index/index.h"
 #include "pop_lines.h"
@@ -144,13 +145,22 @@ static bool watch(const dt_pop_room *room, struct dt_pop_waiter *waiter)
     return epoll_ctl(room->epoll_fd, EPOLL_CTL_ADD, waiter->fd, &event) == 0;
 }
 
+static void add_jobs(struct dt_strbuf *out, enum dt_pop_form form, const struct dt_job *jobs, size_t n,
+                     const struct dt_command_job *names)
+{
+    if (form == DT_POP_FORM_JOBS)
+        dt_pop_add(out, jobs, n);
+    else
+        dt_command_add_popped(out, form, jobs, n, names);
+}
+
 /* The answer of one whose wait is over, or who cannot wait. */
-static void answer_none(dt_detached *detached)
+static void answer_none(dt_detached *detached, enum dt_pop_form form)
 {
     struct dt_strbuf body;
     struct dt_hold none = {0};
     dt_strbuf_init(&body);
-    dt_pop_add(&body, NULL, 0);
+    add_jobs(&body, form, NULL, 0, NULL);
     dt_detached_answer(detached, 200, "application/json", &body, &none);
 }
 
@@ -180,13 +190,14 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
     *waiter = (struct dt_pop_waiter){.detached = detached,
                                      .fd = dt_detached_fd(detached),
                                      .max = wish->max,
+                                     .form = wish->form,
                                      .until_us = req->started_us + wish->wait_ms * 1000};
     if (line_up(room, wish, waiter, heard)) {
         wake(room);
         return true;
     }
     free(waiter);
-    answer_none(detached); /* the connection is not the request's any more */
+    answer_none(detached, wish->form); /* the connection is not the request's any more */
     return true;
 }
 
@@ -213,8 +224,9 @@ static bool has_left(const struct dt_pop_waiter *waiter)
 /* Nobody reads the answer; it ends the socket. */
 static void see_off(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
+    const enum dt_pop_form form = waiter->form;
     dt_metric_add(room->left, 1);
-    answer_none(take_out(room, waiter));
+    answer_none(take_out(room, waiter), form);
 }
 
 /* ---- waits that are over ---- */
@@ -251,8 +263,10 @@ static struct dt_pop_waiter *next_over(dt_pop_room *room)
 static void end_waits(dt_pop_room *room)
 {
     struct dt_pop_waiter *waiter;
-    while ((waiter = next_over(room)) != NULL)
-        answer_none(take_out(room, waiter));
+    while ((waiter = next_over(room)) != NULL) {
+        const enum dt_pop_form form = waiter->form;
+        answer_none(take_out(room, waiter), form);
+    }
 }
 
 /* ---- serving ---- */
@@ -260,7 +274,8 @@ static void end_waits(dt_pop_room *room)
 /* Waiters who stand first in a line, and are there: one claim is for all of them. */
 struct served {
     struct dt_pop_waiter *v[SERVED_AT_ONCE];
-    size_t n, max; /* jobs that they want */
+    size_t n, max;   /* jobs that they want */
+    bool by_command; /* one of them asks so */
 };
 
 static struct dt_pop_waiter *at(dt_pop_room *room, const struct dt_pop_line *line, const struct dt_pop_waiter *last)
@@ -281,6 +296,7 @@ static bool choose(dt_pop_room *room, struct dt_pop_line *line, struct served *s
         if (!has_left(waiter)) {
             served->v[served->n++] = waiter;
             served->max += waiter->max;
+            served->by_command |= waiter->form != DT_POP_FORM_JOBS;
             last = waiter;
             continue;
         }
@@ -293,13 +309,14 @@ static bool choose(dt_pop_room *room, struct dt_pop_line *line, struct served *s
     return served->n > 0;
 }
 
-static void hand_out(dt_pop_room *room, struct dt_pop_waiter *waiter, const struct dt_job *jobs, size_t n)
+static void hand_out(dt_pop_room *room, struct dt_pop_waiter *waiter, const struct dt_job *jobs, size_t n,
+                     const struct dt_command_job *names)
 {
     struct dt_strbuf body;
     struct dt_hold hold;
     dt_strbuf_init(&body);
     dt_hold_init(&hold, room->api->memory);
-    dt_pop_add(&body, jobs, n);
+    add_jobs(&body, waiter->form, jobs, n, names);
     dt_hold_move(&room->hold, &hold, body.cap);
     dt_metric_add(room->answered, 1);
     dt_detached_answer(take_out(room, waiter), 200, "application/json", &body, &hold);
@@ -311,17 +328,32 @@ static void share_out(dt_pop_room *room, const struct served *served, const stru
     for (size_t i = 0; i < served->n && from < popped->n; i++) {
         size_t left = popped->n - from;
         size_t n = served->v[i]->max < left ? served->v[i]->max : left;
-        hand_out(room, served->v[i], popped->jobs + from, n);
+        hand_out(room, served->v[i], popped->jobs + from, n, popped->names ? popped->names + from : NULL);
         from += n;
     }
+}
+
+static void refuse_command(dt_detached *detached, enum dt_pop_topic why)
+{
+    struct dt_strbuf body;
+    struct dt_hold none = {0};
+    dt_strbuf_init(&body);
+    dt_command_add_refusal(&body, why);
+    dt_detached_answer(detached, 200, "application/json", &body, &none);
 }
 
 static void refuse(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
 {
     bool unknown = popped->why == DT_POP_TOPIC_UNKNOWN;
-    for (size_t i = 0; i < served->n; i++)
-        dt_detached_problem(take_out(room, served->v[i]), unknown ? DT_PROBLEM_NOT_FOUND : DT_PROBLEM_NOT_PULL,
-                            unknown ? "no such topic" : PATIENCE_NOTE);
+    for (size_t i = 0; i < served->n; i++) {
+        const enum dt_pop_form form = served->v[i]->form;
+        dt_detached *detached = take_out(room, served->v[i]);
+        if (form != DT_POP_FORM_JOBS)
+            refuse_command(detached, popped->why);
+        else
+            dt_detached_problem(detached, unknown ? DT_PROBLEM_NOT_FOUND : DT_PROBLEM_NOT_PULL,
+                                unknown ? "no such topic" : PATIENCE_NOTE);
+    }
 }
 
 static void tell(dt_pop_room *room, dt_status status, const struct dt_error *err)
@@ -346,6 +378,8 @@ static dt_status claim(dt_pop_room *room, const struct dt_pop_line *line, const 
     dt_status status = dt_session_begin(&room->session, err);
     if (status == DT_OK)
         status = dt_pop_take(room->api, room->session.store, &wish, bytes, &room->arena, popped, err);
+    if (popped->n && served->by_command)
+        popped->names = dt_command_name_jobs(room->session.store, &room->arena, popped);
     dt_session_end(&room->session);
     return status;
 }

@@ -10,10 +10,11 @@
 struct dt_popped {
     struct dt_job *jobs; /* in the arena; room for wish->max */
     size_t n, bytes;
-    bool more;             /* of some topic there may be more */
-    bool at_limit;         /* some topic has no more room within its limits: nobody is told when it has */
-    struct dt_str refused; /* present: nothing was claimed, because this topic is … */
-    enum dt_pop_topic why; /* … unknown, or not popped from */
+    bool more;                          /* of some topic there may be more */
+    bool at_limit;                      /* some topic has no more room within its limits: nobody is told when it has */
+    struct dt_str refused;              /* present: nothing was claimed, because this topic is … */
+    enum dt_pop_topic why;              /* … unknown, or not popped from */
+    const struct dt_command_job *names; /* the caller's: command_answer.h */
 };
 
 /*

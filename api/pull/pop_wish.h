@@ -11,11 +11,15 @@
 #define DT_POP_BYTES     ((size_t)8 << 20) /* of payloads in an answer */
 #define DT_POP_ROOM_EACH 4                 /* memory that a byte of a payload may take, in rows and answer */
 
+/* The form of the answer: jobs as REST shows them, or what a command is answered, with one job or with a list. */
+enum dt_pop_form { DT_POP_FORM_JOBS, DT_POP_FORM_COMMAND, DT_POP_FORM_COMMAND_LIST };
+
 struct dt_pop_wish {
     const struct dt_str *topics; /* in the arena of the faults */
     size_t n_topics;
     size_t max;
     int64_t wait_ms, ttr_ms; /* ttr: 0 = the jobs' own time to report */
+    enum dt_pop_form form;
 };
 
 /*

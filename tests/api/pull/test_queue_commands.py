@@ -1,5 +1,6 @@
 """The commands of the delay-queue literature: add, pop, finish, delete."""
 import concurrent.futures
+import time
 import uuid
 
 import pytest
@@ -158,6 +159,30 @@ def test_many_are_popped_at_once(send, topic, name, db):
     until(pop, 20, "seven")
     assert sorted((job["id"], job["value"]) for job in got) == [(f"{name}-{n}", str(n)) for n in range(7)]
     assert send("pop", topic=topic, max=5) == {"success": True, "jobs": []}
+
+
+@pytest.mark.parametrize("most", [1, 5])
+def test_a_pop_waits_for_what_becomes_ready(send, topic, name, most):
+    send("add", topic=topic, id=name + "-later", delay=3600)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        began = time.monotonic()
+        waiting = [pool.submit(send, "pop", topic=topic, wait=20, max=most) for _ in range(2)]
+        send("add", topic=topic, id=name, delay=0.5, body="x")
+        send("add", topic=topic, id=name + "2", delay=0.5, body="x")
+        answers = [one.result() for one in waiting]
+    assert 0.4 < time.monotonic() - began < 15
+    jobs = answers if most == 1 else [{"success": True, **job} for answer in answers for job in answer["jobs"]]
+    assert sorted(jobs, key=lambda job: job["id"]) == [{"success": True, "id": one, "value": "x"} for one in (name, name + "2")]
+    assert send("finish", id=name)["success"] and send("finish", id=name + "2")["success"]
+
+
+def test_a_wait_for_nothing_is_a_success(api, send, topic, name):
+    send("add", topic=topic, id=name, delay=3600)
+    began = time.monotonic()
+    assert send("pop", topic=topic, wait=0.6) == {"success": True} and 0.5 < time.monotonic() - began < 10
+    assert send("pop", topic=topic, wait=0.2, max=3) == {"success": True, "jobs": []}
+    [answer] = api.post("/v1/commands", [{"command": "pop", "topic": topic, "wait": 5}]).json
+    assert answer["success"] is False and "/wait" in answer["error"]
 
 
 def test_jobs_that_were_made_otherwise_are_popped_by_their_number(api, send, popped, topic, db):
