@@ -480,8 +480,6 @@ dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules 
     *out = (struct dt_new_job){0};
     if (!read_object(&d))
         return DT_INVALID;
-    if (!has(&d, DT_MEMBER_TOPIC))
-        dt_faults_add(faults, "/topic", "is required");
     dt_status status = verdict(&d);
     if (status == DT_OK)
         fill_new(&d, out);

@@ -420,7 +420,8 @@ static enum dt_next decode_and_submit(struct dt_request *req, struct dt_str name
         return DT_REPLY;
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
-    if (!dt_caller_sees(&req->caller, ask->body.schedule.job.topic))
+    struct dt_str topic = ask->body.schedule.job.topic;
+    if (topic.p && !dt_caller_sees(&req->caller, topic))
         return dt_answer_not_found(req, "topic");
     return dt_workers_submit(req->api->workers, req, run);
 }

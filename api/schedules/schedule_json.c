@@ -195,6 +195,8 @@ static void check_pairs(struct decoder *d)
     }
     if (!s->cron.p && !s->every_ms)
         dt_faults_add(d->faults, "/cron", "is required: give exactly one of cron and every");
+    if (d->name.p && !dt_json_member(d->json, dt_json_root(d->json), "topic"))
+        dt_faults_add(d->faults, "/topic", "is required");
     if (s->ends_at_ms && s->ends_at_ms <= s->starts_at_ms)
         dt_faults_add(d->faults, "/ends_at", "must be after starts_at");
 }

@@ -12,7 +12,7 @@ struct dt_schedule_body {
     bool set_paused; /* `paused` is given */
 };
 /*
- * Decodes a body of PUT /v1/schedules/{name} and POST /v1/schedules:preview (name absent). What an answer shows and
+ * Decodes a body of PUT /v1/schedules/{name} and POST /v1/schedules:preview (name absent, and perhaps the topic). What an answer shows and
  * nobody can set may stand in it, so that an answer can be put back. Whether there is such a zone is not looked at.
  * Statuses as of dt_job_decode.
  */
