@@ -110,7 +110,7 @@ def run_now(stage, sample):
 
 def by_schedule(stage, sample):
     """A schedule makes its fire's job ahead of time; this one has a single fire."""
-    name, at = f"hourly-{stage.run}", now_ms() + 1500
+    name, at = f"hourly-{stage.run}", now_ms() + 2000
     stage.rest.want(201, "PUT", f"/v1/schedules/{name}", body(stage, sample, every="PT1H", starts_at=to_text(at), ends_at=to_text(at + 1000)))
     sample.take(stage.rest.want(200, "GET", f"/v1/topics/{sample.topic}/jobs/{name}@{at}"))
 
@@ -164,7 +164,7 @@ def all_samples():
         Sample("run-at", "POST, at a time with the offset +02:00", post_at(1500, 2)),
         *[Sample(f"bulk-{n}", f"NDJSON, in {1 + 0.1 * n:.1f} s", bulk) for n in range(8)],
         Sample("later", "in 1 s; PATCH to 2.5 s and a new payload", patched({"delay": "PT1S"}, new_payload), judge=has_new_payload),
-        Sample("schedule", "a schedule with one fire, in 1.5 s", by_schedule),
+        Sample("schedule", "a schedule with one fire, in 2 s", by_schedule),
         Sample("earlier", "in 1 h; PATCH to 1 s", patched({"delay": "PT1H"}, {"delay": "PT1S"})),
         Sample("far", "in 3 years; PATCH to 1 s", far_then_near),
         Sample("run-now", "in 1 day; run-now", run_now),

@@ -246,10 +246,13 @@ static void a_pause_without_catching_up_makes_nothing_of_its_time(void **state)
     put(every(1000));
     set_paused(true);
     mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; "
+                           "UPDATE schedules SET anchor_at = anchor_at - 3000; "
                            "UPDATE schedule_fires SET next_fire_at = next_fire_at - 3000");
     set_paused(false);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT MIN(run_at) >= (SELECT updated_at FROM schedules) FROM jobs"),
-                     1);
+    assert_int_equal(
+        mysql_fixture_number(
+            &fx, "SELECT MIN(SUBSTRING_INDEX(job_key, '@', -1) + 0) >= (SELECT updated_at FROM schedules) FROM jobs"),
+        1);
 }
 
 /* The fire's time has come while the one before is under way. */
@@ -303,10 +306,13 @@ static void a_schedule_that_goes_leaves_its_next_fire_or_takes_it_with_it(void *
     assert_in_range(count(SCHEDULED), 1, 2); /* that of its beginning is due */
     assert_int_equal(count(SCHEDULED) + count(WITHDRAWN), n);
     assert_int_equal(dt_store_schedule_delete(&maker, S(NAME), true, &err), DT_NOT_FOUND);
+    mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
+    put(cron("0 9 * * *"));
+    OK(dt_store_schedule_delete(&maker, S(NAME), false, &err));
+    assert_jobs(1, 0);
     put(cron("0 9 * * *"));
     OK(dt_store_schedule_delete(&maker, S(NAME), true, &err));
-    assert_int_equal(count("run_at > 60000 + CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) AND " SCHEDULED), 0);
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
+    assert_jobs(0, 1);
 }
 
 static enum dt_insert_outcome insert(const char *topic, const char *key)
