@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* clang-format off */
 #include <cmocka.h>
@@ -416,6 +417,44 @@ static void a_new_tzdata_moves_the_fires_that_lie_ahead(void **state)
 
 /* ---- two at once ---- */
 
+static void *pause_it(void *arg)
+{
+    struct dt_error why = {0};
+    struct dt_arena own;
+    struct dt_schedule s;
+    dt_store *mine = mysql_fixture_store(&fx);
+    dt_arena_init(&own);
+    struct dt_fire_maker maker = {.store = mine, .zones = zones, .arena = &own};
+    *(dt_status *)arg = dt_store_schedule_pause(&maker, S(NAME), true, &s, &why);
+    dt_arena_clear(&own);
+    dt_store_free(mine);
+    dt_db_thread_end();
+    return NULL;
+}
+
+#define LOCK_WAITS "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
+
+static void a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    dt_status status = DT_INTERNAL;
+    const struct timespec pause = {.tv_nsec = 150000000}; /* asked more often, the server repeats its last answer */
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
+    put(cron("0 9 * * *"));
+    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1");
+    assert_int_equal(pthread_create(&thread, NULL, pause_it, &status), 0);
+    while (!mysql_fixture_number(&fx, LOCK_WAITS)) {
+        assert_true(dt_clock_mono_us(dt_clock_system()) < until_us);
+        nanosleep(&pause, NULL);
+    }
+    mysql_fixture_run(&fx, "COMMIT");
+    pthread_join(thread, NULL);
+    assert_int_equal(status, DT_OK);
+    assert_int_equal(count("state = 'dispatched'"), 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT paused FROM schedules"), 1);
+}
+
 #define MAKERS 3
 
 static void *make_all(void *arg)
@@ -434,6 +473,7 @@ static void *make_all(void *arg)
     }
     dt_arena_clear(&own);
     dt_store_free(mine);
+    dt_db_thread_end();
     return NULL;
 }
 
@@ -487,6 +527,7 @@ int main(void)
         TEST(what_a_manual_edit_left_of_a_schedule_goes),
         TEST(a_large_payload_is_made_a_few_at_a_time),
         TEST(a_new_tzdata_moves_the_fires_that_lie_ahead),
+        TEST(a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed),
         TEST(makers_at_once_make_each_fire_once),
     };
     return cmocka_run_group_tests(tests, begin, end);
