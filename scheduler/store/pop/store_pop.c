@@ -219,6 +219,21 @@ static dt_status is_in_a_list(struct popping *p, const struct offer *offer, bool
     return dt_db_end(p->db, p->err);
 }
 
+static bool has_attempt(const struct offer *offer)
+{
+    return offer->fate == FATE_CLAIM && offer->attempt > 0;
+}
+
+/* Likewise of a topic whose jobs were called back: an attempt may still be in a process's hands. */
+static dt_status leave_in_hands(struct popping *p)
+{
+    size_t n;
+    const int64_t *ids = ids_of(p, p->page, p->n_page, has_attempt, &n);
+    if (!ids)
+        return no_memory(p);
+    return dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
+}
+
 static bool is_as_offered(const struct popping *p, const struct offer *offer)
 {
     return dt_job_state_after(offer->state, DT_EVENT_CLAIM) != DT_STATE_ILLEGAL && offer->next_ms == offer->due_ms &&
@@ -311,6 +326,8 @@ static dt_status look_at_page(struct popping *p, bool *go_on)
     status = lock_jobs(p);
     for (size_t i = 0; status == DT_OK && i < p->n_page; i++)
         status = judge(p, &p->page[i]);
+    if (status == DT_OK)
+        status = leave_in_hands(p);
     if (status == DT_OK)
         status = drop_stale(p);
     *go_on = choose(p) && p->n_page == wanted;

@@ -325,6 +325,20 @@ static void test_a_job_whose_last_attempt_is_in_a_list_still_is_not_popped(void 
     assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
 }
 
+static void test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped(void **state)
+{
+    struct rig *rig = *state;
+    int64_t id = job_of(rig, "p", now_ms(rig) - 5);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET attempt = 1, http_status = 500 WHERE id = %lld", (long long)id);
+    lead(rig);
+    mysql_fixture_run(&rig->fx, "INSERT INTO hands (job_id, attempt, shard, owner) VALUES (%lld, 1, 0, 9)",
+                      (long long)id);
+    assert_int_equal(popped(rig, "p", 1).n, 0);
+    mysql_fixture_run(&rig->fx, "DELETE FROM hands WHERE owner = 9");
+    assert_int_equal(popped(rig, "p", 1).jobs[0].attempt, 2);
+    assert_int_equal(field(rig, "http_status IS NULL", id), 1);
+}
+
 static void test_an_answer_has_a_bound_of_bytes_and_one_job_at_least(void **state)
 {
     struct rig *rig = *state;
@@ -452,6 +466,7 @@ int main(void)
         TEST(test_nothing_is_popped_of_a_paused_topic_nor_of_one_with_another_delivery),
         TEST(test_an_offer_is_a_hint_the_row_decides),
         TEST(test_a_job_whose_last_attempt_is_in_a_list_still_is_not_popped),
+        TEST(test_a_job_whose_last_attempt_is_in_hands_still_is_not_popped),
         TEST(test_an_answer_has_a_bound_of_bytes_and_one_job_at_least),
         TEST(test_a_pop_whose_commit_is_lost_hands_out_nothing),
         TEST(test_looking_tells_topics_apart),
