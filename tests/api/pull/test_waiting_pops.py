@@ -139,7 +139,7 @@ def test_who_waits_is_told_when_the_delivery_changes(api, pulled):
 
 
 def test_an_api_that_ends_answers_those_who_wait(own_apis):
-    ending = own_apis("ending", {})
+    ending = own_apis("ending_pops", {})
     ending.start()
     assert ending.rest.put("/v1/topics/t", {"delivery": "pull"}).status == 201
     waiter = Waiter(ending.rest, "t", wait="PT60S")
