@@ -123,7 +123,8 @@ static void v_attempts_and_v_dead_tell_the_story_of_a_failure(void **state)
     job_row(&fx, 7,
             "state = 'dead', next_at = NULL, attempt = 2, failures = 2, attempt_status = 'timed_out', due_at = 10, "
             "dispatched_at = 15, finished_at = 20, error_at = 20, error_code = 'ack_timeout'");
-    mysql_fixture_run(&fx, "INSERT INTO attempts VALUES (7, 1, 'failed', 1, 2, 3, 'boom', 'it did')");
+    mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, "
+                           "error_code, error_message) VALUES (7, 1, 'failed', 1, 2, 3, 'boom', 'it did')");
     job_row(&fx, 8, NULL);
     assert_sql(
         "1 failed 1 boom it did,2 timed_out 5 ack_timeout",
@@ -289,12 +290,14 @@ static void every_view_shows_every_row_whatever_its_numbers_are(void **state)
     job_row_dispatched(&fx, 7, 1, 0);
     job_row(&fx, 8, "attempt = 2, due_at = 5, dispatched_at = 6");
     job_row(&fx, 9, "state = 'dead', next_at = NULL, attempt = 1, purge_at = 9000000000000, error_at = 5");
-    mysql_fixture_run(&fx,
-                      "INSERT INTO attempts VALUES (8, 1, 'failed', 1, 2, 3, NULL, NULL);"
-                      "INSERT INTO history_attempts VALUES (9, 1, 0, 9000000000000, 'failed', 1, 2, 3, NULL, NULL);"
-                      "INSERT INTO shard_stats (shard, seen_at, epoch) SELECT shard, 1, 1 FROM shards;"
-                      "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', 9, 1, 1);"
-                      "UPDATE shards SET inflight = '[[7,1,9223372036854775807]]', owner_since = 1");
+    mysql_fixture_run(
+        &fx, "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, "
+             "error_message) VALUES (8, 1, 'failed', 1, 2, 3, NULL, NULL);"
+             "INSERT INTO history_attempts (job_id, attempt, part, purge_at, status, due_at, dispatched_at, "
+             "finished_at, error_code, error_message) VALUES (9, 1, 0, 9000000000000, 'failed', 1, 2, 3, NULL, NULL);"
+             "INSERT INTO shard_stats (shard, seen_at, epoch) SELECT shard, 1, 1 FROM shards;"
+             "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', 9, 1, 1);"
+             "UPDATE shards SET inflight = '[[7,1,9223372036854775807]]', owner_since = 1");
     const char *columns = number_columns();
     assert_in_range(strlen(columns), 1000, 30000);
     for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {

@@ -557,7 +557,8 @@ static void attempts_are_the_archived_ones_and_the_rows_own(void **state)
     assert_int_equal(attempts.n, 0);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 3, attempt_status = 'dispatched', "
                            "due_at = 30, dispatched_at = 31, finished_at = NULL, error_code = 'old', error_at = 22");
-    mysql_fixture_run(&fx, "INSERT INTO attempts VALUES (7, 2, 'failed', 20, 21, 22, 'old', 'msg'), "
+    mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, "
+                           "error_code, error_message) VALUES (7, 2, 'failed', 20, 21, 22, 'old', 'msg'), "
                            "(7, 1, 'snoozed', 10, 11, 12, NULL, NULL), (8, 1, 'failed', 1, 1, 1, NULL, NULL)");
     OK(list_attempts(7, 0, 1000));
     assert_int_equal(attempts.n, 3);
