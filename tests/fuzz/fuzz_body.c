@@ -138,6 +138,8 @@ static void topic_body(struct dt_arena *arena)
     if (status != DT_OK)
         return;
     check_retry(put.topic.retry);
+    if (!put.topic.delivery) /* the topic's own, or the default: a topic that is there has one */
+        put.topic.delivery = DT_DELIVERY_KAFKA;
     put_back(&put.topic, arena);
 }
 

@@ -97,13 +97,17 @@ class Stack:
 
     @contextlib.contextmanager
     def stopped(self, part):
-        """It stands still inside (SIGSTOP)."""
+        """It stands still inside (SIGSTOP), each of its threads: one that runs on another core stops a moment after the signal."""
         self.refresh()
         self.signal(part, signal.SIGSTOP)
         try:
+            until(lambda: self._stands_still(part), 5, part)
             yield
         finally:
             self.signal(part, signal.SIGCONT)
+
+    def _stands_still(self, part):
+        return all(stat.read_text().rpartition(")")[2].split()[0] == "T" for stat in pathlib.Path(f"/proc/{self.pid(part)}/task").glob("*/stat"))
 
     def log(self, part):
         path = self.home / "log" / f"{part}.log"

@@ -37,23 +37,23 @@ ALL = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX"
 def limited_apis(stack, own_apis):
     """limited_apis(name) -> a started API whose account can be forbidden things. (Their database is migrated by another one.)"""
     server = connect(stack)
-    rows(server, "DROP USER IF EXISTS 'limited'@'localhost'")
-    rows(server, "CREATE USER 'limited'@'localhost' IDENTIFIED BY 'limited'")
-    owner = own_apis("limited")
-    tables = [row["TABLE_NAME"] for row in owner.rows("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'api_limited'")]
+    rows(server, "DROP USER IF EXISTS 'restrained'@'localhost'")
+    rows(server, "CREATE USER 'restrained'@'localhost' IDENTIFIED BY 'restrained'")
+    owner = own_apis("restrained")
+    tables = [row["TABLE_NAME"] for row in owner.rows("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'api_restrained'")]
     for table in tables:
-        rows(server, f"GRANT {ALL} ON api_limited.{table} TO 'limited'@'localhost'")
+        rows(server, f"GRANT {ALL} ON api_restrained.{table} TO 'restrained'@'localhost'")
     made = []
 
     def make(name):
-        api = own_apis(name, {"mysql.user": "limited", "mysql.password": "limited", "mysql.database": "api_limited", "installation.name": "limited"}, shared=True)
-        api.server, api.database, api.tables = server, "api_limited", tables
+        api = own_apis(name, {"mysql.user": "restrained", "mysql.password": "restrained", "mysql.database": "api_restrained", "installation.name": "restrained"}, shared=True)
+        api.server, api.database, api.tables = server, "api_restrained", tables
         made.append(api)
         return api.start()
     yield make
     for api in made:
         api.end()
-    rows(server, "DROP USER 'limited'@'localhost'")
+    rows(server, "DROP USER 'restrained'@'localhost'")
     server.close()
 
 
@@ -67,18 +67,18 @@ def without(api, what, tables=None):
     """The account may not do that to these tables, or to any."""
     tables = tables or api.tables
     for table in tables:
-        rows(api.server, f"REVOKE {what} ON api_limited.{table} FROM 'limited'@'localhost'")
+        rows(api.server, f"REVOKE {what} ON api_restrained.{table} FROM 'restrained'@'localhost'")
     try:
         yield
     finally:
         for table in tables:
-            rows(api.server, f"GRANT {what} ON api_limited.{table} TO 'limited'@'localhost'")
+            rows(api.server, f"GRANT {what} ON api_restrained.{table} TO 'restrained'@'localhost'")
 
 
 def unavailable(answer, api):
     body = refused(answer, 503, "unavailable")
     assert int(answer.headers["Retry-After"]) >= 1
-    assert "limited" not in answer.body.decode() and "MySQL" not in answer.body.decode(), body
+    assert "restrained" not in answer.body.decode() and "MySQL" not in answer.body.decode(), body
 
 
 def metric(api, name):
