@@ -11,8 +11,10 @@ from harness.checker import connect, rows
 from harness.rest import Rest
 from harness.stack import Stack, until
 
+pytestmark = pytest.mark.in_turns(2)
+
 OPTIONS = ["--apis", "1", "--dispatchers", "2", "--shards", "4", "--sanitize", "--without", "redis", "--without", "zookeeper",
-           "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3")]
+           "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "callbacks.enabled=false"]  # as by default
 A_SECOND = 10
 SECONDS = 40  # chores of five and of ten seconds, and of twenty, come several times
 

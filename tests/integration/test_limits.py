@@ -9,6 +9,8 @@ from harness.checker import connect, rows, shard_of
 from harness.consumer import TestConsumer
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(2)
+
 SHARDS = 4
 
 

@@ -14,6 +14,8 @@ from harness.load import under_load
 from harness.rest import Rest
 from harness.stack import Stack, until
 
+pytestmark = pytest.mark.in_turns(2)
+
 SHARDS = 4
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", str(SHARDS), "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
            "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S"]

@@ -24,7 +24,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, 
        j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
        j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
        j.error_at, j.created_at, j.updated_at, j.version, j.payload
-  FROM history j
+  FROM history j FORCE INDEX (PRIMARY)
  WHERE j.id = ?
    AND j.part IN (?,?,?,?,?,?,?,?)
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
@@ -159,7 +159,7 @@ SELECT h.id, h.purge_at, topic, job_key, state, run_at, attempt, failures, attem
        dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
        updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
        error_message, headers, payload, http_status, duration_ms
-  FROM history h
+  FROM history h FORCE INDEX (PRIMARY)
  WHERE h.id = ?
    AND h.part = ?;
 

@@ -33,11 +33,11 @@ SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?;
 SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?;
 
 -- name: select_archived_part
-SELECT j.part FROM history j WHERE j.id = ? AND j.part IN (?,?,?,?,?,?,?,?);
+SELECT j.part FROM history j FORCE INDEX (PRIMARY) WHERE j.id = ? AND j.part IN (?,?,?,?,?,?,?,?);
 
 -- name: lock_archived_job
 SELECT j.key_until
-  FROM history j
+  FROM history j FORCE INDEX (PRIMARY)
  WHERE j.id = ?
    AND j.part = ?
    AND j.state = 'dead'
