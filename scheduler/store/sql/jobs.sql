@@ -47,7 +47,7 @@ SELECT j.key_until
 -- name: bring_back_attempts
 INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms)
 SELECT job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms
-  FROM history_attempts
+  FROM history_attempts FORCE INDEX (PRIMARY)
  WHERE job_id = ?
    AND part = ?;
 
@@ -138,7 +138,7 @@ UNION ALL
         IF(attempt_status='dispatched', NULL, finished_at),
         IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_code, NULL),
         IF(attempt_status IN ('failed','timed_out','gave_up','undeliverable'), error_message, NULL), http_status, duration_ms
-   FROM history
+   FROM history FORCE INDEX (PRIMARY)
   WHERE id = ?
     AND part IN (?,?,?,?,?,?,?,?)
     AND purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED))
