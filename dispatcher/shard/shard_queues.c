@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 #include "fair.h"
+#include "job/job_id.h"
 #include "shard_parts.h"
 
 #define HELD_US       INT64_C(5000000) /* held sets are listed this often without being told */
@@ -45,13 +46,6 @@ static void hint(struct dt_fair_queues *fair, const struct dt_entry *entry)
     fair->hints[fair->n_hints++] = (struct dt_hint){entry->id, entry->due_ms};
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Each job once. Where its entry stands only its row knows. */
 void dt_shard_hint_lost(dt_shard_loop *l)
 {
@@ -59,7 +53,7 @@ void dt_shard_hint_lost(dt_shard_loop *l)
     pthread_mutex_lock(&l->state_lock);
     if (l->lost.n)
         fair->n_hints = 0;
-    qsort(l->lost.v, l->lost.n, sizeof(*l->lost.v), by_number);
+    qsort(l->lost.v, l->lost.n, sizeof(*l->lost.v), dt_by_job_id);
     for (size_t i = 0; i < l->lost.n; i++)
         if (i == 0 || l->lost.v[i] != l->lost.v[i - 1])
             hint(fair, &(struct dt_entry){.id = l->lost.v[i]});
@@ -390,10 +384,10 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct dt_error *err)
         return dt_fail(err, DT_NOMEM, "queues");
     for (size_t i = 0; i < n; i++)
         ids[i] = l->due.entries[i].id;
-    qsort(ids, n, sizeof(*ids), by_number);
+    qsort(ids, n, sizeof(*ids), dt_by_job_id);
     status = topics_of(l, ids, n, topics, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        const int64_t *at = bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), by_number);
+        const int64_t *at = bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id);
         fair->of[i] = place_of(fair, slots, n_slots, &topics[at - ids]);
         fair->queues[fair->of[i]].waiting++;
     }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/hooks/guard.h"
+#include "job/job_id.h"
 #include "store/db/id_in.h"
 #include "store/dispatch/leader_parts.h"
 #include "store/dispatch/outgoing.h"
@@ -48,13 +49,6 @@ static dt_status archive(struct dt_open_txn *t, struct group group)
     return status;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* What no list has is no shard's: no cancel and no later claim looks for it in a list. */
 static dt_status write_claims(struct dt_open_txn *t, struct group group)
 {
@@ -69,7 +63,7 @@ static dt_status write_claims(struct dt_open_txn *t, struct group group)
         return DT_NOMEM;
     for (size_t i = 0; i < group.n; i++)
         ids[i] = group.claims[i].id;
-    qsort(ids, group.n, sizeof(*ids), by_number);
+    qsort(ids, group.n, sizeof(*ids), dt_by_job_id);
     dt_status status = dt_id_in_run(t->db, &dt_sql_claim_jobs,
                                     DT_PARAMS(DT_P_INT(now), DT_P_INT(now), DT_P_INT(claim_shard), DT_P_INT(now),
                                               DT_P_INT(now), DT_P_INT(near_end), DT_P_INT(now), DT_P_INT(now)),

@@ -2,6 +2,7 @@
  * Bounded, ordered readings of the due index for reconciler and degraded leaders. They lock nothing and cover the
  * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
  */
+#include "job/job_id.h"
 #include "store/dispatch/scan.h"
 
 #include <stdlib.h>
@@ -217,13 +218,6 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     return status == DT_OK ? end : status;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 struct topics_of {
     dt_db *db;
     struct dt_arena *arena;
@@ -239,7 +233,7 @@ static dt_status read_topic(void *arg)
     struct topics_of *t = arg;
     int64_t id = dt_db_i64(t->db, 0);
     struct dt_str topic = dt_db_bytes(t->db, 2);
-    const int64_t *at = bsearch(&id, t->ids, t->n, sizeof(*t->ids), by_number);
+    const int64_t *at = bsearch(&id, t->ids, t->n, sizeof(*t->ids), dt_by_job_id);
     if (!at)
         return DT_OK;
     if (!t->last.p || !dt_str_eq(t->last, topic))

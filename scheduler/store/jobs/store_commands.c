@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "job/job_id.h"
 #include "job/result_json.h"
 #include "store/db/id_in.h"
 #include "store/results/json_rows.h"
@@ -65,13 +66,6 @@ static dt_status find_ids(struct lookup *l, struct dt_error *err)
 
 /* ---- numbers of jobs ---- */
 
-static int by_number(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static bool list_numbers(struct lookup *l)
 {
     l->n_numbers = 0;
@@ -80,7 +74,7 @@ static bool list_numbers(struct lookup *l)
         if (l->v[i].job_id == 0 && dt_job_id_parse(l->v[i].id, &l->numbers[l->n_numbers]))
             l->n_numbers++;
     if (l->n_numbers > 1)
-        qsort(l->numbers, l->n_numbers, sizeof(*l->numbers), by_number);
+        qsort(l->numbers, l->n_numbers, sizeof(*l->numbers), dt_by_job_id);
     size_t kept = 0;
     for (size_t i = 0; i < l->n_numbers; i++)
         if (i == 0 || l->numbers[i] != l->numbers[i - 1])

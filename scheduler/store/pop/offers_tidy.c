@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/job_id.h"
 #include "store/db/id_in.h"
 #include "store/pop/pop.h"
 #include "store/results/json_rows.h"
@@ -112,19 +113,12 @@ static dt_status read_offered(struct tidying *t)
     return dt_db_end(t->db, t->err);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static dt_status tidy_jobs(struct tidying *t)
 {
     uint64_t changed;
     dt_status status = read_offered(t);
     if (status == DT_OK && t->n_ids) {
-        qsort(t->ids, t->n_ids, sizeof(*t->ids), by_number);
+        qsort(t->ids, t->n_ids, sizeof(*t->ids), dt_by_job_id);
         status = dt_id_in_run(t->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(t->now_ms))),
                               DT_IDS(t->ids, t->n_ids), &changed, t->err);
     }

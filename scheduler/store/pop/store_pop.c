@@ -15,6 +15,7 @@
 
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
+#include "job/job_id.h"
 #include "store/dispatch/inflight.h"
 #include "store/jobs/counts.h"
 #include "store/jobs/store_row.h"
@@ -115,13 +116,6 @@ static dt_status lock_offers(struct popping *p, size_t limit)
     return dt_db_end(p->db, p->err);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* The ids of the offers that `wanted` picks, ascending. NULL: no memory. */
 static int64_t *ids_of(const struct popping *p, const struct offer *v, size_t n,
                        bool (*wanted)(const struct offer *offer), size_t *n_ids)
@@ -132,7 +126,7 @@ static int64_t *ids_of(const struct popping *p, const struct offer *v, size_t n,
         if (wanted(&v[i]))
             ids[(*n_ids)++] = v[i].id;
     if (ids)
-        qsort(ids, *n_ids, sizeof(*ids), by_number);
+        qsort(ids, *n_ids, sizeof(*ids), dt_by_job_id);
     return ids;
 }
 

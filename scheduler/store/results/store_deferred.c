@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/hooks/guard.h"
+#include "job/job_id.h"
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
 #include "store/results/store_results.h"
@@ -27,13 +28,6 @@ struct deferring {
     int64_t *ids; /* of the results, in deferred_results */
 };
 
-static int by_number(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* ---- which jobs have earlier results stored ---- */
 
 struct behind {
@@ -45,7 +39,7 @@ struct behind {
 
 static bool *place_of(const struct behind *b, int64_t job_id)
 {
-    const int64_t *at = b->n ? bsearch(&job_id, b->jobs, b->n, sizeof(*b->jobs), by_number) : NULL;
+    const int64_t *at = b->n ? bsearch(&job_id, b->jobs, b->n, sizeof(*b->jobs), dt_by_job_id) : NULL;
     return at ? &b->waits[at - b->jobs] : NULL;
 }
 
@@ -74,7 +68,7 @@ static dt_status find_waiting(struct deferring *d, int64_t last_id, struct behin
         return DT_NOMEM;
     for (size_t i = 0; i < d->n; i++)
         b->jobs[i] = d->results[i].result.job_id;
-    qsort(b->jobs, d->n, sizeof(*b->jobs), by_number);
+    qsort(b->jobs, d->n, sizeof(*b->jobs), dt_by_job_id);
     for (size_t i = 0; i < d->n; i++)
         if (i == 0 || b->jobs[i] != b->jobs[b->n - 1])
             b->jobs[b->n++] = b->jobs[i];

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "job/job_id.h"
 #include "pool_parts.h"
 
 #define LOOK_US       INT64_C(1000000)
@@ -136,17 +137,10 @@ static void end_given(dt_hands *hands, struct given *given, bool gone)
     pthread_mutex_unlock(&hands->lock);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const int64_t *x = a;
-    const int64_t *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 static dt_status give_away_some(dt_hands *hands, struct given *given, struct dt_error *err)
 {
     int64_t owner = given->list->owner;
-    qsort(given->ids, given->n, sizeof(*given->ids), by_number);
+    qsort(given->ids, given->n, sizeof(*given->ids), dt_by_job_id);
     dt_status status = dt_store_hands_give_away(hands->keeper_store, owner, given->ids, given->n, err);
     end_given(hands, given, status == DT_OK);
     if (status != DT_OK)
