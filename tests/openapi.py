@@ -2,7 +2,7 @@
 """api/openapi.yaml is equal to what the server does.
 
 Compares the document with the router's own table (as `duetime-api --print-routes` tells it, or read from api/routes.c) and with
-the table of problems in api/request/problem.h, and checks that the document is sound: references resolve, operations have ids, path
+the table of problems in scheduler/job/request/problem.h, and checks that the document is sound: references resolve, operations have ids, path
 parameters are declared.
 
 Usage: openapi.py [PATH/TO/duetime-api]
@@ -117,14 +117,14 @@ class TheDescription(unittest.TestCase):
                     self.assertIn(f"#/components/{kind}/{name}", used)
 
     def test_names_the_problems_of_the_table(self):
-        table = (TREE / "api" / "request" / "problem.h").read_text(encoding="utf-8")
+        table = (TREE / "scheduler" / "job" / "request" / "problem.h").read_text(encoding="utf-8")
         slugs = re.findall(r"X\(\w+, \d{3}, \"([a-z-]+)\"", table)
         self.assertGreater(len(slugs), 10)
         described = self.document["components"]["schemas"]["Problem"]["properties"]["type"]["enum"]
         self.assertEqual(described, [f"/problems/{slug}" for slug in slugs])
 
     def test_answers_with_statuses_of_the_table_only(self):
-        table = (TREE / "api" / "request" / "problem.h").read_text(encoding="utf-8")
+        table = (TREE / "scheduler" / "job" / "request" / "problem.h").read_text(encoding="utf-8")
         statuses = set(re.findall(r"X\(\w+, (\d{3}), ", table)) | {"200", "201", "202"}
         for method, path, _, operation in operations(self.document):
             self.assertLessEqual(set(operation["responses"]), statuses, f"{method} {path}")

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "job/job_state.h"
-#include "request/problem.h"
+#include "job/request/problem.h"
 
 /*
  * Decodes the root of json; its texts are copied into the arena of the faults. job_id: of the path; -1 = the body must

@@ -4,7 +4,7 @@
 
 #include "base/text/timetext.h"
 #include "command.h"
-#include "jobs/job_fields.h"
+#include "job/request/job_fields.h"
 
 #define RETRIES "0s 0s 0s 0s 0s 0s 0s 0s 0s" /* nine times at once */
 

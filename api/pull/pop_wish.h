@@ -3,7 +3,7 @@
 #define DT_API_POP_WISH_H
 
 #include "base/json.h"
-#include "request/problem.h"
+#include "job/request/problem.h"
 
 #define DT_POP_MAX       1000
 #define DT_POP_TOPICS    100

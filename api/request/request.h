@@ -34,7 +34,7 @@
 #include "auth/auth.h"
 #include "base/strbuf.h"
 #include "budget.h"
-#include "problem.h"
+#include "job/request/problem.h"
 #include "router.h"
 
 struct dt_api;

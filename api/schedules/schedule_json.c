@@ -6,7 +6,7 @@
 #include "base/text/base64.h"
 #include "base/text/timetext.h"
 #include "job/job_encode.h"
-#include "jobs/job_fields.h"
+#include "job/request/job_fields.h"
 
 #define EVERY_MIN_MS    INT64_C(100)
 #define CATCH_UP_MAX_MS (366 * DT_DAY_MS)

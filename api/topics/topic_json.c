@@ -5,8 +5,8 @@
  */
 #include "job/callback/callback_timeout.h"
 #include "job/rate.h"
+#include "job/request/job_fields.h"
 #include "job/retry.h"
-#include "jobs/job_fields.h"
 #include "jobs/job_json.h"
 #include "jobs/topic_callback.h"
 

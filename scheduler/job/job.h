@@ -65,7 +65,7 @@ struct dt_new_job {
     int64_t ack_timeout_ms; /* 0 = the topic's, copied at insert */
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
-    unsigned char digest[16]; /* of the request, see api/jobs/job_json.h */
+    unsigned char digest[16]; /* of the request, see job/request/job_decode.h */
 };
 
 /* Bytes of its texts and its payload. */

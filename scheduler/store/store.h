@@ -23,6 +23,7 @@
 #include "job/delivery.h"
 #include "job/job.h"
 #include "job/job_state.h"
+#include "job/patch.h"
 #include "job/shard.h"
 
 typedef struct dt_store dt_store;
@@ -136,20 +137,6 @@ DT_MUST_CHECK dt_status dt_store_find_key(dt_store *store, struct dt_str topic, 
 /* Says whether an attempt of the job stands in this shard's in-flight list; to tell, not to decide. */
 DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shard, bool *yes, struct dt_error *err);
 
-#define DT_PATCH_MEMBER(kind, member, column)                                                                          \
-    bool has_##member;                                                                                                 \
-    DT_COLUMN_TYPE_##kind member; /* absent = none */
-/* The members of a job that change; only those whose has_… is set. */
-struct dt_patch {
-    int64_t if_version; /* the change is for this version of the row only (VERSION otherwise); 0 = any */
-    bool has_run_at, has_payload, has_retry, has_ack_timeout;
-    int64_t run_at_ms;
-    bool run_at_is_delay; /* then run_at_ms is the delay, counted from MySQL's clock */
-    struct dt_str payload;
-    DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_PATCH_MEMBER) /* CONTENT: with has_payload */
-    struct dt_str retry;                                              /* absent = the topic's */
-    int64_t ack_timeout_ms;                                           /* 0 = the topic's */
-};
 /* Changes the members that the patch has; equal values write nothing. VERSION: the row has another one. */
 DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);

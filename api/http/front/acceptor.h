@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "request/problem.h"
+#include "job/request/problem.h"
 
 typedef struct dt_acceptor dt_acceptor;
 

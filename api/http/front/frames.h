@@ -10,7 +10,7 @@
 
 #include "base/strbuf.h"
 #include "head.h"
-#include "request/problem.h"
+#include "job/request/problem.h"
 
 enum dt_frame {
     DT_FRAME_HEAD,       /* a request may begin here */

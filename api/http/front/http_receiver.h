@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "request/problem.h"
+#include "job/request/problem.h"
 
 typedef struct dt_receiver dt_receiver;
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "request/problem.h"
+#include "job/request/problem.h"
 
 struct fixture {
     struct dt_arena arena;

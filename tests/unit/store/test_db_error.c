@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "request/problem.h"
+#include "job/request/problem.h"
 #include "store/db/db_error.h"
 
 /* Access denied (at connecting and to a command), read-only, full, missing: what an operator mends. */

@@ -8,8 +8,8 @@
 
 #include "base/text/base64.h"
 #include "job/retry.h"
+#include "job_decode.h"
 #include "job_fields.h"
-#include "job_json.h"
 
 struct decoder {
     const dt_json *json;

@@ -1,12 +1,12 @@
 /*
  * The members of a job as a body gave them, each with a bit that says whether it was there, so that "absent" and "null"
- * stay apart until somebody decides what they mean. For job_decode.c, job_digest.c and topic_json.c only. Pure.
+ * stay apart until somebody decides what they mean. For those that decode bodies only. Pure.
  */
-#ifndef DT_API_JOB_FIELDS_H
-#define DT_API_JOB_FIELDS_H
+#ifndef DT_JOB_JOB_FIELDS_H
+#define DT_JOB_JOB_FIELDS_H
 
 #include "base/json.h"
-#include "request/problem.h"
+#include "job/request/problem.h"
 
 enum dt_job_member {
     DT_MEMBER_TOPIC = 1 << 0,
@@ -40,7 +40,7 @@ struct dt_job_fields {
     size_t n_pairs;
 };
 
-/* Computes the digest of the request (job_json.h says what it has in it). Sorts the pairs by name. */
+/* Computes the digest of the request (job_decode.h says what it has in it). Sorts the pairs by name. */
 void dt_job_digest(struct dt_job_fields *fields, unsigned char digest[16]);
 
 /* Turns a list of durations into canonical text, in the faults' arena. pointer: of the list, for its faults. False:

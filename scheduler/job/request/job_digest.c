@@ -9,8 +9,8 @@
 #define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
 #include <xxhash.h>
 
+#include "job_decode.h"
 #include "job_fields.h"
-#include "job_json.h"
 
 struct canon {
     unsigned char

@@ -8,8 +8,8 @@
  * Pure: knows no HTTP, writes into a buffer. Headers that go with a problem (Retry-After, Allow, WWW-Authenticate) are
  * the business of whoever sends it; dt_problem_retry_after_s says when one is due.
  */
-#ifndef DT_API_PROBLEM_H
-#define DT_API_PROBLEM_H
+#ifndef DT_JOB_PROBLEM_H
+#define DT_JOB_PROBLEM_H
 
 #include "base/status.h"
 #include "base/strbuf.h"
