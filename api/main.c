@@ -155,6 +155,7 @@ struct server {
     const char *config_file;
     dt_refclock ref;
     struct dt_session_env env;
+    _Atomic int64_t answered_us; /* env's */
     struct dt_budget memory;
     struct dt_api api;
     dt_router *router;
@@ -186,7 +187,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     api->clock = clock;
     api->ref = &s->ref;
     api->memory = &s->memory;
-    s->env = (struct dt_session_env){.config = &s->config, .clock = clock, .ref = &s->ref};
+    s->env =
+        (struct dt_session_env){.config = &s->config, .clock = clock, .ref = &s->ref, .answered_us = &s->answered_us};
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
     if (status == DT_OK)

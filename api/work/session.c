@@ -18,6 +18,7 @@ dt_status dt_session_init(struct dt_session *session, const struct dt_session_en
 {
     const struct dt_config *config = env->config;
     session->clock = env->clock;
+    session->answered_us = env->answered_us;
     session->used_us = session->down_us = 0;
     atomic_store(&session->busy_us, 0);
     session->config = *config;
@@ -35,11 +36,22 @@ void dt_session_clear(struct dt_session *session)
     dt_db_thread_end();
 }
 
+static void note_answer(const struct dt_session *session)
+{
+    if (session->answered_us)
+        atomic_store_explicit(session->answered_us, dt_clock_mono_us(session->clock), memory_order_relaxed);
+}
+
+static bool is_back(const struct dt_session *session)
+{
+    return session->answered_us && atomic_load_explicit(session->answered_us, memory_order_relaxed) > session->down_us;
+}
+
 dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
 {
     int64_t now_us = dt_clock_mono_us(session->clock);
     atomic_store_explicit(&session->busy_us, now_us, memory_order_relaxed);
-    if (session->down_us && now_us - session->down_us < DOWN_US)
+    if (session->down_us && now_us - session->down_us < DOWN_US && !is_back(session))
         return dt_fail(err, DT_UNAVAILABLE, "MySQL could not be reached a moment ago");
     session->down_us = 0;
     if (now_us - session->used_us < IDLE_US)
@@ -50,6 +62,8 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
         status = dt_store_ping(session->store, err);
     if (status == DT_UNAVAILABLE)
         session->down_us = dt_clock_mono_us(session->clock);
+    else
+        note_answer(session);
     return status;
 }
 

@@ -18,12 +18,15 @@ struct dt_session_env {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref; /* MySQL's clock: each session feeds it */
+    _Atomic int64_t
+        *answered_us; /* mono: when MySQL last answered one of the process's sessions; NULL: each is alone */
 };
 
 struct dt_session {
     struct dt_config config; /* the process's, with the short waits of api.database_timeout */
     dt_store *store;
     const dt_clock *clock;
+    _Atomic int64_t *answered_us;
     int64_t used_us;         /* when it last answered; 0 = never */
     int64_t down_us;         /* when no connection was to be had; 0 = it was, since */
     _Atomic int64_t busy_us; /* since when the thread is at work with it; 0 = it is not */
@@ -35,7 +38,8 @@ DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct
 void dt_session_clear(struct dt_session *session);
 /* Begins a piece of work: asks a connection that was idle for a second how it is, and makes a new one when it is dead.
  * Unless it is OK, the work must not be done; dt_session_end is called all the same. UNAVAILABLE comes at once for a
- * while after no connection was to be had, so that those who queued behind the one who waited need not wait, too. */
+ * while after no connection was to be had, so that those who queued behind the one who waited need not wait, too; but not
+ * once MySQL has answered another session of the process. */
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
 /* Ends the piece of work. */
 void dt_session_end(struct dt_session *session);

@@ -37,6 +37,7 @@ static int64_t mono_us(const dt_clock *clock)
 static const dt_clock turned = {.mono_us = mono_us};
 static struct dt_session session;
 static dt_refclock ref;
+static _Atomic int64_t answered_us;
 
 /* ---- the store ---- */
 
@@ -80,8 +81,10 @@ static int make(void **state)
                                             .mysql_io_timeout = 30000,
                                             .mysql_connect_timeout = 10000,
                                             .mysql_lock_timeout = 60000};
-    static const struct dt_session_env env = {.config = &config, .clock = &turned, .ref = &ref};
+    static const struct dt_session_env env = {
+        .config = &config, .clock = &turned, .ref = &ref, .answered_us = &answered_us};
     (void)state;
+    atomic_store(&answered_us, 0);
     memset(&fake, 0, sizeof(fake));
     fake.us = 100 * SECOND;
     fake.connected = true;
@@ -210,6 +213,24 @@ static void after_a_failure_nobody_tries_for_half_a_second(void **state)
     assert_int_equal(fake.n_pings, 5);
 }
 
+static void after_a_failure_anybody_tries_once_another_session_was_answered(void **state)
+{
+    (void)state;
+    fake.pings[0] = fake.pings[1] = DT_UNAVAILABLE;
+    fake.connected = false;
+    assert_int_equal(begin(), DT_UNAVAILABLE);
+    dt_session_end(&session);
+    fake.us += MS;
+    assert_int_equal(begin(), DT_UNAVAILABLE);
+    assert_int_equal(fake.n_pings, 2);
+    dt_session_end(&session);
+    atomic_store(&answered_us, fake.us); /* by another session */
+    fake.connected = true;
+    work(0);
+    assert_int_equal(fake.n_pings, 3);
+    assert_int_equal(atomic_load(&answered_us), fake.us);
+}
+
 static void a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung(void **state)
 {
     (void)state;
@@ -259,6 +280,7 @@ int main(void)
         T(a_server_that_was_waited_for_is_not_waited_for_twice),
         T(a_refusal_is_not_asked_for_again),
         T(after_a_failure_nobody_tries_for_half_a_second),
+        T(after_a_failure_anybody_tries_once_another_session_was_answered),
         T(a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung),
         T(a_piece_of_work_that_takes_longer_than_two_seconds_stalls),
     };

@@ -235,7 +235,7 @@ static int make(void **state)
     pthread_mutex_init(&rig->lock, NULL);
     pthread_cond_init(&rig->changed, NULL);
     rig->fail_session = -1;
-    rig->env = (struct dt_session_env){&rig->config, dt_clock_system(), &rig->ref};
+    rig->env = (struct dt_session_env){.config = &rig->config, .clock = dt_clock_system(), .ref = &rig->ref};
     for (int i = 0; i < MANY; i++) {
         dt_strbuf_init(&rig->calls[i].req.out);
         dt_arena_init(&rig->calls[i].req.arena);
