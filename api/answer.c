@@ -35,6 +35,19 @@ dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rule
     return json;
 }
 
+bool dt_answer_flag(struct dt_request *req, const char *name, bool *out)
+{
+    struct dt_str text = dt_request_query(req, name);
+    *out = text.p && dt_str_is(text, "true");
+    if (!text.p || *out || dt_str_is(text, "false"))
+        return true;
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add_query(&faults, dt_str(name), "must be true or false");
+    dt_answer_faults(req, DT_INVALID, &faults);
+    return false;
+}
+
 bool dt_answer_id(struct dt_request *req, int64_t *id)
 {
     if (dt_job_id_parse(req->params[0], id))

@@ -27,6 +27,9 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
  */
 dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, struct dt_faults *faults);
 
+/* Reads a query parameter that is true or false; false when it is not given. False is returned: 422. */
+bool dt_answer_flag(struct dt_request *req, const char *name, bool *out);
+
 /* Reads params[0] as a job's id. False: 404. */
 bool dt_answer_id(struct dt_request *req, int64_t *id);
 

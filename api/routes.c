@@ -23,7 +23,7 @@ static const struct dt_route routes[] = {
     {"GET",    "/v1/jobs/{id}/attempts",      DT_SCOPE_READ,   DT_BODY_NONE,   "cursor",   dt_handle_job_attempts, NULL},
     {"POST",   "/v1/topics/{topic}/pop",      DT_SCOPE_REPORT, DT_BODY_JSON,   NULL,       dt_handle_topic_pop,    NULL},
     {"POST",   "/v1/pop",                     DT_SCOPE_REPORT, DT_BODY_JSON,   NULL,       dt_handle_pop,          NULL},
-    {"PUT",    "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_WRITE, DT_BODY_JSON,  NULL,       dt_handle_key_put,      NULL},
+    {"PUT",    "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_WRITE, DT_BODY_JSON,  "replace",  dt_handle_key_put,      NULL},
     {"GET",    "/v1/topics/{topic}/jobs/{key}", DT_SCOPE_READ, DT_BODY_NONE,   NULL,       dt_handle_key_get,      NULL},
     {"GET",    "/v1/topics",                  DT_SCOPE_READ,   DT_BODY_NONE,   "limit cursor", dt_handle_topic_list, NULL},
     {"GET",    "/v1/topics/{topic}",          DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_topic_get,    NULL},

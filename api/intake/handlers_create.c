@@ -1,7 +1,11 @@
 /*
  * POST /v1/jobs and PUT /v1/topics/{t}/jobs/{key}: decode on the HTTP thread, one row to the committer, the answer
  * after the durable commit. A job that was made is answered from memory; only an existing one (an equal request came
- * before) is read, by a worker. Never talks to the store itself.
+ * before) is read, by a worker.
+ *
+ * With ?replace=true a worker first looks for a job of the key that is not finished, and gives it the body. Where there
+ * is none the row goes to the committer, marked so that a finished job hands its key over; the two take turns when a job
+ * comes about, or ends, between them.
  */
 #include "answer.h"
 #include "api.h"
@@ -10,6 +14,7 @@
 #include "create.h"
 #include "handlers.h"
 #include "jobs/job_answer.h"
+#include "jobs/settle.h"
 #include "jobs/waiting.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
@@ -18,7 +23,12 @@ struct create {
     struct dt_unit unit;
     struct dt_create row;
     struct dt_faults faults;
+    struct dt_settle settle;
+    bool held;      /* the budget has what a job that is read needs */
+    unsigned turns; /* that the committer had, for ?replace=true */
 };
+
+#define TURNS_MAX 8
 
 /* ---- the answer ---- */
 
@@ -64,12 +74,35 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
     return dt_answer_stored(req, store, &job, NULL);
 }
 
+/* ---- replacing ---- */
+
+static enum dt_next replace_job(struct dt_request *req, dt_store *store);
+
+/* Somebody made a job of the key after the worker had looked: it is the one to replace. False: that was tried enough. */
+static bool look_again(struct dt_request *req)
+{
+    struct create *c = req->state;
+    enum dt_insert_outcome outcome = c->row.row.outcome;
+    if (c->unit.status != DT_OK || (outcome != DT_INSERT_SAME && outcome != DT_INSERT_CONFLICT))
+        return false;
+    if (++c->turns == TURNS_MAX) {
+        c->unit.status = DT_BUSY;
+        return false;
+    }
+    dt_unit_clear(&c->unit);
+    req->then = NULL;
+    dt_workers_submit(req->api->workers, req, replace_job);
+    return true;
+}
+
 /* ---- the request ---- */
 
 /* On a committer's thread, or inside the submit. */
 static void created(struct dt_unit *unit)
 {
     struct dt_request *req = unit->arg;
+    if (unit->rows[0].row.replace && look_again(req))
+        return;
     if (unit->status == DT_OK && unit->rows[0].row.outcome == DT_INSERT_SAME) {
         req->then = NULL;
         dt_workers_submit(req->api->workers, req, answer_existing);
@@ -84,16 +117,43 @@ static void drop_create(struct dt_request *req)
     dt_unit_clear(&c->unit);
 }
 
-static enum dt_next submit(struct dt_request *req, struct create *c)
+/* Gives the row of the suspended request to the committer. */
+static enum dt_next make_job(struct dt_request *req)
 {
+    struct create *c = req->state;
     c->unit = (struct dt_unit){
         .rows = &c->row, .n = 1, .deadline_us = req->deadline_us, .caller = &req->caller, .done = created, .arg = req};
-    req->state = c;
     req->then = answer_create;
-    req->cleanup = drop_create;
-    dt_request_suspend(req);
     dt_committer_submit(req->api->committer, &c->unit);
     return DT_PENDING;
+}
+
+static enum dt_next replace_job(struct dt_request *req, dt_store *store)
+{
+    struct create *c = req->state;
+    struct dt_job job = {0};
+    struct dt_error err = {0};
+    if (!c->held && !dt_request_hold(req, dt_answer_job_room(req->api)))
+        return dt_request_no_room(req);
+    c->held = true;
+    if (dt_settle_goes_on(req, store, &c->settle, replace_job))
+        return DT_PENDING;
+    dt_status status = dt_store_replace(store, &c->row.row.job, &req->arena, &job, &err);
+    if (status == DT_NOT_FOUND)
+        return make_job(req);
+    if (status == DT_TOO_LATE && dt_settle_wait(req, &c->settle, &job, replace_job))
+        return DT_PENDING;
+    return dt_answer_changed(req, store, status, &job, &err);
+}
+
+static enum dt_next submit(struct dt_request *req, struct create *c)
+{
+    req->state = c;
+    req->cleanup = drop_create;
+    if (c->row.row.replace)
+        return dt_workers_submit(req->api->workers, req, replace_job);
+    dt_request_suspend(req);
+    return make_job(req);
 }
 
 static enum dt_next decode_and_submit(struct dt_request *req, const struct dt_job_rules *rules,
@@ -121,7 +181,7 @@ static void check_path(struct dt_faults *faults, const struct dt_job_rules *rule
         dt_faults_add(faults, "/key", reason);
 }
 
-static enum dt_next create(struct dt_request *req, const struct dt_job_path *path)
+static enum dt_next create(struct dt_request *req, const struct dt_job_path *path, bool replace)
 {
     if (!dt_answer_clock(req))
         return DT_REPLY;
@@ -129,6 +189,7 @@ static enum dt_next create(struct dt_request *req, const struct dt_job_path *pat
     if (!c)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     memset(c, 0, sizeof(*c));
+    c->row.row.replace = replace;
     dt_faults_init(&c->faults, &req->arena);
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     struct dt_job_rules rules = dt_answer_rules(req->api, view);
@@ -142,10 +203,13 @@ static enum dt_next create(struct dt_request *req, const struct dt_job_path *pat
 
 enum dt_next dt_handle_job_create(struct dt_request *req)
 {
-    return create(req, &(struct dt_job_path){.topic = DT_STR_NONE});
+    return create(req, &(struct dt_job_path){.topic = DT_STR_NONE}, false);
 }
 
 enum dt_next dt_handle_key_put(struct dt_request *req)
 {
-    return create(req, &(struct dt_job_path){.topic = req->params[0], .key = req->params[1]});
+    bool replace;
+    if (!dt_answer_flag(req, "replace", &replace))
+        return DT_REPLY;
+    return create(req, &(struct dt_job_path){.topic = req->params[0], .key = req->params[1]}, replace);
 }

@@ -3,10 +3,6 @@
  * thread, carried out by a worker through one function of the store, and answered with the row as it is afterwards;
  * then the index is told where the job is due now. A job of a topic that the token does not reach is answered as if it
  * did not exist: such a token's changes read the job first (a job's topic never changes).
- *
- * A change that only an unsettled batch is in the way of (the job waits for its retry, and the leader has not yet
- * written that its last attempt was sent) is put off until the batch is settled, SETTLE_WAIT_US at most: the row is not
- * locked and no worker is taken meanwhile, only the list is looked at every few milliseconds.
  */
 #include <stdio.h>
 
@@ -17,13 +13,13 @@
 #include "intake/index_writer.h"
 #include "job/result_json.h"
 #include "job_answer.h"
+#include "settle.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
 
-#define BY_ATTEMPT     'a'
-#define ATTEMPTS_MAX   1000 /* in a page */
-#define IF_MATCH_MAX   16   /* versions in one If-Match; more never match */
-#define SETTLE_WAIT_US INT64_C(200000)
+#define BY_ATTEMPT   'a'
+#define ATTEMPTS_MAX 1000 /* in a page */
+#define IF_MATCH_MAX 16   /* versions in one If-Match; more never match */
 
 struct change {
     bool held; /* the budget has what the job needs */
@@ -31,9 +27,7 @@ struct change {
     struct dt_patch patch;
     struct dt_str key; /* GET by key */
     bool retries;      /* cancel the further attempts of a dispatched job */
-    /* Put off because of an attempt in this shard's list, until then at most; 0 = not. */
-    int unsettled_shard;
-    int64_t settle_by_us;
+    struct dt_settle settle;
     /* If-Match: n_versions < 0 = any (absent or "*"). */
     int n_versions;
     int64_t versions[IF_MATCH_MAX];
@@ -57,14 +51,6 @@ static struct change *change_new(struct dt_request *req)
 }
 
 /* ---- on a worker ---- */
-
-static enum dt_next answer_row(struct dt_request *req, dt_store *store, const struct dt_job *job)
-{
-    /* Reads what leaders and topics say, a second old at most; when it cannot be read the last known holds. */
-    if (dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK)
-        (void)(dt_topic_cache_refresh_shards(req->api->topics, store, NULL) == DT_OK);
-    return dt_answer_stored(req, store, job, NULL);
-}
 
 /* Holds the room for what is about to be read and answered, before anything is done. False: 503 is filled in. */
 static bool hold_room(struct dt_request *req)
@@ -93,51 +79,6 @@ static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t 
     return status;
 }
 
-/* ---- waiting for a batch to be settled ---- */
-
-static bool time_to_settle(const struct dt_request *req)
-{
-    const struct change *change = req->state;
-    return dt_clock_mono_us(req->api->clock) < change->settle_by_us;
-}
-
-/* It was put off, and what it waits for has not come about: the list alone is read, without a lock. True: put off. */
-static bool still_unsettled(struct dt_request *req, dt_store *store, dt_worker_fn run)
-{
-    const struct change *change = req->state;
-    bool in_flight = false;
-    return time_to_settle(req) &&
-           dt_store_in_flight(store, change->id, change->unsettled_shard, &in_flight, NULL) == DT_OK && in_flight &&
-           dt_workers_later(req->api->workers, req, run);
-}
-
-/* The change was refused because of a batch that is not settled yet. True: put off. */
-static bool wait_to_settle(struct dt_request *req, dt_status status, const struct dt_job *job, dt_worker_fn run)
-{
-    struct change *change = req->state;
-    if (status != DT_TOO_LATE || !job->unsettled)
-        return false;
-    if (!change->settle_by_us)
-        change->settle_by_us = dt_clock_mono_us(req->api->clock) + SETTLE_WAIT_US;
-    change->unsettled_shard = job->claim_shard;
-    return time_to_settle(req) && dt_workers_later(req->api->workers, req, run);
-}
-
-/* The answer after a change, and the entry in the index. */
-static enum dt_next finish_change(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
-                                  const struct dt_error *err)
-{
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "job");
-    if (status != DT_OK)
-        return dt_answer_status(req, status, job->id > 0 ? job : NULL, err);
-    struct dt_entry entry = {.id = job->id,
-                             .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
-                             .was_ms = job->was_next_at_ms};
-    dt_index_writer_post(req->api->index, &entry, 1);
-    return answer_row(req, store, job);
-}
-
 static enum dt_next get_job(struct dt_request *req, dt_store *store)
 {
     const struct change *change = req->state;
@@ -150,7 +91,7 @@ static enum dt_next get_job(struct dt_request *req, dt_store *store)
         return dt_answer_not_found(req, "job");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    return answer_row(req, store, &job);
+    return dt_answer_read(req, store, &job);
 }
 
 static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
@@ -184,39 +125,39 @@ static dt_status version_wanted(const struct change *change, dt_store *store, st
 
 static enum dt_next patch_job(struct dt_request *req, dt_store *store)
 {
-    const struct change *change = req->state;
+    struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
     struct dt_patch patch = change->patch;
     if (!hold_room(req))
         return DT_REPLY;
-    if (still_unsettled(req, store, patch_job))
+    if (dt_settle_goes_on(req, store, &change->settle, patch_job))
         return DT_PENDING;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = version_wanted(change, store, &req->arena, &patch.if_version, &err);
     if (status == DT_OK)
         status = dt_store_patch(store, change->id, &patch, &req->arena, &job, &err);
-    if (wait_to_settle(req, status, &job, patch_job))
+    if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, patch_job))
         return DT_PENDING;
-    return finish_change(req, store, status, &job, &err);
+    return dt_answer_changed(req, store, status, &job, &err);
 }
 
 static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
 {
-    const struct change *change = req->state;
+    struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
     if (!hold_room(req))
         return DT_REPLY;
-    if (still_unsettled(req, store, cancel_job))
+    if (dt_settle_goes_on(req, store, &change->settle, cancel_job))
         return DT_PENDING;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err);
-    if (wait_to_settle(req, status, &job, cancel_job))
+    if (status == DT_TOO_LATE && dt_settle_wait(req, &change->settle, &job, cancel_job))
         return DT_PENDING;
-    return finish_change(req, store, status, &job, &err);
+    return dt_answer_changed(req, store, status, &job, &err);
 }
 
 /* One call of the store that changes the job, and nothing to wait for. */
@@ -233,7 +174,7 @@ static enum dt_next change_job(struct dt_request *req, dt_store *store, change_f
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = in_store(store, change->id, &req->arena, &job, &err);
-    return finish_change(req, store, status, &job, &err);
+    return dt_answer_changed(req, store, status, &job, &err);
 }
 
 static enum dt_next run_job_now(struct dt_request *req, dt_store *store)
@@ -409,21 +350,15 @@ enum dt_next dt_handle_key_get(struct dt_request *req)
 
 enum dt_next dt_handle_job_cancel(struct dt_request *req)
 {
-    struct dt_str retries = dt_request_query(req, "retries");
+    bool retries;
     int64_t id;
-    if (!dt_answer_id(req, &id) || refuse_if_match(req))
+    if (!dt_answer_id(req, &id) || refuse_if_match(req) || !dt_answer_flag(req, "retries", &retries))
         return DT_REPLY;
-    if (retries.p && !dt_str_is(retries, "true") && !dt_str_is(retries, "false")) {
-        struct dt_faults faults;
-        dt_faults_init(&faults, &req->arena);
-        dt_faults_add_query(&faults, DT_STR_LIT("retries"), "must be true or false");
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    }
     struct change *change = change_new(req);
     if (!change)
         return DT_REPLY;
     change->id = id;
-    change->retries = dt_str_is(retries, "true");
+    change->retries = retries;
     return dt_workers_submit(req->api->workers, req, cancel_job);
 }
 

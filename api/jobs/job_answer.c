@@ -2,6 +2,9 @@
 #include "job_answer.h"
 
 #include "answer.h"
+#include "api.h"
+#include "intake/index_writer.h"
+#include "topics/topic_cache.h"
 #include "waiting.h"
 #include "work/scratch.h"
 
@@ -13,4 +16,26 @@ enum dt_next dt_answer_stored(struct dt_request *req, dt_store *store, const str
         .payload = true, .waiting_for = dt_waiting_for(&waiting, job), .outcome = outcome, .check = dt_scratch_json()};
     dt_waiting_clear(&waiting);
     return dt_answer_job(req, 200, job, &view);
+}
+
+enum dt_next dt_answer_read(struct dt_request *req, dt_store *store, const struct dt_job *job)
+{
+    /* What leaders and topics say is a second old at most; when it cannot be read the last known holds. */
+    if (dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK)
+        (void)(dt_topic_cache_refresh_shards(req->api->topics, store, NULL) == DT_OK);
+    return dt_answer_stored(req, store, job, NULL);
+}
+
+enum dt_next dt_answer_changed(struct dt_request *req, dt_store *store, dt_status status, const struct dt_job *job,
+                               const struct dt_error *err)
+{
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, job->id > 0 ? job : NULL, err);
+    struct dt_entry entry = {.id = job->id,
+                             .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
+                             .was_ms = job->was_next_at_ms};
+    dt_index_writer_post(req->api->index, &entry, 1);
+    return dt_answer_read(req, store, job);
 }

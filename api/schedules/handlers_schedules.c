@@ -359,16 +359,9 @@ enum dt_next dt_handle_schedule_run_now(struct dt_request *req)
 enum dt_next dt_handle_schedule_delete(struct dt_request *req)
 {
     struct ask *ask = ask_new(req);
-    struct dt_str cancel = dt_request_query(req, "cancel");
-    struct dt_faults faults;
-    if (!ask)
+    if (!ask || !dt_answer_flag(req, "cancel", &ask->cancel))
         return DT_REPLY;
-    ask->cancel = dt_str_is(cancel, "true");
-    if (!cancel.p || ask->cancel || dt_str_is(cancel, "false"))
-        return submit(req, delete_schedule);
-    dt_faults_init(&faults, &req->arena);
-    dt_faults_add_query(&faults, DT_STR_LIT("cancel"), "must be true or false");
-    return dt_answer_faults(req, DT_INVALID, &faults);
+    return submit(req, delete_schedule);
 }
 
 /* count and from. */

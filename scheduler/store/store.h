@@ -106,6 +106,7 @@ enum dt_insert_outcome {
 };
 struct dt_insert {
     struct dt_new_job job;          /* in: final, with id, retry and ack_timeout */
+    bool replace;                   /* in: a job that is finished hands its key over, whatever made it */
     enum dt_insert_outcome outcome; /* out */
     int64_t existing_id;            /* out: of SAME and CONFLICT */
     int64_t near;                   /* scratch */
@@ -140,6 +141,16 @@ DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shar
 /* Changes the members that the patch has; equal values write nothing. VERSION: the row has another one. */
 DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
+/*
+ * Gives the job that has the body's topic and key that body in place of its own: its times, its message, its policy, and
+ * a new count of failures; the id stays, and attempts go on upward. retry and ack_timeout as in dt_insert's job, absent and 0
+ * = the topic's; the id is not looked at. Decided under the locks of the key and the job's row, so that an attempt is
+ * claimed before it, with the old body (TOO_LATE), or after it, with the new one. NOT_FOUND: no job that is not finished has
+ * the key, and nothing was changed; insert the body with `replace` set then, which is SAME or CONFLICT when there is
+ * such a job by then.
+ */
+DT_MUST_CHECK dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena,
+                                         struct dt_job *job, struct dt_error *err);
 /* Cancels a job. OK: it is cancelled (now or before). With keep_attempt further attempts of a dispatched job are
  * cancelled; an attempt that is in flight is sent nevertheless then. TOO_LATE: job->state and attempt say why. */
 DT_MUST_CHECK dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct dt_arena *arena,

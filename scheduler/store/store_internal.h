@@ -35,6 +35,12 @@ void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);
  * commit. */
 DT_MUST_CHECK dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err);
 
+/* Says whether a read is tried once more, on a new connection: one that met a broken connection held nothing. */
+static inline bool dt_store_read_again(unsigned *tries, dt_status status)
+{
+    return status == DT_UNAVAILABLE && (*tries)++ == 0;
+}
+
 /* The work of one transaction, between its beginning and its COMMIT. now_ms: the server's time in it. */
 typedef dt_status dt_work_fn(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err);
 struct dt_counts;

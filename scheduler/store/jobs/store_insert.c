@@ -237,6 +237,16 @@ static void same_or_conflict(struct dt_insert *row, int64_t owner, const unsigne
     row->existing_id = owner;
 }
 
+/* The owner in the current row may lose its key: its time with it is over, or it is finished, and the key asked for. */
+static bool key_is_free(const struct batch *b, const struct keyed *k)
+{
+    enum dt_job_state state;
+    if (!dt_db_is_null(b->db, 3) && dt_db_i64(b->db, 3) <= b->now_ms)
+        return true;
+    bool live = !dt_db_is_null(b->db, 4) && dt_row_state(b->db, 4, &state) == DT_OK && !dt_job_state_terminal(state);
+    return k->row->replace && !live;
+}
+
 /*
  * Sets owner and outcome of the heads whose key is another job's, and adds to *gone those that have an owner with no
  * right to it any more: its row is gone, or its time with the key is over.
@@ -262,8 +272,7 @@ static dt_status read_owners(struct batch *b, struct keyed *keyed, size_t n, siz
         if (i >= n || dt_db_i64(b->db, 1) == keyed[i].row->job.id)
             continue;
         keyed[i].owner = dt_db_i64(b->db, 1);
-        bool free = !dt_db_is_null(b->db, 3) && dt_db_i64(b->db, 3) <= b->now_ms;
-        if (digest.n == sizeof(keyed[i].owner_digest) && !free) {
+        if (digest.n == sizeof(keyed[i].owner_digest) && !key_is_free(b, &keyed[i])) {
             memcpy(keyed[i].owner_digest, digest.p, digest.n);
             same_or_conflict(keyed[i].row, keyed[i].owner, keyed[i].owner_digest);
         } else {

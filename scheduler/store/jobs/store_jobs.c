@@ -1,6 +1,6 @@
 /*
- * Calls about one job: read it, change it, cancel it, run it now, redrive it; a finished one also where it is archived,
- * in `history`.
+ * Calls about one job: read it, change it, replace it, cancel it, run it now, redrive it; a finished one also where it is
+ * archived, in `history`.
  *
  * Every change is one transaction: lock the job's row by its id, judge by dt_job_state_after, write under the same
  * condition once more, read back what stands there now. Invariants:
@@ -17,8 +17,10 @@
  * Refuses to know Redis: callers tell the index where the job is due now.
  */
 #include "base/hooks/guard.h"
+#include "job/schedule/fire_key.h"
 #include "store/archive/archive_search.h"
 #include "store/jobs/counts.h"
+#include "store/jobs/replace_txn.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -27,6 +29,7 @@
 struct change {
     int64_t id;
     const struct dt_patch *patch;
+    const struct dt_new_job *body; /* that it takes in place of its own */
     bool keep_attempt;
     const struct dt_config *config;
     dt_db *db;
@@ -93,12 +96,6 @@ static dt_status read_job_anywhere(struct change *c, const char *sql)
     return status == DT_NOT_FOUND ? read_job(c->db, sql, c->id, c->arena, c->job, c->err) : status;
 }
 
-/* Reads hold nothing, so one that met a broken connection is tried once more on a new one. */
-static bool read_again(unsigned *tries, dt_status status)
-{
-    return status == DT_UNAVAILABLE && (*tries)++ == 0;
-}
-
 dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job, struct dt_error *err)
 {
     struct change c = {.id = id, .arena = arena, .job = job, .err = err};
@@ -109,7 +106,7 @@ dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, stru
         if (status != DT_OK)
             return status;
         status = read_job_anywhere(&c, dt_sql_select_job);
-    } while (read_again(&tries, status));
+    } while (dt_store_read_again(&tries, status));
     return status;
 }
 
@@ -135,7 +132,7 @@ dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str 
         if (status != DT_OK)
             return status;
         status = find_key(db, topic, key, id, err);
-    } while (read_again(&tries, status));
+    } while (dt_store_read_again(&tries, status));
     return status;
 }
 
@@ -559,121 +556,105 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
     return commit_change(store, &c, decide_patch);
 }
 
-/* ---- attempts ---- */
+/* ---- replace ---- */
 
-/* A page of attempts being filled. */
-struct attempt_page {
-    struct dt_arena *arena;
-    int64_t after;
-    size_t limit, n;
-    struct dt_attempt *list; /* limit of them */
-    bool more;
-    struct dt_error *err;
-};
+#define TAKE_BODY(kind, member, column) patch.member = body->member;
+#define TAKE_ALL(kind, member, column)                                                                                 \
+    patch.member = body->member;                                                                                       \
+    patch.has_##member = true;
 
-static bool copy_attempt(const dt_db *db, struct dt_arena *arena, struct dt_attempt *a)
+/* The change that leaves nothing of the body before. */
+static struct dt_patch patch_to(const struct dt_new_job *body)
 {
-    struct dt_str code = dt_db_bytes(db, 5);
-    struct dt_str message = dt_db_bytes(db, 6);
-    *a = (struct dt_attempt){.attempt = dt_db_i64(db, 0),
-                             .status = dt_row_attempt_status(db, 1),
-                             .due_at_ms = dt_db_i64(db, 2),
-                             .dispatched_at_ms = dt_db_i64(db, 3),
-                             .finished_at_ms = dt_db_i64(db, 4),
-                             .error_code = dt_arena_copy(arena, code),
-                             .error_message = dt_arena_copy(arena, message),
-                             .http_status = dt_db_i64(db, 7),
-                             .duration_ms = dt_db_is_null(db, 8) ? -1 : dt_db_i64(db, 8)};
-    if (a->status == DT_ATTEMPT_NONE) /* a manual edit */
-        a->status = DT_ATTEMPT_DISPATCHED;
-    return (!code.p || a->error_code.p) && (!message.p || a->error_message.p);
+    struct dt_patch patch = {.has_run_at = true,
+                             .run_at_ms = body->run_at_ms,
+                             .has_payload = true,
+                             .payload = body->payload,
+                             .has_retry = true,
+                             .retry = body->retry,
+                             .has_ack_timeout = true,
+                             .ack_timeout_ms = body->ack_timeout_ms};
+    DT_JOB_COLUMNS(DT_COLUMN_NONE, TAKE_BODY, TAKE_ALL)
+    return patch;
 }
 
-/* The row's own attempt stands among the others, also when it was on an earlier page. */
-static dt_status take_attempt(struct attempt_page *p, const dt_db *db)
+static dt_status write_body(struct change *c)
 {
-    int64_t attempt = dt_db_i64(db, 0);
-    if (attempt < 1 || attempt <= p->after)
-        return DT_OK;
-    p->more = p->n == p->limit;
-    if (p->more)
-        return DT_OK;
-    return copy_attempt(db, p->arena, &p->list[p->n++]) ? DT_OK : dt_fail(p->err, DT_NOMEM, "out of memory");
-}
-
-static dt_status read_attempts(struct attempt_page *p, dt_db *db, const char *sql, struct dt_params params)
-{
-    size_t rows = 0;
-    p->n = 0;
-    p->more = false;
-    dt_status status = dt_db_query(db, sql, params, p->err);
-    if (status != DT_OK)
-        return status;
-    for (; status == DT_OK && dt_db_next(db); rows++)
-        status = take_attempt(p, db);
-    dt_status ended = dt_db_end(db, status != DT_OK ? NULL : p->err);
+    const struct dt_patch patch = patch_to(c->body);
+    const struct dt_str digest = {(const char *)c->body->digest, sizeof(c->body->digest)};
+    struct dt_job want;
+    c->patch = &patch;
+    dt_status status = wanted(c, &want);
     if (status == DT_OK)
-        status = ended;
-    if (status == DT_OK && rows == 0)
-        return dt_fail(p->err, DT_NOT_FOUND, "no job %lld", (long long)params.v[0].i);
+        status = write_patch(c, &want);
+    c->patch = NULL;
+    if (status == DT_OK)
+        status = dt_db_run(c->db, dt_sql_renew_job, DT_PARAMS(DT_P_STR(digest), DT_P_INT(c->id)), NULL, c->err);
     return status;
 }
 
-/* One row more tells that there are more; another one may be the row's own of an earlier page. */
-static struct dt_param attempt_rows(const struct attempt_page *p)
+/* The attempt that is in flight has the body before, so a job that has one keeps it, like one that is dispatched. */
+static dt_status decide_replace(struct change *c)
 {
-    return DT_P_INT(p->limit + 2);
+    if (c->archived || dt_job_state_terminal(c->job->state))
+        return dt_fail(c->err, DT_NOT_FOUND, "the key's job is finished");
+    if (dt_job_state_after(c->job->state, DT_EVENT_CHANGE) != DT_SCHEDULED)
+        return too_late(c);
+    dt_status status = refuse_in_flight(c);
+    return status == DT_OK ? write_body(c) : status;
 }
 
-static dt_status read_live_attempts(struct attempt_page *p, dt_db *db, int64_t id)
+/* Locks the key: whoever hands it to another job waits, or has done so. */
+static dt_status lock_key(struct change *c, dt_db *db)
 {
-    const struct dt_param rows = attempt_rows(p);
-    return read_attempts(p, db, dt_sql_select_attempts,
-                         DT_PARAMS(DT_P_INT(id), DT_P_INT(p->after), rows, DT_P_INT(id), rows));
-}
-
-static dt_status read_archived_attempts(struct attempt_page *p, dt_db *db, int64_t id)
-{
-    struct dt_param params[2 * DT_ARCHIVE_PARAMS + 3];
-    struct dt_archive_search search = dt_archive_search_of(id);
-    dt_status status;
-    do {
-        status = dt_archive_search_next(db, &search, p->err);
-        memcpy(params, search.params, sizeof(search.params));
-        params[DT_ARCHIVE_PARAMS] = DT_P_INT(p->after);
-        params[DT_ARCHIVE_PARAMS + 1] = attempt_rows(p);
-        memcpy(params + DT_ARCHIVE_PARAMS + 2, search.params, sizeof(search.params));
-        params[2 * DT_ARCHIVE_PARAMS + 2] = attempt_rows(p);
-        if (status == DT_OK)
-            status = read_attempts(p, db, dt_sql_select_archived_attempts,
-                                   (struct dt_params){params, 2 * DT_ARCHIVE_PARAMS + 3});
-    } while (dt_archive_search_more(&search, status));
-    return status;
-}
-
-dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter, struct dt_arena *arena,
-                            struct dt_attempt_list *out, struct dt_error *err)
-{
-    struct attempt_page p = {.arena = arena, .after = filter->after, .limit = filter->limit, .err = err};
-    dt_db *db;
-    dt_status status;
-    unsigned tries = 0;
-    *out = (struct dt_attempt_list){0};
-    p.list = dt_arena_alloc(arena, (p.limit + 1) * sizeof(*p.list));
-    if (!p.list)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    do {
-        status = dt_store_db(store, &db, err);
-        if (status != DT_OK)
-            return status;
-        status = read_live_attempts(&p, db, filter->job_id);
-        if (status == DT_NOT_FOUND)
-            status = read_archived_attempts(&p, db, filter->job_id);
-        if (status == DT_NOT_FOUND) /* driven back meanwhile */
-            status = read_live_attempts(&p, db, filter->job_id);
-    } while (read_again(&tries, status));
+    dt_status status =
+        dt_db_query(db, dt_sql_lock_key, DT_PARAMS(DT_P_STR(c->body->topic), DT_P_STR(c->body->key)), c->err);
     if (status != DT_OK)
         return status;
-    *out = (struct dt_attempt_list){.v = p.list, .n = p.n, .more = p.more};
-    return DT_OK;
+    bool found = dt_db_next(db);
+    c->id = found ? dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, c->err);
+    return status == DT_OK && !found ? dt_fail(c->err, DT_NOT_FOUND, "no job with this key") : status;
+}
+
+/* A schedule's fires are its own: NOT_FOUND, and who makes the job then is told that the key is reserved. */
+static dt_status refuse_fire(const struct change *c, dt_db *db)
+{
+    struct dt_str name;
+    if (!dt_fire_key_split(c->body->key, &name))
+        return DT_OK;
+    dt_status status =
+        dt_db_query(db, dt_sql_find_schedule_of_key, DT_PARAMS(DT_P_STR(name), DT_P_STR(c->body->topic)), c->err);
+    if (status != DT_OK)
+        return status;
+    bool fire = dt_db_next(db);
+    status = dt_db_end(db, c->err);
+    return status == DT_OK && fire ? dt_fail(c->err, DT_NOT_FOUND, "the key is that of a schedule's fire") : status;
+}
+
+static dt_status replace_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct change *c = arg;
+    dt_status status = refuse_fire(c, db);
+    if (status == DT_OK)
+        status = lock_key(c, db);
+    return status == DT_OK ? change_locked(c, db, now_ms, err) : status;
+}
+
+dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena, struct dt_job *job,
+                           struct dt_error *err)
+{
+    struct change c = {.body = body, .arena = arena, .job = job, .err = err, .decide = decide_replace};
+    c.config = dt_store_config(store);
+    return dt_store_commit_work(store, &c.counts, replace_locked, &c, err);
+}
+
+dt_status dt_replace_in_txn(dt_store *store, dt_db *db, int64_t now_ms, struct dt_replacing *r, struct dt_error *err)
+{
+    struct change c = {.body = r->body, .arena = r->arena, .job = &r->job, .err = err, .decide = decide_replace};
+    c.config = dt_store_config(store);
+    dt_counts_init(&c.counts);
+    dt_status status = replace_locked(&c, db, now_ms, err);
+    dt_counts_clear(&c.counts); /* it was scheduled, and is */
+    return status;
 }

@@ -20,7 +20,8 @@ SELECT j.n, k.job_id,
              FROM history_days d FORCE INDEX (PRIMARY)
              STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) ON h.part = d.part AND h.id = k.job_id
             WHERE d.home_day = k.job_id DIV 1099511627776 LIMIT 1),
-          IF(o.next_at IS NULL AND o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL))
+          IF(o.next_at IS NULL AND o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL)),
+       o.state + 0
   FROM JSON_TABLE(?, '$[*]' COLUMNS(n INT PATH '$[0]', t VARCHAR(400) PATH '$[1]',
       k VARCHAR(510) PATH '$[2]')) j
   STRAIGHT_JOIN job_keys k FORCE INDEX (PRIMARY) ON k.topic = UNHEX(j.t) AND k.job_key = UNHEX(j.k)
@@ -55,7 +56,8 @@ SELECT j.n, c.job_id,
              FROM history_days d FORCE INDEX (PRIMARY)
              STRAIGHT_JOIN history h FORCE INDEX (PRIMARY) ON h.part = d.part AND h.id = c.job_id
             WHERE d.home_day = c.job_id DIV 1099511627776 LIMIT 1),
-          IF(o.next_at IS NULL AND o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL))
+          IF(o.next_at IS NULL AND o.purge_at IS NOT NULL, LEAST(o.purge_at, o.updated_at + ?), NULL)),
+       o.state + 0
   FROM JSON_TABLE(?, '$[*]' COLUMNS(n INT PATH '$[0]', t VARCHAR(400) PATH '$[1]',
       k VARCHAR(510) PATH '$[2]')) j
   STRAIGHT_JOIN command_ids c FORCE INDEX (PRIMARY) ON c.id = UNHEX(j.k)

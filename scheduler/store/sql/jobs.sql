@@ -29,6 +29,15 @@ SELECT j.id, j.topic, j.attempt FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN 
 -- name: select_key
 SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ?;
 
+-- name: lock_key
+SELECT job_id FROM job_keys WHERE topic = ? AND job_key = ? FOR UPDATE;
+
+-- What a new body brings beside its members: it was asked for by another request, and none of its attempts has failed.
+-- name: renew_job
+UPDATE jobs
+   SET digest = ?, failures = 0, no_retries = FALSE
+ WHERE id = ?;
+
 -- name: find_in_flight
 SELECT INSTR(inflight, CONCAT('[', ?, ',')) > 0 FROM shards WHERE shard = ?;
 

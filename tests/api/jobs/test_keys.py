@@ -194,9 +194,3 @@ def test_different_requests_for_one_key_at_once_make_one_job(stack, db, topic, t
     [made] = [answer.json["id"] for answer in answers if answer.status == 201]
     assert {refused(answer, 409, "key-conflict")["id"] for answer in answers if answer.status == 409} == {made}
     assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == 1
-
-
-def test_replacing_is_not_offered_yet_and_changes_nothing(api, topic):
-    job = api.put(path(topic, "k"), {"delay": "PT1H"}).json
-    refused(api.put(path(topic, "k") + "?replace=true", {"delay": "PT2H"}), 422, "invalid", "?replace")
-    assert api.get(f"/v1/jobs/{job['id']}").json == job

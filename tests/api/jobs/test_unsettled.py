@@ -65,6 +65,20 @@ def unsettled(stack, api, db):
         stack.signal("dispatcher1", signal.SIGCONT)
 
 
+def test_the_body_of_an_unsettled_attempt_is_replaced_when_it_is_settled(stack, api, db, topic, unsettled):
+    job = unsettled(topic)
+    db("UPDATE jobs SET job_key = 'k' WHERE id = %s", job["id"])
+    db("INSERT INTO job_keys VALUES (%s, 'k', %s)", topic, job["id"])
+    replace = f"/v1/topics/{topic}/jobs/k?replace=true"
+    assert refused(api.put(replace, {"delay": "PT1H", "payload": 2}), 409, "too-late")["state"] == "scheduled"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(Rest(stack["DUETIME_URL_API1"]).put, replace, {"delay": "PT1H", "payload": 2})
+        time.sleep(0.05)
+        unsettled.settle()
+        answer = asked.result()
+    assert answer.status == 200 and (answer.json["id"], answer.json["payload"], "failures" in answer.json) == (job["id"], 2, False), answer
+
+
 def timed(change, api, job):
     begin = time.monotonic()
     return change(api, job), time.monotonic() - begin

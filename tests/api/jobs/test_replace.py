@@ -1,0 +1,116 @@
+"""PUT ?replace=true: what becomes of the job that has the key, and the race with its dispatch."""
+import collections
+import concurrent.futures
+import random
+import threading
+
+import pytest
+
+from harness.checker import now_ms
+from harness.consumer import TestConsumer
+from harness.problems import refused
+from harness.rest import Rest
+from harness.soak import rfc3339
+
+
+def path(topic, key="k", query="?replace=true"):
+    return f"/v1/topics/{topic}/jobs/{key}{query}"
+
+
+def test_a_key_that_is_free_gets_a_job(api, topic):
+    made = api.put(path(topic), {"delay": "PT1H", "payload": 1})
+    assert made.status == 201 and made.headers["Location"] == f"/v1/jobs/{made.json['id']}", made
+    assert api.get(path(topic, query="")).json == made.json
+
+
+def test_a_scheduled_job_takes_the_new_body_whole(api, topic):
+    first = api.put(path(topic), {"delay": "PT1H", "payload": 1, "partition_key": "p", "headers": {"a": "b"}, "retry": ["1m"]}).json
+    again = api.put(path(topic), {"run_at": "2031-01-01T00:00:00Z", "payload": 2, "ack_timeout": "PT9M"})
+    assert again.status == 200 and again.headers["ETag"] == '"2"', again
+    job = again.json
+    assert job["id"] == first["id"] and job["payload"] == 2 and job["ack_timeout"] == "PT9M" and job["run_at"] == "2031-01-01T00:00:00.000Z"
+    assert "partition_key" not in job and "headers" not in job and len(job["retry"]) == 9, job
+    assert api.get(f"/v1/jobs/{job['id']}").json == job
+    assert api.put(path(topic, query=""), {"run_at": "2031-01-01T00:00:00Z", "payload": 2, "ack_timeout": "PT9M"}).json == job
+    assert refused(api.put(path(topic, query="?replace=false"), {"delay": "PT1H", "payload": 1}), 409, "key-conflict")["id"] == job["id"]
+
+
+@pytest.mark.parametrize("end", ["cancelled", "succeeded", "dead"])
+def test_a_finished_job_hands_its_key_to_a_new_one(api, topic, dispatched, end):
+    body = {"delay": 0, "payload": 1, "retry": []}
+    job = dispatched(topic=topic, key="k", **body) if end != "cancelled" else api.make(topic=topic, key="k", delay="PT1H")
+    if end == "cancelled":
+        api.delete(f"/v1/jobs/{job['id']}")
+    else:
+        api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded" if end == "succeeded" else "gave_up"})
+    assert api.get(f"/v1/jobs/{job['id']}").json["state"] == end
+    new = api.put(path(topic), {"delay": "PT1H", "payload": 1})
+    assert new.status == 201 and new.json["id"] != job["id"], new
+    assert api.get(path(topic, query="")).json["id"] == new.json["id"] and api.get(f"/v1/jobs/{job['id']}").json["state"] == end
+    if end == "dead":
+        assert api.post(f"/v1/jobs/{job['id']}/redrive").status == 200
+        assert api.get(path(topic, query="")).json["id"] == new.json["id"], "a key that moved on stays with the newer job"
+
+
+def test_a_dispatched_job_is_too_late(api, topic, dispatched):
+    job = dispatched(topic=topic, key="k")
+    problem = refused(api.put(path(topic), {"delay": "PT1H", "payload": 9}), 409, "too-late")
+    assert (problem["state"], problem["attempt"]) == ("dispatched", 1)
+    assert api.get(path(topic, query="")).json["id"] == job["id"]
+
+
+def test_a_body_that_is_wrong_replaces_nothing(api, topic):
+    first = api.put(path(topic), {"delay": "PT1H"}).json
+    refused(api.put(path(topic), {"delay": "never"}), 422, "invalid", "/delay")
+    refused(api.put(path(topic, query="?replace=yes"), {"delay": "PT1H"}), 422, "invalid", "?replace")
+    assert api.get(path(topic, query="")).json == first
+
+
+def test_those_who_replace_a_free_key_at_once_make_one_job(stack, topic, db):
+    def replace(i):
+        rest = Rest(stack[f"DUETIME_URL_API{1 + i % 2}"])
+        answer = rest.put(path(topic), {"delay": "PT1H", "payload": i})
+        rest.close()
+        return answer
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(replace, range(24)))
+    assert collections.Counter(answer.status for answer in answers) == {200: 23, 201: 1}, answers
+    assert len({answer.json["id"] for answer in answers}) == 1
+    job, = db("SELECT payload, version FROM jobs WHERE topic = %s", topic)
+    last, = [answer.json for answer in answers if answer.json["version"] == 24]
+    assert int(job["payload"]) == last["payload"] and job["version"] == 24
+
+
+def test_a_replace_at_the_due_instant_is_answered_truly(stack, topic):
+    """200: the new body alone is sent. Too late: the old one alone. 201: the old one was sent and done, and the new one follows."""
+    jobs, chance = 240, random.Random(topic)
+    consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic], rule=lambda arrival: {"status": "succeeded"})
+    rest = Rest(stack["DUETIME_URL_API1"])
+    start = int(now_ms()) + 2500
+    due = [start + chance.randrange(1500) for _ in range(jobs)]
+    made = rest.batch([{"topic": topic, "key": f"k{i}", "run_at": rfc3339(ms), "payload": "old", "ack_timeout": "PT1H"} for i, ms in enumerate(due)])
+    old = [line["id"] for line in made]
+
+    def replace(mine):
+        client = Rest(stack["DUETIME_URL_API2"])
+        answers = []
+        for ms, i in sorted((due[i], i) for i in mine):
+            threading.Event().wait(max(0, (ms + chance.uniform(-10, 25) - now_ms()) / 1000))
+            answers.append((i, client.put(path(topic, f"k{i}"), {"delay": 0, "payload": "new"})))
+        client.close()
+        return answers
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        answers = dict(pair for pairs in pool.map(replace, [range(jobs)[n::12] for n in range(12)]) for pair in pairs)
+    counted = collections.Counter(answer.status for answer in answers.values())
+    print(f"{jobs} replaces at the due instant: {counted}")
+    assert set(counted) <= {200, 201, 409}, answers
+    consumer.wait_count(jobs + counted[201], 60)
+    consumer.end()
+    sent = collections.defaultdict(list)
+    for arrival in consumer.all():
+        sent[arrival.job].append(arrival.value)
+    for i, answer in answers.items():
+        if answer.status == 201:
+            assert (sent[old[i]], sent[answer.json["id"]]) == ([b'"old"'], [b'"new"']), (i, answer)
+        else:
+            assert sent[old[i]] == [b'"new"' if answer.status == 200 else b'"old"'], (i, answer, sent[old[i]])
