@@ -3,7 +3,7 @@
   O1 every id answered 2xx is in MySQL          O5 nothing in flight, Redis = MySQL within the horizon
   O2 each (job, attempt) at most once           O6 never before run_at
   O3 every due job sent, every attempt present  O7 (work goes on by itself: whoever waits for arrivals sees that)
-  O4 ledger = topics, both ways
+  O4 ledger = topics, both ways                 O8 never over a topic's limit
 
 And what was answered holds: "cancelled" is the end, "too late, attempt n" means n, a refused create made nothing, a further
 attempt follows a failure only, no deadline passes early, what died has its letter.
@@ -18,12 +18,13 @@ import redis
 from confluent_kafka import Consumer, TopicPartition
 
 from .consumer import Seen, base_config
+from .deliveries.account import nothing_in_hands, nothing_offered
 from .index import entries_of
 from .journal import Asked, Journal  # noqa: F401  (as they were always imported from here)
 from .stack import until
 
 LATE_MS = 5000  # what is overdue for longer is lost
-FAILED = ("failed", "timed_out", "snoozed", "gave_up", "undeliverable")  # a further attempt may follow
+FAILED = ("failed", "timed_out", "snoozed", "gave_up", "undeliverable", "lost")  # a further attempt may follow
 
 
 def connect(stack):
@@ -254,12 +255,12 @@ class Checker:
         now = self._now(connection)
         table = {row["id"]: {**row, "undeliverable": set(), "past": [], "now": now} for row in rows(
             connection, "SELECT j.id, j.topic, j.state, j.next_at, j.attempt, j.attempt_status, j.dispatched_at, j.finished_at,"
-            " j.ack_timeout_ms, IF(j.payload LIKE '{%%', CAST(JSON_VALUE(CONVERT(j.payload USING utf8mb4), '$.serial') AS SIGNED), NULL) serial,"
-            " COALESCE(t.paused, 0) paused FROM (SELECT topic, id, state, next_at, attempt, attempt_status, dispatched_at, finished_at, ack_timeout_ms, payload"
-            " FROM jobs WHERE topic IN %s UNION ALL SELECT topic, id, state, NULL, attempt, attempt_status, dispatched_at, finished_at, ack_timeout_ms, payload"
-            " FROM history WHERE topic IN %s) j LEFT JOIN topics t ON t.name = j.topic", tuple(topics), tuple(topics))}
-        for past in rows(connection, "SELECT a.job_id, a.attempt, a.status, a.dispatched_at, a.finished_at FROM attempts a"
-                         " JOIN jobs j ON j.id = a.job_id WHERE j.topic IN %s UNION ALL SELECT a.job_id, a.attempt, a.status, a.dispatched_at, a.finished_at"
+            " j.ack_timeout_ms, j.failures, j.http_status, j.error_code, IF(j.payload LIKE '{%%', CAST(JSON_VALUE(CONVERT(j.payload USING utf8mb4), '$.serial') AS SIGNED), NULL) serial,"
+            " COALESCE(t.paused, 0) paused FROM (SELECT topic, id, state, next_at, attempt, attempt_status, dispatched_at, finished_at, ack_timeout_ms,"
+            " failures, http_status, error_code, payload FROM jobs WHERE topic IN %s UNION ALL SELECT topic, id, state, NULL, attempt, attempt_status, dispatched_at, finished_at, ack_timeout_ms,"
+            " failures, http_status, error_code, payload FROM history WHERE topic IN %s) j LEFT JOIN topics t ON t.name = j.topic", tuple(topics), tuple(topics))}
+        for past in rows(connection, "SELECT a.job_id, a.attempt, a.status, a.dispatched_at, a.finished_at, a.http_status, a.error_code FROM attempts a"
+                         " JOIN jobs j ON j.id = a.job_id WHERE j.topic IN %s UNION ALL SELECT a.job_id, a.attempt, a.status, a.dispatched_at, a.finished_at, a.http_status, a.error_code"
                          " FROM history_attempts a JOIN history h ON h.id = a.job_id AND h.part = a.part WHERE h.topic IN %s",
                          tuple(topics), tuple(topics)):
             table[past["job_id"]]["past"].append(past)
@@ -276,11 +277,15 @@ class Checker:
 
     def arrivals(self, topics):
         """What the topics hold, by the time that the messages themselves carry."""
+        if not self.brokers:
+            return []
         return [Seen(headers.get("ce_jobid", b"").decode(), int(headers.get("ce_attempt", 0)), message.timestamp()[1])
                 for topic in topics for message in Tape(self.brokers, topic).read() for headers in [dict(message.headers() or [])]]
 
     def ledger(self, jobs):
         """How often each (job, attempt) of these jobs stands in the ledger."""
+        if not self.brokers:
+            return {}
         return self._ledger.of(jobs)
 
     def letters(self):
@@ -301,7 +306,14 @@ class Checker:
 
     def unrest(self):
         """What must have come to an end by itself before anything is judged."""
-        return self.index_problems() + self.untold()
+        return self.index_problems() + self.untold() + self.in_hands()
+
+    def in_hands(self):
+        """Callbacks that nobody has ended, and offers that no pop will take: a walk takes those away."""
+        connection = connect(self.stack)
+        return (nothing_in_hands(rows(connection, "SELECT job_id, attempt, owner FROM hands LIMIT 20")) +
+                nothing_offered(rows(connection, "SELECT q.job_id FROM pop_queue q LEFT JOIN jobs j ON j.id = q.job_id"
+                                     " WHERE j.state IS NULL OR j.state <> 'scheduled' LIMIT 20")))
 
     def untold(self):
         """Letters that wait. Whose wake-up was lost with a Redis is found by the next look at all outboxes, seconds later."""
@@ -325,25 +337,31 @@ class Checker:
 
     # ---- the verdict ----
 
-    def check(self, journal, topics, settle_seconds=30, live=None, skip=()):
+    def check(self, journal, topics, settle_seconds=30, live=None, skip=(), ways=None):
         """All of O1-O6 after things are quiet; raises with everything that is wrong. `live`: gives what a consumer that read along has
         received, by its own clock, which is better than the messages' where a producer's clock may be wrong; it may be a moment behind.
-        `skip`: oracles ("O4") that what was done to the servers made meaningless."""
+        `skip`: oracles ("O4", or "letters") that what was done to the servers made meaningless; `ways`: what saw callbacks and pops."""
         until(lambda: not self.unrest(), settle_seconds,
               lambda: "quiet with Redis = MySQL; instead:\n" + "\n".join(self.unrest()[:20]), every=0.3)
         arrivals = self.arrivals(topics)
         seen = live and caught_up(live, arrivals)
-        problems = [problem for problem in self.problems(journal, topics, arrivals, seen) if not problem.startswith(tuple(skip))]
+        problems = [problem for problem in self.problems(journal, topics, arrivals, seen, ways, "letters" not in skip) if not problem.startswith(tuple(skip))]
         if problems:
             raise AssertionError(f"{len(problems)} problems:\n" + "\n".join(problems[:40]))
         return arrivals
 
-    def problems(self, journal, topics, arrivals, live=None):
+    def problems(self, journal, topics, arrivals, live=None, ways=None, letters=True):
         table = self.table(topics)
         jobs = set(table) | {int(arrival.job) for arrival in arrivals}
         problems = only_what_was_asked_for(table, journal) if journal.serials else []
-        problems += at_most_once(arrivals) + nothing_lost(table, arrivals, journal) + ledger_equals_topics(self.ledger(jobs), arrivals)
-        problems += answers_hold(arrivals, journal, table) + attempts_follow_failures(table, journal) + letters_left(table, self.letters())
+        problems += ledger_equals_topics(self.ledger(jobs), arrivals) + attempts_follow_failures(table, journal)
+        problems += letters_left(table, self.letters()) if letters and self.brokers else []
+        other = ways.seen() if ways else []
+        if ways:
+            ways.forgive(table)
+            problems += ways.problems(table, journal) + never_early(other, journal)
+        everything = arrivals + other
+        problems += at_most_once(everything) + nothing_lost(table, everything, journal) + answers_hold(everything, journal, table)
         if live is None:
             return problems + never_early(arrivals, journal)
         return problems + the_same_was_seen_live(live, arrivals) + at_most_once(live) + never_early(live, journal)

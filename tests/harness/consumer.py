@@ -147,3 +147,20 @@ class TestConsumer(threading.Thread):
         self._end.set()
         self.join(20)
         self._producer.flush(5)
+
+
+class NoConsumer:
+    """Of a load without Kafka."""
+    count, failure = 0, None
+
+    def which(self, _jobs):
+        return []
+
+    def all(self):
+        return []
+
+    def flush(self):
+        pass
+
+    def end(self):
+        pass

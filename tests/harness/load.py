@@ -10,6 +10,8 @@ Singles with and without keys, puts by key, bulk; changes and cancels around the
 failure, snooze, extension, giving up, silence, repeats, stale and forged ones, over Kafka and over REST; with `edits`, changes
 by SQL as well. Whoever gets no answer to a create with a key asks again with the same key until there is one.
 
+With `kinds` jobs leave by callback and by pop, too (deliveries/ways.py).
+
 The seed decides what is asked for and with which intent; which moment the parts are in when it arrives, nobody can repeat.
 """
 import contextlib
@@ -29,15 +31,14 @@ import zlib
 from collections import Counter
 
 from .checker import Checker, connect, lateness, now_ms, rows, summary
-from .consumer import TestConsumer
+from .consumer import NoConsumer, TestConsumer
+from .deliveries.ways import Ways
 from .journal import Journal
 from .rest import Rest
+from .retries import ACK_SECONDS, LAST_WORD, RETRY
 from .soak import rfc3339
 from .stack import TREE, until
 
-RETRY = [100, 300]  # ms
-ACK_SECONDS = 2
-LAST_WORD = 4            # from this attempt on a consumer reports success, so that every job ends
 FAR = 50 * 60 * 1000     # some jobs are due so late that they stay, within the horizon of the index
 ARTEFACTS = pathlib.Path(os.environ.get("DUETIME_TEST_ARTEFACTS", TREE / ".local" / "artefacts"))
 
@@ -166,14 +167,16 @@ class Client:
 class Run:
     """One load on one stack, from its first request to the account. The making of `under_load`."""
 
-    def __init__(self, stack, seed, name="", singles=50, bulk=160, edits=False, checker=None, say=print, urls=None, extra=(), skip=()):
-        """`extra`: topics that are read and checked like the load's own, for jobs of the test; `skip`: oracles that cannot hold."""
+    def __init__(self, stack, seed, name="", singles=50, bulk=160, edits=False, checker=None, say=print, urls=None, extra=(), skip=(),
+                 kinds=("kafka",)):
+        """`extra`: topics that are read and checked like the load's own, for jobs of the test; `skip`: oracles that cannot hold;
+        `kinds`: the deliveries of the load's topics."""
         self.stack, self.seed, self.name, self.say = stack, seed, name, say
         self.journal = Journal()
         self.counts = Counter()
         mark = uuid.uuid4().hex[:8]
-        self.topics = [f"load-{mark}", f"load.{mark}.b", f"silent-{mark}", *extra]
-        self._own_topics, self.silent = self.topics[:2], self.topics[2]  # of the silent one nothing is reported unasked
+        self._by_kafka = [f"load-{mark}", f"load.{mark}.b", f"silent-{mark}", *extra] if "kafka" in kinds else []
+        self.silent = f"silent-{mark}"  # nothing is reported unasked
         self._skip = tuple(skip)
         self.urls = urls or [stack[name] for name in sorted(stack.env) if name.startswith("DUETIME_URL_API")]
         self.checker = checker
@@ -189,15 +192,19 @@ class Run:
         self._late_results = Later()
         self._clients = threading.local()
         self.consumer = None
+        self.ways = Ways(self, kinds, mark)
+        self.topics = self._by_kafka + self.ways.topics
+        self._own_topics = self._by_kafka[:2] + self.ways.topics
         self.began = now_ms()
 
     # ---- the parties ----
 
     def begin(self):
-        for topic in self.topics:
+        for topic in self._by_kafka:
             answer = Rest(self.urls[0]).put(f"/v1/topics/{topic}", {"retry": RETRY, "ack_timeout": f"PT{ACK_SECONDS}S"})
             assert answer.status == 201, answer
-        self.consumer = TestConsumer(self.stack["DUETIME_KAFKA"], self.topics, rule=self._result, keep=False)
+        self.ways.begin()
+        self.consumer = TestConsumer(self.stack["DUETIME_KAFKA"], self.topics, rule=self._result, keep=False) if self._by_kafka else NoConsumer()
         for n, url in enumerate(self.urls):
             self._party(self._make_singles, url, f"singles{n}")
         self._party(self._make_bulk, None, "bulk")
@@ -217,7 +224,7 @@ class Run:
         self._threads.append(threading.Thread(target=run, name=name, daemon=True))
         self._threads[-1].start()
 
-    def _client(self, url=None, chance=random):
+    def client(self, url=None, chance=random):
         url = url or chance.choice(self.urls)
         clients = self._clients.__dict__
         if url not in clients:
@@ -242,7 +249,7 @@ class Run:
         return job, serial, due, 0.21 <= kind < 0.3
 
     def _make_singles(self, chance, url):
-        client = self._client(url)
+        client = self.client(url)
         while not self._end.wait(1 / self._singles):
             job, serial, due, hunted = self._job(chance)
             made = client.create(job, serial, due, put="key" in job and chance.random() < 0.4)
@@ -262,10 +269,10 @@ class Run:
             chance.choice(self._hunt).at(at, action, job, int(due + chance.randrange(200, 900)), chance.choice(self.urls))
 
     def _chase_cancel(self, job, _due, url):
-        self._client(url).cancel(job)
+        self.client(url).cancel(job)
 
     def _chase_change(self, job, due, url):
-        self._client(url).change(job, due)
+        self.client(url).change(job, due)
 
     def _make_bulk(self, chance, _url):
         while not self._end.wait(0.25):
@@ -274,7 +281,7 @@ class Run:
                 self.journal.asked(serial, due)
             self.counts["bulk requests"] += 1
             self.counts["creates"] += len(work)
-            made = self._bulk_of(self._client(chance=chance), [one[:3] for one in work])
+            made = self._bulk_of(self.client(chance=chance), [one[:3] for one in work])
             for (_, _, due, hunted), job in zip(work, made):
                 if job:
                     self._made(chance, job, due, hunted)
@@ -305,7 +312,7 @@ class Run:
                 self._end.wait(0.05)
                 continue
             self.counts["asked again"] += len(owed)
-            if not any(self._bulk_of(self._client(), owed)):
+            if not any(self._bulk_of(self.client(), owed)):
                 time.sleep(0.1)
 
     # ---- results ----
@@ -318,7 +325,7 @@ class Run:
         kind = zlib.crc32(f"{self.seed}/{arrival.job}/{arrival.attempt}".encode()) % 100
         if arrival.attempt >= LAST_WORD:
             return {"status": "succeeded"}
-        late = lambda ms, call, *args: self._late_results.at(now_ms() + ms, call, arrival, *args)  # noqa: E731
+        late = lambda ms, call, *args: self.later(ms, call, arrival, *args)  # noqa: E731
         if kind < 60:
             return {"status": "succeeded"}
         if kind < 68:
@@ -343,7 +350,7 @@ class Run:
         if kind < 90:
             return None if arrival.attempt == 1 else {"status": "succeeded"}  # silence: the acknowledgement times out
         if kind < 98:
-            late(chance_ms(kind), self._report, "succeeded" if kind < 96 else "failed")
+            late(chance_ms(kind), self.report, "succeeded" if kind < 96 else "failed")
             return None
         self.consumer.raw(b"{junk", arrival.job, wait=False)
         return {"status": "succeeded"}
@@ -352,10 +359,13 @@ class Run:
         self.consumer.report(arrival.job, arrival.attempt)
 
     def _redrive(self, arrival):
-        self._client().redrive(arrival.job)
+        self.client().redrive(arrival.job)
 
-    def _report(self, arrival, status):
-        self._client().report(arrival.job, arrival.attempt, status)
+    def report(self, seen, status):
+        self.client().report(seen.job, seen.attempt, status)
+
+    def later(self, ms, call, *arguments):
+        self._late_results.at(now_ms() + ms, call, *arguments)
 
     # ---- edits by SQL ----
 
@@ -395,20 +405,24 @@ class Run:
 
     # ---- the course of it ----
 
-    def goes_on(self, arrivals=100, seconds=30):
-        """O7: so many jobs that are made from now on arrive, by themselves; gives the seconds that it took."""
+    def goes_on(self, arrivals=100, seconds=30, by=None):
+        """O7: so many jobs that are made from now on arrive, by themselves (`by`: by that way); gives the seconds that it took."""
         began, known = time.monotonic(), set(self.journal.jobs)
 
         def fresh():
             self._raise()
             with self.journal.lock:
                 made = set(self.journal.jobs) - known
-            return len(self.consumer.which(made)) >= arrivals
-        until(fresh, seconds, lambda: f"O7: {arrivals} jobs made from now on arrive; {self.consumer.count} arrivals in all, {dict(self.counts)}", every=0.1)
+            return len(self._which(made, by)) >= arrivals
+        until(fresh, seconds, lambda: f"O7: {arrivals} jobs made from now on arrive{f' by {by}' if by else ''}; {self.arrivals()} arrivals in all, "
+              f"{dict(self.counts)}", every=0.1)
         return time.monotonic() - began
 
+    def _which(self, jobs, by):
+        return self.ways.which(jobs, by) | set(self.consumer.which(jobs) if by in (None, "kafka") else ())
+
     def arrivals(self):
-        return self.consumer.count
+        return self.consumer.count + self.counts["callbacks"] + self.counts["jobs popped"]
 
     def wait(self, seconds):
         """The load runs on for so long (a fault that lasts)."""
@@ -416,7 +430,7 @@ class Run:
         until(lambda: self._raise() or time.monotonic() > end, seconds + 10, "time passes")
 
     def failed(self):
-        failures = self._failures + [later.failure for later in [*self._hunt, self._late_results] if later.failure]
+        failures = self._failures + self.ways.failures() + [later.failure for later in [*self._hunt, self._late_results] if later.failure]
         if self.consumer and self.consumer.failure:
             failures.append(self.consumer.failure)
         return failures
@@ -451,7 +465,7 @@ class Run:
         until(self._quiet, seconds, lambda: f"quiet: {self._unquiet()}", every=0.3)
         self.consumer.flush()
         checker = self.checker or Checker(self.stack)
-        arrivals = checker.check(self.journal, self.topics, seconds, live=self.consumer.all, skip=self._skip)
+        arrivals = checker.check(self.journal, self.topics, seconds, live=self.consumer.all, skip=self._skip, ways=self.ways)
         self._raise()
         self._tell(arrivals)
         self._clear_far()
@@ -480,13 +494,13 @@ class Run:
 
     def _clear_far(self):
         """What is due much later goes away: others use the stack, too."""
-        client = self._client()
+        client = self.client()
         for row in rows(connect(self.stack), "SELECT id FROM jobs WHERE topic IN %s AND state = 'scheduled'", tuple(self.topics)):
             answer = client.ask("DELETE", f"/v1/jobs/{row['id']}")
             assert answer and answer.status == 200, f"cancelling {row['id']}, due in an hour: {answer}"
 
     def _tell(self, arrivals):
-        told = {"name": self.name, "seed": self.seed, "jobs": len(self.journal.jobs), "attempts": len(arrivals),
+        told = {"name": self.name, "seed": self.seed, "jobs": len(self.journal.jobs), "attempts": self.arrivals(),
                 "unanswered": len(self.journal.unknown), "refused": len(self.journal.refused), "faults": dict(self.faults),
                 "seconds": round((now_ms() - self.began) / 1000, 1), **{name.replace(" ", "_"): n for name, n in sorted(self.counts.items())}}
         self.say(f"{self.name}: {told['jobs']} jobs, {told['attempts']} attempts, {told['unanswered']} creates without an answer, "
@@ -505,7 +519,7 @@ class Run:
         (folder / "failure.txt").write_text(f"{why}\n")
         (folder / "counts.json").write_text(json.dumps({"seed": self.seed, "topics": self.topics, **self.counts}, indent=2))
         with open(folder / "arrivals.jsonl", "w", encoding="utf-8") as out:
-            for seen in self.consumer.all() if self.consumer else []:
+            for seen in (self.consumer.all() if self.consumer else []) + self.ways.seen():
                 out.write(json.dumps(seen) + "\n")
         if (self.stack.home / "log").exists():
             shutil.copytree(self.stack.home / "log", folder / "log")
@@ -515,6 +529,7 @@ class Run:
         self.shut_down()
         if self.consumer:
             self.consumer.end()
+        self.ways.end()
 
 
 def chance_ms(kind):

@@ -23,54 +23,76 @@ def example():
     return module
 
 
+class Handler(BaseHTTPRequestHandler):
+    """One connection; `server.receiver` says what is answered."""
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        job, _, attempt = self.headers.get("webhook-id", "0/0").partition("/")
+        request = Request(time.time(), int(job), int(attempt), self.path, dict(self.headers), body)
+        self.server.receiver.note(request)
+        said = self.server.receiver.rule(request)
+        if said is None:
+            self.server.receiver.ended.wait()
+            self.close_connection = True
+        elif callable(said):
+            self.close_connection = True
+            said(self)
+        else:
+            self._say(*said)
+
+    def _say(self, status, headers, text):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if status != 204:
+            self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        if status != 204:
+            self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+    def handle_error(self, *_):
+        """A client that has left."""
+
+
 class Receiver:
-    """rule(request) -> (status, headers, body): what is answered; None: nothing, until the receiver ends."""
+    """rule(request) -> (status, headers, body): what is answered; a function of the handler, which writes it itself, and the
+    connection ends after it; None: nothing, until the receiver ends."""
 
     def __init__(self, rule=None, port=0):
         self.rule = rule or (lambda request: (204, {}, b""))
         self.log = []
-        self._ended = threading.Event()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("content-length", 0)))
-                job, _, attempt = self.headers.get("webhook-id", "0/0").partition("/")
-                request = Request(time.time(), int(job), int(attempt), self.path, dict(self.headers), body)
-                outer.log.append(request)
-                said = outer.rule(request)
-                if said is None:
-                    outer._ended.wait()
-                    self.close_connection = True
-                    return
-                status, headers, text = said
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                if status != 204:
-                    self.send_header("content-length", str(len(text)))
-                self.end_headers()
-                if status != 204:
-                    self.wfile.write(text)
-
-            def log_message(self, *_):
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 512
-
-        self._server = Server(("127.0.0.1", port), Handler)
-        self.port = self._server.server_address[1]
+        self.ended = threading.Event()
+        self.port, self._server = port, None
+        self.listen()
         self.url = f"http://127.0.0.1:{self.port}/"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def end(self):
-        self._ended.set()
+    def note(self, request):
+        self.log.append(request)
+
+    def listen(self):
+        self._server = Server(("127.0.0.1", self.port), Handler)
+        self._server.receiver = self
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def refuse(self):
+        """Nobody listens there until listen(); connections that are open stay so."""
         self._server.shutdown()
         self._server.server_close()
+
+    def end(self):
+        self.ended.set()
+        self.refuse()
 
     def of(self, job):
         return [request for request in list(self.log) if request.job == job]

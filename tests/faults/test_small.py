@@ -1,0 +1,85 @@
+"""Rows of the catalogue about installations that do without a server: the smallest one, and parts that come and go under load."""
+import os
+import signal
+
+import pytest
+
+from harness.checker import connect, rows
+from harness.load import under_load
+from harness.stack import Stack, until
+from harness.takeover import leaders
+
+BESIDE_KAFKA = ("http", "pull")
+PROGRAMS = ("dispatcher1", "api1", "dispatcher2", "api2")
+DISPATCHERS = ("dispatcher1", "dispatcher2")
+LEASES = {"zookeeper.servers": ""}
+WITHOUT = {"redis": {"redis.endpoints": ""}, "kafka": {"kafka.brokers": ""}, "zookeeper": LEASES}
+
+
+@pytest.fixture
+def small():
+    made = Stack(os.environ.get("DUETIME_TEST_STACK", "faults") + "-small", "--small", "--sanitize", "--set", "mysql.io_timeout=PT3S",
+                 "--set", "reconcile.period=PT1S")
+    yield made.up()
+    made.reset()
+
+
+@pytest.mark.one_of
+@pytest.mark.parametrize("way", ["killed", "stopped in order"])
+def test_row47_mysql_restarted_in_the_small_installation_is_taken_up_again(small, seed, way):
+    with under_load(small, seed, kinds=BESIDE_KAFKA, finish_seconds=90) as run:
+        for _ in range(2):
+            run.goes_on(40, by="http")
+            run.goes_on(40, by="pull")
+            small.kill("mysql") if way == "killed" else small.stop("mysql")
+            run.faults["restarted"] += 1
+            run.wait(1)
+            small.start("mysql")
+        run.goes_on(40, seconds=60, by="http")
+        run.goes_on(40, seconds=60, by="pull")
+
+
+def led_by(stack, part):
+    return list(leaders(stack).values()).count(stack.pid(part))
+
+
+def each_leads(stack):
+    until(lambda: all(led_by(stack, part) for part in DISPATCHERS), 30, lambda: f"both lead: {leaders(stack)}\n{stack.logs()}")
+
+
+def without_zookeeper(stack):
+    for part in DISPATCHERS:
+        stack.restart(part, settings=LEASES)
+    stack.refresh()
+    each_leads(stack)
+    assert rows(connect(stack), "SELECT COUNT(*) n FROM leases")[0]["n"] > 0
+
+
+def test_row48_the_holder_of_leases_stopped_past_them_writes_and_sends_nothing(stack, seed):
+    with under_load(stack, seed, kinds=("kafka", *BESIDE_KAFKA), finish_seconds=60) as run:
+        without_zookeeper(stack)
+        for part, other in (DISPATCHERS, DISPATCHERS[::-1]):
+            with stack.stopped(part):
+                run.faults["stopped"] += 1
+                until(lambda: led_by(stack, part) == 0 and led_by(stack, other) > 0, 20, lambda: f"{other} leads all: {leaders(stack)}")  # noqa: B023
+                run.goes_on()
+            run.goes_on(30, by="http")
+            each_leads(stack)
+        for part in DISPATCHERS:
+            stack.restart(part)
+        run.goes_on()
+
+
+@pytest.mark.one_of
+@pytest.mark.parametrize("server", ["redis", "kafka", "zookeeper"])
+def test_row49_a_server_that_is_taken_away_and_added_under_load_costs_no_job(stack, seed, server):
+    """The lines of the configuration go and come, program by program; the server itself runs on. Who dies without a Kafka leaves no letter."""
+    kinds = BESIDE_KAFKA if server == "kafka" else ("kafka", *BESIDE_KAFKA)
+    with under_load(stack, seed, kinds=kinds, finish_seconds=60, skip=("letters",) if server == "kafka" else ()) as run:
+        for settings in (WITHOUT[server], {}):
+            for part in PROGRAMS if server != "zookeeper" else DISPATCHERS:
+                stack.restart(part, settings=settings)
+                run.faults["restarted"] += 1
+                run.goes_on(40)
+            run.goes_on(30, by="http")
+            run.goes_on(30, by="pull")
