@@ -565,7 +565,7 @@ static int64_t days_before(int64_t year, int64_t month, int64_t day)
 }
 
 /* 2026-11-21T10:30:00.000Z */
-static int64_t time_of(struct dt_str s)
+int64_t broker_time_of(struct dt_str s)
 {
     int64_t part[7] = {0};
     size_t at_char = 0;
@@ -591,7 +591,7 @@ static void describe(struct record *r, const struct dt_kafka_message *m)
             at_char++;
             r->r.attempt = number_of(m->headers[i].value, &at_char);
         } else if (dt_str_is(m->headers[i].name, "ce_scheduledtime"))
-            r->r.due_ms = time_of(m->headers[i].value);
+            r->r.due_ms = broker_time_of(m->headers[i].value);
         else if (dt_str_is(m->headers[i].name, "ce_type"))
             r->r.topic = text_copy(m->headers[i].value);
     }
@@ -1180,6 +1180,10 @@ bool broker_results_read(void)
 const struct broker_record *broker_message(size_t n)
 {
     return n < broker.n_messages ? &broker.messages[n]->r : NULL;
+}
+size_t broker_messages(void)
+{
+    return broker.n_messages;
 }
 const struct broker_record *broker_ledger(unsigned shard, size_t n)
 {

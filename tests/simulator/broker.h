@@ -22,15 +22,23 @@ bool broker_lost_young_ledger(void);                              /* it was made
 void broker_poison(int64_t job_id, int64_t until_us);             /* this job's messages are refused */
 bool broker_poisoned(int64_t job_id);
 
-/* A record of a job's topic or of the ledger, as a read_committed reader gets it. */
+/* The ways by which an attempt may reach somebody. */
+enum way { BY_KAFKA, BY_CALLBACK, BY_POP };
+
+/* A record of a job's topic or of the ledger, as a read_committed reader gets it; or what came another way (arrivals.h):
+ * produced and committed are then when it was put on the wire, or handed out. */
 struct broker_record {
+    enum way way;
     struct dt_str topic, key, value;
     int64_t job, attempt, due_ms; /* of a message to a consumer */
+    int64_t deadline_ms;          /* of a pop */
     int64_t offset, produced_us, committed_us;
     unsigned shard; /* whose transaction it was in */
 };
 /* The committed records of all topics of jobs from the n-th on, in the order of their commits: NULL at the end. */
 const struct broker_record *broker_message(size_t n);
+size_t broker_messages(void);
+int64_t broker_time_of(struct dt_str text); /* RFC 3339, in ms */
 /* Committed records of a shard's ledger, whatever was trimmed: NULL at the end. */
 const struct broker_record *broker_ledger(unsigned shard, size_t n);
 /* The running fiber is woken when there is a new one. */

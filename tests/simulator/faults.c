@@ -44,7 +44,8 @@ static bool is_calm(void)
 {
     bool calm = true;
     for (int kind = 0; kind < FAULT_KINDS; kind++)
-        calm &= !now.drawn[kind] || kind == F_STORM || kind == F_EARLY_RESULT || kind == F_RESHARD;
+        calm &= !now.drawn[kind] || kind == F_STORM || kind == F_EARLY_RESULT || kind == F_RESHARD ||
+                kind == F_RECEIVER || kind == F_DELIVERY || kind == F_LIMITS;
     return calm;
 }
 

@@ -46,14 +46,20 @@
     X(RESHARD, 39, "the number of shards changes")                                                                     \
     X(STRANGERS, 41, "others write into the ledger")                                                                   \
     X(READERS, 42, "results are read late")                                                                            \
-    X(LEDGER_ANEW, 43, "a ledger made anew, which others fill and a late request trims")
+    X(LEDGER_ANEW, 43, "a ledger made anew, which others fill and a late request trims")                               \
+    X(CALLING, 44, "dispatcher killed with callbacks in flight")                                                       \
+    X(LEASE, 45, "dispatcher stopped past the lease of its callbacks")                                                 \
+    X(RECEIVER, 46, "receivers dead, slow or busy")                                                                    \
+    X(POPS, 47, "API killed or stopped with pops in flight")                                                           \
+    X(DELIVERY, 48, "the delivery of topics changes")                                                                  \
+    X(LIMITS, 49, "the limits of topics change")
 /* clang-format on */
 
 enum fault_kind {
 #define X(name, row, text) F_##name = row,
     FAULT_MAP(X)
 #undef X
-        FAULT_KINDS = 44
+        FAULT_KINDS = 50
 };
 
 extern uint64_t fault_counts[FAULT_KINDS]; /* injections, over all seeds */

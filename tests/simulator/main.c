@@ -15,6 +15,8 @@
 
 #include "base/config.h"
 #include "simulator/broker.h"
+#include "simulator/deliveries/arrivals.h"
+#include "simulator/deliveries/receiver.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
 #include "simulator/nemesis.h"
@@ -57,6 +59,10 @@ static void draw_config(struct dt_config *config)
     config->history_after = one_in(3) ? DT_MINUTE : rnd_in(0, 4000);
     config->history_dead_after = one_in(3) ? DT_MINUTE : rnd_in(0, 6000);
     config->history_keys = one_in(2) ? DT_DAY : rnd_in(30000, 60000);
+    config->zookeeper_session_timeout = LEASE_US / 1000;
+    config->callbacks_enabled = true;
+    config->callbacks_max_in_flight = one_in(3) ? rnd_in(1, 4) : 100;
+    config->callbacks_per_host = one_in(3) ? rnd_in(1, 4) : 100;
     config->ledger_trim_after = one_in(3) || fault_drawn(F_LEDGER_ANEW) ? rnd_in(300, 4000) : 86400000;
 }
 
@@ -74,12 +80,16 @@ static void world(const struct dt_config *defaults, uint64_t seed)
     mysql_begin();
     mysql_install(shards);
     redis_begin();
+    arrivals_begin();
+    receiver_begin();
+    oracles_begin();
     workload_begin(&config, shards);
     processes_begin(&config, dispatchers);
     nemesis_begin(heal_us);
     world_run(heal_us);
     faults_heal();
     processes_heal();
+    receiver_heal();
     workload_heal();
     const char *unrest = "nothing was looked at";
     for (int64_t until_us = heal_us; unrest && !violation[0] && until_us < heal_us + 90 * SEC;) {

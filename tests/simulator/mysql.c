@@ -80,6 +80,7 @@ static void commit_later(void *arg)
         return;
     TRACE("mysql: session %u committed late", s->number);
     session_end_transaction(s, true);
+    oracles_committed(false);
     session_end(s);
 }
 
@@ -328,6 +329,16 @@ static bool changed_jobs(const struct session *s)
     return false;
 }
 
+/* An API with a pop that is claimed, or about to be. */
+static void end_or_stop(struct proc *self)
+{
+    if (one_in(2))
+        process_crash(self);
+    self->paused_until_us = now_us + rnd_in(200 * MS, 5 * SEC);
+    TRACE("stopped until %.3f", (double)(self->paused_until_us - 100 * SEC) / 1000);
+    fiber_sleep(1);
+}
+
 /* What may happen around a COMMIT to the process that asks for it. */
 static void die_around_commit(bool jobs)
 {
@@ -339,6 +350,8 @@ static void die_around_commit(bool jobs)
             process_crash(self);
     } else if (jobs && fault(F_API_BEFORE_COMMIT, 16))
         process_crash(self);
+    else if (jobs && fiber_notes()->pops && fault(F_POPS, 6))
+        end_or_stop(self);
 }
 
 /* The reply of the COMMIT is lost; it was done, was not, or is done later. */
@@ -348,6 +361,7 @@ static dt_status commit_unknown(dt_db *db, struct dt_error *err)
     switch (rnd_in(0, 2)) {
     case 0:
         session_end_transaction(s, true);
+        oracles_committed(false);
         session_end(s);
         break;
     case 1:
@@ -393,6 +407,7 @@ dt_status dt_db_commit(dt_db *db, struct dt_error *err)
         return commit_stopped(db, err);
     session_end_transaction(db->session, true);
     TRACE("mysql: session %u committed", db->session->number);
+    oracles_committed(false);
     die_around_commit(jobs);
     if (jobs && proc_self() && !process_is_dispatcher(proc_self()) && fault(F_API_AFTER_COMMIT, 16))
         process_crash(proc_self());
@@ -682,6 +697,7 @@ void mysql_restore(void)
     tables_restore(kept);
     mysql_copied_us = kept_us;
     mysql_restored_us = now_us;
+    oracles_committed(true);
     TRACE("mysql: restored from the copy of %.3f", (double)(kept_us - 100 * SEC) / 1000);
 }
 
@@ -735,6 +751,7 @@ dt_status mysql_by_hand(const char *sql, struct dt_params params)
     if (status == DT_OK)
         count_by_hand(s);
     session_end_transaction(s, status == DT_OK);
+    oracles_committed(true);
     s->open = false;
     TRACE("by hand: %.100s -> %s, %llu", sql, dt_status_name(status), (unsigned long long)affected);
     return status;

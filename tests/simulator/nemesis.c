@@ -3,6 +3,7 @@
 
 #include "delivery/kafka/delivery_kafka.h"
 #include "simulator/broker.h"
+#include "simulator/deliveries/receiver.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
 #include "simulator/oracles.h"
@@ -115,6 +116,21 @@ static void hold_some_row(void)
         mysql_hold_row(id, rnd_in(10 * MS, 3 * SEC));
 }
 
+static void harm_receivers(void)
+{
+    const int64_t until_us = now_us + rnd_in(300 * MS, 5 * SEC);
+    switch (rnd_in(0, 2)) {
+    case 0:
+        receiver_dead(until_us);
+        break;
+    case 1:
+        receiver_slow(until_us);
+        break;
+    default:
+        receiver_busy(until_us);
+    }
+}
+
 static void strike(void *arg)
 {
     enum fault_kind kind = (enum fault_kind)(uintptr_t)arg;
@@ -170,6 +186,13 @@ static void strike(void *arg)
     case F_STRANGERS:
         broker_strangers(some_shard(), (unsigned)rnd_in(1, 4));
         break;
+    case F_RECEIVER:
+        harm_receivers();
+        break;
+    case F_DELIVERY:
+    case F_LIMITS:
+        workload_change_topic(kind == F_LIMITS);
+        break;
     case F_RESHARD: /* not after MySQL or the ledger were lost: what a shard has sent only its own leader can find out
                      */
         if (!history_lost)
@@ -203,9 +226,10 @@ static void terminate_one(void *arg)
 
 void nemesis_begin(int64_t heal_us)
 {
-    static const enum fault_kind timed[] = {
-        F_TWO_LEADERS, F_BROKER,        F_COORDINATOR, F_REFUSED, F_RESTORE, F_REDIS_FLUSH, F_REDIS_OLD, F_REDIS_STOP,
-        F_REDIS_FULL,  F_MYSQL_RESTART, F_LOCKS,       F_CUT,     F_RESHARD, F_STRANGERS,   F_READERS,   F_LEDGER_ANEW};
+    static const enum fault_kind timed[] = {F_TWO_LEADERS, F_BROKER,    F_COORDINATOR, F_REFUSED,    F_RESTORE,
+                                            F_REDIS_FLUSH, F_REDIS_OLD, F_REDIS_STOP,  F_REDIS_FULL, F_MYSQL_RESTART,
+                                            F_LOCKS,       F_CUT,       F_RESHARD,     F_STRANGERS,  F_READERS,
+                                            F_LEDGER_ANEW, F_RECEIVER,  F_DELIVERY,    F_LIMITS};
     for (size_t i = 0; i < sizeof timed / sizeof timed[0]; i++)
         for (int k = 0; k < 3 && fault_drawn(timed[i]); k++)
             at(rnd_in(now_us + 500 * MS, heal_us), strike, (void *)(uintptr_t)timed[i]);

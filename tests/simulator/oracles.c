@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "simulator/broker.h"
+#include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
 #include "simulator/redis.h"
@@ -78,11 +78,48 @@ static const struct row *job_row(int64_t id)
     return row ? row : table_find(table_named("history"), id);
 }
 
+static const struct journal_job *journal_of(int64_t id)
+{
+    for (unsigned i = 0; i < journal->n_jobs; i++)
+        if (journal->jobs[i].id == id)
+            return &journal->jobs[i];
+    return NULL;
+}
+
+/* By which ways attempts of this job may have gone. */
+static unsigned journal_topic(const struct row *job)
+{
+    for (unsigned i = 0; i < TOPICS; i++)
+        if (dt_str_eq(cell_text(job, "topic"), workload_topic(i)))
+            return i;
+    broken("a job of a topic that there is not");
+}
+
+static unsigned journal_ways(const struct row *job)
+{
+    return journal->ways[journal_topic(job)];
+}
+
 /* ---- rest ---- */
+
+/* A halted shard is led until it was cleared, and with it what lies below: shards are led up to a number. */
+static bool halted_from(unsigned shard)
+{
+    const struct table *shards = table_named("shards");
+    while (shard < shards->n && !halted(shard))
+        shard++;
+    return shard < shards->n;
+}
+
+/* A halted shard keeps the places of what it has in flight: then others wait for them. */
+static bool waits_for_halted(const struct row *row)
+{
+    return waits_halted(row) || (journal->limited[journal_topic(row)] && halted_from(0));
+}
 
 static const char *unrest_of_job(const struct row *row, int64_t now_ms)
 {
-    if (!live(row) || cell_int(row, "next_at") > now_ms + FAR_MS || waits_halted(row))
+    if (!live(row) || cell_int(row, "next_at") > now_ms + FAR_MS || waits_for_halted(row))
         return NULL;
     return is(row, "state", "scheduled") ? "a job is scheduled" : "a job is dispatched";
 }
@@ -99,7 +136,7 @@ static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
         const struct row *row = jobs->rows[i];
         bool held;
         int64_t id = cell_int(row, "id"), score = redis_score(shard_of(id), id, &held);
-        if (waits_halted(row))
+        if (waits_for_halted(row))
             continue;
         if (held)
             return "an entry is held";
@@ -121,8 +158,9 @@ static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
 
 static bool in_transaction(void)
 {
-    static const char *const names[] = {"jobs",         "history",  "attempts", "history_attempts", "history_counts",
-                                        "history_days", "key_ends", "job_keys", "job_counts",       "deferred_results"};
+    static const char *const names[] = {"jobs",           "history",          "attempts", "history_attempts",
+                                        "history_counts", "history_days",     "key_ends", "job_keys",
+                                        "job_counts",     "deferred_results", "hands",    "pop_queue"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const struct table *table = table_named(names[k]);
         for (size_t i = 0; i < table->n; i++)
@@ -132,13 +170,15 @@ static bool in_transaction(void)
     return false;
 }
 
-/* A halted shard is led until it was cleared, and with it what lies below: shards are led up to a number. */
-static bool halted_from(unsigned shard)
+static bool unrest_of_hands(void)
 {
-    const struct table *shards = table_named("shards");
-    while (shard < shards->n && !halted(shard))
-        shard++;
-    return shard < shards->n;
+    const struct table *hands = table_named("hands");
+    for (size_t i = 0; i < hands->n; i++) {
+        const struct row *job = table_find(table_named("jobs"), cell_int(hands->rows[i], "job_id"));
+        if (job && !waits_for_halted(job))
+            return true;
+    }
+    return false;
 }
 
 const char *oracles_unrest(const struct dt_config *config)
@@ -165,6 +205,8 @@ const char *oracles_unrest(const struct dt_config *config)
         if (i >= map.shards && !cell_null(row, "owner") && !halted_from(i))
             return "a shard that is not named any more was not given up";
     }
+    if (unrest_of_hands())
+        return "an attempt is in hands";
     if (!broker_results_read() || table_named("deferred_results")->n)
         return "results are not applied";
     for (size_t i = 0; i < table_named("outbox")->n; i++)
@@ -178,18 +220,19 @@ const char *oracles_unrest(const struct dt_config *config)
 static const struct broker_record *message_of(int64_t job, int64_t attempt)
 {
     const struct broker_record *m;
-    for (size_t n = 0; (m = broker_message(n)); n++)
+    for (size_t n = 0; (m = arrival(n)); n++)
         if (m->job == job && m->attempt == attempt)
             return m;
     return NULL;
 }
 
+/* A MySQL of before knows no more of callbacks and pops than it says: its attempts are claimed again. */
 static void judge_once(void)
 {
     const struct broker_record *a, *b;
-    for (size_t n = 0; (a = broker_message(n)); n++)
-        for (size_t k = 0; k < n && (b = broker_message(k)); k++)
-            if (a->job == b->job && a->attempt == b->attempt)
+    for (size_t n = 0; (a = arrival(n)); n++)
+        for (size_t k = 0; k < n && (b = arrival(k)); k++)
+            if (a->job == b->job && a->attempt == b->attempt && !(mysql_restored_us && a->way != BY_KAFKA))
                 violated("O2", "job %lld attempt %lld was sent twice: at %.3f and at %.3f", (long long)a->job,
                          (long long)a->attempt, (double)(b->committed_us - 100 * SEC) / 1000,
                          (double)(a->committed_us - 100 * SEC) / 1000);
@@ -230,10 +273,37 @@ static unsigned claimed_by(const struct row *row, int64_t attempt)
 static void judge_claims_of_copy(const struct row *row)
 {
     int64_t id = cell_int(row, "id");
-    for (int64_t n = 1; n <= cell_int(row, "attempt"); n++)
+    for (int64_t n = 1; n <= cell_int(row, "attempt") && journal_ways(row) == 1u << BY_KAFKA; n++)
         if (!halted(claimed_by(row, n)) && !message_of(id, n) && !attempt_is(row, n, "undeliverable"))
             violated("O3", "job %lld attempt %lld was claimed and never sent, and its shard has not halted",
                      (long long)id, (long long)n);
+}
+
+/* Nobody heard of the attempt, and that may be: it was lost in the hands of a process that is gone, or the answer to a
+ * pop was. (A report that was forged, or an edit by hand, may have ended it first.) */
+static bool may_be_unheard(const struct row *job, int64_t attempt)
+{
+    const unsigned ways = journal_ways(job);
+    const struct journal_job *j = journal_of(cell_int(job, "id"));
+    if (ways & 1u << BY_POP)
+        return true;
+    return ways & 1u << BY_CALLBACK &&
+           (attempt_is(job, attempt, "lost") || arrivals_refused(cell_int(job, "id"), attempt) || (j && j->edited) ||
+            fault_drawn(F_RESULTS));
+}
+
+static void judge_claimed(const struct row *row, int64_t n)
+{
+    const int64_t id = cell_int(row, "id");
+    const struct broker_record *m = message_of(id, n);
+    const bool undeliverable = attempt_is(row, n, "undeliverable");
+    if (!m && !undeliverable && !may_be_unheard(row, n))
+        violated("O3", "job %lld attempt %lld was claimed and never sent", (long long)id, (long long)n);
+    else if (m && undeliverable)
+        violated("O3", "job %lld attempt %lld was sent, and is recorded as undeliverable", (long long)id, (long long)n);
+    else if (undeliverable && !broker_refused_alone(id, n))
+        violated("O3", "job %lld attempt %lld is recorded as undeliverable, and was never refused alone", (long long)id,
+                 (long long)n);
 }
 
 static void judge_sent(const struct row *row)
@@ -245,15 +315,8 @@ static void judge_sent(const struct row *row)
         return;
     }
     for (int64_t n = 1; n <= attempts; n++)
-        if (!message_of(id, n) && !attempt_is(row, n, "undeliverable"))
-            violated("O3", "job %lld attempt %lld was claimed and never sent", (long long)id, (long long)n);
-        else if (message_of(id, n) && attempt_is(row, n, "undeliverable"))
-            violated("O3", "job %lld attempt %lld was sent, and is recorded as undeliverable", (long long)id,
-                     (long long)n);
-        else if (attempt_is(row, n, "undeliverable") && !broker_refused_alone(id, n))
-            violated("O3", "job %lld attempt %lld is recorded as undeliverable, and was never refused alone",
-                     (long long)id, (long long)n);
-    for (size_t n = 0; (m = broker_message(n)); n++)
+        judge_claimed(row, n);
+    for (size_t n = 0; (m = arrival(n)); n++)
         if (m->job == id && m->attempt > attempts)
             violated("O3", "job %lld attempt %lld was sent, and MySQL does not know of it", (long long)id,
                      (long long)m->attempt);
@@ -340,7 +403,7 @@ static void judge_cancelled(const struct answer *a, int64_t id)
     const struct broker_record *m;
     if (a->status != DT_OK || a->state != DT_CANCELLED || asked_since(a->job, a->asked_us, revives))
         return;
-    for (size_t n = 0; (m = broker_message(n)); n++)
+    for (size_t n = 0; (m = arrival(n)); n++)
         if (m->job == id && m->committed_us > a->answered_us)
             violated("cancelled", "job %lld was sent (attempt %lld) after `cancelled` was answered", (long long)id,
                      (long long)m->attempt);
@@ -354,7 +417,7 @@ static void judge_too_late(const struct answer *a, int64_t id)
     const struct row *row = job_row(id);
     if (a->status != DT_TOO_LATE || a->attempt < 1 || message_of(id, a->attempt))
         return;
-    if (!row || !attempt_is(row, a->attempt, "undeliverable"))
+    if (!row || !(attempt_is(row, a->attempt, "undeliverable") || may_be_unheard(row, a->attempt)))
         violated("too-late", "job %lld was answered `too_late, attempt %lld`, which was never sent", (long long)id,
                  (long long)a->attempt);
 }
@@ -410,7 +473,8 @@ static void judge_answers(void)
 {
     for (unsigned i = 0; i < journal->n_answers; i++) {
         const struct answer *a = &journal->answers[i];
-        if (!a->answered_us || a->ask == ASK_PAUSE || a->ask == ASK_RESUME || a->ask == ASK_EDIT || history_lost)
+        if (!a->answered_us || a->ask == ASK_PAUSE || a->ask == ASK_RESUME || a->ask == ASK_TOPIC ||
+            a->ask == ASK_EDIT || history_lost)
             continue;
         int64_t id = journal->jobs[a->job].id;
         if (a->ask == ASK_CANCEL)
@@ -462,7 +526,8 @@ static bool touched_by_others(int64_t id)
         return true;
     for (unsigned i = 0; i < journal->n_answers; i++) {
         const struct answer *a = &journal->answers[i];
-        bool of_job = a->ask != ASK_PAUSE && a->ask != ASK_RESUME && journal->jobs[a->job].id == id;
+        bool of_job =
+            a->ask != ASK_PAUSE && a->ask != ASK_RESUME && a->ask != ASK_TOPIC && journal->jobs[a->job].id == id;
         if (of_job && a->ask != ASK_CREATE)
             return true;
     }
@@ -486,14 +551,6 @@ static void judge_time_to_report(const struct row *job, const struct row *attemp
                  (long long)m->attempt, (long long)had_ms);
 }
 
-static const struct journal_job *journal_of(int64_t id)
-{
-    for (unsigned i = 0; i < journal->n_jobs; i++)
-        if (journal->jobs[i].id == id)
-            return &journal->jobs[i];
-    return NULL;
-}
-
 /* A report that lay in the topic before the deadline counts, however late it is read; for that nobody waits longer than
  * this. Deadlines are only ever renewed, so the first one is the earliest. */
 #define REPORT_WAIT_MS 30000
@@ -510,7 +567,8 @@ static bool extended(unsigned job, int64_t attempt)
 
 static void judge_reported(const struct row *job, const struct row *attempt, const struct broker_record *m)
 {
-    int64_t deadline_ms = cell_int(attempt, "dispatched_at") + cell_int(job, "ack_timeout_ms");
+    int64_t deadline_ms =
+        m->deadline_ms ? m->deadline_ms : cell_int(attempt, "dispatched_at") + cell_int(job, "ack_timeout_ms");
     const struct journal_job *j = journal_of(m->job);
     unsigned number = j ? (unsigned)(j - journal->jobs) : JOBS_MAX;
     if (!j || j->edited || extended(number, m->attempt) ||
@@ -535,10 +593,13 @@ static void judge_attempts(const struct row *job)
         if (!attempt || history_lost)
             continue;
         judge_claim_time(job, attempt, m);
+        if (!m && may_be_unheard(job, n))
+            continue;
         if (attempt_is(job, n, "timed_out") && (!m || ms_of(m->committed_us) > cell_int(attempt, "finished_at")))
             violated("timeout", "job %lld attempt %lld timed out while it was in flight", (long long)id, (long long)n);
         else if (attempt_is(job, n, "timed_out")) {
-            judge_time_to_report(job, attempt, m);
+            if (m->way == BY_KAFKA) /* the others' time begins with the claim */
+                judge_time_to_report(job, attempt, m);
             judge_reported(job, attempt, m);
         }
     }
@@ -549,7 +610,7 @@ static void judge_attempts(const struct row *job)
 static void judge_never_early(void)
 {
     const struct broker_record *m;
-    for (size_t n = 0; (m = broker_message(n)); n++)
+    for (size_t n = 0; (m = arrival(n)); n++)
         if (ms_of(m->committed_us) < m->due_ms)
             violated("O6", "job %lld attempt %lld was sent %lld ms early", (long long)m->job, (long long)m->attempt,
                      (long long)(m->due_ms - ms_of(m->committed_us)));
@@ -557,7 +618,7 @@ static void judge_never_early(void)
 
 static bool may_wait(const struct journal_job *j, unsigned number)
 {
-    if (j->edited)
+    if (j->edited || !workload_plain(j->topic))
         return true;
     for (unsigned i = 0; i < journal->n_answers; i++) {
         const struct answer *a = &journal->answers[i];
@@ -609,7 +670,7 @@ static int64_t went_before(const struct broker_record *m, int64_t *all)
 static void judge_fair(void)
 {
     const struct broker_record *m;
-    if (!faults_calm() || !journal->hot)
+    if (!faults_calm() || !journal->hot || !workload_plain(0))
         return;
     for (size_t n = 0; (m = broker_message(n)); n++) {
         const struct journal_job *j = journal_of(m->job);
@@ -794,6 +855,154 @@ static void judge_letter(const struct row *row)
                  (long long)attempt);
 }
 
+/* ---- limits ---- */
+
+static struct {
+    int64_t dispatched[TOPICS];
+    int64_t healed_us;
+    struct {
+        int64_t job, attempt, since_us;
+    } nobodys[JOBS_MAX];
+} watched;
+
+static const struct row *topic_row(unsigned topic)
+{
+    const struct table *t = table_named("topics");
+    for (size_t i = 0; i < t->n; i++)
+        if (t->rows[i]->committed && dt_str_eq(cell_text(t->rows[i], "name"), workload_topic(topic)))
+            return t->rows[i];
+    return NULL;
+}
+
+static int64_t dispatched_of(unsigned topic)
+{
+    const struct table *jobs = table_named("jobs");
+    int64_t n = 0;
+    for (size_t i = 0; i < jobs->n; i++)
+        n += jobs->rows[i]->committed && is(jobs->rows[i], "state", "dispatched") &&
+             dt_str_eq(cell_text(jobs->rows[i], "topic"), workload_topic(topic));
+    return n;
+}
+
+/* Whoever claims stays within the limit that is committed by then: a lowered one, too. */
+void oracles_committed(bool by_hand)
+{
+    for (unsigned i = 0; i < TOPICS; i++) {
+        const struct row *row = journal && journal->limited[i] ? topic_row(i) : NULL;
+        if (!row)
+            continue;
+        const int64_t n = dispatched_of(i);
+        if (n > watched.dispatched[i] && !by_hand && !cell_null(row, "max_in_flight") &&
+            n > cell_int(row, "max_in_flight"))
+            violated("limit", "%lld jobs of a topic are in flight, of which %lld may be", (long long)n,
+                     (long long)cell_int(row, "max_in_flight"));
+        watched.dispatched[i] = n;
+    }
+}
+
+#define WINDOW_MS 10000
+
+struct starts {
+    int64_t v[1024];
+    size_t n;
+};
+
+static void add_start(struct starts *starts, const struct row *row)
+{
+    if (cell_int(row, "dispatched_at") > 0 && starts->n < 1024)
+        starts->v[starts->n++] = cell_int(row, "dispatched_at");
+}
+
+/* All attempts of a topic, by when they were claimed. */
+static void collect_starts(unsigned topic, struct starts *starts)
+{
+    const char *const jobs[] = {"jobs", "history"}, *const attempts[] = {"attempts", "history_attempts"};
+    for (size_t k = 0; k < 2; k++) {
+        const struct table *of = table_named(jobs[k]), *earlier = table_named(attempts[k]);
+        for (size_t i = 0; i < of->n; i++)
+            if (journal_topic(of->rows[i]) == topic && cell_int(of->rows[i], "attempt") > 0)
+                add_start(starts, of->rows[i]);
+        for (size_t i = 0; i < earlier->n; i++) {
+            const struct row *job = job_row(cell_int(earlier->rows[i], "job_id"));
+            if (job && journal_topic(job) == topic)
+                add_start(starts, earlier->rows[i]);
+        }
+    }
+}
+
+static void judge_rate(unsigned topic)
+{
+    struct starts starts = {.n = 0};
+    const struct row *row = topic_row(topic);
+    if (!row || cell_null(row, "rate_limit"))
+        return;
+    const struct dt_str text = cell_text(row, "rate_limit");
+    const int64_t a_second = strtoll(text.p, NULL, 10) / (text.p[text.n - 1] == 'm' ? 60 : 1);
+    collect_starts(topic, &starts);
+    for (size_t i = 0; i < starts.n; i++) {
+        int64_t n = 0;
+        for (size_t k = 0; k < starts.n; k++)
+            n += starts.v[k] >= starts.v[i] && starts.v[k] < starts.v[i] + WINDOW_MS;
+        if (n > 10 * a_second + (a_second > 1 ? a_second : 1))
+            violated("rate", "%lld attempts of a topic began in ten seconds, at %lld a second", (long long)n,
+                     (long long)a_second);
+    }
+}
+
+/* ---- hands ---- */
+
+/* What lies between the end of an owner's lease, with everything in working order, and the end of its attempts: a shard
+ * is taken over, and a second. */
+#define NOBODYS_US (3 * SEC + 1 * SEC)
+#define SETTLED_US (7 * SEC) /* after the healing the last fault is over, too */
+
+static bool is_gone(const struct row *hand)
+{
+    const struct row *owner = table_find(table_named("hand_owners"), cell_int(hand, "owner"));
+    return !owner || !owner->committed ||
+           cell_int(owner, "renewed_at") + cell_int(owner, "timeout_ms") <= mysql_now_ms();
+}
+
+static void watch_hand(const struct row *hand, size_t place)
+{
+    const struct row *job = table_find(table_named("jobs"), cell_int(hand, "job_id"));
+    const bool nobodys = job && !waits_halted(job) && is_gone(hand) && now_us > watched.healed_us + SETTLED_US;
+    const bool known = watched.nobodys[place].job == cell_int(hand, "job_id") &&
+                       watched.nobodys[place].attempt == cell_int(hand, "attempt");
+    if (!nobodys || !known)
+        watched.nobodys[place].since_us = now_us;
+    watched.nobodys[place].job = cell_int(hand, "job_id");
+    watched.nobodys[place].attempt = cell_int(hand, "attempt");
+    if (now_us - watched.nobodys[place].since_us > NOBODYS_US)
+        violated("nobody's", "job %lld attempt %lld is in nobody's hands for %lld ms",
+                 (long long)cell_int(hand, "job_id"), (long long)cell_int(hand, "attempt"),
+                 (long long)(now_us - watched.nobodys[place].since_us) / 1000);
+}
+
+static void watch(void *arg)
+{
+    const struct table *hands = table_named("hands");
+    (void)arg;
+    if (faults_on())
+        watched.healed_us = now_us;
+    read_map();
+    for (size_t i = 0; i < hands->n; i++) {
+        size_t place = hands->rows[i]->committed ? 0 : journal->n_jobs;
+        while (place < journal->n_jobs && journal->jobs[place].id != cell_int(hands->rows[i], "job_id"))
+            place++;
+        if (place < journal->n_jobs)
+            watch_hand(hands->rows[i], place);
+    }
+    at(now_us + 100 * MS, watch, NULL);
+}
+
+void oracles_begin(void)
+{
+    memset(&watched, 0, sizeof watched);
+    journal = NULL;
+    at(now_us + 100 * MS, watch, NULL);
+}
+
 void oracles_judge(void)
 {
     const char *const places[] = {"jobs", "history"};
@@ -808,6 +1017,9 @@ void oracles_judge(void)
     judge_counters();
     judge_keys();
     judge_answers();
+    for (unsigned i = 0; i < TOPICS && !history_lost; i++)
+        if (journal->rated[i])
+            judge_rate(i);
     if (!broker_nonsense_put_aside())
         violated("nonsense", "what nobody understood was not put aside");
     for (size_t p = 0; p < 2; p++) {

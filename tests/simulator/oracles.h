@@ -16,5 +16,9 @@ extern bool history_lost;
 /* How many jobs were found in history, over all worlds. */
 extern uint64_t history_kept;
 void oracles_judge(void);
+/* A world begins: what is judged while it runs. */
+void oracles_begin(void);
+/* A transaction was committed. By hand: nobody's claims. */
+void oracles_committed(bool by_hand);
 
 #endif

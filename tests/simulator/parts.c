@@ -7,7 +7,6 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "chores/schedule_maker.h"
-#include "delivery/hands.h"
 #include "simulator/world.h"
 #include "store/db/db.h"
 
@@ -78,60 +77,6 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
                           (int)(fields->s.n < 200 ? fields->s.n : 200), fields->s.p ? fields->s.p : "");
     }
     trace("%s", line);
-}
-
-/* ---- hands.h: callbacks are not simulated, and no topic has them ---- */
-
-dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err)
-{
-    (void)env;
-    (void)err;
-    *out = NULL;
-    return DT_OK;
-}
-void dt_hands_stop(dt_hands *hands)
-{
-    (void)hands;
-}
-dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out)
-{
-    (void)hands;
-    (void)shard;
-    *out = NULL;
-    return DT_OK;
-}
-void dt_hands_claims_free(dt_hands_claims *claims)
-{
-    (void)claims;
-}
-size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback)
-{
-    (void)claims;
-    (void)topic;
-    (void)callback;
-    return 0;
-}
-void dt_hands_claims_begin(dt_hands_claims *claims)
-{
-    (void)claims;
-}
-bool dt_hands_claims_take(void *claims, const struct dt_hand_wanted *wanted, int64_t *owner)
-{
-    (void)claims;
-    (void)wanted;
-    (void)owner;
-    return false;
-}
-void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
-                               const dt_topic_snapshot *topics)
-{
-    (void)claims;
-    (void)claimed;
-    (void)topics;
-}
-void dt_hands_claims_failed(dt_hands_claims *claims)
-{
-    (void)claims;
 }
 
 /* ---- metrics.h: a NULL handle does nothing ---- */

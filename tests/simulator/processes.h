@@ -16,8 +16,9 @@
 #define LOCK_TIMEOUT_US     (1 * SEC)
 #define IDLE_TRANSACTION_US (2 * SEC)
 #define IO_TIMEOUT_US       (1 * SEC)
-#define TRANSACTION_US      (2 * SEC) /* Kafka's transaction timeout */
-#define SESSION_US          (1 * SEC) /* ZooKeeper's session timeout */
+#define TRANSACTION_US      (2 * SEC)   /* Kafka's transaction timeout */
+#define SESSION_US          (1 * SEC)   /* ZooKeeper's session timeout */
+#define LEASE_US            (1500 * MS) /* of what a process has in its hands: zookeeper.session_timeout */
 
 bool process_is_dispatcher(const struct proc *proc);
 /* kill -9, and a new one soon. Does not return when the caller is a fiber of it. */

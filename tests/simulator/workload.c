@@ -4,32 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "index/index.h"
-#include "simulator/broker.h"
+#include "simulator/deliveries/arrivals.h"
+#include "simulator/deliveries/workload_parts.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
 #include "simulator/processes.h"
-#include "store/store.h"
 
 #define OPS_MAX      1024
 #define WORKERS      3
+#define POPPERS      2
 #define HORIZON_MS   12000 /* the last run_at that is asked for */
 #define RETENTION    INT64_C(2592000000)
 #define MAP_RESTS_US (5 * SEC) /* after a change of the number of shards: longer than any leader is held up */
 
 struct journal *journal;
-
-struct op {
-    enum ask ask;
-    unsigned job;
-    int64_t when_us;
-    bool taken, done;
-    /* of a report */
-    int64_t attempt, retry_after_ms;
-    enum dt_result_status result;
-    int64_t delay_ms; /* of a change: to run_at */
-    bool payload;     /* of a change: of the payload, too */
-};
 
 static struct {
     const struct dt_config *config;
@@ -40,7 +28,6 @@ static struct {
     dt_refclock ref;
     bool healed;
     unsigned lives;
-    size_t seen; /* messages that the consumer has handled */
     unsigned poisoned;
     int64_t reshard_us;  /* when another number of shards was asked for, or set; 0 = never */
     unsigned resharding; /* so many asked for one and have no answer */
@@ -60,7 +47,7 @@ static int64_t start_us(void)
 
 /* ---- what is to be asked ---- */
 
-static struct op *plan(enum ask ask, unsigned job, int64_t when_us)
+struct op *workload_plan(enum ask ask, unsigned job, int64_t when_us)
 {
     static struct op overflow;
     if (it.n_ops == OPS_MAX)
@@ -86,6 +73,11 @@ static struct op *next_op(bool by_hand)
     return best;
 }
 
+bool workload_healed(void)
+{
+    return it.healed;
+}
+
 bool workload_done(void)
 {
     for (unsigned i = 0; i < it.n_ops; i++)
@@ -96,15 +88,7 @@ bool workload_done(void)
 
 /* ---- the API ---- */
 
-struct worker {
-    dt_store *store;
-    dt_index *index;
-    struct dt_arena arena;
-    struct dt_error err;
-    int64_t maker;
-};
-
-static struct answer *ask(enum ask what, unsigned job)
+struct answer *workload_ask(enum ask what, unsigned job)
 {
     if (journal->n_answers == ANSWERS_MAX)
         broken("the journal is full");
@@ -113,7 +97,7 @@ static struct answer *ask(enum ask what, unsigned job)
     return a;
 }
 
-static void answered(struct answer *a, dt_status status, const struct dt_job *job)
+void workload_answered(struct answer *a, dt_status status, const struct dt_job *job)
 {
     a->answered_us = now_us;
     a->status = (int)status;
@@ -128,7 +112,7 @@ static void answered(struct answer *a, dt_status status, const struct dt_job *jo
           job && a->attempt >= 0 ? dt_job_state_name(a->state) : "-", (long long)a->attempt);
 }
 
-static void tell_index(struct worker *w, int64_t id, int64_t next_at_ms, int64_t was_ms)
+void workload_tell_index(struct worker *w, int64_t id, int64_t next_at_ms, int64_t was_ms)
 {
     const struct dt_entry entry = {id, next_at_ms, was_ms};
     int64_t horizon_ms = mysql_now_ms() + it.config->index_horizon;
@@ -155,14 +139,14 @@ static void judge_new_id(const struct answer *a, int64_t id)
 /* A keyed create whose outcome is not known is asked again, as a client would. */
 static void ask_again(const struct op *op)
 {
-    struct op *again = plan(op->ask, op->job, now_us + rnd_in(1 * MS, 500 * MS));
+    struct op *again = workload_plan(op->ask, op->job, now_us + rnd_in(1 * MS, 500 * MS));
     again->delay_ms = op->delay_ms;
 }
 
 static void create(struct worker *w, struct op *op)
 {
     struct journal_job *j = &journal->jobs[op->job];
-    struct answer *a = ask(ASK_CREATE, op->job);
+    struct answer *a = workload_ask(ASK_CREATE, op->job);
     int64_t sequence, created_ms, run_at_ms = mysql_now_ms() + op->delay_ms;
     dt_status status = dt_store_reserve_ids(w->store, 1, &sequence, &w->err);
     static const char *const retries[] = {"1s", "", "500ms 1s", "200ms"};
@@ -196,19 +180,19 @@ static void create(struct worker *w, struct op *op)
         if (row.outcome != DT_INSERT_ID_TAKEN)
             violated("create", "job %u: outcome %d", op->job, (int)row.outcome);
     }
-    answered(a, status, NULL);
+    workload_answered(a, status, NULL);
     if (status != DT_OK && j->keyed)
         ask_again(op);
     if (j->accepted && row.outcome == DT_INSERT_CREATED && j->poisoned)
         broker_poison(j->id, one_in(2) ? now_us + rnd_in(20 * MS, 6 * SEC) : NEVER);
     if (status == DT_OK && row.outcome == DT_INSERT_CREATED)
-        tell_index(w, j->id, j->run_at_ms, 0);
+        workload_tell_index(w, j->id, j->run_at_ms, 0);
 }
 
 static void change(struct worker *w, struct op *op)
 {
     struct journal_job *j = &journal->jobs[op->job];
-    struct answer *a = ask(op->ask, op->job);
+    struct answer *a = workload_ask(op->ask, op->job);
     struct dt_job job = {0};
     dt_status status;
     if (op->ask == ASK_CANCEL || op->ask == ASK_CANCEL_RETRIES)
@@ -226,15 +210,15 @@ static void change(struct worker *w, struct op *op)
                                  .payload = DT_STR_LIT("[]")};
         status = dt_store_patch(w->store, j->id, &patch, &w->arena, &job, &w->err);
     }
-    answered(a, status, &job);
+    workload_answered(a, status, &job);
     if (status == DT_OK)
-        tell_index(w, j->id, job.state == DT_SCHEDULED || job.state == DT_DISPATCHED ? job.next_at_ms : 0,
-                   job.was_next_at_ms);
+        workload_tell_index(w, j->id, job.state == DT_SCHEDULED || job.state == DT_DISPATCHED ? job.next_at_ms : 0,
+                            job.was_next_at_ms);
 }
 
 static void report(struct worker *w, struct op *op)
 {
-    struct answer *a = ask(ASK_REPORT, op->job);
+    struct answer *a = workload_ask(ASK_REPORT, op->job);
     struct dt_apply apply = {.result = {.job_id = journal->jobs[op->job].id,
                                         .attempt = op->attempt,
                                         .status = op->result,
@@ -242,20 +226,20 @@ static void report(struct worker *w, struct op *op)
     a->result = op->result;
     dt_status status = dt_store_apply(w->store, &journal->map, &apply, 1, &w->err);
     a->outcome = apply.outcome;
-    answered(a, status, NULL);
+    workload_answered(a, status, NULL);
     a->attempt = op->attempt;
     a->next_at_ms = apply.next_at_ms;
     if (status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED)
         for (int k = 0; k < DT_WAS_MAX; k++)
             if (k == 0 || apply.was_ms[k])
-                tell_index(w, apply.result.job_id, apply.next_at_ms, apply.was_ms[k]);
+                workload_tell_index(w, apply.result.job_id, apply.next_at_ms, apply.was_ms[k]);
 }
 
 static void pause_or_resume(struct worker *w, struct op *op)
 {
-    struct answer *a = ask(op->ask, op->job);
+    struct answer *a = workload_ask(op->ask, op->job);
     dt_status status = dt_store_topic_pause(w->store, dt_str(topics[op->job]), op->ask == ASK_PAUSE, &w->err);
-    answered(a, status, NULL);
+    workload_answered(a, status, NULL);
     if (status != DT_OK && op->ask == ASK_RESUME)
         ask_again(op);
     else if (status == DT_OK)
@@ -265,6 +249,10 @@ static void pause_or_resume(struct worker *w, struct op *op)
 static void serve(struct worker *w, struct op *op)
 {
     dt_arena_reset(&w->arena);
+    if (op->ask == ASK_TOPIC) {
+        workload_put_topic(w, op);
+        return;
+    }
     if (op->ask == ASK_PAUSE || op->ask == ASK_RESUME)
         pause_or_resume(w, op);
     else if (op->ask == ASK_CREATE)
@@ -277,14 +265,19 @@ static void serve(struct worker *w, struct op *op)
         change(w, op);
 }
 
+void workload_connect(struct worker *w)
+{
+    dt_arena_init(&w->arena);
+    if (dt_store_new(it.config, &it.ref, &w->store) != DT_OK ||
+        dt_index_new(it.config, "sim", dt_clock_system(), &w->index, &w->err) != DT_OK)
+        broken("an API worker does not start");
+}
+
 static void *worker_main(void *arg)
 {
     unsigned number = (unsigned)(uintptr_t)arg;
     struct worker w = {.maker = (int64_t)(rnd() >> 2)};
-    dt_arena_init(&w.arena);
-    if (dt_store_new(it.config, &it.ref, &w.store) != DT_OK ||
-        dt_index_new(it.config, "sim", dt_clock_system(), &w.index, &w.err) != DT_OK)
-        broken("an API worker does not start");
+    workload_connect(&w);
     for (;;) {
         struct op *op = next_op(false);
         if (!op || op->when_us > now_us) {
@@ -305,6 +298,8 @@ static void api_start(void *arg)
     it.api = proc_new("A", ++it.lives);
     for (unsigned i = 0; i < WORKERS; i++)
         it.workers[i] = fiber_start(it.api, worker_main, (void *)(uintptr_t)i);
+    for (unsigned i = 0; i < POPPERS && workload_anything_pops(); i++)
+        fiber_start(it.api, workload_consume_by_pop, NULL);
 }
 
 void workload_api_died(struct proc *proc)
@@ -319,130 +314,6 @@ void workload_api_died(struct proc *proc)
             ask_again(op);
     }
     at(now_us + rnd_in(5 * MS, 500 * MS), api_start, NULL);
-}
-
-/* ---- consumers ---- */
-
-static unsigned job_with_id(int64_t id)
-{
-    for (unsigned i = 0; i < journal->n_jobs; i++)
-        if (journal->jobs[i].id == id)
-            return i;
-    return JOBS_MAX;
-}
-
-static const char *const words[] = {[DT_RESULT_SUCCEEDED] = "succeeded",
-                                    [DT_RESULT_FAILED] = "failed",
-                                    [DT_RESULT_SNOOZED] = "snoozed",
-                                    [DT_RESULT_GAVE_UP] = "gave_up",
-                                    [DT_RESULT_EXTENDED] = "extended"};
-
-struct late_report {
-    int64_t job, attempt, retry_after_ms;
-    enum dt_result_status result;
-};
-
-static void report_by_kafka(void *arg)
-{
-    const struct late_report *r = arg;
-    char key[24], value[200];
-    int n = snprintf(value, sizeof value, "{\"job_id\":\"%lld\",\"attempt\":%lld,\"status\":\"%s\"", (long long)r->job,
-                     (long long)r->attempt, words[r->result]);
-    if (r->retry_after_ms >= 0)
-        n += snprintf(value + n, sizeof value - (size_t)n, ",\"retry_after\":%lld", (long long)r->retry_after_ms);
-    snprintf(value + n, sizeof value - (size_t)n, "}");
-    snprintf(key, sizeof key, "%lld", (long long)r->job);
-    TRACE("consumer: reports %s", value);
-    broker_report(dt_str(key), dt_str(value));
-}
-
-static void report_soon(int64_t job, int64_t attempt, enum dt_result_status result, int64_t in_us)
-{
-    int64_t retry_after_ms =
-        result == DT_RESULT_SNOOZED || (result == DT_RESULT_EXTENDED && one_in(2)) ? rnd_in(100, 2500) : -1;
-    unsigned place = job_with_id(job);
-    if (place < JOBS_MAX && one_in(3)) {
-        struct op *op = plan(ASK_REPORT, place, now_us + in_us);
-        op->attempt = attempt;
-        op->result = result;
-        op->retry_after_ms = retry_after_ms;
-        return;
-    }
-    if (place < JOBS_MAX) { /* in the journal, though nobody answers it */
-        struct answer *a = ask(ASK_REPORT, place);
-        a->result = result;
-        a->attempt = attempt;
-        a->asked_us = now_us + in_us;
-        a->by_kafka = true;
-    }
-    struct late_report *r = world_alloc(sizeof *r);
-    *r = (struct late_report){job, attempt, retry_after_ms, result};
-    at(now_us + in_us, report_by_kafka, r);
-}
-
-static int64_t think_us(void)
-{
-    if (fault_drawn(F_EARLY_RESULT) && one_in(2)) {
-        if (faults_on())
-            fault_count(F_EARLY_RESULT);
-        return 0;
-    }
-    return one_in(4) ? rnd_in(0, 2 * MS) : rnd_in(1 * MS, 900 * MS);
-}
-
-static void mischief(const struct broker_record *m)
-{
-    if (!faults_on() || !fault_drawn(F_RESULTS) || !one_in(2))
-        return;
-    fault_count(F_RESULTS);
-    if (one_in(4))
-        broker_report_nonsense();
-    enum dt_result_status any = (enum dt_result_status)rnd_in(DT_RESULT_SUCCEEDED, DT_RESULT_EXTENDED);
-    report_soon(m->job, m->attempt + rnd_in(-1, 1), any, rnd_in(0, 3 * SEC));
-}
-
-static void consume(const struct broker_record *m)
-{
-    if (it.healed || m->attempt >= 4) {
-        report_soon(m->job, m->attempt, DT_RESULT_SUCCEEDED, rnd_in(0, 20 * MS));
-        return;
-    }
-    int64_t us = think_us();
-    switch (rnd_in(0, 9)) {
-    case 0:
-    case 1:
-        report_soon(m->job, m->attempt, DT_RESULT_FAILED, us);
-        break;
-    case 2:
-        report_soon(m->job, m->attempt, DT_RESULT_SNOOZED, us);
-        break;
-    case 3:
-        report_soon(m->job, m->attempt, DT_RESULT_EXTENDED, us);
-        if (one_in(2))
-            report_soon(m->job, m->attempt, DT_RESULT_SUCCEEDED, us + rnd_in(0, 3 * SEC));
-        break;
-    case 4:
-        report_soon(m->job, m->attempt, DT_RESULT_GAVE_UP, us);
-        break;
-    case 5: /* nothing: the acknowledgement times out */
-        break;
-    default:
-        report_soon(m->job, m->attempt, DT_RESULT_SUCCEEDED, us);
-    }
-    mischief(m);
-}
-
-static void *consumer_main(void *arg)
-{
-    (void)arg;
-    broker_subscribe();
-    for (;;) {
-        for (const struct broker_record *m; (m = broker_message(it.seen)); it.seen++)
-            consume(m);
-        fiber_block(NEVER);
-        fiber_sleep(fault_drawn(F_EARLY_RESULT) ? rnd_in(0, 500) : rnd_in(1 * MS, 30 * MS));
-    }
-    return NULL;
 }
 
 /* ---- people with SQL ---- */
@@ -460,7 +331,7 @@ static void edit(struct op *op)
 {
     static const char *const edits[] = {move_sql, revive_sql, again_sql, end_sql, bury_sql};
     struct journal_job *j = &journal->jobs[op->job];
-    struct answer *a = ask(ASK_EDIT, op->job);
+    struct answer *a = workload_ask(ASK_EDIT, op->job);
     int64_t which = op->attempt;
     a->revives = which == 1 || which == 2;
     if (!j->id)
@@ -470,7 +341,7 @@ static void edit(struct op *op)
     int64_t when_ms = mysql_now_ms() + op->delay_ms;
     if (op->delay_ms % 4 == 0) /* "now", as some write it */
         when_ms = op->delay_ms % 8 ? 0 : -when_ms;
-    answered(a, mysql_by_hand(edits[which], DT_PARAMS(DT_P_INT(when_ms), DT_P_INT(j->id))), NULL);
+    workload_answered(a, mysql_by_hand(edits[which], DT_PARAMS(DT_P_INT(when_ms), DT_P_INT(j->id))), NULL);
 }
 
 static void *operator_main(void *arg)
@@ -546,18 +417,18 @@ static void plan_changes(unsigned job, int64_t created_us, int64_t due_us)
         int64_t when_us = storm || one_in(2) ? due_us + rnd_in(-3 * MS, 8 * MS) : created_us + rnd_in(0, 8 * SEC);
         static const enum ask asks[] = {ASK_CANCEL,  ASK_CANCEL,  ASK_PATCH,
                                         ASK_RUN_NOW, ASK_REDRIVE, ASK_CANCEL_RETRIES};
-        struct op *op = plan(asks[rnd_in(0, 5)], job, when_us);
+        struct op *op = workload_plan(asks[rnd_in(0, 5)], job, when_us);
         op->delay_ms = one_in(3) ? rnd_in(0, 10) : rnd_in(0, 4000);
         op->payload = one_in(2);
         if (storm)
             fault_count(F_STORM);
     }
     if (one_in(6)) {
-        struct op *op = plan(ASK_EDIT, job, due_us + (one_in(2) ? rnd_in(0, 40 * MS) : rnd_in(0, 5 * SEC)));
+        struct op *op = workload_plan(ASK_EDIT, job, due_us + (one_in(2) ? rnd_in(0, 40 * MS) : rnd_in(0, 5 * SEC)));
         op->attempt = rnd_in(0, 4);
         op->delay_ms = rnd_in(0, 2000);
         if (one_in(2))
-            plan(ASK_CANCEL, job, op->when_us + rnd_in(0, 30 * MS));
+            workload_plan(ASK_CANCEL, job, op->when_us + rnd_in(0, 30 * MS));
     }
 }
 
@@ -571,7 +442,7 @@ static void plan_job(unsigned job)
     if (j->poisoned)
         fault_count(F_REFUSED);
     snprintf(j->key, sizeof j->key, "k%u", job);
-    struct op *op = plan(ASK_CREATE, job, created_us);
+    struct op *op = workload_plan(ASK_CREATE, job, created_us);
     op->delay_ms = one_in(3) ? 0 : one_in(6) ? rnd_in(4000, HORIZON_MS - 6000) : rnd_in(0, 2500);
     plan_changes(job, created_us, created_us + op->delay_ms * 1000);
 }
@@ -587,7 +458,7 @@ static void plan_crowd(unsigned first, unsigned n)
         j->poisoned = fault_drawn(F_REFUSED) && one_in(journal->hot ? 12 : 3);
         if (j->poisoned)
             fault_count(F_REFUSED);
-        plan(ASK_CREATE, i, created_us)->delay_ms = (due_us - created_us) / 1000;
+        workload_plan(ASK_CREATE, i, created_us)->delay_ms = (due_us - created_us) / 1000;
         if (one_in(4))
             plan_changes(i, created_us, due_us);
     }
@@ -599,11 +470,9 @@ static void plan_pauses(void)
         return;
     unsigned topic = (unsigned)rnd_in(0, TOPICS - 1);
     int64_t when_us = start_us() + rnd_in(0, 6 * SEC);
-    plan(ASK_PAUSE, topic, when_us);
-    plan(ASK_RESUME, topic, when_us + rnd_in(100 * MS, 4 * SEC));
+    workload_plan(ASK_PAUSE, topic, when_us);
+    workload_plan(ASK_RESUME, topic, when_us + rnd_in(100 * MS, 4 * SEC));
 }
-
-static const char topic_sql[] = "INSERT INTO topics (name, created_at, updated_at) VALUES (?, 1, 1)";
 
 void workload_begin(const struct dt_config *config, unsigned shards)
 {
@@ -613,9 +482,8 @@ void workload_begin(const struct dt_config *config, unsigned shards)
     dt_shard_map_init(&journal->map, 1, shards);
     journal->batch = config->dispatch_batch_jobs;
     dt_refclock_init(&it.ref, dt_clock_system());
-    for (unsigned i = 0; i < TOPICS; i++)
-        if (mysql_by_hand(topic_sql, DT_PARAMS(DT_P_STR(dt_str(topics[i])))) != DT_OK)
-            broken("no topics");
+    workload_consumers_begin();
+    workload_make_topics();
     unsigned singles = (unsigned)rnd_in(1, 5), crowd = one_in(3) ? (unsigned)rnd_in(2, 6) : 0;
     journal->n_jobs = singles + crowd;
     for (unsigned i = 0; i < singles; i++)
@@ -628,7 +496,7 @@ void workload_begin(const struct dt_config *config, unsigned shards)
     plan_crowd(singles, crowd);
     plan_pauses();
     it.outside = proc_new("C", 0);
-    fiber_start(it.outside, consumer_main, NULL);
+    fiber_start(it.outside, workload_consume_by_kafka, NULL);
     fiber_start(it.outside, operator_main, NULL);
     if (fault_drawn(F_RESHARD) || fault_drawn(F_RESTORE))
         learn_map(NULL);
@@ -639,13 +507,13 @@ void workload_heal(void)
 {
     it.healed = true;
     for (unsigned i = 0; i < TOPICS; i++)
-        plan(ASK_RESUME, i, now_us);
+        workload_plan(ASK_RESUME, i, now_us);
 }
 
 uint64_t workload_messages(void)
 {
     uint64_t n = 0;
-    while (broker_message(n))
+    while (arrival(n))
         n++;
     return n;
 }

@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "job/job_state.h"
 #include "job/shard.h"
+#include "simulator/broker.h"
 #include "simulator/world.h"
 
 #define JOBS_MAX    64
@@ -24,12 +25,13 @@ enum ask {
     ASK_REPORT,
     ASK_PAUSE,
     ASK_RESUME,
+    ASK_TOPIC,
     ASK_EDIT
 };
 
 struct answer {
     enum ask ask;
-    unsigned job;                  /* place in the journal; topic of ASK_PAUSE and ASK_RESUME */
+    unsigned job;                  /* place in the journal; topic of ASK_PAUSE, ASK_RESUME and ASK_TOPIC */
     int64_t asked_us, answered_us; /* answered 0: never */
     int status;                    /* dt_status */
     int64_t attempt;               /* of the job as it was answered; of the report */
@@ -52,14 +54,26 @@ struct journal_job {
     bool poisoned;
 };
 
+/* Settings of a topic, as they were asked for. */
+struct topic_setting {
+    enum way way;
+    int64_t max_in_flight; /* 0 = none */
+    const char *rate;      /* NULL = none */
+    int64_t timeout_ms;    /* of callbacks */
+};
+
 struct journal {
     struct journal_job jobs[JOBS_MAX];
     unsigned n_jobs;
     struct answer answers[ANSWERS_MAX];
     unsigned n_answers;
     struct dt_shard_map map;
-    bool hot;      /* topic 0 has far more due at one instant than a batch */
-    int64_t batch; /* dispatch.batch_jobs */
+    struct topic_setting topics[TOPICS]; /* the latest */
+    unsigned ways[TOPICS];               /* bits: by which its jobs may have gone */
+    bool limited[TOPICS];                /* it has, or had, a limit */
+    bool rated[TOPICS];                  /* the same rate all the time */
+    bool hot;                            /* topic 0 has far more due at one instant than a batch */
+    int64_t batch;                       /* dispatch.batch_jobs */
 };
 extern struct journal *journal;
 
@@ -73,5 +87,11 @@ void workload_heal(void);
 bool workload_done(void); /* nothing more will be asked */
 struct dt_str workload_topic(unsigned i);
 uint64_t workload_messages(void);
+/* A receiver reports on an attempt, in a while. */
+void workload_report(int64_t job, int64_t attempt, enum dt_result_status result, int64_t in_us);
+/* Somebody changes the delivery of a topic, or its limits. */
+void workload_change_topic(bool limits);
+/* Jobs of this topic go by Kafka only, and nothing limits them. */
+bool workload_plain(unsigned topic);
 
 #endif

@@ -565,6 +565,40 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
     return 0;
 }
 
+/* Who waits looks again after a while: a wake-up without a reason is allowed. */
+int __wrap_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr);
+int __wrap_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
+{
+    (void)cond, (void)attr;
+    return 0;
+}
+int __wrap_pthread_cond_destroy(pthread_cond_t *cond);
+int __wrap_pthread_cond_destroy(pthread_cond_t *cond)
+{
+    (void)cond;
+    return 0;
+}
+int __wrap_pthread_cond_broadcast(pthread_cond_t *cond);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *cond)
+{
+    (void)cond;
+    return 0;
+}
+int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id,
+                                  const struct timespec *until);
+int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id,
+                                  const struct timespec *until)
+{
+    (void)cond, (void)id;
+    const int64_t until_us = until->tv_sec * SEC + until->tv_nsec / 1000;
+    if (now_us >= until_us)
+        return ETIMEDOUT;
+    __wrap_pthread_mutex_unlock(mutex);
+    fiber_sleep(until_us - now_us < 5 * MS ? until_us - now_us : 5 * MS);
+    __wrap_pthread_mutex_lock(mutex);
+    return 0;
+}
+
 /* ---- telling ---- */
 
 void trace(const char *fmt, ...)

@@ -40,6 +40,7 @@ struct fiber_notes { /* what the fakes remember of a fiber */
     bool ledger_read;
     bool takeover;  /* between a new connection and the settling that ends a takeover */
     bool just_sent; /* a batch was committed to Kafka and is not settled */
+    bool pops;      /* it pops for clients of the API */
     int64_t token;  /* that it wrote into a shard's row last */
 };
 
