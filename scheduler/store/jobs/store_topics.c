@@ -431,7 +431,7 @@ static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installa
 /* Locks the gate of a topic that has a limit from now on: a claim that begins after the answer knows it. */
 static dt_status lock_gate(dt_db *db, const struct dt_topic *t, struct dt_error *err)
 {
-    bool limits = DT_GUARD(LIMIT_PUT_LOCKS_GATE, t->max_in_flight || t->rate_limit.p);
+    bool limits = !DT_UNGUARDED(LIMIT_PUT_LOCKS_GATE) && (t->max_in_flight || t->rate_limit.p);
     return limits ? dt_topic_gate_make(db, t->name, err) : DT_OK;
 }
 

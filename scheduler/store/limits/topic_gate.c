@@ -66,7 +66,7 @@ static void narrow(struct dt_gate *gate, size_t room, int64_t opens_ms)
 static void take_max_in_flight(struct dt_gate *gate, int64_t most, int64_t in_flight)
 {
     int64_t left = most - in_flight;
-    bool over = DT_GUARD(LIMIT_LOWERED, left < 0);
+    bool over = !DT_UNGUARDED(LIMIT_LOWERED) && left < 0;
     narrow(gate, over ? 0 : (size_t)left, 0);
     gate->full |= left * 10 < most;
 }
