@@ -25,7 +25,7 @@ def configure(preset, log):
         _run(argv, "cmake", log)
 
 
-def build(preset, targets=("duetime-api", "duetime-dispatcher")):
+def build(preset, targets=("duetime-api", "duetime-dispatcher", "duetime")):
     """Brings the targets up to date. A tree that was built before costs a fraction of a second."""
     folder = paths.build_folder(preset)
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,5 +40,5 @@ def build(preset, targets=("duetime-api", "duetime-dispatcher")):
 
 def program(preset, name):
     folder = paths.build_folder(preset)
-    where = {"duetime-api": folder / "api", "duetime-dispatcher": folder / "dispatcher"}[name]
+    where = {"duetime-api": folder / "api", "duetime-dispatcher": folder / "dispatcher", "duetime": folder / "api" / "cli"}[name]
     return where / name

@@ -285,7 +285,12 @@ class Stack:
         return values
 
     def assignments(self):
-        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in self.environment().items())
+        """For a shell, in which `duetime` is found, too."""
+        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in {**self.environment(), "PATH": self._path()}.items())
+
+    def _path(self):
+        folder, present = str(build.program(self.apis[0].preset, "duetime").parent), os.environ.get("PATH", "/usr/bin:/bin")
+        return present if folder in present.split(":") else f"{folder}:{present}"
 
 
 def exists(home):

@@ -1,0 +1,16 @@
+/*
+ * The texts that are made from the table: help for one verb, a noun or all; the man page; the reference page;
+ * completions for shells.
+ */
+#ifndef DT_CLI_HELP_H
+#define DT_CLI_HELP_H
+
+#include "base/strbuf.h"
+#include "cli/table.h"
+
+/* verb NULL: the verbs of noun; noun NULL: all. */
+void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cli_verb *verb);
+/* "duetime jobs get (ID | TOPIC KEY) [OPTION]…" */
+void dt_cli_add_usage(struct dt_strbuf *out, const struct dt_cli_verb *verb);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * duetime: the command line, a client of the REST API and of nothing else. Reads the words, the settings and the
+ * terminal, and hands them to the function that the table names.
+ *
+ *   words.c -> table.c -> settings.c -> run_*.c -> request.c -> rest_curl.c -> show.c, talk.c
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/run.h"
+#include "cli/talk.h"
+
+#define NARROWEST 40
+
+/* What standard output is: how wide, and whether colours may be used. */
+static void look_at_terminal(struct dt_cli *cli)
+{
+    struct winsize size = {0};
+    const char *columns = getenv("COLUMNS");
+    const char *plain = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    if (!isatty(STDOUT_FILENO))
+        return;
+    cli->colours = (!plain || !*plain) && term && strcmp(term, "dumb") != 0;
+    if (columns && atoi(columns) > 0)         // NOLINT(cert-err34-c): what is no number is 0
+        cli->width = (unsigned)atoi(columns); // NOLINT(cert-err34-c)
+    else
+        cli->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    cli->width = cli->width < NARROWEST ? NARROWEST : cli->width;
+}
+
+static dt_status choose_form(struct dt_cli *cli, struct dt_error *err)
+{
+    const char *output = dt_cli_value(cli->call, "output");
+    bool json = dt_cli_value(cli->call, "json");
+    if (!output || strcmp(output, "table") == 0)
+        cli->form = json ? DT_CLI_AS_JSON : DT_CLI_TABLE;
+    else if (strcmp(output, "json") == 0)
+        cli->form = DT_CLI_AS_JSON;
+    else if (strcmp(output, "wide") == 0)
+        cli->form = DT_CLI_WIDE;
+    else
+        return dt_fail(err, DT_INVALID, "--output: \"%.80s\" is none of table, wide, json", output);
+    if (output && json && cli->form != DT_CLI_AS_JSON)
+        return dt_fail(err, DT_INVALID, "--json and --output %.80s contradict each other", output);
+    return DT_OK;
+}
+
+/* Carries out a call that needs the API. */
+static int ask_api(struct dt_cli *cli)
+{
+    struct dt_error err = {0};
+    dt_status status = choose_form(cli, &err);
+    if (status == DT_OK)
+        status = dt_cli_settings_read(cli->call, &cli->settings, &err);
+    if (status == DT_OK)
+        status = dt_rest_new(&cli->settings, &cli->rest, &err);
+    int code = status == DT_OK ? dt_cli_run_of(cli->call->verb)(cli) : dt_cli_failed(status, &err);
+    dt_rest_free(cli->rest);
+    dt_cli_settings_clear(&cli->settings);
+    return code;
+}
+
+/* What was written must have arrived; a reader that has gone is no error worth a word. */
+static int close_output(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    return code == DT_CLI_DONE ? DT_CLI_REFUSED : code;
+}
+
+int main(int argc, char **argv)
+{
+    struct dt_cli_call call;
+    struct dt_error err = {0};
+    struct dt_cli cli = {.call = &call, .clock = dt_clock_system()};
+    signal(SIGPIPE, SIG_DFL);
+    look_at_terminal(&cli);
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return close_output(dt_cli_run_version(&cli));
+    if (dt_cli_read_words(argc - 1, argv + 1, &call, &err) != DT_OK) {
+        dt_cli_say("%s", err.text);
+        fprintf(stderr, "`duetime help%s%s` tells what there is.\n", call.noun ? " " : "", call.noun ? call.noun : "");
+        return DT_CLI_USAGE;
+    }
+    if (call.help)
+        return close_output(dt_cli_run_help(&cli));
+    return close_output(call.verb->method ? ask_api(&cli) : dt_cli_run_of(call.verb)(&cli));
+}

@@ -1,0 +1,49 @@
+/*
+ * Requests to the API over HTTP, one at a time, on a connection that is kept. The only file that knows libcurl is
+ * rest_curl.c.
+ */
+#ifndef DT_CLI_REST_H
+#define DT_CLI_REST_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+#include "base/strbuf.h"
+#include "cli/settings.h"
+
+#define DT_REST_ANSWER_MAX ((size_t)64 << 20)
+
+typedef struct dt_rest dt_rest;
+
+struct dt_rest_request {
+    const char *method, *path; /* the path with its query, percent-encoded */
+    struct dt_str body;        /* absent: none */
+    const char *type;          /* of the body; NULL: application/json */
+    int64_t timeout_ms;        /* beyond that of the settings, for requests that wait */
+};
+
+struct dt_rest_answer {
+    int status;
+    struct dt_strbuf body;
+    int64_t date_s;         /* by the server's clock; 0: it did not say */
+    int64_t retry_after_s;  /* 0: it did not say */
+    int64_t cert_ends_at_s; /* the end of the server's certificate; 0: there is none */
+};
+
+DT_MUST_CHECK dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err);
+void dt_rest_free(dt_rest *rest);
+
+void dt_rest_answer_init(struct dt_rest_answer *answer);
+void dt_rest_answer_clear(struct dt_rest_answer *answer);
+/*
+ * Asks and waits for the whole answer, whatever its status is; an answer's memory is used again. UNAVAILABLE: there is
+ * no whole answer, and err says why (the server may have carried out the request nevertheless); TOO_LARGE: it is longer
+ * than DT_REST_ANSWER_MAX.
+ */
+DT_MUST_CHECK dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
+                                    struct dt_error *err);
+
+/* Appends text as a segment of a path, or a value of a query. */
+void dt_rest_add_encoded(struct dt_strbuf *out, const char *text);
+
+#endif

@@ -1,0 +1,203 @@
+/*
+ * The adapter to libcurl. A redirect is not followed: a token goes to no other server than it was meant for. The token
+ * goes into a header, never into an argument of anything.
+ */
+#include <curl/curl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#include "rest.h"
+
+struct dt_rest {
+    CURL *easy;
+    const struct dt_cli_settings *settings;
+    struct dt_rest_answer *answer; /* of the request under way */
+    char error[CURL_ERROR_SIZE];
+};
+
+void dt_rest_answer_init(struct dt_rest_answer *answer)
+{
+    *answer = (struct dt_rest_answer){0};
+    dt_strbuf_init(&answer->body);
+}
+
+void dt_rest_answer_clear(struct dt_rest_answer *answer)
+{
+    dt_strbuf_clear(&answer->body);
+}
+
+/* ---- what comes ---- */
+
+static size_t take_body(char *p, size_t size, size_t n, void *arg)
+{
+    struct dt_rest_answer *answer = arg;
+    if (answer->body.n + size * n > DT_REST_ANSWER_MAX)
+        return 0;
+    dt_strbuf_add(&answer->body, p, size * n);
+    return answer->body.failed ? 0 : size * n;
+}
+
+static size_t take_header(char *p, size_t size, size_t n, void *arg)
+{
+    static const char date[] = "date:";
+    static const char retry[] = "retry-after:";
+    struct dt_rest_answer *answer = arg;
+    char line[128];
+    snprintf(line, sizeof(line), "%.*s", (int)(size * n < sizeof(line) ? size * n : sizeof(line) - 1), p);
+    if (strncasecmp(line, date, sizeof(date) - 1) == 0)
+        answer->date_s = (int64_t)curl_getdate(line + sizeof(date) - 1, NULL);
+    if (strncasecmp(line, retry, sizeof(retry) - 1) == 0)
+        answer->retry_after_s = strtol(line + sizeof(retry) - 1, NULL, 10);
+    return size * n;
+}
+
+/* ---- handles ---- */
+
+static void set_once(dt_rest *rest)
+{
+    const struct dt_cli_settings *settings = rest->settings;
+    curl_easy_setopt(rest->easy, CURLOPT_ERRORBUFFER, rest->error);
+    curl_easy_setopt(rest->easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(rest->easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(rest->easy, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
+    curl_easy_setopt(rest->easy, CURLOPT_USERAGENT, "duetime-cli/" DUETIME_VERSION);
+    curl_easy_setopt(rest->easy, CURLOPT_ACCEPT_ENCODING, "");
+    curl_easy_setopt(rest->easy, CURLOPT_CERTINFO, 1L);
+    curl_easy_setopt(rest->easy, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(rest->easy, CURLOPT_HEADERFUNCTION, take_header);
+    if (settings->ca_file)
+        curl_easy_setopt(rest->easy, CURLOPT_CAINFO, settings->ca_file);
+}
+
+dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err)
+{
+    dt_rest *rest = calloc(1, sizeof(*rest));
+    if (!rest)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    rest->settings = settings;
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+        rest->easy = curl_easy_init();
+    if (!rest->easy) {
+        free(rest);
+        return dt_fail(err, DT_NOMEM, "libcurl cannot be used");
+    }
+    set_once(rest);
+    *out = rest;
+    return DT_OK;
+}
+
+void dt_rest_free(dt_rest *rest)
+{
+    if (!rest)
+        return;
+    curl_easy_cleanup(rest->easy);
+    curl_global_cleanup();
+    free(rest);
+}
+
+/* ---- a request ---- */
+
+static bool add_header(struct curl_slist **headers, const char *name, const char *value)
+{
+    struct dt_strbuf line;
+    dt_strbuf_init(&line);
+    dt_strbuf_addf(&line, "%s: %s", name, value);
+    struct curl_slist *longer = line.failed ? NULL : curl_slist_append(*headers, line.p);
+    dt_strbuf_clear(&line);
+    *headers = longer ? longer : *headers;
+    return longer;
+}
+
+static bool add_headers(const dt_rest *rest, const struct dt_rest_request *request, struct curl_slist **headers)
+{
+    bool good = add_header(headers, "Expect", "");
+    if (rest->settings->token) {
+        struct dt_strbuf bearer;
+        dt_strbuf_init(&bearer);
+        dt_strbuf_addf(&bearer, "Bearer %s", rest->settings->token);
+        good = good && !bearer.failed && add_header(headers, "Authorization", bearer.p);
+        dt_strbuf_clear(&bearer);
+    }
+    if (request->body.p)
+        good = good && add_header(headers, "Content-Type", request->type ? request->type : "application/json");
+    return good;
+}
+
+static void set_request(dt_rest *rest, const struct dt_rest_request *request, const char *url,
+                        struct curl_slist *headers)
+{
+    int64_t timeout_ms = rest->settings->timeout_ms + request->timeout_ms;
+    curl_easy_setopt(rest->easy, CURLOPT_URL, url);
+    curl_easy_setopt(rest->easy, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(rest->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
+    curl_easy_setopt(rest->easy, CURLOPT_WRITEDATA, rest->answer);
+    curl_easy_setopt(rest->easy, CURLOPT_HEADERDATA, rest->answer);
+    curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDS, NULL);
+    curl_easy_setopt(rest->easy, CURLOPT_HTTPGET, 1L);
+    if (request->body.p || strcmp(request->method, "POST") == 0) {
+        curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.n);
+        curl_easy_setopt(rest->easy, CURLOPT_POSTFIELDS, request->body.p ? request->body.p : "");
+    }
+    curl_easy_setopt(rest->easy, CURLOPT_CUSTOMREQUEST, request->method);
+}
+
+static void take_certificate(dt_rest *rest)
+{
+    struct curl_certinfo *chain = NULL;
+    if (curl_easy_getinfo(rest->easy, CURLINFO_CERTINFO, &chain) != CURLE_OK || !chain || chain->num_of_certs < 1)
+        return;
+    for (struct curl_slist *line = chain->certinfo[0]; line; line = line->next)
+        if (strncmp(line->data, "Expire date:", 12) == 0)
+            rest->answer->cert_ends_at_s = (int64_t)curl_getdate(line->data + 12, NULL);
+}
+
+static dt_status perform(dt_rest *rest, struct dt_error *err)
+{
+    long status = 0;
+    rest->error[0] = '\0';
+    CURLcode code = curl_easy_perform(rest->easy);
+    if (code == CURLE_WRITE_ERROR)
+        return dt_fail(err, DT_TOO_LARGE, "the answer is longer than %zu MiB", DT_REST_ANSWER_MAX >> 20);
+    if (code != CURLE_OK)
+        return dt_fail(err, DT_UNAVAILABLE, "%s: %s", rest->settings->url,
+                       rest->error[0] ? rest->error : curl_easy_strerror(code));
+    curl_easy_getinfo(rest->easy, CURLINFO_RESPONSE_CODE, &status);
+    rest->answer->status = (int)status;
+    take_certificate(rest);
+    return DT_OK;
+}
+
+dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
+                      struct dt_error *err)
+{
+    struct curl_slist *headers = NULL;
+    struct dt_strbuf url;
+    dt_strbuf_reset(&answer->body);
+    answer->status = 0;
+    answer->date_s = answer->retry_after_s = answer->cert_ends_at_s = 0;
+    rest->answer = answer;
+    dt_strbuf_init(&url);
+    dt_strbuf_addf(&url, "%s%s", rest->settings->url, request->path);
+    dt_status status = dt_fail(err, DT_NOMEM, "out of memory");
+    if (!url.failed && add_headers(rest, request, &headers)) {
+        set_request(rest, request, url.p, headers);
+        status = perform(rest, err);
+    }
+    curl_slist_free_all(headers);
+    dt_strbuf_clear(&url);
+    return status;
+}
+
+void dt_rest_add_encoded(struct dt_strbuf *out, const char *text)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    for (const char *p = text; *p; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (strchr(plain, *p))
+            dt_strbuf_addc(out, *p);
+        else
+            dt_strbuf_add(out, (char[3]){'%', digits[c >> 4], digits[c & 15]}, 3);
+    }
+}

@@ -1,0 +1,11 @@
+/* Which function carries out what the table names. */
+#include "run.h"
+
+dt_cli_run *dt_cli_run_of(const struct dt_cli_verb *verb)
+{
+    static dt_cli_run *const runs[] = {
+        [DT_CLI_BY_REQUEST] = dt_cli_run_request, [DT_CLI_BY_SET] = dt_cli_run_set,
+        [DT_CLI_BY_LIST] = dt_cli_run_list,       [DT_CLI_BY_POP] = dt_cli_run_pop,
+        [DT_CLI_BY_HELP] = dt_cli_run_help,       [DT_CLI_BY_VERSION] = dt_cli_run_version};
+    return runs[verb->way];
+}

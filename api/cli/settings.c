@@ -1,0 +1,253 @@
+/* Reads the settings of settings.h: options, environment, and the file of contexts. */
+#include "settings.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/text/timetext.h"
+
+#define URL_DEFAULT "http://127.0.0.1:8080"
+#define TIMEOUT_MS  30000
+#define TOKEN_BYTES 4096
+#define PATH_BYTES  4096
+
+void dt_cli_settings_clear(struct dt_cli_settings *settings)
+{
+    free(settings->url);
+    free(settings->token);
+    free(settings->ca_file);
+    *settings = (struct dt_cli_settings){0};
+}
+
+static dt_status keep(char **place, const char *value, struct dt_error *err)
+{
+    char *copy = strdup(value);
+    if (!copy)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    free(*place);
+    *place = copy;
+    return DT_OK;
+}
+
+/* "~/x" is x in the home directory. */
+static void expand(const char *path, char out[PATH_BYTES])
+{
+    const char *home = getenv("HOME");
+    bool tilde = strncmp(path, "~/", 2) == 0 && home;
+    snprintf(out, PATH_BYTES, "%s%s", tilde ? home : "", tilde ? path + 1 : path);
+}
+
+/* ---- tokens ---- */
+
+/* A token goes into a header as it is: visible characters alone. */
+static dt_status keep_token(struct dt_cli_settings *out, const char *token, const char *from, struct dt_error *err)
+{
+    size_t n = strcspn(token, " \t\r\n");
+    if (n == 0 || token[n + strspn(token + n, " \t\r\n")])
+        return dt_fail(err, DT_INVALID, "%s: this is no token", from);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)token[i] <= ' ' || (unsigned char)token[i] > '~')
+            return dt_fail(err, DT_INVALID, "%s: this is no token", from);
+    char text[TOKEN_BYTES];
+    snprintf(text, sizeof(text), "%.*s", (int)(n < sizeof(text) ? n : sizeof(text) - 1), token);
+    return keep(&out->token, text, err);
+}
+
+static dt_status read_token(struct dt_cli_settings *out, const char *file, struct dt_error *err)
+{
+    char path[PATH_BYTES];
+    char text[TOKEN_BYTES];
+    expand(file, path);
+    FILE *in = fopen(path, "re");
+    if (!in)
+        return dt_fail(err, DT_INVALID, "%s: %s", path, strerror(errno));
+    size_t n = fread(text, 1, sizeof(text) - 1, in);
+    fclose(in);
+    text[n] = '\0';
+    return keep_token(out, text, path, err);
+}
+
+static dt_status keep_timeout(struct dt_cli_settings *out, const char *text, const char *from, struct dt_error *err)
+{
+    if (dt_duration_parse(dt_str(text), &out->timeout_ms) != DT_OK || out->timeout_ms < 1)
+        return dt_fail(err, DT_INVALID, "%s: \"%.80s\" is no duration (30s, PT1M)", from, text);
+    return DT_OK;
+}
+
+/* ---- the file ---- */
+
+struct file {
+    struct dt_cli_settings *out;
+    const char *path, *wanted; /* the context; NULL: what the file says */
+    char chosen[128];
+    bool found;
+    unsigned line; /* of the breach */
+    struct dt_error *err;
+    dt_status status;
+};
+
+static dt_status take_setting(struct file *file, const char *key, const char *value, const char *from)
+{
+    if (strcmp(key, "url") == 0)
+        return keep(&file->out->url, value, file->err);
+    if (strcmp(key, "token") == 0)
+        return keep_token(file->out, value, from, file->err);
+    if (strcmp(key, "token_file") == 0)
+        return read_token(file->out, value, file->err);
+    if (strcmp(key, "ca_file") == 0) {
+        char path[PATH_BYTES];
+        expand(value, path);
+        return keep(&file->out->ca_file, path, file->err);
+    }
+    if (strcmp(key, "timeout") == 0)
+        return keep_timeout(file->out, value, from, file->err);
+    return dt_fail(file->err, DT_INVALID,
+                   "%s: there is no setting \"%.80s\" (url, token, token_file, ca_file, timeout)", from, key);
+}
+
+static int take_line(void *arg, const char *section, const char *key, const char *value)
+{
+    struct file *file = arg;
+    char from[PATH_BYTES + 160];
+    if (!*section) {
+        if (strcmp(key, "context") != 0) {
+            file->status =
+                dt_fail(file->err, DT_INVALID, "%s: only `context` may stand before the first section", file->path);
+            return 0;
+        }
+        if (!file->wanted)
+            snprintf(file->chosen, sizeof(file->chosen), "%s", value);
+        return 1;
+    }
+    if (strcmp(section, file->chosen) != 0)
+        return 1;
+    file->found = true;
+    snprintf(from, sizeof(from), "%s, [%.80s] %.40s", file->path, section, key);
+    file->status = take_setting(file, key, value, from);
+    return file->status == DT_OK;
+}
+
+static dt_status read_file(const char *path, const char *wanted, bool must, struct dt_cli_settings *out,
+                           struct dt_error *err)
+{
+    struct file file = {.out = out, .path = path, .wanted = wanted, .err = err};
+    struct stat there;
+    if (stat(path, &there) != 0)
+        return must ? dt_fail(err, DT_INVALID, "%s: %s", path, strerror(errno)) : DT_OK;
+    snprintf(file.chosen, sizeof(file.chosen), "%s", wanted ? wanted : "default");
+    int line = ini_parse(path, take_line, &file);
+    if (file.status != DT_OK)
+        return file.status;
+    if (line > 0)
+        return dt_fail(err, DT_INVALID, "%s, line %d: this cannot be read", path, line);
+    if (line < 0)
+        return dt_fail(err, DT_INVALID, "%s cannot be read", path);
+    if (!file.found && (wanted || strcmp(file.chosen, "default") != 0))
+        return dt_fail(err, DT_INVALID, "%s: there is no context [%.80s]", path, file.chosen);
+    return DT_OK;
+}
+
+static void path_of_file(const struct dt_cli_call *call, char out[PATH_BYTES])
+{
+    const char *given = dt_cli_value(call, "config");
+    const char *base = getenv("XDG_CONFIG_HOME");
+    if (given)
+        expand(given, out);
+    else if (base && *base)
+        snprintf(out, PATH_BYTES, "%s/duetime/config", base);
+    else
+        expand("~/.config/duetime/config", out);
+}
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
+{
+    char path[PATH_BYTES];
+    const char *wanted = dt_cli_value(call, "context");
+    wanted = wanted ? wanted : variable("DUETIME_CONTEXT");
+    path_of_file(call, path);
+    return read_file(path, wanted, wanted || dt_cli_value(call, "config"), out, err);
+}
+
+/* ---- all of it ---- */
+
+static dt_status check_url(struct dt_cli_settings *out, struct dt_error *err)
+{
+    size_t n = strlen(out->url);
+    if (strncmp(out->url, "http://", 7) != 0 && strncmp(out->url, "https://", 8) != 0)
+        return dt_fail(err, DT_INVALID, "\"%.200s\" is no URL of an API: it begins with http:// or https://", out->url);
+    while (n > 0 && out->url[n - 1] == '/')
+        out->url[--n] = '\0';
+    return DT_OK;
+}
+
+static dt_status read_environment(struct dt_cli_settings *out, struct dt_error *err)
+{
+    const char *url = variable("DUETIME_URL");
+    const char *token = variable("DUETIME_TOKEN");
+    dt_status status = url ? keep(&out->url, url, err) : DT_OK;
+    if (status == DT_OK && token)
+        status = keep_token(out, token, "DUETIME_TOKEN", err);
+    return status;
+}
+
+static dt_status read_options(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
+{
+    const char *url = dt_cli_value(call, "url");
+    const char *token = dt_cli_value(call, "token-file");
+    const char *ca = dt_cli_value(call, "ca-file");
+    const char *timeout = dt_cli_value(call, "timeout");
+    dt_status status = url ? keep(&out->url, url, err) : DT_OK;
+    if (status == DT_OK && token)
+        status = read_token(out, token, err);
+    if (status == DT_OK && ca)
+        status = keep(&out->ca_file, ca, err);
+    if (status == DT_OK && timeout)
+        status = keep_timeout(out, timeout, "--timeout", err);
+    return status;
+}
+
+/* Takes over what stands above the file. A context's token is for its own URL alone, and is forgotten for another. */
+static dt_status overrule(struct dt_cli_settings *out, struct dt_cli_settings *above, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    if (above->url && strcmp(above->url, out->url) != 0) {
+        free(out->token);
+        out->token = NULL;
+    }
+    if (above->url)
+        status = keep(&out->url, above->url, err);
+    if (status == DT_OK && above->token)
+        status = keep(&out->token, above->token, err);
+    if (status == DT_OK && above->ca_file)
+        status = keep(&out->ca_file, above->ca_file, err);
+    if (above->timeout_ms)
+        out->timeout_ms = above->timeout_ms;
+    return status;
+}
+
+dt_status dt_cli_settings_read(const struct dt_cli_call *call, struct dt_cli_settings *out, struct dt_error *err)
+{
+    struct dt_cli_settings above = {0};
+    *out = (struct dt_cli_settings){.timeout_ms = TIMEOUT_MS};
+    dt_status status = keep(&out->url, URL_DEFAULT, err);
+    if (status == DT_OK)
+        status = read_contexts(call, out, err);
+    if (status == DT_OK)
+        status = read_environment(&above, err);
+    if (status == DT_OK)
+        status = read_options(call, &above, err);
+    if (status == DT_OK)
+        status = overrule(out, &above, err);
+    dt_cli_settings_clear(&above);
+    return status == DT_OK ? check_url(out, err) : status;
+}

@@ -1,0 +1,360 @@
+/* Tables: the columns of each thing, the widths, and what is in a cell. */
+#include "show.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text/utf8.h"
+#include "cli/request.h"
+
+#define COLUMNS_MAX 16
+#define NARROWEST   4
+#define BOLD        "\033[1m"
+#define PLAIN       "\033[0m"
+
+struct column {
+    const char *title;
+    const char *member; /* "last_error.code"; "cron|every": the first that is there; "": the thing itself */
+    bool wide;          /* in --output wide alone */
+};
+
+static const struct column jobs[] = {{"ID", "id", false},
+                                     {"TOPIC", "topic", false},
+                                     {"KEY", "key", false},
+                                     {"STATE", "state", false},
+                                     {"NEXT AT", "next_at", false},
+                                     {"ATTEMPT", "attempt", false},
+                                     {"OF", "max_attempts", false},
+                                     {"WAITING FOR", "waiting_for", false},
+                                     {"ERROR", "last_error.code", false},
+                                     {"RUN AT", "run_at", true},
+                                     {"FAILURES", "failures", true},
+                                     {"CREATED AT", "created_at", true},
+                                     {"FINISHED AT", "finished_at", true},
+                                     {"MESSAGE", "last_error.message", true},
+                                     {NULL, NULL, false}};
+static const struct column attempts[] = {{"ATTEMPT", "attempt", false},
+                                         {"STATUS", "status", false},
+                                         {"DISPATCHED AT", "dispatched_at", false},
+                                         {"LATE MS", "lateness_ms", false},
+                                         {"FINISHED AT", "finished_at", false},
+                                         {"ERROR", "error.code", false},
+                                         {"MESSAGE", "error.message", false},
+                                         {"DUE AT", "due_at", true},
+                                         {"HTTP", "http_status", true},
+                                         {"TOOK MS", "duration_ms", true},
+                                         {NULL, NULL, false}};
+static const struct column topics[] = {{"NAME", "name", false},
+                                       {"DELIVERY", "delivery", false},
+                                       {"PAUSED", "paused", false},
+                                       {"IN FLIGHT", "max_in_flight", false},
+                                       {"RATE", "rate_limit", false},
+                                       {"ACK TIMEOUT", "effective.ack_timeout", false},
+                                       {"RETENTION", "effective.retention", false},
+                                       {"KAFKA TOPIC", "effective.kafka_topic", true},
+                                       {"CALLBACK URL", "callback_url", true},
+                                       {"RETRY", "effective.retry", true},
+                                       {"UPDATED AT", "updated_at", true},
+                                       {NULL, NULL, false}};
+static const struct column schedules[] = {{"NAME", "name", false},
+                                          {"TOPIC", "topic", false},
+                                          {"FIRES", "cron|every", false},
+                                          {"ZONE", "time_zone", false},
+                                          {"NEXT AT", "next_at", false},
+                                          {"PAUSED", "paused", false},
+                                          {"ERROR", "last_error.message", false},
+                                          {"LAST JOB", "last_job_id", true},
+                                          {"OVERLAP", "overlap", true},
+                                          {"CATCH UP", "catch_up", true},
+                                          {"JITTER", "jitter", true},
+                                          {NULL, NULL, false}};
+static const struct column fires[] = {{"NEXT", "", false}, {NULL, NULL, false}};
+static const struct column shards[] = {{"SHARD", "shard", false},
+                                       {"LEADER", "leader", false},
+                                       {"EPOCH", "epoch", false},
+                                       {"IN FLIGHT", "in_flight", false},
+                                       {"OVERDUE", "overdue", false},
+                                       {"OLDEST MS", "oldest_overdue_ms", false},
+                                       {"WAITING FOR", "waiting_for", false},
+                                       {"HALTED", "halted", false},
+                                       {"DETAIL", "detail", true},
+                                       {"MISSING", "drift.missing", true},
+                                       {"EXTRA", "drift.extra", true},
+                                       {"WRONG", "drift.wrong", true},
+                                       {"SEEN AT", "seen_at", true},
+                                       {NULL, NULL, false}};
+static const struct column *const columns_of[DT_CLI_THINGS] = {
+    [DT_CLI_JOB] = jobs,           [DT_CLI_ATTEMPT] = attempts, [DT_CLI_TOPIC] = topics,
+    [DT_CLI_SCHEDULE] = schedules, [DT_CLI_FIRE] = fires,       [DT_CLI_SHARD] = shards};
+
+struct dt_cli_list {
+    const struct dt_cli *cli;
+    const struct column *columns[COLUMNS_MAX];
+    size_t n;
+    size_t width[COLUMNS_MAX]; /* 0: not known yet */
+    struct dt_arena arena;     /* the cells of this page */
+    struct dt_str *cells;
+    size_t n_cells, cap;
+    struct dt_strbuf line;
+    bool headed;
+};
+
+/* ---- text ---- */
+
+void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
+{
+    for (size_t i = 0; i < text.n;) {
+        const unsigned char *p = (const unsigned char *)text.p + i;
+        size_t n = dt_utf8_character(p, text.n - i);
+        bool control = n == 0 || p[0] < ' ' || p[0] == 0x7f || (p[0] == 0xc2 && n == 2 && p[1] < 0xa0);
+        if (control)
+            dt_strbuf_addf(out, "\\x%02x", p[n == 2 ? 1 : 0]);
+        else
+            dt_strbuf_add(out, text.p + i, n);
+        i += n ? n : 1;
+    }
+}
+
+/* Characters of UTF-8 text; each is taken to be one cell of the terminal wide. */
+static size_t width_of(struct dt_str text)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text.n; i++)
+        n += ((unsigned char)text.p[i] & 0xc0) != 0x80;
+    return n;
+}
+
+/* Appends at most `width` characters; where some are left out, the last one is an ellipsis. */
+static void add_cut(struct dt_strbuf *out, struct dt_str text, size_t width)
+{
+    size_t i = 0;
+    if (width_of(text) <= width) {
+        dt_strbuf_add(out, text.p, text.n);
+        return;
+    }
+    for (size_t n = 0; i < text.n; i++)
+        if (((unsigned char)text.p[i] & 0xc0) != 0x80 && n++ == width - 1)
+            break;
+    dt_strbuf_add(out, text.p, i);
+    dt_strbuf_adds(out, "…");
+}
+
+static const char *colour_of(struct dt_str text)
+{
+    static const struct {
+        const char *word, *colour;
+    } words[] = {{"dead", "\033[31m"},      {"failed", "\033[31m"},     {"timed_out", "\033[31m"},
+                 {"succeeded", "\033[32m"}, {"dispatched", "\033[33m"}, {"cancelled", "\033[2m"}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (dt_str_is(text, words[i].word))
+            return words[i].colour;
+    return NULL;
+}
+
+/* ---- one thing ---- */
+
+static void add_value(struct dt_strbuf *out, const struct dt_json_node *node)
+{
+    if (!node || node->type == DT_JSON_NULL)
+        dt_strbuf_addc(out, '-');
+    else if (node->type == DT_JSON_STRING)
+        dt_cli_add_plain(out, node->str);
+    else {
+        struct dt_strbuf compact;
+        dt_strbuf_init(&compact);
+        dt_cli_add_compact(&compact, node->raw);
+        dt_cli_add_plain(out, dt_strbuf_str(&compact));
+        dt_strbuf_clear(&compact);
+    }
+}
+
+static void show_members(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *node)
+{
+    struct dt_strbuf line;
+    size_t longest = 0;
+    dt_strbuf_init(&line);
+    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m))
+        longest = m->name.n > longest ? m->name.n : longest;
+    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
+        const char *colour = cli->colours && m->type == DT_JSON_STRING ? colour_of(m->str) : NULL;
+        dt_cli_add_plain(&line, m->name);
+        dt_strbuf_addf(&line, "%*s%s", (int)(longest - m->name.n + 2), "", colour ? colour : "");
+        add_value(&line, m);
+        dt_strbuf_addf(&line, "%s\n", colour ? PLAIN : "");
+    }
+    fwrite(line.p ? line.p : "", 1, line.n, stdout);
+    dt_strbuf_clear(&line);
+}
+
+/* In one line, for which line breaks, which stand between values alone, become spaces; the rest stays byte for byte. */
+static void show_json(const struct dt_json_node *node)
+{
+    struct dt_strbuf line;
+    dt_strbuf_init(&line);
+    dt_strbuf_add(&line, node->raw.p, node->raw.n);
+    for (size_t i = 0; i < line.n; i++)
+        line.p[i] = line.p[i] == '\n' || line.p[i] == '\r' ? ' ' : line.p[i];
+    dt_strbuf_addc(&line, '\n');
+    fwrite(line.p ? line.p : "", 1, line.n, stdout);
+    dt_strbuf_clear(&line);
+}
+
+void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *node)
+{
+    if (cli->form == DT_CLI_AS_JSON)
+        show_json(node);
+    else
+        show_members(cli, json, node);
+}
+
+/* ---- cells ---- */
+
+/* The member of that name, "a.b" being b of a. */
+static const struct dt_json_node *by_path(const dt_json *json, const struct dt_json_node *node, const char *path,
+                                          size_t n)
+{
+    char name[64];
+    while (node && n > 0) {
+        size_t dot = 0;
+        while (dot < n && path[dot] != '.')
+            dot++;
+        snprintf(name, sizeof(name), "%.*s", (int)dot, path);
+        node = node->type == DT_JSON_OBJECT ? dt_json_member(json, node, name) : NULL;
+        path += dot + (dot < n ? 1 : 0);
+        n -= dot + (dot < n ? 1 : 0);
+    }
+    return node;
+}
+
+static const struct dt_json_node *cell_node(const dt_json *json, const struct dt_json_node *node, const char *member)
+{
+    for (;;) {
+        size_t n = strcspn(member, "|");
+        const struct dt_json_node *found = by_path(json, node, member, n);
+        if ((found && found->type != DT_JSON_NULL) || !member[n])
+            return found;
+        member += n + 1;
+    }
+}
+
+/* ---- lists ---- */
+
+struct dt_cli_list *dt_cli_list_begin(const struct dt_cli *cli, enum dt_cli_thing thing)
+{
+    struct dt_cli_list *list = calloc(1, sizeof(*list));
+    if (!list)
+        return NULL;
+    list->cli = cli;
+    for (const struct column *column = columns_of[thing]; column && column->title; column++)
+        if (!column->wide || cli->form == DT_CLI_WIDE)
+            list->columns[list->n++] = column;
+    dt_arena_init(&list->arena);
+    dt_strbuf_init(&list->line);
+    return list;
+}
+
+static bool has_room(struct dt_cli_list *list)
+{
+    if (list->n_cells + list->n <= list->cap)
+        return true;
+    size_t cap = list->cap ? list->cap * 2 : 1024;
+    struct dt_str *cells = realloc(list->cells, cap * sizeof(*cells));
+    if (!cells)
+        return false;
+    list->cells = cells;
+    list->cap = cap;
+    return true;
+}
+
+void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct dt_json_node *node)
+{
+    if (list->cli->form == DT_CLI_AS_JSON) {
+        show_json(node);
+        return;
+    }
+    if (!has_room(list))
+        return;
+    for (size_t i = 0; i < list->n; i++) {
+        dt_strbuf_reset(&list->line);
+        add_value(&list->line, cell_node(json, node, list->columns[i]->member));
+        list->cells[list->n_cells++] = dt_arena_copy(&list->arena, dt_strbuf_str(&list->line));
+    }
+}
+
+/* Columns are as wide as their cells; where the terminal is narrower, the widest gives way. */
+static void set_widths(struct dt_cli_list *list)
+{
+    size_t all = list->n ? 2 * (list->n - 1) : 0;
+    for (size_t i = 0; i < list->n; i++) {
+        list->width[i] = strlen(list->columns[i]->title);
+        for (size_t at = i; at < list->n_cells; at += list->n) {
+            size_t width = width_of(list->cells[at]);
+            list->width[i] = width > list->width[i] ? width : list->width[i];
+        }
+        all += list->width[i];
+    }
+    while (list->cli->width && all > list->cli->width) {
+        size_t widest = 0;
+        for (size_t i = 1; i < list->n; i++)
+            widest = list->width[i] > list->width[widest] ? i : widest;
+        if (list->width[widest] <= NARROWEST)
+            break;
+        list->width[widest]--;
+        all--;
+    }
+}
+
+static void add_cell(struct dt_cli_list *list, size_t i, struct dt_str text, const char *colour)
+{
+    size_t limit = list->cli->width ? list->width[i] : SIZE_MAX;
+    size_t width = width_of(text) < limit ? width_of(text) : limit;
+    dt_strbuf_adds(&list->line, colour ? colour : "");
+    add_cut(&list->line, text, limit);
+    dt_strbuf_adds(&list->line, colour ? PLAIN : "");
+    if (i + 1 < list->n)
+        dt_strbuf_addf(&list->line, "%*s", (int)((width < list->width[i] ? list->width[i] - width : 0) + 2), "");
+}
+
+static void write_line(struct dt_cli_list *list)
+{
+    dt_strbuf_addc(&list->line, '\n');
+    fwrite(list->line.p ? list->line.p : "", 1, list->line.n, stdout);
+    dt_strbuf_reset(&list->line);
+}
+
+static void write_head(struct dt_cli_list *list)
+{
+    set_widths(list);
+    dt_strbuf_reset(&list->line);
+    for (size_t i = 0; i < list->n; i++)
+        add_cell(list, i, dt_str(list->columns[i]->title), list->cli->colours ? BOLD : NULL);
+    write_line(list);
+    list->headed = true;
+}
+
+void dt_cli_list_page(struct dt_cli_list *list)
+{
+    if (list->n_cells > 0 && !list->headed)
+        write_head(list);
+    for (size_t at = 0; at < list->n_cells; at += list->n) {
+        dt_strbuf_reset(&list->line);
+        for (size_t i = 0; i < list->n; i++)
+            add_cell(list, i, list->cells[at + i], list->cli->colours ? colour_of(list->cells[at + i]) : NULL);
+        write_line(list);
+    }
+    list->n_cells = 0;
+    dt_arena_reset(&list->arena);
+    fflush(stdout);
+}
+
+void dt_cli_list_end(struct dt_cli_list *list)
+{
+    if (!list)
+        return;
+    dt_cli_list_page(list);
+    dt_arena_clear(&list->arena);
+    dt_strbuf_clear(&list->line);
+    free(list->cells);
+    free(list);
+}

@@ -1,0 +1,246 @@
+/*
+ * The table. To add a verb: a row; what no row can say is a function in a run_*.c. clang-format leaves the rows alone, so
+ * that they can be compared by eye.
+ */
+#include "table.h"
+
+#include <string.h>
+
+/* clang-format off */
+
+static const struct dt_cli_option common[] = {
+    {"url", "URL", DT_CLI_TEXT, DT_CLI_HERE, "Where the API is; default DUETIME_URL, the context's, or http://127.0.0.1:8080."},
+    {"context", "NAME", DT_CLI_TEXT, DT_CLI_HERE, "The section of the configuration file that holds; default DUETIME_CONTEXT, or what the file says."},
+    {"config", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "The configuration file; default ~/.config/duetime/config."},
+    {"token-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "A file with the bearer token; default DUETIME_TOKEN, or the context's."},
+    {"ca-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Certificates that the API's is checked with; default the system's."},
+    {"timeout", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "The longest wait for an answer; default 30s."},
+    {"output", "table|wide|json", DT_CLI_TEXT, DT_CLI_HERE, "A table for people, one with all columns, or JSON, a thing a line."},
+    {"json", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "The same as --output json."},
+    {"help", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Says what the command does."},
+};
+
+#define STATES "scheduled|dispatched|succeeded|dead|cancelled"
+
+#define PAYLOAD_OPTIONS \
+    {"payload", "JSON", DT_CLI_JSON, DT_CLI_BODY, "What is delivered, byte for byte: JSON, @FILE, or @- for standard input."}, \
+    {"payload-base64", "BASE64", DT_CLI_TEXT, DT_CLI_BODY, "What is delivered where it is no JSON; with --content-type."}, \
+    {"content-type", "TYPE", DT_CLI_TEXT, DT_CLI_BODY, "The type of --payload-base64."}, \
+    {"partition-key", "TEXT", DT_CLI_SETTING, DT_CLI_BODY, "The key of the Kafka message."}, \
+    {"retry", "DURATIONS", DT_CLI_LIST, DT_CLI_BODY, "The delays between attempts, between commas (15s,3m,10m); empty: no retry; null: the topic's."}, \
+    {"ack-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for a report; null: the topic's."}, \
+    {"headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of what is delivered, an object of strings."}
+
+static const struct dt_cli_option job_new[] = {
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_BODY, "The topic of the job."},
+    {"key", "KEY", DT_CLI_TEXT, DT_CLI_BODY, "The caller's name for the job: an equal request makes no second one."},
+    {"run-at", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "When it is due: RFC 3339 with an offset."},
+    {"delay", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or how long from now: PT30M, 30m, 1500 (milliseconds)."},
+    PAYLOAD_OPTIONS,
+};
+static const struct dt_cli_option job_change[] = {
+    {"run-at", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "When it is due: RFC 3339 with an offset."},
+    {"delay", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or how long from now."},
+    PAYLOAD_OPTIONS,
+};
+static const struct dt_cli_option job_cancel[] = {
+    {"retries", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Cancels what follows the attempt of a dispatched job."},
+};
+static const struct dt_cli_option job_list[] = {
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic."},
+    {"state", STATES, DT_CLI_TEXT, DT_CLI_QUERY, "Jobs in this state."},
+    {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs whose key begins so; needs --topic."},
+    {"run-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The earliest run_at, inclusive."},
+    {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest run_at, exclusive."},
+    {"include", "payload", DT_CLI_TEXT, DT_CLI_QUERY, "Payloads, too."},
+    {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Jobs that are due and not dispatched."},
+    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
+};
+static const struct dt_cli_option page[] = {
+    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
+};
+static const struct dt_cli_option report[] = {
+    {"attempt", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "The number of the attempt."},
+    {"status", "succeeded|failed|snoozed|gave_up|extended", DT_CLI_TEXT, DT_CLI_BODY, "What became of it."},
+    {"error", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Why it failed: {\"code\":…,\"message\":…}."},
+    {"retry-after", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "When the job comes again."},
+    {"finished-at", "TIME", DT_CLI_SETTING, DT_CLI_BODY, "When it was finished."},
+};
+static const struct dt_cli_option pop[] = {
+    {"max", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "At most so many jobs; default 1."},
+    {"wait", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "How long to wait where nothing is due; default not at all."},
+    {"ttr", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for the report, in place of the job's ack_timeout."},
+};
+static const struct dt_cli_option topic_set[] = {
+    {"delivery", "kafka|http|pull", DT_CLI_SETTING, DT_CLI_BODY, "How due jobs leave."},
+    {"kafka-topic", "NAME", DT_CLI_SETTING, DT_CLI_BODY, "Where they go in Kafka; null: a topic of the same name."},
+    {"retry", "DURATIONS", DT_CLI_LIST, DT_CLI_BODY, "The delays between attempts of new jobs, between commas; null: the default."},
+    {"ack-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for a report, for new jobs."},
+    {"retention", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "How long finished jobs are kept."},
+    {"max-in-flight", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Attempts that may be under way together; null: any number."},
+    {"rate-limit", "RATE", DT_CLI_SETTING, DT_CLI_BODY, "Attempts that may begin: 100/s, 600/m; null: any number."},
+    {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "Where callbacks go."},
+    {"callback-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for a callback's answer."},
+    {"callback-headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of each callback, an object of strings; *** keeps a value."},
+    {"callback-secret", "FILE", DT_CLI_SECRET, DT_CLI_BODY, "A file with what callbacks are signed with (whsec_…; - for standard input)."},
+};
+static const struct dt_cli_option schedule_set[] = {
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_BODY, "The topic of its jobs."},
+    {"cron", "EXPRESSION", DT_CLI_TEXT, DT_CLI_BODY, "When it fires: five or six fields, or @hourly."},
+    {"every", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or at even distances."},
+    {"time-zone", "ZONE", DT_CLI_SETTING, DT_CLI_BODY, "The zone of the expression; default UTC."},
+    {"starts-at", "TIME", DT_CLI_SETTING, DT_CLI_BODY, "The first moment at which it may fire."},
+    {"ends-at", "TIME", DT_CLI_SETTING, DT_CLI_BODY, "From here on it fires no more."},
+    {"overlap", "allow|skip|cancel", DT_CLI_SETTING, DT_CLI_BODY, "What is done while the job before is not finished."},
+    {"catch-up", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Missed fires that are no older are made; default none."},
+    {"catch-up-max", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "So many of them, the newest."},
+    {"jitter", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Jobs run up to so much later than their fire."},
+    PAYLOAD_OPTIONS,
+};
+static const struct dt_cli_option schedule_delete[] = {
+    {"cancel", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Takes the pending fire with it."},
+};
+static const struct dt_cli_option fires[] = {
+    {"count", "COUNT", DT_CLI_TEXT, DT_CLI_QUERY, "So many times, 100 at most; default 10."},
+    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The first of them may be at it; default now."},
+};
+static const struct dt_cli_option resize[] = {
+    {"count", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "So many shards, 1024 at most."},
+};
+
+#define OPTIONS(options) options, sizeof(options) / sizeof((options)[0])
+#define NO_OPTIONS       NULL, 0
+
+static const struct dt_cli_verb verbs[] = {
+    {"jobs", "create", "", "Makes a job, and shows it.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs", NULL, DT_CLI_JOB, OPTIONS(job_new),
+     "jobs create --topic orders.close --key order-42 --delay PT30M --payload '{\"order\":42}'\n"
+     "jobs create --topic orders.close --run-at 2030-01-01T09:00:00+01:00 --retry 15s,3m,10m"},
+    {"jobs", "get", DT_CLI_ID_OR_KEY, "Shows a job.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}", NULL, DT_CLI_JOB, NO_OPTIONS,
+     "jobs get orders.close order-42\njobs get 1 --json"},
+    {"jobs", "list", "", "Lists jobs by id, or by key with --key-prefix.",
+     DT_CLI_BY_LIST, "GET", "/v1/jobs", "jobs", DT_CLI_JOB, OPTIONS(job_list),
+     "jobs list --overdue\njobs list --topic orders.close --state dead --json"},
+    {"jobs", "attempts", DT_CLI_ID_OR_KEY, "Lists the attempts of a job, with how late each was.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/attempts", "attempts", DT_CLI_ATTEMPT, NO_OPTIONS,
+     "jobs attempts orders.close order-42"},
+    {"jobs", "change", DT_CLI_ID_OR_KEY, "Changes a scheduled job: what is given, and nothing else.",
+     DT_CLI_BY_REQUEST, "PATCH", "/v1/jobs/{id}", NULL, DT_CLI_JOB, OPTIONS(job_change),
+     "jobs change orders.close order-42 --delay PT5M"},
+    {"jobs", "run-now", DT_CLI_ID_OR_KEY, "Makes a scheduled job due now.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/run-now", NULL, DT_CLI_JOB, NO_OPTIONS,
+     "jobs run-now orders.close order-42"},
+    {"jobs", "cancel", DT_CLI_ID_OR_KEY, "Cancels a job: it will never be dispatched, or it is too late (exit code 5).",
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/cancel", NULL, DT_CLI_JOB, OPTIONS(job_cancel),
+     "jobs cancel orders.close order-42"},
+    {"jobs", "redrive", DT_CLI_ID_OR_KEY, "Gives a dead job a new budget of attempts.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/redrive", NULL, DT_CLI_JOB, NO_OPTIONS,
+     "jobs redrive orders.close order-42"},
+    {"results", "report", DT_CLI_ID_OR_KEY, "Reports what became of an attempt.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/results", NULL, DT_CLI_JOB, OPTIONS(report),
+     "results report orders.close order-42 --attempt 1 --status succeeded"},
+    {"pop", "", "TOPIC…", "Claims due jobs of topics whose delivery is pull.",
+     DT_CLI_BY_POP, "POST", "/v1/pop", "jobs", DT_CLI_JOB, OPTIONS(pop),
+     "pop mails.send --max 10 --wait 1s --json"},
+    {"topics", "list", "", "Lists topics by name.",
+     DT_CLI_BY_LIST, "GET", "/v1/topics", "topics", DT_CLI_TOPIC, OPTIONS(page),
+     "topics list --output wide"},
+    {"topics", "get", "TOPIC", "Shows a topic's settings, and its jobs by state.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/topics/{topic}", NULL, DT_CLI_TOPIC, NO_OPTIONS,
+     "topics get orders.close"},
+    {"topics", "set", "TOPIC", "Sets what is given and leaves the other settings; makes the topic where there is none.",
+     DT_CLI_BY_SET, "PUT", "/v1/topics/{topic}", NULL, DT_CLI_TOPIC, OPTIONS(topic_set),
+     "topics set orders.close --max-in-flight 100 --retry 15s,3m,10m"},
+    {"topics", "pause", "TOPIC", "Stops the dispatch of a topic.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/topics/{topic}/pause", NULL, DT_CLI_TOPIC, NO_OPTIONS,
+     "topics pause orders.close"},
+    {"topics", "resume", "TOPIC", "Goes on with it.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/topics/{topic}/resume", NULL, DT_CLI_TOPIC, NO_OPTIONS,
+     "topics resume orders.close"},
+    {"schedules", "list", "", "Lists schedules by name.",
+     DT_CLI_BY_LIST, "GET", "/v1/schedules", "schedules", DT_CLI_SCHEDULE, OPTIONS(page),
+     "schedules list"},
+    {"schedules", "get", "NAME", "Shows a schedule.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/schedules/{name}", NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
+     "schedules get nightly"},
+    {"schedules", "set", "NAME", "Sets what is given and leaves the other settings; makes the schedule where there is none.",
+     DT_CLI_BY_SET, "PUT", "/v1/schedules/{name}", NULL, DT_CLI_SCHEDULE, OPTIONS(schedule_set),
+     "schedules set nightly --topic reports --cron '0 3 * * *' --time-zone Europe/Berlin"},
+    {"schedules", "delete", "NAME", "Removes a schedule.",
+     DT_CLI_BY_REQUEST, "DELETE", "/v1/schedules/{name}", NULL, DT_CLI_SCHEDULE, OPTIONS(schedule_delete),
+     "schedules delete nightly --cancel"},
+    {"schedules", "next", "NAME", "Lists when a schedule fires next.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/schedules/{name}/next", "next", DT_CLI_FIRE, OPTIONS(fires),
+     "schedules next nightly --count 3"},
+    {"schedules", "pause", "NAME", "Makes no more fires, and withdraws those that lie ahead.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/pause", NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
+     "schedules pause nightly"},
+    {"schedules", "resume", "NAME", "Fires again.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/resume", NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
+     "schedules resume nightly"},
+    {"schedules", "run-now", "NAME", "Makes a job of the schedule for this very moment.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/run-now", NULL, DT_CLI_JOB, NO_OPTIONS,
+     "schedules run-now nightly"},
+    {"shards", "list", "", "Lists shards with their leaders, and what waits for them.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/info", "shards", DT_CLI_SHARD, NO_OPTIONS,
+     "shards list"},
+    {"shards", "resize", "", "Changes the number of shards, under load.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/admin/shards", NULL, DT_CLI_NOTHING, OPTIONS(resize),
+     "shards resize --count 2"},
+    {"help", "", "NOUN VERB", "Says what a command does.",
+     DT_CLI_BY_HELP, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "help jobs create"},
+    {"version", "", "", "Says which version this is.",
+     DT_CLI_BY_VERSION, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "version"},
+};
+
+static const struct {
+    const char *noun, *help;
+} nouns[] = {
+    {"jobs", "Jobs: each is one thing to deliver at one time."},
+    {"results", "Reports on attempts."},
+    {"topics", "Topics: what jobs of one kind have in common."},
+    {"schedules", "Schedules: jobs that recur."},
+    {"shards", "Shards: the parts that the work is divided into."},
+};
+
+/* clang-format on */
+
+const struct dt_cli_verb *dt_cli_verbs(size_t *n)
+{
+    *n = sizeof(verbs) / sizeof(verbs[0]);
+    return verbs;
+}
+
+const struct dt_cli_option *dt_cli_common(size_t *n)
+{
+    *n = sizeof(common) / sizeof(common[0]);
+    return common;
+}
+
+const char *dt_cli_noun_help(const char *noun)
+{
+    size_t n;
+    const struct dt_cli_verb *all = dt_cli_verbs(&n);
+    for (size_t i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++)
+        if (strcmp(nouns[i].noun, noun) == 0)
+            return nouns[i].help;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(all[i].noun, noun) == 0)
+            return all[i].help;
+    return "";
+}
+
+unsigned dt_cli_args_min(const struct dt_cli_verb *verb)
+{
+    return verb->takes[0] && strcmp(verb->noun, "help") != 0 ? 1 : 0;
+}
+
+unsigned dt_cli_args_max(const struct dt_cli_verb *verb)
+{
+    if (!verb->takes[0])
+        return 0;
+    if (strstr(verb->takes, "…"))
+        return 64;
+    return strchr(verb->takes, ' ') ? 2 : 1;
+}

@@ -1,0 +1,88 @@
+/*
+ * The command line as data: what `duetime` can be asked, in one table of nouns and verbs. Parsing (words.h), help, man
+ * page, completion and the reference page come from it; most verbs are a row and no code.
+ *
+ * A verb with a method and a path is a request: its arguments fill the path, its options become members of the body or
+ * of the query. An option is named as the REST member it sets, with dashes.
+ */
+#ifndef DT_CLI_TABLE_H
+#define DT_CLI_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* How an option's value is read. */
+enum dt_cli_kind {
+    DT_CLI_SWITCH,  /* takes no value: true */
+    DT_CLI_TEXT,    /* a string */
+    DT_CLI_SETTING, /* a string, or the word null: the default */
+    DT_CLI_NUMBER,  /* a whole number, or the word null */
+    DT_CLI_JSON,    /* JSON, or @FILE that holds it (@-: standard input) */
+    DT_CLI_SECRET,  /* FILE: its text, without white space around it, as a string */
+    DT_CLI_LIST     /* strings between commas; none: the empty list; or the word null */
+};
+
+/* Where an option's value goes. */
+enum dt_cli_place {
+    DT_CLI_HERE, /* the program itself reads it */
+    DT_CLI_BODY, /* a member of the request's body */
+    DT_CLI_QUERY /* a parameter of the request */
+};
+
+struct dt_cli_option {
+    const char *name;  /* "run-at" */
+    const char *takes; /* "TIME", or words to choose from: "kafka|http|pull"; NULL: a switch */
+    enum dt_cli_kind kind;
+    enum dt_cli_place place;
+    const char *help; /* a sentence */
+};
+
+/* What an answer holds, and so how it is shown. */
+enum dt_cli_thing {
+    DT_CLI_NOTHING,
+    DT_CLI_JOB,
+    DT_CLI_ATTEMPT,
+    DT_CLI_TOPIC,
+    DT_CLI_SCHEDULE,
+    DT_CLI_FIRE,
+    DT_CLI_SHARD,
+    DT_CLI_THINGS
+};
+
+/* How a verb is carried out: run.c has the function of each. */
+enum dt_cli_way {
+    DT_CLI_BY_REQUEST, /* one request, and its answer shown */
+    DT_CLI_BY_SET,     /* what is there, with what the options change, put back */
+    DT_CLI_BY_LIST,    /* a list, page by page */
+    DT_CLI_BY_POP,
+    DT_CLI_BY_HELP,
+    DT_CLI_BY_VERSION
+};
+
+struct dt_cli_verb {
+    const char *noun;
+    const char *verb;  /* "": the noun stands alone */
+    const char *takes; /* its arguments: "ID | TOPIC KEY"; "": none */
+    const char *help;  /* a sentence */
+    enum dt_cli_way way;
+    const char *method, *path; /* of its request; NULL: the verb makes its own */
+    const char *list;          /* the member of the answer that holds a list; NULL: the answer is one thing */
+    enum dt_cli_thing thing;
+    const struct dt_cli_option *options;
+    size_t n_options;
+    const char *examples; /* one a line, without the program's name */
+};
+
+/* All verbs; those of one noun stand together. */
+const struct dt_cli_verb *dt_cli_verbs(size_t *n);
+/* The options that every verb takes. */
+const struct dt_cli_option *dt_cli_common(size_t *n);
+/* A sentence about a noun, never NULL. */
+const char *dt_cli_noun_help(const char *noun);
+/* How many arguments a verb takes; an ID may be given as TOPIC KEY. */
+unsigned dt_cli_args_min(const struct dt_cli_verb *verb);
+unsigned dt_cli_args_max(const struct dt_cli_verb *verb);
+
+#define DT_CLI_ID_OR_KEY "ID | TOPIC KEY"
+
+#endif

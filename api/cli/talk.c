@@ -1,0 +1,170 @@
+/* Says what was refused in the words of the command line: a member's pointer is told as the option that set it. */
+#include "talk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/request.h"
+#include "cli/show.h"
+
+void dt_cli_say(const char *fmt, ...)
+{
+    char text[1024];
+    struct dt_strbuf plain;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    dt_strbuf_init(&plain);
+    dt_cli_add_plain(&plain, dt_str(text));
+    fflush(stdout);
+    fprintf(stderr, "duetime: %s\n", plain.p ? plain.p : "");
+    dt_strbuf_clear(&plain);
+}
+
+int dt_cli_failed(dt_status status, const struct dt_error *err)
+{
+    const char *text = err->text[0] ? err->text : dt_status_text(status);
+    if (status == DT_UNAVAILABLE) {
+        dt_cli_say("cannot reach the API: %s", text);
+        return DT_CLI_UNREACHED;
+    }
+    dt_cli_say("%s", text);
+    return status == DT_INVALID ? DT_CLI_USAGE : DT_CLI_REFUSED;
+}
+
+/* ---- problems ---- */
+
+/* "--run-at" of "/run_at" where the verb has that option; else the pointer. */
+static void add_place(struct dt_strbuf *out, const struct dt_cli *cli, struct dt_str pointer)
+{
+    const struct dt_cli_verb *verb = cli->call->verb;
+    char member[64];
+    for (size_t i = 0; i < verb->n_options && pointer.n > 1; i++) {
+        dt_cli_member_of(verb->options[i].name, member);
+        size_t n = strlen(member);
+        if (pointer.n > n && memcmp(pointer.p + 1, member, n) == 0 && (pointer.n == n + 1 || pointer.p[n + 1] == '/')) {
+            dt_strbuf_addf(out, "--%s", verb->options[i].name);
+            dt_cli_add_plain(out, (struct dt_str){pointer.p + n + 1, pointer.n - n - 1});
+            return;
+        }
+    }
+    dt_cli_add_plain(out, pointer.n ? pointer : DT_STR_LIT("the whole"));
+}
+
+static struct dt_str text_of(const dt_json *json, const struct dt_json_node *object, const char *name)
+{
+    const struct dt_json_node *node = object ? dt_json_member(json, object, name) : NULL;
+    return node && node->type == DT_JSON_STRING ? node->str
+           : node && node->type == DT_JSON_INT  ? node->raw
+                                                : DT_STR_NONE;
+}
+
+static void add_errors(struct dt_strbuf *out, const struct dt_cli *cli, const dt_json *json,
+                       const struct dt_json_node *root)
+{
+    const struct dt_json_node *errors = dt_json_member(json, root, "errors");
+    if (!errors || errors->type != DT_JSON_ARRAY)
+        return;
+    for (const struct dt_json_node *e = dt_json_first(json, errors); e; e = dt_json_sibling(json, errors, e)) {
+        if (e->type != DT_JSON_OBJECT)
+            continue;
+        dt_strbuf_adds(out, "  ");
+        add_place(out, cli, text_of(json, e, "pointer"));
+        dt_strbuf_adds(out, ": ");
+        dt_cli_add_plain(out, text_of(json, e, "reason"));
+        dt_strbuf_addc(out, '\n');
+    }
+}
+
+static void add_extra(struct dt_strbuf *out, const dt_json *json, const struct dt_json_node *root)
+{
+    static const char *const names[] = {"id", "state", "attempt", "version", "request_id"};
+    const char *before = " (";
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct dt_str text = text_of(json, root, names[i]);
+        if (!text.p)
+            continue;
+        dt_strbuf_addf(out, "%s%s ", before, strcmp(names[i], "request_id") == 0 ? "request" : names[i]);
+        dt_cli_add_plain(out, text);
+        before = ", ";
+    }
+    dt_strbuf_adds(out, before[0] == ',' ? ")\n" : "\n");
+}
+
+static void say_problem(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *root)
+{
+    struct dt_strbuf out;
+    struct dt_str title = text_of(json, root, "title");
+    struct dt_str detail = text_of(json, root, "detail");
+    dt_strbuf_init(&out);
+    dt_cli_add_plain(&out, title.p ? title : DT_STR_LIT("refused"));
+    if (detail.p) {
+        dt_strbuf_adds(&out, ": ");
+        dt_cli_add_plain(&out, detail);
+    }
+    add_extra(&out, json, root);
+    add_errors(&out, cli, json, root);
+    fflush(stdout);
+    fprintf(stderr, "duetime: %s", out.p ? out.p : "refused\n");
+    dt_strbuf_clear(&out);
+}
+
+static void say_as_json(const struct dt_json_node *root)
+{
+    struct dt_strbuf out;
+    dt_strbuf_init(&out);
+    dt_cli_add_compact(&out, root->raw);
+    fflush(stdout);
+    fprintf(stderr, "%s\n", out.p ? out.p : "");
+    dt_strbuf_clear(&out);
+}
+
+static int code_of(int status, struct dt_str type)
+{
+    static const char late[] = "/too-late";
+    size_t n = sizeof(late) - 1;
+    if (status < 400)
+        return DT_CLI_DONE;
+    if (status == 404)
+        return DT_CLI_NOT_FOUND;
+    return type.n >= n && memcmp(type.p + type.n - n, late, n) == 0 ? DT_CLI_TOO_LATE : DT_CLI_REFUSED;
+}
+
+int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
+{
+    dt_json *json = NULL;
+    const struct dt_json_node *root = NULL;
+    if (answer->status < 400)
+        return DT_CLI_DONE;
+    if (dt_json_new(&json) == DT_OK &&
+        dt_json_parse(json, dt_strbuf_str(&answer->body), &(struct dt_json_limits){.depth = 16}, NULL) == DT_OK)
+        root = dt_json_root(json);
+    int code =
+        code_of(answer->status, root && root->type == DT_JSON_OBJECT ? text_of(json, root, "type") : DT_STR_NONE);
+    if (!root || root->type != DT_JSON_OBJECT)
+        dt_cli_say("%s answers with status %d, and not as an API of duetime does", cli->settings.url, answer->status);
+    else if (cli->form == DT_CLI_AS_JSON)
+        say_as_json(root);
+    else
+        say_problem(cli, json, root);
+    dt_json_free(json);
+    return code;
+}
+
+int dt_cli_ask(const struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer,
+               dt_json *json)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_rest_ask(cli->rest, request, answer, &err);
+    if (status != DT_OK)
+        return dt_cli_failed(status, &err);
+    int code = dt_cli_judge(cli, answer);
+    if (code != DT_CLI_DONE || !json || answer->body.n == 0)
+        return code;
+    status = dt_json_parse(json, dt_strbuf_str(&answer->body), &(struct dt_json_limits){.depth = 64}, &err);
+    if (status == DT_OK)
+        return DT_CLI_DONE;
+    dt_cli_say("%s answers with something that is no JSON: %.200s", cli->settings.url, err.text);
+    return DT_CLI_REFUSED;
+}

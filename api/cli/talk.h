@@ -1,0 +1,25 @@
+/*
+ * What is said beside the data, on standard error: errors, refusals with their detail, and the exit codes that follow.
+ */
+#ifndef DT_CLI_TALK_H
+#define DT_CLI_TALK_H
+
+#include "base/json.h"
+#include "cli/cli.h"
+
+/* "duetime: …" on standard error, without control characters. */
+void dt_cli_say(const char *fmt, ...) DT_PRINTF(1, 2);
+
+/* Says why a request failed that has no answer, or whose answer cannot be read; the exit code. */
+int dt_cli_failed(dt_status status, const struct dt_error *err);
+/* The exit code for an answer, which is said when it is a refusal: title, detail, and each member that is wrong. */
+int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer);
+
+/*
+ * Asks and judges: the exit code. DONE: the answer is good, and json (borrowing answer) has its document, unless it is
+ * NULL or the answer is empty.
+ */
+int dt_cli_ask(const struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer,
+               dt_json *json);
+
+#endif

@@ -1,0 +1,143 @@
+/* Command lines are judged by the table, and requests are made of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "cli/help.h"
+#include "cli/request.h"
+#include "cli/words.h"
+
+#define WORDS(...) ((char *[]){__VA_ARGS__})
+#define READ(call, err, ...)                                                                                           \
+    dt_cli_read_words((int)(sizeof(WORDS(__VA_ARGS__)) / sizeof(char *)), WORDS(__VA_ARGS__), call, err)
+
+static void distances_count_letters_and_swaps(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_cli_distance("topic", "topic", 3), 0);
+    assert_int_equal(dt_cli_distance("tpic", "topic", 3), 1);
+    assert_int_equal(dt_cli_distance("tpoic", "topic", 3), 1);
+    assert_int_equal(dt_cli_distance("", "abc", 3), 3);
+    assert_int_equal(dt_cli_distance("kitten", "sitting", 3), 3);
+    assert_int_equal(dt_cli_distance("12345678901234567890123456789012345678901", "x", 3), 4);
+}
+
+static void words_become_a_call(void **state)
+{
+    struct dt_cli_call call;
+    (void)state;
+    assert_int_equal(READ(&call, NULL, "jobs", "get", "orders", "--", "--key"), DT_OK);
+    assert_string_equal(call.verb->verb, "get");
+    assert_int_equal(call.n_args, 2);
+    assert_string_equal(call.args[1], "--key");
+    assert_int_equal(READ(&call, NULL, "--json", "job", "list", "--topic=a=b", "--state", "dead"), DT_OK);
+    assert_string_equal(dt_cli_value(&call, "topic"), "a=b");
+    assert_string_equal(dt_cli_value(&call, "state"), "dead");
+    assert_non_null(dt_cli_value(&call, "json"));
+    assert_null(dt_cli_value(&call, "limit"));
+}
+
+static void wrong_words_name_what_is_nearest(void **state)
+{
+    struct dt_cli_call call;
+    struct dt_error err = {0};
+    (void)state;
+    assert_int_equal(READ(&call, &err, "jobs", "cancle", "1"), DT_INVALID);
+    assert_non_null(strstr(err.text, "did you mean cancel?"));
+    assert_int_equal(READ(&call, &err, "jobs", "create", "--paylaod", "1"), DT_INVALID);
+    assert_non_null(strstr(err.text, "did you mean --payload?"));
+    assert_int_equal(READ(&call, &err, "jobs", "create", "--completely-other"), DT_INVALID);
+    assert_null(strstr(err.text, "did you mean"));
+}
+
+static void build(struct dt_cli_request *request, const struct dt_cli_call *call)
+{
+    struct dt_error err = {0};
+    dt_cli_request_init(request);
+    if (dt_cli_request_build(call, call->verb->path, call->args, request, &err) != DT_OK)
+        fail_msg("%s", err.text);
+}
+
+static void options_become_members_and_arguments_the_path(void **state)
+{
+    struct dt_cli_call call;
+    struct dt_cli_request request;
+    (void)state;
+    assert_int_equal(READ(&call, NULL, "topics", "set", "a b/ä", "--retry", "1s, 2s", "--max-in-flight", "7",
+                          "--ack-timeout", "null", "--kafka-topic", "\"x\""),
+                     DT_OK);
+    build(&request, &call);
+    assert_string_equal(request.path.p, "/v1/topics/a%20b%2F%C3%A4");
+    assert_string_equal(
+        request.body.p,
+        "{\"retry\":[\"1s\",\"2s\"],\"max_in_flight\":7,\"ack_timeout\":null,\"kafka_topic\":\"\\\"x\\\"\"}");
+    dt_cli_request_clear(&request);
+    assert_int_equal(READ(&call, NULL, "jobs", "cancel", "1", "--retries"), DT_OK);
+    build(&request, &call);
+    assert_string_equal(request.path.p, "/v1/jobs/1/cancel?retries=true");
+    assert_int_equal(request.body.n, 0);
+    dt_cli_request_clear(&request);
+}
+
+static void merged(const char *present, const char *body, const char *want)
+{
+    struct dt_cli_request request;
+    dt_cli_request_init(&request);
+    dt_strbuf_adds(&request.body, body);
+    assert_int_equal(dt_cli_request_merge(&request, dt_str(present), NULL), DT_OK);
+    assert_string_equal(request.body.p, want);
+    dt_cli_request_clear(&request);
+}
+
+static void what_is_there_stays_unless_it_is_changed_or_contradicted(void **state)
+{
+    (void)state;
+    merged("{}", "", "{}");
+    merged("{\"a\":1,\"b\":[2]}", "", "{\"a\":1,\"b\":[2]}");
+    merged("{\"a\":1,\"b\":[2]}", "{\"b\":3}", "{\"a\":1,\"b\":3}");
+    merged("{\"cron\":\"x\",\"topic\":\"t\"}", "{\"every\":\"1h\"}", "{\"topic\":\"t\",\"every\":\"1h\"}");
+    merged("{\"payload\":1}", "{\"payload_base64\":\"AA==\",\"content_type\":\"x\"}",
+           "{\"payload_base64\":\"AA==\",\"content_type\":\"x\"}");
+}
+
+/* Each row has what help, man page and completion need, and no option twice. */
+static void every_row_is_whole(void **state)
+{
+    size_t n;
+    size_t n_common;
+    const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
+    const struct dt_cli_option *common = dt_cli_common(&n_common);
+    (void)state;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_cli_verb *verb = &verbs[i];
+        assert_true(verb->help[strlen(verb->help) - 1] == '.' && strlen(dt_cli_noun_help(verb->noun)) > 0);
+        assert_int_equal(strncmp(verb->examples, verb->noun, strlen(verb->noun)), 0);
+        assert_true(!verb->method == !verb->path);
+        for (size_t j = 0; j < verb->n_options; j++) {
+            assert_true(verb->options[j].help[strlen(verb->options[j].help) - 1] == '.');
+            for (size_t k = 0; k < j; k++)
+                assert_string_not_equal(verb->options[j].name, verb->options[k].name);
+            for (size_t k = 0; k < n_common; k++)
+                assert_string_not_equal(verb->options[j].name, common[k].name);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distances_count_letters_and_swaps),
+        cmocka_unit_test(words_become_a_call),
+        cmocka_unit_test(wrong_words_name_what_is_nearest),
+        cmocka_unit_test(options_become_members_and_arguments_the_path),
+        cmocka_unit_test(what_is_there_stays_unless_it_is_changed_or_contradicted),
+        cmocka_unit_test(every_row_is_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
