@@ -65,7 +65,7 @@ class PlannedReceiver(Receiver):
     def settings(self):
         """Of a topic that is called back here."""
         return {"delivery": "http", "callback_url": self.url, "callback_secret": SECRET, "callback_timeout": TIMEOUT_MS,
-                "ack_timeout": f"PT{2 * ACK_SECONDS}S", "retry": RETRY}
+                "ack_timeout": f"PT{ACK_SECONDS}S", "retry": RETRY}
 
     def refuse(self):
         self._mode = "refusing"
