@@ -400,12 +400,20 @@ static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_v
     return DT_OK;
 }
 
-static void fill_from_topic(struct dt_new_job *job, const struct dt_topic_settings *topic)
+/* False: the job does not fit its topic. */
+static bool fill_from_topic(struct dt_create *row, const struct dt_topic_settings *topic)
 {
+    struct dt_new_job *job = &row->row.job;
+    const struct dt_callback_asked asked = dt_callback_asked_of(job);
+    if (!dt_callback_fits(&topic->callback, &asked, &row->misfit)) {
+        mark_refused(row, DT_INVALID, NULL);
+        return false;
+    }
     if (!job->retry.p)
         job->retry = topic->retry;
     if (job->ack_timeout_ms == 0)
         job->ack_timeout_ms = topic->ack_timeout_ms;
+    return true;
 }
 
 /* The rows to insert, with their topics' settings; returns how many. Units keep the snapshot that lends the texts. */
@@ -426,8 +434,8 @@ static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_vi
                 row->row.outcome = DT_INSERT_NO_TOPIC;
                 continue;
             }
-            fill_from_topic(&row->row.job, topic);
-            w->rows[n++] = &row->row;
+            if (fill_from_topic(row, topic))
+                w->rows[n++] = &row->row;
         }
     }
     return n;
@@ -470,7 +478,7 @@ static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *crea
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
         for (size_t i = 0; i < unit->n; i++) {
             const struct dt_insert *row = &unit->rows[i].row;
-            if (row->outcome == DT_INSERT_REFUSED && !unit->rows[i].reason)
+            if (row->outcome == DT_INSERT_REFUSED && !unit->rows[i].reason && !unit->rows[i].misfit.reason)
                 unit->rows[i].reason = "the database does not take this row";
             if (row->outcome != DT_INSERT_CREATED)
                 continue;
@@ -500,6 +508,7 @@ static void clear_outcomes(struct dt_unit *units)
             unit->rows[i].row.outcome = DT_INSERT_CREATED;
             unit->rows[i].row.existing_id = 0;
             unit->rows[i].reason = NULL;
+            unit->rows[i].misfit = (struct dt_callback_misfit){0};
         }
 }
 

@@ -28,7 +28,8 @@ struct dt_create {
      * topic's name clashes with another's in Kafka.
      */
     struct dt_insert row;
-    const char *reason; /* out, for REFUSED: lives as long as the topic cache */
+    const char *reason;               /* out, for REFUSED: lives as long as the topic cache */
+    struct dt_callback_misfit misfit; /* out, for REFUSED: does not fit the topic, unless misfit.reason is NULL */
 };
 
 /* Rows that are committed together. The submitter makes and frees it; it is the committer's from submit until done. */

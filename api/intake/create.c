@@ -8,6 +8,15 @@ static int say_invalid(struct dt_faults *faults, struct dt_problem *problem, con
     return 0;
 }
 
+static int say_misfit(struct dt_faults *faults, struct dt_problem *problem, const struct dt_callback_misfit *misfit)
+{
+    dt_faults_add_misfit(faults, misfit);
+    *problem = (struct dt_problem){.type = DT_PROBLEM_INVALID,
+                                   .detail = DT_STR_LIT("the job does not fit the delivery of its topic"),
+                                   .faults = faults};
+    return 0;
+}
+
 static int unit_failed(const struct dt_unit *unit, const struct dt_create *row, struct dt_problem *problem)
 {
     *problem =
@@ -36,6 +45,8 @@ int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, s
         return say_invalid(faults, problem, "/topic",
                            "there is no such topic, and topics are not made by their first job");
     case DT_INSERT_REFUSED:
+        if (row->misfit.reason)
+            return say_misfit(faults, problem, &row->misfit);
         return say_invalid(faults, problem, "/topic", row->reason ? row->reason : "the job cannot be stored");
     case DT_INSERT_RESERVED:
         return say_invalid(faults, problem, "/key", "is that of a fire: a schedule makes the jobs with such keys");

@@ -14,6 +14,7 @@
 #include "create.h"
 #include "handlers.h"
 #include "jobs/job_answer.h"
+#include "jobs/job_fit.h"
 #include "jobs/settle.h"
 #include "jobs/waiting.h"
 #include "topics/topic_cache.h"
@@ -138,6 +139,9 @@ static enum dt_next replace_job(struct dt_request *req, dt_store *store)
     c->held = true;
     if (dt_settle_goes_on(req, store, &c->settle, replace_job))
         return DT_PENDING;
+    const struct dt_callback_asked asked = dt_callback_asked_of(&c->row.row.job);
+    if (!dt_job_fits(req, store, c->row.row.job.topic, &asked))
+        return DT_REPLY;
     dt_status status = dt_store_replace(store, &c->row.row.job, &req->arena, &job, &err);
     if (status == DT_NOT_FOUND)
         return make_job(req);

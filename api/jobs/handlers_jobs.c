@@ -13,6 +13,7 @@
 #include "intake/index_writer.h"
 #include "job/result_json.h"
 #include "job_answer.h"
+#include "job_fit.h"
 #include "settle.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
@@ -123,6 +124,25 @@ static dt_status version_wanted(const struct change *change, dt_store *store, st
     return status;
 }
 
+/* Reads the topic of the job, which decides whether the patch fits. False: the answer is filled in. */
+static bool patch_fits(struct dt_request *req, dt_store *store, const struct change *change)
+{
+    const struct dt_patch *patch = &change->patch;
+    const struct dt_callback_asked asked = {.asks_url = patch->has_callback_url,
+                                            .url = patch->callback_url,
+                                            .ack_timeout_ms = patch->has_ack_timeout ? patch->ack_timeout_ms : 0,
+                                            .header_fault = patch->header_fault};
+    struct dt_job job;
+    struct dt_arena row; /* with its payload: gone before the next one is read */
+    if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
+        return true;
+    dt_arena_init(&row);
+    bool waits = dt_store_get(store, change->id, &row, &job, NULL) == DT_OK && job.state == DT_SCHEDULED;
+    bool fits = !waits || dt_job_fits(req, store, job.topic, &asked); /* what does not wait is too late, or not there */
+    dt_arena_clear(&row);
+    return fits;
+}
+
 static enum dt_next patch_job(struct dt_request *req, dt_store *store)
 {
     struct change *change = req->state;
@@ -134,6 +154,8 @@ static enum dt_next patch_job(struct dt_request *req, dt_store *store)
     if (dt_settle_goes_on(req, store, &change->settle, patch_job))
         return DT_PENDING;
     dt_status status = check_visible(req, store, change->id, &err);
+    if (status == DT_OK && !patch_fits(req, store, change))
+        return DT_REPLY;
     if (status == DT_OK)
         status = version_wanted(change, store, &req->arena, &patch.if_version, &err);
     if (status == DT_OK)

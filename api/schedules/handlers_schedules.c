@@ -10,6 +10,7 @@
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "jobs/job_answer.h"
+#include "jobs/job_fit.h"
 #include "schedule_json.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
@@ -143,6 +144,7 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
 {
     struct ask *ask = req->state;
     struct dt_fire_maker maker = maker_of(req, store);
+    const struct dt_callback_asked asked = dt_callback_asked_of(&ask->body.schedule.job);
     struct dt_schedule_put put = {.schedule = &ask->body.schedule, .set_paused = ask->body.set_paused};
     struct dt_schedule out;
     struct dt_error err = {0};
@@ -156,6 +158,8 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
         status = have_topic(req, store, ask->body.schedule.job.topic, &reason, &err);
     if (status == DT_NOT_FOUND || status == DT_INVALID)
         return refuse_member(req, "/topic", reason);
+    if (status == DT_OK && !dt_job_fits(req, store, ask->body.schedule.job.topic, &asked))
+        return DT_REPLY;
     if (status == DT_OK)
         status = dt_store_schedule_put(&maker, &put, &out, &err);
     if (status == DT_INVALID || status == DT_NOT_FOUND)

@@ -321,6 +321,7 @@ static void add_job(struct dt_strbuf *out, const struct dt_new_job *job)
         dt_strbuf_adds(out, ",\"headers\":");
         dt_strbuf_add(out, job->headers.p, job->headers.n);
     }
+    add_string(out, ",\"callback_url\":", job->callback_url);
     add_string(out, ",\"content_type\":", job->content_type);
 }
 

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/callback/callback_timeout.h"
+
 #define MAX_AGE_US INT64_C(1000000)
 #define PAGE       1000u
 
@@ -207,6 +209,14 @@ static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t si
 
 /* ---- topics ---- */
 
+static struct dt_callback_terms callback_terms(const struct dt_topic *topic)
+{
+    return (struct dt_callback_terms){.delivery = topic->delivery,
+                                      .has_url = topic->callback.url.p,
+                                      .timeout_ms =
+                                          dt_callback_timeout_ms(topic->callback.timeout_ms, topic->ack_timeout_ms)};
+}
+
 static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *topic)
 {
     if (table->n == table->cap) {
@@ -226,6 +236,7 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
         .delivery = topic->delivery,
         .paused = topic->paused,
         .limited = topic->max_in_flight || topic->rate_limit.p,
+        .callback = callback_terms(topic),
     };
     if (topic->retry.p)
         s->retry = dt_arena_copy(&table->arena, topic->retry);

@@ -12,6 +12,7 @@
 #include "auth/auth.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "job/callback/callback_fit.h"
 #include "job/shard.h"
 #include "store/store.h"
 
@@ -23,6 +24,7 @@ struct dt_topic_settings {
     int64_t ack_timeout_ms, retention_ms;
     enum dt_delivery_id delivery;
     bool paused, limited; /* limited: it has max_in_flight or rate_limit */
+    struct dt_callback_terms callback;
 };
 
 /* A snapshot of topics and installation. Nobody changes it; its slices live as long as it does. */

@@ -55,6 +55,12 @@ struct dt_job {
     bool unsettled;         /* of a change that was refused: only an attempt in flight is in its way; see store.h */
 };
 
+/* The first header of a job that a callback cannot carry. reason NULL: there is none; else it is static text. */
+struct dt_header_fault {
+    struct dt_str name;
+    const char *reason;
+};
+
 /* The members that make a job. Slices are borrowed. */
 struct dt_new_job {
     int64_t id;
@@ -66,6 +72,7 @@ struct dt_new_job {
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_COLUMN_MEMBER)
     struct dt_str payload;
     unsigned char digest[16]; /* of the request, see job/request/job_decode.h */
+    struct dt_header_fault header_fault;
 };
 
 /* Bytes of its texts and its payload. */

@@ -34,7 +34,8 @@
     ROW(TEXT, retry, retry)                   /* canonical text, see retry.h; empty = no retries */                    \
     ROW(INT, ack_timeout_ms, ack_timeout_ms)                                                                           \
     EXTRA(TEXT, partition_key, partition_key)                                                                          \
-    EXTRA(TEXT, headers, headers) /* JSON object text */                                                               \
+    EXTRA(TEXT, headers, headers)           /* JSON object text */                                                     \
+    EXTRA(TEXT, callback_url, callback_url) /* absent = the topic's, at the time of an attempt */                      \
     CONTENT(TEXT, content_type, content_type)                                                                          \
     CONTENT(FLAG, payload_binary, payload_binary) /* made with payload_base64 */                                       \
     ROW(TEXT, error_code, error_code)             /* of the last failure, as the next two */                           \

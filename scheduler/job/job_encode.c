@@ -204,6 +204,7 @@ void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt
     add_policy(out, job);
     add_string(out, DT_STR_LIT(",\"partition_key\":"), job->partition_key);
     add_headers(out, job->headers, view->check);
+    add_string(out, DT_STR_LIT(",\"callback_url\":"), job->callback_url);
     if (view->payload)
         add_payload(out, job, view->check);
     add_string_or_null(out, DT_STR_LIT(",\"waiting_for\":"), dt_str(view->waiting_for));

@@ -17,6 +17,7 @@ struct dt_patch {
     DT_JOB_COLUMNS(DT_COLUMN_NONE, DT_COLUMN_MEMBER, DT_PATCH_MEMBER) /* CONTENT: with has_payload */
     struct dt_str retry;                                              /* absent = the topic's */
     int64_t ack_timeout_ms;                                           /* 0 = the topic's */
+    struct dt_header_fault header_fault;                              /* of headers; the store does not look at it */
 };
 
 #endif

@@ -166,3 +166,99 @@ def test_more_jobs_than_places_all_go(stack, api, receiver):
     until(lambda: api.get("/v1/topics/many").json["counts"]["succeeded"] == 3000, 60, stack.logs)
     print(f"3,000 callbacks of 50 ms took {time.monotonic() - began:.1f} s")
     assert receiver.twice() == [] and len(receiver.log) == 3000
+
+
+def misfits(answer):
+    assert answer.status == 422, answer
+    return [fault["pointer"] for fault in answer.json["errors"]]
+
+
+def test_a_job_is_called_back_at_a_url_of_its_own_however_it_was_made(stack, api, receiver):
+    assert api.put("/v1/topics/own", {"delivery": "http", "callback_url": None}).status in (200, 201)
+    url = receiver.url + "mine"
+    jobs = [api.make(topic="own", delay=0, callback_url=url)["id"],
+            api.put("/v1/topics/own/jobs/k", {"delay": 0, "callback_url": url}).json["id"],
+            *[line["id"] for line in api.batch([{"topic": "own", "delay": 0, "callback_url": url}])],
+            *[element["id"] for element in api.post("/v1/jobs:batch", [{"topic": "own", "delay": 0, "callback_url": url}]).json]]
+    made = api.make(topic="own", delay="PT1H", callback_url=receiver.url + "theirs")
+    patched = api.patch(f"/v1/jobs/{made['id']}", {"callback_url": url, "delay": 0})
+    assert patched.status == 200 and patched.json["callback_url"] == url
+    jobs.append(made["id"])
+    schedule = api.put("/v1/schedules/own", {"topic": "own", "every": "PT1S", "callback_url": url})
+    assert schedule.status == 201 and schedule.json["callback_url"] == url
+    until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 20, stack.logs)
+    until(lambda: len(receiver.log) > len(jobs), 20, stack.logs)
+    assert api.delete("/v1/schedules/own").status == 200
+    assert {request.path for request in receiver.log} == {"/mine"} and receiver.twice() == []
+    assert state_of(api, jobs[0])["callback_url"] == url
+    again = api.put("/v1/topics/own/jobs/k", {"delay": 0, "callback_url": url})
+    assert (again.status, again.json["id"]) == (200, jobs[1])
+    assert api.put("/v1/topics/own/jobs/k", {"delay": 0, "callback_url": url + "/else"}).status == 409
+
+
+def test_what_does_not_fit_the_delivery_of_a_topic_is_refused_with_its_member(stack, api, receiver):
+    assert api.put("/v1/topics/no-url", {"delivery": "http"}).status in (200, 201)
+    make_topic(api, "has-url", receiver, callback_timeout="PT20S")
+    own = {"callback_url": receiver.url}
+    assert misfits(api.post("/v1/jobs", {"topic": "no-url", "delay": 0})) == ["/callback_url"]
+    assert misfits(api.post("/v1/jobs", {"topic": "by-kafka", "delay": 0, **own})) == ["/callback_url"]
+    assert misfits(api.post("/v1/jobs", {"topic": "has-url", "delay": 0, "callback_url": "ftp://a/"})) == ["/callback_url"]
+    assert misfits(api.post("/v1/jobs", {"topic": "has-url", "delay": 0, "ack_timeout": "PT20S"})) == ["/ack_timeout"]
+    assert misfits(api.post("/v1/jobs", {"topic": "has-url", "delay": 0, "headers": {"x": "1", "Webhook-Id": "2"}})) == ["/headers/Webhook-Id"]
+    said = api.batch([{"topic": "no-url", "delay": "PT1H"}, {"topic": "no-url", "delay": "PT1H", **own}])
+    assert [element["status"] for element in said] == [422, 201]
+    assert misfits(api.put("/v1/schedules/no-url", {"topic": "no-url", "every": "PT1H"})) == ["/callback_url"]
+    job = said[1]["id"]
+    assert misfits(api.patch(f"/v1/jobs/{job}", {"callback_url": None})) == ["/callback_url"]
+    assert misfits(api.patch(f"/v1/jobs/{job}", {"ack_timeout": "PT1S"})) == ["/ack_timeout"]
+    assert misfits(api.patch(f"/v1/jobs/{job}", {"headers": {"host": "h"}})) == ["/headers/host"]
+    assert misfits(api.put("/v1/topics/no-url/jobs/r?replace=true", {"delay": "PT1H"})) == ["/callback_url"]
+    assert api.put("/v1/topics/no-url/jobs/r?replace=true", {"delay": "PT1H", **own}).status == 201
+    replaced = api.put("/v1/topics/no-url/jobs/r?replace=true", {"delay": "PT2H", "callback_url": receiver.url + "r"})
+    assert (replaced.status, replaced.json["callback_url"]) == (200, receiver.url + "r")
+    plain = api.make(topic="by-kafka", delay="PT1H", headers={"host": "h"})
+    assert misfits(api.patch(f"/v1/jobs/{plain['id']}", own)) == ["/callback_url"]
+    assert api.patch(f"/v1/jobs/{plain['id']}", {"headers": {"webhook-id": "2"}, "ack_timeout": 5}).status == 200
+
+
+def test_a_job_that_lost_its_url_fails_and_says_so_and_goes_on_when_there_is_one(stack, api, receiver):
+    make_topic(api, "bare", receiver)
+    jobs = [int(api.make(topic="bare", delay="PT1H", retry=["PT1S", "PT1H"])["id"]) for _ in range(3)]
+    assert api.put("/v1/topics/bare", {"delivery": "http"}).status == 200
+    for job in jobs:
+        assert api.post(f"/v1/jobs/{job}/run-now").status == 200
+    until(lambda: all(failures(stack, job) == 2 for job in jobs), 20, stack.logs)
+    assert {state_of(api, job)["last_error"]["code"] for job in jobs} == {"http_url"}
+    assert receiver.log == [] and in_hands(stack) == 0
+    make_topic(api, "bare", receiver)
+    for job in jobs:
+        assert api.post(f"/v1/jobs/{job}/run-now").status == 200
+    until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 20, stack.logs)
+    assert [attempts_of(api, job) for job in jobs] == [[(1, "failed"), (2, "failed"), (3, "succeeded")]] * 3
+
+
+def test_a_dead_host_does_not_stop_the_other_hosts_of_a_topic_whose_jobs_name_them(stack, api, receiver):
+    silent = Receiver(lambda request: None)
+    try:
+        assert api.put("/v1/topics/hosts", {"delivery": "http", "callback_timeout": "PT60S", "ack_timeout": "PT5M"}).status in (200, 201)
+        api.batch([{"topic": "hosts", "delay": 0, "callback_url": silent.url} for _ in range(300)])
+        until(lambda: len(silent.log) >= 50, 30, stack.logs)
+        jobs = [int(api.make(topic="hosts", delay=0, callback_url=receiver.url)["id"]) for _ in range(20)]
+        until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 60, stack.logs)
+        assert len(silent.log) <= 200 and silent.twice() == []
+    finally:
+        api.post("/v1/topics/hosts/pause")
+        silent.end()
+
+
+def test_a_spoiled_secret_fails_its_attempts_and_sends_nothing(stack, api, receiver):
+    make_topic(api, "spoiled", receiver, callback_secret=SECRET)
+    connection = connect(stack)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE topics SET callback_secret = 'whsec_?' WHERE name = 'spoiled'")
+        cursor.execute("UPDATE installation SET topics_version = topics_version + 1")
+    connection.commit()
+    job = int(api.make(topic="spoiled", delay=0, retry=[])["id"])
+    until(lambda: state_of(api, job)["state"] == "dead", 20, stack.logs)
+    assert state_of(api, job)["last_error"]["code"] == "http_secret" and receiver.log == []
+    assert attempts_of(api, job) == [(1, "failed")]

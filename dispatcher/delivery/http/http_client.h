@@ -38,6 +38,8 @@ enum dt_http_end {
     DT_HTTP_BROKEN,    /* the connection ended before a whole head, the head is too large, or it is not HTTP */
     DT_HTTP_UNKNOWN,   /* the client was stopped: the receiver may or may not have had the request */
     DT_HTTP_WITHHELD,  /* may_send said no: it was not put on the wire */
+    DT_HTTP_NO_URL,    /* by the sender: there is no URL to send it to, or it is none */
+    DT_HTTP_NO_SECRET, /* by the sender: the secret that it is to be signed with is none */
     DT_HTTP_ENDS
 };
 

@@ -9,7 +9,8 @@
 
 static const char *const end_codes[DT_HTTP_ENDS] = {
     [DT_HTTP_TIMEOUT] = "http_timeout", [DT_HTTP_CONNECT] = "http_connect",     [DT_HTTP_DNS] = "http_dns",
-    [DT_HTTP_TLS] = "http_tls",         [DT_HTTP_FORBIDDEN] = "http_forbidden", [DT_HTTP_BROKEN] = "http_broken"};
+    [DT_HTTP_TLS] = "http_tls",         [DT_HTTP_FORBIDDEN] = "http_forbidden", [DT_HTTP_BROKEN] = "http_broken",
+    [DT_HTTP_NO_URL] = "http_url",      [DT_HTTP_NO_SECRET] = "http_secret"};
 
 /* ---- messages ---- */
 

@@ -9,6 +9,7 @@
  *   any other status                                         failed, http_<status>
  *   no answer                                                failed, http_timeout, http_connect, http_dns, http_tls,
  *                                                            http_forbidden, http_broken
+ *   nothing could be sent                                    failed, http_url, http_secret
  *   the client was stopped, or withheld the request          unknown: the attempt is lost
  */
 #ifndef DT_DISPATCHER_HTTP_OUTCOME_H

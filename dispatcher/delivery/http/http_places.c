@@ -27,6 +27,7 @@ struct pool {
 struct dt_place_topic {
     struct user user;
     size_t bytes;
+    int64_t full_us; /* when a job last found its own host full */
     UT_hash_handle hh;
     char name[];
 };
@@ -194,6 +195,7 @@ static struct dt_place_topic *topic_of(dt_places *places, struct dt_str name)
     if (!topic)
         return NULL;
     memcpy(topic->name, name.p, name.n);
+    topic->full_us = INT64_MIN / 2;
     HASH_ADD_KEYPTR(hh, places->topics, topic->name, name.n, topic);
     if (topic->hh.tbl)
         return topic;
@@ -224,12 +226,22 @@ static bool idle(const struct pool *pool, const struct user *user, int64_t now_u
     return user->held == 0 && (pool->waiter != user || now_us - pool->waiter_us >= WAITS_US);
 }
 
+static bool met_full_host(const struct dt_place_topic *topic, int64_t now_us)
+{
+    return now_us - topic->full_us < DT_PLACES_AGAIN_US;
+}
+
+static void drop_idle_topic(dt_places *places, struct dt_place_topic *topic, int64_t now_us)
+{
+    if (idle(&places->by_topic, &topic->user, now_us) && !met_full_host(topic, now_us))
+        drop_topic(places, topic);
+}
+
 static void drop_idle(dt_places *places, struct dt_place *place, int64_t now_us)
 {
     if (idle(&place->host->pool, &place->share->user, now_us))
         drop_share(place->host, place->share);
-    if (idle(&places->by_topic, &place->topic->user, now_us))
-        drop_topic(places, place->topic);
+    drop_idle_topic(places, place->topic, now_us);
     if (idle(&places->by_host, &place->host->user, now_us) && !place->host->shares && !slowed(places, place->host))
         drop_host(places, place->host);
 }
@@ -315,6 +327,25 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str top
         note_waiters(places, &place, now_us);
     drop_idle(places, &place, now_us);
     return room;
+}
+
+unsigned dt_places_room_anywhere(dt_places *places, struct dt_str name, int64_t now_us)
+{
+    struct dt_place_topic *topic = topic_of(places, name);
+    if (!topic || met_full_host(topic, now_us))
+        return 0;
+    unsigned room = bytes_fit(places, topic, 0) ? room_of(&places->by_topic, &topic->user, now_us) : 0;
+    if (room == 0)
+        note_waiter(&places->by_topic, &topic->user, now_us);
+    drop_idle_topic(places, topic, now_us);
+    return room;
+}
+
+void dt_places_host_full(dt_places *places, struct dt_str name, int64_t now_us)
+{
+    struct dt_place_topic *topic = topic_of(places, name);
+    if (topic)
+        topic->full_us = now_us;
 }
 
 /* ---- giving back ---- */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "base/text/base64.h"
+#include "job/callback/callback_header.h"
+#include "job/callback/callback_url.h"
 #include "job/retry.h"
 #include "job_decode.h"
 #include "job_fields.h"
@@ -248,6 +250,16 @@ static const char *header_check(const struct dt_json_node *node)
     return node->type == DT_JSON_STRING ? NULL : "must be a string";
 }
 
+/* Topics whose delivery is another one take it all the same. */
+static void look_for_fault(struct decoder *d, const struct dt_header_pair *pair)
+{
+    const char *reason = dt_callback_header_name_check(pair->name);
+    if (!reason)
+        reason = dt_callback_header_value_check(pair->value);
+    if (reason && !d->f.header_fault.reason)
+        d->f.header_fault = (struct dt_header_fault){pair->name, reason};
+}
+
 static void add_header(struct decoder *d, const struct dt_json_node *node, struct dt_strbuf *text)
 {
     struct dt_header_pair pair = {keep(d, node->name), keep(d, node->str)};
@@ -256,6 +268,7 @@ static void add_header(struct decoder *d, const struct dt_json_node *node, struc
     dt_json_add_string(text, pair.name);
     dt_strbuf_addc(text, ':');
     dt_json_add_string(text, pair.value);
+    look_for_fault(d, &pair);
     d->f.pairs[d->f.n_pairs++] = pair;
 }
 
@@ -297,6 +310,16 @@ static void read_headers(struct decoder *d, const struct dt_json_node *node)
     dt_strbuf_clear(&text);
 }
 
+static const char *callback_url_check(struct dt_str url)
+{
+    return dt_callback_url_check(url, NULL);
+}
+
+static void read_callback_url(struct decoder *d, const struct dt_json_node *node)
+{
+    read_string(d, node, "/callback_url", callback_url_check, &d->f.callback_url);
+}
+
 #define PATCHABLE 1
 #define NULLABLE  2 /* in a PATCH or a template: the default, or none */
 #define ONCE      4 /* not in a template: each of its jobs has another */
@@ -318,6 +341,7 @@ static const struct member {
     {DT_STR_LIT("retry"), DT_MEMBER_RETRY, PATCHABLE | NULLABLE, read_retry},
     {DT_STR_LIT("ack_timeout"), DT_MEMBER_ACK_TIMEOUT, PATCHABLE | NULLABLE, read_ack_timeout},
     {DT_STR_LIT("headers"), DT_MEMBER_HEADERS, PATCHABLE | NULLABLE, read_headers},
+    {DT_STR_LIT("callback_url"), DT_MEMBER_CALLBACK_URL, PATCHABLE | NULLABLE, read_callback_url},
 };
 
 static const struct member *find_member(struct dt_str name)
@@ -452,6 +476,8 @@ static void fill_new(struct decoder *d, struct dt_new_job *out)
     out->ack_timeout_ms = f->ack_timeout_ms;
     out->partition_key = f->partition_key;
     out->headers = f->headers;
+    out->header_fault = f->header_fault;
+    out->callback_url = f->callback_url;
     out->content_type = f->content_type;
     out->payload = f->payload;
     out->payload_binary = has(d, DT_MEMBER_PAYLOAD_BASE64);
@@ -506,6 +532,9 @@ static void fill_patch(const struct decoder *d, int64_t due, struct dt_patch *ou
     out->partition_key = f->partition_key;
     out->has_headers = has(d, DT_MEMBER_HEADERS);
     out->headers = f->headers;
+    out->header_fault = f->header_fault;
+    out->has_callback_url = has(d, DT_MEMBER_CALLBACK_URL);
+    out->callback_url = f->callback_url;
 }
 
 dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,

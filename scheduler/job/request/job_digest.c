@@ -13,8 +13,8 @@
 #include "job_fields.h"
 
 struct canon {
-    unsigned char
-        p[4096]; /* topic 200, key 255, partition key 255, content type 255, retry 1,600, and the small ones */
+    unsigned char p
+        [6144]; /* topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000, and the small ones */
     size_t n;
 };
 
@@ -103,6 +103,8 @@ void dt_job_digest(struct dt_job_fields *f, unsigned char digest[16])
         put_bytes(&c, 'c', f->content_type);
     if (f->has & DT_MEMBER_HEADERS)
         put_hash(&c, 'h', hash_of_headers(f));
+    if (f->has & DT_MEMBER_CALLBACK_URL)
+        put_bytes(&c, 'u', f->callback_url);
     put_hash(&c, f->has & DT_MEMBER_PAYLOAD_BASE64 ? 'b' : 'j', XXH3_128bits(f->payload.p, f->payload.n));
     XXH128_canonical_t canonical;
     XXH128_canonicalFromHash(&canonical, XXH3_128bits(c.p, c.n));

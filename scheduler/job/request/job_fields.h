@@ -20,6 +20,7 @@ enum dt_job_member {
     DT_MEMBER_RETRY = 1 << 8,
     DT_MEMBER_ACK_TIMEOUT = 1 << 9,
     DT_MEMBER_HEADERS = 1 << 10,
+    DT_MEMBER_CALLBACK_URL = 1 << 11,
 };
 
 struct dt_header_pair {
@@ -38,6 +39,8 @@ struct dt_job_fields {
     struct dt_str headers; /* JSON text */
     struct dt_header_pair *pairs;
     size_t n_pairs;
+    struct dt_header_fault header_fault;
+    struct dt_str callback_url;
 };
 
 /* Computes the digest of the request (job_decode.h says what it has in it). Sorts the pairs by name. */

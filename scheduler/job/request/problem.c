@@ -107,6 +107,14 @@ void dt_faults_add_item(struct dt_faults *faults, const char *parent, size_t ind
     dt_faults_add_member(faults, parent, dt_str(text), reason);
 }
 
+void dt_faults_add_misfit(struct dt_faults *faults, const struct dt_callback_misfit *misfit)
+{
+    if (misfit->member.p)
+        dt_faults_add_member(faults, misfit->pointer, misfit->member, misfit->reason);
+    else
+        dt_faults_add(faults, misfit->pointer, misfit->reason);
+}
+
 void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const char *reason)
 {
     char *p = dt_arena_alloc(faults->arena, name.n + 2);

@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "job/callback/callback_fit.h"
 #include "job/job.h"
 
 #define DT_PROBLEM_MAP(X)                                                                                              \
@@ -70,6 +71,9 @@ void dt_faults_add_item(struct dt_faults *faults, const char *parent, size_t ind
 /* "?name": a query parameter. */
 void dt_faults_add_query(struct dt_faults *faults, struct dt_str name, const char *reason);
 void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *fmt, ...) DT_PRINTF(3, 4);
+
+/* Adds what does not fit a job's topic. */
+void dt_faults_add_misfit(struct dt_faults *faults, const struct dt_callback_misfit *misfit);
 
 /* ---- the document ---- */
 

@@ -88,7 +88,10 @@ static dt_status take_row(void *arg)
     c->ack_timeout_ms = dt_db_i64(t->db, 5);
     c->bytes = dt_db_i64(t->db, 6);
     c->topic = topic_of_row(t);
-    return c->topic.p ? dt_outgoing_small(t->db, 8, t->io->arena, &c->message) : DT_NOMEM;
+    c->callback_url = dt_arena_copy(t->io->arena, dt_db_bytes(t->db, 11));
+    if (!c->topic.p || (!c->callback_url.p && !dt_db_is_null(t->db, 11)))
+        return DT_NOMEM;
+    return dt_outgoing_small(t->db, 8, t->io->arena, &c->message);
 }
 
 static dt_status lock_candidates(struct dt_open_txn *t)

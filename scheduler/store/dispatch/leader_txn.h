@@ -67,7 +67,8 @@ struct dt_hand_wanted {
     int64_t job_id, attempt;
     size_t bytes; /* of its message, about */
     struct dt_str topic;
-    const struct dt_topic_callback *callback;
+    struct dt_str url; /* the job's own, or its topic's; absent: neither has one */
+    bool own_url;
 };
 
 /* Asked while rows are locked: it answers from memory. */

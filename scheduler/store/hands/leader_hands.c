@@ -126,12 +126,16 @@ dt_status dt_hands_look(struct dt_open_txn *t)
 bool dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
-    const struct dt_hand_wanted wanted = {.job_id = c->id,
-                                          .attempt = c->attempt + 1,
-                                          .bytes = (size_t)c->bytes,
-                                          .topic = c->topic,
-                                          .callback = dt_topic_snapshot_callback(t->io->due.topics, c->topic)};
-    return gate->take && wanted.callback && gate->take(gate->hands, &wanted, &t->owner);
+    const struct dt_topic_callback *topic = dt_topic_snapshot_callback(t->io->due.topics, c->topic);
+    struct dt_hand_wanted wanted = {.job_id = c->id,
+                                    .attempt = c->attempt + 1,
+                                    .bytes = (size_t)c->bytes,
+                                    .topic = c->topic,
+                                    .url = c->callback_url};
+    wanted.own_url = wanted.url.p;
+    if (!wanted.own_url && topic)
+        wanted.url = topic->url;
+    return gate->take && topic && gate->take(gate->hands, &wanted, &t->owner);
 }
 
 dt_status dt_hands_write(struct dt_open_txn *t)

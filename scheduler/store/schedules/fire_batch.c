@@ -249,15 +249,15 @@ static dt_status return_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
     const struct dt_new_job *job = &row->insert.job;
     int64_t id = row->insert.existing_id;
     uint64_t changed = 0;
-    dt_status status =
-        dt_db_run(b->db, dt_sql_return_fire,
-                  DT_PARAMS(DT_P_INT(job->run_at_ms), DT_P_INT(job->run_at_ms),
-                            DT_P_INT(job->run_at_ms < dt_near_end_ms(b->now_ms)), DT_P_INT(b->now_ms),
-                            DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)})),
-                            DT_P_STR(job->retry), DT_P_INT(job->ack_timeout_ms), DT_P_STR_OR_NULL(job->partition_key),
-                            DT_P_STR_OR_NULL(job->headers), DT_P_STR_OR_NULL(job->content_type),
-                            DT_P_INT(job->payload_binary), DT_P_STR(job->payload), DT_P_INT(id)),
-                  &changed, b->err);
+    dt_status status = dt_db_run(b->db, dt_sql_return_fire,
+                                 DT_PARAMS(DT_P_INT(job->run_at_ms), DT_P_INT(job->run_at_ms),
+                                           DT_P_INT(job->run_at_ms < dt_near_end_ms(b->now_ms)), DT_P_INT(b->now_ms),
+                                           DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)})),
+                                           DT_P_STR(job->retry), DT_P_INT(job->ack_timeout_ms),
+                                           DT_P_STR_OR_NULL(job->partition_key), DT_P_STR_OR_NULL(job->headers),
+                                           DT_P_STR_OR_NULL(job->callback_url), DT_P_STR_OR_NULL(job->content_type),
+                                           DT_P_INT(job->payload_binary), DT_P_STR(job->payload), DT_P_INT(id)),
+                                 &changed, b->err);
     if (status != DT_OK || row->how == DT_FIRE_SKIPPED)
         return status;
     row->schedule->last_job_id = id;

@@ -40,20 +40,21 @@ static void take_job(const dt_db *db, struct dt_arena *arena, struct dt_new_job 
     job->ack_timeout_ms = dt_db_i64(db, 18);
     job->partition_key = text_at(db, 19, arena, ok);
     job->headers = text_at(db, 20, arena, ok);
-    job->content_type = text_at(db, 21, arena, ok);
-    job->payload_binary = dt_db_i64(db, 22) != 0;
-    job->payload = text_at(db, 23, arena, ok);
+    job->callback_url = text_at(db, 21, arena, ok);
+    job->content_type = text_at(db, 22, arena, ok);
+    job->payload_binary = dt_db_i64(db, 23) != 0;
+    job->payload = text_at(db, 24, arena, ok);
 }
 
 static void take_progress(const dt_db *db, struct dt_arena *arena, struct dt_schedule *s, bool *ok)
 {
-    s->next_fire_ms = dt_db_i64(db, 24);
-    s->last_fire_ms = dt_db_i64(db, 25);
-    s->last_job_id = dt_db_i64(db, 26);
-    s->zone_stamp = dt_db_i64(db, 27);
-    s->error = text_at(db, 28, arena, ok);
-    s->error_at_ms = dt_db_i64(db, 29);
-    s->look_ms = dt_db_i64(db, 30);
+    s->next_fire_ms = dt_db_i64(db, 25);
+    s->last_fire_ms = dt_db_i64(db, 26);
+    s->last_job_id = dt_db_i64(db, 27);
+    s->zone_stamp = dt_db_i64(db, 28);
+    s->error = text_at(db, 29, arena, ok);
+    s->error_at_ms = dt_db_i64(db, 30);
+    s->look_ms = dt_db_i64(db, 31);
 }
 
 dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
@@ -99,18 +100,19 @@ dt_status dt_schedule_read(dt_db *db, struct dt_str name, struct dt_arena *arena
 dt_status dt_schedule_write(dt_db *db, const struct dt_schedule *s, struct dt_error *err)
 {
     const struct dt_new_job *job = &s->job;
-    return dt_db_run(
-        db, dt_sql_put_schedule,
-        DT_PARAMS(DT_P_STR(s->name), DT_P_STR(job->topic), DT_P_STR_OR_NULL(s->cron), DT_P_INT_OR_NULL(s->every_ms),
-                  DT_P_INT(s->anchor_ms), DT_P_STR(s->time_zone), DT_P_INT_OR_NULL(s->starts_at_ms),
-                  DT_P_INT_OR_NULL(s->ends_at_ms), DT_P_INT(s->overlap + 1), DT_P_INT(s->catch_up_ms),
-                  DT_P_INT_OR_NULL(s->catch_up_max), DT_P_INT(s->jitter_ms), DT_P_INT(s->paused),
-                  DT_P_INT(s->created_at_ms), DT_P_INT(s->updated_at_ms), DT_P_INT(s->version),
-                  DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)})),
-                  DT_P_STR_OR_NULL(job->retry), DT_P_INT_OR_NULL(job->ack_timeout_ms),
-                  DT_P_STR_OR_NULL(job->partition_key), DT_P_STR_OR_NULL(job->headers),
-                  DT_P_STR_OR_NULL(job->content_type), DT_P_INT(job->payload_binary), DT_P_STR(job->payload)),
-        NULL, err);
+    return dt_db_run(db, dt_sql_put_schedule,
+                     DT_PARAMS(DT_P_STR(s->name), DT_P_STR(job->topic), DT_P_STR_OR_NULL(s->cron),
+                               DT_P_INT_OR_NULL(s->every_ms), DT_P_INT(s->anchor_ms), DT_P_STR(s->time_zone),
+                               DT_P_INT_OR_NULL(s->starts_at_ms), DT_P_INT_OR_NULL(s->ends_at_ms),
+                               DT_P_INT(s->overlap + 1), DT_P_INT(s->catch_up_ms), DT_P_INT_OR_NULL(s->catch_up_max),
+                               DT_P_INT(s->jitter_ms), DT_P_INT(s->paused), DT_P_INT(s->created_at_ms),
+                               DT_P_INT(s->updated_at_ms), DT_P_INT(s->version),
+                               DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)})),
+                               DT_P_STR_OR_NULL(job->retry), DT_P_INT_OR_NULL(job->ack_timeout_ms),
+                               DT_P_STR_OR_NULL(job->partition_key), DT_P_STR_OR_NULL(job->headers),
+                               DT_P_STR_OR_NULL(job->callback_url), DT_P_STR_OR_NULL(job->content_type),
+                               DT_P_INT(job->payload_binary), DT_P_STR(job->payload)),
+                     NULL, err);
 }
 
 dt_status dt_schedule_write_progress(dt_db *db, struct dt_arena *arena, const struct dt_schedule_progress *v, size_t n,

@@ -5,7 +5,7 @@
 -- name: select_job
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
   FROM jobs j
  WHERE j.id = ?;
@@ -13,7 +13,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 -- name: lock_job
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
   FROM jobs j
  WHERE j.id = ?
@@ -22,7 +22,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 -- name: select_archived_job
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
        j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
-       j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+       j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code, j.error_message,
        j.error_at, j.created_at, j.updated_at, j.version, j.payload
   FROM history j FORCE INDEX (PRIMARY)
  WHERE j.id = ?
@@ -36,7 +36,7 @@ SELECT id FROM outbox ORDER BY id LIMIT 1;
 -- name: select_notices
 SELECT o.id, o.attempt, o.made_at, j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt,
        j.failures, j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries,
-       j.retry, j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.retry, j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
   FROM outbox o FORCE INDEX (by_shard)
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = o.job_id
@@ -56,7 +56,7 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shar
        + COALESCE(LENGTH(j.partition_key), 0) + COALESCE(LENGTH(j.content_type), 0) + 900,
        j.topic, j.job_key, j.partition_key,
        IF(j.state = 'scheduled' AND LENGTH(j.payload) <= 2048 AND COALESCE(LENGTH(j.headers), 0) <= 1024, j.headers, NULL),
-       j.content_type, j.payload_binary,
+       j.callback_url, j.content_type, j.payload_binary,
        IF(j.state = 'scheduled' AND LENGTH(j.payload) <= 2048 AND COALESCE(LENGTH(j.headers), 0) <= 1024, j.payload, NULL)
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE (j.claim_shard IN (-1, ?)                                          -- guard: LIST_ELSEWHERE or: WHERE ? IS NOT NULL
@@ -68,7 +68,7 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shar
 
 -- The messages of claims, whatever their rows say by now.
 -- name: select_messages
-SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.headers, j.content_type,
+SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_key, j.headers, j.callback_url, j.content_type,
        j.payload_binary, j.payload
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
@@ -78,7 +78,7 @@ SELECT j.id, j.topic, COALESCE(p.kafka_name, j.topic), j.job_key, j.partition_ke
 -- name: select_popped
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE j.id IN (?,...);
@@ -106,27 +106,27 @@ VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: insert_job_extras
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
-     payload, partition_key, headers, content_type, payload_binary)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+     payload, partition_key, headers, callback_url, content_type, payload_binary)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: insert_job_near_extras
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
-     payload, near, partition_key, headers, content_type, payload_binary)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+     payload, near, partition_key, headers, callback_url, content_type, payload_binary)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: insert_job_key_extras
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
-     payload, job_key, partition_key, headers, content_type, payload_binary)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+     payload, job_key, partition_key, headers, callback_url, content_type, payload_binary)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: insert_job_near_key_extras
 INSERT INTO jobs (id, topic, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest,
-     payload, near, job_key, partition_key, headers, content_type, payload_binary)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+     payload, near, job_key, partition_key, headers, callback_url, content_type, payload_binary)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: patch_job
 UPDATE jobs
-   SET run_at = ?, next_at = ?, near = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?,
+   SET run_at = ?, next_at = ?, near = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?, callback_url = ?,
        version = version + 1, updated_at = ?
  WHERE id = ?
    AND state = 'scheduled'
@@ -141,11 +141,11 @@ UPDATE jobs
 INSERT INTO history (id, part, key_until, topic, job_key, state, run_at, attempt, failures, attempt_status,
      due_at, dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
      updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-     error_message, headers, payload, http_status, duration_ms)
+     error_message, headers, callback_url, payload, http_status, duration_ms)
 SELECT t.id, t.part, t.key_until, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
        dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
        updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-       error_message, headers, payload, http_status, duration_ms
+       error_message, headers, callback_url, payload, http_status, duration_ms
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]', part INT PATH '$[1]', key_until BIGINT PATH '$[2]',
       until BIGINT PATH '$[3]')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id;
@@ -154,11 +154,11 @@ SELECT t.id, t.part, t.key_until, topic, job_key, state, run_at, attempt, failur
 INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
      dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
      updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-     error_message, headers, payload, http_status, duration_ms)
+     error_message, headers, callback_url, payload, http_status, duration_ms)
 SELECT h.id, h.purge_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at,
        dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at,
        updated_at, purge_at, maker, digest, partition_key, content_type, payload_binary, error_at, error_code,
-       error_message, headers, payload, http_status, duration_ms
+       error_message, headers, callback_url, payload, http_status, duration_ms
   FROM history h FORCE INDEX (PRIMARY)
  WHERE h.id = ?
    AND h.part = ?;
@@ -166,7 +166,7 @@ SELECT h.id, h.purge_at, topic, job_key, state, run_at, attempt, failures, attem
 -- name: list_live_by_id
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE j.id > ?
@@ -181,7 +181,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 -- name: list_all_by_id
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
         j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-        j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+        j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
         j.error_message, j.error_at, j.created_at, j.updated_at, j.version
    FROM jobs j FORCE INDEX (PRIMARY)
   WHERE j.id > ?
@@ -195,7 +195,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 UNION ALL
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
         j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
-        j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+        j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code, j.error_message,
         j.error_at, j.created_at, j.updated_at, j.version
    FROM history j FORCE INDEX (PRIMARY)
   WHERE j.id > ?
@@ -212,7 +212,7 @@ ORDER BY 1 LIMIT ?;
 -- name: list_live_payloads_by_id
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE j.id > ?
@@ -227,7 +227,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 -- name: list_all_payloads_by_id
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
         j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-        j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+        j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
         j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
    FROM jobs j FORCE INDEX (PRIMARY)
   WHERE j.id > ?
@@ -241,7 +241,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 UNION ALL
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
         j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
-        j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+        j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code, j.error_message,
         j.error_at, j.created_at, j.updated_at, j.version, j.payload
    FROM history j FORCE INDEX (PRIMARY)
   WHERE j.id > ?
@@ -258,7 +258,7 @@ ORDER BY 1 LIMIT ?;
 -- name: list_live_by_key
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version
   FROM job_keys k FORCE INDEX (PRIMARY)
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
@@ -277,7 +277,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 -- name: list_all_by_key
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
         j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-        j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+        j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
         j.error_message, j.error_at, j.created_at, j.updated_at, j.version
    FROM job_keys k FORCE INDEX (PRIMARY)
    STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
@@ -295,7 +295,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 UNION ALL
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
         j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
-        j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+        j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code, j.error_message,
         j.error_at, j.created_at, j.updated_at, j.version
    FROM job_keys k FORCE INDEX (PRIMARY)
    STRAIGHT_JOIN history_days d FORCE INDEX (PRIMARY) ON d.home_day = k.job_id DIV 1099511627776
@@ -319,7 +319,7 @@ ORDER BY 3 LIMIT ?;
 -- name: list_live_payloads_by_key
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-       j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
   FROM job_keys k FORCE INDEX (PRIMARY)
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
@@ -338,7 +338,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 -- name: list_all_payloads_by_key
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
         j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
-        j.ack_timeout_ms, j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code,
+        j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
         j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
    FROM job_keys k FORCE INDEX (PRIMARY)
    STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
@@ -356,7 +356,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
 UNION ALL
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
         j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,
-        j.partition_key, j.headers, j.content_type, j.payload_binary, j.error_code, j.error_message,
+        j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code, j.error_message,
         j.error_at, j.created_at, j.updated_at, j.version, j.payload
    FROM job_keys k FORCE INDEX (PRIMARY)
    STRAIGHT_JOIN history_days d FORCE INDEX (PRIMARY) ON d.home_day = k.job_id DIV 1099511627776

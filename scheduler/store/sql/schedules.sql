@@ -12,7 +12,7 @@ SELECT name FROM schedule_fires WHERE name = ? FOR UPDATE;
 -- name: lock_due_schedules
 SELECT f.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
-       s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.content_type, s.payload_binary, s.payload,
+       s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.callback_url, s.content_type, s.payload_binary, s.payload,
        f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
   FROM schedule_fires f FORCE INDEX (look)
   LEFT JOIN schedules s FORCE INDEX (PRIMARY) ON s.name = f.name
@@ -29,7 +29,7 @@ SELECT look_at, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
 -- name: select_schedule
 SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
-       s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.content_type, s.payload_binary, s.payload,
+       s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.callback_url, s.content_type, s.payload_binary, s.payload,
        f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
   FROM schedules s
   JOIN schedule_fires f ON f.name = s.name
@@ -38,7 +38,7 @@ SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_a
 -- name: select_schedules
 SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
-       s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.content_type, s.payload_binary, '',
+       s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.callback_url, s.content_type, s.payload_binary, '',
        f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
   FROM schedules s FORCE INDEX (PRIMARY)
   JOIN schedule_fires f ON f.name = s.name
@@ -48,8 +48,8 @@ SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_a
 -- name: put_schedule
 REPLACE INTO schedules (name, topic, cron, every_ms, anchor_at, time_zone, starts_at, ends_at, overlap, catch_up_ms,
                         catch_up_max, jitter_ms, paused, created_at, updated_at, version, digest, retry,
-                        ack_timeout_ms, partition_key, headers, content_type, payload_binary, payload)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+                        ack_timeout_ms, partition_key, headers, callback_url, content_type, payload_binary, payload)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: delete_schedule
 DELETE FROM schedules WHERE name = ?;
@@ -100,8 +100,8 @@ UPDATE jobs
 UPDATE jobs
    SET state = 'scheduled', run_at = ?, next_at = ?, near = ?, finished_at = 0, error_code = NULL,
        error_message = NULL, error_at = NULL, purge_at = NULL, leave_at = 0, version = version + 1, updated_at = ?,
-       digest = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?, content_type = ?,
-       payload_binary = ?, payload = ?
+       digest = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?, callback_url = ?,
+       content_type = ?, payload_binary = ?, payload = ?
  WHERE id = ?
    AND state = 'cancelled'
    AND error_code = 'withdrawn';

@@ -187,6 +187,30 @@ static void unknown_topics_are_refused_where_none_may_be_made(void **state)
     dt_unit_clear(&call.unit);
 }
 
+static void a_job_that_does_not_fit_its_topic_is_refused_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct call call;
+    start(f);
+    mysql_fixture_run(&f->mysql,
+                      "INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('h', 'http', 1, 1)");
+    prepare(f, &call, "h", 4);
+    for (size_t i = 1; i < 4; i++)
+        call.rows[i].row.job.callback_url = DT_STR_LIT("http://a/");
+    call.rows[1].row.job.ack_timeout_ms = 5;
+    call.rows[2].row.job.header_fault = (struct dt_header_fault){DT_STR_LIT("host"), "is ours"};
+    submit(f, &call);
+    static const char *const pointers[] = {"/callback_url", "/ack_timeout", "/headers", NULL};
+    for (size_t i = 0; i < 4; i++) {
+        enum dt_insert_outcome expected = pointers[i] ? DT_INSERT_REFUSED : DT_INSERT_CREATED;
+        assert_int_equal(call.rows[i].row.outcome, expected);
+        if (pointers[i])
+            assert_string_equal(call.rows[i].misfit.pointer, pointers[i]);
+    }
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs WHERE callback_url = 'http://a/'"), 1);
+    dt_unit_clear(&call.unit);
+}
+
 static void a_topic_that_clashes_in_kafka_refuses_its_rows_alone(void **state)
 {
     struct fixture *f = *state;
@@ -605,6 +629,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_copies_what_its_topic_says_at_that_moment, make, drop),
         cmocka_unit_test_setup_teardown(the_first_job_makes_its_topic, make, drop),
         cmocka_unit_test_setup_teardown(unknown_topics_are_refused_where_none_may_be_made, make, drop),
+        cmocka_unit_test_setup_teardown(a_job_that_does_not_fit_its_topic_is_refused_alone, make, drop),
         cmocka_unit_test_setup_teardown(a_topic_that_clashes_in_kafka_refuses_its_rows_alone, make, drop),
         cmocka_unit_test_setup_teardown(ids_of_a_server_that_went_back_in_time_are_replaced, make, drop),
         cmocka_unit_test_setup_teardown(a_restored_server_gives_no_block_out_that_somebody_has, make, drop),

@@ -207,6 +207,12 @@ static void dt_explain_gives_the_reason_for_waiting(void **state)
     assert_explained("is halted");
     mysql_fixture_run(&fx, "UPDATE shards SET halted = NULL");
     assert_explained("on its way to Kafka");
+    mysql_fixture_run(&fx, "UPDATE topics SET delivery = 'http'");
+    assert_explained("callback|no URL: its attempts fail");
+    mysql_fixture_run(&fx, "UPDATE topics SET callback_url = 'http://t/'");
+    assert_explained("callback|http://t/ (its topic's)");
+    mysql_fixture_run(&fx, "UPDATE jobs SET callback_url = 'http://j/'");
+    assert_explained("callback|http://j/\n");
     mysql_fixture_run(
         &fx, "UPDATE jobs SET state = 'dead', next_at = NULL, purge_at = 5, error_at = 5, error_code = 'boom'");
     assert_explained("state|dead\n");

@@ -27,6 +27,7 @@ static struct dt_inflight flight;
 static int64_t next_id;
 static size_t places;
 static int64_t owner;
+static char asked_url[200];
 
 static int begin(void **state)
 {
@@ -77,7 +78,9 @@ static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
 static bool take(void *arg, const struct dt_hand_wanted *wanted, int64_t *number)
 {
     (void)arg;
-    assert_true(wanted->bytes > 0 && wanted->attempt > 0 && wanted->callback->url.n > 0);
+    assert_true(wanted->bytes > 0 && wanted->attempt > 0);
+    snprintf(asked_url, sizeof(asked_url), "%s%.*s", wanted->own_url ? "own " : "", (int)wanted->url.n,
+             wanted->url.p ? wanted->url.p : "");
     *number = owner;
     return places > 0 && places-- > 0;
 }
@@ -132,6 +135,39 @@ static struct dt_hand_answer record(struct dt_hand_answer answer)
 static int64_t count(const char *of)
 {
     return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM %s", of);
+}
+
+/* ---- where callbacks go ---- */
+
+static void a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size(void **state)
+{
+    (void)state;
+    int64_t small = job("h");
+    int64_t large = job("h");
+    int64_t plain = job("h");
+    mysql_fixture_run(&fx, "UPDATE jobs SET callback_url = 'http://own/' WHERE id IN (%lld, %lld)", (long long)small,
+                      (long long)large);
+    mysql_fixture_run(&fx, "UPDATE jobs SET payload = REPEAT('x', 5000) WHERE id = %lld", (long long)large);
+    const int64_t own[] = {small, large};
+    for (size_t i = 0; i < 2; i++) {
+        struct dt_leader_txn t = lead_one(own[i]);
+        assert_string_equal(asked_url, "own http://own/");
+        assert_int_equal(t.hands.claimed.n, 1);
+        assert_true(dt_str_is(t.hands.claimed.jobs[0].callback_url, "http://own/"));
+    }
+    struct dt_leader_txn t = lead_one(plain);
+    assert_string_equal(asked_url, "http://127.0.0.1:1/");
+    assert_null(t.hands.claimed.jobs[0].callback_url.p);
+}
+
+static void a_job_without_any_url_is_claimed_so_that_it_can_tell(void **state)
+{
+    (void)state;
+    int64_t id = job("h");
+    mysql_fixture_run(&fx, "UPDATE topics SET callback_url = NULL WHERE name = 'h'");
+    mysql_fixture_run(&fx, "UPDATE installation SET topics_version = topics_version + 1");
+    assert_int_equal(lead_one(id).hands.claimed.n, 1);
+    assert_string_equal(asked_url, "");
 }
 
 static void let_owner_end(void)
@@ -427,6 +463,8 @@ static void what_a_process_gives_away_is_lost_and_nothing_else(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size),
+        TEST(a_job_without_any_url_is_claimed_so_that_it_can_tell),
         TEST(a_callback_is_claimed_into_hands_and_not_into_the_list),
         TEST(a_large_message_comes_with_its_claim),
         TEST(what_has_no_place_is_held_and_claimed_later),

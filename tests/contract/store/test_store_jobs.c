@@ -53,7 +53,8 @@ static void a_job_is_read_back_column_by_column(void **state)
             "job_key = 'k\\\"1', state = 'dispatched', run_at = 1000, next_at = 2000, attempt = 3, failures = 2, "
             "attempt_status = 'dispatched', due_at = 3000, dispatched_at = 4000, finished_at = 5000, claim_shard = 2, "
             "no_retries = TRUE, retry = '1s', ack_timeout_ms = 6000, partition_key = 'p', headers = '{}', "
-            "content_type = 'text/plain', payload_binary = TRUE, error_code = 'c', error_message = 'm', "
+            "callback_url = 'http://a/', content_type = 'text/plain', payload_binary = TRUE, error_code = 'c', "
+            "error_message = 'm', "
             "error_at = 7000, created_at = 8000, updated_at = 9000, version = 10, payload = UNHEX('00FF')");
     OK(dt_store_get(store, 7, &arena, &job, &err));
     assert_int_equal(job.id, 7);
@@ -74,6 +75,7 @@ static void a_job_is_read_back_column_by_column(void **state)
     assert_int_equal(job.ack_timeout_ms, 6000);
     assert_str(job.partition_key, "p");
     assert_str(job.headers, "{}");
+    assert_str(job.callback_url, "http://a/");
     assert_str(job.content_type, "text/plain");
     assert_true(job.payload_binary);
     assert_str(job.error_code, "c");
@@ -94,6 +96,7 @@ static void absent_columns_are_absent(void **state)
     assert_null(job.key.p);
     assert_null(job.partition_key.p);
     assert_null(job.headers.p);
+    assert_null(job.callback_url.p);
     assert_null(job.content_type.p);
     assert_null(job.error_code.p);
     assert_non_null(job.payload.p);
@@ -249,6 +252,20 @@ static void a_patch_that_changes_nothing_leaves_the_version_alone(void **state)
     assert_job(&fx, 7, "updated_at = created_at", "1");
 }
 
+static void a_patch_gives_a_url_and_takes_it_away(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    OK(patch(7, (struct dt_patch){.has_callback_url = true, .callback_url = S("http://a/")}));
+    assert_str(job.callback_url, "http://a/");
+    assert_int_equal(job.version, 2);
+    OK(patch(7, (struct dt_patch){.has_callback_url = true, .callback_url = S("http://a/")}));
+    assert_int_equal(job.version, 2);
+    OK(patch(7, (struct dt_patch){.has_callback_url = true}));
+    assert_null(job.callback_url.p);
+    assert_int_equal(job.version, 3);
+}
+
 static void a_patch_replaces_whole_members(void **state)
 {
     (void)state;
@@ -263,6 +280,7 @@ static void a_patch_replaces_whole_members(void **state)
     OK(patch(7, (struct dt_patch){.has_partition_key = true, .has_headers = true}));
     assert_null(job.partition_key.p);
     assert_null(job.headers.p);
+    assert_null(job.callback_url.p);
     assert_int_equal(job.version, 3);
     OK(patch(7, (struct dt_patch){.has_payload = true,
                                   .payload = {"\0\xff\xfe", 3},
@@ -822,6 +840,7 @@ int main(void)
         T(a_patched_delay_counts_from_the_servers_clock_and_is_never_short),
         T(a_patch_that_changes_nothing_leaves_the_version_alone),
         T(a_patch_replaces_whole_members),
+        T(a_patch_gives_a_url_and_takes_it_away),
         T(a_patch_with_null_takes_the_topics_default_or_ours),
         T(only_a_scheduled_job_can_be_patched_and_that_comes_before_its_version),
         T(a_patch_for_another_version_is_refused_and_shows_the_job),

@@ -180,10 +180,13 @@ static void a_change_reaches_the_fires_that_lie_ahead(void **state)
     struct dt_schedule s = cron("0 9 * * *");
     s.job.payload = S("{\"n\":2}");
     s.job.retry = S("1m");
+    s.job.callback_url = S("http://a/");
     memcpy(s.job.digest, "two", 4);
     assert_int_equal(put(s).version, 2);
     assert_jobs(1, 0);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE payload = '{\"n\":2}' AND retry = '1m'"), id);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE payload = '{\"n\":2}' AND retry = '1m' AND "
+                                               "callback_url = 'http://a/'"),
+                     id);
     s.cron = S("30 9 * * *");
     memcpy(s.job.digest, "three", 6);
     put(s);

@@ -231,7 +231,7 @@ static void every_fault_is_reported_with_its_pointer(void **state)
         {"{}", "/topic /run_at"},
         {"{\"topic\":\"t\"}", "/run_at"},
         {"{\"topic\":\"t\",\"delay\":0,\"colour\":1,\"a/b\":2}", "/colour /a~1b"},
-        {"{\"topic\":\"t\",\"delay\":0,\"callback_url\":\"http://x\"}", "/callback_url"},
+        {"{\"topic\":\"t\",\"delay\":0,\"callback_url\":\"x\"}", "/callback_url"},
         {"{\"topic\":\"\",\"delay\":0}", "/topic"},
         {"{\"topic\":\"a b\",\"delay\":0}", "/topic"},
         {"{\"topic\":\"..\",\"delay\":0}", "/topic"},
@@ -392,6 +392,8 @@ static void unequal_requests_have_unequal_digests(void **state)
         BODY("\"delay\":0,\"retry\":[\"15s\",\"3m\",\"10m\",\"30m\",\"30m\",\"1h\",\"2h\",\"6h\",\"15h\"]"),
         BODY("\"delay\":0,\"ack_timeout\":\"PT5M\""),
         BODY("\"delay\":0,\"partition_key\":\"k\""),
+        BODY("\"delay\":0,\"callback_url\":\"http://a/\""),
+        BODY("\"delay\":0,\"callback_url\":\"http://a/b\""),
         BODY("\"delay\":0,\"headers\":{}"),
         BODY("\"delay\":0,\"headers\":{\"a\":\"bc\"}"),
         BODY("\"delay\":0,\"headers\":{\"ab\":\"c\"}"),
@@ -429,9 +431,17 @@ static void a_patch_tells_missing_null_and_values_apart(void **state)
     struct fixture *f = *state;
     assert_ok(f, patch(f, "{}"), "{}");
     assert_false(f->patch.has_run_at || f->patch.has_payload || f->patch.has_retry || f->patch.has_ack_timeout ||
-                 f->patch.has_partition_key || f->patch.has_headers);
-    assert_ok(f, patch(f, "{\"retry\":null,\"ack_timeout\":null,\"partition_key\":null,\"headers\":null}"), "nulls");
-    assert_true(f->patch.has_retry && f->patch.has_ack_timeout && f->patch.has_partition_key && f->patch.has_headers);
+                 f->patch.has_partition_key || f->patch.has_headers || f->patch.has_callback_url);
+    assert_ok(f, patch(f, "{\"callback_url\":\"https://a/\"}"), "a URL");
+    assert_true(f->patch.has_callback_url);
+    assert_str(f->patch.callback_url, "https://a/");
+    assert_ok(
+        f,
+        patch(f, "{\"retry\":null,\"ack_timeout\":null,\"partition_key\":null,\"headers\":null,\"callback_url\":null}"),
+        "nulls");
+    assert_true(f->patch.has_retry && f->patch.has_ack_timeout && f->patch.has_partition_key && f->patch.has_headers &&
+                f->patch.has_callback_url);
+    assert_null(f->patch.callback_url.p);
     assert_null(f->patch.retry.p);
     assert_int_equal(f->patch.ack_timeout_ms, 0);
     assert_null(f->patch.partition_key.p);

@@ -118,7 +118,8 @@ static void no_answer_is_a_failure_with_its_reason(void **state)
 {
     static const char *const codes[DT_HTTP_ENDS] = {
         [DT_HTTP_TIMEOUT] = "http_timeout", [DT_HTTP_CONNECT] = "http_connect",     [DT_HTTP_DNS] = "http_dns",
-        [DT_HTTP_TLS] = "http_tls",         [DT_HTTP_FORBIDDEN] = "http_forbidden", [DT_HTTP_BROKEN] = "http_broken"};
+        [DT_HTTP_TLS] = "http_tls",         [DT_HTTP_FORBIDDEN] = "http_forbidden", [DT_HTTP_BROKEN] = "http_broken",
+        [DT_HTTP_NO_URL] = "http_url",      [DT_HTTP_NO_SECRET] = "http_secret"};
     (void)state;
     for (int end = 0; end < DT_HTTP_ENDS; end++) {
         struct dt_http_answer answer = {.end = (enum dt_http_end)end, .detail = "why"};

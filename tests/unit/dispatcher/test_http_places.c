@@ -259,6 +259,33 @@ static void idle_hosts_that_were_slowed_are_forgotten_in_the_end(void **state)
     assert_int_equal(dt_places_of_host(places, dt_str("h")), 8);
 }
 
+static void a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one(void **state)
+{
+    (void)state;
+    start(1000, 4, 1 << 20);
+    assert_int_equal(take_all("dead", "t"), 2);
+    assert_true(dt_places_room_anywhere(places, dt_str("t"), now_us) > 100);
+    dt_places_host_full(places, dt_str("t"), now_us);
+    assert_int_equal(dt_places_room_anywhere(places, dt_str("t"), now_us), 0);
+    assert_true(dt_places_room_anywhere(places, dt_str("u"), now_us) > 100);
+    assert_true(take("live", "t"));
+    now_us += DT_PLACES_AGAIN_US;
+    assert_true(dt_places_room_anywhere(places, dt_str("t"), now_us) > 100);
+}
+
+static void a_topic_that_met_a_full_host_and_has_nothing_under_way_is_forgotten_later(void **state)
+{
+    (void)state;
+    start(1000, 1, 1 << 20);
+    assert_true(take("h", "a"));
+    assert_false(take("h", "b"));
+    dt_places_host_full(places, dt_str("b"), now_us);
+    assert_int_equal(dt_places_room_anywhere(places, dt_str("b"), now_us), 0);
+    now_us += 2 * SECOND;
+    assert_true(dt_places_room_anywhere(places, dt_str("b"), now_us) > 100);
+    assert_true(dt_places_room_anywhere(places, dt_str("b"), now_us) > 100);
+}
+
 #define T(name) cmocka_unit_test_teardown(name, end)
 
 int main(void)
@@ -275,6 +302,8 @@ int main(void)
         T(bytes_are_bounded_and_one_request_always_fits),
         T(a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise),
         T(idle_hosts_that_were_slowed_are_forgotten_in_the_end),
+        T(a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one),
+        T(a_topic_that_met_a_full_host_and_has_nothing_under_way_is_forgotten_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

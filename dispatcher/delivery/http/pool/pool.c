@@ -81,7 +81,8 @@ static enum dt_place_end place_end_of(const struct dt_http_answer *answer)
 {
     if (answer->end == DT_HTTP_CONNECT || answer->status == 429 || answer->status == 503)
         return DT_PLACE_PUSHED_BACK;
-    if (answer->end == DT_HTTP_WITHHELD || answer->end == DT_HTTP_UNKNOWN)
+    if (answer->end == DT_HTTP_WITHHELD || answer->end == DT_HTTP_UNKNOWN || answer->end == DT_HTTP_NO_URL ||
+        answer->end == DT_HTTP_NO_SECRET)
         return DT_PLACE_UNUSED;
     return answer->end == DT_HTTP_ANSWERED ? DT_PLACE_ANSWERED : DT_PLACE_SILENT;
 }
@@ -110,6 +111,7 @@ static void take_outcome(dt_hands *hands, struct dt_callback *callback, const st
         dt_pool_answered(hands, callback);
 }
 
+/* hands->json, which is the client's thread's, is used for answers of receivers only. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer)
 {
     dt_hands *hands = arg;

@@ -25,10 +25,11 @@ static bool may_claim(dt_hands *hands, unsigned shard)
     return may;
 }
 
-static struct dt_str key_of(const struct dt_topic_callback *callback, struct dt_callback_url *url)
+/* The host that a place is taken at. Jobs without a URL, or with one that is none, have one of their own, and end there. */
+static struct dt_str key_of(struct dt_str text, struct dt_callback_url *url)
 {
-    if (!callback->url.p || dt_callback_url_check(callback->url, url))
-        return DT_STR_NONE;
+    if (!text.p || dt_callback_url_check(text, url))
+        return DT_STR_LIT("");
     return dt_str(url->key);
 }
 
@@ -39,17 +40,22 @@ static void ask_for_number(dt_hands *hands)
         dt_mailbox_signal(hands->keeper_mailbox, 1);
 }
 
+/* Under the lock. */
+static size_t room_of(dt_hands *hands, struct dt_str topic, struct dt_str text)
+{
+    struct dt_callback_url url;
+    if (!text.p)
+        return dt_places_room_anywhere(hands->places, topic, dt_pool_now_us(hands));
+    return dt_places_room(hands->places, key_of(text, &url), topic, dt_pool_now_us(hands));
+}
+
 size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback)
 {
     dt_hands *hands = claims->hands;
-    struct dt_callback_url url;
-    struct dt_str key = key_of(callback, &url);
     size_t room = 0;
-    if (!key.p)
-        return 0;
     pthread_mutex_lock(&hands->lock);
     if (may_claim(hands, claims->shard))
-        room = dt_places_room(hands->places, key, topic, dt_pool_now_us(hands));
+        room = room_of(hands, topic, callback->url);
     hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
     pthread_mutex_unlock(&hands->lock);
     ask_for_number(hands);
@@ -84,6 +90,8 @@ static bool take(dt_hands_claims *claims, const struct dt_hand_wanted *wanted, s
     if (dt_places_take(hands->places, key, wanted->topic, wanted->bytes, dt_pool_now_us(hands),
                        &claims->places[claims->n]) != DT_OK) {
         hands->refused[claims->shard] = true;
+        if (wanted->own_url)
+            dt_places_host_full(hands->places, wanted->topic, dt_pool_now_us(hands));
         return false;
     }
     claims->owner = hands->owner;
@@ -96,8 +104,8 @@ bool dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_
     dt_hands_claims *claims = arg;
     dt_hands *hands = claims->hands;
     struct dt_callback_url url;
-    struct dt_str key = key_of(wanted->callback, &url);
-    if (!key.p || !make_room(claims))
+    struct dt_str key = key_of(wanted->url, &url);
+    if (!make_room(claims))
         return false;
     pthread_mutex_lock(&hands->lock);
     bool taken = take(claims, wanted, key);
@@ -135,32 +143,77 @@ void dt_hands_claims_failed(dt_hands_claims *claims)
 
 /* ---- sending ---- */
 
-static dt_status send_request(dt_hands_claims *claims, const struct dt_outgoing *job, struct dt_callback *callback,
-                              const struct dt_topic_callback *topic, const struct dt_callback_secret *secret)
+/* What one attempt is sent with. Borrowed. */
+struct sending {
+    dt_hands_claims *claims;
+    const struct dt_outgoing *job;
+    struct dt_callback *callback;
+    const struct dt_topic_callback *topic;
+    struct dt_str url; /* absent: there is none */
+};
+
+static dt_status send_request(const struct sending *s, const struct dt_callback_secret *secret)
 {
+    dt_hands_claims *claims = s->claims;
     dt_hands *hands = claims->hands;
     const struct dt_callback_setting setting = {
-        .installation = hands->env.installation, .headers = topic->headers, .secret = secret};
+        .installation = hands->env.installation, .headers = s->topic->headers, .secret = secret};
     struct dt_http_request request = {
-        .url = topic->url, .body = job->payload, .timeout_ms = topic->timeout_ms, .tag = callback};
+        .url = s->url, .body = s->job->payload, .timeout_ms = s->topic->timeout_ms, .tag = s->callback};
     dt_arena_reset(&claims->arena);
-    dt_status status =
-        dt_request_head(job, &setting, dt_refclock_latest_ms(hands->env.ref), claims->json, &claims->arena, &request);
+    dt_status status = dt_request_head(s->job, &setting, dt_refclock_latest_ms(hands->env.ref), claims->json,
+                                       &claims->arena, &request);
     return status == DT_OK ? dt_http_client_send(hands->client, &request) : status;
 }
 
+/* What cannot be sent, however often it is tried, fails: it is retried as the job's retries say, and tells why. */
+static void fail(const struct sending *s, enum dt_http_end end, const char *why)
+{
+    const struct dt_http_answer answer = {.end = end, .detail = why};
+    dt_pool_on_answer(s->claims->hands, s->callback, &answer);
+}
+
+static void not_sent(const struct sending *s, dt_status status)
+{
+    dt_hands *hands = s->claims->hands;
+    DT_LOG(WARN, "callbacks", "a callback could not be sent; another attempt follows",
+           DT_I("job", s->callback->hand.job_id), DT_I("attempt", s->callback->hand.attempt),
+           DT_S("status", dt_status_name(status)));
+    pthread_mutex_lock(&hands->lock);
+    dt_places_give_back(hands->places, &s->callback->place, DT_PLACE_UNUSED, dt_pool_now_us(hands));
+    pthread_mutex_unlock(&hands->lock);
+    dt_pool_unwanted(hands, s->callback);
+}
+
+static void send_signed(const struct sending *s, const struct dt_callback_secret *secret)
+{
+    dt_status status = send_request(s, secret);
+    if (status == DT_INVALID)
+        fail(s, DT_HTTP_NO_URL, "no request can be made of the job");
+    else if (status != DT_OK)
+        not_sent(s, status);
+}
+
 /* A secret that a manual edit has spoiled signs nothing, so nothing is sent. */
-static dt_status send_signed(dt_hands_claims *claims, const struct dt_outgoing *job, struct dt_callback *callback,
-                             const struct dt_topic_callback *topic)
+static void send_or_fail(const struct sending *s)
 {
     struct dt_callback_secret secret;
-    if (!topic->secret.p)
-        return send_request(claims, job, callback, topic, NULL);
-    dt_status status = dt_callback_secret_read(topic->secret, &secret)
-                           ? DT_INVALID
-                           : send_request(claims, job, callback, topic, &secret);
+    const char *why =
+        s->url.p ? dt_callback_url_check(s->url, NULL) : "neither the job nor its topic has a callback_url";
+    if (why) {
+        fail(s, DT_HTTP_NO_URL, why);
+        return;
+    }
+    if (!s->topic->secret.p) {
+        send_signed(s, NULL);
+        return;
+    }
+    why = dt_callback_secret_read(s->topic->secret, &secret);
+    if (why)
+        fail(s, DT_HTTP_NO_SECRET, why);
+    else
+        send_signed(s, &secret);
     dt_callback_secret_wipe(&secret);
-    return status;
 }
 
 static struct dt_callback *callback_of(dt_hands_claims *claims, const struct dt_outgoing *job,
@@ -204,26 +257,15 @@ static bool note(dt_hands_claims *claims, const struct dt_outgoing *job, const s
     return added;
 }
 
-static void not_sent(dt_hands *hands, struct dt_callback *callback, dt_status status)
-{
-    DT_LOG(WARN, "callbacks", "a callback could not be sent; another attempt follows",
-           DT_I("job", callback->hand.job_id), DT_I("attempt", callback->hand.attempt),
-           DT_S("status", dt_status_name(status)));
-    pthread_mutex_lock(&hands->lock);
-    dt_places_give_back(hands->places, &callback->place, DT_PLACE_UNUSED, dt_pool_now_us(hands));
-    pthread_mutex_unlock(&hands->lock);
-    dt_pool_unwanted(hands, callback);
-}
-
 static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
                       const struct dt_topic_callback *topic)
 {
-    struct dt_callback *callback;
-    if (!note(claims, job, place, &callback))
+    static const struct dt_topic_callback none = {0}; /* its row went away in this very moment */
+    struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
+    if (!note(claims, job, place, &sending.callback))
         return false;
-    dt_status status = topic && topic->url.p ? send_signed(claims, job, callback, topic) : DT_INVALID;
-    if (status != DT_OK)
-        not_sent(claims->hands, callback, status);
+    sending.url = job->callback_url.p ? job->callback_url : sending.topic->url;
+    send_or_fail(&sending);
     return true;
 }
 

@@ -242,6 +242,7 @@ static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
         return DT_OK;
     dt_status status = dt_store_hands_lost(hands->keeper_store, &lost, err);
     hands->looked_us = dt_pool_now_us(hands);
+    dt_pool_tell_room(hands); /* that comes about with time alone */
     if (status == DT_OK && lost.n)
         hands->env.lost(hands->env.arg, lost.v, lost.n);
     return status;

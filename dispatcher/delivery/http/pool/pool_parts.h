@@ -111,7 +111,7 @@ void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback);
 void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
 /* Tells leaders that asked in vain to ask again. Without the lock. */
 void dt_pool_tell_room(dt_hands *hands);
-/* For the client: an answer. */
+/* For the client: an answer. Any thread, where it is none of a receiver. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer);
 /* For the client: may this attempt be put on the wire? */
 bool dt_pool_may_send(void *arg, void *tag);

@@ -1,0 +1,106 @@
+/* What bodies of jobs say of callbacks: a URL of their own, and headers that a callback cannot carry. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "jobs/job_json.h"
+
+#define NOW        INT64_C(1795257000000)
+#define BODY(rest) "{\"topic\":\"t\"," rest "}"
+
+static const struct dt_job_rules rules = {
+    .max_delay_ms = DT_DAY_MS, .payload_max = 1000, .headers_max = 64, .json_depth = 8, .installation = {"duetime", 7}};
+static struct dt_arena arena;
+static struct dt_faults faults;
+static dt_json *json;
+static struct dt_new_job job;
+static struct dt_patch patched;
+
+static int begin(void **state)
+{
+    (void)state;
+    dt_arena_init(&arena);
+    return dt_json_new(&json) == DT_OK ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dt_json_free(json);
+    dt_arena_clear(&arena);
+    return 0;
+}
+
+static void parse(const char *text)
+{
+    const struct dt_json_limits limits = dt_job_json_limits(&rules, 0);
+    assert_int_equal(dt_json_parse(json, dt_str(text), &limits, NULL), DT_OK);
+    dt_faults_init(&faults, &arena);
+}
+
+static dt_status decode(const char *text)
+{
+    const struct dt_job_path path = {0};
+    parse(text);
+    return dt_job_decode(json, &rules, &path, NOW, &faults, &job);
+}
+
+static dt_status patch(const char *text)
+{
+    parse(text);
+    return dt_patch_decode(json, &rules, NOW, &faults, &patched);
+}
+
+#define assert_str(slice, text) assert_true(dt_str_is(slice, text))
+
+static void a_job_may_have_a_url_of_its_own(void **state)
+{
+    (void)state;
+    assert_int_equal(decode(BODY("\"delay\":0,\"callback_url\":\"https://hooks.example.com/a?b=c\"")), DT_OK);
+    assert_str(job.callback_url, "https://hooks.example.com/a?b=c");
+    assert_int_equal(decode(BODY("\"delay\":0")), DT_OK);
+    assert_null(job.callback_url.p);
+    static const char *const wrong[] = {
+        "\"\"", "\"ftp://a/\"", "\"http://u:p@a/\"", "\"http://a/#b\"", "\"/a\"", "null", "7"};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        char body[100];
+        snprintf(body, sizeof(body), "{\"topic\":\"t\",\"delay\":0,\"callback_url\":%s}", wrong[i]);
+        assert_int_equal(decode(body), DT_INVALID);
+        assert_true(faults.n == 1 && dt_str_is(faults.v[0].pointer, "/callback_url"));
+    }
+    char long_body[2100];
+    snprintf(long_body, sizeof(long_body), BODY("\"delay\":0,\"callback_url\":\"http://a/%0*d\""), 1991, 0);
+    assert_int_equal(decode(long_body), DT_OK);
+    snprintf(long_body, sizeof(long_body), BODY("\"delay\":0,\"callback_url\":\"http://a/%0*d\""), 1992, 0);
+    assert_int_equal(decode(long_body), DT_INVALID);
+}
+
+/* Where it matters is told by the topic: a Kafka message has other headers of ours. */
+static void headers_that_a_callback_cannot_carry_are_noted(void **state)
+{
+    (void)state;
+    assert_int_equal(decode(BODY("\"delay\":0,\"headers\":{\"x\":\"1\",\"webhook-id\":\"2\",\"host\":\"3\"}")), DT_OK);
+    assert_str(job.header_fault.name, "webhook-id");
+    assert_non_null(job.header_fault.reason);
+    assert_int_equal(decode(BODY("\"delay\":0,\"headers\":{\"x\":\"a\\nb\"}")), DT_OK);
+    assert_str(job.header_fault.name, "x");
+    assert_int_equal(decode(BODY("\"delay\":0,\"headers\":{\"x\":\"1\"}")), DT_OK);
+    assert_null(job.header_fault.reason);
+    assert_int_equal(patch("{\"headers\":{\"host\":\"3\"}}"), DT_OK);
+    assert_str(patched.header_fault.name, "host");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_job_may_have_a_url_of_its_own),
+        TEST(headers_that_a_callback_cannot_carry_are_noted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
