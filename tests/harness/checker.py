@@ -358,7 +358,7 @@ class Checker:
         problems += letters_left(table, self.letters()) if letters and self.brokers else []
         other = ways.seen() if ways else []
         if ways:
-            ways.forgive(table)
+            ways.forgive(table, journal)
             problems += ways.problems(table, journal) + never_early(other, journal)
         everything = arrivals + other
         problems += at_most_once(everything) + nothing_lost(table, everything, journal) + answers_hold(everything, journal, table)

@@ -170,7 +170,7 @@ class Run:
     def __init__(self, stack, seed, name="", singles=50, bulk=160, edits=False, checker=None, say=print, urls=None, extra=(), skip=(),
                  kinds=("kafka",)):
         """`extra`: topics that are read and checked like the load's own, for jobs of the test; `skip`: oracles that cannot hold;
-        `kinds`: the deliveries of the load's topics."""
+        `kinds`: the deliveries of the load's topics; one that is named twice gets twice as many jobs."""
         self.stack, self.seed, self.name, self.say = stack, seed, name, say
         self.journal = Journal()
         self.counts = Counter()
@@ -194,7 +194,7 @@ class Run:
         self.consumer = None
         self.ways = Ways(self, kinds, mark)
         self.topics = self._by_kafka + self.ways.topics
-        self._own_topics = self._by_kafka[:2] + self.ways.topics
+        self._own_topics = self._by_kafka[:2] + [self.ways.of[kind] for kind in kinds if kind in self.ways.of]
         self.began = now_ms()
 
     # ---- the parties ----

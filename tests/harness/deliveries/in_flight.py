@@ -1,4 +1,5 @@
 """A reader beside a load that counts what is in flight of a topic with a limit, again and again, and knows which limits were asked for."""
+import math
 import threading
 import time
 
@@ -29,10 +30,13 @@ class InFlight(threading.Thread):
                 connection = None
 
     def limit(self, number, ask):
-        """ask(): sets the limit, and gives whether it was answered well."""
-        asked = time.monotonic()
-        assert ask()
-        self.limits.append((asked, time.monotonic(), number))
+        """ask(): sets the limit, and gives whether it was answered well; one that was not may hold or not."""
+        asked, answered = time.monotonic(), math.inf
+        try:
+            assert ask()
+            answered = time.monotonic()
+        finally:
+            self.limits.append((asked, answered, number))
 
     def most(self, since=0.0):
         return max((n for at, n in self.samples if at >= since), default=0)

@@ -62,6 +62,13 @@ class PlannedReceiver(Receiver):
         before, self._changed = self._changed, threading.Event()
         before.set()
 
+    def switch(self, mode):
+        """Any mode, `refusing` too."""
+        if (mode == "refusing") != (self._mode == "refusing"):
+            self.refuse() if mode == "refusing" else self.listen()
+        if mode != "refusing":
+            self.mode = mode
+
     def settings(self):
         """Of a topic that is called back here."""
         return {"delivery": "http", "callback_url": self.url, "callback_secret": SECRET, "callback_timeout": TIMEOUT_MS,

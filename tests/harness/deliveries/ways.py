@@ -29,7 +29,10 @@ class Ways:
 
     def put(self, topic, kind, **more):
         """Makes or changes a topic; the answer's status."""
-        return Rest(self._run.urls[0]).put(f"/v1/topics/{topic}", {**self.settings(kind), **more}).status
+        return Rest(self._run.urls[0], timeout=8).put(f"/v1/topics/{topic}", {**self.settings(kind), **more}).status
+
+    def post(self, path):
+        assert Rest(self._run.urls[0], timeout=8).post(path).status == 200, path
 
     def begin(self):
         for kind, topic in self.of.items():
@@ -50,8 +53,8 @@ class Ways:
     def failures(self):
         return [self.poppers.failure] if self.poppers and self.poppers.failure else []
 
-    def forgive(self, table):
-        forgive(table, self.topics)
+    def forgive(self, table, journal):
+        forgive(table, self.topics, journal)
 
     def problems(self, table, journal):
         unsigned = self.receiver.unsigned if self.receiver else []

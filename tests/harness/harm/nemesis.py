@@ -33,9 +33,9 @@ AT_ONCE = 3
 FAULTS = {}  # kind: (function, targets, weight, (least, most) seconds)
 
 
-def fault(targets, weight, least, most):
+def fault(targets, weight, least, most, into=FAULTS):
     def register(function):
-        FAULTS[function.__name__.replace("_", " ")] = (function, targets, weight, (least, most))
+        into[function.__name__.replace("_", " ")] = (function, targets, weight, (least, most))
         return function
     return register
 
@@ -244,18 +244,19 @@ class Locker(threading.Thread):
 
 # ---- the plan ----
 
-def plan(seed, seconds):
+def plan(seed, seconds, faults=None):
     """[{at, kind, target, lasts, dice}], in order; no part is in two at a time, and no more than AT_ONCE go on at once."""
+    faults = faults or FAULTS
     chance = random.Random(f"{seed}/plan")
-    kinds = list(FAULTS)
-    weights = [FAULTS[kind][2] for kind in kinds]
+    kinds = list(faults)
+    weights = [faults[kind][2] for kind in kinds]
     steps, at = [], 0.0
     while True:
         at += chance.uniform(0.2, 2.0)
         if at > seconds:
             return steps
         kind = chance.choices(kinds, weights)[0]
-        _, targets, _, (least, most) = FAULTS[kind]
+        _, targets, _, (least, most) = faults[kind]
         step = {"at": round(at, 2), "kind": kind, "target": chance.choice(targets), "lasts": round(chance.uniform(least, most), 2),
                 "dice": chance.randrange(1 << 31)}
         busy = [other for other in steps if other["at"] + other["lasts"] + 2 > at]
@@ -273,8 +274,9 @@ class Nemesis:
     """Carries a plan out. `note` and `done` tell what happened; a fault that could not be done (its server was down by another
     one's doing) is counted apart."""
 
-    def __init__(self, stack, detours, shim, topics=()):
-        self.stack, self.detours, self.shim, self.topics = stack, detours, shim, topics
+    def __init__(self, stack, detours, shim, topics=(), faults=None):
+        self.stack, self.detours, self.shim, self.topics, self.faults = stack, detours, shim, topics, faults or FAULTS
+        self.ways, self.limits = None, {}
         self.done = Counter()
         self.not_done = Counter()
         self.now = {}  # of what goes on: step number: text
@@ -316,7 +318,7 @@ class Nemesis:
         self._local.note = ""
         began = time.time()
         try:
-            harm = FAULTS[step["kind"]][0](self, target, random.Random(step["dice"]))
+            harm = self.faults[step["kind"]][0](self, target, random.Random(step["dice"]))
             with contextlib.closing(harm):
                 next(harm)
                 self.now[number] = f"{name} {step['kind']} {self._local.note}".strip()
