@@ -25,12 +25,14 @@ DT_MUST_CHECK dt_status dt_store_hands_disown(dt_store *store, int64_t owner, st
 
 /* ---- lost attempts (store_hands.c) ---- */
 
-/* Jobs of which an attempt is in the hands of an owner that is gone. */
+/* A page of jobs of which an attempt is in the hands of an owner that is gone. */
 struct dt_lost {
-    int64_t *v; /* room for `limit`, the caller's */
+    int64_t after; /* ids above it; 0 at first */
+    int64_t *v;    /* room for `limit`, the caller's */
     size_t limit, n;
 };
-/* Fills in the ids. Rows of jobs that are not in `jobs` any more go. */
+/* Fills in the ids, ascending, and moves `after` to the last one. A page that is not full is the last. Rows of jobs that
+ * are not in `jobs` any more go. */
 DT_MUST_CHECK dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_error *err);
 /* The attempts of these jobs (ascending) that are in the owner's hands are nobody's from now on. */
 DT_MUST_CHECK dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t *ids, size_t n,

@@ -47,11 +47,11 @@ dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_e
     lost->n = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_lost, DT_PARAMS(DT_P_INT(lost->limit)), err);
+        status = dt_db_query(db, dt_sql_select_lost, DT_PARAMS(DT_P_INT(lost->after), DT_P_INT(lost->limit)), err);
     if (status != DT_OK)
         return status;
     while (lost->n < lost->limit && dt_db_next(db))
-        lost->v[lost->n++] = dt_db_i64(db, 0);
+        lost->v[lost->n++] = lost->after = dt_db_i64(db, 0);
     status = dt_db_end(db, err);
     return status == DT_OK && lost->n ? dt_db_run(db, dt_sql_delete_hands_of_no_job, DT_NO_PARAMS, NULL, err) : status;
 }

@@ -18,14 +18,14 @@ DELETE FROM hand_owners WHERE owner = ?;
 DELETE FROM hand_owners
  WHERE renewed_at + timeout_ms < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - 60000;
 
--- Jobs of which an attempt is in the hands of an owner that is gone. An owner without a row is gone, too.
+-- Jobs above one, of which an attempt is in the hands of an owner that is gone. An owner without a row is gone, too.
 -- name: select_lost
 SELECT h.job_id
-  FROM hands h
-  LEFT JOIN hand_owners o ON o.owner = h.owner
- WHERE o.owner IS NULL
-    OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
- LIMIT ?;
+  FROM hands h FORCE INDEX (PRIMARY)
+  LEFT JOIN hand_owners o FORCE INDEX (PRIMARY) ON o.owner = h.owner
+ WHERE h.job_id > ?
+   AND (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED))
+ ORDER BY h.job_id LIMIT ?;
 
 -- Attempts that nobody has in hands and whose jobs have left `jobs`: there is nothing to end.
 -- name: delete_hands_of_no_job
@@ -55,7 +55,8 @@ DELETE FROM hands WHERE job_id IN (?,...);
 
 -- Whose transaction has ended, or has not begun.
 -- name: lock_shard_of_hands
-SELECT shard FROM shards WHERE shard = ? FOR UPDATE;
+SELECT shard FROM shards WHERE shard = ?
+   FOR UPDATE; -- guard: CALL_DOUBT_HAS_ENDED
 
 -- name: select_hands_of_shard
 SELECT job_id, attempt FROM hands WHERE owner = ? AND shard = ? ORDER BY job_id;
@@ -82,4 +83,4 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
 DELETE h
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', owner BIGINT PATH '$[2]')) t
   STRAIGHT_JOIN hands h FORCE INDEX (PRIMARY) ON h.job_id = t.id
- WHERE h.attempt = t.attempt AND h.owner = t.owner;
+ WHERE h.attempt = t.attempt AND h.owner = t.owner; -- guard: CALL_OUTCOME

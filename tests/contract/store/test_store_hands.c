@@ -439,6 +439,23 @@ static void a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over(voi
     assert_false(there);
 }
 
+static void lost_attempts_are_found_page_by_page(void **state)
+{
+    (void)state;
+    int64_t ids[] = {claimed("h"), claimed("h"), claimed("h")}, found[2];
+    struct dt_lost lost = {.v = found, .limit = 2};
+    let_owner_end();
+    OK(dt_store_hands_lost(store, &lost, &err));
+    assert_int_equal(lost.n, 2);
+    assert_int_equal(found[0], ids[0]);
+    assert_int_equal(found[1], ids[1]);
+    OK(dt_store_hands_lost(store, &lost, &err));
+    assert_int_equal(lost.n, 1);
+    assert_int_equal(found[0], ids[2]);
+    OK(dt_store_hands_lost(store, &lost, &err));
+    assert_int_equal(lost.n, 0);
+}
+
 static void what_a_process_gives_away_is_lost_and_nothing_else(void **state)
 {
     (void)state;
@@ -484,6 +501,7 @@ int main(void)
         TEST(a_lost_attempt_of_a_topic_that_goes_by_kafka_now_is_followed_by_kafka),
         TEST(hands_on_a_job_that_has_ended_are_emptied),
         TEST(a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over),
+        TEST(lost_attempts_are_found_page_by_page),
         TEST(what_a_process_gives_away_is_lost_and_nothing_else),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "job/job_id.h"
 #include "pool_parts.h"
@@ -61,7 +62,7 @@ static dt_status renew(dt_hands *hands, struct dt_error *err)
 {
     bool there;
     int64_t sent_us = dt_pool_now_us(hands);
-    if (!dt_lease_runs(&hands->lease, sent_us)) {
+    if (!DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, sent_us))) {
         DT_LOG(WARN, "callbacks", "the lease is over: what is not on the wire is given away");
         drop_number(hands);
         return DT_OK;
@@ -69,7 +70,7 @@ static dt_status renew(dt_hands *hands, struct dt_error *err)
     if (sent_us - hands->renewed_us < renew_every_us(hands))
         return DT_OK;
     dt_status status = dt_store_hands_renew(hands->keeper_store, hands->owner, &there, err);
-    if (status == DT_OK && there && dt_lease_runs(&hands->lease, dt_pool_now_us(hands)))
+    if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, dt_pool_now_us(hands))))
         dt_lease_extend(&hands->lease, sent_us);
     else if (status == DT_OK)
         drop_number(hands);
@@ -235,16 +236,20 @@ static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
 
 /* ---- what others have lost ---- */
 
+/* All pages: those whose shard ends none of its own (it is halted) stand in nobody's way. */
 static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
 {
     struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
     if (dt_pool_now_us(hands) - hands->looked_us < (hands->client ? LOOK_US : LOOK_IDLE_US))
         return DT_OK;
-    dt_status status = dt_store_hands_lost(hands->keeper_store, &lost, err);
+    dt_status status = DT_OK;
+    do {
+        status = dt_store_hands_lost(hands->keeper_store, &lost, err);
+        if (status == DT_OK && lost.n)
+            hands->env.lost(hands->env.arg, lost.v, lost.n);
+    } while (status == DT_OK && lost.n == lost.limit);
     hands->looked_us = dt_pool_now_us(hands);
     dt_pool_tell_room(hands); /* that comes about with time alone */
-    if (status == DT_OK && lost.n)
-        hands->env.lost(hands->env.arg, lost.v, lost.n);
     return status;
 }
 
