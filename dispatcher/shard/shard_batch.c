@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "shard_parts.h"
 
@@ -188,6 +189,8 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
     *txn = leader_txn_of(l, start_us);
     dt_status status = dt_leader_txn_commit(l->store, &l->fence, txn, err);
     if (status != DT_OK) {
+        if (DT_UNGUARDED(CALL_CONFIRMED))
+            dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
         dt_hands_claims_failed(l->claims);
         tell_of_ahead(l);
         return status;

@@ -32,6 +32,7 @@ struct broker_record {
     struct dt_str topic, key, value;
     int64_t job, attempt, due_ms; /* of a message to a consumer */
     int64_t deadline_ms;          /* of a pop */
+    bool succeeded;               /* a callback that was answered so, and the client heard of it */
     int64_t offset, produced_us, committed_us;
     unsigned shard; /* whose transaction it was in */
 };

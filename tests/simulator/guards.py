@@ -27,6 +27,8 @@ NOT_NEEDED = {
     "FILLED_FOR": "the shards that slots have left hand their entries on when they are due, and the reconciler fills in the rest; kept "
                   "because it does not depend on them",
     "EPOCH": "a leadership's token is never another's, so token and version say all that the epoch says; kept for people",
+    "POP_STATE": "an offer's time is the one of a scheduled job: the deadline of a dispatched one is another, and a finished one has none, so "
+                 "POP_DUE says all that the state says; kept because it is what is meant",
     "MAP_WAKE": "the reconciler's next round and every job that is handed on wake the leaders as well; kept because it is sooner",
 }
 
@@ -110,7 +112,11 @@ def failed_by(suite, program):
 
 # Where to look first: the kinds of faults that a guard is against, one set after the other; all kinds come last.
 KINDS = {
-    "LIMIT_GATE": [[49], [49, 47]], "LIMIT_COUNT_AFTER_GATE": [[49], [49, 47]], "LIMIT_LOWERED": [[49]], "LIMIT_PUT_LOCKS_GATE": [[49]],
+    "CALL_CONFIRMED": [[44, 3], [44, 25]], "CALL_DOUBT_FIRST": [[44, 25]], "CALL_DOUBT_HAS_ENDED": [[44, 25]], "CALL_IN_HANDS": [[46], [46, 48]],
+    "CALL_LEASE": [[45], [45, 24]], "CALL_NEVER_AGAIN": [[45], [45, 24]], "CALL_ORPHANS": [[44, 3], [44, 25]], "CALL_OUTCOME": [[45, 44]],
+    "CALL_OWNER_GONE": [[46], [46, 44]], "CANCEL_IN_HANDS": [[46, 33], [44, 33]],
+    "POP_DUE": [[47, 33], [48, 33]], "POP_IN_HANDS": [[48, 46], [48, 46, 34]], "POP_IN_TIME": [[47]], "POP_LOCK": [[47, 33]], "POP_STATE": [[47, 33], [48, 33]],
+    "LIMIT_GATE": [[49], [49, 47]], "LIMIT_COUNT_AFTER_GATE": [[49], [49, 47]], "LIMIT_LEADER": [[49]], "LIMIT_LOWERED": [[49]], "LIMIT_POP": [[49, 47]], "LIMIT_PUT_LOCKS_GATE": [[49]],
     "BARRIER": [[9]], "BARRIER_TOKEN": [[19]], "CANCEL": [[33]], "CLAIM": [[33]], "DEADLINE": [[34, 35]],
     "DEADLINE_GREATEST": [[35]], "ENDTXN_COUNT": [[14]], "EPOCH": [[19, 12], [10, 12]], "HINT": [[18, 12]], "LIST_ELSEWHERE": [[39, 5], [39, 34]], "HAND_ON": [[39]], "LED_UNTIL_EMPTY": [[39, 8], [39, 6]], "MAP_WAKE": [[39]], "ORPHANS": [[39, 36]],
     "HINT_LAST": [[18, 12, 8]], "INDEX_CONDITION": [[35, 33]], "LEDGER_END": [[43, 8], [19]], "LEDGER_ANCHOR": [[19, 8]], "LEDGER_LIST": [[19]], "LEDGER_ONE": [[19]],
@@ -120,6 +126,7 @@ KINDS = {
 
 # What every world shields by another guard, a suite on the simulator's servers shows.
 SUITES = {
+    "POP_IN_HANDS": "simulated_test_store_pop",  # a report, a change of the delivery and a pop while a callback is under way
     "DEADLINE": "simulated_test_store_dispatch",  # UNREAD has read up to an instant of the past, where results come by Kafka
 }
 

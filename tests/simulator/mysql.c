@@ -415,6 +415,8 @@ dt_status dt_db_commit(dt_db *db, struct dt_error *err)
         fiber_notes()->just_sent = false;
     if (fiber_notes()->ledger_read) /* step 5 is done */
         fiber_notes()->takeover = fiber_notes()->ledger_read = false;
+    fiber_sleep(one_in(8) ? rnd_in(300, 5 * MS)
+                          : rnd_in(20, 300)); /* the answer's way: others see what was committed */
     status = answer(db, DT_OK, err);
     return status == DT_UNAVAILABLE ? (err ? dt_fail(err, DT_UNKNOWN, "lost during COMMIT") : DT_UNKNOWN) : status;
 }

@@ -583,6 +583,20 @@ static void judge_reported(const struct row *job, const struct row *attempt, con
     }
 }
 
+/* Where nothing failed nothing is lost, and what a receiver answered counts. */
+static void judge_callback(const struct row *job, int64_t n, const struct broker_record *m)
+{
+    const struct journal_job *j = journal_of(cell_int(job, "id"));
+    if (!faults_calm() || !j || j->edited)
+        return;
+    if (attempt_is(job, n, "lost"))
+        violated("lost", "job %lld attempt %lld was lost, though nothing failed", (long long)cell_int(job, "id"),
+                 (long long)n);
+    if (m && m->succeeded && !attempt_is(job, n, "succeeded"))
+        violated("answered", "job %lld attempt %lld was answered 2xx, and has not succeeded",
+                 (long long)cell_int(job, "id"), (long long)n);
+}
+
 static void judge_attempts(const struct row *job)
 {
     int64_t id = cell_int(job, "id");
@@ -593,6 +607,7 @@ static void judge_attempts(const struct row *job)
         if (!attempt || history_lost)
             continue;
         judge_claim_time(job, attempt, m);
+        judge_callback(job, n, m);
         if (!m && may_be_unheard(job, n))
             continue;
         if (attempt_is(job, n, "timed_out") && (!m || ms_of(m->committed_us) > cell_int(attempt, "finished_at")))
@@ -961,6 +976,16 @@ static bool is_gone(const struct row *hand)
     const struct row *owner = table_find(table_named("hand_owners"), cell_int(hand, "owner"));
     return !owner || !owner->committed ||
            cell_int(owner, "renewed_at") + cell_int(owner, "timeout_ms") <= mysql_now_ms();
+}
+
+/* What goes on the wire is in hands, and its owner's lease runs by the server's clock. */
+void oracles_called(int64_t job, int64_t attempt)
+{
+    const struct row *hand = table_find(table_named("hands"), job);
+    if (mysql_restored_us || (hand && hand->committed && cell_int(hand, "attempt") == attempt && !is_gone(hand)))
+        return;
+    violated("hands", "job %lld attempt %lld was put on the wire, and is %s", (long long)job, (long long)attempt,
+             hand && hand->committed ? "another's, or lost" : "in nobody's hands");
 }
 
 static void watch_hand(const struct row *hand, size_t place)

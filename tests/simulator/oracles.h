@@ -6,6 +6,7 @@
 #define DT_SIMULATOR_ORACLES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/config.h"
 
@@ -18,6 +19,8 @@ extern uint64_t history_kept;
 void oracles_judge(void);
 /* A world begins: what is judged while it runs. */
 void oracles_begin(void);
+/* A callback is put on the wire. */
+void oracles_called(int64_t job, int64_t attempt);
 /* A transaction was committed. By hand: nobody's claims. */
 void oracles_committed(bool by_hand);
 

@@ -94,7 +94,7 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
     c->fate = DT_FATE_LEFT;
     if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
         return DT_OK;
-    if (c->in_hands)
+    if (c->in_hands && !DT_UNGUARDED(CALL_IN_HANDS))
         return DT_OK;
     if (c->state == DT_DISPATCHED)
         judge_timeout(t, c);

@@ -172,7 +172,8 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     if (in_flight)
         DT_FAIL_POINT_STATUS("settle.committed", status, err);
     if (status != DT_OK) {
-        reset_outputs(txn);
+        if (!DT_UNGUARDED(CALL_CONFIRMED))
+            reset_outputs(txn);
         return status;
     }
     *fence = next;

@@ -10,6 +10,7 @@
  * attempt is claimed while none of its job is in anybody's hands, so a job has one row at most, of its latest attempt; a
  * result that waits for its job's row comes before the loss.
  */
+#include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/dispatch/leader_parts.h"
 #include "store/results/store_results.h"
@@ -29,7 +30,7 @@ static dt_status take_hand(void *arg)
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
     if (!c)
         return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
-    c->lost = dt_db_i64(t->db, 2) <= t->row.now_ms;
+    c->lost = DT_GUARD(CALL_OWNER_GONE, dt_db_i64(t->db, 2) <= t->row.now_ms);
     c->in_hands = !c->lost;
     return DT_OK;
 }

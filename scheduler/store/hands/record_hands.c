@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/hands/hands.h"
 #include "store/results/json_rows.h"
@@ -43,7 +44,8 @@ static dt_status take_hand(void *arg)
     const struct dt_hand_answer key = {.apply.result.job_id = dt_db_i64(db, 0)};
     struct dt_hand_answer *answer = bsearch(&key, r->answers, r->n, sizeof(*r->answers), by_job);
     if (answer)
-        answer->held = answer->apply.result.attempt == dt_db_i64(db, 1) && answer->owner == dt_db_i64(db, 2);
+        answer->held = DT_GUARD(CALL_OUTCOME,
+                                answer->apply.result.attempt == dt_db_i64(db, 1) && answer->owner == dt_db_i64(db, 2));
     return DT_OK;
 }
 

@@ -173,7 +173,7 @@ static dt_status in_flight(struct change *c, bool *yes)
     if (c->job->attempt < 1)
         return DT_OK;
     if (c->job->claim_shard < 0)
-        return in_hands(c, yes);
+        return DT_UNGUARDED(CANCEL_IN_HANDS) ? DT_OK : in_hands(c, yes);
     return in_list(c->db, c->id, c->job->claim_shard, yes, c->err);
 }
 

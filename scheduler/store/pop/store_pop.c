@@ -87,7 +87,7 @@ static dt_status find_room(struct popping *p)
 {
     p->most = p->pop->max;
     p->gate = (struct dt_gate){.topic = p->pop->topic};
-    if (!p->limited)
+    if (!p->limited || DT_UNGUARDED(LIMIT_POP))
         return DT_OK;
     dt_status status = dt_topic_gates_lock(p->db, p->now_ms, &p->gate, 1, p->err);
     if (status == DT_OK && p->gate.busy)
@@ -215,7 +215,7 @@ static dt_status is_in_a_list(struct popping *p, const struct offer *offer, bool
 
 static bool has_attempt(const struct offer *offer)
 {
-    return offer->fate == FATE_CLAIM && offer->attempt > 0;
+    return offer->fate == FATE_CLAIM && offer->attempt > 0 && !DT_UNGUARDED(POP_IN_HANDS);
 }
 
 /* Likewise of a topic whose jobs were called back: an attempt may still be in a process's hands. */
@@ -230,8 +230,8 @@ static dt_status leave_in_hands(struct popping *p)
 
 static bool is_as_offered(const struct popping *p, const struct offer *offer)
 {
-    return dt_job_state_after(offer->state, DT_EVENT_CLAIM) != DT_STATE_ILLEGAL && offer->next_ms == offer->due_ms &&
-           offer->next_ms <= p->now_ms;
+    return DT_GUARD(POP_STATE, dt_job_state_after(offer->state, DT_EVENT_CLAIM) != DT_STATE_ILLEGAL) &&
+           DT_GUARD(POP_DUE, offer->next_ms == offer->due_ms && offer->next_ms <= p->now_ms);
 }
 
 static dt_status judge(struct popping *p, struct offer *offer)

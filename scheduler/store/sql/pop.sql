@@ -32,7 +32,7 @@ SELECT q.due_at, q.job_id
    AND q.due_at >= ?
    AND (q.due_at > ? OR q.job_id > ?)
  ORDER BY q.due_at, q.job_id LIMIT ?
-   FOR UPDATE SKIP LOCKED;
+   FOR UPDATE SKIP LOCKED; -- guard: POP_LOCK
 
 -- Rows that others hold locked are passed by. The last but one is how large the payload is.
 -- name: lock_offered
@@ -41,7 +41,7 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shar
   FROM jobs j FORCE INDEX (PRIMARY)
  WHERE j.id IN (?,...)
  ORDER BY j.id
-   FOR UPDATE SKIP LOCKED;
+   FOR UPDATE SKIP LOCKED; -- guard: POP_LOCK
 
 -- What was read when the rows were locked is what is written: nobody changes a locked row. No list has the attempt.
 -- name: pop_jobs
@@ -51,7 +51,8 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
        j.ttr_ms = ?, j.http_status = NULL, j.duration_ms = NULL, j.next_at = ? + COALESCE(?, LEAST(j.ack_timeout_ms, 3155760000000)),
        j.near = (? + COALESCE(?, LEAST(j.ack_timeout_ms, 3155760000000)) < ?), j.updated_at = ?,
        j.version = j.version + 1
- WHERE j.state = 'scheduled' AND j.next_at <= ?
+ WHERE j.state = 'scheduled' -- guard: POP_STATE, POP_LOCK or: WHERE TRUE
+   AND j.next_at <= ?        -- guard: POP_DUE, POP_LOCK or: AND ? IS NOT NULL
    AND j.id IN (?,...);
 
 -- name: delete_offers

@@ -17,8 +17,7 @@ void arrivals_begin(void)
     others_n = refused_n = 0;
 }
 
-const struct broker_record *arrivals_add(enum way way, int64_t job, int64_t attempt, int64_t due_ms,
-                                         int64_t deadline_ms)
+struct broker_record *arrivals_add(enum way way, int64_t job, int64_t attempt, int64_t due_ms, int64_t deadline_ms)
 {
     if (others_n == ARRIVALS_MAX)
         broken("too much arrives");

@@ -9,8 +9,7 @@
 
 void arrivals_begin(void);
 /* Notes one by a callback or a pop; its times as they were told to the receiver (deadline_ms 0: they were not). */
-const struct broker_record *arrivals_add(enum way way, int64_t job, int64_t attempt, int64_t due_ms,
-                                         int64_t deadline_ms);
+struct broker_record *arrivals_add(enum way way, int64_t job, int64_t attempt, int64_t due_ms, int64_t deadline_ms);
 /* The n-th of all: NULL at the end. */
 const struct broker_record *arrival(size_t n);
 

@@ -8,15 +8,16 @@
 #include "delivery/http/http_client.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"
+#include "simulator/oracles.h"
 #include "simulator/processes.h"
 #include "simulator/workload.h"
 
 struct exchange {
     void *tag;
     int64_t job, attempt, due_ms;
-    int64_t taken_us, until_us; /* its time-out */
-    int64_t next_us;            /* its next step */
-    bool written;
+    int64_t taken_us, until_us;    /* its time-out */
+    int64_t next_us;               /* its next step */
+    struct broker_record *written; /* NULL: not yet */
     enum dt_http_end end;
     int status; /* of the answer that is under way */
     const char *body, *retry_after;
@@ -162,6 +163,8 @@ static void answer(dt_http_client *client, struct exchange *x)
     client->n--;
     TRACE("callback: job %lld attempt %lld: end %d, status %d", (long long)x->job, (long long)x->attempt, (int)x->end,
           answer.status);
+    if (x->written)
+        x->written->succeeded = x->end == DT_HTTP_ANSWERED && !x->report && (x->status == 200 || x->status == 204);
     client->settings.answered(client->settings.arg, x->tag, &answer);
     free(x);
 }
@@ -196,8 +199,8 @@ static void write_request(dt_http_client *client, struct exchange *x)
     } else if (client->settings.may_send && !client->settings.may_send(client->settings.arg, x->tag))
         ends(client, x, DT_HTTP_WITHHELD);
     else {
-        x->written = true;
-        arrivals_add(BY_CALLBACK, x->job, x->attempt, x->due_ms, 0);
+        oracles_called(x->job, x->attempt);
+        x->written = arrivals_add(BY_CALLBACK, x->job, x->attempt, x->due_ms, 0);
         decide(x);
         if (x->next_us > x->until_us)
             will_never(x);

@@ -1,6 +1,7 @@
 /* Who gets attempts, and what is reported on them. See workload_parts.h. */
 #include <string.h>
 
+#include "base/hooks/guard.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/deliveries/workload_parts.h"
 #include "simulator/faults.h"
@@ -143,7 +144,8 @@ static void hand_out(const struct dt_pop *pop, int64_t passed_us)
 {
     for (size_t i = 0; i < pop->n; i++) {
         const struct dt_job *job = &pop->jobs[i];
-        if (passed_us >= (job->next_at_ms - job->dispatched_at_ms) * 1000 || (faults_on() && one_in(16))) {
+        const bool in_time = DT_GUARD(POP_IN_TIME, passed_us < (job->next_at_ms - job->dispatched_at_ms) * 1000);
+        if (!in_time || (faults_on() && one_in(16))) {
             TRACE("pop: job %lld attempt %lld is handed to nobody", (long long)job->id, (long long)job->attempt);
             continue;
         }

@@ -3,6 +3,7 @@
  */
 #include <stdlib.h>
 
+#include "base/hooks/guard.h"
 #include "base/log.h"
 #include "delivery/http/request_head.h"
 #include "job/callback/callback_url.h"
@@ -19,7 +20,7 @@ static bool may_claim(dt_hands *hands, unsigned shard)
         return false;
     bool number = hands->owner && dt_lease_runs(&hands->lease, dt_pool_now_us(hands));
     bool room = hands->n_all < UNRECORDED_MAX * (uint64_t)hands->env.config->callbacks_max_in_flight;
-    bool may = number && room && !hands->doubts[shard];
+    bool may = number && room && DT_GUARD(CALL_DOUBT_FIRST, !hands->doubts[shard]);
     hands->wanted = true;
     hands->refused[shard] = hands->refused[shard] || !may;
     return may;
@@ -131,7 +132,7 @@ static void give_back(dt_hands_claims *claims, size_t from)
 void dt_hands_claims_failed(dt_hands_claims *claims)
 {
     dt_hands *hands = claims->hands;
-    if (claims->n == 0)
+    if (claims->n == 0 || DT_UNGUARDED(CALL_ORPHANS))
         return;
     pthread_mutex_lock(&hands->lock);
     hands->doubts[claims->shard] = claims->owner;
