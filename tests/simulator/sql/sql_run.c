@@ -776,6 +776,7 @@ static dt_status walk_row(struct walk *w, unsigned number, struct row *row, bool
     w->rows[number] = row;
     size_t held = w->frame->session ? w->frame->session->n_locked : 0;
     bool match = w->frame->bound[number] && (!s->on || truth(eval(s->on, w->frame)));
+    *matched = match; /* what WHERE says of it makes no row without a partner */
     if (match && number + 1 == w->select->n_sources && w->select->where)
         match = truth(eval(w->select->where, w->frame));
     if (!match) {
@@ -783,7 +784,6 @@ static dt_status walk_row(struct walk *w, unsigned number, struct row *row, bool
             disown(w->frame->session, row);
         return w->frame->status;
     }
-    *matched = true;
     return walk_bound(w, number);
 }
 
