@@ -27,7 +27,7 @@ def statuses(stack, topic, status):
     return rows(connect(stack), "SELECT COUNT(*) n FROM v_attempts a JOIN jobs j ON j.id = a.job_id WHERE j.topic = %s AND a.status = %s", topic, status)[0]["n"]
 
 
-# ---- rows 40-42: receivers ----
+# ---- row 46: receivers ----
 
 @contextlib.contextmanager
 def refusing(receiver):
@@ -56,22 +56,22 @@ def others_go_on_meanwhile(stack, seed, harm):
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("way", ["refuses", "silent"])
-def test_row40_a_receiver_that_is_dead_costs_its_own_topic_only_and_is_called_again(stack, seed, way):
+def test_row46_a_receiver_that_is_dead_costs_its_own_topic_only_and_is_called_again(stack, seed, way):
     run = others_go_on_meanwhile(stack, seed, refusing if way == "refuses" else lambda receiver: in_mode(receiver, "silent"))
     assert statuses(stack, run.ways.of["http"], "failed") > 0
 
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("mode", ["slow", "drip"])
-def test_row41_a_receiver_that_is_slow_or_drips_costs_its_own_topic_only(stack, seed, mode):
+def test_row46_a_receiver_that_is_slow_or_drips_costs_its_own_topic_only(stack, seed, mode):
     others_go_on_meanwhile(stack, seed, lambda receiver: in_mode(receiver, mode))
 
 
-def test_row42_a_receiver_that_fails_for_a_while_is_called_again_and_its_jobs_end(stack, seed):
+def test_row46_a_receiver_that_fails_for_a_while_is_called_again_and_its_jobs_end(stack, seed):
     others_go_on_meanwhile(stack, seed, lambda receiver: in_mode(receiver, "failing"))
 
 
-# ---- rows 43 and 44: who has callbacks in its hands is gone ----
+# ---- rows 44 and 45: who has callbacks in its hands is gone ----
 
 def in_hands_of(stack, part):
     return rows(connect(stack), "SELECT COUNT(*) n FROM hands h JOIN hand_owners o ON o.owner = h.owner WHERE o.name LIKE %s", f"%:{stack.pid(part)}")[0]["n"]
@@ -84,7 +84,7 @@ def with_full_hands(stack, run, part):
     until(lambda: in_hands_of(stack, part) >= 10, 30, lambda: f"callbacks in the hands of {part}: {in_hands_of(stack, part)}", every=0.01)
 
 
-def test_row43_callbacks_of_a_dispatcher_that_is_killed_are_lost_and_followed_once(stack, seed):
+def test_row44_callbacks_of_a_dispatcher_that_is_killed_are_lost_and_followed_once(stack, seed):
     with under_load(stack, seed, kinds=ALL) as run:
         for part in DISPATCHERS:
             with_full_hands(stack, run, part)
@@ -99,7 +99,7 @@ def test_row43_callbacks_of_a_dispatcher_that_is_killed_are_lost_and_followed_on
     assert lost > 0
 
 
-def test_row44_a_dispatcher_stopped_with_callbacks_in_its_hands_and_continued_after_its_successor_sends_nothing_twice(stack, seed):
+def test_row45_a_dispatcher_stopped_with_callbacks_in_its_hands_and_continued_after_its_successor_sends_nothing_twice(stack, seed):
     with under_load(stack, seed, kinds=ALL) as run:
         for part in DISPATCHERS:
             with_full_hands(stack, run, part)
@@ -114,7 +114,7 @@ def test_row44_a_dispatcher_stopped_with_callbacks_in_its_hands_and_continued_af
     assert lost > 0
 
 
-# ---- row 45: an API with pops in flight, and many that wait ----
+# ---- row 47: an API with pops in flight, and many that wait ----
 
 class Waiting:
     """Pops that wait for a topic of which no job is due: `count` connections to one API."""
@@ -142,7 +142,7 @@ def waiting_pops(api):
     return next((float(line.split()[-1]) for line in text.splitlines() if line.startswith("duetime_pops_waiting")), None)
 
 
-def test_row45_an_api_killed_with_pops_in_flight_and_a_thousand_waiting_hands_nothing_out_twice(stack, api, seed):
+def test_row47_an_api_killed_with_pops_in_flight_and_a_thousand_waiting_hands_nothing_out_twice(stack, api, seed):
     with under_load(stack, seed, kinds=("http", "pull")) as run:
         idle = f"idle-{seed}-{random.getrandbits(32):08x}"
         assert run.ways.put(idle, "pull") == 201
@@ -165,9 +165,9 @@ def test_row45_an_api_killed_with_pops_in_flight_and_a_thousand_waiting_hands_no
         run.goes_on(60, by="pull")
 
 
-# ---- row 46 ----
+# ---- row 50 ----
 
-def test_row46_an_emptied_redis_under_pops_costs_time_only(stack, seed):
+def test_row50_an_emptied_redis_under_pops_costs_time_only(stack, seed):
     with under_load(stack, seed, kinds=("http", "pull")) as run:
         for _ in range(3):
             flush_redis(stack)
@@ -176,9 +176,9 @@ def test_row46_an_emptied_redis_under_pops_costs_time_only(stack, seed):
             run.goes_on(30, by="http")
 
 
-# ---- row 50 ----
+# ---- row 48 ----
 
-def test_row50_a_topic_whose_delivery_changes_under_load_loses_and_doubles_nothing(stack, seed):
+def test_row48_a_topic_whose_delivery_changes_under_load_loses_and_doubles_nothing(stack, seed):
     chance = random.Random(f"{seed}/turns")
     with under_load(stack, seed, kinds=(*ALL, "turning"), finish_seconds=60) as run:
         for way in chance.sample(["kafka", "http", "pull", "http", "kafka", "pull"], 6):
@@ -190,7 +190,7 @@ def test_row50_a_topic_whose_delivery_changes_under_load_loses_and_doubles_nothi
             run.goes_on(20, by=way)
 
 
-# ---- row 51 ----
+# ---- row 49 ----
 
 @contextlib.contextmanager
 def counted(stack, topic):
@@ -203,7 +203,7 @@ def counted(stack, topic):
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("kind", ["http", "pull", "kafka"])
-def test_row51_a_limit_that_changes_under_load_is_never_exceeded(stack, seed, kind):
+def test_row49_a_limit_that_changes_under_load_is_never_exceeded(stack, seed, kind):
     chance = random.Random(f"{seed}/limits")
     with under_load(stack, seed, kinds=ALL, finish_seconds=90) as run:
         topic = run.ways.of.get(kind) or run.topics[0]

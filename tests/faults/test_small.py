@@ -26,7 +26,7 @@ def small():
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("way", ["killed", "stopped in order"])
-def test_row47_mysql_restarted_in_the_small_installation_is_taken_up_again(small, seed, way):
+def test_row51_mysql_restarted_in_the_small_installation_is_taken_up_again(small, seed, way):
     with under_load(small, seed, kinds=BESIDE_KAFKA, finish_seconds=90) as run:
         for _ in range(2):
             run.goes_on(40, by="http")
@@ -55,7 +55,7 @@ def without_zookeeper(stack):
     assert rows(connect(stack), "SELECT COUNT(*) n FROM leases")[0]["n"] > 0
 
 
-def test_row48_the_holder_of_leases_stopped_past_them_writes_and_sends_nothing(stack, seed):
+def test_row52_the_holder_of_leases_stopped_past_them_writes_and_sends_nothing(stack, seed):
     with under_load(stack, seed, kinds=("kafka", *BESIDE_KAFKA), finish_seconds=60) as run:
         without_zookeeper(stack)
         for part, other in (DISPATCHERS, DISPATCHERS[::-1]):
@@ -72,7 +72,7 @@ def test_row48_the_holder_of_leases_stopped_past_them_writes_and_sends_nothing(s
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("server", ["redis", "kafka", "zookeeper"])
-def test_row49_a_server_that_is_taken_away_and_added_under_load_costs_no_job(stack, seed, server):
+def test_row53_a_server_that_is_taken_away_and_added_under_load_costs_no_job(stack, seed, server):
     """The lines of the configuration go and come, program by program; the server itself runs on. Who dies without a Kafka leaves no letter."""
     kinds = BESIDE_KAFKA if server == "kafka" else ("kafka", *BESIDE_KAFKA)
     with under_load(stack, seed, kinds=kinds, finish_seconds=60, skip=("letters",) if server == "kafka" else ()) as run:
