@@ -27,11 +27,11 @@
 #include "chores/housekeeper.h"
 #include "chores/kafka_parts.h"
 #include "chores/room.h"
-#include "chores/schedule_maker.h"
 #include "delivery/hands.h"
 #include "election/elector.h"
 #include "election/lease.h"
 #include "election/shard_map.h"
+#include "intake/intake.h"
 #include "shard/shard_loop.h"
 #include "store/store.h"
 
@@ -69,7 +69,7 @@ struct dt_dispatcher {
     dt_kafka_parts *kafka_parts;
     dt_room *room;
     dt_housekeeper *housekeeper;
-    dt_schedule_maker *schedule_maker;
+    dt_intake *intake;
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
@@ -433,6 +433,7 @@ static void supervise(dt_dispatcher *d)
             DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
             dt_elector_leave(d->elector);
             dt_due_watch_leave(d->due_watch);
+            dt_intake_leave(d->intake);
         }
         d->again = DT_FAIL_FORCED("lead.forced"); /* nobody tells of shards that only force makes ours */
         for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
@@ -543,22 +544,12 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
 
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    struct dt_housekeeper_env house = {.config = d->config,
-                                       .installation = d->inst.name,
-                                       .clock = d->clock,
-                                       .ref = &d->ref,
-                                       .shards = shards_here,
-                                       .arg = d,
-                                       .map = get_map,
-                                       .state = loop_state,
-                                       .wake = wake_shard,
-                                       .held = held_shard,
-                                       .index_whole = index_whole,
-                                       .index_sure = index_sure};
+    struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock,   &d->ref,    d,           shards_here,
+                                       get_map,   loop_state,   wake_shard, held_shard, index_whole, index_sure};
     struct dt_heartbeat_env heartbeat = {d->config,  d->clock,  d->owner, (int64_t)(d->random() >> 1), d, shards_here,
                                          loop_state, doubt_all, tell_all};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
-    struct dt_schedule_maker_env schedules = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
+    struct dt_intake_env intake = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
         status = dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err);
@@ -569,7 +560,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     if (status == DT_OK)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
     if (status == DT_OK)
-        status = dt_schedule_maker_start(&schedules, &d->schedule_maker, err);
+        status = dt_intake_start(&intake, &d->intake, err);
     return status == DT_OK ? start_listening(d, &heartbeat, err) : status;
 }
 
@@ -620,7 +611,7 @@ static void end_parts(dt_dispatcher *d)
     dt_due_watch_stop(d->due_watch);
     dt_kafka_parts_stop(d->kafka_parts);
     d->kafka_parts = NULL;
-    dt_schedule_maker_stop(d->schedule_maker);
+    dt_intake_stop(d->intake);
     dt_heartbeat_stop(d->heartbeat);
     dt_housekeeper_stop(d->housekeeper);
     dt_room_stop(d->room);

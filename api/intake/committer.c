@@ -27,7 +27,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "id_block.h"
+#include "store/jobs/id_block.h"
 #include "work/commit_window.h"
 #include "work/session.h"
 

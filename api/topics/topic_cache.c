@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "job/callback/callback_timeout.h"
+#include "store/jobs/topic_refusal.h"
 
 #define MAX_AGE_US INT64_C(1000000)
 #define PAGE       1000u
@@ -43,7 +44,7 @@ struct dt_topic_cache {
     bool asked;              /* for a snapshot, since somebody wanted to know */
     struct dt_view *view;
     struct dt_shards_view *shards;
-    char too_many[160], too_many_of_prefix[200]; /* refusals, with their numbers */
+    char refusals[DT_TOPIC_REFUSALS][DT_TOPIC_REFUSAL_MAX]; /* in words, with limits */
 };
 
 dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clock, dt_topic_cache **out)
@@ -54,12 +55,8 @@ dt_status dt_topic_cache_new(const struct dt_config *config, const dt_clock *clo
         return DT_NOMEM;
     cache->config = config;
     cache->clock = clock;
-    snprintf(cache->too_many, sizeof(cache->too_many),
-             "no topic can be made: there are as many as limits.topics allows (%lld)",
-             (long long)config->limits_topics);
-    snprintf(cache->too_many_of_prefix, sizeof(cache->too_many_of_prefix),
-             "no topic can be made: as many as limits.prefix_topics allows (%lld) begin with the token's prefix",
-             (long long)config->limits_prefix_topics);
+    for (int refusal = 0; refusal < DT_TOPIC_REFUSALS; refusal++)
+        dt_topic_refusal_text((enum dt_topic_refusal)refusal, config, cache->refusals[refusal]);
     pthread_mutex_init(&cache->topics_at.loading, NULL);
     pthread_mutex_init(&cache->shards_at.loading, NULL);
     pthread_mutex_init(&cache->publish, NULL);
@@ -363,23 +360,7 @@ struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const st
 
 const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal)
 {
-    switch (refusal) {
-    case DT_TOPIC_CLASH:
-        return "the name clashes in Kafka with that of another topic (\".\" and \"_\" are the same there)";
-    case DT_TOPIC_INTERNAL:
-        return "the Kafka topic is internal to this installation or to another one (see kafka_topic)";
-    case DT_TOPIC_FOREIGN:
-        return "is outside of the token's prefixes, and not among the Kafka topics of kafka.allow_topics";
-    case DT_TOPIC_CHANGED:
-        return "was changed by somebody else meanwhile";
-    case DT_TOPIC_LIMIT:
-        return cache->too_many;
-    case DT_TOPIC_PREFIX_LIMIT:
-        return cache->too_many_of_prefix;
-    case DT_TOPIC_FINE:
-        break;
-    }
-    return "the topic cannot be stored as it is";
+    return cache->refusals[refusal];
 }
 
 /* The first place in the table whose name is not below this one. */

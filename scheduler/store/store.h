@@ -301,12 +301,13 @@ DT_MUST_CHECK dt_status dt_store_topic_counts(dt_store *store, struct dt_str nam
 /* The reason why a topic cannot be made, or not be as it is put. */
 enum dt_topic_refusal {
     DT_TOPIC_FINE,
-    DT_TOPIC_CLASH,       /* its Kafka topic and another topic's are one name to Kafka: a_b beside a.b */
-    DT_TOPIC_INTERNAL,    /* its Kafka topic is, or clashes with, one that is internal to an installation */
-    DT_TOPIC_FOREIGN,     /* its Kafka topic is not the maker's to name */
-    DT_TOPIC_CHANGED,     /* it is not the version that the terms name */
-    DT_TOPIC_LIMIT,       /* there are topics_max already */
-    DT_TOPIC_PREFIX_LIMIT /* prefix_topics_max begin with one of the maker's prefixes already */
+    DT_TOPIC_CLASH,        /* its Kafka topic and another topic's are one name to Kafka: a_b beside a.b */
+    DT_TOPIC_INTERNAL,     /* its Kafka topic is, or clashes with, one that is internal to an installation */
+    DT_TOPIC_FOREIGN,      /* its Kafka topic is not the maker's to name */
+    DT_TOPIC_CHANGED,      /* it is not the version that the terms name */
+    DT_TOPIC_LIMIT,        /* there are topics_max already */
+    DT_TOPIC_PREFIX_LIMIT, /* prefix_topics_max begin with one of the maker's prefixes already */
+    DT_TOPIC_REFUSALS
 };
 /* The rights of a maker of topics. Both bounds are of topics that are made: those that are there may be changed. */
 struct dt_topic_terms {

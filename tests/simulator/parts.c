@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
-#include "chores/schedule_maker.h"
+#include "intake/intake.h"
 #include "simulator/world.h"
 #include "store/db/db.h"
 
@@ -133,17 +133,20 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     return status == DT_OK ? dt_db_commit(db, err) : status;
 }
 
-/* ---- chores/schedule_maker.h: no world has schedules ---- */
+/* ---- intake/intake.h: no world has schedules, nor rows of job_inbox ---- */
 
-dt_status dt_schedule_maker_start(const struct dt_schedule_maker_env *env, dt_schedule_maker **out,
-                                  struct dt_error *err)
+dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err)
 {
     (void)env;
     (void)err;
     *out = NULL;
     return DT_OK;
 }
-void dt_schedule_maker_stop(dt_schedule_maker *maker)
+void dt_intake_leave(dt_intake *intake)
 {
-    (void)maker;
+    (void)intake;
+}
+void dt_intake_stop(dt_intake *intake)
+{
+    (void)intake;
 }

@@ -247,3 +247,32 @@ void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, str
         add_job(out, problem->type, problem->job);
     dt_strbuf_addc(out, '}');
 }
+
+/* ---- the line ---- */
+
+#define LINE_MAX 1000 /* characters, from which on no more members are named */
+
+static void add_fault_texts(struct dt_strbuf *out, const struct dt_problem *problem)
+{
+    const struct dt_faults *faults = problem->faults;
+    if (faults->n == 1 && dt_str_eq(problem->detail, faults->v[0].reason))
+        return;
+    for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX && out->n < LINE_MAX; i++) {
+        dt_strbuf_adds(out, i ? "; " : problem->detail.p ? ": " : "");
+        dt_strbuf_add(out, faults->v[i].pointer.p, faults->v[i].pointer.n);
+        dt_strbuf_addc(out, ' ');
+        dt_strbuf_add(out, faults->v[i].reason.p, faults->v[i].reason.n);
+    }
+}
+
+void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem)
+{
+    dt_strbuf_adds(out, kinds[problem->type].slug);
+    dt_strbuf_adds(out, ": ");
+    if (problem->detail.p)
+        dt_strbuf_add(out, problem->detail.p, problem->detail.n);
+    if (problem->job && problem->type == DT_PROBLEM_TOO_LATE)
+        dt_strbuf_addf(out, ", attempt %lld", (long long)problem->job->attempt);
+    if (problem->faults && problem->faults->n > 0)
+        add_fault_texts(out, problem);
+}

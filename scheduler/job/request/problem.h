@@ -95,5 +95,7 @@ enum dt_problem_type dt_problem_of_status(dt_status status);
 unsigned dt_problem_retry_after_s(enum dt_problem_type type);
 /* Appends the document. request_id absent: left out (lines of a batch). */
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id);
+/* Appends it as a line for people: "<slug>: <detail>", the job's attempt, and what is wrong with which member. */
+void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem);
 
 #endif

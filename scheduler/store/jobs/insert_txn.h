@@ -12,10 +12,12 @@ struct dt_insert_rows {
     struct dt_insert *const *v;
     size_t n;
     int64_t maker;
+    bool singly;   /* one after the other, so that one the server does not take is REFUSED alone */
+    bool no_fires; /* keys of fires are RESERVED */
 };
 /*
- * Inserts the rows in the open transaction, which began at now_ms; those that are CREATED are counted in *counts. Keys of
- * fires may be made here. EXISTS: an id is taken; INVALID: the server does not take one of the rows; with any status but
+ * Inserts the rows in the open transaction, which began at now_ms; those that are CREATED are counted in *counts. EXISTS:
+ * an id is taken (singly: the outcome ID_TAKEN); INVALID: the server does not take one of the rows; with any status but
  * OK: roll back.
  */
 DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,

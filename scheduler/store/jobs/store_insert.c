@@ -667,7 +667,8 @@ dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const str
     if (!make_room(&b))
         return dt_fail(err, DT_NOMEM, "out of memory");
     start_outcomes(&b);
-    return insert_all(&b, false, err);
+    dt_status status = rows->no_fires ? refuse_fires(&b, err) : DT_OK;
+    return status == DT_OK ? insert_all(&b, rows->singly, err) : status;
 }
 
 dt_status dt_store_insert(dt_store *store, struct dt_insert *const *rows, size_t n, int64_t maker, int64_t *created_ms,

@@ -19,8 +19,7 @@
 #include "base/hooks/guard.h"
 #include "job/schedule/fire_key.h"
 #include "store/archive/archive_search.h"
-#include "store/jobs/counts.h"
-#include "store/jobs/replace_txn.h"
+#include "store/jobs/change_txn.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -28,6 +27,7 @@
 /* One change of one job (or a look at it): what it is asked, and what it works with. */
 struct change {
     int64_t id;
+    struct dt_str topic; /* absent: of any */
     const struct dt_patch *patch;
     const struct dt_new_job *body; /* that it takes in place of its own */
     bool keep_attempt;
@@ -40,7 +40,9 @@ struct change {
     bool written;
     bool unsettled; /* refused only because an earlier attempt is in flight */
     dt_status (*decide)(struct change *);
-    struct dt_counts counts; /* of the try */
+    struct dt_counts *counts; /* of the try */
+    bool passes_locked;       /* a row that somebody has locked is not waited for */
+    bool locked;              /* it was passed */
     struct dt_error *err;
 };
 
@@ -291,6 +293,16 @@ static dt_status bring_back(struct change *c)
     return status;
 }
 
+/* A row that is there and could not be locked is somebody's. */
+static dt_status find_locked(struct change *c)
+{
+    dt_status status = read_job(c->db, dt_sql_select_job, c->id, c->arena, c->job, c->err);
+    if (status != DT_OK)
+        return status;
+    c->locked = true;
+    return dt_fail(c->err, DT_BUSY, "job %lld is locked by another session", (long long)c->id);
+}
+
 /* Locks, judges and writes by `decide`, reads back, counts. */
 static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
@@ -299,7 +311,11 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     c->db = db;
     c->now_ms = now_ms;
     c->written = c->unsettled = false;
-    dt_status status = read_job_anywhere(c, dt_sql_lock_job);
+    dt_status status = read_job_anywhere(c, c->passes_locked ? dt_sql_lock_free_job : dt_sql_lock_job);
+    if (status == DT_NOT_FOUND && c->passes_locked)
+        status = find_locked(c);
+    if (status == DT_OK && c->topic.p && !dt_str_eq(c->topic, c->job->topic))
+        status = dt_fail(err, DT_NOT_FOUND, "job %lld is of another topic", (long long)c->id);
     enum dt_job_state was = status != DT_OK ? DT_SCHEDULED : c->job->state;
     if (status == DT_OK)
         was_ms = c->job->next_at_ms;
@@ -310,17 +326,19 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     c->job->was_next_at_ms = was_ms;
     c->job->unsettled = c->unsettled;
     if (status == DT_OK && c->written && c->archived)
-        dt_counts_enter(&c->counts, c->job->topic, c->id, c->job->state);
+        dt_counts_enter(c->counts, c->job->topic, c->id, c->job->state);
     else if (status == DT_OK && c->written && !DT_UNGUARDED(COUNT_CHANGE))
-        dt_counts_move(&c->counts, c->job->topic, c->id, was, c->job->state);
+        dt_counts_move(c->counts, c->job->topic, c->id, was, c->job->state);
     return status;
 }
 
 static dt_status commit_change(dt_store *store, struct change *c, dt_status (*decide)(struct change *))
 {
+    struct dt_counts counts;
     c->config = dt_store_config(store);
     c->decide = decide;
-    return dt_store_commit_work(store, &c->counts, change_locked, c, c->err);
+    c->counts = &counts;
+    return dt_store_commit_work(store, &counts, change_locked, c, c->err);
 }
 
 static int64_t near_of(const struct change *c, int64_t next_at_ms)
@@ -644,17 +662,38 @@ static dt_status replace_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_
 dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena, struct dt_job *job,
                            struct dt_error *err)
 {
+    struct dt_counts counts;
     struct change c = {.body = body, .arena = arena, .job = job, .err = err, .decide = decide_replace};
     c.config = dt_store_config(store);
-    return dt_store_commit_work(store, &c.counts, replace_locked, &c, err);
+    c.counts = &counts;
+    return dt_store_commit_work(store, &counts, replace_locked, &c, err);
 }
 
-dt_status dt_replace_in_txn(dt_store *store, dt_db *db, int64_t now_ms, struct dt_replacing *r, struct dt_error *err)
+/* ---- inside a transaction ---- */
+
+dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *change, struct dt_error *err)
 {
-    struct change c = {.body = r->body, .arena = r->arena, .job = &r->job, .err = err, .decide = decide_replace};
-    c.config = dt_store_config(store);
-    dt_counts_init(&c.counts);
-    dt_status status = replace_locked(&c, db, now_ms, err);
-    dt_counts_clear(&c.counts); /* it was scheduled, and is */
+    static dt_status (*const decide[])(struct change *) = {[DT_CHANGE_CANCEL] = decide_cancel,
+                                                           [DT_CHANGE_PATCH] = decide_patch,
+                                                           [DT_CHANGE_RUN_NOW] = decide_run_now,
+                                                           [DT_CHANGE_REPLACE] = decide_replace};
+    struct change c = {.id = change->id,
+                       .topic = change->topic,
+                       .patch = change->patch,
+                       .body = change->body,
+                       .config = dt_store_config(t->store),
+                       .arena = t->arena,
+                       .job = &change->job,
+                       .passes_locked = true,
+                       .decide = decide[change->how],
+                       .counts = t->counts,
+                       .err = err};
+    dt_status status = DT_OK;
+    change->job = (struct dt_job){0};
+    if (!c.id && !c.body)
+        status = find_key(t->db, change->topic, change->key, &c.id, err);
+    if (status == DT_OK)
+        status = c.body ? replace_locked(&c, t->db, t->now_ms, err) : change_locked(&c, t->db, t->now_ms, err);
+    change->locked = c.locked;
     return status;
 }

@@ -292,7 +292,7 @@ static dt_status insert_rows(struct dt_fire_batch *b)
         return dt_fail(b->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < b->n_rows; i++)
         v[i] = &b->rows[i].insert;
-    struct dt_insert_rows rows = {v, b->n_rows, b->maker->number};
+    struct dt_insert_rows rows = {.v = v, .n = b->n_rows, .maker = b->maker->number};
     return dt_insert_in_txn(b->maker->store, b->db, b->now_ms, &rows, &b->counts, b->err);
 }
 

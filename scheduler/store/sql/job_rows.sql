@@ -19,6 +19,15 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
  WHERE j.id = ?
    FOR UPDATE; -- guard: CANCEL
 
+-- name: lock_free_job
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload
+  FROM jobs j
+ WHERE j.id = ?
+   FOR UPDATE SKIP LOCKED;
+
 -- name: select_archived_job
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
        j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry, j.ack_timeout_ms,

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "store/jobs/change_txn.h"
 #include "store/jobs/insert_txn.h"
-#include "store/jobs/replace_txn.h"
 #include "support/store_suite.h"
 
 static struct dt_job job;
@@ -193,17 +193,18 @@ static void a_callers_transaction_replaces_or_makes(void **state)
     int64_t now_ms;
     struct dt_counts counts;
     const struct dt_new_job body = body_of(1);
-    struct dt_replacing replacing = {.body = &body, .arena = &arena};
+    struct dt_job_change replacing = {.how = DT_CHANGE_REPLACE, .body = &body};
     struct dt_insert row = {.job = body_of(2), .replace = true};
     struct dt_insert *rows[] = {&row};
     row.job.id = 8;
     keyed_row(7, "k", "state = 'succeeded', next_at = NULL, purge_at = 8000000000000000");
     dt_counts_init(&counts);
     OK(dt_store_begin(store, &db, &now_ms, &err));
-    assert_int_equal(dt_replace_in_txn(store, db, now_ms, &replacing, &err), DT_NOT_FOUND);
-    OK(dt_insert_in_txn(store, db, now_ms, &(struct dt_insert_rows){rows, 1, 4711}, &counts, &err));
+    const struct dt_change_txn txn = {store, db, now_ms, &counts, &arena};
+    assert_int_equal(dt_change_in_txn(&txn, &replacing, &err), DT_NOT_FOUND);
+    OK(dt_insert_in_txn(store, db, now_ms, &(struct dt_insert_rows){.v = rows, .n = 1, .maker = 4711}, &counts, &err));
     assert_int_equal(row.outcome, DT_INSERT_CREATED);
-    OK(dt_replace_in_txn(store, db, now_ms, &replacing, &err)); /* in the same transaction */
+    OK(dt_change_in_txn(&txn, &replacing, &err)); /* in the same transaction */
     OK(dt_counts_commit(db, &counts, DT_OK, &err));
     assert_int_equal(replacing.job.id, 8);
     assert_job(&fx, 8, "payload", "1");

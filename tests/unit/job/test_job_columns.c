@@ -51,6 +51,7 @@ static void what_is_read_are_the_columns_in_their_order(void **state)
     (void)state;
     expect(expect_columns(expect(dt_sql_select_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
     expect(expect_columns(expect(dt_sql_lock_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
+    expect(expect_columns(expect(dt_sql_lock_free_job, "SELECT "), OF_JOBS), ", j.payload FROM jobs j WHERE");
     expect(expect_columns(expect(dt_sql_select_archived_job, "SELECT "), OF_HISTORY),
            ", j.payload FROM history j FORCE INDEX (PRIMARY) WHERE");
     expect(expect_columns(expect(dt_sql_select_notices, "SELECT o.id, o.attempt, o.made_at, "), OF_JOBS),

@@ -1,5 +1,5 @@
 /* Owns one block of sequence numbers. See id_block.h. */
-#include "id_block.h"
+#include "store/jobs/id_block.h"
 
 #include <sys/random.h>
 

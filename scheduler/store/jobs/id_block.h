@@ -2,11 +2,11 @@
  * A block of sequence numbers for new jobs, taken from MySQL as a whole, so that ids are known before the insert. A
  * server that has gone back in time goes on above the blocks that it has forgotten (dt_store_reserve_ids), unless its
  * clock went back, too, or the block was taken within the last second or so. For that each block has a random number,
- * its maker, which tells our rows from those of another process that was given the same block. Each committer thread
+ * its maker, which tells our rows from those of another process that was given the same block. Each thread that makes jobs
  * has one of its own.
  */
-#ifndef DT_API_ID_BLOCK_H
-#define DT_API_ID_BLOCK_H
+#ifndef DT_STORE_ID_BLOCK_H
+#define DT_STORE_ID_BLOCK_H
 
 #include "store/store.h"
 

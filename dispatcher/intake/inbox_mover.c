@@ -1,0 +1,221 @@
+/*
+ * watch (the server waits) ─▶ move (MySQL, one transaction: jobs, and the rows are gone) ─▶ tell the index ─▶ watch
+ *
+ * Killed anywhere, what was not committed stands in the inbox still; what was committed and not told to the index is
+ * found by the reconciler.
+ */
+#include "inbox_mover.h"
+
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "store/intents/inbox.h"
+
+#define WAIT_MS   INT64_C(2500)
+#define LOOK_US   INT64_C(500000)   /* between two looks without the procedure */
+#define RETRY_US  INT64_C(500000)   /* after a failure */
+#define SOON_US   INT64_C(10000)    /* when all that there is waits */
+#define CHORES_US INT64_C(30000000) /* errors are counted, and old ones removed, so often */
+
+struct dt_inbox_chore {
+    struct dt_intake_env env;
+    struct dt_thread thread;
+    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_index *index;
+    dt_store *store;
+    struct dt_inbox_mover mover;
+    bool looks; /* the account may not call the procedure */
+    int64_t chores_us;
+    struct dt_outage_part outage;
+    dt_metric *done, *refused, *errors;
+};
+
+static int64_t mono_us(const dt_inbox_chore *c)
+{
+    return dt_clock_mono_us(c->env.clock);
+}
+
+static void tell_index(dt_inbox_chore *c, const struct dt_inbox_moved *moved)
+{
+    struct dt_shard_map map;
+    struct dt_error err = {0};
+    if (!c->index || moved->n_moves == 0)
+        return;
+    struct dt_entry *entries = dt_arena_alloc(&c->mover.arena, moved->n_moves * sizeof(*entries));
+    int64_t horizon_ms = dt_refclock_earliest_ms(c->env.ref) + c->env.config->index_horizon;
+    for (size_t i = 0; entries && i < moved->n_moves; i++)
+        entries[i] = (struct dt_entry){moved->moves[i].id, moved->moves[i].due_ms, moved->moves[i].was_ms};
+    c->env.map(c->env.arg, &map);
+    if (entries && dt_index_put(c->index, &map, entries, moved->n_moves, horizon_ms, true, &err) == DT_OK)
+        return;
+    DT_LOG(DEBUG, "inbox", "the index was not told", DT_S("reason", err.text));
+    c->env.index_untold(c->env.arg, c->index);
+}
+
+/* ---- chores ---- */
+
+static dt_status remove_old(dt_inbox_chore *c, struct dt_error *err)
+{
+    int64_t before_ms = dt_refclock_earliest_ms(c->env.ref) - c->env.config->inbox_keep_errors;
+    uint64_t purged;
+    dt_status status;
+    do
+        status = dt_store_purge_inbox(c->store, before_ms, &purged, err);
+    while (status == DT_OK && purged > 0 && !dt_thread_stopping(&c->thread));
+    return status;
+}
+
+static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
+{
+    int64_t n = 0;
+    if (mono_us(c) < c->chores_us)
+        return DT_OK;
+    c->chores_us = mono_us(c) + CHORES_US;
+    dt_status status = remove_old(c, err);
+    if (status == DT_OK)
+        status = dt_store_count_inbox_errors(c->store, &n, err);
+    if (status == DT_OK)
+        dt_metric_set(c->errors, (double)n);
+    return status;
+}
+
+/* ---- the loop ---- */
+
+/* Waits, or looks; *pause_us is set where it did not wait. */
+static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct dt_error *err)
+{
+    int64_t wait_ms = dt_earlier(WAIT_MS, c->env.config->mysql_io_timeout / 2);
+    dt_status status = c->looks ? DT_FORBIDDEN : dt_store_watch_inbox(&c->mover, wait_ms, some, err);
+    if (status != DT_FORBIDDEN)
+        return status;
+    if (!c->looks)
+        DT_LOG(WARN, "inbox", "looks at the inbox by itself: the account may not call dt_watch_inbox",
+               DT_S("reason", err->text));
+    c->looks = true;
+    status = dt_store_look_at_inbox(&c->mover, some, err);
+    *pause_us = *some ? 0 : LOOK_US;
+    return status;
+}
+
+static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
+{
+    struct dt_inbox_moved moved;
+    dt_status status = dt_store_move_inbox(&c->mover, &moved, err);
+    if (status == DT_UNKNOWN && c->index) /* jobs may be there that the index was not told of */
+        c->env.index_untold(c->env.arg, c->index);
+    dt_metric_add(c->done, (int64_t)moved.done);
+    dt_metric_add(c->refused, (int64_t)moved.refused);
+    if (moved.refused)
+        c->chores_us = dt_earlier(c->chores_us, mono_us(c) + 1000000);
+    tell_index(c, &moved);
+    if (moved.done + moved.refused == 0 && !moved.again)
+        *pause_us = SOON_US;
+    return status;
+}
+
+/* Returns how long to pause. */
+static int64_t turn(dt_inbox_chore *c)
+{
+    struct dt_error err = {0};
+    int64_t pause_us = 0;
+    bool some = false;
+    dt_status status = tend_errors(c, &err);
+    if (status == DT_OK)
+        status = watch(c, &some, &pause_us, &err);
+    if (status == DT_OK && some)
+        status = move(c, &pause_us, &err);
+    if (status == DT_OK) {
+        dt_outage_over(&c->outage);
+        return pause_us;
+    }
+    dt_outage_failed(&c->outage, DT_OUTAGE_MYSQL, "inbox", "rows of job_inbox wait", status, &err);
+    return RETRY_US;
+}
+
+static void run(void *arg)
+{
+    dt_inbox_chore *c = arg;
+    while (!dt_thread_stopping(&c->thread)) {
+        int64_t pause_us = turn(c);
+        if (pause_us > 0)
+            dt_mailbox_pause(c->mailbox, mono_us(c) + pause_us, DT_THREAD_STOP);
+    }
+}
+
+/* ---- life ---- */
+
+static void free_parts(dt_inbox_chore *c)
+{
+    dt_inbox_mover_clear(&c->mover);
+    dt_json_free(c->mover.json);
+    dt_index_free(c->index);
+    dt_store_free(c->store);
+    dt_mailbox_free(c->mailbox);
+    free(c);
+}
+
+static void make_meters(dt_inbox_chore *c)
+{
+    const char *name = "duetime_inbox_rows_total";
+    const char *help = "Rows of job_inbox by what became of them.";
+    c->done = dt_counter(name, help, "outcome=\"done\"");
+    c->refused = dt_counter(name, help, "outcome=\"refused\"");
+    c->errors = dt_gauge("duetime_inbox_errors", "Rows of job_inbox that are kept with an error, up to 100,000.", "");
+}
+
+static dt_status make_mover(dt_inbox_chore *c)
+{
+    const struct dt_config *config = c->env.config;
+    c->mover = (struct dt_inbox_mover){.store = c->store, .clock = c->env.clock};
+    c->mover.rules = (struct dt_job_rules){.max_delay_ms = config->limits_max_delay,
+                                           .payload_max = (size_t)config->limits_payload,
+                                           .headers_max = (size_t)config->limits_headers,
+                                           .json_depth = (unsigned)config->limits_json_depth,
+                                           .callbacks = config->callbacks_enabled,
+                                           .installation = dt_str(c->env.installation)};
+    dt_arena_init(&c->mover.arena);
+    return dt_json_new(&c->mover.json);
+}
+
+dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_inbox_chore **out, struct dt_error *err)
+{
+    dt_inbox_chore *c = calloc(1, sizeof(*c));
+    if (!c)
+        return DT_NOMEM;
+    c->env = *env;
+    make_meters(c);
+    dt_status status = dt_mailbox_new(&c->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, env->ref, &c->store);
+    if (status == DT_OK)
+        status = make_mover(c);
+    if (status == DT_OK)
+        status = dt_index_new(env->config, env->installation, env->clock, &c->index, err);
+    if (status == DT_OK)
+        status = dt_thread_start(&c->thread, "inbox", run, c, err);
+    if (status != DT_OK) {
+        free_parts(c);
+        return status;
+    }
+    *out = c;
+    return DT_OK;
+}
+
+void dt_inbox_chore_leave(dt_inbox_chore *c)
+{
+    if (c)
+        dt_thread_ask_stop(&c->thread, c->mailbox);
+}
+
+void dt_inbox_chore_stop(dt_inbox_chore *c)
+{
+    if (!c)
+        return;
+    dt_thread_stop(&c->thread, c->mailbox);
+    free_parts(c);
+}

@@ -1,0 +1,46 @@
+/* The parts, and the order in which they begin and end. */
+#include "intake.h"
+
+#include <stdlib.h>
+
+#include "chores/schedule_maker.h"
+#include "inbox_mover.h"
+
+struct dt_intake {
+    dt_schedule_maker *schedules;
+    dt_inbox_chore *inbox;
+};
+
+dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err)
+{
+    const struct dt_schedule_maker_env schedules = {env->config, env->installation, env->clock,       env->ref,
+                                                    env->arg,    env->map,          env->index_untold};
+    dt_intake *intake = calloc(1, sizeof(*intake));
+    if (!intake)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    dt_status status = dt_schedule_maker_start(&schedules, &intake->schedules, err);
+    if (status == DT_OK)
+        status = dt_inbox_chore_start(env, &intake->inbox, err);
+    if (status != DT_OK) {
+        dt_intake_stop(intake);
+        return status;
+    }
+    *out = intake;
+    return DT_OK;
+}
+
+void dt_intake_leave(dt_intake *intake)
+{
+    if (intake)
+        dt_inbox_chore_leave(intake->inbox);
+}
+
+void dt_intake_stop(dt_intake *intake)
+{
+    if (!intake)
+        return;
+    dt_intake_leave(intake);
+    dt_schedule_maker_stop(intake->schedules);
+    dt_inbox_chore_stop(intake->inbox);
+    free(intake);
+}

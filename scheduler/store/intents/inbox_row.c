@@ -1,0 +1,339 @@
+/*
+ * Columns of job_inbox as a body: {"run_at":…,"payload":…,<the members of options>}, topic and key as in a path.
+ *
+ * The payload and the options are texts of a stranger that are put into a text of ours. What they are is checked first,
+ * or seen afterwards: options are read by themselves, and a payload that is not exactly one value shows as a member that
+ * is not the payload that was put in.
+ */
+#include "store/intents/inbox_row.h"
+
+#include "base/text/base64.h"
+#include "job/job_encode.h"
+
+#define LATEST_MS INT64_C(253402300799999) /* the end of the year 9999 */
+
+struct reading {
+    const struct dt_inbox_reader *with;
+    const struct dt_inbox_row *row;
+    struct dt_intent *out;
+    struct dt_str payload; /* without the white space around it */
+    bool has_content_type;
+    struct dt_strbuf body;
+};
+
+/* ---- refusals ---- */
+
+static void refuse_faults(struct reading *r, dt_status status)
+{
+    struct dt_intent *out = r->out;
+    out->outcome = DT_INTENT_REFUSED;
+    out->problem = (struct dt_problem){.type = dt_problem_of_status(status), .faults = &out->faults};
+    if (status == DT_INVALID)
+        out->problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+}
+
+static dt_status refuse_text(struct reading *r, const char *what, const struct dt_error *why)
+{
+    struct dt_str detail = dt_arena_printf(r->with->arena, "%s: %s", what, why->text);
+    r->out->outcome = DT_INTENT_REFUSED;
+    r->out->problem = (struct dt_problem){.type = dt_problem_of_status(why->status), .detail = detail};
+    return detail.p ? DT_OK : DT_NOMEM;
+}
+
+static bool is_refused(const struct reading *r)
+{
+    return r->out->outcome == DT_INTENT_REFUSED;
+}
+
+static void fault(struct reading *r, const char *pointer, const char *reason)
+{
+    dt_faults_add(&r->out->faults, pointer, reason);
+}
+
+/* ---- options ---- */
+
+static bool is_option(struct dt_str name)
+{
+    static const char *const names[] = {"retry",         "ack_timeout",  "headers",
+                                        "partition_key", "content_type", "callback_url"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (dt_str_is(name, names[i]))
+            return true;
+    return false;
+}
+
+static void look_at_options(struct reading *r)
+{
+    const dt_json *json = r->with->json;
+    const struct dt_json_node *root = dt_json_root(json);
+    if (root->type != DT_JSON_OBJECT) {
+        fault(r, "/options", "must be an object");
+        return;
+    }
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
+        if (!is_option(m->name))
+            dt_faults_add_member(&r->out->faults, "/options", m->name, "is not known");
+        r->has_content_type = r->has_content_type || dt_str_is(m->name, "content_type");
+    }
+}
+
+static dt_status parse_text(struct reading *r, struct dt_str text, const char *what)
+{
+    struct dt_json_limits limits = {.depth = r->with->rules->json_depth};
+    struct dt_error why = {0};
+    dt_status status = dt_json_parse(r->with->json, text, &limits, &why);
+    return status == DT_OK || status == DT_NOMEM ? status : refuse_text(r, what, &why);
+}
+
+static dt_status read_options(struct reading *r)
+{
+    const struct dt_inbox_row *row = r->row;
+    if (!row->options.p)
+        return DT_OK;
+    if (row->options_bytes > DT_INBOX_OPTIONS_MAX) {
+        dt_faults_addf(&r->out->faults, "/options", "has %zu bytes, %zu are allowed", row->options_bytes,
+                       DT_INBOX_OPTIONS_MAX);
+        refuse_faults(r, DT_TOO_LARGE);
+        return DT_OK;
+    }
+    dt_status status = parse_text(r, row->options, "options");
+    if (status == DT_OK && !is_refused(r))
+        look_at_options(r);
+    return status;
+}
+
+/* ---- the body ---- */
+
+static void member(struct reading *r, const char *name)
+{
+    dt_strbuf_addc(&r->body, r->body.n ? ',' : '{');
+    dt_strbuf_adds(&r->body, name);
+}
+
+static struct dt_str trimmed(struct dt_str s)
+{
+    while (s.n > 0 && memchr(" \t\r\n", s.p[0], 4)) {
+        s.p++;
+        s.n--;
+    }
+    while (s.n > 0 && memchr(" \t\r\n", s.p[s.n - 1], 4))
+        s.n--;
+    return s;
+}
+
+static void add_payload(struct reading *r)
+{
+    if (r->has_content_type) {
+        member(r, "\"payload_base64\":\"");
+        dt_base64_add(&r->body, r->row->payload);
+        dt_strbuf_addc(&r->body, '"');
+        return;
+    }
+    r->payload = trimmed(r->row->payload);
+    member(r, "\"payload\":");
+    dt_strbuf_add(&r->body, r->payload.p, r->payload.n);
+}
+
+/* Options that were read: an object. Its members stand between its braces. */
+static void add_options(struct reading *r)
+{
+    struct dt_str object = trimmed(r->row->options);
+    struct dt_str members = trimmed((struct dt_str){object.p + 1, object.n - 2});
+    if (members.n == 0)
+        return;
+    member(r, "");
+    dt_strbuf_add(&r->body, members.p, members.n);
+}
+
+static void add_times(struct reading *r)
+{
+    const struct dt_inbox_row *row = r->row;
+    if (row->has_run_at) {
+        member(r, "\"run_at\":");
+        dt_json_add_time(&r->body, row->run_at_ms > 0 ? row->run_at_ms : 1);
+    }
+    if (row->has_delay) {
+        member(r, "\"delay\":");
+        dt_strbuf_add_i64(&r->body, row->delay_ms);
+    }
+}
+
+static dt_status parse_body(struct reading *r)
+{
+    struct dt_json_limits limits = dt_job_json_limits(r->with->rules, 0);
+    struct dt_error why = {0};
+    struct dt_str text = dt_arena_copy(r->with->arena, dt_strbuf_str(&r->body));
+    if (r->body.failed || !text.p)
+        return DT_NOMEM;
+    dt_status status = dt_json_parse(r->with->json, text, &limits, &why);
+    return status == DT_OK || status == DT_NOMEM ? status : refuse_text(r, "payload", &why);
+}
+
+/* Does the body say what was put into it? Other texts than one value make other members of it. */
+static dt_status check_payload(struct reading *r)
+{
+    if (!r->payload.p || is_refused(r))
+        return DT_OK;
+    const struct dt_json_node *node = dt_json_member(r->with->json, dt_json_root(r->with->json), "payload");
+    if (node && node->raw.n == r->payload.n)
+        return DT_OK;
+    return refuse_text(r, "payload", &(struct dt_error){.status = DT_MALFORMED, .text = "is more than one JSON value"});
+}
+
+static dt_status make_body(struct reading *r)
+{
+    add_times(r);
+    if (r->row->payload.p)
+        add_payload(r);
+    if (r->row->options.p)
+        add_options(r);
+    if (!r->body.n)
+        dt_strbuf_addc(&r->body, '{');
+    dt_strbuf_addc(&r->body, '}');
+    dt_status status = parse_body(r);
+    return status == DT_OK ? check_payload(r) : status;
+}
+
+/* ---- which job ---- */
+
+static void check_name(struct reading *r, bool creates)
+{
+    const struct dt_inbox_row *row = r->row;
+    const char *reason = row->topic.p ? dt_topic_check(row->topic, r->with->rules->installation) : NULL;
+    if (reason)
+        fault(r, "/topic", reason);
+    reason = row->key.p ? dt_key_check(row->key) : NULL;
+    if (reason)
+        fault(r, "/job_key", reason);
+    if (creates ? row->has_job_id : row->has_job_id && row->key.p)
+        fault(r, "/job_id", creates ? "is not the caller's to say" : "contradicts job_key: give one of the two");
+    if (row->has_job_id && row->job_id < 1)
+        fault(r, "/job_id", "must be the id of a job");
+    if (!creates && row->key.p && !row->topic.p)
+        fault(r, "/topic", "is required with job_key");
+    if (!creates && !row->key.p && !row->has_job_id)
+        fault(r, "/job_key", "is required, or job_id for a job without a key");
+}
+
+static void check_times(struct reading *r)
+{
+    const struct dt_inbox_row *row = r->row;
+    if (row->has_run_at && row->run_at_ms > LATEST_MS)
+        fault(r, "/run_at", "must be a time in ms before the year 10000");
+    if (row->created_at_ms < 0 || row->created_at_ms > r->with->now_ms + r->with->rules->max_delay_ms)
+        fault(r, "/created_at", "must be a time in ms, no further ahead than limits.max_delay allows");
+}
+
+/* ---- actions ---- */
+
+static dt_status decoded(struct reading *r, dt_status status)
+{
+    if (status != DT_OK && status != DT_NOMEM)
+        refuse_faults(r, status);
+    return status == DT_NOMEM ? status : DT_OK;
+}
+
+/* A row that lay in a clock ahead of the server's may not go further than others may. */
+static void check_due(struct reading *r, int64_t due_ms)
+{
+    if (due_ms <= r->with->now_ms + r->with->rules->max_delay_ms)
+        return;
+    fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
+    refuse_faults(r, DT_INVALID);
+}
+
+static dt_status read_create(struct reading *r)
+{
+    const struct dt_job_path path = {.topic = r->row->topic, .key = r->row->key};
+    struct dt_new_job *job = &r->out->insert.job;
+    dt_status status =
+        decoded(r, dt_job_decode(r->with->json, r->with->rules, &path, r->row->created_at_ms, &r->out->faults, job));
+    if (status == DT_OK && !is_refused(r))
+        check_due(r, job->run_at_ms);
+    return status;
+}
+
+static dt_status read_change(struct reading *r)
+{
+    struct dt_patch *patch = &r->out->patch;
+    dt_status status =
+        decoded(r, dt_patch_decode(r->with->json, r->with->rules, r->row->created_at_ms, &r->out->faults, patch));
+    if (status != DT_OK || is_refused(r) || !patch->has_run_at)
+        return status;
+    if (patch->run_at_is_delay)
+        patch->run_at_ms += r->row->created_at_ms;
+    patch->run_at_is_delay = false;
+    check_due(r, patch->run_at_ms);
+    return DT_OK;
+}
+
+/* Nothing that is given is passed by in silence. */
+static void read_bare(struct reading *r)
+{
+    const struct dt_inbox_row *row = r->row;
+    static const char *const why = "has no place in this action";
+    if (row->has_run_at)
+        fault(r, "/run_at", why);
+    if (row->has_delay)
+        fault(r, "/delay_ms", why);
+    if (row->payload.p)
+        fault(r, "/payload", why);
+    if (row->options.p)
+        fault(r, "/options", why);
+    if (r->out->faults.n > 0)
+        refuse_faults(r, DT_INVALID);
+}
+
+static dt_status check_payload_size(struct reading *r)
+{
+    const struct dt_job_rules *rules = r->with->rules;
+    if (r->row->payload_bytes <= rules->payload_max)
+        return DT_OK;
+    dt_faults_addf(&r->out->faults, "/payload", "has %zu bytes, %zu are allowed", r->row->payload_bytes,
+                   rules->payload_max);
+    refuse_faults(r, DT_TOO_LARGE);
+    return DT_OK;
+}
+
+static dt_status read_body(struct reading *r)
+{
+    dt_status status = check_payload_size(r);
+    if (status == DT_OK && !is_refused(r))
+        status = read_options(r);
+    if (status == DT_OK && !is_refused(r) && r->out->faults.n > 0)
+        refuse_faults(r, DT_INVALID);
+    if (status == DT_OK && !is_refused(r))
+        status = make_body(r);
+    if (status != DT_OK || is_refused(r))
+        return status;
+    return r->out->action == DT_INTENT_CHANGE ? read_change(r) : read_create(r);
+}
+
+static dt_status read_row(struct reading *r)
+{
+    const struct dt_inbox_row *row = r->row;
+    if (row->action < 1 || row->action > DT_INTENT_ACTIONS) {
+        fault(r, "/action", "must be one of create, replace, cancel, change, run_now");
+        refuse_faults(r, DT_INVALID);
+        return DT_OK;
+    }
+    enum dt_intent_action action = r->out->action = (enum dt_intent_action)(row->action - 1);
+    check_name(r, action == DT_INTENT_CREATE || action == DT_INTENT_REPLACE);
+    check_times(r);
+    if (action == DT_INTENT_CANCEL || action == DT_INTENT_RUN_NOW) {
+        read_bare(r);
+        return DT_OK;
+    }
+    return read_body(r);
+}
+
+dt_status dt_inbox_decode(const struct dt_inbox_reader *reader, const struct dt_inbox_row *row, struct dt_intent *out)
+{
+    *out = (struct dt_intent){.topic = row->topic, .key = row->key, .job_id = row->has_job_id ? row->job_id : 0};
+    struct reading r = {.with = reader, .row = row, .out = out};
+    dt_faults_init(&out->faults, reader->arena);
+    dt_strbuf_init(&r.body);
+    dt_status status = read_row(&r);
+    dt_strbuf_clear(&r.body);
+    return out->faults.failed ? DT_NOMEM : status;
+}

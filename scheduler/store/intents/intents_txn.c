@@ -1,0 +1,315 @@
+/*
+ * One intent after the other, but that creates gather and go into one INSERT: at the end, or before an intent that names
+ * a job among them. So what was asked of one job is done in its order, and a batch of creates costs what it costs by HTTP.
+ */
+#include "store/intents/intents_txn.h"
+
+#include "job/request/job_decode.h"
+#include "store/jobs/change_txn.h"
+#include "store/jobs/insert_problem.h"
+#include "store/jobs/insert_txn.h"
+#include "store/sql/statements.h"
+
+/* A topic as this transaction sees it. */
+struct dt_intent_topic {
+    struct dt_str name, retry;
+    int64_t ack_timeout_ms;
+    bool there;
+};
+
+/* ---- names ---- */
+
+static uint64_t name_hash(struct dt_str topic, struct dt_str key, int64_t job_id)
+{
+    return key.p ? dt_key_hash(topic, key) : (uint64_t)job_id * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint64_t *place_of(const struct dt_name_set *set, uint64_t hash)
+{
+    size_t i = (size_t)hash & set->mask;
+    while (set->v[i] && set->v[i] != hash)
+        i = (i + 1) & set->mask;
+    return &set->v[i];
+}
+
+static bool has_name(const struct dt_name_set *set, const struct dt_intent *x)
+{
+    return set->n > 0 && (x->key.p || x->job_id) && *place_of(set, name_hash(x->topic, x->key, x->job_id));
+}
+
+static void add_name(struct dt_name_set *set, uint64_t hash)
+{
+    uint64_t *place = place_of(set, hash);
+    set->n += *place == 0;
+    *place = hash;
+}
+
+static void clear_names(struct dt_name_set *set)
+{
+    memset(set->v, 0, (set->mask + 1) * sizeof(*set->v));
+    set->n = 0;
+}
+
+/* At most half full. */
+static bool make_set(struct dt_name_set *set, struct dt_arena *arena, size_t names)
+{
+    size_t room = 16;
+    while (room < 2 * names)
+        room *= 2;
+    set->v = dt_arena_alloc(arena, room * sizeof(*set->v));
+    set->mask = room - 1;
+    if (set->v)
+        clear_names(set);
+    return set->v;
+}
+
+dt_status dt_intents_init(struct dt_intents_txn *t, size_t more, struct dt_error *err)
+{
+    size_t room = t->n + 1;
+    t->pending = dt_arena_alloc(t->arena, room * sizeof(struct dt_intent *));
+    t->known = dt_arena_alloc(t->arena, room * sizeof(*t->known));
+    t->moves = dt_arena_alloc(t->arena, room * sizeof(*t->moves));
+    t->n_pending = t->n_known = t->n_moves = 0;
+    t->topics->n_wanted = 0;
+    bool made = t->pending && t->known && t->moves && make_set(&t->created, t->arena, room) &&
+                make_set(&t->waiting, t->arena, room + more);
+    return made ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
+}
+
+void dt_intents_wait_for(struct dt_intents_txn *t, struct dt_str topic, struct dt_str key, int64_t job_id)
+{
+    if (key.p || job_id)
+        add_name(&t->waiting, name_hash(topic, key, job_id));
+}
+
+static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
+{
+    x->outcome = DT_INTENT_WAITS;
+    dt_intents_wait_for(t, x->topic, x->key, x->job_id);
+}
+
+/* ---- topics ---- */
+
+static dt_status read_topic(struct dt_intents_txn *t, struct dt_str name, struct dt_intent_topic *out,
+                            struct dt_error *err)
+{
+    dt_status status = dt_db_query(t->db, dt_sql_select_topic_defaults, DT_PARAMS(DT_P_STR(name)), err);
+    if (status != DT_OK)
+        return status;
+    *out = (struct dt_intent_topic){.name = name, .there = dt_db_next(t->db)};
+    if (out->there) {
+        out->retry = dt_arena_copy(t->arena, dt_db_bytes(t->db, 0));
+        out->ack_timeout_ms = dt_db_i64(t->db, 1);
+    }
+    if (!out->retry.p)
+        out->retry = DT_STR_LIT(DT_RETRY_DEFAULT);
+    if (out->ack_timeout_ms <= 0)
+        out->ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
+    return dt_db_end(t->db, err);
+}
+
+/* The topic that was asked for last is found first: mostly it is the one. */
+static dt_status find_topic(struct dt_intents_txn *t, struct dt_str name, const struct dt_intent_topic **out,
+                            struct dt_error *err)
+{
+    for (size_t i = t->n_known; i > 0; i--) {
+        if (!dt_str_eq(t->known[i - 1].name, name))
+            continue;
+        *out = &t->known[i - 1];
+        return DT_OK;
+    }
+    *out = &t->known[t->n_known];
+    return read_topic(t, name, &t->known[t->n_known++], err);
+}
+
+static struct dt_wanted_topic *find_name(struct dt_wanted_topic *v, size_t n, struct dt_str name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (dt_str_is(name, v[i].name))
+            return &v[i];
+    return NULL;
+}
+
+static void want_topic(struct dt_intent_topics *topics, struct dt_str name)
+{
+    if (topics->n_wanted == DT_INTENT_TOPICS || find_name(topics->wanted, topics->n_wanted, name))
+        return;
+    struct dt_wanted_topic *wanted = &topics->wanted[topics->n_wanted++];
+    memcpy(wanted->name, name.p, name.n); /* a name that was checked: at most DT_TOPIC_MAX */
+    wanted->name[name.n] = '\0';
+}
+
+/* The job has no topic: it is made between two transactions, and the intent waits for it, unless it may not be. */
+static void without_topic(struct dt_intents_txn *t, struct dt_intent *x)
+{
+    const struct dt_wanted_topic *refused = find_name(t->topics->refused, t->topics->n_refused, x->topic);
+    bool makes = dt_store_config(t->store)->topics_auto_create;
+    if (makes && !refused) {
+        want_topic(t->topics, x->topic);
+        wait_with(t, x);
+        return;
+    }
+    x->insert.outcome = makes ? DT_INSERT_REFUSED : DT_INSERT_NO_TOPIC;
+    x->outcome = DT_INTENT_REFUSED;
+    (void)dt_insert_is_job(&x->insert, refused ? refused->reason : NULL, &x->faults, &x->problem);
+}
+
+/* ---- creates ---- */
+
+static void settle_create(struct dt_intents_txn *t, struct dt_intent *x)
+{
+    const struct dt_new_job *job = &x->insert.job;
+    if (!dt_insert_is_job(&x->insert, NULL, &x->faults, &x->problem)) {
+        x->outcome = DT_INTENT_REFUSED;
+        return;
+    }
+    x->outcome = DT_INTENT_DONE;
+    if (x->insert.outcome == DT_INSERT_CREATED)
+        t->moves[t->n_moves++] = (struct dt_intent_move){.id = job->id, .due_ms = job->run_at_ms};
+}
+
+static dt_status insert_pending(struct dt_intents_txn *t, struct dt_error *err)
+{
+    struct dt_insert **v = dt_arena_alloc(t->arena, (t->n_pending + 1) * sizeof(*v));
+    if (!v)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < t->n_pending; i++) {
+        v[i] = &t->pending[i]->insert;
+        v[i]->job.id = dt_job_id(v[i]->job.run_at_ms, dt_id_block_next(t->ids));
+    }
+    const struct dt_insert_rows rows = {
+        .v = v, .n = t->n_pending, .maker = t->ids->maker, .singly = t->singly, .no_fires = true};
+    dt_status status = dt_insert_in_txn(t->store, t->db, t->now_ms, &rows, t->counts, err);
+    for (size_t i = 0; i < t->n_pending && status == DT_OK; i++) {
+        if (v[i]->outcome == DT_INSERT_ID_TAKEN)
+            status = dt_fail(err, DT_EXISTS, "an id is taken");
+        settle_create(t, t->pending[i]);
+    }
+    t->n_pending = 0;
+    clear_names(&t->created);
+    return status;
+}
+
+static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+{
+    const struct dt_intent_topic *topic = NULL;
+    dt_status status = find_topic(t, x->topic, &topic, err);
+    if (status != DT_OK)
+        return status;
+    if (!topic->there) {
+        without_topic(t, x);
+        return DT_OK;
+    }
+    struct dt_new_job *job = &x->insert.job;
+    job->retry = job->retry.p ? job->retry : topic->retry;
+    job->ack_timeout_ms = job->ack_timeout_ms ? job->ack_timeout_ms : topic->ack_timeout_ms;
+    t->pending[t->n_pending++] = x;
+    if (x->key.p)
+        add_name(&t->created, name_hash(x->topic, x->key, 0));
+    return DT_OK;
+}
+
+/* ---- changes ---- */
+
+static void refuse(struct dt_intent *x, dt_status status)
+{
+    x->outcome = DT_INTENT_REFUSED;
+    x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .detail = dt_str(dt_status_text(status))};
+    if (status == DT_NOT_FOUND)
+        x->problem.detail = DT_STR_LIT("no such job");
+    else {
+        x->problem.id = x->job.id;
+        x->problem.job = &x->job;
+    }
+}
+
+static void note_change(struct dt_intents_txn *t, struct dt_intent *x)
+{
+    const struct dt_job *job = &x->job;
+    x->outcome = DT_INTENT_DONE;
+    t->moves[t->n_moves++] = (struct dt_intent_move){.id = job->id,
+                                                     .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
+                                                     .was_ms = job->was_next_at_ms};
+}
+
+static dt_status settle_change(struct dt_intents_txn *t, struct dt_intent *x, const struct dt_job_change *change,
+                               dt_status status)
+{
+    x->job = change->job;
+    x->unsettled = status == DT_TOO_LATE && x->job.unsettled;
+    if (status == DT_OK)
+        note_change(t, x);
+    else if ((status == DT_BUSY && change->locked) || (x->unsettled && x->patient))
+        wait_with(t, x);
+    else if (status == DT_NOT_FOUND || status == DT_TOO_LATE)
+        refuse(x, status);
+    else
+        return status;
+    return DT_OK;
+}
+
+static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+{
+    static const enum dt_change_how how[DT_INTENT_ACTIONS] = {[DT_INTENT_CANCEL] = DT_CHANGE_CANCEL,
+                                                              [DT_INTENT_CHANGE] = DT_CHANGE_PATCH,
+                                                              [DT_INTENT_RUN_NOW] = DT_CHANGE_RUN_NOW};
+    const struct dt_change_txn in = {t->store, t->db, t->now_ms, t->counts, t->arena};
+    struct dt_job_change change = {
+        .how = how[x->action], .id = x->job_id, .topic = x->topic, .key = x->key, .patch = &x->patch};
+    dt_status status = has_name(&t->created, x) ? insert_pending(t, err) : DT_OK;
+    return status == DT_OK ? settle_change(t, x, &change, dt_change_in_txn(&in, &change, err)) : status;
+}
+
+/* ---- all of them ---- */
+
+static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+{
+    if (x->outcome == DT_INTENT_REFUSED)
+        return DT_OK;
+    if (has_name(&t->waiting, x)) {
+        x->outcome = DT_INTENT_WAITS;
+        return DT_OK;
+    }
+    return x->action == DT_INTENT_CREATE ? gather_create(t, x, err) : change_job(t, x, err);
+}
+
+dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < t->n && status == DT_OK; i++)
+        status = carry_out(t, &t->v[i], err);
+    return status == DT_OK && t->n_pending ? insert_pending(t, err) : status;
+}
+
+/* ---- between transactions ---- */
+
+#define REFUSED_US INT64_C(5000000) /* a refused topic is asked for again only then */
+
+static dt_status make_topic(struct dt_intent_topics *topics, dt_store *store, const struct dt_wanted_topic *wanted,
+                            struct dt_error *err)
+{
+    const struct dt_config *config = dt_store_config(store);
+    struct dt_topic_terms terms = {.topics_max = config->limits_topics};
+    dt_status status = dt_store_topic_ensure(store, dt_str(wanted->name), &terms, err);
+    if (status != DT_INVALID)
+        return status;
+    if (topics->n_refused == DT_INTENT_TOPICS)
+        topics->n_refused = 0;
+    struct dt_wanted_topic *refused = &topics->refused[topics->n_refused++];
+    *refused = *wanted;
+    dt_topic_refusal_text(terms.refusal, config, refused->reason);
+    return DT_OK;
+}
+
+dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    if (now_us > topics->refused_us + REFUSED_US) {
+        topics->n_refused = 0;
+        topics->refused_us = now_us;
+    }
+    for (size_t i = 0; i < topics->n_wanted && status == DT_OK; i++)
+        status = make_topic(topics, store, &topics->wanted[i], err);
+    topics->n_wanted = 0;
+    return status;
+}

@@ -1,0 +1,49 @@
+/*
+ * Intents inside a transaction of the caller; for store/ only.
+ */
+#ifndef DT_STORE_INTENTS_TXN_H
+#define DT_STORE_INTENTS_TXN_H
+
+#include "store/intents/intents.h"
+#include "store/jobs/counts.h"
+#include "store/store_internal.h"
+
+/* Names of jobs, by their hashes; two names may share one. In an arena, with room for a number that is known before. */
+struct dt_name_set {
+    uint64_t *v;
+    size_t mask, n;
+};
+
+struct dt_intents_txn {
+    dt_store *store;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_counts *counts;
+    struct dt_arena *arena;
+    struct dt_id_block *ids; /* has one for each intent */
+    struct dt_intent_topics *topics;
+    bool singly; /* the last try ended with INVALID */
+    struct dt_intent *v;
+    size_t n;
+    struct dt_name_set waiting;   /* names whose jobs' intents wait; dt_intents_init makes it empty */
+    struct dt_intent_move *moves; /* out, in the arena, at most n */
+    size_t n_moves;
+
+    /* Scratch. */
+    struct dt_name_set created;
+    struct dt_intent **pending;
+    size_t n_pending;
+    struct dt_intent_topic *known;
+    size_t n_known;
+};
+
+/* Prepares the lists, with room for n intents and as many more names. NOMEM. */
+DT_MUST_CHECK dt_status dt_intents_init(struct dt_intents_txn *txn, size_t more, struct dt_error *err);
+/* Has later intents of the job wait that this one names. */
+void dt_intents_wait_for(struct dt_intents_txn *txn, struct dt_str topic, struct dt_str key, int64_t job_id);
+/* Carries out all that are not refused yet, and sets their outcomes. EXISTS: an id is taken: drop the block, roll back,
+ * and again. INVALID: the server does not take one of the new rows: roll back, and again, singly. Any other status but
+ * OK: roll back. */
+DT_MUST_CHECK dt_status dt_intents_in_txn(struct dt_intents_txn *txn, struct dt_error *err);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Changing jobs inside a transaction of the caller; for store/ only. The judgement is that of dt_store_cancel,
+ * dt_store_patch, dt_store_run_now and dt_store_replace.
+ */
+#ifndef DT_STORE_CHANGE_TXN_H
+#define DT_STORE_CHANGE_TXN_H
+
+#include "store/jobs/counts.h"
+#include "store/store_internal.h"
+
+/* The open transaction, which began at now_ms. */
+struct dt_change_txn {
+    dt_store *store;
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_counts *counts; /* has what changes */
+    struct dt_arena *arena;   /* of what is read */
+};
+enum dt_change_how { DT_CHANGE_CANCEL, DT_CHANGE_PATCH, DT_CHANGE_RUN_NOW, DT_CHANGE_REPLACE };
+struct dt_job_change {
+    enum dt_change_how how;
+    int64_t id;               /* 0: the job that has the key */
+    struct dt_str topic, key; /* topic absent: of any, with an id */
+    const struct dt_patch *patch;
+    const struct dt_new_job *body; /* of a replace, which names the job by its key */
+    struct dt_job job;             /* out: as of the functions of store.h */
+    bool locked;                   /* out: another session has the row; with BUSY, and the transaction goes on */
+};
+/* Changes the job. NOT_FOUND, TOO_LATE, and BUSY with `locked`, change nothing, and the transaction goes on; with any
+ * other status but OK: roll back. NOT_FOUND of a replace: the caller may insert the row with `replace` set, in the same
+ * transaction; a row that is SAME or CONFLICT then has met a job that came about meanwhile: roll back, and again. */
+DT_MUST_CHECK dt_status dt_change_in_txn(const struct dt_change_txn *txn, struct dt_job_change *change,
+                                         struct dt_error *err);
+
+#endif

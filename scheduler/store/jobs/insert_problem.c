@@ -1,0 +1,35 @@
+/* The outcome of a row in words: see insert_problem.h. */
+#include "store/jobs/insert_problem.h"
+
+static bool say_invalid(struct dt_faults *faults, struct dt_problem *problem, const char *pointer, const char *reason)
+{
+    dt_faults_add(faults, pointer, reason);
+    *problem = (struct dt_problem){.type = DT_PROBLEM_INVALID, .detail = dt_str(reason), .faults = faults};
+    return false;
+}
+
+bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt_faults *faults,
+                      struct dt_problem *problem)
+{
+    switch (row->outcome) {
+    case DT_INSERT_CREATED:
+    case DT_INSERT_SAME:
+        return true;
+    case DT_INSERT_CONFLICT:
+        *problem = (struct dt_problem){.type = DT_PROBLEM_KEY_CONFLICT,
+                                       .detail = DT_STR_LIT("the key names a job that an unequal request made"),
+                                       .id = row->existing_id};
+        return false;
+    case DT_INSERT_NO_TOPIC:
+        return say_invalid(faults, problem, "/topic",
+                           "there is no such topic, and topics are not made by their first job");
+    case DT_INSERT_REFUSED:
+        return say_invalid(faults, problem, "/topic", reason ? reason : "the job cannot be stored");
+    case DT_INSERT_RESERVED:
+        return say_invalid(faults, problem, "/key", "is that of a fire: a schedule makes the jobs with such keys");
+    case DT_INSERT_ID_TAKEN:
+        break;
+    }
+    *problem = (struct dt_problem){.type = DT_PROBLEM_INTERNAL};
+    return false;
+}

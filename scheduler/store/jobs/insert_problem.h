@@ -1,0 +1,15 @@
+/* The outcome of a row that was to be a new job, in words for whoever asked for it. Pure. */
+#ifndef DT_STORE_INSERT_PROBLEM_H
+#define DT_STORE_INSERT_PROBLEM_H
+
+#include "job/request/problem.h"
+#include "store/store.h"
+
+/*
+ * Says whether the row is a job now, or was before (CREATED, SAME). Otherwise *problem says what is wrong; its faults
+ * are put into *faults, which must live as long. reason: of REFUSED, may be NULL.
+ */
+bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt_faults *faults,
+                      struct dt_problem *problem);
+
+#endif

@@ -1,0 +1,48 @@
+-- Rows of job_inbox: seen, carried out, kept with their error.
+
+-- name: watch_inbox
+CALL dt_watch_inbox(?, ?);
+
+-- Without the right to call it: what it tells, without its wait.
+-- name: look_at_inbox
+SELECT id, COALESCE(LENGTH(payload), 0) + COALESCE(LENGTH(options), 0)
+  FROM job_inbox FORCE INDEX (open_rows)
+ WHERE is_open = 1
+   AND id > ?
+ ORDER BY id LIMIT ?;
+
+-- Rows that another session has locked are passed by: uncommitted ones, those of another mover, those in somebody's hands.
+-- name: lock_inbox
+SELECT id, action+0, topic, job_key, job_id, run_at, delay_ms, LEFT(payload, ?), LENGTH(payload), LEFT(options, ?),
+       LENGTH(options), created_at
+  FROM job_inbox FORCE INDEX (open_rows)
+ WHERE is_open = 1
+   AND id > ?
+   AND id <= ?
+ ORDER BY id LIMIT ?
+   FOR UPDATE SKIP LOCKED;
+
+-- Asked behind lock_inbox: rows that are committed and were not locked then stand between ours.
+-- name: select_inbox_names
+SELECT id, topic, job_key, job_id
+  FROM job_inbox FORCE INDEX (open_rows)
+ WHERE is_open = 1
+   AND id <= ?
+ ORDER BY id LIMIT ?;
+
+-- name: delete_inbox
+DELETE FROM job_inbox WHERE id IN (?,...);
+
+-- name: set_inbox_errors
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', error VARCHAR(2000) CHARACTER SET utf8mb4 PATH '$[1]')) r
+  STRAIGHT_JOIN job_inbox i FORCE INDEX (PRIMARY) ON i.id = r.id
+   SET i.error = r.error, i.error_at = ?;
+
+-- name: delete_old_inbox_errors
+DELETE FROM job_inbox
+ WHERE error_at < ?
+   AND is_open IS NULL
+ LIMIT 1000;
+
+-- name: count_inbox_errors
+SELECT COUNT(*) FROM (SELECT 1 FROM job_inbox FORCE INDEX (open_rows) WHERE is_open IS NULL LIMIT 100000) e;

@@ -1,0 +1,152 @@
+"""job_inbox: what an application inserts in its own transaction is a job, or a change of one, within a second of its commit."""
+import json
+import time
+
+import pytest
+
+from harness.checker import connect, now_ms
+from harness.stack import until
+
+
+@pytest.fixture
+def put(db):
+    """put(action=…, topic=…, …) -> the id of the row that was inserted."""
+    def insert(**columns):
+        names = ", ".join(columns)
+        db(f"INSERT INTO job_inbox ({names}) VALUES ({', '.join(['%s'] * len(columns))})", *columns.values())
+        return db("SELECT LAST_INSERT_ID() AS id")[0]["id"]
+    return insert
+
+
+@pytest.fixture
+def gone(db):
+    """gone(row) waits until the row was carried out."""
+    def wait(*ids):
+        until(lambda: not db("SELECT id FROM job_inbox WHERE id IN %s", ids), 20, lambda: db("SELECT id, error FROM job_inbox WHERE id IN %s", ids))
+    return wait
+
+
+@pytest.fixture
+def kept(db):
+    """kept(row) -> the error that the row is kept with; the row is removed."""
+    def wait(row):
+        error = until(lambda: db("SELECT error FROM job_inbox WHERE id = %s AND error IS NOT NULL", row), 20)[0]["error"]
+        db("DELETE FROM job_inbox WHERE id = %s", row)
+        return error
+    return wait
+
+
+def by_key(api, topic, key):
+    return api.get(f"/v1/topics/{topic}/jobs/{key}").json
+
+
+def test_a_row_is_the_job_that_rest_would_have_made(api, db, topic, put, gone):
+    before = now_ms()
+    gone(put(topic=topic, job_key="k", delay_ms=1800000, payload='{"order": 42}',
+             options=json.dumps({"retry": ["1m"], "ack_timeout": "PT2M", "headers": {"x": "y"}, "partition_key": "p"})))
+    job = by_key(api, topic, "k")
+    assert (job["state"], job["retry"], job["ack_timeout"], job["headers"], job["partition_key"]) == ("scheduled", ["1m"], "PT2M", {"x": "y"}, "p"), job
+    assert job["payload"] == {"order": 42}
+    run_at = db("SELECT run_at FROM jobs WHERE id = %s", job["id"])[0]["run_at"]
+    assert before + 1800000 <= run_at <= now_ms() + 1800000
+    same = api.put(f"/v1/topics/{topic}/jobs/k", {"delay": "PT30M", "retry": ["60s"], "ack_timeout": "PT2M", "headers": {"x": "y"}, "partition_key": "p",
+                                                  "payload": {"order": 42}})
+    assert same.status == 200 and same.json["id"] == job["id"], same
+
+
+def test_a_delay_counts_from_the_insert(db, topic, stack, gone):
+    other = connect(stack)
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES (%s, 'late', 3600000)", (topic,))
+            row = cursor.lastrowid
+            cursor.execute("SELECT created_at FROM job_inbox WHERE id = %s", (row,))
+            created = cursor.fetchone()["created_at"]
+            time.sleep(0.5)
+            assert not db("SELECT 1 FROM jobs WHERE topic = %s", topic)
+            cursor.execute("COMMIT")
+    finally:
+        other.close()
+    gone(row)
+    assert db("SELECT run_at FROM jobs WHERE topic = %s", topic)[0]["run_at"] == created + 3600000
+
+
+def test_a_job_can_be_cancelled_changed_and_run_at_once(api, topic, put, gone, held):
+    gone(put(topic=held, job_key="k", delay_ms=3600000, payload="1"))
+    job = by_key(api, held, "k")
+    gone(put(action="change", topic=held, job_key="k", payload="[2]", options='{"retry":null,"headers":{"a":"b"}}'))
+    changed = by_key(api, held, "k")
+    assert (changed["payload"], changed["headers"], changed["run_at"]) == ([2], {"a": "b"}, job["run_at"])
+    gone(put(action="run_now", job_id=int(job["id"])))
+    assert by_key(api, held, "k")["next_at"] < job["next_at"]
+    gone(put(action="cancel", topic=held, job_key="k"), put(action="cancel", topic=held, job_key="k"))
+    assert by_key(api, held, "k")["state"] == "cancelled"
+
+
+def test_rows_of_one_transaction_are_carried_out_in_their_order(api, db, topic, stack, gone):
+    other = connect(stack)
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.executemany("INSERT INTO job_inbox (action, topic, job_key, delay_ms, payload) VALUES (%s, %s, 'k', %s, %s)",
+                               [("create", topic, 3600000, "1"), ("change", topic, None, "2"), ("change", topic, None, "3"), ("cancel", topic, None, None)])
+            cursor.execute("SELECT id FROM job_inbox WHERE topic = %s", (topic,))
+            ids = [row["id"] for row in cursor.fetchall()]
+            cursor.execute("COMMIT")
+    finally:
+        other.close()
+    gone(*ids)
+    job = by_key(api, topic, "k")
+    assert (job["state"], job["payload"], job["version"]) == ("cancelled", 3, 4)
+
+
+@pytest.mark.parametrize("columns, error", [
+    ({"delay_ms": 1, "topic": "a b"}, "invalid: see errors for each member that is wrong: /topic "),
+    ({"delay_ms": 1, "topic": None}, "invalid: see errors for each member that is wrong: /topic is required"),
+    ({}, "invalid: see errors for each member that is wrong: /run_at is required"),
+    ({"delay_ms": -1}, "invalid: see errors for each member that is wrong: /delay must not be negative"),
+    ({"delay_ms": 1, "payload": "{"}, "malformed: payload: "),
+    ({"delay_ms": 1, "payload": '1,"retry":[]'}, "malformed: payload: is more than one JSON value"),
+    ({"delay_ms": 1, "options": '{"delay":3}'}, "invalid: see errors for each member that is wrong: /options/delay is not known"),
+    ({"delay_ms": 1, "options": "[]"}, "invalid: see errors for each member that is wrong: /options must be an object"),
+    ({"delay_ms": 1, "options": '{"retry":"x"}'}, "invalid: see errors for each member that is wrong: /retry must be a list"),
+    ({"delay_ms": 1, "job_key": b"\xff"}, "invalid: see errors for each member that is wrong: /job_key must be UTF-8"),
+    ({"delay_ms": 1, "payload": b"x" * 900001}, "too-large: "),
+    ({"delay_ms": 4 * 10**15}, "invalid: see errors for each member that is wrong: /delay "),
+    ({"action": "cancel", "job_key": "nobody"}, "not-found: no such job"),
+    ({"action": "cancel"}, "invalid: see errors for each member that is wrong: /job_key is required"),
+    ({"action": "cancel", "job_key": "k", "delay_ms": 3}, "invalid: see errors for each member that is wrong: /delay_ms has no place"),
+    ({"action": "change", "job_key": "nobody", "options": '{"content_type":"a/b"}', "payload": b"\x00\xff"}, "not-found: no such job"),
+])
+def test_what_cannot_be_carried_out_is_kept_with_its_error(db, topic, put, kept, columns, error):
+    row = put(**{"topic": topic, **columns})
+    assert kept(row).startswith(error)
+    assert not db("SELECT 1 FROM jobs WHERE topic = %s", topic)
+
+
+def test_bytes_are_kept_as_they_are(db, topic, put, gone):
+    gone(put(topic=topic, job_key="k", delay_ms=3600000, payload=b"\x00\xff,", options='{"content_type":"application/octet-stream"}'))
+    assert db("SELECT payload, content_type FROM jobs WHERE topic = %s", topic) == [{"payload": b"\x00\xff,", "content_type": b"application/octet-stream"}]
+
+
+def test_an_error_is_tried_again_when_it_is_set_to_null(api, db, topic, put, gone):
+    row = put(action="cancel", topic=topic, job_key="k")
+    error = until(lambda: db("SELECT error FROM v_inbox_errors WHERE id = %s", row), 20)[0]["error"]
+    assert error == "not-found: no such job"
+    gone(put(topic=topic, job_key="k", delay_ms=3600000))
+    assert by_key(api, topic, "k")["state"] == "scheduled"
+    db("UPDATE job_inbox SET error = NULL WHERE id = %s", row)
+    gone(row)
+    assert by_key(api, topic, "k")["state"] == "cancelled"
+
+
+def test_a_cancel_that_comes_too_late_says_at_which_attempt(topic, dispatched, put, kept):
+    job = dispatched(topic=topic, key="k")
+    assert job["attempt"] == 1
+    assert kept(put(action="cancel", topic=topic, job_key="k")) == "too-late: the job is no longer scheduled, attempt 1"
+
+
+def test_an_unequal_row_with_a_key_that_is_taken_is_a_conflict(topic, put, gone, kept):
+    gone(put(topic=topic, job_key="k", delay_ms=3600000), put(topic=topic, job_key="k", delay_ms=3600000))
+    assert kept(put(topic=topic, job_key="k", delay_ms=3600001)) == "key-conflict: the key names a job that an unequal request made"
