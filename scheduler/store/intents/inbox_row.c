@@ -318,13 +318,10 @@ static dt_status read_row(struct reading *r)
         return DT_OK;
     }
     enum dt_intent_action action = r->out->action = (enum dt_intent_action)(row->action - 1);
-    if (action == DT_INTENT_REPLACE) {
-        fault(r, "/action", "replace is not offered yet");
-        refuse_faults(r, DT_INVALID);
-        return DT_OK;
-    }
     check_name(r, action == DT_INTENT_CREATE || action == DT_INTENT_REPLACE);
     check_times(r);
+    if (action == DT_INTENT_REPLACE && !row->key.p)
+        fault(r, "/job_key", "is required");
     if (action == DT_INTENT_CANCEL || action == DT_INTENT_RUN_NOW) {
         read_bare(r);
         return DT_OK;

@@ -156,16 +156,23 @@ static void without_topic(struct dt_intents_txn *t, struct dt_intent *x)
 
 /* ---- creates ---- */
 
-static void settle_create(struct dt_intents_txn *t, struct dt_intent *x)
+/* EXISTS: an id is taken. BUSY: a replace that had found no job has met one. */
+static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
     const struct dt_new_job *job = &x->insert.job;
+    enum dt_insert_outcome outcome = x->insert.outcome;
+    if (outcome == DT_INSERT_ID_TAKEN)
+        return dt_fail(err, DT_EXISTS, "an id is taken");
+    if (x->insert.replace && (outcome == DT_INSERT_SAME || outcome == DT_INSERT_CONFLICT))
+        return dt_fail(err, DT_BUSY, "the key was taken meanwhile");
     if (!dt_insert_is_job(&x->insert, NULL, &x->faults, &x->problem)) {
         x->outcome = DT_INTENT_REFUSED;
-        return;
+        return DT_OK;
     }
     x->outcome = DT_INTENT_DONE;
-    if (x->insert.outcome == DT_INSERT_CREATED)
+    if (outcome == DT_INSERT_CREATED)
         t->moves[t->n_moves++] = (struct dt_intent_move){.id = job->id, .due_ms = job->run_at_ms};
+    return DT_OK;
 }
 
 static dt_status insert_pending(struct dt_intents_txn *t, struct dt_error *err)
@@ -180,11 +187,8 @@ static dt_status insert_pending(struct dt_intents_txn *t, struct dt_error *err)
     const struct dt_insert_rows rows = {
         .v = v, .n = t->n_pending, .maker = t->ids->maker, .singly = t->singly, .no_fires = true};
     dt_status status = dt_insert_in_txn(t->store, t->db, t->now_ms, &rows, t->counts, err);
-    for (size_t i = 0; i < t->n_pending && status == DT_OK; i++) {
-        if (v[i]->outcome == DT_INSERT_ID_TAKEN)
-            status = dt_fail(err, DT_EXISTS, "an id is taken");
-        settle_create(t, t->pending[i]);
-    }
+    for (size_t i = 0; i < t->n_pending && status == DT_OK; i++)
+        status = settle_create(t, t->pending[i], err);
     t->n_pending = 0;
     clear_names(&t->created);
     return status;
@@ -252,12 +256,19 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
 {
     static const enum dt_change_how how[DT_INTENT_ACTIONS] = {[DT_INTENT_CANCEL] = DT_CHANGE_CANCEL,
                                                               [DT_INTENT_CHANGE] = DT_CHANGE_PATCH,
-                                                              [DT_INTENT_RUN_NOW] = DT_CHANGE_RUN_NOW};
+                                                              [DT_INTENT_RUN_NOW] = DT_CHANGE_RUN_NOW,
+                                                              [DT_INTENT_REPLACE] = DT_CHANGE_REPLACE};
     const struct dt_change_txn in = {t->store, t->db, t->now_ms, t->counts, t->arena};
     struct dt_job_change change = {
         .how = how[x->action], .id = x->job_id, .topic = x->topic, .key = x->key, .patch = &x->patch};
+    if (x->action == DT_INTENT_REPLACE)
+        change.body = &x->insert.job;
     dt_status status = has_name(&t->created, x) ? insert_pending(t, err) : DT_OK;
-    return status == DT_OK ? settle_change(t, x, &change, dt_change_in_txn(&in, &change, err)) : status;
+    if (status != DT_OK)
+        return status;
+    status = dt_change_in_txn(&in, &change, err);
+    x->insert.replace = status == DT_NOT_FOUND && change.body;
+    return x->insert.replace ? gather_create(t, x, err) : settle_change(t, x, &change, status);
 }
 
 /* ---- all of them ---- */

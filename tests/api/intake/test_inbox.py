@@ -150,3 +150,15 @@ def test_a_cancel_that_comes_too_late_says_at_which_attempt(topic, dispatched, p
 def test_an_unequal_row_with_a_key_that_is_taken_is_a_conflict(topic, put, gone, kept):
     gone(put(topic=topic, job_key="k", delay_ms=3600000), put(topic=topic, job_key="k", delay_ms=3600000))
     assert kept(put(topic=topic, job_key="k", delay_ms=3600001)) == "key-conflict: the key names a job that an unequal request made"
+
+
+def test_a_replace_gives_the_job_another_body_or_makes_one(api, db, topic, put, gone, kept):
+    gone(put(action="replace", topic=topic, job_key="k", delay_ms=3600000, payload="1", options='{"headers":{"a":"b"}}'))
+    made = by_key(api, topic, "k")
+    gone(put(action="replace", topic=topic, job_key="k", delay_ms=7200000, payload="2"))
+    job = by_key(api, topic, "k")
+    assert (job["id"], job["payload"], job.get("headers"), job["run_at"] > made["run_at"]) == (made["id"], 2, None, True), job
+    gone(put(action="cancel", topic=topic, job_key="k"), put(action="replace", topic=topic, job_key="k", delay_ms=3600000, payload="3"))
+    last = by_key(api, topic, "k")
+    assert last["id"] != made["id"] and (last["payload"], last["state"]) == (3, "scheduled")
+    assert kept(put(action="replace", topic=topic, delay_ms=1)).endswith("/job_key is required")
