@@ -655,13 +655,9 @@ static bool make_room(struct batch *b)
 dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
                            struct dt_counts *counts, struct dt_error *err)
 {
-    struct batch b = {.store = store,
-                      .db = db,
-                      .rows = rows->v,
-                      .n = rows->n,
-                      .maker = rows->maker,
-                      .now_ms = now_ms,
-                      .counts = counts};
+    struct batch b = {.store = store, .db = db, .rows = rows->v, .n = rows->n, .maker = rows->maker};
+    b.now_ms = now_ms;
+    b.counts = counts;
     if (rows->n == 0)
         return DT_OK;
     if (!make_room(&b))
