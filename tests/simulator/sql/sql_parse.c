@@ -872,8 +872,11 @@ static void parse_column(struct parser *p, struct table_def *def)
             need(p, "NULL");
             c->not_null = true;
         } else if (take(p, "DEFAULT")) {
-            c->initial = parse_primary(p)->lit;
-            c->has_default = true;
+            c->has_default = !is(p, "(");
+            if (c->has_default)
+                c->initial = parse_primary(p)->lit;
+            else
+                skip_parentheses(p); /* an expression: no world leaves out such a column */
         } else if (take(p, "AS"))
             c->generated = parse_primary(p);
         else if (take(p, "AUTO_INCREMENT"))
