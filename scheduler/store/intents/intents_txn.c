@@ -4,6 +4,8 @@
  */
 #include "store/intents/intents_txn.h"
 
+#include "job/callback/callback_fit.h"
+#include "job/callback/callback_timeout.h"
 #include "job/request/job_decode.h"
 #include "store/jobs/change_txn.h"
 #include "store/jobs/insert_problem.h"
@@ -14,6 +16,7 @@
 struct dt_intent_topic {
     struct dt_str name, retry;
     int64_t ack_timeout_ms;
+    struct dt_callback_terms callback;
     bool there;
 };
 
@@ -93,13 +96,17 @@ static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
 static dt_status read_topic(struct dt_intents_txn *t, struct dt_str name, struct dt_intent_topic *out,
                             struct dt_error *err)
 {
-    dt_status status = dt_db_query(t->db, dt_sql_select_topic_defaults, DT_PARAMS(DT_P_STR(name)), err);
+    dt_status status = dt_db_query(t->db, dt_sql_select_intent_topic, DT_PARAMS(DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
     *out = (struct dt_intent_topic){.name = name, .there = dt_db_next(t->db)};
     if (out->there) {
         out->retry = dt_arena_copy(t->arena, dt_db_bytes(t->db, 0));
         out->ack_timeout_ms = dt_db_i64(t->db, 1);
+        out->callback =
+            (struct dt_callback_terms){.delivery = (enum dt_delivery_id)dt_db_i64(t->db, 2),
+                                       .has_url = dt_db_i64(t->db, 3) != 0,
+                                       .timeout_ms = dt_callback_timeout_ms(dt_db_i64(t->db, 4), dt_db_i64(t->db, 1))};
     }
     if (!out->retry.p)
         out->retry = DT_STR_LIT(DT_RETRY_DEFAULT);
@@ -152,6 +159,69 @@ static void without_topic(struct dt_intents_txn *t, struct dt_intent *x)
     x->insert.outcome = makes ? DT_INSERT_REFUSED : DT_INSERT_NO_TOPIC;
     x->outcome = DT_INTENT_REFUSED;
     (void)dt_insert_is_job(&x->insert, refused ? refused->reason : NULL, &x->faults, &x->problem);
+}
+
+/* Refuses what does not fit the delivery of the topic. False: it is refused. */
+static bool fits(struct dt_intent *x, const struct dt_intent_topic *topic, const struct dt_callback_asked *asked)
+{
+    struct dt_callback_misfit misfit;
+    if (!topic->there || dt_callback_fits(&topic->callback, asked, &misfit))
+        return true;
+    x->outcome = DT_INTENT_REFUSED;
+    dt_job_misfits(&misfit, &x->faults, &x->problem);
+    return false;
+}
+
+/* The topic of the job that waits under this name; absent: none waits, so a change of it is too late. */
+static dt_status find_topic_of_job(struct dt_intents_txn *t, const struct dt_intent *x, struct dt_str *out,
+                                   struct dt_error *err)
+{
+    dt_status status = x->job_id ? dt_db_query(t->db, dt_sql_select_topic_of_job, DT_PARAMS(DT_P_INT(x->job_id)), err)
+                                 : dt_db_query(t->db, dt_sql_select_topic_of_key,
+                                               DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)), err);
+    if (status != DT_OK)
+        return status;
+    *out = dt_db_next(t->db) ? dt_arena_copy(t->arena, dt_db_bytes(t->db, 0)) : DT_STR_NONE;
+    return dt_db_end(t->db, err);
+}
+
+/* A change that asks for nothing that a topic has a say in fits any. */
+static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+{
+    const struct dt_patch *patch = &x->patch;
+    const struct dt_callback_asked asked = {.asks_url = patch->has_callback_url,
+                                            .url = patch->callback_url,
+                                            .ack_timeout_ms = patch->has_ack_timeout ? patch->ack_timeout_ms : 0,
+                                            .header_fault = patch->header_fault};
+    const struct dt_intent_topic *topic = NULL;
+    struct dt_str name = DT_STR_NONE;
+    if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
+        return DT_OK;
+    dt_status status = find_topic_of_job(t, x, &name, err);
+    if (status == DT_OK && name.p)
+        status = find_topic(t, name, &topic, err);
+    if (status == DT_OK && topic)
+        (void)fits(x, topic, &asked);
+    return status;
+}
+
+/* Also of a replace: the job is to be as its body says. */
+static dt_status check_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+{
+    const struct dt_callback_asked asked = dt_callback_asked_of(&x->insert.job);
+    const struct dt_intent_topic *topic = NULL;
+    dt_status status = find_topic(t, x->topic, &topic, err);
+    if (status == DT_OK)
+        (void)fits(x, topic, &asked);
+    return status;
+}
+
+static dt_status check_fit(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
+{
+    if (x->action == DT_INTENT_CHANGE)
+        return check_change(t, x, err);
+    bool body = x->action == DT_INTENT_CREATE || x->action == DT_INTENT_REPLACE;
+    return body ? check_create(t, x, err) : DT_OK;
 }
 
 /* ---- creates ---- */
@@ -263,10 +333,7 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
         .how = how[x->action], .id = x->job_id, .topic = x->topic, .key = x->key, .patch = &x->patch};
     if (x->action == DT_INTENT_REPLACE)
         change.body = &x->insert.job;
-    dt_status status = has_name(&t->created, x) ? insert_pending(t, err) : DT_OK;
-    if (status != DT_OK)
-        return status;
-    status = dt_change_in_txn(&in, &change, err);
+    dt_status status = dt_change_in_txn(&in, &change, err);
     x->insert.replace = status == DT_NOT_FOUND && change.body;
     return x->insert.replace ? gather_create(t, x, err) : settle_change(t, x, &change, status);
 }
@@ -281,6 +348,12 @@ static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct
         x->outcome = DT_INTENT_WAITS;
         return DT_OK;
     }
+    bool behind = x->action != DT_INTENT_CREATE && has_name(&t->created, x);
+    dt_status status = behind ? insert_pending(t, err) : DT_OK;
+    if (status == DT_OK)
+        status = check_fit(t, x, err);
+    if (status != DT_OK || x->outcome == DT_INTENT_REFUSED)
+        return status;
     return x->action == DT_INTENT_CREATE ? gather_create(t, x, err) : change_job(t, x, err);
 }
 

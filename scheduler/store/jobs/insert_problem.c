@@ -33,3 +33,11 @@ bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt
     *problem = (struct dt_problem){.type = DT_PROBLEM_INTERNAL};
     return false;
 }
+
+void dt_job_misfits(const struct dt_callback_misfit *misfit, struct dt_faults *faults, struct dt_problem *problem)
+{
+    dt_faults_add_misfit(faults, misfit);
+    *problem = (struct dt_problem){.type = DT_PROBLEM_INVALID,
+                                   .detail = DT_STR_LIT("the job does not fit the delivery of its topic"),
+                                   .faults = faults};
+}

@@ -2,6 +2,7 @@
 #ifndef DT_STORE_INSERT_PROBLEM_H
 #define DT_STORE_INSERT_PROBLEM_H
 
+#include "job/callback/callback_fit.h"
 #include "job/request/problem.h"
 #include "store/store.h"
 
@@ -11,5 +12,7 @@
  */
 bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt_faults *faults,
                       struct dt_problem *problem);
+/* The problem of a job that does not fit the delivery of its topic. */
+void dt_job_misfits(const struct dt_callback_misfit *misfit, struct dt_faults *faults, struct dt_problem *problem);
 
 #endif

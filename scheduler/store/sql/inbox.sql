@@ -46,3 +46,18 @@ DELETE FROM job_inbox
 
 -- name: count_inbox_errors
 SELECT COUNT(*) FROM (SELECT 1 FROM job_inbox FORCE INDEX (open_rows) WHERE is_open IS NULL LIMIT 100000) e;
+
+-- What jobs of a topic have of it, and must fit.
+-- name: select_intent_topic
+SELECT retry, ack_timeout_ms, delivery + 0, callback_url IS NOT NULL, callback_timeout_ms FROM topics WHERE name = ?;
+
+-- name: select_topic_of_job
+SELECT j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id = ? AND j.state = 'scheduled';
+
+-- name: select_topic_of_key
+SELECT j.topic
+  FROM job_keys k FORCE INDEX (PRIMARY)
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
+ WHERE k.topic = ?
+   AND k.job_key = ?
+   AND j.state = 'scheduled';
