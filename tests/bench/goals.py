@@ -36,4 +36,9 @@ GOALS = {
     "G9": Goal("kill -9 of a leader: worst lateness − session timeout", "s", 1, 0.25),
     "G10": Goal("durable intake ÷ the same with sync off", "", 0.85, 0.95),
     "G11": Goal("lives by pop ÷ bare bulk loader", "", 0.05, 0.12),
+    "G12": Goal("callbacks ÷ a bare libcurl multi client", "", 0.25, 0.5),
+    "G13": Goal("due → answer of a waiting pop, p99, 1,000 due/s, with Redis", "ms", 50, 15),
+    "G13 without": Goal("the same without Redis", "ms", 150, 100),
+    "G14": Goal("due → request received, p99, 1,000 due/s", "ms", 60, 20),
+    "G15": Goal("pop side ÷ beanstalkd with fsync", "", 1, 2),
 }

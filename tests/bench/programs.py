@@ -6,7 +6,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 TOOLS = HERE / "tools"
-LIBRARIES = {"loader": ["mysqlclient"], "updater": ["mysqlclient"], "filler": ["mysqlclient"], "reporter": ["rdkafka"], "stalls": [],
+LIBRARIES = {"loader": ["mysqlclient"], "updater": ["mysqlclient"], "filler": ["mysqlclient"], "reporter": ["rdkafka"], "stalls": [], "answerer": [], "popper": [], "caller": ["libcurl"],
              "slices": ["hiredis", "mysqlclient", "yajl", "inih", "libxxhash", "zlib"]}
 RELEASE = HERE.parents[1] / "build" / "release" / "scheduler"
 PRODUCT = {"slices": [f"-I{HERE.parents[1] / 'scheduler'}", RELEASE / "libscheduler.a"]}  # the product's own library, as built for the stack

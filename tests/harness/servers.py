@@ -4,7 +4,7 @@ import redis
 
 def redis_clients(stack):
     found = []
-    for endpoint in stack["DUETIME_REDIS"].split(","):
+    for endpoint in filter(None, stack["DUETIME_REDIS"].split(",")):
         host, port = endpoint.split(":")
         found.append(redis.Redis(host, int(port), socket_timeout=10))
     return found

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../bare.h"
+#include "../tools/bare.h"
 
 #define CLIENTS 64
 #define PAYLOAD 200
