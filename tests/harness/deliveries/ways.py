@@ -29,7 +29,7 @@ class Ways:
 
     def put(self, topic, kind, **more):
         """Makes or changes a topic; the answer's status."""
-        return Rest(self._run.urls[0], timeout=8).put(f"/v1/topics/{topic}", {**self.settings(kind), **more}).status
+        return Rest(self._run.urls[0], timeout=20).put(f"/v1/topics/{topic}", {**self.settings(kind), **more}).status
 
     def post(self, path):
         assert Rest(self._run.urls[0], timeout=8).post(path).status == 200, path
