@@ -219,6 +219,24 @@ static void dt_explain_gives_the_reason_for_waiting(void **state)
     assert_explained("1970-01-01 00:00:00.005 boom");
 }
 
+static void dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx,
+                      "INSERT INTO topics (name, max_in_flight, created_at, updated_at) VALUES ('orders', 2, 1, 1)");
+    job_row(&fx, 7, "next_at = 5");
+    assert_explained("scheduled: due, but nobody leads its shard");
+    mysql_fixture_run(
+        &fx,
+        "INSERT INTO job_counts (topic, piece, writer, dispatched) VALUES ('orders', 0, 1, 2), ('orders', 3, 2, 1)");
+    assert_explained("scheduled: due, but 3 attempts of its topic are in flight, of at most 2 (max_in_flight)");
+    mysql_fixture_run(&fx, "UPDATE topics SET max_in_flight = NULL, rate_limit = '600/m'");
+    mysql_fixture_run(&fx, "INSERT INTO topic_gates (topic, next_ns) VALUES ('orders', 9000000000000000000)");
+    assert_explained("scheduled: due, but its topic's rate_limit of 600/m is used up");
+    mysql_fixture_run(&fx, "UPDATE topics SET rate_limit = NULL, delivery = 'pull'");
+    assert_explained("scheduled: due, and nobody has popped it yet");
+}
+
 static void dt_clear_halt_lets_the_operator_choose(void **state)
 {
     (void)state;
@@ -320,6 +338,7 @@ int main(void)
         T(who_drives_a_job_back_while_another_one_does_is_told_so),
         T(dt_explain_names_the_shard_that_the_dispatcher_uses),
         T(dt_explain_gives_the_reason_for_waiting),
+        T(dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting),
         T(dt_clear_halt_lets_the_operator_choose),
         T(a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon),
         T(v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled),
