@@ -59,6 +59,10 @@ static void draw_config(struct dt_config *config)
     config->history_after = one_in(3) ? DT_MINUTE : rnd_in(0, 4000);
     config->history_dead_after = one_in(3) ? DT_MINUTE : rnd_in(0, 6000);
     config->history_keys = one_in(2) ? DT_DAY : rnd_in(30000, 60000);
+    if (one_in(6)) {
+        config->redis_endpoints = "";
+        TRACE("there is no Redis: leaders read MySQL");
+    }
     config->zookeeper_session_timeout = LEASE_US / 1000;
     config->callbacks_enabled = true;
     config->callbacks_max_in_flight = one_in(3) ? rnd_in(1, 4) : 100;

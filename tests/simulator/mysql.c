@@ -581,8 +581,102 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params
     return dt_db_query(db, sql, params, err);
 }
 
+/* ---- procedure dt_watch, which is not SQL that the engine knows ---- */
+
+static int64_t leads_of(struct dt_str owner)
+{
+    const struct table *shards = table_named("shards");
+    int64_t sum = 0;
+    for (size_t i = 0; i < shards->n; i++)
+        if (shards->rows[i]->committed && dt_str_eq(cell_text(shards->rows[i], "owner"), owner))
+            sum += (cell_int(shards->rows[i], "shard") + 7) * 1000003 ^ cell_int(shards->rows[i], "epoch") * 31 ^
+                   (cell_int(shards->rows[i], "token") & 0xffffff) ^
+                   (cell_null(shards->rows[i], "halted") ? 1 << 30 : 0);
+    return sum;
+}
+
+static bool is_due(const struct row *job, int64_t from_ms)
+{
+    return job->committed && cell_int(job, "due_band") == 1 && cell_int(job, "due_key") >= from_ms &&
+           cell_int(job, "due_key") <= mysql_now_ms();
+}
+
+static bool something_due(int64_t from_ms)
+{
+    const struct table *jobs = table_named("jobs");
+    for (size_t i = 0; i < jobs->n; i++)
+        if (is_due(jobs->rows[i], from_ms))
+            return true;
+    return false;
+}
+
+static void add_watched(struct result *result, const int64_t cells[static 5])
+{
+    if ((result->n + 1) * 5 > result->cap) {
+        struct val *more = world_alloc((result->cap * 2 + 50) * sizeof *more);
+        if (result->n)
+            memcpy(more, result->cells, result->n * 5 * sizeof *more);
+        result->cells = more;
+        result->cap = result->cap * 2 + 50;
+    }
+    for (size_t i = 0; i < 5; i++)
+        result->cells[result->n * 5 + i] = (struct val){.t = V_INT, .i = cells[i]};
+    result->n++;
+}
+
+static int by_due(const void *a, const void *b)
+{
+    const struct row *x = *(const struct row *const *)a, *y = *(const struct row *const *)b;
+    const int64_t p = cell_int(x, "due_key"), q = cell_int(y, "due_key");
+    return p != q ? (p > q) - (p < q)
+                  : (cell_int(x, "id") > cell_int(y, "id")) - (cell_int(x, "id") < cell_int(y, "id"));
+}
+
+static void tell_watched(struct result *result, const struct row *installation, const struct dt_param *v)
+{
+    const struct table *jobs = table_named("jobs"), *shards = table_named("shards");
+    struct row **due = world_alloc((jobs->n + 1) * sizeof(struct row *));
+    size_t n = 0;
+    *result = (struct result){.columns = 5};
+    for (size_t i = 0; i < jobs->n; i++)
+        if (is_due(jobs->rows[i], v[1].i))
+            due[n++] = jobs->rows[i];
+    qsort(due, n, sizeof *due, by_due);
+    for (size_t i = 0; i < n; i++)
+        add_watched(result, (int64_t[]){0, cell_int(due[i], "due_key"), cell_int(due[i], "id"), 0, 0});
+    for (size_t i = 0; i < shards->n; i++)
+        if (shards->rows[i]->committed && dt_str_eq(cell_text(shards->rows[i], "owner"), v[2].s))
+            add_watched(result, (int64_t[]){1, cell_int(shards->rows[i], "shard"), cell_int(shards->rows[i], "epoch"),
+                                            cell_int(shards->rows[i], "token"), cell_int(shards->rows[i], "version")});
+    add_watched(result, (int64_t[]){2, cell_int(installation, "generation"), cell_int(installation, "topics_version"),
+                                    leads_of(v[2].s), mysql_now_ms()});
+}
+
+/* Its parameters: due_from, look_from, owner, generation, topics_version, leads, wait_ms. */
+static dt_status watch(dt_db *db, struct dt_params params, struct dt_error *err)
+{
+    const struct dt_param *v = params.v;
+    const struct row *installation = table_named("installation")->rows[0];
+    dt_status status = ask(db, "watch", err);
+    if (status != DT_OK)
+        return status;
+    const int64_t end_us = now_us + v[6].i * MS;
+    while (now_us < end_us && db->session->open && cell_int(installation, "generation") == v[3].i &&
+           cell_int(installation, "topics_version") == v[4].i && leads_of(v[2].s) == v[5].i && !something_due(v[0].i)) {
+        fiber_sleep(40 * MS);
+        installation = table_named("installation")->rows[0];
+    }
+    if (!db->session->open)
+        return lost(db, "2013 the server is gone", err);
+    tell_watched(&db->result, installation, v);
+    db->at = 0;
+    return answer(db, DT_OK, err);
+}
+
 dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
+    if (strncmp(sql, "CALL dt_watch", 13) == 0)
+        return watch(db, params, err);
     return dt_db_query(db, sql, params, err);
 }
 

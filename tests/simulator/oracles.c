@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "index/index.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
@@ -160,7 +161,8 @@ static bool in_transaction(void)
 {
     static const char *const names[] = {"jobs",           "history",          "attempts", "history_attempts",
                                         "history_counts", "history_days",     "key_ends", "job_keys",
-                                        "job_counts",     "deferred_results", "hands",    "pop_queue"};
+                                        "job_counts",     "deferred_results", "hands",    "pop_queue",
+                                        "schedule_fires"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const struct table *table = table_named(names[k]);
         for (size_t i = 0; i < table->n; i++)
@@ -191,6 +193,9 @@ const char *oracles_unrest(const struct dt_config *config)
         return "something is still to be asked";
     if (in_transaction())
         return "a transaction is open";
+    for (unsigned i = 0; i < journal->n_schedules; i++)
+        if (now_ms < journal->schedules[i].ends_ms + 1000)
+            return "a schedule goes on";
     for (size_t i = 0; i < jobs->n; i++) {
         const char *why = unrest_of_job(jobs->rows[i], now_ms);
         if (why)
@@ -212,7 +217,7 @@ const char *oracles_unrest(const struct dt_config *config)
     for (size_t i = 0; i < table_named("outbox")->n; i++)
         if (!halted(cell_int(table_named("outbox")->rows[i], "shard") % map.shards))
             return "the outbox is not empty";
-    return unrest_of_index(jobs, now_ms + config->index_horizon - 2000);
+    return dt_index_configured(config) ? unrest_of_index(jobs, now_ms + config->index_horizon - 2000) : NULL;
 }
 
 /* ---- messages ---- */
@@ -522,7 +527,7 @@ static void judge_claim_time(const struct row *job, const struct row *attempt, c
 /* Others may have held the row locked when its deadline was to be renewed; then it keeps the one that it had. */
 static bool touched_by_others(int64_t id)
 {
-    if (fault_drawn(F_LOCKS))
+    if (fault_drawn(F_LOCKS) || !journal_of(id)) /* what is reported on fires stands in no journal */
         return true;
     for (unsigned i = 0; i < journal->n_answers; i++) {
         const struct answer *a = &journal->answers[i];
@@ -731,6 +736,56 @@ static void judge_order(void)
     }
 }
 
+/* ---- schedules ---- */
+
+static const struct journal_schedule *schedule_of(const struct row *job)
+{
+    const struct dt_str key = cell_null(job, "job_key") ? DT_STR_NONE : cell_text(job, "job_key");
+    for (unsigned i = 0; i < journal->n_schedules && key.p; i++) {
+        const size_t n = strlen(journal->schedules[i].name);
+        if (key.n > n && memcmp(key.p, journal->schedules[i].name, n) == 0 && key.p[n] == '@')
+            return &journal->schedules[i];
+    }
+    return NULL;
+}
+
+/* A fire that is made late runs at once: its key says which it is. */
+static int64_t fire_of(const struct row *job)
+{
+    const struct dt_str key = cell_text(job, "job_key");
+    return strtoll((const char *)memchr(key.p, '@', key.n) + 1, NULL, 10);
+}
+
+static unsigned jobs_of_fire(const struct journal_schedule *s, int64_t fire_ms)
+{
+    const char *const places[] = {"jobs", "history"};
+    unsigned n = 0;
+    for (size_t p = 0; p < 2; p++) {
+        const struct table *table = table_named(places[p]);
+        for (size_t i = 0; i < table->n; i++)
+            n += schedule_of(table->rows[i]) == s && fire_of(table->rows[i]) == fire_ms;
+    }
+    return n;
+}
+
+/* Each fire has one job, however many dispatchers made them, and none lies outside of the schedule's time. */
+static void judge_fires(const struct journal_schedule *s)
+{
+    const char *const places[] = {"jobs", "history"};
+    for (int64_t at_ms = s->starts_ms; at_ms < s->ends_ms; at_ms += s->step_ms)
+        if (jobs_of_fire(s, at_ms) != 1)
+            violated("fires", "the fire of %s at %lld has %u jobs", s->name, (long long)at_ms, jobs_of_fire(s, at_ms));
+    for (size_t p = 0; p < 2; p++) {
+        const struct table *table = table_named(places[p]);
+        for (size_t i = 0; i < table->n; i++) {
+            const int64_t at_ms = schedule_of(table->rows[i]) == s ? fire_of(table->rows[i]) : s->starts_ms;
+            if (at_ms < s->starts_ms || at_ms >= s->ends_ms || (at_ms - s->starts_ms) % s->step_ms != 0)
+                violated("fires", "job %lld of %s is at %lld, where there is no fire",
+                         (long long)cell_int(table->rows[i], "id"), s->name, (long long)at_ms);
+        }
+    }
+}
+
 /* Accepted once, there once, in one of the two tables. */
 static void judge_conservation(void)
 {
@@ -745,6 +800,7 @@ static void judge_conservation(void)
             unsigned known = 0;
             for (unsigned k = 0; k < journal->n_jobs; k++)
                 known += journal->jobs[k].id == id;
+            known += schedule_of(table->rows[i]) != NULL;
             if (known != 1)
                 violated("conservation", "job %lld is there, and %u requests asked for it", (long long)id, known);
             if (p == 0 && table_find(table_named("history"), id))
@@ -1042,6 +1098,8 @@ void oracles_judge(void)
     judge_counters();
     judge_keys();
     judge_answers();
+    for (unsigned i = 0; i < journal->n_schedules && !history_lost; i++)
+        judge_fires(&journal->schedules[i]);
     for (unsigned i = 0; i < TOPICS && !history_lost; i++)
         if (journal->rated[i])
             judge_rate(i);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
-#include "intake/intake.h"
+#include "intake/inbox_mover.h"
 #include "simulator/world.h"
 #include "store/db/db.h"
 
@@ -133,20 +133,20 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     return status == DT_OK ? dt_db_commit(db, err) : status;
 }
 
-/* ---- intake/intake.h: no world has schedules, nor rows of job_inbox ---- */
+/* ---- intake/inbox_mover.h: no world has rows of job_inbox ---- */
 
-dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err)
+dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_inbox_chore **out, struct dt_error *err)
 {
     (void)env;
     (void)err;
     *out = NULL;
     return DT_OK;
 }
-void dt_intake_leave(dt_intake *intake)
+void dt_inbox_chore_leave(dt_inbox_chore *chore)
 {
-    (void)intake;
+    (void)chore;
 }
-void dt_intake_stop(dt_intake *intake)
+void dt_inbox_chore_stop(dt_inbox_chore *chore)
 {
-    (void)intake;
+    (void)chore;
 }

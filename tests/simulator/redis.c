@@ -266,7 +266,9 @@ static void comes_late(void *arg)
 
 static dt_status reach(dt_index *index, struct dt_error *err)
 {
-    if (index && now_us < index->not_before_us)
+    if (!index)
+        broken("an index is asked that there is not");
+    if (now_us < index->not_before_us)
         return dt_fail(err, DT_UNAVAILABLE, "redis: backing off");
     op("redis");
     bool cut = redis.cut_proc && redis.cut_proc == proc_self() && now_us < redis.cut_until_us;
@@ -328,10 +330,12 @@ static struct command *command_list(size_t n)
 dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock, dt_index **out,
                        struct dt_error *err)
 {
-    (void)config;
     (void)installation;
     (void)clock;
     (void)err;
+    *out = NULL;
+    if (!dt_index_configured(config))
+        return DT_OK;
     *out = calloc(1, sizeof **out);
     return *out ? DT_OK : DT_NOMEM;
 }
@@ -466,9 +470,8 @@ dt_status dt_index_drop(dt_index *index, unsigned shard, struct dt_error *err)
 
 const char *dt_index_home(const dt_index *index, unsigned shard)
 {
-    (void)index;
     (void)shard;
-    return "redis";
+    return index ? "redis" : "";
 }
 
 dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n, struct dt_error *err)
@@ -649,9 +652,11 @@ dt_status dt_wake_start(const struct dt_config *config, const char *installation
                         void (*on_wake)(void *arg, int shard, bool outbox), void *arg, dt_wake **out,
                         struct dt_error *err)
 {
-    (void)config;
     (void)installation;
     (void)err;
+    *out = NULL;
+    if (!dt_index_configured(config))
+        return DT_OK;
     if (redis.n_wakes == WAKES_MAX)
         broken("too many subscribers");
     struct dt_wake *w = calloc(1, sizeof *w);
@@ -666,7 +671,7 @@ dt_status dt_wake_start(const struct dt_config *config, const char *installation
 /* What is announced to a process that is cut off is lost, and it may not know. */
 bool dt_wake_hears(const dt_wake *wake)
 {
-    return !wake->stopped && now_us >= redis.down_until_us;
+    return wake && !wake->stopped && now_us >= redis.down_until_us;
 }
 
 void dt_wake_stop(dt_wake *wake)

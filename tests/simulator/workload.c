@@ -115,6 +115,8 @@ void workload_answered(struct answer *a, dt_status status, const struct dt_job *
 void workload_tell_index(struct worker *w, int64_t id, int64_t next_at_ms, int64_t was_ms)
 {
     const struct dt_entry entry = {id, next_at_ms, was_ms};
+    if (!w->index)
+        return;
     int64_t horizon_ms = mysql_now_ms() + it.config->index_horizon;
     if (dt_index_put(w->index, &journal->map, &entry, 1, horizon_ms, true, &w->err) != DT_OK)
         TRACE("api: the index was not told");
@@ -242,7 +244,7 @@ static void pause_or_resume(struct worker *w, struct op *op)
     workload_answered(a, status, NULL);
     if (status != DT_OK && op->ask == ASK_RESUME)
         ask_again(op);
-    else if (status == DT_OK)
+    else if (status == DT_OK && w->index)
         (void)!dt_index_wake_all(w->index, &w->err);
 }
 
@@ -379,7 +381,7 @@ static void *reshard_main(void *arg)
     TRACE("asked for %u shards: %s", (unsigned)(uintptr_t)arg, dt_status_name(status));
     it.reshard_us = now_us;
     it.resharding--;
-    if (status == DT_OK && dt_index_wake_all(index, &err) != DT_OK)
+    if (status == DT_OK && index && dt_index_wake_all(index, &err) != DT_OK)
         TRACE("nobody was told");
     dt_index_free(index);
     dt_store_free(store);
@@ -484,6 +486,7 @@ void workload_begin(const struct dt_config *config, unsigned shards)
     dt_refclock_init(&it.ref, dt_clock_system());
     workload_consumers_begin();
     workload_make_topics();
+    workload_make_schedules();
     unsigned singles = (unsigned)rnd_in(1, 5), crowd = one_in(3) ? (unsigned)rnd_in(2, 6) : 0;
     journal->n_jobs = singles + crowd;
     for (unsigned i = 0; i < singles; i++)

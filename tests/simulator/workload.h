@@ -62,7 +62,16 @@ struct topic_setting {
     int64_t timeout_ms;    /* of callbacks */
 };
 
+/* A schedule with a fixed step. */
+struct journal_schedule {
+    char name[16];
+    int64_t step_ms, starts_ms, ends_ms;
+};
+#define SCHEDULES_MAX 2
+
 struct journal {
+    struct journal_schedule schedules[SCHEDULES_MAX];
+    unsigned n_schedules;
     struct journal_job jobs[JOBS_MAX];
     unsigned n_jobs;
     struct answer answers[ANSWERS_MAX];

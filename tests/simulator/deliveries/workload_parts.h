@@ -4,6 +4,7 @@
  *   workload.c             what is asked, and when; the API; people with SQL
  *   workload_consumers.c   who gets attempts by Kafka and by pops, and what is reported
  *   workload_topics.c      settings of topics, and their changes
+ *   workload_schedules.c   schedules, whose fires the dispatchers make
  */
 #ifndef DT_SIMULATOR_WORKLOAD_PARTS_H
 #define DT_SIMULATOR_WORKLOAD_PARTS_H
@@ -46,6 +47,9 @@ bool workload_healed(void);
 /* ---- workload_topics.c ---- */
 void workload_make_topics(void);
 void workload_put_topic(struct worker *w, struct op *op);
+
+/* ---- workload_schedules.c ---- */
+void workload_make_schedules(void);
 
 /* ---- workload_consumers.c ---- */
 void workload_consumers_begin(void);

@@ -33,7 +33,7 @@ void workload_put_topic(struct worker *w, struct op *op)
                                    .callback = {.url = DT_STR_LIT(CALLBACK_URL), .timeout_ms = setting->timeout_ms}};
     dt_status status = dt_store_topic_put(w->store, &topic, false, NULL, &created, &w->err);
     workload_answered(a, status, NULL);
-    if (status == DT_OK)
+    if (status == DT_OK && w->index)
         (void)!dt_index_wake_all(w->index, &w->err);
 }
 

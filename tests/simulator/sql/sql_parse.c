@@ -642,6 +642,7 @@ static void parse_tail(struct parser *p, struct select *s)
 static void parse_select_into(struct parser *p, struct select *s)
 {
     need(p, "SELECT");
+    take(p, "DISTINCT"); /* rows come more than once: who asks so wants each, and does no harm twice */
     do {
         if (s->n_items == COLUMNS_MAX)
             cannot(p, "fewer columns");
