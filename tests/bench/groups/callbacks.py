@@ -78,6 +78,12 @@ def stream(stack, account, topic, seconds):
     return found["p50"], found["p99"]
 
 
+def mean(stack, histogram):
+    """Of all values that the dispatchers have observed."""
+    total, n = (sum(float(value) for value in clients.of_dispatchers(stack, rf"(?m)^{histogram}_{part} (\S+)")) for part in ("sum", "count"))
+    return total / max(1, n)
+
+
 def measure(bench):
     stack = bench.stack(*ALLOWED)
     account = bench.account(stack)
@@ -87,5 +93,6 @@ def measure(bench):
     pairs = bench.rounds(lambda: burst(stack, account, next(names), count), lambda: bare(count), bench.count(3, 1))
     bench.ratio("G12", "callbacks", pairs, what="the bare libcurl client")
     costs.of(bench, stack, "callback", lambda: count if burst(stack, account, next(names), count) else 0)
+    bench.figure(None, "outcomes recorded in a transaction", mean(stack, "duetime_callbacks_recorded"), "")
     found = [stream(stack, account, next(names), bench.seconds(15, 8)) for _ in range(bench.count(3, 1))]
     bench.figure("G14", "due → request received, p99", [p99 for _, p99 in found], note=f"p50 {found[0][0]} ms")
