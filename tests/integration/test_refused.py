@@ -263,10 +263,10 @@ def test_what_others_write_into_the_ledger_halts_nothing_and_is_told(stack, api,
         for job in make_all(api, journal, [{"topic": topic} for _ in range(20)]):
             consumer.wait(job, seconds=20)
         return told_of_strangers(stack, len(STRANGERS) - 2)  # markers of ours that come late hide two at most
-    until(sent_by_every_shard, 30, "leaders see that offsets are missing", every=0.5)
+    until(sent_by_every_shard, 60, "leaders see that offsets are missing", every=0.5)
     write_into_ledger(stack, STRANGERS)
     take_over_anew(stack)
-    until(sent_by_every_shard, 30, "takeovers pass by what is not ours", every=0.5)
+    until(sent_by_every_shard, 60, "takeovers pass by what is not ours", every=0.5)
     assert not rows(connect(stack), "SELECT shard, halted FROM shards WHERE halted IS NOT NULL")
     assert any("records that no dispatcher wrote" in stack.log(part) for part in ("dispatcher1", "dispatcher2"))
     Checker(stack).check(journal, [topic])
