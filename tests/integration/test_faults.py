@@ -12,7 +12,7 @@ from harness.rest import Rest
 from harness.soak import flush_redis, rfc3339, soak
 from harness.stack import until
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(3)
 DISPATCHERS = ["dispatcher1", "dispatcher2", "dispatcher3"]
 SEED = int(os.environ.get("DUETIME_TEST_SEED", random.SystemRandom().randrange(1 << 31)))
 STORM = int(os.environ.get("DUETIME_TEST_STORM", "3000"))

@@ -3,10 +3,13 @@ import threading
 import time
 import uuid
 
+import pytest
+
 from harness.checker import connect, rows
 from harness.rest import Rest
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(2)  # they are slow, and alike
 MANY = 300
 
 

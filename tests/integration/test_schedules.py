@@ -1,9 +1,12 @@
 """Schedules on the whole stack: each fire is one job, on time, whichever dispatcher dies and whenever."""
 import uuid
 
+import pytest
+
 from harness.checker import connect, now_ms, rows
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(2)  # they are slow, and alike
 SECONDS = 20
 
 
