@@ -5,11 +5,16 @@
 #include "pop_take.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/metrics.h"
 #include "intake/index_writer.h"
 #include "job/job_encode.h"
 #include "work/scratch.h"
+
+#define LOOKS 6 /* of somebody who does not wait, while others have locked what is offered */
+
+static const struct timespec pause_between_looks = {.tv_nsec = 4000000};
 
 struct meters {
     dt_metric *popped, *late, *lateness;
@@ -61,6 +66,7 @@ static dt_status take_of(const struct dt_api *api, dt_store *store, struct dt_po
     int64_t begun_us = dt_clock_mono_us(api->clock);
     dt_status status = dt_store_pop(store, pop, err);
     out->at_limit |= status == DT_OK && pop->at_limit;
+    out->passed |= status == DT_OK && pop->passed;
     if (status != DT_OK || pop->n == 0)
         return status;
     tell_index(api, pop);
@@ -140,6 +146,16 @@ static bool refused(const struct round *r, struct dt_popped *out)
     return out->refused.p != NULL;
 }
 
+static dt_status look_and_take(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
+                               struct dt_error *err)
+{
+    out->passed = false;
+    dt_status status = dt_store_pop_look(store, r->wish->topics, r->wish->n_topics, r->topics, err);
+    if (status != DT_OK || refused(r, out) || count_offering(r) == 0)
+        return status;
+    return take_all(api, store, r, out, err);
+}
+
 dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish, size_t max_bytes,
                       struct dt_arena *arena, struct dt_popped *out, struct dt_error *err)
 {
@@ -148,10 +164,14 @@ dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt
     r.topics = dt_arena_alloc(arena, wish->n_topics * sizeof(*r.topics));
     if (!out->jobs || !r.topics)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    dt_status status = dt_store_pop_look(store, wish->topics, wish->n_topics, r.topics, err);
-    if (status != DT_OK || refused(&r, out) || count_offering(&r) == 0)
-        return status;
-    return take_all(api, store, &r, out, err);
+    const int looks = wish->wait_ms ? 1 : LOOKS;
+    dt_status status = DT_OK;
+    for (int n = 0; status == DT_OK && n < looks && (n == 0 || (out->passed && out->n < wish->max)); n++) {
+        if (n)
+            nanosleep(&pause_between_looks, NULL);
+        status = look_and_take(api, store, &r, out, err);
+    }
+    return status;
 }
 
 /* ---- the answer ---- */

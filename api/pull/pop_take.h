@@ -11,6 +11,7 @@ struct dt_popped {
     struct dt_job *jobs; /* in the arena; room for wish->max */
     size_t n, bytes;
     bool more;                          /* of some topic there may be more */
+    bool passed;                        /* of some topic others had something locked */
     bool at_limit;                      /* some topic has no more room within its limits: nobody is told when it has */
     struct dt_str refused;              /* present: nothing was claimed, because this topic is … */
     enum dt_pop_topic why;              /* … unknown, or not popped from */
@@ -21,6 +22,8 @@ struct dt_popped {
  * Claims for a wish, at most max_bytes of payloads. A job whose time to report was over before the claim was answered
  * is not among them: its attempt is lost, as that of an answer that is lost. Runs where the store's thread is. Statuses
  * as of dt_store_pop; jobs that were claimed before a failure are in *out nevertheless, and are to be handed out.
+ * A wish that does not wait gets also what a leader offers just now, or another pop has locked and leaves: it looks a
+ * few times more, for some milliseconds.
  */
 DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,
                                     size_t max_bytes, struct dt_arena *arena, struct dt_popped *out,

@@ -106,6 +106,7 @@ enum dt_insert_outcome {
 };
 struct dt_insert {
     struct dt_new_job job;          /* in: final, with id, retry and ack_timeout */
+    bool popped;                    /* in: workers pop the topic's jobs: one that is due is offered at once */
     bool replace;                   /* in: a job that is finished hands its key over, whatever made it */
     enum dt_insert_outcome outcome; /* out */
     int64_t existing_id;            /* out: of SAME and CONFLICT */

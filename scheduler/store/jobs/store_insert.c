@@ -8,6 +8,8 @@
  *     [who has the keys that were there already?]
  *     [INSERT command_ids            (ids of commands, likewise; who has …; their job_keys, where they are free)]
  *     INSERT jobs
+ *     [INSERT pop_queue              (jobs that are due as they are made, of topics that are popped: a pop that follows
+ *                                     need not wait for a leader; who offers them once more, and tells those who wait)]
  *     INSERT job_counts + COMMIT     (one round trip)
  *
  * Without keys, and while the server's time is known well enough, the last two alone.
@@ -36,6 +38,7 @@
 #define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
+#define OFFER_AHEAD_MS  50             /* clocks differ by less */
 #define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
 
 /* A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do. */
@@ -452,6 +455,32 @@ static dt_status insert_jobs(struct batch *b, struct dt_error *err)
     return n ? insert_listed(b, n, err) : DT_OK;
 }
 
+/* ---- offers to pops ---- */
+
+/* Scans meet such a row all the same: its topic may have got another delivery a moment ago. A pop leaves it until it is
+ * due. */
+static bool is_offered(const struct batch *b, const struct dt_insert *row)
+{
+    return row->outcome == DT_INSERT_CREATED && row->popped && row->job.run_at_ms <= b->now_ms + OFFER_AHEAD_MS;
+}
+
+static dt_status insert_offers(struct batch *b, struct dt_error *err)
+{
+    enum { COLUMNS = 3 };
+    struct dt_param *p = b->params;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct dt_insert *row = b->rows[i];
+        if (!is_offered(b, row))
+            continue;
+        *p++ = DT_P_STR(row->job.topic);
+        *p++ = DT_P_INT(row->job.run_at_ms);
+        *p++ = DT_P_INT(row->job.id);
+    }
+    size_t n = (size_t)(p - b->params) / COLUMNS;
+    return n ? dt_db_run_many(b->db, dt_sql_insert_offers, (struct dt_param_rows){b->params, COLUMNS, n}, NULL, err)
+             : DT_OK;
+}
+
 /* ---- one by one, when one of them is at fault ---- */
 
 static dt_status is_our_own(struct batch *b, const struct dt_new_job *job, bool *ours, struct dt_error *err)
@@ -527,10 +556,10 @@ static dt_status insert_singly(struct batch *b, struct dt_error *err)
 
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
 {
-    if (singly)
-        return insert_singly(b, err);
-    dt_status status = insert_keys(b, err);
-    return status == DT_OK ? insert_jobs(b, err) : status;
+    dt_status status = singly ? insert_singly(b, err) : insert_keys(b, err);
+    if (status == DT_OK && !singly)
+        status = insert_jobs(b, err);
+    return status == DT_OK ? insert_offers(b, err) : status;
 }
 
 /* ---- the transaction ---- */
@@ -575,6 +604,8 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     status = dt_db_begin_soon(b->db, err);
     if (status == DT_OK)
         status = insert_listed(b, n, err);
+    if (status == DT_OK)
+        status = insert_offers(b, err);
     if (status == DT_UNAVAILABLE && !dt_db_alive(b->db))
         return DT_NOT_FOUND;
     return finish(b, status, err);

@@ -102,8 +102,8 @@ static dt_status lock_offers(struct popping *p, size_t limit)
 {
     p->n_page = 0;
     dt_status status = dt_db_query(p->db, dt_sql_lock_offers,
-                                   DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->after_ms), DT_P_INT(p->after_ms),
-                                             DT_P_INT(p->after_id), DT_P_INT(limit)),
+                                   DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->after_ms), DT_P_INT(p->now_ms),
+                                             DT_P_INT(p->after_ms), DT_P_INT(p->after_id), DT_P_INT(limit)),
                                    p->err);
     if (status != DT_OK)
         return status;
@@ -443,6 +443,18 @@ static dt_status claim(struct popping *p)
 
 /* ---- all of it ---- */
 
+static dt_status look_for_passed(struct popping *p)
+{
+    if (p->n_claims == p->most || p->pop->more)
+        return DT_OK;
+    dt_status status =
+        dt_db_query(p->db, dt_sql_find_due_offer, DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms)), p->err);
+    if (status != DT_OK)
+        return status;
+    p->pop->passed = dt_db_next(p->db);
+    return dt_db_end(p->db, p->err);
+}
+
 static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct popping *p = arg;
@@ -452,7 +464,7 @@ static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error 
     p->err = err;
     p->after_ms = p->after_id = 0;
     p->n_claims = p->bytes = p->pop->n = 0;
-    p->pop->more = p->pop->at_limit = false;
+    p->pop->more = p->pop->passed = p->pop->at_limit = false;
     dt_status status = read_topic(p, &open);
     if (status != DT_OK || !open)
         return status;
@@ -461,6 +473,8 @@ static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error 
         status = choose_jobs(p);
     if (status == DT_OK)
         status = claim(p);
+    if (status == DT_OK)
+        status = look_for_passed(p);
     p->pop->at_limit = p->most < p->pop->max && p->n_claims == p->most;
     p->pop->more &= !p->pop->at_limit;
     DT_FAIL_POINT_STATUS("pop.commit", status, err);
@@ -476,7 +490,7 @@ dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err
     dt_strbuf_clear(&p.text);
     if (status != DT_OK) {
         pop->n = 0;
-        pop->more = false;
+        pop->more = pop->passed = false;
     }
     pop->at_limit |= status == DT_BUSY && p.gate.busy;
     return status == DT_BUSY && p.gate.busy ? DT_OK : status;

@@ -30,9 +30,14 @@ SELECT q.due_at, q.job_id
   FROM pop_queue q FORCE INDEX (PRIMARY)
  WHERE q.topic = ?
    AND q.due_at >= ?
+   AND q.due_at <= ?
    AND (q.due_at > ? OR q.job_id > ?)
  ORDER BY q.due_at, q.job_id LIMIT ?
    FOR UPDATE SKIP LOCKED; -- guard: POP_LOCK
+
+-- Read without a lock: those that others have locked are there, too.
+-- name: find_due_offer
+SELECT 1 FROM pop_queue q FORCE INDEX (PRIMARY) WHERE q.topic = ? AND q.due_at <= ? LIMIT 1;
 
 -- Rows that others hold locked are passed by. The last but one is how large the payload is.
 -- name: lock_offered

@@ -1,5 +1,6 @@
 """Pull: topics whose jobs are popped."""
 import concurrent.futures
+import contextlib
 import datetime
 
 import pytest
@@ -55,6 +56,15 @@ def test_a_due_job_is_popped_once_reported_and_succeeds(api, pulled, offered):
     done = report(api, job, "succeeded")
     assert (done["state"], done["outcome"]) == ("succeeded", "applied")
     assert report(api, job, "succeeded")["outcome"] == "duplicate"
+
+
+def test_a_job_that_is_due_as_it_is_made_can_be_popped_though_no_dispatcher_runs(stack, api, pulled):
+    with contextlib.ExitStack() as stopped:
+        for part in (part for part in stack.parts() if part.startswith("dispatcher")):
+            stopped.enter_context(stack.stopped(part))
+        made = [api.make(topic=pulled, delay=0, payload=n) for n in range(3)]
+        made += api.batch([{"topic": pulled, "delay": 0}, {"topic": pulled, "delay": 60}])[:1]
+        assert [job["id"] for job in pop(api, pulled, max=10)] == [job["id"] for job in made]
 
 
 def test_an_empty_body_is_an_empty_object(api, pulled, offered):

@@ -152,7 +152,7 @@ def offer(rest, db, database, topic):
     """What a leader does with a due job, by hand: an API of its own has no dispatcher."""
     made = rest.make(topic=topic, delay=0)
     db(f"UPDATE {database}.jobs SET near = -1 WHERE id = %s", made["id"])
-    db(f"INSERT INTO {database}.pop_queue (topic, due_at, job_id) SELECT topic, next_at, id FROM {database}.jobs WHERE id = %s", made["id"])
+    db(f"INSERT IGNORE INTO {database}.pop_queue (topic, due_at, job_id) SELECT topic, next_at, id FROM {database}.jobs WHERE id = %s", made["id"])
     return made
 
 

@@ -452,6 +452,46 @@ static void test_a_topic_whose_delivery_changes_goes_the_new_way_and_back(void *
     assert_int_equal(popped(rig, "p", 5).jobs[0].id, next);
 }
 
+static struct dt_insert made(struct rig *rig, const char *topic, int64_t run_at_ms, bool popped)
+{
+    struct dt_error err = {0};
+    struct dt_insert row = {.popped = popped,
+                            .job = {.id = ++rig->next_id,
+                                    .topic = dt_str(topic),
+                                    .run_at_ms = run_at_ms,
+                                    .retry = dt_str("15s"),
+                                    .ack_timeout_ms = MINUTE,
+                                    .payload = dt_str("{}")}};
+    struct dt_insert *rows[] = {&row};
+    int64_t created_ms;
+    OK(dt_store_insert(rig->store, rows, 1, 1, &created_ms, &err));
+    assert_int_equal(row.outcome, DT_INSERT_CREATED);
+    return row;
+}
+
+static void test_a_job_that_is_due_as_it_is_made_can_be_popped_before_a_leader_looks(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_insert first = made(rig, "p", 0, true);
+    made(rig, "p", now_ms(rig) + MINUTE, true);
+    struct dt_insert other = made(rig, "k", 0, false);
+    assert_int_equal(offers(rig), 1);
+    assert_int_equal(field(rig, "due_band", first.job.id),
+                     1); /* scans meet it: its topic may be another delivery's now */
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled', next_at = NULL WHERE id = %lld",
+                      (long long)other.job.id);
+    struct dt_pop pop = popped(rig, "p", 5);
+    assert_int_equal(pop.n, 1);
+    assert_int_equal(pop.jobs[0].id, first.job.id);
+    assert_int_equal(offers(rig), 0);
+    struct dt_insert second = made(rig, "p", 0, true);
+    lead(rig); /* offers it once more */
+    assert_int_equal(offers(rig), 1);
+    assert_int_equal(popped(rig, "p", 5).jobs[0].id, second.job.id);
+    lead(rig);
+    assert_int_equal(offers(rig), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -459,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_leader_offers_due_jobs_and_their_entries_go_away),
         TEST(test_an_offer_that_is_there_stays_and_nothing_is_offered_early_or_of_a_paused_topic),
+        TEST(test_a_job_that_is_due_as_it_is_made_can_be_popped_before_a_leader_looks),
         TEST(test_a_pop_claims_in_order_and_says_what_stands_in_the_rows),
         TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim),
         TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again),
