@@ -110,22 +110,13 @@ void dt_view_release(struct dt_view *view)
     free(view);
 }
 
-static int compare_names(struct dt_str a, struct dt_str b)
-{
-    size_t n = a.n < b.n ? a.n : b.n;
-    int order = n ? memcmp(a.p, b.p, n) : 0;
-    if (order != 0)
-        return order;
-    return (a.n > b.n) - (a.n < b.n);
-}
-
 const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name)
 {
     size_t low = 0;
     size_t high = view->topics->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = compare_names(view->topics->v[middle].name, name);
+        int order = dt_str_order(view->topics->v[middle].name, name);
         if (order == 0)
             return &view->topics->v[middle];
         if (order < 0)
@@ -370,7 +361,7 @@ static size_t place_of(const struct dt_topic_table *table, struct dt_str name)
     size_t high = table->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (compare_names(table->v[middle].name, name) < 0)
+        if (dt_str_order(table->v[middle].name, name) < 0)
             low = middle + 1;
         else
             high = middle;

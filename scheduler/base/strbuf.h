@@ -29,6 +29,13 @@ static inline bool dt_str_eq(struct dt_str a, struct dt_str b)
 {
     return a.n == b.n && (a.n == 0 || a.p == b.p || memcmp(a.p, b.p, a.n) == 0);
 }
+/* The order of bytes: less than, equal to or greater than 0, as memcmp; a text comes before what it begins. */
+static inline int dt_str_order(struct dt_str a, struct dt_str b)
+{
+    size_t n = a.n < b.n ? a.n : b.n;
+    int order = n ? memcmp(a.p, b.p, n) : 0;
+    return order ? order : (a.n > b.n) - (a.n < b.n);
+}
 static inline bool dt_str_is(struct dt_str a, const char *s)
 {
     return dt_str_eq(a, dt_str(s));

@@ -54,14 +54,6 @@ bool dt_shard_map_gains(const struct dt_shard_map *from, const struct dt_shard_m
     return false;
 }
 
-static bool precedes(struct dt_str a, struct dt_str b)
-{
-    size_t n = a.n < b.n ? a.n : b.n;
-    int order = n ? memcmp(a.p, b.p, n) : 0;
-
-    return order ? order < 0 : a.n < b.n;
-}
-
 unsigned dt_rendezvous(unsigned shard, const struct dt_str *names, unsigned n)
 {
     unsigned best = 0;
@@ -70,7 +62,7 @@ unsigned dt_rendezvous(unsigned shard, const struct dt_str *names, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         uint64_t weight = XXH64(names[i].p, names[i].n, shard);
 
-        if (i == 0 || weight > best_weight || (weight == best_weight && precedes(names[i], names[best]))) {
+        if (i == 0 || weight > best_weight || (weight == best_weight && dt_str_order(names[i], names[best]) < 0)) {
             best = i;
             best_weight = weight;
         }

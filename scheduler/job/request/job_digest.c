@@ -53,10 +53,7 @@ static void put_hash(struct canon *c, char tag, XXH128_hash_t hash)
 
 static int by_name(const void *a, const void *b)
 {
-    const struct dt_str x = ((const struct dt_header_pair *)a)->name;
-    const struct dt_str y = ((const struct dt_header_pair *)b)->name;
-    int order = memcmp(x.p, y.p, x.n < y.n ? x.n : y.n);
-    return order != 0 ? order : (x.n > y.n) - (x.n < y.n);
+    return dt_str_order(((const struct dt_header_pair *)a)->name, ((const struct dt_header_pair *)b)->name);
 }
 
 static void update(XXH3_state_t *state, struct dt_str s)

@@ -285,9 +285,7 @@ static int by_count(const void *a, const void *b)
     const struct finished_job *y = b;
     if (x->removed != y->removed)
         return x->removed ? 1 : -1;
-    int order = memcmp(x->topic.p, y->topic.p, x->topic.n < y->topic.n ? x->topic.n : y->topic.n);
-    if (order == 0)
-        order = (x->topic.n > y->topic.n) - (x->topic.n < y->topic.n);
+    int order = dt_str_order(x->topic, y->topic);
     if (order == 0 && !x->removed)
         order = x->state != y->state ? (x->state > y->state) - (x->state < y->state)
                                      : (x->part > y->part) - (x->part < y->part);

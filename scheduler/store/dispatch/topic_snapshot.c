@@ -108,19 +108,13 @@ dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot *snapshot, str
     return status == DT_OK ? dt_topic_snapshot_refresh(snapshot, db, inst.topics_version, err) : status;
 }
 
-static int compare(struct dt_str a, struct dt_str b)
-{
-    int order = memcmp(a.p, b.p, a.n < b.n ? a.n : b.n);
-    return order ? order : (a.n > b.n) - (a.n < b.n);
-}
-
 const struct dt_topic_entry *dt_topic_snapshot_find(const dt_topic_snapshot *snapshot, struct dt_str topic)
 {
     size_t low = 0;
     size_t high = topic.p ? snapshot->n : 0;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        int order = compare(topic, snapshot->v[middle].name);
+        int order = dt_str_order(topic, snapshot->v[middle].name);
         if (order == 0)
             return &snapshot->v[middle];
         if (order < 0)

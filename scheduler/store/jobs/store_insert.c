@@ -8,8 +8,7 @@
  *     [who has the keys that were there already?]
  *     [INSERT command_ids            (ids of commands, likewise; who has …; their job_keys, where they are free)]
  *     INSERT jobs
- *     [INSERT pop_queue              (jobs that are due as they are made, of topics that are popped: a pop that follows
- *                                     need not wait for a leader; who offers them once more, and tells those who wait)]
+ *     [INSERT pop_queue              (what can be popped at once)]
  *     INSERT job_counts + COMMIT     (one round trip)
  *
  * Without keys, and while the server's time is known well enough, the last two alone.
@@ -38,7 +37,6 @@
 #define READ_BACK_US    INT64_C(15000000) /* an old session may keep its transaction for as long */
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
-#define OFFER_AHEAD_MS  50             /* clocks differ by less */
 #define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
 
 /* A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do. */
@@ -95,13 +93,6 @@ struct batch {
     struct dt_counts *counts; /* of the rows that this transaction has inserted */
 };
 
-static int compare_bytes(struct dt_str a, struct dt_str b)
-{
-    size_t n = a.n < b.n ? a.n : b.n;
-    int c = n ? memcmp(a.p, b.p, n) : 0;
-    return c ? c : (a.n > b.n) - (a.n < b.n);
-}
-
 static const struct name_space *namespace_of(const struct keyed *k)
 {
     return &namespaces[k->row->job.by_command];
@@ -113,8 +104,8 @@ static int compare_keys(const struct keyed *a, const struct keyed *b)
     const struct dt_new_job *y = &b->row->job;
     int c = x->by_command - y->by_command;
     if (!c && namespace_of(a)->by_topic)
-        c = compare_bytes(x->topic, y->topic);
-    return c ? c : compare_bytes(x->key, y->key);
+        c = dt_str_order(x->topic, y->topic);
+    return c ? c : dt_str_order(x->key, y->key);
 }
 
 static int compare_keyed(const void *a, const void *b)
@@ -455,32 +446,6 @@ static dt_status insert_jobs(struct batch *b, struct dt_error *err)
     return n ? insert_listed(b, n, err) : DT_OK;
 }
 
-/* ---- offers to pops ---- */
-
-/* Scans meet such a row all the same: its topic may have got another delivery a moment ago. A pop leaves it until it is
- * due. */
-static bool is_offered(const struct batch *b, const struct dt_insert *row)
-{
-    return row->outcome == DT_INSERT_CREATED && row->popped && row->job.run_at_ms <= b->now_ms + OFFER_AHEAD_MS;
-}
-
-static dt_status insert_offers(struct batch *b, struct dt_error *err)
-{
-    enum { COLUMNS = 3 };
-    struct dt_param *p = b->params;
-    for (size_t i = 0; i < b->n; i++) {
-        const struct dt_insert *row = b->rows[i];
-        if (!is_offered(b, row))
-            continue;
-        *p++ = DT_P_STR(row->job.topic);
-        *p++ = DT_P_INT(row->job.run_at_ms);
-        *p++ = DT_P_INT(row->job.id);
-    }
-    size_t n = (size_t)(p - b->params) / COLUMNS;
-    return n ? dt_db_run_many(b->db, dt_sql_insert_offers, (struct dt_param_rows){b->params, COLUMNS, n}, NULL, err)
-             : DT_OK;
-}
-
 /* ---- one by one, when one of them is at fault ---- */
 
 static dt_status is_our_own(struct batch *b, const struct dt_new_job *job, bool *ours, struct dt_error *err)
@@ -554,12 +519,17 @@ static dt_status insert_singly(struct batch *b, struct dt_error *err)
     return status;
 }
 
+static dt_status offer(struct batch *b, struct dt_error *err)
+{
+    return dt_offer_made(b->db, &(struct dt_insert_rows){b->rows, b->n, b->maker}, b->now_ms, b->params, err);
+}
+
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
 {
     dt_status status = singly ? insert_singly(b, err) : insert_keys(b, err);
     if (status == DT_OK && !singly)
         status = insert_jobs(b, err);
-    return status == DT_OK ? insert_offers(b, err) : status;
+    return status == DT_OK ? offer(b, err) : status;
 }
 
 /* ---- the transaction ---- */
@@ -605,7 +575,7 @@ static dt_status insert_in_few_trips(struct batch *b, struct dt_error *err)
     if (status == DT_OK)
         status = insert_listed(b, n, err);
     if (status == DT_OK)
-        status = insert_offers(b, err);
+        status = offer(b, err);
     if (status == DT_UNAVAILABLE && !dt_db_alive(b->db))
         return DT_NOT_FOUND;
     return finish(b, status, err);
@@ -646,10 +616,9 @@ static dt_status read_back_once(struct batch *b, bool *there, struct dt_error *e
 
 static bool made_any(const struct batch *b)
 {
-    for (size_t i = 0; i < b->n; i++) {
+    for (size_t i = 0; i < b->n; i++)
         if (b->rows[i]->outcome == DT_INSERT_CREATED)
             return true;
-    }
     return false;
 }
 
