@@ -521,7 +521,7 @@ static dt_status insert_singly(struct batch *b, struct dt_error *err)
 
 static dt_status offer(struct batch *b, struct dt_error *err)
 {
-    return dt_offer_made(b->db, &(struct dt_insert_rows){b->rows, b->n, b->maker}, b->now_ms, b->params, err);
+    return dt_offer_made(b->db, &(struct dt_insert_rows){.v = b->rows, .n = b->n}, b->now_ms, b->params, err);
 }
 
 static dt_status insert_all(struct batch *b, bool singly, struct dt_error *err)
