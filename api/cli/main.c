@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/run.h"
+#include "cli/run/run.h"
 #include "cli/talk.h"
+#include "cli/texts/pages.h"
 
 #define NARROWEST 40
 
@@ -74,6 +75,25 @@ static int close_output(int code)
     return code == DT_CLI_DONE ? DT_CLI_REFUSED : code;
 }
 
+/* Words that packages and checks use, and no person: the pages that are made from the table. */
+static bool prints_page(int argc, char **argv)
+{
+    static const struct {
+        const char *word;
+        void (*add)(struct dt_strbuf *);
+    } pages[] = {{"--man", dt_cli_add_man}, {"--reference", dt_cli_add_reference}, {"--requests", dt_cli_add_requests}};
+    struct dt_strbuf text;
+    for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]) && argc == 2; i++)
+        if (strcmp(argv[1], pages[i].word) == 0) {
+            dt_strbuf_init(&text);
+            pages[i].add(&text);
+            fwrite(text.p ? text.p : "", 1, text.n, stdout);
+            dt_strbuf_clear(&text);
+            return true;
+        }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     struct dt_cli_call call;
@@ -81,6 +101,8 @@ int main(int argc, char **argv)
     struct dt_cli cli = {.call = &call, .clock = dt_clock_system()};
     signal(SIGPIPE, SIG_DFL);
     look_at_terminal(&cli);
+    if (prints_page(argc, argv))
+        return close_output(DT_CLI_DONE);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return close_output(dt_cli_run_version(&cli));
     if (dt_cli_read_words(argc - 1, argv + 1, &call, &err) != DT_OK) {

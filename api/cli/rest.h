@@ -24,6 +24,7 @@ struct dt_rest_request {
 
 struct dt_rest_answer {
     int status;
+    bool reached; /* the server may have got the request, also where no answer came */
     struct dt_strbuf body;
     int64_t date_s;         /* by the server's clock; 0: it did not say */
     int64_t retry_after_s;  /* 0: it did not say */

@@ -157,6 +157,8 @@ static dt_status perform(dt_rest *rest, struct dt_error *err)
     long status = 0;
     rest->error[0] = '\0';
     CURLcode code = curl_easy_perform(rest->easy);
+    rest->answer->reached = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST &&
+                            code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_PEER_FAILED_VERIFICATION;
     if (code == CURLE_WRITE_ERROR)
         return dt_fail(err, DT_TOO_LARGE, "the answer is longer than %zu MiB", DT_REST_ANSWER_MAX >> 20);
     if (code != CURLE_OK)

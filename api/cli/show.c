@@ -57,6 +57,16 @@ static const struct column topics[] = {{"NAME", "name", false},
                                        {"RETRY", "effective.retry", true},
                                        {"UPDATED AT", "updated_at", true},
                                        {NULL, NULL, false}};
+static const struct column backlog[] = {{"TOPIC", "name", false},
+                                        {"DELIVERY", "delivery", false},
+                                        {"PAUSED", "paused", false},
+                                        {"SCHEDULED", "counts.scheduled", false},
+                                        {"DISPATCHED", "counts.dispatched", false},
+                                        {"SUCCEEDED", "counts.succeeded", false},
+                                        {"DEAD", "counts.dead", false},
+                                        {"CANCELLED", "counts.cancelled", false},
+                                        {"OLDEST MS", "oldest_overdue_ms", false},
+                                        {NULL, NULL, false}};
 static const struct column schedules[] = {{"NAME", "name", false},
                                           {"TOPIC", "topic", false},
                                           {"FIRES", "cron|every", false},
@@ -85,7 +95,7 @@ static const struct column shards[] = {{"SHARD", "shard", false},
                                        {"SEEN AT", "seen_at", true},
                                        {NULL, NULL, false}};
 static const struct column *const columns_of[DT_CLI_THINGS] = {
-    [DT_CLI_JOB] = jobs,           [DT_CLI_ATTEMPT] = attempts, [DT_CLI_TOPIC] = topics,
+    [DT_CLI_JOB] = jobs,           [DT_CLI_ATTEMPT] = attempts, [DT_CLI_TOPIC] = topics, [DT_CLI_BACKLOG] = backlog,
     [DT_CLI_SCHEDULE] = schedules, [DT_CLI_FIRE] = fires,       [DT_CLI_SHARD] = shards};
 
 struct dt_cli_list {

@@ -29,7 +29,8 @@ static const struct dt_cli_option common[] = {
     {"partition-key", "TEXT", DT_CLI_SETTING, DT_CLI_BODY, "The key of the Kafka message."}, \
     {"retry", "DURATIONS", DT_CLI_LIST, DT_CLI_BODY, "The delays between attempts, between commas (15s,3m,10m); empty: no retry; null: the topic's."}, \
     {"ack-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for a report; null: the topic's."}, \
-    {"headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of what is delivered, an object of strings."}
+    {"headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of what is delivered, an object of strings."}, \
+    {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "Where its callbacks go, in place of the topic's URL."}
 
 static const struct dt_cli_option job_new[] = {
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_BODY, "The topic of the job."},
@@ -46,15 +47,25 @@ static const struct dt_cli_option job_change[] = {
 static const struct dt_cli_option job_cancel[] = {
     {"retries", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Cancels what follows the attempt of a dispatched job."},
 };
+#define EXPORT_OPTIONS \
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic."}, \
+    {"state", STATES, DT_CLI_TEXT, DT_CLI_QUERY, "Jobs in this state."}, \
+    {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs whose key begins so; needs --topic."}, \
+    {"run-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The earliest run_at, inclusive."}, \
+    {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest run_at, exclusive."}, \
+    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."}
+
+static const struct dt_cli_option job_export[] = {EXPORT_OPTIONS};
 static const struct dt_cli_option job_list[] = {
-    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic."},
-    {"state", STATES, DT_CLI_TEXT, DT_CLI_QUERY, "Jobs in this state."},
-    {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs whose key begins so; needs --topic."},
-    {"run-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The earliest run_at, inclusive."},
-    {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest run_at, exclusive."},
+    EXPORT_OPTIONS,
     {"include", "payload", DT_CLI_TEXT, DT_CLI_QUERY, "Payloads, too."},
     {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Jobs that are due and not dispatched."},
-    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
+};
+static const struct dt_cli_option job_import[] = {
+    {"format", "ndjson|csv", DT_CLI_TEXT, DT_CLI_HERE, "What the file holds; default csv for a name that ends in .csv, else ndjson."},
+};
+static const struct dt_cli_option watch[] = {
+    {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "How often to look; default 1s."},
 };
 static const struct dt_cli_option page[] = {
     {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
@@ -108,6 +119,14 @@ static const struct dt_cli_option resize[] = {
     {"count", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "So many shards, 1024 at most."},
 };
 
+static const struct dt_cli_option overview[] = {
+    {"watch", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Draws it anew until it is interrupted."},
+    {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "How often; default 2s."},
+};
+static const struct dt_cli_option doctor[] = {
+    {"late", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Jobs that are due for longer are a finding; default 1m."},
+};
+
 #define OPTIONS(options) options, sizeof(options) / sizeof((options)[0])
 #define NO_OPTIONS       NULL, 0
 
@@ -118,10 +137,13 @@ static const struct dt_cli_verb verbs[] = {
      "jobs create --topic orders.close --run-at 2030-01-01T09:00:00+01:00 --retry 15s,3m,10m"},
     {"jobs", "get", DT_CLI_ID_OR_KEY, "Shows a job.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}", NULL, DT_CLI_JOB, NO_OPTIONS,
-     "jobs get orders.close order-42\njobs get 1 --json"},
+     "jobs get orders.close order-42\njobs get orders.close order-42 --json"},
     {"jobs", "list", "", "Lists jobs by id, or by key with --key-prefix.",
      DT_CLI_BY_LIST, "GET", "/v1/jobs", "jobs", DT_CLI_JOB, OPTIONS(job_list),
      "jobs list --overdue\njobs list --topic orders.close --state dead --json"},
+    {"jobs", "watch", DT_CLI_ID_OR_KEY, "Shows a job whenever it has changed, until it is finished; exit code 0 when it succeeded.",
+     DT_CLI_BY_WATCH, "GET", "/v1/jobs/{id}", NULL, DT_CLI_JOB, OPTIONS(watch),
+     "jobs watch orders.close order-42"},
     {"jobs", "attempts", DT_CLI_ID_OR_KEY, "Lists the attempts of a job, with how late each was.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/attempts", "attempts", DT_CLI_ATTEMPT, NO_OPTIONS,
      "jobs attempts orders.close order-42"},
@@ -137,6 +159,12 @@ static const struct dt_cli_verb verbs[] = {
     {"jobs", "redrive", DT_CLI_ID_OR_KEY, "Gives a dead job a new budget of attempts.",
      DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/redrive", NULL, DT_CLI_JOB, NO_OPTIONS,
      "jobs redrive orders.close order-42"},
+    {"jobs", "export", "", "Writes jobs as NDJSON that `jobs import` takes: scheduled ones, unless --state says others.",
+     DT_CLI_BY_EXPORT, "GET", "/v1/jobs", "jobs", DT_CLI_JOB, OPTIONS(job_export),
+     "jobs export --topic orders.close"},
+    {"jobs", "import", "[FILE]", "Makes many jobs from NDJSON or CSV; interrupted and begun again, it makes no job with a key twice.",
+     DT_CLI_BY_IMPORT, "POST", "/v1/jobs:batch", NULL, DT_CLI_NOTHING, OPTIONS(job_import),
+     "jobs import jobs.ndjson\njobs import --format csv"},
     {"results", "report", DT_CLI_ID_OR_KEY, "Reports what became of an attempt.",
      DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/results", NULL, DT_CLI_JOB, OPTIONS(report),
      "results report orders.close order-42 --attempt 1 --status succeeded"},
@@ -188,8 +216,16 @@ static const struct dt_cli_verb verbs[] = {
     {"shards", "resize", "", "Changes the number of shards, under load.",
      DT_CLI_BY_REQUEST, "POST", "/v1/admin/shards", NULL, DT_CLI_NOTHING, OPTIONS(resize),
      "shards resize --count 2"},
-    {"help", "", "NOUN VERB", "Says what a command does.",
+    {"overview", "", "", "Shows how the installation is: readiness, what is late, shards, and the first twenty topics with their jobs.",
+     DT_CLI_BY_OVERVIEW, "GET", "/v1/info", NULL, DT_CLI_NOTHING, OPTIONS(overview),
+     "overview"},
+    {"doctor", "", "", "Looks for what is wrong, and says what it means and what to do; exit code 1 when it finds something.",
+     DT_CLI_BY_DOCTOR, "GET", "/readyz", NULL, DT_CLI_NOTHING, OPTIONS(doctor),
+     "doctor"},
+    {"help", "", "[NOUN [VERB]]", "Says what a command does.",
      DT_CLI_BY_HELP, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "help jobs create"},
+    {"completion", "", "bash|zsh|fish", "Prints what completes its words in a shell.",
+     DT_CLI_BY_COMPLETION, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "completion bash"},
     {"version", "", "", "Says which version this is.",
      DT_CLI_BY_VERSION, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "version"},
 };
@@ -233,7 +269,7 @@ const char *dt_cli_noun_help(const char *noun)
 
 unsigned dt_cli_args_min(const struct dt_cli_verb *verb)
 {
-    return verb->takes[0] && strcmp(verb->noun, "help") != 0 ? 1 : 0;
+    return verb->takes[0] && verb->takes[0] != '[' ? 1 : 0;
 }
 
 unsigned dt_cli_args_max(const struct dt_cli_verb *verb)

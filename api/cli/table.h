@@ -43,6 +43,7 @@ enum dt_cli_thing {
     DT_CLI_JOB,
     DT_CLI_ATTEMPT,
     DT_CLI_TOPIC,
+    DT_CLI_BACKLOG, /* a topic by its jobs */
     DT_CLI_SCHEDULE,
     DT_CLI_FIRE,
     DT_CLI_SHARD,
@@ -55,6 +56,12 @@ enum dt_cli_way {
     DT_CLI_BY_SET,     /* what is there, with what the options change, put back */
     DT_CLI_BY_LIST,    /* a list, page by page */
     DT_CLI_BY_POP,
+    DT_CLI_BY_WATCH,
+    DT_CLI_BY_EXPORT,
+    DT_CLI_BY_IMPORT,
+    DT_CLI_BY_DOCTOR,
+    DT_CLI_BY_OVERVIEW,
+    DT_CLI_BY_COMPLETION,
     DT_CLI_BY_HELP,
     DT_CLI_BY_VERSION
 };

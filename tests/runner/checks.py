@@ -80,6 +80,14 @@ def configuration():
     return same, "deploy/configuration.md is stale: write it anew with duetime-dispatcher --config-reference"
 
 
+def command_line():
+    """deploy/command-line.md is what the table of commands says."""
+    code, output = command.run([tree.BUILD / "api" / "cli" / "duetime", "--reference"], SECONDS)
+    page = tree.TREE / "deploy" / "command-line.md"
+    same = code == 0 and page.exists() and page.read_text() == output
+    return same, "deploy/command-line.md is stale: write it anew with duetime --reference"
+
+
 def cron():
     """Fires are those that an enumeration of days and times finds, also where clocks change."""
     return _script("cron/compare.py", "--triples", "1000", "--program", tree.BUILD / "tests" / "cron_next")
@@ -128,5 +136,5 @@ def run(report, named):
 
 
 OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "tests/mutants tells faults apart": mutants}
-OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration, "cron agrees with an enumeration": cron}
+OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration, "command-line.md is what duetime does": command_line, "cron agrees with an enumeration": cron}
 OF_RELEASE = {"a release has no fail points": no_fail_points}

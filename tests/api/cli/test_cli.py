@@ -216,6 +216,19 @@ def test_shards_are_listed_with_their_leaders(duetime):
     assert duetime("shards", "list").rows[0][:2] == ["SHARD", "LEADER"]
 
 
+def test_the_overview_is_one_screen_and_watching_draws_it_again(duetime, stack, api, topic):
+    first = topic.replace("t-", "0-")  # among the first by name
+    api.make(topic=first, delay="PT1H")
+    told = duetime("overview")
+    assert told.code == 0 and told.rows[0][0] in ("ready", "degraded") and ["SHARD", "LEADER"] in [row[:2] for row in told.rows], told
+    assert [first, "kafka", "false", "1", "0", "0", "0", "0", "-"] in told.rows, told
+    whole = duetime("overview", "--json").json
+    assert whole["ready"]["mysql"] == "ok" and len(whole["info"]["shards"]) == 2 and first in [one["name"] for one in whole["topics"]]
+    with subprocess.Popen([PROGRAM, "overview", "--watch", "--json", "--interval", "10", "--url", stack["DUETIME_URL_API1"]], stdout=subprocess.PIPE) as watching:
+        assert all(json.loads(watching.stdout.readline())["ready"] for _ in range(3))
+        watching.terminate()
+
+
 # ---- settings ----
 
 def test_options_win_over_the_environment_and_that_over_the_file(stack, tmp_path):

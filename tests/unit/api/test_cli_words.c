@@ -9,8 +9,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "cli/help.h"
 #include "cli/request.h"
+#include "cli/texts/help.h"
 #include "cli/words.h"
 
 #define WORDS(...) ((char *[]){__VA_ARGS__})

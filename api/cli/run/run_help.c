@@ -2,9 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/help.h"
-#include "cli/run.h"
+#include "cli/run/run.h"
 #include "cli/talk.h"
+#include "cli/texts/complete.h"
+#include "cli/texts/help.h"
 
 static int print(struct dt_strbuf *text)
 {
@@ -40,4 +41,14 @@ int dt_cli_run_version(struct dt_cli *cli)
     (void)cli;
     puts("duetime " DUETIME_VERSION);
     return DT_CLI_DONE;
+}
+
+int dt_cli_run_completion(struct dt_cli *cli)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    if (dt_cli_add_completion(&text, cli->call->args[0]))
+        return print(&text);
+    dt_cli_say("there is no completion for \"%.80s\": bash, zsh, fish", cli->call->args[0]);
+    return DT_CLI_USAGE;
 }

@@ -4,7 +4,7 @@
 
 #include "base/text/timetext.h"
 #include "cli/request.h"
-#include "cli/run.h"
+#include "cli/run/run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
 
@@ -73,10 +73,11 @@ static int show(struct dt_cli *cli, struct exchange *x)
 {
     const struct dt_cli_verb *verb = cli->call->verb;
     const struct dt_json_node *root = dt_json_root(x->json);
-    const struct dt_json_node *items =
-        verb->list && root->type == DT_JSON_OBJECT ? dt_json_member(x->json, root, verb->list) : NULL;
+    const struct dt_json_node *items = NULL;
     if (x->answer.body.n == 0)
         return DT_CLI_DONE;
+    if (verb->list && root->type == DT_JSON_OBJECT)
+        items = dt_json_member(x->json, root, verb->list);
     if (!items) {
         dt_cli_show(cli, x->json, root);
         return DT_CLI_DONE;

@@ -17,11 +17,25 @@ int dt_cli_run_request(struct dt_cli *cli);
 int dt_cli_run_set(struct dt_cli *cli);
 int dt_cli_run_pop(struct dt_cli *cli);
 
-/* run_list.c: a list, page by page to its end. */
+/* run_list.c: a list, page by page to its end; jobs as import takes them. */
 int dt_cli_run_list(struct dt_cli *cli);
+int dt_cli_run_export(struct dt_cli *cli);
+
+/* run_watch.c: a job, until it is finished. */
+int dt_cli_run_watch(struct dt_cli *cli);
+
+/* run_import.c: many jobs, from a file or standard input. */
+int dt_cli_run_import(struct dt_cli *cli);
+
+/* run_doctor.c: what is wrong, as far as the API can tell. */
+int dt_cli_run_doctor(struct dt_cli *cli);
+
+/* run_overview.c: one screen. */
+int dt_cli_run_overview(struct dt_cli *cli);
 
 /* run_help.c: what needs no API. */
 int dt_cli_run_help(struct dt_cli *cli);
 int dt_cli_run_version(struct dt_cli *cli);
+int dt_cli_run_completion(struct dt_cli *cli);
 
 #endif

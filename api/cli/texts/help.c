@@ -10,7 +10,7 @@ void dt_cli_add_usage(struct dt_strbuf *out, const struct dt_cli_verb *verb)
     bool choice = strchr(verb->takes, '|');
     dt_strbuf_addf(out, "duetime %s%s%s", verb->noun, verb->verb[0] ? " " : "", verb->verb);
     if (verb->takes[0])
-        dt_strbuf_addf(out, choice ? " (%s)" : dt_cli_args_min(verb) ? " %s" : " [%s]", verb->takes);
+        dt_strbuf_addf(out, choice ? " (%s)" : " %s", verb->takes);
     dt_strbuf_adds(out, " [OPTION]…\n");
 }
 

@@ -1,0 +1,205 @@
+"""`duetime doctor`: each finding is seen when its fault is planted, on the real stack or in what an API says of itself."""
+import contextlib
+import http.server
+import json
+import re
+import ssl
+import subprocess
+import threading
+import urllib.parse
+
+import pytest
+
+from harness.command_line import run
+from harness.program import OwnApi
+from harness.stack import TREE, until
+
+READY = {"status": "ready", "mysql": "ok", "redis": "ok", "leaders": "ok", "kafka": "ok", "age_ms": {}}
+SHARD = {"shard": 0, "epoch": 1, "leader": "here:1", "halted": None, "waiting_for": None, "detail": None, "in_flight": 0, "backlog": 0, "overdue": 0,
+         "oldest_overdue_ms": 0, "drift": {"missing": 0, "extra": 0, "wrong": 0}}
+SEEN = set()
+
+
+def info(**members):
+    return {"version": re.search(r"\d\S+", run("version").out)[0], "shard_map": {"count": 1, "generation": 1, "moving": []}, "shards": [SHARD], **members}
+
+
+@contextlib.contextmanager
+def saying(answers, certificate=None):
+    """An API that answers these paths so; gives its URL."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = answers.get(urllib.parse.urlsplit(self.path).path, {"topics": [], "next_cursor": None})
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def findings(told):
+    """{finding: its detail}; each is told with what it means and what to do."""
+    assert told.code == (1 if told.out else 0), told
+    for line in told.lines:
+        assert set(line) == {"finding", "detail", "means", "do"} and all(line.values()), line
+    SEEN.update(line["finding"] for line in told.lines)
+    return {line["finding"]: line["detail"] for line in told.lines}
+
+
+def doctor(url, *words, **variables):
+    return findings(run("doctor", "--json", "--url", url, *words, variables=variables))
+
+
+def healthy(stack):
+    """Nothing is found on the stack; what earlier tests left behind is over. Jobs of theirs may be late, and their topics paused."""
+    return until(lambda: not set(doctor(stack["DUETIME_URL_API1"], "--late", "P30D")) - {"paused-and-due", "index-differs"}, 60,
+                 lambda: run("doctor", "--url", stack["DUETIME_URL_API1"]))
+
+
+# ---- on the real stack ----
+
+def test_nothing_is_found_where_nothing_is_wrong():
+    with saying({"/readyz": READY, "/v1/info": info()}) as url:
+        assert doctor(url) == {}
+        told = run("doctor", "--url", url)
+        assert told.code == 0 and not told.out and "nothing is wrong" in told.err
+
+
+def test_an_api_that_is_not_there_and_something_else_are_found():
+    assert "127.0.0.1:9" in doctor("http://127.0.0.1:9")["api-unreached"]
+    with saying({"/readyz": b"<html>"}) as url:
+        assert set(doctor(url)) == {"not-an-api"}
+    with saying({"/readyz": {"hello": 1}}) as url:
+        assert set(doctor(url)) == {"not-an-api"}
+
+
+def test_a_stopped_redis_is_found_and_gone_when_it_is_back(stack):
+    url = stack["DUETIME_URL_API1"]
+    healthy(stack)
+    stack.stop("redis1")
+    try:
+        until(lambda: "redis-degraded" in doctor(url), 30, lambda: doctor(url))
+    finally:
+        stack.start("redis1")
+    healthy(stack)
+
+
+def test_shards_without_leader_and_jobs_that_are_late_are_found_and_gone_when_the_dispatcher_is_back(stack, api, topic):
+    url = stack["DUETIME_URL_API1"]
+    healthy(stack)
+    stack.stop("dispatcher1")
+    try:
+        until(lambda: "shard-without-leader" in doctor(url), 60, lambda: doctor(url))
+    finally:
+        stack.start("dispatcher1")
+    healthy(stack)
+
+
+def test_a_paused_topic_with_late_jobs_is_found_and_its_advice_repairs_it(stack, api, topic):
+    url = stack["DUETIME_URL_API1"]
+    api.put(f"/v1/topics/{topic}", {"paused": True, "delivery": "pull"})
+    api.make(topic=topic, delay=0)
+
+    def told():
+        lines = run("doctor", "--json", "--url", url).lines
+        return [line for line in lines if line["finding"] == "paused-and-due" and line["detail"].startswith(topic)]
+    [line] = until(told, 20, lambda: run("doctor", "--url", url))
+    SEEN.add(line["finding"])
+    command = line["do"].replace("TOPIC", topic).split()
+    assert command[0] == "duetime" and run(*command[1:], variables={"DUETIME_URL": url}).code == 0
+    assert told() == []
+
+
+def test_a_token_that_is_refused_is_found(own_apis, tmp_path):
+    owned = own_apis("cli_doctor")
+    owned.start()
+    token = owned.command("--new-token", "bound", "--scopes", "read", "--topics", "a.").stdout.strip()
+    until(lambda: "token-refused" in doctor(owned.url), 20, "a token is asked for")
+    assert "may not" in doctor(owned.url, DUETIME_TOKEN=token)["token-refused"]
+
+
+def test_a_schema_that_is_missing_is_found_and_its_advice_repairs_it(stack, tmp_path):
+    owned = OwnApi(stack, tmp_path, "cli_schema", migrate=False).start(ready=False)
+    try:
+        until(lambda: "schema-differs" in doctor(owned.url), 30, lambda: doctor(owned.url))
+        told = run("doctor", "--url", owned.url)
+        assert "do:    duetime-api --migrate" in told.out and owned.command("--migrate").returncode == 0
+        until(lambda: "schema-differs" not in doctor(owned.url), 30, lambda: doctor(owned.url))
+    finally:
+        assert owned.end() == 0
+
+
+def test_a_clock_that_is_wrong_is_found(stack, tmp_path):
+    library = tmp_path / "clock_shim.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, TREE / "tests/support/clock_shim.c", "-ldl"], check=True)
+    for skew, word in ((5000, "ahead of"), (-5000, "behind")):
+        told = run("doctor", "--json", "--url", stack["DUETIME_URL_API1"], variables={"LD_PRELOAD": str(library), "DUETIME_CLOCK_SKEW_MS": str(skew), "ASAN_OPTIONS": "verify_asan_link_order=0"})
+        assert word in findings(told)["clock-skew"], told
+
+
+def test_a_certificate_that_ends_soon_is_found(tmp_path):
+    for days, found in ((10, True), (60, False)):
+        files = [tmp_path / f"{days}.key", tmp_path / f"{days}.pem"]
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", files[0], "-out", files[1], "-days", str(days), "-subj", "/CN=127.0.0.1",
+                        "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        both = tmp_path / f"{days}.both"
+        both.write_bytes(files[0].read_bytes() + files[1].read_bytes())
+        with saying({"/readyz": READY, "/v1/info": info()}, both) as url:
+            assert "api-unreached" in doctor(url)  # nobody vouches for it
+            assert ("certificate-ends" in doctor(url, "--ca-file", files[1])) == found
+
+
+# ---- by what an API says ----
+
+@pytest.mark.parametrize("members, finding, detail", [
+    ({"mysql": "unavailable"}, "mysql-away", "unavailable"), ({"mysql": "failing"}, "mysql-away", "failing"), ({"mysql": "read-only"}, "mysql-read-only", "read-only"),
+    ({"mysql": "schema"}, "schema-differs", "schema"), ({"redis": "degraded"}, "redis-degraded", ""), ({"kafka": "degraded"}, "kafka-degraded", ""),
+    ({"draining": True}, "api-draining", "")])
+def test_what_readiness_says_is_found(members, finding, detail):
+    with saying({"/readyz": {**READY, **members}, "/v1/info": info()}) as url:
+        told = doctor(url)
+        assert set(told) == {finding} and detail in told[finding]
+
+
+@pytest.mark.parametrize("members, finding, detail", [
+    ({"halted": "restored"}, "shard-halted", "shard 0: restored"), ({"leader": None}, "shard-without-leader", "shard 0"), ({"waiting_for": "kafka", "detail": "no broker"}, "shard-waits", "kafka: no broker"),
+    ({"drift": {"missing": 3, "extra": 1, "wrong": 0}}, "index-differs", "3 missing"), ({"overdue": 7, "oldest_overdue_ms": 61000}, "overdue", "7 jobs, the oldest for 61 s")])
+def test_what_a_shard_says_is_found(members, finding, detail):
+    with saying({"/readyz": READY, "/v1/info": info(shards=[{**SHARD, **members}])}) as url:
+        told = doctor(url)
+        assert set(told) == {finding} and detail in told[finding]
+        assert doctor(url, "--late", "2m") == ({} if finding == "overdue" else told)
+
+
+def test_other_things_of_the_installation_are_found():
+    with saying({"/readyz": READY, "/v1/info": info(version="9.9.9")}) as url:
+        assert "9.9.9" in doctor(url)["versions-differ"]
+    with saying({"/readyz": READY, "/v1/info": info(shard_map={"count": 2, "generation": 2, "moving": [1]})}) as url:
+        assert doctor(url) == {"shards-moving": "shards [1]"}
+    with saying({"/readyz": READY, "/v1/info": info(shards=[])}) as url:
+        assert set(doctor(url)) == {"shard-without-leader"}
+
+
+def test_a_token_that_goes_in_the_clear_is_found():
+    with saying({"/readyz": READY, "/v1/info": info()}) as url:
+        assert doctor(url, DUETIME_TOKEN="t") == {}
+        assert set(doctor("http://duetime.invalid", DUETIME_TOKEN="t", http_proxy=url)) == {"token-in-the-clear"}
+
+
+def test_every_finding_was_seen_by_a_test_of_this_file(request):
+    if len([item for item in request.session.items if item.path == request.path]) < 20:
+        return  # only some of them were asked for
+    names = set(re.findall(r'\[DT_FOUND_\w+\]\s*=\s*\{\s*"([a-z-]+)"', (TREE / "api/cli/run/findings.c").read_text()))
+    assert len(names) == 20 and names - SEEN == set(), names - SEEN
