@@ -246,6 +246,8 @@ static void pause_or_resume(struct worker *w, struct op *op)
         ask_again(op);
     else if (status == DT_OK && w->index)
         (void)!dt_index_wake_all(w->index, &w->err);
+    if (op->ask == ASK_PAUSE && it.healed) /* asked by an API that stood still: what was to resume has gone before */
+        workload_plan(ASK_RESUME, op->job, now_us);
 }
 
 static void serve(struct worker *w, struct op *op)
