@@ -258,11 +258,31 @@ static bool note(dt_hands_claims *claims, const struct dt_outgoing *job, const s
     return added;
 }
 
+/* A MySQL that went back to before the claim of an attempt that is still in our hands has it claimed anew. It goes out
+ * once, and what comes of it counts for the new claim. */
+static bool is_ours_already(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place)
+{
+    dt_hands *hands = claims->hands;
+    const struct dt_hand hand = {job->claim.id, job->claim.attempt};
+    struct dt_place unused = *place;
+    struct dt_callback *callback = NULL;
+    pthread_mutex_lock(&hands->lock);
+    HASH_FIND(hh, hands->all, &hand, sizeof(hand), callback);
+    if (callback) {
+        callback->owner = callback->answer.owner = claims->owner;
+        dt_places_give_back(hands->places, &unused, DT_PLACE_UNUSED, dt_pool_now_us(hands));
+    }
+    pthread_mutex_unlock(&hands->lock);
+    return callback != NULL;
+}
+
 static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, const struct dt_place *place,
                       const struct dt_topic_callback *topic)
 {
     static const struct dt_topic_callback none = {0}; /* its row went away in this very moment */
     struct sending sending = {.claims = claims, .job = job, .topic = topic ? topic : &none};
+    if (!DT_UNGUARDED(CALL_ALREADY) && is_ours_already(claims, job, place))
+        return true;
     if (!note(claims, job, place, &sending.callback))
         return false;
     sending.url = job->callback_url.p ? job->callback_url : sending.topic->url;

@@ -31,8 +31,8 @@
 /* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or it is given
  * away. */
 struct dt_callback {
-    struct dt_hand hand; /* the key */
-    int64_t owner;
+    struct dt_hand hand;   /* the key */
+    _Atomic int64_t owner; /* changed under the lock */
     struct dt_place place;
     struct dt_arena arena; /* of the answer's texts */
     struct dt_hand_answer answer;
