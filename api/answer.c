@@ -17,6 +17,7 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
         .headers_max = (size_t)config->limits_headers,
         .json_depth = (unsigned)config->limits_json_depth,
         .callbacks = config->callbacks_enabled,
+        .allow_hosts = dt_str(config->callbacks_allow_hosts),
         .installation = dt_str(view ? view->installation.name : config->installation_name),
     };
 }

@@ -294,6 +294,12 @@ static void room_for(void *arg, unsigned shard)
     tell_loop(arg, shard, dt_shard_loop_room);
 }
 
+static void ended_in_hands(void *arg)
+{
+    const dt_dispatcher *d = arg;
+    dt_room_news(d->room);
+}
+
 /* Leaders elsewhere look for themselves. */
 static void lost_in_hands(void *arg, const int64_t *ids, size_t n)
 {
@@ -509,8 +515,9 @@ static dt_status make_kafka_parts(dt_dispatcher *d)
 
 static dt_status start_hands(dt_dispatcher *d, struct dt_error *err)
 {
-    const struct dt_hands_env env = {&d->brief, d->inst.name,    d->owner,     d->clock,      &d->ref, d, random_number,
-                                     get_map,   outbox_anywhere, index_untold, lost_in_hands, room_for};
+    const struct dt_hands_env env = {
+        &d->brief, d->inst.name,    d->owner,     d->clock,      &d->ref,        d,       random_number,
+        get_map,   outbox_anywhere, index_untold, lost_in_hands, ended_in_hands, room_for};
     dt_status status = dt_hands_start(&env, &d->hands, err);
     d->servers.hands = d->hands;
     return status;

@@ -2,9 +2,9 @@
 #include "jobs/topic_callback.h"
 
 #include "job/callback/callback_header.h"
+#include "job/callback/callback_host.h"
 #include "job/callback/callback_secret.h"
 #include "job/callback/callback_timeout.h"
-#include "job/callback/callback_url.h"
 
 #define HIDDEN "***"
 
@@ -20,11 +20,13 @@ static struct dt_str keep_text(struct dt_faults *faults, struct dt_str text)
 
 /* ---- reading ---- */
 
-void dt_topic_callback_url(const struct dt_json_node *node, struct dt_faults *faults, struct dt_topic_setting *setting)
+void dt_topic_callback_url(const struct dt_json_node *node, const struct dt_job_rules *rules, struct dt_faults *faults,
+                           struct dt_topic_setting *setting)
 {
     if (node->type == DT_JSON_NULL)
         return;
-    const char *reason = node->type != DT_JSON_STRING ? "must be a string" : dt_callback_url_check(node->str, NULL);
+    const char *reason =
+        node->type != DT_JSON_STRING ? "must be a string" : dt_callback_url_refusal(node->str, rules->allow_hosts);
     if (reason)
         dt_faults_add(faults, "/callback_url", reason);
     else

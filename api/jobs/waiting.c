@@ -18,9 +18,12 @@ void dt_waiting_clear(struct dt_waiting *waiting)
     *waiting = (struct dt_waiting){0};
 }
 
-static const char *leader_waits_for(const struct dt_shard_info *shard)
+/* What Kafka does matters to jobs that go there. */
+static const char *leader_waits_for(const struct dt_shard_info *shard, bool called)
 {
-    if (dt_str_is(shard->waiting, "kafka"))
+    if (called && shard->callbacks.p)
+        return "limit";
+    if (!called && dt_str_is(shard->waiting, "kafka"))
         return "kafka";
     return dt_str_is(shard->waiting, "redis") ? "redis" : NULL;
 }
@@ -62,7 +65,7 @@ static const char *scheduled_waits_for(struct dt_waiting *w, const struct dt_job
         return "leader";
     if (topic && dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS)
         return "pop";
-    const char *word = leader_waits_for(shard);
+    const char *word = leader_waits_for(shard, topic && dt_delivery_dealing(topic->delivery) == DT_DEALING_HANDS);
     return word ? word : "leader";
 }
 

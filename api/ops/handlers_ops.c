@@ -171,6 +171,7 @@ static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, i
     add_text_or_null(out, "halted", info->halted);
     add_text_or_null(out, "waiting_for", info->waiting);
     add_text_or_null(out, "detail", info->detail);
+    add_text_or_null(out, "callbacks", info->callbacks);
     dt_strbuf_addf(out, ",\"in_flight\":%lld,\"backlog\":%lld,\"overdue\":%lld,\"oldest_overdue_ms\":%lld",
                    (long long)info->inflight, (long long)info->overdue, (long long)info->overdue,
                    (long long)(oldest_ms > 0 ? oldest_ms : 0));

@@ -131,7 +131,7 @@ static void read_paused(struct decoder *d, const struct dt_json_node *node)
 
 static void read_callback_url(struct decoder *d, const struct dt_json_node *node)
 {
-    dt_topic_callback_url(node, d->faults, d->setting);
+    dt_topic_callback_url(node, d->rules, d->faults, d->setting);
 }
 
 static void read_callback_timeout(struct decoder *d, const struct dt_json_node *node)

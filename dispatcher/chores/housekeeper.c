@@ -269,6 +269,7 @@ static struct dt_shard_stats stats_of(dt_housekeeper *h, unsigned shard, const s
     return (struct dt_shard_stats){.shard = shard,
                                    .epoch = state->marker.epoch,
                                    .waiting = state->waiting,
+                                   .callbacks = state->callbacks,
                                    .detail = state->detail[0] ? state->detail : NULL,
                                    .generation = state->generation,
                                    .overdue = seen.overdue,
@@ -306,7 +307,7 @@ static uint64_t news_of_shards(dt_housekeeper *h)
         if (!h->env.state(h->env.arg, shard, &state) || !worth_telling(&state))
             continue;
         struct dt_shard_stats stats = stats_of(h, shard, &state);
-        if (stats.waiting || stats.detail || stats.overdue)
+        if (stats.waiting || stats.callbacks || stats.detail || stats.overdue)
             return 0;
         number = number * 31 + shard * 7 + (uint64_t)stats.epoch * 5 + (uint64_t)stats.generation * 3 +
                  (uint64_t)(stats.drift_missing + stats.drift_extra + stats.drift_wrong);

@@ -39,6 +39,7 @@ struct dt_hands_env {
     void (*index_untold)(void *arg, const dt_index *index); /* entries were lost */
     /* Attempts of these jobs are in the hands of an owner that is gone: their leaders, here or elsewhere, should look. */
     void (*lost)(void *arg, const int64_t *ids, size_t n);
+    void (*ended)(void *arg);                /* attempts have ended: their topics may have room within their limits */
     void (*room)(void *arg, unsigned shard); /* there may be places again for the shard, which asked for some in vain */
 };
 
@@ -54,6 +55,8 @@ DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
 /* How many attempts of a topic may be claimed now, about. 0: its jobs wait; `room` tells when to ask again. */
 size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback);
+/* Whether this process takes any attempts into its hands. */
+bool dt_hands_claims_open(const dt_hands_claims *claims);
 /* A leader transaction begins. */
 void dt_hands_claims_begin(dt_hands_claims *claims);
 /* For struct dt_leader_gate. `claims` is a dt_hands_claims. */

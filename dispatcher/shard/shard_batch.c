@@ -199,6 +199,8 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
     dt_metric_observe(l->meters.leader_txn_seconds, (double)(dt_shard_mono_us(l) - start_us) / 1e6);
     dt_metric_add(l->meters.timed_out, (int64_t)txn->timed_out.n);
     dt_metric_add(l->meters.lost, (int64_t)txn->hands.lost);
+    if (txn->hands.full)
+        l->full_us = start_us;
     l->checked.fence_us = start_us;
     if (txn->batch.n) {
         l->flight.claimed_us = start_us;

@@ -20,7 +20,10 @@ static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str destina
 static bool has_room(dt_shard_loop *l, struct dt_str topic)
 {
     const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
-    return callback && dt_hands_claims_room(l->claims, topic, callback) > 0;
+    bool room = callback && dt_hands_claims_room(l->claims, topic, callback) > 0;
+    if (!room)
+        l->full_us = dt_shard_mono_us(l);
+    return room;
 }
 
 static enum dt_dealing dealing_of(const dt_shard_loop *l, struct dt_str topic)

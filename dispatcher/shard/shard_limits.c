@@ -48,13 +48,19 @@ size_t dt_shard_limit_allowed(void *loop, struct dt_str topic)
     return dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l));
 }
 
+static void spend(dt_shard_loop *l, const struct dt_leader_batch *claimed)
+{
+    for (size_t i = 0; l->limits.n && i < claimed->n; i++)
+        if (dt_limit_memory_spend(&l->limits, claimed->jobs[i].topic))
+            used_up(l, claimed->jobs[i].topic);
+}
+
 void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
-    if (txn->timed_out.n)
+    if (txn->timed_out.n + txn->hands.lost)
         dt_room_news(l->env->room);
-    for (size_t i = 0; l->limits.n && i < txn->batch.n; i++)
-        if (dt_limit_memory_spend(&l->limits, txn->batch.jobs[i].topic))
-            used_up(l, txn->batch.jobs[i].topic);
+    spend(l, &txn->batch);
+    spend(l, &txn->hands.claimed);
     for (size_t i = 0; txn->limits.held && i < txn->seen.n; i++) {
         const struct dt_seen *seen = &txn->seen.v[i];
         if (seen->at_limit && dt_shard_limit_allowed(l, seen->hold) != 0)

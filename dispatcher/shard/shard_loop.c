@@ -36,9 +36,10 @@
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
-#define BUSY_US         INT64_C(4000)  /* somebody else claims of a topic with limits: about a transaction */
-#define IDLE_EARLY_MS   1500           /* an idle shard takes over so long before something is due */
-#define STALE_MAP_US    INT64_C(10000) /* the map is on its way */
+#define BUSY_US         INT64_C(4000)    /* somebody else claims of a topic with limits: about a transaction */
+#define IDLE_EARLY_MS   1500             /* an idle shard takes over so long before something is due */
+#define FULL_US         INT64_C(6000000) /* callbacks that found no place are told of for so long */
+#define STALE_MAP_US    INT64_C(10000)   /* the map is on its way */
 
 static bool ending(const dt_shard_loop *l)
 {
@@ -59,6 +60,7 @@ static void say_leading(dt_shard_loop *l, bool leading, bool halted)
 {
     pthread_mutex_lock(&l->state_lock);
     l->state.leading = leading;
+    l->state.callbacks = NULL;
     l->state.halted = halted;
     l->state.marker = dt_shard_marker(l);
     l->state.generation = 0;
@@ -257,6 +259,21 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     }
 }
 
+/* What waits for a place is met again every few seconds; without an index it stands among what is overdue and closed. */
+static void say_what_callbacks_wait_for(dt_shard_loop *l)
+{
+    bool met = l->full_us && dt_shard_mono_us(l) - l->full_us < FULL_US;
+    bool full = met || (l->full_us && !l->index && dt_shard_has_closed(l));
+    const char *word = !full ? NULL : dt_hands_claims_open(l->claims) ? "full" : "off";
+    l->full_us = full ? l->full_us : 0;
+    pthread_mutex_lock(&l->state_lock);
+    bool news = word && !l->state.callbacks;
+    l->state.callbacks = word;
+    pthread_mutex_unlock(&l->state_lock);
+    if (news && word[0] == 'o')
+        DT_LOG(WARN, "shard", "due callbacks wait: callbacks.enabled is false here", DT_I("shard", l->shard));
+}
+
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
 {
     struct dt_leader_txn txn;
@@ -287,6 +304,7 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
         return status;
     go_idle(l, now_ms, next_ms);
     say_what_it_waits_for(l);
+    say_what_callbacks_wait_for(l);
     say_which_map(l);
     *wake_us = next_step_us(l, worked ? &txn : NULL, next_ms, news);
     l->pace.pause_end_us = dt_shard_mono_us(l) + pacing_us(l, worked ? &txn : NULL, began_us);

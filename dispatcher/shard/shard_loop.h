@@ -77,6 +77,7 @@ struct dt_loop_state {
     bool leading;
     struct dt_marker marker; /* of its set in Redis; valid while leading */
     const char *waiting;     /* "kafka", "redis" or NULL: static text */
+    const char *callbacks;   /* why due callbacks wait: "full", "off" or NULL: static text */
     char detail[320];
     int64_t generation; /* of the map that it works with, its set filled for it; 0 = not yet */
     bool halted;

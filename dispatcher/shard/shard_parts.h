@@ -193,6 +193,7 @@ struct dt_shard_loop {
     dt_topic_snapshot *snapshot;
     dt_delivery *delivery;
     dt_hands_claims *claims;
+    int64_t full_us;       /* when due jobs were last met for which there was no place; 0 = never */
     struct dt_arena arena; /* of one leader transaction */
 
     struct dt_fence fence; /* of this leadership; the store writes it in each of its transactions */

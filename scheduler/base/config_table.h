@@ -72,7 +72,7 @@
   INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Loopback port where the dispatcher serves /metrics and /healthz; 0 = any free one (it is logged).") \
   BOOL(callbacks, enabled, false, DT_OPT_NONE, "Topics may have the delivery http: dispatchers send their jobs as HTTP requests to the topic's callback_url. Give the API and the dispatchers the same setting.") \
   TEXT(callbacks, allow_networks, "", DT_OPT_NONE, "Networks that callbacks may reach although they are private, local or reserved: comma-separated CIDRs, such as 10.0.0.0/8, fd00::/8.") \
-  TEXT(callbacks, allow_hosts, "", DT_OPT_NONE, "The only hosts that callbacks may go to: comma-separated names, each of which may begin with *. for every name below it. Empty: any.") \
+  TEXT(callbacks, allow_hosts, "", DT_OPT_NONE, "The only hosts that callbacks may go to: comma-separated names, each of which may begin with *. for every name below it. Empty: any. The API refuses URLs with other hosts.") \
   INT(callbacks, max_in_flight, 1000, 1, 100000, DT_OPT_NONE, "Most callbacks that one dispatcher has under way; what is over waits in MySQL (waiting_for: limit).") \
   INT(callbacks, per_host, 100, 1, 100000, DT_OPT_NONE, "Most of them to one host (scheme, name and port).") \
   INT(callbacks, max_bytes, 67108864, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Most bytes of jobs that one dispatcher has under way as callbacks; one that is larger goes alone.") \

@@ -37,6 +37,16 @@ struct dt_str dt_str_trimmed(struct dt_str s)
     return s;
 }
 
+struct dt_str dt_str_next_element(struct dt_str *list)
+{
+    const char *comma = memchr(list->p, ',', list->n);
+    size_t n = comma ? (size_t)(comma - list->p) : list->n;
+    struct dt_str element = dt_str_trimmed((struct dt_str){list->p, n});
+    list->p += comma ? n + 1 : n;
+    list->n -= comma ? n + 1 : n;
+    return element;
+}
+
 void dt_strbuf_init(struct dt_strbuf *sb)
 {
     *sb = (struct dt_strbuf){0};

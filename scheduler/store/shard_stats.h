@@ -7,9 +7,10 @@
 struct dt_shard_stats {
     unsigned shard;
     int64_t epoch;
-    const char *waiting; /* what the leader waits for; NULL: nothing */
-    const char *detail;  /* NULL: nothing; cut to 500 characters */
-    int64_t generation;  /* of the map that the leader works with, its set filled for it; 0 = not yet */
+    const char *waiting;   /* what the leader waits for; NULL: nothing */
+    const char *callbacks; /* why due callbacks wait; NULL: none do */
+    const char *detail;    /* NULL: nothing; cut to 500 characters */
+    int64_t generation;    /* of the map that the leader works with, its set filled for it; 0 = not yet */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra,
         drift_wrong; /* oldest_due_at_ms 0 = nothing is due */
 };

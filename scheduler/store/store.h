@@ -422,6 +422,7 @@ struct dt_shard_info {
     int64_t generation; /* of the map that the leader works with, its index filled for it; 0 = not yet */
     int64_t seen_at_ms;
     struct dt_str waiting, detail;
+    struct dt_str callbacks; /* "full" or "off": due callbacks wait for places; absent: none do */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
 };
 /* Lists the shards that the map names, and those that it no longer names and somebody still leads, or has to. *now_ms:

@@ -7,6 +7,7 @@
 #include "delivery/http/http_outcome.h"
 #include "fuzz.h"
 #include "job/callback/callback_header.h"
+#include "job/callback/callback_host.h"
 #include "job/callback/callback_secret.h"
 #include "job/callback/callback_url.h"
 

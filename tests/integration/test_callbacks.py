@@ -1,6 +1,7 @@
 """Callbacks: topics whose delivery is `http`, on real servers, judged by what the receiver has read."""
 import os
 import signal
+import threading
 import time
 
 import pytest
@@ -262,3 +263,92 @@ def test_a_spoiled_secret_fails_its_attempts_and_sends_nothing(stack, api, recei
     until(lambda: state_of(api, job)["state"] == "dead", 20, stack.logs)
     assert state_of(api, job)["last_error"]["code"] == "http_secret" and receiver.log == []
     assert attempts_of(api, job) == [(1, "failed")]
+
+
+def test_what_finds_no_place_says_so(stack, api):
+    silent = Receiver(lambda request: None)
+    try:
+        make_topic(api, "no-place", silent, callback_timeout="PT60S", ack_timeout="PT5M")
+        api.batch([{"topic": "no-place", "delay": 0} for _ in range(600)])
+        until(lambda: len(silent.log) >= 50, 30, stack.logs)
+        words = lambda: {job["waiting_for"] for job in api.list(topic="no-place", state="scheduled")}
+        until(lambda: words() == {"limit"}, 20, lambda: f"{words()} {api.get('/v1/info').text} {stack.logs()}")
+        waits = api.list(topic="no-place", state="scheduled")[0]["id"]
+        assert rows(connect(stack), "SELECT waiting_for w FROM v_live WHERE id = %s", waits)[0]["w"] == "limit"
+        why = rows(connect(stack), f"CALL dt_explain({waits})")[0]["value"]
+        assert "places for callbacks are taken" in (why.decode() if isinstance(why, bytes) else why)
+    finally:
+        api.post("/v1/topics/no-place/pause")
+        silent.end()
+
+
+class Gauge:
+    """A receiver's rule that counts how many requests are with it at once, and answers them when they may go."""
+
+    def __init__(self, seconds=0.3):
+        self.lock, self.now, self.peak, self.seconds, self.go = threading.Lock(), 0, 0, seconds, None
+
+    def __call__(self, request):
+        with self.lock:
+            self.now += 1
+            self.peak = max(self.peak, self.now)
+        if self.go:
+            self.go.wait()
+        else:
+            time.sleep(self.seconds)
+        with self.lock:
+            self.now -= 1
+        return 204, {}, b""
+
+
+def done(api, topic, jobs):
+    return api.get(f"/v1/topics/{topic}").json["counts"]["succeeded"] == jobs
+
+
+def test_callbacks_keep_within_max_in_flight_and_use_it(stack, api, receiver):
+    receiver.rule = gauge = Gauge()
+    make_topic(api, "narrow", receiver, max_in_flight=5)
+    began = time.monotonic()
+    api.batch([{"topic": "narrow", "delay": 0} for _ in range(60)])
+    until(lambda: "limit" in {job["waiting_for"] for job in api.list(topic="narrow", state="scheduled")}, 20, stack.logs)
+    until(lambda: len(receiver.log) >= 30, 30, stack.logs)
+    assert gauge.peak == 5
+    make_topic(api, "narrow", receiver, max_in_flight=12)
+    until(lambda: done(api, "narrow", 60), 60, stack.logs)
+    print(f"60 callbacks of 0.3 s, five and then twelve at a time, took {time.monotonic() - began:.1f} s; {gauge.peak} at once at most")
+    assert 5 <= gauge.peak <= 12 and receiver.twice() == []
+
+
+def test_callbacks_keep_within_rate_limit(stack, api, receiver):
+    make_topic(api, "paced", receiver, rate_limit="5/s")
+    api.batch([{"topic": "paced", "delay": 0} for _ in range(60)])
+    until(lambda: done(api, "paced", 60), 60, stack.logs)
+    at = sorted(row["at"] for row in rows(connect(stack), "SELECT dispatched_at at FROM jobs WHERE topic = 'paced'"))
+    most = max(sum(begin <= other < begin + 10_000 for other in at) for begin in at)
+    print(f"60 callbacks at 5 a second took {(at[-1] - at[0]) / 1000:.1f} s; {most} in ten seconds at most")
+    assert most <= 55 and receiver.twice() == []
+
+
+def test_what_is_lost_beyond_a_limit_waits_for_room(stack, api, receiver):
+    receiver.rule = gauge = Gauge()
+    gauge.go = threading.Event()
+    settings = {"callback_timeout": "PT60S", "ack_timeout": "PT5M"}
+    make_topic(api, "lost-narrow", receiver, **settings)
+    jobs = [int(api.make(topic="lost-narrow", delay=0)["id"]) for _ in range(16)]
+    until(lambda: len(receiver.log) == 16, 20, stack.logs)
+    make_topic(api, "lost-narrow", receiver, max_in_flight=1, **settings)
+    held = rows(connect(stack), "SELECT h.job_id job, o.name FROM hands h JOIN hand_owners o ON o.owner = h.owner")
+    victim = next(part for part in ("dispatcher1", "dispatcher2") if any(row["name"].decode().endswith(f":{stack.pid(part)}") for row in held))
+    lost = [row["job"] for row in held if row["name"].decode().endswith(f":{stack.pid(victim)}") and row["job"] in jobs]
+    try:
+        stack.signal(victim, signal.SIGKILL)
+        if len(lost) < 16:  # those of the other one are in flight, so there is no room
+            until(lambda: all(attempts_of(api, job) == [(1, "lost")] for job in lost), 30, stack.logs)
+            assert {state_of(api, job)["state"] for job in lost} == {"scheduled"} and {failures(stack, job) for job in lost} == {0}
+            until(lambda: {state_of(api, job)["waiting_for"] for job in lost} == {"limit"}, 20, stack.logs)
+    finally:
+        stack.start(victim)
+        gauge.go.set()
+    until(lambda: done(api, "lost-narrow", 16), 60, stack.logs)
+    assert receiver.twice() == []
+    assert {tuple(attempts_of(api, job)) for job in lost} == {((1, "lost"), (2, "succeeded"))}

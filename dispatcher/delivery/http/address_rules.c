@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <strings.h>
 
 #define ADDRESS_BYTES 16
 #define ADDRESS_BITS  128
@@ -136,17 +135,6 @@ bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr
 
 /* ---- reading lists ---- */
 
-/* Takes the next element, without the blanks around it, off the front of *list. */
-static struct dt_str next_element(struct dt_str *list)
-{
-    const char *comma = memchr(list->p, ',', list->n);
-    size_t n = comma ? (size_t)(comma - list->p) : list->n;
-    struct dt_str element = dt_str_trimmed((struct dt_str){list->p, n});
-    list->p += comma ? n + 1 : n;
-    list->n -= comma ? n + 1 : n;
-    return element;
-}
-
 static bool read_address(struct dt_str text, struct dt_network *out, unsigned *most)
 {
     char buf[INET6_ADDRSTRLEN];
@@ -207,7 +195,7 @@ static dt_status refuse(struct dt_error *err, struct dt_str element, const char 
 static dt_status read_networks(struct dt_str text, struct dt_networks *out, struct dt_error *err)
 {
     while (text.n > 0) {
-        struct dt_str element = next_element(&text);
+        struct dt_str element = dt_str_next_element(&text);
         if (out->n == DT_NETWORKS_MAX)
             return refuse(err, element, "is one network too many, 64 are allowed");
         const char *wrong = read_network(element, &out->v[out->n]);
@@ -225,50 +213,4 @@ dt_status dt_networks_parse(struct dt_str text, struct dt_networks *out, struct 
     if (status != DT_OK)
         out->n = 0;
     return status;
-}
-
-static bool has_prefix(struct dt_str name)
-{
-    return name.n > 2 && name.p[0] == '*' && name.p[1] == '.';
-}
-
-static bool name_ok(struct dt_str name)
-{
-    size_t i = has_prefix(name) ? 2 : 0;
-    for (; i < name.n; i++)
-        if (!isalnum((unsigned char)name.p[i]) && !(name.p[i] && strchr("-._:", name.p[i])))
-            return false;
-    return name.n > 0;
-}
-
-dt_status dt_host_names_check(struct dt_str names, struct dt_error *err)
-{
-    names = dt_str_trimmed(names);
-    while (names.n > 0) {
-        struct dt_str name = next_element(&names);
-        if (!name_ok(name))
-            return refuse(err, name, "is not a host's name, such as example.com or *.example.com");
-    }
-    return DT_OK;
-}
-
-static bool name_matches(struct dt_str name, struct dt_str host)
-{
-    if (has_prefix(name)) {
-        name.p++; /* the dot stays */
-        name.n--;
-        return host.n > name.n && strncasecmp(host.p + host.n - name.n, name.p, name.n) == 0;
-    }
-    return host.n == name.n && strncasecmp(host.p, name.p, name.n) == 0;
-}
-
-bool dt_host_allowed(struct dt_str names, const char *host)
-{
-    names = dt_str_trimmed(names);
-    if (names.n == 0)
-        return true;
-    while (names.n > 0)
-        if (name_matches(next_element(&names), dt_str(host)))
-            return true;
-    return false;
 }

@@ -1,5 +1,5 @@
 /*
- * Which hosts and addresses a callback may reach. Pure: resolves no name, opens nothing. An address is judged when a
+ * Which addresses a callback may reach (which hosts: job/callback/callback_host.h). Pure: opens nothing. An address is judged when a
  * socket is about to connect to it, so that no answer of a name server gets around the judgement.
  *
  * Refused, unless a network of `callbacks.allow_networks` contains the address: 0.0.0.0/8, ::, loopback, private,
@@ -37,13 +37,5 @@ DT_MUST_CHECK dt_status dt_networks_parse(struct dt_str text, struct dt_networks
 
 /* Whether a socket may connect to this address. `allowed` holds the exceptions. */
 bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr *address, size_t n);
-
-/*
- * Checks comma-separated host names, of which each may begin with "*." (every name below it, but not the name itself).
- * INVALID: err names the element and the fault. An empty text is fine and stands for every host.
- */
-DT_MUST_CHECK dt_status dt_host_names_check(struct dt_str names, struct dt_error *err);
-/* Whether a list that dt_host_names_check took has this host (struct dt_callback_url: lower case, no final dot). */
-bool dt_host_allowed(struct dt_str names, const char *host);
 
 #endif

@@ -62,7 +62,7 @@ struct dt_http_settings {
     size_t max_bytes;           /* bytes of their URLs, headers and bodies */
     const char *ca_file;        /* certificates to trust, PEM; NULL or "" = the system's */
     struct dt_networks allowed; /* exceptions from the refused networks */
-    struct dt_str allow_hosts;  /* see dt_host_allowed; copied */
+    struct dt_str allow_hosts;  /* see job/callback/callback_host.h; copied */
     const dt_clock *clock;      /* outlives the client */
     dt_http_answered_fn *answered;
     /* Asked on the client's thread when a request is about to be written to its connection. NULL: always. */

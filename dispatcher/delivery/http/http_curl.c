@@ -25,6 +25,7 @@
 #include "base/thread.h"
 #include "first_contact.h"
 #include "http_curl.h"
+#include "job/callback/callback_host.h"
 
 #define EVENTS_AT_ONCE 128
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)

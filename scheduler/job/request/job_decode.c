@@ -8,7 +8,7 @@
 
 #include "base/text/base64.h"
 #include "job/callback/callback_header.h"
-#include "job/callback/callback_url.h"
+#include "job/callback/callback_host.h"
 #include "job/retry.h"
 #include "job_decode.h"
 #include "job_fields.h"
@@ -310,14 +310,14 @@ static void read_headers(struct decoder *d, const struct dt_json_node *node)
     dt_strbuf_clear(&text);
 }
 
-static const char *callback_url_check(struct dt_str url)
-{
-    return dt_callback_url_check(url, NULL);
-}
-
 static void read_callback_url(struct decoder *d, const struct dt_json_node *node)
 {
-    read_string(d, node, "/callback_url", callback_url_check, &d->f.callback_url);
+    const char *reason =
+        node->type != DT_JSON_STRING ? "must be a string" : dt_callback_url_refusal(node->str, d->rules->allow_hosts);
+    if (reason)
+        dt_faults_add(d->faults, "/callback_url", reason);
+    else
+        d->f.callback_url = keep(d, node->str);
 }
 
 #define PATCHABLE 1

@@ -21,7 +21,8 @@ struct dt_job_rules {
     size_t payload_max, headers_max;
     unsigned json_depth;
     struct dt_str installation;
-    bool callbacks; /* topics may have the delivery http */
+    bool callbacks;            /* topics may have the delivery http */
+    struct dt_str allow_hosts; /* where callbacks may go (job/callback/callback_host.h) */
 };
 /* The limits for dt_json_parse. nested: levels around the object (1 for elements of an array). */
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);

@@ -589,11 +589,13 @@ static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, 
         .drift_missing = dt_db_i64(db, 10),
         .drift_extra = dt_db_i64(db, 11),
         .drift_wrong = dt_db_i64(db, 12),
+        .callbacks = dt_arena_copy(arena, dt_db_bytes(db, 14)),
     };
     bool out_of_memory = (!s->owner.p && !dt_db_is_null(db, 2)) || (!s->halted.p && !dt_db_is_null(db, 3)) ||
-                         (!s->waiting.p && !dt_db_is_null(db, 6)) || (!s->detail.p && !dt_db_is_null(db, 7));
+                         (!s->waiting.p && !dt_db_is_null(db, 6)) || (!s->detail.p && !dt_db_is_null(db, 7)) ||
+                         (!s->callbacks.p && !dt_db_is_null(db, 14));
     s->generation = dt_db_i64(db, 13);
-    *(int64_t *)now_ms = dt_db_i64(db, 14);
+    *(int64_t *)now_ms = dt_db_i64(db, 15);
     return out_of_memory ? DT_NOMEM : DT_OK;
 }
 

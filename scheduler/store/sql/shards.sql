@@ -9,7 +9,7 @@ SELECT s.shard, s.epoch,
            AND p.seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
            AND FIND_IN_SET(s.shard, p.leads)),
        s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, t.detail, t.overdue, t.oldest_due_at,
-       t.drift_missing, t.drift_extra, t.drift_wrong, t.generation,
+       t.drift_missing, t.drift_extra, t.drift_wrong, t.generation, t.callbacks,
        CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
   FROM installation i
   JOIN shards s
@@ -41,9 +41,9 @@ SELECT shard, inflight <> '[]', owner, token
 
 -- name: put_shard_stats
 INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,
-     drift_extra, drift_wrong, generation)
-VALUES (CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?)
+     drift_extra, drift_wrong, generation, callbacks)
+VALUES (CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
        epoch = VALUES(epoch), waiting = VALUES(waiting), detail = VALUES(detail), overdue = VALUES(overdue),
        oldest_due_at = VALUES(oldest_due_at), drift_missing = VALUES(drift_missing),
-       drift_extra = VALUES(drift_extra), drift_wrong = VALUES(drift_wrong), generation = VALUES(generation);
+       drift_extra = VALUES(drift_extra), drift_wrong = VALUES(drift_wrong), generation = VALUES(generation), callbacks = VALUES(callbacks);

@@ -12,7 +12,7 @@
 #define NOW        INT64_C(1795257000000)
 #define BODY(rest) "{\"topic\":\"t\"," rest "}"
 
-static const struct dt_job_rules rules = {
+static struct dt_job_rules rules = {
     .max_delay_ms = DT_DAY_MS, .payload_max = 1000, .headers_max = 64, .json_depth = 8, .installation = {"duetime", 7}};
 static struct dt_arena arena;
 static struct dt_faults faults;
@@ -79,6 +79,17 @@ static void a_job_may_have_a_url_of_its_own(void **state)
     assert_int_equal(decode(long_body), DT_INVALID);
 }
 
+static void a_host_that_may_never_be_called_is_refused(void **state)
+{
+    (void)state;
+    rules.allow_hosts = DT_STR_LIT("*.example.com");
+    assert_int_equal(decode(BODY("\"delay\":0,\"callback_url\":\"https://hooks.example.com/\"")), DT_OK);
+    assert_int_equal(decode(BODY("\"delay\":0,\"callback_url\":\"https://example.org/\"")), DT_INVALID);
+    assert_true(faults.n == 1 && dt_str_is(faults.v[0].pointer, "/callback_url"));
+    assert_int_equal(patch("{\"callback_url\":\"https://example.org/\"}"), DT_INVALID);
+    rules.allow_hosts = DT_STR_NONE;
+}
+
 /* Where it matters is told by the topic: a Kafka message has other headers of ours. */
 static void headers_that_a_callback_cannot_carry_are_noted(void **state)
 {
@@ -100,6 +111,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_job_may_have_a_url_of_its_own),
+        TEST(a_host_that_may_never_be_called_is_refused),
         TEST(headers_that_a_callback_cannot_carry_are_noted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

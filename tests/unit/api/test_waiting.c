@@ -127,6 +127,24 @@ static void a_due_job_of_a_paused_topic_is_paused(void **state)
     assert_string_equal(word_of(&job), "paused");
 }
 
+static void a_due_job_that_is_called_back_waits_for_a_place_and_never_for_kafka(void **state)
+{
+    (void)state;
+    struct dt_job job = scheduled(NOW);
+    infos[0].waiting = DT_STR_LIT("kafka");
+    infos[0].callbacks = DT_STR_LIT("full");
+    assert_string_equal(word_of(&job), "kafka");
+    topic.delivery = DT_DELIVERY_HTTP;
+    assert_string_equal(word_of(&job), "limit");
+    infos[0].callbacks = DT_STR_NONE;
+    assert_string_equal(word_of(&job), "leader");
+    infos[0].waiting = DT_STR_LIT("redis");
+    assert_string_equal(word_of(&job), "redis");
+    infos[0].owner = DT_STR_NONE;
+    infos[0].callbacks = DT_STR_LIT("off");
+    assert_string_equal(word_of(&job), "leader");
+}
+
 static void a_due_job_of_a_topic_at_its_limit_waits_for_room(void **state)
 {
     (void)state;
@@ -229,6 +247,7 @@ int main(void)
         TEST(a_job_ahead_waits_for_its_time_whatever_else_is_wrong),
         TEST(a_due_job_of_a_paused_topic_is_paused),
         TEST(a_due_job_of_a_topic_at_its_limit_waits_for_room),
+        TEST(a_due_job_that_is_called_back_waits_for_a_place_and_never_for_kafka),
         TEST(of_many_jobs_of_a_topic_the_limit_is_asked_once),
         TEST(a_due_job_waits_for_a_leader_that_is_not_there),
         TEST(a_due_job_waits_for_what_its_leader_waits_for),

@@ -188,37 +188,6 @@ static void sixty_four_networks_are_read_and_no_more(void **state)
     assert_int_equal(dt_networks_parse(dt_str(text), &networks, &err), DT_INVALID);
 }
 
-static void names_restrict_hosts(void **state)
-{
-    struct dt_str names = DT_STR_LIT("hooks.example.com, *.Example.org ,127.0.0.1,::1");
-    (void)state;
-    assert_int_equal(dt_host_names_check(names, NULL), DT_OK);
-    assert_true(dt_host_allowed(DT_STR_LIT(""), "anything"));
-    assert_true(dt_host_allowed(DT_STR_LIT("  "), "anything"));
-    assert_true(dt_host_allowed(names, "hooks.example.com"));
-    assert_false(dt_host_allowed(names, "example.com"));
-    assert_false(dt_host_allowed(names, "a.hooks.example.com"));
-    assert_true(dt_host_allowed(names, "a.example.org"));
-    assert_true(dt_host_allowed(names, "a.b.example.org"));
-    assert_false(dt_host_allowed(names, "example.org"));
-    assert_false(dt_host_allowed(names, "badexample.org"));
-    assert_false(dt_host_allowed(names, "example.org.evil.com"));
-    assert_true(dt_host_allowed(names, "127.0.0.1"));
-    assert_true(dt_host_allowed(names, "::1"));
-}
-
-static void a_list_of_names_has_names_only(void **state)
-{
-    struct dt_error err = {0};
-    (void)state;
-    assert_int_equal(dt_host_names_check(DT_STR_LIT(""), &err), DT_OK);
-    assert_int_equal(dt_host_names_check(DT_STR_LIT("a,,b"), &err), DT_INVALID);
-    assert_int_equal(dt_host_names_check(DT_STR_LIT("*"), &err), DT_INVALID);
-    assert_int_equal(dt_host_names_check(DT_STR_LIT("a*.b"), &err), DT_INVALID);
-    assert_int_equal(dt_host_names_check(DT_STR_LIT("http://a"), &err), DT_INVALID);
-    assert_non_null(strstr(err.text, "\"http://a\""));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,8 +199,6 @@ int main(void)
         cmocka_unit_test(other_families_and_short_addresses_are_refused),
         cmocka_unit_test(a_bad_list_names_the_fault),
         cmocka_unit_test(sixty_four_networks_are_read_and_no_more),
-        cmocka_unit_test(names_restrict_hosts),
-        cmocka_unit_test(a_list_of_names_has_names_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

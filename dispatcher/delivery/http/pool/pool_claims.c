@@ -63,6 +63,11 @@ size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const 
     return room;
 }
 
+bool dt_hands_claims_open(const dt_hands_claims *claims)
+{
+    return claims->hands->enabled;
+}
+
 static bool make_room(dt_hands_claims *claims)
 {
     size_t cap = claims->cap ? claims->cap * 2 : 64;

@@ -98,6 +98,7 @@ static bool record(dt_hands *hands, struct batch *batch)
     dt_outage_over(&hands->recorder_outage);
     dt_metric_observe(hands->meters.recorded, (double)batch->n);
     tell_index(hands, batch);
+    hands->env.ended(hands->env.arg);
     bool all = let_go(hands, batch, true);
     dt_pool_tell_room(hands);
     return all;

@@ -1,0 +1,66 @@
+/* Host names against a list. Letters may be of either case; an element with "*." is compared with the end of the host. */
+#include "job/callback/callback_host.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+#include "job/callback/callback_url.h"
+
+#define ELEMENT_MAX 253
+
+static bool has_prefix(struct dt_str name)
+{
+    return name.n > 2 && name.p[0] == '*' && name.p[1] == '.';
+}
+
+static bool name_ok(struct dt_str name)
+{
+    size_t i = has_prefix(name) ? 2 : 0;
+    for (; i < name.n; i++)
+        if (!isalnum((unsigned char)name.p[i]) && !(name.p[i] && strchr("-._:", name.p[i])))
+            return false;
+    return name.n > 0;
+}
+
+dt_status dt_host_names_check(struct dt_str names, struct dt_error *err)
+{
+    names = dt_str_trimmed(names);
+    while (names.n > 0) {
+        struct dt_str name = dt_str_next_element(&names);
+        int shown = name.n > ELEMENT_MAX ? ELEMENT_MAX : (int)name.n;
+        if (!name_ok(name))
+            return dt_fail(err, DT_INVALID, "\"%.*s\" is not a host's name, such as example.com or *.example.com",
+                           shown, name.p);
+    }
+    return DT_OK;
+}
+
+static bool name_matches(struct dt_str name, struct dt_str host)
+{
+    if (has_prefix(name)) {
+        name.p++; /* the dot stays */
+        name.n--;
+        return host.n > name.n && strncasecmp(host.p + host.n - name.n, name.p, name.n) == 0;
+    }
+    return host.n == name.n && strncasecmp(host.p, name.p, name.n) == 0;
+}
+
+bool dt_host_allowed(struct dt_str names, const char *host)
+{
+    names = dt_str_trimmed(names);
+    if (names.n == 0)
+        return true;
+    while (names.n > 0)
+        if (name_matches(dt_str_next_element(&names), dt_str(host)))
+            return true;
+    return false;
+}
+
+const char *dt_callback_url_refusal(struct dt_str text, struct dt_str names)
+{
+    struct dt_callback_url url;
+    const char *reason = dt_callback_url_check(text, &url);
+    if (reason || dt_host_allowed(names, url.host))
+        return reason;
+    return "has a host that callbacks may not go to (callbacks.allow_hosts)";
+}

@@ -1,0 +1,20 @@
+/*
+ * Which hosts callbacks may go to: the list of `callbacks.allow_hosts`. Pure. Who takes a URL from a caller asks, so that one
+ * that may never be called is refused; who sends asks again, because the list may be another one by then.
+ */
+#ifndef DT_JOB_CALLBACK_HOST_H
+#define DT_JOB_CALLBACK_HOST_H
+
+#include "base/strbuf.h"
+
+/*
+ * Checks comma-separated host names, of which each may begin with "*." (every name below it, but not the name itself).
+ * INVALID: err names the element and the fault. An empty text is fine and stands for every host.
+ */
+DT_MUST_CHECK dt_status dt_host_names_check(struct dt_str names, struct dt_error *err);
+/* Whether a list that dt_host_names_check took has this host (struct dt_callback_url: lower case, no final dot). */
+bool dt_host_allowed(struct dt_str names, const char *host);
+/* Checks a URL (callback_url.h) and its host. NULL: it may be called; else the reason, static text. */
+const char *dt_callback_url_refusal(struct dt_str text, struct dt_str names);
+
+#endif
