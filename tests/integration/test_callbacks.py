@@ -108,6 +108,22 @@ def test_callbacks_of_a_process_that_is_gone_are_lost_and_the_next_attempts_foll
     assert any(attempts_of(api, job)[0] == (1, "lost") for job in jobs)
 
 
+def test_a_process_that_is_stopped_between_the_look_at_its_lease_and_the_write_writes_nothing_later(stack, api, receiver):
+    stack.stop("dispatcher1")
+    stack.start("dispatcher1", env={"DUETIME_FAIL": "callbacks.let_through=stop@1"})
+    try:
+        make_topic(api, "stopped-there", receiver)
+        jobs = [int(api.make(topic="stopped-there", delay=0)["id"]) for _ in range(40)]
+        until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 60, stack.logs)
+    finally:
+        stack.signal("dispatcher1", signal.SIGCONT)
+    lost = [job for job in jobs if attempts_of(api, job)[0] == (1, "lost")]
+    time.sleep(3)  # what would be written is written at once
+    stack.restart("dispatcher1")
+    assert lost and all([request.attempt for request in receiver.of(job)] == [2] for job in lost), lost
+    assert receiver.twice() == []
+
+
 def test_a_process_that_ends_in_order_waits_for_what_is_under_way(stack, api, receiver):
     receiver.rule = lambda request: time.sleep(2) or (204, {}, b"")
     make_topic(api, "in-order", receiver)

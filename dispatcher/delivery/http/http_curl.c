@@ -22,12 +22,15 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/log.h"
 #include "base/thread.h"
 #include "first_contact.h"
 #include "http_curl.h"
 #include "job/callback/callback_host.h"
+#include "wire_guard.h"
 
 #define EVENTS_AT_ONCE 128
+#define SHUT_US        INT64_C(3000000) /* longer than connections are kept without use (http_curl_request.c) */
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)
 #define STOPPED        "the process stops"
 #define SPARE_MAX      128 /* libcurl handles that are kept for further requests */
@@ -59,6 +62,8 @@ struct dt_http_client {
     struct dt_exchange *under_way;
     CURL *spare[SPARE_MAX];
     unsigned n_spare;
+    dt_wire_guard *guard;
+    int64_t fresh_until_us; /* kept connections were shut, and are not used until they are too old for it */
 };
 
 static int64_t now(const dt_http_client *client)
@@ -120,6 +125,8 @@ static void begin(dt_http_client *client, struct dt_exchange *exchange, const ch
         return;
     }
     exchange->allowed = &client->allowed;
+    exchange->guard = client->guard;
+    exchange->fresh = now(client) < client->fresh_until_us;
     exchange->may_send = client->may_send;
     exchange->arg = client->arg;
     if (dt_exchange_attach(exchange, easy, addresses, now(client)) == DT_OK &&
@@ -305,6 +312,13 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *kn
     return 0;
 }
 
+/* All that was let through has been handed to the kernel by now. */
+static void leave_guard(dt_http_client *client)
+{
+    if (dt_wire_guard_leave(client->guard))
+        client->fresh_until_us = now(client) + SHUT_US;
+}
+
 static void serve_socket(dt_http_client *client, const struct epoll_event *event)
 {
     int running;
@@ -312,6 +326,7 @@ static void serve_socket(dt_http_client *client, const struct epoll_event *event
     if (event->events & (EPOLLIN | EPOLLERR | EPOLLHUP))
         flags |= CURL_CSELECT_IN; /* reading finds out what the fault is */
     (void)curl_multi_socket_action(client->multi, event->data.fd, flags, &running);
+    leave_guard(client);
 }
 
 static void serve_timer(dt_http_client *client)
@@ -321,6 +336,7 @@ static void serve_timer(dt_http_client *client)
         return;
     client->timer_us = INT64_MAX;
     (void)curl_multi_socket_action(client->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    leave_guard(client);
 }
 
 static void finish(dt_http_client *client, struct dt_exchange *exchange, CURLcode code)
@@ -420,7 +436,10 @@ static void block_sigpipe(void)
 static void run(void *arg)
 {
     dt_http_client *client = arg;
+    struct dt_error err = {0};
     block_sigpipe();
+    if (dt_wire_guard_attach(client->guard, &err) != DT_OK)
+        DT_LOG(WARN, "callbacks", "a process that is stopped may write later", DT_S("reason", err.text));
     while (!dt_thread_stopping(&client->thread)) {
         start_inbox(client);
         serve_events(client);
@@ -431,9 +450,15 @@ static void run(void *arg)
         serve_contacts(client);
     }
     end_all(client);
+    dt_wire_guard_detach(client->guard);
 }
 
 /* ---- the port ---- */
+
+void dt_http_client_write_until(dt_http_client *client, int64_t remaining_us)
+{
+    dt_wire_guard_until(client->guard, remaining_us);
+}
 
 /* DT_OK: there is room, and it is taken. Under the lock. */
 static dt_status take_room(dt_http_client *client, size_t bytes)
@@ -532,6 +557,8 @@ static dt_status open_all(dt_http_client *client, const struct dt_http_settings 
     if (status == DT_OK)
         status = copy_settings(client, settings);
     if (status == DT_OK)
+        status = dt_wire_guard_new(client->clock, &client->guard);
+    if (status == DT_OK)
         status = open_events(client);
     if (status == DT_OK)
         status = open_multi(client);
@@ -567,6 +594,7 @@ void dt_http_client_free(dt_http_client *client)
     while (client->n_spare > 0)
         curl_easy_cleanup(client->spare[--client->n_spare]);
     curl_multi_cleanup(client->multi);
+    dt_wire_guard_free(client->guard);
     dt_host_names_free(client->names);
     dt_contacts_free(client->contacts);
     if (client->wake_fd >= 0)

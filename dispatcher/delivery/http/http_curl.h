@@ -13,6 +13,7 @@
 #include "job/callback/callback_url.h"
 
 struct curl_slist;
+struct dt_wire_guard;
 struct dt_contact;
 
 /* A value of the answer's head. */
@@ -36,6 +37,8 @@ struct dt_exchange {
     size_t bytes; /* that count for max_bytes */
     int64_t taken_us, until_us;
     const struct dt_networks *allowed;
+    struct dt_wire_guard *guard;
+    bool fresh;                             /* on a connection of its own: those that are kept may have been shut */
     bool (*may_send)(void *arg, void *tag); /* NULL: always */
     void *arg;
 

@@ -21,9 +21,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/hooks/fail_point.h"
 #include "http_curl.h"
 #include "job/callback/callback_header.h"
+#include "wire_guard.h"
 
 #define LIBCURL_LEAST       0x075700 /* 7.87: CURLOPT_QUICK_EXIT; PROTOCOLS_STR is of 7.85 */
 #define CERTIFICATE_MARK    "-----BEGIN "
@@ -177,11 +180,24 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
     if (fd < 0)
         return CURL_SOCKET_BAD;
+    if (!dt_wire_guard_open(exchange->guard, fd)) {
+        close(fd);
+        return CURL_SOCKET_BAD;
+    }
     exchange->opened = true;
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof(patience));
     return fd;
 }
 
+/* arg is the guard, which lives longer than the connection. */
+static int close_socket(void *arg, curl_socket_t fd)
+{
+    dt_wire_guard_close(arg, fd);
+    return close(fd);
+}
+
+/* The last of libcurl's questions before it writes. The thread is inside the guard from before the look until libcurl
+ * returns (http_curl.c). */
 static int before_request(void *arg, char *remote, char *local, int remote_port, int local_port)
 {
     struct dt_exchange *exchange = arg;
@@ -190,8 +206,10 @@ static int before_request(void *arg, char *remote, char *local, int remote_port,
     (void)remote_port;
     (void)local_port;
     exchange->again = exchange->sent;
+    dt_wire_guard_enter(exchange->guard);
     exchange->withheld = !exchange->sent && exchange->may_send && !exchange->may_send(exchange->arg, exchange->tag);
     exchange->sent = exchange->sent || !exchange->withheld;
+    DT_FAIL_POINT("callbacks.let_through");
     return exchange->again || exchange->withheld ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
@@ -250,6 +268,7 @@ static CURLcode set_callbacks(CURL *easy)
     CURLcode failed = CURLE_OK;
     SET(CURLOPT_RESOLVER_START_FUNCTION, before_resolving);
     SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    SET(CURLOPT_CLOSESOCKETFUNCTION, close_socket);
     SET(CURLOPT_PREREQFUNCTION, before_request);
     SET(CURLOPT_HEADERFUNCTION, dt_exchange_on_head);
     SET(CURLOPT_WRITEFUNCTION, dt_exchange_on_body);
@@ -300,6 +319,8 @@ static CURLcode set_exchange(CURL *easy, struct dt_exchange *exchange)
     SET(CURLOPT_PRIVATE, (void *)exchange);
     SET(CURLOPT_RESOLVER_START_DATA, (void *)exchange);
     SET(CURLOPT_OPENSOCKETDATA, (void *)exchange);
+    SET(CURLOPT_CLOSESOCKETDATA, (void *)exchange->guard);
+    SET(CURLOPT_FRESH_CONNECT, exchange->fresh ? 1L : 0L);
     SET(CURLOPT_PREREQDATA, (void *)exchange);
     SET(CURLOPT_HEADERDATA, (void *)exchange);
     SET(CURLOPT_WRITEDATA, (void *)exchange);

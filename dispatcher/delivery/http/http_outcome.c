@@ -125,6 +125,7 @@ static dt_status judge_status(const struct dt_http_answer *answer, const struct 
                               dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
 {
     out->http_status = answer->status;
+    out->duration_ms = answer->duration_ms;
     if (answer->status < 200 || answer->status > 299)
         return judge_failure(answer, attempt, arena, out);
     if (is_report(answer))
@@ -137,7 +138,7 @@ static dt_status judge_status(const struct dt_http_answer *answer, const struct 
 dt_status dt_callback_outcome(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
                               dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
 {
-    *out = (struct dt_callback_outcome){.kind = DT_CALLBACK_RESULT, .duration_ms = answer->duration_ms};
+    *out = (struct dt_callback_outcome){.kind = DT_CALLBACK_RESULT, .duration_ms = -1};
     start_result(out, attempt, DT_RESULT_SUCCEEDED);
     if (answer->end == DT_HTTP_ANSWERED)
         return judge_status(answer, attempt, json, arena, out);

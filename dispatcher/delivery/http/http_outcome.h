@@ -34,8 +34,8 @@ struct dt_callback_outcome {
     enum dt_callback_kind kind;
     struct dt_result result; /* when kind is RESULT */
     int http_status;         /* 0 = no answer */
-    int64_t duration_ms;
-    const char *fault; /* http_report: what is wrong with the report, static text for the log; else NULL */
+    int64_t duration_ms;     /* to the answer; -1 = no answer */
+    const char *fault;       /* http_report: what is wrong with the report, static text for the log; else NULL */
 };
 
 /*

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/hooks/fail_point.h"
 #include "delivery/http/http_client.h"
 #include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"
@@ -97,6 +98,46 @@ static void what_is_withheld_is_not_put_on_the_wire(void **state)
     lease_runs = false;
     assert_int_equal(ask(at("/204"), SOON_MS)->answer.end, DT_HTTP_WITHHELD);
     assert_int_equal(receiver_requests(server), 1);
+}
+
+/* The thread stands still between the look and the write until the lease is over. */
+static void what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_the_wire(void **state)
+{
+    struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
+    struct dt_error err = {0};
+    (void)state;
+    settings.may_send = may_send;
+    lease_runs = true;
+    for (int kept = 0; kept < 2; kept++) { /* a new connection, and one that is kept */
+        reopen(&settings);
+        unsigned before = receiver_requests(server);
+        if (kept)
+            assert_status(ask(at("/204"), SOON_MS), 204);
+        dt_http_client_write_until(client, 100000);
+        assert_int_equal(dt_fail_points_set("callbacks.let_through=delay:1000@1", &err), DT_OK);
+        assert_int_equal(ask(at("/204"), SOON_MS)->answer.end, DT_HTTP_BROKEN);
+        assert_int_equal(dt_fail_points_set(NULL, &err), DT_OK);
+        assert_int_equal(receiver_requests(server), before + (unsigned)kept);
+        dt_http_client_write_until(client, 60000000);
+        assert_status(ask(at("/204"), SOON_MS), 204); /* not on a connection that was shut */
+    }
+}
+
+/* Whoever writes nothing at that time loses nothing: answers that are waited for come. */
+static void the_end_of_a_lease_leaves_what_was_written_before_alone(void **state)
+{
+    struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
+    static struct got got[1];
+    (void)state;
+    settings.may_send = may_send;
+    lease_runs = true;
+    reopen(&settings);
+    memset(got, 0, sizeof(got));
+    dt_http_client_write_until(client, 200000);
+    assert_int_equal(send_to(at("/later"), SOON_MS, &got[0]), DT_OK);
+    wait_for(got, 1);
+    assert_status(&got[0], 204);
+    forget(got, 1);
 }
 
 /* ---- names ---- */
@@ -416,6 +457,8 @@ int main(void)
         TEST(addresses_that_are_allowed_are_reached_by_name),
         TEST(names_may_be_restricted),
         TEST(what_is_withheld_is_not_put_on_the_wire),
+        TEST(what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_the_wire),
+        TEST(the_end_of_a_lease_leaves_what_was_written_before_alone),
         TEST(a_name_is_looked_up_once_for_all_who_wait),
         TEST(a_lookup_that_fails_fails_for_all_who_wait),
         TEST(a_lookup_that_hangs_costs_its_own_requests_only),

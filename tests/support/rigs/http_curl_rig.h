@@ -223,6 +223,10 @@ static inline bool handle_special(receiver_connection *c, const struct receiver_
             ;
     if (strncmp(request->path, "/a/", 3) == 0)
         return receiver_say_text(c, "HTTP/1.1 204\r\n\r\n");
+    if (strcmp(request->path, "/later") == 0) {
+        usleep(500000);
+        return receiver_say_text(c, "HTTP/1.1 204\r\n\r\n");
+    }
     if (strcmp(request->path, "/gather") == 0)
         return gather(c);
     if (sscanf(request->path, "/race/%u", &n) == 1) {

@@ -122,12 +122,13 @@ static void no_answer_is_a_failure_with_its_reason(void **state)
         [DT_HTTP_NO_URL] = "http_url",      [DT_HTTP_NO_SECRET] = "http_secret"};
     (void)state;
     for (int end = 0; end < DT_HTTP_ENDS; end++) {
-        struct dt_http_answer answer = {.end = (enum dt_http_end)end, .detail = "why"};
+        struct dt_http_answer answer = {.end = (enum dt_http_end)end, .detail = "why", .duration_ms = 7};
         if (!codes[end])
             continue;
         judge(&answer);
         assert_error(DT_RESULT_FAILED, codes[end], "why");
         assert_int_equal(outcome.http_status, 0);
+        assert_int_equal(outcome.duration_ms, -1);
     }
 }
 

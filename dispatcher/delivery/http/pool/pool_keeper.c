@@ -37,6 +37,14 @@ static bool is_used(dt_hands *hands)
     return hands->client && !hands->leaving && dt_pool_now_us(hands) - hands->used_us < UNUSED_US && hands->used_us;
 }
 
+/* The timer first: it may be late, and never early. */
+static void extend(dt_hands *hands, int64_t sent_us)
+{
+    int64_t length_us = hands->lease.length_us;
+    dt_http_client_write_until(hands->client, sent_us + length_us - dt_pool_now_us(hands));
+    dt_lease_extend(&hands->lease, sent_us);
+}
+
 static dt_status take_number(dt_hands *hands, struct dt_error *err)
 {
     int64_t number = (int64_t)(hands->env.random(hands->env.arg) >> 1) | 1;
@@ -45,7 +53,7 @@ static dt_status take_number(dt_hands *hands, struct dt_error *err)
                                           hands->env.config->zookeeper_session_timeout, err);
     if (status != DT_OK)
         return status == DT_EXISTS ? DT_OK : status;
-    dt_lease_extend(&hands->lease, sent_us);
+    extend(hands, sent_us);
     hands->owner = number;
     hands->renewed_us = sent_us;
     dt_pool_tell_room(hands);
@@ -71,7 +79,7 @@ static dt_status renew(dt_hands *hands, struct dt_error *err)
         return DT_OK;
     dt_status status = dt_store_hands_renew(hands->keeper_store, hands->owner, &there, err);
     if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, dt_pool_now_us(hands))))
-        dt_lease_extend(&hands->lease, sent_us);
+        extend(hands, sent_us);
     else if (status == DT_OK)
         drop_number(hands);
     hands->renewed_us = sent_us;

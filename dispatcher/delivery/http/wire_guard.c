@@ -1,0 +1,171 @@
+/*
+ * A bit a socket, one timer, one signal. What the handler reads is written by the thread that it interrupts; it calls
+ * shutdown(2) and nothing else.
+ */
+#include "wire_guard.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+#define SOCKETS   (1 << 20)
+#define WORD_BITS 64
+#define SIGNAL    (SIGRTMIN + 3)
+
+struct dt_wire_guard {
+    pthread_mutex_t lock; /* of the next three */
+    bool attached;
+    timer_t timer;
+    int64_t until_us; /* by `clock`; 0 = no end was told */
+    const dt_clock *clock;
+    volatile sig_atomic_t inside, shut;
+    _Atomic int highest; /* of the words that have a bit */
+    _Atomic uint64_t sockets[SOCKETS / WORD_BITS];
+};
+
+/* ---- the handler ---- */
+
+static void shut_word(dt_wire_guard *guard, int word)
+{
+    uint64_t bits = guard->sockets[word];
+    for (int bit = 0; bits; bit++, bits >>= 1)
+        if (bits & 1)
+            (void)shutdown(word * WORD_BITS + bit, SHUT_WR);
+}
+
+static void on_end(int number, siginfo_t *info, void *context)
+{
+    dt_wire_guard *guard = info->si_value.sival_ptr;
+    int saved = errno;
+    (void)number;
+    (void)context;
+    if (guard->inside) {
+        for (int word = 0; word <= guard->highest; word++)
+            shut_word(guard, word);
+        guard->shut = 1;
+    }
+    errno = saved;
+}
+
+/* ---- the timer ---- */
+
+/* Under the lock. */
+static void arm(dt_wire_guard *guard)
+{
+    const int64_t left_us = dt_later(guard->until_us - dt_clock_mono_us(guard->clock), 1);
+    const struct itimerspec when = {.it_value = {.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000}};
+    if (guard->attached && guard->until_us)
+        (void)timer_settime(guard->timer, 0, &when, NULL);
+}
+
+void dt_wire_guard_until(dt_wire_guard *guard, int64_t remaining_us)
+{
+    pthread_mutex_lock(&guard->lock);
+    guard->until_us = dt_clock_mono_us(guard->clock) + remaining_us;
+    arm(guard);
+    pthread_mutex_unlock(&guard->lock);
+}
+
+static dt_status handle_signal(struct dt_error *err)
+{
+    struct sigaction action = {.sa_sigaction = on_end, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigset_t set;
+    sigemptyset(&action.sa_mask);
+    sigemptyset(&set);
+    sigaddset(&set, SIGNAL);
+    if (sigaction(SIGNAL, &action, NULL) != 0 || pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0)
+        return dt_fail(err, DT_SYSTEM, "no signal for the end of a lease: %s", strerror(errno));
+    return DT_OK;
+}
+
+dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGNAL, .sigev_value.sival_ptr = guard};
+    event.sigev_notify_thread_id = gettid();
+    dt_status status = handle_signal(err);
+    if (status != DT_OK)
+        return status;
+    pthread_mutex_lock(&guard->lock);
+    guard->attached = timer_create(CLOCK_BOOTTIME, &event, &guard->timer) == 0;
+    if (!guard->attached)
+        status = dt_fail(err, DT_SYSTEM, "no timer for the end of a lease: %s", strerror(errno));
+    arm(guard);
+    pthread_mutex_unlock(&guard->lock);
+    return status;
+}
+
+/* A signal that is pending goes to the thread before it ends: the guard is freed later. */
+void dt_wire_guard_detach(dt_wire_guard *guard)
+{
+    pthread_mutex_lock(&guard->lock);
+    if (guard->attached)
+        timer_delete(guard->timer);
+    guard->attached = false;
+    pthread_mutex_unlock(&guard->lock);
+}
+
+/* ---- sockets ---- */
+
+bool dt_wire_guard_open(dt_wire_guard *guard, int fd)
+{
+    if (fd < 0 || fd >= SOCKETS)
+        return false;
+    int word = fd / WORD_BITS;
+    if (word > guard->highest)
+        guard->highest = word;
+    atomic_fetch_or(&guard->sockets[word], UINT64_C(1) << (fd % WORD_BITS));
+    return true;
+}
+
+void dt_wire_guard_close(dt_wire_guard *guard, int fd)
+{
+    if (fd >= 0 && fd < SOCKETS)
+        atomic_fetch_and(&guard->sockets[fd / WORD_BITS], ~(UINT64_C(1) << (fd % WORD_BITS)));
+}
+
+void dt_wire_guard_enter(dt_wire_guard *guard)
+{
+    guard->inside = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+bool dt_wire_guard_leave(dt_wire_guard *guard)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    guard->inside = 0;
+    bool shut = guard->shut;
+    guard->shut = 0;
+    return shut;
+}
+
+/* ---- life ---- */
+
+dt_status dt_wire_guard_new(const dt_clock *clock, dt_wire_guard **out)
+{
+    dt_wire_guard *guard = calloc(1, sizeof(*guard));
+    if (!guard || pthread_mutex_init(&guard->lock, NULL) != 0) {
+        free(guard);
+        return DT_NOMEM;
+    }
+    guard->clock = clock;
+    *out = guard;
+    return DT_OK;
+}
+
+void dt_wire_guard_free(dt_wire_guard *guard)
+{
+    if (!guard)
+        return;
+    pthread_mutex_destroy(&guard->lock);
+    free(guard);
+}
