@@ -97,6 +97,15 @@ static void start_result(struct dt_callback_outcome *out, const struct dt_callba
         .job_id = attempt->job_id, .attempt = attempt->attempt, .status = status, .retry_after_ms = -1};
 }
 
+/* A failure may say when to come back. */
+static void take_retry_after(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
+                             struct dt_callback_outcome *out)
+{
+    if (answer->retry_after.p)
+        (void)dt_retry_after_parse(answer->retry_after, attempt->now_ms, attempt->max_delay_ms,
+                                   &out->result.retry_after_ms);
+}
+
 static dt_status judge_report(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
                               dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
 {
@@ -106,6 +115,7 @@ static dt_status judge_report(const struct dt_http_answer *answer, const struct 
     if (status == DT_NOMEM)
         return status;
     start_result(out, attempt, DT_RESULT_FAILED);
+    take_retry_after(answer, attempt, out);
     return add_error(out, "http_report", answer->body, arena);
 }
 
@@ -115,9 +125,8 @@ static dt_status judge_failure(const struct dt_http_answer *answer, const struct
     char code[32];
     snprintf(code, sizeof(code), "http_%d", answer->status);
     out->result.status = answer->status == 410 ? DT_RESULT_GAVE_UP : DT_RESULT_FAILED;
-    if (out->result.status == DT_RESULT_FAILED && answer->retry_after.p)
-        (void)dt_retry_after_parse(answer->retry_after, attempt->now_ms, attempt->max_delay_ms,
-                                   &out->result.retry_after_ms);
+    if (out->result.status == DT_RESULT_FAILED)
+        take_retry_after(answer, attempt, out);
     return add_error(out, code, answer->body, arena);
 }
 

@@ -182,8 +182,10 @@ static void what_is_no_report_is_a_failure(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(bodies) / sizeof(*bodies); i++) {
         struct dt_http_answer answer = answer_of(200, REPORT, bodies[i]);
+        answer.retry_after = dt_str("7");
         judge(&answer);
         assert_error(DT_RESULT_FAILED, "http_report", bodies[i]);
+        assert_int_equal(outcome.result.retry_after_ms, 7000);
         assert_non_null(outcome.fault);
         assert_int_equal(outcome.http_status, 200);
     }
