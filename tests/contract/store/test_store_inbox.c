@@ -1,0 +1,314 @@
+/* job_inbox on a real server: what becomes of rows, in which order, and that several movers share them. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/hooks/fail_point.h"
+#include "store/intents/inbox.h"
+#include "support/store_suite.h"
+
+#define HOUR "3600000"
+
+STORE_SUITE("inbox", 0)
+
+static struct dt_inbox_mover mover;
+
+static struct dt_inbox_mover a_mover(dt_store *its_store)
+{
+    struct dt_inbox_mover m = {.store = its_store, .clock = dt_clock_system()};
+    m.rules = (struct dt_job_rules){.max_delay_ms = fx.config.limits_max_delay,
+                                    .payload_max = (size_t)fx.config.limits_payload,
+                                    .headers_max = (size_t)fx.config.limits_headers,
+                                    .json_depth = (unsigned)fx.config.limits_json_depth,
+                                    .installation = S("duetime")};
+    assert_int_equal(dt_json_new(&m.json), DT_OK);
+    dt_arena_init(&m.arena);
+    return m;
+}
+
+static void end_mover(struct dt_inbox_mover *m)
+{
+    dt_json_free(m->json);
+    dt_inbox_mover_clear(m);
+}
+
+static int begin(void **state)
+{
+    empty_tables(state);
+    mysql_fixture_run(&fx, "DELETE FROM job_inbox");
+    OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
+    mover = a_mover(store);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    end_mover(&mover);
+    return 0;
+}
+
+/* action, key, delay and payload as SQL. */
+static void put(const char *values)
+{
+    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, action, job_key, delay_ms, payload) VALUES ('t', %s)",
+                      values);
+}
+
+static struct dt_inbox_moved move_once(struct dt_inbox_mover *m)
+{
+    struct dt_inbox_moved moved = {0};
+    bool some;
+    OK(dt_store_look_at_inbox(m, &some, &err));
+    if (some)
+        OK(dt_store_move_inbox(m, &moved, &err));
+    return moved;
+}
+
+static int64_t rows(const char *where)
+{
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_inbox WHERE %s", where);
+}
+
+static int64_t jobs(const char *where)
+{
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
+}
+
+static void a_row_is_a_job_and_gone(void **state)
+{
+    (void)state;
+    put("'create', 'k', " HOUR ", '{\"a\": 1}'");
+    struct dt_inbox_moved moved = move_once(&mover);
+    assert_int_equal(moved.done, 1);
+    assert_int_equal(moved.n_moves, 1);
+    assert_int_equal(moved.moves[0].due_ms, mysql_fixture_number(&fx, "SELECT next_at FROM jobs"));
+    assert_int_equal(jobs("job_key = 'k' AND payload = '{\"a\": 1}' AND state = 'scheduled'"), 1);
+    assert_int_equal(rows("TRUE"), 0);
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+}
+
+static void rows_of_a_key_go_in_their_order_whatever_stands_between(void **state)
+{
+    (void)state;
+    put("'create', 'a', " HOUR ", '1'"), put("'create', 'b', " HOUR ", '1'"), put("'cancel', 'a', NULL, NULL");
+    put("'replace', 'a', " HOUR ", '2'"), put("'change', 'b', NULL, '3'"), put("'change', 'a', NULL, '4'");
+    put("'create', 'b', " HOUR ", '9'");
+    struct dt_inbox_moved moved = move_once(&mover);
+    assert_int_equal(moved.done, 6);
+    assert_int_equal(moved.refused, 1); /* b exists, and the request that made it was another */
+    assert_int_equal(jobs("job_key = 'a' AND state = 'cancelled' AND payload = '1'"), 1);
+    assert_int_equal(jobs("job_key = 'a' AND state = 'scheduled' AND payload = '4'"), 1);
+    assert_int_equal(jobs("job_key = 'b' AND state = 'scheduled' AND payload = '3'"), 1);
+    assert_int_equal(rows("error LIKE 'key-conflict: %%' AND error_at > 0"), 1);
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+}
+
+/* Another session has the first row of a key: what comes behind it for that key waits, and nothing else does. */
+static void a_row_that_somebody_has_keeps_its_key_waiting_alone(void **state)
+{
+    (void)state;
+    put("'create', 'a', " HOUR ", '1'"), put("'cancel', 'a', NULL, NULL"), put("'create', 'b', " HOUR ", '1'");
+    mysql_fixture_run(&fx, "BEGIN; SELECT id FROM job_inbox ORDER BY id LIMIT 1 FOR UPDATE");
+    struct dt_inbox_moved moved = move_once(&mover);
+    assert_int_equal(moved.done, 1);
+    assert_int_equal(moved.waiting, 1);
+    assert_int_equal(jobs("job_key = 'b'"), 1);
+    assert_int_equal(jobs("TRUE"), 1);
+    mysql_fixture_run(&fx, "ROLLBACK");
+    assert_int_equal(move_once(&mover).done, 2);
+    assert_int_equal(jobs("job_key = 'a' AND state = 'cancelled'"), 1);
+}
+
+/* The same for a job whose row somebody has. */
+static void a_job_that_somebody_has_keeps_its_own_rows_waiting_alone(void **state)
+{
+    (void)state;
+    put("'create', 'a', " HOUR ", '1'"), move_once(&mover);
+    put("'cancel', 'a', NULL, NULL"), put("'replace', 'a', " HOUR ", '2'"), put("'create', 'b', " HOUR ", '1'");
+    mysql_fixture_run(&fx, "BEGIN; SELECT id FROM jobs FOR UPDATE");
+    struct dt_inbox_moved moved = move_once(&mover);
+    assert_int_equal(moved.done, 1);
+    assert_int_equal(moved.waiting, 2);
+    mysql_fixture_run(&fx, "ROLLBACK");
+    assert_int_equal(move_once(&mover).done, 2);
+    assert_int_equal(jobs("job_key = 'a' AND state = 'cancelled'"), 1);
+    assert_int_equal(jobs("job_key = 'a' AND state = 'scheduled'"), 1);
+}
+
+static void a_row_that_commits_late_with_a_low_id_is_not_overlooked(void **state)
+{
+    (void)state;
+    dt_store *other = mysql_fixture_store(&fx);
+    struct dt_inbox_mover late = a_mover(other);
+    mysql_fixture_run(&fx, "BEGIN");
+    put("'create', 'low', " HOUR ", '1'");
+    dt_db *db;
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_run(db, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('t', 'high', " HOUR ")", DT_NO_PARAMS,
+                 NULL, &err));
+    assert_int_equal(move_once(&late).done, 1);
+    mysql_fixture_run(&fx, "COMMIT");
+    assert_int_equal(move_once(&late).done, 1);
+    assert_int_equal(jobs("job_key IN ('low', 'high')"), 2);
+    end_mover(&late);
+    dt_store_free(other);
+}
+
+static void a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('new', 'k', " HOUR
+                           "), ('a_b', 'k', " HOUR "), ('a.b', 'k', " HOUR ")");
+    assert_true(move_once(&mover).again);
+    move_once(&mover);
+    move_once(&mover);
+    assert_int_equal(jobs("topic = 'new'"), 1);
+    assert_int_equal(jobs("topic IN ('a_b', 'a.b')"), 1);
+    assert_int_equal(rows("error LIKE 'invalid: the name clashes in Kafka with that of another topic%%'"), 1);
+    assert_int_equal(rows("error IS NULL"), 0);
+}
+
+static void poison_is_put_aside_and_the_others_go(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 50; i++)
+        put("'create', NULL, " HOUR ", '{'"), put("'create', NULL, " HOUR ", '[1]'"),
+            put("'cancel', 'none', NULL, NULL");
+    struct dt_inbox_moved moved = move_once(&mover);
+    assert_int_equal(moved.done, 50);
+    assert_int_equal(moved.refused, 100);
+    assert_int_equal(rows("error LIKE 'malformed: payload: %%'"), 50);
+    assert_int_equal(rows("error = 'not-found: no such job'"), 50);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM v_inbox_errors WHERE error_at IS NOT NULL"), 100);
+    assert_int_equal(move_once(&mover).refused, 0); /* they are looked at no more */
+    int64_t n;
+    uint64_t purged;
+    OK(dt_store_count_inbox_errors(store, &n, &err));
+    assert_int_equal(n, 100);
+    mysql_fixture_run(&fx, "UPDATE job_inbox SET error_at = 5 ORDER BY id LIMIT 30");
+    OK(dt_store_purge_inbox(store, 6, &purged, &err));
+    assert_int_equal(purged, 30);
+    assert_int_equal(rows("TRUE"), 70);
+}
+
+/* A move that fails at any of its steps leaves all as it was, or has done all. */
+static void a_move_that_fails_anywhere_has_done_nothing_and_goes_again(void **state)
+{
+    (void)state;
+    static const char *const points[] = {"inbox.locked", "inbox.carried_out", "inbox.written"};
+    for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
+        char rule[64];
+        struct dt_inbox_moved moved;
+        bool some;
+        put("'create', NULL, " HOUR ", '1'"), put("'cancel', 'none', NULL, NULL");
+        snprintf(rule, sizeof(rule), "%s=error:INTERNAL@1", points[i]);
+        OK(dt_fail_points_set(rule, &err));
+        OK(dt_store_look_at_inbox(&mover, &some, &err));
+        assert_int_equal(dt_store_move_inbox(&mover, &moved, &err), DT_INTERNAL);
+        OK(dt_fail_points_set(NULL, &err));
+        assert_int_equal(jobs("TRUE"), i);
+        assert_int_equal(rows("error IS NULL"), 2);
+        assert_int_equal(move_once(&mover).done, 1);
+        assert_int_equal(jobs("TRUE"), i + 1);
+        assert_int_equal(rows("error IS NULL"), 0);
+    }
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+}
+
+/* ---- several at once ---- */
+
+#define MOVERS 3
+#define KEYS   40
+
+static void *move_until_empty(void *arg)
+{
+    dt_store *own = arg;
+    struct dt_inbox_mover m = a_mover(own);
+    struct dt_inbox_moved moved;
+    struct dt_error why = {0};
+    bool some = true;
+    for (int i = 0; i < 2000 && some; i++) {
+        dt_status status = dt_store_look_at_inbox(&m, &some, &why);
+        if (status == DT_OK && some)
+            status = dt_store_move_inbox(&m, &moved, &why);
+        some = some || m.after || status != DT_OK; /* what others hold may come back */
+    }
+    end_mover(&m);
+    return NULL;
+}
+
+/* Each key: made, changed ten times to a number that rises. The version says that each change was made, once. */
+static void several_movers_share_rows_and_keep_the_order_of_each_key(void **state)
+{
+    (void)state;
+    pthread_t threads[MOVERS];
+    dt_store *stores[MOVERS];
+    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, action, job_key, delay_ms, payload) "
+                           "SELECT 't', IF(n.seq = 0, 'create', 'change'), k.seq, IF(n.seq = 0, " HOUR
+                           ", NULL), n.seq FROM (WITH RECURSIVE c AS (SELECT 0 AS seq UNION ALL SELECT seq + 1 FROM c "
+                           "WHERE seq < 10) SELECT seq FROM c) n, (WITH RECURSIVE d AS (SELECT 1 AS seq UNION ALL "
+                           "SELECT seq + 1 FROM d WHERE seq < 40) SELECT seq FROM d) k ORDER BY n.seq, k.seq");
+    assert_int_equal(rows("TRUE"), 11 * KEYS);
+    for (int i = 0; i < MOVERS; i++) {
+        stores[i] = mysql_fixture_store(&fx);
+        assert_int_equal(pthread_create(&threads[i], NULL, move_until_empty, stores[i]), 0);
+    }
+    for (int i = 0; i < MOVERS; i++) {
+        pthread_join(threads[i], NULL);
+        dt_store_free(stores[i]);
+    }
+    assert_int_equal(rows("TRUE"), 0);
+    assert_int_equal(jobs("version = 11 AND payload = '10'"), KEYS);
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+}
+
+/* ---- the wait ---- */
+
+static void one_of_those_that_wait_looks_and_the_next_one_when_it_ends(void **state)
+{
+    (void)state;
+    dt_store *other = mysql_fixture_store(&fx);
+    struct dt_inbox_mover second = a_mover(other);
+    bool some;
+    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
+    assert_false(some);
+    put("'create', 'k', " HOUR ", '1'");
+    OK(dt_store_watch_inbox(&second, 50, &some, &err));
+    assert_false(some); /* the first one has the lock */
+    OK(dt_store_watch_inbox(&mover, 5000, &some, &err));
+    assert_true(some);
+    mysql_fixture_kill_sessions(&fx);
+    for (int i = 0; i < 100 && !(dt_store_watch_inbox(&second, 1000, &some, &err) == DT_OK && some); i++)
+        continue;
+    assert_true(some);
+    end_mover(&second);
+    dt_store_free(other);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_row_is_a_job_and_gone),
+        TEST(rows_of_a_key_go_in_their_order_whatever_stands_between),
+        TEST(a_row_that_somebody_has_keeps_its_key_waiting_alone),
+        TEST(a_job_that_somebody_has_keeps_its_own_rows_waiting_alone),
+        TEST(a_row_that_commits_late_with_a_low_id_is_not_overlooked),
+        TEST(a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be),
+        TEST(poison_is_put_aside_and_the_others_go),
+        TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again),
+        TEST(several_movers_share_rows_and_keep_the_order_of_each_key),
+        TEST(one_of_those_that_wait_looks_and_the_next_one_when_it_ends),
+    };
+    return cmocka_run_group_tests(tests, open_store, close_store);
+}
