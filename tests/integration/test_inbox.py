@@ -1,0 +1,71 @@
+"""The inbox on the whole stack: each row has one effect, whichever dispatcher dies and whenever, and however commits overlap."""
+import random
+import threading
+import time
+
+import pytest
+
+from harness.checker import connect, rows
+from harness.stack import until
+
+pytestmark = pytest.mark.in_turns(2)
+
+DAY_MS = 86400000
+
+
+def insert(connection, topic, keys, pause=0.0):
+    """One transaction; what stands in its rows is seen only when it ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.executemany("INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES (%s, %s, %s, '1')", [(topic, key, DAY_MS) for key in keys])
+        time.sleep(pause)
+        cursor.execute("COMMIT")
+
+
+def left(connection, topic):
+    return rows(connection, "SELECT id, error FROM job_inbox WHERE topic = %s LIMIT 5", topic)
+
+
+def made(connection, topic):
+    return rows(connection, "SELECT COUNT(*) n, COUNT(DISTINCT job_key) k FROM jobs WHERE topic = %s", topic)[0]
+
+
+def test_movers_die_at_each_step_and_each_row_is_one_job(stack, topic):
+    connection = connect(stack)
+    n = 0
+    for point in ("inbox.locked", "inbox.carried_out", "inbox.written", "inbox.committed"):
+        stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=crash@2"})
+        for other in ("dispatcher2", "dispatcher3"):  # so that it is the one that looks
+            stack.kill(other)
+
+        def goes_on():
+            nonlocal n
+            insert(connection, topic, [f"{n}-a", f"{n}-b"])
+            n += 2
+            return not stack.running("dispatcher1")
+        until(goes_on, 60, lambda: f"{point}: it dies", every=0.3)
+        stack.heal()
+        until(lambda: not left(connection, topic), 60, lambda: left(connection, topic))
+    assert made(connection, topic) == {"n": n, "k": n}
+
+
+def test_commits_that_overlap_are_not_overlooked(stack, topic):
+    chance = random.Random(topic)
+    plans = [[([f"{writer}-{i}-{row}" for row in range(chance.randrange(1, 6))], chance.random() * 0.2) for i in range(25)] for writer in range(20)]
+
+    def write(plan):
+        connection = connect(stack)
+        for keys, pause in plan:
+            insert(connection, topic, keys, pause)
+        connection.close()
+    threads = [threading.Thread(target=write, args=(plan,)) for plan in plans]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    connection = connect(stack)
+    began = time.monotonic()
+    until(lambda: not left(connection, topic), 60, lambda: left(connection, topic))
+    print(f"the last row was gone {time.monotonic() - began:.2f} s after the last commit")
+    n = sum(len(keys) for plan in plans for keys, _ in plan)
+    assert made(connection, topic) == {"n": n, "k": n}
