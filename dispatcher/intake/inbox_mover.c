@@ -16,11 +16,11 @@
 #include "base/thread.h"
 #include "store/intents/inbox.h"
 
-#define WAIT_MS   INT64_C(2500)
+#define WAIT_MS   INT64_C(5000)
 #define LOOK_US   INT64_C(500000)   /* between two looks without the procedure */
 #define RETRY_US  INT64_C(500000)   /* after a failure */
 #define SOON_US   INT64_C(10000)    /* when all that there is waits */
-#define CHORES_US INT64_C(30000000) /* errors are counted, and old ones removed, so often */
+#define CHORES_US INT64_C(60000000) /* errors are counted, and old ones removed, so often */
 
 struct dt_inbox_chore {
     struct dt_intake_env env;

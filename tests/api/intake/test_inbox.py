@@ -165,24 +165,6 @@ def test_a_replace_gives_the_job_another_body_or_makes_one(api, db, topic, put, 
     assert kept(put(action="replace", topic=topic, delay_ms=1)).endswith("/job_key is required")
 
 
-def test_dt_explain_tells_of_rows_that_wait_and_of_those_with_errors(api, db, topic, stack, put, gone, kept):
-    gone(put(topic=topic, job_key="k", delay_ms=3600000))
-    job = by_key(api, topic, "k")
-    refused = put(topic=topic, job_key="k", delay_ms=1)
-    until(lambda: db("SELECT 1 FROM job_inbox WHERE id = %s AND error IS NOT NULL", refused), 20, "it is refused")
-    other = connect(stack)
-    with other.cursor() as cursor:
-        cursor.execute("BEGIN")
-        cursor.execute("SELECT id FROM jobs WHERE id = %s FOR UPDATE", (job["id"],))
-        row = put(action="cancel", topic=topic, job_key="k")
-        told = {line["what"]: line["value"] for line in db("CALL dt_explain(%s)", job["id"])}
-        cursor.execute("ROLLBACK")
-    other.close()
-    assert told["inbox"] == f"1 rows of job_inbox wait for this job or its key; the first: {row} cancel"
-    assert told["inbox errors"].endswith(f"the last: {refused} create: {kept(refused)}")
-    gone(row)
-
-
 def test_insert_on_the_table_is_all_that_an_application_needs(api, db, topic, stack, gone):
     name = stack["DUETIME_MYSQL_DATABASE"]
     db("CREATE USER IF NOT EXISTS inbox_shop@localhost IDENTIFIED BY 'shop'")

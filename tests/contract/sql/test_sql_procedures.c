@@ -237,6 +237,21 @@ static void dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting(void **state)
     assert_explained("scheduled: due, and nobody has popped it yet");
 }
 
+static void dt_explain_tells_of_rows_of_the_inbox(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, "job_key = 'k'");
+    mysql_fixture_run(&fx,
+                      "INSERT INTO job_inbox (id, action, topic, job_key, job_id, error, error_at) VALUES "
+                      "(11, 'cancel', 'orders', 'k', NULL, NULL, NULL), (12, 'run_now', NULL, NULL, 7, NULL, NULL), "
+                      "(13, 'create', 'orders', 'k', NULL, 'key-conflict: other', 5), "
+                      "(14, 'create', 'orders', 'l', NULL, NULL, NULL)");
+    assert_explained("2 rows of job_inbox wait for this job or its key; the first: 11 cancel");
+    assert_explained("could not be carried out; the last: 13 create: key-conflict: other");
+    mysql_fixture_run(&fx, "DELETE FROM job_inbox");
+    assert_null(strstr(answer("CALL dt_explain(7)"), "inbox"));
+}
+
 static void dt_clear_halt_lets_the_operator_choose(void **state)
 {
     (void)state;
@@ -339,6 +354,7 @@ int main(void)
         T(dt_explain_names_the_shard_that_the_dispatcher_uses),
         T(dt_explain_gives_the_reason_for_waiting),
         T(dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting),
+        T(dt_explain_tells_of_rows_of_the_inbox),
         T(dt_clear_halt_lets_the_operator_choose),
         T(a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon),
         T(v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled),

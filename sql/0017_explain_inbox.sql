@@ -36,6 +36,10 @@ BEGIN
           WHEN v.waiting_for = 'time' THEN CONCAT(': due in ', -TIMESTAMPDIFF(SECOND, v.next_at, UTC_TIMESTAMP(3)), ' s')
           WHEN v.waiting_for = 'paused' THEN ': due, but its topic is paused'
           WHEN v.state = 'scheduled' AND v.waiting_for = 'kafka' THEN ': due, but its topic has no row in `topics`'
+          WHEN v.waiting_for = 'limit' AND p.max_in_flight <= p.in_flight
+            THEN CONCAT(': due, but ', p.in_flight, ' attempts of its topic are in flight, of at most ', p.max_in_flight, ' (max_in_flight)')
+          WHEN v.waiting_for = 'limit' THEN CONCAT(': due, but its topic''s rate_limit of ', p.rate_limit, ' is used up')
+          WHEN v.waiting_for = 'pop' THEN ': due, and nobody has popped it yet'
           WHEN v.waiting_for = 'leader' AND s.halted IS NOT NULL THEN ': due, but its shard is halted (dt_clear_halt)'
           WHEN v.waiting_for = 'leader' AND s.owner IS NULL THEN ': due, but nobody leads its shard'
           WHEN v.waiting_for = 'leader' AND (x.seen_at IS NULL OR x.seen_at < v_now - 15000)
@@ -52,6 +56,9 @@ BEGIN
           ELSE '' END) USING utf8mb4) AS value
         FROM v_jobs v LEFT JOIN v_shards s ON s.shard = v_bucket LEFT JOIN shard_stats x ON x.shard = v_bucket
           LEFT JOIN shards c ON c.shard = v.claim_shard
+          LEFT JOIN (SELECT t.name, t.max_in_flight, t.rate_limit,
+                            (SELECT SUM(n.dispatched) FROM job_counts n FORCE INDEX (PRIMARY) WHERE n.topic = t.name) AS in_flight
+                       FROM topics t) p ON p.name = v.topic
         WHERE v.id = p_id
       UNION ALL SELECT 2, 'topic', CONVERT(v.topic USING utf8mb4) FROM v_jobs v WHERE v.id = p_id
       UNION ALL SELECT 3, 'key', CONVERT(CASE
