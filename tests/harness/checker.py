@@ -304,16 +304,17 @@ class Checker:
         """Some leader says that its set is on an endpoint; an installation may do without Redis."""
         return any(row["index_at"] for row in rows(connection, "SELECT index_at FROM shards WHERE shard < %s", shards))
 
-    def unrest(self):
+    def unrest(self, topics):
         """What must have come to an end by itself before anything is judged."""
-        return self.index_problems() + self.untold() + self.in_hands()
+        return self.index_problems() + self.untold() + self.in_hands(topics)
 
-    def in_hands(self):
-        """Callbacks that nobody has ended, and offers that no pop will take: a walk takes those away."""
+    def in_hands(self, topics):
+        """Callbacks of the topics that nobody has ended, and offers that no pop will take: a walk takes those away."""
         connection = connect(self.stack)
-        return (nothing_in_hands(rows(connection, "SELECT job_id, attempt, owner FROM hands LIMIT 20")) +
+        return (nothing_in_hands(rows(connection, "SELECT h.job_id, h.attempt, h.owner FROM hands h JOIN jobs j ON j.id = h.job_id"
+                                      " WHERE j.topic IN %s LIMIT 20", tuple(topics))) +
                 nothing_offered(rows(connection, "SELECT q.job_id FROM pop_queue q LEFT JOIN jobs j ON j.id = q.job_id"
-                                     " WHERE j.state IS NULL OR j.state <> 'scheduled' LIMIT 20")))
+                                     " WHERE q.topic IN %s AND (j.state IS NULL OR j.state <> 'scheduled') LIMIT 20", tuple(topics))))
 
     def untold(self):
         """Letters that wait. Whose wake-up was lost with a Redis is found by the next look at all outboxes, seconds later."""
@@ -341,8 +342,8 @@ class Checker:
         """All of O1-O6 after things are quiet; raises with everything that is wrong. `live`: gives what a consumer that read along has
         received, by its own clock, which is better than the messages' where a producer's clock may be wrong; it may be a moment behind.
         `skip`: oracles ("O4", or "letters") that what was done to the servers made meaningless; `ways`: what saw callbacks and pops."""
-        until(lambda: not self.unrest(), settle_seconds,
-              lambda: "quiet with Redis = MySQL; instead:\n" + "\n".join(self.unrest()[:20]), every=0.3)
+        until(lambda: not self.unrest(topics), settle_seconds,
+              lambda: "quiet with Redis = MySQL; instead:\n" + "\n".join(self.unrest(topics)[:20]), every=0.3)
         arrivals = self.arrivals(topics)
         seen = live and caught_up(live, arrivals)
         problems = [problem for problem in self.problems(journal, topics, arrivals, seen, ways, "letters" not in skip) if not problem.startswith(tuple(skip))]
