@@ -14,7 +14,7 @@
 #include "cli/show.h"
 #include "cli/talk.h"
 
-#define SKEW_MS     1000
+#define SKEW_MS     2500 /* what an API says of the time may be a second old */
 #define LATE_MS     60000
 #define DAYS_BEFORE 30
 #define TOPICS_MAX  100 /* paused topics that are asked for their jobs */
