@@ -38,6 +38,12 @@ BEGIN
           WHEN v.state = 'scheduled' AND v.waiting_for = 'kafka' THEN ': due, but its topic has no row in `topics`'
           WHEN v.waiting_for = 'limit' AND p.max_in_flight <= p.in_flight
             THEN CONCAT(': due, but ', p.in_flight, ' attempts of its topic are in flight, of at most ', p.max_in_flight, ' (max_in_flight)')
+          WHEN v.waiting_for = 'limit' AND h.name IS NOT NULL AND x.callbacks = 'off'
+            THEN ': due, but callbacks are not enabled in its shard''s dispatcher (callbacks.enabled)'
+          WHEN v.waiting_for = 'limit' AND h.name IS NOT NULL AND x.callbacks = 'full'
+            THEN ': due; the places for callbacks are taken (callbacks.max_in_flight, per_host, max_bytes)'
+          WHEN v.waiting_for = 'limit' AND p.rate_limit IS NULL
+            THEN ': due; its shard''s leader picks it up next, or has a backlog before it'
           WHEN v.waiting_for = 'limit' THEN CONCAT(': due, but its topic''s rate_limit of ', p.rate_limit, ' is used up')
           WHEN v.waiting_for = 'pop' THEN ': due, and nobody has popped it yet'
           WHEN v.waiting_for = 'leader' AND s.halted IS NOT NULL THEN ': due, but its shard is halted (dt_clear_halt)'
@@ -59,6 +65,7 @@ BEGIN
           LEFT JOIN (SELECT t.name, t.max_in_flight, t.rate_limit,
                             (SELECT SUM(n.dispatched) FROM job_counts n FORCE INDEX (PRIMARY) WHERE n.topic = t.name) AS in_flight
                        FROM topics t) p ON p.name = v.topic
+          LEFT JOIN topics h ON h.name = v.topic AND h.delivery = 'http'
         WHERE v.id = p_id
       UNION ALL SELECT 2, 'topic', CONVERT(v.topic USING utf8mb4) FROM v_jobs v WHERE v.id = p_id
       UNION ALL SELECT 3, 'key', CONVERT(CASE
