@@ -16,11 +16,11 @@
 #include "base/thread.h"
 #include "store/intents/inbox.h"
 
-#define WAIT_MS   INT64_C(5000)
-#define LOOK_US   INT64_C(500000)   /* between two looks without the procedure */
-#define RETRY_US  INT64_C(500000)   /* after a failure */
-#define SOON_US   INT64_C(10000)    /* when all that there is waits */
-#define CHORES_US INT64_C(60000000) /* errors are counted, and old ones removed, so often */
+#define WAIT_MS   INT64_C(8000)
+#define LOOK_US   INT64_C(500000)    /* between two looks without the procedure */
+#define RETRY_US  INT64_C(500000)    /* after a failure */
+#define SOON_US   INT64_C(10000)     /* when all that there is waits */
+#define CHORES_US INT64_C(300000000) /* errors are counted, and old ones removed, so often */
 
 struct dt_inbox_chore {
     struct dt_intake_env env;
@@ -89,7 +89,7 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 /* Waits, or looks; *pause_us is set where it did not wait. */
 static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct dt_error *err)
 {
-    int64_t wait_ms = dt_earlier(WAIT_MS, c->env.config->mysql_io_timeout / 2);
+    int64_t wait_ms = dt_earlier(WAIT_MS, c->env.config->mysql_io_timeout * 4 / 5);
     dt_status status = c->looks ? DT_FORBIDDEN : dt_store_watch_inbox(&c->mover, wait_ms, some, err);
     if (status != DT_FORBIDDEN)
         return status;
