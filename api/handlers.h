@@ -47,6 +47,7 @@ enum dt_next dt_handle_topic_get(struct dt_request *req);
 enum dt_next dt_handle_topic_put(struct dt_request *req);
 enum dt_next dt_handle_topic_pause(struct dt_request *req);
 enum dt_next dt_handle_topic_resume(struct dt_request *req);
+enum dt_next dt_handle_topic_delete(struct dt_request *req);
 
 /* schedules/handlers_schedules.c */
 enum dt_next dt_handle_schedule_list(struct dt_request *req);
@@ -58,6 +59,15 @@ enum dt_next dt_handle_schedule_resume(struct dt_request *req);
 enum dt_next dt_handle_schedule_run_now(struct dt_request *req);
 enum dt_next dt_handle_schedule_next(struct dt_request *req);
 enum dt_next dt_handle_schedule_preview(struct dt_request *req);
+
+/* operations/handlers_operations.c */
+enum dt_next dt_handle_jobs_cancel(struct dt_request *req);
+enum dt_next dt_handle_jobs_reschedule(struct dt_request *req);
+enum dt_next dt_handle_jobs_redrive(struct dt_request *req);
+enum dt_next dt_handle_jobs_run_now(struct dt_request *req);
+enum dt_next dt_handle_operation_list(struct dt_request *req);
+enum dt_next dt_handle_operation_get(struct dt_request *req);
+enum dt_next dt_handle_operation_stop(struct dt_request *req);
 
 /* ops/handlers_admin.c */
 enum dt_next dt_handle_shards(struct dt_request *req);

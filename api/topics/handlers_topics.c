@@ -1,5 +1,5 @@
 /*
- * Topics: GET, PUT, list, pause, resume. All work is a worker's; after a change the cache is made to read again and the
+ * Topics: GET, PUT, list, pause, resume, DELETE. All work is a worker's; after a change the cache is made to read again and the
  * dispatchers are told. The router has checked the token's topics already.
  */
 #include "answer.h"
@@ -8,6 +8,7 @@
 #include "handlers.h"
 #include "intake/index_writer.h"
 #include "jobs/topic_callback.h"
+#include "store/operations/topic_deletion.h"
 #include "topic_cache.h"
 #include "work/scratch.h"
 #include "work/workers.h"
@@ -130,6 +131,36 @@ static enum dt_next resume_topic(struct dt_request *req, dt_store *store)
     return set_paused(req, store, false);
 }
 
+static enum dt_next refuse_deletion(struct dt_request *req, const struct dt_topic_deletion *deletion)
+{
+    if (deletion->keeper == DT_TOPIC_HAS_SCHEDULE)
+        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "the schedule %.*s makes jobs of the topic",
+                          (int)deletion->schedule.n, deletion->schedule.p);
+    else
+        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "%lld jobs of the topic are not finished",
+                          (long long)deletion->jobs);
+    return DT_REPLY;
+}
+
+/* Answers the topic as it was. */
+static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
+{
+    struct dt_topic_deletion deletion;
+    struct dt_error err = {0};
+    answer_topic(req, store, 200);
+    if (req->status != 200)
+        return DT_REPLY;
+    dt_status status = dt_store_topic_delete(store, req->params[0], &req->arena, &deletion, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "topic");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    if (deletion.keeper)
+        return refuse_deletion(req, &deletion);
+    announce(req);
+    return DT_REPLY;
+}
+
 struct page {
     struct dt_topic_filter filter;
     struct dt_cursor_list cursor;
@@ -180,6 +211,11 @@ enum dt_next dt_handle_topic_get(struct dt_request *req)
 enum dt_next dt_handle_topic_pause(struct dt_request *req)
 {
     return dt_workers_submit(req->api->workers, req, pause_topic);
+}
+
+enum dt_next dt_handle_topic_delete(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, delete_topic);
 }
 
 enum dt_next dt_handle_topic_resume(struct dt_request *req)

@@ -231,3 +231,35 @@ def test_topics_that_were_there_before_the_limit_go_on(few, own_apis):
     assert lowered.rest.post("/v1/jobs", {"topic": "t3", "delay": "PT1H"}).status == 201
     assert lowered.rest.put(url("t4"), {"ack_timeout": 5000}).status == 200
     refused(lowered.rest.put(url("another"), {}), 422, "invalid", "/name")
+
+
+def test_a_topic_is_deleted_when_nothing_waits_for_it(api, api2, topic):
+    job = api.make(topic=topic, delay="PT1H")
+    problem = refused(api.delete(url(topic)), 409, "topic-in-use")
+    assert problem["detail"] == "1 jobs of the topic are not finished", problem
+    api.delete(f"/v1/jobs/{job['id']}")
+    shown = api.get(url(topic)).json
+    gone = api.delete(url(topic))
+    assert gone.status == 200 and gone.json == shown, gone
+    refused(api.get(url(topic)), 404, "not-found")
+    refused(api.delete(url(topic)), 404, "not-found")
+    assert api.get(f"/v1/jobs/{job['id']}").json["state"] == "cancelled"
+    until(lambda: topic not in [t["name"] for t in api2.get("/v1/topics?limit=1000").json["topics"]], 10, "the other API knows")
+    assert api2.make(topic=topic, delay="PT1H")["topic"] == topic
+    shown = until(lambda: (seen := api.get(url(topic))).status == 200 and seen.json, 60, "the topic is made again, whatever the other API knew of it")
+    assert shown["counts"]["scheduled"] == 1
+
+
+def test_a_topic_with_a_schedule_is_not_deleted(api, topic):
+    assert api.put(f"/v1/schedules/{topic}", {"topic": topic, "every": "PT1H", "paused": True}).status == 201
+    assert topic in refused(api.delete(url(topic)), 409, "topic-in-use")["detail"]
+    assert api.delete(f"/v1/schedules/{topic}?cancel=true").status == 200
+
+
+def test_a_job_that_a_deleted_topic_got_all_the_same_brings_it_back(api, topic, db):
+    """As an API that was stopped between its look at the topics and its commit would make one."""
+    job = api.make(topic=topic, delay="PT1H")
+    db("DELETE FROM topics WHERE name = %s", topic)
+    db("INSERT INTO deleted_topics VALUES (%s, UNIX_TIMESTAMP() * 1000)", topic)
+    until(lambda: api.get(url(topic)).status == 200, 60, "the topic is made again")
+    assert api.delete(f"/v1/jobs/{job['id']}").status == 200

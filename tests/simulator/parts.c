@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
+#include "chores/operations/operation_runner.h"
 #include "intake/inbox_mover.h"
 #include "simulator/world.h"
 #include "store/db/db.h"
@@ -131,6 +132,21 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
 {
     dt_status status = dt_db_run_many(db, sql, rows, NULL, err);
     return status == DT_OK ? dt_db_commit(db, err) : status;
+}
+
+/* ---- chores/operations/operation_runner.h: no world has operations ---- */
+
+dt_status dt_operation_runner_start(const struct dt_operation_runner_env *env, dt_operation_runner **out,
+                                    struct dt_error *err)
+{
+    (void)env;
+    (void)err;
+    *out = NULL;
+    return DT_OK;
+}
+void dt_operation_runner_stop(dt_operation_runner *runner)
+{
+    (void)runner;
 }
 
 /* ---- intake/inbox_mover.h: no world has rows of job_inbox ---- */

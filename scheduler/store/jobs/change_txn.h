@@ -1,6 +1,6 @@
 /*
  * Changing jobs inside a transaction of the caller; for store/ only. The judgement is that of dt_store_cancel,
- * dt_store_patch, dt_store_run_now and dt_store_replace.
+ * dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace.
  */
 #ifndef DT_STORE_CHANGE_TXN_H
 #define DT_STORE_CHANGE_TXN_H
@@ -16,7 +16,7 @@ struct dt_change_txn {
     struct dt_counts *counts; /* has what changes */
     struct dt_arena *arena;   /* of what is read */
 };
-enum dt_change_how { DT_CHANGE_CANCEL, DT_CHANGE_PATCH, DT_CHANGE_RUN_NOW, DT_CHANGE_REPLACE };
+enum dt_change_how { DT_CHANGE_CANCEL, DT_CHANGE_PATCH, DT_CHANGE_RUN_NOW, DT_CHANGE_REDRIVE, DT_CHANGE_REPLACE };
 struct dt_job_change {
     enum dt_change_how how;
     int64_t id;               /* 0: the job that has the key */
@@ -26,7 +26,7 @@ struct dt_job_change {
     struct dt_job job;             /* out: as of the functions of store.h */
     bool locked;                   /* out: another session has the row; with BUSY, and the transaction goes on */
 };
-/* Changes the job. NOT_FOUND, TOO_LATE, and BUSY with `locked`, change nothing, and the transaction goes on; with any
+/* Changes the job. NOT_FOUND, TOO_LATE, NOT_DEAD, and BUSY with `locked`, change nothing, and the transaction goes on; with any
  * other status but OK: roll back. NOT_FOUND of a replace: the caller may insert the row with `replace` set, in the same
  * transaction; a row that is SAME or CONFLICT then has met a job that came about meanwhile: roll back, and again. */
 DT_MUST_CHECK dt_status dt_change_in_txn(const struct dt_change_txn *txn, struct dt_job_change *change,

@@ -676,6 +676,7 @@ dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *
     static dt_status (*const decide[])(struct change *) = {[DT_CHANGE_CANCEL] = decide_cancel,
                                                            [DT_CHANGE_PATCH] = decide_patch,
                                                            [DT_CHANGE_RUN_NOW] = decide_run_now,
+                                                           [DT_CHANGE_REDRIVE] = decide_redrive,
                                                            [DT_CHANGE_REPLACE] = decide_replace};
     struct change c = {.id = change->id,
                        .topic = change->topic,

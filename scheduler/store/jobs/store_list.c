@@ -16,6 +16,7 @@
  * Invariants: rows ascend by id (or key), each at most once; a cursor never goes back; nothing is locked. Indexes are
  * named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
  */
+#include "store/jobs/key_range.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -100,33 +101,12 @@ static void format_topics(struct page *p)
     dt_strbuf_adds(&p->topics, first ? "^$" : ")");
 }
 
-static void add_hex(struct dt_strbuf *out, unsigned char byte, unsigned times)
-{
-    while (times-- > 0)
-        dt_strbuf_addf(out, "%02X", byte);
-}
-
-/* "ab" -> "ac", "a\xff" -> "b"; where nothing is above, what no key is long enough for. */
-static void format_key_end(struct page *p)
-{
-    struct dt_str prefix = p->filter->key_prefix;
-    size_t n = prefix.n;
-    while (n > 0 && (unsigned char)prefix.p[n - 1] == 0xFF)
-        n--;
-    for (size_t i = 0; i + 1 < n; i++)
-        add_hex(&p->key_end, (unsigned char)prefix.p[i], 1);
-    if (n > 0)
-        add_hex(&p->key_end, (unsigned char)(prefix.p[n - 1] + 1), 1);
-    else
-        add_hex(&p->key_end, 0xFF, DT_KEY_MAX + 1);
-}
-
 static dt_status set_filter(struct page *p)
 {
     const struct dt_list_filter *f = p->filter;
     if (f->bound)
         format_topics(p);
-    format_key_end(p);
+    dt_key_range_add_end(&p->key_end, f->key_prefix);
     if (p->topics.failed || p->key_end.failed)
         return no_memory(p);
     p->where[0] = p->where[1] = DT_P_STR_OR_NULL(f->topic);

@@ -86,3 +86,30 @@ SELECT name, kafka_name, paused, delivery + 0, callback_url, callback_headers, c
        ack_timeout_ms, max_in_flight IS NOT NULL OR rate_limit IS NOT NULL
   FROM topics
  ORDER BY name;
+
+-- Topics that are deleted (operations/topic_deletion.h).
+-- name: count_live_jobs
+SELECT CAST(SUM(scheduled + dispatched) AS SIGNED) FROM job_counts FORCE INDEX (PRIMARY) WHERE topic = ?;
+
+-- name: find_schedule_of_topic
+SELECT name FROM schedules FORCE INDEX (topic) WHERE topic = ? LIMIT 1;
+
+-- name: delete_gate
+DELETE FROM topic_gates WHERE topic = ?;
+
+-- name: delete_topic
+DELETE FROM topics WHERE name = ?;
+
+-- name: remember_deleted_topic
+REPLACE INTO deleted_topics (name, deleted_at)
+VALUES (?,?);
+
+-- name: find_wanted_topics
+SELECT d.name
+  FROM deleted_topics d
+ WHERE NOT EXISTS (SELECT 1 FROM topics t WHERE t.name = d.name)
+   AND (SELECT SUM(c.scheduled + c.dispatched) FROM job_counts c FORCE INDEX (PRIMARY) WHERE c.topic = d.name) > 0
+ LIMIT ?;
+
+-- name: forget_deleted_topics
+DELETE FROM deleted_topics WHERE deleted_at < ? ORDER BY deleted_at LIMIT 1000;

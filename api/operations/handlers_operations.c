@@ -1,0 +1,366 @@
+/*
+ * Operations: POST /v1/jobs:cancel, :reschedule, :redrive, :run-now; GET and list, stop.
+ *
+ * A small operation is done while its caller waits: the first pieces are a worker's, one each time the request is taken up,
+ * so that others are served in between. What is longer is left to the dispatchers, and only looked at until the wait is
+ * over. An API that dies leaves it to them, too, when its lease ends.
+ */
+#include <stdio.h>
+
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
+#include "handlers.h"
+#include "intake/index_writer.h"
+#include "job/result_json.h"
+#include "operation_json.h"
+#include "work/workers.h"
+
+#define BY_OPERATION    'o'
+#define OWN_PIECES      12 /* done here; each is some tens of ms at most */
+#define LEASE_MS        3000
+#define LOOK_US         INT64_C(100000)
+#define ROOM            ((size_t)2 << 20) /* of a piece: what it finds, and its parameters */
+#define OPERATION_BYTES ((size_t)24 << 10)
+
+struct operate {
+    struct dt_operation_body body;
+    int64_t id;       /* 0 = not made yet */
+    int64_t until_us; /* the answer waits no longer */
+    int64_t next_us;  /* nothing is done before */
+    unsigned pieces;  /* done here */
+    bool handed_over; /* to the dispatchers */
+    struct dt_operation_preview preview;
+    struct dt_arena rows; /* of the preview */
+};
+
+/* ---- answers ---- */
+
+static enum dt_next answer_operation(struct dt_request *req, int status, const struct dt_operation *op)
+{
+    struct dt_str location = dt_arena_printf(&req->arena, "/v1/operations/%lld", (long long)op->id);
+    req->status = status;
+    dt_strbuf_reset(&req->out);
+    dt_operation_add(&req->out, op);
+    if (location.p && op->id && status == 202)
+        dt_request_header(req, "Location", location);
+    return DT_REPLY;
+}
+
+/* 200 when it has finished, else 202. */
+static enum dt_next answer_as_it_is(struct dt_request *req, dt_store *store, int64_t id)
+{
+    struct dt_operation op;
+    struct dt_error err = {0};
+    dt_status status = dt_store_operation_get(store, id, &req->arena, &op, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    return answer_operation(req, op.state == DT_OPERATION_RUNNING ? 202 : 200, &op);
+}
+
+/* ---- a dry run ---- */
+
+static enum dt_next answer_preview(struct dt_request *req, const struct operate *o)
+{
+    struct dt_strbuf sample;
+    struct dt_operation op = {.kind = o->body.ask.kind,
+                              .state = DT_OPERATION_DONE,
+                              .request = o->body.ask.request,
+                              .rate = o->body.ask.rate,
+                              .matched = o->preview.matched,
+                              .started_at_ms = o->preview.started_ms,
+                              .finished_at_ms = o->preview.started_ms};
+    dt_strbuf_init(&sample);
+    dt_strbuf_addc(&sample, '[');
+    for (int64_t i = 0; i < op.matched && i < DT_OPERATION_SAMPLE; i++)
+        dt_strbuf_addf(&sample, "%s\"%lld\"", i ? "," : "", (long long)o->preview.ids[i]);
+    dt_strbuf_addc(&sample, ']');
+    op.sample = dt_strbuf_str(&sample);
+    answer_operation(req, 200, &op);
+    dt_strbuf_clear(&sample);
+    return DT_REPLY;
+}
+
+static enum dt_next preview(struct dt_request *req, dt_store *store)
+{
+    struct operate *o = req->state;
+    struct dt_error err = {0};
+    struct dt_arena found;
+    dt_arena_init(&found);
+    dt_status status = dt_store_operation_preview(store, &o->preview, &found, &err);
+    o->preview.after_key = dt_arena_copy(&o->rows, o->preview.after_key);
+    dt_arena_clear(&found);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    if (o->preview.over)
+        return answer_preview(req, o);
+    if (dt_workers_later(req->api->workers, req, preview))
+        return DT_PENDING;
+    return dt_answer_status(req, DT_FULL, NULL, NULL);
+}
+
+/* ---- an operation ---- */
+
+static void tell_index(struct dt_request *req, const struct dt_operation_piece *piece)
+{
+    for (size_t i = 0; i < piece->n_moves; i++) {
+        const struct dt_operation_move *move = &piece->moves[i];
+        dt_index_writer_post(req->api->index, &(struct dt_entry){move->id, move->due_ms, move->was_ms}, 1);
+    }
+}
+
+/* True: it has finished. What fails here is the dispatchers', who try again, or end it. */
+static bool do_piece(struct dt_request *req, dt_store *store, struct operate *o)
+{
+    struct dt_operation_piece piece = {.id = o->id, .lease_ms = LEASE_MS};
+    struct dt_arena rows;
+    dt_arena_init(&rows);
+    dt_status status = dt_store_operation_step(store, &piece, &rows, NULL);
+    if (status == DT_OK)
+        tell_index(req, &piece);
+    dt_arena_clear(&rows);
+    o->pieces = status == DT_OK && piece.id ? o->pieces + 1 : OWN_PIECES;
+    o->next_us = dt_clock_mono_us(req->api->clock) + piece.wait_ms * 1000;
+    return status == DT_OK && piece.id && piece.state != DT_OPERATION_RUNNING;
+}
+
+/* True: it has finished. */
+static bool look(struct dt_request *req, dt_store *store, struct operate *o)
+{
+    struct dt_operation op = {0};
+    if (!o->handed_over)
+        o->handed_over = dt_store_operation_hand_over(store, o->id, NULL) == DT_OK;
+    o->next_us = dt_clock_mono_us(req->api->clock) + LOOK_US;
+    struct dt_arena row;
+    dt_arena_init(&row);
+    bool over = dt_store_operation_get(store, o->id, &row, &op, NULL) == DT_OK && op.state != DT_OPERATION_RUNNING;
+    dt_arena_clear(&row);
+    return over;
+}
+
+static enum dt_next go_on(struct dt_request *req, dt_store *store)
+{
+    struct operate *o = req->state;
+    int64_t now_us = dt_clock_mono_us(req->api->clock);
+    bool over = false;
+    if (now_us >= o->next_us && now_us < o->until_us)
+        over = o->pieces < OWN_PIECES ? do_piece(req, store, o) : look(req, store, o);
+    if (!over && now_us < o->until_us && dt_workers_later(req->api->workers, req, go_on))
+        return DT_PENDING;
+    if (!over && !o->handed_over)
+        (void)(dt_store_operation_hand_over(store, o->id, NULL) == DT_OK); /* else when its lease is over */
+    return answer_as_it_is(req, store, o->id);
+}
+
+static enum dt_next begin(struct dt_request *req, dt_store *store)
+{
+    struct operate *o = req->state;
+    struct dt_error err = {0};
+    if (!dt_request_hold(req, ROOM))
+        return dt_request_no_room(req);
+    if (o->body.dry_run)
+        return preview(req, store);
+    dt_status status = dt_store_operation_make(store, &o->body.ask, LEASE_MS, &o->id, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->changed = true;
+    return go_on(req, store);
+}
+
+static void drop(struct dt_request *req)
+{
+    struct operate *o = req->state;
+    dt_arena_clear(&o->rows);
+}
+
+/* The wait ends before the request's own deadline does. */
+static int64_t wait_until_us(const struct dt_request *req, int64_t wait_ms)
+{
+    int64_t wanted_us = dt_clock_mono_us(req->api->clock) + wait_ms * 1000;
+    int64_t last_us = req->deadline_us - 1000000;
+    return wanted_us < last_us ? wanted_us : last_us;
+}
+
+/*
+ * Binds the filter to what the token reaches. A token that is bound to one prefix, and lists ids, asks for that prefix: so the
+ * operation is shown to it afterwards. False: the answer is filled in.
+ */
+static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
+{
+    struct dt_operation_filter *f = &ask->filter;
+    struct dt_str name = f->topic;
+    bool prefix = dt_operation_topic_is_prefix(f->topic);
+    name.n -= prefix;
+    ask->bound = dt_caller_bound(&req->caller);
+    if (prefix && !dt_caller_may(&req->caller, DT_SCOPE_ADMIN)) {
+        dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "a prefix of topics is for tokens with the scope admin");
+        return false;
+    }
+    if (f->topic.p && !dt_topic_within(ask->bound, name)) {
+        dt_answer_not_found(req, "topic");
+        return false;
+    }
+    if (!f->topic.p && ask->bound && ask->bound->n == 1)
+        f->topic = dt_arena_printf(&req->arena, "%.*s*", (int)ask->bound->prefixes[0].n, ask->bound->prefixes[0].p);
+    return true;
+}
+
+static enum dt_next operate(struct dt_request *req, enum dt_operation_kind kind)
+{
+    struct dt_faults faults;
+    struct operate *o = dt_arena_alloc(&req->arena, sizeof(*o));
+    if (!o)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    memset(o, 0, sizeof(*o));
+    if (!dt_answer_clock(req))
+        return DT_REPLY;
+    struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    if (!json)
+        return DT_REPLY;
+    int64_t now_ms = dt_refclock_latest_ms(req->api->ref);
+    dt_status status = dt_operation_decode(json, &rules, kind, now_ms, &faults, &o->body);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    if (!bind_filter(req, &o->body.ask))
+        return DT_REPLY;
+    o->until_us = wait_until_us(req, o->body.wait_ms);
+    o->preview.ask = &o->body.ask;
+    dt_arena_init(&o->rows);
+    req->state = o;
+    req->cleanup = drop;
+    return dt_workers_submit(req->api->workers, req, begin);
+}
+
+enum dt_next dt_handle_jobs_cancel(struct dt_request *req)
+{
+    return operate(req, DT_OPERATION_CANCEL);
+}
+
+enum dt_next dt_handle_jobs_reschedule(struct dt_request *req)
+{
+    return operate(req, DT_OPERATION_RESCHEDULE);
+}
+
+enum dt_next dt_handle_jobs_redrive(struct dt_request *req)
+{
+    return operate(req, DT_OPERATION_REDRIVE);
+}
+
+enum dt_next dt_handle_jobs_run_now(struct dt_request *req)
+{
+    return operate(req, DT_OPERATION_RUN_NOW);
+}
+
+/* ---- operations that exist ---- */
+
+static bool sees(const struct dt_request *req, const struct dt_operation *op)
+{
+    return dt_topic_within(dt_caller_bound(&req->caller), op->topic_from);
+}
+
+/* Reads the operation of the path. False: the answer is filled in. */
+static bool read_operation(struct dt_request *req, dt_store *store, struct dt_operation *op)
+{
+    struct dt_error err = {0};
+    int64_t id;
+    dt_status status =
+        dt_job_id_parse(req->params[0], &id) ? dt_store_operation_get(store, id, &req->arena, op, &err) : DT_NOT_FOUND;
+    if (status == DT_OK && sees(req, op))
+        return true;
+    if (status == DT_OK || status == DT_NOT_FOUND)
+        dt_answer_not_found(req, "operation");
+    else
+        dt_answer_status(req, status, NULL, &err);
+    return false;
+}
+
+static enum dt_next get_operation(struct dt_request *req, dt_store *store)
+{
+    struct dt_operation op;
+    return read_operation(req, store, &op) ? answer_operation(req, 200, &op) : DT_REPLY;
+}
+
+static enum dt_next stop_operation(struct dt_request *req, dt_store *store)
+{
+    struct dt_operation op;
+    struct dt_error err = {0};
+    if (!read_operation(req, store, &op))
+        return DT_REPLY;
+    dt_status status = dt_store_operation_stop(store, op.id, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    return get_operation(req, store);
+}
+
+struct page {
+    int64_t below_id;
+    unsigned limit;
+    struct dt_cursor_list cursor;
+};
+
+static void answer_page(struct dt_request *req, const struct page *page, const struct dt_operation_list *list)
+{
+    char last[24] = "";
+    bool first = true;
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"operations\":[");
+    for (size_t i = 0; i < list->n; i++) {
+        snprintf(last, sizeof(last), "%lld", (long long)list->v[i].id);
+        if (!sees(req, &list->v[i]))
+            continue;
+        if (!first)
+            dt_strbuf_addc(&req->out, ',');
+        dt_operation_add(&req->out, &list->v[i]);
+        first = false;
+    }
+    dt_answer_next_cursor(req, &page->cursor, list->n == page->limit, dt_str(last));
+}
+
+static enum dt_next list_operations(struct dt_request *req, dt_store *store)
+{
+    const struct page *page = req->state;
+    struct dt_operation_list list;
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    if (!dt_request_hold(req, dt_page_room(page->limit * OPERATION_BYTES)))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status = dt_store_operation_list(store, page->below_id, page->limit, &rows, &list, &err);
+    if (status == DT_OK)
+        answer_page(req, page, &list);
+    dt_arena_clear(&rows);
+    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+}
+
+enum dt_next dt_handle_operation_get(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, get_operation);
+}
+
+enum dt_next dt_handle_operation_stop(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, stop_operation);
+}
+
+enum dt_next dt_handle_operation_list(struct dt_request *req)
+{
+    struct dt_faults faults;
+    struct dt_str position;
+    struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
+    if (!page)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *page = (struct page){.below_id = INT64_MAX};
+    dt_faults_init(&faults, &req->arena);
+    dt_answer_limit(req, &faults, &page->limit);
+    if (!dt_answer_list(req, BY_OPERATION, NULL, 0, &page->cursor))
+        return DT_REPLY;
+    if (dt_answer_cursor(req, &page->cursor, &faults, &position) && position.p &&
+        !dt_job_id_parse(position, &page->below_id))
+        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    req->state = page;
+    return dt_workers_submit(req->api->workers, req, list_operations);
+}

@@ -1,0 +1,194 @@
+/*
+ * piece (MySQL, one transaction: jobs, and how far their operation is) ─▶ tell the index ─▶ next piece, or sleep
+ *
+ * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to the
+ * index is found by the reconciler. An operation that is new, or was left by an API, is seen within LOOK_US.
+ */
+#include "chores/operations/operation_runner.h"
+
+#include <stdlib.h>
+
+#include "base/hooks/fail_point.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "store/operations/operations.h"
+#include "store/operations/topic_deletion.h"
+
+#define LOOK_US   INT64_C(2000000)
+#define RETRY_US  INT64_C(500000)
+#define WANTED_US INT64_C(10000000) /* deleted topics that got a job all the same are looked for so often */
+
+struct dt_operation_runner {
+    struct dt_operation_runner_env env;
+    struct dt_thread thread;
+    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    struct dt_arena arena;
+    dt_index *index;
+    dt_store *store;
+    struct dt_outage_part outage;
+    int64_t wanted_us; /* mono: not before */
+    dt_metric *changed, *refused;
+};
+
+static int64_t now_us(const dt_operation_runner *r)
+{
+    return dt_clock_mono_us(r->env.clock);
+}
+
+static void tell_index(dt_operation_runner *r, const struct dt_operation_piece *piece)
+{
+    struct dt_shard_map map;
+    struct dt_error err = {0};
+    struct dt_entry *entries = dt_arena_alloc(&r->arena, (piece->n_moves + 1) * sizeof(*entries));
+    int64_t horizon_ms = dt_refclock_earliest_ms(r->env.ref) + r->env.config->index_horizon;
+    if (!r->index || piece->n_moves == 0)
+        return;
+    for (size_t i = 0; entries && i < piece->n_moves; i++)
+        entries[i] = (struct dt_entry){piece->moves[i].id, piece->moves[i].due_ms, piece->moves[i].was_ms};
+    r->env.map(r->env.arg, &map);
+    if (entries && dt_index_put(r->index, &map, entries, piece->n_moves, horizon_ms, true, &err) == DT_OK)
+        return;
+    DT_LOG(DEBUG, "operations", "the index was not told", DT_S("reason", err.text));
+    r->env.index_untold(r->env.arg, r->index);
+}
+
+/* An operation that cannot go on must not keep the others waiting. */
+static void give_up(dt_operation_runner *r, int64_t id, const struct dt_error *why)
+{
+    struct dt_error err = {0};
+    DT_LOG(ERROR, "operations", "an operation failed", DT_I("operation", id), DT_S("reason", why->text));
+    dt_status status = dt_store_operation_fail(r->store, id, dt_str(why->text), &err);
+    if (status != DT_OK)
+        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, &err);
+}
+
+/* Returns the monotonic time of the next piece. */
+static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
+                      const struct dt_error *err)
+{
+    enum dt_class class = dt_status_class(status);
+    if (status == DT_UNKNOWN && r->index) /* jobs may have moved that the index was not told of */
+        r->env.index_untold(r->env.arg, r->index);
+    if (piece->id && (class == DT_CLASS_PERMANENT || status == DT_INTERNAL || class == DT_CLASS_CONFLICT))
+        give_up(r, piece->id, err);
+    else
+        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, err);
+    return now_us(r) + RETRY_US;
+}
+
+/* Returns the monotonic time of the next look at operations, from the one that is due first; 0: it is due. */
+static int64_t find_next(dt_operation_runner *r)
+{
+    struct dt_operation_piece none = {0};
+    struct dt_error err = {0};
+    int64_t look_ms;
+    dt_status status = dt_store_operation_next(r->store, &look_ms, &err);
+    if (status != DT_OK)
+        return failed(r, &none, status, &err);
+    dt_outage_over(&r->outage);
+    int64_t latest_us = now_us(r) + LOOK_US;
+    if (look_ms == INT64_MAX)
+        return latest_us;
+    int64_t look_us = dt_refclock_mono_us_at(r->env.ref, look_ms);
+    return look_us <= now_us(r) ? 0 : dt_earlier(look_us + 1000, latest_us);
+}
+
+/* Does one piece that is due; returns the monotonic time of the next one. */
+static int64_t do_piece(dt_operation_runner *r)
+{
+    struct dt_operation_piece piece = {0};
+    struct dt_error err = {0};
+    dt_arena_reset(&r->arena);
+    dt_status status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
+    if (status != DT_OK)
+        return failed(r, &piece, status, &err);
+    if (!piece.id) /* somebody else is at it */
+        return now_us(r) + RETRY_US;
+    if (piece.changed)
+        DT_FAIL_POINT("operation.changed");
+    dt_metric_add(r->changed, piece.changed);
+    dt_metric_add(r->refused, piece.refused);
+    tell_index(r, &piece);
+    return 0;
+}
+
+static void revive_topics(dt_operation_runner *r)
+{
+    struct dt_error err = {0};
+    size_t n = 0;
+    if (now_us(r) < r->wanted_us)
+        return;
+    r->wanted_us = now_us(r) + WANTED_US;
+    dt_arena_reset(&r->arena);
+    dt_status status = dt_store_topics_revive(r->store, &r->arena, &n, &err);
+    if (status != DT_OK)
+        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "deleted topics wait to be looked at", status,
+                         &err);
+    if (n)
+        DT_LOG(INFO, "operations", "deleted topics that got jobs were made again", DT_I("topics", n));
+}
+
+static void run(void *arg)
+{
+    dt_operation_runner *r = arg;
+    while (!dt_thread_stopping(&r->thread)) {
+        revive_topics(r);
+        int64_t next_us = find_next(r);
+        if (next_us == 0)
+            next_us = do_piece(r);
+        if (next_us > now_us(r))
+            dt_mailbox_pause(r->mailbox, next_us, DT_THREAD_STOP);
+    }
+}
+
+static void free_parts(dt_operation_runner *r)
+{
+    dt_index_free(r->index);
+    dt_store_free(r->store);
+    dt_mailbox_free(r->mailbox);
+    dt_arena_clear(&r->arena);
+    free(r);
+}
+
+static void make_meters(dt_operation_runner *r)
+{
+    const char *name = "duetime_operation_jobs_total";
+    const char *help = "Jobs of operations by what became of them, in pieces that this process did.";
+    r->changed = dt_counter(name, help, "outcome=\"changed\"");
+    r->refused = dt_counter(name, help, "outcome=\"refused\"");
+}
+
+dt_status dt_operation_runner_start(const struct dt_operation_runner_env *env, dt_operation_runner **out,
+                                    struct dt_error *err)
+{
+    dt_operation_runner *r = calloc(1, sizeof(*r));
+    if (!r)
+        return DT_NOMEM;
+    r->env = *env;
+    dt_arena_init(&r->arena);
+    make_meters(r);
+    dt_status status = dt_mailbox_new(&r->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, env->ref, &r->store);
+    if (status == DT_OK)
+        status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
+    if (status == DT_OK)
+        status = dt_thread_start(&r->thread, "operations", run, r, err);
+    if (status != DT_OK) {
+        free_parts(r);
+        return status;
+    }
+    *out = r;
+    return DT_OK;
+}
+
+void dt_operation_runner_stop(dt_operation_runner *r)
+{
+    if (!r)
+        return;
+    dt_thread_stop(&r->thread, r->mailbox);
+    free_parts(r);
+}

@@ -1,0 +1,348 @@
+/*
+ * A piece of an operation: the next jobs in order are locked by their ids, judged, and written by one statement for all of
+ * them. Dead jobs that stand in history are brought back one by one, as a redrive does, so pieces of redrives are small.
+ */
+#include <stdlib.h>
+
+#include "job/job_id.h"
+#include "job/rate.h"
+#include "store/db/id_in.h"
+#include "store/jobs/change_txn.h"
+#include "store/operations/operation_parts.h"
+#include "store/results/json_rows.h"
+#include "store/sql/statements.h"
+
+#define PIECE_JOBS    512 /* rows that are locked at once: a leader's batch is no smaller */
+#define REDRIVE_JOBS  128
+#define RATE_PIECE_NS INT64_C(200000000) /* what the rate allows in so long goes at once */
+
+/* A job of the piece, in order of ids. */
+struct target {
+    int64_t id, at_ms; /* at_ms: when it runs, of what moves */
+    enum dt_job_state state;
+    bool there, refused; /* it was in `jobs`; it must stay as it is */
+    struct dt_str topic;
+    int64_t next_at_ms, attempt;
+};
+
+struct work {
+    const struct dt_operation_txn *txn;
+    struct dt_operation_row *row;
+    struct dt_operation_piece *piece;
+    struct target *v;
+    size_t n;
+    int64_t *ids; /* scratch of n */
+    size_t n_ids;
+    int64_t changed;
+    struct dt_error *err;
+};
+
+static dt_status no_memory(struct work *w)
+{
+    return dt_fail(w->err, DT_NOMEM, "out of memory");
+}
+
+/* ---- the next jobs ---- */
+
+/* What may go at once; *interval_ns: of the rate, 0 = none. */
+static size_t piece_jobs(const struct dt_operation_row *row, int64_t *interval_ns)
+{
+    size_t most = row->shown.kind == DT_OPERATION_REDRIVE ? REDRIVE_JOBS : PIECE_JOBS;
+    *interval_ns = 0;
+    if (!row->shown.rate.p || !dt_rate_parse(row->shown.rate, interval_ns))
+        return most;
+    int64_t allowed = RATE_PIECE_NS / *interval_ns;
+    return allowed < 1 ? 1 : allowed < (int64_t)most ? (size_t)allowed : most;
+}
+
+/* The i-th of all that were found, in order; those that were refused count. */
+static int64_t time_of(const struct dt_operation_row *row, int64_t i)
+{
+    const struct dt_operation *op = &row->shown;
+    double part = op->matched ? (double)i / (double)op->matched : 0;
+    return row->at_ms + (int64_t)((double)row->spread_ms * part);
+}
+
+static void take_next(struct work *w, dt_db *db)
+{
+    struct dt_operation_row *row = w->row;
+    int64_t place = row->shown.changed + row->shown.refused + (int64_t)w->n;
+    row->after_at_ms = dt_db_i64(db, 0);
+    row->after_id = dt_db_i64(db, 1);
+    w->v[w->n++] = (struct target){.id = row->after_id, .at_ms = time_of(row, place)};
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct target *x = a;
+    const struct target *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static dt_status read_next(struct work *w, size_t most)
+{
+    const struct dt_operation_row *row = w->row;
+    const struct dt_param limit = DT_P_INT(most);
+    dt_db *db = w->txn->db;
+    dt_status status =
+        dt_db_query(db, dt_sql_select_operation_jobs,
+                    DT_PARAMS(DT_P_INT(row->shown.id), DT_P_INT(row->after_at_ms), DT_P_INT(row->after_id), limit,
+                              DT_P_INT(row->shown.id), DT_P_INT(row->after_at_ms), limit, limit),
+                    w->err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db))
+        take_next(w, db);
+    qsort(w->v, w->n, sizeof(*w->v), by_id);
+    return dt_db_end(db, w->err);
+}
+
+/* ---- their rows ---- */
+
+static struct target *find(const struct work *w, int64_t id)
+{
+    const struct target key = {.id = id};
+    return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), by_id) : NULL;
+}
+
+static dt_status take_row(void *arg)
+{
+    struct work *w = arg;
+    dt_db *db = w->txn->db;
+    struct target *t = find(w, dt_db_i64(db, 0));
+    if (!t)
+        return DT_OK;
+    t->there = true;
+    t->topic = dt_arena_copy(w->txn->arena, dt_db_bytes(db, 2));
+    t->next_at_ms = dt_db_i64(db, 3);
+    t->attempt = dt_db_i64(db, 4);
+    t->refused = dt_db_i64(db, 1) != dt_operation_acts_on(w->row->shown.kind) + 1;
+    return t->topic.p ? DT_OK : no_memory(w);
+}
+
+static void list(struct work *w, bool (*wanted)(const struct target *t))
+{
+    w->n_ids = 0;
+    for (size_t i = 0; i < w->n; i++)
+        if (wanted(&w->v[i]))
+            w->ids[w->n_ids++] = w->v[i].id;
+}
+
+static bool is_any(const struct target *t)
+{
+    (void)t;
+    return true;
+}
+
+static bool may_be_in_flight(const struct target *t)
+{
+    return t->there && !t->refused && t->attempt > 0;
+}
+
+static bool goes(const struct target *t)
+{
+    return t->there && !t->refused;
+}
+
+static dt_status refuse_one(void *arg)
+{
+    struct work *w = arg;
+    struct target *t = find(w, dt_db_i64(w->txn->db, 0));
+    if (t)
+        t->refused = true;
+    return DT_OK;
+}
+
+/* What is on its way is sent nevertheless: only a cancel, which says that nothing is, minds. */
+static dt_status refuse_in_flight(struct work *w)
+{
+    dt_db *db = w->txn->db;
+    list(w, may_be_in_flight);
+    const struct dt_ids ids = DT_IDS(w->ids, w->n_ids);
+    if (w->row->shown.kind != DT_OPERATION_CANCEL || ids.n == 0)
+        return DT_OK;
+    dt_status status = dt_id_in_read(db, &dt_sql_find_listed_in_flight, DT_NO_PARAMS, ids, refuse_one, w, w->err);
+    if (status == DT_OK)
+        status = dt_id_in_read(db, &dt_sql_find_listed_hands, DT_NO_PARAMS, ids, refuse_one, w, w->err);
+    return status;
+}
+
+static dt_status lock_rows(struct work *w)
+{
+    list(w, is_any);
+    dt_status status = dt_id_in_read(w->txn->db, &dt_sql_lock_operation_jobs, DT_NO_PARAMS, DT_IDS(w->ids, w->n_ids),
+                                     take_row, w, w->err);
+    return status == DT_OK ? refuse_in_flight(w) : status;
+}
+
+/* ---- writing ---- */
+
+static int64_t clamp(int64_t at_ms, int64_t now_ms)
+{
+    int64_t ms = at_ms > now_ms ? at_ms : now_ms;
+    return ms < DT_TIME_MAX_MS ? ms : DT_TIME_MAX_MS;
+}
+
+static void set_times(struct work *w)
+{
+    const struct dt_operation_row *row = w->row;
+    for (size_t i = 0; i < w->n; i++) {
+        struct target *t = &w->v[i];
+        if (row->shown.kind == DT_OPERATION_RUN_NOW || row->shown.kind == DT_OPERATION_REDRIVE)
+            t->at_ms = w->txn->now_ms;
+        else if (!row->at_one_time)
+            t->at_ms = t->next_at_ms + row->shift_ms;
+        t->at_ms = row->shown.kind == DT_OPERATION_CANCEL ? 0 : clamp(t->at_ms, w->txn->now_ms);
+    }
+}
+
+static dt_status write_listed(struct work *w, const struct dt_id_in *sql, struct dt_params head)
+{
+    uint64_t affected = 0;
+    dt_status status = dt_id_in_run(w->txn->db, sql, head, DT_IDS(w->ids, w->n_ids), &affected, w->err);
+    if (status == DT_OK && affected != w->n_ids)
+        status = dt_fail(w->err, DT_INTERNAL, "jobs of operation %lld changed under their locks",
+                         (long long)w->row->shown.id);
+    return status;
+}
+
+static dt_status write_each(struct work *w)
+{
+    const struct dt_param now = DT_P_INT(w->txn->now_ms);
+    struct dt_strbuf rows;
+    dt_strbuf_init(&rows);
+    dt_json_rows_begin(&rows);
+    for (size_t i = 0; i < w->n; i++) {
+        if (!goes(&w->v[i]))
+            continue;
+        dt_json_row_begin(&rows);
+        dt_json_row_add(&rows, w->v[i].id);
+        dt_strbuf_add_i64(&rows, w->v[i].at_ms);
+        dt_strbuf_addc(&rows, ']');
+    }
+    dt_strbuf_addc(&rows, ']');
+    dt_status status =
+        rows.failed
+            ? no_memory(w)
+            : dt_db_run(w->txn->db, dt_sql_move_jobs_each,
+                        DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows)), DT_P_INT(dt_near_end_ms(w->txn->now_ms)), now), NULL,
+                        w->err);
+    dt_strbuf_clear(&rows);
+    return status;
+}
+
+static dt_status write_cancelled(struct work *w)
+{
+    const struct dt_param now = DT_P_INT(w->txn->now_ms);
+    const struct dt_param kept = DT_P_INT(DT_RETENTION_DEFAULT_MS);
+    const struct dt_param stays = DT_P_INT(dt_store_config(w->txn->store)->history_after);
+    return write_listed(w, &dt_sql_cancel_jobs, DT_PARAMS(now, now, kept, now, kept, stays, now));
+}
+
+static dt_status write_rows(struct work *w)
+{
+    const struct dt_operation_row *row = w->row;
+    const struct dt_param now = DT_P_INT(w->txn->now_ms);
+    list(w, goes);
+    if (w->n_ids == 0)
+        return DT_OK;
+    if (row->shown.kind == DT_OPERATION_CANCEL)
+        return write_cancelled(w);
+    if (row->shown.kind == DT_OPERATION_REDRIVE)
+        return write_listed(w, &dt_sql_redrive_jobs, DT_PARAMS(now, now));
+    if (row->shown.kind == DT_OPERATION_RESCHEDULE && (!row->at_one_time || row->spread_ms))
+        return write_each(w);
+    int64_t at_ms = find(w, w->ids[0])->at_ms;
+    return write_listed(
+        w, &dt_sql_move_jobs,
+        DT_PARAMS(DT_P_INT(at_ms), DT_P_INT(at_ms), DT_P_INT(at_ms < dt_near_end_ms(w->txn->now_ms)), now));
+}
+
+/* ---- what has changed ---- */
+
+static void note_move(struct work *w, const struct target *t)
+{
+    struct dt_operation_piece *piece = w->piece;
+    piece->moves[piece->n_moves++] = (struct dt_operation_move){t->id, t->at_ms, t->next_at_ms};
+    w->changed++;
+}
+
+static void count_changed(struct work *w)
+{
+    enum dt_operation_kind kind = w->row->shown.kind;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct target *t = &w->v[i];
+        if (!goes(t))
+            continue;
+        if (kind == DT_OPERATION_CANCEL)
+            dt_counts_move(w->txn->counts, t->topic, t->id, DT_SCHEDULED, DT_CANCELLED);
+        else if (kind == DT_OPERATION_REDRIVE)
+            dt_counts_move(w->txn->counts, t->topic, t->id, DT_DEAD, DT_SCHEDULED);
+        note_move(w, t);
+    }
+}
+
+/* Dead jobs that were not in `jobs`; those that are not dead any more, or gone, are refused. */
+static dt_status redrive_archived(struct work *w)
+{
+    const struct dt_operation_txn *txn = w->txn;
+    const struct dt_change_txn change = {txn->store, txn->db, txn->now_ms, txn->counts, txn->arena};
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < w->n && status == DT_OK && w->row->shown.kind == DT_OPERATION_REDRIVE; i++) {
+        struct target *t = &w->v[i];
+        struct dt_job_change one = {.how = DT_CHANGE_REDRIVE, .id = t->id};
+        if (t->there)
+            continue;
+        status = dt_change_in_txn(&change, &one, w->err);
+        if (status == DT_OK)
+            note_move(w, t);
+        else if (status == DT_NOT_FOUND || status == DT_NOT_DEAD || one.locked)
+            status = DT_OK;
+    }
+    return status;
+}
+
+static dt_status make_room(struct work *w, size_t most)
+{
+    struct dt_arena *arena = w->txn->arena;
+    w->v = dt_arena_alloc(arena, most * sizeof(*w->v));
+    w->ids = dt_arena_alloc(arena, most * sizeof(*w->ids));
+    w->piece->moves = dt_arena_alloc(arena, most * sizeof(*w->piece->moves));
+    return w->v && w->ids && w->piece->moves ? DT_OK : no_memory(w);
+}
+
+static dt_status change_next(struct work *w)
+{
+    dt_status status = lock_rows(w);
+    if (status != DT_OK)
+        return status;
+    set_times(w);
+    status = write_rows(w);
+    if (status != DT_OK)
+        return status;
+    count_changed(w);
+    return redrive_archived(w);
+}
+
+dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                              struct dt_operation_piece *piece, struct dt_error *err)
+{
+    struct work w = {.txn = txn, .row = row, .piece = piece, .err = err};
+    int64_t interval_ns;
+    size_t most = piece_jobs(row, &interval_ns);
+    dt_status status = make_room(&w, most);
+    if (status == DT_OK)
+        status = read_next(&w, most);
+    if (status == DT_OK && w.n)
+        status = change_next(&w);
+    if (status != DT_OK)
+        return status;
+    piece->changed = w.changed;
+    piece->refused = (int64_t)w.n - w.changed;
+    piece->wait_ms = interval_ns * (int64_t)w.n / 1000000;
+    row->shown.changed += piece->changed;
+    row->shown.refused += piece->refused;
+    if (row->shown.changed + row->shown.refused >= row->shown.matched || w.n == 0)
+        row->shown.state = DT_OPERATION_DONE;
+    return DT_OK;
+}

@@ -1,0 +1,232 @@
+/*
+ * Finding the jobs of an operation: windows of a known number of rows, in the order of a primary key; those of a prefix of keys
+ * by the index of keys. Dead jobs are looked for in `jobs` and then in history; one that moves there meanwhile is
+ * found twice and noted once.
+ */
+#include "store/db/id_in.h"
+#include "store/jobs/key_range.h"
+#include "store/operations/operation_parts.h"
+#include "store/sql/statements.h"
+
+enum { FILTER_PARAMS = 12, MATCH_PARAMS = FILTER_PARAMS + 7 };
+
+static struct dt_param *filter_params(const struct dt_operation_row *row, struct dt_param *p)
+{
+    const struct dt_operation *op = &row->shown;
+    *p++ = DT_P_INT(dt_operation_acts_on(op->kind) + 1);
+    *p++ = DT_P_STR(op->topic_from);
+    *p++ = DT_P_STR(op->topic_to);
+    *p++ = DT_P_STR_OR_NULL(row->key_prefix);
+    *p++ = DT_P_INT(row->key_prefix.n);
+    *p++ = DT_P_STR_OR_NULL(row->key_prefix);
+    *p++ = DT_P_INT(row->run_from_ms);
+    *p++ = DT_P_INT(row->run_to_ms);
+    *p++ = DT_P_INT(row->created_from_ms);
+    *p++ = DT_P_INT(row->created_to_ms);
+    *p++ = DT_P_STR_OR_NULL(row->error_code);
+    *p++ = DT_P_STR_OR_NULL(row->error_code);
+    return p;
+}
+
+static dt_status no_memory(struct dt_error *err)
+{
+    return dt_fail(err, DT_NOMEM, "out of memory");
+}
+
+static dt_status read_found(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_operation_found *found = row;
+    (void)arena;
+    (void)arg;
+    *found = (struct dt_operation_found){dt_db_i64(db, 0), dt_db_i64(db, 1)};
+    return DT_OK;
+}
+
+static dt_status match(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
+                       struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_found};
+    dt_status status = dt_db_query(db, sql, params, err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &rows, err);
+    *out = (struct dt_operation_finds){rows.v, rows.n};
+    return status;
+}
+
+/* ---- by id ---- */
+
+static const struct table {
+    const char *window, *match;
+} tables[] = {
+    [DT_WALK_JOBS] = {dt_sql_find_window_by_id, dt_sql_match_jobs},
+    [DT_WALK_HISTORY] = {dt_sql_find_archived_window_by_id, dt_sql_match_archived_jobs},
+};
+
+/* Where the window ends; *last: with the table. */
+static dt_status find_end(dt_db *db, const char *sql, int64_t after_id, int64_t *end_id, bool *last,
+                          struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(DT_OPERATION_WINDOW - 1)), err);
+    if (status != DT_OK)
+        return status;
+    *last = !dt_db_next(db);
+    *end_id = *last ? INT64_MAX : dt_db_i64(db, 0);
+    return dt_db_end(db, err);
+}
+
+static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                            struct dt_operation_finds *out, struct dt_error *err)
+{
+    const struct table *table = &tables[row->walk];
+    struct dt_param params[MATCH_PARAMS];
+    struct dt_param *p = filter_params(row, params);
+    int64_t end_id;
+    bool last;
+    dt_status status = find_end(db, table->window, row->after_id, &end_id, &last, err);
+    if (status != DT_OK)
+        return status;
+    *p++ = DT_P_INT(row->after_id);
+    *p++ = DT_P_INT(end_id);
+    row->after_id = last ? 0 : end_id;
+    if (last)
+        row->walk =
+            row->walk == DT_WALK_JOBS && row->shown.kind == DT_OPERATION_REDRIVE ? DT_WALK_HISTORY : DT_WALK_OVER;
+    return match(db, table->match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+}
+
+/* ---- by key ---- */
+
+/* Topic, first key, end of the range, and whether the first key itself is in it: the parameters of both statements. */
+static struct dt_param *key_params(const struct dt_operation_row *row, struct dt_str range_end, struct dt_param *p)
+{
+    bool first = !row->after_key.p;
+    *p++ = DT_P_STR(row->shown.topic_from);
+    *p++ = DT_P_STR(first ? row->key_prefix : row->after_key);
+    *p++ = DT_P_STR(range_end);
+    *p++ = DT_P_INT(first);
+    *p++ = DT_P_STR(first ? DT_STR_LIT("") : row->after_key);
+    return p;
+}
+
+static dt_status find_end_key(dt_db *db, const struct dt_operation_row *row, struct dt_str range_end,
+                              struct dt_arena *arena, struct dt_str *end_key, struct dt_error *err)
+{
+    struct dt_param params[6];
+    struct dt_param *p = key_params(row, range_end, params);
+    *p++ = DT_P_INT(DT_OPERATION_WINDOW - 1);
+    dt_status status =
+        dt_db_query(db, dt_sql_find_window_by_key, (struct dt_params){params, (size_t)(p - params)}, err);
+    if (status != DT_OK)
+        return status;
+    bool more = dt_db_next(db);
+    *end_key = more ? dt_arena_copy(arena, dt_db_bytes(db, 0)) : DT_STR_NONE;
+    status = dt_db_end(db, err);
+    return status == DT_OK && more && !end_key->p ? no_memory(err) : status;
+}
+
+static dt_status find_in_range(dt_db *db, struct dt_operation_row *row, struct dt_str range_end, struct dt_arena *arena,
+                               struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_param params[MATCH_PARAMS];
+    struct dt_str end_key;
+    dt_status status = find_end_key(db, row, range_end, arena, &end_key, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_param *p = key_params(row, range_end, filter_params(row, params));
+    *p++ = DT_P_STR_OR_NULL(end_key);
+    *p++ = DT_P_STR_OR_NULL(end_key);
+    status = match(db, dt_sql_match_keyed_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    row->after_key = end_key;
+    if (!end_key.p)
+        row->walk = DT_WALK_OVER;
+    return status;
+}
+
+static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                             struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_strbuf end;
+    dt_strbuf_init(&end);
+    dt_key_range_add_end(&end, row->key_prefix);
+    dt_status status = end.failed ? no_memory(err) : find_in_range(db, row, dt_strbuf_str(&end), arena, out, err);
+    dt_strbuf_clear(&end);
+    return status;
+}
+
+dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                            struct dt_operation_finds *out, struct dt_error *err)
+{
+    return row->walk == DT_WALK_KEYS ? find_by_key(db, row, arena, out, err) : find_by_id(db, row, arena, out, err);
+}
+
+/* ---- listed ---- */
+
+struct listing {
+    dt_db *db;
+    const struct dt_topic_bound *bound;
+    struct dt_operation_finds *out; /* room for twice as many as are listed */
+};
+
+static dt_status take_listed(void *arg)
+{
+    const struct listing *l = arg;
+    if (dt_topic_within(l->bound, dt_db_bytes(l->db, 2)))
+        l->out->v[l->out->n++] = (struct dt_operation_found){dt_db_i64(l->db, 0), dt_db_i64(l->db, 1)};
+    return DT_OK;
+}
+
+dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row, const struct dt_operation_ask *ask,
+                                   struct dt_arena *arena, struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_param params[MATCH_PARAMS];
+    const struct dt_params head = {params, (size_t)(filter_params(row, params) - params)};
+    const struct dt_ids ids = DT_IDS(ask->filter.ids, ask->filter.n_ids);
+    struct listing l = {db, ask->bound, out};
+    *out = (struct dt_operation_finds){dt_arena_alloc(arena, (2 * ids.n + 1) * sizeof(*out->v)), 0};
+    if (!out->v)
+        return no_memory(err);
+    row->walk = DT_WALK_OVER;
+    dt_status status = dt_id_in_read(db, &dt_sql_match_listed_jobs, head, ids, take_listed, &l, err);
+    if (status == DT_OK && row->shown.kind == DT_OPERATION_REDRIVE)
+        status = dt_id_in_read(db, &dt_sql_match_listed_archived_jobs, head, ids, take_listed, &l, err);
+    return status;
+}
+
+/* ---- noting ---- */
+
+/* The first ten; the text is "[…]". */
+static dt_status add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
+                               struct dt_arena *arena, struct dt_error *err)
+{
+    int64_t there = row->shown.matched;
+    struct dt_strbuf text;
+    if (there >= DT_OPERATION_SAMPLE || found->n == 0)
+        return DT_OK;
+    dt_strbuf_init(&text);
+    dt_strbuf_add(&text, row->shown.sample.p, row->shown.sample.n - 1);
+    for (size_t i = 0; i < found->n && there < DT_OPERATION_SAMPLE; i++, there++)
+        dt_strbuf_addf(&text, "%s\"%lld\"", there ? "," : "", (long long)found->v[i].id);
+    dt_strbuf_addc(&text, ']');
+    row->shown.sample = dt_arena_copy(arena, dt_strbuf_str(&text));
+    bool failed = text.failed || !row->shown.sample.p;
+    dt_strbuf_clear(&text);
+    return failed ? no_memory(err) : DT_OK;
+}
+
+dt_status dt_operation_note(dt_db *db, struct dt_operation_row *row, const struct dt_operation_finds *found,
+                            struct dt_arena *arena, struct dt_error *err)
+{
+    uint64_t noted = 0;
+    struct dt_param *params = dt_arena_alloc(arena, (found->n * 3 + 1) * sizeof(*params));
+    dt_status status = params ? add_to_sample(row, found, arena, err) : no_memory(err);
+    if (status != DT_OK || found->n == 0)
+        return status;
+    for (size_t i = 0; i < found->n; i++) {
+        params[3 * i] = DT_P_INT(row->shown.id);
+        params[3 * i + 1] = DT_P_INT(found->v[i].run_at_ms);
+        params[3 * i + 2] = DT_P_INT(found->v[i].id);
+    }
+    status = dt_db_run_many(db, dt_sql_insert_operation_job, (struct dt_param_rows){params, 3, found->n}, &noted, err);
+    row->shown.matched += (int64_t)noted;
+    return status;
+}

@@ -1,0 +1,112 @@
+/* Rows of `operations`, both ways. */
+#include "store/operations/operation_parts.h"
+#include "store/sql/statements.h"
+
+#define ANY_TOPIC "\x7F" /* above all names, which have no byte above 0x7E */
+
+static int64_t or_max(int64_t ms)
+{
+    return ms ? ms : INT64_MAX;
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* "a" -> "a" to "a"; "a*" -> "a" to "a" and DEL; absent -> "" to DEL. */
+static void set_topics(struct dt_operation *op, struct dt_str topic, struct dt_arena *arena)
+{
+    bool prefix = topic.n > 0 && topic.p[topic.n - 1] == '*';
+    op->topic_from = topic.p ? (struct dt_str){topic.p, topic.n - prefix} : DT_STR_LIT("");
+    op->topic_to = op->topic_from;
+    if (prefix)
+        op->topic_to = dt_arena_printf(arena, "%.*s" ANY_TOPIC, (int)op->topic_from.n, op->topic_from.p);
+    else if (!topic.p)
+        op->topic_to = DT_STR_LIT(ANY_TOPIC);
+}
+
+struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, int64_t now_ms, struct dt_arena *arena)
+{
+    const struct dt_operation_filter *f = &ask->filter;
+    bool by_key = f->key_prefix.p && ask->kind != DT_OPERATION_REDRIVE;
+    struct dt_operation_row row = {
+        .shown = {.kind = ask->kind,
+                  .request = ask->request,
+                  .rate = ask->rate,
+                  .sample = DT_STR_LIT("[]"),
+                  .started_at_ms = now_ms},
+        .key_prefix = f->key_prefix,
+        .error_code = f->error_code,
+        .run_from_ms = f->run_from_ms ? f->run_from_ms : INT64_MIN,
+        .run_to_ms = or_max(f->run_to_ms),
+        .created_from_ms = f->created_from_ms ? f->created_from_ms : INT64_MIN,
+        .created_to_ms = earlier(or_max(f->created_to_ms) - 1, now_ms),
+        .at_one_time = !ask->shifts,
+        .at_ms = ask->delays ? now_ms + ask->at_ms : ask->at_ms,
+        .shift_ms = ask->shift_ms,
+        .spread_ms = ask->spread_ms,
+        .walk = by_key ? DT_WALK_KEYS : DT_WALK_JOBS,
+    };
+    set_topics(&row.shown, f->topic, arena);
+    return row;
+}
+
+static void read_numbers(const dt_db *db, struct dt_operation_row *row)
+{
+    struct dt_operation *op = &row->shown;
+    op->id = dt_db_i64(db, 0);
+    op->kind = (enum dt_operation_kind)(dt_db_i64(db, 1) - 1);
+    op->state = (enum dt_operation_state)(dt_db_i64(db, 2) - 1);
+    row->run_from_ms = dt_db_i64(db, 7);
+    row->run_to_ms = dt_db_i64(db, 8);
+    row->created_from_ms = dt_db_i64(db, 9);
+    row->created_to_ms = dt_db_i64(db, 10);
+    row->at_one_time = !dt_db_is_null(db, 12);
+    row->at_ms = dt_db_i64(db, 12);
+    row->shift_ms = dt_db_i64(db, 13);
+    row->spread_ms = dt_db_i64(db, 14);
+    row->walk = (enum dt_operation_walk)dt_db_i64(db, 16);
+    row->after_id = dt_db_i64(db, 17);
+    row->after_at_ms = dt_db_i64(db, 19);
+    op->matched = dt_db_i64(db, 20);
+    op->changed = dt_db_i64(db, 21);
+    op->refused = dt_db_i64(db, 22);
+    row->look_at_ms = dt_db_i64(db, 25);
+    op->started_at_ms = dt_db_i64(db, 26);
+    op->finished_at_ms = dt_db_i64(db, 27);
+    op->found = row->walk == DT_WALK_OVER;
+}
+
+dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
+{
+    struct dt_operation_row *row = out;
+    struct dt_operation *op = &row->shown;
+    const struct {
+        unsigned column;
+        struct dt_str *text;
+    } texts[] = {{3, &op->request},     {4, &op->topic_from},   {5, &op->topic_to},
+                 {6, &row->key_prefix}, {11, &row->error_code}, {15, &op->rate},
+                 {18, &row->after_key}, {23, &op->sample},      {24, &op->error}};
+    (void)arg;
+    memset(row, 0, sizeof(*row));
+    read_numbers(db, row);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        *texts[i].text = dt_arena_copy(arena, dt_db_bytes(db, texts[i].column));
+        if (!texts[i].text->p && !dt_db_is_null(db, texts[i].column))
+            return DT_NOMEM;
+    }
+    return DT_OK;
+}
+
+dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err)
+{
+    const struct dt_operation *op = &row->shown;
+    return dt_db_run(db, dt_sql_write_operation,
+                     DT_PARAMS(DT_P_INT(op->state + 1), DT_P_INT(row->walk), DT_P_INT(row->after_id),
+                               DT_P_STR_OR_NULL(row->after_key), DT_P_INT(row->after_at_ms), DT_P_INT(op->matched),
+                               DT_P_INT(op->changed), DT_P_INT(op->refused), DT_P_STR(op->sample),
+                               DT_P_INT_OR_NULL(row->look_at_ms), DT_P_INT_OR_NULL(op->finished_at_ms),
+                               DT_P_INT(op->id)),
+                     NULL, err);
+}

@@ -1,0 +1,113 @@
+/*
+ * Operations: one change for all jobs that a filter finds.
+ *
+ *     make ─▶ find (windows of a table, in the order of its primary key) ─▶ change (pieces, in order of run_at and id) ─▶ done
+ *
+ * Each step is one transaction under the lock of the operation's row: it does a bounded piece and moves the cursor. So
+ * whoever dies, the next one goes on where the last commit was, and each job is changed once. All jobs are found before
+ * the first one is changed, by ids, which never change, and none that was made after the start: so none is met twice,
+ * whatever the operation does to it, and those that others make or move meanwhile are not followed. A piece
+ * locks its jobs' rows, decides like the single changes of store.h, and holds them no longer than a leader holds those of a
+ * batch. A job that is in another state by then, or has an attempt in flight, is refused and left as it is.
+ */
+#ifndef DT_STORE_OPERATIONS_H
+#define DT_STORE_OPERATIONS_H
+
+#include "store/store.h"
+
+#define DT_OPERATION_IDS_MAX 1000
+#define DT_OPERATION_SAMPLE  10
+
+enum dt_operation_kind { DT_OPERATION_CANCEL, DT_OPERATION_RESCHEDULE, DT_OPERATION_REDRIVE, DT_OPERATION_RUN_NOW };
+enum dt_operation_state { DT_OPERATION_RUNNING, DT_OPERATION_DONE, DT_OPERATION_STOPPED, DT_OPERATION_FAILED };
+
+/* The jobs that an operation is about. Absent texts, 0 and NULL match any. */
+struct dt_operation_filter {
+    struct dt_str topic;                  /* a name, or its beginning with * behind it; absent only with ids */
+    struct dt_str key_prefix, error_code; /* key_prefix: with one topic only */
+    int64_t run_from_ms, run_to_ms, created_from_ms, created_to_ms; /* from inclusive, to exclusive */
+    int64_t *ids;                                                   /* ascending, each once */
+    size_t n_ids;
+};
+struct dt_operation_ask {
+    enum dt_operation_kind kind;
+    struct dt_operation_filter filter;
+    struct dt_str request; /* the filter as JSON, to be shown */
+    /* Of a reschedule: at_ms, or with `delays` so long from now; or with `shifts` so much later than each would run. */
+    bool delays, shifts;
+    int64_t at_ms, shift_ms, spread_ms; /* spread_ms: 0 = all at once */
+    struct dt_str rate;                 /* job/rate.h; absent = any */
+    const struct dt_topic_bound *bound; /* of ids: jobs of other topics are passed by; NULL = none are */
+};
+struct dt_operation {
+    int64_t id;
+    enum dt_operation_kind kind;
+    enum dt_operation_state state;
+    struct dt_str request, topic_from, topic_to; /* topics from the one name to the other, "" to DEL for any */
+    int64_t matched, changed, refused;
+    bool found;                /* all that match are: matched is final */
+    struct dt_str sample;      /* JSON: ids of the first ten */
+    struct dt_str rate, error; /* absent: none */
+    int64_t started_at_ms, finished_at_ms;
+};
+
+/* Makes an operation, which runs; with ids its jobs are found already. Dispatchers leave it alone for lease_ms. */
+DT_MUST_CHECK dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
+                                                int64_t *id, struct dt_error *err);
+/* Reads an operation, whose texts are in the arena. NOT_FOUND. */
+DT_MUST_CHECK dt_status dt_store_operation_get(dt_store *store, int64_t id, struct dt_arena *arena,
+                                               struct dt_operation *out, struct dt_error *err);
+struct dt_operation_list {
+    struct dt_operation *v; /* in the arena */
+    size_t n;
+};
+/* Lists operations below an id (INT64_MAX: all), the latest first. */
+DT_MUST_CHECK dt_status dt_store_operation_list(dt_store *store, int64_t below_id, unsigned limit,
+                                                struct dt_arena *arena, struct dt_operation_list *out,
+                                                struct dt_error *err);
+/* Ends a running operation after the piece that is under way. Nothing happens to one that has finished, or is not
+ * there. */
+DT_MUST_CHECK dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_error *err);
+/* Gives a running operation to the dispatchers: its lease is over. */
+DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, struct dt_error *err);
+
+/* A job whose time was changed, for the index. */
+struct dt_operation_move {
+    int64_t id, due_ms /* 0 = nowhere */, was_ms;
+};
+struct dt_operation_piece {
+    int64_t id; /* in: the operation; 0 = one whose look is due. Out: which it was; 0 = there was none to be had */
+    int64_t lease_ms;                /* in: dispatchers leave it alone for so long */
+    enum dt_operation_state state;   /* out, as the rest: after the piece */
+    int64_t changed, refused;        /* by this piece */
+    int64_t wait_ms;                 /* before the next piece, by the operation's rate */
+    struct dt_operation_move *moves; /* in the arena */
+    size_t n_moves;
+};
+/*
+ * Does one piece of an operation: finds or changes jobs, or removes what is left of a finished one. One that somebody else
+ * is at is passed by. A status whose class is not retry: the operation cannot go on, see dt_store_operation_fail; piece->id
+ * says which.
+ */
+DT_MUST_CHECK dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece,
+                                                struct dt_arena *arena, struct dt_error *err);
+/* Ends a running operation as failed, with the reason. */
+DT_MUST_CHECK dt_status dt_store_operation_fail(dt_store *store, int64_t id, struct dt_str why, struct dt_error *err);
+/* Tells when the next look at an operation is due, by MySQL's clock; INT64_MAX: at none. */
+DT_MUST_CHECK dt_status dt_store_operation_next(dt_store *store, int64_t *look_ms, struct dt_error *err);
+
+/* A look at what an operation would find, with nothing kept. Zero at first, but for ask. */
+struct dt_operation_preview {
+    const struct dt_operation_ask *ask;
+    bool over;                        /* out: all were found */
+    int64_t matched;                  /* out: so far */
+    int64_t ids[DT_OPERATION_SAMPLE]; /* out: the first ones */
+    int walk;                         /* its own, as the rest */
+    int64_t after_id, started_ms;
+    struct dt_str after_key; /* in the arena */
+};
+/* Looks through one more window; again until it is over. The arena lives as long as the preview. */
+DT_MUST_CHECK dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_preview *preview,
+                                                   struct dt_arena *arena, struct dt_error *err);
+
+#endif

@@ -1,0 +1,303 @@
+/*
+ * The steps of operations: see operations.h. Statements about the operation itself, and which step comes next.
+ */
+#include "store/operations/operation_parts.h"
+#include "store/sql/statements.h"
+
+#define CLEAN_ROWS 5000
+#define KEEP_MS    (30 * INT64_C(86400000)) /* finished operations are shown for so long */
+
+static dt_status no_memory(struct dt_error *err)
+{
+    return dt_fail(err, DT_NOMEM, "out of memory");
+}
+
+/* ---- making ---- */
+
+struct making {
+    const struct dt_operation_ask *ask;
+    int64_t lease_ms, id;
+    struct dt_arena arena;
+};
+
+static dt_status insert(dt_db *db, const struct dt_operation_row *row, int64_t *id, struct dt_error *err)
+{
+    const struct dt_operation *op = &row->shown;
+    dt_status status =
+        dt_db_run(db, dt_sql_insert_operation,
+                  DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from),
+                            DT_P_STR(op->topic_to), DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms),
+                            DT_P_INT(row->run_to_ms), DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms),
+                            DT_P_STR_OR_NULL(row->error_code), row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL,
+                            DT_P_INT(row->shift_ms), DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate),
+                            DT_P_INT(row->walk), DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms)),
+                  NULL, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_last_operation, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    *id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    return dt_db_end(db, err);
+}
+
+static dt_status find_listed(struct making *m, dt_db *db, struct dt_operation_row *row, struct dt_error *err)
+{
+    struct dt_operation_finds found;
+    dt_status status = dt_operation_find_listed(db, row, m->ask, &m->arena, &found, err);
+    if (status == DT_OK)
+        status = dt_operation_note(db, row, &found, &m->arena, err);
+    return status == DT_OK ? dt_operation_row_write(db, row, err) : status;
+}
+
+static dt_status make(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct making *m = arg;
+    dt_arena_reset(&m->arena);
+    struct dt_operation_row row = dt_operation_row_of(m->ask, now_ms, &m->arena);
+    row.look_at_ms = now_ms + m->lease_ms;
+    if (!row.shown.topic_to.p)
+        return no_memory(err);
+    dt_status status = insert(db, &row, &m->id, err);
+    row.shown.id = m->id;
+    return status == DT_OK && m->ask->filter.n_ids ? find_listed(m, db, &row, err) : status;
+}
+
+dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms, int64_t *id,
+                                  struct dt_error *err)
+{
+    struct making m = {.ask = ask, .lease_ms = lease_ms};
+    dt_arena_init(&m.arena);
+    dt_status status = dt_store_commit_work(store, NULL, make, &m, err);
+    dt_arena_clear(&m.arena);
+    *id = m.id;
+    return status;
+}
+
+/* ---- reading ---- */
+
+static dt_status read_shown(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
+{
+    struct dt_operation *op = out;
+    struct dt_operation_row row;
+    dt_status status = dt_operation_row_read(db, arena, &row, arg);
+    *op = row.shown;
+    return status;
+}
+
+static dt_status read_operations(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
+                                 struct dt_operation_list *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_shown};
+    dt_db *db;
+    dt_status status;
+    unsigned tries = 0;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status == DT_OK)
+            status = dt_db_query(db, sql, params, err);
+        if (status == DT_OK)
+            status = dt_store_read_rows(db, arena, &rows, err);
+    } while (dt_store_read_again(&tries, status));
+    *out = (struct dt_operation_list){rows.v, rows.n};
+    return status;
+}
+
+dt_status dt_store_operation_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_operation *out,
+                                 struct dt_error *err)
+{
+    struct dt_operation_list list;
+    dt_status status = read_operations(store, dt_sql_select_operation, DT_PARAMS(DT_P_INT(id)), arena, &list, err);
+    if (status == DT_OK && list.n == 0)
+        return dt_fail(err, DT_NOT_FOUND, "no operation %lld", (long long)id);
+    if (status == DT_OK)
+        *out = list.v[0];
+    return status;
+}
+
+dt_status dt_store_operation_list(dt_store *store, int64_t below_id, unsigned limit, struct dt_arena *arena,
+                                  struct dt_operation_list *out, struct dt_error *err)
+{
+    return read_operations(store, dt_sql_select_operations, DT_PARAMS(DT_P_INT(below_id), DT_P_INT(limit)), arena, out,
+                           err);
+}
+
+/* ---- ends from outside ---- */
+
+struct ending {
+    int64_t id;
+    struct dt_str why; /* of a failure; absent: it is stopped */
+};
+
+static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct ending *e = arg;
+    const struct dt_param now = DT_P_INT(now_ms);
+    const struct dt_param id = DT_P_INT(e->id);
+    return e->why.p ? dt_db_run(db, dt_sql_fail_operation, DT_PARAMS(DT_P_STR(e->why), now, now, id), NULL, err)
+                    : dt_db_run(db, dt_sql_stop_operation, DT_PARAMS(now, now, id), NULL, err);
+}
+
+dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_error *err)
+{
+    return dt_store_commit_work(store, NULL, end_operation, &(struct ending){.id = id}, err);
+}
+
+dt_status dt_store_operation_fail(dt_store *store, int64_t id, struct dt_str why, struct dt_error *err)
+{
+    return dt_store_commit_work(store, NULL, end_operation, &(struct ending){id, why}, err);
+}
+
+static dt_status hand_over(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const int64_t *id = arg;
+    return dt_db_run(db, dt_sql_hand_over_operation, DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(*id)), NULL, err);
+}
+
+dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, struct dt_error *err)
+{
+    return dt_store_commit_work(store, NULL, hand_over, &id, err);
+}
+
+/* ---- a step ---- */
+
+struct step {
+    dt_store *store;
+    struct dt_operation_piece *piece;
+    int64_t wanted; /* the operation; 0 = any */
+    struct dt_arena *arena;
+    struct dt_counts counts;
+};
+
+/* *there: the row is locked, and read. */
+static dt_status lock(const struct step *s, dt_db *db, int64_t now_ms, struct dt_operation_row *row, bool *there,
+                      struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*row), .read = dt_operation_row_read};
+    dt_status status = s->wanted ? dt_db_query(db, dt_sql_lock_operation, DT_PARAMS(DT_P_INT(s->wanted)), err)
+                                 : dt_db_query(db, dt_sql_lock_due_operation, DT_PARAMS(DT_P_INT(now_ms)), err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, s->arena, &rows, err);
+    *there = status == DT_OK && rows.n;
+    if (*there)
+        *row = *(struct dt_operation_row *)rows.v;
+    return status;
+}
+
+static dt_status find_more(const struct step *s, dt_db *db, struct dt_operation_row *row, struct dt_error *err)
+{
+    struct dt_operation_finds found;
+    dt_status status = dt_operation_find(db, row, s->arena, &found, err);
+    if (status == DT_OK)
+        status = dt_operation_note(db, row, &found, s->arena, err);
+    row->after_at_ms = 0;
+    return status;
+}
+
+/* Whatever is left of a finished operation goes, and in the end itself. *gone: it has. */
+static dt_status clean(dt_db *db, struct dt_operation_row *row, int64_t now_ms, bool *gone, struct dt_error *err)
+{
+    uint64_t removed = 0;
+    const struct dt_param id = DT_P_INT(row->shown.id);
+    *gone = row->look_at_ms >= row->shown.finished_at_ms + KEEP_MS;
+    if (*gone)
+        return dt_db_run(db, dt_sql_delete_operation, DT_PARAMS(id), NULL, err);
+    dt_status status = dt_db_run(db, dt_sql_delete_operation_jobs, DT_PARAMS(id, DT_P_INT(CLEAN_ROWS)), &removed, err);
+    row->look_at_ms = removed == CLEAN_ROWS ? now_ms : row->shown.finished_at_ms + KEEP_MS;
+    return status;
+}
+
+static dt_status go_on(struct step *s, dt_db *db, int64_t now_ms, struct dt_operation_row *row, struct dt_error *err)
+{
+    const struct dt_operation_txn txn = {s->store, db, now_ms, s->arena, &s->counts};
+    struct dt_operation_piece *piece = s->piece;
+    dt_status status =
+        row->walk != DT_WALK_OVER ? find_more(s, db, row, err) : dt_operation_change(&txn, row, piece, err);
+    if (status != DT_OK)
+        return status;
+    row->look_at_ms = now_ms + (piece->wait_ms > piece->lease_ms ? piece->wait_ms : piece->lease_ms);
+    if (row->shown.state == DT_OPERATION_DONE) {
+        row->shown.finished_at_ms = now_ms;
+        row->look_at_ms = now_ms;
+    }
+    return DT_OK;
+}
+
+static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct step *s = arg;
+    struct dt_operation_row row;
+    bool there;
+    bool gone = false;
+    *s->piece = (struct dt_operation_piece){.lease_ms = s->piece->lease_ms};
+    dt_status status = lock(s, db, now_ms, &row, &there, err);
+    if (status != DT_OK || !there)
+        return status;
+    s->piece->id = row.shown.id;
+    if (row.shown.state == DT_OPERATION_RUNNING)
+        status = go_on(s, db, now_ms, &row, err);
+    else if (!s->wanted)
+        status = clean(db, &row, now_ms, &gone, err);
+    s->piece->state = row.shown.state;
+    return status != DT_OK || gone ? status : dt_operation_row_write(db, &row, err);
+}
+
+dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece, struct dt_arena *arena,
+                                  struct dt_error *err)
+{
+    struct step s = {.store = store, .piece = piece, .wanted = piece->id, .arena = arena};
+    dt_status status = dt_store_commit_work(store, &s.counts, take_step, &s, err);
+    if (status != DT_OK)
+        piece->n_moves = 0;
+    return status;
+}
+
+dt_status dt_store_operation_next(dt_store *store, int64_t *look_ms, struct dt_error *err)
+{
+    dt_db *db;
+    *look_ms = INT64_MAX;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_find_next_operation, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(db))
+        *look_ms = dt_db_i64(db, 0);
+    return dt_db_end(db, err);
+}
+
+/* ---- preview ---- */
+
+static void take_found(struct dt_operation_preview *p, const struct dt_operation_finds *found)
+{
+    for (size_t i = 0; i < found->n && p->matched + (int64_t)i < DT_OPERATION_SAMPLE; i++)
+        p->ids[p->matched + (int64_t)i] = found->v[i].id;
+    p->matched += (int64_t)found->n;
+}
+
+dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_preview *p, struct dt_arena *arena,
+                                     struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_operation_finds found = {0};
+    dt_status status = dt_store_begin(store, &db, p->started_ms ? NULL : &p->started_ms, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_operation_row row = dt_operation_row_of(p->ask, p->started_ms, arena);
+    row.walk = p->walk ? (enum dt_operation_walk)p->walk : row.walk;
+    row.after_id = p->after_id;
+    row.after_key = p->after_key;
+    if (!row.shown.topic_to.p)
+        status = no_memory(err);
+    else if (p->ask->filter.n_ids)
+        status = dt_operation_find_listed(db, &row, p->ask, arena, &found, err);
+    else
+        status = dt_operation_find(db, &row, arena, &found, err);
+    dt_db_rollback(db);
+    if (status == DT_OK)
+        take_found(p, &found);
+    p->walk = (int)row.walk;
+    p->after_id = row.after_id;
+    p->after_key = row.after_key;
+    p->over = row.walk == DT_WALK_OVER;
+    return status;
+}

@@ -1,0 +1,28 @@
+/*
+ * Deleting topics. A topic goes only without jobs that are not finished, so nothing waits for it; its finished jobs, in `jobs`
+ * and in history, stay as long as they would.
+ *
+ * Whoever makes jobs knows topics from a snapshot that is a second old at most, and a process that was stopped may know one
+ * that is older. A job that comes so of a topic that is gone is what the first job of a new topic is: the topic is made again,
+ * with defaults. dt_store_topics_revive sees to that for a day.
+ */
+#ifndef DT_STORE_TOPIC_DELETION_H
+#define DT_STORE_TOPIC_DELETION_H
+
+#include "store/store.h"
+
+enum dt_topic_keeper { DT_TOPIC_GOES, DT_TOPIC_HAS_JOBS, DT_TOPIC_HAS_SCHEDULE };
+struct dt_topic_deletion {
+    enum dt_topic_keeper keeper; /* why nothing was deleted */
+    int64_t jobs;                /* HAS_JOBS: scheduled and dispatched ones */
+    struct dt_str schedule;      /* HAS_SCHEDULE: one of those that make jobs of the topic; in the arena */
+};
+/* Deletes a topic, with its gate; forgets deletions that are older than a day. NOT_FOUND: there is none. OK: out->keeper says whether it is gone. */
+DT_MUST_CHECK dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
+                                              struct dt_topic_deletion *out, struct dt_error *err);
+/* Makes topics again that were deleted within a day and have jobs which are not finished, a bounded number at once. *n: how
+ * many were made. */
+DT_MUST_CHECK dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n,
+                                               struct dt_error *err);
+
+#endif

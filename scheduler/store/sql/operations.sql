@@ -1,0 +1,231 @@
+-- Changes of whole sets of jobs (operations/operations.h).
+
+-- name: insert_operation
+INSERT INTO operations (kind, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to, error_code,
+     at_ms, shift_ms, spread_ms, rate, walk, look_at, started_at)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: select_last_operation
+SELECT LAST_INSERT_ID();
+
+-- name: select_operation
+SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
+       error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
+       sample, error, look_at, started_at, finished_at
+  FROM operations
+ WHERE id = ?;
+
+-- name: select_operations
+SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
+       error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
+       sample, error, look_at, started_at, finished_at
+  FROM operations
+ WHERE id < ?
+ ORDER BY id DESC LIMIT ?;
+
+-- Who has the row does the next piece; others do not wait for it.
+-- name: lock_operation
+SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
+       error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
+       sample, error, look_at, started_at, finished_at
+  FROM operations
+ WHERE id = ?
+   FOR UPDATE SKIP LOCKED;
+
+-- name: lock_due_operation
+SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
+       error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
+       sample, error, look_at, started_at, finished_at
+  FROM operations FORCE INDEX (look)
+ WHERE look_at <= ?
+ ORDER BY look_at LIMIT 1
+   FOR UPDATE SKIP LOCKED;
+
+-- name: find_next_operation
+SELECT look_at FROM operations FORCE INDEX (look) WHERE look_at IS NOT NULL ORDER BY look_at LIMIT 1;
+
+-- name: write_operation
+UPDATE operations
+   SET state = ?, walk = ?, after_id = ?, after_key = ?, after_at = ?, matched = ?, changed = ?, refused = ?, sample = ?,
+       look_at = ?, finished_at = ?
+ WHERE id = ?;
+
+-- name: fail_operation
+UPDATE operations
+   SET state = 'failed', error = ?, finished_at = ?, look_at = ?
+ WHERE id = ?
+   AND state = 'running';
+
+-- name: stop_operation
+UPDATE operations
+   SET state = 'stopped', finished_at = ?, look_at = ?
+ WHERE id = ?
+   AND state = 'running';
+
+-- name: hand_over_operation
+UPDATE operations
+   SET look_at = ?
+ WHERE id = ?
+   AND state = 'running';
+
+-- name: delete_operation
+DELETE FROM operations WHERE id = ?;
+
+-- name: insert_operation_job
+INSERT INTO operation_jobs (operation, run_at, job_id)
+VALUES (?,?,?)
+ON DUPLICATE KEY UPDATE job_id = job_id;
+
+-- name: delete_operation_jobs
+DELETE FROM operation_jobs WHERE operation = ? ORDER BY run_at, job_id LIMIT ?;
+
+-- The next jobs to change: those that run at the time of the last one, and later ones.
+-- name: select_operation_jobs
+(SELECT run_at, job_id
+   FROM operation_jobs FORCE INDEX (PRIMARY)
+  WHERE operation = ?
+    AND run_at = ?
+    AND job_id > ?
+  ORDER BY job_id LIMIT ?)
+UNION ALL
+(SELECT run_at, job_id
+   FROM operation_jobs FORCE INDEX (PRIMARY)
+  WHERE operation = ?
+    AND run_at > ?
+  ORDER BY run_at, job_id LIMIT ?)
+ORDER BY 1, 2 LIMIT ?;
+
+-- Jobs that match, in a range of the primary key of one table.
+-- name: match_jobs
+SELECT j.run_at, j.id, j.topic
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.state = ?
+   AND j.topic >= ?
+   AND j.topic <= ?
+   AND (? IS NULL OR LEFT(j.job_key, ?) = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND j.created_at >= ?
+   AND j.created_at <= ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND j.id > ?
+   AND j.id <= ?
+ ORDER BY j.id;
+
+-- name: match_archived_jobs
+SELECT j.run_at, j.id, j.topic
+  FROM history j FORCE INDEX (PRIMARY)
+ WHERE j.state = ?
+   AND j.topic >= ?
+   AND j.topic <= ?
+   AND (? IS NULL OR LEFT(j.job_key, ?) = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND j.created_at >= ?
+   AND j.created_at <= ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND j.id > ?
+   AND j.id <= ?
+   AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+ ORDER BY j.id;
+
+-- name: match_keyed_jobs
+SELECT j.run_at, j.id, j.topic
+  FROM job_keys k FORCE INDEX (PRIMARY)
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
+ WHERE j.state = ?
+   AND j.topic >= ?
+   AND j.topic <= ?
+   AND (? IS NULL OR LEFT(j.job_key, ?) = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND j.created_at >= ?
+   AND j.created_at <= ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND k.topic = ?
+   AND k.job_key >= ?
+   AND k.job_key < UNHEX(?)
+   AND (? OR k.job_key <> ?)
+   AND (? IS NULL OR k.job_key <= ?);
+
+-- name: match_listed_jobs
+SELECT j.run_at, j.id, j.topic
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.state = ?
+   AND j.topic >= ?
+   AND j.topic <= ?
+   AND (? IS NULL OR LEFT(j.job_key, ?) = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND j.created_at >= ?
+   AND j.created_at <= ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND j.id IN (?,...);
+
+-- name: match_listed_archived_jobs
+SELECT j.run_at, j.id, j.topic
+  FROM history j FORCE INDEX (PRIMARY)
+ WHERE j.state = ?
+   AND j.topic >= ?
+   AND j.topic <= ?
+   AND (? IS NULL OR LEFT(j.job_key, ?) = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND j.created_at >= ?
+   AND j.created_at <= ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+   AND j.id IN (?,...);
+
+-- The jobs of a piece, locked in the order of their ids.
+-- name: lock_operation_jobs
+SELECT j.id, j.state + 0, j.topic, GREATEST(j.next_at, 1), j.attempt
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.id IN (?,...)
+ ORDER BY j.id
+   FOR UPDATE;
+
+-- Those of the locked jobs whose latest attempt is in a list of a shard, or in the hands of a process.
+-- name: find_listed_in_flight
+SELECT j.id
+  FROM jobs j FORCE INDEX (PRIMARY)
+  STRAIGHT_JOIN shards s FORCE INDEX (PRIMARY) ON s.shard = j.claim_shard
+ WHERE INSTR(s.inflight, CONCAT('[', j.id, ',')) > 0
+   AND j.id IN (?,...);
+
+-- name: find_listed_hands
+SELECT h.job_id FROM hands h FORCE INDEX (PRIMARY) WHERE h.job_id IN (?,...);
+
+-- As cancel_job does it.
+-- name: cancel_jobs
+UPDATE jobs FORCE INDEX (PRIMARY)
+   SET state = 'cancelled', next_at = NULL,
+       finished_at = COALESCE(IF(attempt > 0, NULLIF(finished_at, 0), NULL), ?),
+       purge_at = ? + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
+                            7223372036854775807),
+       leave_at = ? + LEAST(LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
+                                  7223372036854775807), ?),
+       version = version + 1, updated_at = ?
+ WHERE state = 'scheduled'
+   AND id IN (?,...);
+
+-- name: redrive_jobs
+UPDATE jobs FORCE INDEX (PRIMARY)
+   SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, purge_at = NULL,
+       leave_at = 0, version = version + 1, updated_at = ?
+ WHERE state = 'dead'
+   AND id IN (?,...);
+
+-- All at one time.
+-- name: move_jobs
+UPDATE jobs FORCE INDEX (PRIMARY)
+   SET run_at = ?, next_at = ?, near = ?, version = version + 1, updated_at = ?
+ WHERE state = 'scheduled'
+   AND id IN (?,...);
+
+-- Each at its own time.
+-- name: move_jobs_each
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', run_then BIGINT PATH '$[1]')) r
+  STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id
+   SET j.run_at = r.run_then, j.next_at = r.run_then, j.near = r.run_then < ?, j.version = j.version + 1, j.updated_at = ?
+ WHERE j.state = 'scheduled';

@@ -1,0 +1,136 @@
+"""Operations: one change for all jobs that a filter finds; preview, rate, stop, and a dispatcher that is killed in the middle."""
+import pytest
+
+from harness.problems import refused
+from harness.soak import rfc3339
+from harness.stack import until
+
+
+def make(api, topic, n, **job):
+    lines = api.batch([{"topic": topic, "key": f"k{i:05}", "delay": "PT5H", "payload": i, **job} for i in range(n)])
+    assert {line["status"] for line in lines} == {201}
+    return [line["id"] for line in lines]
+
+
+def ask(api, verb, topic, *statuses, **body):
+    answer = api.post(f"/v1/jobs:{verb}", {"filter": {"topic": topic}, **body})
+    assert answer.status in (statuses or (200,)), answer
+    return answer.json
+
+
+def counts(api, topic):
+    return {state: n for state, n in api.get(f"/v1/topics/{topic}").json["counts"].items() if n}
+
+
+def test_all_jobs_of_a_topic_are_cancelled(api, topic, db):
+    ids = make(api, topic, 30)
+    other = api.make(topic=f"{topic}x", delay="PT5H")
+    done = ask(api, "cancel", topic)
+    assert (done["kind"], done["state"], done["matched"], done["changed"], done["refused"], done["dry_run"]) == ("cancel", "done", 30, 30, 0, False)
+    assert len(done["sample"]) == 10 and set(done["sample"]) <= set(ids) and done["finished_at"] >= done["started_at"], done
+    assert done["filter"] == {"topic": topic}
+    assert api.get(f"/v1/operations/{done['id']}").json == done
+    assert counts(api, topic) == {"cancelled": 30} and api.get(f"/v1/jobs/{other['id']}").json["state"] == "scheduled"
+    assert db("SELECT MIN(version) a, MAX(version) b FROM jobs WHERE topic = %s", topic) == [{"a": 2, "b": 2}]
+
+
+def test_a_dry_run_keeps_nothing(api, topic, db):
+    ids = make(api, topic, 15)
+    before = db("SELECT MAX(id) id FROM operations")
+    seen = ask(api, "cancel", topic, dry_run=True)
+    assert (seen["matched"], seen["changed"], seen["dry_run"], seen["state"]) == (15, 0, True, "done") and "id" not in seen
+    assert len(seen["sample"]) == 10 and set(seen["sample"]) <= set(ids)
+    assert db("SELECT MAX(id) id FROM operations") == before and counts(api, topic) == {"scheduled": 15}
+
+
+def test_reschedule_shift_and_spread(api, topic, db):
+    ids = make(api, topic, 4)
+    assert ask(api, "reschedule", topic, run_at="2031-01-01T00:00:00Z", spread="PT8S")["changed"] == 4
+    times = [api.get(f"/v1/jobs/{job}").json for job in ids]
+    assert [job["run_at"][17:19] for job in times] == ["00", "02", "04", "06"] and all(job["run_at"] == job["next_at"] for job in times), times
+    ask(api, "reschedule", topic, shift="-P1D")
+    assert api.get(f"/v1/jobs/{ids[1]}").json["run_at"] == "2030-12-31T00:00:02.000Z"
+    ask(api, "reschedule", topic, delay="PT3H")
+    assert len(db("SELECT DISTINCT run_at FROM jobs WHERE topic = %s", topic)) == 1
+
+
+def test_run_now_dispatches_all(api, topic):
+    ids = make(api, topic, 12, ack_timeout="PT1H")
+    assert ask(api, "run-now", topic)["changed"] == 12
+    until(lambda: counts(api, topic) == {"dispatched": 12}, 30, lambda: counts(api, topic))
+    again = ask(api, "cancel", topic)
+    assert (again["matched"], again["state"]) == (0, "done") and api.get(f"/v1/jobs/{ids[0]}").json["attempt"] == 1
+
+
+def test_dead_jobs_are_redriven(api, topic, held, db):
+    ids = make(api, topic, 8)
+    db("UPDATE jobs SET state = 'dead', next_at = NULL, failures = 1, error_code = IF(id = %s, 'other', 'boom'), purge_at = 8000000000000,"
+       " leave_at = 8000000000000 WHERE topic = %s", ids[0], topic)
+    assert ask(api, "redrive", topic, filter={"topic": topic, "error_code": "boom", "state": "dead"})["changed"] == 7
+    assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'scheduled' AND failures = 0", topic) == [{"n": 7}]
+
+
+def test_each_member_of_a_filter_narrows_it(api, topic, db):
+    ids = make(api, topic, 20)
+    db("UPDATE jobs SET error_code = 'boom' WHERE id = %s", ids[3])
+    job = api.get(f"/v1/jobs/{ids[5]}").json
+    later = api.make(topic=topic, run_at="2033-01-01T00:00:00Z")
+    for member, n in (({"key_prefix": "k0000"}, 10), ({"run_from": "2032-12-31T00:00:00Z"}, 1), ({"run_to": "2032-12-31T00:00:00Z"}, 20),
+                      ({"created_from": rfc3339(8000000000000)}, 0), ({"created_to": job["created_at"]}, 0), ({"error_code": "boom"}, 1),
+                      ({"state": "scheduled"}, 21), ({"ids": ids[:3] + [later["id"], ids[0], "9"]}, 4)):
+        assert ask(api, "cancel", topic, dry_run=True, filter={"topic": topic, **member})["matched"] == n, member
+    assert ask(api, "cancel", topic, dry_run=True, filter={"topic": f"{topic}*"})["matched"] == 21
+    assert ask(api, "cancel", topic, filter={"ids": [later["id"]]})["changed"] == 1
+
+
+WRONG = [({}, "/filter"), ({"filter": {}}, "/filter"), ({"filter": {"state": "scheduled"}}, "/filter/topic"), ({"filter": {"topic": "a", "state": "dead"}}, "/filter/state"),
+         ({"filter": {"topic": "a", "ids": []}}, "/filter/ids"), ({"filter": {"topic": "a", "ids": ["x"]}}, "/filter/ids"), ({"filter": {"topic": "a/b"}}, "/filter/topic"),
+         ({"filter": {"topic": "a", "color": 1}}, "/filter/color"), ({"filter": {"topic": "a"}, "rate": "fast"}, "/rate"), ({"filter": {"topic": "a"}, "run_at": "x"}, "/run_at"),
+         ({"filter": {"topic": "a*", "key_prefix": "k"}}, "/filter/key_prefix"), ({"filter": {"topic": "a"}, "wait": "PT5M"}, "/wait"),
+         ({"filter": {"ids": [str(i) for i in range(1, 1002)]}}, "/filter/ids")]
+
+
+@pytest.mark.parametrize("body, pointer", WRONG, ids=lambda value: str(value)[:40])
+def test_what_is_wrong_is_told_with_its_member(api, body, pointer):
+    refused(api.post("/v1/jobs:cancel", body), 422, "invalid", pointer)
+
+
+def test_a_reschedule_has_one_time(api):
+    for body, pointer in (({}, "/shift"), ({"run_at": "2031-01-01T00:00:00Z", "shift": "P1D"}, "/run_at"), ({"shift": "P1D", "spread": "PT1S"}, "/spread"),
+                          ({"delay": "P20000D"}, "/delay"), ({"shift": "later"}, "/shift")):
+        refused(api.post("/v1/jobs:reschedule", {"filter": {"topic": "a"}, **body}), 422, "invalid", pointer)
+    refused(api.get("/v1/operations/x"), 404, "not-found")
+    refused(api.post("/v1/operations/99999999/stop"), 404, "not-found")
+
+
+def test_a_rate_is_kept_to_and_an_operation_is_stopped(api, topic, db):
+    make(api, topic, 60)
+    answer = api.post("/v1/jobs:cancel", {"filter": {"topic": topic}, "rate": "600/m", "wait": 0})
+    assert answer.status == 202 and answer.json["state"] == "running", answer
+    where = answer.headers["Location"]
+    assert where == f"/v1/operations/{answer.json['id']}"
+    until(lambda: api.get(where).json["changed"] > 2, 60, lambda: api.get(where))
+    stopped = api.post(f"{where}/stop").json
+    assert stopped["state"] == "stopped" and 2 < stopped["changed"] < 60 and stopped["matched"] == 60, stopped
+    assert api.post(f"{where}/stop").json == stopped and api.get(where).json == stopped
+    assert counts(api, topic) == {"scheduled": 60 - stopped["changed"], "cancelled": stopped["changed"]}
+    assert any(op["id"] == stopped["id"] for op in api.get("/v1/operations").json["operations"])
+    until(lambda: db("SELECT COUNT(*) n FROM operation_jobs WHERE operation = %s", int(stopped["id"]))[0]["n"] == 0, 30, "what is left is removed")
+
+
+def test_a_dispatcher_that_is_killed_in_the_middle_goes_on_where_it_was(stack, api, topic, swept, db):
+    """Each job is changed once: its version says so."""
+    n = 2000
+    make(api, topic, n)
+    stack.stop("dispatcher1")
+    try:
+        stack.start("dispatcher1", env={"DUETIME_FAIL": "operation.changed=crash@2"})
+        where = api.post("/v1/jobs:reschedule", {"filter": {"topic": topic}, "shift": "P1D", "wait": 0}).headers["Location"]
+        until(lambda: not stack.running("dispatcher1"), 90, "the dispatcher is killed")
+        middle = api.get(where).json
+    finally:
+        stack.start("dispatcher1")
+    assert middle["state"] == "running" and 0 < middle["changed"] < n, middle
+    done = until(lambda: (op := api.get(where).json)["state"] == "done" and op, 90, lambda: api.get(where))
+    assert (done["matched"], done["changed"], done["refused"]) == (n, n, 0)
+    assert db("SELECT MIN(version) a, MAX(version) b, COUNT(*) n FROM jobs WHERE topic = %s", topic) == [{"a": 2, "b": 2, "n": n}]

@@ -1,0 +1,460 @@
+/*
+ * Operations on a real server: which jobs they find, what becomes of them, and how a piece goes on where another process
+ * has left off.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/operations/operations.h"
+#include "support/store_suite.h"
+
+#define HOUR_MS INT64_C(3600000)
+
+static struct dt_operation op;
+static struct dt_operation_piece piece;
+
+STORE_SUITE("operations", 0)
+
+static struct dt_operation_ask ask_of(enum dt_operation_kind kind)
+{
+    return (struct dt_operation_ask){.kind = kind, .filter = {.topic = S("orders")}, .request = S("{}")};
+}
+
+static int64_t make(const struct dt_operation_ask *ask)
+{
+    int64_t id;
+    OK(dt_store_operation_make(store, ask, 0, &id, &err));
+    return id;
+}
+
+static void step(int64_t id)
+{
+    piece = (struct dt_operation_piece){.id = id};
+    OK(dt_store_operation_step(store, &piece, &arena, &err));
+}
+
+static void show(int64_t id)
+{
+    OK(dt_store_operation_get(store, id, &arena, &op, &err));
+}
+
+static void run(const struct dt_operation_ask *ask)
+{
+    int64_t id = make(ask);
+    for (int i = 0; i < 100; i++) {
+        step(id);
+        if (piece.state != DT_OPERATION_RUNNING)
+            break;
+    }
+    show(id);
+    assert_int_equal(op.state, DT_OPERATION_DONE);
+    assert_int_equal(op.matched, op.changed + op.refused);
+}
+
+static int64_t number(const char *expression)
+{
+    return mysql_fixture_number(&fx, "SELECT %s FROM jobs", expression);
+}
+
+/* Jobs 1 to n, an hour ahead and a second apart. */
+static void jobs(int64_t n)
+{
+    job_row(&fx, 1, "job_key = 'k1'");
+    job_rows_multiply(&fx, n, 1000);
+}
+
+/* ---- what is found ---- */
+
+static void all_scheduled_jobs_of_a_topic_are_cancelled_and_counted(void **state)
+{
+    (void)state;
+    jobs(5);
+    job_row(&fx, 90, "topic = 'other'");
+    job_row_dispatched(&fx, 91, 1, 0);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    run(&ask);
+    assert_int_equal(op.changed, 5);
+    assert_int_equal(number("SUM(state = 'cancelled' AND next_at IS NULL AND version = 2 AND purge_at > 0)"), 5);
+    assert_job(&fx, 90, "state", "scheduled");
+    assert_job(&fx, 91, "state", "dispatched");
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT SUM(cancelled) FROM job_counts WHERE topic = 'orders'"), 5);
+    assert_true(dt_str_is(op.sample, "[\"1\",\"2\",\"3\",\"4\",\"5\"]"));
+    assert_true(op.finished_at_ms >= op.started_at_ms);
+}
+
+static void each_member_of_a_filter_leaves_out_what_does_not_match(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *other;
+        struct dt_operation_filter filter;
+    } cases[] = {
+        {"topic = 'orderz'", {.topic = DT_STR_LIT("orders")}},
+        {"topic = 'order'", {.topic = DT_STR_LIT("orders*")}},
+        {"job_key = 'kz'", {.topic = DT_STR_LIT("orders"), .key_prefix = DT_STR_LIT("k1")}},
+        {"run_at = 10", {.topic = DT_STR_LIT("orders"), .run_from_ms = 11}},
+        {"run_at = 8000000000000", {.topic = DT_STR_LIT("orders"), .run_to_ms = 8000000000000}},
+        {"created_at = 10", {.topic = DT_STR_LIT("orders"), .created_from_ms = 11}},
+        {"created_at = 8000000000000", {.topic = DT_STR_LIT("orders")}},
+        {"error_code = 'b'", {.topic = DT_STR_LIT("orders"), .error_code = DT_STR_LIT("a")}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+        ask.filter = cases[i].filter;
+        mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys");
+        job_row(&fx, 1, "job_key = 'k1x', error_code = 'a'");
+        job_row(&fx, 2, "job_key = 'k1y', error_code = 'a'");
+        mysql_fixture_run(&fx,
+                          "UPDATE jobs SET %s WHERE id = 2; INSERT INTO job_keys SELECT topic, job_key, id FROM jobs",
+                          cases[i].other);
+        run(&ask);
+        assert_int_equal(op.changed, 1);
+        assert_job(&fx, 1, "state", "cancelled");
+        assert_job(&fx, 2, "state", "scheduled");
+    }
+}
+
+static void listed_jobs_are_found_within_the_topics_that_bind(void **state)
+{
+    (void)state;
+    int64_t ids[] = {1, 2, 3, 77};
+    struct dt_str prefix = S("ord");
+    struct dt_topic_bound bound = {&prefix, 1};
+    jobs(3);
+    mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'other' WHERE id = 2");
+    struct dt_operation_ask ask = {
+        .kind = DT_OPERATION_RUN_NOW, .filter = {.ids = ids, .n_ids = 4}, .request = S("{}"), .bound = &bound};
+    int64_t id = make(&ask);
+    show(id);
+    assert_true(op.found);
+    assert_int_equal(op.matched, 2);
+    step(id);
+    assert_int_equal(piece.state, DT_OPERATION_DONE);
+    assert_int_equal(number("SUM(version = 2 AND run_at = next_at AND near)"), 2);
+    assert_job(&fx, 2, "version", "1");
+}
+
+static void a_preview_finds_the_same_and_keeps_nothing(void **state)
+{
+    (void)state;
+    jobs(25);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    struct dt_operation_preview preview = {.ask = &ask};
+    while (!preview.over)
+        OK(dt_store_operation_preview(store, &preview, &arena, &err));
+    assert_int_equal(preview.matched, 25);
+    for (int i = 0; i < DT_OPERATION_SAMPLE; i++)
+        assert_int_equal(preview.ids[i], i + 1);
+    assert_int_equal(
+        mysql_fixture_number(&fx, "SELECT (SELECT COUNT(*) FROM operations) + (SELECT COUNT(*) FROM operation_jobs)"),
+        0);
+    assert_int_equal(number("SUM(version)"), 25);
+}
+
+static void more_than_a_window_is_found_by_id_and_by_key(void **state)
+{
+    (void)state;
+    jobs(10050);
+    mysql_fixture_run(
+        &fx, "UPDATE jobs SET job_key = CONCAT('k', id); INSERT INTO job_keys SELECT topic, job_key, id FROM jobs");
+    for (int by_key = 0; by_key < 2; by_key++) {
+        struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+        struct dt_operation_preview preview = {.ask = &ask};
+        if (by_key)
+            ask.filter.key_prefix = S("k");
+        int windows = 0;
+        for (; !preview.over; windows++)
+            OK(dt_store_operation_preview(store, &preview, &arena, &err));
+        assert_int_equal(preview.matched, 10050);
+        assert_int_equal(windows, 2);
+    }
+}
+
+/* ---- what becomes of them ---- */
+
+static void jobs_that_are_not_as_they_were_found_are_refused(void **state)
+{
+    (void)state;
+    jobs(5);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    int64_t id = make(&ask);
+    step(id); /* finds */
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs SET state = 'dispatched', attempt = 1 WHERE id = 1; DELETE FROM jobs WHERE id = 2;"
+                      "UPDATE jobs SET attempt = 1, claim_shard = 0 WHERE id = 3;"
+                      "UPDATE shards SET inflight = '[[3,1,9]]' WHERE shard = 0;"
+                      "UPDATE jobs SET attempt = 1 WHERE id = 4; INSERT INTO hands VALUES (4, 1, 0, 0)");
+    step(id);
+    show(id);
+    assert_int_equal(op.state, DT_OPERATION_DONE);
+    assert_int_equal(op.changed, 1);
+    assert_int_equal(op.refused, 4);
+    assert_job(&fx, 5, "state", "cancelled");
+    assert_int_equal(number("SUM(version)"), 5);
+    assert_int_equal(piece.n_moves, 1);
+    assert_int_equal(piece.moves[0].id, 5);
+    assert_int_equal(piece.moves[0].due_ms, 0);
+    assert_true(piece.moves[0].was_ms > 0);
+}
+
+static void a_shift_moves_each_job_from_where_it_is_and_never_before_now(void **state)
+{
+    (void)state;
+    jobs(3);
+    mysql_fixture_run(&fx, "UPDATE jobs SET run_at = run_at + %lld, next_at = run_at, near = FALSE WHERE id = 3",
+                      (long long)(100 * 24 * HOUR_MS));
+    int64_t was1 = mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE id = 1");
+    int64_t was3 = mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE id = 3");
+    int64_t before = mysql_now_ms(&fx);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
+    ask.shifts = true;
+    ask.shift_ms = HOUR_MS;
+    run(&ask);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE id = 1"), was1 + HOUR_MS);
+    ask.shift_ms = -3 * HOUR_MS;
+    run(&ask);
+    assert_in_range(mysql_fixture_number(&fx, "SELECT run_at FROM jobs WHERE id = 1"), before, mysql_now_ms(&fx));
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at FROM jobs WHERE id = 3"), was3 - 2 * HOUR_MS);
+    assert_int_equal(number("SUM(run_at = next_at AND version = 3 AND near = (id < 3))"), 3);
+}
+
+static void a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times(void **state)
+{
+    (void)state;
+    jobs(4);
+    mysql_fixture_run(&fx, "UPDATE jobs SET run_at = run_at - 5000 WHERE id = 4");
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
+    ask.at_ms = 4000000000000;
+    ask.spread_ms = 1000;
+    run(&ask);
+    assert_int_equal(number("SUM(next_at = 4000000000000 + ELT(id, 250, 500, 750, 0) AND run_at = next_at)"), 4);
+    assert_int_equal(number("SUM(near)"), 0);
+}
+
+static void a_delay_counts_from_the_start_and_is_the_same_for_all(void **state)
+{
+    (void)state;
+    jobs(3);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
+    ask.delays = true;
+    ask.at_ms = 2 * HOUR_MS;
+    run(&ask);
+    assert_int_equal(number("COUNT(DISTINCT next_at)"), 1);
+    assert_int_equal(number("MAX(next_at)"), op.started_at_ms + 2 * HOUR_MS);
+    assert_int_equal(number("SUM(near)"), 3);
+}
+
+static void dead_jobs_are_redriven_also_from_history(void **state)
+{
+    (void)state;
+    jobs(3);
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs SET state = 'dead', next_at = NULL, failures = 3, attempt = 3, error_code = 'boom', "
+                      "purge_at = 8000000000000000, leave_at = 1");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded' WHERE id = 2");
+    mysql_fixture_run(
+        &fx,
+        "INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, "
+        "dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, "
+        "purge_at, maker, digest, payload_binary, payload, error_code) SELECT id, 0, topic, state, run_at, attempt, "
+        "failures, "
+        "attempt_status, due_at, dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, "
+        "created_at, updated_at, purge_at, maker, digest, payload_binary, payload, error_code FROM jobs WHERE id = 3; "
+        "INSERT INTO history_days (home_day, part) VALUES (0, 0); "
+        "INSERT INTO history_counts VALUES ('orders', 'dead', 0, 1); DELETE FROM jobs WHERE id = 3");
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_REDRIVE);
+    ask.filter.error_code = S("boom");
+    run(&ask);
+    assert_int_equal(op.changed, 2);
+    assert_int_equal(number("SUM(state = 'scheduled' AND failures = 0 AND attempt = 3 AND near)"), 2);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history"), 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT SUM(scheduled) FROM job_counts"), 2);
+}
+
+/* ---- pieces ---- */
+
+static void each_job_is_changed_once_whoever_does_the_pieces(void **state)
+{
+    (void)state;
+    enum { JOBS = 1300 };
+    dt_store *other = mysql_fixture_store(&fx);
+    int pieces = 0;
+    int64_t changed = 0;
+    jobs(JOBS);
+    mysql_fixture_run(&fx, "UPDATE jobs SET run_at = 5000000 WHERE id > 600"); /* many at one time */
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
+    ask.at_ms = 4000000000000;
+    int64_t id = make(&ask);
+    do {
+        piece = (struct dt_operation_piece){0};
+        OK(dt_store_operation_step(pieces % 2 ? other : store, &piece, &arena, &err));
+        assert_int_equal(piece.id, id);
+        changed += piece.changed;
+        if (pieces++ == 1) { /* matches by now, and does not belong to it */
+            job_row(&fx, 9000, "run_at = 1, created_at = created_at + 100000");
+            mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'orders' WHERE id = 9000");
+        }
+    } while (piece.state == DT_OPERATION_RUNNING && pieces < 50);
+    dt_store_free(other);
+    show(id);
+    assert_int_equal(changed, JOBS);
+    assert_int_equal(op.changed, JOBS);
+    assert_int_equal(pieces, 4); /* one finds, three change */
+    assert_int_equal(number("SUM(version = 2)"), JOBS);
+    assert_job(&fx, 9000, "version", "1");
+}
+
+static void a_piece_that_is_rolled_back_leaves_nothing(void **state)
+{
+    (void)state;
+    dt_store *impatient;
+    int64_t lock_timeout = fx.config.mysql_lock_timeout;
+    jobs(3);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    int64_t id = make(&ask);
+    step(id);
+    fx.config.mysql_lock_timeout = 1000;
+    impatient = mysql_fixture_store(&fx);
+    mysql_fixture_run(&fx, "START TRANSACTION; SELECT id FROM jobs WHERE id = 2 FOR UPDATE");
+    piece = (struct dt_operation_piece){.id = id};
+    assert_int_equal(dt_status_class(dt_store_operation_step(impatient, &piece, &arena, &err)), DT_CLASS_RETRY);
+    assert_int_equal(piece.n_moves, 0);
+    mysql_fixture_run(&fx, "ROLLBACK");
+    fx.config.mysql_lock_timeout = lock_timeout;
+    dt_store_free(impatient);
+    assert_int_equal(number("SUM(version)"), 3);
+    step(id);
+    assert_int_equal(number("SUM(state = 'cancelled')"), 3);
+}
+
+static void an_operation_that_somebody_is_at_is_passed_by(void **state)
+{
+    (void)state;
+    jobs(1);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    int64_t id = make(&ask);
+    mysql_fixture_run(&fx, "START TRANSACTION; SELECT id FROM operations FOR UPDATE");
+    step(0);
+    assert_int_equal(piece.id, 0);
+    step(id);
+    assert_int_equal(piece.id, 0);
+    mysql_fixture_run(&fx, "ROLLBACK");
+    step(0);
+    assert_int_equal(piece.id, id);
+}
+
+static void a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back(void **state)
+{
+    (void)state;
+    int64_t id;
+    int64_t look_ms;
+    jobs(1);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    OK(dt_store_operation_make(store, &ask, HOUR_MS, &id, &err));
+    step(0);
+    assert_int_equal(piece.id, 0);
+    OK(dt_store_operation_next(store, &look_ms, &err));
+    assert_true(look_ms > mysql_now_ms(&fx) + HOUR_MS / 2);
+    OK(dt_store_operation_hand_over(store, id, &err));
+    step(0);
+    assert_int_equal(piece.id, id);
+}
+
+static void a_rate_bounds_a_piece_and_tells_when_the_next_may_follow(void **state)
+{
+    (void)state;
+    jobs(40);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    ask.rate = S("100/s");
+    int64_t id = make(&ask);
+    step(id);
+    step(id);
+    assert_int_equal(piece.changed, 20);
+    assert_int_equal(piece.wait_ms, 200);
+    step(0); /* its look is not due */
+    assert_int_equal(piece.id, 0);
+}
+
+static void a_stopped_operation_changes_nothing_more_and_leaves_nothing(void **state)
+{
+    (void)state;
+    jobs(2);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    int64_t id = make(&ask);
+    step(id);
+    OK(dt_store_operation_stop(store, id, &err));
+    step(id);
+    assert_int_equal(piece.state, DT_OPERATION_STOPPED);
+    assert_int_equal(number("SUM(version)"), 2);
+    step(0); /* cleans */
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM operation_jobs"), 0);
+    OK(dt_store_operation_stop(store, id, &err));
+    show(id);
+    assert_int_equal(op.state, DT_OPERATION_STOPPED);
+    assert_int_equal(op.matched, 2);
+    assert_int_equal(op.changed, 0);
+    step(0);
+    assert_int_equal(piece.id, 0);
+    mysql_fixture_run(
+        &fx, "UPDATE operations SET finished_at = finished_at - 2592000000, look_at = finished_at + 2592000000");
+    step(0);
+    assert_int_equal(dt_store_operation_get(store, id, &arena, &op, &err), DT_NOT_FOUND);
+}
+
+static void operations_are_listed_latest_first_and_a_failed_one_says_why(void **state)
+{
+    (void)state;
+    struct dt_operation_list list;
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    int64_t first = make(&ask);
+    int64_t second = make(&ask);
+    OK(dt_store_operation_fail(store, second, S("why"), &err));
+    OK(dt_store_operation_list(store, INT64_MAX, 10, &arena, &list, &err));
+    assert_int_equal(list.n, 2);
+    assert_int_equal(list.v[0].id, second);
+    assert_int_equal(list.v[0].state, DT_OPERATION_FAILED);
+    assert_true(dt_str_is(list.v[0].error, "why"));
+    OK(dt_store_operation_list(store, second, 10, &arena, &list, &err));
+    assert_int_equal(list.n, 1);
+    assert_int_equal(list.v[0].id, first);
+}
+
+static int empty_all(void **state)
+{
+    empty_tables(state);
+    mysql_fixture_run(&fx, "DELETE FROM operations; DELETE FROM operation_jobs");
+    return 0;
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, empty_all)
+    const struct CMUnitTest tests[] = {
+        T(all_scheduled_jobs_of_a_topic_are_cancelled_and_counted),
+        T(each_member_of_a_filter_leaves_out_what_does_not_match),
+        T(listed_jobs_are_found_within_the_topics_that_bind),
+        T(a_preview_finds_the_same_and_keeps_nothing),
+        T(more_than_a_window_is_found_by_id_and_by_key),
+        T(jobs_that_are_not_as_they_were_found_are_refused),
+        T(a_shift_moves_each_job_from_where_it_is_and_never_before_now),
+        T(a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times),
+        T(a_delay_counts_from_the_start_and_is_the_same_for_all),
+        T(dead_jobs_are_redriven_also_from_history),
+        T(each_job_is_changed_once_whoever_does_the_pieces),
+        T(a_piece_that_is_rolled_back_leaves_nothing),
+        T(an_operation_that_somebody_is_at_is_passed_by),
+        T(a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back),
+        T(a_rate_bounds_a_piece_and_tells_when_the_next_may_follow),
+        T(a_stopped_operation_changes_nothing_more_and_leaves_nothing),
+        T(operations_are_listed_latest_first_and_a_failed_one_says_why),
+    };
+    return cmocka_run_group_tests_name("operations in the store", tests, open_store, close_store);
+}
