@@ -26,7 +26,6 @@
 #include "chores/heartbeat.h"
 #include "chores/housekeeper.h"
 #include "chores/kafka_parts.h"
-#include "chores/operations/operation_runner.h"
 #include "chores/room.h"
 #include "delivery/hands.h"
 #include "election/elector.h"
@@ -71,7 +70,6 @@ struct dt_dispatcher {
     dt_room *room;
     dt_housekeeper *housekeeper;
     dt_intake *intake;
-    dt_operation_runner *operation_runner;
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
@@ -557,7 +555,6 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
                                        get_map,   loop_state,   wake_shard, held_shard, index_whole, index_sure};
     struct dt_heartbeat_env heartbeat = {d->config,  d->clock,  d->owner, (int64_t)(d->random() >> 1), d, shards_here,
                                          loop_state, doubt_all, tell_all};
-    struct dt_operation_runner_env operations = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
     struct dt_intake_env intake = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
@@ -569,8 +566,6 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
         status = start_hands(d, err);
     if (status == DT_OK)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
-    if (status == DT_OK)
-        status = dt_operation_runner_start(&operations, &d->operation_runner, err);
     if (status == DT_OK)
         status = dt_intake_start(&intake, &d->intake, err);
     return status == DT_OK ? start_listening(d, &heartbeat, err) : status;
@@ -623,7 +618,6 @@ static void end_parts(dt_dispatcher *d)
     dt_due_watch_stop(d->due_watch);
     dt_kafka_parts_stop(d->kafka_parts);
     d->kafka_parts = NULL;
-    dt_operation_runner_stop(d->operation_runner);
     dt_intake_stop(d->intake);
     dt_heartbeat_stop(d->heartbeat);
     dt_housekeeper_stop(d->housekeeper);

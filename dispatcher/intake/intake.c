@@ -5,10 +5,12 @@
 
 #include "chores/schedule_maker.h"
 #include "inbox_mover.h"
+#include "operation_runner.h"
 
 struct dt_intake {
     dt_schedule_maker *schedules;
     dt_inbox_chore *inbox;
+    dt_operation_runner *operations;
 };
 
 dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err)
@@ -21,6 +23,8 @@ dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, stru
     dt_status status = dt_schedule_maker_start(&schedules, &intake->schedules, err);
     if (status == DT_OK)
         status = dt_inbox_chore_start(env, &intake->inbox, err);
+    if (status == DT_OK)
+        status = dt_operation_runner_start(env, &intake->operations, err);
     if (status != DT_OK) {
         dt_intake_stop(intake);
         return status;
@@ -40,6 +44,7 @@ void dt_intake_stop(dt_intake *intake)
     if (!intake)
         return;
     dt_intake_leave(intake);
+    dt_operation_runner_stop(intake->operations);
     dt_schedule_maker_stop(intake->schedules);
     dt_inbox_chore_stop(intake->inbox);
     free(intake);

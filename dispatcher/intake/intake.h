@@ -1,5 +1,5 @@
 /*
- * Everything by which jobs come into being in a dispatcher: schedules, rows of job_inbox.
+ * Everything by which jobs come into being, or are changed, in a dispatcher: schedules, rows of job_inbox, operations.
  */
 #ifndef DT_DISPATCHER_INTAKE_H
 #define DT_DISPATCHER_INTAKE_H

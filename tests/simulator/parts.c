@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
-#include "chores/operations/operation_runner.h"
 #include "intake/inbox_mover.h"
+#include "intake/operation_runner.h"
 #include "simulator/world.h"
 #include "store/db/db.h"
 
@@ -134,10 +134,9 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     return status == DT_OK ? dt_db_commit(db, err) : status;
 }
 
-/* ---- chores/operations/operation_runner.h: no world has operations ---- */
+/* ---- intake/operation_runner.h: no world has operations ---- */
 
-dt_status dt_operation_runner_start(const struct dt_operation_runner_env *env, dt_operation_runner **out,
-                                    struct dt_error *err)
+dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out, struct dt_error *err)
 {
     (void)env;
     (void)err;

@@ -4,7 +4,7 @@
  * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to the
  * index is found by the reconciler. An operation that is new, or was left by an API, is seen within LOOK_US.
  */
-#include "chores/operations/operation_runner.h"
+#include "operation_runner.h"
 
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@
 #define WANTED_US INT64_C(10000000) /* deleted topics that got a job all the same are looked for so often */
 
 struct dt_operation_runner {
-    struct dt_operation_runner_env env;
+    struct dt_intake_env env;
     struct dt_thread thread;
     dt_mailbox *mailbox; /* only to sleep on, interruptibly */
     struct dt_arena arena;
@@ -161,8 +161,7 @@ static void make_meters(dt_operation_runner *r)
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
 }
 
-dt_status dt_operation_runner_start(const struct dt_operation_runner_env *env, dt_operation_runner **out,
-                                    struct dt_error *err)
+dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out, struct dt_error *err)
 {
     dt_operation_runner *r = calloc(1, sizeof(*r));
     if (!r)
