@@ -6,6 +6,7 @@
  */
 #include "inbox_mover.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -29,7 +30,8 @@ struct dt_inbox_chore {
     dt_index *index;
     dt_store *store;
     struct dt_inbox_mover mover;
-    bool looks; /* the account may not call the procedure */
+    _Atomic bool waits; /* in the server, where nothing but a cut ends it early */
+    bool looks;         /* the account may not call the procedure */
     int64_t chores_us;
     struct dt_outage_part outage;
     dt_metric *done, *refused, *errors;
@@ -90,7 +92,11 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct dt_error *err)
 {
     int64_t wait_ms = dt_earlier(WAIT_MS, c->env.config->mysql_io_timeout * 4 / 5);
-    dt_status status = c->looks ? DT_FORBIDDEN : dt_store_watch_inbox(&c->mover, wait_ms, some, err);
+    atomic_store(&c->waits, true);
+    dt_status status = c->looks                         ? DT_FORBIDDEN
+                       : dt_thread_stopping(&c->thread) ? DT_OK
+                                                        : dt_store_watch_inbox(&c->mover, wait_ms, some, err);
+    atomic_store(&c->waits, false);
     if (status != DT_FORBIDDEN)
         return status;
     if (!c->looks)
@@ -133,6 +139,8 @@ static int64_t turn(dt_inbox_chore *c)
         dt_outage_over(&c->outage);
         return pause_us;
     }
+    if (dt_thread_stopping(&c->thread)) /* the wait was cut */
+        return 0;
     dt_outage_failed(&c->outage, DT_OUTAGE_MYSQL, "inbox", "rows of job_inbox wait", status, &err);
     return RETRY_US;
 }
@@ -208,8 +216,11 @@ dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_inbox_chore *
 
 void dt_inbox_chore_leave(dt_inbox_chore *c)
 {
-    if (c)
-        dt_thread_ask_stop(&c->thread, c->mailbox);
+    if (!c)
+        return;
+    dt_thread_ask_stop(&c->thread, c->mailbox);
+    if (atomic_load(&c->waits))
+        dt_store_cut(c->store);
 }
 
 void dt_inbox_chore_stop(dt_inbox_chore *c)

@@ -22,7 +22,7 @@ struct dt_intake_env {
 };
 
 DT_MUST_CHECK dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);
-/* It begins nothing new; a wait that is under way may last for seconds. Accepts NULL. */
+/* It begins nothing new, and what waits in MySQL ends. Accepts NULL. */
 void dt_intake_leave(dt_intake *intake);
 /* Joins, frees. Accepts NULL. */
 void dt_intake_stop(dt_intake *intake);

@@ -42,6 +42,11 @@ dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_stor
     return DT_OK;
 }
 
+void dt_store_cut(dt_store *store)
+{
+    dt_db_cut(store->db);
+}
+
 void dt_store_free(dt_store *store)
 {
     if (!store)

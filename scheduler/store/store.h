@@ -33,6 +33,9 @@ typedef struct dt_store dt_store;
 DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out);
 /* Ends the connection. Accepts NULL. */
 void dt_store_free(dt_store *store);
+/* Ends what waits in the server, and the connection for good: calls answer UNAVAILABLE from here on. Any thread; for the end of the one
+ * that waits. */
+void dt_store_cut(dt_store *store);
 /* Connects when needed, and asks the server for its time, which feeds ref. */
 DT_MUST_CHECK dt_status dt_store_ping(dt_store *store, struct dt_error *err);
 /* Says whether there is a connection that nothing is known against; asks nobody. */

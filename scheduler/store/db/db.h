@@ -64,6 +64,9 @@ DT_MUST_CHECK dt_status dt_db_new(const struct dt_config *config, dt_db **out);
 void dt_db_free(dt_db *db);
 /* Ends the connection, if there is one, and makes another. */
 DT_MUST_CHECK dt_status dt_db_reconnect(dt_db *db, struct dt_error *err);
+/* Ends what is under way, which may wait in the server, and the connection for good: calls answer UNAVAILABLE from here
+ * on. Any thread; for the end of the one that waits. */
+void dt_db_cut(dt_db *db);
 bool dt_db_alive(const dt_db *db); /* connected and never failed since */
 /* The monotonic time of the last call that talked to the server. */
 int64_t dt_db_used_us(const dt_db *db);

@@ -16,6 +16,7 @@
 #include "store/db/db.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -88,6 +89,9 @@ struct dt_db {
     size_t n_binds;
     char *scratch; /* lengths, and arrays of run_many */
     size_t scratch_cap;
+    pthread_mutex_t cut_lock;
+    int wire; /* under the lock: the connection's socket, -1 without one … */
+    bool cut; /* … and whether it is to have none any more */
 };
 
 dt_status dt_db_library_init(void)
@@ -168,6 +172,25 @@ static void free_statement(struct statement *s)
     free(s);
 }
 
+/* False: the connection is cut. */
+static bool lay_wire(dt_db *db, int wire)
+{
+    pthread_mutex_lock(&db->cut_lock);
+    bool whole = !db->cut;
+    db->wire = wire;
+    pthread_mutex_unlock(&db->cut_lock);
+    return whole;
+}
+
+void dt_db_cut(dt_db *db)
+{
+    pthread_mutex_lock(&db->cut_lock);
+    db->cut = true;
+    if (db->wire >= 0)
+        shutdown(db->wire, SHUT_RDWR);
+    pthread_mutex_unlock(&db->cut_lock);
+}
+
 static void close_connection(dt_db *db)
 {
     for (unsigned i = 0; i < CACHE_BUCKETS; i++) {
@@ -179,6 +202,7 @@ static void close_connection(dt_db *db)
     }
     if (db->open && db->open->once)
         free_statement(db->open);
+    lay_wire(db, -1);
     if (db->mysql)
         mysql_close(db->mysql);
     db->mysql = NULL;
@@ -294,7 +318,8 @@ dt_status dt_db_reconnect(dt_db *db, struct dt_error *err)
     const char *version = mysql_get_server_info(db->mysql);
     db->server = version && strstr(version, "MariaDB") ? DT_SERVER_MARIADB : DT_SERVER_MYSQL;
     db->used_us = dt_clock_mono_us(dt_clock_system());
-    status = set_session(db, err);
+    status = lay_wire(db, socket_of(db->mysql)) ? set_session(db, err)
+                                                : dt_fail(err, DT_UNAVAILABLE, "the connection is cut");
 out:
     if (status != DT_OK)
         close_connection(db);
@@ -308,6 +333,8 @@ dt_status dt_db_new(const struct dt_config *config, dt_db **out)
     if (!db)
         return DT_NOMEM;
     db->config = config;
+    db->wire = -1;
+    pthread_mutex_init(&db->cut_lock, NULL);
     *out = db;
     return DT_OK;
 }
@@ -330,6 +357,7 @@ void dt_db_free(dt_db *db)
     if (!db)
         return;
     close_connection(db);
+    pthread_mutex_destroy(&db->cut_lock);
     free(db->binds);
     free(db->scratch);
     free(db);
