@@ -183,6 +183,7 @@ static dt_status make_mover(dt_inbox_chore *c)
     c->mover.rules = (struct dt_job_rules){.max_delay_ms = config->limits_max_delay,
                                            .payload_max = (size_t)config->limits_payload,
                                            .headers_max = (size_t)config->limits_headers,
+                                           .allow_hosts = dt_str(config->callbacks_allow_hosts),
                                            .json_depth = (unsigned)config->limits_json_depth,
                                            .callbacks = config->callbacks_enabled,
                                            .installation = dt_str(c->env.installation)};
