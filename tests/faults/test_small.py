@@ -25,7 +25,7 @@ def small():
 
 
 @pytest.mark.one_of
-@pytest.mark.parametrize("way", ["killed", "stopped in order"])
+@pytest.mark.parametrize("way", ["killed", "ended"])
 def test_row51_mysql_restarted_in_the_small_installation_is_taken_up_again(small, seed, way):
     with under_load(small, seed, kinds=BESIDE_KAFKA, finish_seconds=90) as run:
         for _ in range(2):
