@@ -1,4 +1,5 @@
 /* db.h on a real server. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -518,6 +519,31 @@ static void a_server_that_does_not_answer_is_given_up(void **state)
     dt_db_free(db);
 }
 
+static void *cut_soon(void *arg)
+{
+    const struct timespec soon = {.tv_nsec = 200000000};
+    nanosleep(&soon, NULL);
+    dt_db_cut(arg);
+    return NULL;
+}
+
+static void a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    pthread_t other;
+    dt_db *db;
+    OK(dt_db_open(&rig->fx.config, &db, &err));
+    assert_int_equal(pthread_create(&other, NULL, cut_soon, db), 0);
+    int64_t before_us = dt_clock_mono_us(dt_clock_system());
+    assert_int_equal(dt_db_run(db, "SELECT SLEEP(25)", DT_NO_PARAMS, NULL, &err), DT_UNAVAILABLE);
+    assert_true(dt_clock_mono_us(dt_clock_system()) - before_us < 15000000);
+    pthread_join(other, NULL);
+    assert_int_equal(dt_db_reconnect(db, &err), DT_UNAVAILABLE); /* whoever came to it late does not wait either */
+    assert_false(dt_db_alive(db));
+    dt_db_free(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,6 +570,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_stream_inside_a_transaction_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_is_not_there_is_unavailable, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_does_not_answer_is_given_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
