@@ -73,6 +73,7 @@ static void forget_leadership(dt_shard_loop *l)
 {
     dt_shard_forget_flight(l);
     dt_delivery_forget(l->delivery);
+    dt_topic_snapshot_forget(l->snapshot);
 }
 
 dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err)

@@ -80,6 +80,11 @@ static dt_status read_rows(dt_topic_snapshot *snapshot, dt_db *db)
     return DT_OK;
 }
 
+void dt_topic_snapshot_forget(dt_topic_snapshot *snapshot)
+{
+    snapshot->version = 0;
+}
+
 dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, dt_db *db, int64_t version, struct dt_error *err)
 {
     if (snapshot->version == version)

@@ -34,6 +34,9 @@ struct dt_topic_entry {
     bool paused, limited; /* limited: it has max_in_flight or rate_limit */
     struct dt_topic_callback callback;
 };
+/* The next refresh reads the topics whatever their version: a MySQL that went back may reach the same version with other
+ * topics. What the snapshot holds stays until then. */
+void dt_topic_snapshot_forget(dt_topic_snapshot *snapshot);
 /* Reads the topics again, inside the caller's transaction, when `version` differs from what the snapshot holds. */
 DT_MUST_CHECK dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, struct dt_db *db, int64_t version,
                                                   struct dt_error *err);

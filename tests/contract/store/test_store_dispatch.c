@@ -1504,6 +1504,21 @@ static void the_topic_snapshot_tells_of_topics_as_they_were_last_read(void **sta
     assert_true(dt_topic_snapshot_paused(rig->snapshot, v.name));
 }
 
+/* A MySQL that went back may say so much later what it says now of other topics. */
+static void a_snapshot_that_was_forgotten_is_read_again_at_the_same_version(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = TRUE WHERE name = 't'");
+    OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
+    assert_false(dt_topic_snapshot_paused(rig->snapshot, DT_STR_LIT("t")));
+    dt_topic_snapshot_forget(rig->snapshot);
+    assert_true(dt_str_is(dt_topic_snapshot_kafka_topic(rig->snapshot, DT_STR_LIT("t")), "t"));
+    OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
+    assert_true(dt_topic_snapshot_paused(rig->snapshot, DT_STR_LIT("t")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1570,6 +1585,7 @@ int main(void)
         T(a_shard_without_a_row_is_nobodys),
         T(a_check_of_the_lease_tells_what_the_installation_is_like),
         T(the_topic_snapshot_tells_of_topics_as_they_were_last_read),
+        T(a_snapshot_that_was_forgotten_is_read_again_at_the_same_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
