@@ -18,8 +18,14 @@
 /* Begins the lease of a number above 0. EXISTS: draw another one. Forgets numbers that ended long ago. */
 DT_MUST_CHECK dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, int64_t timeout_ms,
                                            struct dt_error *err);
-/* Renews it. *there: false when it was forgotten. */
-DT_MUST_CHECK dt_status dt_store_hands_renew(dt_store *store, int64_t owner, bool *there, struct dt_error *err);
+/* An owner's renewals: those that were confirmed, and those that were asked for. */
+struct dt_renewals {
+    int64_t confirmed, asked;
+};
+/* Renews it, and counts. *there: false when it was forgotten, or when MySQL went back to before a renewal that was
+ * confirmed: what it says is in these hands may have left them long ago. */
+DT_MUST_CHECK dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
+                                             struct dt_error *err);
 /* Ends it: whatever is still in its hands is lost from now on. */
 DT_MUST_CHECK dt_status dt_store_hands_disown(dt_store *store, int64_t owner, struct dt_error *err);
 

@@ -26,11 +26,17 @@ dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, i
                    NULL, err);
 }
 
-dt_status dt_store_hands_renew(dt_store *store, int64_t owner, bool *there, struct dt_error *err)
+/* Of a renewal whose answer is lost nobody knows whether it counts. */
+dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewals *renewals, bool *there,
+                               struct dt_error *err)
 {
     uint64_t changed = 0;
-    dt_status status = run_one(store, dt_sql_renew_hands, DT_PARAMS(DT_P_INT(owner)), &changed, err);
-    *there = changed == 1;
+    dt_status status =
+        run_one(store, dt_sql_renew_hands,
+                DT_PARAMS(DT_P_INT(owner), DT_P_INT(renewals->confirmed), DT_P_INT(renewals->asked)), &changed, err);
+    renewals->asked++;
+    *there = status == DT_OK && changed == 1;
+    renewals->confirmed += *there;
     return status;
 }
 

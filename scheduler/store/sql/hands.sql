@@ -4,11 +4,13 @@
 INSERT INTO hand_owners (owner, name, timeout_ms, renewed_at)
 VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED));
 
--- The count makes the row another one even twice in a millisecond.
+-- The count tells of a MySQL that went back: there it is less than what the owner knows of.
 -- name: renew_hands
 UPDATE hand_owners
    SET renewed_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), renewals = renewals + 1
- WHERE owner = ?;
+ WHERE owner = ?
+   AND renewals >= ? -- guard: CALL_RENEWALS or: AND ? IS NOT NULL
+   AND renewals <= ?;
 
 -- name: disown_hands
 DELETE FROM hand_owners WHERE owner = ?;

@@ -423,19 +423,37 @@ static void hands_on_a_job_that_has_ended_are_emptied(void **state)
 static void a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over(void **state)
 {
     (void)state;
+    struct dt_renewals renewals = {0};
     bool there;
     int64_t found[4];
     struct dt_lost lost = {.v = found, .limit = 4};
     claimed("h");
     let_owner_end();
-    OK(dt_store_hands_renew(store, OWNER, &there, &err));
+    OK(dt_store_hands_renew(store, OWNER, &renewals, &there, &err));
     assert_true(there);
     OK(dt_store_hands_lost(store, &lost, &err));
     assert_int_equal(lost.n, 0);
     OK(dt_store_hands_disown(store, OWNER, &err));
     OK(dt_store_hands_lost(store, &lost, &err));
     assert_int_equal(lost.n, 1);
-    OK(dt_store_hands_renew(store, OWNER, &there, &err));
+    OK(dt_store_hands_renew(store, OWNER, &renewals, &there, &err));
+    assert_false(there);
+}
+
+static void a_lease_of_which_mysql_has_forgotten_a_renewal_is_not_renewed(void **state)
+{
+    (void)state;
+    bool there;
+    struct dt_renewals renewals = {0};
+    claimed("h");
+    OK(dt_store_hands_renew(store, OWNER, &renewals, &there, &err));
+    assert_true(there);
+    mysql_fixture_run(&fx, "UPDATE hand_owners SET renewals = renewals + 1"); /* one whose answer was lost */
+    renewals.asked++;
+    OK(dt_store_hands_renew(store, OWNER, &renewals, &there, &err));
+    assert_true(there);
+    mysql_fixture_run(&fx, "UPDATE hand_owners SET renewals = 1");
+    OK(dt_store_hands_renew(store, OWNER, &renewals, &there, &err));
     assert_false(there);
 }
 
@@ -501,6 +519,7 @@ int main(void)
         TEST(a_lost_attempt_of_a_topic_that_goes_by_kafka_now_is_followed_by_kafka),
         TEST(hands_on_a_job_that_has_ended_are_emptied),
         TEST(a_lease_that_is_renewed_goes_on_and_one_that_is_given_up_is_over),
+        TEST(a_lease_of_which_mysql_has_forgotten_a_renewal_is_not_renewed),
         TEST(lost_attempts_are_found_page_by_page),
         TEST(what_a_process_gives_away_is_lost_and_nothing_else),
     };

@@ -2,7 +2,8 @@
  * The keeper: a thread that holds the lease under which this process has attempts in its hands, and finds what is in
  * nobody's hands any more, its own and others'.
  *
- * Invariants: a number whose lease was over once is never renewed; nothing of it goes out after that. A claim in doubt is
+ * Invariants: a number whose lease was over once is never renewed; nothing of it goes out after that. Nor is one whose
+ * renewals MySQL has forgotten: it went back, and what is in hands there is not what is in ours. A claim in doubt is
  * looked for when no transaction of its leader can be under way; what MySQL has of it, and this process does not know, is
  * given away. What is given away was forgotten first by nobody: it is known until MySQL says that it is nobody's.
  */
@@ -55,6 +56,7 @@ static dt_status take_number(dt_hands *hands, struct dt_error *err)
         return status == DT_EXISTS ? DT_OK : status;
     extend(hands, sent_us);
     hands->owner = number;
+    hands->renewals = (struct dt_renewals){0};
     hands->renewed_us = sent_us;
     dt_pool_tell_room(hands);
     return DT_OK;
@@ -77,7 +79,7 @@ static dt_status renew(dt_hands *hands, struct dt_error *err)
     }
     if (sent_us - hands->renewed_us < renew_every_us(hands))
         return DT_OK;
-    dt_status status = dt_store_hands_renew(hands->keeper_store, hands->owner, &there, err);
+    dt_status status = dt_store_hands_renew(hands->keeper_store, hands->owner, &hands->renewals, &there, err);
     if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, dt_pool_now_us(hands))))
         extend(hands, sent_us);
     else if (status == DT_OK)
