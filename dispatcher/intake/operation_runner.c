@@ -2,7 +2,7 @@
  * piece (MySQL, one transaction: jobs, and how far their operation is) ─▶ tell the index ─▶ next piece, or sleep
  *
  * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to the
- * index is found by the reconciler. An operation that is new, or was left by an API, is seen within LOOK_US.
+ * index is found by the reconciler. An operation that is new, or was left by an API, is seen within LOOK_US, or REST_US.
  */
 #include "operation_runner.h"
 
@@ -18,8 +18,10 @@
 #include "store/operations/topic_deletion.h"
 
 #define LOOK_US   INT64_C(2000000)
+#define REST_US   INT64_C(10000000) /* where no operation was under way for BUSY_US */
+#define BUSY_US   INT64_C(60000000)
 #define RETRY_US  INT64_C(500000)
-#define WANTED_US INT64_C(10000000) /* deleted topics that got a job all the same are looked for so often */
+#define WANTED_US INT64_C(20000000) /* deleted topics that got a job all the same are looked for so often */
 
 struct dt_operation_runner {
     struct dt_intake_env env;
@@ -30,6 +32,7 @@ struct dt_operation_runner {
     dt_store *store;
     struct dt_outage_part outage;
     int64_t wanted_us; /* mono: not before */
+    int64_t busy_us;   /* mono: when an operation was seen last; 0 = never */
     dt_metric *changed, *refused;
 };
 
@@ -89,9 +92,10 @@ static int64_t find_next(dt_operation_runner *r)
     if (status != DT_OK)
         return failed(r, &none, status, &err);
     dt_outage_over(&r->outage);
-    int64_t latest_us = now_us(r) + LOOK_US;
     if (look_ms == INT64_MAX)
-        return latest_us;
+        return now_us(r) + (r->busy_us && now_us(r) - r->busy_us < BUSY_US ? LOOK_US : REST_US);
+    r->busy_us = now_us(r);
+    int64_t latest_us = r->busy_us + LOOK_US;
     int64_t look_us = dt_refclock_mono_us_at(r->env.ref, look_ms);
     return look_us <= now_us(r) ? 0 : dt_earlier(look_us + 1000, latest_us);
 }

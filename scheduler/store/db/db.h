@@ -11,7 +11,7 @@
  *
  * Statuses of every call that talks to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled
  * back), BUSY (1213, 1205, 3572: the caller rolls back and may repeat the whole transaction), EXISTS (1062; in DDL
- * 1060, a column), INVALID (bad data: CHECK, too long), SCHEMA (unknown table or column), CORRUPT/INTERNAL otherwise;
+ * 1060, a column, and 1061, an index), INVALID (bad data: CHECK, too long), SCHEMA (unknown table or column), CORRUPT/INTERNAL otherwise;
  * dt_db_commit also UNKNOWN (the connection broke while the COMMIT was under way).
  */
 #ifndef DT_STORE_DB_H

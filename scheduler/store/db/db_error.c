@@ -46,6 +46,7 @@ dt_status dt_db_error_status(unsigned number)
     case 3572: /* NOWAIT */
         return DT_BUSY;
     case 1060: /* column, in DDL */
+    case 1061: /* index, likewise */
     case 1062:
     case 1586: /* row of a key */
         return DT_EXISTS;
