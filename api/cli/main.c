@@ -61,7 +61,7 @@ static int ask_api(struct dt_cli *cli)
         status = dt_cli_settings_read(cli->call, &cli->settings, &err);
     if (status == DT_OK)
         status = dt_rest_new(&cli->settings, &cli->rest, &err);
-    int code = status == DT_OK ? dt_cli_run_of(cli->call->verb)(cli) : dt_cli_failed(status, &err);
+    int code = status == DT_OK ? dt_cli_run_of(cli->call)(cli) : dt_cli_failed(status, &err);
     dt_rest_free(cli->rest);
     dt_cli_settings_clear(&cli->settings);
     return code;
@@ -112,5 +112,5 @@ int main(int argc, char **argv)
     }
     if (call.help)
         return close_output(dt_cli_run_help(&cli));
-    return close_output(call.verb->method ? ask_api(&cli) : dt_cli_run_of(call.verb)(&cli));
+    return close_output(call.verb->method ? ask_api(&cli) : dt_cli_run_of(&call)(&cli));
 }

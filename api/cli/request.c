@@ -185,6 +185,32 @@ static void fill_path(struct dt_strbuf *out, const char *path, const char *const
     }
 }
 
+static bool is_of_body(enum dt_cli_place place)
+{
+    return place == DT_CLI_BODY || place == DT_CLI_SET;
+}
+
+/* Adds the options of the filter as a member of the body. */
+static dt_status add_filter(const struct dt_cli_call *call, struct dt_cli_request *out, struct dt_error *err)
+{
+    char member[64];
+    struct dt_strbuf filter;
+    dt_status status = DT_OK;
+    dt_strbuf_init(&filter);
+    for (unsigned i = 0; i < call->n_given && status == DT_OK; i++) {
+        if (call->given[i].option->place != DT_CLI_FILTER)
+            continue;
+        dt_cli_member_of(call->given[i].option->name, member);
+        begin_member(&filter, member);
+        status = add_value(&filter, &call->given[i], err);
+        dt_strbuf_addc(&filter, '}');
+    }
+    if (filter.n > 0)
+        dt_cli_request_add_member(out, "filter", dt_strbuf_str(&filter));
+    dt_strbuf_clear(&filter);
+    return status;
+}
+
 dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path, const char *const *args,
                                struct dt_cli_request *out, struct dt_error *err)
 {
@@ -196,12 +222,14 @@ dt_status dt_cli_request_build(const struct dt_cli_call *call, const char *path,
         dt_cli_member_of(given->option->name, member);
         if (given->option->place == DT_CLI_QUERY)
             dt_cli_request_add_query(out, member, given->option->takes ? given->value : "true");
-        if (given->option->place != DT_CLI_BODY)
+        if (!is_of_body(given->option->place))
             continue;
         begin_member(&out->body, member);
         status = add_value(&out->body, given, err);
         dt_strbuf_addc(&out->body, '}');
     }
+    if (status == DT_OK)
+        status = add_filter(call, out, err);
     if (status == DT_OK && (out->path.failed || out->body.failed))
         status = dt_fail(err, DT_NOMEM, "out of memory");
     return status;

@@ -94,9 +94,22 @@ static const struct column shards[] = {{"SHARD", "shard", false},
                                        {"WRONG", "drift.wrong", true},
                                        {"SEEN AT", "seen_at", true},
                                        {NULL, NULL, false}};
+static const struct column operations[] = {{"ID", "id", false},
+                                           {"KIND", "kind", false},
+                                           {"STATE", "state", false},
+                                           {"TOPIC", "filter.topic", false},
+                                           {"MATCHED", "matched", false},
+                                           {"CHANGED", "changed", false},
+                                           {"REFUSED", "refused", false},
+                                           {"STARTED AT", "started_at", false},
+                                           {"FINISHED AT", "finished_at", false},
+                                           {"FILTER", "filter", true},
+                                           {"ERROR", "error", true},
+                                           {NULL, NULL, false}};
 static const struct column *const columns_of[DT_CLI_THINGS] = {
-    [DT_CLI_JOB] = jobs,           [DT_CLI_ATTEMPT] = attempts, [DT_CLI_TOPIC] = topics, [DT_CLI_BACKLOG] = backlog,
-    [DT_CLI_SCHEDULE] = schedules, [DT_CLI_FIRE] = fires,       [DT_CLI_SHARD] = shards};
+    [DT_CLI_JOB] = jobs,        [DT_CLI_ATTEMPT] = attempts,    [DT_CLI_TOPIC] = topics,
+    [DT_CLI_BACKLOG] = backlog, [DT_CLI_SCHEDULE] = schedules,  [DT_CLI_FIRE] = fires,
+    [DT_CLI_SHARD] = shards,    [DT_CLI_OPERATION] = operations};
 
 struct dt_cli_list {
     const struct dt_cli *cli;

@@ -32,6 +32,20 @@ static const struct dt_cli_option common[] = {
     {"headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of what is delivered, an object of strings."}, \
     {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "Where its callbacks go, in place of the topic's URL."}
 
+/* Which jobs, and how, where none is named. */
+#define SET_OPTIONS \
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: jobs of this topic, or of those that begin so (orders.*)."}, \
+    {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: whose key begins so."}, \
+    {"run-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: the earliest run_at, inclusive."}, \
+    {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: the latest run_at, exclusive."}, \
+    {"created-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: made no earlier."}, \
+    {"created-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: made earlier."}, \
+    {"error-code", "CODE", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: whose last failure had this code."}, \
+    {"ids", "IDS", DT_CLI_LIST, DT_CLI_FILTER, "Of a set: these jobs, between commas."}, \
+    {"rate", "RATE", DT_CLI_TEXT, DT_CLI_SET, "Of a set: so many jobs in a second or a minute (1000/s)."}, \
+    {"yes", NULL, DT_CLI_SWITCH, DT_CLI_SETS, "Of a set: does it without asking."}, \
+    {"dry-run", NULL, DT_CLI_SWITCH, DT_CLI_SETS, "Of a set: says how many jobs it would be."}
+
 static const struct dt_cli_option job_new[] = {
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_BODY, "The topic of the job."},
     {"key", "KEY", DT_CLI_TEXT, DT_CLI_BODY, "The caller's name for the job: an equal request makes no second one."},
@@ -43,8 +57,13 @@ static const struct dt_cli_option job_change[] = {
     {"run-at", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "When it is due: RFC 3339 with an offset."},
     {"delay", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "Or how long from now."},
     PAYLOAD_OPTIONS,
+    {"shift", "DURATION", DT_CLI_TEXT, DT_CLI_SET, "Of a set: each so much later, or earlier (-P1D)."},
+    {"spread", "DURATION", DT_CLI_TEXT, DT_CLI_SET, "Of a set: divided evenly over so much time, from --run-at or --delay on."},
+    SET_OPTIONS,
 };
+static const struct dt_cli_option job_set[] = {SET_OPTIONS};
 static const struct dt_cli_option job_cancel[] = {
+    SET_OPTIONS,
     {"retries", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Cancels what follows the attempt of a dispatched job."},
 };
 #define EXPORT_OPTIONS \
@@ -132,102 +151,118 @@ static const struct dt_cli_option doctor[] = {
 
 static const struct dt_cli_verb verbs[] = {
     {"jobs", "create", "", "Makes a job, and shows it.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/jobs", NULL, DT_CLI_JOB, OPTIONS(job_new),
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs", NULL, NULL, DT_CLI_JOB, OPTIONS(job_new),
      "jobs create --topic orders.close --key order-42 --delay PT30M --payload '{\"order\":42}'\n"
      "jobs create --topic orders.close --run-at 2030-01-01T09:00:00+01:00 --retry 15s,3m,10m"},
     {"jobs", "get", DT_CLI_ID_OR_KEY, "Shows a job.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}", NULL, DT_CLI_JOB, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}", NULL, NULL, DT_CLI_JOB, NO_OPTIONS,
      "jobs get orders.close order-42\njobs get orders.close order-42 --json"},
     {"jobs", "list", "", "Lists jobs by id, or by key with --key-prefix.",
-     DT_CLI_BY_LIST, "GET", "/v1/jobs", "jobs", DT_CLI_JOB, OPTIONS(job_list),
+     DT_CLI_BY_LIST, "GET", "/v1/jobs", NULL, "jobs", DT_CLI_JOB, OPTIONS(job_list),
      "jobs list --overdue\njobs list --topic orders.close --state dead --json"},
     {"jobs", "watch", DT_CLI_ID_OR_KEY, "Shows a job whenever it has changed, until it is finished; exit code 0 when it succeeded.",
-     DT_CLI_BY_WATCH, "GET", "/v1/jobs/{id}", NULL, DT_CLI_JOB, OPTIONS(watch),
+     DT_CLI_BY_WATCH, "GET", "/v1/jobs/{id}", NULL, NULL, DT_CLI_JOB, OPTIONS(watch),
      "jobs watch orders.close order-42"},
     {"jobs", "attempts", DT_CLI_ID_OR_KEY, "Lists the attempts of a job, with how late each was.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/attempts", "attempts", DT_CLI_ATTEMPT, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/attempts", NULL, "attempts", DT_CLI_ATTEMPT, NO_OPTIONS,
      "jobs attempts orders.close order-42"},
-    {"jobs", "change", DT_CLI_ID_OR_KEY, "Changes a scheduled job: what is given, and nothing else.",
-     DT_CLI_BY_REQUEST, "PATCH", "/v1/jobs/{id}", NULL, DT_CLI_JOB, OPTIONS(job_change),
-     "jobs change orders.close order-42 --delay PT5M"},
-    {"jobs", "run-now", DT_CLI_ID_OR_KEY, "Makes a scheduled job due now.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/run-now", NULL, DT_CLI_JOB, NO_OPTIONS,
-     "jobs run-now orders.close order-42"},
-    {"jobs", "cancel", DT_CLI_ID_OR_KEY, "Cancels a job: it will never be dispatched, or it is too late (exit code 5).",
-     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/cancel", NULL, DT_CLI_JOB, OPTIONS(job_cancel),
-     "jobs cancel orders.close order-42"},
-    {"jobs", "redrive", DT_CLI_ID_OR_KEY, "Gives a dead job a new budget of attempts.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/redrive", NULL, DT_CLI_JOB, NO_OPTIONS,
-     "jobs redrive orders.close order-42"},
+    {"jobs", "change", DT_CLI_ID_OR_KEY, "Changes a scheduled job: what is given, and nothing else. A set of jobs is moved in time.",
+     DT_CLI_BY_REQUEST, "PATCH", "/v1/jobs/{id}", "/v1/jobs:reschedule", NULL, DT_CLI_JOB, OPTIONS(job_change),
+     "jobs change orders.close order-42 --delay PT5M\n"
+     "jobs change --topic orders.close --shift P1D --yes"},
+    {"jobs", "run-now", DT_CLI_ID_OR_KEY, "Makes a scheduled job, or a set of them, due now.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/run-now", "/v1/jobs:run-now", NULL, DT_CLI_JOB, OPTIONS(job_set),
+     "jobs run-now orders.close order-42\njobs run-now --topic orders.close --rate 100/s --yes"},
+    {"jobs", "cancel", DT_CLI_ID_OR_KEY, "Cancels a job, or a set of them: it will never be dispatched, or it is too late (exit code 5).",
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/cancel", "/v1/jobs:cancel", NULL, DT_CLI_JOB, OPTIONS(job_cancel),
+     "jobs cancel orders.close order-42\njobs cancel --topic orders.close --run-to 2030-01-01T00:00:00Z --yes"},
+    {"jobs", "redrive", DT_CLI_ID_OR_KEY, "Gives a dead job, or a set of them, a new budget of attempts.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/redrive", "/v1/jobs:redrive", NULL, DT_CLI_JOB, OPTIONS(job_set),
+     "jobs redrive orders.close order-42\njobs redrive --topic orders.close --error-code http_503 --dry-run"},
     {"jobs", "export", "", "Writes jobs as NDJSON that `jobs import` takes: scheduled ones, unless --state says others.",
-     DT_CLI_BY_EXPORT, "GET", "/v1/jobs", "jobs", DT_CLI_JOB, OPTIONS(job_export),
+     DT_CLI_BY_EXPORT, "GET", "/v1/jobs", NULL, "jobs", DT_CLI_JOB, OPTIONS(job_export),
      "jobs export --topic orders.close"},
     {"jobs", "import", "[FILE]", "Makes many jobs from NDJSON or CSV; interrupted and begun again, it makes no job with a key twice.",
-     DT_CLI_BY_IMPORT, "POST", "/v1/jobs:batch", NULL, DT_CLI_NOTHING, OPTIONS(job_import),
+     DT_CLI_BY_IMPORT, "POST", "/v1/jobs:batch", NULL, NULL, DT_CLI_NOTHING, OPTIONS(job_import),
      "jobs import jobs.ndjson\njobs import --format csv"},
     {"results", "report", DT_CLI_ID_OR_KEY, "Reports what became of an attempt.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/results", NULL, DT_CLI_JOB, OPTIONS(report),
+     DT_CLI_BY_REQUEST, "POST", "/v1/jobs/{id}/results", NULL, NULL, DT_CLI_JOB, OPTIONS(report),
      "results report orders.close order-42 --attempt 1 --status succeeded"},
     {"pop", "", "TOPIC…", "Claims due jobs of topics whose delivery is pull.",
-     DT_CLI_BY_POP, "POST", "/v1/pop", "jobs", DT_CLI_JOB, OPTIONS(pop),
+     DT_CLI_BY_POP, "POST", "/v1/pop", NULL, "jobs", DT_CLI_JOB, OPTIONS(pop),
      "pop mails.send --max 10 --wait 1s --json"},
     {"topics", "list", "", "Lists topics by name.",
-     DT_CLI_BY_LIST, "GET", "/v1/topics", "topics", DT_CLI_TOPIC, OPTIONS(page),
+     DT_CLI_BY_LIST, "GET", "/v1/topics", NULL, "topics", DT_CLI_TOPIC, OPTIONS(page),
      "topics list --output wide"},
     {"topics", "get", "TOPIC", "Shows a topic's settings, and its jobs by state.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/topics/{topic}", NULL, DT_CLI_TOPIC, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "GET", "/v1/topics/{topic}", NULL, NULL, DT_CLI_TOPIC, NO_OPTIONS,
      "topics get orders.close"},
     {"topics", "set", "TOPIC", "Sets what is given and leaves the other settings; makes the topic where there is none.",
-     DT_CLI_BY_SET, "PUT", "/v1/topics/{topic}", NULL, DT_CLI_TOPIC, OPTIONS(topic_set),
+     DT_CLI_BY_SET, "PUT", "/v1/topics/{topic}", NULL, NULL, DT_CLI_TOPIC, OPTIONS(topic_set),
      "topics set orders.close --max-in-flight 100 --retry 15s,3m,10m"},
+    {"topics", "delete", "TOPIC", "Deletes a topic that nothing waits for.",
+     DT_CLI_BY_REQUEST, "DELETE", "/v1/topics/{topic}", NULL, NULL, DT_CLI_TOPIC, NO_OPTIONS,
+     "topics delete orders.close"},
     {"topics", "pause", "TOPIC", "Stops the dispatch of a topic.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/topics/{topic}/pause", NULL, DT_CLI_TOPIC, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "POST", "/v1/topics/{topic}/pause", NULL, NULL, DT_CLI_TOPIC, NO_OPTIONS,
      "topics pause orders.close"},
     {"topics", "resume", "TOPIC", "Goes on with it.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/topics/{topic}/resume", NULL, DT_CLI_TOPIC, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "POST", "/v1/topics/{topic}/resume", NULL, NULL, DT_CLI_TOPIC, NO_OPTIONS,
      "topics resume orders.close"},
     {"schedules", "list", "", "Lists schedules by name.",
-     DT_CLI_BY_LIST, "GET", "/v1/schedules", "schedules", DT_CLI_SCHEDULE, OPTIONS(page),
+     DT_CLI_BY_LIST, "GET", "/v1/schedules", NULL, "schedules", DT_CLI_SCHEDULE, OPTIONS(page),
      "schedules list"},
     {"schedules", "get", "NAME", "Shows a schedule.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/schedules/{name}", NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "GET", "/v1/schedules/{name}", NULL, NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
      "schedules get nightly"},
     {"schedules", "set", "NAME", "Sets what is given and leaves the other settings; makes the schedule where there is none.",
-     DT_CLI_BY_SET, "PUT", "/v1/schedules/{name}", NULL, DT_CLI_SCHEDULE, OPTIONS(schedule_set),
+     DT_CLI_BY_SET, "PUT", "/v1/schedules/{name}", NULL, NULL, DT_CLI_SCHEDULE, OPTIONS(schedule_set),
      "schedules set nightly --topic reports --cron '0 3 * * *' --time-zone Europe/Berlin"},
     {"schedules", "delete", "NAME", "Removes a schedule.",
-     DT_CLI_BY_REQUEST, "DELETE", "/v1/schedules/{name}", NULL, DT_CLI_SCHEDULE, OPTIONS(schedule_delete),
+     DT_CLI_BY_REQUEST, "DELETE", "/v1/schedules/{name}", NULL, NULL, DT_CLI_SCHEDULE, OPTIONS(schedule_delete),
      "schedules delete nightly --cancel"},
     {"schedules", "next", "NAME", "Lists when a schedule fires next.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/schedules/{name}/next", "next", DT_CLI_FIRE, OPTIONS(fires),
+     DT_CLI_BY_REQUEST, "GET", "/v1/schedules/{name}/next", NULL, "next", DT_CLI_FIRE, OPTIONS(fires),
      "schedules next nightly --count 3"},
     {"schedules", "pause", "NAME", "Makes no more fires, and withdraws those that lie ahead.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/pause", NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/pause", NULL, NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
      "schedules pause nightly"},
     {"schedules", "resume", "NAME", "Fires again.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/resume", NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/resume", NULL, NULL, DT_CLI_SCHEDULE, NO_OPTIONS,
      "schedules resume nightly"},
     {"schedules", "run-now", "NAME", "Makes a job of the schedule for this very moment.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/run-now", NULL, DT_CLI_JOB, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "POST", "/v1/schedules/{name}/run-now", NULL, NULL, DT_CLI_JOB, NO_OPTIONS,
      "schedules run-now nightly"},
+    {"operations", "list", "", "Lists operations, the latest first.",
+     DT_CLI_BY_LIST, "GET", "/v1/operations", NULL, "operations", DT_CLI_OPERATION, OPTIONS(page),
+     "operations list"},
+    {"operations", "get", "ID", "Shows an operation.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/operations/{id}", NULL, NULL, DT_CLI_OPERATION, NO_OPTIONS,
+     "operations get 1"},
+    {"operations", "watch", "ID", "Follows an operation until it has ended; exit code 0 when it is done.",
+     DT_CLI_BY_FOLLOW, "GET", "/v1/operations/{id}", NULL, NULL, DT_CLI_OPERATION, NO_OPTIONS,
+     "operations watch 1"},
+    {"operations", "stop", "ID", "Stops an operation: what it has changed stays so.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/operations/{id}/stop", NULL, NULL, DT_CLI_OPERATION, NO_OPTIONS,
+     "operations stop 1"},
     {"shards", "list", "", "Lists shards with their leaders, and what waits for them.",
-     DT_CLI_BY_REQUEST, "GET", "/v1/info", "shards", DT_CLI_SHARD, NO_OPTIONS,
+     DT_CLI_BY_REQUEST, "GET", "/v1/info", NULL, "shards", DT_CLI_SHARD, NO_OPTIONS,
      "shards list"},
     {"shards", "resize", "", "Changes the number of shards, under load.",
-     DT_CLI_BY_REQUEST, "POST", "/v1/admin/shards", NULL, DT_CLI_NOTHING, OPTIONS(resize),
+     DT_CLI_BY_REQUEST, "POST", "/v1/admin/shards", NULL, NULL, DT_CLI_NOTHING, OPTIONS(resize),
      "shards resize --count 2"},
     {"overview", "", "", "Shows how the installation is: readiness, what is late, shards, and the first twenty topics with their jobs.",
-     DT_CLI_BY_OVERVIEW, "GET", "/v1/info", NULL, DT_CLI_NOTHING, OPTIONS(overview),
+     DT_CLI_BY_OVERVIEW, "GET", "/v1/info", NULL, NULL, DT_CLI_NOTHING, OPTIONS(overview),
      "overview"},
     {"doctor", "", "", "Looks for what is wrong, and says what it means and what to do; exit code 1 when it finds something.",
-     DT_CLI_BY_DOCTOR, "GET", "/readyz", NULL, DT_CLI_NOTHING, OPTIONS(doctor),
+     DT_CLI_BY_DOCTOR, "GET", "/readyz", NULL, NULL, DT_CLI_NOTHING, OPTIONS(doctor),
      "doctor"},
     {"help", "", "[NOUN [VERB]]", "Says what a command does.",
-     DT_CLI_BY_HELP, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "help jobs create"},
+     DT_CLI_BY_HELP, NULL, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "help jobs create"},
     {"completion", "", "bash|zsh|fish", "Prints what completes its words in a shell.",
-     DT_CLI_BY_COMPLETION, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "completion bash"},
+     DT_CLI_BY_COMPLETION, NULL, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "completion bash"},
     {"version", "", "", "Says which version this is.",
-     DT_CLI_BY_VERSION, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "version"},
+     DT_CLI_BY_VERSION, NULL, NULL, NULL, NULL, DT_CLI_NOTHING, NO_OPTIONS, "version"},
 };
 
 static const struct {
@@ -237,6 +272,7 @@ static const struct {
     {"results", "Reports on attempts."},
     {"topics", "Topics: what jobs of one kind have in common."},
     {"schedules", "Schedules: jobs that recur."},
+    {"operations", "Operations: what is done to a whole set of jobs."},
     {"shards", "Shards: the parts that the work is divided into."},
 };
 
@@ -269,7 +305,7 @@ const char *dt_cli_noun_help(const char *noun)
 
 unsigned dt_cli_args_min(const struct dt_cli_verb *verb)
 {
-    return verb->takes[0] && verb->takes[0] != '[' ? 1 : 0;
+    return verb->takes[0] && verb->takes[0] != '[' && !verb->set ? 1 : 0;
 }
 
 unsigned dt_cli_args_max(const struct dt_cli_verb *verb)

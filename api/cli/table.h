@@ -24,9 +24,12 @@ enum dt_cli_kind {
 
 /* Where an option's value goes. */
 enum dt_cli_place {
-    DT_CLI_HERE, /* the program itself reads it */
-    DT_CLI_BODY, /* a member of the request's body */
-    DT_CLI_QUERY /* a parameter of the request */
+    DT_CLI_HERE,   /* the program itself reads it */
+    DT_CLI_BODY,   /* a member of the request's body */
+    DT_CLI_FILTER, /* of the filter that chooses a set of jobs */
+    DT_CLI_SET,    /* a member of the body, where it is of a set */
+    DT_CLI_SETS,   /* the program itself reads it, for a set */
+    DT_CLI_QUERY   /* a parameter of the request */
 };
 
 struct dt_cli_option {
@@ -47,6 +50,7 @@ enum dt_cli_thing {
     DT_CLI_SCHEDULE,
     DT_CLI_FIRE,
     DT_CLI_SHARD,
+    DT_CLI_OPERATION,
     DT_CLI_THINGS
 };
 
@@ -55,6 +59,7 @@ enum dt_cli_way {
     DT_CLI_BY_REQUEST, /* one request, and its answer shown */
     DT_CLI_BY_SET,     /* what is there, with what the options change, put back */
     DT_CLI_BY_LIST,    /* a list, page by page */
+    DT_CLI_BY_FOLLOW,  /* an operation, until it has ended */
     DT_CLI_BY_POP,
     DT_CLI_BY_WATCH,
     DT_CLI_BY_EXPORT,
@@ -73,6 +78,7 @@ struct dt_cli_verb {
     const char *help;  /* a sentence */
     enum dt_cli_way way;
     const char *method, *path; /* of its request; NULL: the verb makes its own */
+    const char *set;           /* the path of the request for a set, where no job is named; NULL: it needs one */
     const char *list;          /* the member of the answer that holds a list; NULL: the answer is one thing */
     enum dt_cli_thing thing;
     const struct dt_cli_option *options;

@@ -223,6 +223,28 @@ static dt_status check_arguments(const struct dt_cli_call *call, struct dt_error
     return DT_OK;
 }
 
+/* A set is chosen by a filter, a job by its name; not both, and one of them. */
+static dt_status check_set(const struct dt_cli_call *call, struct dt_error *err)
+{
+    bool filtered = false;
+    if (call->help || !call->verb->set)
+        return DT_OK;
+    for (unsigned i = 0; i < call->n_given; i++) {
+        enum dt_cli_place place = call->given[i].option->place;
+        bool of_set = place == DT_CLI_FILTER || place == DT_CLI_SET || place == DT_CLI_SETS;
+        filtered = filtered || place == DT_CLI_FILTER;
+        if (of_set && call->n_args > 0)
+            return dt_fail(err, DT_INVALID, "--%s is for sets of jobs: %s %s names one", call->given[i].option->name,
+                           call->verb->noun, call->args[0]);
+        if (place == DT_CLI_QUERY && call->n_args == 0)
+            return dt_fail(err, DT_INVALID, "--%s is for one job", call->given[i].option->name);
+    }
+    if (call->n_args == 0 && !filtered)
+        return dt_fail(err, DT_INVALID, "%s %s takes %s, or a filter (--topic, --ids)", call->verb->noun,
+                       call->verb->verb, call->verb->takes);
+    return DT_OK;
+}
+
 dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, struct dt_error *err)
 {
     bool options = true;
@@ -238,5 +260,7 @@ dt_status dt_cli_read_words(int n, char *const *words, struct dt_cli_call *out, 
         else
             status = read_plain(words[i], out, err);
     }
-    return status == DT_OK ? check_arguments(out, err) : status;
+    if (status == DT_OK)
+        status = check_arguments(out, err);
+    return status == DT_OK && out->verb ? check_set(out, err) : status;
 }

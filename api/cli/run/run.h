@@ -8,14 +8,18 @@
 
 typedef int dt_cli_run(struct dt_cli *cli);
 
-/* run.c: the function that carries out a verb. */
-dt_cli_run *dt_cli_run_of(const struct dt_cli_verb *verb);
+/* run.c: the function that carries out a call. */
+dt_cli_run *dt_cli_run_of(const struct dt_cli_call *call);
 
 /* run_request.c: one request and its answer, by the verb's row; a job may be named by topic and key. */
 int dt_cli_run_request(struct dt_cli *cli);
 /* What is there, with what the options change, put back. */
 int dt_cli_run_set(struct dt_cli *cli);
 int dt_cli_run_pop(struct dt_cli *cli);
+
+/* run_many.c: a set of jobs by filter; an operation, until it has ended. */
+int dt_cli_run_many(struct dt_cli *cli);
+int dt_cli_run_follow(struct dt_cli *cli);
 
 /* run_list.c: a list, page by page to its end; jobs as import takes them. */
 int dt_cli_run_list(struct dt_cli *cli);

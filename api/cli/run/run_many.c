@@ -1,0 +1,154 @@
+/*
+ * Whole sets of jobs by filter: previewed, asked for, begun as an operation and followed until it has ended; and operations
+ * that somebody began.
+ *
+ *   dry run ─▶ "cancel 1234 jobs?" ─▶ operation ─▶ progress ─▶ what it did
+ *       └ without a terminal and without --yes it ends here
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/request.h"
+#include "cli/run/progress.h"
+#include "cli/run/run.h"
+#include "cli/show.h"
+#include "cli/talk.h"
+
+#define LOOK_NS 300000000L /* between two looks at an operation */
+
+struct many {
+    struct dt_cli *cli;
+    struct dt_rest_answer answer;
+    dt_json *json; /* the operation */
+};
+
+static struct dt_str text(const struct many *m, const char *name)
+{
+    const struct dt_json_node *root = dt_json_root(m->json);
+    const struct dt_json_node *node = root && root->type == DT_JSON_OBJECT ? dt_json_member(m->json, root, name) : NULL;
+    return node && node->type == DT_JSON_STRING ? node->str : DT_STR_NONE;
+}
+
+static int64_t number(const struct many *m, const char *name)
+{
+    const struct dt_json_node *root = dt_json_root(m->json);
+    const struct dt_json_node *node = root && root->type == DT_JSON_OBJECT ? dt_json_member(m->json, root, name) : NULL;
+    return node && node->type == DT_JSON_INT ? node->i : 0;
+}
+
+/* ---- an operation that runs ---- */
+
+static int look(struct many *m, const char *id)
+{
+    struct dt_cli_request request;
+    dt_cli_request_init(&request);
+    dt_strbuf_adds(&request.path, "/v1/operations/");
+    dt_rest_add_encoded(&request.path, id);
+    int code =
+        dt_cli_ask(m->cli, &(struct dt_rest_request){.method = "GET", .path = request.path.p}, &m->answer, m->json);
+    dt_cli_request_clear(&request);
+    return code;
+}
+
+/* Waits until the operation has ended, and shows it; DONE: it did what it was to do. */
+static int follow(struct many *m)
+{
+    char id[64];
+    struct dt_cli_progress progress;
+    struct dt_str given = text(m, "id");
+    int code = DT_CLI_DONE;
+    snprintf(id, sizeof(id), "%.*s", (int)(given.n < 60 ? given.n : 60), given.p ? given.p : "");
+    dt_cli_progress_begin(&progress, m->cli->clock, "jobs");
+    while (code == DT_CLI_DONE && dt_str_is(text(m, "state"), "running")) {
+        int64_t done = number(m, "changed") + number(m, "refused");
+        dt_cli_progress_tell(&progress, done, done, number(m, "matched"));
+        nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
+        code = look(m, id);
+    }
+    dt_cli_progress_end(&progress);
+    if (code != DT_CLI_DONE) {
+        dt_cli_say("operation %s goes on: duetime operations watch %s", id, id);
+        return code;
+    }
+    dt_cli_show(m->cli, m->json, dt_json_root(m->json));
+    return dt_str_is(text(m, "state"), "done") ? DT_CLI_DONE : DT_CLI_REFUSED;
+}
+
+int dt_cli_run_follow(struct dt_cli *cli)
+{
+    struct many m = {.cli = cli};
+    dt_rest_answer_init(&m.answer);
+    int code = dt_json_new(&m.json) == DT_OK ? look(&m, cli->call->args[0]) : DT_CLI_REFUSED;
+    if (code == DT_CLI_DONE)
+        code = follow(&m);
+    dt_json_free(m.json);
+    dt_rest_answer_clear(&m.answer);
+    return code;
+}
+
+/* ---- beginning one ---- */
+
+static int post(struct many *m, bool dry)
+{
+    struct dt_cli_request request;
+    struct dt_error err = {0};
+    dt_cli_request_init(&request);
+    dt_status status = dt_cli_request_build(m->cli->call, m->cli->call->verb->set, m->cli->call->args, &request, &err);
+    if (dry)
+        dt_cli_request_add_member(&request, "dry_run", DT_STR_LIT("true"));
+    int code = status == DT_OK ? dt_cli_ask(m->cli,
+                                            &(struct dt_rest_request){.method = "POST",
+                                                                      .path = request.path.p,
+                                                                      .body = dt_strbuf_str(&request.body),
+                                                                      .timeout_ms = 60000},
+                                            &m->answer, m->json)
+                               : dt_cli_failed(status, &err);
+    dt_cli_request_clear(&request);
+    return code;
+}
+
+/* Asks the person at the terminal. */
+static bool is_wanted(const struct many *m)
+{
+    char line[16];
+    struct dt_str kind = text(m, "kind");
+    fprintf(stderr, "%.*s %lld jobs? [y/N] ", (int)kind.n, kind.p ? kind.p : "change", (long long)number(m, "matched"));
+    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+}
+
+/* Previews, unless --yes says that it is known what is done; DONE: go on. */
+static int preview(struct many *m, bool *go_on)
+{
+    bool dry = dt_cli_value(m->cli->call, "dry-run");
+    *go_on = !dry && dt_cli_value(m->cli->call, "yes");
+    if (*go_on)
+        return DT_CLI_DONE;
+    int code = post(m, true);
+    if (code != DT_CLI_DONE)
+        return code;
+    if (!dry && isatty(STDIN_FILENO) && isatty(STDERR_FILENO)) {
+        *go_on = is_wanted(m);
+        return *go_on ? DT_CLI_DONE : DT_CLI_REFUSED;
+    }
+    dt_cli_show(m->cli, m->json, dt_json_root(m->json));
+    if (!dry)
+        dt_cli_say("nothing is done: this is what --yes would do");
+    return dry ? DT_CLI_DONE : DT_CLI_REFUSED;
+}
+
+int dt_cli_run_many(struct dt_cli *cli)
+{
+    struct many m = {.cli = cli};
+    bool go_on = false;
+    dt_rest_answer_init(&m.answer);
+    int code = dt_json_new(&m.json) == DT_OK ? preview(&m, &go_on) : DT_CLI_REFUSED;
+    if (code == DT_CLI_DONE && go_on)
+        code = post(&m, false);
+    if (code == DT_CLI_DONE && go_on)
+        code = follow(&m);
+    dt_json_free(m.json);
+    dt_rest_answer_clear(&m.answer);
+    return code;
+}

@@ -1,0 +1,56 @@
+"""Sets of jobs by filter from the terminal: previewed, done, followed."""
+from harness.stack import until
+
+
+def make(api, topic, n, **job):
+    return [api.make(topic=topic, key=f"k{i}", **{"delay": "P9D", **job}) for i in range(n)]
+
+
+def test_a_set_is_previewed_and_nothing_done_without_yes(duetime, api, topic):
+    make(api, topic, 3)
+    told = duetime("jobs", "cancel", "--topic", topic, "--json")
+    assert told.code == 1 and "--yes" in told.err and (told.json["matched"], told.json["changed"], told.json["dry_run"]) == (3, 0, True), told
+    dry = duetime("jobs", "cancel", "--topic", topic, "--dry-run", "--json")
+    assert dry.code == 0 and dry.json["matched"] == 3 and not dry.err
+    assert api.get(f"/v1/topics/{topic}").json["counts"]["scheduled"] == 3
+
+
+def test_a_set_is_cancelled_moved_run_and_listed(duetime, api, topic):
+    jobs = make(api, topic, 3)
+    moved = duetime("jobs", "change", "--topic", topic, "--key-prefix", "k0", "--shift", "P1D", "--yes", "--json")
+    assert moved.code == 0 and (moved.json["kind"], moved.json["state"], moved.json["changed"]) == ("reschedule", "done", 1), moved
+    assert api.get(f"/v1/jobs/{jobs[0]['id']}").json["run_at"] > jobs[0]["run_at"]
+    done = duetime("jobs", "cancel", "--ids", f"{jobs[0]['id']}, {jobs[1]['id']}", "--rate", "1000/s", "--yes", "--json")
+    assert done.code == 0 and done.json["changed"] == 2, done
+    assert duetime("operations", "get", done.json["id"], "--json").json == done.json
+    assert done.json["id"] in [row[0] for row in duetime("operations", "list", "--limit", "20").rows]
+    assert duetime("operations", "watch", done.json["id"]).code == 0
+    assert duetime("jobs", "run-now", "--topic", topic, "--yes").code == 0
+
+
+def test_the_dead_are_redriven(duetime, api, topic):
+    api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
+    [job] = make(api, topic, 1, delay=0)
+    assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"]
+    api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "gave_up", "error": {"code": "E7"}})
+    assert duetime("jobs", "redrive", "--topic", topic, "--error-code", "E8", "--yes", "--json").json["matched"] == 0
+    assert duetime("jobs", "redrive", "--topic", topic, "--error-code", "E7", "--yes", "--json").json["changed"] == 1
+    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["state"] == "scheduled", 20, "it is scheduled again")
+
+
+def test_an_operation_that_takes_its_time_is_stopped(duetime, api, topic):
+    make(api, topic, 3)
+    begun = api.post("/v1/jobs:cancel", {"filter": {"topic": topic}, "rate": "1/m", "wait": 0}).json
+    stopped = duetime("operations", "stop", begun["id"])
+    assert stopped.code == 0, stopped
+    watched = duetime("operations", "watch", begun["id"], "--json")
+    assert watched.code == 1 and watched.json["state"] == "stopped", watched
+
+
+def test_a_set_and_a_job_are_not_mixed_up(duetime, topic):
+    for words, hint in ((["jobs", "cancel"], "a filter"), (["jobs", "cancel", "1", "--topic", topic], "--topic is for sets"), (["jobs", "cancel", "--yes"], "a filter"),
+                        (["jobs", "cancel", "--topic", topic, "--retries"], "--retries is for one job"), (["jobs", "redrive", "1", "--yes"], "--yes is for sets")):
+        told = duetime(*words)
+        assert told.code == 2 and hint in told.err, told
+    refused = duetime("jobs", "change", "--topic", topic, "--payload", "1", "--yes")
+    assert refused.code == 1 and "--payload" in refused.err, refused
