@@ -193,19 +193,26 @@ void dt_cli_add_reference(struct dt_strbuf *out)
 
 /* ---- requests ---- */
 
+/* Appends the request that an option belongs to, and its place there; nothing for one that the program itself reads. */
+static void add_request(struct dt_strbuf *out, const struct dt_cli_verb *verb, const struct dt_cli_option *option)
+{
+    static const char *const places[] = {
+        [DT_CLI_BODY] = "body", [DT_CLI_SET] = "body", [DT_CLI_FILTER] = "filter", [DT_CLI_QUERY] = "query"};
+    bool of_set = option->place == DT_CLI_FILTER || option->place == DT_CLI_SET;
+    if (option->place == DT_CLI_HERE || option->place == DT_CLI_SETS)
+        return;
+    dt_strbuf_addf(out, "%s %s %s ", of_set ? "POST" : verb->method, of_set ? verb->set : verb->path,
+                   places[option->place]);
+    for (const char *p = option->name; *p; p++)
+        dt_strbuf_addc(out, *p == '-' ? '_' : *p);
+    dt_strbuf_addc(out, '\n');
+}
+
 void dt_cli_add_requests(struct dt_strbuf *out)
 {
     size_t n;
     const struct dt_cli_verb *verbs = dt_cli_verbs(&n);
     for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < verbs[i].n_options; j++) {
-            const struct dt_cli_option *option = &verbs[i].options[j];
-            if (option->place == DT_CLI_HERE)
-                continue;
-            dt_strbuf_addf(out, "%s %s %s ", verbs[i].method, verbs[i].path,
-                           option->place == DT_CLI_BODY ? "body" : "query");
-            for (const char *p = option->name; *p; p++)
-                dt_strbuf_addc(out, *p == '-' ? '_' : *p);
-            dt_strbuf_addc(out, '\n');
-        }
+        for (size_t j = 0; j < verbs[i].n_options; j++)
+            add_request(out, &verbs[i], &verbs[i].options[j]);
 }
