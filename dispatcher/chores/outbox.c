@@ -21,7 +21,7 @@
 #include "store/results/outbox.h"
 
 #define BATCH       500
-#define LOOK_US     INT64_C(5000000)
+#define LOOK_US     INT64_C(10000000)
 #define RETRY_US    INT64_C(500000)
 #define SEND_MS     5000
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)

@@ -18,7 +18,7 @@
 #include "store/operations/topic_deletion.h"
 
 #define LOOK_US   INT64_C(2000000)
-#define REST_US   INT64_C(10000000) /* where no operation was under way for BUSY_US */
+#define REST_US   INT64_C(15000000) /* where no operation was under way for BUSY_US */
 #define BUSY_US   INT64_C(60000000)
 #define RETRY_US  INT64_C(500000)
 #define WANTED_US INT64_C(20000000) /* deleted topics that got a job all the same are looked for so often */

@@ -109,7 +109,7 @@ def test_jobs_of_a_topic_that_was_kafkas_wait_with_a_clear_word_and_an_alarm(sta
     until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "kafka", 10, lambda: api.get(f"/v1/jobs/{job}").body)
     shard = next(shard for shard in api.get("/v1/info").json["shards"] if shard["waiting_for"])
     assert "of.kafka" in shard["detail"] and "there is no Kafka" in shard["detail"], shard
-    assert api.get("/readyz").json["kafka"] == "degraded"
+    until(lambda: api.get("/readyz").json["kafka"] == "degraded", 20, lambda: api.get("/readyz").body)
     assert metrics(stack)['duetime_outage_alarm{of="kafka"}'] == "1"
     assert "jobs wait for a Kafka that is not configured" in stack.log("dispatcher1")
     assert api.delete(f"/v1/jobs/{job}").status == 200  # nothing has been sent, and nothing will be

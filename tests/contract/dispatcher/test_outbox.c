@@ -22,7 +22,7 @@
 
 #define SHARDS  4
 #define PAGE    500   /* notices that it reads at once */
-#define LOOK_MS 5000  /* it looks at all outboxes this often */
+#define LOOK_MS 10000 /* it looks at all outboxes this often */
 #define WAIT_MS 30000 /* for what may take a look or two */
 
 static struct mysql_fixture fx;
