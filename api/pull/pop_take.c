@@ -12,7 +12,7 @@
 #include "job/job_encode.h"
 #include "work/scratch.h"
 
-#define LOOKS 6 /* of somebody who does not wait, while others have locked what is offered */
+#define LOOKS 8 /* of somebody who does not wait, while others have locked what is offered */
 
 static const struct timespec pause_between_looks = {.tv_nsec = 4000000};
 

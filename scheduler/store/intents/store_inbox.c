@@ -36,7 +36,8 @@ struct moving {
 /* Reads (id, bytes) of open rows; the last one that goes into one transaction with those before it. */
 static dt_status take_seen(struct dt_inbox_mover *m, dt_db *db, bool *some, struct dt_error *err)
 {
-    size_t bytes = 0, n = 0;
+    size_t bytes = 0;
+    size_t n = 0;
     bool full = false;
     for (; dt_db_next(db); n++) {
         bytes += (size_t)dt_db_i64(db, 1);
@@ -154,7 +155,8 @@ static dt_status lock_rows(struct moving *t)
  * the last of them are left for the next time. */
 static dt_status pass_others(struct moving *t)
 {
-    size_t ours = 0, names = 0;
+    size_t ours = 0;
+    size_t names = 0;
     int64_t last = 0;
     dt_status status = dt_db_query(t->db, dt_sql_select_inbox_names,
                                    DT_PARAMS(DT_P_INT(t->rows[t->n - 1].id), DT_P_INT(NAMES_AT_ONCE)), t->err);
@@ -189,7 +191,8 @@ static dt_status decode_rows(struct moving *t, int64_t now_ms)
 
 static dt_status write_errors(struct moving *t, int64_t now_ms)
 {
-    struct dt_strbuf list, text;
+    struct dt_strbuf list;
+    struct dt_strbuf text;
     dt_strbuf_init(&list);
     dt_strbuf_init(&text);
     for (size_t i = 0; i < t->n; i++) {

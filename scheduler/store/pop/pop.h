@@ -41,7 +41,8 @@ struct dt_pop {
     struct dt_job *jobs; /* in order of (due, id), as they stand now: next_at is the deadline */
     size_t n;
     bool more;     /* a job that may go was left, because of max or max_bytes */
-    bool passed;   /* fewer than max, and something that is offered was passed by: others have it locked */
+    bool passed;   /* fewer than max, and something that is offered was passed by: others have it locked, or it is
+                    * due in a moment */
     bool at_limit; /* the topic has no more room within its limits: nobody is told when it has some again */
 };
 /*

@@ -25,7 +25,8 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-#define ROUNDS 8 /* pages of offers that one pop looks at */
+#define ROUNDS  8  /* pages of offers that one pop looks at */
+#define SOON_MS 20 /* an offer of a job that was made a moment ago may be due only now: clocks differ */
 
 enum fate {
     FATE_LEFT,  /* somebody holds the row, or an earlier attempt is in flight */
@@ -447,8 +448,8 @@ static dt_status look_for_passed(struct popping *p)
 {
     if (p->n_claims == p->most || p->pop->more)
         return DT_OK;
-    dt_status status =
-        dt_db_query(p->db, dt_sql_find_due_offer, DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms)), p->err);
+    dt_status status = dt_db_query(p->db, dt_sql_find_due_offer,
+                                   DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms + SOON_MS)), p->err);
     if (status != DT_OK)
         return status;
     p->pop->passed = dt_db_next(p->db);

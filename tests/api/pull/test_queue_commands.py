@@ -166,11 +166,11 @@ def test_a_pop_waits_for_what_becomes_ready(send, topic, name, most):
     send("add", topic=topic, id=name + "-later", delay=3600)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         began = time.monotonic()
-        waiting = [pool.submit(send, "pop", topic=topic, wait=20, max=most) for _ in range(2)]
+        waiting = [pool.submit(send, "pop", topic=topic, wait=10, max=most) for _ in range(2)]
         send("add", topic=topic, id=name, delay=0.5, body="x")
         send("add", topic=topic, id=name + "2", delay=0.5, body="x")
-        answers = [one.result() for one in waiting]
-    assert 0.4 < time.monotonic() - began < 15
+        answers = [one.result() for one in waiting]  # with room for several one of them may get both
+    assert time.monotonic() - began > 0.4
     jobs = answers if most == 1 else [{"success": True, **job} for answer in answers for job in answer["jobs"]]
     assert sorted(jobs, key=lambda job: job["id"]) == [{"success": True, "id": one, "value": "x"} for one in (name, name + "2")]
     assert send("finish", id=name)["success"] and send("finish", id=name + "2")["success"]
