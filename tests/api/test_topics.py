@@ -256,6 +256,7 @@ def test_a_topic_with_a_schedule_is_not_deleted(api, topic):
     assert api.delete(f"/v1/schedules/{topic}?cancel=true").status == 200
 
 
+@pytest.mark.in_turns(3)
 def test_a_job_that_a_deleted_topic_got_all_the_same_brings_it_back(api, topic, db):
     """As an API that was stopped between its look at the topics and its commit would make one."""
     job = api.make(topic=topic, delay="PT1H")
