@@ -17,7 +17,7 @@
 #include "store/schedules/schedules.h"
 
 #define LOOK_US                                                                                                        \
-    INT64_C(15000000) /* longest sleep; fires are made a minute ahead, and by the API that changes a schedule */
+    INT64_C(10000000) /* longest sleep; fires are made a minute ahead, and by the API that changes a schedule */
 #define RETRY_US INT64_C(500000)
 #define ZONES_US INT64_C(60000000) /* a new tzdata is noticed so soon */
 

@@ -6,7 +6,6 @@ import pytest
 from harness.checker import connect, now_ms, rows
 from harness.stack import until
 
-pytestmark = pytest.mark.in_turns(2)  # they are slow, and alike
 SECONDS = 20
 
 
@@ -37,13 +36,14 @@ def look_at_all(connection):
         cursor.execute("UPDATE schedule_fires SET look_at = 1")
 
 
+@pytest.mark.in_turns(4)
 def test_makers_die_at_each_step_and_each_fire_is_one_job_on_time(stack, api, topic, consume):
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     connection = connect(stack)
     names = make_schedules(api, topic, 5)
     for point in ("fires.inserted", "fires.written", "fires.committed"):
         stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=crash@3"})
-        until(lambda: look_at_all(connection) or not stack.running("dispatcher1"), 60, lambda: f"{point}: it dies", every=0.3)
+        until(lambda: look_at_all(connection) or not stack.running("dispatcher1"), 120, lambda: f"{point}: it dies", every=0.3)
         stack.heal()
     stack.kill("dispatcher2")
     ends = now_ms() + SECONDS * 1000

@@ -80,6 +80,7 @@ def statements_of(stack, api, consumer, topic, done):
     return insert.count, claim.count, result.count
 
 
+@pytest.mark.in_turns(3)
 def test_inserting_claiming_and_reporting_cost_few_statements(stack, usual_period, api, topic, consume):
     """The least of up to three rounds: on a busy machine batches are less full, and what the stack asks at rest is guessed."""
     consumer = consume(topic)
