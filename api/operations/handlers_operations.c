@@ -104,7 +104,7 @@ static enum dt_next preview(struct dt_request *req, dt_store *store)
 static void tell_index(struct dt_request *req, const struct dt_operation_piece *piece)
 {
     for (size_t i = 0; i < piece->n_moves; i++) {
-        const struct dt_operation_move *move = &piece->moves[i];
+        const struct dt_job_move *move = &piece->moves[i];
         dt_index_writer_post(req->api->index, &(struct dt_entry){move->id, move->due_ms, move->was_ms}, 1);
     }
 }

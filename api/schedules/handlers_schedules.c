@@ -51,7 +51,7 @@ static struct dt_fire_maker maker_of(struct dt_request *req, dt_store *store)
 static void tell_index(struct dt_request *req, const struct dt_fire_maker *maker)
 {
     for (size_t i = 0; i < maker->n_moves; i++) {
-        const struct dt_fire_move *move = &maker->moves[i];
+        const struct dt_job_move *move = &maker->moves[i];
         dt_index_writer_post(req->api->index, &(struct dt_entry){move->id, move->due_ms, move->was_ms}, 1);
     }
 }

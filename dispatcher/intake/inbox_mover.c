@@ -16,6 +16,7 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "store/intents/inbox.h"
+#include "tell_index.h"
 
 #define WAIT_MS   INT64_C(8000)
 #define LOOK_US   INT64_C(500000)    /* between two looks without the procedure */
@@ -40,23 +41,6 @@ struct dt_inbox_chore {
 static int64_t mono_us(const dt_inbox_chore *c)
 {
     return dt_clock_mono_us(c->env.clock);
-}
-
-static void tell_index(dt_inbox_chore *c, const struct dt_inbox_moved *moved)
-{
-    struct dt_shard_map map;
-    struct dt_error err = {0};
-    if (!c->index || moved->n_moves == 0)
-        return;
-    struct dt_entry *entries = dt_arena_alloc(&c->mover.arena, moved->n_moves * sizeof(*entries));
-    int64_t horizon_ms = dt_refclock_earliest_ms(c->env.ref) + c->env.config->index_horizon;
-    for (size_t i = 0; entries && i < moved->n_moves; i++)
-        entries[i] = (struct dt_entry){moved->moves[i].id, moved->moves[i].due_ms, moved->moves[i].was_ms};
-    c->env.map(c->env.arg, &map);
-    if (entries && dt_index_put(c->index, &map, entries, moved->n_moves, horizon_ms, true, &err) == DT_OK)
-        return;
-    DT_LOG(DEBUG, "inbox", "the index was not told", DT_S("reason", err.text));
-    c->env.index_untold(c->env.arg, c->index);
 }
 
 /* ---- chores ---- */
@@ -118,7 +102,7 @@ static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err
     dt_metric_add(c->refused, (int64_t)moved.refused);
     if (moved.refused)
         c->chores_us = dt_earlier(c->chores_us, mono_us(c) + 1000000);
-    tell_index(c, &moved);
+    dt_intake_tell_index(&c->env, c->index, &c->mover.arena, moved.moves, moved.n_moves);
     if (moved.done + moved.refused == 0 && !moved.again)
         *pause_us = SOON_US;
     return status;

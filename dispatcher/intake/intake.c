@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "chores/schedule_maker.h"
 #include "inbox_mover.h"
 #include "operation_runner.h"
+#include "schedule_maker.h"
 
 struct dt_intake {
     dt_schedule_maker *schedules;
@@ -15,12 +15,10 @@ struct dt_intake {
 
 dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err)
 {
-    const struct dt_schedule_maker_env schedules = {env->config, env->installation, env->clock,       env->ref,
-                                                    env->arg,    env->map,          env->index_untold};
     dt_intake *intake = calloc(1, sizeof(*intake));
     if (!intake)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    dt_status status = dt_schedule_maker_start(&schedules, &intake->schedules, err);
+    dt_status status = dt_schedule_maker_start(env, &intake->schedules, err);
     if (status == DT_OK)
         status = dt_inbox_chore_start(env, &intake->inbox, err);
     if (status == DT_OK)

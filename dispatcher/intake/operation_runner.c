@@ -16,6 +16,7 @@
 #include "base/thread.h"
 #include "store/operations/operations.h"
 #include "store/operations/topic_deletion.h"
+#include "tell_index.h"
 
 #define LOOK_US   INT64_C(2000000)
 #define REST_US   INT64_C(15000000) /* where no operation was under way for BUSY_US */
@@ -39,23 +40,6 @@ struct dt_operation_runner {
 static int64_t now_us(const dt_operation_runner *r)
 {
     return dt_clock_mono_us(r->env.clock);
-}
-
-static void tell_index(dt_operation_runner *r, const struct dt_operation_piece *piece)
-{
-    struct dt_shard_map map;
-    struct dt_error err = {0};
-    struct dt_entry *entries = dt_arena_alloc(&r->arena, (piece->n_moves + 1) * sizeof(*entries));
-    int64_t horizon_ms = dt_refclock_earliest_ms(r->env.ref) + r->env.config->index_horizon;
-    if (!r->index || piece->n_moves == 0)
-        return;
-    for (size_t i = 0; entries && i < piece->n_moves; i++)
-        entries[i] = (struct dt_entry){piece->moves[i].id, piece->moves[i].due_ms, piece->moves[i].was_ms};
-    r->env.map(r->env.arg, &map);
-    if (entries && dt_index_put(r->index, &map, entries, piece->n_moves, horizon_ms, true, &err) == DT_OK)
-        return;
-    DT_LOG(DEBUG, "operations", "the index was not told", DT_S("reason", err.text));
-    r->env.index_untold(r->env.arg, r->index);
 }
 
 /* An operation that cannot go on must not keep the others waiting. */
@@ -115,7 +99,7 @@ static int64_t do_piece(dt_operation_runner *r)
         DT_FAIL_POINT("operation.changed");
     dt_metric_add(r->changed, piece.changed);
     dt_metric_add(r->refused, piece.refused);
-    tell_index(r, &piece);
+    dt_intake_tell_index(&r->env, r->index, &r->arena, piece.moves, piece.n_moves);
     return 0;
 }
 

@@ -36,7 +36,7 @@ struct dt_inbox_mover {
 /* What one move did. */
 struct dt_inbox_moved {
     size_t done, refused, waiting;
-    const struct dt_intent_move *moves; /* for the index; in the mover's arena */
+    const struct dt_job_move *moves; /* for the index; in the mover's arena */
     size_t n_moves;
     bool again; /* what waits may go on at once: its topic was made */
 };

@@ -45,11 +45,6 @@ struct dt_intent {
     struct dt_job job; /* of anything but creates: as it is afterwards, or when it was refused */
 };
 
-/* A place of the index that changed: the job is due at due_ms (0 = not at all), and was at was_ms before (0 = nowhere). */
-struct dt_intent_move {
-    int64_t id, due_ms, was_ms;
-};
-
 #define DT_INTENT_TOPICS 64
 /* Topics that intents name and nobody has made; kept from one transaction to the next, zero at first. */
 struct dt_intent_topics {

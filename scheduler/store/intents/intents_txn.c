@@ -241,7 +241,7 @@ static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, st
     }
     x->outcome = DT_INTENT_DONE;
     if (outcome == DT_INSERT_CREATED)
-        t->moves[t->n_moves++] = (struct dt_intent_move){.id = job->id, .due_ms = job->run_at_ms};
+        t->moves[t->n_moves++] = (struct dt_job_move){.id = job->id, .due_ms = job->run_at_ms};
     return DT_OK;
 }
 
@@ -301,9 +301,9 @@ static void note_change(struct dt_intents_txn *t, struct dt_intent *x)
 {
     const struct dt_job *job = &x->job;
     x->outcome = DT_INTENT_DONE;
-    t->moves[t->n_moves++] = (struct dt_intent_move){.id = job->id,
-                                                     .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
-                                                     .was_ms = job->was_next_at_ms};
+    t->moves[t->n_moves++] = (struct dt_job_move){.id = job->id,
+                                                  .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
+                                                  .was_ms = job->was_next_at_ms};
 }
 
 static dt_status settle_change(struct dt_intents_txn *t, struct dt_intent *x, const struct dt_job_change *change,

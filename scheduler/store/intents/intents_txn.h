@@ -25,8 +25,8 @@ struct dt_intents_txn {
     bool singly; /* the last try ended with INVALID */
     struct dt_intent *v;
     size_t n;
-    struct dt_name_set waiting;   /* names whose jobs' intents wait; dt_intents_init makes it empty */
-    struct dt_intent_move *moves; /* out, in the arena, at most n */
+    struct dt_name_set waiting; /* names whose jobs' intents wait; dt_intents_init makes it empty */
+    struct dt_job_move *moves;  /* out, in the arena, at most n */
     size_t n_moves;
 
     /* Scratch. */

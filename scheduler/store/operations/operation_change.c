@@ -263,7 +263,7 @@ static dt_status write_rows(struct work *w)
 static void note_move(struct work *w, const struct target *t)
 {
     struct dt_operation_piece *piece = w->piece;
-    piece->moves[piece->n_moves++] = (struct dt_operation_move){t->id, t->at_ms, t->next_at_ms};
+    piece->moves[piece->n_moves++] = (struct dt_job_move){t->id, t->at_ms, t->next_at_ms};
     w->changed++;
 }
 

@@ -71,17 +71,13 @@ DT_MUST_CHECK dt_status dt_store_operation_stop(dt_store *store, int64_t id, str
 /* Gives a running operation to the dispatchers: its lease is over. */
 DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, struct dt_error *err);
 
-/* A job whose time was changed, for the index. */
-struct dt_operation_move {
-    int64_t id, due_ms /* 0 = nowhere */, was_ms;
-};
 struct dt_operation_piece {
     int64_t id; /* in: the operation; 0 = one whose look is due. Out: which it was; 0 = there was none to be had */
-    int64_t lease_ms;                /* in: dispatchers leave it alone for so long */
-    enum dt_operation_state state;   /* out, as the rest: after the piece */
-    int64_t changed, refused;        /* by this piece */
-    int64_t wait_ms;                 /* before the next piece, by the operation's rate */
-    struct dt_operation_move *moves; /* in the arena */
+    int64_t lease_ms;              /* in: dispatchers leave it alone for so long */
+    enum dt_operation_state state; /* out, as the rest: after the piece */
+    int64_t changed, refused;      /* by this piece */
+    int64_t wait_ms;               /* before the next piece, by the operation's rate */
+    struct dt_job_move *moves;     /* in the arena */
     size_t n_moves;
 };
 /*

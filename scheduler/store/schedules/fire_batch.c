@@ -38,13 +38,13 @@ dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *make
 /* ---- what the index is told ---- */
 
 /* The array doubles: it has room up to the next power of two. */
-static dt_status add_move(struct dt_fire_batch *b, struct dt_fire_move move)
+static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
 {
     struct dt_fire_maker *m = b->maker;
     size_t n = m->n_moves;
     if (n == 0 || (n >= MOVES_START && (n & (n - 1)) == 0)) {
         size_t room = n ? 2 * n : MOVES_START;
-        struct dt_fire_move *moves = dt_arena_alloc(m->arena, room * sizeof(*moves));
+        struct dt_job_move *moves = dt_arena_alloc(m->arena, room * sizeof(*moves));
         if (!moves)
             return dt_fail(b->err, DT_NOMEM, "out of memory");
         if (n)
@@ -240,7 +240,7 @@ static dt_status keep_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
         return skip_fire(b, job);
     row->schedule->last_job_id = job->id;
     b->made++;
-    return add_move(b, (struct dt_fire_move){job->id, job->run_at_ms, 0});
+    return add_move(b, (struct dt_job_move){job->id, job->run_at_ms, 0});
 }
 
 /* The fire has a job. One that was withdrawn goes back to scheduled. */
@@ -265,7 +265,7 @@ static dt_status return_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
         return DT_OK;
     b->returned++;
     dt_counts_move(&b->counts, job->topic, id, DT_CANCELLED, DT_SCHEDULED);
-    return add_move(b, (struct dt_fire_move){id, job->run_at_ms, 0});
+    return add_move(b, (struct dt_job_move){id, job->run_at_ms, 0});
 }
 
 static dt_status settle_row(struct dt_fire_batch *b, struct dt_fire_row *row)
@@ -346,7 +346,7 @@ static dt_status withdraw_one(struct dt_fire_batch *b, const struct dt_schedule 
     if (status != DT_OK || !ended)
         return status;
     dt_counts_move(&b->counts, s->job.topic, p->id, DT_SCHEDULED, DT_CANCELLED);
-    return add_move(b, (struct dt_fire_move){p->id, 0, p->next_at_ms});
+    return add_move(b, (struct dt_job_move){p->id, 0, p->next_at_ms});
 }
 
 dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t keep)

@@ -46,18 +46,14 @@ struct dt_schedule {
 DT_MUST_CHECK dt_status dt_schedule_recurrence(const struct dt_schedule *schedule, dt_zone_files *zones,
                                                struct dt_recurrence *out, dt_zone **zone, struct dt_error *err);
 
-/* A place of the index that changed: the job is due at due_ms (0 = not at all), and was at was_ms before. */
-struct dt_fire_move {
-    int64_t id, due_ms, was_ms;
-};
 /* Whoever makes fires: its connection, zones, and a block of ids. One thread at a time. */
 struct dt_fire_maker {
     dt_store *store;
     dt_zone_files *zones;
-    int64_t number;             /* random: the `maker` of its jobs */
-    int64_t id, ids;            /* the next sequence number, and how many are left; 0 at first */
-    struct dt_arena *arena;     /* of what comes out */
-    struct dt_fire_move *moves; /* out, in the arena */
+    int64_t number;            /* random: the `maker` of its jobs */
+    int64_t id, ids;           /* the next sequence number, and how many are left; 0 at first */
+    struct dt_arena *arena;    /* of what comes out */
+    struct dt_job_move *moves; /* out, in the arena */
     size_t n_moves;
 };
 

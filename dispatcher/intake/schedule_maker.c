@@ -15,6 +15,7 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "store/schedules/schedules.h"
+#include "tell_index.h"
 
 #define LOOK_US                                                                                                        \
     INT64_C(10000000) /* longest sleep; fires are made a minute ahead, and by the API that changes a schedule */
@@ -29,7 +30,7 @@ struct seen_zone {
 };
 
 struct dt_schedule_maker {
-    struct dt_schedule_maker_env env;
+    struct dt_intake_env env;
     struct dt_thread thread;
     dt_mailbox *mailbox; /* only to sleep on, interruptibly */
     struct dt_arena arena;
@@ -42,24 +43,6 @@ struct dt_schedule_maker {
     struct dt_outage_part outage;
     dt_metric *made, *skipped, *returned;
 };
-
-static void tell_index(dt_schedule_maker *m)
-{
-    const struct dt_fire_maker *f = &m->fires;
-    struct dt_shard_map map;
-    struct dt_error err = {0};
-    struct dt_entry *entries = dt_arena_alloc(&m->arena, (f->n_moves + 1) * sizeof(*entries));
-    int64_t horizon_ms = dt_refclock_earliest_ms(m->env.ref) + m->env.config->index_horizon;
-    if (!m->index || f->n_moves == 0)
-        return;
-    for (size_t i = 0; entries && i < f->n_moves; i++)
-        entries[i] = (struct dt_entry){f->moves[i].id, f->moves[i].due_ms, f->moves[i].was_ms};
-    m->env.map(m->env.arg, &map);
-    if (entries && dt_index_put(m->index, &map, entries, f->n_moves, horizon_ms, true, &err) == DT_OK)
-        return;
-    DT_LOG(DEBUG, "schedules", "the index was not told", DT_S("reason", err.text));
-    m->env.index_untold(m->env.arg, m->index);
-}
 
 static void count(dt_schedule_maker *m, const struct dt_fires_made *made)
 {
@@ -140,7 +123,7 @@ static int64_t look(dt_schedule_maker *m)
     }
     dt_outage_over(&m->outage);
     count(m, &made);
-    tell_index(m);
+    dt_intake_tell_index(&m->env, m->index, &m->arena, m->fires.moves, m->fires.n_moves);
     int64_t next_us = made.next_look_ms ? dt_refclock_mono_us_at(m->env.ref, made.next_look_ms) : INT64_MAX;
     return dt_earlier(next_us, now_us + LOOK_US);
 }
@@ -179,8 +162,7 @@ static void make_meters(dt_schedule_maker *m)
     m->returned = dt_counter(name, help, "outcome=\"returned\"");
 }
 
-dt_status dt_schedule_maker_start(const struct dt_schedule_maker_env *env, dt_schedule_maker **out,
-                                  struct dt_error *err)
+dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out, struct dt_error *err)
 {
     dt_schedule_maker *m = calloc(1, sizeof(*m));
     if (!m)
