@@ -41,27 +41,33 @@ def main():
     for name in ("seed", "repeat", "long"):
         if getattr(arguments, name):
             os.environ[f"DUETIME_TEST_{name.upper()}"] = str(int(getattr(arguments, name)))
-    known = {**suites.SUITES, **suites.LANES}
     os.environ["DUETIME_TEST_SEED"] = os.environ.get("DUETIME_TEST_SEED") or str(seed_of_commit())
+    known = {**suites.SUITES, **suites.LANES}
     unknown = [name for name in arguments.suites if name not in known]
     if unknown:
         print(f"tests/run: no suite {' '.join(unknown)}; there are: {' '.join(known)}", file=sys.stderr)
         return 2
-    asked = os.environ.get("DUETIME_LANES", "").replace(",", " ").split()
     os.environ.setdefault("TSAN_OPTIONS", f"suppressions={tree.TREE}/tests/support/tsan/suppressions second_deadlock_stack=1")
     print(f"seed {os.environ['DUETIME_TEST_SEED']}", flush=True)
     with tree.alone():
-        return run(arguments, known, asked)
+        return run(arguments)
 
 
-def run(arguments, known, asked):
+def wanted(arguments, report):
+    """The suites to run; a lane that nobody asked for is told as skipped."""
+    if arguments.suites:
+        return arguments.suites
+    asked = os.environ.get("DUETIME_LANES", "").replace(",", " ").split()
+    for lane in (name for name in suites.LANES if name not in asked):
+        report.skip(f"lane {lane}", f"not asked for: `tests/run {lane}`, or DUETIME_LANES={lane}")
+    return [*suites.SUITES, *(name for name in suites.LANES if name in asked)]
+
+
+def run(arguments):
     report = Report()
-    for name in arguments.suites or [*suites.SUITES, *suites.LANES]:
-        if name in suites.LANES and not arguments.suites and name not in asked:
-            report.skip(f"lane {name}", f"not asked for: `tests/run {name}`, or DUETIME_LANES={name}")
-            continue
+    for name, suite in suites.planned(wanted(arguments, report)):
         try:
-            known[name](report, arguments.chosen)
+            suite(report, arguments.chosen)
         except KeyboardInterrupt:
             report.fail(name, "interrupted")
             break

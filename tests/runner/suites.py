@@ -1,5 +1,6 @@
 """The suites by name. A suite is a function of (report, chosen): `chosen` narrows it to names that contain it."""
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 from . import builds, checks, cmocka, command, fuzz, lanes, model, pytests, servers, tree
 
@@ -39,13 +40,23 @@ def _seconds():
     return PYTEST_SECONDS * times
 
 
-def _pytest(name):
+def _of_folder(report, name, chosen):
+    report.say(f"{name} tests on the whole stack")
+    pytests.run(report, tree.TREE / "tests" / name, tree.WORK / f"{name}.xml", dict(os.environ), _seconds(), chosen)
+    report.say(f"{name} tests have ended")
+
+
+def _pytest(*names):
+    """A folder of tests; several at one time, each on a stack of its own, since they wait more than they work."""
     def suite(report, chosen):
-        folder = tree.TREE / "tests" / name
         builds.sanitize(report)
-        report.say(f"{name} tests on the whole stack")
-        with servers.none_left_behind():
-            pytests.run(report, folder, tree.WORK / f"{name}.xml", dict(os.environ), _seconds(), chosen)
+        with servers.none_left_behind(), ThreadPoolExecutor(max_workers=len(names)) as pool:
+            try:
+                for done in [pool.submit(_of_folder, report, name, chosen) for name in names]:
+                    done.result()
+            except KeyboardInterrupt:
+                command.end_all()
+                raise
     return suite
 
 
@@ -104,4 +115,13 @@ def of_fuzz(report, chosen):
 
 SUITES = {"unit": unit, "sim": sim, "model": of_model, "fuzz": of_fuzz, "contract": contract, "api": _pytest("api"),
           "integration": _pytest("integration"), "faults": _pytest("faults")}
+AT_ONE_TIME = ("api", "integration")  # when both are asked for
 LANES = {"mysql": mysql, "kafka4": kafka4}
+
+
+def planned(names):
+    """[(name, suite)] in the order of `names`; those that go well together are one."""
+    known = {**SUITES, **LANES}
+    together = AT_ONE_TIME if set(AT_ONE_TIME) <= set(names) else ()
+    plan = {(together if name in together else (name,)): None for name in names}
+    return [(" and ".join(group), _pytest(*group) if group == together else known[group[0]]) for group in plan]
