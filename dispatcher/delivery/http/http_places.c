@@ -8,9 +8,10 @@
 
 #include "hash.h"
 
-#define WAITS_US   INT64_C(1000000)
-#define EARNED     2 /* places beyond the free part that an answer earns */
-#define EARNED_MAX 8
+#define WAITS_US    INT64_C(1000000)
+#define EARNED      2 /* places beyond the free part that an answer earns */
+#define EARNED_MIN  8
+#define EARNED_PART 4 /* a user has earned at most this part of a pool, or EARNED_MIN */
 
 /* One that takes places of a pool. */
 struct user {
@@ -92,12 +93,19 @@ static void take(struct pool *pool, struct user *user)
     user->held++;
 }
 
+static unsigned earned_max(const struct pool *pool)
+{
+    unsigned part = pool->limit / EARNED_PART;
+    return part > EARNED_MIN ? part : EARNED_MIN;
+}
+
 static void give_back(struct pool *pool, struct user *user, enum dt_place_end end)
 {
+    unsigned most = earned_max(pool);
     pool->used--;
     user->held--;
     if (end == DT_PLACE_ANSWERED)
-        user->earned = user->earned + EARNED > EARNED_MAX ? EARNED_MAX : user->earned + EARNED;
+        user->earned = user->earned + EARNED > most ? most : user->earned + EARNED;
     else if (end != DT_PLACE_UNUSED)
         user->earned = 0;
 }
