@@ -228,10 +228,17 @@ DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filt
 
 /* ---- results (store_results.c) ---- */
 
+/* How a receiver answered a callback. */
+struct dt_answer {
+    int http_status;     /* 0 = none */
+    int64_t duration_ms; /* -1 = none */
+};
+
 #define DT_WAS_MAX 3
 /* A result, and what came of it. */
 struct dt_apply {
     struct dt_result result;            /* in */
+    const struct dt_answer *answer;     /* in: written with an outcome that is APPLIED; borrowed; NULL = none */
     const struct dt_topic_bound *bound; /* in: a job of another topic is an UNKNOWN_JOB; NULL = of any topic */
     enum dt_outcome outcome;            /* out */
     /* Out, for the index: where the job is due now. next_at_ms 0 = remove it. Valid when outcome is APPLIED. was_ms:

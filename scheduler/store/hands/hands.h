@@ -56,12 +56,11 @@ DT_MUST_CHECK dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, 
 
 /* An answer to a callback, and what came of it. */
 struct dt_hand_answer {
-    struct dt_apply apply; /* in: job_id and attempt; the result, unless `taken`. Out: its outcome */
-    int64_t owner;         /* in: whose number the claim carried */
-    int http_status;       /* in; 0 = none */
-    int64_t duration_ms;   /* in; -1 = none */
-    bool taken;            /* in: the receiver reports later, so the attempt stays dispatched */
-    bool held;             /* out: it was still in these hands; false: somebody else ended it, nothing was written */
+    struct dt_apply apply;   /* in: job_id and attempt; the result, unless `taken`. Out: its outcome */
+    int64_t owner;           /* in: whose number the claim carried */
+    struct dt_answer answer; /* in */
+    bool taken;              /* in: the receiver reports later, so the attempt stays dispatched */
+    bool held;               /* out: it was still in these hands; false: somebody else ended it, nothing was written */
 };
 /*
  * Records answers, one a job at most, in one transaction of a handful of statements: what is still in its owner's hands

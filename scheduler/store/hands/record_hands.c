@@ -3,8 +3,8 @@
  * and their results are applied.
  *
  *     read whose hands the attempts are in        SELECT
- *     apply the results of those still in ours    dt_results_apply_within
- *     write what the receivers answered           UPDATE
+ *     apply the results of those still in ours    dt_results_apply_within, answers included
+ *     write what other receivers answered         UPDATE, if any: of attempts that stay dispatched, or were ended by hand
  *     take the attempts out of our hands          DELETE
  *
  * Invariants: nothing is applied of an attempt that has left these hands. The reading locks nothing; a leader that ends an
@@ -77,9 +77,11 @@ static dt_status apply_results(struct recording *r)
     size_t k = 0;
     if (!results)
         return DT_NOMEM;
-    for (size_t i = 0; i < r->n; i++)
+    for (size_t i = 0; i < r->n; i++) {
+        r->answers[i].apply.answer = &r->answers[i].answer;
         if (has_result(&r->answers[i]))
             results[n++] = r->answers[i].apply;
+    }
     dt_status status = dt_results_apply_within(r->txn, results, n, r->err);
     for (size_t i = 0; status == DT_OK && i < r->n; i++)
         if (has_result(&r->answers[i]))
@@ -94,10 +96,11 @@ static bool leaves(const struct dt_hand_answer *answer)
     return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
 }
 
-/* Of what this transaction has not locked, nothing is written while others' locks are passed by. */
-static bool is_written(const struct recording *r, const struct dt_hand_answer *answer)
+/* An answer whose result changed nothing, or that was none. Of what this transaction has not locked, nothing is written
+ * while others' locks are passed by. */
+static bool is_left(const struct recording *r, const struct dt_hand_answer *answer)
 {
-    return leaves(answer) && (answer->apply.outcome == DT_OUTCOME_APPLIED || r->txn->locking != DT_LOCK_PASSING_BY);
+    return leaves(answer) && answer->apply.outcome != DT_OUTCOME_APPLIED && r->txn->locking != DT_LOCK_PASSING_BY;
 }
 
 static void begin_row(struct recording *r, const struct dt_hand_answer *answer)
@@ -107,28 +110,24 @@ static void begin_row(struct recording *r, const struct dt_hand_answer *answer)
     dt_json_row_add(&r->text, answer->apply.result.attempt);
 }
 
-static void add_duration(struct dt_strbuf *text, int64_t duration_ms)
-{
-    if (duration_ms < 0)
-        dt_strbuf_adds(text, "null");
-    else
-        dt_strbuf_add_i64(text, duration_ms < INT32_MAX ? duration_ms : INT32_MAX);
-}
-
 static dt_status write_answers(struct recording *r)
 {
+    size_t n = 0;
     dt_json_rows_begin(&r->text);
     for (size_t i = 0; i < r->n; i++) {
-        if (!is_written(r, &r->answers[i]))
+        if (!is_left(r, &r->answers[i]))
             continue;
         begin_row(r, &r->answers[i]);
-        dt_json_row_add_or_null(&r->text, r->answers[i].http_status);
-        add_duration(&r->text, r->answers[i].duration_ms);
+        dt_json_row_add_or_null(&r->text, r->answers[i].answer.http_status);
+        dt_json_row_add_duration(&r->text, r->answers[i].answer.duration_ms);
         dt_strbuf_addc(&r->text, ']');
+        n++;
     }
     dt_strbuf_addc(&r->text, ']');
     if (r->text.failed)
         return DT_NOMEM;
+    if (n == 0)
+        return DT_OK;
     return dt_db_run(r->txn->db, dt_sql_write_answers, DT_PARAMS(DT_P_STR(dt_strbuf_str(&r->text))), NULL, r->err);
 }
 

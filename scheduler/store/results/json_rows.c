@@ -29,6 +29,14 @@ void dt_json_row_add_or_null(struct dt_strbuf *text, int64_t value)
     dt_strbuf_addc(text, ',');
 }
 
+void dt_json_row_add_duration(struct dt_strbuf *text, int64_t duration_ms)
+{
+    if (duration_ms < 0)
+        dt_strbuf_adds(text, "null");
+    else
+        dt_strbuf_add_i64(text, duration_ms < INT32_MAX ? duration_ms : INT32_MAX);
+}
+
 void dt_json_row_add_hex(struct dt_strbuf *text, struct dt_str s)
 {
     static const char digits[] = "0123456789ABCDEF";

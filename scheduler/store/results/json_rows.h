@@ -23,6 +23,9 @@ void dt_json_row_add(struct dt_strbuf *text, int64_t value);
 /* Adds a number and the comma behind it; 0 is written as null. */
 void dt_json_row_add_or_null(struct dt_strbuf *text, int64_t value);
 
+/* Adds milliseconds, at most INT32_MAX, without a comma; null if there are none (below 0). */
+void dt_json_row_add_duration(struct dt_strbuf *text, int64_t duration_ms);
+
 /* Adds bytes as a string of hex digits, without a comma. */
 void dt_json_row_add_hex(struct dt_strbuf *text, struct dt_str s);
 

@@ -41,6 +41,7 @@ struct judged {
     struct dt_str topic;
     int64_t retention_ms;
     const struct dt_result *failure; /* whose error becomes the last one; NULL = none did */
+    const struct dt_answer *answer;  /* that the latest of the results came with; NULL = none did */
     bool finished;                   /* an attempt ended */
     bool dead_letter;
     unsigned changes;
@@ -211,13 +212,14 @@ static dt_status read_all(struct batch *b)
 
 /* ---- judging ---- */
 
-static void take_decision(struct judged *j, const struct dt_result *result, const struct dt_decision *d)
+static void take_decision(struct judged *j, const struct dt_apply *a, const struct dt_decision *d)
 {
     j->job.state = d->state;
     j->job.attempt_status = d->attempt_status;
     j->job.next_at_ms = d->next_at_ms;
     j->job.failures = d->failures;
-    j->failure = d->failed ? result : j->failure;
+    j->failure = d->failed ? &a->result : j->failure;
+    j->answer = a->answer ? a->answer : j->answer;
     j->finished |= d->finished;
     j->dead_letter |= d->dead_letter;
     j->changes++;
@@ -268,7 +270,7 @@ static void judge_job(struct batch *b, struct judged *j)
         a->outcome = d.outcome;
         d.dead_letter = d.dead_letter && dt_config_has_kafka(b->config);
         if (d.outcome == DT_OUTCOME_APPLIED) {
-            take_decision(j, &a->result, &d);
+            take_decision(j, a, &d);
             a->outbox = d.dead_letter;
         }
         b->ask_earlier |= d.outcome == DT_OUTCOME_STALE && of_earlier_attempt(j, &a->result);
@@ -454,6 +456,13 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
     return status != DT_OK ? status : expect_written(b, written, n);
 }
 
+/* Two cells without a comma behind them. */
+static void add_answer(struct dt_strbuf *text, const struct dt_answer *answer)
+{
+    dt_json_row_add_or_null(text, answer ? answer->http_status : 0);
+    dt_json_row_add_duration(text, answer ? answer->duration_ms : -1);
+}
+
 static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
 {
     if (n == 0)
@@ -467,7 +476,8 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
         dt_json_row_add(&b->text, (int64_t)j->was.state + 1);
         dt_json_row_add(&b->text, j->was.version);
         dt_json_row_add(&b->text, purge_at_ms(b, j));
-        dt_strbuf_add_i64(&b->text, leave_at_ms(b, j));
+        dt_json_row_add(&b->text, leave_at_ms(b, j));
+        add_answer(&b->text, j->answer);
         dt_strbuf_addc(&b->text, ']');
     }
     dt_strbuf_addc(&b->text, ']');
@@ -487,19 +497,13 @@ static bool worth_a_statement(size_t group, size_t n)
     return group == n || (group >= ALIKE_MIN && group >= n / ALIKE_SHARE);
 }
 
-/* Large groups that are alike by a statement each; all that is left together. */
-static dt_status write_ended_well(struct batch *b)
+/* Those of `v` whose group is large by a statement a group; the others are added to `left`. */
+static dt_status write_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
 {
-    struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
-    int64_t *ids = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*ids));
-    size_t n = 0;
-    size_t left = 0;
+    int64_t *ids = dt_arena_alloc(b->arena, (n + 1) * sizeof(*ids));
     dt_status status = DT_OK;
-    if (!v || !ids)
+    if (!ids)
         return no_memory(b);
-    for (size_t i = 0; i < b->n_jobs; i++)
-        if (ended_well(&b->jobs[i]))
-            v[n++] = &b->jobs[i];
     qsort(v, n, sizeof(struct judged *), by_likeness);
     for (size_t first = 0, end; status == DT_OK && first < n; first = end) {
         for (end = first + 1; end < n && alike(v[first], v[end]);)
@@ -508,10 +512,28 @@ static dt_status write_ended_well(struct batch *b)
             status = write_alike(b, &v[first], end - first, ids);
         else
             for (size_t i = first; i < end; i++)
-                v[left++] = v[i];
+                left[(*n_left)++] = v[i];
     }
-    qsort(v, left, sizeof(struct judged *), by_job);
-    return status != DT_OK ? status : write_each(b, v, left);
+    return status;
+}
+
+/* Large groups that are alike by a statement each; all that is left together: an answer is like no other. */
+static dt_status write_ended_well(struct batch *b)
+{
+    struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
+    struct judged **left = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*left));
+    size_t n = 0;
+    size_t n_left = 0;
+    if (!v || !left)
+        return no_memory(b);
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        struct judged *j = &b->jobs[i];
+        if (ended_well(j))
+            *(j->answer ? &left[n_left++] : &v[n++]) = j;
+    }
+    dt_status status = write_groups(b, v, n, left, &n_left);
+    qsort(left, n_left, sizeof(struct judged *), by_job);
+    return status != DT_OK ? status : write_each(b, left, n_left);
 }
 
 static void add_error(struct dt_strbuf *text, const struct dt_result *failure)
@@ -544,7 +566,8 @@ static void add_other(struct batch *b, const struct judged *j)
     add_error(text, j->failure);
     dt_strbuf_addc(text, ',');
     dt_json_row_add(text, j->was.version);
-    dt_strbuf_add_i64(text, dt_job_state_terminal(job->state) ? leave_at_ms(b, j) : 0);
+    dt_json_row_add(text, dt_job_state_terminal(job->state) ? leave_at_ms(b, j) : 0);
+    add_answer(text, j->answer);
     dt_strbuf_addc(text, ']');
 }
 

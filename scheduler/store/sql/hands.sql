@@ -73,7 +73,7 @@ SELECT h.job_id, h.attempt, h.owner
  WHERE h.job_id IN (?,...)
  ORDER BY h.job_id;
 
--- What receivers answered. A later attempt does not follow before the row of `hands` is gone.
+-- What receivers answered whose results changed nothing, or who report later. A later attempt does not follow before the row of `hands` is gone.
 -- name: write_answers
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', http_status INT PATH '$[2]',
        duration_ms INT PATH '$[3]')) r

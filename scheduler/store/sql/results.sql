@@ -57,10 +57,12 @@ SELECT a.job_id, a.attempt, CAST(a.status+0 AS SIGNED)
 -- Successes, each with values of its own.
 -- name: write_successes
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', was INT PATH '$[2]',
-       version BIGINT PATH '$[3]', purge_then BIGINT PATH '$[4]', leave_then BIGINT PATH '$[5]')) r
+       version BIGINT PATH '$[3]', purge_then BIGINT PATH '$[4]', leave_then BIGINT PATH '$[5]',
+       http_status INT PATH '$[6]', duration_ms INT PATH '$[7]')) r
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id
    SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?,
-       j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.version = j.version + 1, j.updated_at = ?
+       j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.http_status = COALESCE(r.http_status, j.http_status),
+       j.duration_ms = COALESCE(r.duration_ms, j.duration_ms), j.version = j.version + 1, j.updated_at = ?
  WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
 
 -- Successes that are alike, as nearly all of a batch are, with one list of values.
@@ -78,13 +80,15 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
        failures BIGINT PATH '$[7]', changes INT PATH '$[8]', finished INT PATH '$[9]', purge_then BIGINT PATH '$[10]',
        failed INT PATH '$[11]', code VARCHAR(100) CHARACTER SET utf8mb4 PATH '$[12]',
        message VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$[13]', version BIGINT PATH '$[14]',
-       leave_then BIGINT PATH '$[15]')) r
+       leave_then BIGINT PATH '$[15]', http_status INT PATH '$[16]', duration_ms INT PATH '$[17]')) r
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id
    SET j.state = r.state, j.attempt_status = r.attempt_status, j.next_at = r.next_at,
        j.near = IF(r.next_at IS NULL, j.near, r.near), j.failures = r.failures,
        j.finished_at = IF(r.finished, ?, j.finished_at), j.purge_at = r.purge_then, j.leave_at = r.leave_then,
        j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, j.error_code),
-       j.error_message = IF(r.failed, r.message, j.error_message), j.version = j.version + r.changes,
+       j.error_message = IF(r.failed, r.message, j.error_message),
+       j.http_status = COALESCE(r.http_status, j.http_status), j.duration_ms = COALESCE(r.duration_ms, j.duration_ms),
+       j.version = j.version + r.changes,
        j.updated_at = ?
  WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
 

@@ -122,8 +122,7 @@ static struct dt_hand_answer answer_of(int64_t id, int64_t attempt, enum dt_resu
     return (struct dt_hand_answer){
         .apply.result = {.job_id = id, .attempt = attempt, .status = status, .retry_after_ms = -1},
         .owner = OWNER,
-        .http_status = status == DT_RESULT_SUCCEEDED ? 204 : 500,
-        .duration_ms = 12};
+        .answer = {.http_status = status == DT_RESULT_SUCCEEDED ? 204 : 500, .duration_ms = 12}};
 }
 
 static struct dt_hand_answer record(struct dt_hand_answer answer)
@@ -236,7 +235,7 @@ static void a_taken_callback_leaves_the_hands_and_stays_dispatched(void **state)
     int64_t id = claimed("h");
     struct dt_hand_answer answer = answer_of(id, 1, DT_RESULT_SUCCEEDED);
     answer.taken = true;
-    answer.http_status = 202;
+    answer.answer.http_status = 202;
     assert_true(record(answer).held);
     assert_job(&fx, id, "CONCAT_WS(' ', state, http_status)", "dispatched 202");
     assert_int_equal(count("hands"), 0);

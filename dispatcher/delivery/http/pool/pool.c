@@ -100,8 +100,7 @@ static void take_outcome(dt_hands *hands, struct dt_callback *callback, const st
 {
     callback->answer = (struct dt_hand_answer){.apply.result = outcome->result,
                                                .owner = callback->owner,
-                                               .http_status = outcome->http_status,
-                                               .duration_ms = outcome->duration_ms,
+                                               .answer = {outcome->http_status, outcome->duration_ms},
                                                .taken = outcome->kind == DT_CALLBACK_TAKEN};
     if (outcome->fault)
         DT_LOG(WARN, "callbacks", "a receiver's report cannot be read", DT_I("job", callback->hand.job_id),
