@@ -146,6 +146,13 @@ static const struct dt_cli_option doctor[] = {
     {"late", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "Jobs that are due for longer are a finding; default 1m."},
 };
 
+static const struct dt_cli_option forecast[] = {
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic alone."},
+    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Where the first step begins; default this minute."},
+    {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Where the last one ends; default an hour later."},
+    {"step", "DURATION", DT_CLI_TEXT, DT_CLI_QUERY, "How long a step is; default 1m."},
+};
+
 #define OPTIONS(options) options, sizeof(options) / sizeof((options)[0])
 #define NO_OPTIONS       NULL, 0
 
@@ -254,6 +261,9 @@ static const struct dt_cli_verb verbs[] = {
     {"overview", "", "", "Shows how the installation is: readiness, what is late, shards, and the first twenty topics with their jobs.",
      DT_CLI_BY_OVERVIEW, "GET", "/v1/info", NULL, NULL, DT_CLI_NOTHING, OPTIONS(overview),
      "overview"},
+    {"forecast", "", "", "Draws how many jobs come due in each step of the next hour, and the topic that has most of them.",
+     DT_CLI_BY_FORECAST, "GET", "/v1/forecast", NULL, "steps", DT_CLI_NOTHING, OPTIONS(forecast),
+     "forecast\nforecast --topic orders.close --step 10m --json"},
     {"doctor", "", "", "Looks for what is wrong, and says what it means and what to do; exit code 1 when it finds something.",
      DT_CLI_BY_DOCTOR, "GET", "/readyz", NULL, NULL, DT_CLI_NOTHING, OPTIONS(doctor),
      "doctor"},

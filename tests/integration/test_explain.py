@@ -179,7 +179,7 @@ def statements_of(text):
     """(name, text) of each statement of a file of store/sql/, as it is sent: comments left out, lines joined."""
     for block in re.split(r"(?m)^-- name: ", text)[1:]:
         name, lines = block.split("\n", 1)
-        yield name, re.sub(r"\s+", " ", re.sub(r"(?m)(^|\s)-- .*$", "", lines)).strip().removesuffix(";")
+        yield name, re.sub(r"\s+", " ", re.sub(r"(?m)(^|\s)-- .*$", "", lines)).strip().removesuffix(";").removeprefix("EXPLAIN ")
 
 
 def fragments(big):

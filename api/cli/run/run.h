@@ -37,6 +37,9 @@ int dt_cli_run_doctor(struct dt_cli *cli);
 /* run_overview.c: one screen. */
 int dt_cli_run_overview(struct dt_cli *cli);
 
+/* run_forecast.c: what comes due, as a bar chart. */
+int dt_cli_run_forecast(struct dt_cli *cli);
+
 /* run_help.c: what needs no API. */
 int dt_cli_run_help(struct dt_cli *cli);
 int dt_cli_run_version(struct dt_cli *cli);

@@ -273,3 +273,15 @@ def test_tokens_are_read_from_files_and_sent_to_their_own_url_alone(own_apis, tm
     assert run("topics", "list", "--url", owned.url, "--token-file", tmp_path / "token").code == 0
     assert run("topics", "list", "--config", config, "--context", "away", "--url", owned.url).code == 1
     assert run("topics", "list", "--token", token).code == 2
+
+
+def test_the_forecast_is_a_bar_chart_and_as_json_a_step_a_line(duetime, api, topic):
+    for delay in ("PT5M", "PT5M", "PT20M"):
+        api.make(topic=topic, delay=delay)
+    told = duetime("forecast", "--topic", topic, "--step", "10m")
+    lines = told.out.splitlines()
+    assert told.code == 0 and len(lines) == 6 and max(lines, key=len).endswith(topic), told
+    assert sum(int(line.split()[1]) for line in lines) == 3 and sum("█" in line for line in lines) == 2
+    steps = [json.loads(line) for line in duetime("forecast", "--topic", topic, "--json").out.splitlines()]
+    assert len(steps) == 60 and sum(step["due"] for step in steps) == 3
+    assert duetime("forecast", "--step", "soon").code == 1

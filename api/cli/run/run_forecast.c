@@ -1,0 +1,140 @@
+/*
+ * Forecast: what comes due, a step a line, as a bar chart; with the topic that has most of it. With --json each step as
+ * the API gives it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/request.h"
+#include "cli/run/run.h"
+#include "cli/show.h"
+#include "cli/talk.h"
+
+#define BAR_DEFAULT 40 /* characters of the longest bar, where standard output is no terminal */
+#define BAR_MAX     60
+#define AROUND      50 /* of a line, beside its bar */
+
+struct chart {
+    struct dt_cli *cli;
+    struct dt_cli_request request;
+    struct dt_rest_answer answer;
+    dt_json *json;
+    int64_t most; /* due in one step */
+    int bar;
+    struct dt_strbuf line;
+};
+
+static int64_t due_of(const struct chart *c, const struct dt_json_node *step)
+{
+    const struct dt_json_node *due = step->type == DT_JSON_OBJECT ? dt_json_member(c->json, step, "due") : NULL;
+    return due && due->type == DT_JSON_INT ? due->i : 0;
+}
+
+static struct dt_str text_of(const struct chart *c, const struct dt_json_node *node, const char *name)
+{
+    const struct dt_json_node *m = node && node->type == DT_JSON_OBJECT ? dt_json_member(c->json, node, name) : NULL;
+    return m && m->type == DT_JSON_STRING ? m->str : DT_STR_LIT("-");
+}
+
+/* Appends a bar, of eighths of a character. */
+static void add_bar(struct chart *c, int64_t due)
+{
+    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+    double length = c->most ? (double)due * c->bar / (double)c->most : 0;
+    int n = (int)(length * 8 + 0.5);
+    n = n == 0 && due > 0 ? 1 : n;
+    for (int i = 0; i < n / 8; i++)
+        dt_strbuf_adds(&c->line, "█");
+    dt_strbuf_adds(&c->line, eighths[n % 8]);
+    dt_strbuf_addf(&c->line, "%*s", c->bar - n / 8 - (n % 8 > 0), "");
+}
+
+/* Seconds are shown; a step is never shorter. */
+static void add_time(struct chart *c, struct dt_str time)
+{
+    size_t second = time.n > 19 ? 19 : time.n;
+    dt_cli_add_plain(&c->line, (struct dt_str){time.p, second});
+    dt_strbuf_adds(&c->line, second == 19 ? "Z" : "");
+}
+
+static void show_step(struct chart *c, const struct dt_json_node *step)
+{
+    const struct dt_json_node *topics = step->type == DT_JSON_OBJECT ? dt_json_member(c->json, step, "topics") : NULL;
+    const struct dt_json_node *largest = topics ? dt_json_first(c->json, topics) : NULL;
+    dt_strbuf_reset(&c->line);
+    add_time(c, text_of(c, step, "from"));
+    dt_strbuf_addf(&c->line, " %9lld ", (long long)due_of(c, step));
+    dt_strbuf_adds(&c->line, c->cli->colours ? "\033[36m" : "");
+    add_bar(c, due_of(c, step));
+    dt_strbuf_adds(&c->line, c->cli->colours ? "\033[0m " : " ");
+    if (largest)
+        dt_cli_add_plain(&c->line, text_of(c, largest, "topic"));
+    while (c->line.n > 0 && c->line.p[c->line.n - 1] == ' ')
+        c->line.n--;
+    printf("%.*s\n", (int)c->line.n, c->line.p);
+}
+
+static void say_what_is_estimated(const struct chart *c)
+{
+    const struct dt_json_node *root = dt_json_root(c->json);
+    struct dt_str counted = text_of(c, root, "counted_until");
+    struct dt_str to = text_of(c, root, "to");
+    if (!dt_str_eq(counted, to))
+        dt_cli_say("from %.*s on these are estimates", (int)counted.n, counted.p);
+}
+
+static void show_steps(struct chart *c, const struct dt_json_node *steps)
+{
+    int width = (int)c->cli->width - AROUND;
+    c->bar = c->cli->width == 0 ? BAR_DEFAULT : width < 10 ? 10 : width > BAR_MAX ? BAR_MAX : width;
+    for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s))
+        c->most = due_of(c, s) > c->most ? due_of(c, s) : c->most;
+    for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s)) {
+        if (c->cli->form == DT_CLI_AS_JSON)
+            dt_cli_show(c->cli, c->json, s);
+        else
+            show_step(c, s);
+    }
+    if (c->cli->form != DT_CLI_AS_JSON)
+        say_what_is_estimated(c);
+}
+
+static int show(struct chart *c)
+{
+    const struct dt_json_node *root = dt_json_root(c->json);
+    const struct dt_json_node *steps =
+        root && root->type == DT_JSON_OBJECT ? dt_json_member(c->json, root, c->cli->call->verb->list) : NULL;
+    if (!steps || steps->type != DT_JSON_ARRAY) {
+        dt_cli_say("%s answers without %s", c->cli->settings.url, c->cli->call->verb->list);
+        return DT_CLI_REFUSED;
+    }
+    show_steps(c, steps);
+    return DT_CLI_DONE;
+}
+
+static int ask(struct chart *c)
+{
+    struct dt_error err = {0};
+    const struct dt_cli_call *call = c->cli->call;
+    dt_status status = dt_cli_request_build(call, call->verb->path, call->args, &c->request, &err);
+    if (status != DT_OK)
+        return dt_cli_failed(status, &err);
+    return dt_cli_ask(c->cli, &(struct dt_rest_request){.method = "GET", .path = c->request.path.p}, &c->answer,
+                      c->json);
+}
+
+int dt_cli_run_forecast(struct dt_cli *cli)
+{
+    struct chart c = {.cli = cli};
+    dt_cli_request_init(&c.request);
+    dt_rest_answer_init(&c.answer);
+    dt_strbuf_init(&c.line);
+    int code = dt_json_new(&c.json) == DT_OK ? ask(&c) : DT_CLI_REFUSED;
+    if (code == DT_CLI_DONE)
+        code = show(&c);
+    dt_strbuf_clear(&c.line);
+    dt_cli_request_clear(&c.request);
+    dt_rest_answer_clear(&c.answer);
+    dt_json_free(c.json);
+    return code;
+}

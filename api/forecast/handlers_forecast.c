@@ -1,0 +1,111 @@
+/*
+ * GET /v1/forecast: what comes due. The question is read on the HTTP thread, with every fault in it; a worker asks the
+ * store, whose work is bounded (store/forecast/forecast.h).
+ */
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
+#include "base/text/timetext.h"
+#include "forecast_json.h"
+#include "handlers.h"
+#include "job/job.h"
+#include "work/workers.h"
+
+#define SECOND_MS    INT64_C(1000)
+#define HOUR_MS      INT64_C(3600000)
+#define DAYS_MAX_MS  (INT64_C(3660) * 86400000)
+#define STEP_DEFAULT INT64_C(60000)
+#define ROOM         ((size_t)8 << 20) /* of what is read while it is made */
+
+/* ---- on a worker ---- */
+
+static enum dt_next forecast(struct dt_request *req, dt_store *store)
+{
+    const struct dt_forecast_ask *ask = req->state;
+    struct dt_forecast found;
+    struct dt_error err = {0};
+    struct dt_arena arena;
+    if (!dt_request_hold(req, ROOM))
+        return dt_request_no_room(req);
+    dt_arena_init(&arena);
+    dt_status status = dt_store_forecast(store, ask, &arena, &found, &err);
+    bool room = status != DT_OK || dt_request_hold(req, 2 * dt_forecast_json_room(ask, &found));
+    req->status = 200;
+    if (status == DT_OK && room)
+        dt_forecast_add_json(&req->out, ask, &found);
+    dt_arena_clear(&arena);
+    if (!room)
+        return dt_request_no_room(req);
+    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+}
+
+/* ---- the question ---- */
+
+static bool read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
+{
+    struct dt_str text = dt_request_query(req, name);
+    if (text.p && (dt_time_parse(text, ms) != DT_OK || *ms < 0)) {
+        dt_faults_add_query(faults, dt_str(name),
+                            "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as "
+                            "%2B), and not before 1970");
+        return false;
+    }
+    return text.p != NULL;
+}
+
+static void read_step(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
+{
+    struct dt_str text = dt_request_query(req, "step");
+    ask->step_ms = STEP_DEFAULT;
+    if (text.p &&
+        (dt_duration_parse(text, &ask->step_ms) != DT_OK || ask->step_ms < SECOND_MS || ask->step_ms > DAYS_MAX_MS)) {
+        ask->step_ms = STEP_DEFAULT;
+        dt_faults_add_query(faults, DT_STR_LIT("step"), "must be a duration from PT1S, such as PT1M");
+    }
+}
+
+/* Without a beginning: that of this minute, or of a shorter step. */
+static void read_stretch(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
+{
+    int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
+    int64_t to_ms = 0;
+    if (!read_time(req, "from", &ask->from_ms, faults))
+        ask->from_ms = now_ms - now_ms % (ask->step_ms < STEP_DEFAULT ? ask->step_ms : STEP_DEFAULT);
+    if (!read_time(req, "to", &to_ms, faults))
+        to_ms = ask->from_ms + (ask->step_ms > HOUR_MS ? ask->step_ms : HOUR_MS);
+    if (to_ms <= ask->from_ms || to_ms - ask->from_ms > DAYS_MAX_MS)
+        dt_faults_add_query(faults, DT_STR_LIT("to"), "must be after from, by ten years at most");
+    else if ((to_ms - ask->from_ms - 1) / ask->step_ms >= DT_FORECAST_STEPS)
+        dt_faults_add_query(faults, DT_STR_LIT("step"), "makes more than 10000 steps");
+    else
+        ask->steps = (size_t)((to_ms - ask->from_ms - 1) / ask->step_ms) + 1;
+}
+
+static void read_topic(const struct dt_request *req, struct dt_forecast_ask *ask, struct dt_faults *faults)
+{
+    ask->topic = dt_request_query(req, "topic");
+    const char *reason = ask->topic.p ? dt_topic_check(ask->topic, DT_STR_LIT("")) : NULL;
+    if (reason)
+        dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
+}
+
+enum dt_next dt_handle_forecast(struct dt_request *req)
+{
+    struct dt_faults faults;
+    struct dt_forecast_ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    if (!ask)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    if (!dt_answer_clock(req))
+        return DT_REPLY;
+    *ask = (struct dt_forecast_ask){.zones = req->api->zones, .bound = dt_caller_bound(&req->caller)};
+    dt_faults_init(&faults, &req->arena);
+    read_topic(req, ask, &faults);
+    read_step(req, ask, &faults);
+    read_stretch(req, ask, &faults);
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    if (ask->topic.p && !dt_caller_sees(&req->caller, ask->topic))
+        return dt_answer_not_found(req, "topic");
+    req->state = ask;
+    return dt_workers_submit(req->api->workers, req, forecast);
+}

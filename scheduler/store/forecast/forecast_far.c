@@ -1,0 +1,94 @@
+/*
+ * What is far: band 0 of the due index, which has days. A day's jobs are spread evenly over it. Their topics are those of
+ * the counters of the jobs that were made for such a day (jobs/counts.h).
+ */
+#include "store/forecast/forecast_parts.h"
+#include "store/sql/statements.h"
+
+#define ESTIMATED_DAYS 400 /* one by one; what is later is left out where there is too much to count */
+
+struct days {
+    int64_t first_ms; /* the first one's beginning */
+    size_t n;
+    int64_t *jobs;
+};
+
+static int64_t day_of(int64_t ms)
+{
+    return ms - ms % DT_FORECAST_DAY_MS;
+}
+
+static dt_status count_days(struct dt_forecasting *f, struct days *days)
+{
+    int64_t end_ms = days->first_ms + (int64_t)days->n * DT_FORECAST_DAY_MS;
+    dt_status status = dt_db_query_index(f->db, dt_sql_count_due_by_step,
+                                         DT_PARAMS(DT_P_INT(days->first_ms), DT_P_INT(DT_FORECAST_DAY_MS), DT_P_INT(0),
+                                                   DT_P_INT(days->first_ms), DT_P_INT(end_ms)),
+                                         f->err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(f->db)) {
+        size_t day = (size_t)dt_db_i64(f->db, 0);
+        if (day < days->n)
+            days->jobs[day] = dt_db_i64(f->db, 1);
+    }
+    return dt_db_end(f->db, f->err);
+}
+
+static dt_status estimate_days(struct dt_forecasting *f, struct days *days)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < days->n && i < ESTIMATED_DAYS && status == DT_OK; i++) {
+        int64_t day_ms = days->first_ms + (int64_t)i * DT_FORECAST_DAY_MS;
+        status = dt_forecast_estimate(f, 0, day_ms, day_ms + DT_FORECAST_DAY_MS, &days->jobs[i]);
+    }
+    return status;
+}
+
+/* The part of a day's jobs that is due before a time, if they are spread evenly. */
+static int64_t before(int64_t jobs, int64_t day_ms, int64_t ms)
+{
+    int64_t since_ms = ms <= day_ms ? 0 : ms - day_ms < DT_FORECAST_DAY_MS ? ms - day_ms : DT_FORECAST_DAY_MS;
+    return (int64_t)((double)jobs * (double)since_ms / (double)DT_FORECAST_DAY_MS + 0.5);
+}
+
+static dt_status spread_day(struct dt_forecasting *f, int64_t day_ms, int64_t jobs)
+{
+    const struct dt_forecast_ask *ask = f->ask;
+    int64_t from_ms = day_ms > ask->from_ms ? day_ms : ask->from_ms;
+    size_t first = (size_t)((from_ms - ask->from_ms) / ask->step_ms);
+    size_t last = (size_t)((day_ms + DT_FORECAST_DAY_MS - 1 - ask->from_ms) / ask->step_ms) + 1;
+    last = last < ask->steps ? last : ask->steps;
+    int64_t *totals = dt_arena_alloc(f->arena, (last - first + 1) * sizeof(*totals));
+    if (!totals)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    for (size_t step = first; step < last; step++) {
+        int64_t at_ms = ask->from_ms + (int64_t)step * ask->step_ms;
+        totals[step - first] = before(jobs, day_ms, at_ms + ask->step_ms) - before(jobs, day_ms, at_ms);
+        dt_forecast_add(f, step, totals[step - first]);
+    }
+    if (ask->from_ms > day_ms || ask->step_ms < DT_FORECAST_DAY_MS || ask->from_ms % DT_FORECAST_DAY_MS)
+        dt_forecast_estimated_from(f, day_ms);
+    return dt_forecast_share(f, day_ms, first, last, totals);
+}
+
+dt_status dt_forecast_far(struct dt_forecasting *f)
+{
+    struct days days = {.first_ms = day_of(f->ask->from_ms)};
+    int64_t rows;
+    int64_t end_ms = dt_forecast_end_ms(f->ask);
+    days.n = (size_t)((end_ms - 1 - days.first_ms) / DT_FORECAST_DAY_MS) + 1;
+    days.jobs = dt_arena_alloc(f->arena, days.n * sizeof(*days.jobs));
+    if (!days.jobs)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    memset(days.jobs, 0, days.n * sizeof(*days.jobs));
+    dt_status status = dt_forecast_estimate(f, 0, days.first_ms, end_ms, &rows);
+    if (status == DT_OK && rows > 0)
+        status = rows <= DT_FORECAST_COUNTED ? count_days(f, &days) : estimate_days(f, &days);
+    if (rows > DT_FORECAST_COUNTED)
+        dt_forecast_estimated_from(f, f->ask->from_ms);
+    for (size_t i = 0; i < days.n && status == DT_OK; i++)
+        if (days.jobs[i] > 0)
+            status = spread_day(f, days.first_ms + (int64_t)i * DT_FORECAST_DAY_MS, days.jobs[i]);
+    return status;
+}

@@ -1,0 +1,261 @@
+/*
+ * What is near: band 1 of the due index, which has the exact times of scheduled jobs, and of the deadlines of dispatched
+ * ones; only a job's row tells these apart.
+ *
+ *     few enough to look up    each row is: exact
+ *     more                     entries are counted by step, and a sample of rows is looked up: of a step in which some of
+ *                              the sample is dispatched, the scheduled part is an estimate
+ *     too many to count        the optimizer estimates each step, or each of ESTIMATES stretches of steps
+ */
+#include <stdlib.h>
+
+#include "job/job_id.h"
+#include "store/dispatch/scan.h"
+#include "store/forecast/forecast_parts.h"
+#include "store/sql/statements.h"
+
+#define SLOTS     1024
+#define ESTIMATES 240
+#define MEASURED  50000 /* entries that the optimizer's estimate is compared with */
+
+/* An entry of the sample. */
+struct seen {
+    int64_t id, due_ms;
+};
+
+struct sample {
+    struct seen *v; /* by id */
+    int64_t *ids;
+    struct dt_topic_of *of;
+    size_t n;
+    int slots; /* that it is of; SLOTS: all entries */
+};
+
+static size_t step_of(const struct dt_forecasting *f, int64_t ms)
+{
+    return (size_t)((ms - f->ask->from_ms) / f->ask->step_ms);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct seen *x = a;
+    const struct seen *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* ---- the sample ---- */
+
+static dt_status read_entries(struct dt_forecasting *f, struct sample *s)
+{
+    const size_t room = 2 * DT_FORECAST_LOOKED_UP;
+    s->v = dt_arena_alloc(f->arena, room * sizeof(*s->v));
+    if (!s->v)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    dt_status status = dt_db_query_index(
+        f->db, dt_sql_select_due_sample,
+        DT_PARAMS(DT_P_INT(f->ask->from_ms), DT_P_INT(dt_forecast_end_ms(f->ask)), DT_P_INT(s->slots), DT_P_INT(room)),
+        f->err);
+    if (status != DT_OK)
+        return status;
+    for (s->n = 0; s->n < room && dt_db_next(f->db); s->n++)
+        s->v[s->n] = (struct seen){dt_db_i64(f->db, 0), dt_db_i64(f->db, 1)};
+    if (s->n == room)
+        f->out->topics_counted = false;
+    return dt_db_end(f->db, f->err);
+}
+
+static dt_status read_topics(struct dt_forecasting *f, struct sample *s)
+{
+    s->ids = dt_arena_alloc(f->arena, (s->n + 1) * sizeof(*s->ids));
+    s->of = dt_arena_alloc(f->arena, (s->n + 1) * sizeof(*s->of));
+    if (!s->ids || !s->of)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    qsort(s->v, s->n, sizeof(*s->v), by_id);
+    for (size_t i = 0; i < s->n; i++)
+        s->ids[i] = s->v[i].id;
+    return dt_store_topics_of(f->store, s->ids, s->n, f->arena, s->of, f->err);
+}
+
+static dt_status read_sample(struct dt_forecasting *f, struct sample *s)
+{
+    dt_status status = read_entries(f, s);
+    return status == DT_OK ? read_topics(f, s) : status;
+}
+
+static bool is_scheduled(const struct dt_topic_of *of)
+{
+    return of->topic.p && !of->dispatched;
+}
+
+static void add_parts(struct dt_forecasting *f, const struct sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (is_scheduled(&s->of[i]))
+            dt_forecast_add_part(f, step_of(f, s->v[i].due_ms), s->of[i].topic, 1);
+}
+
+static void add_all(struct dt_forecasting *f, const struct sample *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (is_scheduled(&s->of[i]))
+            dt_forecast_add(f, step_of(f, s->v[i].due_ms), 1);
+    add_parts(f, s);
+}
+
+/* ---- totals of steps ---- */
+
+/* Of a step: entries, and how many of them the sample has, scheduled or not. */
+struct total {
+    int64_t entries, seen, scheduled;
+};
+
+static dt_status count_steps(struct dt_forecasting *f, struct total *totals)
+{
+    const struct dt_forecast_ask *ask = f->ask;
+    dt_status status = dt_db_query_index(f->db, dt_sql_count_due_by_step,
+                                         DT_PARAMS(DT_P_INT(ask->from_ms), DT_P_INT(ask->step_ms), DT_P_INT(1),
+                                                   DT_P_INT(ask->from_ms), DT_P_INT(dt_forecast_end_ms(ask))),
+                                         f->err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(f->db)) {
+        size_t step = (size_t)dt_db_i64(f->db, 0);
+        if (step < ask->steps)
+            totals[step].entries = dt_db_i64(f->db, 1);
+    }
+    return dt_db_end(f->db, f->err);
+}
+
+/* A step that the sample has nothing of is taken as it is. */
+static int64_t scheduled_of(const struct total *total)
+{
+    return total->seen == 0 ? total->entries
+                            : (int64_t)((double)total->entries * (double)total->scheduled / (double)total->seen + 0.5);
+}
+
+static void look_at_sample(struct dt_forecasting *f, const struct sample *s, struct total *totals)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct total *total = &totals[step_of(f, s->v[i].due_ms)];
+        total->seen++;
+        total->scheduled += is_scheduled(&s->of[i]);
+    }
+}
+
+static void add_totals(struct dt_forecasting *f, const struct total *totals)
+{
+    for (size_t step = 0; step < f->ask->steps; step++) {
+        dt_forecast_add(f, step, scheduled_of(&totals[step]));
+        if (totals[step].scheduled != totals[step].seen)
+            dt_forecast_estimated_from(f, f->ask->from_ms + (int64_t)step * f->ask->step_ms);
+    }
+}
+
+/* The parts, of which there are no others yet, count what the sample has: they are raised to what all entries have. */
+static void raise_parts(struct dt_forecasting *f, const struct total *totals)
+{
+    const bool bound = dt_forecast_is_bound(f->ask);
+    dt_forecast_merge(f->out);
+    for (size_t i = 0; i < f->out->n_parts; i++) {
+        struct dt_forecast_part *part = &f->out->parts[i];
+        const struct total *total = &totals[part->step];
+        int64_t seen = part->due;
+        part->due = (int64_t)((double)seen * (double)scheduled_of(total) / (double)total->scheduled + 0.5);
+        if (bound)
+            f->out->due[part->step] += part->due - seen;
+    }
+    if (bound)
+        dt_forecast_estimated_from(f, f->ask->from_ms);
+    f->out->topics_counted = false;
+}
+
+static dt_status count(struct dt_forecasting *f, struct sample *s)
+{
+    size_t bytes = f->ask->steps * sizeof(struct total);
+    struct total *totals = dt_arena_alloc(f->arena, bytes);
+    if (!totals)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    memset(totals, 0, bytes);
+    dt_status status = count_steps(f, totals);
+    if (status == DT_OK)
+        status = read_sample(f, s);
+    if (status != DT_OK)
+        return status;
+    look_at_sample(f, s, totals);
+    add_totals(f, totals);
+    add_parts(f, s);
+    raise_parts(f, totals);
+    return DT_OK;
+}
+
+/* ---- estimates ---- */
+
+/*
+ * The optimizer doubles what it expects of large ranges. *factor: how many entries there are for each that it expects, in
+ * the beginning of the stretch, as far as that is known.
+ */
+static dt_status measure(struct dt_forecasting *f, double *factor)
+{
+    int64_t rows;
+    int64_t from_ms = f->ask->from_ms;
+    dt_status status = dt_db_query_index(
+        f->db, dt_sql_select_nth_due,
+        DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(dt_forecast_end_ms(f->ask)), DT_P_INT(MEASURED)), f->err);
+    *factor = 1;
+    if (status != DT_OK)
+        return status;
+    int64_t nth_ms = dt_db_next(f->db) ? dt_db_i64(f->db, 0) : from_ms;
+    status = dt_db_end(f->db, f->err);
+    if (status == DT_OK)
+        status = dt_forecast_estimate(f, 1, from_ms, nth_ms, &rows);
+    if (status == DT_OK && rows > MEASURED)
+        *factor = (double)MEASURED / (double)rows;
+    return status;
+}
+
+static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t last, double factor)
+{
+    int64_t rows;
+    int64_t from_ms = f->ask->from_ms + (int64_t)first * f->ask->step_ms;
+    int64_t to_ms = f->ask->from_ms + (int64_t)last * f->ask->step_ms;
+    int64_t *totals = dt_arena_alloc(f->arena, (last - first) * sizeof(*totals));
+    if (!totals)
+        return dt_fail(f->err, DT_NOMEM, "out of memory");
+    dt_status status = dt_forecast_estimate(f, 1, from_ms, to_ms, &rows);
+    for (size_t step = first; status == DT_OK && step < last; step++) {
+        totals[step - first] = (int64_t)((double)rows * factor / (double)(last - first));
+        dt_forecast_add(f, step, totals[step - first]);
+    }
+    return status == DT_OK ? dt_forecast_share(f, from_ms, first, last, totals) : status;
+}
+
+static dt_status estimate(struct dt_forecasting *f)
+{
+    double factor;
+    dt_status status = measure(f, &factor);
+    size_t steps = f->ask->steps;
+    size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
+    dt_forecast_estimated_from(f, f->ask->from_ms);
+    for (size_t first = 0; first < steps && status == DT_OK; first += each)
+        status = estimate_stretch(f, first, first + each < steps ? first + each : steps, factor);
+    return status;
+}
+
+dt_status dt_forecast_near(struct dt_forecasting *f)
+{
+    int64_t rows;
+    struct sample s = {.slots = SLOTS};
+    dt_status status = dt_forecast_estimate(f, 1, f->ask->from_ms, dt_forecast_end_ms(f->ask), &rows);
+    if (status != DT_OK)
+        return status;
+    if (rows <= DT_FORECAST_LOOKED_UP) {
+        status = read_sample(f, &s);
+        if (status == DT_OK)
+            add_all(f, &s);
+        return status;
+    }
+    if (rows > DT_FORECAST_COUNTED)
+        return estimate(f);
+    s.slots = (int)(SLOTS * (int64_t)DT_FORECAST_LOOKED_UP / rows) + 1;
+    return count(f, &s);
+}

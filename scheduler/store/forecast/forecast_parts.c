@@ -1,0 +1,198 @@
+/*
+ * Sums by step and topic while a forecast is made: collected in any order, then those of one (step, topic) are merged, and
+ * the largest of each step are kept. With the questions that several parts of the forecast ask.
+ */
+#include <stdlib.h>
+
+#include "job/job_id.h"
+#include "store/forecast/forecast_parts.h"
+#include "store/jobs/counts.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+/* ---- adding ---- */
+
+void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due)
+{
+    if (step < f->ask->steps && !dt_forecast_is_bound(f->ask))
+        f->out->due[step] += due;
+}
+
+static bool has_topic(const struct dt_forecast_ask *ask, struct dt_str topic)
+{
+    return ask->topic.p ? dt_str_eq(ask->topic, topic) : dt_topic_within(ask->bound, topic);
+}
+
+static bool grow(struct dt_forecasting *f)
+{
+    if (f->out->n_parts < f->cap)
+        return true;
+    size_t cap = f->cap ? 2 * f->cap : 1024;
+    struct dt_forecast_part *parts = realloc(f->out->parts, cap * sizeof(*parts));
+    if (!parts)
+        return false;
+    f->out->parts = parts;
+    f->cap = cap;
+    return true;
+}
+
+/* Many of one topic come one after the other: they share one copy of its name. */
+static bool keep_topic(struct dt_forecasting *f, struct dt_str topic)
+{
+    if (!f->last_topic.p || !dt_str_eq(f->last_topic, topic))
+        f->last_topic = dt_arena_copy(f->arena, topic);
+    return f->last_topic.p != NULL;
+}
+
+void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due)
+{
+    if (step >= f->ask->steps || due <= 0 || !has_topic(f->ask, topic))
+        return;
+    if (!grow(f) || !keep_topic(f, topic)) {
+        f->failed = true;
+        return;
+    }
+    f->out->parts[f->out->n_parts++] = (struct dt_forecast_part){step, due, f->last_topic};
+    if (dt_forecast_is_bound(f->ask))
+        f->out->due[step] += due;
+}
+
+void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms)
+{
+    if (ms < f->out->counted_until_ms)
+        f->out->counted_until_ms = ms > f->ask->from_ms ? ms : f->ask->from_ms;
+}
+
+/* ---- questions that several ask ---- */
+
+/* The column of EXPLAIN that tells how many rows are expected. */
+static unsigned rows_column(const dt_db *db)
+{
+    return dt_db_server(db) == DT_SERVER_MARIADB ? 8 : 9;
+}
+
+dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms, int64_t *rows)
+{
+    *rows = 0;
+    if (from_ms >= to_ms)
+        return DT_OK;
+    dt_status status = dt_db_query_index(f->db, dt_sql_estimate_due,
+                                         DT_PARAMS(DT_P_INT(band), DT_P_INT(from_ms), DT_P_INT(to_ms)), f->err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(f->db))
+        *rows = dt_db_i64(f->db, rows_column(f->db));
+    return dt_db_end(f->db, f->err);
+}
+
+struct share {
+    struct dt_str topic;
+    int64_t scheduled;
+};
+
+static dt_status read_share(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct share *share = row;
+    int64_t *all = arg;
+    *share = (struct share){dt_arena_copy(arena, dt_db_bytes(db, 0)), dt_db_i64(db, 1)};
+    *all += share->scheduled > 0 ? share->scheduled : 0;
+    return share->topic.p ? DT_OK : DT_NOMEM;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct share *x = a;
+    const struct share *y = b;
+    return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
+}
+
+static void share_out(struct dt_forecasting *f, const struct share *share, int64_t all, size_t step, int64_t total)
+{
+    double part = (double)total * (double)share->scheduled / (double)all;
+    dt_forecast_add_part(f, step, share->topic, (int64_t)(part + 0.5));
+}
+
+dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last, const int64_t *totals)
+{
+    int64_t all = 0;
+    unsigned piece = dt_count_piece(dt_job_id(day_ms, 0));
+    struct dt_rows rows = {.row_bytes = sizeof(struct share), .read = read_share, .arg = &all};
+    dt_status status = dt_db_query(f->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(piece)), f->err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(f->db, f->arena, &rows, f->err);
+    if (status != DT_OK || all == 0)
+        return status;
+    f->out->topics_counted = false;
+    struct share *shares = rows.v;
+    qsort(shares, rows.n, sizeof(*shares), by_size);
+    size_t most = dt_forecast_topics(f->ask);
+    size_t shown = dt_forecast_is_bound(f->ask) || rows.n < most ? rows.n : most;
+    for (size_t step = first; step < last; step++)
+        for (size_t i = 0; i < shown && shares[i].scheduled > 0; i++)
+            share_out(f, &shares[i], all, step, totals[step - first]);
+    return DT_OK;
+}
+
+/* ---- parts in order ---- */
+
+static int by_step_and_topic(const void *a, const void *b)
+{
+    const struct dt_forecast_part *x = a;
+    const struct dt_forecast_part *y = b;
+    return x->step != y->step ? (x->step < y->step ? -1 : 1) : dt_str_order(x->topic, y->topic);
+}
+
+static int by_step_and_size(const void *a, const void *b)
+{
+    const struct dt_forecast_part *x = a;
+    const struct dt_forecast_part *y = b;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return x->due != y->due ? (x->due > y->due ? -1 : 1) : dt_str_order(x->topic, y->topic);
+}
+
+void dt_forecast_merge(struct dt_forecast *out)
+{
+    size_t n = 0;
+    struct dt_forecast_part *v = out->parts;
+    if (!v)
+        return;
+    qsort(v, out->n_parts, sizeof(*v), by_step_and_topic);
+    for (size_t i = 0; i < out->n_parts; i++) {
+        if (n > 0 && by_step_and_topic(&v[n - 1], &v[i]) == 0)
+            v[n - 1].due += v[i].due;
+        else
+            v[n++] = v[i];
+    }
+    out->n_parts = n;
+}
+
+static void keep_largest(const struct dt_forecast_ask *ask, struct dt_forecast *out)
+{
+    size_t n = 0;
+    size_t of_step = 0;
+    struct dt_forecast_part *v = out->parts;
+    qsort(v, out->n_parts, sizeof(*v), by_step_and_size);
+    for (size_t i = 0; i < out->n_parts; i++) {
+        of_step = i > 0 && v[i].step == v[i - 1].step ? of_step + 1 : 0;
+        if (of_step < dt_forecast_topics(ask))
+            v[n++] = v[i];
+    }
+    out->n_parts = n;
+}
+
+dt_status dt_forecast_finish(struct dt_forecasting *f)
+{
+    struct dt_forecast_part *grown = f->out->parts;
+    if (grown) {
+        dt_forecast_merge(f->out);
+        keep_largest(f->ask, f->out);
+        size_t bytes = f->out->n_parts * sizeof(*grown);
+        f->out->parts = dt_arena_alloc(f->arena, bytes);
+        if (f->out->parts)
+            memcpy(f->out->parts, grown, bytes);
+        f->failed = f->failed || !f->out->parts;
+    }
+    free(grown);
+    return f->failed ? dt_fail(f->err, DT_NOMEM, "out of memory") : DT_OK;
+}

@@ -1,0 +1,40 @@
+-- What comes due (forecast/store_forecast.c). Band 1 of the due index has exact times, band 0 days. Each statement reads the index alone, and
+-- is asked when an estimate has told that there is little to read.
+
+-- The optimizer looks at a few pages of the index, however many rows the range has. The order keeps MySQL from leaving that out.
+-- name: estimate_due
+EXPLAIN SELECT id
+  FROM jobs FORCE INDEX (due)
+ WHERE due_band = ?
+   AND due_key >= ?
+   AND due_key < ?
+ ORDER BY due_key, id;
+
+-- name: count_due_by_step
+SELECT (due_key - ?) DIV ? AS step, COUNT(*)
+  FROM jobs FORCE INDEX (due)
+ WHERE due_band = ?
+   AND due_key >= ?
+   AND due_key < ?
+ GROUP BY step;
+
+-- The jobs of so many of 1024 slots: a sample that nothing about a job decides on.
+-- name: select_due_sample
+SELECT id, due_key
+  FROM jobs FORCE INDEX (due)
+ WHERE due_band = 1
+   AND due_key >= ?
+   AND due_key < ?
+   AND CRC32(id) % 1024 < ?
+ LIMIT ?;
+
+-- Schedules that have fires without a job before a time. A look comes no later than the fire that it is for.
+-- name: select_schedules_ahead
+SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
+       s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
+       s.retry, s.ack_timeout_ms, s.partition_key, NULL, NULL, s.content_type, s.payload_binary, '',
+       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
+  FROM schedule_fires f FORCE INDEX (look)
+  JOIN schedules s ON s.name = f.name
+ WHERE f.look_at < ?
+ ORDER BY f.look_at LIMIT ?;

@@ -1,0 +1,114 @@
+"""What comes due, by step and topic: jobs of every distance, deadlines that are none, schedules that have no jobs yet."""
+import time
+from urllib.parse import urlencode
+
+import pytest
+
+from harness.problems import refused
+from harness.soak import rfc3339
+from harness.stack import until
+
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+
+
+@pytest.fixture
+def now_ms(db):
+    return int(db("SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED) ms")[0]["ms"])
+
+
+def forecast(api, **query):
+    answer = api.get("/v1/forecast?" + urlencode({name: rfc3339(value) if isinstance(value, int) else value for name, value in query.items()}))
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def due(answer):
+    return [step["due"] for step in answer["steps"]]
+
+
+def test_the_next_hour_is_told_by_minutes(api, topic):
+    for seconds in (90, 90, 20 * 60):
+        api.make(topic=topic, delay=f"PT{seconds}S")
+    answer = forecast(api, topic=topic)
+    assert len(answer["steps"]) == 60 and answer["step"] == "PT1M"
+    assert answer["steps"][0]["from"] == answer["from"] and answer["counted_until"] == answer["to"] and answer["topics_counted"]
+    assert sum(due(answer)) == 3 and max(due(answer)) == 2
+    assert all(step["topics"] == ([{"topic": topic, "due": step["due"]}] if step["due"] else []) for step in answer["steps"])
+
+
+def test_a_step_has_the_jobs_of_all_topics_the_largest_first(api, topic, now_ms):
+    start = now_ms + 5 * HOUR
+    for n, (name, delay) in enumerate([(topic, 0), (topic, 1), (f"{topic}.b", 2), (topic, 10 * MINUTE)]):
+        api.make(topic=name, key=f"k{n}", run_at=rfc3339(start + delay))
+    answer = forecast(api, **{"from": start, "to": start + 20 * MINUTE, "step": "PT10M"})
+    of_test = [[part for part in step["topics"] if part["topic"].startswith(topic)] for step in answer["steps"]]
+    assert of_test == [[{"topic": topic, "due": 2}, {"topic": f"{topic}.b", "due": 1}], [{"topic": topic, "due": 1}]]
+    assert all(step["due"] == sum(part["due"] for part in step["topics"]) for step in answer["steps"])
+
+
+def test_the_deadline_of_a_dispatched_job_is_nothing_that_comes_due(api, topic, dispatched):
+    dispatched(topic=topic, ack_timeout="PT30M")
+    assert sum(due(forecast(api, topic=topic))) == 0
+
+
+def test_what_moves_or_ends_moves_in_the_forecast(api, topic):
+    moved, cancelled = (api.make(topic=topic, delay="PT10M")["id"] for _ in range(2))
+    assert api.patch(f"/v1/jobs/{moved}", {"delay": "PT40M"}).status == api.delete(f"/v1/jobs/{cancelled}").status == 200
+    found = due(forecast(api, topic=topic, step="PT30M"))
+    assert sum(found) == 1 and found[0] == 0
+
+
+def test_what_is_far_is_spread_over_its_day(api, topic, now_ms):
+    day = now_ms - now_ms % DAY + 40 * DAY
+    for n in range(24):
+        api.make(topic=topic, run_at=rfc3339(day + 9 * HOUR + n))
+    answer = forecast(api, **{"from": day - DAY, "to": day + 2 * DAY, "step": "P1D", "topic": topic})
+    assert due(answer)[0] == due(answer)[2] == 0 and due(answer)[1] >= 1
+    hours = forecast(api, **{"from": day, "to": day + DAY, "step": "PT1H"})
+    assert sum(due(hours)) >= 24 and hours["counted_until"] == hours["from"] and not hours["topics_counted"]
+    whole = forecast(api, **{"from": day, "to": day + DAY, "step": "P1D"})
+    assert sum(due(whole)) == sum(due(hours)) and whole["counted_until"] == whole["to"]
+
+
+def test_fires_without_a_job_are_there_and_those_that_have_one_are_not_twice(api, topic, now_ms):
+    name = f"s-{topic}"
+    assert api.put(f"/v1/schedules/{name}", {"topic": topic, "every": "PT5M", "payload": {}}).status == 201
+    start = (now_ms // MINUTE + 1) * MINUTE
+    found = due(forecast(api, **{"topic": topic, "from": start, "to": start + HOUR, "step": "PT5M"}))
+    assert found == [1] * 12
+    cron = {"topic": topic, "cron": "0 9 * * *", "time_zone": "Europe/Berlin", "payload": {}}
+    assert api.put(f"/v1/schedules/{name}", cron).status == 200
+    days = forecast(api, **{"topic": topic, "from": start - start % DAY + 50 * DAY, "to": start - start % DAY + 60 * DAY, "step": "P1D"})
+    assert due(days) == [1] * 10
+    assert api.post(f"/v1/schedules/{name}/pause").status == 200
+    assert sum(due(forecast(api, **{"topic": topic, "from": start, "to": start + 2 * DAY, "step": "PT1H"}))) == 0
+    assert api.delete(f"/v1/schedules/{name}?cancel=true").status == 200
+
+
+@pytest.mark.parametrize("query, member", [
+    ({"step": "soon"}, "step"), ({"step": "PT0.1S"}, "step"), ({"from": "today"}, "from"), ({"from": "1969-01-01T00:00:00Z"}, "from"),
+    ({"from": "2030-01-02T00:00:00Z", "to": "2030-01-01T00:00:00Z"}, "to"), ({"from": "2030-01-01T00:00:00Z", "to": "2045-01-01T00:00:00Z"}, "to"),
+    ({"from": "2030-01-01T00:00:00Z", "to": "2030-01-01T03:00:00Z", "step": "PT1S"}, "step"), ({"topic": "a b"}, "topic")])
+def test_what_cannot_be_is_refused_with_its_name(api, query, member):
+    refused(api.get("/v1/forecast?" + urlencode(query)), 422, "invalid", f"?{member}")
+
+
+def test_more_jobs_than_are_looked_up_are_counted_and_their_topics_sampled(api, db, topic, swept, now_ms):
+    start = now_ms + 26 * HOUR
+    start -= start % HOUR
+    first = ((start // DAY - 20089) << 40) + (6 << 36) + int(time.time()) % 100000 * 100000
+    db("INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)"
+       " WITH RECURSIVE a (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM a WHERE n < 159), b (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM b WHERE n < 149)"
+       " SELECT %s + a.n * 150 + b.n, %s, 'scheduled', %s + a.n * 15000, %s + a.n * 15000, 1, '', 1000, 0, 0, 1, 'dddddddddddddddd', '' FROM a, b",
+       first, topic, start, start)
+    answer = forecast(api, **{"from": start, "to": start + HOUR, "step": "PT10M"})
+    assert all(6000 <= n < 6100 for n in due(answer)[:4]) and answer["counted_until"] == answer["to"] and not answer["topics_counted"]
+    assert all(step["topics"][0]["topic"] == topic and abs(step["topics"][0]["due"] - 6000) < 600 for step in answer["steps"][:4])
+
+
+def test_a_forecast_needs_no_redis_and_no_leader(own_apis):
+    alone = own_apis("forecast_alone", {"redis.endpoints": ""})
+    if alone.rest is None:
+        alone.start()
+    alone.rest.make(topic="alone", delay="PT10M")
+    until(lambda: sum(due(forecast(alone.rest))) == 1, 10, "the job is in the forecast")
