@@ -71,6 +71,7 @@ enum dt_next dt_handle_operation_stop(struct dt_request *req);
 
 /* forecast/handlers_forecast.c */
 enum dt_next dt_handle_forecast(struct dt_request *req);
+enum dt_next dt_handle_spikes(struct dt_request *req);
 
 /* ops/handlers_admin.c */
 enum dt_next dt_handle_shards(struct dt_request *req);

@@ -48,6 +48,7 @@ static const struct dt_route routes[] = {
     {"POST",   "/v1/schedules/{name}/resume", DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_schedule_resume, NULL},
     {"POST",   "/v1/schedules/{name}/run-now", DT_SCOPE_WRITE, DT_BODY_NONE,   NULL,       dt_handle_schedule_run_now, NULL},
     {"GET",    "/v1/forecast",                DT_SCOPE_READ,   DT_BODY_NONE,   "topic from to step", dt_handle_forecast, NULL},
+    {"GET",    "/v1/forecast/spikes",         DT_SCOPE_READ_ALL, DT_BODY_NONE,   "from to step", dt_handle_spikes, NULL},
     {"POST",   "/v1/admin/shards",            DT_SCOPE_ADMIN_ALL, DT_BODY_JSON,   NULL,       dt_handle_shards,       NULL},
     {"GET",    "/v1/info",                    DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_info,         NULL},
     {"GET",    "/healthz",                    DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_healthz,      NULL},

@@ -106,10 +106,15 @@ static const struct column operations[] = {{"ID", "id", false},
                                            {"FILTER", "filter", true},
                                            {"ERROR", "error", true},
                                            {NULL, NULL, false}};
+static const struct column spikes[] = {{"FROM", "from", false},
+                                       {"DUE", "due", false},
+                                       {"DRAINS", "drains", false},
+                                       {"TAKES", "takes", false},
+                                       {NULL, NULL, false}};
 static const struct column *const columns_of[DT_CLI_THINGS] = {
-    [DT_CLI_JOB] = jobs,        [DT_CLI_ATTEMPT] = attempts,    [DT_CLI_TOPIC] = topics,
-    [DT_CLI_BACKLOG] = backlog, [DT_CLI_SCHEDULE] = schedules,  [DT_CLI_FIRE] = fires,
-    [DT_CLI_SHARD] = shards,    [DT_CLI_OPERATION] = operations};
+    [DT_CLI_JOB] = jobs,        [DT_CLI_ATTEMPT] = attempts,     [DT_CLI_TOPIC] = topics,
+    [DT_CLI_BACKLOG] = backlog, [DT_CLI_SCHEDULE] = schedules,   [DT_CLI_FIRE] = fires,
+    [DT_CLI_SHARD] = shards,    [DT_CLI_OPERATION] = operations, [DT_CLI_SPIKE] = spikes};
 
 struct dt_cli_list {
     const struct dt_cli *cli;

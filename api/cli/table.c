@@ -153,6 +153,12 @@ static const struct dt_cli_option forecast[] = {
     {"step", "DURATION", DT_CLI_TEXT, DT_CLI_QUERY, "How long a step is; default 1m."},
 };
 
+static const struct dt_cli_option spikes[] = {
+    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Where the first step begins; default this minute."},
+    {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Where the last one ends; default an hour later."},
+    {"step", "DURATION", DT_CLI_TEXT, DT_CLI_QUERY, "How long a step is; default 1m."},
+};
+
 #define OPTIONS(options) options, sizeof(options) / sizeof((options)[0])
 #define NO_OPTIONS       NULL, 0
 
@@ -264,6 +270,9 @@ static const struct dt_cli_verb verbs[] = {
     {"forecast", "", "", "Draws how many jobs come due in each step of the next hour, and the topic that has most of them.",
      DT_CLI_BY_FORECAST, "GET", "/v1/forecast", NULL, "steps", DT_CLI_NOTHING, OPTIONS(forecast),
      "forecast\nforecast --topic orders.close --step 10m --json"},
+    {"spikes", "", "", "Lists the steps in which more jobs come due than the installation drains, with how long they will take.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/forecast/spikes", NULL, "spikes", DT_CLI_SPIKE, OPTIONS(spikes),
+     "spikes\nspikes --step 10m"},
     {"doctor", "", "", "Looks for what is wrong, and says what it means and what to do; exit code 1 when it finds something.",
      DT_CLI_BY_DOCTOR, "GET", "/readyz", NULL, NULL, DT_CLI_NOTHING, OPTIONS(doctor),
      "doctor"},

@@ -47,6 +47,29 @@ void dt_forecast_add_json(struct dt_strbuf *out, const struct dt_forecast_ask *a
     dt_strbuf_adds(out, "]}");
 }
 
+void dt_spikes_add_json(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
+                        struct dt_drains drains)
+{
+    int64_t a_step = drains.per_second * ask->step_ms / 1000;
+    int64_t waiting = 0;
+    bool first = true;
+    dt_strbuf_adds(out, "{\"spikes\":[");
+    for (size_t step = 0; step < ask->steps; step++) {
+        waiting += forecast->due[step];
+        if (forecast->due[step] > a_step) {
+            dt_strbuf_adds(out, first ? "{\"from\":" : ",{\"from\":");
+            dt_json_add_time(out, ask->from_ms + (int64_t)step * ask->step_ms);
+            dt_strbuf_addf(out, ",\"due\":%lld,\"drains\":%lld,\"takes\":", (long long)forecast->due[step],
+                           (long long)a_step);
+            dt_json_add_duration(out, (int64_t)((double)waiting * 1000 / (double)drains.per_second));
+            dt_strbuf_addc(out, '}');
+            first = false;
+        }
+        waiting = waiting > a_step ? waiting - a_step : 0;
+    }
+    dt_strbuf_addf(out, "],\"measured\":%s}", drains.measured ? "true" : "false");
+}
+
 size_t dt_forecast_json_room(const struct dt_forecast_ask *ask, const struct dt_forecast *forecast)
 {
     return (ask->steps + 4) * STEP_BYTES + forecast->n_parts * PART_BYTES;

@@ -1,5 +1,5 @@
 /*
- * GET /v1/forecast: what comes due. The question is read on the HTTP thread, with every fault in it; a worker asks the
+ * GET /v1/forecast: what comes due; GET /v1/forecast/spikes: when that is too much. The question is read on the HTTP thread, with every fault in it; a worker asks the
  * store, whose work is bounded (store/forecast/forecast.h).
  */
 #include "answer.h"
@@ -15,24 +15,47 @@
 #define HOUR_MS      INT64_C(3600000)
 #define DAYS_MAX_MS  (INT64_C(3660) * 86400000)
 #define STEP_DEFAULT INT64_C(60000)
+#define ASSUMED      1000              /* jobs a second, where nobody has measured yet what the installation drains */
 #define ROOM         ((size_t)8 << 20) /* of what is read while it is made */
+
+struct question {
+    struct dt_forecast_ask ask;
+    bool spikes; /* only the steps that are too much */
+};
 
 /* ---- on a worker ---- */
 
+/* Makes the forecast, and adds what of it is asked for, as JSON. */
+static dt_status make(struct dt_request *req, dt_store *store, struct dt_arena *arena, bool *room, struct dt_error *err)
+{
+    const struct question *q = req->state;
+    struct dt_forecast found;
+    struct dt_drains drains = {0};
+    dt_status status = dt_store_forecast(store, &q->ask, arena, &found, err);
+    if (status == DT_OK && q->spikes)
+        status = dt_store_drains(store, &drains.per_second, err);
+    if (status != DT_OK)
+        return status;
+    *room = dt_request_hold(req, 2 * dt_forecast_json_room(&q->ask, &found));
+    drains.measured = drains.per_second > 0;
+    drains.per_second = drains.measured ? drains.per_second : ASSUMED;
+    if (*room && q->spikes)
+        dt_spikes_add_json(&req->out, &q->ask, &found, drains);
+    else if (*room)
+        dt_forecast_add_json(&req->out, &q->ask, &found);
+    return DT_OK;
+}
+
 static enum dt_next forecast(struct dt_request *req, dt_store *store)
 {
-    const struct dt_forecast_ask *ask = req->state;
-    struct dt_forecast found;
     struct dt_error err = {0};
     struct dt_arena arena;
+    bool room = true;
     if (!dt_request_hold(req, ROOM))
         return dt_request_no_room(req);
-    dt_arena_init(&arena);
-    dt_status status = dt_store_forecast(store, ask, &arena, &found, &err);
-    bool room = status != DT_OK || dt_request_hold(req, 2 * dt_forecast_json_room(ask, &found));
     req->status = 200;
-    if (status == DT_OK && room)
-        dt_forecast_add_json(&req->out, ask, &found);
+    dt_arena_init(&arena);
+    dt_status status = make(req, store, &arena, &room, &err);
     dt_arena_clear(&arena);
     if (!room)
         return dt_request_no_room(req);
@@ -89,23 +112,33 @@ static void read_topic(const struct dt_request *req, struct dt_forecast_ask *ask
         dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
 }
 
-enum dt_next dt_handle_forecast(struct dt_request *req)
+static enum dt_next ask(struct dt_request *req, bool spikes)
 {
     struct dt_faults faults;
-    struct dt_forecast_ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
-    if (!ask)
+    struct question *q = dt_arena_alloc(&req->arena, sizeof(*q));
+    if (!q)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!dt_answer_clock(req))
         return DT_REPLY;
-    *ask = (struct dt_forecast_ask){.zones = req->api->zones, .bound = dt_caller_bound(&req->caller)};
+    *q = (struct question){{.zones = req->api->zones, .bound = dt_caller_bound(&req->caller)}, spikes};
     dt_faults_init(&faults, &req->arena);
-    read_topic(req, ask, &faults);
-    read_step(req, ask, &faults);
-    read_stretch(req, ask, &faults);
+    read_topic(req, &q->ask, &faults);
+    read_step(req, &q->ask, &faults);
+    read_stretch(req, &q->ask, &faults);
     if (faults.n > 0)
         return dt_answer_faults(req, DT_INVALID, &faults);
-    if (ask->topic.p && !dt_caller_sees(&req->caller, ask->topic))
+    if (q->ask.topic.p && !dt_caller_sees(&req->caller, q->ask.topic))
         return dt_answer_not_found(req, "topic");
-    req->state = ask;
+    req->state = q;
     return dt_workers_submit(req->api->workers, req, forecast);
+}
+
+enum dt_next dt_handle_forecast(struct dt_request *req)
+{
+    return ask(req, false);
+}
+
+enum dt_next dt_handle_spikes(struct dt_request *req)
+{
+    return ask(req, true);
 }

@@ -272,6 +272,7 @@ static struct dt_shard_stats stats_of(dt_housekeeper *h, unsigned shard, const s
                                    .callbacks = state->callbacks,
                                    .detail = state->detail[0] ? state->detail : NULL,
                                    .generation = state->generation,
+                                   .drains = state->drains,
                                    .overdue = seen.overdue,
                                    .oldest_due_at_ms = seen.oldest_due_at_ms,
                                    .drift_missing = seen.drift_missing,
@@ -310,7 +311,7 @@ static uint64_t news_of_shards(dt_housekeeper *h)
         if (stats.waiting || stats.callbacks || stats.detail || stats.overdue)
             return 0;
         number = number * 31 + shard * 7 + (uint64_t)stats.epoch * 5 + (uint64_t)stats.generation * 3 +
-                 (uint64_t)(stats.drift_missing + stats.drift_extra + stats.drift_wrong);
+                 (uint64_t)stats.drains * 11 + (uint64_t)(stats.drift_missing + stats.drift_extra + stats.drift_wrong);
     }
     return number;
 }

@@ -33,6 +33,7 @@
 #define POLL_SHARE_US   INT64_C(10000)    /* … or less often, where many shards do so at once */
 #define TOLD_US         INT64_C(60000000) /* … or hardly ever, where the watch of MySQL tells everything */
 #define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
+#define RUN_US          INT64_C(500000) /* of batches without a pause between them, over which it is measured what they claim */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
@@ -211,12 +212,33 @@ static bool learn_topics(dt_shard_loop *l)
     return true;
 }
 
+/* Notes what the shard drains: measured over runs of RUN_US. */
+static void note_run(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
+{
+    size_t claimed = txn->batch.n + txn->hands.claimed.n;
+    int64_t now_us = dt_shard_mono_us(l);
+    if (!claimed || !(txn->chosen.more || l->due.backlog)) {
+        l->run = (struct dt_shard_run){0};
+        return;
+    }
+    l->run.began_us = l->run.began_us ? l->run.began_us : began_us;
+    l->run.claimed += claimed;
+    if (now_us - l->run.began_us < RUN_US)
+        return;
+    pthread_mutex_lock(&l->state_lock);
+    l->state.drains = (int64_t)l->run.claimed * 1000000 / (now_us - l->run.began_us);
+    pthread_mutex_unlock(&l->state_lock);
+    l->run = (struct dt_shard_run){0};
+}
+
 static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_ms, int64_t *next_ms, bool *news,
                       struct dt_error *err)
 {
+    int64_t began_us = dt_shard_mono_us(l);
     dt_status status = dt_shard_batch(l, txn, err);
     if (status != DT_OK)
         return status;
+    note_run(l, txn, began_us);
     *news = learn_topics(l);
     dt_shard_note_left(l, txn);
     if (left_in_front(l, txn, *news))

@@ -83,6 +83,7 @@ struct dt_loop_state {
     bool halted;
     bool unsure;     /* the index can be asked, and waits to be compared */
     uint64_t doubts; /* rises with each doubt */
+    int64_t drains;  /* jobs a second that it claimed while more were due, when that last lasted; 0 = it never did */
     uint64_t losses; /* rises with each index_lost, together with it; begins anywhere */
 };
 void dt_shard_loop_state(dt_shard_loop *loop, struct dt_loop_state *out);

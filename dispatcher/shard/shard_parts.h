@@ -173,6 +173,12 @@ struct dt_shard_lost {
     size_t n;
 };
 
+/* A run of batches that left due jobs behind: what it claims is what the shard can do. */
+struct dt_shard_run {
+    int64_t began_us; /* mono; 0 = there is none */
+    size_t claimed;
+};
+
 /* Messages that were logged already. */
 struct dt_shard_told {
     bool halt;
@@ -206,6 +212,7 @@ struct dt_shard_loop {
     struct dt_fair_queues fair;
     struct dt_limit_memory limits; /* shard_limits.c */
     struct dt_shard_pace pace;
+    struct dt_shard_run run;
     struct dt_shard_told told;
 
     pthread_mutex_t state_lock;

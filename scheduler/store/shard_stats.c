@@ -9,7 +9,7 @@
 dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n, struct dt_error *err)
 {
     dt_db *db;
-    enum { COLUMNS = 11 };
+    enum { COLUMNS = 12 };
     dt_status status = dt_store_db(store, &db, err);
     if (status != DT_OK || n == 0)
         return status;
@@ -30,6 +30,7 @@ dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats
         p[8] = DT_P_INT(s->drift_wrong);
         p[9] = DT_P_INT(s->generation);
         p[10] = DT_P_STR_OR_NULL(dt_str(s->callbacks));
+        p[11] = DT_P_INT_OR_NULL(s->drains);
     }
     status = dt_db_run_many(db, dt_sql_put_shard_stats, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
     free(params);

@@ -11,6 +11,7 @@ struct dt_shard_stats {
     const char *callbacks; /* why due callbacks wait; NULL: none do */
     const char *detail;    /* NULL: nothing; cut to 500 characters */
     int64_t generation;    /* of the map that the leader works with, its set filled for it; 0 = not yet */
+    int64_t drains; /* jobs a second, measured while more were due; 0 = not measured: what was said of it stays */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra,
         drift_wrong; /* oldest_due_at_ms 0 = nothing is due */
 };

@@ -85,6 +85,26 @@ def test_fires_without_a_job_are_there_and_those_that_have_one_are_not_twice(api
     assert api.delete(f"/v1/schedules/{name}?cancel=true").status == 200
 
 
+def test_spikes_are_the_steps_that_are_more_than_is_drained(api, db, topic, swept, now_ms):
+    start = now_ms + 30 * HOUR
+    start -= start % HOUR
+    stretch = urlencode({"from": rfc3339(start), "to": rfc3339(start + 10 * MINUTE)})
+    db("INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)"
+       " WITH RECURSIVE a (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM a WHERE n < 899)"
+       " SELECT %s + n, %s, 'scheduled', %s + n, %s + n, 1, '', 1000, 0, 0, 1, 'dddddddddddddddd', '' FROM a",
+       ((start // DAY - 20089) << 40) + (6 << 36) + now_ms % 10**8, topic, start + 2 * MINUTE, start + 2 * MINUTE)
+    before = db("SELECT shard, drains FROM shard_stats")
+    try:
+        db("UPDATE shard_stats SET drains = 5 WHERE shard < 2")
+        answer = api.get(f"/v1/forecast/spikes?{stretch}").json
+        assert answer == {"spikes": [{"from": rfc3339(start + 2 * MINUTE), "due": 900, "drains": 600, "takes": "PT1M30S"}], "measured": True}
+        db("UPDATE shard_stats SET drains = NULL")
+        assert api.get(f"/v1/forecast/spikes?{stretch}").json == {"spikes": [], "measured": False}
+    finally:
+        for row in before:
+            db("UPDATE shard_stats SET drains = %s WHERE shard = %s", row["drains"], row["shard"])
+
+
 @pytest.mark.parametrize("query, member", [
     ({"step": "soon"}, "step"), ({"step": "PT0.1S"}, "step"), ({"from": "today"}, "from"), ({"from": "1969-01-01T00:00:00Z"}, "from"),
     ({"from": "2030-01-02T00:00:00Z", "to": "2030-01-01T00:00:00Z"}, "to"), ({"from": "2030-01-01T00:00:00Z", "to": "2045-01-01T00:00:00Z"}, "to"),

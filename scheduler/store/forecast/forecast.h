@@ -48,4 +48,8 @@ struct dt_forecast {
 DT_MUST_CHECK dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
                                           struct dt_forecast *out, struct dt_error *err);
 
+/* Tells how many jobs a second the installation drains, as its leaders measured it when more was due than they could
+ * claim at once; 0 = that was never so. */
+DT_MUST_CHECK dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err);
+
 #endif

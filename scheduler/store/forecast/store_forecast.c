@@ -1,5 +1,6 @@
 /* The forecast as a whole: see forecast.h. */
 #include "store/forecast/forecast_parts.h"
+#include "store/sql/statements.h"
 #include "store/store_internal.h"
 
 static dt_status make(struct dt_forecasting *f)
@@ -25,4 +26,18 @@ dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, 
     dt_status status = make(&f);
     dt_status finished = dt_forecast_finish(&f);
     return status == DT_OK ? finished : status;
+}
+
+dt_status dt_store_drains(dt_store *store, int64_t *per_second, struct dt_error *err)
+{
+    dt_db *db;
+    *per_second = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_drains, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(db))
+        *per_second = dt_db_i64(db, 0);
+    return dt_db_end(db, err);
 }

@@ -28,6 +28,12 @@ SELECT id, due_key
    AND CRC32(id) % 1024 < ?
  LIMIT ?;
 
+-- The shards that the map names; drains of those that were never measured is NULL.
+-- name: select_drains
+SELECT CAST(SUM(t.drains) AS SIGNED)
+  FROM installation i
+  JOIN shard_stats t ON t.shard < i.shards;
+
 -- Schedules that have fires without a job before a time. A look comes no later than the fire that it is for.
 -- name: select_schedules_ahead
 SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,

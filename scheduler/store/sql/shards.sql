@@ -41,9 +41,10 @@ SELECT shard, inflight <> '[]', owner, token
 
 -- name: put_shard_stats
 INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,
-     drift_extra, drift_wrong, generation, callbacks)
-VALUES (CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?, ?)
+     drift_extra, drift_wrong, generation, callbacks, drains)
+VALUES (CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
        epoch = VALUES(epoch), waiting = VALUES(waiting), detail = VALUES(detail), overdue = VALUES(overdue),
        oldest_due_at = VALUES(oldest_due_at), drift_missing = VALUES(drift_missing),
-       drift_extra = VALUES(drift_extra), drift_wrong = VALUES(drift_wrong), generation = VALUES(generation), callbacks = VALUES(callbacks);
+       drift_extra = VALUES(drift_extra), drift_wrong = VALUES(drift_wrong), generation = VALUES(generation), callbacks = VALUES(callbacks),
+       drains = COALESCE(VALUES(drains), drains);
