@@ -30,7 +30,7 @@ dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats
         p[8] = DT_P_INT(s->drift_wrong);
         p[9] = DT_P_INT(s->generation);
         p[10] = DT_P_STR_OR_NULL(dt_str(s->callbacks));
-        p[11] = DT_P_INT_OR_NULL(s->drains);
+        p[11] = DT_P_INT(s->drains);
     }
     status = dt_db_run_many(db, dt_sql_put_shard_stats, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
     free(params);

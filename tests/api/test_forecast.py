@@ -98,7 +98,7 @@ def test_spikes_are_the_steps_that_are_more_than_is_drained(api, db, topic, swep
         db("UPDATE shard_stats SET drains = 5 WHERE shard < 2")
         answer = api.get(f"/v1/forecast/spikes?{stretch}").json
         assert answer == {"spikes": [{"from": rfc3339(start + 2 * MINUTE), "due": 900, "drains": 600, "takes": "PT1M30S"}], "measured": True}
-        db("UPDATE shard_stats SET drains = NULL")
+        db("UPDATE shard_stats SET drains = 0")
         assert api.get(f"/v1/forecast/spikes?{stretch}").json == {"spikes": [], "measured": False}
     finally:
         for row in before:

@@ -28,7 +28,7 @@ SELECT id, due_key
    AND CRC32(id) % 1024 < ?
  LIMIT ?;
 
--- The shards that the map names; drains of those that were never measured is NULL.
+-- The shards that the map names; drains of those that were never measured is 0.
 -- name: select_drains
 SELECT CAST(SUM(t.drains) AS SIGNED)
   FROM installation i

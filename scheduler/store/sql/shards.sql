@@ -47,4 +47,4 @@ ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
        epoch = VALUES(epoch), waiting = VALUES(waiting), detail = VALUES(detail), overdue = VALUES(overdue),
        oldest_due_at = VALUES(oldest_due_at), drift_missing = VALUES(drift_missing),
        drift_extra = VALUES(drift_extra), drift_wrong = VALUES(drift_wrong), generation = VALUES(generation), callbacks = VALUES(callbacks),
-       drains = COALESCE(VALUES(drains), drains);
+       drains = IF(VALUES(drains) > 0, VALUES(drains), drains);
