@@ -193,6 +193,8 @@ static const char *scope_word(enum dt_scope scope)
         return "admin";
     case DT_SCOPE_WRITE_OR_REPORT:
         return "write|report";
+    case DT_SCOPE_ANY:
+        return "write|report|read|admin";
     default:
         return "-";
     }

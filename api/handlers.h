@@ -73,8 +73,16 @@ enum dt_next dt_handle_operation_stop(struct dt_request *req);
 enum dt_next dt_handle_forecast(struct dt_request *req);
 enum dt_next dt_handle_spikes(struct dt_request *req);
 
+/* console/handlers_console.c */
+enum dt_next dt_handle_console(struct dt_request *req);
+enum dt_next dt_handle_console_file(struct dt_request *req);
+enum dt_next dt_handle_console_moved(struct dt_request *req);
+
 /* ops/handlers_admin.c */
 enum dt_next dt_handle_shards(struct dt_request *req);
+
+/* ops/handlers_caller.c */
+enum dt_next dt_handle_caller(struct dt_request *req);
 
 /* ops/handlers_ops.c */
 enum dt_next dt_handle_healthz(struct dt_request *req);

@@ -50,10 +50,14 @@ static const struct dt_route routes[] = {
     {"GET",    "/v1/forecast",                DT_SCOPE_READ,   DT_BODY_NONE,   "topic from to step", dt_handle_forecast, NULL},
     {"GET",    "/v1/forecast/spikes",         DT_SCOPE_READ_ALL, DT_BODY_NONE,   "from to step", dt_handle_spikes, NULL},
     {"POST",   "/v1/admin/shards",            DT_SCOPE_ADMIN_ALL, DT_BODY_JSON,   NULL,       dt_handle_shards,       NULL},
+    {"GET",    "/v1/caller",                  DT_SCOPE_ANY,    DT_BODY_NONE,   NULL,       dt_handle_caller,       NULL},
     {"GET",    "/v1/info",                    DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_info,         NULL},
     {"GET",    "/healthz",                    DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_healthz,      NULL},
     {"GET",    "/readyz",                     DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_readyz,       NULL},
     {"GET",    "/metrics",                    DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_metrics,      NULL},
+    {"GET",    "/console",                    DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_console_moved, NULL},
+    {"GET",    "/console/",                   DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_console,      NULL},
+    {"GET",    "/console/{file}",             DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_console_file, NULL},
     {"GET",    "/openapi.yaml",               DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_openapi,      NULL},
 };
 /* clang-format on */

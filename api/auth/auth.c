@@ -203,6 +203,8 @@ static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token
         entry->scopes = 0; /* a manual edit made it nonsense: a token that may do nothing */
     if (entry->scopes & (DT_SCOPE_WRITE | DT_SCOPE_REPORT))
         entry->scopes |= DT_SCOPE_WRITE_OR_REPORT;
+    if (entry->scopes)
+        entry->scopes |= DT_SCOPE_ANY;
     if (dt_str_is(token->topics, DT_TOPICS_ALL)) {
         entry->scopes |= DT_SCOPE_ALL_TOPICS;
         return DT_OK;
@@ -344,7 +346,7 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
         return DT_UNAVAILABLE;
     if (set->open) {
         set_release(set);
-        caller->scopes = ALL_SCOPES | DT_SCOPE_WRITE_OR_REPORT | DT_SCOPE_ALL_TOPICS;
+        caller->scopes = ALL_SCOPES | DT_SCOPE_WRITE_OR_REPORT | DT_SCOPE_ANY | DT_SCOPE_ALL_TOPICS;
         return DT_OK;
     }
     unsigned char hash[HASH_BYTES];

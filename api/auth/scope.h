@@ -15,6 +15,8 @@ enum dt_scope {
     DT_SCOPE_ALL_TOPICS = 16,
     /* Given to whoever has one of the two, for a route whose handler looks further. It stands in no token's text. */
     DT_SCOPE_WRITE_OR_REPORT = 32,
+    /* Given to whoever has any of the four. It stands in no token's text. */
+    DT_SCOPE_ANY = 64,
     DT_SCOPE_READ_ALL = DT_SCOPE_READ | DT_SCOPE_ALL_TOPICS,
     DT_SCOPE_ADMIN_ALL = DT_SCOPE_ADMIN | DT_SCOPE_ALL_TOPICS
 };

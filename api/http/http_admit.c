@@ -59,10 +59,16 @@ static bool take_header(void *arg, struct dt_str name, struct dt_str v)
     case 13:
         if (dt_str_is_caseless(name, "authorization"))
             e->authorization = v;
+        else if (dt_str_is_caseless(name, "if-none-match"))
+            e->req.if_none_match = v;
         break;
     case 14:
         if (dt_str_is_caseless(name, "content-length"))
             e->length = strtoull(v.p, NULL, 10);
+        break;
+    case 15:
+        if (dt_str_is_caseless(name, "accept-encoding"))
+            e->req.accept_encoding = v;
         break;
     case 16:
         if (dt_str_is_caseless(name, "content-encoding"))

@@ -54,6 +54,7 @@ static void reset_request(struct dt_exchange *e)
     req->n_query = req->n_headers = 0;
     req->truncated = req->close = req->changed = false;
     req->body = req->content_type = req->if_match = DT_STR_NONE;
+    req->if_none_match = req->accept_encoding = DT_STR_NONE;
     req->request_id = DT_STR_NONE;
     req->media = DT_MEDIA_JSON;
     req->caller = (struct dt_caller){0};

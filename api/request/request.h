@@ -63,6 +63,8 @@ struct dt_request {
     struct dt_str content_type;      /* as sent; absent when missing */
     enum dt_media media;             /* what content_type says; DT_MEDIA_JSON when missing */
     struct dt_str if_match;          /* absent when missing */
+    struct dt_str if_none_match;     /* absent when missing */
+    struct dt_str accept_encoding;   /* absent when missing */
     struct dt_str request_id;        /* the caller's, or ours; never absent */
     struct dt_caller caller;         /* scopes and topics of the token; cleared by the server */
     int64_t started_us, deadline_us; /* monotonic */

@@ -33,7 +33,7 @@ def _build(report, folder, *targets):
 def sanitize(report):
     """Once a run, whatever the suites; True when everything was built."""
     report.say(f"building with gcc, preset {tree.PRESET}")
-    return _configure(report, tree.BUILD, tree.PRESET, ["-DCMAKE_C_COMPILER=gcc"]) and _build(report, tree.BUILD)
+    return _configure(report, tree.BUILD, tree.PRESET, ["-DCMAKE_C_COMPILER=gcc", "-DDT_CONSOLE=ON"]) and _build(report, tree.BUILD)
 
 
 def clang(report):

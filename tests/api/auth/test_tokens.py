@@ -484,3 +484,18 @@ def test_who_asks_for_much_at_once_waits_for_himself(own_apis):
         after = len(select.select([wire.socket for wire in asking], [], [], 0)[0])
         assert after - before <= 6 and after < 20, (before, after)
         assert all(wire.answer()[0] == 200 for wire in asking)
+
+
+ALL_SCOPES = ["write", "report", "read", "admin"]
+
+
+@pytest.mark.parametrize("name, scopes, topics", [
+    ("write", ["write"], None), ("report", ["report"], None), ("read", ["read"], None), ("admin", ALL_SCOPES, None),
+    ("mixed", ["write", "report", "read"], None), ("bound", ["write", "report", "read"], ["in.", "also-"]), ("bound-admin", ALL_SCOPES, ["in."])])
+def test_a_caller_is_told_what_its_token_may(callers, name, scopes, topics):
+    assert callers[name].get("/v1/caller").json == {"scopes": scopes, "topics": topics}
+
+
+def test_nobody_is_told_what_he_may(callers, api):
+    refused(callers["nobody"].get("/v1/caller"), 401, "unauthorized")
+    assert api.get("/v1/caller").json == {"scopes": ALL_SCOPES, "topics": None}

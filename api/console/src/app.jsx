@@ -1,0 +1,141 @@
+// The frame around every page: where one can go, what is down, who one is; and which page a URL is.
+import {useEffect, useState} from 'preact/hooks';
+import {get, session} from './api.js';
+import {Caller} from './caller.js';
+import {relative} from './format.js';
+import {Keys} from './keys.jsx';
+import {useLive, useSession} from './live.js';
+import {Job} from './pages/job.jsx';
+import {Jobs} from './pages/jobs.jsx';
+import {go, href, useRoute} from './router.js';
+import {Dialogs} from './ui/dialog.jsx';
+import {Title, useNow} from './ui/parts.jsx';
+
+const PAGES = {
+  jobs: {name: 'Jobs', list: Jobs, one: Job},
+};
+
+function Nav({at}) {
+  return (
+    <nav aria-label="Pages" class="main">
+      {Object.entries(PAGES).map(([path, page]) => (
+        <a key={path} href={href(path)} aria-current={path === at ? 'page' : undefined}>{page.name}</a>
+      ))}
+    </nav>
+  );
+}
+
+// "17" opens the job with this id, "orders.close order-42" the job of a key, and a word alone lists the topic's jobs.
+async function find(text) {
+  const [first, ...rest] = text.trim().split(/\s+/);
+  if (!first) return null;
+  if (!rest.length && /^\d+$/.test(first)) return href(['jobs', first]);
+  if (!rest.length) return href('jobs', {topic: first});
+  const key = text.trim().slice(first.length).trim();
+  const job = await get(`/v1/topics/${encodeURIComponent(first)}/jobs/${encodeURIComponent(key)}`);
+  return href(['jobs', job.id]);
+}
+
+function Search() {
+  const [problem, setProblem] = useState(null);
+  async function search(event) {
+    event.preventDefault();
+    setProblem(null);
+    try {
+      const found = await find(event.target.elements.words.value);
+      if (!found) return;
+      event.target.reset();
+      location.hash = found;
+    } catch (error) {
+      setProblem(error.status === 404 ? 'no such job' : error.message);
+    }
+  }
+  return (
+    <form class="search" role="search" onSubmit={search}>
+      <input name="words" aria-label="Find a job: its id, or its topic and key" placeholder="Job id, or topic and key" autocomplete="off" spellcheck={false} />
+      {problem && <span class="problem" role="alert">{problem}</span>}
+    </form>
+  );
+}
+
+const WORDS = {
+  mysql: 'MySQL', redis: 'Redis', kafka: 'Kafka', leaders: 'leaders of shards',
+};
+
+// The parts that are not as they should be, each by its name.
+function Parts({downSince}) {
+  const {data} = useLive('/readyz', 3000);
+  const now = useNow();
+  if (downSince) return <p class="parts bad" role="alert"><strong>The API does not answer</strong> (since {relative(downSince, now)}). What is shown is from before.</p>;
+  if (!data) return null;
+  const bad = Object.entries(WORDS).filter(([part]) => !['ok', 'none', undefined].includes(data[part]));
+  if (!bad.length) return null;
+  return (
+    <p class={`parts ${data.status === 'unready' ? 'bad' : 'warn'}`} role="alert">
+      <strong>{data.status === 'unready' ? 'Not ready' : 'Degraded'}:</strong> {bad.map(([part, name]) => `${name} (${data[part]})`).join(', ')}
+    </p>
+  );
+}
+
+function SignIn({refused}) {
+  function signIn(event) {
+    event.preventDefault();
+    session.signIn(event.target.elements.token.value.trim());
+  }
+  return (
+    <main class="sign-in">
+      <h1>duetime</h1>
+      <form onSubmit={signIn}>
+        <label for="token">Token</label>
+        <input id="token" name="token" type="password" required autofocus autocomplete="off" spellcheck={false} />
+        {refused && <p class="note bad" role="alert">This token is not known.</p>}
+        <button class="primary">Sign in</button>
+        <p class="quiet">It is kept until this tab is closed. <code>duetime-api --new-token</code> makes one.</p>
+      </form>
+    </main>
+  );
+}
+
+function NotFound() {
+  return <><Title>Nothing here</Title><p>There is no such page. <a href={href([])}>To the first page</a></p></>;
+}
+
+function Page({route}) {
+  const [name, ...rest] = route.path;
+  const page = PAGES[name];
+  useEffect(() => {
+    document.title = `${rest[0] || page?.name || 'duetime'} · duetime`;
+    scrollTo(0, 0);
+  }, [location.hash.split('?')[0]]);
+  if (!page) return <NotFound />;
+  const Shown = rest.length ? page.one : page.list;
+  return Shown ? <Shown key={route.path.join('/')} id={rest.join('/')} query={route.query} /> : <NotFound />;
+}
+
+function Frame() {
+  const route = useRoute();
+  const {downSince, token} = useSession();
+  const caller = useLive('/v1/caller', 30000).data;
+  useEffect(() => {
+    if (!route.path.length) go('jobs');
+  }, [route.path.length]);
+  return (
+    <Caller.Provider value={caller || {scopes: [], topics: []}}>
+      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.querySelector('h1')?.focus(); }}>To the content</a>
+      <header class="top">
+        <a class="brand" href={href([])}>duetime</a>
+        <Nav at={route.path[0]} />
+        <Search />
+        {token && <button class="plain" onClick={() => session.signOut()}>Sign out</button>}
+      </header>
+      <Parts downSince={downSince} />
+      <main id="content"><Page route={route} /></main>
+      <Keys pages={Object.keys(PAGES)} />
+    </Caller.Provider>
+  );
+}
+
+export function App() {
+  const {wanted, token} = useSession();
+  return <>{wanted ? <SignIn refused={!!token} /> : <Frame />}<Dialogs /></>;
+}

@@ -1,0 +1,54 @@
+// Times, durations and numbers as a person reads them. All times are UTC, as in logs, SQL and the command line.
+const numbers = new Intl.NumberFormat('en');
+
+export const count = (n) => (n === null || n === undefined ? '–' : numbers.format(n));
+
+export function plural(n, one, many = `${one}s`) {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+const UNITS = [['d', 86400000], ['h', 3600000], ['min', 60000], ['s', 1000]];
+
+// "6 ms", "1.2 s", "3 min 4 s", "2 d 5 h"
+export function duration(ms) {
+  if (ms === null || ms === undefined) return '–';
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 10000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
+  const at = UNITS.findIndex(([, size]) => ms >= size);
+  const [unit, size] = UNITS[at];
+  const whole = Math.floor(ms / size);
+  const next = UNITS[at + 1];
+  const rest = next ? Math.floor((ms - whole * size) / next[1]) : 0;
+  return rest && whole < 100 ? `${whole} ${unit} ${rest} ${next[0]}` : `${whole} ${unit}`;
+}
+
+// "in 4 min", "3 s ago", "now"
+export function relative(at, now = Date.now()) {
+  const ms = new Date(at) - now;
+  if (Math.abs(ms) < 1000) return 'now';
+  const rough = duration(Math.abs(ms)).split(' ').slice(0, 2).join(' ').replace(/\.\d/, '');
+  return ms > 0 ? `in ${rough}` : `${rough} ago`;
+}
+
+// "2026-11-26 09:00:00.123"; of today without its date when it is short.
+export function moment(at, {short = false, now = Date.now()} = {}) {
+  const text = new Date(at).toISOString().replace('T', ' ').replace('Z', '');
+  if (!short) return text;
+  const today = new Date(now).toISOString().slice(0, 10);
+  return text.startsWith(today) ? text.slice(11, 19) : text.slice(0, 16);
+}
+
+const RELATIVE = /^([+-]?)(\d+)\s*(s|min|m|h|d)$/;
+const SIZES = {s: 1000, m: 60000, min: 60000, h: 3600000, d: 86400000};
+
+// What a person writes for a time: "now", "-1h", "+2d", "2026-11-26 09:00" (UTC) or RFC 3339. null: nothing that is understood.
+export function readTime(text, now = Date.now()) {
+  const written = text.trim();
+  if (written === 'now') return new Date(now).toISOString();
+  const moved = RELATIVE.exec(written);
+  if (moved) return new Date(now + (moved[1] === '-' ? -1 : 1) * moved[2] * SIZES[moved[3]]).toISOString();
+  if (!/^\d{4}-\d\d-\d\d/.test(written)) return null;
+  const zoned = /(Z|[+-]\d\d:?\d\d)$/i.test(written) ? written : `${written.replace(' ', 'T')}${written.length > 10 ? '' : 'T00:00'}Z`;
+  const at = new Date(zoned.replace(' ', 'T'));
+  return Number.isNaN(+at) ? null : at.toISOString();
+}

@@ -1,0 +1,89 @@
+// One job: its state and why it waits, its story, its payload, and what can be done with it.
+import {useMay} from '../caller.js';
+import {pretty} from '../json.js';
+import {useLive} from '../live.js';
+import {href} from '../router.js';
+import {Facts, Loading, Panel, State, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
+import {reason} from '../words.js';
+import {actionsOf} from './job_actions.jsx';
+import {Story} from './story.jsx';
+
+function Reason({job}) {
+  const text = reason(job, useNow());
+  if (text) return <p class={`reason ${text.startsWith('late') ? 'warn' : ''}`}>This job {text.startsWith('late') ? 'is ' : ''}{text}.</p>;
+  if (job.state === 'dead') return <p class="reason bad">This job is dead: its attempts are used up, or its consumer gave up.</p>;
+  return null;
+}
+
+function textOf(job) {
+  if (job.payload_base64 === undefined) return pretty(job.payload ?? null);
+  const bytes = Uint8Array.from(atob(job.payload_base64), (letter) => letter.charCodeAt(0));
+  try {
+    return new TextDecoder('utf-8', {fatal: true}).decode(bytes);
+  } catch {
+    return `${bytes.length} bytes, in base64:\n${job.payload_base64}`;
+  }
+}
+
+function Payload({job}) {
+  return (
+    <Panel title="Payload">
+      {job.content_type && <p class="quiet">{job.content_type}</p>}
+      <pre tabIndex={0} aria-label="Payload">{textOf(job)}</pre>
+      {job.headers && <><h3>Headers</h3><pre tabIndex={0} aria-label="Headers">{pretty(job.headers)}</pre></>}
+    </Panel>
+  );
+}
+
+function About({job}) {
+  return (
+    <Facts of={[
+      ['State', <State state={job.state} />],
+      ['Topic', <a href={href(['topics', job.topic])}>{job.topic}</a>],
+      ['Key', job.key],
+      ['Runs at', <Time at={job.run_at} full />],
+      ['Next', job.next_at && job.next_at !== job.run_at && <Time at={job.next_at} full />],
+      ['Finished', job.finished_at && <Time at={job.finished_at} full />],
+      ['Attempts', `${job.attempt} of ${job.max_attempts}${job.failures ? `, ${job.failures} failed` : ''}${job.retries_cancelled ? ', no more are made' : ''}`],
+      ['Retries after', job.retry.length ? job.retry.map((text) => text).join(', ') : 'none'],
+      ['Reports within', job.ack_timeout],
+      ['Callback', job.callback_url],
+      ['Partition key', job.partition_key],
+      ['Version', job.version],
+    ]} />
+  );
+}
+
+function Actions({job, done}) {
+  const actions = actionsOf(job, useMay(), done);
+  return actions.map(({name, danger, act}) => <button key={name} class={danger ? 'danger' : ''} onClick={act}>{name}</button>);
+}
+
+export function Job({id}) {
+  const path = `/v1/jobs/${encodeURIComponent(id)}`;
+  const read = useLive(path, 2000);
+  const attempts = useLive(`${path}/attempts`, 2000);
+  const job = read.data;
+  const done = () => {
+    read.refresh();
+    attempts.refresh();
+  };
+  return (
+    <>
+      <Title actions={job && <Actions job={job} done={done} />}>Job <span class="mono">{id}</span></Title>
+      <Trouble problem={read.problem} shown={job} what="this job" />
+      <Loading of={read} />
+      {job && (
+        <>
+          <Reason job={job} />
+          <div class="columns">
+            <Panel title="Job"><About job={job} /></Panel>
+            <Panel title="Story"><Story job={job} attempts={attempts.data?.attempts || []} more={attempts.data?.next_cursor} /><Trouble problem={attempts.problem} shown={attempts.data} what="its attempts" /></Panel>
+          </div>
+          <Payload job={job} />
+        </>
+      )}
+    </>
+  );
+}
+

@@ -1,0 +1,68 @@
+// Jobs by filter, a page at a time.
+import {withQuery} from '../api.js';
+import {count, duration, readTime} from '../format.js';
+import {useLive} from '../live.js';
+import {href} from '../router.js';
+import {Filters} from '../ui/filters.jsx';
+import {Empty, Loading, State, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
+import {Pages, Table} from '../ui/table.jsx';
+import {WAITING, lateBy} from '../words.js';
+
+const STATES = ['scheduled', 'dispatched', 'succeeded', 'dead', 'cancelled'];
+const FIELDS = [
+  {name: 'topic', label: 'Topic', placeholder: 'orders.close'},
+  {name: 'state', label: 'State', choices: STATES},
+  {name: 'key_prefix', label: 'Key begins with', placeholder: 'order-'},
+  {name: 'run_from', label: 'Runs from', kind: 'time', placeholder: '-1h'},
+  {name: 'run_to', label: 'Runs before', kind: 'time', placeholder: 'now'},
+];
+
+// Relative times of the filter are read once a list, so that its cursors hold.
+const read = new Map();
+export function fixed(text) {
+  if (!text) return '';
+  if (!read.has(text) || text === 'now') read.set(text, readTime(text));
+  return read.get(text);
+}
+
+function listOf(query) {
+  const {topic, state, key_prefix, cursor} = query;
+  const times = cursor ? {run_from: query.run_from && read.get(query.run_from), run_to: query.run_to && read.get(query.run_to)}
+    : {run_from: fixed(query.run_from), run_to: fixed(query.run_to)};
+  return withQuery('/v1/jobs', {topic, state, key_prefix, cursor, ...times, limit: 50});
+}
+
+function Waits({job}) {
+  const late = lateBy(job, useNow());
+  if (!job.waiting_for) return job.last_error ? <span class="quiet">{job.last_error.code || job.last_error.message}</span> : <span class="quiet">–</span>;
+  return <span title={WAITING[job.waiting_for]}>{late > 0 && <strong class="late">late {duration(late)}: </strong>}{job.waiting_for}</span>;
+}
+
+export function JobTable({jobs, label}) {
+  return (
+    <Table label={label} rows={jobs} keyOf={(job) => job.id} linkOf={(job) => href(['jobs', job.id])} columns={[
+      {name: 'Job', of: (job) => <>{job.key || <span class="mono">{job.id}</span>}{job.key && <span class="quiet mono"> {job.id}</span>}</>},
+      {name: 'Topic', of: (job) => job.topic},
+      {name: 'State', of: (job) => <State state={job.state} />},
+      {name: 'Next', of: (job) => <Time at={job.next_at || job.finished_at} />},
+      {name: 'Attempts', kind: 'number', of: (job) => `${count(job.attempt)} of ${count(job.max_attempts)}`},
+      {name: 'Waits for', of: (job) => <Waits job={job} />},
+    ]} />
+  );
+}
+
+export function Jobs({query}) {
+  const list = useLive(listOf(query), 3000);
+  const jobs = list.data?.jobs || [];
+  return (
+    <>
+      <Title>Jobs</Title>
+      <Filters path="jobs" query={query} fields={FIELDS} />
+      <Trouble problem={list.problem} shown={list.data} what="jobs" />
+      <Loading of={list} />
+      {jobs.length > 0 && <JobTable jobs={jobs} label="Jobs" />}
+      {list.data && !jobs.length && <Empty>{list.data.next_cursor ? 'None on this page; the list goes on.' : 'No job matches.'}</Empty>}
+      {list.data && <Pages path="jobs" query={query} next={list.data.next_cursor} />}
+    </>
+  );
+}

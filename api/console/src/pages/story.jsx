@@ -1,0 +1,40 @@
+// The story of a job as a timeline: made, each attempt with its lateness and its error, and how it goes on.
+import {duration, plural} from '../format.js';
+import {Time} from '../ui/parts.jsx';
+
+const TONES = {succeeded: 'ok', failed: 'bad', timed_out: 'bad', gave_up: 'bad', undeliverable: 'bad', lost: 'warn', snoozed: '', dispatched: 'now'};
+const WORDS = {timed_out: 'no report came in time', gave_up: 'the consumer gave up', undeliverable: 'could not be delivered',
+  lost: 'lost with the process that had it', dispatched: 'under way', snoozed: 'snoozed'};
+
+function Attempt({attempt}) {
+  const took = attempt.duration_ms ?? (attempt.finished_at && attempt.dispatched_at ? new Date(attempt.finished_at) - new Date(attempt.dispatched_at) : null);
+  return (
+    <li class={TONES[attempt.status] ?? ''}>
+      <div><strong>Attempt {attempt.attempt}</strong> {WORDS[attempt.status] || attempt.status}{attempt.http_status ? `, HTTP ${attempt.http_status}` : ''}</div>
+      <div class="quiet">
+        sent <Time at={attempt.dispatched_at} full plain />
+        {attempt.lateness_ms !== null && <>, <span class={attempt.lateness_ms > 1000 ? 'late' : ''}>{duration(attempt.lateness_ms)} late</span></>}
+        {took !== null && <>, ended after {duration(took)}</>}
+      </div>
+      {attempt.error && <div class="error"><code>{attempt.error.code}</code> {attempt.error.message}</div>}
+    </li>
+  );
+}
+
+function next(job) {
+  if (job.state === 'scheduled') return <li class="ahead"><div><strong>Attempt {job.attempt + 1}</strong> is due</div><div class="quiet"><Time at={job.next_at} full /></div></li>;
+  if (job.state === 'dispatched') return <li class="ahead"><div>A report is waited for until</div><div class="quiet"><Time at={job.next_at} full /></div></li>;
+  return <li class={{succeeded: 'ok', dead: 'bad'}[job.state] || ''}><div><strong>{job.state}</strong></div><div class="quiet"><Time at={job.finished_at || job.updated_at} full /></div></li>;
+}
+
+export function Story({job, attempts, more}) {
+  return (
+    <ol class="story">
+      <li><div><strong>Made</strong></div><div class="quiet"><Time at={job.created_at} full /></div></li>
+      {attempts.map((attempt) => <Attempt key={attempt.attempt} attempt={attempt} />)}
+      {more && <li><div class="quiet">{plural(attempts.length, 'attempt')} are shown; there are more: <code>duetime jobs attempts {job.id}</code></div></li>}
+      {job.last_error && !attempts.some((attempt) => attempt.error) && <li class="bad"><div class="error"><code>{job.last_error.code}</code> {job.last_error.message}</div></li>}
+      {next(job)}
+    </ol>
+  );
+}

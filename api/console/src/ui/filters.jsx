@@ -1,0 +1,38 @@
+// The filter of a list, as fields whose values stand in the URL.
+import {useState} from 'preact/hooks';
+import {readTime} from '../format.js';
+import {go} from '../router.js';
+
+function Choice({field, value}) {
+  return (
+    <select id={`filter-${field.name}`} name={field.name} value={value}>
+      <option value="">{field.any || 'any'}</option>
+      {field.choices.map((choice) => <option key={choice} value={choice}>{choice}</option>)}
+    </select>
+  );
+}
+
+// fields: [{name, label, choices?, kind?: 'time', placeholder?}]. A time may be written as "-1h" or "now"; it stands so in the URL.
+export function Filters({path, query, fields, children}) {
+  const [wrong, setWrong] = useState(null);
+  function apply(event) {
+    event.preventDefault();
+    const given = Object.fromEntries(new FormData(event.currentTarget.closest('form')));
+    const bad = fields.find((field) => field.kind === 'time' && given[field.name] && !readTime(given[field.name]));
+    setWrong(bad ? `${bad.label}: not a time. Write now, -1h, +2d or 2026-11-26 09:00 (UTC).` : null);
+    if (!bad) go(path, given);
+  }
+  return (
+    <form class="filters" onSubmit={apply} onChange={(event) => event.target.matches('select') && apply(event)} key={JSON.stringify(query)}>
+      {fields.map((field) => (
+        <div class="field" key={field.name}>
+          <label for={`filter-${field.name}`}>{field.label}</label>
+          {field.choices ? <Choice field={field} value={query[field.name] || ''} />
+            : <input id={`filter-${field.name}`} name={field.name} defaultValue={query[field.name] || ''} placeholder={field.placeholder} spellcheck={false} autocomplete="off" />}
+        </div>
+      ))}
+      <div class="field buttons"><button>Filter</button>{children}</div>
+      {wrong && <p class="note bad" role="alert">{wrong}</p>}
+    </form>
+  );
+}

@@ -1,0 +1,83 @@
+// Small parts that every page is made of.
+import {useEffect, useState} from 'preact/hooks';
+import {count, moment, relative} from '../format.js';
+
+// The time now, anew each second, so that "in 4 s" counts down.
+export function useNow(every = 1000) {
+  const [now, set] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || set(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return now;
+}
+
+export function Time({at, plain = false, full = false}) {
+  const now = useNow();
+  if (!at) return <span class="quiet">–</span>;
+  return (
+    <time dateTime={at} title={`${moment(at)} UTC`}>
+      {moment(at, {short: !full, now})}
+      {!plain && <span class="quiet"> {relative(at, now)}</span>}
+    </time>
+  );
+}
+
+export function State({state}) {
+  return <span class={`state ${state}`}>{state}</span>;
+}
+
+// Why nothing is to be seen: the problem in words, never a blank page. `shown`: what was read before stands on the page.
+export function Trouble({problem, shown, what = 'this page'}) {
+  if (!problem || problem.status === 401) return null;
+  const missing = problem.status === 404;
+  const words = problem.status === 403 ? `The token may not see ${what}.` : missing ? `There is no such thing: ${problem.message}.` : null;
+  return (
+    <div class={`note ${missing || problem.status === 403 ? '' : 'bad'}`} role="alert">
+      {words || <><strong>{shown ? 'This may be old: ' : 'This cannot be shown: '}</strong>{problem.lines.join(' · ')}</>}
+    </div>
+  );
+}
+
+export function Loading({of}) {
+  if (of.data || of.problem) return null;
+  return <p class="quiet" role="status">Loading…</p>;
+}
+
+export function Empty({children}) {
+  return <p class="empty">{children}</p>;
+}
+
+export function Facts({of}) {
+  return (
+    <dl class="facts">
+      {of.filter((fact) => fact && fact[1] !== undefined && fact[1] !== null && fact[1] !== '').map(([name, value]) => (
+        <div key={name}><dt>{name}</dt><dd>{value}</dd></div>
+      ))}
+    </dl>
+  );
+}
+
+export function Figure({name, value, unit, tone, href, note}) {
+  const inside = (
+    <>
+      <span class="name">{name}</span>
+      <span class={`value ${tone || ''}`}>{typeof value === 'number' ? count(value) : value}{unit && <small> {unit}</small>}</span>
+      {note && <span class="quiet note-line">{note}</span>}
+    </>
+  );
+  return href ? <a class="figure" href={href}>{inside}</a> : <div class="figure">{inside}</div>;
+}
+
+export function Panel({title, actions, children, id}) {
+  return (
+    <section class="panel" aria-label={title} id={id}>
+      <header><h2>{title}</h2>{actions && <div class="actions">{actions}</div>}</header>
+      {children}
+    </section>
+  );
+}
+
+export function Title({children, actions}) {
+  return <header class="title"><h1 tabIndex={-1}>{children}</h1>{actions && <div class="actions">{actions}</div>}</header>;
+}

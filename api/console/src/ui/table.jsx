@@ -1,0 +1,34 @@
+// A list: a table where there is room, a card for each row where there is none. Rows are links; j and k go from one to the next.
+import {href as hrefOf} from '../router.js';
+
+export function Table({columns, rows, keyOf, linkOf, label, toneOf = () => ''}) {
+  const shown = columns.filter(Boolean);
+  return (
+    <table class="list" aria-label={label}>
+      <thead><tr>{shown.map((column) => <th key={column.name} scope="col" class={column.kind || ''}>{column.name}</th>)}</tr></thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={keyOf(row)} class={toneOf(row)}>
+            {shown.map((column, i) => (
+              <td key={column.name} class={column.kind || ''} data-label={column.name}>
+                {i === 0 && linkOf ? <a class="row" href={linkOf(row)}>{column.of(row)}</a> : <span>{column.of(row)}</span>}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+// A list goes on behind a cursor, which stands in the URL: the browser's way back is the way back.
+export function Pages({path, query, next}) {
+  if (!query.cursor && !next) return null;
+  return (
+    <nav class="pages" aria-label="Pages">
+      {query.cursor && <a class="button" href={hrefOf(path, {...query, cursor: ''})}>First page</a>}
+      {next && <a class="button" rel="next" href={hrefOf(path, {...query, cursor: next})}>Next page</a>}
+      {!next && <span class="quiet">The end of the list.</span>}
+    </nav>
+  );
+}

@@ -1,0 +1,70 @@
+"""How the console's files are served: what its policy allows, how they are kept and compressed."""
+import gzip
+import re
+
+import pytest
+
+from harness.problems import refused
+
+LIMIT = 150 * 1024
+POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
+          "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"}
+
+
+def files(api):
+    """The names of all files that the page names."""
+    return re.findall(r'(?:src|href)="\./([^"]+)"', api.get("/console/").text)
+
+
+def test_the_console_was_built_and_is_small(api):
+    names = files(api)
+    assert {name.rsplit(".", 1)[1] for name in names} == {"js", "css", "svg"}, names
+    answers = [api.get(path, headers={"Accept-Encoding": "gzip"}) for path in ["/console/", *(f"/console/{name}" for name in names)]]
+    assert [answer.headers["Content-Encoding"] for answer in answers] == ["gzip"] * len(answers)
+    assert sum(len(answer.body) for answer in answers) <= LIMIT
+
+
+@pytest.mark.parametrize("which", ["", "js", "css"])
+def test_its_policy_allows_its_own_origin_only(api, which):
+    path = "/console/" + next((name for name in files(api) if which and name.endswith(which)), "")
+    headers = api.get(path).headers
+    assert {part.strip() for part in headers["Content-Security-Policy"].split(";")} == POLICY
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff" and headers["Referrer-Policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("accepted, coding", [("gzip", "gzip"), ("gzip, deflate, br, zstd", "br"), ("br;q=0, gzip;q=0.5", "gzip"), ("BR", "br"),
+                                              ("gzip;q=0", None), ("gzip; q=0.000, br; Q=0", None), ("identity", None), ("brx, xgzip", None), (None, None)])
+def test_a_file_comes_in_a_form_that_its_reader_takes(api, accepted, coding):
+    name = next(name for name in files(api) if name.endswith(".js"))
+    plain = api.get(f"/console/{name}").body
+    answer = api.get(f"/console/{name}", headers={"Accept-Encoding": accepted} if accepted else {})
+    assert answer.headers["Content-Encoding"] == coding and answer.headers["Vary"] == "Accept-Encoding"
+    assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
+    assert (answer.body == plain) == (coding is None)
+    if coding == "gzip":
+        assert gzip.decompress(answer.body) == plain
+
+
+def test_files_are_kept_for_ever_and_the_page_is_asked_for_again(api):
+    assert {api.get(f"/console/{name}").headers["Cache-Control"] for name in files(api)} == {"public, max-age=31536000, immutable"}
+    page = api.get("/console/")
+    assert page.headers["Cache-Control"] == "no-cache"
+    for tags in (page.headers["ETag"], f'"other", W/{page.headers["ETag"]}', "*"):
+        again = api.get("/console/", headers={"If-None-Match": tags})
+        assert (again.status, again.body, again.headers["ETag"]) == (304, b"", page.headers["ETag"])
+    assert api.get("/console/", headers={"If-None-Match": '"other"'}).status == 200
+
+
+def test_head_and_the_path_without_its_slash(api):
+    head = api.ask("HEAD", "/console/")
+    assert head.status == 200 and head.body == b"" and int(head.headers["Content-Length"]) > 300
+    moved = api.get("/console")
+    assert moved.status == 308 and moved.headers["Location"] == "/console/"
+
+
+def test_what_is_no_file_of_it_is_not_found(api):
+    for path in ("/console/nothing.js", "/console/..%2fopenapi.yaml", "/console/index.html%00", "/console/a/b"):
+        assert api.get(path).status == 404, path
+    refused(api.get("/console/?x=1"), 422, "invalid", "?x")
+    assert api.post("/console/", {}).status == 405
