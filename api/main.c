@@ -15,6 +15,7 @@
 
 #include "api.h"
 #include "auth/auth.h"
+#include "base/connection/secrets.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -55,7 +56,7 @@ static const char help_text[] =
     "                        refused while there is one\n"
     "  --help                this text\n"
     "  --version             the version\n\n"
-    "SIGTERM finishes what is under way and ends; SIGHUP reads the log level again.\n";
+    "SIGTERM finishes what is under way and ends; SIGHUP reads the log level and secrets again.\n";
 
 enum command { SERVE, CHECK, PRINT, MIGRATE, NEW_TOKEN, LIST_TOKENS, REVOKE_TOKEN, WAIVE_TOKENS, ROUTES };
 
@@ -311,6 +312,8 @@ static void reload(struct server *s)
     dt_status status = dt_config_load(&config, s->config_file, &err);
     if (status == DT_OK) {
         status = dt_log_level_parse(config.log_level, &level);
+        if (status == DT_OK)
+            status = dt_secrets_renew(&s->config, &config);
         dt_config_clear(&config);
     }
     if (status != DT_OK) {
@@ -318,7 +321,7 @@ static void reload(struct server *s)
         return;
     }
     dt_log_set_level(level);
-    DT_LOG(INFO, "main", "reloaded the log level");
+    DT_LOG(INFO, "main", "reloaded the log level and secrets");
 }
 
 static void block_signals(sigset_t *set)

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/connection/secrets.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -98,10 +99,11 @@ static uint64_t random_number(void)
 struct signals {
     sigset_t set;
     dt_dispatcher *dispatcher;
-    const char *config;
+    const char *file;
+    const struct dt_config *config;
 };
 
-static void reload(const char *file)
+static void reload(const char *file, const struct dt_config *running)
 {
     struct dt_config config;
     struct dt_error err = {0};
@@ -112,8 +114,10 @@ static void reload(const char *file)
     }
     if (dt_log_level_parse(config.log_level, &level) == DT_OK)
         dt_log_set_level(level);
+    if (dt_secrets_renew(running, &config) != DT_OK)
+        DT_LOG(ERROR, "main", "no memory for new secrets: the old ones stay");
     dt_config_clear(&config);
-    DT_LOG(INFO, "main", "reloaded");
+    DT_LOG(INFO, "main", "reloaded the log level and secrets");
 }
 
 static void wait_for_signals(void *arg)
@@ -122,7 +126,7 @@ static void wait_for_signals(void *arg)
     int number;
     while (sigwait(&s->set, &number) == 0) {
         if (number == SIGHUP)
-            reload(s->config);
+            reload(s->file, s->config);
         else if (number == SIGUSR1) /* ours: the dispatcher ended by itself */
             break;
         else
@@ -187,7 +191,7 @@ static void ask_for_short_slices(void)
 
 static int run(const struct dt_config *config, const char *file)
 {
-    struct signals signals = {.config = file};
+    struct signals signals = {.file = file, .config = config};
     struct dt_error err = {0};
     enum dt_log_level level;
     if (dt_log_level_parse(config->log_level, &level) == DT_OK)

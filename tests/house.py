@@ -29,7 +29,7 @@ LAYERS = {
 
 # One vendor library, one adapter. Headers of C, POSIX and Linux may be included anywhere.
 VENDORS = {
-    r"mysql|mysql/.*|mariadb/.*|errmsg|mysqld_error": ["scheduler/store/db/db_mysql.c"],
+    r"mysql|mysql/.*|mariadb/.*|errmsg|mysqld_error": ["scheduler/store/db/db_mysql*.c"],
     r"hiredis/.*|sds": ["scheduler/index/redis/index_*.c"],
     r"librdkafka/.*": ["dispatcher/kafka/kafka_*.[ch]", "dispatcher/delivery/kafka/kafka_*.[ch]"],
     r"zookeeper/.*": ["dispatcher/election/zk/zk.c"],
@@ -521,7 +521,7 @@ BAD = [
     ("api/b.c", '/* b */\n#include "dispatcher/loop.h"\n', "api must not include dispatcher"),
     ("api/c.c", '/* b */\n#include "loop.h"\n', "\"loop.h\" is not in the same folder"),
     ("api/d.c", '/* b */\n#include "../dispatcher/loop.h"\n', "no way upwards"),
-    ("api/e.c", "/* b */\n#include <mysql.h>\n", "api/e.c:2: <mysql.h> belongs in scheduler/store/db/db_mysql.c only"),
+    ("api/e.c", "/* b */\n#include <mysql.h>\n", "api/e.c:2: <mysql.h> belongs in scheduler/store/db/db_mysql*.c only"),
     ("scheduler/store/c.c", "/* b */\n# include <mysql/mysql.h>\n", "<mysql/mysql.h> belongs in"),
     ("scheduler/store/d.c", "/* b */\n#include <hiredis/hiredis.h>\n", "<hiredis/hiredis.h> belongs in"),
     ("dispatcher/c.c", "/* b */\n#include <librdkafka/rdkafka.h>\n", "<librdkafka/rdkafka.h> belongs in"),

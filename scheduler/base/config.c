@@ -18,10 +18,10 @@
 #include <string.h>
 
 #include "base/config_options.h"
+#include "base/connection/secrets.h"
+#include "base/connection/tls.h"
 #include "base/strbuf.h"
 #include "base/text/timetext.h"
-
-#define SECRET_FILE_MAX 4096
 
 /* ---- loading ---- */
 
@@ -174,35 +174,25 @@ static dt_status assign(struct loader *loader, const struct place *place, const 
         return fail_value(loader, place, option, text);
     if (!store_text(loader->config, option, text))
         return fail_at(loader, place, DT_NOMEM, "out of memory");
-    return DT_OK;
+    return dt_secrets_set(loader->config->secrets, (size_t)(option - dt_options), NULL, NULL);
 }
 
-/* The secret is the file's text without the line end that editors put there. */
 static dt_status assign_from_file(struct loader *loader, const struct place *place, const struct dt_option *option,
                                   const char *path)
 {
-    char text[SECRET_FILE_MAX + 1];
+    char text[DT_SECRET_MAX + 1];
     char what[200];
-    FILE *in = fopen(path, "re");
-    dt_status status;
-    size_t n;
+    dt_status status = dt_secret_read_file(path, text);
 
-    if (!in) {
+    if (status == DT_UNAVAILABLE) {
         snprintf(what, sizeof(what), "cannot read %.100s: %s", path, strerror(errno));
-        return fail_at(loader, place, DT_UNAVAILABLE, what);
+        return fail_at(loader, place, status, what);
     }
-    n = fread(text, 1, sizeof(text), in);
-    fclose(in);
-    if (n == sizeof(text) || memchr(text, '\0', n)) {
-        status = fail_at(loader, place, DT_INVALID, "the file must hold a text of at most 4096 bytes");
-    } else {
-        if (n && text[n - 1] == '\n')
-            n--;
-        if (n && text[n - 1] == '\r')
-            n--;
-        text[n] = '\0';
-        status = assign(loader, place, option, text);
-    }
+    if (status != DT_OK)
+        return fail_at(loader, place, status, "the file must hold a text of at most 4096 bytes");
+    status = assign(loader, place, option, text);
+    if (status == DT_OK && dt_secrets_set(loader->config->secrets, (size_t)(option - dt_options), text, path) != DT_OK)
+        status = fail_at(loader, place, DT_NOMEM, "out of memory");
     explicit_bzero(text, sizeof(text));
     return status;
 }
@@ -461,6 +451,26 @@ static void check_together(struct loader *loader)
                              (long long)least);
 }
 
+/* A certificate is of no use without its key, and neither is sent where there is no TLS. */
+static void check_tls_of(struct loader *loader, const char *section, const struct dt_tls *tls)
+{
+    const char *what = NULL;
+
+    if (!tls->cert_file[0] != !tls->key_file[0])
+        what = "cert_file and key_file go together";
+    else if (tls->mode == DT_TLS_OFF && (tls->ca_file[0] || tls->cert_file[0]))
+        what = "ca_file, cert_file and key_file need tls = required or verify";
+    if (what && loader->status == DT_OK)
+        loader->status = dt_fail(loader->err, DT_INVALID, "[%s] %s", section, what);
+}
+
+static void check_tls(struct loader *loader)
+{
+    if (loader->status != DT_OK)
+        return;
+    check_tls_of(loader, "mysql", &(struct dt_tls[]){dt_tls_of_mysql(loader->config)}[0]);
+}
+
 static void load_defaults(struct loader *loader)
 {
     for (size_t i = 0; i < DT_OPTIONS; i++) {
@@ -476,12 +486,15 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
     struct loader loader = {.config = config, .err = err, .file = file};
 
     memset(config, 0, sizeof(*config));
+    if (dt_secrets_new(&config->secrets) != DT_OK)
+        return dt_fail(err, DT_NOMEM, "out of memory");
     load_defaults(&loader);
     if (file && loader.status == DT_OK)
         load_file(&loader);
     if (loader.status == DT_OK)
         load_environment(&loader);
     check_together(&loader);
+    check_tls(&loader);
     if (loader.text.p)
         explicit_bzero(loader.text.p, loader.text.cap);
     dt_strbuf_clear(&loader.text);
@@ -495,5 +508,6 @@ void dt_config_clear(struct dt_config *config)
     for (size_t i = 0; i < DT_OPTIONS; i++)
         if (dt_options[i].type == DT_OPTION_TEXT)
             forget_text(dt_option_member(config, &dt_options[i]), &dt_options[i]);
+    dt_secrets_free(config->secrets);
     memset(config, 0, sizeof(*config));
 }

@@ -2,7 +2,8 @@
  * Configuration, described once: DT_CONFIG_MAP in config_table.h names every option with its type, bounds,
  * default and help; the parser, the environment names, --print-config, the sample file and the reference
  * page come from it. Order: default < file < environment (DUETIME_<SECTION>_<KEY>). A text option marked
- * `secret` can also be given as <key>_file, and where it is set it is printed as the comment "# key = ***".
+ * `secret` can also be given as <key>_file, and where it is set it is printed as the comment "# key = ***". Its text here
+ * is that of the start; whoever connects asks dt_secret_now (connection/secrets.h).
  *
  * Texts that an INI file would garble stand in "quotes" with the escapes \\ \" \xHH. A line has at most 198 bytes; a
  * text goes on in indented lines after a comma or inside quotes.
@@ -19,7 +20,11 @@
 
 /* One member an option, named <section>_<key>: int64_t for INT, SIZE and DURATION (ms), bool for BOOL, char * for TEXT.
  */
+struct dt_secrets;
+
 struct dt_config {
+    struct dt_secrets
+        *secrets; /* how secrets are now: connection/secrets.h; shared by copies, NULL where nothing was loaded */
 #define INT(section, key, def, min, max, flags, help)      int64_t section##_##key;
 #define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;
 #define BOOL(section, key, def, flags, help)               bool section##_##key;

@@ -7,6 +7,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/connection/host.h"
+#include "base/connection/tls.h"
 #include "base/log.h"
 #include "base/text/timetext.h"
 
@@ -83,7 +85,21 @@ static bool topics_ok(const char *text)
     return true;
 }
 
+static bool tls_ok(const char *text)
+{
+    enum dt_tls_mode mode;
+
+    return dt_tls_mode_parse(text, &mode);
+}
+
+static bool mysql_hosts_ok(const char *text)
+{
+    return dt_hosts_ok(text, 3306);
+}
+
 static const struct dt_option_rule rules[] = {
+    {"mysql", "hosts", mysql_hosts_ok, "a comma-separated list of host or host:port, or nothing"},
+    {"mysql", "tls", tls_ok, "off, required or verify"},
     {"log", "level", level_ok, "debug, info, warn or error"},
     {"installation", "name", name_ok, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
     {"redis", "endpoints", anything, "a comma-separated list of host:port, or nothing"},

@@ -119,7 +119,9 @@ static void print_reference_row(const struct dt_option *option, FILE *out)
         dt_strbuf_addc(&row, '`');
     }
     dt_strbuf_addf(&row, " | %s%s%s |\n", option->help,
-                   dt_option_is_secret(option) ? " Secret: also as `_file`, the name of a file that holds it." : "",
+                   dt_option_is_secret(option) ? " Secret: also as `_file`, the name of a file that holds it and is "
+                                                 "read anew for each connection. Read again on SIGHUP."
+                                               : "",
                    option->flags & DT_OPT_RELOAD ? " Read again on SIGHUP." : "");
     fputs(row.p ? row.p : "", out);
     dt_strbuf_clear(&row);

@@ -19,6 +19,11 @@
   TEXT(mysql, host, "127.0.0.1", DT_OPT_NONE, "Host of the MySQL or MariaDB server.") \
   INT(mysql, port, 3306, 1, 65535, DT_OPT_NONE, "Its TCP port.") \
   TEXT(mysql, socket, "", DT_OPT_NONE, "Unix socket; when set it is used instead of host and port.") \
+  TEXT(mysql, hosts, "", DT_OPT_NONE, "Comma-separated list of host or host:port of one primary and its replicas, in place of host, port and socket. The one that is not read-only is used; a replica that is promoted is found within seconds.") \
+  TEXT(mysql, tls, "off", DT_OPT_NONE, "off; required: TLS, or no connection; verify: TLS with a certificate for the host's name, signed by an authority of ca_file. Over a Unix socket there is no name to verify.") \
+  TEXT(mysql, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust; empty: those of the system. Read anew for each connection, as the next two.") \
+  TEXT(mysql, cert_file, "", DT_OPT_NONE, "File with a certificate of our own, for accounts that REQUIRE X509.") \
+  TEXT(mysql, key_file, "", DT_OPT_NONE, "File with its key.") \
   TEXT(mysql, user, "duetime", DT_OPT_NONE, "User name.") \
   TEXT(mysql, password, "", DT_OPT_SECRET, "Password.") \
   TEXT(mysql, database, "duetime", DT_OPT_NONE, "Database (schema) of this installation.") \

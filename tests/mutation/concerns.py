@@ -31,7 +31,7 @@ BY_HAND = [
     (r"store/(store_topics|store|topic_snapshot)\.c", "simulated/test_store_topics"),
     (r"store/(store_tokens|store_processes|store_shards|store_schema)\.c", "simulated/test_store_tokens simulated/test_store_processes simulated/test_store_shards"),
     (r"store/(leader_\w+|fence|deadlines|shard_stats)|store/store_(takeover|scan|shards|outgoing|row)|store/housekeeping|store/inflight|store/id_in|store/topic_snapshot", "contract/test_store_dispatch"),
-    (r"store/(db_mysql|db_error)\.c", "contract/test_db contract/test_store_insert contract/test_store_insert_faults contract/test_store_jobs"),
+    (r"store/(db_mysql\w*|db_error)\.c", "contract/test_db contract/test_store_insert contract/test_store_insert_faults contract/test_store_jobs"),
     (r"store/(partitions|archive_search|housekeeping|archiver)\.c", "contract/test_store_history"),
     (r"store/(store_audit|counts|topic_snapshot)\.c", "contract/test_store_counts"),
     (r"store/(store_schema|sql_split)\.c", "contract/test_store_schema"),

@@ -50,6 +50,7 @@ def socket_path(data):
 class MariaDB(Part):
     user = "duetime"
     plugin = "IDENTIFIED BY"
+    options = ()  # of the server, over those of CONFIG
 
     def __init__(self, home, port, password):
         super().__init__(home, "mysql")
@@ -81,7 +82,7 @@ class MariaDB(Part):
         fresh.rename(self.data / "data")
 
     def argv(self):
-        return ["/usr/sbin/mariadbd", f"--defaults-file={self.config}"]
+        return ["/usr/sbin/mariadbd", f"--defaults-file={self.config}", *self.options]
 
     def sql(self, text, database=None):
         """Runs statements as the administrator; gives the rows as lists of words. Raises when it cannot."""

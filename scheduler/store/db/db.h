@@ -1,12 +1,13 @@
 /*
  * One connection to MySQL or MariaDB. Only prepared statements are sent (but for what dt_db_commit_with and the index
- * queries write out: numbers and hexadecimal bytes). Only db_mysql.c includes mysql.h. A dt_db belongs to one thread at
+ * queries write out: numbers and hexadecimal bytes). Only db_mysql*.c include mysql.h. A dt_db belongs to one thread at
  * a time. For store/ only.
  *
  * Statements are cached by the address of their text: give string literals (or other text that lives as long as the
  * connection). Parameters are borrowed for the call. A connection that failed is dead: every later call answers
  * UNAVAILABLE until dt_db_reconnect; nothing reconnects by itself, because a leadership must notice. Transactions are
- * READ COMMITTED; autocommit is on outside of them. Sessions carry short limits of the server (config [mysql]) and
+ * READ COMMITTED; autocommit is on outside of them. With mysql.hosts, a connection whose server has become read-only is
+ * dead within a second of use. Sessions carry short limits of the server (config [mysql]) and
  * time_zone '+00:00'.
  *
  * Statuses of every call that talks to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled

@@ -1,5 +1,5 @@
 /*
- * db.h on the libmysqlclient API: the only file that includes mysql.h. Builds against MariaDB Connector/C and against
+ * db.h on the libmysqlclient API; how a connection is made is in db_mysql_connect.c, which alone includes mysql.h beside it. Builds against MariaDB Connector/C and against
  * Oracle's libmysqlclient; what only the former has (array binding) stands in #ifdef DT_ARRAY_BINDING.
  *
  * Owns the connection, its session settings and the statement cache. Knows nothing of duetime's tables.
@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "store/db/db_error.h"
+#include "store/db/db_mysql_connect.h"
 
 #ifdef MARIADB_PACKAGE_VERSION
 #define DT_ARRAY_BINDING 1
@@ -42,7 +43,8 @@ typedef bool sql_bool;
 #define PACKET_SLACK     65536u
 #define CHUNK_BYTES      (8u << 20) /* the client keeps a buffer as large as its largest packet */
 #define KEPT_CELL_BYTES  65536u     /* a larger one is given back with its result */
-#define REST_ROWS        4          /* of a stream: read and dropped rather than cut off */
+#define LOOK_US          INT64_C(1000000)
+#define REST_ROWS        4 /* of a stream: read and dropped rather than cut off */
 
 struct column {
     bool is_int;
@@ -80,6 +82,7 @@ struct dt_db {
     enum dt_server server;
     size_t packet_max;
     int64_t used_us;
+    int64_t looked_us; /* when this server was last found to be writable, where there are several */
     struct statement *cache[CACHE_BUCKETS];
     struct statement *open; /* between dt_db_query and dt_db_end */
     bool streaming;         /* its rows are still with the server */
@@ -138,6 +141,23 @@ static dt_status no_memory(struct dt_error *err)
 
 static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err);
 
+/* One statement a second, between transactions, and only where there are several servers. */
+static bool look_due(const dt_db *db)
+{
+    return dt_mysql_may_move(db->config) && db->txn == TXN_NONE && db->used_us - db->looked_us > LOOK_US;
+}
+
+/* A server that has become a replica serves reads as before, older and older ones: it is left. */
+static dt_status look(dt_db *db, struct dt_error *err)
+{
+    bool read_only = false;
+    if (dt_mysql_read_only(db->mysql, &read_only))
+        return fail_connection(db, "read_only", err);
+    db->looked_us = db->used_us;
+    db->dead = read_only;
+    return read_only ? dt_fail(err, DT_UNAVAILABLE, "the MySQL server has become read-only") : DT_OK;
+}
+
 static dt_status connected(dt_db *db, struct dt_error *err)
 {
     if (!db->mysql || db->dead)
@@ -147,7 +167,7 @@ static dt_status connected(dt_db *db, struct dt_error *err)
     if (db->open)
         return dt_fail(err, DT_INTERNAL, "a result set is still open (%.80s)", db->open->sql);
     db->used_us = dt_clock_mono_us(dt_clock_system());
-    return DT_OK;
+    return look_due(db) ? look(db, err) : DT_OK;
 }
 
 /* Makes the connection ready for a statement: outside a transaction each one commits itself. */
@@ -218,25 +238,6 @@ static unsigned seconds(int64_t ms)
     return (unsigned)((ms + 999) / 1000);
 }
 
-static void set_options(MYSQL *mysql, const struct dt_config *config)
-{
-    unsigned connect = seconds(config->mysql_connect_timeout);
-    unsigned io = seconds(config->mysql_io_timeout);
-    mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
-    mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
-    mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);
-    mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-#ifdef DT_ARRAY_BINDING
-    sql_bool off = 0;
-    mysql_options(mysql, MYSQL_OPT_RECONNECT, &off);
-    mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &off);
-    mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &off);
-#else
-    sql_bool on = 1;
-    mysql_options(mysql, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &on);
-#endif
-}
-
 static dt_status run_text(dt_db *db, const char *sql, size_t n, struct dt_error *err)
 {
     if (mysql_real_query(db->mysql, sql, (unsigned long)n))
@@ -299,28 +300,15 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
 
 dt_status dt_db_reconnect(dt_db *db, struct dt_error *err)
 {
-    const struct dt_config *config = db->config;
     close_connection(db);
-    db->mysql = mysql_init(NULL);
-    if (!db->mysql)
-        return no_memory(err);
-    set_options(db->mysql, config);
-    bool local = config->mysql_socket && *config->mysql_socket;
-    dt_status status = DT_OK;
-    if (!mysql_real_connect(db->mysql, local ? "localhost" : config->mysql_host, config->mysql_user,
-                            config->mysql_password, config->mysql_database, local ? 0 : (unsigned)config->mysql_port,
-                            local ? config->mysql_socket : NULL, CLIENT_MULTI_STATEMENTS | CLIENT_MULTI_RESULTS)) {
-        status = fail_connection(db, "connect", err);
-        if (status == DT_INTERNAL)
-            status = dt_fail(err, DT_UNAVAILABLE, "MySQL %u: %s", mysql_errno(db->mysql), mysql_error(db->mysql));
-        goto out;
-    }
+    dt_status status = dt_mysql_connect(db->config, &db->mysql, err);
+    if (status != DT_OK)
+        return status;
     const char *version = mysql_get_server_info(db->mysql);
     db->server = version && strstr(version, "MariaDB") ? DT_SERVER_MARIADB : DT_SERVER_MYSQL;
-    db->used_us = dt_clock_mono_us(dt_clock_system());
+    db->used_us = db->looked_us = dt_clock_mono_us(dt_clock_system());
     status = lay_wire(db, socket_of(db->mysql)) ? set_session(db, err)
                                                 : dt_fail(err, DT_UNAVAILABLE, "the connection is cut");
-out:
     if (status != DT_OK)
         close_connection(db);
     return status;

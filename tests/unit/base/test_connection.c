@@ -1,0 +1,196 @@
+/* What connections are told by the configuration: secrets that change while the program runs, TLS, hosts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/config.h"
+#include "base/connection/host.h"
+#include "base/connection/secrets.h"
+#include "base/connection/tls.h"
+
+static char folder[] = "/tmp/duetime-test-connection-XXXXXX";
+static char path[sizeof folder + 16], secret_path[sizeof folder + 16];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(path, sizeof path, "%s/x.ini", folder);
+    snprintf(secret_path, sizeof secret_path, "%s/secret", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(path);
+    unlink(secret_path);
+    return rmdir(folder);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    unsetenv("DUETIME_MYSQL_PASSWORD");
+    return 0;
+}
+
+static void write_file(const char *at, const char *text)
+{
+    FILE *out = fopen(at, "w");
+
+    assert_non_null(out);
+    assert_true(fputs(text, out) >= 0);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void write_secret(const char *text)
+{
+    write_file(secret_path, text);
+}
+
+static struct dt_config loaded(const char *ini)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+
+    write_file(path, ini);
+    if (dt_config_load(&config, path, &err))
+        fail_msg("%s", err.text);
+    return config;
+}
+
+static void refused(const char *ini, const char *word)
+{
+    struct dt_config config;
+    struct dt_error err = {0};
+
+    write_file(path, ini);
+    assert_int_equal(dt_config_load(&config, path, &err), DT_INVALID);
+    if (!strstr(err.text, word))
+        fail_msg("no \"%s\" in \"%s\"", word, err.text);
+}
+
+static void a_secret_is_read_from_its_file_as_it_is_now(void **state)
+{
+    char ini[200];
+    struct dt_strbuf now;
+
+    (void)state;
+    dt_strbuf_init(&now);
+    snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
+    write_secret("first\n");
+    struct dt_config config = loaded(ini);
+    struct dt_config copy = config; /* as sessions have it */
+    write_secret("second\n");
+    assert_int_equal(dt_secret_now(&copy, &copy.mysql_password, &now), DT_OK);
+    assert_string_equal(now.p, "second");
+    write_secret(""); /* half written */
+    assert_int_equal(dt_secret_now(&config, &config.mysql_password, &now), DT_OK);
+    assert_string_equal(now.p, "second");
+    unlink(secret_path);
+    assert_int_equal(dt_secret_now(&config, &config.mysql_password, &now), DT_OK);
+    assert_string_equal(now.p, "second");
+    dt_secret_forget(&now);
+    dt_config_clear(&config);
+}
+
+static void secrets_that_are_loaded_again_hold_for_the_running_configuration(void **state)
+{
+    struct dt_strbuf now;
+
+    (void)state;
+    dt_strbuf_init(&now);
+    write_secret("from the file\n");
+    struct dt_config config = loaded("[mysql]\npassword = old\n[redis]\npassword = stays\n");
+    char ini[200];
+    snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n[redis]\npassword = stays\n", secret_path);
+    struct dt_config fresh = loaded(ini);
+    assert_int_equal(dt_secret_now(&config, &config.mysql_password, &now), DT_OK);
+    assert_string_equal(now.p, "old");
+    assert_int_equal(dt_secrets_renew(&config, &fresh), DT_OK);
+    dt_config_clear(&fresh);
+    write_secret("and later\n");
+    assert_int_equal(dt_secret_now(&config, &config.mysql_password, &now), DT_OK);
+    assert_string_equal(now.p, "and later");
+    assert_int_equal(dt_secret_now(&config, &config.redis_password, &now), DT_OK);
+    assert_string_equal(now.p, "stays");
+    dt_secret_forget(&now);
+    dt_config_clear(&config);
+}
+
+static void the_environments_password_wins_over_a_file(void **state)
+{
+    struct dt_strbuf now;
+    char ini[200];
+
+    (void)state;
+    dt_strbuf_init(&now);
+    write_secret("of the file\n");
+    setenv("DUETIME_MYSQL_PASSWORD", "of the environment", 1);
+    snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
+    struct dt_config config = loaded(ini);
+    assert_int_equal(dt_secret_now(&config, &config.mysql_password, &now), DT_OK);
+    assert_string_equal(now.p, "of the environment");
+    dt_secret_forget(&now);
+    dt_config_clear(&config);
+}
+
+static void tls_and_its_files_go_together(void **state)
+{
+    (void)state;
+    refused("[mysql]\ntls = yes\n", "off, required or verify");
+    refused("[mysql]\nca_file = /x\n", "need tls = required or verify");
+    refused("[mysql]\ntls = verify\ncert_file = /x\n", "go together");
+    struct dt_config config = loaded("[mysql]\ntls = verify\nca_file = /ca\ncert_file = /c\nkey_file = /k\n");
+    struct dt_tls tls = dt_tls_of_mysql(&config);
+    assert_int_equal(tls.mode, DT_TLS_VERIFY);
+    assert_string_equal(tls.ca_file, "/ca");
+    assert_string_equal(tls.key_file, "/k");
+    dt_config_clear(&config);
+}
+
+static void hosts_are_read_with_and_without_ports(void **state)
+{
+    struct dt_host host;
+
+    (void)state;
+    assert_true(dt_host_parse(dt_str("db1"), 3306, &host));
+    assert_string_equal(host.name, "db1");
+    assert_int_equal(host.port, 3306);
+    assert_true(dt_host_parse(dt_str("[::1]:65535"), 3306, &host));
+    assert_string_equal(host.name, "::1");
+    assert_int_equal(host.port, 65535);
+    assert_true(dt_host_parse(dt_str("[::1]"), 1, &host));
+    static const char *const bad[] = {"",    ":1",   "a:",   "a:0",    "a:65536", "a:b", "a:1:2",
+                                      "::1", "[::1", "[]:1", "[::1]1", "a: 1",    "a:+1"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(dt_host_parse(dt_str(bad[i]), 3306, &host));
+    assert_false(dt_host_parse(dt_str("a"), 0, &host));
+    assert_true(dt_hosts_ok("", 3306));
+    assert_true(dt_hosts_ok("a, b:1 ,[::1]", 3306));
+    assert_false(dt_hosts_ok("a,,b", 3306));
+    assert_false(dt_hosts_ok("a,b:x", 3306));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_secret_is_read_from_its_file_as_it_is_now, start),
+        cmocka_unit_test_setup(secrets_that_are_loaded_again_hold_for_the_running_configuration, start),
+        cmocka_unit_test_setup(the_environments_password_wins_over_a_file, start),
+        cmocka_unit_test_setup(tls_and_its_files_go_together, start),
+        cmocka_unit_test_setup(hosts_are_read_with_and_without_ports, start),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
