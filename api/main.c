@@ -32,6 +32,7 @@
 #include "request/budget.h"
 #include "request/router.h"
 #include "store/db/db.h"
+#include "store/grants.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
 #include "work/slices.h"
@@ -47,6 +48,7 @@ static const char help_text[] =
     "  --check-config        check the configuration and exit\n"
     "  --print-config        print the effective configuration, secrets hidden, and exit\n"
     "  --migrate             bring the schema up to date and exit\n"
+    "  --print-grants        print the least rights of the programs' accounts in MySQL and exit\n"
     "  --new-token NAME      make a bearer token, print it once and exit; needs --scopes\n"
     "    --scopes LIST       write,report,read,admin\n"
     "    --topics LIST       prefixes of the topics it may see, default all (*)\n"
@@ -58,7 +60,7 @@ static const char help_text[] =
     "  --version             the version\n\n"
     "SIGTERM finishes what is under way and ends; SIGHUP reads the log level and secrets again.\n";
 
-enum command { SERVE, CHECK, PRINT, MIGRATE, NEW_TOKEN, LIST_TOKENS, REVOKE_TOKEN, WAIVE_TOKENS, ROUTES };
+enum command { SERVE, CHECK, PRINT, MIGRATE, GRANTS, NEW_TOKEN, LIST_TOKENS, REVOKE_TOKEN, WAIVE_TOKENS, ROUTES };
 
 struct options {
     enum command command;
@@ -84,6 +86,7 @@ static int parse_options(int argc, char **argv, struct options *options)
                                           {"check-config", no_argument, NULL, 'c'},
                                           {"print-config", no_argument, NULL, 'p'},
                                           {"migrate", no_argument, NULL, 'm'},
+                                          {"print-grants", no_argument, NULL, 'g'},
                                           {"new-token", required_argument, NULL, 'n'},
                                           {"scopes", required_argument, NULL, 's'},
                                           {"topics", required_argument, NULL, 't'},
@@ -107,6 +110,9 @@ static int parse_options(int argc, char **argv, struct options *options)
             break;
         case 'm':
             choose(options, MIGRATE, NULL);
+            break;
+        case 'g':
+            choose(options, GRANTS, NULL);
             break;
         case 'n':
             choose(options, NEW_TOKEN, optarg);
@@ -416,6 +422,9 @@ static int run_command(struct server *s, const struct options *options)
         return 0;
     case MIGRATE:
         return dt_command_migrate(&s->config);
+    case GRANTS:
+        dt_store_print_grants(s->config.mysql_database, stdout);
+        return 0;
     case NEW_TOKEN:
         return dt_command_new_token(&s->config, options->token, options->scopes, options->topics);
     case LIST_TOKENS:

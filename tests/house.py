@@ -191,8 +191,8 @@ def check_includes(tree, names, found):
                 check_vendor(name, line, match[2], found)
 
 
-# Where SQL may stand in C: what a session says (db/), names that are no parameters (partitions). Statements stand in store/sql/.
-SQL_IN_C = ("scheduler/store/db/*", "scheduler/store/archive/partitions.c")
+# Where SQL may stand in C: what a session says (db/), names that are no parameters (partitions), grants. Statements stand in store/sql/.
+SQL_IN_C = ("scheduler/store/db/*", "scheduler/store/archive/partitions.c", "scheduler/store/grants.c")
 
 
 def check_strings(tree, names, found):

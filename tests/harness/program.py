@@ -41,6 +41,7 @@ class OwnApi:
         values = {"mysql.socket": self.stack["DUETIME_MYSQL_SOCKET"], "mysql.user": self.stack["DUETIME_MYSQL_USER"],
                   "mysql.password": self.stack["DUETIME_MYSQL_PASSWORD"], "mysql.database": self.database,
                   "redis.endpoints": self.stack["DUETIME_REDIS"], "installation.name": self.name.replace("_", "-"), "http.port": 0, **settings}
+        values = {option: value for option, value in values.items() if value is not None}
         sections = {}
         for option, value in values.items():
             section, key = option.split(".")

@@ -1,6 +1,8 @@
 """Slow tests take turns: a bounded run takes one in n of a file's, or of a test's variants, beginning where its seed says; n runs with seeds
 one after the other see them all. What is named by -k runs, and with DUETIME_TEST_LONG=1, or without a seed, everything does.
 
+Files whose setting up is what takes the time take turns as wholes: `pytestmark = pytest.mark.turn(k, n)` for the k-th of n files.
+
 For a conftest.py: `from harness.rotation import pytest_collection_modifyitems, pytest_configure`; a file says
 `pytestmark = pytest.mark.in_turns(3)`, and a test with at least three variants `@pytest.mark.in_turns(3)`.
 """
@@ -9,6 +11,7 @@ import os
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "in_turns(n): a bounded run takes one in n of a file's tests, by its seed")
+    config.addinivalue_line("markers", "turn(k, n): a bounded run takes the file when its seed leaves k, divided by n")
 
 
 def leave_out(config, items, some):
@@ -21,6 +24,10 @@ def not_in_turn(items, seed):
     """Those of the marked tests whose turn it is not."""
     numbers, others = {}, []
     for item in items:
+        turn = item.get_closest_marker("turn")
+        if turn and seed % turn.args[1] != turn.args[0]:
+            others.append(item)
+            continue
         mark = item.get_closest_marker("in_turns")
         if mark is None:
             continue

@@ -1,0 +1,93 @@
+/*
+ * Owns: which program does what to which table. A new table gets its line here; a check of the sources misses it
+ * otherwise, and tests/integration/secured runs both programs under exactly these rights.
+ */
+#include "store/grants.h"
+
+/* Letters: Select, Insert, Update, Delete. */
+static const struct {
+    const char *table, *api, *dispatcher;
+} grants[] = {
+    {"api_tokens", "SID", ""},
+    {"attempts", "SIU", "SIUD"},
+    {"command_ids", "SIUD", "SIUD"},
+    {"count_audits", "", "SIU"},
+    {"deferred_results", "", "SID"},
+    {"deleted_topics", "SID", "S"},
+    {"election_members", "", "SIUD"},
+    {"hand_owners", "S", "SIUD"},
+    {"hands", "S", "SIUD"},
+    {"history", "SD", "SIUD"},
+    {"history_attempts", "SD", "SIUD"},
+    {"history_counts", "SU", "SIUD"},
+    {"history_days", "S", "SIUD"},
+    {"id_sequence", "SIU", "SU"},
+    {"installation", "SIU", "SU"},
+    {"job_counts", "SIU", "SIU"},
+    {"job_inbox", "", "SD"},
+    {"job_keys", "SIUD", "SIUD"},
+    {"jobs", "SIU", "SIUD"},
+    {"key_ends", "SD", "SID"},
+    {"leases", "", "SID"},
+    {"operation_jobs", "SIUD", "SIUD"},
+    {"operations", "SIUD", "SUD"},
+    {"outbox", "I", "SID"},
+    {"pop_queue", "SIUD", "SIUD"},
+    {"processes", "SIUD", "SIUD"},
+    {"removed_jobs", "", "SIU"},
+    {"schedule_fires", "SIUD", "SIUD"},
+    {"schedules", "SID", "S"},
+    {"schema_migrations", "S", "S"},
+    {"shard_stats", "S", "SIU"},
+    {"shards", "SIU", "SU"},
+    {"topic_gates", "SIUD", "SIU"},
+    {"topics", "SIUD", "SIU"},
+};
+
+/* Run with the rights of whoever calls them. */
+static const char *const routines[] = {"dt_renew_member", "dt_watch", "dt_watch_inbox"};
+
+#define N(array) (sizeof(array) / sizeof((array)[0]))
+
+static void print_rights(const char *letters, FILE *out)
+{
+    for (const char *p = letters; *p; p++)
+        fprintf(out, "%s%s", p == letters ? "" : ", ",
+                *p == 'S'   ? "SELECT"
+                : *p == 'I' ? "INSERT"
+                : *p == 'U' ? "UPDATE"
+                            : "DELETE");
+}
+
+static void print_table(const char *database, const char *table, const char *letters, const char *user, FILE *out)
+{
+    if (!*letters)
+        return;
+    fputs("GRANT ", out);
+    print_rights(letters, out);
+    fprintf(out, " ON `%s`.%s TO %s;\n", database, table, user);
+}
+
+void dt_store_print_grants(const char *database, FILE *out)
+{
+    fputs("-- The least rights of three accounts. Make them first, with passwords of their own, such as\n"
+          "--   CREATE USER 'duetime_api'@'%' IDENTIFIED BY '...' REQUIRE SSL;\n"
+          "-- and run this again after each migration: a table must be there to be granted.\n\n"
+          "-- duetime-api --migrate\n",
+          out);
+    fprintf(out,
+            "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, CREATE VIEW, SHOW VIEW,\n"
+            "  CREATE ROUTINE, ALTER ROUTINE, EXECUTE ON `%s`.* TO 'duetime_migrate'@'%%';\n\n-- duetime-api\n",
+            database);
+    for (size_t i = 0; i < N(grants); i++)
+        print_table(database, grants[i].table, grants[i].api, "'duetime_api'@'%'", out);
+    fputs("\n-- duetime-dispatcher, which also adds and drops partitions of history\n", out);
+    for (size_t i = 0; i < N(grants); i++)
+        print_table(database, grants[i].table, grants[i].dispatcher, "'duetime_dispatcher'@'%'", out);
+    fprintf(out,
+            "GRANT ALTER, CREATE, DROP ON `%s`.history TO 'duetime_dispatcher'@'%%';\n"
+            "GRANT ALTER, CREATE, DROP ON `%s`.history_attempts TO 'duetime_dispatcher'@'%%';\n",
+            database, database);
+    for (size_t i = 0; i < N(routines); i++)
+        fprintf(out, "GRANT EXECUTE ON PROCEDURE `%s`.%s TO 'duetime_dispatcher'@'%%';\n", database, routines[i]);
+}
