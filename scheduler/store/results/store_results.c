@@ -497,7 +497,7 @@ static bool worth_a_statement(size_t group, size_t n)
     return group == n || (group >= ALIKE_MIN && group >= n / ALIKE_SHARE);
 }
 
-/* Those of `v` whose group is large by a statement a group; the others are added to `left`. */
+/* Writes groups of `v` that are large by a statement a group; all others are added to `left`. */
 static dt_status write_groups(struct batch *b, struct judged **v, size_t n, struct judged **left, size_t *n_left)
 {
     int64_t *ids = dt_arena_alloc(b->arena, (n + 1) * sizeof(*ids));
