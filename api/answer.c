@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/outage.h"
+#include "base/text/timetext.h"
 #include "job/result_json.h"
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
@@ -45,6 +46,23 @@ bool dt_answer_flag(struct dt_request *req, const char *name, bool *out)
     struct dt_faults faults;
     dt_faults_init(&faults, &req->arena);
     dt_faults_add_query(&faults, dt_str(name), "must be true or false");
+    dt_answer_faults(req, DT_INVALID, &faults);
+    return false;
+}
+
+bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms, int64_t *out_ms)
+{
+    int64_t ms = 0;
+    struct dt_str text = dt_request_query(req, name);
+    if (!text.p)
+        return true;
+    if (dt_duration_parse(text, &ms) == DT_OK && ms <= max_ms) {
+        *out_ms = ms;
+        return true;
+    }
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add_query(&faults, dt_str(name), "must be a duration of 60 s at most, such as PT5S");
     dt_answer_faults(req, DT_INVALID, &faults);
     return false;
 }

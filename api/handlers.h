@@ -65,6 +65,8 @@ enum dt_next dt_handle_jobs_cancel(struct dt_request *req);
 enum dt_next dt_handle_jobs_reschedule(struct dt_request *req);
 enum dt_next dt_handle_jobs_redrive(struct dt_request *req);
 enum dt_next dt_handle_jobs_run_now(struct dt_request *req);
+/* DELETE /v1/topics/{t}?cancel=true */
+enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req);
 enum dt_next dt_handle_operation_list(struct dt_request *req);
 enum dt_next dt_handle_operation_get(struct dt_request *req);
 enum dt_next dt_handle_operation_stop(struct dt_request *req);

@@ -28,7 +28,7 @@ static const struct dt_route routes[] = {
     {"GET",    "/v1/topics",                  DT_SCOPE_READ,   DT_BODY_NONE,   "limit cursor", dt_handle_topic_list, NULL},
     {"GET",    "/v1/topics/{topic}",          DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_topic_get,    NULL},
     {"PUT",    "/v1/topics/{topic}",          DT_SCOPE_ADMIN,  DT_BODY_JSON,   NULL,       dt_handle_topic_put,    NULL},
-    {"DELETE", "/v1/topics/{topic}",          DT_SCOPE_ADMIN,  DT_BODY_NONE,   NULL,       dt_handle_topic_delete, NULL},
+    {"DELETE", "/v1/topics/{topic}",          DT_SCOPE_ADMIN,  DT_BODY_NONE,   "cancel wait", dt_handle_topic_delete, NULL},
     {"POST",   "/v1/topics/{topic}/pause",    DT_SCOPE_ADMIN,  DT_BODY_NONE,   NULL,       dt_handle_topic_pause,  NULL},
     {"POST",   "/v1/topics/{topic}/resume",   DT_SCOPE_ADMIN,  DT_BODY_NONE,   NULL,       dt_handle_topic_resume, NULL},
     {"POST",   "/v1/jobs:cancel",             DT_SCOPE_WRITE,  DT_BODY_JSON,   NULL,       dt_handle_jobs_cancel,  NULL},

@@ -127,6 +127,10 @@ static const struct dt_cli_option schedule_set[] = {
     {"jitter", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "Jobs run up to so much later than their fire."},
     PAYLOAD_OPTIONS,
 };
+static const struct dt_cli_option topic_delete[] = {
+    {"cancel", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Cancels its jobs; the topic is gone when the last attempt has ended."},
+    {"yes", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "With --cancel: does it without a preview."},
+};
 static const struct dt_cli_option schedule_delete[] = {
     {"cancel", NULL, DT_CLI_SWITCH, DT_CLI_QUERY, "Takes the pending fire with it."},
 };
@@ -213,9 +217,9 @@ static const struct dt_cli_verb verbs[] = {
     {"topics", "set", "TOPIC", "Sets what is given and leaves the other settings; makes the topic where there is none.",
      DT_CLI_BY_SET, "PUT", "/v1/topics/{topic}", NULL, NULL, DT_CLI_TOPIC, OPTIONS(topic_set),
      "topics set orders.close --max-in-flight 100 --retry 15s,3m,10m"},
-    {"topics", "delete", "TOPIC", "Deletes a topic that nothing waits for.",
-     DT_CLI_BY_REQUEST, "DELETE", "/v1/topics/{topic}", NULL, NULL, DT_CLI_TOPIC, NO_OPTIONS,
-     "topics delete orders.close"},
+    {"topics", "delete", "TOPIC", "Deletes a topic that nothing waits for, or with --cancel its jobs, too.",
+     DT_CLI_BY_DELETE, "DELETE", "/v1/topics/{topic}", NULL, NULL, DT_CLI_TOPIC, OPTIONS(topic_delete),
+     "topics delete orders.close\ntopics delete orders.close --cancel --yes"},
     {"topics", "pause", "TOPIC", "Stops the dispatch of a topic.",
      DT_CLI_BY_REQUEST, "POST", "/v1/topics/{topic}/pause", NULL, NULL, DT_CLI_TOPIC, NO_OPTIONS,
      "topics pause orders.close"},

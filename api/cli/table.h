@@ -61,6 +61,7 @@ enum dt_cli_way {
     DT_CLI_BY_SET,     /* what is there, with what the options change, put back */
     DT_CLI_BY_LIST,    /* a list, page by page */
     DT_CLI_BY_FOLLOW,  /* an operation, until it has ended */
+    DT_CLI_BY_DELETE,  /* one request, or an operation that is previewed and followed */
     DT_CLI_BY_POP,
     DT_CLI_BY_WATCH,
     DT_CLI_BY_EXPORT,

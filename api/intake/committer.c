@@ -434,6 +434,10 @@ static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_vi
                 row->row.outcome = DT_INSERT_NO_TOPIC;
                 continue;
             }
+            if (topic->deleting) {
+                row->row.outcome = DT_INSERT_DELETING;
+                continue;
+            }
             row->row.popped = !topic->paused && dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS;
             if (fill_from_topic(row, topic))
                 w->rows[n++] = &row->row;

@@ -3,6 +3,7 @@
 
 #include "answer.h"
 #include "api.h"
+#include "store/jobs/insert_problem.h"
 #include "topics/topic_cache.h"
 
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked)
@@ -12,10 +13,15 @@ bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, c
     (void)(dt_topic_cache_refresh(req->api->topics, store, NULL) == DT_OK); /* else the last known holds */
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     const struct dt_topic_settings *settings = view ? dt_view_topic(view, topic) : NULL;
-    bool fits = !settings || dt_callback_fits(&settings->callback, asked, &misfit);
+    bool deleting = settings && settings->deleting;
+    bool fits = !settings || deleting || dt_callback_fits(&settings->callback, asked, &misfit);
     dt_view_release(view);
+    if (deleting) {
+        const struct dt_problem problem = dt_topic_deleting();
+        dt_request_problem(req, &problem);
+    }
     if (fits)
-        return true;
+        return !deleting;
     dt_faults_init(&faults, &req->arena);
     dt_faults_add_misfit(&faults, &misfit);
     dt_answer_faults(req, DT_INVALID, &faults);

@@ -1,5 +1,5 @@
 /*
- * Operations: POST /v1/jobs:cancel, :reschedule, :redrive, :run-now; GET and list, stop.
+ * Operations: POST /v1/jobs:cancel, :reschedule, :redrive, :run-now; DELETE of a topic with its jobs; GET and list, stop.
  *
  * A small operation is done while its caller waits: the first pieces are a worker's, one each time the request is taken up,
  * so that others are served in between. What is longer is left to the dispatchers, and only looked at until the wait is
@@ -14,6 +14,8 @@
 #include "intake/index_writer.h"
 #include "job/result_json.h"
 #include "operation_json.h"
+#include "topics/topic_cache.h"
+#include "topics/topic_deleted.h"
 #include "work/workers.h"
 
 #define BY_OPERATION    'o'
@@ -138,6 +140,12 @@ static bool look(struct dt_request *req, dt_store *store, struct operate *o)
     return over;
 }
 
+static void announce_topics(struct dt_request *req)
+{
+    dt_topic_cache_invalidate(req->api->topics);
+    dt_index_writer_topics(req->api->index);
+}
+
 static enum dt_next go_on(struct dt_request *req, dt_store *store)
 {
     struct operate *o = req->state;
@@ -149,6 +157,8 @@ static enum dt_next go_on(struct dt_request *req, dt_store *store)
         return DT_PENDING;
     if (!over && !o->handed_over)
         (void)(dt_store_operation_hand_over(store, o->id, NULL) == DT_OK); /* else when its lease is over */
+    if (o->body.ask.kind == DT_OPERATION_DELETE_TOPIC)
+        announce_topics(req);
     return answer_as_it_is(req, store, o->id);
 }
 
@@ -164,6 +174,26 @@ static enum dt_next begin(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     req->changed = true;
+    return go_on(req, store);
+}
+
+static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
+{
+    struct operate *o = req->state;
+    struct dt_topic_deletion deletion;
+    struct dt_error err = {0};
+    if (!dt_request_hold(req, ROOM))
+        return dt_request_no_room(req);
+    dt_status status = dt_store_topic_delete_with_jobs(store, req->params[0], LEASE_MS, &req->arena, &deletion, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "topic");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    if (deletion.keeper)
+        return dt_topic_refuse_deletion(req, &deletion);
+    o->id = deletion.operation;
+    req->changed = true;
+    announce_topics(req);
     return go_on(req, store);
 }
 
@@ -230,6 +260,21 @@ static enum dt_next operate(struct dt_request *req, enum dt_operation_kind kind)
     req->state = o;
     req->cleanup = drop;
     return dt_workers_submit(req->api->workers, req, begin);
+}
+
+enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
+{
+    struct operate *o = dt_arena_alloc(&req->arena, sizeof(*o));
+    if (!o)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *o = (struct operate){.body = {.ask = {.kind = DT_OPERATION_DELETE_TOPIC}, .wait_ms = DT_OPERATION_WAIT_MS}};
+    if (!dt_answer_duration(req, "wait", DT_OPERATION_WAIT_MAX_MS, &o->body.wait_ms))
+        return DT_REPLY;
+    o->until_us = wait_until_us(req, o->body.wait_ms);
+    dt_arena_init(&o->rows);
+    req->state = o;
+    req->cleanup = drop;
+    return dt_workers_submit(req->api->workers, req, begin_deletion);
 }
 
 enum dt_next dt_handle_jobs_cancel(struct dt_request *req)

@@ -332,7 +332,7 @@ static void add_string(struct dt_strbuf *out, const char *name, struct dt_str te
 
 void dt_operation_add(struct dt_strbuf *out, const struct dt_operation *op)
 {
-    static const char *const kinds[] = {"cancel", "reschedule", "redrive", "run-now"};
+    static const char *const kinds[] = {"cancel", "reschedule", "redrive", "run-now", "delete-topic"};
     static const char *const states[] = {"running", "done", "stopped", "failed"};
     dt_strbuf_addc(out, '{');
     if (op->id)

@@ -10,6 +10,7 @@
 #include "jobs/topic_callback.h"
 #include "store/operations/topic_deletion.h"
 #include "topic_cache.h"
+#include "topic_deleted.h"
 #include "work/scratch.h"
 #include "work/workers.h"
 
@@ -131,7 +132,7 @@ static enum dt_next resume_topic(struct dt_request *req, dt_store *store)
     return set_paused(req, store, false);
 }
 
-static enum dt_next refuse_deletion(struct dt_request *req, const struct dt_topic_deletion *deletion)
+enum dt_next dt_topic_refuse_deletion(struct dt_request *req, const struct dt_topic_deletion *deletion)
 {
     if (deletion->keeper == DT_TOPIC_HAS_SCHEDULE)
         dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "the schedule %.*s makes jobs of the topic",
@@ -156,7 +157,7 @@ static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     if (deletion.keeper)
-        return refuse_deletion(req, &deletion);
+        return dt_topic_refuse_deletion(req, &deletion);
     announce(req);
     return DT_REPLY;
 }
@@ -215,6 +216,11 @@ enum dt_next dt_handle_topic_pause(struct dt_request *req)
 
 enum dt_next dt_handle_topic_delete(struct dt_request *req)
 {
+    bool with_jobs;
+    if (!dt_answer_flag(req, "cancel", &with_jobs))
+        return DT_REPLY;
+    if (with_jobs)
+        return dt_handle_topic_delete_with_jobs(req);
     return dt_workers_submit(req->api->workers, req, delete_topic);
 }
 

@@ -224,6 +224,7 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
         .delivery = topic->delivery,
         .paused = topic->paused,
         .limited = topic->max_in_flight || topic->rate_limit.p,
+        .deleting = topic->deletion != 0,
         .callback = callback_terms(topic),
     };
     if (topic->retry.p)

@@ -23,7 +23,7 @@ struct dt_topic_settings {
     struct dt_str retry;             /* never absent: the default when the topic has none */
     int64_t ack_timeout_ms, retention_ms;
     enum dt_delivery_id delivery;
-    bool paused, limited; /* limited: it has max_in_flight or rate_limit */
+    bool paused, limited, deleting; /* limited: it has max_in_flight or rate_limit */
     struct dt_callback_terms callback;
 };
 

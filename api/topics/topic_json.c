@@ -176,6 +176,7 @@ static const struct {
     {"created_at", read_shown},
     {"updated_at", read_shown},
     {"version", read_shown},
+    {"deletion", read_shown},
     {"callback_url", read_callback_url},
     {"callback_timeout", read_callback_timeout},
     {"callback_headers", read_callback_headers},
@@ -286,5 +287,8 @@ void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct 
     dt_json_add_time(out, t->updated_at_ms);
     dt_strbuf_adds(out, ",\"version\":");
     dt_strbuf_add_i64(out, t->version);
-    dt_strbuf_addc(out, '}');
+    if (t->deletion)
+        dt_strbuf_addf(out, ",\"deletion\":\"%lld\"}", (long long)t->deletion);
+    else
+        dt_strbuf_adds(out, ",\"deletion\":null}");
 }

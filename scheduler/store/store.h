@@ -105,7 +105,8 @@ enum dt_insert_outcome {
     DT_INSERT_NO_TOPIC,
     DT_INSERT_ID_TAKEN, /* give the row another id and insert it again */
     DT_INSERT_REFUSED,  /* the server does not take this row */
-    DT_INSERT_RESERVED  /* the key is that of a schedule's fire */
+    DT_INSERT_RESERVED, /* the key is that of a schedule's fire */
+    DT_INSERT_DELETING  /* the topic is being deleted, as the caller knows and the store does not ask */
 };
 struct dt_insert {
     struct dt_new_job job;          /* in: final, with id, retry and ack_timeout */
@@ -297,6 +298,7 @@ struct dt_topic {
     struct dt_str rate_limit; /* job/rate.h; absent = any number of attempts may begin */
     bool paused;
     struct dt_topic_callback callback;
+    int64_t deletion; /* out: the operation that deletes the topic; 0 = none */
     int64_t created_at_ms, updated_at_ms, version;
 };
 struct dt_topic_counts {

@@ -264,3 +264,79 @@ def test_a_job_that_a_deleted_topic_got_all_the_same_brings_it_back(api, topic, 
     db("INSERT INTO deleted_topics VALUES (%s, UNIX_TIMESTAMP() * 1000)", topic)
     until(lambda: api.get(url(topic)).status == 200, 60, "the topic is made again")
     assert api.delete(f"/v1/jobs/{job['id']}").status == 200
+
+
+def gone(api, topic):
+    return until(lambda: api.get(url(topic)).status == 404, 60, lambda: api.get(url(topic)))
+
+
+def test_a_topic_is_deleted_with_its_jobs(api, topic, db):
+    ids = [api.make(topic=topic, delay="PT1H")["id"] for _ in range(3)]
+    other = api.make(topic=f"{topic}x", delay="PT1H")
+    done = api.delete(f"{url(topic)}?cancel=true")
+    assert done.status == 200 and (done.json["kind"], done.json["state"], done.json["changed"]) == ("delete-topic", "done", 3), done
+    assert done.json["filter"] == {"topic": topic} and sorted(done.json["sample"]) == sorted(ids)
+    refused(api.get(url(topic)), 404, "not-found")
+    refused(api.delete(f"{url(topic)}?cancel=true"), 404, "not-found")
+    assert {api.get(f"/v1/jobs/{job}").json["state"] for job in ids} == {"cancelled"}
+    assert api.get(f"/v1/jobs/{other['id']}").json["state"] == "scheduled"
+    assert api.make(topic=topic, delay="PT1H")["topic"] == topic
+    assert api.get(url(topic)).json["deletion"] is None
+    assert api.delete(f"{url(topic)}?cancel=true&wait=PT9S").status == 200
+
+
+def test_a_topic_that_is_being_deleted_takes_nothing_new_and_goes_with_its_last_attempt(api, api2, topic, db):
+    """The attempt that is out ends as it does, and is the last one."""
+    assert api.put(url(topic), {"delivery": "pull", "retry": ["1s"] * 3}).status == 201
+    job = api.make(topic=topic, delay=0, key="k", ack_timeout="PT1H")
+    [popped] = api.post(f"{url(topic)}/pop", {"wait": "PT20S"}).json["jobs"]
+    waiting = api.make(topic=topic, delay="PT1H", key="later")
+    began = api.delete(f"{url(topic)}?cancel=true&wait=PT0S")
+    assert began.status == 202 and began.json["state"] == "running", began
+    operation = began.json["id"]
+    assert began.headers["Location"] == f"/v1/operations/{operation}"
+    again = api2.delete(f"{url(topic)}?cancel=true&wait=PT0S")
+    assert again.status == 202 and again.json["id"] == operation, again
+    assert api.get(url(topic)).json["deletion"] == operation
+    assert api.put(url(topic), api.get(url(topic)).json).status == 200
+    refused(api.delete(url(topic)), 409, "topic-in-use")
+    for ask in (lambda: api.post("/v1/jobs", {"topic": topic, "delay": "PT1H"}), lambda: api.put(f"{url(topic)}/jobs/other", {"delay": "PT1H"}),
+                lambda: api.put(f"{url(topic)}/jobs/other?replace=true", {"delay": "PT1H"}), lambda: api.put(f"/v1/schedules/{topic}", {"topic": topic, "every": "PT1H"})):
+        refused(ask(), 409, "topic-deleting")
+    assert [line["status"] for line in api.batch([{"topic": topic, "delay": "PT1H"}])] == [409]
+    until(lambda: api2.post("/v1/jobs", {"topic": topic, "delay": "PT1H"}).status == 409, 20, "the other API has heard of it")
+    db("INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES (%s, 'inbox', 1, '1')", topic)
+    errors = until(lambda: db("SELECT error FROM job_inbox WHERE topic = %s AND error IS NOT NULL", topic), 30, "the row of the inbox is refused")
+    assert errors[0]["error"].startswith("topic-deleting: "), errors
+    db("DELETE FROM job_inbox WHERE topic = %s", topic)
+    until(lambda: api.get(f"/v1/jobs/{waiting['id']}").json["state"] == "cancelled", 30, "what waits is cancelled")
+    assert api.get(url(topic)).json["counts"]["dispatched"] == 1
+    assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": popped["attempt"], "status": "failed"}).status == 200
+    gone(api, topic)
+    ended = api.get(f"/v1/jobs/{job['id']}").json
+    assert (ended["state"], ended["attempt"]) == ("cancelled", 1), ended
+    done = until(lambda: (op := api.get(f"/v1/operations/{operation}").json)["state"] == "done" and op, 30, "the operation is done")
+    assert done["changed"] >= 2 and done["refused"] == 0, done
+
+
+def test_a_deletion_that_is_stopped_keeps_the_topic(api, topic):
+    assert api.put(url(topic), {"delivery": "pull"}).status == 201
+    api.make(topic=topic, delay=0)
+    assert api.post(f"{url(topic)}/pop", {"wait": "PT20S"}).json["jobs"]
+    operation = api.delete(f"{url(topic)}?cancel=true&wait=PT0S").json["id"]
+    assert api.post(f"/v1/operations/{operation}/stop").json["state"] == "stopped"
+    assert api.get(url(topic)).json["deletion"] is None
+    until(lambda: api.post("/v1/jobs", {"topic": topic, "delay": "PT1H"}).status == 201, 20, "jobs are taken again")
+
+
+def test_a_schedule_stands_in_the_way_of_a_deletion_with_jobs(api, topic):
+    assert api.put(f"/v1/schedules/{topic}", {"topic": topic, "every": "PT1H"}).status == 201
+    assert topic in refused(api.delete(f"{url(topic)}?cancel=true"), 409, "topic-in-use")["detail"]
+    assert api.get(url(topic)).json["deletion"] is None
+    assert api.delete(f"/v1/schedules/{topic}").status == 200
+    assert api.delete(f"{url(topic)}?cancel=true").status == 200
+
+
+@pytest.mark.parametrize("query", ["cancel=yes", "cancel=true&wait=later", "cancel=true&wait=PT61S"])
+def test_how_a_topic_is_deleted_is_checked(api, topic, query):
+    refused(api.delete(f"{url(topic)}?{query}"), 422, "invalid", "?" + query.split("&")[-1].split("=")[0])

@@ -368,3 +368,17 @@ def test_what_is_lost_beyond_a_limit_waits_for_room(stack, api, receiver):
     until(lambda: done(api, "lost-narrow", 16), 60, stack.logs)
     assert receiver.twice() == []
     assert {tuple(attempts_of(api, job)) for job in lost} == {((1, "lost"), (2, "succeeded"))}
+
+
+def test_a_topic_that_is_deleted_goes_when_its_last_callback_was_answered(api, receiver):
+    go = threading.Event()
+    receiver.rule = lambda request: (500, {}, b"no") if go.wait(60) else None
+    make_topic(api, "leaving", receiver, retry=["1s"] * 3, callback_timeout="PT60S", ack_timeout="PT2M")
+    out, waits = api.make(topic="leaving", delay=0), api.make(topic="leaving", delay="PT1H")
+    until(lambda: receiver.of(int(out["id"])), 20, "it is called")
+    where = api.delete("/v1/topics/leaving?cancel=true&wait=PT0S").headers["Location"]
+    until(lambda: state_of(api, waits["id"])["state"] == "cancelled", 20, "what waits is cancelled")
+    assert api.get("/v1/topics/leaving").status == 200 and api.get(where).json["state"] == "running"
+    go.set()
+    until(lambda: api.get("/v1/topics/leaving").status == 404, 20, lambda: api.get(where))
+    assert state_of(api, out["id"])["state"] == "cancelled" and len(receiver.of(int(out["id"]))) == 1

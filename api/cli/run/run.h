@@ -20,6 +20,7 @@ int dt_cli_run_pop(struct dt_cli *cli);
 /* run_many.c: a set of jobs by filter; an operation, until it has ended. */
 int dt_cli_run_many(struct dt_cli *cli);
 int dt_cli_run_follow(struct dt_cli *cli);
+int dt_cli_run_delete(struct dt_cli *cli);
 
 /* run_list.c: a list, page by page to its end; jobs as import takes them. */
 int dt_cli_run_list(struct dt_cli *cli);

@@ -4,6 +4,8 @@
  *
  *   dry run ─▶ "cancel 1234 jobs?" ─▶ operation ─▶ progress ─▶ what it did
  *       └ without a terminal and without --yes it ends here
+ *
+ * So is a topic deleted with its jobs; its counts are the preview.
  */
 #include <stdio.h>
 #include <string.h>
@@ -147,6 +149,71 @@ int dt_cli_run_many(struct dt_cli *cli)
     if (code == DT_CLI_DONE && go_on)
         code = post(&m, false);
     if (code == DT_CLI_DONE && go_on)
+        code = follow(&m);
+    dt_json_free(m.json);
+    dt_rest_answer_clear(&m.answer);
+    return code;
+}
+
+/* ---- a topic with its jobs ---- */
+
+static int ask_topic(struct many *m, const struct dt_cli_call *call, const char *method)
+{
+    struct dt_cli_request request;
+    struct dt_error err = {0};
+    dt_cli_request_init(&request);
+    dt_status status = dt_cli_request_build(call, call->verb->path, m->cli->call->args, &request, &err);
+    const struct dt_rest_request rest = {.method = method, .path = request.path.p, .timeout_ms = 60000};
+    int code = status == DT_OK ? dt_cli_ask(m->cli, &rest, &m->answer, m->json) : dt_cli_failed(status, &err);
+    dt_cli_request_clear(&request);
+    return code;
+}
+
+static int64_t live_jobs(const struct many *m)
+{
+    const struct dt_json_node *root = dt_json_root(m->json);
+    const struct dt_json_node *counts =
+        root && root->type == DT_JSON_OBJECT ? dt_json_member(m->json, root, "counts") : NULL;
+    static const char *const states[] = {"scheduled", "dispatched"};
+    int64_t n = 0;
+    for (size_t i = 0; counts && counts->type == DT_JSON_OBJECT && i < 2; i++) {
+        const struct dt_json_node *node = dt_json_member(m->json, counts, states[i]);
+        n += node && node->type == DT_JSON_INT ? node->i : 0;
+    }
+    return n;
+}
+
+/* Shows what would go, unless --yes says that it is known; DONE: go on. */
+static int preview_topic(struct many *m)
+{
+    const struct dt_cli_call plain = {.verb = m->cli->call->verb};
+    char line[16];
+    if (dt_cli_value(m->cli->call, "yes"))
+        return DT_CLI_DONE;
+    int code = ask_topic(m, &plain, "GET");
+    if (code != DT_CLI_DONE)
+        return code;
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+        dt_cli_show(m->cli, m->json, dt_json_root(m->json));
+        dt_cli_say("nothing is done: --yes would delete the topic and end its %lld jobs", (long long)live_jobs(m));
+        return DT_CLI_REFUSED;
+    }
+    fprintf(stderr, "delete the topic %s and end its %lld jobs? [y/N] ", m->cli->call->args[0],
+            (long long)live_jobs(m));
+    bool wanted = fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
+    return wanted ? DT_CLI_DONE : DT_CLI_REFUSED;
+}
+
+int dt_cli_run_delete(struct dt_cli *cli)
+{
+    struct many m = {.cli = cli};
+    if (!dt_cli_value(cli->call, "cancel"))
+        return dt_cli_run_request(cli);
+    dt_rest_answer_init(&m.answer);
+    int code = dt_json_new(&m.json) == DT_OK ? preview_topic(&m) : DT_CLI_REFUSED;
+    if (code == DT_CLI_DONE)
+        code = ask_topic(&m, cli->call, "DELETE");
+    if (code == DT_CLI_DONE)
         code = follow(&m);
     dt_json_free(m.json);
     dt_rest_answer_clear(&m.answer);

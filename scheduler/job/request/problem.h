@@ -28,6 +28,7 @@
     X(NOT_DEAD, 409, "not-dead", "Only a dead job can be redriven")                                                    \
     X(NOT_PULL, 409, "not-pull", "The jobs of this topic are not popped")                                              \
     X(TOPIC_IN_USE, 409, "topic-in-use", "Jobs or schedules of the topic are not finished")                            \
+    X(TOPIC_DELETING, 409, "topic-deleting", "The topic is being deleted")                                             \
     X(VERSION_MISMATCH, 412, "version-mismatch", "The job has another version")                                        \
     X(TOO_LARGE, 413, "too-large", "The request is too large")                                                         \
     X(TARGET_TOO_LONG, 414, "target-too-long", "The address of the request is too long")                               \

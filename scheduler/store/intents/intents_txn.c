@@ -17,7 +17,7 @@ struct dt_intent_topic {
     struct dt_str name, retry;
     int64_t ack_timeout_ms;
     struct dt_callback_terms callback;
-    bool there;
+    bool there, deleting;
 };
 
 /* ---- names ---- */
@@ -103,6 +103,7 @@ static dt_status read_topic(struct dt_intents_txn *t, struct dt_str name, struct
     if (out->there) {
         out->retry = dt_arena_copy(t->arena, dt_db_bytes(t->db, 0));
         out->ack_timeout_ms = dt_db_i64(t->db, 1);
+        out->deleting = dt_db_i64(t->db, 5) != 0;
         out->callback =
             (struct dt_callback_terms){.delivery = (enum dt_delivery_id)dt_db_i64(t->db, 2),
                                        .has_url = dt_db_i64(t->db, 3) != 0,
@@ -211,8 +212,12 @@ static dt_status check_create(struct dt_intents_txn *t, struct dt_intent *x, str
     const struct dt_callback_asked asked = dt_callback_asked_of(&x->insert.job);
     const struct dt_intent_topic *topic = NULL;
     dt_status status = find_topic(t, x->topic, &topic, err);
-    if (status == DT_OK)
+    if (status == DT_OK && topic->deleting) {
+        x->outcome = DT_INTENT_REFUSED;
+        x->problem = dt_topic_deleting();
+    } else if (status == DT_OK) {
         (void)fits(x, topic, &asked);
+    }
     return status;
 }
 

@@ -8,6 +8,12 @@ static bool say_invalid(struct dt_faults *faults, struct dt_problem *problem, co
     return false;
 }
 
+struct dt_problem dt_topic_deleting(void)
+{
+    return (struct dt_problem){.type = DT_PROBLEM_TOPIC_DELETING,
+                               .detail = DT_STR_LIT("nothing new is taken for a topic that is being deleted")};
+}
+
 bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt_faults *faults,
                       struct dt_problem *problem)
 {
@@ -27,6 +33,9 @@ bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt
         return say_invalid(faults, problem, "/topic", reason ? reason : "the job cannot be stored");
     case DT_INSERT_RESERVED:
         return say_invalid(faults, problem, "/key", "is that of a fire: a schedule makes the jobs with such keys");
+    case DT_INSERT_DELETING:
+        *problem = dt_topic_deleting();
+        return false;
     case DT_INSERT_ID_TAKEN:
         break;
     }

@@ -15,4 +15,7 @@ bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt
 /* The problem of a job that does not fit the delivery of its topic. */
 void dt_job_misfits(const struct dt_callback_misfit *misfit, struct dt_faults *faults, struct dt_problem *problem);
 
+/* The problem of whatever would be new in a topic that is being deleted. */
+struct dt_problem dt_topic_deleting(void);
+
 #endif

@@ -46,6 +46,7 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
         .delivery = (enum dt_delivery_id)dt_db_i64(db, 9),
         .max_in_flight = dt_db_i64(db, 14),
         .rate_limit = dt_arena_copy(arena, dt_db_bytes(db, 15)),
+        .deletion = dt_db_i64(db, 16),
     };
     bool out_of_memory = !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) ||
                          (!t->retry.p && !dt_db_is_null(db, 2)) || (!t->rate_limit.p && !dt_db_is_null(db, 15));

@@ -105,6 +105,13 @@ static struct target *find(const struct work *w, int64_t id)
     return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), by_id) : NULL;
 }
 
+/* Of a topic that is to go the attempts that are out end as they do, and are the last. */
+static bool acts_on(enum dt_operation_kind kind, enum dt_job_state state)
+{
+    bool ends = kind == DT_OPERATION_DELETE_TOPIC && state == DT_DISPATCHED;
+    return ends || state == dt_operation_acts_on(kind);
+}
+
 static dt_status take_row(void *arg)
 {
     struct work *w = arg;
@@ -116,7 +123,8 @@ static dt_status take_row(void *arg)
     t->topic = dt_arena_copy(w->txn->arena, dt_db_bytes(db, 2));
     t->next_at_ms = dt_db_i64(db, 3);
     t->attempt = dt_db_i64(db, 4);
-    t->refused = dt_db_i64(db, 1) != dt_operation_acts_on(w->row->shown.kind) + 1;
+    t->state = (enum dt_job_state)(dt_db_i64(db, 1) - 1);
+    t->refused = !acts_on(w->row->shown.kind, t->state);
     return t->topic.p ? DT_OK : no_memory(w);
 }
 
@@ -183,6 +191,11 @@ static int64_t clamp(int64_t at_ms, int64_t now_ms)
     return ms < DT_TIME_MAX_MS ? ms : DT_TIME_MAX_MS;
 }
 
+static bool ends(enum dt_operation_kind kind)
+{
+    return kind == DT_OPERATION_CANCEL || kind == DT_OPERATION_DELETE_TOPIC;
+}
+
 static void set_times(struct work *w)
 {
     const struct dt_operation_row *row = w->row;
@@ -192,7 +205,7 @@ static void set_times(struct work *w)
             t->at_ms = w->txn->now_ms;
         else if (!row->at_one_time)
             t->at_ms = t->next_at_ms + row->shift_ms;
-        t->at_ms = row->shown.kind == DT_OPERATION_CANCEL ? 0 : clamp(t->at_ms, w->txn->now_ms);
+        t->at_ms = ends(row->shown.kind) ? 0 : clamp(t->at_ms, w->txn->now_ms);
     }
 }
 
@@ -239,6 +252,26 @@ static dt_status write_cancelled(struct work *w)
     return write_listed(w, &dt_sql_cancel_jobs, DT_PARAMS(now, now, kept, now, kept, stays, now));
 }
 
+static bool is_dispatched(const struct target *t)
+{
+    return goes(t) && t->state == DT_DISPATCHED;
+}
+
+static bool is_scheduled(const struct target *t)
+{
+    return goes(t) && t->state == DT_SCHEDULED;
+}
+
+static dt_status write_ended(struct work *w)
+{
+    dt_status status = DT_OK;
+    list(w, is_dispatched);
+    if (w->n_ids)
+        status = write_listed(w, &dt_sql_cancel_retries_of_jobs, DT_PARAMS(DT_P_INT(w->txn->now_ms)));
+    list(w, is_scheduled);
+    return status == DT_OK && w->n_ids ? write_cancelled(w) : status;
+}
+
 static dt_status write_rows(struct work *w)
 {
     const struct dt_operation_row *row = w->row;
@@ -246,8 +279,8 @@ static dt_status write_rows(struct work *w)
     list(w, goes);
     if (w->n_ids == 0)
         return DT_OK;
-    if (row->shown.kind == DT_OPERATION_CANCEL)
-        return write_cancelled(w);
+    if (ends(row->shown.kind))
+        return write_ended(w);
     if (row->shown.kind == DT_OPERATION_REDRIVE)
         return write_listed(w, &dt_sql_redrive_jobs, DT_PARAMS(now, now));
     if (row->shown.kind == DT_OPERATION_RESCHEDULE && (!row->at_one_time || row->spread_ms))
@@ -274,7 +307,11 @@ static void count_changed(struct work *w)
         const struct target *t = &w->v[i];
         if (!goes(t))
             continue;
-        if (kind == DT_OPERATION_CANCEL)
+        if (t->state == DT_DISPATCHED) { /* stays where it is */
+            w->changed++;
+            continue;
+        }
+        if (ends(kind))
             dt_counts_move(w->txn->counts, t->topic, t->id, DT_SCHEDULED, DT_CANCELLED);
         else if (kind == DT_OPERATION_REDRIVE)
             dt_counts_move(w->txn->counts, t->topic, t->id, DT_DEAD, DT_SCHEDULED);
@@ -344,5 +381,22 @@ dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_oper
     row->shown.refused += piece->refused;
     if (row->shown.changed + row->shown.refused >= row->shown.matched || w.n == 0)
         row->shown.state = DT_OPERATION_DONE;
+    return DT_OK;
+}
+
+dt_status dt_operation_change_found(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                                    const struct dt_operation_finds *found, struct dt_operation_piece *piece,
+                                    struct dt_error *err)
+{
+    struct work w = {.txn = txn, .row = row, .piece = piece, .err = err};
+    dt_status status = make_room(&w, found->n + 1);
+    for (size_t i = 0; i < found->n && status == DT_OK; i++)
+        w.v[w.n++] = (struct target){.id = found->v[i].id};
+    if (status == DT_OK && w.n)
+        status = change_next(&w);
+    if (status != DT_OK)
+        return status;
+    piece->changed = w.changed;
+    row->shown.changed += w.changed;
     return DT_OK;
 }

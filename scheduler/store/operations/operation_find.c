@@ -33,7 +33,7 @@ static dt_status no_memory(struct dt_error *err)
     return dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-static dt_status read_found(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_operation_found *found = row;
     (void)arena;
@@ -45,7 +45,7 @@ static dt_status read_found(const dt_db *db, struct dt_arena *arena, void *row, 
 static dt_status match(dt_db *db, const char *sql, struct dt_params params, struct dt_arena *arena,
                        struct dt_operation_finds *out, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_found};
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = dt_operation_read_found};
     dt_status status = dt_db_query(db, sql, params, err);
     if (status == DT_OK)
         status = dt_store_read_rows(db, arena, &rows, err);
@@ -72,6 +72,11 @@ static dt_status find_end(dt_db *db, const char *sql, int64_t after_id, int64_t 
     *last = !dt_db_next(db);
     *end_id = *last ? INT64_MAX : dt_db_i64(db, 0);
     return dt_db_end(db, err);
+}
+
+dt_status dt_operation_window(dt_db *db, int64_t after_id, int64_t *end_id, bool *last, struct dt_error *err)
+{
+    return find_end(db, dt_sql_find_window_by_id, after_id, end_id, last, err);
 }
 
 static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
@@ -194,9 +199,9 @@ dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row, cons
 
 /* ---- noting ---- */
 
-/* The first ten; the text is "[…]". */
-static dt_status add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
-                               struct dt_arena *arena, struct dt_error *err)
+/* The text is "[…]". */
+dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
+                                     struct dt_arena *arena, struct dt_error *err)
 {
     int64_t there = row->shown.matched;
     struct dt_strbuf text;
@@ -218,7 +223,7 @@ dt_status dt_operation_note(dt_db *db, struct dt_operation_row *row, const struc
 {
     uint64_t noted = 0;
     struct dt_param *params = dt_arena_alloc(arena, (found->n * 3 + 1) * sizeof(*params));
-    dt_status status = params ? add_to_sample(row, found, arena, err) : no_memory(err);
+    dt_status status = params ? dt_operation_add_to_sample(row, found, arena, err) : no_memory(err);
     if (status != DT_OK || found->n == 0)
         return status;
     for (size_t i = 0; i < found->n; i++) {

@@ -33,6 +33,9 @@ static inline enum dt_job_state dt_operation_acts_on(enum dt_operation_kind kind
 struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, int64_t now_ms, struct dt_arena *arena);
 /* Reads the current row of an open query. NOMEM. */
 DT_MUST_CHECK dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
+/* Inserts a new operation. */
+DT_MUST_CHECK dt_status dt_operation_row_insert(dt_db *db, const struct dt_operation_row *row, int64_t *id,
+                                                struct dt_error *err);
 /* Writes how far the operation is. */
 DT_MUST_CHECK dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err);
 
@@ -57,6 +60,15 @@ DT_MUST_CHECK dt_status dt_operation_note(dt_db *db, struct dt_operation_row *ro
                                           const struct dt_operation_finds *found, struct dt_arena *arena,
                                           struct dt_error *err);
 
+/* Adds jobs to the sample: the first ten of all. row->shown.matched does not count them yet. */
+DT_MUST_CHECK dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct dt_operation_finds *found,
+                                                   struct dt_arena *arena, struct dt_error *err);
+/* Where a window of `jobs` ends that begins behind an id; *last: with the table. */
+DT_MUST_CHECK dt_status dt_operation_window(dt_db *db, int64_t after_id, int64_t *end_id, bool *last,
+                                            struct dt_error *err);
+/* Reads the two columns of an open query: when a job runs, and its id. */
+DT_MUST_CHECK dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
+
 /* ---- changing (operation_change.c) ---- */
 
 /* The open transaction that changes a piece. */
@@ -71,5 +83,27 @@ struct dt_operation_txn {
  * more. */
 DT_MUST_CHECK dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                             struct dt_operation_piece *piece, struct dt_error *err);
+
+/* Changes these jobs, as the operation's kind says, with nothing noted. */
+DT_MUST_CHECK dt_status dt_operation_change_found(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                                                  const struct dt_operation_finds *found,
+                                                  struct dt_operation_piece *piece, struct dt_error *err);
+
+/* ---- deleting a topic (topic_deletion.c, topic_cancel.c) ---- */
+
+/* Ends jobs of the topic that is to go, or looks whether they have ended; the operation is done with the topic. INVALID: a
+ * schedule makes jobs of it. */
+DT_MUST_CHECK dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                                                  struct dt_operation_piece *piece, struct dt_error *err);
+/* Takes the mark off the topic of an operation that was to delete it, and does not; of others nothing. */
+DT_MUST_CHECK dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct dt_error *err);
+/* How many jobs of a topic are not finished. */
+DT_MUST_CHECK dt_status dt_topic_count_live(dt_db *db, struct dt_str name, int64_t *scheduled, int64_t *dispatched,
+                                            struct dt_error *err);
+/* One of the schedules that make jobs of a topic, in the arena; absent: there is none. */
+DT_MUST_CHECK dt_status dt_topic_find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena,
+                                               struct dt_str *schedule, struct dt_error *err);
+/* Deletes a topic that nobody waits for, with its gate. NOT_FOUND. */
+DT_MUST_CHECK dt_status dt_topic_remove(dt_db *db, struct dt_str name, int64_t now_ms, struct dt_error *err);
 
 #endif

@@ -99,6 +99,26 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     return DT_OK;
 }
 
+dt_status dt_operation_row_insert(dt_db *db, const struct dt_operation_row *row, int64_t *id, struct dt_error *err)
+{
+    const struct dt_operation *op = &row->shown;
+    dt_status status =
+        dt_db_run(db, dt_sql_insert_operation,
+                  DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from),
+                            DT_P_STR(op->topic_to), DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms),
+                            DT_P_INT(row->run_to_ms), DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms),
+                            DT_P_STR_OR_NULL(row->error_code), row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL,
+                            DT_P_INT(row->shift_ms), DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate),
+                            DT_P_INT(row->walk), DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms)),
+                  NULL, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_last_operation, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    *id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    return dt_db_end(db, err);
+}
+
 dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err)
 {
     const struct dt_operation *op = &row->shown;

@@ -18,7 +18,13 @@
 #define DT_OPERATION_IDS_MAX 1000
 #define DT_OPERATION_SAMPLE  10
 
-enum dt_operation_kind { DT_OPERATION_CANCEL, DT_OPERATION_RESCHEDULE, DT_OPERATION_REDRIVE, DT_OPERATION_RUN_NOW };
+enum dt_operation_kind {
+    DT_OPERATION_CANCEL,
+    DT_OPERATION_RESCHEDULE,
+    DT_OPERATION_REDRIVE,
+    DT_OPERATION_RUN_NOW,
+    DT_OPERATION_DELETE_TOPIC /* topic_deletion.h makes it */
+};
 enum dt_operation_state { DT_OPERATION_RUNNING, DT_OPERATION_DONE, DT_OPERATION_STOPPED, DT_OPERATION_FAILED };
 
 /* The jobs that an operation is about. Absent texts, 0 and NULL match any. */

@@ -20,26 +20,6 @@ struct making {
     struct dt_arena arena;
 };
 
-static dt_status insert(dt_db *db, const struct dt_operation_row *row, int64_t *id, struct dt_error *err)
-{
-    const struct dt_operation *op = &row->shown;
-    dt_status status =
-        dt_db_run(db, dt_sql_insert_operation,
-                  DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from),
-                            DT_P_STR(op->topic_to), DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms),
-                            DT_P_INT(row->run_to_ms), DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms),
-                            DT_P_STR_OR_NULL(row->error_code), row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL,
-                            DT_P_INT(row->shift_ms), DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate),
-                            DT_P_INT(row->walk), DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms)),
-                  NULL, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_last_operation, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    *id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    return dt_db_end(db, err);
-}
-
 static dt_status find_listed(struct making *m, dt_db *db, struct dt_operation_row *row, struct dt_error *err)
 {
     struct dt_operation_finds found;
@@ -57,7 +37,7 @@ static dt_status make(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err
     row.look_at_ms = now_ms + m->lease_ms;
     if (!row.shown.topic_to.p)
         return no_memory(err);
-    dt_status status = insert(db, &row, &m->id, err);
+    dt_status status = dt_operation_row_insert(db, &row, &m->id, err);
     row.shown.id = m->id;
     return status == DT_OK && m->ask->filter.n_ids ? find_listed(m, db, &row, err) : status;
 }
@@ -133,8 +113,10 @@ static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     const struct ending *e = arg;
     const struct dt_param now = DT_P_INT(now_ms);
     const struct dt_param id = DT_P_INT(e->id);
-    return e->why.p ? dt_db_run(db, dt_sql_fail_operation, DT_PARAMS(DT_P_STR(e->why), now, now, id), NULL, err)
-                    : dt_db_run(db, dt_sql_stop_operation, DT_PARAMS(now, now, id), NULL, err);
+    dt_status status = e->why.p
+                           ? dt_db_run(db, dt_sql_fail_operation, DT_PARAMS(DT_P_STR(e->why), now, now, id), NULL, err)
+                           : dt_db_run(db, dt_sql_stop_operation, DT_PARAMS(now, now, id), NULL, err);
+    return status == DT_OK ? dt_operation_keep_topic(db, e->id, now_ms, err) : status;
 }
 
 dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_error *err)
@@ -210,8 +192,9 @@ static dt_status go_on(struct step *s, dt_db *db, int64_t now_ms, struct dt_oper
 {
     const struct dt_operation_txn txn = {s->store, db, now_ms, s->arena, &s->counts};
     struct dt_operation_piece *piece = s->piece;
-    dt_status status =
-        row->walk != DT_WALK_OVER ? find_more(s, db, row, err) : dt_operation_change(&txn, row, piece, err);
+    dt_status status = row->shown.kind == DT_OPERATION_DELETE_TOPIC ? dt_operation_delete_topic(&txn, row, piece, err)
+                       : row->walk != DT_WALK_OVER                  ? find_more(s, db, row, err)
+                                                                    : dt_operation_change(&txn, row, piece, err);
     if (status != DT_OK)
         return status;
     row->look_at_ms = now_ms + (piece->wait_ms > piece->lease_ms ? piece->wait_ms : piece->lease_ms);

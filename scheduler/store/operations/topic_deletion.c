@@ -1,8 +1,10 @@
 /* Changes of topics queue behind the row of the installation, this one, too. See topic_deletion.h. */
 #include "store/operations/topic_deletion.h"
 
+#include <stdio.h>
+
+#include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
-#include "store/store_internal.h"
 
 #define REMEMBERED_MS INT64_C(86400000)
 #define REVIVED_MOST  100
@@ -27,54 +29,74 @@ static dt_status lock_topic(dt_db *db, struct dt_str name, struct dt_error *err)
     return status == DT_OK && !there ? dt_fail(err, DT_NOT_FOUND, "no such topic") : status;
 }
 
-static dt_status count_live(dt_db *db, struct dt_str name, int64_t *n, struct dt_error *err)
+dt_status dt_topic_count_live(dt_db *db, struct dt_str name, int64_t *scheduled, int64_t *dispatched,
+                              struct dt_error *err)
 {
     dt_status status = dt_db_query(db, dt_sql_count_live_jobs, DT_PARAMS(DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
-    *n = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    bool any = dt_db_next(db);
+    *scheduled = any ? dt_db_i64(db, 0) : 0;
+    *dispatched = any ? dt_db_i64(db, 1) : 0;
     return dt_db_end(db, err);
 }
 
-static dt_status find_schedule(dt_db *db, const struct deleting *d, struct dt_error *err)
+dt_status dt_topic_find_schedule(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_str *schedule,
+                                 struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, dt_sql_find_schedule_of_topic, DT_PARAMS(DT_P_STR(d->name)), err);
+    dt_status status = dt_db_query(db, dt_sql_find_schedule_of_topic, DT_PARAMS(DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
     bool there = dt_db_next(db);
-    d->out->schedule = there ? dt_arena_copy(d->arena, dt_db_bytes(db, 0)) : DT_STR_NONE;
+    *schedule = there ? dt_arena_copy(arena, dt_db_bytes(db, 0)) : DT_STR_NONE;
     status = dt_db_end(db, err);
-    return status == DT_OK && there && !d->out->schedule.p ? dt_fail(err, DT_NOMEM, "out of memory") : status;
+    return status == DT_OK && there && !schedule->p ? dt_fail(err, DT_NOMEM, "out of memory") : status;
 }
 
 static dt_status find_keeper(dt_db *db, const struct deleting *d, struct dt_error *err)
 {
     struct dt_topic_deletion *out = d->out;
-    dt_status status = find_schedule(db, d, err);
+    int64_t dispatched = 0;
+    dt_status status = dt_topic_find_schedule(db, d->name, d->arena, &out->schedule, err);
     if (status == DT_OK)
-        status = count_live(db, d->name, &out->jobs, err);
+        status = dt_topic_count_live(db, d->name, &out->jobs, &dispatched, err);
+    out->jobs += dispatched;
     out->keeper = out->schedule.p ? DT_TOPIC_HAS_SCHEDULE : out->jobs > 0 ? DT_TOPIC_HAS_JOBS : DT_TOPIC_GOES;
     return status;
 }
 
-static dt_status delete_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err)
 {
-    const struct deleting *d = arg;
-    const struct dt_param name = DT_P_STR(d->name);
-    *d->out = (struct dt_topic_deletion){0};
-    dt_status status = dt_db_run(db, dt_sql_delete_gate, DT_PARAMS(name), NULL, err); /* before any other lock */
-    if (status == DT_OK)
-        status = lock_topic(db, d->name, err);
-    if (status == DT_OK)
-        status = find_keeper(db, d, err);
-    if (status != DT_OK || d->out->keeper)
-        return status;
-    status = dt_db_run(db, dt_sql_delete_topic, DT_PARAMS(name), NULL, err);
+    const struct dt_param name = DT_P_STR(topic);
+    dt_status status = dt_db_run(db, dt_sql_delete_topic, DT_PARAMS(name), NULL, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_remember_deleted_topic, DT_PARAMS(name, DT_P_INT(now_ms)), NULL, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_forget_deleted_topics, DT_PARAMS(DT_P_INT(now_ms - REMEMBERED_MS)), NULL, err);
     return status == DT_OK ? dt_db_run(db, dt_sql_raise_topics_version, DT_NO_PARAMS, NULL, err) : status;
+}
+
+/* The gate's lock comes before that of the installation. */
+static dt_status lock_all(dt_db *db, struct dt_str name, struct dt_error *err)
+{
+    dt_status status = dt_db_run(db, dt_sql_delete_gate, DT_PARAMS(DT_P_STR(name)), NULL, err);
+    return status == DT_OK ? lock_topic(db, name, err) : status;
+}
+
+dt_status dt_topic_remove(dt_db *db, struct dt_str name, int64_t now_ms, struct dt_error *err)
+{
+    dt_status status = lock_all(db, name, err);
+    return status == DT_OK ? remove_row(db, name, now_ms, err) : status;
+}
+
+static dt_status delete_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct deleting *d = arg;
+    *d->out = (struct dt_topic_deletion){0};
+    dt_status status = lock_all(db, d->name, err);
+    if (status == DT_OK)
+        status = find_keeper(db, d, err);
+    return status != DT_OK || d->out->keeper ? status : remove_row(db, d->name, now_ms, err);
 }
 
 /* A gate that was deleted before the topic was found to stay must stay as well: that is rolled back. */
@@ -91,6 +113,98 @@ dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_a
     struct deleting d = {name, arena, out};
     dt_status status = dt_store_commit_work(store, NULL, delete_or_leave, &d, err);
     return status == DT_EXISTS && out->keeper ? DT_OK : status;
+}
+
+/* ---- with their jobs ---- */
+
+struct marking {
+    struct deleting deleting;
+    int64_t lease_ms;
+};
+
+static dt_status find_deletion(dt_db *db, struct dt_str name, int64_t *id, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(name)), err);
+    if (status != DT_OK)
+        return status;
+    *id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    return dt_db_end(db, err);
+}
+
+static dt_status insert_operation(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
+{
+    struct dt_str name = m->deleting.name;
+    struct dt_arena *arena = m->deleting.arena;
+    const struct dt_operation_ask ask = {
+        .kind = DT_OPERATION_DELETE_TOPIC,
+        .filter = {.topic = name},
+        .request = dt_arena_printf(arena, "{\"topic\":\"%.*s\"}", (int)name.n, name.p),
+    };
+    struct dt_operation_row row = dt_operation_row_of(&ask, now_ms, arena);
+    row.look_at_ms = now_ms + m->lease_ms;
+    return ask.request.p ? dt_operation_row_insert(db, &row, id, err) : dt_fail(err, DT_NOMEM, "out of memory");
+}
+
+static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, struct dt_error *err)
+{
+    struct dt_topic_deletion *out = m->deleting.out;
+    dt_status status = insert_operation(db, m, now_ms, &out->operation, err);
+    if (status == DT_OK)
+        status =
+            dt_db_run(db, dt_sql_mark_topic,
+                      DT_PARAMS(DT_P_INT(out->operation), DT_P_INT(now_ms), DT_P_STR(m->deleting.name)), NULL, err);
+    return status == DT_OK ? dt_db_run(db, dt_sql_raise_topics_version, DT_NO_PARAMS, NULL, err) : status;
+}
+
+static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct marking *m = arg;
+    const struct deleting *d = &m->deleting;
+    *d->out = (struct dt_topic_deletion){0};
+    dt_status status = lock_topic(db, d->name, err);
+    if (status == DT_OK)
+        status = dt_topic_find_schedule(db, d->name, d->arena, &d->out->schedule, err);
+    if (status == DT_OK && d->out->schedule.p) {
+        d->out->keeper = DT_TOPIC_HAS_SCHEDULE;
+        return DT_OK;
+    }
+    if (status == DT_OK)
+        status = find_deletion(db, d->name, &d->out->operation, err);
+    return status != DT_OK || d->out->operation ? status : mark(db, m, now_ms, err);
+}
+
+dt_status dt_store_topic_delete_with_jobs(dt_store *store, struct dt_str name, int64_t lease_ms, struct dt_arena *arena,
+                                          struct dt_topic_deletion *out, struct dt_error *err)
+{
+    struct marking m = {{name, arena, out}, lease_ms};
+    return dt_store_commit_work(store, NULL, begin_deletion, &m, err);
+}
+
+/* Absent: it is no operation that deletes a topic. */
+static dt_status find_topic_of(dt_db *db, int64_t id, char name[DT_TOPIC_MAX + 1], struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_find_deleted_topic, DT_PARAMS(DT_P_INT(id)), err);
+    if (status != DT_OK)
+        return status;
+    struct dt_str text = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
+    snprintf(name, DT_TOPIC_MAX + 1, "%.*s", (int)text.n, text.p ? text.p : "");
+    return dt_db_end(db, err);
+}
+
+dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct dt_error *err)
+{
+    char name[DT_TOPIC_MAX + 1];
+    uint64_t changed = 0;
+    dt_status status = find_topic_of(db, id, name, err);
+    if (status != DT_OK || !*name)
+        return status;
+    status = lock_topic(db, dt_str(name), err);
+    if (status == DT_NOT_FOUND)
+        return DT_OK;
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_unmark_topic, DT_PARAMS(DT_P_INT(now_ms), DT_P_STR(dt_str(name)), DT_P_INT(id)),
+                           &changed, err);
+    return status == DT_OK && changed ? dt_db_run(db, dt_sql_raise_topics_version, DT_NO_PARAMS, NULL, err) : status;
 }
 
 /* ---- those that got a job all the same ---- */

@@ -16,10 +16,20 @@ struct dt_topic_deletion {
     enum dt_topic_keeper keeper; /* why nothing was deleted */
     int64_t jobs;                /* HAS_JOBS: scheduled and dispatched ones */
     struct dt_str schedule;      /* HAS_SCHEDULE: one of those that make jobs of the topic; in the arena */
+    int64_t
+        operation; /* of dt_store_topic_delete_with_jobs: what deletes the topic; 0 = keeper says why nothing does */
 };
 /* Deletes a topic, with its gate; forgets deletions that are older than a day. NOT_FOUND: there is none. OK: out->keeper says whether it is gone. */
 DT_MUST_CHECK dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
                                               struct dt_topic_deletion *out, struct dt_error *err);
+/*
+ * Begins to delete a topic with its jobs, unless a schedule makes some: marks it (topics.deletion), so that nothing new is
+ * taken for it, and makes an operation, which dispatchers leave alone for lease_ms. One that is under way already is told
+ * again. Stopped or failed, it takes the mark off and leaves the rest as it is. NOT_FOUND.
+ */
+DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, struct dt_str name, int64_t lease_ms,
+                                                        struct dt_arena *arena, struct dt_topic_deletion *out,
+                                                        struct dt_error *err);
 /* Makes topics again that were deleted within a day and have jobs which are not finished, a bounded number at once. *n: how
  * many were made. */
 DT_MUST_CHECK dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n,

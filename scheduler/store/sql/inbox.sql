@@ -49,7 +49,7 @@ SELECT COUNT(*) FROM (SELECT 1 FROM job_inbox FORCE INDEX (open_rows) WHERE is_o
 
 -- What jobs of a topic have of it, and must fit.
 -- name: select_intent_topic
-SELECT retry, ack_timeout_ms, delivery + 0, callback_url IS NOT NULL, callback_timeout_ms FROM topics WHERE name = ?;
+SELECT retry, ack_timeout_ms, delivery + 0, callback_url IS NOT NULL, callback_timeout_ms, deletion IS NOT NULL FROM topics WHERE name = ?;
 
 -- name: select_topic_of_job
 SELECT j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id = ? AND j.state = 'scheduled';

@@ -95,6 +95,19 @@ UNION ALL
   ORDER BY run_at, job_id LIMIT ?)
 ORDER BY 1, 2 LIMIT ?;
 
+-- Jobs of a topic that are to end, in a range of the primary key.
+-- name: match_live_jobs
+SELECT j.run_at, j.id
+  FROM jobs j FORCE INDEX (PRIMARY)
+ WHERE j.topic = ?
+   AND (j.state = 'scheduled' OR j.state = 'dispatched' AND NOT j.no_retries)
+   AND j.id > ?
+   AND j.id <= ?
+ ORDER BY j.id LIMIT ?;
+
+-- name: find_deleted_topic
+SELECT topic_from FROM operations WHERE id = ? AND kind = 'delete_topic';
+
 -- Jobs that match, in a range of the primary key of one table.
 -- name: match_jobs
 SELECT j.run_at, j.id, j.topic
@@ -207,6 +220,13 @@ UPDATE jobs FORCE INDEX (PRIMARY)
                                   7223372036854775807), ?),
        version = version + 1, updated_at = ?
  WHERE state = 'scheduled'
+   AND id IN (?,...);
+
+-- As cancel_retries does it.
+-- name: cancel_retries_of_jobs
+UPDATE jobs FORCE INDEX (PRIMARY)
+   SET no_retries = TRUE, version = version + 1, updated_at = ?
+ WHERE state = 'dispatched'
    AND id IN (?,...);
 
 -- name: redrive_jobs

@@ -2,20 +2,20 @@
 
 -- name: select_topic
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit
+       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion
   FROM topics
  WHERE name = ?;
 
 -- name: select_topics
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit
+       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion
   FROM topics
  WHERE name > ?
  ORDER BY name LIMIT ?;
 
 -- name: select_topics_between
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit
+       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion
   FROM topics
  WHERE name > ?
    AND name >= ?
@@ -89,7 +89,26 @@ SELECT name, kafka_name, paused, delivery + 0, callback_url, callback_headers, c
 
 -- Topics that are deleted (operations/topic_deletion.h).
 -- name: count_live_jobs
-SELECT CAST(SUM(scheduled + dispatched) AS SIGNED) FROM job_counts FORCE INDEX (PRIMARY) WHERE topic = ?;
+SELECT CAST(SUM(scheduled) AS SIGNED), CAST(SUM(dispatched) AS SIGNED) FROM job_counts FORCE INDEX (PRIMARY) WHERE topic = ?;
+
+-- The operation that deletes a topic, if it is under way.
+-- name: find_deletion
+SELECT o.id
+  FROM topics t
+  STRAIGHT_JOIN operations o FORCE INDEX (PRIMARY) ON o.id = t.deletion
+ WHERE t.name = ?
+   AND o.state = 'running';
+
+-- name: mark_topic
+UPDATE topics
+   SET deletion = ?, updated_at = ?, version = version + 1
+ WHERE name = ?;
+
+-- name: unmark_topic
+UPDATE topics
+   SET deletion = NULL, updated_at = ?, version = version + 1
+ WHERE name = ?
+   AND deletion = ?;
 
 -- name: find_schedule_of_topic
 SELECT name FROM schedules FORCE INDEX (topic) WHERE topic = ? LIMIT 1;

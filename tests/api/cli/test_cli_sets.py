@@ -54,3 +54,13 @@ def test_a_set_and_a_job_are_not_mixed_up(duetime, topic):
         assert told.code == 2 and hint in told.err, told
     refused = duetime("jobs", "change", "--topic", topic, "--payload", "1", "--yes")
     assert refused.code == 1 and "--payload" in refused.err, refused
+
+
+def test_a_topic_is_deleted_with_its_jobs_after_a_preview(duetime, api, topic):
+    make(api, topic, 2)
+    told = duetime("topics", "delete", topic, "--cancel", "--json")
+    assert told.code == 1 and "its 2 jobs" in told.err and told.json["counts"]["scheduled"] == 2, told
+    assert duetime("topics", "delete", topic).code != 0 and api.get(f"/v1/topics/{topic}").status == 200
+    done = duetime("topics", "delete", topic, "--cancel", "--yes", "--json")
+    assert done.code == 0 and (done.json["kind"], done.json["state"], done.json["changed"]) == ("delete-topic", "done", 2), done
+    assert api.get(f"/v1/topics/{topic}").status == 404

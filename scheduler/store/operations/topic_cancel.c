@@ -1,0 +1,88 @@
+/*
+ * The pieces of an operation that deletes a topic:
+ *
+ *     walk over `jobs` ─▶ none lives: the topic goes
+ *       ▲    cancels what is scheduled,    └─▶ some are dispatched: look again in a second
+ *       └──  ends the retries of the rest ◀──── some are scheduled
+ *
+ * Nothing is noted beforehand: a walk that begins anew changes what came meanwhile (of an API that had not heard yet, by a
+ * redrive), and passes by what it has changed. The counters of the topic say whether jobs live.
+ */
+#include "store/operations/operation_parts.h"
+#include "store/sql/statements.h"
+
+#define PIECE_JOBS 512  /* rows that are locked at once */
+#define LOOK_MS    1000 /* between two looks at what is dispatched still */
+
+/* The cursor moves behind what was found, or behind the window where that was all. */
+static dt_status find_live(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                           struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = dt_operation_read_found};
+    int64_t end_id;
+    bool last;
+    dt_status status = dt_operation_window(txn->db, row->after_id, &end_id, &last, err);
+    if (status == DT_OK)
+        status = dt_db_query(
+            txn->db, dt_sql_match_live_jobs,
+            DT_PARAMS(DT_P_STR(row->shown.topic_from), DT_P_INT(row->after_id), DT_P_INT(end_id), DT_P_INT(PIECE_JOBS)),
+            err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(txn->db, txn->arena, &rows, err);
+    *out = (struct dt_operation_finds){rows.v, rows.n};
+    if (out->n == PIECE_JOBS)
+        row->after_id = out->v[out->n - 1].id;
+    else
+        row->after_id = end_id;
+    if (out->n < PIECE_JOBS && last)
+        row->walk = DT_WALK_OVER;
+    return status;
+}
+
+static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                          struct dt_operation_piece *piece, struct dt_error *err)
+{
+    struct dt_operation_finds found;
+    dt_status status = find_live(txn, row, &found, err);
+    if (status == DT_OK)
+        status = dt_operation_add_to_sample(row, &found, txn->arena, err);
+    if (status == DT_OK)
+        status = dt_operation_change_found(txn, row, &found, piece, err);
+    row->shown.matched += piece->changed;
+    return status;
+}
+
+static dt_status remove_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row, struct dt_error *err)
+{
+    struct dt_str name = row->shown.topic_from;
+    struct dt_str schedule = DT_STR_NONE;
+    dt_status status = dt_topic_find_schedule(txn->db, name, txn->arena, &schedule, err);
+    if (status == DT_OK && schedule.p)
+        return dt_fail(err, DT_INVALID, "the schedule %.*s makes jobs of the topic", (int)schedule.n, schedule.p);
+    if (status == DT_OK)
+        status = dt_topic_remove(txn->db, name, txn->now_ms, err);
+    if (status != DT_OK && status != DT_NOT_FOUND)
+        return status;
+    row->shown.state = DT_OPERATION_DONE;
+    return DT_OK;
+}
+
+dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                                    struct dt_operation_piece *piece, struct dt_error *err)
+{
+    int64_t scheduled = 0;
+    int64_t dispatched = 0;
+    if (row->walk == DT_WALK_JOBS)
+        return end_some(txn, row, piece, err);
+    dt_status status = dt_topic_count_live(txn->db, row->shown.topic_from, &scheduled, &dispatched, err);
+    if (status != DT_OK)
+        return status;
+    if (scheduled <= 0 && dispatched <= 0)
+        return remove_topic(txn, row, err);
+    piece->wait_ms = LOOK_MS;
+    if (scheduled > 0) {
+        row->walk = DT_WALK_JOBS;
+        row->after_id = 0;
+    }
+    return DT_OK;
+}

@@ -1,0 +1,228 @@
+/*
+ * Topics that are deleted with their jobs, on a real server: what becomes of the jobs, when the topic goes, and who goes on when
+ * somebody dies in the middle.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/operations/operations.h"
+#include "store/operations/topic_deletion.h"
+#include "support/store_suite.h"
+
+static struct dt_operation op;
+static struct dt_operation_piece piece;
+
+STORE_SUITE("deletion", 0)
+
+static struct dt_topic_deletion begin(void)
+{
+    struct dt_topic_deletion deletion;
+    OK(dt_store_topic_delete_with_jobs(store, S("orders"), 0, &arena, &deletion, &err));
+    return deletion;
+}
+
+static void step(dt_store *by, int64_t id)
+{
+    piece = (struct dt_operation_piece){.id = id};
+    OK(dt_store_operation_step(by, &piece, &arena, &err));
+}
+
+static void show(int64_t id)
+{
+    OK(dt_store_operation_get(store, id, &arena, &op, &err));
+}
+
+/* Steps until there is nothing to do but to wait, or the end. */
+static void run(int64_t id)
+{
+    do
+        step(store, id);
+    while (piece.state == DT_OPERATION_RUNNING && piece.wait_ms == 0);
+    show(id);
+}
+
+static int64_t number(const char *sql)
+{
+    return mysql_fixture_number(&fx, "%s", sql);
+}
+
+static bool is_there(void)
+{
+    return number("SELECT COUNT(*) FROM topics WHERE name = 'orders'") == 1;
+}
+
+/* The counters as those who made the jobs would have written them. */
+static void count(void)
+{
+    mysql_fixture_run(
+        &fx, "DELETE FROM job_counts; "
+             "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched) "
+             "SELECT topic, 0, 0, SUM(state = 'scheduled'), SUM(state = 'dispatched') FROM jobs GROUP BY topic");
+}
+
+static void what_waits_is_cancelled_and_the_topic_gone(void **state)
+{
+    (void)state;
+    job_row(&fx, 1, NULL);
+    job_row(&fx, 2, "attempt = 1, failures = 1, claim_shard = 0");
+    job_row(&fx, 3, "topic = 'other'");
+    count();
+    int64_t version = number("SELECT topics_version FROM installation");
+    int64_t id = begin().operation;
+    assert_int_equal(number("SELECT deletion FROM topics WHERE name = 'orders'"), id);
+    assert_int_equal(number("SELECT topics_version FROM installation"), version + 1);
+    assert_int_equal(begin().operation, id);
+    step(store, id);
+    assert_int_equal(piece.n_moves, 2);
+    run(id);
+    assert_int_equal(op.state, DT_OPERATION_DONE);
+    assert_int_equal(op.changed, 2);
+    assert_false(is_there());
+    assert_int_equal(number("SELECT topics_version FROM installation"), version + 2);
+    assert_job(&fx, 1, "CONCAT(state, ' ', version, ' ', next_at IS NULL, ' ', purge_at > 0)", "cancelled 2 1 1");
+    assert_job(&fx, 2, "state", "cancelled");
+    assert_job(&fx, 3, "state", "scheduled");
+    assert_int_equal(number("SELECT SUM(cancelled) - SUM(scheduled) FROM job_counts WHERE topic = 'orders'"), 2);
+}
+
+static void the_last_attempt_keeps_the_topic_until_it_has_ended(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 1, 1, 0);
+    count();
+    int64_t id = begin().operation;
+    run(id);
+    assert_int_equal(op.state, DT_OPERATION_RUNNING);
+    assert_true(piece.wait_ms > 0);
+    assert_true(is_there());
+    assert_job(&fx, 1, "CONCAT(state, ' ', no_retries, ' ', version)", "dispatched 1 2");
+    run(id);
+    assert_job(&fx, 1, "version", "2"); /* it is changed once */
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL");
+    count();
+    run(id);
+    assert_int_equal(op.state, DT_OPERATION_DONE);
+    assert_int_equal(op.changed, 1);
+    assert_false(is_there());
+}
+
+/* As an API makes one that had not heard of the deletion yet. */
+static void a_job_that_came_all_the_same_is_cancelled_as_well(void **state)
+{
+    (void)state;
+    job_row_dispatched(&fx, 5, 1, 0);
+    count();
+    int64_t id = begin().operation;
+    run(id);
+    job_row(&fx, 2, NULL);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = 5");
+    count();
+    step(store, id); /* sees that something lives */
+    run(id);
+    assert_int_equal(op.state, DT_OPERATION_DONE);
+    assert_job(&fx, 2, "state", "cancelled");
+    assert_false(is_there());
+}
+
+static void more_than_a_piece_is_ended_by_several_in_turn(void **state)
+{
+    (void)state;
+    enum { JOBS = 1500 };
+    dt_store *other = mysql_fixture_store(&fx);
+    job_row(&fx, 1, "job_key = 'k'");
+    job_rows_multiply(&fx, JOBS, 1);
+    mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'other' WHERE id MOD 3 = 0");
+    count();
+    int64_t id = begin().operation;
+    int pieces = 0;
+    do {
+        step(pieces % 2 ? other : store, id);
+        assert_true(piece.changed <= 512);
+    } while (piece.state == DT_OPERATION_RUNNING && ++pieces < 50);
+    dt_store_free(other);
+    show(id);
+    assert_int_equal(op.changed, JOBS - JOBS / 3);
+    assert_int_equal(number("SELECT SUM(state = 'cancelled' AND version = 2 AND topic = 'orders') FROM jobs"),
+                     op.changed);
+    assert_false(is_there());
+}
+
+static void stopped_or_failed_it_leaves_the_topic(void **state)
+{
+    (void)state;
+    for (int failed = 0; failed < 2; failed++) {
+        mysql_fixture_run(&fx, "DELETE FROM jobs");
+        job_row_dispatched(&fx, 1, 1, 0);
+        count();
+        int64_t id = begin().operation;
+        int64_t version = number("SELECT topics_version FROM installation");
+        OK(failed ? dt_store_operation_fail(store, id, S("why"), &err) : dt_store_operation_stop(store, id, &err));
+        assert_int_equal(number("SELECT COUNT(*) FROM topics WHERE deletion IS NULL AND name = 'orders'"), 1);
+        assert_int_equal(number("SELECT topics_version FROM installation"), version + 1);
+        assert_int_not_equal(begin().operation, id);
+        mysql_fixture_run(&fx, "UPDATE operations SET state = 'stopped'; UPDATE topics SET deletion = NULL");
+    }
+}
+
+static void a_schedule_keeps_the_topic_whenever_it_came(void **state)
+{
+    (void)state;
+    static const char *const schedule =
+        "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
+        "paused, created_at, updated_at, version, digest, payload_binary, payload) "
+        "VALUES ('s', 'orders', 1000, 0, 'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')";
+    int64_t id = begin().operation;
+    mysql_fixture_run(&fx, "%s", schedule);
+    piece = (struct dt_operation_piece){.id = id};
+    OK(dt_store_operation_step(store, &piece, &arena, &err));
+    piece = (struct dt_operation_piece){.id = id};
+    assert_int_equal(dt_store_operation_step(store, &piece, &arena, &err), DT_INVALID);
+    assert_int_equal(piece.id, id);
+    OK(dt_store_operation_fail(store, id, dt_str(err.text), &err));
+    show(id);
+    assert_true(dt_str_is(op.error, "the schedule s makes jobs of the topic"));
+    assert_true(is_there());
+    struct dt_topic_deletion deletion = begin();
+    assert_int_equal(deletion.keeper, DT_TOPIC_HAS_SCHEDULE);
+    assert_int_equal(deletion.operation, 0);
+}
+
+static void a_topic_that_is_not_there_is_not_deleted(void **state)
+{
+    (void)state;
+    struct dt_topic_deletion deletion;
+    assert_int_equal(dt_store_topic_delete_with_jobs(store, S("nobody"), 0, &arena, &deletion, &err), DT_NOT_FOUND);
+    assert_int_equal(number("SELECT COUNT(*) FROM operations"), 0);
+}
+
+static int empty_all(void **state)
+{
+    empty_tables(state);
+    mysql_fixture_run(&fx,
+                      "DELETE FROM operations; DELETE FROM schedules; DELETE FROM topics; DELETE FROM job_counts; "
+                      "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1), ('other', 1, 1)");
+    return 0;
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, empty_all)
+    const struct CMUnitTest tests[] = {
+        T(what_waits_is_cancelled_and_the_topic_gone),
+        T(the_last_attempt_keeps_the_topic_until_it_has_ended),
+        T(a_job_that_came_all_the_same_is_cancelled_as_well),
+        T(more_than_a_piece_is_ended_by_several_in_turn),
+        T(stopped_or_failed_it_leaves_the_topic),
+        T(a_schedule_keeps_the_topic_whenever_it_came),
+        T(a_topic_that_is_not_there_is_not_deleted),
+    };
+    return cmocka_run_group_tests_name("topics deleted with their jobs", tests, open_store, close_store);
+}
