@@ -132,17 +132,6 @@ static enum dt_next resume_topic(struct dt_request *req, dt_store *store)
     return set_paused(req, store, false);
 }
 
-enum dt_next dt_topic_refuse_deletion(struct dt_request *req, const struct dt_topic_deletion *deletion)
-{
-    if (deletion->keeper == DT_TOPIC_HAS_SCHEDULE)
-        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "the schedule %.*s makes jobs of the topic",
-                          (int)deletion->schedule.n, deletion->schedule.p);
-    else
-        dt_request_refuse(req, DT_PROBLEM_TOPIC_IN_USE, "%lld jobs of the topic are not finished",
-                          (long long)deletion->jobs);
-    return DT_REPLY;
-}
-
 /* Answers the topic as it was. */
 static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
 {
