@@ -1,6 +1,8 @@
 /*
  * watch (the server waits) ─▶ move (MySQL, one transaction: jobs, and the rows are gone) ─▶ tell the index ─▶ watch
  *
+ * It sees operations that are due, too, and wakes their thread: one wait in the server is enough for both.
+ *
  * Killed anywhere, what was not committed stands in the inbox still; what was committed and not told to the index is
  * found by the reconciler.
  */
@@ -30,6 +32,7 @@ struct dt_inbox_chore {
     dt_mailbox *mailbox; /* only to sleep on, interruptibly */
     dt_index *index;
     dt_store *store;
+    dt_operation_runner *operations;
     struct dt_inbox_mover mover;
     _Atomic bool waits; /* in the server, where nothing but a cut ends it early */
     bool looks;         /* the account may not call the procedure */
@@ -76,11 +79,15 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct dt_error *err)
 {
     int64_t wait_ms = dt_earlier(WAIT_MS, c->env.config->mysql_io_timeout * 4 / 5);
+    c->mover.operations = dt_operation_runner_rests(c->operations);
+    c->mover.operation_due = false;
     atomic_store(&c->waits, true);
     dt_status status = c->looks                         ? DT_FORBIDDEN
                        : dt_thread_stopping(&c->thread) ? DT_OK
                                                         : dt_store_watch_inbox(&c->mover, wait_ms, some, err);
     atomic_store(&c->waits, false);
+    if (c->mover.operation_due)
+        dt_operation_runner_wake(c->operations);
     if (status != DT_FORBIDDEN)
         return status;
     if (!c->looks)
@@ -175,12 +182,14 @@ static dt_status make_mover(dt_inbox_chore *c)
     return dt_json_new(&c->mover.json);
 }
 
-dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_inbox_chore **out, struct dt_error *err)
+dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations, dt_inbox_chore **out,
+                               struct dt_error *err)
 {
     dt_inbox_chore *c = calloc(1, sizeof(*c));
     if (!c)
         return DT_NOMEM;
     c->env = *env;
+    c->operations = operations;
     make_meters(c);
     dt_status status = dt_mailbox_new(&c->mailbox);
     if (status == DT_OK)

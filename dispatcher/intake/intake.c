@@ -20,9 +20,9 @@ dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, stru
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_schedule_maker_start(env, &intake->schedules, err);
     if (status == DT_OK)
-        status = dt_inbox_chore_start(env, &intake->inbox, err);
-    if (status == DT_OK)
         status = dt_operation_runner_start(env, &intake->operations, err);
+    if (status == DT_OK)
+        status = dt_inbox_chore_start(env, intake->operations, &intake->inbox, err);
     if (status != DT_OK) {
         dt_intake_stop(intake);
         return status;
@@ -42,8 +42,8 @@ void dt_intake_stop(dt_intake *intake)
     if (!intake)
         return;
     dt_intake_leave(intake);
+    dt_inbox_chore_stop(intake->inbox); /* it wakes the runner */
     dt_operation_runner_stop(intake->operations);
     dt_schedule_maker_stop(intake->schedules);
-    dt_inbox_chore_stop(intake->inbox);
     free(intake);
 }

@@ -2,10 +2,13 @@
  * piece (MySQL, one transaction: jobs, and how far their operation is) ─▶ tell the index ─▶ next piece, or sleep
  *
  * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to the
- * index is found by the reconciler. An operation that is new, or was left by an API, is seen within LOOK_US, or REST_US.
+ * index is found by the reconciler. That an operation is due, because it is new or an API has left it, the thread sees that
+ * waits for rows of the inbox anyway (inbox_mover.h), and wakes this one; where it cannot, this one looks, LOOK_US or REST_US
+ * apart.
  */
 #include "operation_runner.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/hooks/fail_point.h"
@@ -18,9 +21,11 @@
 #include "store/operations/topic_deletion.h"
 #include "tell_index.h"
 
-#define LOOK_US   INT64_C(2000000)
-#define REST_US   INT64_C(15000000) /* where no operation was under way for BUSY_US */
-#define BUSY_US   INT64_C(60000000)
+#define WOKEN   (UINT32_C(1) << 0)
+#define LOOK_US INT64_C(500000)
+#define REST_US INT64_C(15000000) /* where no operation was under way for BUSY_US */
+#define BUSY_US                                                                                                        \
+    INT64_C(10000000) /* longer than a wait for rows of the inbox, which began when operations were under way */
 #define RETRY_US  INT64_C(500000)
 #define WANTED_US INT64_C(20000000) /* deleted topics that got a job all the same are looked for so often */
 
@@ -34,6 +39,7 @@ struct dt_operation_runner {
     struct dt_outage_part outage;
     int64_t wanted_us; /* mono: not before */
     int64_t busy_us;   /* mono: when an operation was seen last; 0 = never */
+    _Atomic bool rests;
     dt_metric *changed, *refused;
 };
 
@@ -66,8 +72,8 @@ static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *p
     return now_us(r) + RETRY_US;
 }
 
-/* Returns the monotonic time of the next look at operations, from the one that is due first; 0: it is due. */
-static int64_t find_next(dt_operation_runner *r)
+/* Returns the monotonic time of the next look at operations, from the one that is due first; 0: it is due. *rests: none is. */
+static int64_t find_next(dt_operation_runner *r, bool *rests)
 {
     struct dt_operation_piece none = {0};
     struct dt_error err = {0};
@@ -76,12 +82,14 @@ static int64_t find_next(dt_operation_runner *r)
     if (status != DT_OK)
         return failed(r, &none, status, &err);
     dt_outage_over(&r->outage);
-    if (look_ms == INT64_MAX)
-        return now_us(r) + (r->busy_us && now_us(r) - r->busy_us < BUSY_US ? LOOK_US : REST_US);
-    r->busy_us = now_us(r);
-    int64_t latest_us = r->busy_us + LOOK_US;
-    int64_t look_us = dt_refclock_mono_us_at(r->env.ref, look_ms);
-    return look_us <= now_us(r) ? 0 : dt_earlier(look_us + 1000, latest_us);
+    int64_t look_us = look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, look_ms) + 1000;
+    if (look_us <= now_us(r)) {
+        r->busy_us = now_us(r);
+        return 0;
+    }
+    *rests = true;
+    bool busy = r->busy_us && now_us(r) - r->busy_us < BUSY_US;
+    return dt_earlier(look_us, now_us(r) + (busy ? LOOK_US : REST_US));
 }
 
 /* Does one piece that is due; returns the monotonic time of the next one. */
@@ -119,16 +127,24 @@ static void revive_topics(dt_operation_runner *r)
         DT_LOG(INFO, "operations", "deleted topics that got jobs were made again", DT_I("topics", n));
 }
 
+static void sleep_until(dt_operation_runner *r, int64_t until_us, bool rests)
+{
+    atomic_store(&r->rests, rests);
+    if (until_us > now_us(r))
+        dt_mailbox_pause(r->mailbox, until_us, DT_THREAD_STOP | WOKEN);
+    atomic_store(&r->rests, false);
+}
+
 static void run(void *arg)
 {
     dt_operation_runner *r = arg;
     while (!dt_thread_stopping(&r->thread)) {
         revive_topics(r);
-        int64_t next_us = find_next(r);
+        bool rests = false;
+        int64_t next_us = find_next(r, &rests);
         if (next_us == 0)
             next_us = do_piece(r);
-        if (next_us > now_us(r))
-            dt_mailbox_pause(r->mailbox, next_us, DT_THREAD_STOP);
+        sleep_until(r, next_us, rests);
     }
 }
 
@@ -170,6 +186,17 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operatio
     }
     *out = r;
     return DT_OK;
+}
+
+bool dt_operation_runner_rests(dt_operation_runner *r)
+{
+    return atomic_load(&r->rests);
+}
+
+void dt_operation_runner_wake(dt_operation_runner *r)
+{
+    atomic_store(&r->rests, false); /* so that it is not woken again before it has looked */
+    dt_mailbox_signal(r->mailbox, WOKEN);
 }
 
 void dt_operation_runner_stop(dt_operation_runner *r)

@@ -11,6 +11,10 @@ typedef struct dt_operation_runner dt_operation_runner;
 
 DT_MUST_CHECK dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out,
                                                   struct dt_error *err);
+/* Says whether the runner sleeps because no operation was due: it wants to be woken when one is. Any thread. */
+bool dt_operation_runner_rests(dt_operation_runner *runner);
+/* Ends that sleep: an operation is due. Any thread. */
+void dt_operation_runner_wake(dt_operation_runner *runner);
 void dt_operation_runner_stop(dt_operation_runner *runner); /* joins, frees; NULL is accepted */
 
 #endif

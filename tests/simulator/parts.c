@@ -150,8 +150,10 @@ void dt_operation_runner_stop(dt_operation_runner *runner)
 
 /* ---- intake/inbox_mover.h: no world has rows of job_inbox ---- */
 
-dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_inbox_chore **out, struct dt_error *err)
+dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations, dt_inbox_chore **out,
+                               struct dt_error *err)
 {
+    (void)operations;
     (void)env;
     (void)err;
     *out = NULL;

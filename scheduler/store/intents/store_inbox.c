@@ -39,11 +39,16 @@ static dt_status take_seen(struct dt_inbox_mover *m, dt_db *db, bool *some, stru
     size_t bytes = 0;
     size_t n = 0;
     bool full = false;
-    for (; dt_db_next(db); n++) {
+    while (dt_db_next(db)) {
+        if (dt_db_i64(db, 0) == 0) { /* no row has this id */
+            m->operation_due = true;
+            continue;
+        }
         bytes += (size_t)dt_db_i64(db, 1);
         full = full || (n > 0 && bytes > BYTES_AT_ONCE);
         if (!full)
             m->last = dt_db_i64(db, 0);
+        n++;
     }
     *some = n > 0;
     if (n == 0)
@@ -55,9 +60,11 @@ dt_status dt_store_watch_inbox(struct dt_inbox_mover *m, int64_t wait_ms, bool *
 {
     dt_db *db;
     *some = false;
+    m->operation_due = false;
     dt_status status = dt_store_db(m->store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query_index(db, dt_sql_watch_inbox, DT_PARAMS(DT_P_INT(m->after), DT_P_INT(wait_ms)), err);
+        status = dt_db_query_index(db, dt_sql_watch_inbox,
+                                   DT_PARAMS(DT_P_INT(m->after), DT_P_INT(m->operations), DT_P_INT(wait_ms)), err);
     return status == DT_OK ? take_seen(m, db, some, err) : status;
 }
 

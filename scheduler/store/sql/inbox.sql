@@ -1,7 +1,7 @@
 -- Rows of job_inbox: seen, carried out, kept with their error.
 
 -- name: watch_inbox
-CALL dt_watch_inbox(?, ?);
+CALL dt_watch_inbox(?, ?, ?);
 
 -- Without the right to call it: what it tells, without its wait.
 -- name: look_at_inbox

@@ -294,6 +294,31 @@ static void one_of_those_that_wait_looks_and_the_next_one_when_it_ends(void **st
     dt_store_free(other);
 }
 
+static void an_operation_that_is_due_ends_the_wait_of_those_who_ask_for_it(void **state)
+{
+    (void)state;
+    bool some;
+    mysql_fixture_run(&fx,
+                      "INSERT INTO operations (kind, request, topic_from, topic_to, run_from, run_to, created_from, "
+                      "created_to, walk, look_at, started_at) VALUES "
+                      "('cancel', '', '', '', 0, 0, 0, 0, 'jobs', 8000000000000, 1)");
+    mover.operations = true;
+    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
+    assert_false(mover.operation_due);
+    mysql_fixture_run(&fx, "UPDATE operations SET look_at = 1");
+    mover.operations = false;
+    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
+    assert_false(mover.operation_due);
+    mover.operations = true;
+    OK(dt_store_watch_inbox(&mover, 30000, &some, &err));
+    assert_true(mover.operation_due);
+    assert_false(some);
+    put("'create', 'k', " HOUR ", '1'");
+    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
+    assert_true(mover.operation_due && some);
+    mysql_fixture_run(&fx, "DELETE FROM operations");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -308,7 +333,9 @@ int main(void)
         TEST(poison_is_put_aside_and_the_others_go),
         TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again),
         TEST(several_movers_share_rows_and_keep_the_order_of_each_key),
+        TEST(an_operation_that_is_due_ends_the_wait_of_those_who_ask_for_it),
         TEST(one_of_those_that_wait_looks_and_the_next_one_when_it_ends),
+
     };
     return cmocka_run_group_tests(tests, open_store, close_store);
 }
