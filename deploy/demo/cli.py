@@ -39,8 +39,15 @@ BY_POPS = """
 NEXT = """\
   report what became of it (put in its id):
     curl -s {url}/v1/jobs/ID/results -H 'content-type: application/json' -d '{{"attempt":1,"status":"succeeded"}}'
-  the SQL prompt, where every job is explained:
+  a job every morning, and when it fires; all jobs of the topic a day later; the schedule and the topic with its jobs removed:
+    curl -s -X PUT {url}/v1/schedules/report -H 'content-type: application/json' \\
+      -d '{{"topic":"orders.close","cron":"0 9 * * MON-FRI","time_zone":"Europe/Berlin","payload":{{}}}}'
+    curl -s {url}/v1/schedules/report/next
+    curl -s {url}/v1/jobs:reschedule -H 'content-type: application/json' -d '{{"filter":{{"topic":"orders.close"}},"shift":"P1D"}}'
+    curl -s -X DELETE '{url}/v1/schedules/report?cancel=true'; curl -s -X DELETE '{url}/v1/topics/orders.close?cancel=true'
+  the SQL prompt, where every job is explained, and asked for in your own transaction:
     {prompt}
+      INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES ('orders.close', 'order-43', 10000, '{{"order":43}}');
       SELECT * FROM v_jobs ORDER BY id DESC LIMIT 5;   SELECT * FROM v_backlog;   CALL dt_explain({job});
   the same stack in the background: deploy/local up{small} | status | env | logs | kill dispatcher1 | start dispatcher1 | down
 """

@@ -3,12 +3,14 @@
 A sample is made once, judged once. `make` and `judge` get the stage (see run.py): REST, SQL, what arrived, the way back.
 """
 import json
+import time
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
 from .times import now_ms, to_ms, to_text
 
 OK = {"status": "succeeded"}
+INBOX_SECONDS = 10  # far more than it takes
 THREE_YEARS_MS = 3 * 365 * 86_400_000
 
 
@@ -115,6 +117,28 @@ def by_schedule(stage, sample):
     sample.take(stage.rest.want(200, "GET", f"/v1/topics/{sample.topic}/jobs/{name}@{at}"))
 
 
+def by_inbox(stage, sample):
+    """A row that an application inserts within a transaction of its own; it is a job soon after the COMMIT."""
+    key, payload = f"inbox-{stage.run}", json.dumps(body(stage, sample)["payload"])
+    stage.sql("START TRANSACTION;"
+              f"INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES ('{sample.topic}', '{key}', 3000, '{payload}');"
+              "COMMIT")
+    path, until = f"/v1/topics/{sample.topic}/jobs/{key}", now_ms() + INBOX_SECONDS * 1000
+    while (found := stage.rest.ask("GET", path))[0] == 404 and now_ms() < until:
+        time.sleep(0.05)
+    assert found[0] == 200, f"the row of job_inbox is no job after {INBOX_SECONDS} s"
+    sample.take(found[1])
+
+
+def by_operation(stage, sample):
+    """One change for all jobs that a filter finds: here there is one."""
+    key = f"set-{stage.run}"
+    sample.take(stage.rest.want(201, "PUT", f"/v1/topics/{sample.topic}/jobs/{key}", body(stage, sample, delay="P1D")))
+    done = stage.rest.want(200, "POST", "/v1/jobs:reschedule", {"filter": {"topic": sample.topic, "key_prefix": key}, "delay": "PT2S"})
+    sample.expect((done["state"], done["changed"]) == ("done", 1), f"the operation is {json.dumps(done)[:300]}")
+    sample.take(stage.rest.want(200, "GET", f"/v1/jobs/{sample.job}"))
+
+
 def moved_by_sql(stage, sample):
     """5.5 s ahead: a hand edit takes effect within a reconciler period, which is 5 s."""
     sample.take(stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay="PT1H")))
@@ -165,6 +189,8 @@ def all_samples():
         *[Sample(f"bulk-{n}", f"NDJSON, in {1 + 0.1 * n:.1f} s", bulk) for n in range(8)],
         Sample("later", "in 1 s; PATCH to 2.5 s and a new payload", patched({"delay": "PT1S"}, new_payload), judge=has_new_payload),
         Sample("schedule", "a schedule with one fire, in 2 s", by_schedule),
+        Sample("inbox", "INSERT INTO job_inbox in a transaction, 3 s after it", by_inbox),
+        Sample("operation", "in 1 day; POST /v1/jobs:reschedule to 2 s", by_operation),
         Sample("earlier", "in 1 h; PATCH to 1 s", patched({"delay": "PT1H"}, {"delay": "PT1S"})),
         Sample("far", "in 3 years; PATCH to 1 s", far_then_near),
         Sample("run-now", "in 1 day; run-now", run_now),
