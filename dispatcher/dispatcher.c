@@ -508,7 +508,8 @@ static dt_status make_kafka_parts(dt_dispatcher *d)
         .outbox = {d->config, &d->kafka, d->clock, NULL, d, sends_notices, shards_here},
         .results = {&d->brief, &d->kafka, d->clock, &d->ref, NULL, d, get_map, place, outbox_anywhere, index_untold,
                     &d->room},
-        .reads = {.kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard}};
+        .reads = {.kafka = &d->kafka, .clock = d->clock, .ref = &d->ref, .arg = d, .wake = wake_shard},
+        .topics_changed = tell_all};
     d->kafka.config = d->config;
     return dt_kafka_parts_new(&env, &d->kafka_parts);
 }

@@ -8,8 +8,9 @@ struct dt_kafka_parts {
     bool has_kafka;
     dt_kafka_admin *admin;
     dt_notice_producer *notices;
-    dt_outbox *outbox; /* NULL without Kafka, as the two above and the one below */
+    dt_outbox *outbox; /* NULL without Kafka, as the two above and the two below */
     dt_results_watermark *reads;
+    dt_command_reader *commands;
     dt_results *results;
 };
 
@@ -33,6 +34,19 @@ dt_status dt_kafka_parts_reach(dt_kafka_parts *p, struct dt_error *err)
     return status == DT_OK ? dt_kafka_admin_prepare(p->admin, err) : status;
 }
 
+static dt_status start_commands(dt_kafka_parts *p, struct dt_error *err)
+{
+    const struct dt_results_env *r = &p->env.results;
+    const struct dt_command_reader_env env = {
+        .intake = {r->config, r->kafka->installation, r->clock, r->ref, r->arg, r->map, r->index_untold},
+        .kafka = r->kafka,
+        .notices = p->notices,
+        .place = r->place,
+        .outbox = r->outbox,
+        .topics_changed = p->env.topics_changed};
+    return dt_command_reader_start(&env, &p->commands, err);
+}
+
 static dt_status start_with_kafka(dt_kafka_parts *p, struct dt_error *err)
 {
     dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
@@ -41,6 +55,8 @@ static dt_status start_with_kafka(dt_kafka_parts *p, struct dt_error *err)
         status = dt_outbox_start(&p->env.outbox, &p->outbox, err);
     if (status == DT_OK)
         status = dt_results_watermark_start(&p->env.reads, &p->reads, err);
+    if (status == DT_OK)
+        status = start_commands(p, err);
     return status;
 }
 
@@ -71,6 +87,7 @@ void dt_kafka_parts_stop(dt_kafka_parts *p)
 {
     if (!p)
         return;
+    dt_command_reader_stop(p->commands);
     dt_results_stop(p->results);
     dt_results_watermark_stop(p->reads);
     dt_outbox_stop(p->outbox);

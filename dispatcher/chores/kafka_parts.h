@@ -1,10 +1,11 @@
 /*
- * A process's business with Kafka beside its deliveries: topics, dead letters, results, and how far results are read.
+ * A process's business with Kafka beside its deliveries: topics, dead letters, commands, results, and how far results are
+ * read.
  *
  *   new ─▶ reach, until it is OK ─▶ start ─▶ outbox, read_up_to, want_read ─▶ stop
  *
- * Where there is no Kafka (kafka.brokers is empty) nothing of it connects, and nobody waits: dead letters are not sent,
- * and all reports are applied by whoever took them. Results that were stored while there was a Kafka are still applied.
+ * Where there is no Kafka (kafka.brokers is empty) nothing of it connects, and nobody waits: dead letters are not sent, commands
+ * are not offered, and all reports are applied by whoever took them. Results that were stored while there was a Kafka are still applied.
  */
 #ifndef DT_DISPATCHER_KAFKA_PARTS_H
 #define DT_DISPATCHER_KAFKA_PARTS_H
@@ -12,6 +13,7 @@
 #include "chores/outbox.h"
 #include "chores/results.h"
 #include "chores/results_watermark.h"
+#include "intake/command_reader.h"
 
 typedef struct dt_kafka_parts dt_kafka_parts;
 
@@ -21,6 +23,7 @@ struct dt_kafka_parts_env {
     struct dt_outbox_env outbox;
     struct dt_results_env results;
     struct dt_results_watermark_env reads;
+    void (*topics_changed)(void *arg); /* by a command; arg is that of results, and so is all else that commands need */
 };
 
 DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out);

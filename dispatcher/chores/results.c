@@ -292,7 +292,7 @@ static void pause_after_failure(dt_results *r, unsigned failures)
 
 /* Before the election was seen for the first time there is no share, and nothing to read. With other partitions comes what
  * was stored of them. */
-static dt_status take_share(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
+static dt_status take_share(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     unsigned rank;
     unsigned members;
@@ -304,7 +304,7 @@ static dt_status take_share(dt_results *r, dt_result_consumer *consumer, struct 
     }
     r->rank = rank;
     r->members = members;
-    return consumer ? dt_result_consumer_share(consumer, rank, members, err) : DT_OK;
+    return consumer ? dt_kafka_reader_share(consumer, rank, members, err) : DT_OK;
 }
 
 /* How long records may be waited for: until stored results are to be tried. */
@@ -316,7 +316,7 @@ static int wait_ms(const dt_results *r)
     return left_us < WAIT_MS * INT64_C(1000) ? (int)(left_us / 1000) + 1 : WAIT_MS;
 }
 
-static dt_status serve_stored(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
+static dt_status serve_stored(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     dt_status status = take_share(r, consumer, err);
     if (status == DT_OK && dt_clock_mono_us(r->env.clock) >= r->deferred.next_us)
@@ -324,13 +324,13 @@ static dt_status serve_stored(dt_results *r, dt_result_consumer *consumer, struc
     return status;
 }
 
-static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
+static dt_status serve_batch(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
     size_t n = 0;
     if (r->deferred.stored > DEFERRED_MAX)
         return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
-    dt_status status = dt_result_consumer_poll(consumer, (size_t)r->env.config->results_batch, wait_ms(r), LINGER_MS,
+    dt_status status = dt_kafka_reader_poll(consumer, (size_t)r->env.config->results_batch, wait_ms(r), LINGER_MS,
                                                &r->thread.stopping, &records, &n, err);
     if (status != DT_OK || n == 0)
         return status;
@@ -338,14 +338,14 @@ static dt_status serve_batch(dt_results *r, dt_result_consumer *consumer, struct
     status = apply(r, records, n, err);
     DT_FAIL_POINT_STATUS("results.applied", status, err);
     if (status != DT_OK) {
-        dt_result_consumer_rewind(consumer);
+        dt_kafka_reader_rewind(consumer);
         return status;
     }
-    return dt_result_consumer_commit(consumer, err);
+    return dt_kafka_reader_commit(consumer, err);
 }
 
 /* Without a consumer it sleeps until stored results are to be tried. */
-static dt_status serve(dt_results *r, dt_result_consumer *consumer, struct dt_error *err)
+static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     dt_status status = serve_stored(r, consumer, err);
     if (status == DT_OK && consumer)
@@ -356,14 +356,15 @@ static dt_status serve(dt_results *r, dt_result_consumer *consumer, struct dt_er
 }
 
 /* NULL: there is no Kafka, or the thread is to end. */
-static dt_result_consumer *connect(dt_results *r)
+static dt_kafka_reader *connect(dt_results *r)
 {
-    dt_result_consumer *consumer = NULL;
+    const struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
+    dt_kafka_reader *consumer = NULL;
     if (!dt_config_has_kafka(r->env.kafka->config))
         return NULL;
     for (unsigned failures = 0; !dt_thread_stopping(&r->thread) && !consumer; failures++) {
         struct dt_error err = {0};
-        if (dt_result_consumer_new(r->env.kafka, &consumer, &err) == DT_OK)
+        if (dt_kafka_reader_new(r->env.kafka, &reading, &consumer, &err) == DT_OK)
             break;
         consumer = NULL;
         dt_outage_failed(&r->outage, DT_OUTAGE_KAFKA, "results", "no consumer yet", err.status, &err);
@@ -375,7 +376,7 @@ static dt_result_consumer *connect(dt_results *r)
 static void run(void *arg)
 {
     dt_results *r = arg;
-    dt_result_consumer *consumer = connect(r);
+    dt_kafka_reader *consumer = connect(r);
     unsigned failures = 0;
     while (!dt_thread_stopping(&r->thread)) {
         struct dt_error err = {0};
@@ -390,7 +391,7 @@ static void run(void *arg)
                              "results wait", status, &err);
         pause_after_failure(r, failures++);
     }
-    dt_result_consumer_free(consumer);
+    dt_kafka_reader_free(consumer);
 }
 
 /* ---- life ---- */

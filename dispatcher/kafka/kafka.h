@@ -1,5 +1,5 @@
 /*
- * The port to Kafka that does not send jobs: topics, notices, results. Transactional producers and the ledger are
+ * The port to Kafka that does not send jobs: topics, notices, what is read. Transactional producers and the ledger are
  * delivery/kafka's. Only kafka_*.c include librdkafka. A handle belongs to one thread unless its comment says
  * thread-safe; librdkafka's threads only post.
  */
@@ -39,8 +39,8 @@ struct dt_kafka_message {
 /* ---- topics (kafka_admin.c, kafka_topics.c): one handle a process, thread-safe ---- */
 DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
 void dt_kafka_admin_free(dt_kafka_admin *admin);
-/* Makes <installation>.ledger (a partition a shard, retention.ms=-1, cleanup.policy=delete), .results,
- * .results.rejected and .dead when missing, raises the ledger's partitions when the shards grew, and checks the
+/* Makes <installation>.ledger (a partition a shard, retention.ms=-1, cleanup.policy=delete), .results, .commands, the
+ * .rejected of both and .dead when missing, raises the ledger's partitions when the shards grew, and checks the
  * ledger's settings: REFUSED when they are wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 /* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. Asked at each takeover. */
@@ -86,35 +86,58 @@ void dt_notice_producer_free(dt_notice_producer *notices);
 DT_MUST_CHECK dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_kafka_message *messages,
                                                 size_t n, bool *sent, int timeout_ms, struct dt_error *err);
 
-/* ---- results (kafka_results.c) ---- */
-typedef struct dt_result_consumer dt_result_consumer;
+/* ---- reading a topic of our own, partition by partition (kafka_reader.c) ---- */
+typedef struct dt_kafka_reader dt_kafka_reader;
 struct dt_kafka_record {
     struct dt_str key, value;
     int32_t partition;
     int64_t offset;
+    int64_t timestamp_ms; /* 0 = none */
 };
-/* Consumer of <installation>.results, read_committed; the group <installation>.results keeps the offsets (from the
- * earliest, auto commit off). Nothing is read before the first dt_result_consumer_share. */
-DT_MUST_CHECK dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out,
-                                               struct dt_error *err);
-void dt_result_consumer_free(dt_result_consumer *consumer);
+/* A partition that is about to be read. */
+struct dt_kafka_start {
+    int32_t partition;
+    int64_t first, end; /* offsets: of the first message that is there, and behind the last one that was committed */
+    int64_t next;       /* out: where reading begins; -1 = the partition is not read until the next share */
+};
+struct dt_kafka_reading {
+    const char *suffix; /* the topic is <installation>.<suffix>; the group that keeps offsets has the topic's name */
+    size_t bytes;       /* a poll ends when its records have so many; 0 = any number */
+    /* Says where the partitions are read from; NULL: from the group's offset, or the earliest where it has none. With it,
+     * an offset that is not there any more fails the poll, and the reader begins anew with the next share. */
+    dt_status (*begin)(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err);
+    void *arg;
+};
+#define DT_KAFKA_READS_RESULTS ((struct dt_kafka_reading){.suffix = "results"})
+/* Reads committed messages, without auto commit. Nothing is read before the first dt_kafka_reader_share. */
+DT_MUST_CHECK dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
+                                            dt_kafka_reader **out, struct dt_error *err);
+void dt_kafka_reader_free(dt_kafka_reader *reader);
 /*
  * Reads the partitions whose number modulo `members` is `rank`. Costs nothing when nothing has changed, so it is called
- * before each poll, never between a poll and its commit or rewind. A partition that two processes read for a while does
- * no harm.
+ * before each poll, never between a poll and its commit or rewind. Two processes may read a partition for a while.
  */
-DT_MUST_CHECK dt_status dt_result_consumer_share(dt_result_consumer *consumer, unsigned rank, unsigned members,
-                                                 struct dt_error *err);
+DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *reader, unsigned rank, unsigned members,
+                                              struct dt_error *err);
 /* Waits for something to arrive, wait_ms at most (not at all when `stop` is set), then takes what is there, at most
  * max, waiting at most linger_ms more for a fuller batch. Records are valid until the next call. n = 0 is common. */
-DT_MUST_CHECK dt_status dt_result_consumer_poll(dt_result_consumer *consumer, size_t max, int wait_ms, int linger_ms,
-                                                const _Atomic bool *stop, const struct dt_kafka_record **records,
-                                                size_t *n, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_kafka_reader_poll(dt_kafka_reader *reader, size_t max, int wait_ms, int linger_ms,
+                                             const _Atomic bool *stop, const struct dt_kafka_record **records,
+                                             size_t *n, struct dt_error *err);
+/* Reads a header of the i-th record of the last poll, the last one of that name; absent: there is none. */
+struct dt_str dt_kafka_reader_header(const dt_kafka_reader *reader, size_t i, const char *name);
+/* Reads all headers of it, in their order, into the arena. */
+DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *reader, size_t i, struct dt_arena *arena,
+                                                const struct dt_kafka_header **headers, size_t *n);
 /* After they were applied: commits the offsets of the last poll, within a quarter of a second if polls go on. The ends
  * of partitions that a poll has come to are committed, too, so that markers of transactions do not count as unread. */
-DT_MUST_CHECK dt_status dt_result_consumer_commit(dt_result_consumer *consumer, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *reader, struct dt_error *err);
 /* Not applied: go back to the offsets of the last poll, so that they come again. */
-void dt_result_consumer_rewind(dt_result_consumer *consumer);
+void dt_kafka_reader_rewind(dt_kafka_reader *reader);
+/* Gives all partitions up until the next share, which begins anew. */
+void dt_kafka_reader_restart(dt_kafka_reader *reader);
+/* Messages that lie behind what was read, in the partitions that are read, as far as Kafka has told. */
+int64_t dt_kafka_reader_lag(const dt_kafka_reader *reader);
 
 /* ---- how far results have been read (kafka_lag.c) ---- */
 typedef struct dt_result_lag dt_result_lag;

@@ -326,3 +326,20 @@ void dt_kafka_drain(int timeout_ms)
     await_fewer_than(1, dt_kafka_now_us() + timeout_ms * INT64_C(1000));
     pthread_mutex_unlock(&reaper_lock);
 }
+
+dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
+                               struct dt_error *err)
+{
+    rd_kafka_resp_err_t code;
+
+    for (int i = 0; i < list->cnt; i++)
+        list->elems[i].offset = which;
+    code = rd_kafka_offsets_for_times(rk, list, 2000);
+    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
+        code = list->elems[i].err;
+    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
+        code = list->elems[i].offset < 0 ? RD_KAFKA_RESP_ERR__BAD_MSG : code;
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR
+               ? DT_OK
+               : dt_kafka_fail(err, code, list->cnt > 0 ? list->elems[0].topic : "offsets");
+}

@@ -27,22 +27,6 @@ static void forget(struct dt_result_lag *l)
 
 /* ---- where partitions begin and end ---- */
 
-/* One request for all of them: `which` is RD_KAFKA_OFFSET_BEGINNING or _END. */
-static dt_status ask_offsets(struct dt_result_lag *l, rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list,
-                             int64_t which, struct dt_error *err)
-{
-    rd_kafka_resp_err_t code;
-
-    for (int i = 0; i < list->cnt; i++)
-        list->elems[i].offset = which;
-    code = rd_kafka_offsets_for_times(rk, list, ANSWER_MS);
-    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
-        code = list->elems[i].err;
-    for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
-        code = list->elems[i].offset < 0 ? RD_KAFKA_RESP_ERR__BAD_MSG : code;
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, l->topic);
-}
-
 static dt_status count_partitions(struct dt_result_lag *l, rd_kafka_t *rk, int *partitions, struct dt_error *err)
 {
     rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, l->topic, NULL);
@@ -72,7 +56,7 @@ static dt_status mark(struct dt_result_lag *l, rd_kafka_t *rk, struct dt_error *
     if (status != DT_OK)
         return status;
     l->ends = list_of(l, partitions);
-    status = ask_offsets(l, rk, l->ends, RD_KAFKA_OFFSET_END, err);
+    status = dt_kafka_ask_offsets(rk, l->ends, RD_KAFKA_OFFSET_END, err);
     if (status != DT_OK)
         forget(l);
     return status;
@@ -153,7 +137,7 @@ static dt_status is_empty(struct dt_result_lag *l, rd_kafka_t *rk, const rd_kafk
     dt_status status;
 
     rd_kafka_topic_partition_list_add(list, l->topic, end->partition);
-    status = ask_offsets(l, rk, list, RD_KAFKA_OFFSET_BEGINNING, err);
+    status = dt_kafka_ask_offsets(rk, list, RD_KAFKA_OFFSET_BEGINNING, err);
     *empty = status == DT_OK && list->elems[0].offset == end->offset;
     rd_kafka_topic_partition_list_destroy(list);
     return status;
@@ -168,7 +152,7 @@ static dt_status is_within(struct dt_result_lag *l, rd_kafka_t *rk, int32_t part
     dt_status status;
 
     rd_kafka_topic_partition_list_add(list, l->topic, partition);
-    status = ask_offsets(l, rk, list, RD_KAFKA_OFFSET_END, err);
+    status = dt_kafka_ask_offsets(rk, list, RD_KAFKA_OFFSET_END, err);
     *within = status == DT_OK && offset <= list->elems[0].offset;
     rd_kafka_topic_partition_list_destroy(list);
     return status;

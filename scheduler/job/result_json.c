@@ -11,6 +11,7 @@ struct decoder {
     dt_bad_member_fn *bad;
     void *arg;
     int64_t attempt; /* the attempt that the body answers; -1 = the body must carry it */
+    bool (*beside)(struct dt_str name);
     unsigned errors;
 };
 
@@ -180,7 +181,8 @@ static dt_status decode_body(struct decoder *d, const struct dt_json_node *body)
         return DT_INVALID;
     }
     for (const struct dt_json_node *m = dt_json_first(d->json, body); m; m = dt_json_sibling(d->json, body, m))
-        decode_member(d, m);
+        if (!d->beside || !d->beside(m->name))
+            decode_member(d, m);
     require_members(d, body);
     if (d->errors == 0)
         check_delay(d);
@@ -192,6 +194,15 @@ dt_status dt_result_decode(const dt_json *json, const struct dt_json_node *body,
 {
     struct decoder d = {.json = json, .out = out, .bad = bad, .arg = arg, .attempt = -1};
     *out = (struct dt_result){.job_id = job_id, .retry_after_ms = -1};
+    return decode_body(&d, body);
+}
+
+dt_status dt_result_decode_beside(const dt_json *json, const struct dt_json_node *body,
+                                  bool (*beside)(struct dt_str name), struct dt_result *out, dt_bad_member_fn *bad,
+                                  void *arg)
+{
+    struct decoder d = {.json = json, .out = out, .bad = bad, .arg = arg, .attempt = -1, .beside = beside};
+    *out = (struct dt_result){.job_id = out->job_id, .retry_after_ms = -1};
     return decode_body(&d, body);
 }
 

@@ -26,6 +26,12 @@ DT_MUST_CHECK dt_status dt_result_decode(const dt_json *json, const struct dt_js
 DT_MUST_CHECK dt_status dt_result_decode_answer(const dt_json *json, const struct dt_json_node *body,
                                                 struct dt_result *out, dt_bad_member_fn *bad, void *arg);
 
+/* Decodes a report whose object has members beside it, of which beside() says so; they are passed by. The caller sets
+ * out->job_id, as job_id of dt_result_decode, and everything else is as of that. */
+DT_MUST_CHECK dt_status dt_result_decode_beside(const dt_json *json, const struct dt_json_node *body,
+                                                bool (*beside)(struct dt_str name), struct dt_result *out,
+                                                dt_bad_member_fn *bad, void *arg);
+
 /* A decimal id as in paths and bodies: digits only, no leading zero, > 0. */
 bool dt_job_id_parse(struct dt_str text, int64_t *out);
 

@@ -1009,7 +1009,7 @@ dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_k
 
 /* ---- results ---- */
 
-struct dt_result_consumer {
+struct dt_kafka_reader {
     unsigned rank, members;
     bool shared;
     int64_t position[2];
@@ -1019,9 +1019,11 @@ struct dt_result_consumer {
     size_t n;
 };
 
-dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out, struct dt_error *err)
+dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
+                              dt_kafka_reader **out, struct dt_error *err)
 {
     (void)env;
+    (void)reading;
     dt_status status = reach(false, now_us + 1 * SEC, NULL, err);
     if (status != DT_OK)
         return status;
@@ -1029,20 +1031,20 @@ dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consu
     return *out ? DT_OK : DT_NOMEM;
 }
 
-void dt_result_consumer_free(dt_result_consumer *consumer)
+void dt_kafka_reader_free(dt_kafka_reader *consumer)
 {
     free(consumer);
 }
 
-static bool has(const dt_result_consumer *c, unsigned partition)
+static bool has(const dt_kafka_reader *c, unsigned partition)
 {
     return c->shared && partition % c->members == c->rank;
 }
 
-dt_status dt_result_consumer_share(dt_result_consumer *c, unsigned rank, unsigned members, struct dt_error *err)
+dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err)
 {
     (void)err;
-    dt_result_consumer was = *c;
+    dt_kafka_reader was = *c;
     if (c->shared && c->rank == rank && c->members == members)
         return DT_OK;
     c->shared = true;
@@ -1054,7 +1056,7 @@ dt_status dt_result_consumer_share(dt_result_consumer *c, unsigned rank, unsigne
     return DT_OK;
 }
 
-static bool anything(const dt_result_consumer *c)
+static bool anything(const dt_kafka_reader *c)
 {
     for (unsigned i = 0; i < 2; i++)
         if (has(c, i) && c->position[i] < (int64_t)broker.results[i]->n)
@@ -1062,7 +1064,7 @@ static bool anything(const dt_result_consumer *c)
     return false;
 }
 
-static void wait_for_results(dt_result_consumer *c, int wait_ms)
+static void wait_for_results(dt_kafka_reader *c, int wait_ms)
 {
     int64_t until_us = now_us + wait_ms * MS;
     if (now_us < broker.results_late_until_us) /* the reader is slow, or stands still altogether */
@@ -1075,9 +1077,8 @@ static void wait_for_results(dt_result_consumer *c, int wait_ms)
     }
 }
 
-dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
-                                  const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
-                                  struct dt_error *err)
+dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms, const _Atomic bool *stop,
+                               const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
 {
     (void)linger_ms;
     *n = c->n = 0;
@@ -1091,19 +1092,20 @@ dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms
         c->before[i] = c->position[i];
         while (has(c, i) && c->position[i] < (int64_t)broker.results[i]->n && c->n < 64 && c->n < max) {
             const struct record *r = broker.results[i]->records[c->position[i]++];
-            c->records[c->n++] = (struct dt_kafka_record){r->r.key, r->r.value, (int32_t)i, r->r.offset};
+            c->records[c->n++] = (struct dt_kafka_record){
+                .key = r->r.key, .value = r->r.value, .partition = (int32_t)i, .offset = r->r.offset};
         }
     }
     *records = c->records;
     *n = c->n;
     if (c->n == 0 && now_us >= c->again_us) {
         c->again_us = now_us + 5 * SEC;
-        return dt_result_consumer_commit(c, err);
+        return dt_kafka_reader_commit(c, err);
     }
     return DT_OK;
 }
 
-dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
+dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
 {
     (void)err;
     op("commit offsets");
@@ -1116,7 +1118,7 @@ dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
     return DT_OK;
 }
 
-void dt_result_consumer_rewind(dt_result_consumer *c)
+void dt_kafka_reader_rewind(dt_kafka_reader *c)
 {
     for (unsigned i = 0; i < 2; i++)
         c->position[i] = c->before[i];

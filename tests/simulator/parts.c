@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
+#include "intake/command_reader.h"
 #include "intake/inbox_mover.h"
 #include "intake/operation_runner.h"
 #include "simulator/world.h"
@@ -166,4 +167,19 @@ void dt_inbox_chore_leave(dt_inbox_chore *chore)
 void dt_inbox_chore_stop(dt_inbox_chore *chore)
 {
     (void)chore;
+}
+
+/* ---- intake/command_reader.h: no world has commands ---- */
+
+dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
+                                  struct dt_error *err)
+{
+    (void)env;
+    (void)err;
+    *out = NULL;
+    return DT_OK;
+}
+void dt_command_reader_stop(dt_command_reader *reader)
+{
+    (void)reader;
 }

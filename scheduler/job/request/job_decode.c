@@ -366,6 +366,8 @@ static bool not_of_a_template(struct decoder *d, const struct member *member, co
 static void read_member(struct decoder *d, const struct dt_json_node *node)
 {
     const struct member *member = find_member(node->name);
+    if (d->rules->beside && d->rules->beside(node->name))
+        return;
     if (d->own && not_of_a_template(d, member, node))
         return;
     if (!member) {

@@ -23,6 +23,8 @@ struct dt_job_rules {
     struct dt_str installation;
     bool callbacks;            /* topics may have the delivery http */
     struct dt_str allow_hosts; /* where callbacks may go (job/callback/callback_host.h) */
+    /* Says which members of an object belong to what the body stands in; they are passed by. NULL: none. */
+    bool (*beside)(struct dt_str name);
 };
 /* The limits for dt_json_parse. nested: levels around the object (1 for elements of an array). */
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested);

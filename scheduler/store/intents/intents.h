@@ -35,7 +35,9 @@ struct dt_intent {
     int64_t job_id;           /* 0 = named by its key */
     struct dt_insert insert;  /* of a create: retry absent and ack_timeout_ms 0 = the topic's */
     struct dt_patch patch;    /* of a change */
+    bool keep_attempt;        /* of a cancel: further attempts alone */
     bool patient;             /* it may wait for the batch of an earlier attempt to be settled */
+    bool *stopped; /* shared by intents that are done in their order: once one waits, all later ones do; or NULL */
 
     /* Out; REFUSED may come from decoding. */
     enum dt_intent_outcome outcome;

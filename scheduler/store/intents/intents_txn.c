@@ -88,6 +88,8 @@ void dt_intents_wait_for(struct dt_intents_txn *t, struct dt_str topic, struct d
 static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
 {
     x->outcome = DT_INTENT_WAITS;
+    if (x->stopped)
+        *x->stopped = true;
     dt_intents_wait_for(t, x->topic, x->key, x->job_id);
 }
 
@@ -334,8 +336,12 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
                                                               [DT_INTENT_RUN_NOW] = DT_CHANGE_RUN_NOW,
                                                               [DT_INTENT_REPLACE] = DT_CHANGE_REPLACE};
     const struct dt_change_txn in = {t->store, t->db, t->now_ms, t->counts, t->arena};
-    struct dt_job_change change = {
-        .how = how[x->action], .id = x->job_id, .topic = x->topic, .key = x->key, .patch = &x->patch};
+    struct dt_job_change change = {.how = how[x->action],
+                                   .id = x->job_id,
+                                   .topic = x->topic,
+                                   .key = x->key,
+                                   .patch = &x->patch,
+                                   .keep_attempt = x->keep_attempt};
     if (x->action == DT_INTENT_REPLACE)
         change.body = &x->insert.job;
     dt_status status = dt_change_in_txn(&in, &change, err);
@@ -347,10 +353,14 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
 
 static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
+    if (x->stopped && *x->stopped) {
+        x->outcome = DT_INTENT_WAITS;
+        return DT_OK;
+    }
     if (x->outcome == DT_INTENT_REFUSED)
         return DT_OK;
     if (has_name(&t->waiting, x)) {
-        x->outcome = DT_INTENT_WAITS;
+        wait_with(t, x);
         return DT_OK;
     }
     bool behind = x->action != DT_INTENT_CREATE && has_name(&t->created, x);

@@ -1,5 +1,6 @@
 /*
- * Jobs by the ids that commands gave them: two statements at most, however many ids, and none is locked.
+ * Jobs by what callers call them, none of which is locked: by a key; and by the ids that commands gave them, with two
+ * statements at most, however many ids.
  *
  * An id that no command has given may be a job's number: whoever pops a job that was made otherwise knows it by that.
  */
@@ -8,6 +9,7 @@
 #include "job/job_id.h"
 #include "job/result_json.h"
 #include "store/db/id_in.h"
+#include "store/jobs/change_txn.h"
 #include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -129,4 +131,32 @@ dt_status dt_store_command_jobs(dt_store *store, struct dt_command_job *v, size_
     struct lookup lookup = {.v = v, .n = n, .arena = arena};
     dt_db *db;
     return n ? dt_store_first(store, &db, look_up, &lookup, err) : DT_OK;
+}
+
+/* ---- by a key ---- */
+
+dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_select_key, DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), err);
+    if (status != DT_OK)
+        return status;
+    bool found = dt_db_next(db);
+    *id = found ? dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, err);
+    return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
+}
+
+dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status;
+    unsigned tries = 0;
+    *id = 0;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status != DT_OK)
+            return status;
+        status = dt_key_find(db, topic, key, id, err);
+    } while (dt_store_read_again(&tries, status));
+    return status;
 }

@@ -112,32 +112,6 @@ dt_status dt_store_get(dt_store *store, int64_t id, struct dt_arena *arena, stru
     return status;
 }
 
-static dt_status find_key(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_select_key, DT_PARAMS(DT_P_STR(topic), DT_P_STR(key)), err);
-    if (status != DT_OK)
-        return status;
-    bool found = dt_db_next(db);
-    *id = found ? dt_db_i64(db, 0) : 0;
-    status = dt_db_end(db, err);
-    return status == DT_OK && !found ? dt_fail(err, DT_NOT_FOUND, "no job with this key") : status;
-}
-
-dt_status dt_store_find_key(dt_store *store, struct dt_str topic, struct dt_str key, int64_t *id, struct dt_error *err)
-{
-    dt_db *db;
-    dt_status status;
-    unsigned tries = 0;
-    *id = 0;
-    do {
-        status = dt_store_db(store, &db, err);
-        if (status != DT_OK)
-            return status;
-        status = find_key(db, topic, key, id, err);
-    } while (dt_store_read_again(&tries, status));
-    return status;
-}
-
 /* ---- changing ---- */
 
 static dt_status in_list(dt_db *db, int64_t id, int shard, bool *yes, struct dt_error *err)
@@ -669,8 +643,6 @@ dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struc
     return dt_store_commit_work(store, &counts, replace_locked, &c, err);
 }
 
-/* ---- inside a transaction ---- */
-
 dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *change, struct dt_error *err)
 {
     static dt_status (*const decide[])(struct change *) = {[DT_CHANGE_CANCEL] = decide_cancel,
@@ -681,6 +653,7 @@ dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *
     struct change c = {.id = change->id,
                        .topic = change->topic,
                        .patch = change->patch,
+                       .keep_attempt = change->keep_attempt,
                        .body = change->body,
                        .config = dt_store_config(t->store),
                        .arena = t->arena,
@@ -692,9 +665,15 @@ dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *
     dt_status status = DT_OK;
     change->job = (struct dt_job){0};
     if (!c.id && !c.body)
-        status = find_key(t->db, change->topic, change->key, &c.id, err);
+        status = dt_key_find(t->db, change->topic, change->key, &c.id, err);
     if (status == DT_OK)
         status = c.body ? replace_locked(&c, t->db, t->now_ms, err) : change_locked(&c, t->db, t->now_ms, err);
     change->locked = c.locked;
     return status;
+}
+
+dt_status dt_job_read_in_txn(const struct dt_change_txn *t, int64_t id, struct dt_job *job, struct dt_error *err)
+{
+    struct change c = {.id = id, .db = t->db, .arena = t->arena, .job = job, .err = err};
+    return read_job_anywhere(&c, dt_sql_select_job);
 }

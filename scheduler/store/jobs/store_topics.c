@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/hooks/guard.h"
+#include "store/jobs/change_txn.h"
 #include "store/limits/topic_gate.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -245,7 +246,8 @@ static dt_status refuse(struct dt_topic_terms *terms, enum dt_topic_refusal refu
 
 static bool clashes_with_ours(struct dt_str kafka_name, const char *installation)
 {
-    static const char *const ours[] = {"ledger", "results", "results.rejected", "dead"};
+    static const char *const ours[] = {"ledger",   "results",           "results.rejected",
+                                       "commands", "commands.rejected", "dead"};
     char name[140];
     size_t n = strlen(installation);
     if (kafka_name.n > n && memcmp(kafka_name.p, installation, n) == 0 && kafka_name.p[n] == '.')
@@ -505,22 +507,27 @@ struct pausing {
     bool paused;
 };
 
-static dt_status pause_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, struct dt_str name, bool paused, struct dt_error *err)
 {
-    const struct pausing *p = arg;
     char installation[101];
     bool exists = false;
     uint64_t changed = 0;
     dt_status status = lock_topics(db, installation, err);
     if (status == DT_OK)
-        status = topic_exists(db, p->name, &exists, err);
+        status = topic_exists(db, name, &exists, err);
     if (status == DT_OK && !exists)
         status = dt_fail(err, DT_NOT_FOUND, "no such topic");
     if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_pause_topic,
-                           DT_PARAMS(DT_P_INT(p->paused), DT_P_INT(now_ms), DT_P_STR(p->name), DT_P_INT(p->paused)),
-                           &changed, err);
+        status =
+            dt_db_run(db, dt_sql_pause_topic,
+                      DT_PARAMS(DT_P_INT(paused), DT_P_INT(now_ms), DT_P_STR(name), DT_P_INT(paused)), &changed, err);
     return status == DT_OK && changed ? raise_version(db, err) : status;
+}
+
+static dt_status pause_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct pausing *p = arg;
+    return dt_topic_pause_in_txn(db, now_ms, p->name, p->paused, err);
 }
 
 dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err)

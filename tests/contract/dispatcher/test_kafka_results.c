@@ -16,6 +16,7 @@
 #include "support/redis_fixture.h"
 
 static struct kafka_fixture fx;
+static const struct dt_kafka_reading results = DT_KAFKA_READS_RESULTS;
 
 static int make(void **state)
 {
@@ -36,13 +37,13 @@ static const char *own(const char *suffix)
     return kafka_fixture_own(&fx, suffix);
 }
 
-static dt_result_consumer *consumer(void)
+static dt_kafka_reader *consumer(void)
 {
     struct dt_error err = {0};
-    dt_result_consumer *c = NULL;
+    dt_kafka_reader *c = NULL;
 
-    KAFKA_FIXTURE_OK(dt_result_consumer_new(&fx.env, &c, &err), &err);
-    KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_new(&fx.env, &results, &c, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
     return c;
 }
 
@@ -70,7 +71,7 @@ static void report(int from, int n)
 }
 
 /* Polls until n records have come in all; seen[i]: how often result i came. Commits each poll, or not. */
-static void collect(dt_result_consumer *c, int n, bool commit, int *seen)
+static void collect(dt_kafka_reader *c, int n, bool commit, int *seen)
 {
     const int64_t until_us = kafka_fixture_now_us() + 15000000;
     const struct dt_kafka_record *records;
@@ -79,7 +80,7 @@ static void collect(dt_result_consumer *c, int n, bool commit, int *seen)
     size_t got = 0, k;
 
     while (got < (size_t)n) {
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 1000, 1000, 5, &stop, &records, &k, &err), &err);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 1000, 1000, 5, &stop, &records, &k, &err), &err);
         for (size_t i = 0; i < k; i++) {
             assert_true(records[i].value.n > 1 && records[i].value.p[0] == 'r');
             assert_true(dt_str_eq(records[i].key, records[i].value));
@@ -87,7 +88,7 @@ static void collect(dt_result_consumer *c, int n, bool commit, int *seen)
         }
         got += k;
         if (commit)
-            KAFKA_FIXTURE_OK(dt_result_consumer_commit(c, &err), &err);
+            KAFKA_FIXTURE_OK(dt_kafka_reader_commit(c, &err), &err);
         if (kafka_fixture_now_us() > until_us)
             fail_msg("%zu of %d results came", got, n);
     }
@@ -96,7 +97,7 @@ static void collect(dt_result_consumer *c, int n, bool commit, int *seen)
 static void each_result_comes_once_when_it_is_committed(void **state)
 {
     int seen[300] = {0};
-    dt_result_consumer *c;
+    dt_kafka_reader *c;
 
     (void)state;
     report(0, 200);
@@ -106,32 +107,32 @@ static void each_result_comes_once_when_it_is_committed(void **state)
     collect(c, 100, true, seen);
     for (int i = 0; i < 300; i++)
         assert_int_equal(seen[i], 1);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
     dt_kafka_drain(10000);
     c = consumer(); /* goes on where the first one stopped */
     memset(seen, 0, sizeof(seen));
     report(0, 1);
     collect(c, 1, true, seen);
     assert_int_equal(seen[0], 1);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
 }
 
 static void what_was_not_committed_comes_again_for_the_next_consumer(void **state)
 {
     int seen[100] = {0};
-    dt_result_consumer *c;
+    dt_kafka_reader *c;
 
     (void)state;
     report(0, 100);
     c = consumer();
     collect(c, 100, false, seen);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
     dt_kafka_drain(10000);
     c = consumer();
     collect(c, 100, true, seen);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 2);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
 }
 
 static void results_that_could_not_be_applied_come_again_after_a_rewind(void **state)
@@ -140,20 +141,20 @@ static void results_that_could_not_be_applied_come_again_after_a_rewind(void **s
     struct dt_error err = {0};
     _Atomic bool stop = false;
     int seen[100] = {0};
-    dt_result_consumer *c;
+    dt_kafka_reader *c;
     size_t n = 0;
 
     (void)state;
     report(0, 100);
     c = consumer();
     while (n == 0)
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
     assert_true(n <= 30);
-    dt_result_consumer_rewind(c);
+    dt_kafka_reader_rewind(c);
     collect(c, 100, true, seen);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
 }
 
 static void a_poll_takes_no_more_than_it_is_told_and_what_is_there(void **state)
@@ -162,21 +163,21 @@ static void a_poll_takes_no_more_than_it_is_told_and_what_is_there(void **state)
     struct dt_error err = {0};
     _Atomic bool stop = false;
     size_t n = 0, got = 0, polls = 0;
-    dt_result_consumer *c;
+    dt_kafka_reader *c;
 
     (void)state;
     report(0, 500);
     c = consumer();
     while (got < 500) {
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 1000, 20, &stop, &records, &n, &err), &err);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 1000, 20, &stop, &records, &n, &err), &err);
         assert_true(n <= 100);
         got += n;
         polls += n > 0;
-        KAFKA_FIXTURE_OK(dt_result_consumer_commit(c, &err), &err);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_commit(c, &err), &err);
     }
     print_message("500 results in %zu polls of at most 100\n", polls);
     assert_true(polls <= 15);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
 }
 
 static void a_poll_that_finds_nothing_ends_when_told_to_stop(void **state)
@@ -185,12 +186,12 @@ static void a_poll_that_finds_nothing_ends_when_told_to_stop(void **state)
     struct dt_error err = {0};
     _Atomic bool stop = true;
     size_t n = 7;
-    dt_result_consumer *c = consumer();
+    dt_kafka_reader *c = consumer();
 
     (void)state;
-    KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 1000, 5, &stop, &records, &n, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 1000, 5, &stop, &records, &n, &err), &err);
     assert_int_equal(n, 0);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
 }
 
 static void aborted_and_open_results_are_not_seen(void **state)
@@ -201,7 +202,7 @@ static void aborted_and_open_results_are_not_seen(void **state)
     int64_t offset;
     int seen[2] = {0};
     dt_producer *old = NULL, *new = NULL;
-    dt_result_consumer *c;
+    dt_kafka_reader *c;
 
     (void)state;
     snprintf(topic, sizeof(topic), "%s", own("results"));
@@ -215,7 +216,7 @@ static void aborted_and_open_results_are_not_seen(void **state)
     collect(c, 1, true, seen);
     assert_int_equal(seen[0], 0);
     assert_int_equal(seen[1], 1);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
     dt_producer_free(old);
     dt_producer_free(new);
 }
@@ -225,17 +226,17 @@ static void nothing_is_read_before_there_is_a_share(void **state)
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
     int seen[10] = {0};
-    dt_result_consumer *c = NULL;
+    dt_kafka_reader *c = NULL;
     size_t n = 7;
 
     (void)state;
     report(0, 10);
-    KAFKA_FIXTURE_OK(dt_result_consumer_new(&fx.env, &c, &err), &err);
-    KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 1000, 5, NULL, &records, &n, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_new(&fx.env, &results, &c, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 1000, 5, NULL, &records, &n, &err), &err);
     assert_int_equal(n, 0);
-    KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
     collect(c, 10, true, seen);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
 }
 
 /* Two consumers share the partitions; when one is gone the other reads them all, from where they stood. */
@@ -245,11 +246,11 @@ static void members_read_their_share_and_together_everything_once(void **state)
     struct kafka_seen *records;
     struct dt_error err = {0};
     int64_t begin_us;
-    dt_result_consumer *a = consumer(), *b = consumer();
+    dt_kafka_reader *a = consumer(), *b = consumer();
 
     (void)state;
-    KAFKA_FIXTURE_OK(dt_result_consumer_share(a, 0, 2, &err), &err);
-    KAFKA_FIXTURE_OK(dt_result_consumer_share(b, 1, 2, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_share(a, 0, 2, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_share(b, 1, 2, &err), &err);
     report(0, 200);
     assert_int_equal(kafka_fixture_read(&fx, own("results"), true, &records), 200);
     for (int i = 0; i < 200; i++) {
@@ -262,16 +263,16 @@ static void members_read_their_share_and_together_everything_once(void **state)
     collect(b, b_n, true, b_seen);
     for (int i = 0; i < 200; i++)
         assert_int_equal(a_seen[i] + b_seen[i], 1);
-    dt_result_consumer_free(b);
+    dt_kafka_reader_free(b);
     dt_kafka_drain(10000); /* its offsets are committed */
     begin_us = kafka_fixture_now_us();
-    KAFKA_FIXTURE_OK(dt_result_consumer_share(a, 0, 1, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_share(a, 0, 1, &err), &err);
     report(200, 200);
     collect(a, 200, true, seen);
     print_message("took over after %.0f ms\n", (double)(kafka_fixture_now_us() - begin_us) / 1e3);
     for (int i = 0; i < 400; i++)
         assert_int_equal(seen[i], i >= 200);
-    dt_result_consumer_free(a);
+    dt_kafka_reader_free(a);
 }
 
 static void a_change_of_shares_loses_nothing_that_was_not_applied(void **state)
@@ -280,20 +281,20 @@ static void a_change_of_shares_loses_nothing_that_was_not_applied(void **state)
     struct dt_error err = {0};
     _Atomic bool stop = false;
     int seen[100] = {0};
-    dt_result_consumer *c = consumer();
+    dt_kafka_reader *c = consumer();
     size_t n = 0;
 
     (void)state;
     report(0, 100);
     while (n == 0)
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
-    dt_result_consumer_rewind(c); /* could not be applied, and then the shares change and change back */
-    KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 1, 2, &err), &err);
-    KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
+    dt_kafka_reader_rewind(c); /* could not be applied, and then the shares change and change back */
+    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 1, 2, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
     collect(c, 100, true, seen);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
 }
 
 /* ---- how far they are read ---- */
@@ -324,7 +325,7 @@ static bool is_passed(dt_result_lag *lag)
 }
 
 /* Polls, committing or not, until all that was there at the mark is read. */
-static bool passes(dt_result_lag *lag, dt_result_consumer *c, bool commit, int ms)
+static bool passes(dt_result_lag *lag, dt_kafka_reader *c, bool commit, int ms)
 {
     const int64_t until_us = kafka_fixture_now_us() + ms * INT64_C(1000);
     const struct dt_kafka_record *records;
@@ -334,9 +335,9 @@ static bool passes(dt_result_lag *lag, dt_result_consumer *c, bool commit, int m
     while (!is_passed(lag)) {
         if (kafka_fixture_now_us() > until_us)
             return false;
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 1000, 50, 5, NULL, &records, &n, &err), &err);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 1000, 50, 5, NULL, &records, &n, &err), &err);
         if (commit)
-            KAFKA_FIXTURE_OK(dt_result_consumer_commit(c, &err), &err);
+            KAFKA_FIXTURE_OK(dt_kafka_reader_commit(c, &err), &err);
     }
     return true;
 }
@@ -344,7 +345,7 @@ static bool passes(dt_result_lag *lag, dt_result_consumer *c, bool commit, int m
 static void a_mark_is_passed_when_all_before_it_was_applied_and_committed(void **state)
 {
     dt_result_lag *lag = lag_of();
-    dt_result_consumer *c;
+    dt_kafka_reader *c;
     int64_t us;
 
     (void)state;
@@ -356,7 +357,7 @@ static void a_mark_is_passed_when_all_before_it_was_applied_and_committed(void *
     assert_false(is_passed(lag));
     c = consumer();
     assert_false(passes(lag, c, false, 1500)); /* read, and not applied */
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
     dt_kafka_drain(10000);
     c = consumer();
     assert_true(passes(lag, c, true, 15000));
@@ -369,7 +370,7 @@ static void a_mark_is_passed_when_all_before_it_was_applied_and_committed(void *
     mark(lag);
     assert_true(is_passed(lag));
     print_message("a look takes %.1f ms\n", (double)(kafka_fixture_now_us() - us) / 1e3);
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
     dt_result_lag_free(lag);
 }
 
@@ -378,7 +379,7 @@ static void markers_of_transactions_do_not_count_as_unread(void **state)
 {
     struct dt_kafka_message m;
     dt_result_lag *lag = lag_of();
-    dt_result_consumer *c;
+    dt_kafka_reader *c;
     dt_producer *p = NULL;
     struct dt_error err = {0};
     char topic[128];
@@ -393,7 +394,7 @@ static void markers_of_transactions_do_not_count_as_unread(void **state)
     mark(lag);
     c = consumer();
     assert_true(passes(lag, c, true, 15000));
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
     dt_result_lag_free(lag);
 }
 
@@ -401,7 +402,7 @@ static void what_goes_back_is_unread_until_it_was_applied(void **state)
 {
     const struct dt_kafka_record *records;
     dt_result_lag *lag = lag_of();
-    dt_result_consumer *c = consumer();
+    dt_kafka_reader *c = consumer();
     struct dt_error err = {0};
     size_t n = 0;
 
@@ -409,12 +410,12 @@ static void what_goes_back_is_unread_until_it_was_applied(void **state)
     report(0, 10);
     mark(lag);
     for (int i = 0; i < 20; i++) {
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 100, 5, NULL, &records, &n, &err), &err);
-        dt_result_consumer_rewind(c);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 100, 5, NULL, &records, &n, &err), &err);
+        dt_kafka_reader_rewind(c);
         assert_false(is_passed(lag));
     }
     assert_true(passes(lag, c, true, 15000));
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
     dt_result_lag_free(lag);
 }
 
@@ -422,7 +423,7 @@ static void what_goes_back_is_unread_until_it_was_applied(void **state)
 static void an_older_offset_that_comes_between_is_put_right(void **state)
 {
     dt_result_lag *lag = lag_of();
-    dt_result_consumer *old = consumer(), *c;
+    dt_kafka_reader *old = consumer(), *c;
     const struct dt_kafka_record *records;
     struct dt_error err = {0};
     size_t n = 0;
@@ -430,20 +431,20 @@ static void an_older_offset_that_comes_between_is_put_right(void **state)
     (void)state;
     report(0, 10);
     while (n == 0)
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(old, 1, 1000, 5, NULL, &records, &n, &err), &err);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(old, 1, 1000, 5, NULL, &records, &n, &err), &err);
     c = consumer();
     mark(lag);
     assert_true(passes(lag, c, true, 15000));
-    KAFKA_FIXTURE_OK(dt_result_consumer_commit(old, &err), &err);
-    dt_result_consumer_free(old);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_commit(old, &err), &err);
+    dt_kafka_reader_free(old);
     dt_kafka_drain(10000);
     assert_false(is_passed(lag));
     for (int i = 0; i < 300 && !is_passed(lag); i++) {
-        KAFKA_FIXTURE_OK(dt_result_consumer_share(c, 0, 1, &err), &err);
-        KAFKA_FIXTURE_OK(dt_result_consumer_poll(c, 100, 50, 5, NULL, &records, &n, &err), &err);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
+        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 50, 5, NULL, &records, &n, &err), &err);
     }
     assert_true(is_passed(lag));
-    dt_result_consumer_free(c);
+    dt_kafka_reader_free(c);
     dt_result_lag_free(lag);
 }
 

@@ -50,14 +50,14 @@ dt_status __real_dt_notice_producer_send(dt_notice_producer *s, const struct dt_
                                          bool *sent, int timeout_ms, struct dt_error *e);
 dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
                                          bool *sent, int timeout_ms, struct dt_error *e);
-dt_status __real_dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
+dt_status __real_dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
                                          const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
                                          struct dt_error *e);
-dt_status __wrap_dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
+dt_status __wrap_dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
                                          const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
                                          struct dt_error *e);
-dt_status __real_dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *e);
-dt_status __wrap_dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *e);
+dt_status __real_dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *e);
+dt_status __wrap_dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *e);
 dt_status __real_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *m, struct dt_apply *v, size_t n,
                                          bool some_wait, struct dt_error *e);
 dt_status __wrap_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *m, struct dt_apply *v, size_t n,
@@ -90,11 +90,11 @@ dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_
     return status;
 }
 
-dt_status __wrap_dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
+dt_status __wrap_dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
                                          const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
                                          struct dt_error *e)
 {
-    dt_status status = __real_dt_result_consumer_poll(c, max, wait_ms, linger_ms, stop, records, n, e);
+    dt_status status = __real_dt_kafka_reader_poll(c, max, wait_ms, linger_ms, stop, records, n, e);
     read_so_far += (int)*n;
     return status;
 }
@@ -119,14 +119,14 @@ static int in_mysql(void)
 
 static _Atomic bool count_commits;
 
-dt_status __wrap_dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *e)
+dt_status __wrap_dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *e)
 {
     if (count_commits)
         committed_too_early += in_mysql() < read_so_far;
     commits++;
     if (spend(&commits_to_fail))
         return dt_fail(e, DT_UNAVAILABLE, "offsets were not committed");
-    return __real_dt_result_consumer_commit(c, e);
+    return __real_dt_kafka_reader_commit(c, e);
 }
 
 dt_status __wrap_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *m, struct dt_apply *v, size_t n,

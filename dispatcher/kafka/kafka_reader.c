@@ -1,12 +1,12 @@
 /*
- * Owns: the consumer of reported results and where it stands.
- * Refuses to know: what a result says, and what it does to a job.
- * Invariants: an offset is committed only for records that the caller has applied (dt_result_consumer_commit), and not
+ * Owns: a consumer of one of our own topics, its share of the partitions, and where it stands.
+ * Refuses to know: what a record says, and what it does.
+ * Invariants: an offset is committed only for records that the caller has applied (dt_kafka_reader_commit), and not
  * for each batch: a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records
- * come again. Results are applied idempotently, so again is harmless. What has been read to its end is committed as
- * that: leaders compare the ends of the partitions with it (kafka_lag.c), and behind the last record there may be
- * markers of transactions. It is committed again now and then, because a reader that was stopped may have come between
- * with an older offset.
+ * come again, which the caller must bear; one that keeps offsets itself says where reading begins. What has been read to
+ * its end is committed as that: leaders compare the ends of the partitions of results with it (kafka_lag.c), and behind
+ * the last record there may be markers of transactions. It is committed again now and then, because a reader that was
+ * stopped may have come between with an older offset.
  */
 #include "kafka_common.h"
 
@@ -17,37 +17,39 @@
 
 enum { LOOK_EVERY_US = 5000000, LOOK_TIMEOUT_US = 2000000, COMMIT_EVERY_US = 100000 };
 
-struct dt_result_consumer {
+struct dt_kafka_reader {
+    struct dt_kafka_reading how;
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
     unsigned rank, members; /* 0 members: nothing is read yet */
     int partitions;
     int64_t looked_us; /* when the partitions were counted */
-    int64_t *next;     /* by partition: the offset after the last applied record; -1 = as the group has it */
+    int64_t *next; /* by partition: the offset after the last applied record; -1 = as the group has it, or not read */
     rd_kafka_topic_partition_list_t *applied; /* offsets to commit; NULL = none */
     int64_t committed_us;
     rd_kafka_message_t **messages; /* of the last poll */
     struct dt_kafka_record *records;
-    size_t n, cap;
+    size_t n, cap, bytes;
     int64_t *ends; /* by partition: where the last poll came to its end; -1 = it did not */
     bool owed;     /* records of a poll were neither applied nor gone back to: no end counts */
+    bool lost;     /* an offset to go on from is not there any more: the partition is not read */
 };
 
-static void forget_ends(struct dt_result_consumer *c)
+static void forget_ends(struct dt_kafka_reader *c)
 {
     for (int i = 0; i < c->partitions; i++)
         c->ends[i] = -1;
 }
 
-static void drop_records(struct dt_result_consumer *c)
+static void drop_records(struct dt_kafka_reader *c)
 {
     for (size_t i = 0; i < c->n; i++)
         rd_kafka_message_destroy(c->messages[i]);
-    c->n = 0;
+    c->n = c->bytes = 0;
     forget_ends(c);
 }
 
-static dt_status reserve(struct dt_result_consumer *c, size_t max, struct dt_error *err)
+static dt_status reserve(struct dt_kafka_reader *c, size_t max, struct dt_error *err)
 {
     rd_kafka_message_t **messages;
     struct dt_kafka_record *records;
@@ -61,32 +63,45 @@ static dt_status reserve(struct dt_result_consumer *c, size_t max, struct dt_err
     if (records)
         c->records = records;
     if (!messages || !records)
-        return dt_fail(err, DT_NOMEM, "results");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     c->cap = max;
     return DT_OK;
 }
 
+static int64_t timestamp_of(const rd_kafka_message_t *m)
+{
+    rd_kafka_timestamp_type_t type;
+    int64_t ms = rd_kafka_message_timestamp(m, &type);
+
+    return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || ms < 0 ? 0 : ms;
+}
+
 /* Keeps a record, or notes what librdkafka says instead of one. Takes m over. */
-static dt_status take(struct dt_result_consumer *c, rd_kafka_message_t *m, struct dt_error *err)
+static dt_status take(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
 {
     dt_status status = DT_OK;
 
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        c->records[c->n] = (struct dt_kafka_record){
-            .key = {m->key, m->key_len}, .value = {m->payload, m->len}, .partition = m->partition, .offset = m->offset};
+        c->records[c->n] = (struct dt_kafka_record){.key = {m->key, m->key_len},
+                                                    .value = {m->payload, m->len},
+                                                    .partition = m->partition,
+                                                    .offset = m->offset,
+                                                    .timestamp_ms = timestamp_of(m)};
+        c->bytes += m->key_len + m->len;
         c->messages[c->n++] = m;
         return DT_OK;
     }
+    c->lost = c->lost || m->err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET;
     if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF && m->partition < c->partitions)
         c->ends[m->partition] = m->offset;
     else if (m->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
-        status = dt_fail(err, DT_UNAVAILABLE, "results: %s", rd_kafka_message_errstr(m));
+        status = dt_fail(err, DT_UNAVAILABLE, "%s: %s", rd_kafka_topic_name(c->topic), rd_kafka_message_errstr(m));
     rd_kafka_message_destroy(m);
     return status;
 }
 
 /* Offsets that wait to be committed are not left waiting for the next record. */
-static int wait_of(const struct dt_result_consumer *c, int wait_ms)
+static int wait_of(const struct dt_kafka_reader *c, int wait_ms)
 {
     int64_t left_us = c->committed_us + COMMIT_EVERY_US - dt_kafka_now_us();
 
@@ -96,19 +111,19 @@ static int wait_of(const struct dt_result_consumer *c, int wait_ms)
 }
 
 /* The first record, or whatever else librdkafka has to say. */
-static dt_status await_first(struct dt_result_consumer *c, int wait_ms, const _Atomic bool *stop, struct dt_error *err)
+static dt_status await_first(struct dt_kafka_reader *c, int wait_ms, const _Atomic bool *stop, struct dt_error *err)
 {
     rd_kafka_message_t *m = stop && *stop ? NULL : rd_kafka_consumer_poll(c->rk, wait_of(c, wait_ms));
 
     return !m ? DT_OK : take(c, m, err);
 }
 
-/* Takes results that are there already, then those that come within the time left. */
-static void take_more(struct dt_result_consumer *c, size_t max, int linger_ms)
+/* Takes records that are there already, then those that come within the time left. */
+static void take_more(struct dt_kafka_reader *c, size_t max, int linger_ms)
 {
     const int64_t until_us = dt_kafka_now_us() + linger_ms * INT64_C(1000);
 
-    while (c->n < max) {
+    while (c->n < max && (!c->how.bytes || c->bytes < c->how.bytes)) {
         int64_t left_us = until_us - dt_kafka_now_us();
         rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
 
@@ -131,7 +146,7 @@ static rd_kafka_topic_partition_t *list_at(rd_kafka_topic_partition_list_t *list
 }
 
 /* Everything below the offset was applied. */
-static void note_applied(struct dt_result_consumer *c, int32_t partition, int64_t offset)
+static void note_applied(struct dt_kafka_reader *c, int32_t partition, int64_t offset)
 {
     if (partition < c->partitions && c->next[partition] == offset)
         return;
@@ -144,7 +159,7 @@ static void note_applied(struct dt_result_consumer *c, int32_t partition, int64_
 
 /* With all that came before it applied, the end of a partition counts as such. (What came behind it in the same poll is
  * further on.) */
-static void note_ends(struct dt_result_consumer *c)
+static void note_ends(struct dt_kafka_reader *c)
 {
     for (int i = 0; i < c->partitions; i++) {
         if (c->ends[i] > c->next[i] && !c->owed)
@@ -154,7 +169,7 @@ static void note_ends(struct dt_result_consumer *c)
 }
 
 /* Commits the offsets of what was applied since the last commit, without waiting for the answer. */
-static dt_status commit_applied(struct dt_result_consumer *c, struct dt_error *err)
+static dt_status commit_applied(struct dt_kafka_reader *c, struct dt_error *err)
 {
     rd_kafka_resp_err_t code;
 
@@ -164,25 +179,65 @@ static dt_status commit_applied(struct dt_result_consumer *c, struct dt_error *e
     rd_kafka_topic_partition_list_destroy(c->applied);
     c->applied = NULL;
     c->committed_us = dt_kafka_now_us();
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing results");
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "committing offsets");
 }
 
+/* ---- headers ---- */
+
+struct dt_str dt_kafka_reader_header(const dt_kafka_reader *c, size_t i, const char *name)
+{
+    rd_kafka_headers_t *headers;
+    const void *value;
+    size_t size;
+
+    if (rd_kafka_message_headers(c->messages[i], &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+        rd_kafka_header_get_last(headers, name, &value, &size) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return DT_STR_NONE;
+    return (struct dt_str){value ? value : "", size};
+}
+
+dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
+                                  const struct dt_kafka_header **out, size_t *n)
+{
+    rd_kafka_headers_t *headers;
+    struct dt_kafka_header *v;
+    const char *name;
+    const void *value;
+    size_t size;
+
+    *n = 0;
+    *out = NULL;
+    if (rd_kafka_message_headers(c->messages[i], &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return DT_OK;
+    v = dt_arena_alloc(arena, (rd_kafka_header_cnt(headers) + 1) * sizeof(*v));
+    if (!v)
+        return DT_NOMEM;
+    while (rd_kafka_header_get_all(headers, *n, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR)
+        v[(*n)++] = (struct dt_kafka_header){dt_str(name), {value, size}};
+    *out = v;
+    return DT_OK;
+}
+
+/* ---- polling ---- */
+
 /* Nothing came: all that did before was applied. */
-static dt_status commit_ends(struct dt_result_consumer *c, struct dt_error *err)
+static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
 {
     note_ends(c);
     return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
 }
 
-dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms, int linger_ms,
-                                  const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
-                                  struct dt_error *err)
+dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms, const _Atomic bool *stop,
+                               const struct dt_kafka_record **records, size_t *n, struct dt_error *err)
 {
     dt_status status;
 
     *records = NULL;
     *n = 0;
     drop_records(c);
+    if (c->lost)
+        return dt_fail(err, DT_UNAVAILABLE, "%s: messages are gone, or were never there",
+                       rd_kafka_topic_name(c->topic));
     status = reserve(c, max, err);
     if (status == DT_OK)
         status = await_first(c, wait_ms, stop, err);
@@ -198,7 +253,7 @@ dt_status dt_result_consumer_poll(dt_result_consumer *c, size_t max, int wait_ms
     return status;
 }
 
-dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
+dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
 {
     if (c->n == 0)
         return DT_OK;
@@ -209,6 +264,11 @@ dt_status dt_result_consumer_commit(dt_result_consumer *c, struct dt_error *err)
     return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
 }
 
+static const char *topic_of(const rd_kafka_topic_partition_list_t *list)
+{
+    return list->cnt > 0 ? list->elems[0].topic : "";
+}
+
 /* Every partition has its own outcome. */
 static bool went_back(rd_kafka_error_t *error, const rd_kafka_topic_partition_list_t *list)
 {
@@ -217,14 +277,14 @@ static bool went_back(rd_kafka_error_t *error, const rd_kafka_topic_partition_li
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
         code = list->elems[i].err;
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        DT_LOG(WARN, "results", "cannot go back", DT_S("error", rd_kafka_err2str(code)));
+        DT_LOG(WARN, "kafka", "cannot go back", DT_S("topic", topic_of(list)), DT_S("error", rd_kafka_err2str(code)));
     return code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 /* Where it cannot go back, the partitions are given up until the next share: reading on would lose what was not
  * applied.
  */
-void dt_result_consumer_rewind(dt_result_consumer *c)
+void dt_kafka_reader_rewind(dt_kafka_reader *c)
 {
     rd_kafka_topic_partition_list_t *list;
     rd_kafka_error_t *error;
@@ -250,6 +310,29 @@ void dt_result_consumer_rewind(dt_result_consumer *c)
     rd_kafka_topic_partition_list_destroy(list);
 }
 
+void dt_kafka_reader_restart(dt_kafka_reader *c)
+{
+    drop_records(c);
+    (void)!rd_kafka_assign(c->rk, NULL);
+    c->members = 0;
+    c->owed = c->lost = false;
+}
+
+int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
+{
+    int64_t lag = 0;
+
+    for (int i = 0; i < c->partitions; i++) {
+        int64_t low;
+        int64_t high;
+
+        if (c->next[i] >= 0 && rd_kafka_get_watermark_offsets(c->rk, rd_kafka_topic_name(c->topic), i, &low, &high) ==
+                                   RD_KAFKA_RESP_ERR_NO_ERROR)
+            lag += high > c->next[i] ? high - c->next[i] : 0;
+    }
+    return lag;
+}
+
 /* ---- shares ---- */
 
 static bool is_ours(unsigned partition, unsigned rank, unsigned members)
@@ -259,7 +342,7 @@ static bool is_ours(unsigned partition, unsigned rank, unsigned members)
 
 /* Room for the offsets of all partitions; those that are not ours any more are forgotten, others may read on from them.
  */
-static dt_status keep_offsets(struct dt_result_consumer *c, int partitions, unsigned rank, unsigned members,
+static dt_status keep_offsets(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
                               struct dt_error *err)
 {
     size_t bytes = (size_t)(partitions > 0 ? partitions : 1) * sizeof(int64_t);
@@ -267,11 +350,11 @@ static dt_status keep_offsets(struct dt_result_consumer *c, int partitions, unsi
     int64_t *ends;
 
     if (!next)
-        return dt_fail(err, DT_NOMEM, "results");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     c->next = next;
     ends = realloc(c->ends, bytes);
     if (!ends)
-        return dt_fail(err, DT_NOMEM, "results");
+        return dt_fail(err, DT_NOMEM, "out of memory");
     c->ends = ends;
     for (int i = 0; i < partitions; i++) {
         if (i >= c->partitions || !is_ours((unsigned)i, rank, members))
@@ -282,24 +365,66 @@ static dt_status keep_offsets(struct dt_result_consumer *c, int partitions, unsi
     return DT_OK;
 }
 
-static dt_status assign(struct dt_result_consumer *c, struct dt_error *err)
+static dt_status ask_bounds(struct dt_kafka_reader *c, struct dt_kafka_start *v, int n, struct dt_error *err)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(n);
+    dt_status status;
+
+    for (int i = 0; i < n; i++)
+        rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), v[i].partition);
+    status = dt_kafka_ask_offsets(c->rk, list, RD_KAFKA_OFFSET_BEGINNING, err);
+    for (int i = 0; i < n; i++)
+        v[i].first = list->elems[i].offset;
+    if (status == DT_OK)
+        status = dt_kafka_ask_offsets(c->rk, list, RD_KAFKA_OFFSET_END, err);
+    for (int i = 0; i < n; i++)
+        v[i].end = list->elems[i].offset;
+    rd_kafka_topic_partition_list_destroy(list);
+    return status;
+}
+
+/* Asks the caller where our partitions begin. */
+static dt_status begin(struct dt_kafka_reader *c, struct dt_error *err)
+{
+    struct dt_kafka_start *v = calloc((size_t)c->partitions + 1, sizeof(*v));
+    dt_status status;
+    int n = 0;
+
+    if (!v)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (int i = 0; i < c->partitions; i++) {
+        c->next[i] = -1;
+        if (is_ours((unsigned)i, c->rank, c->members))
+            v[n++].partition = i;
+    }
+    status = n > 0 ? ask_bounds(c, v, n, err) : DT_OK;
+    if (status == DT_OK)
+        status = c->how.begin(c->how.arg, v, (size_t)n, err);
+    for (int i = 0; i < n && status == DT_OK; i++)
+        c->next[v[i].partition] = v[i].next;
+    free(v);
+    return status;
+}
+
+static dt_status assign(struct dt_kafka_reader *c, struct dt_error *err)
 {
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(c->partitions);
     rd_kafka_resp_err_t code;
 
     for (int i = 0; i < c->partitions; i++) {
-        if (is_ours((unsigned)i, c->rank, c->members))
+        if (is_ours((unsigned)i, c->rank, c->members) && (c->next[i] >= 0 || !c->how.begin))
             rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), i)->offset =
                 c->next[i] >= 0 ? c->next[i] : RD_KAFKA_OFFSET_STORED;
     }
     code = rd_kafka_assign(c->rk, list);
-    DT_LOG(INFO, "results", "partitions shared out", DT_I("partitions", list->cnt), DT_I("of", c->partitions));
+    DT_LOG(INFO, "kafka", "partitions shared out", DT_S("topic", rd_kafka_topic_name(c->topic)),
+           DT_I("partitions", list->cnt), DT_I("of", c->partitions));
     rd_kafka_topic_partition_list_destroy(list);
-    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, "results");
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? DT_OK : dt_kafka_fail(err, code, rd_kafka_topic_name(c->topic));
 }
 
 /* Commits once more, up to what this reader has applied. */
-static void commit_again(struct dt_result_consumer *c)
+static void commit_again(struct dt_kafka_reader *c)
 {
     for (int i = 0; i < c->partitions; i++) {
         int64_t offset = c->next[i];
@@ -311,7 +436,7 @@ static void commit_again(struct dt_result_consumer *c)
     }
 }
 
-dt_status dt_result_consumer_share(dt_result_consumer *c, unsigned rank, unsigned members, struct dt_error *err)
+dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err)
 {
     const bool same = rank == c->rank && members == c->members;
     const int64_t now_us = dt_kafka_now_us();
@@ -330,19 +455,25 @@ dt_status dt_result_consumer_share(dt_result_consumer *c, unsigned rank, unsigne
     }
     drop_records(c);
     if (commit_applied(c, err) != DT_OK) /* others may apply some again */
-        DT_LOG(DEBUG, "kafka", "offsets of results were not committed");
+        DT_LOG(DEBUG, "kafka", "offsets were not committed");
     status = keep_offsets(c, partitions, rank, members, err);
     if (status != DT_OK)
         return status;
     c->rank = rank;
     c->members = members;
-    return assign(c, err);
+    if (c->how.begin)
+        status = begin(c, err);
+    if (status == DT_OK)
+        status = assign(c, err);
+    if (status != DT_OK)
+        dt_kafka_reader_restart(c);
+    return status;
 }
 
 /* ---- life ---- */
 
-static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group, rd_kafka_conf_t **out,
-                               struct dt_error *err)
+static dt_status consumer_conf(const struct dt_kafka_env *env, const struct dt_kafka_reading *how, const char *group,
+                               rd_kafka_conf_t **out, struct dt_error *err)
 {
     const char *const pairs[] = {
         "group.id",
@@ -354,7 +485,7 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
         "enable.auto.offset.store",
         "false",
         "auto.offset.reset",
-        "earliest",
+        how->begin ? "error" : "earliest",
         "enable.partition.eof",
         "true",
         "fetch.wait.max.ms",
@@ -373,19 +504,21 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const char *group
     return status == DT_OK ? dt_kafka_conf_set(*out, pairs, err) : status;
 }
 
-dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consumer **out, struct dt_error *err)
+dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *how, dt_kafka_reader **out,
+                              struct dt_error *err)
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
-    struct dt_result_consumer *c = calloc(1, sizeof(*c));
+    struct dt_kafka_reader *c = calloc(1, sizeof(*c));
     rd_kafka_conf_t *conf = NULL;
     dt_status status;
 
     *out = NULL;
     if (!c)
-        return dt_fail(err, DT_NOMEM, "results");
-    status = dt_kafka_topic_name(env, "results", topic, err); /* the group has the topic's name */
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    c->how = *how;
+    status = dt_kafka_topic_name(env, how->suffix, topic, err); /* the group has the topic's name */
     if (status == DT_OK)
-        status = consumer_conf(env, topic, &conf, err);
+        status = consumer_conf(env, how, topic, &conf, err);
     if (status == DT_OK)
         status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &c->rk, err);
     else if (conf)
@@ -396,7 +529,7 @@ dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consu
         status = c->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), topic);
     }
     if (status != DT_OK) {
-        dt_result_consumer_free(c);
+        dt_kafka_reader_free(c);
         return status;
     }
     *out = c;
@@ -405,11 +538,11 @@ dt_status dt_result_consumer_new(const struct dt_kafka_env *env, dt_result_consu
 
 static void consumer_leave(void *arg)
 {
-    struct dt_result_consumer *c = arg;
+    struct dt_kafka_reader *c = arg;
     struct dt_error err = {0};
 
     if (commit_applied(c, &err) != DT_OK)
-        DT_LOG(DEBUG, "kafka", "offsets of results were not committed", DT_S("reason", err.text));
+        DT_LOG(DEBUG, "kafka", "offsets were not committed", DT_S("reason", err.text));
     rd_kafka_consumer_close(c->rk); /* waits for the offsets that are being committed */
     if (c->topic)
         rd_kafka_topic_destroy(c->topic);
@@ -417,7 +550,7 @@ static void consumer_leave(void *arg)
 
 static void consumer_done(void *arg)
 {
-    struct dt_result_consumer *c = arg;
+    struct dt_kafka_reader *c = arg;
 
     free(c->messages);
     free(c->records);
@@ -426,7 +559,7 @@ static void consumer_done(void *arg)
     free(c);
 }
 
-void dt_result_consumer_free(dt_result_consumer *c)
+void dt_kafka_reader_free(dt_kafka_reader *c)
 {
     if (!c)
         return;

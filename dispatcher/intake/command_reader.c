@@ -1,0 +1,528 @@
+/*
+ * Where a partition goes on, when it becomes ours:
+ *
+ *   the row's offset lies within what Kafka has      there; if the message before it is still to be had, that one is read
+ *                                                    first, and must be the one that was done
+ *   it lies before the first message                 at the first one; what lay between was removed unread, and is told
+ *   it lies behind the end, or the message before    nowhere: the topic was made anew, or has lost its end. Nobody can tell
+ *   it is another one                                which messages were done: an operator says where to go on
+ *
+ * Everything else that goes wrong ends in a new beginning, too: the partitions are given up and taken again from MySQL.
+ */
+#include "command_reader.h"
+
+#include <stdlib.h>
+
+#include "base/hooks/fail_point.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "command_sender.h"
+#include "tell_index.h"
+
+#define POLL_BYTES      ((size_t)8 << 20)
+#define WAIT_MS         1000 /* longest wait for messages, so that a new share is seen */
+#define LINGER_MS       5
+#define PAUSE_FIRST_US  INT64_C(50000)
+#define PAUSE_MAX_US    INT64_C(2000000)
+#define SOON_US         INT64_C(5000)     /* when all that there is waits */
+#define SETTLED_US      INT64_C(200000)   /* patience with a batch that is not settled, as a request has it */
+#define LOCKED_US       INT64_C(2000000)  /* patience with a row that another session has */
+#define LOOK_US         INT64_C(60000000) /* answers of others that died are looked for so often */
+#define HALTED_US       INT64_C(10000000) /* a halted partition is looked at so often */
+#define LOCK_TIMEOUT_MS 1000
+
+struct partition {
+    bool check; /* the first message that comes must be the last one that was done */
+    bool halted;
+    int64_t since_us; /* mono: its first message waits since then; 0 = it does not */
+};
+
+struct dt_command_reader {
+    struct dt_command_reader_env env;
+    struct dt_config config; /* the process's, with a short wait for locks */
+    struct dt_thread thread;
+    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_kafka_reader *consumer;
+    dt_index *index;
+    dt_store *store;
+    struct dt_command_taker taker;
+    struct dt_command_sender sender;
+    struct dt_arena arena; /* of a poll */
+    char rejected[150];
+    struct dt_command_place *places; /* of the partitions that are read, ascending … */
+    struct partition *partitions;    /* … beside them */
+    size_t n_places;
+    size_t n_halted;
+    int64_t look_us, halted_us;
+    bool owes; /* answers of before may wait */
+    struct dt_command_message *messages;
+    struct dt_outage_part outage;
+    dt_metric *done, *refused, *lag, *halted, *lost, *batch_size, *seconds;
+};
+
+static int64_t mono_us(const dt_command_reader *r)
+{
+    return dt_clock_mono_us(r->env.intake.clock);
+}
+
+/* ---- where partitions go on ---- */
+
+static void halt(dt_command_reader *r, size_t i, const char *reason)
+{
+    struct dt_error err = {0};
+    r->partitions[i].halted = true;
+    r->n_halted++;
+    r->halted_us = mono_us(r) + HALTED_US;
+    dt_metric_set(r->halted, (double)r->n_halted);
+    if (r->places[i].halted) /* somebody has said so */
+        return;
+    r->places[i].halted = true;
+    DT_LOG(ERROR, "commands", "a partition of the commands topic is not read: see command_offsets",
+           DT_I("partition", r->places[i].partition), DT_I("next_offset", r->places[i].next), DT_S("reason", reason));
+    if (dt_store_halt_commands(r->store, &r->places[i], reason, &err) != DT_OK)
+        DT_LOG(DEBUG, "commands", "the row does not say so", DT_S("reason", err.text));
+}
+
+static void tell_lost(dt_command_reader *r, const struct dt_command_place *place, int64_t first)
+{
+    if (place->last < 0 && place->next == 0)
+        return; /* it was never read: what was there before the installation is nobody's loss */
+    DT_LOG(WARN, "commands", "messages were removed from the topic before they were read",
+           DT_I("partition", place->partition), DT_I("from", place->next), DT_I("to", first));
+    dt_metric_add(r->lost, first - place->next);
+}
+
+static void judge(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
+{
+    const struct dt_command_place *place = &r->places[i];
+    start->next = -1;
+    if (place->next > start->end) {
+        halt(r, i, "the topic ends before the offset that is done: it was made anew, or has lost its end");
+    } else if (place->next < start->first) {
+        tell_lost(r, place, start->first);
+        start->next = start->first;
+    } else {
+        r->partitions[i].check = place->last >= start->first;
+        start->next = r->partitions[i].check ? place->last : place->next;
+    }
+}
+
+static dt_status make_room(dt_command_reader *r, size_t n, struct dt_error *err)
+{
+    struct dt_command_place *places = realloc(r->places, (n + 1) * sizeof(*places));
+    r->places = places ? places : r->places;
+    struct partition *partitions = realloc(r->partitions, (n + 1) * sizeof(*partitions));
+    r->partitions = partitions ? partitions : r->partitions;
+    if (!places || !partitions)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    memset(partitions, 0, (n + 1) * sizeof(*partitions));
+    return DT_OK;
+}
+
+static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err)
+{
+    dt_command_reader *r = arg;
+    r->n_places = r->n_halted = 0;
+    dt_status status = make_room(r, n, err);
+    for (size_t i = 0; i < n && status == DT_OK; i++)
+        r->places[i] = (struct dt_command_place){.partition = v[i].partition};
+    if (status == DT_OK)
+        status = dt_store_command_places(r->store, r->places, n, err);
+    if (status != DT_OK)
+        return status;
+    r->n_places = n;
+    for (size_t i = 0; i < n; i++)
+        judge(r, i, &v[i]);
+    dt_metric_set(r->halted, (double)r->n_halted);
+    r->owes = true;
+    return DT_OK;
+}
+
+/* ---- answers of before ---- */
+
+static dt_status send_owed(dt_command_reader *r, struct dt_error *err)
+{
+    struct dt_command_answers answers = {.n_ids = 1};
+    int64_t *partitions = dt_arena_alloc(&r->arena, (r->n_places + 1) * sizeof(*partitions));
+    dt_status status = partitions ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < r->n_places && status == DT_OK; i++)
+        partitions[i] = r->places[i].partition;
+    while (status == DT_OK && answers.n_ids > 0 && r->n_places > 0 && !dt_thread_stopping(&r->thread)) {
+        dt_arena_reset(&r->taker.arena);
+        status =
+            dt_store_command_answers(r->store, r->taker.json, partitions, r->n_places, &r->taker.arena, &answers, err);
+        if (status == DT_OK)
+            status = dt_command_sender_send(&r->sender, &answers, err);
+    }
+    if (status == DT_OK) {
+        r->owes = false;
+        r->look_us = mono_us(r) + LOOK_US;
+    }
+    return status;
+}
+
+/* ---- carrying out ---- */
+
+/* What follows from a transaction that was committed. */
+static dt_status follow(dt_command_reader *r, const struct dt_command_batch *b, struct dt_error *err)
+{
+    const struct dt_intake_env *env = &r->env.intake;
+    dt_metric_add(r->done, (int64_t)b->done);
+    dt_metric_add(r->refused, (int64_t)b->refused);
+    dt_metric_observe(r->batch_size, (double)(b->done + b->refused));
+    dt_intake_tell_index(env, r->index, &r->arena, b->moves, b->n_moves);
+    for (size_t i = 0; i < b->n_dead; i++)
+        r->env.outbox(env->arg, dt_shard_of(&b->map, b->dead[i]));
+    if (b->topics)
+        r->env.topics_changed(env->arg);
+    r->owes = b->answers.n_ids > 0; /* until they have left */
+    dt_status status = dt_command_sender_send(&r->sender, &b->answers, err);
+    r->owes = r->owes && status != DT_OK;
+    return status;
+}
+
+/* Only the first message of a partition may give up waiting: those behind it were not looked at. */
+static void be_patient(dt_command_reader *r, struct dt_command_message *v, size_t n)
+{
+    int64_t now_us = mono_us(r);
+    for (size_t i = 0; i < r->n_places; i++)
+        r->places[i].touched = false;
+    for (size_t i = 0; i < n; i++) {
+        struct partition *p = &r->partitions[v[i].place - r->places];
+        bool first = !v[i].place->touched;
+        v[i].place->touched = true;
+        int64_t waited_us = first && p->since_us ? now_us - p->since_us : 0;
+        v[i].patient = waited_us < SETTLED_US;
+        v[i].last_try = waited_us > LOCKED_US;
+    }
+}
+
+/* Keeps those that wait, in their order; returns how many. */
+static size_t keep_waiting(dt_command_reader *r, struct dt_command_message *v, size_t n, size_t tried)
+{
+    int64_t now_us = mono_us(r);
+    size_t kept = 0;
+    for (size_t i = 0; i < r->n_places; i++) {
+        if (r->places[i].up_to)
+            r->partitions[i].since_us = 0;
+        if (r->places[i].stopped && !r->partitions[i].since_us)
+            r->partitions[i].since_us = now_us;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (i >= tried || v[i].outcome == DT_INTENT_WAITS)
+            v[kept++] = v[i];
+    return kept;
+}
+
+/* One message may be at fault: fewer are tried, until it is alone. */
+static bool is_a_message_at_fault(dt_status status)
+{
+    return status == DT_INTERNAL || status == DT_CORRUPT || status == DT_TOO_LARGE || status == DT_INVALID;
+}
+
+static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b, size_t *most, struct dt_error *err)
+{
+    int64_t start_us = mono_us(r);
+    r->env.intake.map(r->env.intake.arg, &b->map);
+    dt_status status = dt_store_carry_out(&r->taker, b, false, err);
+    if (is_a_message_at_fault(status) && b->n > 1) {
+        *most = b->n / 2;
+        b->n = 0;
+        return DT_OK;
+    }
+    if (is_a_message_at_fault(status)) {
+        DT_LOG(ERROR, "commands", "a message that cannot be carried out is refused", DT_I("offset", b->v[0].offset),
+               DT_I("partition", b->v[0].place->partition), DT_S("reason", err->text));
+        status = dt_store_carry_out(&r->taker, b, true, err);
+    }
+    if (status == DT_UNKNOWN && r->index) /* jobs may be there that the index was not told of */
+        r->env.intake.index_untold(r->env.intake.arg, r->index);
+    dt_metric_observe(r->seconds, (double)(mono_us(r) - start_us) / 1e6);
+    return status == DT_OK ? follow(r, b, err) : status;
+}
+
+static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *err)
+{
+    size_t most = n;
+    dt_status status = DT_OK;
+    while (n > 0 && status == DT_OK && !dt_thread_stopping(&r->thread)) {
+        struct dt_command_batch b = {
+            .v = r->messages, .n = n < most ? n : most, .places = r->places, .n_places = r->n_places};
+        be_patient(r, r->messages, n);
+        status = carry_out_some(r, &b, &most, err);
+        if (status != DT_OK || b.n == 0)
+            continue;
+        n = keep_waiting(r, r->messages, n, b.n);
+        most = 2 * most;
+        status = dt_intent_topics_make(&r->taker.topics, r->store, mono_us(r), err);
+        if (status == DT_OK && b.done + b.refused == 0 && !b.again)
+            dt_mailbox_pause(r->mailbox, mono_us(r) + SOON_US, DT_THREAD_STOP);
+    }
+    return status;
+}
+
+/* ---- reading ---- */
+
+static bool is_last_done(const struct dt_command_place *place, const struct dt_kafka_record *record)
+{
+    unsigned char digest[16];
+    dt_command_digest(record->key, record->value, record->timestamp_ms, digest);
+    return memcmp(digest, place->digest, sizeof(digest)) == 0;
+}
+
+static struct dt_command_place *place_of(const dt_command_reader *r, int32_t partition)
+{
+    for (size_t i = 0; i < r->n_places; i++)
+        if (r->places[i].partition == partition)
+            return &r->places[i];
+    return NULL;
+}
+
+/* Whether the message is to be done. DEPOSED: the topic is not the one that was read. */
+static dt_status look_at(dt_command_reader *r, const struct dt_kafka_record *record, bool *wanted, struct dt_error *err)
+{
+    const struct dt_command_place *place = place_of(r, record->partition);
+    size_t i = place ? (size_t)(place - r->places) : 0;
+    *wanted = place && record->offset >= place->next && !r->partitions[i].halted;
+    if (!place || !r->partitions[i].check)
+        return DT_OK;
+    r->partitions[i].check = false;
+    if (record->offset != place->last || is_last_done(place, record))
+        return DT_OK;
+    *wanted = false;
+    halt(r, i, "the message before the offset that is done is another one: the topic was made anew");
+    return dt_fail(err, DT_DEPOSED, "partition %d of the commands topic is another one", (int)record->partition);
+}
+
+static dt_status take_headers(dt_command_reader *r, size_t i, struct dt_command_message *m)
+{
+    const struct dt_kafka_header *v = NULL;
+    dt_status status = dt_kafka_reader_headers(r->consumer, i, &r->arena, &v, &m->n_headers);
+    if (status != DT_OK || !m->n_headers)
+        return status;
+    struct dt_message_header *headers = dt_arena_alloc(&r->arena, m->n_headers * sizeof(*headers));
+    if (!headers)
+        return DT_NOMEM;
+    for (size_t k = 0; k < m->n_headers; k++) {
+        headers[k] = (struct dt_message_header){v[k].name, v[k].value};
+        if (dt_str_is(v[k].name, "reply_to"))
+            m->reply_to = v[k].value;
+    }
+    m->headers = headers;
+    return DT_OK;
+}
+
+static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record *records, size_t n, size_t *taken,
+                              struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    *taken = 0;
+    for (size_t i = 0; i < n && status == DT_OK; i++) {
+        const struct dt_kafka_record *record = &records[i];
+        bool wanted;
+        status = look_at(r, record, &wanted, err);
+        if (!wanted)
+            continue;
+        struct dt_command_message *m = &r->messages[(*taken)++];
+        *m = (struct dt_command_message){.place = place_of(r, record->partition),
+                                         .offset = record->offset,
+                                         .timestamp_ms = record->timestamp_ms,
+                                         .key = record->key,
+                                         .value = record->value};
+        if (take_headers(r, i, m) != DT_OK)
+            status = dt_fail(err, DT_NOMEM, "out of memory");
+    }
+    return status;
+}
+
+static dt_status poll(dt_command_reader *r, struct dt_error *err)
+{
+    const struct dt_kafka_record *records;
+    size_t n = 0;
+    size_t taken = 0;
+    dt_status status = dt_kafka_reader_poll(r->consumer, (size_t)r->env.intake.config->commands_batch, WAIT_MS,
+                                            LINGER_MS, &r->thread.stopping, &records, &n, err);
+    dt_metric_set(r->lag, (double)dt_kafka_reader_lag(r->consumer));
+    if (status != DT_OK || n == 0)
+        return status;
+    DT_FAIL_POINT("commands.read");
+    status = take_records(r, records, n, &taken, err);
+    if (status == DT_OK)
+        status = carry_out_all(r, taken, err);
+    if (status != DT_OK || dt_thread_stopping(&r->thread))
+        return status;
+    return dt_kafka_reader_commit(r->consumer, err);
+}
+
+/* ---- the loop ---- */
+
+/* Before the election was seen for the first time there is no share, and nothing to read. */
+static dt_status take_share(dt_command_reader *r, bool *some, struct dt_error *err)
+{
+    unsigned rank;
+    unsigned members;
+    *some = r->env.place(r->env.intake.arg, &rank, &members);
+    if (!*some)
+        return DT_OK;
+    if (r->n_halted > 0 && mono_us(r) >= r->halted_us)
+        dt_kafka_reader_restart(r->consumer);
+    return dt_kafka_reader_share(r->consumer, rank, members, err);
+}
+
+static dt_status serve(dt_command_reader *r, struct dt_error *err)
+{
+    bool some = false;
+    dt_arena_reset(&r->arena);
+    dt_status status = DT_OK;
+    if (!r->consumer) {
+        const struct dt_kafka_reading reading = {.suffix = "commands", .bytes = POLL_BYTES, .begin = begin, .arg = r};
+        status = dt_kafka_reader_new(r->env.kafka, &reading, &r->consumer, err);
+    }
+    if (status == DT_OK)
+        status = take_share(r, &some, err);
+    if (status == DT_OK && some && (r->owes || mono_us(r) >= r->look_us))
+        status = send_owed(r, err);
+    if (status == DT_OK && some)
+        return poll(r, err);
+    if (status == DT_OK)
+        dt_mailbox_pause(r->mailbox, mono_us(r) + PAUSE_FIRST_US, DT_THREAD_STOP);
+    return status;
+}
+
+static void fail(dt_command_reader *r, unsigned failures, dt_status status, const struct dt_error *err)
+{
+    int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
+    if (r->consumer)
+        dt_kafka_reader_restart(r->consumer);
+    if (dt_thread_stopping(&r->thread))
+        return;
+    if (status == DT_DEPOSED)
+        DT_LOG(INFO, "commands", "begins anew", DT_S("reason", err->text));
+    else
+        dt_outage_failed(&r->outage, dt_store_connected(r->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL, "commands",
+                         "commands wait", status, err);
+    dt_mailbox_pause(r->mailbox, mono_us(r) + dt_earlier(pause_us, PAUSE_MAX_US), DT_THREAD_STOP);
+}
+
+static void run(void *arg)
+{
+    dt_command_reader *r = arg;
+    unsigned failures = 0;
+    while (!dt_thread_stopping(&r->thread)) {
+        struct dt_error err = {0};
+        dt_status status = serve(r, &err);
+        if (status == DT_OK) {
+            dt_outage_over(&r->outage);
+            failures = 0;
+        } else
+            fail(r, failures++, status, &err);
+    }
+    dt_kafka_reader_free(r->consumer);
+}
+
+/* ---- life ---- */
+
+static void make_meters(dt_command_reader *r)
+{
+    const char *name = "duetime_commands_total";
+    const char *help = "Messages of the commands topic by what became of them.";
+    r->done = dt_counter(name, help, "outcome=\"done\"");
+    r->refused = dt_counter(name, help, "outcome=\"refused\"");
+    r->lag = dt_gauge("duetime_commands_lag", "Messages of the commands topic that this process has yet to do.", "");
+    r->halted =
+        dt_gauge("duetime_commands_halted",
+                 "Partitions of the commands topic that are not read until an operator says where to go on.", "");
+    r->lost = dt_counter("duetime_commands_lost_total",
+                         "Messages that the commands topic no longer had when they were to be read.", "");
+    r->batch_size = dt_histogram_count("duetime_commands_batch", "Messages carried out in one transaction.", "");
+    r->seconds = dt_histogram("duetime_commands_seconds", "Carrying out one batch of messages.", "");
+}
+
+static void free_parts(dt_command_reader *r)
+{
+    dt_command_sender_clear(&r->sender);
+    dt_command_taker_clear(&r->taker);
+    dt_json_free(r->taker.json);
+    dt_index_free(r->index);
+    dt_store_free(r->store);
+    dt_mailbox_free(r->mailbox);
+    dt_arena_clear(&r->arena);
+    free(r->places);
+    free(r->partitions);
+    free(r->messages);
+    free(r);
+}
+
+static dt_status make_taker(dt_command_reader *r)
+{
+    const struct dt_config *config = r->env.intake.config;
+    snprintf(r->rejected, sizeof(r->rejected), "%s.commands.rejected", r->env.intake.installation);
+    r->taker = (struct dt_command_taker){.store = r->store, .rejected = r->rejected};
+    r->taker.rules = (struct dt_job_rules){.max_delay_ms = config->limits_max_delay,
+                                           .payload_max = (size_t)config->limits_payload,
+                                           .headers_max = (size_t)config->limits_headers,
+                                           .allow_hosts = dt_str(config->callbacks_allow_hosts),
+                                           .json_depth = (unsigned)config->limits_json_depth,
+                                           .callbacks = config->callbacks_enabled,
+                                           .installation = dt_str(r->env.intake.installation)};
+    dt_arena_init(&r->taker.arena);
+    return dt_json_new(&r->taker.json);
+}
+
+static dt_status make_sender(dt_command_reader *r)
+{
+    r->sender.kafka = r->env.kafka;
+    r->sender.notices = r->env.notices;
+    r->sender.stop = &r->thread.stopping;
+    r->sender.mailbox = r->mailbox;
+    r->sender.store = r->store;
+    return dt_command_sender_init(&r->sender);
+}
+
+static dt_status make_parts(dt_command_reader *r, struct dt_error *err)
+{
+    const struct dt_intake_env *env = &r->env.intake;
+    r->messages = calloc((size_t)env->config->commands_batch, sizeof(*r->messages));
+    dt_status status = r->messages ? dt_mailbox_new(&r->mailbox) : DT_NOMEM;
+    if (status == DT_OK)
+        status = dt_store_new(&r->config, env->ref, &r->store);
+    if (status == DT_OK)
+        status = make_taker(r);
+    if (status == DT_OK)
+        status = make_sender(r);
+    if (status == DT_OK)
+        status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
+    return status;
+}
+
+dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
+                                  struct dt_error *err)
+{
+    dt_command_reader *r = calloc(1, sizeof(*r));
+    if (!r)
+        return DT_NOMEM;
+    r->env = *env;
+    r->config = *env->intake.config;
+    r->config.mysql_lock_timeout = dt_earlier(r->config.mysql_lock_timeout, LOCK_TIMEOUT_MS);
+    dt_arena_init(&r->arena);
+    make_meters(r);
+    dt_status status = make_parts(r, err);
+    if (status == DT_OK)
+        status = dt_thread_start(&r->thread, "commands", run, r, err);
+    if (status != DT_OK) {
+        free_parts(r);
+        return status;
+    }
+    *out = r;
+    return DT_OK;
+}
+
+void dt_command_reader_stop(dt_command_reader *r)
+{
+    if (!r)
+        return;
+    dt_thread_stop(&r->thread, r->mailbox);
+    free_parts(r);
+}

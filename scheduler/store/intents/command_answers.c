@@ -1,0 +1,192 @@
+/*
+ * A row has some answers as one JSON text, so that a flood of refused messages costs a statement for each million bytes
+ * of it, and not one for each message.
+ */
+#include "store/intents/command_answers.h"
+
+#include "base/json.h"
+#include "base/text/base64.h"
+#include "store/db/id_in.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define ROW_BYTES ((size_t)1 << 20)
+
+/* ---- as text ---- */
+
+static void add_bytes(struct dt_strbuf *out, struct dt_str bytes)
+{
+    if (!bytes.p) {
+        dt_strbuf_adds(out, "null");
+        return;
+    }
+    dt_strbuf_addc(out, '"');
+    dt_base64_add(out, bytes);
+    dt_strbuf_addc(out, '"');
+}
+
+static void add_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
+{
+    dt_strbuf_adds(out, out->n ? ",{\"topic\":" : "[{\"topic\":");
+    dt_json_add_string(out, a->topic);
+    dt_strbuf_adds(out, ",\"key\":");
+    add_bytes(out, a->key);
+    dt_strbuf_adds(out, ",\"value\":");
+    add_bytes(out, a->value);
+    dt_strbuf_adds(out, ",\"headers\":[");
+    for (size_t i = 0; i < a->n_headers; i++) {
+        dt_strbuf_adds(out, i ? ",[" : "[");
+        add_bytes(out, a->headers[i].name);
+        dt_strbuf_addc(out, ',');
+        add_bytes(out, a->headers[i].value);
+        dt_strbuf_addc(out, ']');
+    }
+    dt_strbuf_adds(out, "]}");
+}
+
+/* ---- rows ---- */
+
+static dt_status read_last_id(dt_db *db, int64_t *id, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_select_last_answers, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    *id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    return dt_db_end(db, err);
+}
+
+static dt_status insert_row(dt_db *db, int32_t partition, int64_t now_ms, struct dt_strbuf *text, int64_t *id,
+                            struct dt_error *err)
+{
+    dt_strbuf_addc(text, ']');
+    if (text->failed)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    dt_status status =
+        dt_db_run(db, dt_sql_insert_command_answers,
+                  DT_PARAMS(DT_P_INT(partition), DT_P_STR(dt_strbuf_str(text)), DT_P_INT(now_ms)), NULL, err);
+    dt_strbuf_reset(text);
+    return status == DT_OK ? read_last_id(db, id, err) : status;
+}
+
+dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t partition, int64_t now_ms,
+                                    struct dt_command_answers *answers, struct dt_error *err)
+{
+    struct dt_strbuf text;
+    dt_status status = DT_OK;
+    answers->n_ids = 0;
+    answers->ids = dt_arena_alloc(arena, (answers->n + 1) * sizeof(*answers->ids));
+    if (!answers->ids)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    dt_strbuf_init(&text);
+    for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
+        add_answer(&text, &answers->v[i]);
+        if (text.n >= ROW_BYTES || i + 1 == answers->n)
+            status = insert_row(db, partition, now_ms, &text, &answers->ids[answers->n_ids++], err);
+    }
+    dt_strbuf_clear(&text);
+    return status;
+}
+
+/* ---- from text ---- */
+
+/* Reading rows of answers. */
+struct reading {
+    dt_db *db;
+    dt_json *json;
+    struct dt_arena *arena;
+    struct dt_command_answers *out;
+    size_t room;
+    struct dt_error *err;
+};
+
+/* Absent for null, and for what somebody has spoilt by hand. */
+static struct dt_str read_bytes(const struct reading *r, const struct dt_json_node *node)
+{
+    if (!node || node->type != DT_JSON_STRING)
+        return DT_STR_NONE;
+    char *bytes = dt_arena_alloc(r->arena, dt_base64_decoded_max(node->str.n) + 1);
+    struct dt_str out = {bytes, 0};
+    return bytes && dt_base64_decode(node->str, bytes, &out.n) ? out : DT_STR_NONE;
+}
+
+static dt_status read_headers(const struct reading *r, const struct dt_json_node *list, struct dt_command_answer *a)
+{
+    struct dt_message_header *v = list ? dt_arena_alloc(r->arena, (list->n + 1) * sizeof(*v)) : NULL;
+    if (!v)
+        return list ? DT_NOMEM : DT_OK;
+    a->headers = v;
+    for (const struct dt_json_node *i = dt_json_first(r->json, list); i; i = dt_json_sibling(r->json, list, i)) {
+        const struct dt_json_node *name = dt_json_first(r->json, i);
+        const struct dt_json_node *value = name ? dt_json_sibling(r->json, i, name) : NULL;
+        v[a->n_headers++] = (struct dt_message_header){read_bytes(r, name), read_bytes(r, value)};
+    }
+    return DT_OK;
+}
+
+static dt_status grow(struct reading *r)
+{
+    if (r->out->n < r->room)
+        return DT_OK;
+    r->room = r->room ? 2 * r->room : 64;
+    struct dt_command_answer *v = dt_arena_alloc(r->arena, r->room * sizeof(*v));
+    if (v && r->out->n)
+        memcpy(v, r->out->v, r->out->n * sizeof(*v));
+    r->out->v = v ? v : r->out->v;
+    return v ? DT_OK : DT_NOMEM;
+}
+
+static dt_status read_answer(struct reading *r, const struct dt_json_node *node)
+{
+    const struct dt_json_node *topic = dt_json_member(r->json, node, "topic");
+    if (!topic || topic->type != DT_JSON_STRING)
+        return DT_OK;
+    dt_status status = grow(r);
+    if (status != DT_OK)
+        return status;
+    struct dt_command_answer *a = &r->out->v[r->out->n++];
+    *a = (struct dt_command_answer){.topic = dt_arena_copy(r->arena, topic->str),
+                                    .key = read_bytes(r, dt_json_member(r->json, node, "key")),
+                                    .value = read_bytes(r, dt_json_member(r->json, node, "value"))};
+    return a->topic.p ? read_headers(r, dt_json_member(r->json, node, "headers"), a) : DT_NOMEM;
+}
+
+/* A text that is none of ours is forgotten as one that has left: nobody could send it. */
+static dt_status take_row(void *arg)
+{
+    struct reading *r = arg;
+    struct dt_json_limits limits = {.depth = 8};
+    r->out->ids[r->out->n_ids++] = dt_db_i64(r->db, 0);
+    struct dt_str text = dt_arena_copy(r->arena, dt_db_bytes(r->db, 1));
+    dt_status status = text.p ? dt_json_parse(r->json, text, &limits, NULL) : DT_NOMEM;
+    if (status != DT_OK)
+        return status == DT_NOMEM ? dt_fail(r->err, status, "out of memory") : DT_OK;
+    const struct dt_json_node *root = dt_json_root(r->json);
+    for (const struct dt_json_node *i = dt_json_first(r->json, root); i && status == DT_OK;
+         i = dt_json_sibling(r->json, root, i))
+        status = i->type == DT_JSON_OBJECT ? read_answer(r, i) : DT_OK;
+    return status == DT_OK ? status : dt_fail(r->err, status, "out of memory");
+}
+
+dt_status dt_store_command_answers(dt_store *store, dt_json *json, const int64_t *partitions, size_t n,
+                                   struct dt_arena *arena, struct dt_command_answers *out, struct dt_error *err)
+{
+    enum { ROWS = 16 }; /* select_command_answers has it, too */
+    struct reading r = {.json = json, .arena = arena, .out = out, .err = err};
+    *out = (struct dt_command_answers){.ids = dt_arena_alloc(arena, ROWS * sizeof(*out->ids))};
+    dt_status status = out->ids ? dt_store_db(store, &r.db, err) : dt_fail(err, DT_NOMEM, "out of memory");
+    size_t some = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
+    return status == DT_OK ? dt_id_in_read(r.db, &dt_sql_select_command_answers, DT_NO_PARAMS, DT_IDS(partitions, some),
+                                           take_row, &r, err)
+                           : status;
+}
+
+dt_status dt_store_command_answered(dt_store *store, const struct dt_command_answers *answers, struct dt_error *err)
+{
+    dt_db *db;
+    uint64_t removed;
+    dt_status status = answers->n_ids ? dt_store_db(store, &db, err) : DT_OK;
+    if (status != DT_OK || !answers->n_ids)
+        return status;
+    return dt_id_in_run(db, &dt_sql_delete_command_answers, DT_NO_PARAMS, DT_IDS(answers->ids, answers->n_ids),
+                        &removed, err);
+}

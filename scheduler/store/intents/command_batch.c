@@ -1,0 +1,464 @@
+/*
+ * The transaction in which messages are carried out: see commands.h.
+ *
+ *   lock the partitions' rows, which must be as believed ─▶ decode ─▶ one run after the other ─▶ raise the rows ─▶ answers
+ *
+ * A run is as many messages as the store takes together: changes of jobs, reports, or one change of a topic. Reports of a
+ * run are applied by one set of statements, unless a job among them is locked: then, once more, each by itself.
+ */
+#include "base/hooks/fail_point.h"
+#include "store/db/id_in.h"
+#include "store/intents/command_answers.h"
+#include "store/intents/command_decode.h"
+#include "store/intents/command_reply.h"
+#include "store/intents/intents_txn.h"
+#include "store/jobs/change_txn.h"
+#include "store/results/store_results.h"
+#include "store/sql/statements.h"
+
+/* One transaction. */
+struct carrying {
+    struct dt_command_taker *taker;
+    struct dt_command_batch *batch;
+    bool refuse_all, singly, reports_singly;
+    struct dt_command *commands; /* beside the batch's messages … */
+    struct dt_intent *intents;
+    struct dt_apply *reports;  /* … as these are */
+    struct dt_intents_txn txn; /* of all of them; runs show it some */
+    struct dt_counts counts;
+    struct dt_command_replies replies;
+    struct dt_job_move *moves;
+    size_t n_moves;
+    size_t agreed; /* partitions whose row is as believed */
+    dt_db *db;
+    int64_t now_ms;
+    struct dt_error *err;
+};
+
+static dt_status out_of_memory(const struct carrying *c)
+{
+    return dt_fail(c->err, DT_NOMEM, "out of memory");
+}
+
+/* ---- the partitions' rows ---- */
+
+static dt_status compare_place(void *arg)
+{
+    struct carrying *c = arg;
+    for (size_t i = 0; i < c->batch->n_places; i++)
+        if (c->batch->places[i].partition == dt_db_i64(c->db, 0))
+            c->agreed += c->batch->places[i].next == dt_db_i64(c->db, 1);
+    return DT_OK;
+}
+
+static dt_status lock_places(struct carrying *c)
+{
+    struct dt_command_batch *b = c->batch;
+    int64_t *ids = dt_arena_alloc(&c->taker->arena, (b->n_places + 1) * sizeof(*ids));
+    size_t n = 0;
+    if (!ids)
+        return out_of_memory(c);
+    for (size_t i = 0; i < b->n_places; i++) {
+        b->places[i].touched = b->places[i].stopped = false;
+        b->places[i].up_to = NULL;
+    }
+    for (size_t i = 0; i < b->n; i++)
+        b->v[i].place->touched = true;
+    for (size_t i = 0; i < b->n_places; i++)
+        if (b->places[i].touched)
+            ids[n++] = b->places[i].partition;
+    c->agreed = 0;
+    dt_status status =
+        dt_id_in_read(c->db, &dt_sql_lock_command_offsets, DT_NO_PARAMS, DT_IDS(ids, n), compare_place, c, c->err);
+    return status == DT_OK && c->agreed != n ? dt_fail(c->err, DT_DEPOSED, "another reader has gone on") : status;
+}
+
+static void add_place(struct dt_strbuf *list, const struct dt_command_place *place)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    const struct dt_command_message *m = place->up_to;
+    unsigned char digest[16];
+    dt_command_digest(m->key, m->value, m->timestamp_ms, digest);
+    dt_strbuf_addf(list, "%c[%d,%lld,%lld,%lld,\"", list->n ? ',' : '[', place->partition, (long long)place->next,
+                   (long long)m->offset + 1, (long long)m->offset);
+    for (size_t i = 0; i < sizeof(digest); i++) {
+        dt_strbuf_addc(list, digits[digest[i] >> 4]);
+        dt_strbuf_addc(list, digits[digest[i] & 15]);
+    }
+    dt_strbuf_adds(list, "\"]");
+}
+
+static dt_status raise_places(struct carrying *c)
+{
+    struct dt_strbuf list;
+    uint64_t changed = 0;
+    uint64_t n = 0;
+    dt_strbuf_init(&list);
+    for (size_t i = 0; i < c->batch->n_places; i++) {
+        if (!c->batch->places[i].up_to)
+            continue;
+        add_place(&list, &c->batch->places[i]);
+        n++;
+    }
+    dt_strbuf_addc(&list, ']');
+    dt_status status = list.failed ? out_of_memory(c) : DT_OK;
+    if (status == DT_OK && n > 0)
+        status = dt_db_run(c->db, dt_sql_set_command_offsets,
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(c->now_ms)), &changed, c->err);
+    dt_strbuf_clear(&list);
+    return status == DT_OK && changed != n ? dt_fail(c->err, DT_DEPOSED, "another reader has gone on") : status;
+}
+
+/* The reader believes what was committed. */
+static void believe(const struct dt_command_batch *b)
+{
+    for (size_t i = 0; i < b->n_places; i++) {
+        struct dt_command_place *place = &b->places[i];
+        if (!place->up_to)
+            continue;
+        place->next = place->up_to->offset + 1;
+        place->last = place->up_to->offset;
+    }
+}
+
+/* ---- decoding ---- */
+
+static void refuse(struct dt_intent *x, enum dt_problem_type type, struct dt_str detail)
+{
+    x->outcome = DT_INTENT_REFUSED;
+    x->problem = (struct dt_problem){.type = type, .detail = detail};
+}
+
+/* Where nobody can be answered nothing is done: whoever sent it would wait for ever. */
+static dt_status check_reply_to(struct carrying *c, const struct dt_command_message *m, struct dt_intent *x)
+{
+    const char *reason = m->reply_to.p ? dt_command_reply_check(m->reply_to, c->taker->rules.installation) : NULL;
+    struct dt_str detail = reason ? dt_arena_printf(&c->taker->arena, "header reply_to: %s", reason) : DT_STR_NONE;
+    if (reason)
+        refuse(x, DT_PROBLEM_INVALID, detail);
+    return reason && !detail.p ? DT_NOMEM : DT_OK;
+}
+
+static dt_status decode_one(struct carrying *c, const struct dt_command_decoder *with, size_t i)
+{
+    const struct dt_command_message *m = &c->batch->v[i];
+    const struct dt_command_text text = {.value = m->value, .timestamp_ms = m->timestamp_ms};
+    struct dt_intent *x = &c->intents[i];
+    c->commands[i].intent = x;
+    dt_status status = dt_command_decode(with, &text, &c->commands[i]);
+    if (status == DT_OK)
+        status = check_reply_to(c, m, x);
+    if (c->refuse_all)
+        refuse(x, DT_PROBLEM_INTERNAL, DT_STR_LIT("the message cannot be carried out"));
+    x->patient = m->patient;
+    x->stopped = &m->place->stopped;
+    return status;
+}
+
+static dt_status decode_all(struct carrying *c)
+{
+    struct dt_command_taker *t = c->taker;
+    const struct dt_command_decoder with = {
+        .rules = &t->rules, .json = t->json, .arena = &t->arena, .now_ms = c->now_ms};
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < c->batch->n && status == DT_OK; i++)
+        status = decode_one(c, &with, i);
+    return status == DT_OK ? status : dt_fail(c->err, status, "%s", dt_status_text(status));
+}
+
+/* ---- reports ---- */
+
+/* Whether the message is still to be done: not refused, and nothing before it waits. */
+static bool is_open(struct dt_intent *x)
+{
+    if (*x->stopped)
+        x->outcome = DT_INTENT_WAITS;
+    return !*x->stopped && x->outcome != DT_INTENT_REFUSED;
+}
+
+/* NOT_FOUND is said in the intent. */
+static dt_status find_reported(struct carrying *c, struct dt_command *command)
+{
+    struct dt_intent *x = command->intent;
+    dt_status status = DT_OK;
+    if (!command->result.job_id)
+        status = dt_key_find(c->db, x->topic, x->key, &command->result.job_id, c->err);
+    if (status == DT_NOT_FOUND)
+        refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such job"));
+    return status == DT_NOT_FOUND ? DT_OK : status;
+}
+
+static void settle_report(struct carrying *c, struct dt_command *command, const struct dt_apply *a)
+{
+    struct dt_intent *x = command->intent;
+    command->outcome = a->outcome;
+    x->outcome = DT_INTENT_DONE;
+    if (a->outcome == DT_OUTCOME_UNKNOWN_JOB)
+        refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such job"));
+    if (a->outcome == DT_OUTCOME_BUSY) {
+        x->outcome = DT_INTENT_WAITS;
+        *x->stopped = true;
+    }
+    if (a->outcome != DT_OUTCOME_APPLIED)
+        return;
+    if (a->outbox)
+        c->batch->dead[c->batch->n_dead++] = a->result.job_id;
+    for (size_t k = 0; k < DT_WAS_MAX; k++)
+        if (k == 0 || a->was_ms[k])
+            c->moves[c->n_moves++] =
+                (struct dt_job_move){.id = a->result.job_id, .due_ms = a->next_at_ms, .was_ms = a->was_ms[k]};
+}
+
+static dt_status apply_reports(struct carrying *c, struct dt_apply *v, size_t n)
+{
+    const struct dt_results_txn txn = {.db = c->db,
+                                       .config = dt_store_config(c->taker->store),
+                                       .map = &c->batch->map,
+                                       .now_ms = c->now_ms,
+                                       .locking = DT_LOCK_PASSING_BY,
+                                       .counts = &c->counts,
+                                       .arena = &c->taker->arena};
+    dt_status status = n ? dt_results_apply_within(&txn, v, n, c->err) : DT_OK;
+    for (size_t i = 0; i < n && n > 1 && status == DT_OK; i++)
+        if (v[i].outcome == DT_OUTCOME_BUSY) {
+            c->reports_singly = true;
+            return dt_fail(c->err, DT_BUSY, "a job is locked");
+        }
+    return status;
+}
+
+static dt_status run_reports(struct carrying *c, size_t from, size_t n)
+{
+    struct dt_apply *v = &c->reports[from];
+    size_t n_open = 0;
+    size_t k = 0;
+    dt_status status = DT_OK;
+    for (size_t i = from; i < from + n && status == DT_OK; i++) {
+        if (!is_open(&c->intents[i]))
+            continue;
+        status = find_reported(c, &c->commands[i]);
+        if (c->intents[i].outcome != DT_INTENT_REFUSED)
+            v[n_open++] = (struct dt_apply){.result = c->commands[i].result};
+    }
+    if (status == DT_OK)
+        status = apply_reports(c, v, n_open);
+    for (size_t i = from; i < from + n && status == DT_OK; i++)
+        if (c->intents[i].outcome != DT_INTENT_REFUSED && c->intents[i].outcome != DT_INTENT_WAITS)
+            settle_report(c, &c->commands[i], &v[k++]);
+    return status;
+}
+
+/* ---- runs ---- */
+
+static dt_status run_pause(struct carrying *c, size_t i)
+{
+    struct dt_intent *x = &c->intents[i];
+    if (!is_open(x))
+        return DT_OK;
+    dt_status status =
+        dt_topic_pause_in_txn(c->db, c->now_ms, x->topic, c->commands[i].action == DT_COMMAND_PAUSE, c->err);
+    x->outcome = DT_INTENT_DONE;
+    c->batch->topics = true;
+    if (status == DT_NOT_FOUND)
+        refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such topic"));
+    return status == DT_NOT_FOUND ? DT_OK : status;
+}
+
+static dt_status run_changes(struct carrying *c, size_t from, size_t n)
+{
+    c->txn.v = &c->intents[from];
+    c->txn.n = n;
+    return dt_intents_in_txn(&c->txn, c->err);
+}
+
+enum kind { CHANGES, TOPIC, REPORTS };
+
+static enum kind kind_of(const struct dt_command *command)
+{
+    if (command->intent->outcome == DT_INTENT_REFUSED || command->action <= DT_COMMAND_RUN_NOW)
+        return CHANGES;
+    return command->action == DT_COMMAND_REPORT ? REPORTS : TOPIC;
+}
+
+static size_t run_length(const struct carrying *c, size_t from)
+{
+    enum kind kind = kind_of(&c->commands[from]);
+    size_t n = 1;
+    if (kind == TOPIC || (kind == REPORTS && c->reports_singly))
+        return n;
+    while (from + n < c->batch->n && kind_of(&c->commands[from + n]) == kind)
+        n++;
+    return n;
+}
+
+static dt_status run(struct carrying *c, size_t from, size_t n)
+{
+    switch (kind_of(&c->commands[from])) {
+    case CHANGES:
+        return run_changes(c, from, n);
+    case TOPIC:
+        return run_pause(c, from);
+    case REPORTS:
+        break;
+    }
+    return run_reports(c, from, n);
+}
+
+static dt_status run_all(struct carrying *c)
+{
+    dt_status status = DT_OK;
+    for (size_t from = 0, n; from < c->batch->n && status == DT_OK; from += n) {
+        n = run_length(c, from);
+        status = run(c, from, n);
+    }
+    return status;
+}
+
+/* ---- outcomes ---- */
+
+static void count_outcome(struct dt_command_batch *b, struct dt_command_message *m, struct dt_intent *x)
+{
+    if (x->outcome == DT_INTENT_WAITS && m->last_try)
+        refuse(x, DT_PROBLEM_UNAVAILABLE, DT_STR_LIT("another session keeps the job locked; nothing happened"));
+    m->outcome = x->outcome;
+    b->waiting += m->outcome == DT_INTENT_WAITS;
+    b->done += m->outcome == DT_INTENT_DONE;
+    b->refused += m->outcome == DT_INTENT_REFUSED;
+    if (m->outcome != DT_INTENT_WAITS)
+        m->place->up_to = m;
+}
+
+static dt_status tell_all(struct carrying *c)
+{
+    struct dt_command_batch *b = c->batch;
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < b->n; i++)
+        count_outcome(b, &b->v[i], &c->intents[i]);
+    for (size_t i = 0; i < b->n && status == DT_OK; i++) {
+        const struct dt_command_told told = {.message = &b->v[i], .command = &c->commands[i]};
+        if (b->v[i].outcome != DT_INTENT_WAITS)
+            status = dt_command_tell(&c->replies, &told, c->err);
+    }
+    if (status == DT_OK && c->replies.answers.n)
+        status = dt_command_answers_insert(c->db, &c->taker->arena, b->v[0].place->partition, c->now_ms,
+                                           &c->replies.answers, c->err);
+    return status;
+}
+
+/* ---- the transaction ---- */
+
+static dt_status make_lists(struct carrying *c)
+{
+    struct dt_command_taker *t = c->taker;
+    struct dt_arena *arena = &t->arena;
+    size_t room = c->batch->n + 1;
+    c->commands = dt_arena_alloc(arena, room * sizeof(*c->commands));
+    c->intents = dt_arena_alloc(arena, room * sizeof(*c->intents));
+    c->reports = dt_arena_alloc(arena, room * sizeof(*c->reports));
+    c->moves = dt_arena_alloc(arena, room * (DT_WAS_MAX + 1) * sizeof(*c->moves));
+    c->batch->dead = dt_arena_alloc(arena, room * sizeof(*c->batch->dead));
+    c->n_moves = c->batch->n_dead = 0;
+    c->replies = (struct dt_command_replies){
+        .store = t->store, .db = c->db, .arena = arena, .json = t->json, .rejected = t->rejected, .now_ms = c->now_ms};
+    c->txn = (struct dt_intents_txn){.store = t->store,
+                                     .db = c->db,
+                                     .now_ms = c->now_ms,
+                                     .counts = &c->counts,
+                                     .arena = arena,
+                                     .ids = &t->ids,
+                                     .topics = &t->topics,
+                                     .singly = c->singly,
+                                     .v = c->intents,
+                                     .n = c->batch->n};
+    if (!c->commands || !c->intents || !c->reports || !c->moves || !c->batch->dead)
+        return out_of_memory(c);
+    return dt_intents_init(&c->txn, 0, c->err);
+}
+
+static dt_status carry_out(struct carrying *c)
+{
+    struct dt_command_batch *b = c->batch;
+    dt_arena_reset(&c->taker->arena);
+    b->done = b->refused = b->waiting = 0;
+    b->topics = false;
+    dt_status status = make_lists(c);
+    if (status == DT_OK)
+        status = lock_places(c);
+    if (status == DT_OK)
+        status = decode_all(c);
+    if (status == DT_OK)
+        status = run_all(c);
+    DT_FAIL_POINT_STATUS("commands.carried_out", status, c->err);
+    if (status == DT_OK)
+        status = tell_all(c);
+    if (status == DT_OK)
+        status = raise_places(c);
+    DT_FAIL_POINT_STATUS("commands.raised", status, c->err);
+    return status;
+}
+
+static dt_status carry_out_once(struct carrying *c)
+{
+    dt_counts_init(&c->counts);
+    dt_status status = dt_store_begin(c->taker->store, &c->db, &c->now_ms, c->err);
+    if (status == DT_OK)
+        status = carry_out(c);
+    status = dt_counts_commit(c->db, &c->counts, status, c->err);
+    DT_FAIL_POINT_STATUS("commands.committed", status, c->err);
+    return status;
+}
+
+/* An id that is taken comes from a block that was given out before the server went back in time. */
+static dt_status once_more(struct carrying *c, dt_status status)
+{
+    bool singly = status == DT_INVALID && !c->singly;
+    c->singly = c->singly || singly;
+    if (status == DT_EXISTS)
+        dt_id_block_drop(&c->taker->ids);
+    return singly || status == DT_EXISTS ? DT_BUSY : status;
+}
+
+static dt_status commit(struct carrying *c)
+{
+    struct dt_again again = {0};
+    dt_status status;
+    do {
+        status = dt_id_block_reserve(&c->taker->ids, c->taker->store, c->batch->n, c->err);
+        if (status == DT_OK)
+            status = once_more(c, carry_out_once(c));
+    } while (dt_store_again(&again, status));
+    return status;
+}
+
+/* What moved by runs of changes goes behind what moved by reports. */
+static void list_moves(struct carrying *c)
+{
+    if (c->txn.n_moves)
+        memcpy(&c->moves[c->n_moves], c->txn.moves, c->txn.n_moves * sizeof(*c->moves));
+    c->batch->moves = c->moves;
+    c->batch->n_moves = c->n_moves + c->txn.n_moves;
+}
+
+dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch *b, bool refuse_all,
+                             struct dt_error *err)
+{
+    struct carrying c = {.taker = t, .batch = b, .refuse_all = refuse_all, .err = err};
+    b->moves = NULL;
+    b->n_moves = b->n_dead = 0;
+    b->answers = (struct dt_command_answers){0};
+    dt_status status = commit(&c);
+    if (status != DT_OK) {
+        b->done = b->refused = b->waiting = 0;
+        return status;
+    }
+    believe(b);
+    list_moves(&c);
+    b->answers = c.replies.answers;
+    b->again = t->topics.n_wanted > 0;
+    return DT_OK;
+}
+
+void dt_command_taker_clear(struct dt_command_taker *t)
+{
+    dt_arena_clear(&t->arena);
+}

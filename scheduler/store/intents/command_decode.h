@@ -1,0 +1,49 @@
+/*
+ * A message of <installation>.commands as what it asks for. Its value is an object with `action`, which job or topic it is
+ * for (`topic`, `key`, `id`), and beside them the members of the REST body of that action. Pure.
+ */
+#ifndef DT_STORE_COMMAND_DECODE_H
+#define DT_STORE_COMMAND_DECODE_H
+
+#include "job/request/job_decode.h"
+#include "store/intents/intents.h"
+
+/* The actions on one job come first, in the order of dt_intent_action. */
+enum dt_command_action {
+    DT_COMMAND_CREATE,
+    DT_COMMAND_REPLACE,
+    DT_COMMAND_CANCEL,
+    DT_COMMAND_CHANGE,
+    DT_COMMAND_RUN_NOW,
+    DT_COMMAND_PAUSE,
+    DT_COMMAND_RESUME,
+    DT_COMMAND_REPORT,
+    DT_COMMAND_ACTIONS
+};
+
+struct dt_command {
+    enum dt_command_action action;
+    struct dt_intent *
+        intent; /* in: where it goes; of every action: its job or topic, outcome, problem, faults; of those on one job all of it */
+    struct dt_result result; /* of a report; job_id 0 = the job is named by its key */
+    enum dt_outcome outcome; /* of a report that was applied; set by whoever did so */
+};
+
+/* The message: its value (absent = null), and its time, from which delays count; 0 = it has none. Borrowed. */
+struct dt_command_text {
+    struct dt_str value;
+    int64_t timestamp_ms;
+};
+
+/* Everything that decoding needs. Texts that come out are in the arena, payloads in the message. */
+struct dt_command_decoder {
+    const struct dt_job_rules *rules;
+    dt_json *json;
+    struct dt_arena *arena;
+    int64_t now_ms; /* the server's time */
+};
+/* Decodes a message. The outcome of out->intent is REFUSED, with its problem, when it cannot be carried out. NOMEM. */
+DT_MUST_CHECK dt_status dt_command_decode(const struct dt_command_decoder *decoder, const struct dt_command_text *text,
+                                          struct dt_command *out);
+
+#endif

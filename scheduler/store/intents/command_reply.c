@@ -1,0 +1,166 @@
+/*
+ * A message that is refused goes as it came to the topic of what is refused, with its problem as one header more. Whoever
+ * said where gets the body that REST answers, with its status as a header.
+ */
+#include "store/intents/command_reply.h"
+
+#include "job/job_encode.h"
+#include "store/jobs/change_txn.h"
+
+const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation)
+{
+    const char *reason = dt_topic_check(topic, installation);
+    if (reason)
+        return reason;
+    return dt_kafka_topic_internal(topic) ? "is internal to an installation" : NULL;
+}
+
+/* ---- the list ---- */
+
+static struct dt_command_answer *new_answer(struct dt_command_replies *r)
+{
+    struct dt_command_answers *list = &r->answers;
+    if (list->n == r->room) {
+        size_t room = r->room ? 2 * r->room : 16;
+        struct dt_command_answer *v = dt_arena_alloc(r->arena, room * sizeof(*v));
+        if (!v)
+            return NULL;
+        if (list->n)
+            memcpy(v, list->v, list->n * sizeof(*v));
+        list->v = v;
+        r->room = room;
+    }
+    return &list->v[list->n++];
+}
+
+static struct dt_str keep_text(struct dt_command_replies *r, struct dt_strbuf *text)
+{
+    struct dt_str kept = text->failed ? DT_STR_NONE : dt_arena_copy(r->arena, dt_strbuf_str(text));
+    dt_strbuf_clear(text);
+    return kept;
+}
+
+static struct dt_str problem_text(struct dt_command_replies *r, const struct dt_intent *x)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_problem_add(&text, &x->problem, DT_STR_NONE);
+    return keep_text(r, &text);
+}
+
+/* ---- what was refused ---- */
+
+static dt_status tell_rejected(struct dt_command_replies *r, const struct dt_command_message *m, struct dt_str problem)
+{
+    struct dt_command_answer *a = new_answer(r);
+    struct dt_message_header *headers = dt_arena_alloc(r->arena, (m->n_headers + 1) * sizeof(*headers));
+    if (!a || !headers)
+        return DT_NOMEM;
+    if (m->n_headers)
+        memcpy(headers, m->headers, m->n_headers * sizeof(*headers));
+    headers[m->n_headers] = (struct dt_message_header){DT_STR_LIT("problem"), problem};
+    *a = (struct dt_command_answer){.topic = dt_str(r->rejected),
+                                    .key = m->key,
+                                    .value = m->value,
+                                    .headers = headers,
+                                    .n_headers = m->n_headers + 1};
+    return DT_OK;
+}
+
+/* ---- replies ---- */
+
+/* The job that the answer shows; NOT_FOUND: it is not there any more. */
+static dt_status find_job(struct dt_command_replies *r, const struct dt_command *command, struct dt_job *job,
+                          struct dt_error *err)
+{
+    const struct dt_change_txn txn = {.store = r->store, .db = r->db, .now_ms = r->now_ms, .arena = r->arena};
+    const struct dt_intent *x = command->intent;
+    bool body = command->action == DT_COMMAND_CREATE || (command->action == DT_COMMAND_REPLACE && x->insert.replace);
+    if (command->action == DT_COMMAND_REPORT)
+        return dt_job_read_in_txn(&txn, command->result.job_id, job, err);
+    if (body && x->insert.outcome == DT_INSERT_SAME)
+        return dt_job_read_in_txn(&txn, x->insert.existing_id, job, err);
+    if (body)
+        dt_job_from_new(job, &x->insert.job, r->now_ms);
+    else
+        *job = x->job;
+    return DT_OK;
+}
+
+static const char *waiting_for(const struct dt_command_replies *r, const struct dt_job *job)
+{
+    if (job->state == DT_DISPATCHED)
+        return "ack";
+    return job->state != DT_SCHEDULED ? NULL : job->next_at_ms > r->now_ms ? "time" : "leader";
+}
+
+static const char *outcome_word(const struct dt_command *command)
+{
+    if (command->action != DT_COMMAND_REPORT)
+        return NULL;
+    return command->outcome == DT_OUTCOME_APPLIED     ? "applied"
+           : command->outcome == DT_OUTCOME_DUPLICATE ? "duplicate"
+                                                      : "stale";
+}
+
+static int http_status(const struct dt_command *command)
+{
+    const struct dt_intent *x = command->intent;
+    bool body = command->action == DT_COMMAND_CREATE || (command->action == DT_COMMAND_REPLACE && x->insert.replace);
+    return body && x->insert.outcome == DT_INSERT_CREATED ? 201 : 200;
+}
+
+/* The body of what was done; the report counted, also when its job was removed at once (a retention of zero). */
+static dt_status body_of(struct dt_command_replies *r, const struct dt_command_told *told, struct dt_str *out,
+                         struct dt_error *err)
+{
+    struct dt_strbuf text;
+    struct dt_job job;
+    dt_status status = find_job(r, told->command, &job, err);
+    dt_strbuf_init(&text);
+    if (status == DT_OK) {
+        struct dt_job_view view = {.payload = true,
+                                   .waiting_for = waiting_for(r, &job),
+                                   .outcome = outcome_word(told->command),
+                                   .check = r->json};
+        dt_job_add(&text, &job, &view);
+    } else if (status == DT_NOT_FOUND)
+        dt_strbuf_addf(&text, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)told->command->result.job_id,
+                       outcome_word(told->command) ? outcome_word(told->command) : "");
+    else
+        return status;
+    *out = keep_text(r, &text);
+    return out->p ? DT_OK : DT_NOMEM;
+}
+
+static dt_status tell_reply(struct dt_command_replies *r, const struct dt_command_message *m, struct dt_str body,
+                            int http)
+{
+    struct dt_command_answer *a = new_answer(r);
+    struct dt_message_header *header = dt_arena_alloc(r->arena, sizeof(*header));
+    struct dt_str number = dt_arena_printf(r->arena, "%d", http);
+    if (!a || !header || !number.p)
+        return DT_NOMEM;
+    *header = (struct dt_message_header){DT_STR_LIT("status"), number};
+    *a = (struct dt_command_answer){
+        .topic = m->reply_to, .key = m->key, .value = body, .headers = header, .n_headers = 1};
+    return DT_OK;
+}
+
+dt_status dt_command_tell(struct dt_command_replies *r, const struct dt_command_told *told, struct dt_error *err)
+{
+    const struct dt_command_message *m = told->message;
+    const struct dt_intent *x = told->command->intent;
+    bool refused = m->outcome == DT_INTENT_REFUSED;
+    bool replies = m->reply_to.p && !dt_command_reply_check(m->reply_to, r->installation);
+    struct dt_str body = DT_STR_NONE;
+    dt_status status = DT_OK;
+    if (refused) {
+        body = problem_text(r, x);
+        status = body.p ? tell_rejected(r, m, body) : DT_NOMEM;
+    } else if (replies)
+        status = body_of(r, told, &body, err);
+    if (status == DT_OK && replies)
+        status = tell_reply(r, m, body, refused ? dt_problem_http_status(x->problem.type) : http_status(told->command));
+    return status == DT_NOMEM ? dt_fail(err, status, "out of memory") : status;
+}

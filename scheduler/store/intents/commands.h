@@ -1,0 +1,117 @@
+/*
+ * Messages of <installation>.commands, and what becomes of them.
+ *
+ *   where a partition stands ─▶ read from there ─▶ decode, carry out ─▶ raise its offset, store answers ─▶ COMMIT ─▶ send
+ *                                                 └──────────────── one transaction ──────────┘         answers, forget them
+ *
+ * The offset stands in MySQL beside the effects and is raised from what the reader believes it to be. So each message has
+ * one effect, whoever reads it how often: a reader that goes on from an older offset, or beside another reader of the
+ * partition, changes nothing and is DEPOSED. Messages of a partition are done in their order: behind one that waits (for its
+ * topic to be made, for a row that another session has) all wait. Answers are rows until Kafka has them: each leaves at
+ * least once.
+ */
+#ifndef DT_STORE_COMMANDS_H
+#define DT_STORE_COMMANDS_H
+
+#include "job/request/job_decode.h"
+#include "job/shard.h"
+#include "store/intents/intents.h"
+
+/* ---- where partitions stand (command_offsets.c) ---- */
+
+struct dt_command_message;
+struct dt_command_place {
+    int32_t partition;
+    int64_t
+        next; /* the offset of the first message that is not done, as its reader knows it; 0 = of a partition never read */
+    int64_t last;                           /* of the last message that was done; -1 = not known */
+    unsigned char digest[16];               /* of that message */
+    bool halted;                            /* out: its row says that it is not read */
+    const struct dt_command_message *up_to; /* scratch: the last one that is done */
+    bool touched, stopped;                  /* scratch */
+};
+/* Computes what a message is known by. */
+void dt_command_digest(struct dt_str key, struct dt_str value, int64_t timestamp_ms, unsigned char digest[16]);
+/* Reads where the partitions stand, which are given ascending; those that were never read get their rows. */
+DT_MUST_CHECK dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, size_t n,
+                                                struct dt_error *err);
+/* Writes why a partition is not read; NULL: it is read. Nothing happens if somebody else has gone on. */
+DT_MUST_CHECK dt_status dt_store_halt_commands(dt_store *store, const struct dt_command_place *place,
+                                               const char *reason, struct dt_error *err);
+
+/* ---- carrying out (command_batch.c) ---- */
+
+struct dt_message_header {
+    struct dt_str name, value;
+};
+/* A message. Texts are borrowed for the call. */
+struct dt_command_message {
+    struct dt_command_place *place; /* of its partition */
+    int64_t offset, timestamp_ms;   /* 0 = it has no time */
+    struct dt_str key, value;       /* absent = null */
+    const struct dt_message_header *headers;
+    size_t n_headers;
+    struct dt_str reply_to;         /* absent: nobody is to be told */
+    bool patient;                   /* it may wait for the batch of an earlier attempt to be settled */
+    bool last_try;                  /* it may not wait: what would have it wait refuses it */
+    enum dt_intent_outcome outcome; /* out */
+};
+/* A message that is to leave for Kafka. */
+struct dt_command_answer {
+    struct dt_str topic, key, value; /* key, value: absent = null */
+    const struct dt_message_header *headers;
+    size_t n_headers;
+};
+struct dt_command_answers {
+    struct dt_command_answer *v;
+    size_t n;
+    int64_t *ids; /* of the rows that have them */
+    size_t n_ids;
+};
+
+/* What carries messages out: one thread's. All zero but for what is marked in. */
+struct dt_command_taker {
+    dt_store *store;           /* in */
+    struct dt_job_rules rules; /* in */
+    dt_json *json;             /* in */
+    const char *rejected;      /* in: the topic of what is refused */
+    struct dt_arena arena;     /* of the last call; in: made */
+    struct dt_id_block ids;
+    struct dt_intent_topics topics;
+};
+struct dt_command_batch {
+    struct dt_command_message *v; /* in: those of a partition in their order */
+    size_t n;
+    struct dt_command_place *places; /* in: of all partitions that are read, ascending */
+    size_t n_places;
+    struct dt_shard_map map; /* in */
+    /* Out; in the taker's arena. */
+    size_t done, refused, waiting;
+    const struct dt_job_move *moves; /* for the index */
+    size_t n_moves;
+    int64_t *dead; /* jobs of which a dead letter was written */
+    size_t n_dead;
+    struct dt_command_answers answers;
+    bool topics; /* topics were paused or resumed */
+    bool again;  /* what waits may go on at once: its topic was made */
+};
+/*
+ * Carries out messages in one transaction, and raises the places of their partitions behind those that are done or refused.
+ * DEPOSED: a partition stands elsewhere than the reader believes; nothing happened. UNKNOWN: all of it happened, or
+ * nothing. INTERNAL, CORRUPT, TOO_LARGE and INVALID may be one message's fault: try fewer, and one alone with `refuse_all`.
+ */
+DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
+                                           bool refuse_all, struct dt_error *err);
+void dt_command_taker_clear(struct dt_command_taker *taker);
+
+/* ---- answers that have not left (command_answers.c) ---- */
+
+/* Reads the oldest answers to messages of these partitions, some rows of them. */
+DT_MUST_CHECK dt_status dt_store_command_answers(dt_store *store, dt_json *json, const int64_t *partitions, size_t n,
+                                                 struct dt_arena *arena, struct dt_command_answers *out,
+                                                 struct dt_error *err);
+/* Forgets them: they have left. */
+DT_MUST_CHECK dt_status dt_store_command_answered(dt_store *store, const struct dt_command_answers *answers,
+                                                  struct dt_error *err);
+
+#endif

@@ -1,0 +1,47 @@
+-- Messages of the commands topic: how far they are done, answers to them.
+
+-- name: select_command_offsets
+SELECT kafka_partition, next_offset, last_offset, last_digest, halted
+  FROM command_offsets FORCE INDEX (PRIMARY)
+ WHERE kafka_partition IN (?,...)
+ ORDER BY kafka_partition;
+
+-- name: lock_command_offsets
+SELECT kafka_partition, next_offset
+  FROM command_offsets FORCE INDEX (PRIMARY)
+ WHERE kafka_partition IN (?,...)
+ ORDER BY kafka_partition
+   FOR UPDATE;
+
+-- name: insert_command_offset
+INSERT IGNORE INTO command_offsets (kafka_partition, next_offset, updated_at) VALUES (?,?,?);
+
+-- Another one of the readers has gone on where fewer rows change than were asked for.
+-- name: set_command_offsets
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (kafka_partition INT PATH '$[0]', was BIGINT PATH '$[1]', next_offset BIGINT PATH '$[2]',
+       last_offset BIGINT PATH '$[3]', last_digest VARCHAR(32) PATH '$[4]')) r
+  STRAIGHT_JOIN command_offsets o FORCE INDEX (PRIMARY) ON o.kafka_partition = r.kafka_partition AND o.next_offset = r.was
+   SET o.next_offset = r.next_offset, o.last_offset = r.last_offset, o.last_digest = UNHEX(r.last_digest), o.halted = NULL,
+       o.updated_at = ?;
+
+-- What a reader believes must be so still.
+-- name: halt_commands
+UPDATE command_offsets
+   SET halted = ?, updated_at = ?
+ WHERE kafka_partition = ?
+   AND next_offset = ?;
+
+-- name: insert_command_answers
+INSERT INTO command_answers (kafka_partition, answers, created_at) VALUES (?,?,?);
+
+-- name: select_last_answers
+SELECT LAST_INSERT_ID();
+
+-- name: select_command_answers
+SELECT id, answers
+  FROM command_answers FORCE INDEX (by_partition)
+ WHERE kafka_partition IN (?,...)
+ ORDER BY id LIMIT 16;
+
+-- name: delete_command_answers
+DELETE FROM command_answers WHERE id IN (?,...);

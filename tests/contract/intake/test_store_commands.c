@@ -1,0 +1,434 @@
+/* Messages of the commands topic on a real server: each has one effect, in its order, whoever reads it again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/hooks/fail_point.h"
+#include "store/intents/commands.h"
+#include "support/store_suite.h"
+
+#define HOUR "3600000"
+#define MOST 64
+
+STORE_SUITE("commands", 0)
+
+static struct dt_command_taker taker;
+static struct dt_command_place places[2];
+static struct dt_command_message messages[MOST];
+static struct dt_command_batch batch;
+
+static void read_places(struct dt_command_place *v)
+{
+    v[0] = (struct dt_command_place){.partition = 0};
+    v[1] = (struct dt_command_place){.partition = 1};
+    OK(dt_store_command_places(store, v, 2, &err));
+}
+
+static int begin(void **state)
+{
+    empty_tables(state);
+    mysql_fixture_run(&fx, "DELETE FROM command_offsets");
+    mysql_fixture_run(&fx, "DELETE FROM command_answers");
+    OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
+    taker = (struct dt_command_taker){.store = store, .rejected = "duetime.commands.rejected"};
+    taker.rules = (struct dt_job_rules){.max_delay_ms = fx.config.limits_max_delay,
+                                        .payload_max = (size_t)fx.config.limits_payload,
+                                        .headers_max = (size_t)fx.config.limits_headers,
+                                        .json_depth = (unsigned)fx.config.limits_json_depth,
+                                        .installation = S("duetime")};
+    assert_int_equal(dt_json_new(&taker.json), DT_OK);
+    dt_arena_init(&taker.arena);
+    read_places(places);
+    batch = (struct dt_command_batch){.v = messages, .places = places, .n_places = 2};
+    batch.map = (struct dt_shard_map){.shards = 4};
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dt_json_free(taker.json);
+    dt_command_taker_clear(&taker);
+    return 0;
+}
+
+/* One message more, at the next offset of its partition. */
+static struct dt_command_message *say_in(int partition, const char *value)
+{
+    int64_t offset = places[partition].next;
+    for (size_t i = 0; i < batch.n; i++)
+        offset += messages[i].place == &places[partition];
+    struct dt_command_message *m = &messages[batch.n++];
+    *m = (struct dt_command_message){
+        .place = &places[partition], .offset = offset, .value = dt_str(value), .patient = true};
+    return m;
+}
+
+static struct dt_command_message *say(const char *value)
+{
+    return say_in(0, value);
+}
+
+static dt_status carry_out(void)
+{
+    dt_status status = dt_store_carry_out(&taker, &batch, false, &err);
+    if (status == DT_OK)
+        OK(dt_intent_topics_make(&taker.topics, store, 1, &err));
+    return status;
+}
+
+static void done(size_t n_done, size_t n_refused, size_t n_waiting)
+{
+    OK(carry_out());
+    assert_int_equal(batch.done, n_done);
+    assert_int_equal(batch.refused, n_refused);
+    assert_int_equal(batch.waiting, n_waiting);
+    batch.n = 0;
+    assert_int_equal(mysql_fixture_audit(&fx), 0);
+}
+
+static int64_t jobs(const char *where)
+{
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
+}
+
+static int64_t next_offset(int partition)
+{
+    return mysql_fixture_number(&fx, "SELECT next_offset FROM command_offsets WHERE kafka_partition = %d", partition);
+}
+
+/* What an answer to the i-th header of the last one says. */
+static struct dt_str header_of(const struct dt_command_answer *a, const char *name)
+{
+    for (size_t i = 0; i < a->n_headers; i++)
+        if (dt_str_is(a->headers[i].name, name))
+            return a->headers[i].value;
+    return DT_STR_NONE;
+}
+
+static bool has_text(struct dt_str text, const char *part)
+{
+    return text.p && memmem(text.p, text.n, part, strlen(part)) != NULL;
+}
+
+#define CREATE(key, payload)                                                                                           \
+    "{\"action\":\"create\",\"topic\":\"t\",\"key\":\"" key "\",\"delay\":" HOUR ",\"payload\":" payload "}"
+#define ON(action, key) "{\"action\":\"" action "\",\"topic\":\"t\",\"key\":\"" key "\"}"
+
+static void a_message_is_a_job_and_its_offset_is_behind_it(void **state)
+{
+    (void)state;
+    say(CREATE("k", "{\"a\": 1}"));
+    done(1, 0, 0);
+    assert_int_equal(batch.n_moves, 1);
+    assert_int_equal(batch.moves[0].due_ms, mysql_fixture_number(&fx, "SELECT next_at FROM jobs"));
+    assert_int_equal(jobs("job_key = 'k' AND payload = '{\"a\": 1}' AND state = 'scheduled'"), 1);
+    assert_int_equal(next_offset(0), 1);
+    assert_int_equal(next_offset(1), 0);
+    assert_int_equal(batch.answers.n, 0);
+}
+
+static void every_action_does_what_it_does_by_http(void **state)
+{
+    (void)state;
+    say(CREATE("a", "1")), say(CREATE("b", "1")), say(CREATE("c", "1")), say(CREATE("d", "1"));
+    say(ON("cancel", "a")), say(ON("run_now", "c"));
+    say("{\"action\":\"change\",\"topic\":\"t\",\"key\":\"b\",\"payload\":2}");
+    say("{\"action\":\"replace\",\"topic\":\"t\",\"key\":\"d\",\"delay\":1,\"payload\":3}");
+    say("{\"action\":\"pause\",\"topic\":\"t\"}");
+    done(9, 0, 0);
+    assert_true(batch.topics);
+    assert_int_equal(jobs("job_key = 'a' AND state = 'cancelled'"), 1);
+    assert_int_equal(jobs("job_key = 'b' AND payload = '2'"), 1);
+    assert_int_equal(jobs("job_key = 'c' AND next_at <= updated_at"), 1);
+    assert_int_equal(jobs("job_key = 'd' AND payload = '3'"), 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT paused FROM topics WHERE name = 't'"), 1);
+    say("{\"action\":\"resume\",\"topic\":\"t\"}");
+    done(1, 0, 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT paused FROM topics WHERE name = 't'"), 0);
+}
+
+/* As a leader would have it: dispatched, the attempt in no list. */
+static void dispatch(const char *key)
+{
+    mysql_fixture_run(
+        &fx,
+        "UPDATE jobs SET state = 'dispatched', attempt = 1, attempt_status = 'dispatched', dispatched_at = "
+        "updated_at, due_at = next_at, next_at = next_at + 60000 WHERE job_key = '%s'",
+        key);
+}
+
+static void reports_by_key_and_by_id_are_applied_in_their_place(void **state)
+{
+    (void)state;
+    char by_id[160];
+    say(CREATE("a", "1")), say(CREATE("b", "1"));
+    done(2, 0, 0);
+    dispatch("a"), dispatch("b");
+    snprintf(by_id, sizeof(by_id), "{\"action\":\"report\",\"id\":\"%lld\",\"attempt\":1,\"status\":\"succeeded\"}",
+             (long long)mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE job_key = 'b'"));
+    say("{\"action\":\"report\",\"topic\":\"t\",\"key\":\"a\",\"attempt\":1,\"status\":\"gave_up\"}");
+    say(by_id);
+    say("{\"action\":\"report\",\"topic\":\"t\",\"key\":\"none\",\"attempt\":1,\"status\":\"succeeded\"}");
+    say(ON("cancel", "b"));
+    OK(carry_out());
+    assert_int_equal(batch.done, 2);
+    assert_int_equal(batch.refused, 2); /* no such job; and what has succeeded is cancelled too late */
+    assert_int_equal(batch.n_dead, 1);
+    assert_int_equal(jobs("job_key = 'a' AND state = 'dead'"), 1);
+    assert_int_equal(jobs("job_key = 'b' AND state = 'succeeded'"), 1);
+    batch.n = 0;
+}
+
+static void what_is_read_again_changes_nothing(void **state)
+{
+    (void)state;
+    struct dt_command_place old[2];
+    say(CREATE("k", "1"));
+    done(1, 0, 0);
+    memcpy(old, places, sizeof(old));
+    say(ON("cancel", "k"));
+    done(1, 0, 0);
+    say(CREATE("other", "1")), say("{\"action\":\"replace\",\"topic\":\"t\",\"key\":\"k\",\"delay\":" HOUR "}");
+    done(2, 0, 0);
+    memcpy(places, old, sizeof(old)); /* a reader that stopped before the cancel, and goes on */
+    say(ON("cancel", "k"));
+    assert_int_equal(carry_out(), DT_DEPOSED);
+    assert_int_equal(batch.done, 0);
+    assert_int_equal(jobs("job_key = 'k' AND state = 'scheduled'"), 1); /* the job that replaced it lives */
+    assert_int_equal(next_offset(0), 4);
+    batch.n = 0;
+    read_places(places);
+    assert_int_equal(places[0].next, 4);
+    assert_int_equal(places[0].last, 3);
+}
+
+static void one_stale_partition_takes_nothing_of_the_others_along(void **state)
+{
+    (void)state;
+    say_in(0, CREATE("a", "1")), say_in(1, CREATE("b", "1"));
+    mysql_fixture_run(&fx, "UPDATE command_offsets SET next_offset = 7 WHERE kafka_partition = 1");
+    assert_int_equal(carry_out(), DT_DEPOSED);
+    assert_int_equal(jobs("TRUE"), 0);
+    assert_int_equal(next_offset(0), 0);
+    batch.n = 0;
+}
+
+static void poison_is_refused_alone_and_told_as_it_came(void **state)
+{
+    (void)state;
+    const struct dt_message_header headers[] = {{S("trace"), S("x")}, {S("empty"), S("")}};
+    say(CREATE("a", "1"));
+    struct dt_command_message *m = say("{\"action\":\"create\"");
+    m->key = S("the key"), m->headers = headers, m->n_headers = 2;
+    say("[]"), say("{\"action\":\"sing\"}"), say(CREATE("b", "1"));
+    say("")->value = DT_STR_NONE;
+    say("{\"action\":\"create\",\"topic\":\"t\",\"delay\":1}"), say(ON("cancel", "none"));
+    done(2, 6, 0);
+    assert_int_equal(batch.answers.n, 6);
+    const struct dt_command_answer *a = &batch.answers.v[0];
+    assert_true(dt_str_is(a->topic, "duetime.commands.rejected"));
+    assert_true(dt_str_is(a->key, "the key"));
+    assert_true(dt_str_is(a->value, "{\"action\":\"create\""));
+    assert_int_equal(a->n_headers, 3);
+    assert_true(dt_str_is(a->headers[0].value, "x"));
+    assert_true(has_text(header_of(a, "problem"), "/problems/malformed"));
+    assert_true(has_text(header_of(&batch.answers.v[3], "problem"), "has no value"));
+    assert_true(has_text(header_of(&batch.answers.v[4], "problem"), "\"/key\""));
+    assert_true(has_text(header_of(&batch.answers.v[5], "problem"), "/problems/not-found"));
+    assert_int_equal(next_offset(0), 8);
+}
+
+static void answers_are_rows_until_they_have_left(void **state)
+{
+    (void)state;
+    const int64_t partitions[] = {0, 1};
+    struct dt_command_answers left;
+    say(CREATE("a", "1"))->reply_to = S("replies");
+    struct dt_command_message *m = say_in(1, "{");
+    m->reply_to = S("replies"), m->key = S("\xff\x00k"), m->value = S("{\xff");
+    done(1, 1, 0);
+    assert_int_equal(batch.answers.n, 3);
+    OK(dt_store_command_answers(store, taker.json, partitions, 2, &arena, &left, &err));
+    assert_int_equal(left.n, 3);
+    assert_true(dt_str_is(left.v[0].topic, "replies"));
+    assert_true(dt_str_is(header_of(&left.v[0], "status"), "201"));
+    assert_true(has_text(left.v[0].value, "\"key\":\"a\""));
+    assert_false(left.v[0].key.p);
+    assert_true(dt_str_eq(left.v[1].value, S("{\xff")));
+    assert_true(dt_str_eq(left.v[1].key, m->key));
+    assert_true(dt_str_is(header_of(&left.v[2], "status"), "400"));
+    OK(dt_store_command_answered(store, &left, &err));
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM command_answers"), 0);
+}
+
+static void nobody_is_answered_where_nobody_may_write(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"duetime.results", "other.commands", "a b", "", "__consumer_offsets"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        say(CREATE("k", "1"))->reply_to = dt_str(bad[i]);
+    OK(carry_out());
+    assert_int_equal(batch.refused, 5);
+    assert_int_equal(jobs("TRUE"), 0);
+    for (size_t i = 0; i < batch.answers.n; i++)
+        assert_true(dt_str_is(batch.answers.v[i].topic, "duetime.commands.rejected"));
+    batch.n = 0;
+}
+
+static void delays_count_from_the_message(void **state)
+{
+    (void)state;
+    int64_t now_ms = mysql_now_ms(&fx);
+    say(CREATE("then", "1"))->timestamp_ms = now_ms - 3599000;
+    say(CREATE("now", "1"));
+    say(CREATE("far", "1"))->timestamp_ms = now_ms + fx.config.limits_max_delay - 1000;
+    say(CREATE("further", "1"))->timestamp_ms = now_ms + fx.config.limits_max_delay + 60000;
+    done(2, 2, 0);
+    assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE job_key = 'then'"), now_ms + 500,
+                    now_ms + 1500);
+    assert_true(mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE job_key = 'now'") >= now_ms + 3600000);
+}
+
+/* Behind what waits for its topic all of its partition waits, and nothing of others. */
+static void messages_wait_in_their_order(void **state)
+{
+    (void)state;
+    say_in(0, CREATE("a", "1"));
+    say_in(0, "{\"action\":\"create\",\"topic\":\"made-then\",\"key\":\"a\",\"delay\":1}");
+    say_in(0, ON("cancel", "a")), say_in(0, "{"), say_in(0, "{\"action\":\"pause\",\"topic\":\"t\"}");
+    say_in(0, "{\"action\":\"report\",\"topic\":\"t\",\"key\":\"a\",\"attempt\":1,\"status\":\"succeeded\"}");
+    say_in(1, CREATE("b", "1"));
+    OK(carry_out());
+    assert_int_equal(batch.done, 2);
+    assert_int_equal(batch.waiting, 5);
+    assert_true(batch.again);
+    assert_int_equal(next_offset(0), 1);
+    assert_int_equal(next_offset(1), 1);
+    assert_int_equal(jobs("job_key = 'a' AND state = 'scheduled'"), 1);
+    memmove(messages, &messages[1], 5 * sizeof(*messages));
+    batch.n = 5;
+    done(4, 1, 0); /* the report is stale */
+    assert_int_equal(jobs("topic = 't' AND job_key = 'a' AND state = 'cancelled'"), 1);
+    assert_int_equal(next_offset(0), 6);
+}
+
+static void a_job_that_somebody_keeps_is_waited_for_so_long(void **state)
+{
+    (void)state;
+    say(CREATE("a", "1"));
+    done(1, 0, 0);
+    mysql_fixture_run(&fx, "BEGIN; SELECT id FROM jobs FOR UPDATE");
+    say(ON("cancel", "a")), say(CREATE("b", "1"));
+    OK(carry_out());
+    assert_int_equal(batch.waiting, 2);
+    assert_int_equal(next_offset(0), 1);
+    messages[0].last_try = true;
+    OK(carry_out());
+    assert_int_equal(batch.refused, 1);
+    assert_int_equal(batch.waiting, 1);
+    assert_int_equal(next_offset(0), 2);
+    assert_true(has_text(header_of(&batch.answers.v[0], "problem"), "/problems/unavailable"));
+    mysql_fixture_run(&fx, "ROLLBACK");
+    messages[0] = messages[1];
+    batch.n = 1;
+    done(1, 0, 0);
+}
+
+/* Several reports at once, one of them on a job that somebody has: each goes by itself then. */
+static void reports_behind_one_that_waits_wait(void **state)
+{
+    (void)state;
+    say(CREATE("a", "1")), say(CREATE("b", "1")), say(CREATE("c", "1"));
+    done(3, 0, 0);
+    dispatch("a"), dispatch("b"), dispatch("c");
+    mysql_fixture_run(&fx, "BEGIN; SELECT id FROM jobs WHERE job_key = 'b' FOR UPDATE");
+    for (const char *key = "abc"; *key; key++) {
+        static char text[3][128];
+        snprintf(text[key[0] - 'a'], sizeof(text[0]),
+                 "{\"action\":\"report\",\"topic\":\"t\",\"key\":\"%c\",\"attempt\":1,\"status\":\"succeeded\"}", *key);
+        say(text[key[0] - 'a']);
+    }
+    OK(carry_out());
+    assert_int_equal(batch.done, 1);
+    assert_int_equal(batch.waiting, 2);
+    mysql_fixture_run(&fx, "ROLLBACK");
+    assert_int_equal(jobs("state = 'succeeded'"), 1);
+    memmove(messages, &messages[1], 2 * sizeof(*messages));
+    batch.n = 2;
+    OK(carry_out());
+    batch.n = 0;
+    assert_int_equal(jobs("state = 'succeeded'"), 3);
+}
+
+/* A transaction that fails at any step leaves nothing behind: neither an effect nor an offset, nor an answer. */
+static void a_batch_happens_as_a_whole_or_not_at_all(void **state)
+{
+    (void)state;
+    static const char *const points[] = {"commands.carried_out=error@1", "commands.raised=error@1"};
+    for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
+        say(CREATE("a", "1"))->reply_to = S("replies");
+        assert_int_equal(dt_fail_points_set(points[i], &err), DT_OK);
+        assert_int_equal(carry_out(), DT_UNAVAILABLE);
+        assert_int_equal(dt_fail_points_set(NULL, &err), DT_OK);
+        assert_int_equal(jobs("TRUE"), 0);
+        assert_int_equal(next_offset(0), 0);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM command_answers"), 0);
+        batch.n = 0;
+    }
+    say(CREATE("a", "1"));
+    done(1, 0, 0);
+}
+
+static void a_message_that_nothing_helps_is_refused_alone(void **state)
+{
+    (void)state;
+    say(CREATE("a", "1"));
+    OK(dt_store_carry_out(&taker, &batch, true, &err));
+    assert_int_equal(batch.refused, 1);
+    assert_int_equal(next_offset(0), 1);
+    assert_true(has_text(header_of(&batch.answers.v[0], "problem"), "/problems/internal"));
+    batch.n = 0;
+}
+
+static void a_halted_partition_says_why_until_it_goes_on(void **state)
+{
+    (void)state;
+    struct dt_command_place elsewhere = {.partition = 0, .next = 5};
+    OK(dt_store_halt_commands(store, &elsewhere, "not so", &err));
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(halted) FROM v_commands"), 0);
+    OK(dt_store_halt_commands(store, &places[0], "made anew", &err));
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(halted) FROM v_commands"), 1);
+    say(CREATE("a", "1"));
+    done(1, 0, 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(halted) FROM v_commands"), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(a_message_is_a_job_and_its_offset_is_behind_it),
+                                       TEST(every_action_does_what_it_does_by_http),
+                                       TEST(reports_by_key_and_by_id_are_applied_in_their_place),
+                                       TEST(what_is_read_again_changes_nothing),
+                                       TEST(one_stale_partition_takes_nothing_of_the_others_along),
+                                       TEST(poison_is_refused_alone_and_told_as_it_came),
+                                       TEST(answers_are_rows_until_they_have_left),
+                                       TEST(nobody_is_answered_where_nobody_may_write),
+                                       TEST(delays_count_from_the_message),
+                                       TEST(messages_wait_in_their_order),
+                                       TEST(a_job_that_somebody_keeps_is_waited_for_so_long),
+                                       TEST(reports_behind_one_that_waits_wait),
+                                       TEST(a_batch_happens_as_a_whole_or_not_at_all),
+                                       TEST(a_message_that_nothing_helps_is_refused_alone),
+                                       TEST(a_halted_partition_says_why_until_it_goes_on)};
+    return cmocka_run_group_tests(tests, open_store, close_store);
+}
