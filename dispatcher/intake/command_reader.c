@@ -69,20 +69,26 @@ static int64_t mono_us(const dt_command_reader *r)
 
 /* ---- where partitions go on ---- */
 
-static void halt(dt_command_reader *r, size_t i, const char *reason)
+/* The row says it to people, and to nobody else: a failure is of no consequence. */
+static void write_halt(dt_command_reader *r, struct dt_command_place *place, const char *reason)
 {
     struct dt_error err = {0};
+    place->halted = reason != NULL;
+    if (dt_store_halt_commands(r->store, place, reason, &err) != DT_OK)
+        DT_LOG(DEBUG, "commands", "the row does not say so", DT_S("reason", err.text));
+}
+
+static void halt(dt_command_reader *r, size_t i, const char *reason)
+{
     r->partitions[i].halted = true;
     r->n_halted++;
     r->halted_us = mono_us(r) + HALTED_US;
     dt_metric_set(r->halted, (double)r->n_halted);
     if (r->places[i].halted) /* somebody has said so */
         return;
-    r->places[i].halted = true;
     DT_LOG(ERROR, "commands", "a partition of the commands topic is not read: see command_offsets",
            DT_I("partition", r->places[i].partition), DT_I("next_offset", r->places[i].next), DT_S("reason", reason));
-    if (dt_store_halt_commands(r->store, &r->places[i], reason, &err) != DT_OK)
-        DT_LOG(DEBUG, "commands", "the row does not say so", DT_S("reason", err.text));
+    write_halt(r, &r->places[i], reason);
 }
 
 static void tell_lost(dt_command_reader *r, const struct dt_command_place *place, int64_t first)
@@ -96,7 +102,7 @@ static void tell_lost(dt_command_reader *r, const struct dt_command_place *place
 
 static void judge(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
 {
-    const struct dt_command_place *place = &r->places[i];
+    struct dt_command_place *place = &r->places[i];
     start->next = -1;
     if (place->next > start->end) {
         halt(r, i, "the topic ends before the offset that is done: it was made anew, or has lost its end");
@@ -107,6 +113,8 @@ static void judge(dt_command_reader *r, size_t i, struct dt_kafka_start *start)
         r->partitions[i].check = place->last >= start->first;
         start->next = r->partitions[i].check ? place->last : place->next;
     }
+    if (place->halted && start->next >= 0 && !r->partitions[i].check)
+        write_halt(r, place, NULL);
 }
 
 static dt_status make_room(dt_command_reader *r, size_t n, struct dt_error *err)
@@ -280,20 +288,25 @@ static struct dt_command_place *place_of(const dt_command_reader *r, int32_t par
     return NULL;
 }
 
-/* Whether the message is to be done. DEPOSED: the topic is not the one that was read. */
-static dt_status look_at(dt_command_reader *r, const struct dt_kafka_record *record, bool *wanted, struct dt_error *err)
+/* Compares the first message of a partition, if it is the last one that was done, with what is known of that. */
+static void check_first(dt_command_reader *r, size_t i, const struct dt_kafka_record *record)
+{
+    struct dt_command_place *place = &r->places[i];
+    r->partitions[i].check = false;
+    if (record->offset == place->last && !is_last_done(place, record))
+        halt(r, i, "the message before the offset that is done is another one: the topic was made anew");
+    else if (place->halted)
+        write_halt(r, place, NULL);
+}
+
+/* Whether the message is to be done. */
+static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record)
 {
     const struct dt_command_place *place = place_of(r, record->partition);
     size_t i = place ? (size_t)(place - r->places) : 0;
-    *wanted = place && record->offset >= place->next && !r->partitions[i].halted;
-    if (!place || !r->partitions[i].check)
-        return DT_OK;
-    r->partitions[i].check = false;
-    if (record->offset != place->last || is_last_done(place, record))
-        return DT_OK;
-    *wanted = false;
-    halt(r, i, "the message before the offset that is done is another one: the topic was made anew");
-    return dt_fail(err, DT_DEPOSED, "partition %d of the commands topic is another one", (int)record->partition);
+    if (place && r->partitions[i].check)
+        check_first(r, i, record);
+    return place && record->offset >= place->next && !r->partitions[i].halted;
 }
 
 static dt_status take_headers(dt_command_reader *r, size_t i, struct dt_command_message *m)
@@ -321,9 +334,7 @@ static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record
     *taken = 0;
     for (size_t i = 0; i < n && status == DT_OK; i++) {
         const struct dt_kafka_record *record = &records[i];
-        bool wanted;
-        status = look_at(r, record, &wanted, err);
-        if (!wanted)
+        if (!is_wanted(r, record))
             continue;
         struct dt_command_message *m = &r->messages[(*taken)++];
         *m = (struct dt_command_message){.place = place_of(r, record->partition),
@@ -334,6 +345,16 @@ static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record
         if (take_headers(r, i, m) != DT_OK)
             status = dt_fail(err, DT_NOMEM, "out of memory");
     }
+    return status;
+}
+
+/* Partitions that turned out to be other ones are read no more; what was polled of the others comes again. */
+static dt_status leave_halted(dt_command_reader *r, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < r->n_places && status == DT_OK; i++)
+        if (r->partitions[i].halted)
+            status = dt_kafka_reader_leave(r->consumer, r->places[i].partition, err);
     return status;
 }
 
@@ -348,7 +369,10 @@ static dt_status poll(dt_command_reader *r, struct dt_error *err)
     if (status != DT_OK || n == 0)
         return status;
     DT_FAIL_POINT("commands.read");
+    size_t halted = r->n_halted;
     status = take_records(r, records, n, &taken, err);
+    if (status == DT_OK && r->n_halted > halted)
+        return leave_halted(r, err);
     if (status == DT_OK)
         status = carry_out_all(r, taken, err);
     if (status != DT_OK || dt_thread_stopping(&r->thread))

@@ -136,6 +136,8 @@ DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *reader, struct d
 void dt_kafka_reader_rewind(dt_kafka_reader *reader);
 /* Gives all partitions up until the next share, which begins anew. */
 void dt_kafka_reader_restart(dt_kafka_reader *reader);
+/* Reads a partition no more until the next share that changes; what was polled and not committed comes again. */
+DT_MUST_CHECK dt_status dt_kafka_reader_leave(dt_kafka_reader *reader, int32_t partition, struct dt_error *err);
 /* Messages that lie behind what was read, in the partitions that are read, as far as Kafka has told. */
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *reader);
 

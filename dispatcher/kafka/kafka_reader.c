@@ -436,6 +436,15 @@ static void commit_again(struct dt_kafka_reader *c)
     }
 }
 
+dt_status dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition, struct dt_error *err)
+{
+    drop_records(c);
+    c->owed = false;
+    if (partition < c->partitions)
+        c->next[partition] = -1;
+    return assign(c, err);
+}
+
 dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err)
 {
     const bool same = rank == c->rank && members == c->members;

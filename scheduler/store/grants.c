@@ -10,7 +10,9 @@ static const struct {
 } grants[] = {
     {"api_tokens", "SID", ""},
     {"attempts", "SIU", "SIUD"},
+    {"command_answers", "", "SID"},
     {"command_ids", "SIUD", "SIUD"},
+    {"command_offsets", "", "SIU"},
     {"count_audits", "", "SIU"},
     {"deferred_results", "", "SID"},
     {"deleted_topics", "SID", "S"},
