@@ -25,6 +25,7 @@ struct dt_api {
     struct dt_slices *slices;           /* work/slices.h: take arrays apart */
     struct dt_pop_room *pops;           /* pull/pop_room.h */
     struct dt_health *health;           /* ops/health.h */
+    struct dt_overview *overview;       /* overview/overview.h */
     struct dt_zone_files *zones;        /* base/zone/zone_files.h */
 };
 

@@ -28,11 +28,13 @@
 #include "intake/index_writer.h"
 #include "intake/results_batcher.h"
 #include "ops/health.h"
+#include "overview/overview.h"
 #include "pull/pop_room.h"
 #include "request/budget.h"
 #include "request/router.h"
 #include "store/db/db.h"
 #include "store/grants.h"
+#include "store/figures/figures.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
 #include "work/slices.h"
@@ -167,6 +169,7 @@ struct server {
     struct dt_api api;
     dt_router *router;
     dt_http *http;
+    dt_figures *figures;
     bool loopback;
 };
 
@@ -181,6 +184,13 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
     dt_results_batcher_expire(api->results, now_us);
     dt_gate_expire(api->job_gate, now_us);
     dt_gate_expire(api->result_gate, now_us);
+}
+
+static dt_status start_figures(struct server *s, struct dt_error *err)
+{
+    const struct dt_figures_env env = {
+        .config = &s->config, .clock = s->api.clock, .ref = &s->ref, .lateness = "duetime_pop_lateness_seconds"};
+    return dt_figures_start(&env, &s->figures, err);
 }
 
 static dt_status start_parts(struct server *s, struct dt_error *err)
@@ -200,6 +210,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     dt_status status = dt_router_new(routes, n, &s->router);
     if (status == DT_OK)
         status = dt_topic_cache_new(api->config, clock, &api->topics);
+    if (status == DT_OK)
+        status = dt_overview_new(api, &api->overview);
     if (status == DT_OK)
         status = dt_zone_files_new(NULL, &api->zones);
     if (status == DT_OK)
@@ -223,6 +235,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
         status = dt_pop_room_start(&s->env, api, &api->pops, err);
     if (status == DT_OK)
         status = dt_health_start(&s->env, api->topics, api->auth, api->index, &api->health, err);
+    if (status == DT_OK)
+        status = start_figures(s, err);
     return status;
 }
 
@@ -262,6 +276,7 @@ static void stop_parts(struct server *s)
         dt_index_writer_stop(api->index);
     if (api->health)
         dt_health_stop(api->health);
+    dt_figures_stop(s->figures);
 }
 
 static void free_parts(struct server *s)
@@ -277,6 +292,7 @@ static void free_parts(struct server *s)
     dt_committer_free(api->committer);
     dt_index_writer_free(api->index);
     dt_auth_free(api->auth);
+    dt_overview_free(api->overview);
     dt_topic_cache_free(api->topics);
     dt_zone_files_free(api->zones);
     dt_router_free(s->router);

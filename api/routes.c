@@ -51,6 +51,8 @@ static const struct dt_route routes[] = {
     {"GET",    "/v1/forecast/spikes",         DT_SCOPE_READ_ALL, DT_BODY_NONE,   "from to step", dt_handle_spikes, NULL},
     {"POST",   "/v1/admin/shards",            DT_SCOPE_ADMIN_ALL, DT_BODY_JSON,   NULL,       dt_handle_shards,       NULL},
     {"GET",    "/v1/caller",                  DT_SCOPE_ANY,    DT_BODY_NONE,   NULL,       dt_handle_caller,       NULL},
+    {"GET",    "/v1/overview",                DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_overview,     NULL},
+    {"GET",    "/v1/series",                  DT_SCOPE_READ,   DT_BODY_NONE,   "metric from to step topic", dt_handle_series, NULL},
     {"GET",    "/v1/info",                    DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_info,         NULL},
     {"GET",    "/healthz",                    DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_healthz,      NULL},
     {"GET",    "/readyz",                     DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_readyz,       NULL},

@@ -47,10 +47,9 @@ enum { NEWS = 1, STOP = 2 }; /* signals */
 
 struct slot {
     dt_shard_loop *loop; /* under table_lock; changed by the supervisor alone */
-    _Atomic int
-        want; /* set by the elector's thread alone, so the last word counts; RELEASE becomes NOTHING once it is done */
-    _Atomic bool ended; /* the loop's thread is at its end */
-    bool told;          /* the loop was told to release or stop */
+    _Atomic int want;    /* set by the elector's thread alone: the last word counts; RELEASE ends as NOTHING */
+    _Atomic bool ended;  /* the loop's thread is at its end */
+    bool told;           /* the loop was told to release or stop */
 };
 
 struct dt_dispatcher {
@@ -185,8 +184,7 @@ static unsigned shards_here(void *arg)
     return dt_shard_map_source_rows(d->watch);
 }
 
-/* Notices of a shard that the map no longer names, which somebody with an old map wrote: one of the others sends them.
- */
+/* Notices of a shard that the map no longer names, written by somebody with an old map: one of the others sends them. */
 static bool sends_notices(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;
@@ -350,8 +348,7 @@ static void doubt_all(void *arg)
 
 static void tell_all(void *arg)
 {
-    dt_dispatcher *d = arg;
-    dt_announcer_all(d->announcer);
+    dt_announcer_all(((dt_dispatcher *)arg)->announcer);
 }
 
 static void index_sure(void *arg, unsigned shard, uint64_t doubts)
@@ -524,7 +521,7 @@ static dt_status start_hands(dt_dispatcher *d, struct dt_error *err)
     return status;
 }
 
-/* Others look at both while they are made. */
+/* Others look at these while they are made. */
 static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env *env, struct dt_error *err)
 {
     const struct dt_due_watch_env due = {.config = d->config,
@@ -685,6 +682,11 @@ void dt_dispatcher_stop(dt_dispatcher *d)
 {
     d->stop = true;
     dt_mailbox_signal(d->mailbox, STOP);
+}
+
+const dt_refclock *dt_dispatcher_refclock(const dt_dispatcher *d)
+{
+    return &d->ref;
 }
 
 void dt_dispatcher_free(dt_dispatcher *d)

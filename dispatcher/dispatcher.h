@@ -18,6 +18,8 @@ DT_MUST_CHECK dt_status dt_dispatcher_new(const struct dt_config *config, const 
 DT_MUST_CHECK dt_status dt_dispatcher_run(dt_dispatcher *dispatcher, struct dt_error *err);
 /* Any thread; not from a signal handler. */
 void dt_dispatcher_stop(dt_dispatcher *dispatcher);
+/* MySQL's clock, as the dispatcher's threads know it; lives as long as the dispatcher. */
+const dt_refclock *dt_dispatcher_refclock(const dt_dispatcher *dispatcher);
 void dt_dispatcher_free(dt_dispatcher *dispatcher);
 
 #endif

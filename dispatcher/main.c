@@ -19,6 +19,7 @@
 #include "chores/metrics_mhd.h"
 #include "dispatcher.h"
 #include "store/db/db.h"
+#include "store/figures/figures.h"
 
 #define SLICE_NS 100000 /* the shortest that Linux gives */
 
@@ -145,10 +146,22 @@ static void block_signals(struct signals *s)
     signal(SIGPIPE, SIG_IGN);
 }
 
+static dt_status start_figures(const struct dt_config *config, const dt_dispatcher *dispatcher, dt_figures **out,
+                               struct dt_error *err)
+{
+    const struct dt_figures_env env = {.config = config,
+                                       .clock = dt_clock_system(),
+                                       .ref = dt_dispatcher_refclock(dispatcher),
+                                       .lateness = "duetime_dispatch_lateness_seconds",
+                                       .overdue = "duetime_overdue_jobs"};
+    return dt_figures_start(&env, out, err);
+}
+
 static dt_status serve(const struct dt_config *config, struct signals *signals, struct dt_error *err)
 {
     struct dt_thread thread = {0};
     dt_metrics_server *metrics = NULL;
+    dt_figures *figures = NULL;
     uint16_t port = 0;
     dt_status status = dt_db_library_init();
     if (status == DT_OK)
@@ -156,6 +169,8 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
     if (status != DT_OK)
         return status;
     status = dt_metrics_server_start((uint16_t)config->dispatch_metrics_port, &port, &metrics, err);
+    if (status == DT_OK)
+        status = start_figures(config, signals->dispatcher, &figures, err);
     if (status == DT_OK)
         status = dt_thread_start(&thread, "signals", wait_for_signals, signals, err);
     if (status == DT_OK) {
@@ -165,6 +180,7 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
         pthread_kill(thread.id, SIGUSR1);
         dt_thread_join(&thread);
     }
+    dt_figures_stop(figures);
     dt_metrics_server_stop(metrics);
     dt_dispatcher_free(signals->dispatcher);
     return status;

@@ -71,7 +71,7 @@ struct dt_housekeeper {
     uint64_t told;     /* stands for what was said about shards */
     bool told_late;    /* the last time it was not said again */
     bool idle, rested; /* nothing was to be done the last time; this time little was looked at */
-    dt_metric *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
+    dt_metric *overdue, *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
 };
 
 static int64_t mono_us(const dt_housekeeper *h)
@@ -325,11 +325,23 @@ static bool told_already(dt_housekeeper *h)
     return h->told_late;
 }
 
+/* Of the shards that are led here, as the reconciler counted last. */
+static void tell_overdue(dt_housekeeper *h)
+{
+    struct dt_loop_state state;
+    int64_t overdue = 0;
+    for (unsigned shard = 0, all = shards(h); shard < all; shard++)
+        if (h->env.state(h->env.arg, shard, &state) && state.leading)
+            overdue += stats_of(h, shard, &state).overdue;
+    dt_metric_set(h->overdue, (double)overdue);
+}
+
 static void tell_stats(dt_housekeeper *h)
 {
     struct dt_error err = {0};
     if (mono_us(h) < h->stats_us)
         return;
+    tell_overdue(h);
     h->stats_us = mono_us(h) + dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
     if (told_already(h))
         return;
@@ -416,6 +428,9 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     if (!h)
         return DT_NOMEM;
     h->env = *env;
+    h->overdue =
+        dt_gauge("duetime_overdue_jobs",
+                 "Jobs of shards led here that are due for more than a second, as counted last, up to a page.", "");
     h->promoted = dt_counter("duetime_promoted_total", "Jobs whose day came near.", "");
     h->moved = dt_counter("duetime_moved_total", "Finished jobs that moved to history.", "");
     h->purged = dt_counter("duetime_purged_total",

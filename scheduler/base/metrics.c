@@ -249,6 +249,26 @@ double dt_metric_value(const dt_metric *metric)
     return metric->kind == GAUGE ? load_double(&metric->value) : (double)observations(metric);
 }
 
+const dt_metric *dt_metric_find(const char *name)
+{
+    pthread_mutex_lock(&mutex);
+    const struct family *family = find_family(name);
+    const dt_metric *metric = family ? find_series(family, "") : NULL;
+    pthread_mutex_unlock(&mutex);
+    return metric;
+}
+
+size_t dt_metric_buckets(const dt_metric *metric)
+{
+    return metric && is_histogram(metric->kind) ? bounds_n(metric->kind) + 1 : 0;
+}
+
+uint64_t dt_metric_bucket(const dt_metric *metric, size_t i, double *bound)
+{
+    *bound = i < bounds_n(metric->kind) ? bounds_of(metric->kind)[i] : INFINITY;
+    return atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
+}
+
 /* ---- text ---- */
 
 static void add_help(struct dt_strbuf *out, const char *help)

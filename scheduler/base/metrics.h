@@ -27,6 +27,13 @@ void dt_metric_observe(dt_metric *metric, double v); /* histogram; seconds or a 
 /* Current value of a counter or gauge, number of observations of a histogram. */
 double dt_metric_value(const dt_metric *metric);
 
+/* Finds a family's series without labels; NULL: nobody has registered it (yet). */
+const dt_metric *dt_metric_find(const char *name);
+/* A histogram's buckets: how many there are (0: it is none), and the observations and the upper bound of each; the last
+ * one is of what is above all bounds, its bound infinite. */
+size_t dt_metric_buckets(const dt_metric *metric);
+uint64_t dt_metric_bucket(const dt_metric *metric, size_t i, double *bound);
+
 /* Appends the whole registry as Prometheus text. */
 void dt_metrics_write(struct dt_strbuf *out);
 

@@ -17,6 +17,8 @@ static const struct {
     {"deferred_results", "", "SID"},
     {"deleted_topics", "SID", "S"},
     {"election_members", "", "SIUD"},
+    {"figures", "SIUD", "SIUD"},
+    {"figures_lateness", "SIUD", "SIUD"},
     {"hand_owners", "S", "SIUD"},
     {"hands", "S", "SIUD"},
     {"history", "SD", "SIUD"},

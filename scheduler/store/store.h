@@ -411,6 +411,17 @@ struct dt_dispatchers {
 };
 /* Reads what dispatchers say of themselves. */
 DT_MUST_CHECK dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, struct dt_error *err);
+/* A process that lives, as it says of itself. */
+struct dt_live_process {
+    int64_t id;
+    bool dispatcher; /* otherwise an API */
+    struct dt_str name, version;
+    int64_t started_at_ms, seen_ms_ago;
+    struct dt_str leads, waits; /* lists with commas; absent: nothing */
+};
+/* Reads the processes that live, by kind and name. */
+DT_MUST_CHECK dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out,
+                                           size_t *n, struct dt_error *err);
 #define DT_INSERT_TABLES 3
 /* Inserts nothing into one of the tables that a new job needs (0 … 2), or DT_INSERT_TABLES: into all of them. Fails where
  * its insert would be refused (a server that is read-only, a right that is missing). */

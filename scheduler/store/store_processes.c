@@ -25,12 +25,12 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
     const char *down = p->index_down && p->index_down[0] ? p->index_down : NULL;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status =
-            dt_db_run(db, dt_sql_put_process,
-                      DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
-                                DT_P_STR(dt_str(p->name)), DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
-                                DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits))),
-                      &changed, err);
+        status = dt_db_run(db, dt_sql_put_process,
+                           DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
+                                     DT_P_STR(dt_str(p->name)), DT_P_STR(DT_STR_LIT(DUETIME_VERSION)),
+                                     DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
+                                     DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits))),
+                           &changed, err);
     if (status == DT_OK && changed == 1) /* it was inserted: a process begins */
         status = remove_old(db, err);
     return status;
@@ -98,6 +98,36 @@ dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, stru
         out->waits_redis |= has_word(dt_db_bytes(db, 1), "redis");
     }
     return dt_db_end(db, err);
+}
+
+static dt_status read_live(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_live_process *p = row;
+    (void)arg;
+    *p = (struct dt_live_process){.id = dt_db_i64(db, 0),
+                                  .dispatcher = dt_str_is(dt_db_bytes(db, 1), "dispatcher"),
+                                  .name = dt_arena_copy(arena, dt_db_bytes(db, 2)),
+                                  .version = dt_arena_copy(arena, dt_db_bytes(db, 3)),
+                                  .started_at_ms = dt_db_i64(db, 4),
+                                  .seen_ms_ago = dt_db_i64(db, 5),
+                                  .leads = dt_arena_copy(arena, dt_db_bytes(db, 6)),
+                                  .waits = dt_arena_copy(arena, dt_db_bytes(db, 7))};
+    return p->name.p ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out, size_t *n,
+                             struct dt_error *err)
+{
+    dt_db *db;
+    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_live};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_processes, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &rows, err);
+    *out = rows.v;
+    *n = rows.n;
+    return status;
 }
 
 dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err)

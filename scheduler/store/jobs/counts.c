@@ -41,7 +41,18 @@ static bool is_nothing(const struct dt_count *c)
     for (int i = 0; i < DT_COUNT_NUMBERS; i++)
         if (c->n[i])
             return false;
+    for (int i = 0; i < DT_TALLIES; i++)
+        if (c->happened[i])
+            return false;
     return true;
+}
+
+static void add_up(struct dt_count *sum, const struct dt_count *c)
+{
+    for (int i = 0; i < DT_COUNT_NUMBERS; i++)
+        sum->n[i] += c->n[i];
+    for (int i = 0; i < DT_TALLIES; i++)
+        sum->happened[i] += c->happened[i];
 }
 
 void dt_counts_merge(struct dt_counts *counts)
@@ -53,8 +64,7 @@ void dt_counts_merge(struct dt_counts *counts)
     for (size_t i = 0; i < counts->n;) {
         struct dt_count sum = v[i++];
         for (; i < counts->n && compare(&sum, &v[i]) == 0; i++)
-            for (int k = 0; k < DT_COUNT_NUMBERS; k++)
-                sum.n[k] += v[i].n[k];
+            add_up(&sum, &v[i]);
         if (!is_nothing(&sum))
             v[kept++] = sum;
     }
@@ -109,6 +119,26 @@ void dt_counts_make(struct dt_counts *counts, struct dt_str topic, int64_t id)
         return;
     c->n[DT_COUNT_CREATED]++;
     c->n[DT_SCHEDULED]++;
+    c->happened[DT_TALLY_CREATED]++;
+}
+
+/* The event that bringing a job into this state is; DT_TALLIES: none. */
+static enum dt_tallied event_of(enum dt_job_state is)
+{
+    switch (is) {
+    case DT_DISPATCHED:
+        return DT_TALLY_DISPATCHED;
+    case DT_SUCCEEDED:
+        return DT_TALLY_SUCCEEDED;
+    case DT_DEAD:
+        return DT_TALLY_DEAD;
+    case DT_CANCELLED:
+        return DT_TALLY_CANCELLED;
+    case DT_SCHEDULED:
+    case DT_JOB_STATES:
+        break;
+    }
+    return DT_TALLIES;
 }
 
 void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was,
@@ -119,6 +149,15 @@ void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, e
         return;
     c->n[was]--;
     c->n[is]++;
+    if (event_of(is) != DT_TALLIES)
+        c->happened[event_of(is)]++;
+}
+
+void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, int64_t n)
+{
+    struct dt_count *c = n ? count_of(counts, topic, dt_count_piece(id)) : NULL;
+    if (c)
+        c->happened[DT_TALLY_FAILED] += n;
 }
 
 void dt_counts_enter(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state is)
@@ -172,6 +211,9 @@ dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status
 {
     if (db && status == DT_OK)
         status = commit(db, counts, err);
+    if (db && status == DT_OK)
+        for (size_t i = 0; i < counts->n; i++)
+            dt_tally_add(counts->v[i].topic, counts->v[i].happened);
     if (db && status != DT_OK)
         dt_db_rollback(db);
     dt_counts_clear(counts);

@@ -20,6 +20,7 @@
 
 #include "job/job.h"
 #include "store/db/db.h"
+#include "store/figures/tally.h"
 
 #define DT_COUNT_PIECES  32 /* sql/0003_procedures.sql has both numbers, too */
 #define DT_COUNT_WRITERS 32
@@ -35,7 +36,8 @@ enum { DT_COUNT_CREATED = DT_JOB_STATES, DT_COUNT_NUMBERS };
 struct dt_count {
     struct dt_str topic; /* the caller's, until it is written */
     unsigned piece;
-    int64_t n[DT_COUNT_NUMBERS]; /* by state, then CREATED */
+    int64_t n[DT_COUNT_NUMBERS];  /* by state, then CREATED */
+    int64_t happened[DT_TALLIES]; /* for the tally, which is not written with them */
 };
 
 struct dt_counts {
@@ -59,12 +61,14 @@ void dt_counts_move(struct dt_counts *counts, struct dt_str topic, int64_t id, e
                     enum dt_job_state is);
 void dt_counts_enter(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state is);
 void dt_counts_leave(struct dt_counts *counts, struct dt_str topic, int64_t id, enum dt_job_state was);
+/* Notes attempts that ended badly: for the tally alone. */
+void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, int64_t n);
 
-/* Sorts the changes by (topic, piece), each once, without those in which nothing changed. */
+/* Sorts the changes by (topic, piece), each once, without those in which nothing happened. */
 void dt_counts_merge(struct dt_counts *counts);
 
 /* Writes the counts and commits when status is OK (nothing changed: only commits); rolls back otherwise, and when that
- * fails. Returns status, or the failure of the commit. Clears the counts in any case. db may be NULL (begin failed). */
+ * fails. Returns status, or the failure of the commit. What was committed is added to the process's tally. Clears the counts in any case. db may be NULL (begin failed). */
 DT_MUST_CHECK dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
 
 #endif

@@ -44,7 +44,7 @@ struct judged {
     const struct dt_answer *answer;  /* that the latest of the results came with; NULL = none did */
     bool finished;                   /* an attempt ended */
     bool dead_letter;
-    unsigned changes;
+    unsigned changes, failures; /* results that changed it; of these, attempts that ended badly */
 };
 
 /* A result and where it stood: sorted by job, in the order given within a job. */
@@ -223,6 +223,7 @@ static void take_decision(struct judged *j, const struct dt_apply *a, const stru
     j->finished |= d->finished;
     j->dead_letter |= d->dead_letter;
     j->changes++;
+    j->failures += d->failed;
 }
 
 static bool of_earlier_attempt(const struct judged *j, const struct dt_result *result)
@@ -612,9 +613,12 @@ static dt_status write_dead_letters(struct batch *b)
 /* Every row was written as it was judged. */
 static void count_moves(struct batch *b)
 {
-    for (size_t i = 0; i < b->n_jobs; i++)
-        if (b->jobs[i].changes && !DT_UNGUARDED(COUNT_RESULT))
-            dt_counts_move(b->counts, b->jobs[i].topic, b->jobs[i].was.id, b->jobs[i].was.state, b->jobs[i].job.state);
+    for (size_t i = 0; i < b->n_jobs; i++) {
+        const struct judged *j = &b->jobs[i];
+        if (j->changes && !DT_UNGUARDED(COUNT_RESULT))
+            dt_counts_move(b->counts, j->topic, j->was.id, j->was.state, j->job.state);
+        dt_counts_fail(b->counts, j->topic, j->was.id, j->failures);
+    }
 }
 
 /* ---- the whole ---- */

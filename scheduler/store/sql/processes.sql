@@ -5,8 +5,8 @@ DELETE FROM processes
  WHERE seen_at < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
 
 -- name: put_process
-INSERT INTO processes (id, kind, name, started_at, seen_at, index_down, index_losses, leads, waits)
-VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?,
+INSERT INTO processes (id, kind, name, version, started_at, seen_at, index_down, index_losses, leads, waits)
+VALUES (?, ?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?,
     ?, ?, ?)
 ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
        index_down = VALUES(index_down), index_losses = VALUES(index_losses), leads = VALUES(leads),
@@ -22,6 +22,12 @@ SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - seen_at, waits
   FROM processes
  WHERE kind = 'dispatcher'
    AND seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
+
+-- name: select_processes
+SELECT id, kind, name, version, started_at, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - seen_at, leads, waits
+  FROM processes
+ WHERE seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
+ ORDER BY kind, name;
 
 -- name: try_insert_job
 INSERT INTO jobs (id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)

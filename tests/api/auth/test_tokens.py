@@ -60,6 +60,7 @@ REQUESTS = [("POST", "/v1/jobs", "write"), ("PUT", "/v1/topics/in.side/jobs/k", 
             ("DELETE", "/v1/jobs/1", "write"), ("POST", "/v1/jobs/1/cancel", "write"), ("POST", "/v1/jobs/1/run-now", "write"), ("POST", "/v1/jobs/1/redrive", "write"),
             ("POST", "/v1/jobs/1/results", "report"), ("POST", "/v1/results", "report"), ("GET", "/v1/jobs", "read"), ("GET", "/v1/jobs/1", "read"), ("GET", "/v1/jobs/1/attempts", "read"),
             ("GET", "/v1/topics/in.side/jobs/k", "read"), ("GET", "/v1/topics", "read"), ("GET", "/v1/topics/in.side", "read"), ("GET", "/v1/info", "read"),
+            ("GET", "/v1/overview", "read"), ("GET", "/v1/series", "read"),
             ("PUT", "/v1/topics/in.side", "admin"), ("POST", "/v1/topics/in.side/pause", "admin"), ("POST", "/v1/topics/in.side/resume", "admin")]
 
 
@@ -420,12 +421,20 @@ def test_a_token_makes_no_more_topics_than_its_prefix_may_have(own_apis):
     assert "limits.topics" in answer.text
 
 
-@pytest.mark.parametrize("method, path, body", [("GET", "/v1/info", None), ("GET", "/metrics", None), ("POST", "/v1/admin/shards", {"count": 2})])
+@pytest.mark.parametrize("method, path, body", [("GET", "/v1/info", None), ("GET", "/metrics", None), ("GET", "/v1/overview", None),
+                                                ("GET", "/v1/series", None), ("POST", "/v1/admin/shards", {"count": 2})])
 def test_what_concerns_all_topics_is_refused_to_a_bound_token(callers, jobs, method, path, body):
     answer = callers["bound-admin"].ask(method, path, body)
     refused(answer, 403, "forbidden")
     assert "all" in answer.json["detail"]
     assert callers["read" if method == "GET" else "admin"].ask(method, path, body).status in (200, 202)
+
+
+def test_a_series_of_a_topic_is_for_those_who_see_the_topic(callers, jobs):
+    bound = callers["bound"]
+    assert bound.get("/v1/series?topic=in.side&metric=created").status == 200
+    refused(bound.get("/v1/series?topic=outside"), 404, "not-found")
+    assert callers["read"].get("/v1/series?topic=outside").status == 200
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0", "::"])

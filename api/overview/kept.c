@@ -1,0 +1,124 @@
+/* See kept.h. Refuses to know what the answers say. */
+#include "overview/kept.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct answer {
+    char key[DT_KEPT_KEY];
+    size_t key_n;
+    struct dt_strbuf text;
+    int64_t made_us; /* mono; 0 = there is none */
+};
+
+struct dt_kept {
+    const dt_clock *clock;
+    pthread_mutex_t making;  /* one thread makes an answer at a time */
+    pthread_mutex_t publish; /* of the answers; held for a copy */
+    struct answer answers[DT_KEPT];
+};
+
+dt_status dt_kept_new(const dt_clock *clock, dt_kept **out)
+{
+    dt_kept *kept = calloc(1, sizeof(*kept));
+    *out = kept;
+    if (!kept)
+        return DT_NOMEM;
+    kept->clock = clock;
+    pthread_mutex_init(&kept->making, NULL);
+    pthread_mutex_init(&kept->publish, NULL);
+    for (size_t i = 0; i < DT_KEPT; i++)
+        dt_strbuf_init(&kept->answers[i].text);
+    return DT_OK;
+}
+
+void dt_kept_free(dt_kept *kept)
+{
+    if (!kept)
+        return;
+    for (size_t i = 0; i < DT_KEPT; i++)
+        dt_strbuf_clear(&kept->answers[i].text);
+    pthread_mutex_destroy(&kept->publish);
+    pthread_mutex_destroy(&kept->making);
+    free(kept);
+}
+
+static bool is_for(const struct answer *answer, struct dt_str key)
+{
+    return answer->made_us && answer->key_n == key.n && memcmp(answer->key, key.p, key.n) == 0;
+}
+
+/* False: there is none that is young enough. */
+static bool give(dt_kept *kept, struct dt_str key, int64_t since_us, struct dt_strbuf *out)
+{
+    bool found = false;
+    pthread_mutex_lock(&kept->publish);
+    for (size_t i = 0; i < DT_KEPT && !found; i++) {
+        const struct answer *answer = &kept->answers[i];
+        found = is_for(answer, key) && answer->made_us >= since_us;
+        if (found)
+            dt_strbuf_add(out, answer->text.p, answer->text.n);
+    }
+    pthread_mutex_unlock(&kept->publish);
+    return found;
+}
+
+static struct answer *place_for(dt_kept *kept, struct dt_str key)
+{
+    struct answer *oldest = &kept->answers[0];
+    for (size_t i = 0; i < DT_KEPT; i++) {
+        if (is_for(&kept->answers[i], key))
+            return &kept->answers[i];
+        if (kept->answers[i].made_us < oldest->made_us)
+            oldest = &kept->answers[i];
+    }
+    return oldest;
+}
+
+/* Takes the text over. */
+static void keep(dt_kept *kept, struct dt_str key, struct dt_strbuf *text)
+{
+    pthread_mutex_lock(&kept->publish);
+    struct answer *answer = place_for(kept, key);
+    struct dt_strbuf old = answer->text;
+    memcpy(answer->key, key.p, key.n);
+    answer->key_n = key.n;
+    answer->text = *text;
+    answer->made_us = dt_clock_mono_us(kept->clock);
+    *text = old;
+    pthread_mutex_unlock(&kept->publish);
+}
+
+static dt_status make_and_keep(dt_kept *kept, struct dt_str key, dt_make_answer *make, void *arg, struct dt_strbuf *out,
+                               struct dt_error *err)
+{
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_status status = make(arg, &text, err);
+    if (status == DT_OK && text.failed)
+        status = DT_NOMEM;
+    if (status == DT_OK) {
+        dt_strbuf_fit(&text);
+        dt_strbuf_add(out, text.p, text.n);
+        keep(kept, key, &text);
+    }
+    dt_strbuf_clear(&text);
+    return status;
+}
+
+dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, dt_make_answer *make, void *arg,
+                         struct dt_strbuf *out, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    int64_t since_us = dt_clock_mono_us(kept->clock) - max_age_us;
+    if (key.n > DT_KEPT_KEY)
+        return make(arg, out, err);
+    if (give(kept, key, since_us, out))
+        return DT_OK;
+    pthread_mutex_lock(&kept->making);
+    if (!give(kept, key, since_us, out))
+        status = make_and_keep(kept, key, make, arg, out, err);
+    pthread_mutex_unlock(&kept->making);
+    return status;
+}

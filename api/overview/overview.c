@@ -1,0 +1,287 @@
+/*
+ * Owns what the overview is made of: the answer that is kept, and what takes longer to count and is kept for longer.
+ * Refuses to know how it is written (overview_json.c).
+ *
+ *   every second          topics, shards, processes, the figures of the window      small tables
+ *   every two seconds     jobs that are due, by topic                               10,000 rows at most
+ *   every five seconds    jobs by topic and state                                   counters; less often if that takes long
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "overview/overview_parts.h"
+
+#define ANSWER_US  INT64_C(1000000)
+#define OVERDUE_US INT64_C(2000000)
+#define LOADS_US   INT64_C(5000000)
+#define SHARE      50   /* reading again what took 1 s waits for 50 s */
+#define BEHIND_MS  1000 /* a step has been written so long after its end */
+#define ALL_SLOTS  INT64_C(1000000000000000)
+
+/* What is read less often, in an arena of its own. */
+struct part {
+    struct dt_arena arena;
+    int64_t again_us; /* mono: not before */
+    int64_t every_us;
+};
+
+struct dt_overview {
+    struct dt_api *api;
+    dt_kept *kept;
+    struct part loads_part, overdue_part; /* these and below: whoever makes the answer */
+    struct dt_topic_load *loads;
+    size_t n_loads;
+    struct dt_topic_overdue *overdue;
+    size_t n_overdue;
+};
+
+/* A reading on behalf of one request. */
+struct reading {
+    dt_overview *overview;
+    dt_store *store;
+    const struct dt_series_ask *ask;
+};
+
+/* ---- life ---- */
+
+dt_status dt_overview_new(struct dt_api *api, dt_overview **out)
+{
+    dt_overview *o = calloc(1, sizeof(*o));
+    *out = o;
+    if (!o)
+        return DT_NOMEM;
+    o->api = api;
+    o->loads_part.every_us = LOADS_US;
+    o->overdue_part.every_us = OVERDUE_US;
+    dt_arena_init(&o->loads_part.arena);
+    dt_arena_init(&o->overdue_part.arena);
+    dt_status status = dt_kept_new(api->clock, &o->kept);
+    if (status != DT_OK) {
+        dt_overview_free(o);
+        *out = NULL;
+    }
+    return status;
+}
+
+void dt_overview_free(dt_overview *o)
+{
+    if (!o)
+        return;
+    dt_kept_free(o->kept);
+    dt_arena_clear(&o->loads_part.arena);
+    dt_arena_clear(&o->overdue_part.arena);
+    free(o);
+}
+
+/* ---- parts that are kept for longer ---- */
+
+static int64_t mono_us(const dt_overview *o)
+{
+    return dt_clock_mono_us(o->api->clock);
+}
+
+static void read_at(dt_overview *o, struct part *part, int64_t begun_us)
+{
+    int64_t now_us = mono_us(o);
+    part->again_us = now_us + dt_later(part->every_us, SHARE * (now_us - begun_us));
+}
+
+static dt_status read_loads(dt_overview *o, dt_store *store, struct dt_error *err)
+{
+    int64_t begun_us = mono_us(o);
+    if (begun_us < o->loads_part.again_us)
+        return DT_OK;
+    dt_arena_reset(&o->loads_part.arena);
+    o->n_loads = 0;
+    dt_status status = dt_store_topic_loads(store, &o->loads_part.arena, &o->loads, &o->n_loads, err);
+    if (status == DT_OK)
+        read_at(o, &o->loads_part, begun_us);
+    return status;
+}
+
+static dt_status read_overdue(dt_overview *o, dt_store *store, int64_t now_ms, struct dt_error *err)
+{
+    int64_t begun_us = mono_us(o);
+    if (begun_us < o->overdue_part.again_us)
+        return DT_OK;
+    dt_arena_reset(&o->overdue_part.arena);
+    o->n_overdue = 0;
+    dt_status status = dt_store_topics_overdue(store, now_ms, DT_OVERVIEW_COUNTED, &o->overdue_part.arena, &o->overdue,
+                                               &o->n_overdue, err);
+    if (status == DT_OK)
+        read_at(o, &o->overdue_part, begun_us);
+    return status;
+}
+
+/* ---- lines of topics ---- */
+
+struct lines {
+    struct dt_topic_line *v;
+    size_t n;
+};
+
+static struct dt_topic_line *add_line(struct lines *lines, struct dt_str topic)
+{
+    struct dt_topic_line *line = &lines->v[lines->n++];
+    *line = (struct dt_topic_line){.topic = topic};
+    return line;
+}
+
+static int by_topic(const void *a, const void *b)
+{
+    return dt_str_order(((const struct dt_topic_line *)a)->topic, ((const struct dt_topic_line *)b)->topic);
+}
+
+static void add_up(struct dt_topic_line *sum, const struct dt_topic_line *line)
+{
+    for (int i = 0; i < DT_JOB_STATES; i++)
+        sum->jobs[i] += line->jobs[i];
+    for (int i = 0; i < DT_TALLIES; i++)
+        sum->n[i] += line->n[i];
+    sum->overdue += line->overdue;
+    if (line->since_ms && (!sum->since_ms || line->since_ms < sum->since_ms))
+        sum->since_ms = line->since_ms;
+}
+
+static void merge(struct lines *lines)
+{
+    size_t kept = 0;
+    qsort(lines->v, lines->n, sizeof(*lines->v), by_topic);
+    for (size_t i = 0; i < lines->n; i++) {
+        if (kept && dt_str_eq(lines->v[kept - 1].topic, lines->v[i].topic))
+            add_up(&lines->v[kept - 1], &lines->v[i]);
+        else
+            lines->v[kept++] = lines->v[i];
+    }
+    lines->n = kept;
+}
+
+static int64_t events(const struct dt_topic_line *line)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < DT_TALLIES; i++)
+        sum += line->n[i];
+    return sum;
+}
+
+static int compare(int64_t a, int64_t b)
+{
+    return (a < b) - (a > b);
+}
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct dt_topic_line *x = a;
+    const struct dt_topic_line *y = b;
+    int order = compare(x->overdue, y->overdue);
+    if (!order)
+        order = compare(events(x), events(y));
+    if (!order)
+        order = compare(x->jobs[DT_SCHEDULED] + x->jobs[DT_DISPATCHED], y->jobs[DT_SCHEDULED] + y->jobs[DT_DISPATCHED]);
+    return order ? order : by_topic(a, b);
+}
+
+/* Puts what three sources say of topics together. figures: the one with the empty topic is all of them. */
+static dt_status make_lines(const dt_overview *o, struct dt_overview_view *view, const struct dt_figures_row *figures,
+                            size_t n_figures)
+{
+    struct lines lines = {
+        .v = dt_arena_alloc(&view->arena, (o->n_loads + o->n_overdue + n_figures + 1) * sizeof(*lines.v))};
+    if (!lines.v)
+        return DT_NOMEM;
+    for (size_t i = 0; i < o->n_loads; i++)
+        memcpy(add_line(&lines, o->loads[i].topic)->jobs, o->loads[i].jobs, sizeof(lines.v->jobs));
+    for (size_t i = 0; i < o->n_overdue; i++) {
+        struct dt_topic_line *line = add_line(&lines, o->overdue[i].topic);
+        line->overdue = o->overdue[i].jobs;
+        line->since_ms = o->overdue[i].since_ms;
+    }
+    for (size_t i = 0; i < lines.n; i++)
+        add_up(&view->all, &lines.v[i]);
+    for (size_t i = 0; i < n_figures; i++)
+        memcpy(figures[i].topic.n ? add_line(&lines, figures[i].topic)->n : view->all.n, figures[i].n,
+               sizeof(view->all.n));
+    merge(&lines);
+    qsort(lines.v, lines.n, sizeof(*lines.v), by_weight);
+    view->lines = lines.v;
+    view->n_lines = lines.n;
+    view->more_overdue = view->all.overdue >= DT_OVERVIEW_COUNTED;
+    return DT_OK;
+}
+
+/* ---- reading ---- */
+
+static dt_status read_window(dt_overview *o, dt_store *store, struct dt_overview_view *view, struct dt_error *err)
+{
+    int64_t to_ms = view->now_ms - BEHIND_MS;
+    to_ms -= to_ms % DT_FINE_MS;
+    const struct dt_figures_range range = {
+        .step_ms = DT_FINE_MS, .from_ms = to_ms - DT_OVERVIEW_WINDOW_MS, .to_ms = to_ms, .slot_ms = ALL_SLOTS};
+    struct dt_figures_row *figures = NULL;
+    size_t n = 0;
+    view->window_ms = DT_OVERVIEW_WINDOW_MS;
+    dt_status status = dt_store_figures_of_topics(store, &range, &view->arena, &figures, &n, err);
+    if (status == DT_OK)
+        status = dt_store_lateness(store, &range, &view->arena, &view->lateness, &view->n_lateness, err);
+    return status == DT_OK ? make_lines(o, view, figures, n) : status;
+}
+
+static dt_status read_all(dt_overview *o, dt_store *store, struct dt_overview_view *view, struct dt_error *err)
+{
+    struct dt_api *api = o->api;
+    dt_status status = dt_topic_cache_refresh(api->topics, store, err);
+    if (status == DT_OK)
+        status = dt_topic_cache_refresh_shards(api->topics, store, err);
+    if (status != DT_OK)
+        return status;
+    view->view = dt_topic_cache_view(api->topics);
+    view->shards = dt_topic_cache_shards(api->topics);
+    view->now_ms = dt_refclock_earliest_ms(api->ref);
+    dt_health_get(api->health, &view->health);
+    status = read_loads(o, store, err);
+    if (status == DT_OK)
+        status = read_overdue(o, store, view->now_ms, err);
+    if (status == DT_OK)
+        status = dt_store_processes(store, &view->arena, &view->processes, &view->n_processes, err);
+    return status == DT_OK ? read_window(o, store, view, err) : status;
+}
+
+static dt_status make_overview(void *arg, struct dt_strbuf *out, struct dt_error *err)
+{
+    const struct reading *r = arg;
+    struct dt_overview_view view = {0};
+    dt_arena_init(&view.arena);
+    dt_status status = read_all(r->overview, r->store, &view, err);
+    if (status == DT_OK)
+        dt_overview_add_json(r->overview->api, &view, out);
+    dt_view_release(view.view);
+    dt_shards_release(view.shards);
+    dt_arena_clear(&view.arena);
+    return status;
+}
+
+dt_status dt_overview_answer(dt_overview *o, dt_store *store, struct dt_strbuf *out, struct dt_error *err)
+{
+    struct reading r = {.overview = o, .store = store};
+    return dt_kept_answer(o->kept, DT_STR_LIT("overview"), ANSWER_US, make_overview, &r, out, err);
+}
+
+/* ---- series ---- */
+
+static dt_status make_series(void *arg, struct dt_strbuf *out, struct dt_error *err)
+{
+    const struct reading *r = arg;
+    return dt_series_make(r->store, r->ask, out, err);
+}
+
+dt_status dt_series_answer(dt_overview *o, dt_store *store, const struct dt_series_ask *ask, struct dt_strbuf *out,
+                           struct dt_error *err)
+{
+    struct reading r = {.overview = o, .store = store, .ask = ask};
+    const struct dt_figures_range *range = &ask->range;
+    char key[DT_KEPT_KEY];
+    int n = snprintf(key, sizeof(key), "series %x %lld %lld %lld %lld %.*s", ask->metrics, (long long)range->step_ms,
+                     (long long)range->from_ms, (long long)range->to_ms, (long long)range->slot_ms, (int)range->topic.n,
+                     range->topic.p ? range->topic.p : "");
+    return dt_kept_answer(o->kept, (struct dt_str){key, (size_t)n}, ANSWER_US, make_series, &r, out, err);
+}

@@ -1,0 +1,220 @@
+/* The overview as JSON. Pure: everything was read before. */
+#include "job/delivery.h"
+#include "job/job_encode.h"
+#include "overview/overview_parts.h"
+#include "overview/shard_json.h"
+
+void dt_rates_add(struct dt_strbuf *out, const int64_t n[DT_TALLIES], double seconds)
+{
+    for (int i = 0; i < DT_TALLIES; i++)
+        dt_strbuf_addf(out, "%c\"%s\":%.6g", i ? ',' : '{', dt_series_names[i], (double)n[i] / seconds);
+    dt_strbuf_addc(out, '}');
+}
+
+static void add_number(struct dt_strbuf *out, const char *name, int64_t v)
+{
+    dt_strbuf_addf(out, ",\"%s\":%lld", name, (long long)v);
+}
+
+static void add_text(struct dt_strbuf *out, const char *name, struct dt_str value)
+{
+    dt_strbuf_addf(out, ",\"%s\":", name);
+    dt_json_add_string_or_null(out, value.n ? value : DT_STR_NONE);
+}
+
+/* Since when, as an age; null where nothing is. */
+static void add_age(struct dt_strbuf *out, const char *name, int64_t since_ms, int64_t now_ms)
+{
+    dt_strbuf_addf(out, ",\"%s\":", name);
+    if (since_ms)
+        dt_strbuf_add_i64(out, dt_later(now_ms - since_ms, 0));
+    else
+        dt_strbuf_adds(out, "null");
+}
+
+/* ---- figures ---- */
+
+static void add_lateness(struct dt_strbuf *out, const struct dt_overview_view *view)
+{
+    int64_t attempts = 0;
+    for (size_t i = 0; i < view->n_lateness; i++)
+        attempts += view->lateness[i].attempts;
+    if (!attempts) {
+        dt_strbuf_adds(out, ",\"lateness_ms\":null");
+        return;
+    }
+    dt_strbuf_addf(out, ",\"lateness_ms\":{\"p50\":%.4g,\"p99\":%.4g,\"attempts\":%lld}",
+                   dt_lateness_ms(view->lateness, view->n_lateness, 0.5),
+                   dt_lateness_ms(view->lateness, view->n_lateness, 0.99), (long long)attempts);
+}
+
+static void add_jobs(struct dt_strbuf *out, const int64_t jobs[DT_JOB_STATES])
+{
+    dt_strbuf_adds(out, ",\"jobs\":{");
+    for (int i = 0; i < DT_JOB_STATES; i++)
+        dt_strbuf_addf(out, "%s\"%s\":%lld", i ? "," : "", dt_job_state_name((enum dt_job_state)i), (long long)jobs[i]);
+    dt_strbuf_addc(out, '}');
+}
+
+static void add_overdue(struct dt_strbuf *out, const struct dt_overview_view *view)
+{
+    dt_strbuf_addf(out, ",\"overdue\":{\"count\":%lld,\"at_least\":%s", (long long)view->all.overdue,
+                   view->more_overdue ? "true" : "false");
+    add_age(out, "oldest_ms", view->all.since_ms, view->now_ms);
+    dt_strbuf_addc(out, '}');
+}
+
+static void add_topic(struct dt_strbuf *out, const struct dt_overview_view *view, const struct dt_topic_line *line)
+{
+    const struct dt_topic_settings *settings = dt_view_topic(view->view, line->topic);
+    dt_strbuf_adds(out, "{\"topic\":");
+    dt_json_add_string(out, line->topic);
+    dt_strbuf_addf(out,
+                   ",\"paused\":%s,\"delivery\":\"%s\",\"rates\":", settings && settings->paused ? "true" : "false",
+                   settings ? dt_delivery_id_name(settings->delivery) : "kafka");
+    dt_rates_add(out, line->n, (double)view->window_ms / 1000);
+    add_number(out, "scheduled", line->jobs[DT_SCHEDULED]);
+    add_number(out, "dispatched", line->jobs[DT_DISPATCHED]);
+    add_number(out, "dead", line->jobs[DT_DEAD]);
+    add_number(out, "overdue", line->overdue);
+    add_age(out, "oldest_overdue_ms", line->since_ms, view->now_ms);
+    dt_strbuf_addc(out, '}');
+}
+
+static void add_topics(struct dt_strbuf *out, const struct dt_overview_view *view)
+{
+    size_t n = view->n_lines < DT_OVERVIEW_TOPICS ? view->n_lines : DT_OVERVIEW_TOPICS;
+    dt_strbuf_adds(out, ",\"topics\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            dt_strbuf_addc(out, ',');
+        add_topic(out, view, &view->lines[i]);
+    }
+    dt_strbuf_addf(out, "],\"topics_more\":%zu", view->n_lines - n);
+}
+
+/* ---- parts ---- */
+
+static bool waits_for(const struct dt_overview_view *view, const char *word)
+{
+    for (size_t i = 0; i < view->n_processes; i++) {
+        struct dt_str waits = view->processes[i].waits;
+        while (waits.n)
+            if (dt_str_is(dt_str_next_element(&waits), word))
+                return true;
+    }
+    return false;
+}
+
+static unsigned without_leader(const struct dt_overview_view *view)
+{
+    unsigned n = view->shards->n < view->view->map.shards ? view->view->map.shards - (unsigned)view->shards->n : 0;
+    for (size_t i = 0; i < view->shards->n; i++)
+        n += view->shards->shards[i].shard < view->view->map.shards && !view->shards->shards[i].owner.p;
+    return n;
+}
+
+static void add_part(struct dt_strbuf *out, const char *part, bool there, const char *trouble)
+{
+    dt_strbuf_addf(out, "%s{\"part\":\"%s\",\"state\":\"%s\"", strcmp(part, "mysql") == 0 ? "" : ",", part,
+                   !there    ? "none"
+                   : trouble ? "degraded"
+                             : "ok");
+    add_text(out, "detail", there ? dt_str(trouble) : DT_STR_NONE);
+    dt_strbuf_addc(out, '}');
+}
+
+static const char *trouble_of(bool works, const char *text, const char *otherwise)
+{
+    return works ? NULL : text[0] ? text : otherwise;
+}
+
+static void add_parts(struct dt_strbuf *out, const struct dt_api *api, const struct dt_overview_view *view)
+{
+    const struct dt_health_state *health = &view->health;
+    bool zookeeper = api->config->zookeeper_servers[0];
+    bool redis_waits = waits_for(view, "redis");
+    dt_strbuf_adds(out, ",\"parts\":[");
+    add_part(out, "mysql", true, trouble_of(health->mysql == DT_OK, health->mysql_text, "MySQL is not well"));
+    add_part(out, "redis", dt_index_configured(api->config),
+             trouble_of(health->redis && !redis_waits, health->redis_text, "a leader waits for Redis"));
+    add_part(out, "kafka", dt_config_has_kafka(api->config),
+             trouble_of(!waits_for(view, "kafka"), "", "a leader waits for Kafka"));
+    add_part(out, "zookeeper", zookeeper, trouble_of(!without_leader(view), "", "shards are without a leader"));
+    dt_strbuf_addc(out, ']');
+}
+
+static void add_list(struct dt_strbuf *out, struct dt_str list)
+{
+    unsigned n = 0;
+    dt_strbuf_adds(out, ",\"leads\":[");
+    while (list.n) {
+        struct dt_str element = dt_str_next_element(&list);
+        if (element.n)
+            dt_strbuf_addf(out, "%s%.*s", n++ ? "," : "", (int)element.n, element.p);
+    }
+    dt_strbuf_addc(out, ']');
+}
+
+static void add_process(struct dt_strbuf *out, const struct dt_live_process *process)
+{
+    dt_strbuf_adds(out, "{\"name\":");
+    dt_json_add_string(out, process->name);
+    dt_strbuf_addf(out, ",\"kind\":\"%s\"", process->dispatcher ? "dispatcher" : "api");
+    add_text(out, "version", process->version);
+    dt_strbuf_adds(out, ",\"started_at\":");
+    dt_json_add_time(out, process->started_at_ms);
+    add_number(out, "seen_ms_ago", process->seen_ms_ago);
+    add_list(out, process->leads);
+    add_text(out, "waits_for", process->waits);
+    dt_strbuf_addc(out, '}');
+}
+
+static void add_shards_and_processes(struct dt_strbuf *out, const struct dt_overview_view *view)
+{
+    dt_strbuf_adds(out, ",\"processes\":[");
+    for (size_t i = 0; i < view->n_processes; i++) {
+        if (i)
+            dt_strbuf_addc(out, ',');
+        add_process(out, &view->processes[i]);
+    }
+    dt_strbuf_adds(out, "],\"shards\":[");
+    for (size_t i = 0; i < view->shards->n; i++) {
+        if (i)
+            dt_strbuf_addc(out, ',');
+        dt_shard_add_json(out, &view->shards->shards[i], view->now_ms);
+    }
+    dt_strbuf_addc(out, ']');
+}
+
+/* ---- the whole ---- */
+
+static const char *status_of(const struct dt_api *api, const struct dt_overview_view *view)
+{
+    const struct dt_health_state *health = &view->health;
+    if (health->mysql != DT_OK || health->draining)
+        return "unready";
+    bool redis = !dt_index_configured(api->config) || health->redis;
+    bool waits = waits_for(view, "redis") || waits_for(view, "kafka");
+    return redis && !waits && !without_leader(view) ? "ready" : "degraded";
+}
+
+void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_view *view, struct dt_strbuf *out)
+{
+    dt_strbuf_adds(out, "{\"now\":");
+    dt_json_add_time(out, view->now_ms);
+    dt_strbuf_adds(out, ",\"version\":\"" DUETIME_VERSION "\",\"installation\":{\"name\":");
+    dt_json_add_string(out, dt_str(view->view->installation.name));
+    dt_strbuf_addf(out,
+                   ",\"uuid\":\"%s\"},\"status\":\"%s\",\"window_ms\":%lld,\"rates\":", view->view->installation.uuid,
+                   status_of(api, view), (long long)view->window_ms);
+    dt_rates_add(out, view->all.n, (double)view->window_ms / 1000);
+    add_lateness(out, view);
+    add_jobs(out, view->all.jobs);
+    add_overdue(out, view);
+    dt_strbuf_adds(out, ",\"next_hour\":null");
+    add_topics(out, view);
+    add_parts(out, api, view);
+    add_shards_and_processes(out, view);
+    dt_strbuf_addc(out, '}');
+}

@@ -1,0 +1,131 @@
+/*
+ * The thread that writes a process's figures. Owns what is not written yet, and how the histogram of lateness stood when it
+ * was written last; refuses to know what happened.
+ *
+ * It wakes as each step of five seconds ends, by MySQL's clock, so that a steady load gives steady figures, and asks MySQL for
+ * nothing where nothing happened. What MySQL does not take is dropped: the next step is no place for it.
+ */
+#include "store/figures/figures.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/thread.h"
+
+#define BUCKETS   32
+#define EXPIRE_MS INT64_C(300000)      /* old rows are removed so often, while something happens */
+#define EXPIRED   5000                 /* rows at once */
+#define LATEST_US INT64_C(86400000000) /* the bound of what is above all bounds */
+
+struct dt_figures {
+    struct dt_figures_env env;
+    int64_t writer;
+    dt_store *store;
+    dt_mailbox *mailbox;
+    struct dt_thread thread;
+    struct dt_tally tally;
+    uint64_t seen[BUCKETS]; /* of the histogram, when it was written last */
+    int64_t expired_ms;     /* when old rows were removed last */
+    bool failed;            /* the last time */
+};
+
+/* Gives the buckets that grew since the last call. */
+static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS])
+{
+    const dt_metric *metric = dt_metric_find(f->env.lateness);
+    size_t all = dt_metric_buckets(metric);
+    size_t n = 0;
+    for (size_t i = 0; i < all && i < BUCKETS; i++) {
+        double bound;
+        uint64_t now = dt_metric_bucket(metric, i, &bound);
+        if (now > f->seen[i])
+            out[n++] = (struct dt_lateness){.up_to_us = isinf(bound) ? LATEST_US : llround(bound * 1e6),
+                                            .attempts = (int64_t)(now - f->seen[i])};
+        f->seen[i] = now;
+    }
+    return n;
+}
+
+/* Other processes do so, too: who meets another leaves the rest for the next time. */
+static void expire(dt_figures *f, int64_t now_ms)
+{
+    bool more = true;
+    f->expired_ms = now_ms;
+    while (more && !dt_thread_stopping(&f->thread))
+        if (dt_store_figures_expire(f->store, now_ms, EXPIRED, &more, NULL) != DT_OK)
+            return;
+}
+
+/* What happened up to now happened in the step that has at_ms in it. */
+static void write_step(dt_figures *f, int64_t at_ms)
+{
+    struct dt_lateness lateness[BUCKETS];
+    struct dt_error err = {0};
+    bool moved = dt_tally_take(&f->tally);
+    struct dt_figures_step step = {.at_ms = at_ms, .writer = f->writer, .tally = &f->tally, .lateness = lateness};
+    step.n_lateness = take_lateness(f, lateness);
+    step.overdue = f->env.overdue ? (int64_t)dt_metric_value(dt_metric_find(f->env.overdue)) : 0;
+    if (!moved && step.n_lateness == 0 && step.overdue == 0)
+        return;
+    dt_status status = dt_store_figures_add(f->store, &step, &err);
+    if (status != DT_OK && !f->failed)
+        DT_LOG(WARN, "figures", "what happened is not written", DT_S("reason", err.text));
+    f->failed = status != DT_OK;
+    if (status == DT_OK && at_ms - f->expired_ms >= EXPIRE_MS)
+        expire(f, at_ms);
+}
+
+static void run(void *arg)
+{
+    dt_figures *f = arg;
+    while (!dt_thread_stopping(&f->thread)) {
+        int64_t now_ms = dt_refclock_earliest_ms(f->env.ref);
+        int64_t begins_ms = now_ms - now_ms % DT_FINE_MS;
+        dt_mailbox_wait(f->mailbox, dt_refclock_mono_us_at(f->env.ref, begins_ms + DT_FINE_MS));
+        bool ends = dt_thread_stopping(&f->thread);
+        if (ends ? dt_store_connected(f->store) : dt_refclock_earliest_ms(f->env.ref) >= begins_ms + DT_FINE_MS)
+            write_step(f, begins_ms);
+    }
+}
+
+static void free_parts(dt_figures *f)
+{
+    dt_store_free(f->store);
+    dt_mailbox_free(f->mailbox);
+    free(f);
+}
+
+dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out, struct dt_error *err)
+{
+    *out = NULL;
+    dt_figures *f = calloc(1, sizeof(*f));
+    if (!f)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    f->env = *env;
+    if (getrandom(&f->writer, sizeof(f->writer), 0) != (ssize_t)sizeof(f->writer))
+        f->writer = (int64_t)(uintptr_t)f;
+    f->writer &= INT64_MAX;
+    dt_status status = dt_mailbox_new(&f->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, NULL, &f->store);
+    if (status == DT_OK)
+        status = dt_thread_start(&f->thread, "figures", run, f, err);
+    if (status != DT_OK) {
+        free_parts(f);
+        return status;
+    }
+    *out = f;
+    return DT_OK;
+}
+
+void dt_figures_stop(dt_figures *f)
+{
+    if (!f)
+        return;
+    dt_thread_stop(&f->thread, f->mailbox);
+    free_parts(f);
+}

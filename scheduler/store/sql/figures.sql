@@ -1,0 +1,81 @@
+-- What happened, over time (figures/figures.h). Sums over writers.
+
+-- name: add_figures
+INSERT INTO figures (step_ms, at, writer, topic, created, dispatched, succeeded, failed, dead, cancelled, overdue)
+VALUES (?,?,?,?,?,?,?,?,?,?,?)
+ON DUPLICATE KEY UPDATE created = created + VALUES(created), dispatched = dispatched + VALUES(dispatched),
+       succeeded = succeeded + VALUES(succeeded), failed = failed + VALUES(failed), dead = dead + VALUES(dead),
+       cancelled = cancelled + VALUES(cancelled), overdue = GREATEST(overdue, VALUES(overdue));
+
+-- name: add_lateness
+INSERT INTO figures_lateness (step_ms, at, writer, up_to_us, attempts)
+VALUES (?,?,?,?,?)
+ON DUPLICATE KEY UPDATE attempts = attempts + VALUES(attempts);
+
+-- The first sum is over writers: what is overdue is a number of a moment, so the highest of a longer step is shown.
+-- name: select_figures
+SELECT CAST(f.at DIV ? AS SIGNED), CAST(SUM(f.created) AS SIGNED), CAST(SUM(f.dispatched) AS SIGNED), CAST(SUM(f.succeeded) AS SIGNED),
+       CAST(SUM(f.failed) AS SIGNED), CAST(SUM(f.dead) AS SIGNED), CAST(SUM(f.cancelled) AS SIGNED), CAST(MAX(f.overdue) AS SIGNED)
+  FROM (SELECT at, SUM(created) AS created, SUM(dispatched) AS dispatched, SUM(succeeded) AS succeeded, SUM(failed) AS failed,
+               SUM(dead) AS dead, SUM(cancelled) AS cancelled, SUM(overdue) AS overdue
+          FROM figures FORCE INDEX (PRIMARY)
+         WHERE step_ms = ?
+           AND topic = ?
+           AND at >= ?
+           AND at < ?
+         GROUP BY at) f
+ GROUP BY 1
+ ORDER BY 1;
+
+-- name: select_figures_of_topics
+SELECT topic, CAST(SUM(created) AS SIGNED), CAST(SUM(dispatched) AS SIGNED), CAST(SUM(succeeded) AS SIGNED),
+       CAST(SUM(failed) AS SIGNED), CAST(SUM(dead) AS SIGNED), CAST(SUM(cancelled) AS SIGNED)
+  FROM figures FORCE INDEX (by_time)
+ WHERE step_ms = ?
+   AND at >= ?
+   AND at < ?
+ GROUP BY topic;
+
+-- name: select_lateness
+SELECT CAST(at DIV ? AS SIGNED), up_to_us, CAST(SUM(attempts) AS SIGNED)
+  FROM figures_lateness FORCE INDEX (PRIMARY)
+ WHERE step_ms = ?
+   AND at >= ?
+   AND at < ?
+ GROUP BY 1, 2
+ ORDER BY 1, 2;
+
+-- name: delete_old_figures
+DELETE FROM figures WHERE step_ms = ? AND at < ? LIMIT ?;
+
+-- name: delete_old_lateness
+DELETE FROM figures_lateness WHERE step_ms = ? AND at < ? LIMIT ?;
+
+-- Jobs by topic and state, as they were counted.
+-- name: select_counts_of_topics
+SELECT c.topic, CAST(SUM(c.scheduled) AS SIGNED), CAST(SUM(c.dispatched) AS SIGNED), CAST(SUM(c.succeeded) AS SIGNED),
+       CAST(SUM(c.dead) AS SIGNED), CAST(SUM(c.cancelled) AS SIGNED)
+  FROM job_counts c
+ GROUP BY c.topic
+ ORDER BY c.topic;
+
+-- name: select_history_counts_of_topics
+SELECT topic, CAST(SUM(IF(state = 'succeeded', jobs, 0)) AS SIGNED), CAST(SUM(IF(state = 'dead', jobs, 0)) AS SIGNED),
+       CAST(SUM(IF(state = 'cancelled', jobs, 0)) AS SIGNED)
+  FROM history_counts
+ GROUP BY topic
+ ORDER BY topic;
+
+-- Both halves are bounded: what is due, and what is due and offered to pops. A job whose next_at is zero or less is due now.
+-- name: select_overdue_of_topics
+SELECT topic, COUNT(*), MIN(IF(next_at > 0, next_at, NULL))
+  FROM (SELECT due.topic, due.next_at
+          FROM (SELECT topic, next_at, state
+                  FROM jobs FORCE INDEX (due)
+                 WHERE due_band = 1
+                   AND due_key < ?
+                 ORDER BY due_key LIMIT ?) due
+         WHERE due.state = 'scheduled'
+         UNION ALL
+        SELECT topic, due_at FROM (SELECT topic, due_at FROM pop_queue LIMIT ?) offered) d
+ GROUP BY topic;

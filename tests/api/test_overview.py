@@ -1,0 +1,104 @@
+"""GET /v1/overview and /v1/series: figures of all processes together, and what looking at them costs."""
+import datetime
+import itertools
+import uuid
+
+import pytest
+
+from harness.problems import refused
+from harness.stack import until
+
+RATES = ("created", "dispatched", "succeeded", "failed", "dead", "cancelled")
+OTHERS = 6  # statements a second of processes that do nothing for anybody, in this stack, and some
+
+
+def overview(api):
+    answer = api.get("/v1/overview")
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def line(api, topic):
+    return next((each for each in overview(api)["topics"] if each["topic"] == topic), None)
+
+
+@pytest.fixture(scope="module")
+def lived(api, api2):
+    """A topic whose jobs, made by two APIs, were sent, and ended in each way, in one step of figures."""
+    topic = f"lives-{uuid.uuid4().hex[:8]}"
+    api.put(f"/v1/topics/{topic}", {"retry": [], "delivery": "pull"})
+    jobs = [who.make(topic=topic, delay=0)["id"] for who in (api, api2) for _ in range(5)]
+    taken = until(lambda: (got := api.post(f"/v1/topics/{topic}/pop", {"max": 10, "wait": "PT1S"}).json["jobs"]) and got, 20, "jobs to pop")
+    while len(taken) < len(jobs):
+        taken += api.post(f"/v1/topics/{topic}/pop", {"max": 10, "wait": "PT1S"}).json["jobs"]
+    for job, outcome in zip(taken, itertools.chain(["failed"] * 3, itertools.repeat("succeeded"))):
+        assert api2.post(f"/v1/jobs/{job['id']}/results", {"attempt": job["attempt"], "status": outcome}).status == 200
+    ahead = api.make(topic=topic, delay="PT1H")["id"]
+    assert api.delete(f"/v1/jobs/{ahead}").status == 200
+    return topic
+
+
+def sums(api, topic):
+    answer = api.get(f"/v1/series?topic={topic}&metric={','.join(RATES)}")
+    assert answer.status == 200, answer
+    seconds = answer.json["step_ms"] / 1000
+    return {name: round(sum(answer.json["metrics"][name]) * seconds) for name in RATES}
+
+
+def test_what_happened_in_all_processes_is_added_up_once(api, lived):
+    wanted = {"created": 11, "dispatched": 10, "succeeded": 7, "failed": 3, "dead": 3, "cancelled": 1}
+    until(lambda: sums(api, lived) == wanted, 15, lambda: sums(api, lived))
+    known = {"scheduled": 0, "dispatched": 0, "dead": 3, "overdue": 0, "oldest_overdue_ms": None, "paused": False, "delivery": "pull"}
+    until(lambda: {name: line(api, lived)[name] for name in known} == known, 15, lambda: line(api, lived))
+    series = api.get("/v1/series?metric=lateness_p50,lateness_p99,created").json
+    p50, p99 = series["metrics"]["lateness_p50"], series["metrics"]["lateness_p99"]
+    late = [(a, b) for a, b in zip(p50, p99) if a is not None]
+    assert late and all(0 < a <= b for a, b in late)
+
+
+def test_overdue_jobs_and_their_topic_come_first(api, held):
+    api.make(topic=held, delay=0)
+    seen = until(lambda: (found := line(api, held)) and found["overdue"] == 1 and found, 15, lambda: overview(api))
+    assert seen["paused"] and seen["oldest_overdue_ms"] >= 0
+    topics = overview(api)["topics"]
+    assert all(each["overdue"] for each in topics[:[each["topic"] for each in topics].index(held)])
+    whole = overview(api)
+    assert whole["overdue"]["count"] >= 1 and not whole["overdue"]["at_least"] and whole["overdue"]["oldest_ms"] >= 0
+    api.post(f"/v1/topics/{held}/resume")
+    until(lambda: (found := line(api, held)) and found["overdue"] == 0, 15, lambda: line(api, held))
+
+
+def test_parts_processes_and_shards_are_told(api):
+    seen = until(lambda: (all_of := overview(api))["status"] == "ready" and all(shard["health"] == "ok" for shard in all_of["shards"]) and all_of, 20,
+                 lambda: overview(api))
+    assert {part["part"]: part["state"] for part in seen["parts"]} == {"mysql": "ok", "redis": "ok", "kafka": "ok", "zookeeper": "ok"}
+    assert sorted(process["kind"] for process in seen["processes"]) == ["api", "api", "dispatcher"]
+    leads = {shard for process in seen["processes"] for shard in process["leads"]}
+    assert leads == {shard["shard"] for shard in seen["shards"]} and all(shard["leader"] for shard in seen["shards"])
+    assert len({process["version"] for process in seen["processes"]}) == 1
+
+
+def test_looking_costs_the_same_however_many_look(api, db):
+    """300 looks of each kind ask MySQL for less than 60 would, each for itself."""
+    asked = lambda: int(db("SHOW GLOBAL STATUS LIKE 'Questions'")[0]["Value"])  # noqa: E731
+    before, began = asked(), datetime.datetime.now()
+    for _ in range(300):
+        assert api.get("/v1/overview").status == api.get("/v1/series?metric=created,lateness_p99").status == 200
+    seconds = (datetime.datetime.now() - began).total_seconds()
+    assert asked() - before < (9 + 5 + OTHERS * 3) * (seconds + 2), (asked() - before, seconds)
+
+
+def test_a_series_begins_and_ends_with_whole_steps(api):
+    answer = api.get("/v1/series?from=2026-01-01T00:00:00Z&to=2026-01-01T02:00:01Z&step=PT7M").json
+    assert (answer["from"], answer["to"], answer["step_ms"]) == ("2026-01-01T00:00:00.000Z", "2026-01-01T02:10:00.000Z", 600000)
+    assert {name: set(values) for name, values in answer["metrics"].items()} == {name: {0} for name in RATES[:5]}
+    assert {len(values) for values in answer["metrics"].values()} == {13}
+    answer = api.get("/v1/series?metric=lateness_p50&from=2025-01-01T00:00:00Z&to=2026-01-01T00:00:00Z&step=PT1S").json
+    assert 1500 < len(answer["metrics"]["lateness_p50"]) <= 2000 and set(answer["metrics"]["lateness_p50"]) == {None}
+
+
+@pytest.mark.parametrize("query, pointer", [
+    ("metric=created,latency", "?metric"), ("metric=", "?metric"), ("from=yesterday", "?from"), ("to=1", "?to"), ("step=0", "?step"), ("step=soon", "?step"),
+    ("from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "?from"), ("topic=", "?topic"), ("topic=t&metric=overdue", "?metric")])
+def test_a_series_that_cannot_be_is_refused(api, query, pointer):
+    refused(api.get(f"/v1/series?{query}"), 422, "invalid", pointer)

@@ -1,0 +1,147 @@
+/* Figures in MySQL: what several processes wrote of one step is added up, in both lengths of steps, and goes with its time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/figures/figures.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define AT_MS      (DT_COARSE_MS * 6000000)
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_store *store;
+    struct dt_arena arena;
+    struct dt_tally tally;
+};
+
+static int setup(void **state)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    mysql_fixture_make(&rig->fx, "figures");
+    rig->store = mysql_fixture_store(&rig->fx);
+    mysql_fixture_migrate(&rig->fx);
+    dt_arena_init(&rig->arena);
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    dt_arena_clear(&rig->arena);
+    dt_store_free(rig->store);
+    mysql_fixture_drop(&rig->fx);
+    free(rig);
+    return 0;
+}
+
+/* The process counted so many jobs made of topic "t", and as many attempts of 10 ms lateness. */
+static void write_step(struct rig *rig, int64_t writer, int64_t at_ms, int64_t n)
+{
+    struct dt_error err = {0};
+    const struct dt_lateness late = {.up_to_us = 10000, .attempts = n};
+    rig->tally = (struct dt_tally){.all = {n}, .n = 1};
+    rig->tally.rows[0] = (struct dt_tally_row){.topic = "t", .topic_n = 1, .n = {n}};
+    const struct dt_figures_step step = {
+        .at_ms = at_ms, .writer = writer, .tally = &rig->tally, .overdue = n, .lateness = &late, .n_lateness = 1};
+    OK(dt_store_figures_add(rig->store, &step, &err));
+}
+
+static struct dt_figures_row *read_range(struct rig *rig, int64_t step_ms, int64_t slot_ms, const char *topic,
+                                         size_t *n)
+{
+    struct dt_error err = {0};
+    struct dt_figures_row *rows;
+    const struct dt_figures_range range = {step_ms, AT_MS, AT_MS + DT_COARSE_MS, slot_ms, dt_str(topic)};
+    OK(dt_store_figures(rig->store, &range, &rig->arena, &rows, n, &err));
+    return rows;
+}
+
+static void steps_of_all_writers_are_added_up(void **state)
+{
+    struct rig *rig = *state;
+    size_t n;
+    write_step(rig, 1, AT_MS + 1, 3);
+    write_step(rig, 2, AT_MS + DT_FINE_MS - 1, 4);
+    write_step(rig, 1, AT_MS + 2, 5); /* the same step once more */
+    write_step(rig, 1, AT_MS + DT_FINE_MS, 7);
+    struct dt_figures_row *fine = read_range(rig, DT_FINE_MS, DT_FINE_MS, NULL, &n);
+    assert_int_equal(n, 2);
+    assert_int_equal(fine[0].slot, AT_MS / DT_FINE_MS);
+    assert_int_equal(fine[0].n[DT_TALLY_CREATED], 12);
+    assert_int_equal(fine[0].overdue, 9); /* the most that each had */
+    assert_int_equal(fine[1].n[DT_TALLY_CREATED], 7);
+    struct dt_figures_row *coarse = read_range(rig, DT_COARSE_MS, DT_COARSE_MS, "t", &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(coarse[0].n[DT_TALLY_CREATED], 19);
+}
+
+/* What is overdue is a number of a moment: adding up moments would say nothing. */
+static void a_longer_slot_has_the_highest_number_that_was_overdue(void **state)
+{
+    struct rig *rig = *state;
+    size_t n;
+    write_step(rig, 1, AT_MS, 3);
+    write_step(rig, 2, AT_MS, 4);
+    write_step(rig, 1, AT_MS + DT_FINE_MS, 5);
+    struct dt_figures_row *rows = read_range(rig, DT_FINE_MS, DT_COARSE_MS, NULL, &n);
+    assert_int_equal(n, 1);
+    assert_int_equal(rows[0].n[DT_TALLY_CREATED], 12);
+    assert_int_equal(rows[0].overdue, 7);
+}
+
+static void lateness_of_all_writers_is_one_histogram(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_lateness *buckets;
+    size_t n;
+    write_step(rig, 1, AT_MS, 3);
+    write_step(rig, 2, AT_MS, 4);
+    const struct dt_figures_range range = {DT_FINE_MS, AT_MS, AT_MS + DT_FINE_MS, DT_FINE_MS, DT_STR_NONE};
+    OK(dt_store_lateness(rig->store, &range, &rig->arena, &buckets, &n, &err));
+    assert_int_equal(n, 1);
+    assert_int_equal(buckets[0].up_to_us, 10000);
+    assert_int_equal(buckets[0].attempts, 7);
+}
+
+static void what_was_kept_long_enough_goes_and_nothing_else(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    bool more;
+    write_step(rig, 1, AT_MS, 1);
+    write_step(rig, 1, AT_MS + DT_COARSE_MS, 1);
+    OK(dt_store_figures_expire(rig->store, AT_MS + DT_FINE_KEPT_MS, 100, &more, &err));
+    assert_false(more);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM figures"), 8);
+    OK(dt_store_figures_expire(rig->store, AT_MS + DT_FINE_KEPT_MS + 1, 1, &more, &err));
+    assert_true(more);
+    OK(dt_store_figures_expire(rig->store, AT_MS + DT_FINE_KEPT_MS + 1, 100, &more, &err));
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM figures WHERE step_ms = 5000"), 2);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM figures_lateness WHERE step_ms = 5000"), 1);
+    OK(dt_store_figures_expire(rig->store, AT_MS + DT_COARSE_KEPT_MS + 1, 100, &more, &err));
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM figures"), 2);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM figures_lateness"), 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(steps_of_all_writers_are_added_up),
+        TEST(a_longer_slot_has_the_highest_number_that_was_overdue),
+        TEST(lateness_of_all_writers_is_one_histogram),
+        TEST(what_was_kept_long_enough_goes_and_nothing_else),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
