@@ -31,7 +31,7 @@ struct val {
 
 #define COLUMNS_MAX 48
 #define SOURCES_MAX 4
-#define KEYS_MAX    3
+#define KEYS_MAX    4
 
 struct expr;
 struct column {

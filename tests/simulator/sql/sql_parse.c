@@ -798,7 +798,7 @@ static struct stmt *parse_statement(const char *text)
 
 /* ---- tables, from the migrations ---- */
 
-static struct table_def defs[40];
+static struct table_def defs[64];
 static unsigned defs_n;
 
 unsigned sql_tables(void)
