@@ -3,6 +3,7 @@
 import {read, write} from './json.js';
 
 const KEY = 'duetime.token';
+const PATIENCE_MS = 15000; // of reading; what changes something is waited for
 
 // A refusal by the API: its problem document.
 export class Problem extends Error {
@@ -51,12 +52,18 @@ export const session = {
   },
 };
 
+// Ends with the caller's signal, and when a read has taken too long.
+function signalOf(method, signal) {
+  const late = method === 'GET' ? [AbortSignal.timeout(PATIENCE_MS)] : [];
+  return AbortSignal.any([...late, ...(signal ? [signal] : [])]);
+}
+
 async function send(method, path, body, {signal, ifMatch}) {
   const headers = state.token ? {authorization: `Bearer ${state.token}`} : {};
   if (body !== undefined) headers['content-type'] = 'application/json';
   if (ifMatch !== undefined) headers['if-match'] = `"${ifMatch}"`;
   try {
-    return await fetch(path, {method, headers, signal, body: body === undefined ? undefined : write(body), cache: 'no-store'});
+    return await fetch(path, {method, headers, signal: signalOf(method, signal), body: body === undefined ? undefined : write(body), cache: 'no-store'});
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     change({downSince: state.downSince || Date.now()});

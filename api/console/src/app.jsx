@@ -5,21 +5,34 @@ import {Caller} from './caller.js';
 import {relative} from './format.js';
 import {Keys} from './keys.jsx';
 import {useLive, useSession} from './live.js';
+import {useOffered} from './offers.js';
+import {Dead} from './pages/dead.jsx';
 import {Job} from './pages/job.jsx';
 import {Jobs} from './pages/jobs.jsx';
-import {go, href, useRoute} from './router.js';
+import {Operation, Operations} from './pages/operations.jsx';
+import {Overview} from './pages/overview.jsx';
+import {Schedule} from './pages/schedule.jsx';
+import {Schedules} from './pages/schedules.jsx';
+import {Topic} from './pages/topic.jsx';
+import {Topics} from './pages/topics.jsx';
+import {href, useRoute} from './router.js';
 import {Dialogs} from './ui/dialog.jsx';
 import {Title, useNow} from './ui/parts.jsx';
 
 const PAGES = {
+  overview: {name: 'Overview', list: Overview},
   jobs: {name: 'Jobs', list: Jobs, one: Job},
+  topics: {name: 'Topics', list: Topics, one: Topic},
+  schedules: {name: 'Schedules', list: Schedules, one: Schedule},
+  dead: {name: 'Dead letters', list: Dead},
+  operations: {name: 'Operations', list: Operations, one: Operation},
 };
 
-function Nav({at}) {
+function Nav({at, pages}) {
   return (
     <nav aria-label="Pages" class="main">
-      {Object.entries(PAGES).map(([path, page]) => (
-        <a key={path} href={href(path)} aria-current={path === at ? 'page' : undefined}>{page.name}</a>
+      {pages.map((path) => (
+        <a key={path} href={href(path)} aria-current={path === at ? 'page' : undefined}>{PAGES[path].name}</a>
       ))}
     </nav>
   );
@@ -51,10 +64,10 @@ function Search() {
     }
   }
   return (
-    <form class="search" role="search" onSubmit={search}>
+    <search><form class="search" onSubmit={search}>
       <input name="words" aria-label="Find a job: its id, or its topic and key" placeholder="Job id, or topic and key" autocomplete="off" spellcheck={false} />
       {problem && <span class="problem" role="alert">{problem}</span>}
-    </form>
+    </form></search>
   );
 }
 
@@ -89,7 +102,7 @@ function SignIn({refused}) {
         <label for="token">Token</label>
         <input id="token" name="token" type="password" required autofocus autocomplete="off" spellcheck={false} />
         {refused && <p class="note bad" role="alert">This token is not known.</p>}
-        <button class="primary">Sign in</button>
+        <button type="submit" class="primary">Sign in</button>
         <p class="quiet">It is kept until this tab is closed. <code>duetime-api --new-token</code> makes one.</p>
       </form>
     </main>
@@ -116,21 +129,23 @@ function Frame() {
   const route = useRoute();
   const {downSince, token} = useSession();
   const caller = useLive('/v1/caller', 30000).data;
+  const overview = useOffered('/v1/overview');
+  const pages = Object.keys(PAGES).filter((name) => name !== 'overview' || overview);
   useEffect(() => {
-    if (!route.path.length) go('jobs');
-  }, [route.path.length]);
+    if (!route.path.length && overview !== null) location.replace(href(overview ? 'overview' : 'jobs'));
+  }, [route.path.length, overview]);
   return (
     <Caller.Provider value={caller || {scopes: [], topics: []}}>
-      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.querySelector('h1')?.focus(); }}>To the content</a>
+      <button type="button" class="skip" onClick={() => document.querySelector('h1')?.focus()}>To the content</button>
       <header class="top">
         <a class="brand" href={href([])}>duetime</a>
-        <Nav at={route.path[0]} />
+        <Nav at={route.path[0]} pages={pages} />
         <Search />
-        {token && <button class="plain" onClick={() => session.signOut()}>Sign out</button>}
+        {token && <button type="button" class="plain" onClick={() => session.signOut()}>Sign out</button>}
       </header>
       <Parts downSince={downSince} />
-      <main id="content"><Page route={route} /></main>
-      <Keys pages={Object.keys(PAGES)} />
+      <main id="content">{route.path.length > 0 && <Page route={route} />}</main>
+      <Keys pages={pages} />
     </Caller.Provider>
   );
 }

@@ -2,7 +2,7 @@
 // cannot tell a number's source text read it as JSON.parse does.
 export function read(text) {
   if (!JSON.rawJSON) return JSON.parse(text);
-  return JSON.parse(text, (name, value, context) => (
+  return JSON.parse(text, (_name, value, context) => (
     typeof value === 'number' && context.source !== String(value) ? JSON.rawJSON(context.source) : value));
 }
 

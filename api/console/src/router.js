@@ -30,6 +30,7 @@ export function useRoute() {
   useEffect(() => {
     const changed = () => set(readable(location.hash));
     addEventListener('hashchange', changed);
+    changed(); // where one went before this was listened to
     return () => removeEventListener('hashchange', changed);
   }, []);
   return route;

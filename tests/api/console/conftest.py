@@ -94,6 +94,12 @@ class Console:
 
 
 @pytest.fixture(scope="session")
+def browser_packages():
+    """The folder with node_modules."""
+    return installed()
+
+
+@pytest.fixture(scope="session")
 def browser():
     made = Browser()
     yield made

@@ -1,10 +1,12 @@
 """How the console's files are served: what its policy allows, how they are kept and compressed."""
 import gzip
 import re
+import subprocess
 
 import pytest
 
 from harness.problems import refused
+from harness.stack import TREE
 
 LIMIT = 150 * 1024
 POLICY = {"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
@@ -68,3 +70,15 @@ def test_what_is_no_file_of_it_is_not_found(api):
         assert api.get(path).status == 404, path
     refused(api.get("/console/?x=1"), 422, "invalid", "?x")
     assert api.post("/console/", {}).status == 405
+
+
+def test_its_sources_keep_to_the_rules(browser_packages):
+    """Biome's recommended rules, and nothing unused; biome.json has what is left out."""
+    done = subprocess.run([browser_packages / "node_modules" / ".bin" / "biome", "lint", "--error-on-warnings", "."], cwd=TREE / "api" / "console",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0 and "Checked" in done.stdout, done.stdout
+
+
+def test_neither_lock_names_the_host_that_packages_came_from():
+    for folder in ("api/console", "tests/api/console"):
+        assert '"resolved"' not in (TREE / folder / "package-lock.json").read_text()

@@ -3,6 +3,8 @@ import pytest
 
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(2)
+
 
 def test_the_list_follows_its_filter_and_leads_to_a_job(console, api, held):
     jobs = [api.make(topic=held, key=f"order-{n}", delay="PT1H", payload={"n": n}) for n in range(3)]

@@ -4,12 +4,18 @@ import {pretty} from '../json.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
 import {Facts, Loading, Panel, State, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
-import {reason} from '../words.js';
+import {lateBy, reason} from '../words.js';
+import {Explanation, useExplanation} from './explain.jsx';
 import {actionsOf} from './job_actions.jsx';
 import {Story} from './story.jsx';
 
-function Reason({job}) {
-  const text = reason(job, useNow());
+function Reason({job, told}) {
+  const now = useNow();
+  const text = reason(job, now);
+  if (told) {
+    const tone = job.state === 'dead' ? 'bad' : lateBy(job, now) ? 'warn' : '';
+    return <p class={`reason ${tone}`}>{told.reason}{told.action && <><br /><strong>{told.action}</strong></>}</p>;
+  }
   if (text) return <p class={`reason ${text.startsWith('late') ? 'warn' : ''}`}>This job {text.startsWith('late') ? 'is ' : ''}{text}.</p>;
   if (job.state === 'dead') return <p class="reason bad">This job is dead: its attempts are used up, or its consumer gave up.</p>;
   return null;
@@ -29,8 +35,8 @@ function Payload({job}) {
   return (
     <Panel title="Payload">
       {job.content_type && <p class="quiet">{job.content_type}</p>}
-      <pre tabIndex={0} aria-label="Payload">{textOf(job)}</pre>
-      {job.headers && <><h3>Headers</h3><pre tabIndex={0} aria-label="Headers">{pretty(job.headers)}</pre></>}
+      <pre tabIndex={0} role="region" aria-label="The payload">{textOf(job)}</pre>
+      {job.headers && <><h3>Headers</h3><pre tabIndex={0} role="region" aria-label="Its headers">{pretty(job.headers)}</pre></>}
     </Panel>
   );
 }
@@ -56,13 +62,14 @@ function About({job}) {
 
 function Actions({job, done}) {
   const actions = actionsOf(job, useMay(), done);
-  return actions.map(({name, danger, act}) => <button key={name} class={danger ? 'danger' : ''} onClick={act}>{name}</button>);
+  return actions.map(({name, danger, act}) => <button type="button" key={name} class={danger ? 'danger' : ''} onClick={act}>{name}</button>);
 }
 
 export function Job({id}) {
   const path = `/v1/jobs/${encodeURIComponent(id)}`;
   const read = useLive(path, 2000);
   const attempts = useLive(`${path}/attempts`, 2000);
+  const told = useExplanation(id);
   const job = read.data;
   const done = () => {
     read.refresh();
@@ -70,17 +77,17 @@ export function Job({id}) {
   };
   return (
     <>
-      <Title actions={job && <Actions job={job} done={done} />}>Job <span class="mono">{id}</span></Title>
+      <Title actions={job && <Actions job={job} done={done} />}>Job {job?.key ? <>{job.key} <span class="mono quiet">{id}</span></> : <span class="mono">{id}</span>}</Title>
       <Trouble problem={read.problem} shown={job} what="this job" />
       <Loading of={read} />
       {job && (
         <>
-          <Reason job={job} />
+          <Reason job={job} told={told} />
           <div class="columns">
             <Panel title="Job"><About job={job} /></Panel>
             <Panel title="Story"><Story job={job} attempts={attempts.data?.attempts || []} more={attempts.data?.next_cursor} /><Trouble problem={attempts.problem} shown={attempts.data} what="its attempts" /></Panel>
           </div>
-          <Payload job={job} />
+          {told ? <div class="columns"><Payload job={job} /><Explanation of={told} /></div> : <Payload job={job} />}
         </>
       )}
     </>

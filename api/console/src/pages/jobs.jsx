@@ -1,10 +1,12 @@
 // Jobs by filter, a page at a time.
 import {withQuery} from '../api.js';
+import {useMay} from '../caller.js';
 import {count, duration, readTime} from '../format.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
 import {Filters} from '../ui/filters.jsx';
 import {Empty, Loading, State, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
+import {operate} from '../ui/sets.jsx';
 import {Pages, Table} from '../ui/table.jsx';
 import {WAITING, lateBy} from '../words.js';
 
@@ -51,12 +53,22 @@ export function JobTable({jobs, label}) {
   );
 }
 
+// What can be done with all jobs of the filter. It needs a topic, and a state that the verb can act on.
+function Sets({query, done}) {
+  if (!useMay()('write') || !query.topic) return null;
+  const {topic, state, key_prefix} = query;
+  const given = {topic, key_prefix, run_from: fixed(query.run_from), run_to: fixed(query.run_to)};
+  const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+  const verbs = {scheduled: [['Run now…', 'run-now'], ['Move…', 'reschedule'], ['Cancel…', 'cancel']], dead: [['Redrive…', 'redrive']]}[state || 'scheduled'] || [];
+  return verbs.map(([name, verb]) => <button key={verb} type="button" class={verb === 'cancel' ? 'danger' : ''} onClick={() => operate(verb, filter, done)}>{name}</button>);
+}
+
 export function Jobs({query}) {
   const list = useLive(listOf(query), 3000);
   const jobs = list.data?.jobs || [];
   return (
     <>
-      <Title>Jobs</Title>
+      <Title actions={<Sets query={query} done={list.refresh} />}>Jobs</Title>
       <Filters path="jobs" query={query} fields={FIELDS} />
       <Trouble problem={list.problem} shown={list.data} what="jobs" />
       <Loading of={list} />

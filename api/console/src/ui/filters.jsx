@@ -31,7 +31,7 @@ export function Filters({path, query, fields, children}) {
             : <input id={`filter-${field.name}`} name={field.name} defaultValue={query[field.name] || ''} placeholder={field.placeholder} spellcheck={false} autocomplete="off" />}
         </div>
       ))}
-      <div class="field buttons"><button>Filter</button>{children}</div>
+      <div class="field buttons"><button type="submit">Filter</button>{children}</div>
       {wrong && <p class="note bad" role="alert">{wrong}</p>}
     </form>
   );

@@ -51,7 +51,7 @@ export function Empty({children}) {
 export function Facts({of}) {
   return (
     <dl class="facts">
-      {of.filter((fact) => fact && fact[1] !== undefined && fact[1] !== null && fact[1] !== '').map(([name, value]) => (
+      {of.filter((fact) => fact && ![undefined, null, false].includes(fact[1]) && fact[1] !== '').map(([name, value]) => (
         <div key={name}><dt>{name}</dt><dd>{value}</dd></div>
       ))}
     </dl>

@@ -1,0 +1,126 @@
+// How the installation is, on one screen: what is late, what happens, what comes, and which part is not as it should be.
+import {useOffered} from '../offers.js';
+import {count, duration, plural} from '../format.js';
+import {useLive} from '../live.js';
+import {href} from '../router.js';
+import {Chart} from '../ui/chart.jsx';
+import {Facts, Figure, Loading, Panel, Title, Trouble} from '../ui/parts.jsx';
+import {Table} from '../ui/table.jsx';
+import {History, secondsOf} from './history.jsx';
+
+const LATE_MS = 2000;
+const rate = (n) => (n >= 10 || n === 0 ? count(Math.round(n)) : n.toFixed(1));
+const atLeast = (n, more) => `${count(n)}${more ? '+' : ''}`;
+const lateJobs = (topic) => href('jobs', {topic, state: 'scheduled', run_to: 'now'});
+
+function Figures({of}) {
+  const {rates, lateness_ms: lateness, overdue, jobs, next_hour: next} = of;
+  return (
+    <div class="figures">
+      <Figure name="overdue" value={atLeast(overdue.count, overdue.at_least)} tone={overdue.oldest_ms > LATE_MS ? 'late' : ''} href={lateJobs()}
+        note={overdue.oldest_ms ? `oldest ${duration(overdue.oldest_ms)}` : 'nothing is late'} />
+      <Figure name="lateness, 99 of 100" value={lateness ? duration(lateness.p99) : '–'} note={lateness ? `half within ${duration(lateness.p50)}` : 'nothing was sent'} />
+      <Figure name="created" value={rate(rates.created)} unit="a second" />
+      <Figure name="dispatched" value={rate(rates.dispatched)} unit="a second" note={`${count(jobs.dispatched)} under way`} />
+      <Figure name="succeeded" value={rate(rates.succeeded)} unit="a second" />
+      <Figure name="failed" value={rate(rates.failed)} unit="a second" tone={rates.failed ? 'late' : ''} />
+      <Figure name="dead" value={count(jobs.dead)} tone={jobs.dead ? 'bad' : ''} href={href('dead')} note={`${rate(rates.dead)} a second`} />
+      <Figure name="scheduled" value={count(jobs.scheduled)} href={href('jobs', {state: 'scheduled'})} note={next && `${atLeast(next.due, next.at_least)} in the next hour`} />
+    </div>
+  );
+}
+
+function Lateness() {
+  const {data} = useLive('/v1/series?metric=lateness_p50,lateness_p99&step=PT30S', 5000);
+  if (!data) return null;
+  const of = (name) => data.metrics[name] || [];
+  return (
+    <Panel title="Lateness in the last hour">
+      <Chart times={secondsOf(data)} format={(ms) => duration(ms)} label="Lateness in the last hour, median and 99 of 100"
+        lines={[{name: 'half within', colour: '--chart', values: of('lateness_p50')}, {name: '99 of 100', colour: '--chart-4', values: of('lateness_p99')}]} />
+    </Panel>
+  );
+}
+
+function Forecast() {
+  const offered = useOffered('/v1/forecast');
+  const {data} = useLive(offered ? '/v1/forecast' : null, 15000);
+  if (!data) return null;
+  const due = data.steps.map((step) => step.due);
+  const peak = data.steps[due.indexOf(Math.max(...due))];
+  return (
+    <Panel title="What comes in the next hour">
+      <Chart bars times={data.steps.map((step) => new Date(step.from) / 1000)} lines={[{name: 'due', colour: '--chart', values: due}]} format={(n) => count(Math.round(n))}
+        label={`Jobs that come due in the next hour, by minute; the most ${peak?.due ?? 0}`} />
+    </Panel>
+  );
+}
+
+function Topics({of}) {
+  return (
+    <Panel title="Topics">
+      <Table label="Topics" rows={of.topics} keyOf={(topic) => topic.topic} linkOf={(topic) => href(['topics', topic.topic])} columns={[
+        {name: 'Topic', of: (topic) => <>{topic.topic}{topic.paused && <span class="state paused flag"> paused</span>}</>},
+        {name: 'Overdue', kind: 'number', of: (topic) => (topic.overdue ? <a class="late" href={lateJobs(topic.topic)}>{count(topic.overdue)}, {duration(topic.oldest_overdue_ms)}</a> : <span class="quiet">0</span>)},
+        {name: 'Scheduled', kind: 'number', of: (topic) => count(topic.scheduled)},
+        {name: 'Dispatched', kind: 'number', of: (topic) => count(topic.dispatched)},
+        {name: 'Dead', kind: 'number', of: (topic) => (topic.dead ? <a class="bad" href={href('dead', {topic: topic.topic})}>{count(topic.dead)}</a> : <span class="quiet">0</span>)},
+        {name: 'Created/s', kind: 'number', of: (topic) => rate(topic.rates.created)},
+        {name: 'Dispatched/s', kind: 'number', of: (topic) => rate(topic.rates.dispatched)},
+        {name: 'Failed/s', kind: 'number', of: (topic) => <span class={topic.rates.failed ? 'late' : ''}>{rate(topic.rates.failed)}</span>},
+      ]} />
+      {of.topics_more > 0 && <p class="quiet">And {plural(of.topics_more, 'topic')} more: <a href={href('topics')}>all topics</a>.</p>}
+    </Panel>
+  );
+}
+
+const NAMES = {mysql: 'MySQL', redis: 'Redis', kafka: 'Kafka', zookeeper: 'ZooKeeper'};
+const TONES = {ok: 'done', none: '', degraded: 'failed', waiting: 'paused', silent: 'failed', 'no-leader': 'failed', halted: 'failed'};
+const Word = ({state, children}) => <span class={`state ${TONES[state] ?? ''}`}>{children || state}</span>;
+
+function Parts({of}) {
+  const dispatchers = of.processes.filter((process) => process.kind === 'dispatcher').length;
+  return (
+    <Panel title="Parts">
+      <Facts of={[
+        ...of.parts.map((part) => [NAMES[part.part] || part.part, <><Word state={part.state}>{part.state === 'none' ? 'not part of this installation' : part.state}</Word>{part.detail && <div class="quiet">{part.detail}</div>}</>]),
+        ['Processes', `${plural(of.processes.length - dispatchers, 'API')}, ${plural(dispatchers, 'dispatcher')}`],
+        ['Version', of.version],
+      ]} />
+    </Panel>
+  );
+}
+
+function Shards({of}) {
+  return (
+    <Panel title="Shards">
+      <Table label="Shards" rows={of.shards} keyOf={(shard) => shard.shard} columns={[
+        {name: 'Shard', of: (shard) => shard.shard},
+        {name: 'Health', of: (shard) => <><Word state={shard.health} />{(shard.halted || shard.waiting_for || shard.detail) && <span class="quiet"> {shard.halted || [shard.waiting_for, shard.detail].filter(Boolean).join(': ')}</span>}</>},
+        {name: 'Leader', of: (shard) => shard.leader || <span class="bad">nobody</span>},
+        {name: 'In flight', kind: 'number', of: (shard) => count(shard.in_flight)},
+        {name: 'Overdue', kind: 'number', of: (shard) => count(shard.overdue)},
+      ]} />
+    </Panel>
+  );
+}
+
+export function Overview() {
+  const read = useLive('/v1/overview', 2000);
+  const of = read.data;
+  return (
+    <>
+      <Title>{of ? of.installation.name : 'Overview'}</Title>
+      <Trouble problem={read.problem} shown={of} what="the installation as a whole; its topics and jobs are in the pages above" />
+      <Loading of={read} />
+      {of && (
+        <>
+          <Figures of={of} />
+          <div class="columns three"><History /><Lateness /><Forecast /></div>
+          <Topics of={of} />
+          <div class="columns"><Parts of={of} /><Shards of={of} /></div>
+        </>
+      )}
+    </>
+  );
+}

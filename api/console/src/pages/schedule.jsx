@@ -1,0 +1,120 @@
+// One schedule: when it fires next, what became of its fires, what can be done with it.
+import {ask, post, withQuery} from '../api.js';
+import {useMay} from '../caller.js';
+import {useLive} from '../live.js';
+import {pretty} from '../json.js';
+import {go, href} from '../router.js';
+import {question} from '../ui/dialog.jsx';
+import {Empty, Facts, Loading, Panel, Time, Title, Trouble} from '../ui/parts.jsx';
+import {JobTable, fixed} from './jobs.jsx';
+import {editSchedule} from './schedule_settings.jsx';
+import {rhythm, stateOf} from './schedules.jsx';
+
+const pathOf = (name) => `/v1/schedules/${encodeURIComponent(name)}`;
+
+function pause(schedule, done) {
+  const verb = schedule.paused ? 'resume' : 'pause';
+  question({
+    title: schedule.paused ? `Resume ${schedule.name}?` : `Pause ${schedule.name}?`, yes: schedule.paused ? 'Resume' : 'Pause', danger: !schedule.paused,
+    body: schedule.paused ? `It fires again, and catches up with what it missed within ${schedule.catch_up}.` : 'It makes no jobs, and those that lie ahead are withdrawn.',
+    act: async () => {
+      await post(`${pathOf(schedule.name)}/${verb}`);
+      done();
+      return schedule.paused ? 'The schedule is on again.' : 'The schedule is paused.';
+    },
+  });
+}
+
+function runNow(schedule) {
+  question({title: `Run ${schedule.name} now?`, yes: 'Make 1 job', body: 'One job is made for this very moment.', act: async () => {
+    const job = await post(`${pathOf(schedule.name)}/run-now`);
+    go(['jobs', job.id]);
+    return 'The job is made.';
+  }});
+}
+
+function remove(schedule) {
+  question({
+    title: `Delete ${schedule.name}?`, yes: 'Delete the schedule', danger: true,
+    fields: [{name: 'cancel', type: 'checkbox', label: 'Cancel its next job, too'}],
+    act: async ({cancel}) => {
+      await ask('DELETE', `${pathOf(schedule.name)}${cancel ? '?cancel=true' : ''}`);
+      go('schedules');
+      return 'The schedule is deleted.';
+    },
+  });
+}
+
+function Next({name}) {
+  const {data, problem} = useLive(`${pathOf(name)}/next?count=8`, 10000);
+  return (
+    <Panel title="Next fires">
+      <Trouble problem={problem} shown={data} />
+      {data && (data.next.length ? <ol class="plain">{data.next.map((at) => <li key={at}><Time at={at} full /></li>)}</ol> : <Empty>None follows.</Empty>)}
+    </Panel>
+  );
+}
+
+const SPANS = {'-1d': 'a day', '-7d': 'a week', '-30d': 'a month'};
+
+// Fires are jobs with the schedule's name in their keys; the newest first.
+function Fires({schedule, query}) {
+  const since = SPANS[query.since] ? query.since : '-1d';
+  const list = useLive(withQuery('/v1/jobs', {topic: schedule.topic, key_prefix: `${schedule.name}@`, run_from: fixed(since), limit: 200}), 5000);
+  const jobs = [...(list.data?.jobs || [])].reverse();
+  const spans = Object.entries(SPANS).map(([span, word]) => <a key={span} class="button" aria-current={span === since ? 'true' : undefined} href={href(['schedules', schedule.name], {since: span})}>{word}</a>);
+  return (
+    <Panel title="Fires" actions={spans}>
+      <Trouble problem={list.problem} shown={list.data} what="its jobs" />
+      {list.data?.next_cursor && <p class="quiet">The first 200 of them; <a href={href('jobs', {topic: schedule.topic, key_prefix: `${schedule.name}@`})}>all</a>.</p>}
+      {jobs.length > 0 && <JobTable jobs={jobs} label="Fires" />}
+      {list.data && !jobs.length && <Empty>None in this time.</Empty>}
+    </Panel>
+  );
+}
+
+function About({schedule}) {
+  return (
+    <Facts of={[
+      ['State', stateOf(schedule)],
+      ['Fires', rhythm(schedule)],
+      ['Topic', <a href={href(['topics', schedule.topic])}>{schedule.topic}</a>],
+      ['Next', <Time at={schedule.next_at} full />],
+      ['Overlap', schedule.overlap],
+      ['Catches up', schedule.catch_up],
+      ['Jitter', schedule.jitter],
+      ['Starts', schedule.starts_at && <Time at={schedule.starts_at} full />],
+      ['Ends', schedule.ends_at && <Time at={schedule.ends_at} full />],
+      ['Payload', schedule.payload !== undefined && <code>{pretty(schedule.payload)}</code>],
+      ['Version', schedule.version],
+    ]} />
+  );
+}
+
+export function Schedule({id, query}) {
+  const read = useLive(pathOf(id), 3000);
+  const may = useMay();
+  const schedule = read.data;
+  const actions = schedule && may('write') && (
+    <>
+      <button type="button" onClick={() => runNow(schedule)}>Run now</button>
+      <button type="button" onClick={() => editSchedule(schedule, read.refresh)}>Change</button>
+      <button type="button" class={schedule.paused ? '' : 'danger'} onClick={() => pause(schedule, read.refresh)}>{schedule.paused ? 'Resume' : 'Pause'}</button>
+      <button type="button" class="danger" onClick={() => remove(schedule)}>Delete</button>
+    </>
+  );
+  return (
+    <>
+      <Title actions={actions}>{id}</Title>
+      <Trouble problem={read.problem} shown={schedule} what="this schedule" />
+      <Loading of={read} />
+      {schedule && (
+        <>
+          {schedule.last_error && <p class="reason bad">It cannot have jobs: {schedule.last_error.message}</p>}
+          <div class="columns"><Panel title="Schedule"><About schedule={schedule} /></Panel><Next name={id} /></div>
+          <Fires schedule={schedule} query={query} />
+        </>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,102 @@
+// One topic: what waits in it, its settings and limits, what can be done with it.
+import {ask, post} from '../api.js';
+import {useMay} from '../caller.js';
+import {count, duration, plural} from '../format.js';
+import {pretty} from '../json.js';
+import {useLive} from '../live.js';
+import {go, href} from '../router.js';
+import {question} from '../ui/dialog.jsx';
+import {Facts, Figure, Loading, Panel, Title, Trouble} from '../ui/parts.jsx';
+import {History} from './history.jsx';
+import {editTopic} from './topic_settings.jsx';
+
+const STATES = ['scheduled', 'dispatched', 'succeeded', 'dead', 'cancelled'];
+
+function pause(topic, done) {
+  const verb = topic.paused ? 'resume' : 'pause';
+  const waiting = plural(topic.counts?.scheduled ?? 0, 'scheduled job');
+  question({
+    title: topic.paused ? `Resume ${topic.name}?` : `Pause ${topic.name}?`, yes: topic.paused ? 'Resume' : 'Pause', danger: !topic.paused,
+    body: topic.paused ? `${waiting} can be dispatched again, at once where they are due.` : `${waiting} stay where they are until it is resumed. What is dispatched goes on.`,
+    act: async () => {
+      await post(`/v1/topics/${encodeURIComponent(topic.name)}/${verb}`);
+      done();
+      return topic.paused ? 'The topic is open again.' : 'Nothing of it is dispatched any more.';
+    },
+  });
+}
+
+function remove(topic) {
+  question({
+    title: `Delete ${topic.name}?`, yes: 'Delete the topic', danger: true,
+    body: 'Its settings go. Refused while jobs of it are not finished, or a schedule makes some.',
+    act: async () => {
+      await ask('DELETE', `/v1/topics/${encodeURIComponent(topic.name)}`);
+      go('topics');
+      return 'The topic is deleted.';
+    },
+  });
+}
+
+function Counts({topic}) {
+  const {counts = {}, oldest_overdue_ms: oldest} = topic;
+  return (
+    <div class="figures">
+      <Figure name="overdue for" value={oldest === null || oldest === undefined ? 'none' : duration(oldest)} tone={oldest ? 'late' : ''} href={href('jobs', {topic: topic.name, state: 'scheduled', run_to: 'now'})} />
+      {STATES.map((state) => (
+        <Figure key={state} name={state} value={counts[state] ?? 0} tone={state === 'dead' && counts.dead ? 'bad' : ''}
+          href={state === 'dead' ? href('dead', {topic: topic.name}) : href('jobs', {topic: topic.name, state})} />
+      ))}
+    </div>
+  );
+}
+
+function Settings({topic}) {
+  const {effective} = topic;
+  return (
+    <Facts of={[
+      ['Delivery', topic.delivery],
+      ['Kafka topic', topic.delivery === 'kafka' && effective.kafka_topic],
+      ['Callback URL', topic.callback_url],
+      ['Callback within', topic.delivery === 'http' && effective.callback_timeout],
+      ['Signed', topic.callback_secret && 'yes'],
+      ['Retries after', effective.retry.length ? effective.retry.join(', ') : 'none'],
+      ['Reports within', effective.ack_timeout],
+      ['Kept for', effective.retention],
+      ['In flight', topic.max_in_flight ? `at most ${count(topic.max_in_flight)}` : 'any number'],
+      ['Rate', topic.rate_limit ? `at most ${topic.rate_limit}` : 'any'],
+      ['Version', topic.version],
+    ]} />
+  );
+}
+
+export function Topic({id}) {
+  const read = useLive(`/v1/topics/${encodeURIComponent(id)}`, 3000);
+  const may = useMay();
+  const topic = read.data;
+  const actions = topic && may('admin') && (
+    <>
+      <button type="button" onClick={() => editTopic(topic, read.refresh)}>Settings</button>
+      <button type="button" class={topic.paused ? '' : 'danger'} onClick={() => pause(topic, read.refresh)}>{topic.paused ? 'Resume' : 'Pause'}</button>
+      <button type="button" class="danger" onClick={() => remove(topic)}>Delete</button>
+    </>
+  );
+  return (
+    <>
+      <Title actions={actions}>{id}</Title>
+      <Trouble problem={read.problem} shown={topic} what="this topic" />
+      <Loading of={read} />
+      {topic && (
+        <>
+          {topic.paused && <p class="reason warn">This topic is paused: nothing of it is dispatched.</p>}
+          <Counts topic={topic} />
+          <History topic={id} />
+          <div class="columns">
+            <Panel title="Settings and limits"><Settings topic={topic} /></Panel>
+            {topic.alerts && <Panel title="Alerts"><pre tabIndex={0}>{pretty(topic.alerts)}</pre></Panel>}
+          </div>
+        </>
+      )}
+    </>
+  );
+}

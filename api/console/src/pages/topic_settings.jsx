@@ -1,0 +1,55 @@
+// The settings of a topic as a form. PUT sets all of them, so what the form does not show is put back as it was.
+import {ask} from '../api.js';
+import {pretty, read} from '../json.js';
+import {go} from '../router.js';
+import {question} from '../ui/dialog.jsx';
+
+const orNull = (text) => (text.trim() ? text.trim() : null);
+
+function fieldsOf(topic) {
+  const value = (name) => topic?.[name] ?? '';
+  return [
+    ...(topic ? [] : [{name: 'name', label: 'Name', required: true, autofocus: true}]),
+    {name: 'delivery', label: 'Delivery', value: topic?.delivery ?? '(default)', choices: [...(topic ? [] : ['(default)']), 'kafka', 'http', 'pull']},
+    {name: 'retry', label: 'Retries after', value: topic?.retry?.join(', ') ?? '', placeholder: topic?.effective.retry.join(', '), hint: 'Delays such as 15s, 3m, 1h. Empty: the default. none: no retries.'},
+    {name: 'ack_timeout', label: 'Reports within', value: value('ack_timeout'), placeholder: topic?.effective.ack_timeout ?? 'PT5M'},
+    {name: 'retention', label: 'Kept for', value: value('retention'), placeholder: topic?.effective.retention ?? 'P30D'},
+    {name: 'max_in_flight', label: 'In flight at most', type: 'number', value: value('max_in_flight'), placeholder: 'any number'},
+    {name: 'rate_limit', label: 'Rate at most', value: value('rate_limit'), placeholder: '100/s'},
+    {name: 'kafka_topic', label: 'Kafka topic', value: value('kafka_topic'), placeholder: topic?.effective.kafka_topic ?? 'its name'},
+    {name: 'callback_url', label: 'Callback URL', value: value('callback_url'), placeholder: 'https://…'},
+    {name: 'callback_timeout', label: 'Callbacks answer within', value: value('callback_timeout'), placeholder: topic?.effective.callback_timeout ?? 'PT10S'},
+    ...(topic && 'alerts' in topic ? [{name: 'alerts', label: 'Alerts (JSON)', type: 'text-lines', rows: 5, value: topic.alerts ? pretty(topic.alerts) : ''}] : []),
+  ];
+}
+
+function retryOf(text) {
+  if (!text.trim()) return null;
+  return text.trim() === 'none' ? [] : text.split(',').map((delay) => delay.trim()).filter(Boolean);
+}
+
+function bodyOf(topic, values) {
+  const texts = ['ack_timeout', 'retention', 'rate_limit', 'kafka_topic', 'callback_url', 'callback_timeout'];
+  return {
+    ...topic,
+    ...Object.fromEntries(texts.map((name) => [name, orNull(values[name])])),
+    delivery: values.delivery === '(default)' ? null : values.delivery,
+    retry: retryOf(values.retry),
+    max_in_flight: values.max_in_flight === '' ? null : Number(values.max_in_flight),
+    ...('alerts' in values ? {alerts: values.alerts.trim() ? read(values.alerts) : null} : {}),
+  };
+}
+
+// topic null: a new one.
+export function editTopic(topic, done) {
+  question({
+    title: topic ? `Settings of ${topic.name}` : 'New topic', yes: topic ? 'Save' : 'Make it', fields: fieldsOf(topic),
+    act: async (values) => {
+      const name = topic?.name ?? values.name.trim();
+      await ask('PUT', `/v1/topics/${encodeURIComponent(name)}`, bodyOf(topic, values));
+      done();
+      if (!topic) go(['topics', name]);
+      return topic ? 'The settings are saved.' : 'The topic is made.';
+    },
+  });
+}

@@ -1,0 +1,53 @@
+// A chart over time by uPlot, in the colours of the page, light and dark. What it shows stands in words for those who do not see it.
+import {useEffect, useRef} from 'preact/hooks';
+import uPlot from 'uplot';
+import {moment} from '../format.js';
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const DARK = matchMedia('(prefers-color-scheme: dark)');
+
+function axis(values) {
+  return {stroke: colour('--quiet'), grid: {stroke: colour('--line'), width: 1}, ticks: {stroke: colour('--line'), width: 1}, font: '11px system-ui, sans-serif', ...values};
+}
+
+const clock = (_, seconds) => seconds.map((s) => moment(s * 1000).slice(11, 16));
+
+function options(width, height, lines, {bars, format}) {
+  return {
+    width, height, cursor: {y: false, drag: {x: false, y: false}}, legend: {live: true},
+    scales: {x: {time: false}, y: {range: (_u, _low, high) => [0, Math.max(high || 0, 1) * 1.05]}},
+    axes: [axis({values: clock, space: 60, size: 26, incrs: [60, 300, 600, 900, 1800, 3600, 7200, 21600, 86400]}), axis({values: (_, ticks) => ticks.map(format), size: 56, space: 34})],
+    series: [
+      {label: 'UTC', value: (_, s) => (s === null ? '–' : moment(s * 1000).slice(11, 19))},
+      ...lines.map((line) => ({
+        label: line.name, stroke: colour(line.colour), width: 1.5, points: {show: false}, value: (_, v) => (v === null || v === undefined ? '–' : format(v)),
+        ...(bars ? {fill: colour(line.colour), paths: uPlot.paths.bars({size: [0.8, 40]})} : {}),
+      })),
+    ],
+  };
+}
+
+// times: seconds; lines: [{name, colour: '--chart', values}]
+export function Chart({times, lines, label, height = 150, bars = false, format = String}) {
+  const box = useRef();
+  const data = [times, ...lines.map((line) => line.values)];
+  const plot = useRef();
+  useEffect(() => {
+    const make = () => {
+      plot.current?.destroy();
+      plot.current = new uPlot(options(box.current.clientWidth, height, lines, {bars, format}), data, box.current);
+    };
+    make();
+    const resized = new ResizeObserver(() => plot.current?.setSize({width: box.current.clientWidth, height}));
+    resized.observe(box.current);
+    DARK.addEventListener('change', make);
+    return () => {
+      resized.disconnect();
+      DARK.removeEventListener('change', make);
+      plot.current?.destroy();
+      plot.current = null;
+    };
+  }, [lines.map((line) => line.name).join()]);
+  useEffect(() => plot.current?.setData(data), [JSON.stringify(data)]);
+  return <div class="chart" ref={box} role="img" aria-label={label} />;
+}

@@ -1,0 +1,129 @@
+"""The console's frame: what is down, who one is, keys, light and dark, narrow and wide."""
+import socket
+
+import pytest
+
+from harness.rest import Rest
+from harness.stack import until
+
+pytestmark = pytest.mark.in_turns(3)
+
+VIEWS = ["#/jobs", "#/topics", "#/schedules", "#/dead", "#/operations"]
+
+
+def free_port():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+def test_an_api_that_is_down_is_said_to_be_so_and_comes_back_by_itself(console_of, own_apis):
+    own = own_apis("console_down", {"http.port": free_port()}).start()
+    own.rest.make(topic="down", key="before", delay="PT1H")
+    console = console_of(own.url).open("#/jobs?topic=down")
+    console.browser.sees(css="a.row:has-text('before')")
+    own.end()
+    console.says("The API does not answer")
+    console.browser.sees(css="a.row:has-text('before')")
+    console.is_sound()
+    own.start()
+    own.rest.make(topic="down", key="meanwhile", delay="PT1H")
+    console.browser.sees(css="a.row:has-text('meanwhile')")
+    console.browser.misses(css=".parts.bad")
+
+
+def test_a_part_that_is_down_is_named(console, stack):
+    console.open("#/jobs")
+    with stack.stopped("redis1"):
+        console.browser.sees(css=".parts.warn:has-text('Redis')")
+        console.is_sound()
+    console.browser.misses(css=".parts")
+
+
+@pytest.fixture(scope="module")
+def guarded(own_apis):
+    """An API that asks for tokens, with one of each kind by name."""
+    own = own_apis("console_tokens").start()
+    tokens = {}
+    for name, scopes, topics in (("reader", "read", None), ("admin", "admin", None), ("bound", "read,write", "in.")):
+        done = own.command("--new-token", name, "--scopes", scopes, *(["--topics", topics] if topics else []))
+        assert done.returncode == 0, done.stderr
+        tokens[name] = done.stdout.strip()
+    until(lambda: Rest(own.url).get("/v1/info").status == 401, 10, "tokens are asked for")
+    until(lambda: all(Rest(own.url, token=token).get("/v1/caller").status == 200 for token in tokens.values()), 10, "all are known")
+    own.jobs_made = {topic: Rest(own.url, token=tokens["admin"]).make(topic=topic, key="k", delay="PT1H") for topic in ("in.side", "outside")}
+    return own, tokens
+
+
+def sign_in(console, token):
+    console.browser.fill(label="Token", value=token)
+    console.press_button("Sign in")
+
+
+def test_a_token_is_asked_for_and_kept_in_the_session_alone(console_of, guarded):
+    own, tokens = guarded
+    console = console_of(own.url).open("#/jobs")
+    console.browser.sees(label="Token")
+    console.is_sound()
+    sign_in(console, "dt_nonsense")
+    console.says("This token is not known.")
+    sign_in(console, tokens["reader"])
+    console.browser.sees(role="link", name="k", exact=False)
+    kept = console.browser.storage()
+    assert kept == {"session": {"duetime.token": tokens["reader"]}, "local": {}, "cookies": ""}
+    console.press_button("Sign out")
+    console.browser.sees(label="Token")
+    assert console.browser.storage()["session"] == {}
+
+
+def test_what_a_token_may_not_is_not_offered(console_of, guarded):
+    own, tokens = guarded
+    console = console_of(own.url).open(f"#/jobs/{own.jobs_made['in.side']['id']}")
+    sign_in(console, tokens["reader"])
+    console.says("waits for")
+    assert console.browser.count(css="main button") == 0
+    console.press_button("Sign out")
+    sign_in(console, tokens["bound"])
+    console.browser.sees(role="button", name="Cancel")
+    console.goto("#/topics/in.side")
+    console.browser.sees(css=".figures")
+    assert console.browser.count(css="main button") == 0  # pausing is for admins
+    console.goto(f"#/jobs/{own.jobs_made['outside']['id']}")
+    console.says("There is no such thing")
+    console.press_button("Sign out")
+    sign_in(console, tokens["admin"])
+    console.goto("#/topics/in.side")
+    console.browser.sees(role="button", name="Pause")
+
+
+def test_keys_lead_everywhere(console, api, held):
+    for n in range(3):
+        api.make(topic=held, key=f"k{n}", delay="PT1H")
+    console.open(f"#/jobs?topic={held}&key_prefix=k")
+    console.browser.sees(role="link", name="k2")
+    console.browser.press(keys=["j", "j", "j", "k"])
+    assert console.browser.focused().startswith("k1")
+    console.browser.press(keys=["Enter"])
+    console.browser.sees(css="h1:has-text('k1')")
+    console.browser.press(keys=["g", "t"])
+    console.browser.sees(css="h1:has-text('Topics')")
+    console.browser.press(keys=["?"])
+    console.says("find a job")
+    console.browser.press(keys=["Escape"])
+    console.browser.misses(css="dialog")
+    console.browser.press(keys=["/"])
+    assert console.browser.focused() == "words"
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_page_is_readable(console, api, held, dark, width):
+    job = api.make(topic=held, key="k" * 200, delay=0, payload={"long": "x" * 500})
+    console.open(VIEWS[0], dark=dark, width=width)
+    for view in [*VIEWS, f"#/jobs?topic={held}", f"#/jobs/{job['id']}", f"#/topics/{held}", "#/nothing"]:
+        console.goto(view)
+        console.browser.sees(css="h1")
+        console.browser.misses(css="[role=status]:has-text('Loading')")
+        console.is_sound()
+    light = console.browser.styles(css="body", property="backgroundColor") == "rgb(255, 255, 255)"
+    assert light is not dark

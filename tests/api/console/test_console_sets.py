@@ -1,0 +1,88 @@
+"""Whole sets of jobs in the console: dead letters by error, and operations."""
+import pytest
+
+from harness.stack import until
+
+pytestmark = pytest.mark.in_turns(2)
+
+
+@pytest.fixture
+def dead(api, topic):
+    """Five jobs that died of E1, and two of E2; their topic takes pops."""
+    assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "retry": []}).status == 201
+    api.batch([{"topic": topic, "key": f"k{n}", "delay": 0} for n in range(7)])
+    left = 7
+    while left:
+        for job in api.post(f"/v1/topics/{topic}/pop", {"max": 7, "wait": "PT20S"}).json["jobs"]:
+            code = "E1" if job["key"] < "k5" else "E2"
+            api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed", "error": {"code": code, "message": f"{code} it was"}})
+            left -= 1
+    assert api.post(f"/v1/topics/{topic}/pause").status == 200
+    return topic
+
+
+def states(api, topic):
+    jobs = api.list(topic=topic)
+    return sorted(job["key"] for job in jobs if job["state"] == "dead")
+
+
+def test_dead_letters_are_grouped_by_error_and_redriven_all_some_or_one(console, api, dead):
+    console.open(f"#/dead?topic={dead}")
+    console.browser.sees(css="tr:has-text('E1'):has-text('E1 it was') td.number:has-text('5')")
+    console.browser.sees(css="tr:has-text('E2') td.number:has-text('2')")
+    console.is_sound()
+    console.press_button(f"Redrive all of {dead} with E2")
+    console.says("Redrive 2 jobs?")
+    console.browser.press(keys=["Escape"])
+    assert len(states(api, dead)) == 7
+    console.press_button(f"Redrive all of {dead} with E2")
+    console.answer("Redrive 2 jobs")
+    console.says("2 jobs redriven.")
+    assert states(api, dead) == ["k0", "k1", "k2", "k3", "k4"]
+    console.browser.click(css="a.row:has-text('E1')")
+    console.browser.sees(css="a.row:has-text('k4')")
+    console.is_sound()
+    console.browser.click(css="input[aria-label='Choose k1']")
+    console.browser.click(css="input[aria-label='Choose k3']")
+    console.press_button("Redrive 2 chosen jobs")
+    console.answer("Redrive 2 jobs")
+    until(lambda: states(api, dead) == ["k0", "k2", "k4"], 10, "the chosen ones are redriven")
+    console.browser.misses(css="a.row:has-text('k1')")
+    console.press_button("Redrive all")
+    console.answer("Redrive 3 jobs")
+    console.says("Nothing is dead here.")
+
+
+def test_all_jobs_of_a_filter_are_moved_run_and_cancelled(console, api, held):
+    api.batch([{"topic": held, "key": f"{'ab'[n % 2]}{n}", "run_at": "2035-01-01T00:00:00Z"} for n in range(6)])
+    console.open(f"#/jobs?topic={held}&key_prefix=a")
+    console.press_button("Move…")
+    console.browser.fill(label="By, or to", value="P1D")
+    console.answer("Move 3 jobs")
+    console.says("3 jobs moved.")
+    assert {(job["key"][0], job["run_at"][:10]) for job in api.list(topic=held)} == {("a", "2035-01-02"), ("b", "2035-01-01")}
+    console.press_button("Cancel…")
+    console.answer("Cancel 3 jobs")
+    console.says("3 jobs cancelled.")
+    assert {(job["key"][0], job["state"]) for job in api.list(topic=held)} == {("a", "cancelled"), ("b", "scheduled")}
+    console.press_button("Run now…")
+    console.says("No job matches that could be changed so.")
+
+
+def test_an_operation_is_followed_and_stopped(console, api, held):
+    api.batch([{"topic": held, "key": f"k{n}", "run_at": "2035-01-01T00:00:00Z"} for n in range(40)])
+    console.open(f"#/jobs?topic={held}&state=scheduled")
+    console.press_button("Cancel…")
+    console.browser.fill(label="At most", value="1/m")
+    console.answer("Cancel 40 jobs")
+    console.browser.sees(css="h1:has-text('cancel')")
+    console.browser.sees(css=".facts .state.running")
+    console.is_sound()
+    console.press_button("Stop")
+    console.answer("Stop it")
+    console.browser.sees(css=".facts .state.stopped")
+    operation = console.view().rsplit("/", 1)[1]
+    assert api.get(f"/v1/operations/{operation}").json["state"] == "stopped"
+    console.goto("#/operations")
+    console.browser.sees(css=f"tr:has-text('{operation}') .state.stopped")
+    console.is_sound()

@@ -1,0 +1,98 @@
+"""Topics and schedules in the console."""
+import pytest
+
+from harness.stack import until
+
+pytestmark = pytest.mark.in_turns(2)
+
+
+def test_a_topic_is_made_changed_paused_and_deleted(console, api, topic):
+    console.open("#/topics")
+    console.press_button("New topic")
+    console.browser.fill(label="Name", value=topic)
+    console.browser.choose(label="Delivery", value="pull")
+    console.browser.fill(label="Rate at most", value="fast")
+    console.press_button("Make it", within="dialog")
+    console.browser.sees(css="dialog [role=alert]:has-text('/rate_limit')")
+    console.browser.fill(label="Rate at most", value="100/s")
+    console.answer("Make it")
+    console.says("at most 100/s")
+    api.make(topic=topic, delay="PT1H")
+    console.press_button("Settings")
+    console.browser.fill(label="In flight at most", value="7")
+    console.browser.fill(label="Retries after", value="15s, 3m")
+    console.answer("Save")
+    console.says("at most 7")
+    settings = api.get(f"/v1/topics/{topic}").json
+    assert (settings["delivery"], settings["max_in_flight"], settings["rate_limit"], settings["retry"]) == ("pull", 7, "100/s", ["15s", "3m"])
+    console.browser.sees(css="a.figure:has-text('scheduled'):has-text('1')")
+    console.press_button("Pause")
+    console.browser.sees(css="dialog:has-text('1 scheduled job')")
+    console.answer("Pause")
+    console.says("This topic is paused")
+    assert api.get(f"/v1/topics/{topic}").json["paused"]
+    console.is_sound()
+    console.press_button("Resume")
+    console.answer("Resume")
+    console.press_button("Delete")
+    console.press_button("Delete the topic", within="dialog")
+    console.browser.sees(css="dialog [role=alert]")  # a job is not finished
+    console.press_button("Leave it", within="dialog")
+    api.post("/v1/jobs:cancel", {"filter": {"topic": topic}})
+    console.press_button("Delete")
+    console.answer("Delete the topic")
+    until(lambda: api.get(f"/v1/topics/{topic}").status == 404, 10, "it is deleted")
+    assert console.view() == "#/topics"
+
+
+def test_topics_are_listed(console, api, held):
+    assert any(topic["name"] == held for topic in api.get("/v1/topics?limit=1000").json["topics"])
+    console.open("#/topics")
+    console.browser.sees(css="table[aria-label=Topics] .state")
+    console.is_sound()
+
+
+@pytest.fixture
+def schedule(api, topic):
+    """A schedule of the test's own; gone afterwards."""
+    yield f"s-{topic}"
+    api.delete(f"/v1/schedules/s-{topic}?cancel=true")
+
+
+def test_a_schedule_is_made_shown_changed_and_deleted(console, api, topic, schedule):
+    console.open("#/schedules")
+    console.press_button("New schedule")
+    console.browser.fill(label="Name", value=schedule)
+    console.browser.fill(css="dialog #field-topic", value=topic)
+    console.browser.fill(label="Cron", value="0 9 31 2 *")
+    console.browser.sees(css="dialog .note.bad:has-text('/cron')")
+    console.browser.fill(label="Cron", value="0 9 1 1 *")
+    console.browser.fill(label="Time zone", value="Europe/Berlin")
+    console.browser.sees(css="dialog:has-text('-01-01 08:00:00')")
+    console.answer("Make it")
+    console.browser.sees(css="[aria-label='Next fires'] time:has-text('-01-01 08:00:00')")
+    console.is_sound()
+    console.press_button("Change")
+    console.browser.choose(label="While the one before runs", value="skip")
+    console.answer("Save")
+    until(lambda: api.get(f"/v1/schedules/{schedule}").json["overlap"] == "skip", 10, "it is saved")
+    console.press_button("Pause")
+    console.answer("Pause")
+    console.browser.sees(css=".facts .state.paused")
+    assert api.get(f"/v1/schedules/{schedule}").json["paused"]
+    console.press_button("Delete")
+    console.answer("Delete the schedule")
+    until(lambda: api.get(f"/v1/schedules/{schedule}").status == 404, 10, "it is deleted")
+
+
+def test_a_schedule_shows_what_became_of_its_fires(console, api, held, schedule):
+    assert api.put(f"/v1/schedules/{schedule}", {"topic": held, "every": "P300D"}).status == 201
+    console.open(f"#/schedules/{schedule}")
+    console.press_button("Run now")
+    console.answer("Make 1 job")
+    console.says("its topic, which is paused")
+    console.goto(f"#/schedules/{schedule}")
+    console.browser.sees(css=f"table[aria-label=Fires] a.row:has-text('{schedule}@')")
+    console.browser.click(role="link", name="a month", exact=True)
+    console.browser.sees(css="[aria-label=Fires] a[aria-current]:has-text('a month')")
+    console.browser.sees(css=f"table[aria-label=Fires] a.row:has-text('{schedule}@')")
