@@ -6,6 +6,7 @@ import {relative} from './format.js';
 import {Keys} from './keys.jsx';
 import {useLive, useSession} from './live.js';
 import {useOffered} from './offers.js';
+import {Alerts} from './pages/alerts.jsx';
 import {Dead} from './pages/dead.jsx';
 import {Job} from './pages/job.jsx';
 import {Jobs} from './pages/jobs.jsx';
@@ -26,13 +27,14 @@ const PAGES = {
   schedules: {name: 'Schedules', list: Schedules, one: Schedule},
   dead: {name: 'Dead letters', list: Dead},
   operations: {name: 'Operations', list: Operations, one: Operation},
+  alerts: {name: 'Alerts', list: Alerts},
 };
 
-function Nav({at, pages}) {
+function Nav({at, pages, alerts}) {
   return (
     <nav aria-label="Pages" class="main">
       {pages.map((path) => (
-        <a key={path} href={href(path)} aria-current={path === at ? 'page' : undefined}>{PAGES[path].name}</a>
+        <a key={path} href={href(path)} aria-current={path === at ? 'page' : undefined}>{PAGES[path].name}{path === 'alerts' && alerts > 0 && <span class="badge">{alerts}</span>}</a>
       ))}
     </nav>
   );
@@ -125,12 +127,21 @@ function Page({route}) {
   return Shown ? <Shown key={route.path.join('/')} id={rest.join('/')} query={route.query} /> : <NotFound />;
 }
 
+// How many alerts stand, a hundred at most; null where the API has none.
+function useAlerts() {
+  const offered = useOffered('/v1/alerts');
+  const {data} = useLive(offered ? '/v1/alerts' : null, 5000);
+  return offered ? (data?.alerts.length ?? 0) : null;
+}
+
 function Frame() {
   const route = useRoute();
   const {downSince, token} = useSession();
   const caller = useLive('/v1/caller', 30000).data;
   const overview = useOffered('/v1/overview');
-  const pages = Object.keys(PAGES).filter((name) => name !== 'overview' || overview);
+  const alerts = useAlerts();
+  const offered = {overview, alerts: alerts !== null};
+  const pages = Object.keys(PAGES).filter((name) => offered[name] ?? true);
   useEffect(() => {
     if (!route.path.length && overview !== null) location.replace(href(overview ? 'overview' : 'jobs'));
   }, [route.path.length, overview]);
@@ -139,7 +150,7 @@ function Frame() {
       <button type="button" class="skip" onClick={() => document.querySelector('h1')?.focus()}>To the content</button>
       <header class="top">
         <a class="brand" href={href([])}>duetime</a>
-        <Nav at={route.path[0]} pages={pages} />
+        <Nav at={route.path[0]} pages={pages} alerts={alerts} />
         <Search />
         {token && <button type="button" class="plain" onClick={() => session.signOut()}>Sign out</button>}
       </header>

@@ -38,6 +38,12 @@ export function moment(at, {short = false, now = Date.now()} = {}) {
   return text.startsWith(today) ? text.slice(11, 19) : text.slice(0, 16);
 }
 
+// "PT1M30S" in milliseconds; null: it is no such text.
+export function readDuration(text) {
+  const parts = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(text);
+  return parts && [604800000, 86400000, 3600000, 60000, 1000].reduce((sum, size, i) => sum + size * (parts[i + 1] || 0), 0);
+}
+
 const RELATIVE = /^([+-]?)(\d+)\s*(s|min|m|h|d)$/;
 const SIZES = {s: 1000, m: 60000, min: 60000, h: 3600000, d: 86400000};
 

@@ -2,12 +2,12 @@
 import {ask, post} from '../api.js';
 import {useMay} from '../caller.js';
 import {count, duration, plural} from '../format.js';
-import {pretty} from '../json.js';
 import {useLive} from '../live.js';
 import {go, href} from '../router.js';
 import {question} from '../ui/dialog.jsx';
 import {Facts, Figure, Loading, Panel, Title, Trouble} from '../ui/parts.jsx';
 import {History} from './history.jsx';
+import {TopicAlerts, editAlerts} from './topic_alerts.jsx';
 import {editTopic} from './topic_settings.jsx';
 
 const STATES = ['scheduled', 'dispatched', 'succeeded', 'dead', 'cancelled'];
@@ -93,7 +93,7 @@ export function Topic({id}) {
           <History topic={id} />
           <div class="columns">
             <Panel title="Settings and limits"><Settings topic={topic} /></Panel>
-            {topic.alerts && <Panel title="Alerts"><pre tabIndex={0}>{pretty(topic.alerts)}</pre></Panel>}
+            <TopicAlerts topic={topic} actions={may('admin') && <button type="button" onClick={() => editAlerts(topic, read.refresh)}>Change</button>} />
           </div>
         </>
       )}

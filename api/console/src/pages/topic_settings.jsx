@@ -1,6 +1,5 @@
 // The settings of a topic as a form. PUT sets all of them, so what the form does not show is put back as it was.
 import {ask} from '../api.js';
-import {pretty, read} from '../json.js';
 import {go} from '../router.js';
 import {question} from '../ui/dialog.jsx';
 
@@ -19,7 +18,6 @@ function fieldsOf(topic) {
     {name: 'kafka_topic', label: 'Kafka topic', value: value('kafka_topic'), placeholder: topic?.effective.kafka_topic ?? 'its name'},
     {name: 'callback_url', label: 'Callback URL', value: value('callback_url'), placeholder: 'https://…'},
     {name: 'callback_timeout', label: 'Callbacks answer within', value: value('callback_timeout'), placeholder: topic?.effective.callback_timeout ?? 'PT10S'},
-    ...(topic && 'alerts' in topic ? [{name: 'alerts', label: 'Alerts (JSON)', type: 'text-lines', rows: 5, value: topic.alerts ? pretty(topic.alerts) : ''}] : []),
   ];
 }
 
@@ -36,7 +34,6 @@ function bodyOf(topic, values) {
     delivery: values.delivery === '(default)' ? null : values.delivery,
     retry: retryOf(values.retry),
     max_in_flight: values.max_in_flight === '' ? null : Number(values.max_in_flight),
-    ...('alerts' in values ? {alerts: values.alerts.trim() ? read(values.alerts) : null} : {}),
   };
 }
 

@@ -1,0 +1,64 @@
+// Alerts that stand: what is wrong, since when, who was told; each can be silenced.
+import {post, withQuery} from '../api.js';
+import {useMay} from '../caller.js';
+import {count, duration, readDuration} from '../format.js';
+import {useLive} from '../live.js';
+import {href} from '../router.js';
+import {question} from '../ui/dialog.jsx';
+import {Empty, Loading, Time, Title, Trouble} from '../ui/parts.jsx';
+import {Pages, Table} from '../ui/table.jsx';
+
+const KINDS = {
+  overdue: 'jobs are late', backlog: 'a backlog of jobs that are due', dead: 'dead jobs', unreported: 'no reports come',
+  shard_halted: 'a shard is halted: an operator must decide', no_leader: 'a shard has no leader', kafka_unwritable: 'Kafka cannot be written to',
+  index_incomplete: 'the index in Redis is incomplete', inbox_errors: 'rows of the inbox cannot become jobs', audit_corrected: 'counters were corrected',
+};
+const shown = (figure) => (typeof figure === 'number' ? count(figure) : duration(readDuration(figure)));
+
+// Where one sees what an alert is about.
+export function causeOf({kind, topic}) {
+  if (!topic) return href('overview');
+  if (kind === 'dead') return href('dead', {topic});
+  if (kind === 'unreported') return href('jobs', {topic, state: 'dispatched'});
+  return href('jobs', {topic, state: 'scheduled', run_to: 'now'});
+}
+
+function silence(alert, done) {
+  question({
+    title: `Silence ${alert.kind}${alert.topic ? ` of ${alert.topic}` : ''}?`, yes: 'Silence',
+    body: 'It goes on standing here; nobody is reminded of it.',
+    fields: [{name: 'how', label: 'For', value: 'PT1H', placeholder: 'PT1H', hint: 'Empty: as long as it stands.', autofocus: true}],
+    act: async ({how}) => {
+      await post(`/v1/alerts/${alert.id}/silence`, how.trim() ? {for: how.trim()} : {});
+      done();
+      return 'The alert is silenced.';
+    },
+  });
+}
+
+export function Alerts({query}) {
+  const list = useLive(withQuery('/v1/alerts', {limit: 100, cursor: query.cursor}), 3000);
+  const may = useMay()('write');
+  const alerts = list.data?.alerts || [];
+  return (
+    <>
+      <Title>Alerts</Title>
+      <Trouble problem={list.problem} shown={list.data} what="alerts" />
+      <Loading of={list} />
+      {list.data && !alerts.length && <Empty>{list.data.next_cursor ? 'None on this page; the list goes on.' : 'No alert stands.'}</Empty>}
+      {alerts.length > 0 && (
+        <Table label="Alerts" rows={alerts} keyOf={(alert) => alert.id} linkOf={causeOf} columns={[
+          {name: 'Alert', of: (alert) => KINDS[alert.kind] || alert.kind},
+          {name: 'Topic', of: (alert) => alert.topic || <span class="quiet">the installation</span>},
+          {name: 'Value', kind: 'number', of: (alert) => <strong class="bad">{shown(alert.value)}</strong>},
+          {name: 'Limit', kind: 'number', of: (alert) => shown(alert.limit)},
+          {name: 'Since', of: (alert) => <Time at={alert.began_at} />},
+          {name: 'Told', of: (alert) => (alert.told_at ? <Time at={alert.told_at} /> : <span class="quiet">nobody</span>)},
+          {name: 'Silenced until', of: (alert) => (alert.silenced_until ? <Time at={alert.silenced_until} /> : <span class="quiet">–</span>)},
+          may && {name: 'Silence', kind: 'actions', of: (alert) => <button type="button" onClick={() => silence(alert, list.refresh)} aria-label={`Silence ${alert.kind} ${alert.topic || ''}`}>Silence</button>},
+        ]} />
+      )}
+      {list.data && <Pages path="alerts" query={query} next={list.data.next_cursor} />}
+    </>
+  );
+}
