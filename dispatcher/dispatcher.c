@@ -103,7 +103,6 @@ static void on_lost(void *arg, unsigned shard)
 {
     want(arg, shard, WANT_NOTHING);
 }
-
 static void on_stopped(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;

@@ -331,7 +331,7 @@ static dt_status serve_batch(dt_results *r, dt_kafka_reader *consumer, struct dt
     if (r->deferred.stored > DEFERRED_MAX)
         return dt_fail(err, DT_BUSY, "too many results wait for jobs that are locked");
     dt_status status = dt_kafka_reader_poll(consumer, (size_t)r->env.config->results_batch, wait_ms(r), LINGER_MS,
-                                               &r->thread.stopping, &records, &n, err);
+                                            &r->thread.stopping, &records, &n, err);
     if (status != DT_OK || n == 0)
         return status;
     DT_FAIL_POINT("results.read");

@@ -51,11 +51,11 @@ dt_status __real_dt_notice_producer_send(dt_notice_producer *s, const struct dt_
 dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
                                          bool *sent, int timeout_ms, struct dt_error *e);
 dt_status __real_dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
-                                         const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
-                                         struct dt_error *e);
+                                      const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
+                                      struct dt_error *e);
 dt_status __wrap_dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
-                                         const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
-                                         struct dt_error *e);
+                                      const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
+                                      struct dt_error *e);
 dt_status __real_dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *e);
 dt_status __wrap_dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *e);
 dt_status __real_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *m, struct dt_apply *v, size_t n,
@@ -91,8 +91,8 @@ dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_
 }
 
 dt_status __wrap_dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
-                                         const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
-                                         struct dt_error *e)
+                                      const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
+                                      struct dt_error *e)
 {
     dt_status status = __real_dt_kafka_reader_poll(c, max, wait_ms, linger_ms, stop, records, n, e);
     read_so_far += (int)*n;
