@@ -112,34 +112,34 @@ struct dt_kafka_reading {
 /* Reads committed messages, without auto commit. Nothing is read before the first dt_kafka_reader_share. */
 DT_MUST_CHECK dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *reading,
                                             dt_kafka_reader **out, struct dt_error *err);
-void dt_kafka_reader_free(dt_kafka_reader *reader);
+void dt_kafka_reader_free(dt_kafka_reader *c);
 /*
  * Reads the partitions whose number modulo `members` is `rank`. Costs nothing when nothing has changed, so it is called
  * before each poll, never between a poll and its commit or rewind. Two processes may read a partition for a while.
  */
-DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *reader, unsigned rank, unsigned members,
+DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members,
                                               struct dt_error *err);
 /* Waits for something to arrive, wait_ms at most (not at all when `stop` is set), then takes what is there, at most
  * max, waiting at most linger_ms more for a fuller batch. Records are valid until the next call. n = 0 is common. */
-DT_MUST_CHECK dt_status dt_kafka_reader_poll(dt_kafka_reader *reader, size_t max, int wait_ms, int linger_ms,
+DT_MUST_CHECK dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
                                              const _Atomic bool *stop, const struct dt_kafka_record **records,
                                              size_t *n, struct dt_error *err);
 /* Reads a header of the i-th record of the last poll, the last one of that name; absent: there is none. */
-struct dt_str dt_kafka_reader_header(const dt_kafka_reader *reader, size_t i, const char *name);
+struct dt_str dt_kafka_reader_header(const dt_kafka_reader *c, size_t i, const char *name);
 /* Reads all headers of it, in their order, into the arena. */
-DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *reader, size_t i, struct dt_arena *arena,
+DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
                                                 const struct dt_kafka_header **headers, size_t *n);
 /* After they were applied: commits the offsets of the last poll, within a quarter of a second if polls go on. The ends
  * of partitions that a poll has come to are committed, too, so that markers of transactions do not count as unread. */
-DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *reader, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err);
 /* Not applied: go back to the offsets of the last poll, so that they come again. */
-void dt_kafka_reader_rewind(dt_kafka_reader *reader);
+void dt_kafka_reader_rewind(dt_kafka_reader *c);
 /* Gives all partitions up until the next share, which begins anew. */
-void dt_kafka_reader_restart(dt_kafka_reader *reader);
+void dt_kafka_reader_restart(dt_kafka_reader *c);
 /* Reads a partition no more until the next share that changes; what was polled and not committed comes again. */
-DT_MUST_CHECK dt_status dt_kafka_reader_leave(dt_kafka_reader *reader, int32_t partition, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition, struct dt_error *err);
 /* Messages that lie behind what was read, in the partitions that are read, as far as Kafka has told. */
-int64_t dt_kafka_reader_lag(const dt_kafka_reader *reader);
+int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
 
 /* ---- how far results have been read (kafka_lag.c) ---- */
 typedef struct dt_result_lag dt_result_lag;
