@@ -1,17 +1,9 @@
 /*
- * The supervisor. Other threads (the elector's, the wake thread) only set orders; this thread carries them
- * out:
- *
- *   gained  -> start a shard loop (after an earlier one of the shard has ended)
- *   release -> the loop settles, steps down and ends -> free it -> tell the elector, which gives the shard away
- *   lost    -> stop the loop at once; it ends -> free it
- *
- * Invariants: at most one loop a shard; a loop is freed only here, after it was taken out of the table under the lock
- * that wake-ups and the housekeeper hold while they use it.
+ * The parts of a process, and what they tell each other. Other threads (the elector's, the wake thread) only give orders
+ * to the table of loops; the supervisor, which is the thread of dt_dispatcher_run, carries them out.
  */
 #include "dispatcher.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,11 +24,9 @@
 #include "election/lease.h"
 #include "election/shard_map.h"
 #include "intake/intake.h"
+#include "shard/loop_table.h"
 #include "shard/shard_loop.h"
 #include "store/store.h"
-
-/* The elector's last word on a shard. */
-enum want { WANT_NOTHING, WANT_LEAD, WANT_RELEASE };
 
 enum { NEWS = 1, STOP = 2 }; /* signals */
 
@@ -44,13 +34,6 @@ enum { NEWS = 1, STOP = 2 }; /* signals */
 #define PAUSE_FIRST_US INT64_C(100000)
 #define PAUSE_MAX_US   INT64_C(3000000)
 #define AGAIN_US       INT64_C(2000000)
-
-struct slot {
-    dt_shard_loop *loop; /* under table_lock; changed by the supervisor alone */
-    _Atomic int want;    /* set by the elector's thread alone: the last word counts; RELEASE ends as NOTHING */
-    _Atomic bool ended;  /* the loop's thread is at its end */
-    bool told;           /* the loop was told to release or stop */
-};
 
 struct dt_dispatcher {
     const struct dt_config *config;
@@ -73,41 +56,45 @@ struct dt_dispatcher {
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
     dt_announcer *announcer;
-    pthread_mutex_t table_lock;
     dt_shard_map_source *watch;
     struct dt_shard_range range; /* as it was at the start; then the watch has it */
     _Atomic bool stop;
-    bool again; /* a loop did not start: try once more */
     dt_mailbox *mailbox;
     struct dt_loop_env loop_env;
-    struct slot slots[DT_SHARDS_MAX];
+    dt_loop_table *loops;
 };
 
 /* ---- orders, from any thread ---- */
 
-static void want(dt_dispatcher *d, unsigned shard, enum want what)
+static void on_news(void *arg)
 {
-    d->slots[shard].want = (int)what;
+    dt_dispatcher *d = arg;
     dt_mailbox_signal(d->mailbox, NEWS);
 }
 
 static void on_gained(void *arg, unsigned shard)
 {
-    want(arg, shard, WANT_LEAD);
+    dt_loop_table_gained(((dt_dispatcher *)arg)->loops, shard);
 }
+
 static void on_release(void *arg, unsigned shard)
 {
-    want(arg, shard, WANT_RELEASE);
+    dt_loop_table_release(((dt_dispatcher *)arg)->loops, shard);
 }
+
 static void on_lost(void *arg, unsigned shard)
 {
-    want(arg, shard, WANT_NOTHING);
+    dt_loop_table_lost(((dt_dispatcher *)arg)->loops, shard);
 }
+
 static void on_stopped(void *arg, unsigned shard)
 {
-    dt_dispatcher *d = arg;
-    d->slots[shard].ended = true;
-    dt_mailbox_signal(d->mailbox, NEWS);
+    dt_loop_table_ended(((dt_dispatcher *)arg)->loops, shard);
+}
+
+static void on_released(void *arg, unsigned shard)
+{
+    dt_elector_released(((dt_dispatcher *)arg)->elector, shard);
 }
 
 /* ---- what loops and threads ask ---- */
@@ -151,19 +138,14 @@ static void stale_map(void *arg)
     dt_shard_map_source_stale(d->watch);
 }
 
-/* The loop stays while it is told. */
 static void tell_loop(dt_dispatcher *d, unsigned shard, void (*what)(dt_shard_loop *loop))
 {
-    pthread_mutex_lock(&d->table_lock);
-    if (d->slots[shard].loop)
-        what(d->slots[shard].loop);
-    pthread_mutex_unlock(&d->table_lock);
+    dt_loop_table_tell(d->loops, shard, what);
 }
 
 static void tell_all_loops(dt_dispatcher *d, void (*what)(dt_shard_loop *loop))
 {
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        tell_loop(d, shard, what);
+    dt_loop_table_tell_all(d->loops, what);
 }
 
 static void on_map(void *arg)
@@ -303,10 +285,7 @@ static void lost_in_hands(void *arg, const int64_t *ids, size_t n)
     dt_dispatcher *d = arg;
     struct dt_shard_map map;
     get_map(d, &map);
-    pthread_mutex_lock(&d->table_lock);
-    for (size_t i = 0; i < n; i++)
-        dt_shard_loop_lost(d->slots[dt_shard_of(&map, ids[i])].loop, ids[i]);
-    pthread_mutex_unlock(&d->table_lock);
+    dt_loop_table_tell_lost(d->loops, &map, ids, n);
 }
 
 static void on_wake(void *arg, int shard, bool outbox)
@@ -329,12 +308,7 @@ static void on_wake(void *arg, int shard, bool outbox)
 static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
 {
     dt_dispatcher *d = arg;
-    pthread_mutex_lock(&d->table_lock);
-    bool there = d->slots[shard].loop != NULL;
-    if (there)
-        dt_shard_loop_state(d->slots[shard].loop, out);
-    pthread_mutex_unlock(&d->table_lock);
-    return there;
+    return dt_loop_table_state(d->loops, shard, out);
 }
 
 /* Entries of any shard may be missing. */
@@ -353,77 +327,29 @@ static void tell_all(void *arg)
 static void index_sure(void *arg, unsigned shard, uint64_t doubts)
 {
     dt_dispatcher *d = arg;
-    pthread_mutex_lock(&d->table_lock);
-    if (d->slots[shard].loop)
-        dt_shard_loop_index_sure(d->slots[shard].loop, doubts);
-    pthread_mutex_unlock(&d->table_lock);
+    dt_loop_table_tell_number(d->loops, shard, dt_shard_loop_index_sure, doubts);
 }
 
 static void index_whole(void *arg, unsigned shard, uint64_t losses)
 {
     dt_dispatcher *d = arg;
-    pthread_mutex_lock(&d->table_lock);
-    if (d->slots[shard].loop)
-        dt_shard_loop_index_whole(d->slots[shard].loop, losses);
-    pthread_mutex_unlock(&d->table_lock);
+    dt_loop_table_tell_number(d->loops, shard, dt_shard_loop_index_whole, losses);
 }
 
 /* ---- carrying orders out ---- */
 
-static void end_loop(dt_dispatcher *d, unsigned shard)
+/* A test forces a process to lead what the election has given to another one. */
+static unsigned forced(const dt_dispatcher *d)
 {
-    struct slot *slot = &d->slots[shard];
-    pthread_mutex_lock(&d->table_lock);
-    dt_shard_loop *loop = slot->loop;
-    slot->loop = NULL;
-    pthread_mutex_unlock(&d->table_lock);
-    dt_shard_loop_free(loop);
-    slot->ended = slot->told = false;
+    return !d->stop && DT_FAIL_FORCED("lead.forced") ? d->range.led : 0;
 }
 
-static void start_loop(dt_dispatcher *d, unsigned shard)
+static void leave(dt_dispatcher *d)
 {
-    dt_shard_loop *loop = NULL;
-    dt_status status = dt_shard_loop_start(&d->loop_env, shard, &loop);
-    if (status != DT_OK) {
-        DT_LOG(ERROR, "dispatcher", "a shard loop did not start", DT_I("shard", shard),
-               DT_S("status", dt_status_name(status)));
-        d->again = true; /* the election names us: nobody else will */
-        return;
-    }
-    pthread_mutex_lock(&d->table_lock);
-    d->slots[shard].loop = loop;
-    pthread_mutex_unlock(&d->table_lock);
-}
-
-/* Others get the shard once nobody works on it here any more. */
-static void give_away(dt_dispatcher *d, unsigned shard)
-{
-    int release = WANT_RELEASE;
-    if (atomic_compare_exchange_strong(&d->slots[shard].want, &release, WANT_NOTHING))
-        dt_elector_released(d->elector, shard);
-}
-
-static void carry_out(dt_dispatcher *d, unsigned shard)
-{
-    struct slot *slot = &d->slots[shard];
-    if (slot->ended)
-        end_loop(d, shard);
-    enum want what = (enum want)slot->want;
-    if (what == WANT_NOTHING && shard < d->range.led && !d->stop && DT_FAIL_FORCED("lead.forced"))
-        what = WANT_LEAD;
-    if (slot->loop && what != WANT_LEAD && !slot->told) {
-        slot->told = true;
-        if (what == WANT_RELEASE)
-            dt_shard_loop_release(slot->loop);
-        else
-            dt_shard_loop_stop(slot->loop);
-    } else if (slot->loop && what == WANT_NOTHING)
-        dt_shard_loop_stop(slot->loop); /* lost while it was finishing */
-    else if (!slot->loop && what == WANT_LEAD)
-        start_loop(d, shard);
-    else if (!slot->loop && what == WANT_RELEASE)
-        give_away(d, shard);
+    DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
+    dt_elector_leave(d->elector);
+    dt_due_watch_leave(d->due_watch);
+    dt_intake_leave(d->intake);
 }
 
 static void supervise(dt_dispatcher *d)
@@ -432,26 +358,13 @@ static void supervise(dt_dispatcher *d)
     while (!leaving || !dt_elector_idle(d->elector)) {
         if (d->stop && !leaving) {
             leaving = true;
-            DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
-            dt_elector_leave(d->elector);
-            dt_due_watch_leave(d->due_watch);
-            dt_intake_leave(d->intake);
+            leave(d);
         }
-        d->again = DT_FAIL_FORCED("lead.forced"); /* nobody tells of shards that only force makes ours */
-        for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-            carry_out(d, shard);
-        int64_t until = leaving || d->again ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : AGAIN_US) : INT64_MAX;
+        bool again = DT_FAIL_FORCED("lead.forced"); /* nobody tells of shards that only force makes ours */
+        again |= dt_loop_table_carry_out(d->loops, forced(d));
+        int64_t until = leaving || again ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : AGAIN_US) : INT64_MAX;
         dt_mailbox_wait(d->mailbox, until);
     }
-}
-
-static void end_all_loops(dt_dispatcher *d)
-{
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        if (d->slots[shard].loop) {
-            dt_shard_loop_stop(d->slots[shard].loop);
-            end_loop(d, shard);
-        }
 }
 
 /* ---- starting ---- */
@@ -640,7 +553,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
                DT_S("owner", d->owner));
         supervise(d);
     }
-    end_all_loops(d);
+    dt_loop_table_end(d->loops);
     end_parts(d);
     return status == DT_SHUTDOWN ? DT_OK : status;
 }
@@ -661,10 +574,12 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     d->clock = clock;
     d->random = random;
     dt_refclock_init(&d->ref, clock);
-    pthread_mutex_init(&d->table_lock, NULL);
     gethostname(host, sizeof(host) - 1);
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
+    const struct dt_loop_table_env loops = {&d->loop_env, d, on_news, on_released};
     dt_status status = dt_mailbox_new(&d->mailbox);
+    if (status == DT_OK)
+        status = dt_loop_table_new(&loops, &d->loops);
     if (status == DT_OK)
         status = dt_store_new(config, &d->ref, &d->store);
     if (status == DT_OK)
@@ -694,7 +609,7 @@ void dt_dispatcher_free(dt_dispatcher *d)
         return;
     dt_kafka_parts_stop(d->kafka_parts);
     dt_store_free(d->store);
+    dt_loop_table_free(d->loops);
     dt_mailbox_free(d->mailbox);
-    pthread_mutex_destroy(&d->table_lock);
     free(d);
 }

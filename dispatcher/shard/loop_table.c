@@ -1,0 +1,201 @@
+/*
+ * Invariants: at most one loop a shard; a loop is freed only by the supervisor's thread, after it was taken out of the
+ * table under the lock that everybody holds while he tells it something.
+ */
+#include "loop_table.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "job/shard.h"
+
+/* The elector's last word on a shard. */
+enum want { WANT_NOTHING, WANT_LEAD, WANT_RELEASE };
+
+struct slot {
+    dt_shard_loop *loop; /* under the lock; changed by the supervisor alone */
+    _Atomic int want;    /* set by the elector's thread alone: the last word counts; RELEASE ends as NOTHING */
+    _Atomic bool ended;  /* the loop's thread is at its end */
+    bool told;           /* the loop was told to release or stop */
+};
+
+struct dt_loop_table {
+    struct dt_loop_table_env env;
+    pthread_mutex_t lock;
+    struct slot slots[DT_SHARDS_MAX];
+};
+
+/* ---- orders ---- */
+
+static void want(dt_loop_table *table, unsigned shard, enum want what)
+{
+    table->slots[shard].want = (int)what;
+    table->env.news(table->env.arg);
+}
+
+void dt_loop_table_gained(dt_loop_table *table, unsigned shard)
+{
+    want(table, shard, WANT_LEAD);
+}
+
+void dt_loop_table_release(dt_loop_table *table, unsigned shard)
+{
+    want(table, shard, WANT_RELEASE);
+}
+
+void dt_loop_table_lost(dt_loop_table *table, unsigned shard)
+{
+    want(table, shard, WANT_NOTHING);
+}
+
+/* ---- telling ---- */
+
+void dt_loop_table_ended(dt_loop_table *table, unsigned shard)
+{
+    table->slots[shard].ended = true;
+    table->env.news(table->env.arg);
+}
+
+void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop))
+{
+    pthread_mutex_lock(&table->lock);
+    if (table->slots[shard].loop)
+        what(table->slots[shard].loop);
+    pthread_mutex_unlock(&table->lock);
+}
+
+void dt_loop_table_tell_all(dt_loop_table *table, void (*what)(dt_shard_loop *loop))
+{
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        dt_loop_table_tell(table, shard, what);
+}
+
+void dt_loop_table_tell_number(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop, uint64_t number),
+                               uint64_t number)
+{
+    pthread_mutex_lock(&table->lock);
+    if (table->slots[shard].loop)
+        what(table->slots[shard].loop, number);
+    pthread_mutex_unlock(&table->lock);
+}
+
+void dt_loop_table_tell_lost(dt_loop_table *table, const struct dt_shard_map *map, const int64_t *ids, size_t n)
+{
+    pthread_mutex_lock(&table->lock);
+    for (size_t i = 0; i < n; i++)
+        dt_shard_loop_lost(table->slots[dt_shard_of(map, ids[i])].loop, ids[i]);
+    pthread_mutex_unlock(&table->lock);
+}
+
+bool dt_loop_table_state(dt_loop_table *table, unsigned shard, struct dt_loop_state *out)
+{
+    pthread_mutex_lock(&table->lock);
+    bool there = table->slots[shard].loop != NULL;
+    if (there)
+        dt_shard_loop_state(table->slots[shard].loop, out);
+    pthread_mutex_unlock(&table->lock);
+    return there;
+}
+
+/* ---- carrying orders out ---- */
+
+static void end_loop(dt_loop_table *table, struct slot *slot)
+{
+    pthread_mutex_lock(&table->lock);
+    dt_shard_loop *loop = slot->loop;
+    slot->loop = NULL;
+    pthread_mutex_unlock(&table->lock);
+    dt_shard_loop_free(loop);
+    slot->ended = slot->told = false;
+}
+
+/* False: it did not start. The election names this process, so nobody else will. */
+static bool start_loop(dt_loop_table *table, unsigned shard)
+{
+    dt_shard_loop *loop = NULL;
+    dt_status status = dt_shard_loop_start(table->env.loops, shard, &loop);
+    if (status != DT_OK) {
+        DT_LOG(ERROR, "dispatcher", "a shard loop did not start", DT_I("shard", shard),
+               DT_S("status", dt_status_name(status)));
+        return false;
+    }
+    pthread_mutex_lock(&table->lock);
+    table->slots[shard].loop = loop;
+    pthread_mutex_unlock(&table->lock);
+    return true;
+}
+
+/* Others get the shard once nobody works on it here any more. */
+static void give_away(dt_loop_table *table, unsigned shard)
+{
+    int release = WANT_RELEASE;
+    if (atomic_compare_exchange_strong(&table->slots[shard].want, &release, WANT_NOTHING))
+        table->env.released(table->env.arg, shard);
+}
+
+static void end_led(struct slot *slot, enum want what)
+{
+    if (!slot->told && what == WANT_RELEASE)
+        dt_shard_loop_release(slot->loop);
+    else if (what == WANT_NOTHING) /* perhaps lost while it was finishing */
+        dt_shard_loop_stop(slot->loop);
+    slot->told = true;
+}
+
+/* False: a loop did not start. */
+static bool carry_out(dt_loop_table *table, unsigned shard, bool forced)
+{
+    struct slot *slot = &table->slots[shard];
+    if (slot->ended)
+        end_loop(table, slot);
+    enum want what = (enum want)slot->want;
+    if (what == WANT_NOTHING && forced)
+        what = WANT_LEAD;
+    if (slot->loop && what != WANT_LEAD)
+        end_led(slot, what);
+    else if (!slot->loop && what == WANT_LEAD)
+        return start_loop(table, shard);
+    else if (!slot->loop && what == WANT_RELEASE)
+        give_away(table, shard);
+    return true;
+}
+
+bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced)
+{
+    bool again = false;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        again |= !carry_out(table, shard, shard < forced);
+    return again;
+}
+
+void dt_loop_table_end(dt_loop_table *table)
+{
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
+        if (table->slots[shard].loop) {
+            dt_shard_loop_stop(table->slots[shard].loop);
+            end_loop(table, &table->slots[shard]);
+        }
+}
+
+/* ---- life ---- */
+
+dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out)
+{
+    dt_loop_table *table = calloc(1, sizeof(*table));
+    if (!table)
+        return DT_NOMEM;
+    table->env = *env;
+    pthread_mutex_init(&table->lock, NULL);
+    *out = table;
+    return DT_OK;
+}
+
+void dt_loop_table_free(dt_loop_table *table)
+{
+    if (!table)
+        return;
+    pthread_mutex_destroy(&table->lock);
+    free(table);
+}

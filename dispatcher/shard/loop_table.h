@@ -1,0 +1,59 @@
+/*
+ * The loops of the shards that this process was told to lead. Any thread gives orders; one thread, the supervisor's,
+ * carries them out:
+ *
+ *   gained   starts a loop (after an earlier one of the shard has ended)
+ *   release  the loop settles, steps down and ends; it is freed, and `released` says that others may have the shard
+ *   lost     the loop stops at once, and is freed when it has ended
+ */
+#ifndef DT_DISPATCHER_LOOP_TABLE_H
+#define DT_DISPATCHER_LOOP_TABLE_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "shard/shard_loop.h"
+
+typedef struct dt_loop_table dt_loop_table;
+
+/* Copied; what the members point at outlives the table. */
+struct dt_loop_table_env {
+    const struct dt_loop_env *loops; /* what each loop is given; complete when the first order is carried out */
+    void *arg;
+    void (*news)(void *arg);                     /* something is to be carried out. Any thread */
+    void (*released)(void *arg, unsigned shard); /* on the supervisor's thread */
+};
+
+DT_MUST_CHECK dt_status dt_loop_table_new(const struct dt_loop_table_env *env, dt_loop_table **out);
+void dt_loop_table_free(dt_loop_table *table); /* no loop is left; accepts NULL */
+
+/* ---- orders: the last one of a shard counts. The elector's thread ---- */
+
+void dt_loop_table_gained(dt_loop_table *table, unsigned shard);
+void dt_loop_table_release(dt_loop_table *table, unsigned shard);
+void dt_loop_table_lost(dt_loop_table *table, unsigned shard);
+
+/* ---- any thread ---- */
+
+/* A loop's thread is at its end. */
+void dt_loop_table_ended(dt_loop_table *table, unsigned shard);
+/* Tells a shard's loop something, if there is one; it stays while it is told. */
+void dt_loop_table_tell(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop));
+void dt_loop_table_tell_all(dt_loop_table *table, void (*what)(dt_shard_loop *loop));
+/* Tells it something with a number. */
+void dt_loop_table_tell_number(dt_loop_table *table, unsigned shard, void (*what)(dt_shard_loop *loop, uint64_t number),
+                               uint64_t number);
+/* Tells of attempts that were lost, to the loops of their jobs' shards. */
+void dt_loop_table_tell_lost(dt_loop_table *table, const struct dt_shard_map *map, const int64_t *ids, size_t n);
+/* False: there is no loop. */
+bool dt_loop_table_state(dt_loop_table *table, unsigned shard, struct dt_loop_state *out);
+
+/* ---- the supervisor's thread ---- */
+
+/* Carries out all orders. Shards below `forced` that nobody ordered anything about are led as well (a test's way to have
+ * two leaders). True: a loop could not be started, so call again after a while. */
+bool dt_loop_table_carry_out(dt_loop_table *table, unsigned forced);
+/* Stops all loops, and waits for them. */
+void dt_loop_table_end(dt_loop_table *table);
+
+#endif
