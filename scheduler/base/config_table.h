@@ -95,6 +95,13 @@
   TEXT(installation, name, "duetime", DT_OPT_NONE, "Name of the installation, used by the first migration only; prefix of Kafka topics, Redis keys and ZooKeeper paths.") \
   INT(commands, batch, 1000, 1, 10000, DT_OPT_NONE, "Most messages of the commands topic carried out in one transaction.") \
   DURATION(inbox, keep_errors, 30*DT_DAY, DT_MINUTE, 3653*DT_DAY, DT_OPT_NONE, "How long a row of job_inbox that could not be carried out is kept with its error.") \
+  TEXT(alerts, url, "", DT_OPT_NONE, "Where messages about all alerts are sent, of topics and of the installation (POST, as Standard Webhooks say); empty: nowhere. The rules of callbacks hold: callbacks.allow_networks, allow_hosts, ca_file.") \
+  TEXT(alerts, secret, "", DT_OPT_SECRET, "Signs them: whsec_ and a key in base64, or two of them with a space between while one replaces the other.") \
+  DURATION(alerts, remind, DT_HOUR, DT_SECOND, 30*DT_DAY, DT_OPT_NONE, "Pause between two messages about an alert that stands.") \
+  DURATION(alerts, overdue, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: the oldest job that is due and not dispatched has been so for this long; 0 = no alert.") \
+  INT(alerts, backlog, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: so many jobs are due and not dispatched; 0 = no alert.") \
+  INT(alerts, dead, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: so many jobs are dead; 0 = no alert.") \
+  DURATION(alerts, unreported, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: nothing has been reported of a job for so long since it was dispatched; 0 = no alert.") \
   TEXT(log, level, "info", DT_OPT_RELOAD, "debug, info, warn or error.")
 /* clang-format on */
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alerts/alerts.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
@@ -147,6 +148,24 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operatio
 void dt_operation_runner_stop(dt_operation_runner *runner)
 {
     (void)runner;
+}
+
+/* ---- alerts/alerts.h: no world has alerts ---- */
+
+dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err)
+{
+    (void)env;
+    (void)err;
+    *out = NULL;
+    return DT_OK;
+}
+void dt_alerts_leave(dt_alerts *alerts)
+{
+    (void)alerts;
+}
+void dt_alerts_stop(dt_alerts *alerts)
+{
+    (void)alerts;
 }
 
 /* ---- intake/inbox_mover.h: no world has rows of job_inbox ---- */

@@ -21,7 +21,7 @@ struct dt_audit {
     dt_store *store; /* its own: the snapshot is a transaction that stays open from step to step */
     dt_db *db;       /* while a piece is counted */
     unsigned piece;
-    int64_t version, next_id, rows, corrected;
+    int64_t version, next_id, rows, corrected, found;
     struct dt_counts difference;
     struct dt_arena topics;
     struct dt_str topic; /* the latest copy */
@@ -187,7 +187,7 @@ static dt_status raise_version(dt_audit *a, int64_t now_ms, struct dt_error *err
     uint64_t changed = 0;
     dt_status status = dt_db_run(a->db, a->version ? dt_sql_raise_audit : dt_sql_insert_audit,
                                  DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(a->rows), DT_P_INT(a->corrected),
-                                           DT_P_INT(a->piece), DT_P_INT(a->version)),
+                                           DT_P_INT(a->found), DT_P_INT(a->piece), DT_P_INT(a->version)),
                                  &changed, err);
     if (status == DT_EXISTS || (status == DT_OK && changed != 1))
         status = dt_fail(err, DT_BUSY, "piece %u was audited by another one", a->piece);
@@ -229,6 +229,7 @@ static dt_status correct(dt_audit *a, struct dt_audited *out, struct dt_error *e
     for (size_t i = 0; i < a->difference.n; i++)
         out->corrected += wrong(&a->difference.v[i], &net);
     a->corrected += out->corrected;
+    a->found = out->corrected;
     dt_status status = dt_db_begin_at(a->db, &now_ms, err);
     if (status == DT_OK)
         status = raise_version(a, now_ms, err);

@@ -48,9 +48,11 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
         .max_in_flight = dt_db_i64(db, 14),
         .rate_limit = dt_arena_copy(arena, dt_db_bytes(db, 15)),
         .deletion = dt_db_i64(db, 16),
+        .alerts = dt_arena_copy(arena, dt_db_bytes(db, 17)),
     };
     bool out_of_memory = !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) ||
-                         (!t->retry.p && !dt_db_is_null(db, 2)) || (!t->rate_limit.p && !dt_db_is_null(db, 15));
+                         (!t->retry.p && !dt_db_is_null(db, 2)) || (!t->rate_limit.p && !dt_db_is_null(db, 15)) ||
+                         (!t->alerts.p && !dt_db_is_null(db, 17));
     return out_of_memory ? DT_NOMEM : read_callback(db, arena, &t->callback);
 }
 
@@ -247,7 +249,7 @@ static dt_status refuse(struct dt_topic_terms *terms, enum dt_topic_refusal refu
 static bool clashes_with_ours(struct dt_str kafka_name, const char *installation)
 {
     static const char *const ours[] = {"ledger",   "results",           "results.rejected",
-                                       "commands", "commands.rejected", "dead"};
+                                       "commands", "commands.rejected", "dead", "alerts"};
     char name[140];
     size_t n = strlen(installation);
     if (kafka_name.n > n && memcmp(kafka_name.p, installation, n) == 0 && kafka_name.p[n] == '.')
@@ -344,7 +346,7 @@ static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_
 
 struct settings {
     struct dt_param delivery, kafka_topic, retry, ack_timeout, retention, paused, url, headers, secret, timeout;
-    struct dt_param max_in_flight, rate_limit;
+    struct dt_param max_in_flight, rate_limit, alerts;
 };
 
 /* An unset delivery is the fallback. */
@@ -360,6 +362,7 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
         .retention = t->retention_ms < 0 ? DT_P_NULL : DT_P_INT(t->retention_ms),
         .max_in_flight = DT_P_INT_OR_NULL(t->max_in_flight),
         .rate_limit = DT_P_STR_OR_NULL(t->rate_limit),
+        .alerts = DT_P_STR_OR_NULL(t->alerts),
         .paused = DT_P_INT(t->paused),
         .url = DT_P_STR_OR_NULL(t->callback.url),
         .headers = DT_P_STR_OR_NULL(t->callback.headers),
@@ -374,7 +377,7 @@ static dt_status insert_topic(dt_db *db, const struct dt_topic *t, enum dt_deliv
     struct settings s = settings_of(t, fallback);
     return dt_db_run(db, dt_sql_insert_topic,
                      DT_PARAMS(DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention,
-                               s.paused, s.url, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit,
+                               s.paused, s.url, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, s.alerts,
                                DT_P_INT(now_ms), DT_P_INT(now_ms)),
                      NULL, err);
 }
@@ -387,9 +390,10 @@ static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paus
     struct dt_param keep = DT_P_INT(!set_paused);
     return dt_db_run(db, dt_sql_update_topic,
                      DT_PARAMS(s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, s.url,
-                               s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, DT_P_INT(now_ms),
-                               DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep,
-                               s.paused, s.url, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit),
+                               s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, s.alerts,
+                               DT_P_INT(now_ms), DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout,
+                               s.retention, keep, s.paused, s.url, s.headers, s.secret, s.timeout, s.max_in_flight,
+                               s.rate_limit, s.alerts),
                      changed, err);
 }
 

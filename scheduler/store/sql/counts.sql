@@ -36,13 +36,13 @@ SELECT s.topic, s.state + 0, COUNT(*), MAX(s.id)
 
 -- name: raise_audit
 UPDATE count_audits
-   SET version = version + 1, audited_at = ?, jobs = ?, corrected = ?
+   SET version = version + 1, audited_at = ?, jobs = ?, corrected = ?, found = ?
  WHERE piece = ?
    AND version = ?;
 
 -- name: insert_audit
-INSERT INTO count_audits (audited_at, jobs, corrected, piece, version)
-VALUES (?,?,?,?,? + 1);
+INSERT INTO count_audits (audited_at, jobs, corrected, found, piece, version)
+VALUES (?,?,?,?,?,? + 1);
 
 -- name: correct_counts
 INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded, dead, cancelled, edited,

@@ -2,20 +2,23 @@
 
 -- name: select_topic
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion
+       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
+       alerts
   FROM topics
  WHERE name = ?;
 
 -- name: select_topics
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion
+       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
+       alerts
   FROM topics
  WHERE name > ?
  ORDER BY name LIMIT ?;
 
 -- name: select_topics_between
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion
+       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
+       alerts
   FROM topics
  WHERE name > ?
    AND name >= ?
@@ -48,8 +51,8 @@ SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?;
 
 -- name: insert_topic
 INSERT INTO topics (name, delivery, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, callback_url, callback_headers,
-     callback_secret, callback_timeout_ms, max_in_flight, rate_limit, created_at, updated_at)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+     callback_secret, callback_timeout_ms, max_in_flight, rate_limit, alerts, created_at, updated_at)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: select_topic_version
 SELECT version FROM topics WHERE name = ?;
@@ -59,11 +62,11 @@ SELECT version FROM topics WHERE name = ?;
 UPDATE topics
    SET delivery = COALESCE(?, delivery), kafka_topic = ?, retry = ?, ack_timeout_ms = ?, retention_ms = ?, paused = IF(?, paused, ?),
        callback_url = ?, callback_headers = ?, callback_secret = ?, callback_timeout_ms = ?,
-       max_in_flight = ?, rate_limit = ?, updated_at = ?, version = version + 1
+       max_in_flight = ?, rate_limit = ?, alerts = ?, updated_at = ?, version = version + 1
  WHERE name = ?
    AND NOT (delivery = COALESCE(?, delivery) AND kafka_topic <=> ? AND retry <=> ? AND ack_timeout_ms <=> ? AND retention_ms <=> ?
             AND (? OR paused = ?) AND callback_url <=> ? AND callback_headers <=> ? AND callback_secret <=> ?
-            AND callback_timeout_ms <=> ? AND max_in_flight <=> ? AND rate_limit <=> ?);
+            AND callback_timeout_ms <=> ? AND max_in_flight <=> ? AND rate_limit <=> ? AND alerts <=> ?);
 
 -- name: pause_topic
 UPDATE topics

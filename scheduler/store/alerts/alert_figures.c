@@ -1,0 +1,164 @@
+/*
+ * What alerts are about: the installation's small tables, watched in the server; topics and their counters; the index of
+ * what is due, a slice at a time.
+ */
+#include <stdio.h>
+
+#include "store/alerts/alerts.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define SLICE_ROWS 10000
+
+/* ---- the installation ---- */
+
+/* The text that the procedure makes of its figures. */
+static struct dt_str known_text(const struct dt_alert_watched *was, char *buf, size_t cap)
+{
+    size_t n = 0;
+    for (int i = 0; was && i < DT_ALERT_INSTALLATION_KINDS; i++)
+        n += (size_t)snprintf(buf + n, cap - n, "%s%lld", i ? "," : "", (long long)was->figures[i]);
+    return (struct dt_str){buf, n};
+}
+
+static dt_status ask_watch(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
+{
+    (void)store;
+    return dt_db_query_index(db, dt_sql_watch_alerts, *(const struct dt_params *)arg, err);
+}
+
+dt_status dt_store_watch_alerts(dt_store *store, const struct dt_alert_watched *was, int64_t wait_ms,
+                                struct dt_alert_watched *out, struct dt_error *err)
+{
+    char known[DT_ALERT_INSTALLATION_KINDS * 21 + 1] = "";
+    const struct dt_params params = DT_PARAMS(DT_P_INT(was ? was->topics_version : 0),
+                                              DT_P_STR(known_text(was, known, sizeof(known))), DT_P_INT(wait_ms));
+    dt_db *db;
+    *out = (struct dt_alert_watched){0};
+    dt_status status = dt_store_first(store, &db, ask_watch, (void *)(uintptr_t)&params, err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(db)) {
+        out->ours = dt_db_i64(db, 0) != 0;
+        out->now_ms = dt_db_i64(db, 1);
+        out->topics_version = dt_db_i64(db, 2);
+        for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
+            out->figures[i] = dt_db_i64(db, 3 + i);
+    }
+    return dt_db_end(db, err);
+}
+
+/* ---- topics ---- */
+
+static dt_status copy_texts(const dt_db *db, struct dt_arena *arena, struct dt_str *first, struct dt_str *second)
+{
+    *first = dt_arena_copy(arena, dt_db_bytes(db, 0));
+    if (second)
+        *second = dt_arena_copy(arena, dt_db_bytes(db, 1));
+    bool failed = !first->p || (second && !second->p && !dt_db_is_null(db, 1));
+    return failed ? DT_NOMEM : DT_OK;
+}
+
+static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_alert_topic *t = row;
+    (void)arg;
+    return copy_texts(db, arena, &t->name, &t->alerts);
+}
+
+/* Asks, and reads all rows; once more on a new connection where the old one broke. */
+static dt_status read_all(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
+                          struct dt_rows *rows, struct dt_error *err)
+{
+    unsigned tries = 0;
+    dt_db *db;
+    dt_status status;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status == DT_OK)
+            status = dt_db_query(db, sql, params, err);
+        if (status == DT_OK)
+            status = dt_store_read_rows(db, arena, rows, err);
+    } while (dt_store_read_again(&tries, status));
+    return status;
+}
+
+dt_status dt_store_alert_topics(dt_store *store, bool all, struct dt_arena *arena, struct dt_alert_topics *out,
+                                struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_topic};
+    dt_status status = read_all(store, all ? dt_sql_select_all_alert_topics : dt_sql_select_alert_topics, DT_NO_PARAMS,
+                                arena, &rows, err);
+    *out = (struct dt_alert_topics){rows.v, rows.n};
+    return status;
+}
+
+static dt_status read_count(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_alert_count *c = row;
+    (void)arg;
+    *c = (struct dt_alert_count){
+        .scheduled = dt_db_i64(db, 1), .dispatched = dt_db_i64(db, 2), .dead = dt_db_i64(db, 3)};
+    return copy_texts(db, arena, &c->topic, NULL);
+}
+
+dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_arena *arena,
+                                struct dt_alert_counts *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_count};
+    dt_status status =
+        read_all(store, dt_sql_count_alert_jobs, DT_PARAMS(DT_P_STR(names), DT_P_STR(names)), arena, &rows, err);
+    *out = (struct dt_alert_counts){rows.v, rows.n};
+    return status;
+}
+
+/* ---- the walk ---- */
+
+static dt_status read_walked(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_alert_walked *w = row;
+    (void)arg;
+    *w = (struct dt_alert_walked){
+        .due = dt_db_i64(db, 1), .oldest_ms = dt_db_i64(db, 2), .unreported_ms = dt_db_i64(db, 3)};
+    return copy_texts(db, arena, &w->topic, NULL);
+}
+
+/* The last row of the slice that begins behind the walk's place; that of the walk's end where the slice has it. */
+static dt_status find_slice(dt_store *store, struct dt_alert_walk *walk, int64_t *last_key, int64_t *last_id,
+                            struct dt_error *err)
+{
+    const struct dt_param key = DT_P_INT(walk->from_key);
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query_index(db, dt_sql_find_alert_slice,
+                                   DT_PARAMS(DT_P_INT(walk->band), key, key, DT_P_INT(walk->behind_id),
+                                             DT_P_INT(walk->to_key), DT_P_INT(SLICE_ROWS - 1)),
+                                   err);
+    if (status != DT_OK)
+        return status;
+    walk->over = !dt_db_next(db);
+    *last_key = walk->over ? walk->to_key : dt_db_i64(db, 0);
+    *last_id = walk->over ? INT64_MAX : dt_db_i64(db, 1);
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, struct dt_arena *arena,
+                              struct dt_alert_found *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_walked};
+    const struct dt_param now = DT_P_INT(walk->now_ms);
+    const struct dt_param from = DT_P_INT(walk->from_key);
+    int64_t last_key = walk->from_key;
+    int64_t last_id = walk->behind_id;
+    dt_status status = find_slice(store, walk, &last_key, &last_id, err);
+    if (status == DT_OK)
+        status = read_all(store, dt_sql_walk_alert_jobs,
+                          DT_PARAMS(now, now, DT_P_INT(walk->band), from, from, DT_P_INT(walk->behind_id),
+                                    DT_P_INT(last_key), DT_P_INT(last_key), DT_P_INT(last_id)),
+                          arena, &rows, err);
+    *out = (struct dt_alert_found){rows.v, rows.n};
+    walk->from_key = last_key;
+    walk->behind_id = last_id;
+    return status;
+}

@@ -1,0 +1,89 @@
+/* Messages about alerts: which are due, who sends one, what became of it. */
+#include "store/alerts/alerts.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define ERROR_BYTES 500
+
+static dt_status read_message(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_alert_message *m = row;
+    struct dt_str topic = dt_db_bytes(db, 4);
+    (void)arg;
+    *m = (struct dt_alert_message){.id = dt_db_i64(db, 0),
+                                   .event = (enum dt_alert_event)dt_db_i64(db, 2),
+                                   .target = (enum dt_alert_target)(1u << (dt_db_i64(db, 3) - 1)),
+                                   .made_at_ms = dt_db_i64(db, 9),
+                                   .next_at_ms = dt_db_i64(db, 10),
+                                   .tries = (int)dt_db_i64(db, 11),
+                                   .setting = dt_arena_copy(arena, dt_db_bytes(db, 12))};
+    m->alert = (struct dt_alert){.id = dt_db_i64(db, 1),
+                                 .topic = topic.n ? dt_arena_copy(arena, topic) : DT_STR_NONE,
+                                 .kind = (enum dt_alert_kind)dt_db_i64(db, 5),
+                                 .value = dt_db_i64(db, 6),
+                                 .limit = dt_db_i64(db, 7),
+                                 .began_at_ms = dt_db_i64(db, 8)};
+    return (topic.n && !m->alert.topic.p) || (!m->setting.p && !dt_db_is_null(db, 12)) ? DT_NOMEM : DT_OK;
+}
+
+static dt_status read_next(dt_db *db, struct dt_alert_messages *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_find_next_alert_message, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(db)) {
+        out->now_ms = dt_db_i64(db, 0);
+        out->next_ms = dt_db_i64(db, 1);
+    }
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_alert_messages(dt_store *store, unsigned limit, struct dt_arena *arena,
+                                  struct dt_alert_messages *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_message};
+    unsigned tries = 0;
+    dt_db *db;
+    dt_status status;
+    *out = (struct dt_alert_messages){0};
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status == DT_OK)
+            status = dt_db_query(db, dt_sql_select_alert_messages, DT_PARAMS(DT_P_INT(limit)), err);
+        if (status == DT_OK)
+            status = dt_store_read_rows(db, arena, &rows, err);
+        if (status == DT_OK)
+            status = read_next(db, out, err);
+    } while (dt_store_read_again(&tries, status));
+    out->v = rows.v;
+    out->n = status == DT_OK ? rows.n : 0;
+    return status;
+}
+
+static dt_status run(dt_store *store, const char *sql, struct dt_params params, uint64_t *changed, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_db_run(db, sql, params, changed, err) : status;
+}
+
+dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *message, int64_t lease_ms,
+                              struct dt_error *err)
+{
+    uint64_t changed = 0;
+    dt_status status =
+        run(store, dt_sql_take_alert_message,
+            DT_PARAMS(DT_P_INT(lease_ms), DT_P_INT(message->id), DT_P_INT(message->tries)), &changed, err);
+    return status == DT_OK && !changed ? dt_fail(err, DT_VERSION, "somebody else sends the message") : status;
+}
+
+dt_status dt_store_alert_sent(dt_store *store, int64_t id, struct dt_error *err)
+{
+    return run(store, dt_sql_delete_alert_message, DT_PARAMS(DT_P_INT(id)), NULL, err);
+}
+
+dt_status dt_store_alert_failed(dt_store *store, int64_t id, int64_t after_ms, struct dt_str why, struct dt_error *err)
+{
+    why.n = why.n < ERROR_BYTES ? why.n : ERROR_BYTES;
+    return run(store, dt_sql_fail_alert_message, DT_PARAMS(DT_P_INT(after_ms), DT_P_STR(why), DT_P_INT(id)), NULL, err);
+}

@@ -1,0 +1,143 @@
+/*
+ * Alerts in MySQL: what they are about, which stand, and the messages that are still to be sent.
+ *
+ *     watch ─▶ topics, figures ─▶ begin, remind, end (one transaction: the alert and its messages) ─▶ messages ─▶ sent
+ *
+ * An alert and the messages about it are written together, so that an alert that stands was told, or is being told,
+ * whoever dies when. Who begins one that stands already is told so (EXISTS), and who ends one that has ended changes
+ * nothing: two that judge at the same time tell of each change once.
+ */
+#ifndef DT_STORE_ALERTS_H
+#define DT_STORE_ALERTS_H
+
+#include "job/alert/alert.h"
+#include "store/store.h"
+
+/* ---- what alerts are about (alert_figures.c) ---- */
+
+/* Figures of the installation, by kind. */
+struct dt_alert_watched {
+    bool ours; /* this connection judges; else another one does, and nothing below is set */
+    int64_t now_ms, topics_version;
+    int64_t figures[DT_ALERT_INSTALLATION_KINDS]; /* [kind - DT_ALERT_TOPIC_KINDS - 1] */
+};
+/*
+ * Waits for wait_ms at most, until the installation is not as *was tells (NULL: nothing is known). One connection at a
+ * time gets an answer that is its own; when it ends, the next one does at once. FORBIDDEN: the account may not call the
+ * procedure.
+ */
+DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, const struct dt_alert_watched *was, int64_t wait_ms,
+                                              struct dt_alert_watched *out, struct dt_error *err);
+
+/* A topic, and its column `alerts`. */
+struct dt_alert_topic {
+    struct dt_str name, alerts;
+};
+struct dt_alert_topics {
+    struct dt_alert_topic *v; /* in the arena */
+    size_t n;
+};
+/* Reads the topics that say something about alerts; all: those that do not as well. */
+DT_MUST_CHECK dt_status dt_store_alert_topics(dt_store *store, bool all, struct dt_arena *arena,
+                                              struct dt_alert_topics *out, struct dt_error *err);
+
+struct dt_alert_count {
+    struct dt_str topic;
+    int64_t scheduled, dispatched, dead;
+};
+struct dt_alert_counts {
+    struct dt_alert_count *v; /* in the arena; a topic may be there twice: add */
+    size_t n;
+};
+/* Counts the jobs of topics from counters. names: a JSON list. */
+DT_MUST_CHECK dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_arena *arena,
+                                              struct dt_alert_counts *out, struct dt_error *err);
+
+/* A walk over the index of what is due, in its order: a bounded number of rows a call. */
+struct dt_alert_walk {
+    int band;                    /* in: -1 = offered jobs, 1 = all others that are due within two days */
+    int64_t from_key, behind_id; /* the next row has this key and a higher id, or a higher key */
+    int64_t to_key;              /* in: inclusive */
+    int64_t now_ms;              /* in: what is due no later is due */
+    bool over;                   /* out: nothing is left up to to_key */
+};
+struct dt_alert_walked {
+    struct dt_str topic;
+    int64_t due;           /* jobs that are due and not dispatched */
+    int64_t oldest_ms;     /* since when; 0 = none */
+    int64_t unreported_ms; /* the oldest dispatch that nothing was reported of; 0 = none */
+};
+struct dt_alert_found {
+    struct dt_alert_walked *v; /* in the arena; one a topic */
+    size_t n;
+};
+DT_MUST_CHECK dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, struct dt_arena *arena,
+                                            struct dt_alert_found *out, struct dt_error *err);
+
+/* ---- which stand (store_alerts.c) ---- */
+
+struct dt_alert_list {
+    struct dt_alert *v; /* in the arena */
+    size_t n;
+};
+/* Lists alerts that stand in the order of their ids, behind after_id, at most `limit`. */
+DT_MUST_CHECK dt_status dt_store_alerts(dt_store *store, int64_t after_id, unsigned limit, struct dt_arena *arena,
+                                        struct dt_alert_list *out, struct dt_error *err);
+/* Silences an alert until a time. NOT_FOUND. bound: NULL, or the topics that the caller may see; an alert of others is not
+ * found. *out: the alert as it is then, in the arena. */
+struct dt_alert_silence {
+    int64_t id, until_ms;
+    const struct dt_topic_bound *bound;
+};
+DT_MUST_CHECK dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence *silence,
+                                               struct dt_arena *arena, struct dt_alert *out, struct dt_error *err);
+
+/* Who is told: bits. */
+enum dt_alert_target { DT_ALERT_TO_TOPIC = 1, DT_ALERT_TO_INSTALLATION = 2, DT_ALERT_TO_KAFKA = 4 };
+struct dt_alert_change {
+    enum dt_alert_event event;
+    struct dt_alert alert; /* of a beginning: without id and times; told_at_ms else as it was read */
+    unsigned targets;      /* 0: nobody is told */
+};
+/*
+ * Begins, reminds of, or ends an alert, with its messages. EXISTS: another one began it. VERSION: it is not as it was
+ * read, and nothing changed. BEGAN of an alert that stands (it has an id) tells of it for the first time.
+ */
+DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change,
+                                              struct dt_error *err);
+/* Writes the figures of alerts that stand. */
+DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n,
+                                              struct dt_error *err);
+
+/* ---- messages (alert_outbox.c) ---- */
+
+#define DT_ALERT_MESSAGES_MAX INT64_C(10000)          /* more are not made */
+#define DT_ALERT_KEPT_MS      (INT64_C(24) * 3600000) /* a message that does not arrive within it is given up */
+
+struct dt_alert_message {
+    int64_t id, made_at_ms, next_at_ms;
+    int tries;
+    enum dt_alert_event event;
+    enum dt_alert_target target;
+    struct dt_alert alert;
+    struct dt_str setting; /* topics.alerts of its topic as it is now; absent: none */
+};
+struct dt_alert_messages {
+    struct dt_alert_message *v; /* in the arena */
+    size_t n;
+    int64_t now_ms, next_ms; /* the server's clock; when the next one is due, 0: none waits */
+};
+/* Reads messages that are due, those first that were never tried. Of an alert and a target the first one comes, and no
+ * other before it is gone. */
+DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, unsigned limit, struct dt_arena *arena,
+                                                struct dt_alert_messages *out, struct dt_error *err);
+/* Takes a message for lease_ms, one try more: nobody else sends it meanwhile. VERSION: somebody has taken it. */
+DT_MUST_CHECK dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *message, int64_t lease_ms,
+                                            struct dt_error *err);
+/* The message arrived, or is given up: it goes. */
+DT_MUST_CHECK dt_status dt_store_alert_sent(dt_store *store, int64_t id, struct dt_error *err);
+/* It did not arrive, and is tried again after a time. */
+DT_MUST_CHECK dt_status dt_store_alert_failed(dt_store *store, int64_t id, int64_t after_ms, struct dt_str why,
+                                              struct dt_error *err);
+
+#endif

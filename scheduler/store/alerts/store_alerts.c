@@ -1,0 +1,192 @@
+/* Alerts that stand: their beginning, reminders and end, each one transaction with its messages. */
+#include "store/alerts/alerts.h"
+#include "store/results/json_rows.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+/* ---- reading ---- */
+
+static dt_status read_alert(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_alert *a = row;
+    struct dt_str topic = dt_db_bytes(db, 1);
+    (void)arg;
+    *a = (struct dt_alert){.id = dt_db_i64(db, 0),
+                           .topic = topic.n ? dt_arena_copy(arena, topic) : DT_STR_NONE,
+                           .kind = (enum dt_alert_kind)dt_db_i64(db, 2),
+                           .value = dt_db_i64(db, 3),
+                           .limit = dt_db_i64(db, 4),
+                           .began_at_ms = dt_db_i64(db, 5),
+                           .told_at_ms = dt_db_i64(db, 6),
+                           .silenced_until_ms = dt_db_i64(db, 7)};
+    return topic.n && !a->topic.p ? DT_NOMEM : DT_OK;
+}
+
+dt_status dt_store_alerts(dt_store *store, int64_t after_id, unsigned limit, struct dt_arena *arena,
+                          struct dt_alert_list *out, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_alert};
+    unsigned tries = 0;
+    dt_db *db;
+    dt_status status;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status == DT_OK)
+            status = dt_db_query(db, dt_sql_select_alerts, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(limit)), err);
+        if (status == DT_OK)
+            status = dt_store_read_rows(db, arena, &rows, err);
+    } while (dt_store_read_again(&tries, status));
+    *out = (struct dt_alert_list){rows.v, rows.n};
+    return status;
+}
+
+/* ---- silence ---- */
+
+struct silencing {
+    const struct dt_alert_silence *ask;
+    struct dt_arena *arena;
+    struct dt_alert *out;
+};
+
+static dt_status find_alert(const struct silencing *s, dt_db *db, struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(*s->out), .read = read_alert};
+    dt_status status = dt_db_query(db, dt_sql_select_alert, DT_PARAMS(DT_P_INT(s->ask->id)), err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, s->arena, &rows, err);
+    if (status != DT_OK)
+        return status;
+    const struct dt_alert *found = rows.v;
+    if (rows.n == 0 || (s->ask->bound && !(found->topic.p && dt_topic_within(s->ask->bound, found->topic))))
+        return dt_fail(err, DT_NOT_FOUND, "no alert %lld stands", (long long)s->ask->id);
+    *s->out = *found;
+    return DT_OK;
+}
+
+static dt_status silence(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct silencing *s = arg;
+    (void)now_ms;
+    dt_status status = find_alert(s, db, err);
+    if (status == DT_OK)
+        status =
+            dt_db_run(db, dt_sql_silence_alert, DT_PARAMS(DT_P_INT(s->ask->until_ms), DT_P_INT(s->ask->id)), NULL, err);
+    s->out->silenced_until_ms = s->ask->until_ms;
+    return status;
+}
+
+dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence *ask, struct dt_arena *arena,
+                                 struct dt_alert *out, struct dt_error *err)
+{
+    struct silencing silencing = {ask, arena, out};
+    return dt_store_commit_work(store, NULL, silence, &silencing, err);
+}
+
+/* ---- changes ---- */
+
+static dt_status query_number(dt_db *db, const char *sql, struct dt_params params, int64_t *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, sql, params, err);
+    if (status != DT_OK)
+        return status;
+    *out = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    return dt_db_end(db, err);
+}
+
+/* One message a target. Where there are too many already, none is made: what stands shows in the table. */
+static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
+{
+    enum { COLUMNS = 10, TARGETS = 3 };
+    const struct dt_alert *a = &change->alert;
+    const struct dt_param now = DT_P_INT(now_ms);
+    struct dt_param params[TARGETS * COLUMNS];
+    size_t n = 0;
+    int64_t there = 0;
+    dt_status status = change->targets ? query_number(db, dt_sql_count_alert_messages,
+                                                      DT_PARAMS(DT_P_INT(DT_ALERT_MESSAGES_MAX)), &there, err)
+                                       : DT_OK;
+    for (unsigned i = 0; i < TARGETS && there < DT_ALERT_MESSAGES_MAX; i++)
+        if (change->targets & (1u << i)) {
+            const struct dt_param row[COLUMNS] = {DT_P_INT(a->id),
+                                                  DT_P_INT(change->event),
+                                                  DT_P_INT(i + 1),
+                                                  DT_P_STR(a->topic.p ? a->topic : DT_STR_LIT("")),
+                                                  DT_P_INT(a->kind),
+                                                  DT_P_INT(a->value),
+                                                  DT_P_INT(a->limit),
+                                                  DT_P_INT(a->began_at_ms),
+                                                  now,
+                                                  now};
+            memcpy(&params[n++ * COLUMNS], row, sizeof(row));
+        }
+    if (status != DT_OK || n == 0)
+        return status;
+    return dt_db_run_many(db, dt_sql_insert_alert_message, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
+}
+
+static dt_status begin(dt_db *db, struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
+{
+    struct dt_alert *a = &change->alert;
+    a->began_at_ms = now_ms;
+    dt_status status =
+        dt_db_run(db, dt_sql_insert_alert,
+                  DT_PARAMS(DT_P_STR(a->topic.p ? a->topic : DT_STR_LIT("")), DT_P_INT(a->kind), DT_P_INT(a->value),
+                            DT_P_INT(a->limit), DT_P_INT(now_ms), change->targets ? DT_P_INT(now_ms) : DT_P_NULL),
+                  NULL, err);
+    return status == DT_OK ? query_number(db, dt_sql_select_last_alert, DT_NO_PARAMS, &a->id, err) : status;
+}
+
+static dt_status tell(dt_db *db, const struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
+{
+    const struct dt_alert *a = &change->alert;
+    uint64_t changed = 0;
+    dt_status status = dt_db_run(db, dt_sql_tell_alert,
+                                 DT_PARAMS(DT_P_INT(a->value), DT_P_INT(a->limit), DT_P_INT(now_ms), DT_P_INT(a->id),
+                                           DT_P_INT_OR_NULL(a->told_at_ms)),
+                                 &changed, err);
+    return status == DT_OK && !changed ? dt_fail(err, DT_VERSION, "the alert is another") : status;
+}
+
+static dt_status end(dt_db *db, const struct dt_alert_change *change, struct dt_error *err)
+{
+    uint64_t changed = 0;
+    dt_status status = dt_db_run(db, dt_sql_delete_alert, DT_PARAMS(DT_P_INT(change->alert.id)), &changed, err);
+    return status == DT_OK && !changed ? dt_fail(err, DT_VERSION, "the alert has ended") : status;
+}
+
+static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    struct dt_alert_change change = *(const struct dt_alert_change *)arg;
+    dt_status status = change.event == DT_ALERT_ENDED ? end(db, &change, err)
+                       : change.alert.id              ? tell(db, &change, now_ms, err)
+                                                      : begin(db, &change, now_ms, err);
+    return status == DT_OK ? add_messages(db, &change, now_ms, err) : status;
+}
+
+dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change, struct dt_error *err)
+{
+    return dt_store_commit_work(store, NULL, change_alert, (void *)(uintptr_t)change, err);
+}
+
+dt_status dt_store_alert_values(dt_store *store, const struct dt_alert *alerts, size_t n, struct dt_error *err)
+{
+    struct dt_strbuf text;
+    dt_db *db;
+    if (n == 0)
+        return DT_OK;
+    dt_strbuf_init(&text);
+    dt_json_rows_begin(&text);
+    for (size_t i = 0; i < n; i++) {
+        dt_json_row_begin(&text);
+        dt_json_row_add(&text, alerts[i].id);
+        dt_json_row_add(&text, alerts[i].value);
+        dt_strbuf_add_i64(&text, alerts[i].limit);
+        dt_strbuf_addc(&text, ']');
+    }
+    dt_strbuf_addc(&text, ']');
+    dt_status status = text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_set_alert_values, DT_PARAMS(DT_P_STR(dt_strbuf_str(&text))), NULL, err);
+    dt_strbuf_clear(&text);
+    return status;
+}

@@ -1,0 +1,388 @@
+/* Alerts on a real server: which figures they are judged by, how they begin and end, and what becomes of their messages. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/alerts/alerts.h"
+#include "support/store_suite.h"
+
+#define FIGURE(watched, kind) ((watched).figures[(kind)-DT_ALERT_TOPIC_KINDS - 1])
+
+STORE_SUITE("alerts", 2)
+
+static int begin(void **state)
+{
+    empty_tables(state);
+    static const char *const tables[] = {"alerts",      "alert_messages", "processes", "attempts",
+                                         "shard_stats", "count_audits",   "job_inbox"};
+    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+        mysql_fixture_run(&fx, "DELETE FROM %s", tables[i]);
+    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
+    return 0;
+}
+
+static int64_t number(const char *sql)
+{
+    return mysql_fixture_number(&fx, "%s", sql);
+}
+
+/* ---- the installation's figures ---- */
+
+static struct dt_alert_watched watched_now(void)
+{
+    struct dt_alert_watched now;
+    OK(dt_store_watch_alerts(store, NULL, 1000, &now, &err));
+    assert_true(now.ours);
+    return now;
+}
+
+static void what_an_installation_lacks_is_counted(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "UPDATE shards SET owner = 'h:1'");
+    mysql_fixture_run(&fx, "INSERT INTO processes (id, kind, name, started_at, seen_at, leads) VALUES "
+                           "(1, 'dispatcher', 'h:1', 1, " SQL_NOW " + 60000, '0,1')");
+    struct dt_alert_watched now = watched_now();
+    for (int i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
+        assert_int_equal(now.figures[i], 0);
+
+    mysql_fixture_run(&fx, "UPDATE shards SET halted = 'restored' WHERE shard = 1");
+    mysql_fixture_run(&fx, "UPDATE processes SET leads = '1', waits = 'kafka,redis', index_down = 'r:1'");
+    mysql_fixture_run(&fx, "INSERT INTO shard_stats (shard, seen_at, epoch) VALUES (0, " SQL_NOW ", 1)");
+    mysql_fixture_run(&fx,
+                      "INSERT INTO job_inbox (topic, delay_ms, error) VALUES ('orders', 1, 'no'), ('orders', 1, 'no')");
+    mysql_fixture_run(&fx, "INSERT INTO count_audits (piece, version, audited_at, jobs, corrected, found) VALUES "
+                           "(0, 1, 1, 9, 7, 0), (1, 1, 1, 9, 7, 3)");
+    now = watched_now();
+    assert_int_equal(FIGURE(now, DT_ALERT_SHARD_HALTED), 1);
+    assert_int_equal(FIGURE(now, DT_ALERT_NO_LEADER), 1); /* shard 0; a halted one has none, and is told of as such */
+    assert_int_equal(FIGURE(now, DT_ALERT_KAFKA_UNWRITABLE), 1);
+    assert_int_equal(FIGURE(now, DT_ALERT_INDEX_INCOMPLETE), 2); /* a process, and a shard whose set is not whole */
+    assert_int_equal(FIGURE(now, DT_ALERT_INBOX_ERRORS), 2);
+    assert_int_equal(FIGURE(now, DT_ALERT_AUDIT_CORRECTED), 3);
+}
+
+static void whoever_is_not_the_first_is_told_that_it_is_not_his(void **state)
+{
+    (void)state;
+    struct dt_alert_watched now = watched_now();
+    struct dt_alert_watched other;
+    dt_store *second = mysql_fixture_store(&fx);
+    OK(dt_store_watch_alerts(second, NULL, 1000, &other, &err));
+    assert_false(other.ours);
+    dt_store_free(store); /* it dies: the next one judges at once */
+    store = mysql_fixture_store(&fx);
+    OK(dt_store_watch_alerts(second, &now, 5000, &other, &err));
+    assert_true(other.ours);
+    dt_store_free(second);
+}
+
+static void a_topic_that_changes_ends_the_wait(void **state)
+{
+    (void)state;
+    struct dt_alert_watched was = watched_now();
+    struct dt_alert_watched now;
+    OK(dt_store_topic_ensure(store, S("another"), NULL, &err));
+    OK(dt_store_watch_alerts(store, &was, 20000, &now, &err)); /* or the suite takes long */
+    assert_int_equal(now.topics_version, was.topics_version + 1);
+    assert_true(now.now_ms - was.now_ms < 15000);
+}
+
+static void topics_that_say_something_are_read(void **state)
+{
+    (void)state;
+    struct dt_alert_topics topics;
+    mysql_fixture_run(&fx, "UPDATE topics SET alerts = '{\"dead\":1}' WHERE name = 'orders'");
+    OK(dt_store_topic_ensure(store, S("silent"), NULL, &err));
+    OK(dt_store_alert_topics(store, false, &arena, &topics, &err));
+    assert_int_equal(topics.n, 1);
+    assert_true(dt_str_is(topics.v[0].name, "orders") && dt_str_is(topics.v[0].alerts, "{\"dead\":1}"));
+    OK(dt_store_alert_topics(store, true, &arena, &topics, &err));
+    assert_int_equal(topics.n, number("SELECT COUNT(*) FROM topics"));
+}
+
+/* ---- the figures of topics ---- */
+
+static void counters_have_what_lives_and_what_is_archived(void **state)
+{
+    (void)state;
+    struct dt_alert_counts counts;
+    int64_t dead = 0;
+    mysql_fixture_run(&fx, "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, dead) VALUES "
+                           "('orders', 1, 1, 5, 2, 1), ('orders', 2, 1, -1, 1, 1), ('others', 1, 1, 9, 9, 9)");
+    mysql_fixture_run(&fx,
+                      "INSERT INTO history_counts (topic, state, part, jobs) VALUES ('orders', 'dead', 20990101, 4), "
+                      "('orders', 'succeeded', 20990101, 7)");
+    OK(dt_store_alert_counts(store, S("[\"orders\",\"none\"]"), &arena, &counts, &err));
+    assert_int_equal(counts.n, 2);
+    for (size_t i = 0; i < counts.n; i++)
+        dead += counts.v[i].dead;
+    assert_int_equal(dead, 6);
+    assert_int_equal(counts.v[0].scheduled, 4);
+    assert_int_equal(counts.v[0].dispatched, 3);
+    mysql_fixture_run(&fx, "DELETE FROM history_counts");
+}
+
+/* Everything in a band, added up. *calls: how many slices. */
+static struct dt_alert_walked walked(int band, int64_t now_ms, unsigned *calls)
+{
+    struct dt_alert_walk walk = {.band = band, .from_key = INT64_MIN, .to_key = INT64_MAX, .now_ms = now_ms};
+    struct dt_alert_walked sum = {0};
+    for (*calls = 0; !walk.over; ++*calls) {
+        struct dt_alert_found found;
+        OK(dt_store_alert_walk(store, &walk, &arena, &found, &err));
+        for (size_t i = 0; i < found.n; i++) {
+            sum.due += found.v[i].due;
+            sum.oldest_ms = sum.oldest_ms ? sum.oldest_ms : found.v[i].oldest_ms;
+            sum.unreported_ms = sum.unreported_ms ? sum.unreported_ms : found.v[i].unreported_ms;
+        }
+    }
+    return sum;
+}
+
+static void what_is_due_is_counted_in_slices_each_row_once(void **state)
+{
+    (void)state;
+    const int64_t now_ms = mysql_now_ms(&fx);
+    unsigned calls;
+    job_row(&fx, 1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
+    job_rows_multiply(&fx, 25000, 0); /* all at the same instant */
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = %lld WHERE id = 24000", (long long)(now_ms - 9000));
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = %lld WHERE id = 23000", (long long)(now_ms + 9000));
+    struct dt_alert_walked sum = walked(1, now_ms, &calls);
+    assert_int_equal(sum.due, 24999);
+    assert_int_equal(sum.oldest_ms, now_ms - 9000);
+    assert_int_equal(sum.unreported_ms, 0);
+    assert_int_equal(calls, 3);
+}
+
+static void offered_jobs_are_in_a_band_of_their_own(void **state)
+{
+    (void)state;
+    const int64_t now_ms = mysql_now_ms(&fx);
+    unsigned calls;
+    job_row(&fx, 1, "next_at = %lld, near = -1", (long long)(now_ms - 700));
+    assert_int_equal(walked(1, now_ms, &calls).due, 0);
+    struct dt_alert_walked sum = walked(-1, now_ms, &calls);
+    assert_int_equal(sum.due, 1);
+    assert_int_equal(sum.oldest_ms, now_ms - 700);
+}
+
+static int64_t unreported_since(void)
+{
+    unsigned calls;
+    return walked(1, mysql_now_ms(&fx), &calls).unreported_ms;
+}
+
+static void a_dispatch_without_a_report_counts_from_the_first_over_its_attempts(void **state)
+{
+    (void)state;
+    const int64_t now_ms = mysql_now_ms(&fx);
+    job_row_dispatched(&fx, 1, 1, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, dispatched_at = %lld, next_at = %lld", (long long)(now_ms - 5000),
+                      (long long)(now_ms + 55000));
+    assert_int_equal(unreported_since(), now_ms - 5000);
+    mysql_fixture_run(&fx, "UPDATE jobs SET attempt = 4");
+    mysql_fixture_run(&fx,
+                      "INSERT INTO attempts (job_id, attempt, status, dispatched_at) VALUES (1, 1, 'failed', %lld), "
+                      "(1, 2, 'timed_out', %lld), (1, 3, 'lost', %lld)",
+                      (long long)(now_ms - 90000), (long long)(now_ms - 80000), (long long)(now_ms - 70000));
+    assert_int_equal(unreported_since(), now_ms - 80000); /* the first attempt was reported */
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled', attempt_status = 'timed_out'");
+    assert_int_equal(unreported_since(), now_ms - 80000); /* waits for its next attempt */
+    mysql_fixture_run(&fx, "UPDATE jobs SET attempt_status = 'failed'");
+    assert_int_equal(unreported_since(), 0);
+}
+
+static void a_report_that_extended_an_attempt_shows_in_its_deadline(void **state)
+{
+    (void)state;
+    const int64_t now_ms = mysql_now_ms(&fx);
+    job_row_dispatched(&fx, 1, 1, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, ack_timeout_ms = 60000, dispatched_at = %lld, next_at = %lld",
+                      (long long)(now_ms - 600000), (long long)(now_ms + 50000));
+    assert_int_equal(unreported_since(), now_ms - 10000);
+    mysql_fixture_run(&fx, "UPDATE jobs SET ttr_ms = 80000");
+    assert_int_equal(unreported_since(), now_ms - 30000);
+}
+
+/* ---- alerts and their messages ---- */
+
+static struct dt_alert_change late(unsigned targets)
+{
+    return (struct dt_alert_change){
+        .event = DT_ALERT_BEGAN,
+        .alert = {.topic = S("orders"), .kind = DT_ALERT_OVERDUE, .value = 1500, .limit = 1000},
+        .targets = targets};
+}
+
+static struct dt_alert only_one(void)
+{
+    struct dt_alert_list list;
+    OK(dt_store_alerts(store, 0, 10, &arena, &list, &err));
+    assert_int_equal(list.n, 1);
+    return list.v[0];
+}
+
+static void an_alert_begins_once_with_a_message_a_target(void **state)
+{
+    (void)state;
+    struct dt_alert_change change = late(DT_ALERT_TO_TOPIC | DT_ALERT_TO_KAFKA);
+    OK(dt_store_alert_change(store, &change, &err));
+    struct dt_alert alert = only_one();
+    assert_true(dt_str_is(alert.topic, "orders"));
+    assert_int_equal(alert.value, 1500);
+    assert_int_equal(alert.limit, 1000);
+    assert_int_equal(alert.told_at_ms, alert.began_at_ms);
+    assert_int_equal(
+        number("SELECT COUNT(*) FROM alert_messages m JOIN alerts a ON a.id = m.alert AND a.began_at = m.made_at "
+               "WHERE m.type = 'began' AND m.target IN ('topic','kafka')"),
+        2);
+    assert_int_equal(dt_store_alert_change(store, &change, &err), DT_EXISTS);
+    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), 2);
+}
+
+static void of_two_that_remind_or_end_one_does(void **state)
+{
+    (void)state;
+    struct dt_alert_change change = late(0);
+    OK(dt_store_alert_change(store, &change, &err));
+    change = (struct dt_alert_change){DT_ALERT_BEGAN, only_one(), DT_ALERT_TO_INSTALLATION};
+    assert_int_equal(change.alert.told_at_ms, 0); /* nobody was told */
+    OK(dt_store_alert_change(store, &change, &err));
+    assert_int_equal(dt_store_alert_change(store, &change, &err), DT_VERSION);
+    change.event = DT_ALERT_ENDED;
+    OK(dt_store_alert_change(store, &change, &err));
+    assert_int_equal(dt_store_alert_change(store, &change, &err), DT_VERSION);
+    assert_int_equal(number("SELECT COUNT(*) FROM alerts"), 0);
+    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), 2);
+}
+
+static void figures_of_alerts_that_stand_are_written(void **state)
+{
+    (void)state;
+    struct dt_alert_change change = late(0);
+    OK(dt_store_alert_change(store, &change, &err));
+    struct dt_alert alert = only_one();
+    alert.value = 99000;
+    OK(dt_store_alert_values(store, &alert, 1, &err));
+    assert_int_equal(only_one().value, 99000);
+}
+
+static void an_alert_is_silenced_by_who_may_see_it(void **state)
+{
+    (void)state;
+    const struct dt_str prefixes[] = {DT_STR_LIT("shop.")};
+    const struct dt_topic_bound others = {prefixes, 1};
+    struct dt_alert_change change = late(0);
+    struct dt_alert silenced;
+    OK(dt_store_alert_change(store, &change, &err));
+    struct dt_alert_silence silence = {.id = only_one().id, .until_ms = 77, .bound = &others};
+    assert_int_equal(dt_store_alert_silence(store, &silence, &arena, &silenced, &err), DT_NOT_FOUND);
+    silence.bound = NULL;
+    OK(dt_store_alert_silence(store, &silence, &arena, &silenced, &err));
+    assert_int_equal(silenced.silenced_until_ms, 77);
+    assert_int_equal(only_one().silenced_until_ms, 77);
+    silence.id++;
+    assert_int_equal(dt_store_alert_silence(store, &silence, &arena, &silenced, &err), DT_NOT_FOUND);
+}
+
+static struct dt_alert_messages due(void)
+{
+    struct dt_alert_messages messages;
+    OK(dt_store_alert_messages(store, 10, &arena, &messages, &err));
+    return messages;
+}
+
+static void begin_and_end(unsigned targets)
+{
+    struct dt_alert_change change = late(targets);
+    OK(dt_store_alert_change(store, &change, &err));
+    change = (struct dt_alert_change){DT_ALERT_ENDED, only_one(), targets};
+    OK(dt_store_alert_change(store, &change, &err));
+}
+
+static void messages_of_an_alert_go_in_their_order(void **state)
+{
+    (void)state;
+    begin_and_end(DT_ALERT_TO_TOPIC);
+    mysql_fixture_run(&fx, "UPDATE topics SET alerts = '{\"url\":\"http://a/\"}' WHERE name = 'orders'");
+    struct dt_alert_messages messages = due();
+    assert_int_equal(messages.n, 1);
+    const struct dt_alert_message first = messages.v[0];
+    assert_int_equal(first.event, DT_ALERT_BEGAN);
+    assert_int_equal(first.target, DT_ALERT_TO_TOPIC);
+    assert_true(dt_str_is(first.setting, "{\"url\":\"http://a/\"}"));
+    assert_true(first.alert.kind == DT_ALERT_OVERDUE && first.alert.value == 1500 && first.alert.limit == 1000);
+    OK(dt_store_alert_take(store, &first, 5000, &err));
+    assert_int_equal(dt_store_alert_take(store, &first, 5000, &err), DT_VERSION); /* somebody has taken it */
+    messages = due();
+    assert_int_equal(messages.n, 0);
+    assert_true(messages.next_ms > messages.now_ms && messages.next_ms <= messages.now_ms + 5000);
+    OK(dt_store_alert_failed(store, first.id, 0, S("answered 500"), &err));
+    messages = due();
+    assert_true(messages.n == 1 && messages.v[0].id == first.id && messages.v[0].tries == 1);
+    assert_int_equal(number("SELECT error = 'answered 500' FROM alert_messages ORDER BY id LIMIT 1"), 1);
+    OK(dt_store_alert_sent(store, first.id, &err));
+    messages = due();
+    assert_true(messages.n == 1 && messages.v[0].event == DT_ALERT_ENDED);
+}
+
+static void what_was_never_tried_goes_first(void **state)
+{
+    (void)state;
+    struct dt_alert_change change = late(DT_ALERT_TO_TOPIC);
+    OK(dt_store_alert_change(store, &change, &err));
+    OK(dt_store_alert_take(store, &due().v[0], 0, &err));
+    change.alert.kind = DT_ALERT_DEAD;
+    OK(dt_store_alert_change(store, &change, &err));
+    struct dt_alert_messages messages = due();
+    assert_int_equal(messages.n, 2);
+    assert_int_equal(messages.v[0].alert.kind, DT_ALERT_DEAD);
+}
+
+static void the_outbox_is_bounded(void **state)
+{
+    (void)state;
+    mysql_fixture_run(
+        &fx, "INSERT INTO alert_messages (alert, type, target, topic, kind, value, bound, began_at, made_at, next_at) "
+             "WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) "
+             "SELECT 1000 + a.i, 'began', 'topic', 't', 'dead', 1, 1, 1, 1, 1 FROM n a, (SELECT 1 UNION ALL SELECT 2 "
+             "UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL "
+             "SELECT 8 UNION ALL SELECT 9 UNION ALL SELECT 10) b");
+    begin_and_end(DT_ALERT_TO_TOPIC);
+    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), DT_ALERT_MESSAGES_MAX);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_an_installation_lacks_is_counted),
+        TEST(whoever_is_not_the_first_is_told_that_it_is_not_his),
+        TEST(a_topic_that_changes_ends_the_wait),
+        TEST(topics_that_say_something_are_read),
+        TEST(counters_have_what_lives_and_what_is_archived),
+        TEST(what_is_due_is_counted_in_slices_each_row_once),
+        TEST(offered_jobs_are_in_a_band_of_their_own),
+        TEST(a_dispatch_without_a_report_counts_from_the_first_over_its_attempts),
+        TEST(a_report_that_extended_an_attempt_shows_in_its_deadline),
+        TEST(an_alert_begins_once_with_a_message_a_target),
+        TEST(of_two_that_remind_or_end_one_does),
+        TEST(figures_of_alerts_that_stand_are_written),
+        TEST(an_alert_is_silenced_by_who_may_see_it),
+        TEST(messages_of_an_alert_go_in_their_order),
+        TEST(what_was_never_tried_goes_first),
+        TEST(the_outbox_is_bounded),
+    };
+    return cmocka_run_group_tests(tests, open_store, close_store);
+}

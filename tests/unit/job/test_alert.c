@@ -1,0 +1,130 @@
+/* Alerts as text: settings that are stored and read again, what messages say. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "job/alert/alert.h"
+
+#define S(text) DT_STR_LIT(text)
+
+static dt_json *json;
+static struct dt_arena arena;
+static struct dt_strbuf out;
+
+static int begin(void **state)
+{
+    (void)state;
+    dt_arena_init(&arena);
+    dt_strbuf_init(&out);
+    return dt_json_new(&json);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dt_json_free(json);
+    dt_arena_clear(&arena);
+    dt_strbuf_clear(&out);
+    return 0;
+}
+
+static struct dt_alert_setting setting_of(struct dt_str text)
+{
+    struct dt_alert_setting setting;
+    assert_int_equal(dt_alert_setting_read(json, text, &arena, &setting), DT_OK);
+    return setting;
+}
+
+static void a_setting_is_read_as_it_was_written(void **state)
+{
+    (void)state;
+    const struct dt_str text =
+        S("{\"overdue\":60000,\"dead\":0,\"mute_until\":1795257000000,\"url\":\"https://a.example/\","
+          "\"secret\":\"whsec_QQ==\"}");
+    struct dt_alert_setting setting = setting_of(text);
+    assert_int_equal(setting.limits[DT_ALERT_OVERDUE - 1], 60000);
+    assert_int_equal(setting.limits[DT_ALERT_BACKLOG - 1], DT_ALERT_DEFAULT);
+    assert_int_equal(setting.limits[DT_ALERT_DEAD - 1], 0);
+    assert_int_equal(setting.mute_until_ms, INT64_C(1795257000000));
+    dt_alert_setting_write(&out, &setting);
+    assert_true(dt_str_eq(dt_strbuf_str(&out), text));
+}
+
+static void a_setting_without_anything_is_written_as_nothing(void **state)
+{
+    (void)state;
+    struct dt_alert_setting setting = setting_of(DT_STR_NONE);
+    dt_alert_setting_write(&out, &setting);
+    assert_int_equal(out.n, 0);
+}
+
+static void what_a_manual_edit_has_spoiled_counts_as_absent(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"", "[]", "7",
+                                        "{\"overdue\":", "{\"overdue\":\"PT1M\",\"backlog\":-1,\"url\":7}"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        struct dt_alert_setting setting = setting_of(dt_str(texts[i]));
+        for (int kind = 0; kind < DT_ALERT_TOPIC_KINDS; kind++)
+            assert_int_equal(setting.limits[kind], DT_ALERT_DEFAULT);
+        assert_null(setting.url.p);
+    }
+}
+
+static void message(enum dt_alert_event event, const struct dt_alert *alert, const char *expected)
+{
+    dt_strbuf_reset(&out);
+    dt_alert_add_message(&out, alert, event, INT64_C(1795257000123));
+    assert_string_equal(out.p, expected);
+}
+
+static void a_message_says_how_bad_it_is(void **state)
+{
+    (void)state;
+    const struct dt_alert late = {.id = 7,
+                                  .topic = S("orders"),
+                                  .kind = DT_ALERT_OVERDUE,
+                                  .value = 73500,
+                                  .limit = 60000,
+                                  .began_at_ms = INT64_C(1795256999000)};
+    message(
+        DT_ALERT_BEGAN, &late,
+        "{\"type\":\"alert.began\",\"timestamp\":\"2026-11-21T10:30:00.123Z\",\"data\":{\"id\":\"7\",\"topic\":"
+        "\"orders\","
+        "\"kind\":\"overdue\",\"value\":\"PT1M13.5S\",\"limit\":\"PT1M\",\"began_at\":\"2026-11-21T10:29:59.000Z\"}}");
+    const struct dt_alert halted = {
+        .id = 8, .kind = DT_ALERT_SHARD_HALTED, .value = 2, .limit = 1, .began_at_ms = INT64_C(1795256999000)};
+    message(
+        DT_ALERT_ENDED, &halted,
+        "{\"type\":\"alert.ended\",\"timestamp\":\"2026-11-21T10:30:00.123Z\",\"data\":{\"id\":\"8\",\"topic\":null,"
+        "\"kind\":\"shard_halted\",\"value\":2,\"limit\":1,\"began_at\":\"2026-11-21T10:29:59.000Z\"}}");
+}
+
+static void each_kind_has_a_name(void **state)
+{
+    (void)state;
+    for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++)
+        assert_non_null(dt_alert_kind_name((enum dt_alert_kind)kind));
+    assert_null(dt_alert_kind_name((enum dt_alert_kind)0));
+    assert_null(dt_alert_kind_name(DT_ALERT_KINDS_END));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_setting_is_read_as_it_was_written),
+        TEST(a_setting_without_anything_is_written_as_nothing),
+        TEST(what_a_manual_edit_has_spoiled_counts_as_absent),
+        TEST(a_message_says_how_bad_it_is),
+        TEST(each_kind_has_a_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
