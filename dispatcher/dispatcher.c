@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "alerts/alerts.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
@@ -27,13 +28,12 @@
 #include "shard/loop_table.h"
 #include "shard/shard_loop.h"
 #include "store/store.h"
+#include "until_ready.h"
 
 enum { NEWS = 1, STOP = 2 }; /* signals */
 
-#define DRAIN_MS       3000
-#define PAUSE_FIRST_US INT64_C(100000)
-#define PAUSE_MAX_US   INT64_C(3000000)
-#define AGAIN_US       INT64_C(2000000)
+#define DRAIN_MS 3000
+#define AGAIN_US INT64_C(2000000)
 
 struct dt_dispatcher {
     const struct dt_config *config;
@@ -52,6 +52,7 @@ struct dt_dispatcher {
     dt_room *room;
     dt_housekeeper *housekeeper;
     dt_intake *intake;
+    dt_alerts *alerts;
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
@@ -350,6 +351,7 @@ static void leave(dt_dispatcher *d)
     dt_elector_leave(d->elector);
     dt_due_watch_leave(d->due_watch);
     dt_intake_leave(d->intake);
+    dt_alerts_leave(d->alerts);
 }
 
 static void supervise(dt_dispatcher *d)
@@ -369,29 +371,15 @@ static void supervise(dt_dispatcher *d)
 
 /* ---- starting ---- */
 
-/* Repeats `attempt` until it succeeds or the process is stopped. */
-static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what,
-                             dt_status (*attempt)(dt_dispatcher *d, struct dt_error *err))
+static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what, dt_attempt_fn *attempt)
 {
-    struct dt_outage_part outage = {0};
-    int64_t pause_us = PAUSE_FIRST_US;
-    while (!d->stop) {
-        struct dt_error err = {0};
-        dt_status status = attempt(d, &err);
-        if (status == DT_OK) {
-            dt_outage_over(&outage);
-            return DT_OK;
-        }
-        dt_outage_failed(&outage, what, "dispatcher", "waits before it starts", status, &err);
-        int64_t until = dt_clock_mono_us(d->clock) + pause_us / 2 + (int64_t)(d->random() % (uint64_t)(pause_us / 2));
-        dt_mailbox_pause(d->mailbox, until, STOP);
-        pause_us = pause_us * 2 < PAUSE_MAX_US ? pause_us * 2 : PAUSE_MAX_US;
-    }
-    return DT_SHUTDOWN;
+    const struct dt_attempts attempts = {d->clock, d->mailbox, STOP, &d->stop, d->random};
+    return dt_until_ready(&attempts, what, attempt, d);
 }
 
-static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
+static dt_status reach_mysql(void *arg, struct dt_error *err)
 {
+    dt_dispatcher *d = arg;
     dt_status status = dt_store_ping(d->store, err);
     if (status == DT_OK)
         status = dt_store_check_schema(d->store, err);
@@ -404,8 +392,9 @@ static dt_status reach_mysql(dt_dispatcher *d, struct dt_error *err)
     return status;
 }
 
-static dt_status reach_kafka(dt_dispatcher *d, struct dt_error *err)
+static dt_status reach_kafka(void *arg, struct dt_error *err)
 {
+    dt_dispatcher *d = arg;
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
 
@@ -459,6 +448,16 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
     return status;
 }
 
+static dt_status start_alerts(dt_dispatcher *d, struct dt_error *err)
+{
+    const struct dt_alerts_env env = {.config = d->config,
+                                      .installation = d->inst.name,
+                                      .clock = d->clock,
+                                      .ref = &d->ref,
+                                      .notices = dt_kafka_parts_notices(d->kafka_parts)};
+    return dt_alerts_start(&env, &d->alerts, err);
+}
+
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
     struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock,   &d->ref,    d,           shards_here,
@@ -478,6 +477,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
         status = dt_housekeeper_start(&house, &d->housekeeper, err);
     if (status == DT_OK)
         status = dt_intake_start(&intake, &d->intake, err);
+    if (status == DT_OK)
+        status = start_alerts(d, err);
     return status == DT_OK ? start_listening(d, &heartbeat, err) : status;
 }
 
@@ -526,6 +527,7 @@ static void end_parts(dt_dispatcher *d)
     dt_hands_stop(d->hands);
     dt_wake_stop(d->wake);
     dt_due_watch_stop(d->due_watch);
+    dt_alerts_stop(d->alerts);
     dt_kafka_parts_stop(d->kafka_parts);
     d->kafka_parts = NULL;
     dt_intake_stop(d->intake);

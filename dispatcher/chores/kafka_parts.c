@@ -83,6 +83,11 @@ void dt_kafka_parts_want_read(dt_kafka_parts *p, unsigned shard, int64_t deadlin
         dt_results_watermark_want(p->reads, shard, deadline_ms);
 }
 
+dt_notice_producer *dt_kafka_parts_notices(const dt_kafka_parts *p)
+{
+    return p->notices;
+}
+
 void dt_kafka_parts_stop(dt_kafka_parts *p)
 {
     if (!p)

@@ -40,7 +40,7 @@ struct dt_kafka_message {
 DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
 void dt_kafka_admin_free(dt_kafka_admin *admin);
 /* Makes <installation>.ledger (a partition a shard, retention.ms=-1, cleanup.policy=delete), .results, .commands, the
- * .rejected of both and .dead when missing, raises the ledger's partitions when the shards grew, and checks the
+ * .rejected of both, .dead and .alerts when missing, raises the ledger's partitions when the shards grew, and checks the
  * ledger's settings: REFUSED when they are wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 /* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. Asked at each takeover. */

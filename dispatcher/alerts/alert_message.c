@@ -1,0 +1,78 @@
+/* One message: a JSON body, for a webhook with the headers of Standard Webhooks 1.0, for Kafka with the same id. */
+#include "alert_parts.h"
+#include "delivery/http/webhook_sign.h"
+
+static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct dt_str *out)
+{
+    *out = text->failed ? DT_STR_NONE : dt_arena_copy(arena, dt_strbuf_str(text));
+    dt_strbuf_clear(text);
+    return out->p ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_alert_text_of(const struct dt_alert_message *message, struct dt_arena *arena, struct dt_alert_text *out)
+{
+    struct dt_strbuf body;
+    dt_strbuf_init(&body);
+    dt_alert_add_message(&body, &message->alert, message->event, message->made_at_ms);
+    out->id = dt_arena_printf(arena, "%lld/%lld", (long long)message->alert.id, (long long)message->made_at_ms);
+    dt_status status = copy_out(&body, arena, &out->body);
+    return out->id.p ? status : DT_NOMEM;
+}
+
+/* ---- for a webhook ---- */
+
+static dt_status sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret, struct dt_arena *arena,
+                      struct dt_str *out)
+{
+    struct dt_strbuf value;
+    dt_strbuf_init(&value);
+    dt_status status = dt_webhook_sign(webhook, secret, &value);
+    if (status != DT_OK)
+        dt_strbuf_clear(&value);
+    return status == DT_OK ? copy_out(&value, arena, out) : status;
+}
+
+dt_status dt_alert_request(const struct dt_alert_text *text, const struct dt_callback_secret *secret, int64_t now_ms,
+                           struct dt_arena *arena, struct dt_http_request *out)
+{
+    const struct dt_webhook webhook = {.id = text->id, .timestamp_s = now_ms / 1000, .body = text->body};
+    struct dt_http_header headers[] = {
+        {DT_STR_LIT("content-type"), DT_STR_LIT("application/json")},
+        {DT_STR_LIT("webhook-id"), text->id},
+        {DT_STR_LIT("webhook-timestamp"), dt_arena_printf(arena, "%lld", (long long)webhook.timestamp_s)},
+        {DT_STR_LIT("user-agent"), DT_STR_LIT("duetime/" DUETIME_VERSION)},
+        {DT_STR_LIT("webhook-signature"), DT_STR_NONE},
+    };
+    const size_t n = sizeof(headers) / sizeof(*headers);
+    dt_status status = secret ? sign(&webhook, secret, arena, &headers[n - 1].value) : DT_OK;
+    struct dt_http_header *copy = dt_arena_alloc(arena, sizeof(headers));
+    if (status != DT_OK)
+        return status;
+    if (!copy || !headers[2].value.p)
+        return DT_NOMEM;
+    memcpy(copy, headers, sizeof(headers));
+    out->headers = copy;
+    out->n_headers = secret ? n : n - 1;
+    out->body = text->body;
+    return DT_OK;
+}
+
+/* ---- for Kafka ---- */
+
+dt_status dt_alert_kafka_message(const struct dt_alert_message *message, const char *installation,
+                                 struct dt_arena *arena, struct dt_kafka_message *out)
+{
+    struct dt_alert_text text;
+    struct dt_kafka_header *headers = dt_arena_alloc(arena, 2 * sizeof(*headers));
+    dt_status status = dt_alert_text_of(message, arena, &text);
+    if (status != DT_OK || !headers)
+        return DT_NOMEM;
+    headers[0] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
+    headers[1] = (struct dt_kafka_header){DT_STR_LIT("webhook-id"), text.id};
+    *out = (struct dt_kafka_message){.topic = dt_arena_printf(arena, "%s.alerts", installation),
+                                     .key = dt_arena_printf(arena, "%lld", (long long)message->alert.id),
+                                     .value = text.body,
+                                     .headers = headers,
+                                     .n_headers = 2};
+    return out->topic.p && out->key.p ? DT_OK : DT_NOMEM;
+}

@@ -1,0 +1,135 @@
+/*
+ * The inside of alerts, shared by the files of this folder and nobody else.
+ *
+ *   alerts.c          their life
+ *   alert_judge.c     a thread: what stands, begins and ends
+ *   alert_topics.c    the topics that are watched, and their figures
+ *   alert_sender.c    a thread: messages, from MySQL to webhooks and Kafka
+ *   alert_message.c   one message: where it goes, what it says, its signature
+ */
+#ifndef DT_DISPATCHER_ALERT_PARTS_H
+#define DT_DISPATCHER_ALERT_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "alerts/alerts.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "delivery/http/http_client.h"
+#include "hash.h"
+#include "job/callback/callback_secret.h"
+#include "store/alerts/alerts.h"
+
+/* ---- alert_topics.c: one thread's ---- */
+
+/* A topic that some alert is set for, and what is known of its figures. */
+struct dt_watched_topic {
+    struct dt_str name;
+    struct dt_alert_setting setting;       /* limits with the defaults put in */
+    int64_t jobs, dead;                    /* scheduled and dispatched; dead */
+    int64_t due, oldest_ms, unreported_ms; /* as far as it is known */
+    bool due_known, unreported_known;      /* of a whole walk: an alert may end by it */
+    struct dt_alert_walked pass;           /* of the walk that is under way */
+    struct dt_alert *standing[DT_ALERT_TOPIC_KINDS];
+    UT_hash_handle hh;
+};
+
+struct dt_watched_topics {
+    const struct dt_config *config;
+    const dt_clock *clock;
+    dt_json *json;
+    struct dt_arena arena; /* of the topics */
+    struct dt_arena rows;  /* of one look */
+    struct dt_watched_topic *v;
+    size_t n;
+    struct dt_watched_topic *by_name;
+    int leg; /* of the walk */
+    bool walking;
+    struct dt_alert_walk walk;
+};
+
+DT_MUST_CHECK dt_status dt_watched_topics_init(struct dt_watched_topics *topics, const struct dt_config *config,
+                                               const dt_clock *clock);
+void dt_watched_topics_clear(struct dt_watched_topics *topics);
+/* Reads them anew; nothing is known of their figures then. */
+DT_MUST_CHECK dt_status dt_watched_topics_read(struct dt_watched_topics *topics, dt_store *store, struct dt_error *err);
+/* NULL: the topic is not watched. */
+struct dt_watched_topic *dt_watched_topics_find(struct dt_watched_topics *topics, struct dt_str name);
+/* Looks at the figures, for half a second at most; a walk that takes longer goes on at the next look. */
+DT_MUST_CHECK dt_status dt_watched_topics_look(struct dt_watched_topics *topics, dt_store *store, int64_t now_ms,
+                                               struct dt_error *err);
+/* The figure of a kind, by the server's clock. */
+int64_t dt_watched_figure(const struct dt_watched_topic *topic, enum dt_alert_kind kind, int64_t now_ms);
+/* Whether the figure is that of a whole look, so that an alert may end by it. */
+bool dt_watched_is_known(const struct dt_watched_topic *topic, enum dt_alert_kind kind);
+
+/* ---- alerts.c ---- */
+
+struct dt_alert_answer; /* what became of a webhook */
+
+struct dt_alerts {
+    struct dt_alerts_env env;
+    struct dt_callback_secret secret; /* of the installation's URL; n = 0: none */
+    bool has_secret;
+    _Atomic bool ours; /* this process judges, and sends */
+
+    /* the judge's */
+    struct dt_config patient; /* the configuration, for a connection that waits in the server for long */
+    dt_mailbox *judge_mailbox;
+    struct dt_thread judge;
+    dt_store *judge_store;
+    _Atomic bool waits; /* in the server, where nothing but a cut ends it early */
+    struct dt_watched_topics topics;
+    struct dt_arena rows;
+    struct dt_alert_watched was;
+    bool knows;                                    /* `was` is told */
+    int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* since when the figure is not 0 */
+    int64_t values_us;                             /* when figures of standing alerts were written last */
+    size_t n_standing;
+    bool made; /* messages, in this round */
+    struct dt_outage_part judge_outage;
+    dt_metric *standing[DT_ALERT_KINDS_END];
+
+    /* the sender's */
+    dt_mailbox *sender_mailbox;
+    struct dt_thread sender;
+    dt_store *sender_store;
+    struct dt_arena messages;
+    dt_http_client *client; /* made for the first webhook */
+    unsigned in_flight;     /* webhooks without an answer that was recorded */
+    struct dt_outage_part sender_outage;
+    dt_metric *sent, *failed, *given_up;
+    dt_json *json;
+    pthread_mutex_t lock; /* of the next */
+    struct dt_alert_answer *answers;
+};
+
+/* ---- alert_judge.c, alert_sender.c: the threads ---- */
+
+enum { DT_ALERT_NEWS = 1 }; /* a signal to the sender: there are messages, or this process sends from now on */
+
+void dt_alerts_judge(void *arg);
+void dt_alerts_send(void *arg);
+/* Ends the client; the sender's thread has ended. */
+void dt_alerts_end_sending(dt_alerts *alerts);
+
+/* ---- alert_message.c ---- */
+
+/* What a message says; in the arena. */
+struct dt_alert_text {
+    struct dt_str id; /* webhook-id */
+    struct dt_str body;
+};
+DT_MUST_CHECK dt_status dt_alert_text_of(const struct dt_alert_message *message, struct dt_arena *arena,
+                                         struct dt_alert_text *out);
+/* Fills a request but for its URL; secret: NULL = no signature. NOMEM, SYSTEM. */
+DT_MUST_CHECK dt_status dt_alert_request(const struct dt_alert_text *text, const struct dt_callback_secret *secret,
+                                         int64_t now_ms, struct dt_arena *arena, struct dt_http_request *out);
+/* The message for Kafka; arena as above. */
+DT_MUST_CHECK dt_status dt_alert_kafka_message(const struct dt_alert_message *message, const char *installation,
+                                               struct dt_arena *arena, struct dt_kafka_message *out);
+
+#endif
