@@ -83,6 +83,10 @@ enum dt_next dt_handle_console_moved(struct dt_request *req);
 enum dt_next dt_handle_overview(struct dt_request *req);
 enum dt_next dt_handle_series(struct dt_request *req);
 
+/* alerts/handlers_alerts.c */
+enum dt_next dt_handle_alert_list(struct dt_request *req);
+enum dt_next dt_handle_alert_silence(struct dt_request *req);
+
 /* ops/handlers_admin.c */
 enum dt_next dt_handle_shards(struct dt_request *req);
 

@@ -38,6 +38,8 @@ static const struct dt_route routes[] = {
     {"GET",    "/v1/operations",              DT_SCOPE_READ,   DT_BODY_NONE,   "limit cursor", dt_handle_operation_list, NULL},
     {"GET",    "/v1/operations/{id}",         DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_operation_get, NULL},
     {"POST",   "/v1/operations/{id}/stop",    DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_operation_stop, NULL},
+    {"GET",    "/v1/alerts",                  DT_SCOPE_READ,   DT_BODY_NONE,   "limit cursor", dt_handle_alert_list, NULL},
+    {"POST",   "/v1/alerts/{id}/silence",     DT_SCOPE_WRITE,  DT_BODY_JSON,   NULL,       dt_handle_alert_silence, NULL},
     {"GET",    "/v1/schedules",               DT_SCOPE_READ,   DT_BODY_NONE,   "limit cursor", dt_handle_schedule_list, NULL},
     {"POST",   "/v1/schedules:preview",       DT_SCOPE_READ,   DT_BODY_JSON,   "count from", dt_handle_schedule_preview, NULL},
     {"GET",    "/v1/schedules/{name}",        DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_schedule_get, NULL},

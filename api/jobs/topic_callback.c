@@ -3,10 +3,10 @@
 
 #include "job/callback/callback_header.h"
 #include "job/callback/callback_host.h"
-#include "job/callback/callback_secret.h"
 #include "job/callback/callback_timeout.h"
+#include "jobs/topic_secret.h"
 
-#define HIDDEN "***"
+#define HIDDEN DT_TOPIC_HIDDEN
 
 static const char headers_at[] = "/callback_headers";
 static const char secret_at[] = "/callback_secret";
@@ -97,39 +97,16 @@ void dt_topic_callback_headers(const dt_json *json, const struct dt_json_node *n
         dt_faults_add(faults, headers_at, "must be an object of strings");
 }
 
-/* The part behind "***", which keeps what is there: empty, or a secret behind a space. */
-static bool behind_hidden(struct dt_str text, struct dt_str *out)
-{
-    size_t n = sizeof(HIDDEN) - 1;
-    if (text.n < n || memcmp(text.p, HIDDEN, n) != 0 || (text.n > n && text.p[n] != ' '))
-        return false;
-    *out = text.n > n ? (struct dt_str){text.p + n + 1, text.n - n - 1} : DT_STR_NONE;
-    return true;
-}
-
-static const char *secret_check(struct dt_str text)
-{
-    struct dt_callback_secret secret;
-    const char *reason = dt_callback_secret_read(text, &secret);
-    dt_callback_secret_wipe(&secret);
-    return reason;
-}
-
 void dt_topic_callback_secret(const struct dt_json_node *node, struct dt_faults *faults,
                               struct dt_topic_setting *setting)
 {
-    struct dt_str added = DT_STR_NONE;
     if (node->type == DT_JSON_NULL)
         return;
-    bool kept = node->type == DT_JSON_STRING && behind_hidden(node->str, &added);
-    const char *reason = node->type != DT_JSON_STRING ? "must be a string" : NULL;
-    if (!reason && (!kept || added.p))
-        reason = secret_check(kept ? added : node->str);
+    const char *reason = dt_topic_secret_check(node, &setting->keeps);
     if (reason)
         dt_faults_add(faults, secret_at, reason);
     else
         setting->topic.callback.secret = keep_text(faults, node->str);
-    setting->keeps |= kept;
 }
 
 void dt_topic_callback_compare(const struct dt_job_rules *rules, struct dt_faults *faults,
@@ -223,37 +200,12 @@ static dt_status keep_headers(dt_json *json, const struct dt_topic *there, struc
     return DT_OK;
 }
 
-static void keep_secret(const struct dt_topic *there, struct dt_faults *faults, struct dt_topic *out)
-{
-    struct dt_str added;
-    if (!out->callback.secret.p || !behind_hidden(out->callback.secret, &added))
-        return;
-    struct dt_str kept = there ? there->callback.secret : DT_STR_NONE;
-    if (!kept.p) {
-        dt_faults_add(faults, secret_at, "there is no secret yet that \"***\" could keep");
-        return;
-    }
-    if (added.p && memchr(kept.p, ' ', kept.n)) {
-        dt_faults_add(faults, secret_at, "has two secrets already: write the ones that are to stay");
-        return;
-    }
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
-    dt_strbuf_add(&text, kept.p, kept.n);
-    if (added.p) {
-        dt_strbuf_addc(&text, ' ');
-        dt_strbuf_add(&text, added.p, added.n);
-    }
-    faults->failed = faults->failed || text.failed;
-    out->callback.secret = keep_text(faults, dt_strbuf_str(&text));
-    dt_strbuf_clear(&text);
-}
-
 dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, const struct dt_topic_setting *setting,
                                  struct dt_faults *faults, struct dt_topic *out)
 {
     *out = setting->topic;
-    keep_secret(there, faults, out);
+    out->callback.secret =
+        dt_topic_secret_keep(out->callback.secret, there ? there->callback.secret : DT_STR_NONE, secret_at, faults);
     dt_status status = keep_headers(json, there, faults, out);
     if (status != DT_OK)
         return status;

@@ -7,6 +7,7 @@
 #include "auth/auth.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
+#include "jobs/topic_alerts.h"
 #include "jobs/topic_callback.h"
 #include "store/operations/topic_deletion.h"
 #include "topic_cache.h"
@@ -75,6 +76,8 @@ static dt_status put_kept(struct dt_request *req, dt_store *store, struct dt_top
     terms->of_version = true;
     terms->version = found ? there.version : 0;
     status = dt_topic_callback_keep(json, found ? &there : NULL, setting, faults, &topic);
+    if (status == DT_OK)
+        status = dt_topic_alerts_keep(json, found ? &there : NULL, faults, &topic);
     return status == DT_OK ? dt_store_topic_put(store, &topic, setting->set_paused, terms, created, err) : status;
 }
 

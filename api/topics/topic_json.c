@@ -8,6 +8,7 @@
 #include "job/request/job_fields.h"
 #include "job/retry.h"
 #include "jobs/job_json.h"
+#include "jobs/topic_alerts.h"
 #include "jobs/topic_callback.h"
 
 struct decoder {
@@ -149,6 +150,11 @@ static void read_callback_secret(struct decoder *d, const struct dt_json_node *n
     dt_topic_callback_secret(node, d->faults, d->setting);
 }
 
+static void read_alerts(struct decoder *d, const struct dt_json_node *node)
+{
+    dt_topic_alerts_decode(d->json, node, d->rules, d->faults, d->setting);
+}
+
 /* Members of an answer that nobody sets. */
 static void read_shown(struct decoder *d, const struct dt_json_node *node)
 {
@@ -181,6 +187,7 @@ static const struct {
     {"callback_timeout", read_callback_timeout},
     {"callback_headers", read_callback_headers},
     {"callback_secret", read_callback_secret},
+    {"alerts", read_alerts},
 };
 
 static void read_member(struct decoder *d, const struct dt_json_node *node)
@@ -278,6 +285,7 @@ void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct 
     add_text(out, ",\"rate_limit\":", t->rate_limit);
     dt_strbuf_adds(out, t->paused ? ",\"paused\":true" : ",\"paused\":false");
     dt_topic_callback_add(out, t);
+    dt_topic_alerts_add(out, t);
     add_effective(out, t);
     if (counts)
         add_counts(out, counts);

@@ -1,0 +1,20 @@
+/*
+ * The member "alerts" of a topic between JSON and the domain. The secret is given back by nobody: an answer has "***" in
+ * its place, and a body that has "***" keeps what is there. Pure.
+ */
+#ifndef DT_API_TOPIC_ALERTS_H
+#define DT_API_TOPIC_ALERTS_H
+
+#include "job_json.h"
+
+/* Reads the member. A secret of "***" stays as it is, and sets setting->keeps. Faults are added; texts are in their arena. */
+void dt_topic_alerts_decode(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
+                            struct dt_faults *faults, struct dt_topic_setting *setting);
+/* Puts the topic's secret in the place of "***". `there`: the topic as it is; NULL: there is none. INVALID: faults has
+ * what cannot be kept. NOMEM. */
+DT_MUST_CHECK dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, struct dt_faults *faults,
+                                             struct dt_topic *out);
+/* Adds the member to an answer: null where the topic says nothing. */
+void dt_topic_alerts_add(struct dt_strbuf *out, const struct dt_topic *topic);
+
+#endif

@@ -1,0 +1,57 @@
+/* Secrets that are kept, or added to: see topic_secret.h. */
+#include "jobs/topic_secret.h"
+
+#include "job/callback/callback_secret.h"
+
+/* The part behind "***", which keeps what is there: absent, or a secret behind a space. */
+static bool behind_hidden(struct dt_str text, struct dt_str *out)
+{
+    size_t n = sizeof(DT_TOPIC_HIDDEN) - 1;
+    if (text.n < n || memcmp(text.p, DT_TOPIC_HIDDEN, n) != 0 || (text.n > n && text.p[n] != ' '))
+        return false;
+    *out = text.n > n ? (struct dt_str){text.p + n + 1, text.n - n - 1} : DT_STR_NONE;
+    return true;
+}
+
+static const char *check(struct dt_str text)
+{
+    struct dt_callback_secret secret;
+    const char *reason = dt_callback_secret_read(text, &secret);
+    dt_callback_secret_wipe(&secret);
+    return reason;
+}
+
+const char *dt_topic_secret_check(const struct dt_json_node *node, bool *keeps)
+{
+    struct dt_str added = DT_STR_NONE;
+    if (node->type != DT_JSON_STRING)
+        return "must be a string";
+    bool kept = behind_hidden(node->str, &added);
+    *keeps = *keeps || kept;
+    return !kept || added.p ? check(kept ? added : node->str) : NULL;
+}
+
+struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, const char *pointer,
+                                   struct dt_faults *faults)
+{
+    struct dt_str added;
+    struct dt_strbuf text;
+    if (!wanted.p || !behind_hidden(wanted, &added))
+        return wanted;
+    if (!had.p || (added.p && memchr(had.p, ' ', had.n))) {
+        dt_faults_add(faults, pointer,
+                      had.p ? "has two secrets already: write the ones that are to stay"
+                            : "there is no secret yet that \"***\" could keep");
+        return wanted;
+    }
+    dt_strbuf_init(&text);
+    dt_strbuf_add(&text, had.p, had.n);
+    if (added.p) {
+        dt_strbuf_addc(&text, ' ');
+        dt_strbuf_add(&text, added.p, added.n);
+    }
+    struct dt_str out = text.failed ? DT_STR_NONE : dt_arena_copy(faults->arena, dt_strbuf_str(&text));
+    faults->failed = faults->failed || !out.p;
+    dt_strbuf_clear(&text);
+    return out;
+}

@@ -1,0 +1,18 @@
+/*
+ * Secrets of a topic: "***" stands for what the topic has, "*** whsec_new" adds one to it. Pure.
+ */
+#ifndef DT_API_TOPIC_SECRET_H
+#define DT_API_TOPIC_SECRET_H
+
+#include "job/request/job_decode.h"
+
+#define DT_TOPIC_HIDDEN "***"
+
+/* Checks a member of a body. NULL: it is fine; else the reason, static text. *keeps is set where it has "***". */
+const char *dt_topic_secret_check(const struct dt_json_node *node, bool *keeps);
+/* Gives the secret that is to be stored, in the faults' arena: `had` in the place of "***". had: absent = there is none.
+ * What cannot be kept is a fault at `pointer`. */
+struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, const char *pointer,
+                                   struct dt_faults *faults);
+
+#endif
