@@ -22,7 +22,7 @@ static int begin(void **state)
     (void)state;
     dt_arena_init(&arena);
     dt_strbuf_init(&out);
-    return dt_json_new(&json);
+    return dt_json_new(&json) == DT_OK ? 0 : -1;
 }
 
 static int end(void **state)
