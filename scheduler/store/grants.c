@@ -8,6 +8,8 @@
 static const struct {
     const char *table, *api, *dispatcher;
 } grants[] = {
+    {"alert_messages", "", "SIUD"},
+    {"alerts", "SU", "SIUD"},
     {"api_tokens", "SID", ""},
     {"attempts", "SIU", "SIUD"},
     {"command_answers", "", "SID"},
@@ -49,7 +51,7 @@ static const struct {
 };
 
 /* Run with the rights of whoever calls them. */
-static const char *const routines[] = {"dt_renew_member", "dt_watch", "dt_watch_inbox"};
+static const char *const routines[] = {"dt_renew_member", "dt_watch", "dt_watch_alerts", "dt_watch_inbox"};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
