@@ -79,6 +79,7 @@ enum dt_next dt_handle_spikes(struct dt_request *req);
 enum dt_next dt_handle_console(struct dt_request *req);
 enum dt_next dt_handle_console_file(struct dt_request *req);
 enum dt_next dt_handle_console_moved(struct dt_request *req);
+
 /* overview/handlers_overview.c, overview/handlers_series.c */
 enum dt_next dt_handle_overview(struct dt_request *req);
 enum dt_next dt_handle_series(struct dt_request *req);
