@@ -517,8 +517,8 @@ dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *a, unsigned shard, struct d
 
 dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
 {
-    static const char *const suffixes[] = {"results",           "results.rejected", "commands",
-                                           "commands.rejected", "dead",             "alerts"};
+    static const char *const suffixes[] = {"results", "results.rejected", "commands", "commands.rejected", "dead",
+                                           "alerts"};
     const int64_t partitions = a->env->config->kafka_auto_create_partitions;
     dt_status status = begin(a, err);
 

@@ -248,8 +248,8 @@ static dt_status refuse(struct dt_topic_terms *terms, enum dt_topic_refusal refu
 
 static bool clashes_with_ours(struct dt_str kafka_name, const char *installation)
 {
-    static const char *const ours[] = {"ledger",   "results",           "results.rejected",
-                                       "commands", "commands.rejected", "dead", "alerts"};
+    static const char *const ours[] = {"ledger", "results", "results.rejected", "commands", "commands.rejected",
+                                       "dead",   "alerts"};
     char name[140];
     size_t n = strlen(installation);
     if (kafka_name.n > n && memcmp(kafka_name.p, installation, n) == 0 && kafka_name.p[n] == '.')
