@@ -34,6 +34,9 @@ enum dt_next dt_handle_job_redrive(struct dt_request *req);
 enum dt_next dt_handle_job_attempts(struct dt_request *req);
 enum dt_next dt_handle_key_get(struct dt_request *req);
 
+/* jobs/handlers_explain.c */
+enum dt_next dt_handle_job_explain(struct dt_request *req);
+
 /* jobs/handlers_list.c */
 enum dt_next dt_handle_job_list(struct dt_request *req);
 
@@ -87,6 +90,8 @@ enum dt_next dt_handle_series(struct dt_request *req);
 /* alerts/handlers_alerts.c */
 enum dt_next dt_handle_alert_list(struct dt_request *req);
 enum dt_next dt_handle_alert_silence(struct dt_request *req);
+/* doctor/handlers_doctor.c */
+enum dt_next dt_handle_doctor(struct dt_request *req);
 
 /* ops/handlers_admin.c */
 enum dt_next dt_handle_shards(struct dt_request *req);

@@ -57,14 +57,15 @@ static const struct column topics[] = {{"NAME", "name", false},
                                        {"RETRY", "effective.retry", true},
                                        {"UPDATED AT", "updated_at", true},
                                        {NULL, NULL, false}};
-static const struct column backlog[] = {{"TOPIC", "name", false},
-                                        {"DELIVERY", "delivery", false},
+static const struct column traffic[] = {{"TOPIC", "topic", false},
                                         {"PAUSED", "paused", false},
-                                        {"SCHEDULED", "counts.scheduled", false},
-                                        {"DISPATCHED", "counts.dispatched", false},
-                                        {"SUCCEEDED", "counts.succeeded", false},
-                                        {"DEAD", "counts.dead", false},
-                                        {"CANCELLED", "counts.cancelled", false},
+                                        {"CREATED/S", "rates.created", false},
+                                        {"DISPATCHED/S", "rates.dispatched", false},
+                                        {"FAILED/S", "rates.failed", false},
+                                        {"SCHEDULED", "scheduled", false},
+                                        {"DISPATCHED", "dispatched", false},
+                                        {"DEAD", "dead", false},
+                                        {"OVERDUE", "overdue", false},
                                         {"OLDEST MS", "oldest_overdue_ms", false},
                                         {NULL, NULL, false}};
 static const struct column schedules[] = {{"NAME", "name", false},
@@ -111,10 +112,12 @@ static const struct column spikes[] = {{"FROM", "from", false},
                                        {"DRAINS", "drains", false},
                                        {"TAKES", "takes", false},
                                        {NULL, NULL, false}};
+static const struct column facts[] = {{"WHAT", "what", false}, {"VALUE", "value", false}, {NULL, NULL, false}};
 static const struct column *const columns_of[DT_CLI_THINGS] = {
     [DT_CLI_JOB] = jobs,        [DT_CLI_ATTEMPT] = attempts,     [DT_CLI_TOPIC] = topics,
-    [DT_CLI_BACKLOG] = backlog, [DT_CLI_SCHEDULE] = schedules,   [DT_CLI_FIRE] = fires,
-    [DT_CLI_SHARD] = shards,    [DT_CLI_OPERATION] = operations, [DT_CLI_SPIKE] = spikes};
+    [DT_CLI_TRAFFIC] = traffic, [DT_CLI_SCHEDULE] = schedules,   [DT_CLI_FIRE] = fires,
+    [DT_CLI_SHARD] = shards,    [DT_CLI_OPERATION] = operations, [DT_CLI_SPIKE] = spikes,
+    [DT_CLI_FACT] = facts};
 
 struct dt_cli_list {
     const struct dt_cli *cli;

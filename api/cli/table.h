@@ -46,12 +46,13 @@ enum dt_cli_thing {
     DT_CLI_JOB,
     DT_CLI_ATTEMPT,
     DT_CLI_TOPIC,
-    DT_CLI_BACKLOG, /* a topic by its jobs */
+    DT_CLI_TRAFFIC, /* a topic by what happens in it */
     DT_CLI_SCHEDULE,
     DT_CLI_FIRE,
     DT_CLI_SHARD,
     DT_CLI_OPERATION,
     DT_CLI_SPIKE,
+    DT_CLI_FACT, /* of an explanation */
     DT_CLI_THINGS
 };
 

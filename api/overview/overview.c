@@ -5,16 +5,20 @@
  *   every second          topics, shards, processes, the figures of the window      small tables
  *   every two seconds     jobs that are due, by topic                               10,000 rows at most
  *   every five seconds    jobs by topic and state                                   counters; less often if that takes long
+ *   every ten seconds     what comes due in the next hour                           a forecast of one step
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "overview/overview_parts.h"
+#include "store/forecast/forecast.h"
 
 #define ANSWER_US  INT64_C(1000000)
 #define OVERDUE_US INT64_C(2000000)
+#define NEXT_US    INT64_C(10000000)
 #define LOADS_US   INT64_C(5000000)
-#define SHARE      50   /* reading again what took 1 s waits for 50 s */
+#define SHARE      50 /* reading again what took 1 s waits for 50 s */
+#define HOUR_MS    INT64_C(3600000)
 #define BEHIND_MS  1000 /* a step has been written so long after its end */
 #define ALL_SLOTS  INT64_C(1000000000000000)
 
@@ -28,11 +32,13 @@ struct part {
 struct dt_overview {
     struct dt_api *api;
     dt_kept *kept;
-    struct part loads_part, overdue_part; /* these and below: whoever makes the answer */
+    struct part loads_part, overdue_part, next_part; /* these and below: whoever makes the answer */
     struct dt_topic_load *loads;
     size_t n_loads;
     struct dt_topic_overdue *overdue;
     size_t n_overdue;
+    int64_t next_hour; /* jobs that come due in it; -1 = not known */
+    bool next_is_more; /* it is an estimate */
 };
 
 /* A reading on behalf of one request. */
@@ -53,6 +59,9 @@ dt_status dt_overview_new(struct dt_api *api, dt_overview **out)
     o->api = api;
     o->loads_part.every_us = LOADS_US;
     o->overdue_part.every_us = OVERDUE_US;
+    o->next_part.every_us = NEXT_US;
+    o->next_hour = -1;
+    dt_arena_init(&o->next_part.arena);
     dt_arena_init(&o->loads_part.arena);
     dt_arena_init(&o->overdue_part.arena);
     dt_status status = dt_kept_new(api->clock, &o->kept);
@@ -70,6 +79,7 @@ void dt_overview_free(dt_overview *o)
     dt_kept_free(o->kept);
     dt_arena_clear(&o->loads_part.arena);
     dt_arena_clear(&o->overdue_part.arena);
+    dt_arena_clear(&o->next_part.arena);
     free(o);
 }
 
@@ -111,6 +121,24 @@ static dt_status read_overdue(dt_overview *o, dt_store *store, int64_t now_ms, s
     if (status == DT_OK)
         read_at(o, &o->overdue_part, begun_us);
     return status;
+}
+
+static dt_status read_next_hour(dt_overview *o, dt_store *store, int64_t now_ms, struct dt_error *err)
+{
+    int64_t begun_us = mono_us(o);
+    struct dt_forecast forecast = {0};
+    const struct dt_forecast_ask ask = {.from_ms = now_ms, .step_ms = HOUR_MS, .steps = 1, .zones = o->api->zones};
+    if (begun_us < o->next_part.again_us)
+        return DT_OK;
+    dt_arena_reset(&o->next_part.arena);
+    o->next_hour = -1;
+    dt_status status = dt_store_forecast(store, &ask, &o->next_part.arena, &forecast, err);
+    if (status != DT_OK)
+        return status;
+    o->next_hour = forecast.due[0];
+    o->next_is_more = forecast.counted_until_ms < now_ms + HOUR_MS;
+    read_at(o, &o->next_part, begun_us);
+    return DT_OK;
 }
 
 /* ---- lines of topics ---- */
@@ -241,6 +269,10 @@ static dt_status read_all(dt_overview *o, dt_store *store, struct dt_overview_vi
     status = read_loads(o, store, err);
     if (status == DT_OK)
         status = read_overdue(o, store, view->now_ms, err);
+    if (status == DT_OK)
+        status = read_next_hour(o, store, view->now_ms, err);
+    view->next_hour = o->next_hour;
+    view->next_is_more = o->next_is_more;
     if (status == DT_OK)
         status = dt_store_processes(store, &view->arena, &view->processes, &view->n_processes, err);
     return status == DT_OK ? read_window(o, store, view, err) : status;

@@ -64,6 +64,15 @@ static void add_overdue(struct dt_strbuf *out, const struct dt_overview_view *vi
     dt_strbuf_addc(out, '}');
 }
 
+static void add_next_hour(struct dt_strbuf *out, const struct dt_overview_view *view)
+{
+    if (view->next_hour < 0)
+        dt_strbuf_adds(out, ",\"next_hour\":null");
+    else
+        dt_strbuf_addf(out, ",\"next_hour\":{\"due\":%lld,\"at_least\":%s}", (long long)view->next_hour,
+                       view->next_is_more ? "true" : "false");
+}
+
 static void add_topic(struct dt_strbuf *out, const struct dt_overview_view *view, const struct dt_topic_line *line)
 {
     const struct dt_topic_settings *settings = dt_view_topic(view->view, line->topic);
@@ -212,7 +221,7 @@ void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_vie
     add_lateness(out, view);
     add_jobs(out, view->all.jobs);
     add_overdue(out, view);
-    dt_strbuf_adds(out, ",\"next_hour\":null");
+    add_next_hour(out, view);
     add_topics(out, view);
     add_parts(out, api, view);
     add_shards_and_processes(out, view);

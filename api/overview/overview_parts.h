@@ -31,6 +31,8 @@ struct dt_overview_view {
     struct dt_topic_line *lines; /* the most important first */
     size_t n_lines;
     bool more_overdue; /* not all that is due was looked at */
+    int64_t next_hour; /* jobs that come due in it; -1 = not known */
+    bool next_is_more; /* it is an estimate */
     struct dt_lateness *lateness;
     size_t n_lateness;
     struct dt_live_process *processes;

@@ -29,7 +29,8 @@ static void add_text(struct dt_strbuf *out, const char *name, struct dt_str valu
 
 void dt_shard_add_json(struct dt_strbuf *out, const struct dt_shard_info *shard, int64_t now_ms)
 {
-    dt_strbuf_addf(out, "{\"shard\":%u,\"health\":\"%s\"", shard->shard, dt_shard_health(shard, now_ms));
+    dt_strbuf_addf(out, "{\"shard\":%u,\"epoch\":%lld,\"health\":\"%s\"", shard->shard, (long long)shard->epoch,
+                   dt_shard_health(shard, now_ms));
     add_text(out, "leader", shard->owner);
     add_text(out, "halted", shard->halted);
     add_text(out, "waiting_for", shard->waiting);

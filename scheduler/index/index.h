@@ -63,6 +63,14 @@ DT_MUST_CHECK dt_status dt_index_ping(dt_index *index, struct dt_error *err);
  * those would fail (no memory, read-only, no right to scripts); err says where and why. */
 DT_MUST_CHECK dt_status dt_index_probe(dt_index *index, struct dt_error *err);
 
+/* A server that holds a part of the index. */
+struct dt_index_memory {
+    const char *endpoint; /* lives as long as the index */
+    char policy[40];      /* what it drops when its memory is full: maxmemory-policy; empty: it did not say */
+};
+/* Asks endpoint number i (from 0). NOT_FOUND: there are fewer. UNAVAILABLE: it does not answer; endpoint is filled in. */
+DT_MUST_CHECK dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *out, struct dt_error *err);
+
 /* Lists the endpoints whose last round trip failed: "host:port,host:port"; "*" for all of them (another process may
  * call a single one otherwise), or where the names do not fit; empty for none. NULL: "*", for it can be told nothing. */
 void dt_index_failing(const dt_index *index, char *out, size_t cap);

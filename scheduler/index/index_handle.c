@@ -151,3 +151,32 @@ dt_status dt_index_probe(dt_index *index, struct dt_error *err)
 {
     return dt_index_ask_all(index, build_probe, err);
 }
+
+/* ---- what the servers keep ---- */
+
+static void take_memory(void *arg, size_t i, const dt_reply *reply)
+{
+    static const char name[] = "maxmemory_policy:";
+    struct dt_index_memory *memory = arg;
+    struct dt_str text = dt_reply_text(reply);
+    const char *at = text.p ? strstr(text.p, name) : NULL;
+    (void)i;
+    if (at)
+        snprintf(memory->policy, sizeof(memory->policy), "%.*s", (int)strcspn(at + strlen(name), "\r\n"),
+                 at + strlen(name));
+}
+
+dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *out, struct dt_error *err)
+{
+    *out = (struct dt_index_memory){0};
+    if (!index || i >= index->n_links)
+        return DT_NOT_FOUND;
+    out->endpoint = index->endpoints[i].name;
+    dt_status status = dt_link_ready(index->links[i], err);
+    if (status != DT_OK)
+        return status;
+    dt_link_command(index->links[i], 2);
+    dt_arg_word(index->links[i], "INFO");
+    dt_arg_word(index->links[i], "memory");
+    return dt_index_round_trip(index->links[i], take_memory, out, err);
+}

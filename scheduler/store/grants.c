@@ -30,7 +30,7 @@ static const struct {
     {"id_sequence", "SIU", "SU"},
     {"installation", "SIU", "SU"},
     {"job_counts", "SIU", "SIU"},
-    {"job_inbox", "", "SD"},
+    {"job_inbox", "S", "SD"},
     {"job_keys", "SIUD", "SIUD"},
     {"jobs", "SIU", "SIUD"},
     {"key_ends", "SD", "SID"},

@@ -102,3 +102,9 @@ def test_a_series_begins_and_ends_with_whole_steps(api):
     ("from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "?from"), ("topic=", "?topic"), ("topic=t&metric=overdue", "?metric")])
 def test_a_series_that_cannot_be_is_refused(api, query, pointer):
     refused(api.get(f"/v1/series?{query}"), 422, "invalid", pointer)
+
+
+def test_what_comes_in_the_next_hour_is_told(api2, topic):
+    for _ in range(3):
+        api2.make(topic=topic, delay="PT30M")
+    until(lambda: overview(api2)["next_hour"]["due"] >= 3, 25, lambda: overview(api2)["next_hour"])

@@ -1,7 +1,7 @@
 /*
  * Doctor: asks an API what it knows of itself and of its installation, looks at the way to it, and shows what is wrong.
  *
- *   /readyz ─▶ /v1/info ─▶ paused topics that have jobs due
+ *   /readyz ─▶ /v1/info ─▶ /v1/doctor ─▶ paused topics that have jobs due
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,10 +35,8 @@ static void add_member(struct dt_strbuf *out, const char *name, const char *valu
     dt_json_add_string(out, dt_str(value));
 }
 
-static void show_found(void *arg, enum dt_finding finding, const char *detail)
+static void show(struct doctor *d, const struct dt_finding_text *text, const char *detail)
 {
-    struct doctor *d = arg;
-    const struct dt_finding_text *text = &dt_finding_texts[finding];
     struct dt_strbuf out;
     dt_strbuf_init(&out);
     d->found++;
@@ -49,13 +47,22 @@ static void show_found(void *arg, enum dt_finding finding, const char *detail)
         add_member(&out, "do", text->advice);
         dt_strbuf_addc(&out, '}');
     } else {
-        dt_strbuf_addf(&out, "%s%s%s: ", d->cli->colours ? "\033[1;31m" : "", text->name,
-                       d->cli->colours ? "\033[0m" : "");
+        dt_strbuf_adds(&out, d->cli->colours ? "\033[1;31m" : "");
+        dt_cli_add_plain(&out, dt_str(text->name));
+        dt_strbuf_adds(&out, d->cli->colours ? "\033[0m: " : ": ");
         dt_cli_add_plain(&out, dt_str(detail));
-        dt_strbuf_addf(&out, "\n  means: %s\n  do:    %s", text->means, text->advice);
+        dt_strbuf_adds(&out, "\n  means: ");
+        dt_cli_add_plain(&out, dt_str(text->means));
+        dt_strbuf_adds(&out, "\n  do:    ");
+        dt_cli_add_plain(&out, dt_str(text->advice));
     }
     puts(out.p ? out.p : text->name);
     dt_strbuf_clear(&out);
+}
+
+static void show_found(void *arg, enum dt_finding finding, const char *detail)
+{
+    show(arg, &dt_finding_texts[finding], detail);
 }
 
 /* ---- asking ---- */
@@ -125,6 +132,51 @@ static bool look_at_installation(struct doctor *d)
         return false; /* MySQL is away, which is told already */
     dt_judge_info(d->json, dt_json_root(d->json), &limits, show_found, d);
     return true;
+}
+
+/* ---- what only the API sees ---- */
+
+static bool is_ours(struct dt_str name)
+{
+    for (int i = 0; i < DT_FINDINGS; i++)
+        if (dt_str_is(name, dt_finding_texts[i].name))
+            return true;
+    return false;
+}
+
+/* The member's text with a NUL behind it, in the arena; never NULL. */
+static const char *text_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
+{
+    const struct dt_json_node *m = node->type == DT_JSON_OBJECT ? dt_json_member(d->json, node, name) : NULL;
+    struct dt_str copy = dt_arena_copy(arena, m && m->type == DT_JSON_STRING ? m->str : DT_STR_LIT(""));
+    return copy.p ? copy.p : "";
+}
+
+static void show_told(struct doctor *d, const struct dt_json_node *finding, struct dt_arena *arena)
+{
+    char detail[1024];
+    const struct dt_finding_text text = {.name = text_of(d, finding, "finding", arena),
+                                         .means = text_of(d, finding, "means", arena),
+                                         .advice = text_of(d, finding, "do", arena)};
+    snprintf(detail, sizeof(detail), "%s: %s", text_of(d, finding, "subject", arena),
+             text_of(d, finding, "detail", arena));
+    if (!is_ours(dt_str(text.name)))
+        show(d, &text, detail);
+}
+
+/* What this program judges by itself, by limits that were given to it, is left to it. */
+static void look_at_servers(struct doctor *d)
+{
+    struct dt_arena arena;
+    if (!ask(d, "/v1/doctor") || d->answer.status != 200)
+        return;
+    const struct dt_json_node *findings = dt_json_member(d->json, dt_json_root(d->json), "findings");
+    dt_arena_init(&arena);
+    for (const struct dt_json_node *f = findings && findings->type == DT_JSON_ARRAY ? dt_json_first(d->json, findings)
+                                                                                    : NULL;
+         f; f = dt_json_sibling(d->json, findings, f))
+        show_told(d, f, &arena);
+    dt_arena_clear(&arena);
 }
 
 /* ---- paused topics ---- */
@@ -208,8 +260,10 @@ int dt_cli_run_doctor(struct dt_cli *cli)
         return DT_CLI_USAGE;
     }
     dt_rest_answer_init(&d.answer);
-    if (dt_json_new(&d.json) == DT_OK && look_at_readiness(&d) && look_at_installation(&d))
+    if (dt_json_new(&d.json) == DT_OK && look_at_readiness(&d) && look_at_installation(&d)) {
+        look_at_servers(&d);
         look_at_topics(&d);
+    }
     dt_json_free(d.json);
     dt_rest_answer_clear(&d.answer);
     fflush(stdout);

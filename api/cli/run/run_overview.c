@@ -1,6 +1,6 @@
 /*
  * Overview: one screen of how the installation is. Ready or not, what is late, shards with their leaders, and topics with
- * their jobs by state: the first twenty by name. With --watch it is drawn anew every two seconds.
+ * what happens in them: the twenty most important ones. With --watch it is drawn anew every two seconds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +14,12 @@
 #include "cli/talk.h"
 
 #define TOPICS 20
+#define SHARDS 32
 
 struct overview {
     struct dt_cli *cli;
     struct dt_rest_answer answer;
     dt_json *json;
-    struct dt_strbuf names;  /* of topics, each with a NUL behind it */
-    struct dt_strbuf topics; /* what GET says of each, an array */
 };
 
 /* Asks for what is shown whatever its status is: an API that is not ready says so in its body. */
@@ -52,7 +51,7 @@ static void add_word(struct dt_strbuf *out, const dt_json *json, const struct dt
     dt_strbuf_adds(out, "  ");
 }
 
-/* ---- readiness and installation ---- */
+/* ---- readiness and figures ---- */
 
 static int show_readiness(struct overview *o, struct dt_strbuf *out)
 {
@@ -72,87 +71,66 @@ static int show_readiness(struct overview *o, struct dt_strbuf *out)
     return DT_CLI_DONE;
 }
 
-static int show_list(struct overview *o, const struct dt_json_node *items, enum dt_cli_thing thing)
+/* The first `most` of them. */
+static int show_list(struct overview *o, const struct dt_json_node *items, enum dt_cli_thing thing, unsigned most)
 {
     struct dt_cli_list *list = dt_cli_list_begin(o->cli, thing);
     if (!list)
         return DT_CLI_REFUSED;
-    for (const struct dt_json_node *item = items ? dt_json_first(o->json, items) : NULL; item;
+    for (const struct dt_json_node *item = items ? dt_json_first(o->json, items) : NULL; item && most--;
          item = dt_json_sibling(o->json, items, item))
         dt_cli_list_row(list, o->json, item);
     dt_cli_list_end(list);
     return DT_CLI_DONE;
 }
 
-static int show_installation(struct overview *o, struct dt_strbuf *out)
+/* Members of an object, as words. */
+static void add_words(struct dt_strbuf *out, const dt_json *json, const struct dt_json_node *node)
 {
-    int code = ask(o, "/v1/info");
-    if (code != DT_CLI_DONE)
-        return code;
+    for (const struct dt_json_node *m = node && node->type == DT_JSON_OBJECT ? dt_json_first(json, node) : NULL; m;
+         m = dt_json_sibling(json, node, m)) {
+        dt_cli_add_plain(out, m->name);
+        dt_strbuf_addc(out, ' ');
+        dt_cli_add_plain(out, m->type == DT_JSON_STRING ? m->str : m->raw);
+        dt_strbuf_adds(out, "  ");
+    }
+}
+
+static void add_line(struct overview *o, struct dt_strbuf *out, const char *title, const char *member)
+{
+    dt_strbuf_addf(out, "%-12s", title);
+    add_words(out, o->json, dt_json_member(o->json, dt_json_root(o->json), member));
+    dt_strbuf_addc(out, '\n');
+}
+
+static void add_figures(struct overview *o, struct dt_strbuf *out)
+{
     const struct dt_json_node *root = dt_json_root(o->json);
     dt_strbuf_adds(out, "duetime ");
     dt_cli_add_plain(out, text(o->json, root, "version"));
     dt_strbuf_adds(out, "  ");
     add_word(out, o->json, root, "now");
-    add_word(out, o->json, root, "overdue");
-    add_word(out, o->json, root, "oldest_overdue_ms");
     dt_strbuf_adds(out, "\n\n");
+    add_line(o, out, "a second", "rates");
+    add_line(o, out, "lateness ms", "lateness_ms");
+    add_line(o, out, "overdue", "overdue");
+    add_line(o, out, "jobs", "jobs");
+    dt_strbuf_addc(out, '\n');
+}
+
+static int show_figures(struct overview *o, struct dt_strbuf *out)
+{
+    int code = ask(o, "/v1/overview");
+    if (code == DT_CLI_DONE && dt_json_root(o->json)->type == DT_JSON_OBJECT)
+        add_figures(o, out);
     fwrite(out->p ? out->p : "", 1, out->n, stdout);
-    return show_list(o, dt_json_member(o->json, root, "shards"), DT_CLI_SHARD);
-}
-
-/* ---- topics ---- */
-
-static int read_names(struct overview *o)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/v1/topics?limit=%d", TOPICS);
-    int code = ask(o, path);
-    const struct dt_json_node *topics = code == DT_CLI_DONE && dt_json_root(o->json)->type == DT_JSON_OBJECT
-                                            ? dt_json_member(o->json, dt_json_root(o->json), "topics")
-                                            : NULL;
-    dt_strbuf_reset(&o->names);
-    for (const struct dt_json_node *t = topics ? dt_json_first(o->json, topics) : NULL; t;
-         t = dt_json_sibling(o->json, topics, t)) {
-        struct dt_str name = text(o->json, t, "name");
-        dt_strbuf_add(&o->names, name.p, name.n);
-        dt_strbuf_addc(&o->names, '\0');
-    }
-    return code;
-}
-
-/* Reads each topic with its counts; one that is gone meanwhile is left out. */
-static int read_topics(struct overview *o)
-{
-    int code = read_names(o);
-    dt_strbuf_reset(&o->topics);
-    for (const char *name = o->names.p; code == DT_CLI_DONE && name && name < o->names.p + o->names.n;
-         name += strlen(name) + 1) {
-        struct dt_cli_request request;
-        dt_cli_request_init(&request);
-        dt_strbuf_adds(&request.path, "/v1/topics/");
-        dt_rest_add_encoded(&request.path, name);
-        code = ask(o, request.path.p);
-        dt_cli_request_clear(&request);
-        if (code != DT_CLI_DONE)
-            continue;
-        dt_strbuf_addc(&o->topics, o->topics.n ? ',' : '[');
-        dt_strbuf_add(&o->topics, o->answer.body.p, o->answer.body.n);
-    }
-    dt_strbuf_adds(&o->topics, o->topics.n ? "]" : "[]");
-    return code == DT_CLI_NOT_FOUND ? DT_CLI_DONE : code;
-}
-
-static int show_topics(struct overview *o)
-{
-    struct dt_error err = {0};
-    int code = read_topics(o);
-    if (code != DT_CLI_DONE)
+    if (code != DT_CLI_DONE || dt_json_root(o->json)->type != DT_JSON_OBJECT)
         return code;
-    if (dt_json_parse(o->json, dt_strbuf_str(&o->topics), &(struct dt_json_limits){.depth = 64}, &err) != DT_OK)
-        return dt_cli_failed(DT_MALFORMED, &err);
+    code = show_list(o, dt_json_member(o->json, dt_json_root(o->json), "shards"), DT_CLI_SHARD, SHARDS);
     putchar('\n');
-    return show_list(o, dt_json_root(o->json), DT_CLI_BACKLOG);
+    return code == DT_CLI_DONE
+               ? show_list(o, dt_json_member(o->json, dt_json_root(o->json), "topics"), DT_CLI_TRAFFIC, TOPICS)
+               : code;
 }
 
 /* ---- the screen ---- */
@@ -163,9 +141,7 @@ static int draw(struct overview *o)
     dt_strbuf_init(&head);
     int code = show_readiness(o, &head);
     if (code == DT_CLI_DONE)
-        code = show_installation(o, &head);
-    if (code == DT_CLI_DONE)
-        code = show_topics(o);
+        code = show_figures(o, &head);
     dt_strbuf_clear(&head);
     return code;
 }
@@ -184,13 +160,9 @@ static int draw_json(struct overview *o)
     dt_strbuf_init(&out);
     int code = add_part(o, &out, "ready", "/readyz");
     if (code == DT_CLI_DONE)
-        code = add_part(o, &out, "info", "/v1/info");
-    if (code == DT_CLI_DONE)
-        code = read_topics(o);
+        code = add_part(o, &out, "overview", "/v1/overview");
     if (code == DT_CLI_DONE) {
-        dt_strbuf_adds(&out, ",\"topics\":");
-        dt_cli_add_compact(&out, dt_strbuf_str(&o->topics));
-        dt_strbuf_adds(&out, "}");
+        dt_strbuf_addc(&out, '}');
         puts(out.p ? out.p : "");
     }
     dt_strbuf_clear(&out);
@@ -222,13 +194,9 @@ int dt_cli_run_overview(struct dt_cli *cli)
         return DT_CLI_USAGE;
     }
     dt_rest_answer_init(&o.answer);
-    dt_strbuf_init(&o.names);
-    dt_strbuf_init(&o.topics);
     if (dt_json_new(&o.json) == DT_OK)
         code = draw_all(&o, dt_cli_value(cli->call, "watch"), interval_ms);
     dt_json_free(o.json);
-    dt_strbuf_clear(&o.topics);
-    dt_strbuf_clear(&o.names);
     dt_rest_answer_clear(&o.answer);
     return code;
 }

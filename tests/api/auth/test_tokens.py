@@ -58,9 +58,9 @@ def jobs(callers):
 
 REQUESTS = [("POST", "/v1/jobs", "write"), ("PUT", "/v1/topics/in.side/jobs/k", "write"), ("POST", "/v1/jobs:batch", "write"), ("PATCH", "/v1/jobs/1", "write"),
             ("DELETE", "/v1/jobs/1", "write"), ("POST", "/v1/jobs/1/cancel", "write"), ("POST", "/v1/jobs/1/run-now", "write"), ("POST", "/v1/jobs/1/redrive", "write"),
-            ("POST", "/v1/jobs/1/results", "report"), ("POST", "/v1/results", "report"), ("GET", "/v1/jobs", "read"), ("GET", "/v1/jobs/1", "read"), ("GET", "/v1/jobs/1/attempts", "read"),
+            ("POST", "/v1/jobs/1/results", "report"), ("POST", "/v1/results", "report"), ("GET", "/v1/jobs", "read"), ("GET", "/v1/jobs/1", "read"), ("GET", "/v1/jobs/1/attempts", "read"), ("GET", "/v1/jobs/1/explain", "read"),
             ("GET", "/v1/topics/in.side/jobs/k", "read"), ("GET", "/v1/topics", "read"), ("GET", "/v1/topics/in.side", "read"), ("GET", "/v1/info", "read"),
-            ("GET", "/v1/overview", "read"), ("GET", "/v1/series", "read"),
+            ("GET", "/v1/overview", "read"), ("GET", "/v1/doctor", "read"), ("GET", "/v1/series", "read"),
             ("PUT", "/v1/topics/in.side", "admin"), ("POST", "/v1/topics/in.side/pause", "admin"), ("POST", "/v1/topics/in.side/resume", "admin")]
 
 
@@ -421,7 +421,7 @@ def test_a_token_makes_no_more_topics_than_its_prefix_may_have(own_apis):
     assert "limits.topics" in answer.text
 
 
-@pytest.mark.parametrize("method, path, body", [("GET", "/v1/info", None), ("GET", "/metrics", None), ("GET", "/v1/overview", None),
+@pytest.mark.parametrize("method, path, body", [("GET", "/v1/info", None), ("GET", "/metrics", None), ("GET", "/v1/overview", None), ("GET", "/v1/doctor", None),
                                                 ("GET", "/v1/series", None), ("POST", "/v1/admin/shards", {"count": 2})])
 def test_what_concerns_all_topics_is_refused_to_a_bound_token(callers, jobs, method, path, body):
     answer = callers["bound-admin"].ask(method, path, body)

@@ -107,6 +107,17 @@ def test_shards_without_leader_and_jobs_that_are_late_are_found_and_gone_when_th
     healthy(stack)
 
 
+def test_what_only_the_server_sees_is_told_with_its_subject(stack, db):
+    url = stack["DUETIME_URL_API1"]
+    healthy(stack)
+    db("SET GLOBAL sync_binlog = 0")
+    try:
+        assert doctor(url, "--late", "P30D")["mysql-binlog"] == "mysql: sync_binlog is 0"
+    finally:
+        db("SET GLOBAL sync_binlog = 1")
+    healthy(stack)
+
+
 def test_a_paused_topic_with_late_jobs_is_found_and_its_advice_repairs_it(stack, api, topic):
     url = stack["DUETIME_URL_API1"]
     api.put(f"/v1/topics/{topic}", {"paused": True, "delivery": "pull"})

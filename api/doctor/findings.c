@@ -1,0 +1,169 @@
+/* See findings.h. */
+#include "doctor/findings.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "overview/shard_json.h"
+
+#define LATE_MS 60000
+#define SKEW_MS 1000
+#define DETAIL  600
+
+const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
+    [DT_FINDING_MYSQL_FLUSH] =
+        {"mysql-flush", DT_SEVERITY_ERROR,
+         "Jobs that were accepted may be gone, and attempts be sent twice, after MySQL's machine fails.",
+         "SET @@GLOBAL.innodb_flush_log_at_trx_commit = 1; and so in MySQL's configuration file"},
+    [DT_FINDING_NO_DISPATCHER] = {"no-dispatcher", DT_SEVERITY_ERROR,
+                                  "Jobs are accepted and kept, and none is dispatched.",
+                                  "systemctl start duetime-dispatcher"},
+    [DT_FINDING_HALTED] = {"shard-halted", DT_SEVERITY_ERROR,
+                           "The shard dispatches nothing until a person has decided what became of its last batch.",
+                           "sql/README.md, a halted shard; then CALL dt_clear_halt(SHARD, 'resend', NULL)"},
+    [DT_FINDING_NO_LEADER] = {"shard-without-leader", DT_SEVERITY_ERROR,
+                              "Nobody dispatches the jobs of this shard: the dispatchers cannot elect a leader.",
+                              "look for outages in the dispatchers' logs: ZooKeeper, or MySQL where there is none"},
+    [DT_FINDING_OVERDUE] = {"overdue", DT_SEVERITY_ERROR, "Jobs of the topic are due for longer than they should be.",
+                            "duetime jobs list --overdue --topic TOPIC --limit 1; then duetime jobs explain ID"},
+    [DT_FINDING_MYSQL_BINLOG] = {"mysql-binlog", DT_SEVERITY_WARNING,
+                                 "A replica, or a restore from the binary log, may lack commits that were answered.",
+                                 "SET @@GLOBAL.sync_binlog = 1; and so in MySQL's configuration file"},
+    [DT_FINDING_CLOCK] =
+        {"api-clock", DT_SEVERITY_WARNING,
+         "The clock of the API's machine differs from MySQL's. Due times are judged by MySQL's, logs are not.",
+         "timedatectl status, on both machines"},
+    [DT_FINDING_REDIS_POLICY] =
+        {"redis-policy", DT_SEVERITY_WARNING,
+         "Redis may drop entries of the index when its memory is full: their jobs are late until repaired.",
+         "redis-cli CONFIG SET maxmemory-policy noeviction; and so in redis.conf"},
+    [DT_FINDING_REDIS_AWAY] = {"redis-away", DT_SEVERITY_WARNING,
+                               "The index of due jobs cannot be asked; dispatch goes on from MySQL, at more cost.",
+                               "redis-cli ping, from the API's machine"},
+    [DT_FINDING_WAITS] = {"shard-waits", DT_SEVERITY_WARNING,
+                          "The leader of the shard cannot go on before a server answers.",
+                          "duetime shards list --output wide"},
+    [DT_FINDING_VERSIONS] = {"process-versions", DT_SEVERITY_WARNING,
+                             "Processes of different versions run: fine during an upgrade, not for long.",
+                             "install one version everywhere, and restart what runs another"},
+    [DT_FINDING_INBOX] = {"inbox-errors", DT_SEVERITY_WARNING,
+                          "Rows of job_inbox could not be carried out: what they ask for was not done.",
+                          "look into the view v_inbox_errors; mend the rows of job_inbox, and set their error to NULL"},
+    [DT_FINDING_PAUSED] = {"paused-and-due", DT_SEVERITY_NOTE, "The topic is paused and has jobs that are due.",
+                           "duetime topics resume TOPIC"},
+};
+
+struct judging {
+    const struct dt_examined *examined;
+    dt_heard_fn *heard;
+    void *arg;
+    enum dt_finding_kind kind; /* what is looked for just now */
+};
+
+static void DT_PRINTF(3, 4) tell(const struct judging *j, const char *subject, const char *fmt, ...)
+{
+    char detail[DETAIL];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(detail, sizeof(detail), fmt, args);
+    va_end(args);
+    j->heard(j->arg, j->kind, subject, detail);
+}
+
+static int bytes(struct dt_str s)
+{
+    return (int)(s.n < 400 ? s.n : 400);
+}
+
+/* ---- servers ---- */
+
+static void look_at_server(const struct judging *j)
+{
+    const struct dt_examined *e = j->examined;
+    if (j->kind == DT_FINDING_MYSQL_FLUSH && e->mysql.flush != 1)
+        tell(j, "mysql", "innodb_flush_log_at_trx_commit is %lld", (long long)e->mysql.flush);
+    if (j->kind == DT_FINDING_MYSQL_BINLOG && e->mysql.has_binlog && e->mysql.sync_binlog != 1)
+        tell(j, "mysql", "sync_binlog is %lld", (long long)e->mysql.sync_binlog);
+    int64_t apart_ms = e->host_ms - e->mysql.now_ms;
+    if (j->kind == DT_FINDING_CLOCK && (apart_ms > SKEW_MS + e->took_ms || apart_ms < -SKEW_MS - e->took_ms))
+        tell(j, "mysql", "the API's clock is %lld ms %s MySQL's", (long long)(apart_ms < 0 ? -apart_ms : apart_ms),
+             apart_ms > 0 ? "ahead of" : "behind");
+    if (j->kind == DT_FINDING_REDIS_AWAY && e->redis_trouble)
+        tell(j, "redis", "%s", e->redis_trouble);
+    for (size_t i = 0; j->kind == DT_FINDING_REDIS_POLICY && i < e->n_redis; i++)
+        if (e->redis[i].policy[0] && strcmp(e->redis[i].policy, "noeviction") != 0)
+            tell(j, e->redis[i].endpoint, "maxmemory-policy is %s", e->redis[i].policy);
+}
+
+/* ---- processes and shards ---- */
+
+static void look_at_processes(const struct judging *j)
+{
+    const struct dt_examined *e = j->examined;
+    size_t dispatchers = 0;
+    for (size_t i = 0; i < e->n_processes; i++) {
+        const struct dt_live_process *p = &e->processes[i];
+        dispatchers += p->dispatcher;
+        if (j->kind == DT_FINDING_VERSIONS && !dt_str_is(p->version, DUETIME_VERSION))
+            tell(j, p->name.p, "it is of version %.*s, the API that answers of " DUETIME_VERSION, bytes(p->version),
+                 p->version.p ? p->version.p : "");
+    }
+    if (j->kind == DT_FINDING_NO_DISPATCHER && dispatchers == 0)
+        tell(j, "dispatchers", "none was seen for four seconds");
+}
+
+static void look_at_shard(const struct judging *j, const struct dt_shard_info *shard)
+{
+    char subject[32];
+    bool named = shard->shard < j->examined->view->map.shards;
+    snprintf(subject, sizeof(subject), "shard %u", shard->shard);
+    if (j->kind == DT_FINDING_HALTED && shard->halted.p)
+        tell(j, subject, "%.*s", bytes(shard->halted), shard->halted.p);
+    if (j->kind == DT_FINDING_NO_LEADER && named && !shard->halted.p && !shard->owner.p)
+        tell(j, subject, "no process that lives leads it");
+    if (j->kind == DT_FINDING_WAITS && shard->owner.p && shard->waiting.p)
+        tell(j, subject, "it waits for %.*s%s%.*s", bytes(shard->waiting), shard->waiting.p,
+             shard->detail.n ? ": " : "", bytes(shard->detail), shard->detail.p ? shard->detail.p : "");
+}
+
+/* ---- jobs ---- */
+
+static bool is_paused(const struct dt_examined *e, struct dt_str topic)
+{
+    const struct dt_topic_settings *settings = dt_view_topic(e->view, topic);
+    return settings && settings->paused;
+}
+
+static void look_at_topic(const struct judging *j, const struct dt_topic_overdue *topic)
+{
+    int64_t late_ms = topic->since_ms ? j->examined->now_ms - topic->since_ms : 0;
+    bool paused = is_paused(j->examined, topic->topic);
+    bool told = j->kind == DT_FINDING_PAUSED ? paused : j->kind == DT_FINDING_OVERDUE && !paused && late_ms > LATE_MS;
+    if (told)
+        tell(j, topic->topic.p, "%lld jobs are due, the oldest for %lld s", (long long)topic->jobs,
+             (long long)(late_ms / 1000));
+}
+
+static void look_for(const struct judging *j)
+{
+    const struct dt_examined *e = j->examined;
+    look_at_server(j);
+    look_at_processes(j);
+    for (size_t i = 0; i < e->shards->n; i++)
+        look_at_shard(j, &e->shards->shards[i]);
+    for (size_t i = 0; i < e->n_overdue; i++)
+        look_at_topic(j, &e->overdue[i]);
+    if (j->kind == DT_FINDING_INBOX && e->inbox_errors)
+        tell(j, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
+}
+
+void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg)
+{
+    struct judging j = {.examined = examined, .heard = heard, .arg = arg};
+    for (int severity = 0; severity <= DT_SEVERITY_NOTE; severity++)
+        for (int kind = 0; kind < DT_FINDING_KINDS; kind++)
+            if (dt_finding_kinds[kind].severity == (enum dt_severity)severity) {
+                j.kind = (enum dt_finding_kind)kind;
+                look_for(&j);
+            }
+}

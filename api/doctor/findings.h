@@ -1,0 +1,62 @@
+/*
+ * What GET /v1/doctor can find: each finding with how grave it is, what it means, and what to do. The judgement is pure: it is
+ * made of what the other files of this folder have read.
+ */
+#ifndef DT_API_FINDINGS_H
+#define DT_API_FINDINGS_H
+
+#include "index/index.h"
+#include "store/figures/figures.h"
+#include "store/server_settings.h"
+#include "topics/topic_cache.h"
+
+enum dt_severity { DT_SEVERITY_ERROR, DT_SEVERITY_WARNING, DT_SEVERITY_NOTE };
+
+enum dt_finding_kind {
+    DT_FINDING_MYSQL_FLUSH,
+    DT_FINDING_NO_DISPATCHER,
+    DT_FINDING_HALTED,
+    DT_FINDING_NO_LEADER,
+    DT_FINDING_OVERDUE,
+    DT_FINDING_MYSQL_BINLOG,
+    DT_FINDING_CLOCK,
+    DT_FINDING_REDIS_POLICY,
+    DT_FINDING_REDIS_AWAY,
+    DT_FINDING_WAITS,
+    DT_FINDING_VERSIONS,
+    DT_FINDING_INBOX,
+    DT_FINDING_PAUSED,
+    DT_FINDING_KINDS
+};
+
+struct dt_finding_kind_text {
+    const char *name; /* "mysql-flush" */
+    enum dt_severity severity;
+    const char *means, *action;
+};
+extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
+
+/* What was read; anything that could not be is absent. */
+struct dt_examined {
+    int64_t now_ms;  /* MySQL's clock */
+    int64_t host_ms; /* of the API's host, when MySQL was asked for its own */
+    int64_t took_ms; /* that question */
+    struct dt_server_settings mysql;
+    const struct dt_live_process *processes;
+    size_t n_processes;
+    const struct dt_view *view;
+    const struct dt_shards_view *shards;
+    const struct dt_topic_overdue *overdue;
+    size_t n_overdue;
+    int64_t inbox_errors;
+    const struct dt_index_memory *redis;
+    size_t n_redis;
+    const char *redis_trouble; /* NULL: none */
+};
+
+/* Hears of a finding: what it is about, and what it was seen by. */
+typedef void dt_heard_fn(void *arg, enum dt_finding_kind kind, const char *subject, const char *detail);
+/* Tells all findings, the gravest first. */
+void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg);
+
+#endif

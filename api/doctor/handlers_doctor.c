@@ -1,0 +1,148 @@
+/*
+ * GET /v1/doctor: examines what the API can see of the installation, and answers what is wrong with it. Each asks anew, since
+ * whoever asks has mended something as a rule: a handful of statements, all of them bounded.
+ */
+#include "answer.h"
+#include "doctor/findings.h"
+#include "handlers.h"
+#include "job/job_encode.h"
+#include "store/intents/inbox.h"
+#include "topics/topic_cache.h"
+#include "work/workers.h"
+
+#define DUE_ROWS     10000
+#define REDIS_MAX    16
+#define ANSWER_BYTES ((size_t)512 << 10)
+
+struct examination {
+    struct dt_api *api;
+    dt_store *store;
+    struct dt_arena arena;
+    struct dt_examined found;
+    struct dt_index_memory redis[REDIS_MAX];
+    struct dt_error redis_err;
+    dt_index *index;
+    struct dt_strbuf *out;
+    unsigned told;
+};
+
+/* ---- reading ---- */
+
+static dt_status read_mysql(struct examination *x, struct dt_error *err)
+{
+    int64_t begun_us = dt_clock_mono_us(x->api->clock);
+    dt_status status = dt_store_server_settings(x->store, &x->found.mysql, err);
+    x->found.host_ms = dt_clock_real_ms(x->api->clock);
+    x->found.took_ms = (dt_clock_mono_us(x->api->clock) - begun_us) / 1000 + 1;
+    x->found.now_ms = x->found.mysql.now_ms;
+    return status;
+}
+
+static dt_status read_tables(struct examination *x, struct dt_error *err)
+{
+    struct dt_live_process *processes = NULL;
+    struct dt_topic_overdue *overdue = NULL;
+    dt_status status = dt_store_processes(x->store, &x->arena, &processes, &x->found.n_processes, err);
+    if (status == DT_OK)
+        status =
+            dt_store_topics_overdue(x->store, x->found.now_ms, DUE_ROWS, &x->arena, &overdue, &x->found.n_overdue, err);
+    if (status == DT_OK)
+        status = dt_store_count_inbox_errors(x->store, &x->found.inbox_errors, err);
+    x->found.processes = processes;
+    x->found.overdue = overdue;
+    return status;
+}
+
+/* A Redis that is away is a finding, and no failure. */
+static void read_redis(struct examination *x)
+{
+    dt_status status =
+        dt_index_new(x->api->config, x->found.view->installation.name, x->api->clock, &x->index, &x->redis_err);
+    while (status == DT_OK && x->index && x->found.n_redis < REDIS_MAX) {
+        status = dt_index_memory(x->index, (unsigned)x->found.n_redis, &x->redis[x->found.n_redis], &x->redis_err);
+        if (status == DT_NOT_FOUND)
+            break;
+        x->found.n_redis++;
+        if (status != DT_OK && !x->found.redis_trouble)
+            x->found.redis_trouble = x->redis_err.text[0] ? x->redis_err.text : dt_status_text(status);
+        status = DT_OK;
+    }
+    x->found.redis = x->redis;
+}
+
+static dt_status examine(struct examination *x, struct dt_error *err)
+{
+    dt_topic_cache *topics = x->api->topics;
+    dt_status status = dt_topic_cache_refresh(topics, x->store, err);
+    if (status == DT_OK)
+        status = dt_topic_cache_refresh_shards(topics, x->store, err);
+    if (status == DT_OK)
+        status = read_mysql(x, err);
+    if (status == DT_OK)
+        status = read_tables(x, err);
+    if (status != DT_OK)
+        return status;
+    x->found.view = dt_topic_cache_view(topics);
+    x->found.shards = dt_topic_cache_shards(topics);
+    read_redis(x);
+    return DT_OK;
+}
+
+/* ---- answering ---- */
+
+static void add_text(struct dt_strbuf *out, const char *name, const char *text)
+{
+    dt_strbuf_addf(out, ",\"%s\":", name);
+    dt_json_add_string(out, dt_str(text));
+}
+
+static void add_finding(void *arg, enum dt_finding_kind kind, const char *subject, const char *detail)
+{
+    static const char *const severities[] = {"error", "warning", "note"};
+    struct examination *x = arg;
+    const struct dt_finding_kind_text *text = &dt_finding_kinds[kind];
+    dt_strbuf_addf(x->out, "%s{\"finding\":\"%s\",\"severity\":\"%s\"", x->told++ ? "," : "", text->name,
+                   severities[text->severity]);
+    add_text(x->out, "subject", subject);
+    add_text(x->out, "detail", detail);
+    add_text(x->out, "means", text->means);
+    add_text(x->out, "do", text->action);
+    dt_strbuf_addc(x->out, '}');
+}
+
+static void add_diagnosis(struct examination *x)
+{
+    dt_strbuf_adds(x->out, "{\"now\":");
+    dt_json_add_time(x->out, x->found.now_ms);
+    dt_strbuf_adds(x->out, ",\"findings\":[");
+    dt_findings_judge(&x->found, add_finding, x);
+    dt_strbuf_adds(x->out, "],\"looked_at\":[\"mysql\",\"processes\",\"shards\",\"jobs\"");
+    if (dt_index_configured(x->api->config))
+        dt_strbuf_adds(x->out, ",\"redis\"");
+    dt_strbuf_adds(x->out, "]}");
+}
+
+static enum dt_next diagnose(struct dt_request *req, dt_store *store)
+{
+    struct dt_error err = {0};
+    if (!dt_request_hold(req, ANSWER_BYTES))
+        return dt_request_no_room(req);
+    struct examination x = {.api = req->api, .store = store, .out = &req->out};
+    dt_arena_init(&x.arena);
+    dt_strbuf_reset(&req->out);
+    dt_status status = examine(&x, &err);
+    if (status == DT_OK) {
+        add_diagnosis(&x);
+        req->status = 200;
+    }
+    dt_view_release((struct dt_view *)x.found.view);
+    dt_shards_release((struct dt_shards_view *)x.found.shards);
+    dt_index_free(x.index);
+    dt_arena_clear(&x.arena);
+    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+}
+
+enum dt_next dt_handle_doctor(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, diagnose);
+}

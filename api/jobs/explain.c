@@ -1,0 +1,231 @@
+/* See explain.h. */
+#include "jobs/explain.h"
+
+#include "base/text/timetext.h"
+#include "job/delivery.h"
+#include "jobs/waiting.h"
+
+static bool waits_for(const struct dt_explained *e, const char *word)
+{
+    return e->waiting_for && strcmp(e->waiting_for, word) == 0;
+}
+
+static void add_length(struct dt_strbuf *out, int64_t ms)
+{
+    int64_t s = ms / 1000;
+    if (ms < 1000)
+        dt_strbuf_addf(out, "%lld ms", (long long)(ms > 0 ? ms : 0));
+    else if (s < 120)
+        dt_strbuf_addf(out, "%lld s", (long long)s);
+    else if (s < 7200)
+        dt_strbuf_addf(out, "%lld min", (long long)(s / 60));
+    else if (s < 172800)
+        dt_strbuf_addf(out, "%lld h", (long long)(s / 3600));
+    else
+        dt_strbuf_addf(out, "%lld days", (long long)(s / 86400));
+}
+
+static void add_time(struct dt_strbuf *out, int64_t ms)
+{
+    char text[25];
+    dt_time_format(ms, text);
+    dt_strbuf_adds(out, text);
+}
+
+static void add_text(struct dt_strbuf *out, struct dt_str text)
+{
+    dt_strbuf_add(out, text.p, text.n);
+}
+
+/* ---- scheduled ---- */
+
+static bool is_called_back(const struct dt_explained *e)
+{
+    return e->topic && dt_delivery_dealing(e->topic->delivery) == DT_DEALING_HANDS;
+}
+
+static bool waits_for_places(const struct dt_explained *e)
+{
+    return is_called_back(e) && e->shard && e->shard->callbacks.p;
+}
+
+static void add_limit(const struct dt_explained *e, struct dt_strbuf *out)
+{
+    if (!waits_for_places(e))
+        dt_strbuf_adds(out,
+                       "its topic is at its limit (max_in_flight or rate_limit): it goes when an attempt ends, or the "
+                       "rate has room again");
+    else if (dt_str_is(e->shard->callbacks, "off"))
+        dt_strbuf_adds(out, "its topic is called back, and callbacks are not enabled in its shard's dispatcher");
+    else
+        dt_strbuf_adds(out, "all places for callbacks of its shard's dispatcher are taken (callbacks.max_in_flight, "
+                            "per_host or max_bytes)");
+}
+
+static void add_leader(const struct dt_explained *e, struct dt_strbuf *out)
+{
+    const struct dt_shard_info *shard = e->shard;
+    if (!shard || (!shard->halted.p && !shard->owner.p))
+        dt_strbuf_addf(out, "nobody leads its shard %u", e->shard_number);
+    else if (shard->halted.p) {
+        dt_strbuf_addf(out, "its shard %u is halted until an operator decides how it goes on: ", e->shard_number);
+        add_text(out, shard->halted);
+    } else if (e->now_ms - shard->seen_at_ms > DT_LEADER_SILENT_MS)
+        dt_strbuf_addf(out, "the leader of its shard %u has said nothing for more than 15 s", e->shard_number);
+    else if (shard->overdue > 1)
+        dt_strbuf_addf(out, "the leader of its shard %u has at least %lld due jobs to send", e->shard_number,
+                       (long long)shard->overdue);
+    else
+        dt_strbuf_addf(out, "the leader of its shard %u is about to pick it up", e->shard_number);
+}
+
+static void add_server(const struct dt_explained *e, const char *server, struct dt_strbuf *out)
+{
+    dt_strbuf_addf(out, "the leader of its shard %u waits for %s", e->shard_number, server);
+    if (e->shard && e->shard->detail.n) {
+        dt_strbuf_adds(out, ": ");
+        add_text(out, e->shard->detail);
+    }
+}
+
+static void add_why_due(const struct dt_explained *e, struct dt_strbuf *out)
+{
+    if (waits_for(e, "paused"))
+        dt_strbuf_adds(out, "its topic is paused");
+    else if (waits_for(e, "limit"))
+        add_limit(e, out);
+    else if (waits_for(e, "pop"))
+        dt_strbuf_adds(out, "it is offered to whoever pops its topic, and nobody has popped it yet");
+    else if (waits_for(e, "kafka"))
+        add_server(e, "Kafka", out);
+    else if (waits_for(e, "redis"))
+        add_server(e, "Redis", out);
+    else
+        add_leader(e, out);
+}
+
+static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *out)
+{
+    const struct dt_job *job = e->job;
+    if (waits_for(e, "time")) {
+        dt_strbuf_addf(out, "%s is due in ", job->attempt ? "The next attempt" : "It");
+        add_length(out, job->next_at_ms - e->now_ms);
+        dt_strbuf_adds(out, ", at ");
+        add_time(out, job->next_at_ms);
+        dt_strbuf_addc(out, '.');
+        return;
+    }
+    dt_strbuf_adds(out, "It has been due for ");
+    add_length(out, job->next_at_ms > 0 ? e->now_ms - job->next_at_ms : 0);
+    dt_strbuf_adds(out, ", and ");
+    add_why_due(e, out);
+    dt_strbuf_addc(out, '.');
+}
+
+/* ---- dispatched, finished ---- */
+
+static void explain_dispatched(const struct dt_explained *e, struct dt_strbuf *out)
+{
+    const struct dt_job *job = e->job;
+    bool halted = e->claimed && e->claimed->halted.p;
+    dt_strbuf_addf(out, "Attempt %lld ", (long long)job->attempt);
+    if (waits_for(e, "kafka"))
+        dt_strbuf_adds(out, halted ? "is claimed, and its shard is halted until an operator decides what became of it."
+                                   : "is claimed and on its way to Kafka, which its leader waits for.");
+    else {
+        dt_strbuf_adds(out, "was sent at ");
+        add_time(out, job->dispatched_at_ms);
+        dt_strbuf_adds(out, ", and its report has not come yet; it counts as failed without one at ");
+        add_time(out, job->next_at_ms);
+        dt_strbuf_addc(out, '.');
+    }
+    if (job->no_retries)
+        dt_strbuf_adds(out, " No attempt follows: it was cancelled meanwhile.");
+}
+
+static void explain_finished(const struct dt_explained *e, struct dt_strbuf *out)
+{
+    const struct dt_job *job = e->job;
+    if (job->state == DT_SUCCEEDED)
+        dt_strbuf_addf(out, "It ended well, with attempt %lld, at ", (long long)job->attempt);
+    else if (job->state == DT_CANCELLED)
+        dt_strbuf_adds(out, "It was cancelled, at ");
+    else
+        dt_strbuf_addf(out, "It was given up after attempt %lld, at ", (long long)job->attempt);
+    add_time(out, job->finished_at_ms ? job->finished_at_ms : job->updated_at_ms);
+    if (job->state == DT_DEAD && job->error_code.n) {
+        dt_strbuf_adds(out, ", because of ");
+        add_text(out, job->error_code);
+        if (job->error_message.n) {
+            dt_strbuf_adds(out, ": ");
+            add_text(out, job->error_message);
+        }
+    }
+    dt_strbuf_addc(out, '.');
+}
+
+void dt_explain_reason(const struct dt_explained *e, struct dt_strbuf *out)
+{
+    switch (e->job->state) {
+    case DT_SCHEDULED:
+        explain_scheduled(e, out);
+        return;
+    case DT_DISPATCHED:
+        explain_dispatched(e, out);
+        return;
+    case DT_SUCCEEDED:
+    case DT_DEAD:
+    case DT_CANCELLED:
+    case DT_JOB_STATES:
+        break;
+    }
+    explain_finished(e, out);
+}
+
+/* ---- what to do ---- */
+
+static void add_command(struct dt_strbuf *out, const char *before, struct dt_str name, const char *after)
+{
+    dt_strbuf_adds(out, before);
+    add_text(out, name);
+    dt_strbuf_adds(out, after);
+}
+
+static void add_shard_action(const struct dt_shard_info *shard, struct dt_strbuf *out)
+{
+    if (shard && shard->halted.p)
+        dt_strbuf_addf(out, "decide as sql/README.md says of a halted shard, then CALL dt_clear_halt(%u, …)",
+                       shard->shard);
+    else if (!shard || !shard->owner.p)
+        dt_strbuf_adds(out, "start a dispatcher: systemctl start duetime-dispatcher; then duetime doctor");
+}
+
+static void add_limit_action(const struct dt_explained *e, struct dt_strbuf *out)
+{
+    if (!waits_for_places(e))
+        add_command(out, "wait, or raise the limit: duetime topics set ", e->job->topic,
+                    " --max-in-flight N --rate-limit N/s");
+    else if (dt_str_is(e->shard->callbacks, "off"))
+        dt_strbuf_adds(out, "set callbacks.enabled for the dispatchers, and start them again");
+    else
+        dt_strbuf_adds(out, "see which receivers are slow; or raise callbacks.max_in_flight of the dispatchers");
+}
+
+void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
+{
+    const struct dt_job *job = e->job;
+    char id[24];
+    snprintf(id, sizeof(id), "%lld", (long long)job->id);
+    if (waits_for(e, "paused"))
+        add_command(out, "duetime topics resume ", job->topic, "");
+    else if (waits_for(e, "limit"))
+        add_limit_action(e, out);
+    else if (waits_for(e, "pop"))
+        add_command(out, "start a worker that pops the topic; by hand: duetime pop ", job->topic, "");
+    else if (waits_for(e, "kafka") || waits_for(e, "redis"))
+        dt_strbuf_adds(out, "duetime doctor");
+    else if (waits_for(e, "leader"))
+        add_shard_action(e->shard, out);
+    else if (job->state == DT_DEAD)
+        add_command(out, "mend what its attempts met, then duetime jobs redrive ", dt_str(id), "");
+}

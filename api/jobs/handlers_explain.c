@@ -1,0 +1,95 @@
+/*
+ * GET /v1/jobs/{id}/explain: reads the job, what leaders and topics say, and the job's entry in the index, and has it put
+ * into words.
+ */
+#include "answer.h"
+#include "handlers.h"
+#include "index/index.h"
+#include "jobs/explain.h"
+#include "jobs/waiting.h"
+#include "topics/topic_cache.h"
+#include "work/workers.h"
+
+/* Nobody reads an entry of a job that is finished, or offered, or whose time is not near: promotion comes first. */
+static bool needs_entry(const struct dt_api *api, const struct dt_explained *e)
+{
+    const struct dt_job *job = e->job;
+    bool offered = e->waiting_for && strcmp(e->waiting_for, "pop") == 0;
+    return !dt_job_state_terminal(job->state) && !offered && job->next_at_ms - e->now_ms < api->config->index_horizon;
+}
+
+/* Whoever asks this is a person: a connection for one question costs little, and needs no thread of its own. */
+static dt_status read_entry(const struct dt_api *api, const struct dt_view *view, const struct dt_explained *e,
+                            int64_t *entry_ms)
+{
+    struct dt_error err = {0};
+    dt_index *index = NULL;
+    const struct dt_entry entry = {.id = e->job->id, .due_ms = dt_later(e->job->next_at_ms, 1)};
+    dt_status status = dt_index_new(api->config, view->installation.name, api->clock, &index, &err);
+    if (status == DT_OK)
+        status = dt_index_scores(index, e->shard_number, &entry, 1, entry_ms, &err);
+    dt_index_free(index);
+    return status;
+}
+
+static enum dt_entry_state look_at_entry(const struct dt_api *api, const struct dt_view *view,
+                                         const struct dt_explained *e, int64_t *entry_ms)
+{
+    if (!dt_index_configured(api->config))
+        return DT_ENTRY_NONE;
+    if (!needs_entry(api, e))
+        return DT_ENTRY_NOT_NEEDED;
+    if (read_entry(api, view, e, entry_ms) != DT_OK)
+        return DT_ENTRY_UNKNOWN;
+    if (!*entry_ms)
+        return DT_ENTRY_MISSING;
+    return *entry_ms == dt_later(e->job->next_at_ms, 1) ? DT_ENTRY_THERE : DT_ENTRY_DIFFERS;
+}
+
+static void answer(struct dt_request *req, dt_store *store, const struct dt_job *job)
+{
+    struct dt_waiting w;
+    int64_t entry_ms = 0;
+    dt_waiting_init(&w, req->api->topics, req->api->ref, store);
+    struct dt_explained e = {.job = job, .waiting_for = dt_waiting_for(&w, job), .now_ms = w.now_ms};
+    e.topic = dt_view_topic(w.view, job->topic);
+    e.shard_number = dt_shard_of(&w.view->map, job->id);
+    e.shard = dt_shards_find(w.shards, e.shard_number);
+    e.claimed = job->claim_shard >= 0 ? dt_shards_find(w.shards, (unsigned)job->claim_shard) : NULL;
+    enum dt_entry_state entry = look_at_entry(req->api, w.view, &e, &entry_ms);
+    dt_strbuf_reset(&req->out);
+    dt_explain_add_json(&e, entry, entry_ms, &req->out);
+    dt_waiting_clear(&w);
+    req->status = 200;
+}
+
+static enum dt_next explain_job(struct dt_request *req, dt_store *store)
+{
+    const int64_t *id = req->state;
+    struct dt_job job;
+    struct dt_error err = {0};
+    if (!dt_request_hold(req, dt_answer_job_room(req->api)))
+        return dt_request_no_room(req);
+    dt_status status = dt_topic_cache_refresh(req->api->topics, store, &err);
+    if (status == DT_OK)
+        status = dt_topic_cache_refresh_shards(req->api->topics, store, &err);
+    if (status == DT_OK)
+        status = dt_store_get(store, *id, &req->arena, &job, &err);
+    if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, job.topic)))
+        return dt_answer_not_found(req, "job");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    answer(req, store, &job);
+    return DT_REPLY;
+}
+
+enum dt_next dt_handle_job_explain(struct dt_request *req)
+{
+    int64_t *id = dt_arena_alloc(&req->arena, sizeof(*id));
+    if (!id)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    if (!dt_answer_id(req, id))
+        return DT_REPLY;
+    req->state = id;
+    return dt_workers_submit(req->api->workers, req, explain_job);
+}

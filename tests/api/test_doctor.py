@@ -1,0 +1,113 @@
+"""GET /v1/doctor: each finding is there when its fault is planted on the real servers, and gone when its advice was followed."""
+import pytest
+
+from harness.servers import redis_clients
+from harness.stack import until
+
+pytestmark = pytest.mark.in_turns(3)
+
+
+def findings(api):
+    answer = api.get("/v1/doctor")
+    assert answer.status == 200, answer
+    assert all(each[name] for each in answer.json["findings"] for name in ("finding", "severity", "subject", "detail", "means", "do"))
+    return answer.json["findings"]
+
+
+def found(api, name, subject=None):
+    """The finding, once it is there."""
+    return until(lambda: next((each for each in findings(api) if each["finding"] == name and subject in (None, each["subject"])), None), 25,
+                 lambda: findings(api))
+
+
+def gone(api, name, subject=None):
+    until(lambda: not any(each["finding"] == name and subject in (None, each["subject"]) for each in findings(api)), 25, lambda: findings(api))
+
+
+def follow_in_mysql(db, advice):
+    """What the advice says up to its semicolon."""
+    db(advice.split(";")[0])
+
+
+@pytest.mark.parametrize("setting, name, severity", [("innodb_flush_log_at_trx_commit", "mysql-flush", "error"), ("sync_binlog", "mysql-binlog", "warning")])
+def test_settings_of_mysql_that_the_promise_rests_on(api, db, setting, name, severity):
+    gone(api, name)
+    db(f"SET GLOBAL {setting} = 0")
+    try:
+        seen = found(api, name)
+        assert seen["severity"] == severity and seen["detail"] == f"{setting} is 0"
+        follow_in_mysql(db, seen["do"])
+        gone(api, name)
+    finally:
+        db(f"SET GLOBAL {setting} = 1")
+
+
+def test_a_redis_that_drops_entries(api, stack):
+    [client, *_] = redis_clients(stack)
+    before = client.config_get("maxmemory-policy")["maxmemory-policy"]
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        seen = found(api, "redis-policy")
+        assert seen["detail"] == "maxmemory-policy is allkeys-lru" and "CONFIG SET maxmemory-policy noeviction" in seen["do"]
+        client.config_set("maxmemory-policy", "noeviction")
+        gone(api, "redis-policy")
+    finally:
+        client.config_set("maxmemory-policy", before)
+
+
+def test_without_a_dispatcher_no_shard_has_a_leader_and_jobs_are_late(api, db, stack, topic):
+    job = api.make(topic=topic, delay="PT5M")["id"]
+    stack.stop("dispatcher1")
+    try:
+        assert found(api, "no-dispatcher")["severity"] == "error"
+        assert found(api, "shard-without-leader", "shard 1")["detail"] == "no process that lives leads it"
+        db("UPDATE jobs SET next_at = next_at - 600000 WHERE id = %s", job)
+        late = found(api, "overdue", topic)
+        assert late["severity"] == "error" and late["detail"].startswith("1 jobs are due, the oldest for ")
+    finally:
+        stack.start("dispatcher1")
+    for name in ("no-dispatcher", "shard-without-leader"):
+        gone(api, name)
+    gone(api, "overdue", topic)
+
+
+def test_a_halted_shard_with_its_reason(api, db):
+    db("UPDATE shards SET halted = 'the ledger was recreated' WHERE shard = 1")
+    seen = found(api, "shard-halted", "shard 1")
+    assert seen["detail"] == "the ledger was recreated" and "CALL dt_clear_halt(SHARD, 'resend', NULL)" in seen["do"]
+    db("CALL dt_clear_halt(1, 'resend', NULL)")
+    gone(api, "shard-halted")
+    until(lambda: api.get("/readyz").json["leaders"] == "ok", 25, lambda: api.get("/v1/info").text)
+
+
+def test_a_paused_topic_with_due_jobs(api, held):
+    api.make(topic=held, delay=0)
+    seen = found(api, "paused-and-due", held)
+    assert seen["severity"] == "note" and seen["detail"].startswith("1 jobs are due") and seen["do"] == "duetime topics resume TOPIC"
+    api.post(f"/v1/topics/{held}/resume")
+    gone(api, "paused-and-due", held)
+
+
+def test_rows_of_the_inbox_that_failed(api, db):
+    db("DELETE FROM job_inbox WHERE error IS NOT NULL")
+    db("INSERT INTO job_inbox (action, topic, job_key) VALUES ('cancel', 'nobody-made-this', 'k')")
+    try:
+        seen = found(api, "inbox-errors")
+        assert seen["detail"] == "1 rows are kept with an error" and "v_inbox_errors" in seen["do"]
+    finally:
+        db("DELETE FROM job_inbox WHERE error IS NOT NULL")
+    gone(api, "inbox-errors")
+
+
+def test_processes_of_several_versions(api, db):
+    db("INSERT INTO processes (id, kind, name, version, started_at, seen_at) VALUES (1, 'api', 'old:1', '0.0.1', 1, UNIX_TIMESTAMP() * 1000 + 600000)")
+    try:
+        assert "0.0.1" in found(api, "process-versions", "old:1")["detail"]
+    finally:
+        db("DELETE FROM processes WHERE id = 1")
+    gone(api, "process-versions")
+
+
+def test_a_healthy_installation_has_no_findings_of_servers(api):
+    until(lambda: not [each for each in findings(api) if each["finding"] not in ("overdue", "paused-and-due")], 25, lambda: findings(api))
+    assert api.get("/v1/doctor").json["looked_at"] == ["mysql", "processes", "shards", "jobs", "redis"]
