@@ -90,6 +90,7 @@ enum dt_next dt_handle_series(struct dt_request *req);
 /* alerts/handlers_alerts.c */
 enum dt_next dt_handle_alert_list(struct dt_request *req);
 enum dt_next dt_handle_alert_silence(struct dt_request *req);
+
 /* doctor/handlers_doctor.c */
 enum dt_next dt_handle_doctor(struct dt_request *req);
 

@@ -8,6 +8,7 @@
 #include "store/figures/figures.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -31,6 +32,7 @@ struct dt_figures {
     uint64_t seen[BUCKETS]; /* of the histogram, when it was written last */
     int64_t expired_ms;     /* when old rows were removed last */
     bool failed;            /* the last time */
+    _Atomic bool writes;    /* MySQL is being asked */
 };
 
 /* Gives the buckets that grew since the last call. */
@@ -71,8 +73,9 @@ static void write_step(dt_figures *f, int64_t at_ms)
     step.overdue = f->env.overdue ? (int64_t)dt_metric_value(dt_metric_find(f->env.overdue)) : 0;
     if (!moved && step.n_lateness == 0 && step.overdue == 0)
         return;
+    f->writes = true;
     dt_status status = dt_store_figures_add(f->store, &step, &err);
-    if (status != DT_OK && !f->failed)
+    if (status != DT_OK && !f->failed && !dt_thread_stopping(&f->thread))
         DT_LOG(WARN, "figures", "what happened is not written", DT_S("reason", err.text));
     f->failed = status != DT_OK;
     if (status == DT_OK && at_ms - f->expired_ms >= EXPIRE_MS)
@@ -86,9 +89,9 @@ static void run(void *arg)
         int64_t now_ms = dt_refclock_earliest_ms(f->env.ref);
         int64_t begins_ms = now_ms - now_ms % DT_FINE_MS;
         dt_mailbox_wait(f->mailbox, dt_refclock_mono_us_at(f->env.ref, begins_ms + DT_FINE_MS));
-        bool ends = dt_thread_stopping(&f->thread);
-        if (ends ? dt_store_connected(f->store) : dt_refclock_earliest_ms(f->env.ref) >= begins_ms + DT_FINE_MS)
+        if (!dt_thread_stopping(&f->thread) && dt_refclock_earliest_ms(f->env.ref) >= begins_ms + DT_FINE_MS)
             write_step(f, begins_ms);
+        f->writes = false;
     }
 }
 
@@ -126,6 +129,9 @@ void dt_figures_stop(dt_figures *f)
 {
     if (!f)
         return;
-    dt_thread_stop(&f->thread, f->mailbox);
+    dt_thread_ask_stop(&f->thread, f->mailbox);
+    if (f->writes)
+        dt_store_cut(f->store); /* a server that hangs holds up no end */
+    dt_thread_join(&f->thread);
     free_parts(f);
 }

@@ -8,7 +8,7 @@
  * Rows are of two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process writes both at
  * once and adds to what it wrote of the same step, so nobody has to condense anything, and how much is kept depends on time
  * alone: at most DT_TALLY_TOPICS topics a process and step. A process in which nothing happens writes nothing. Figures are
- * no audit: what a process counted within its last step is lost when it is killed, or when MySQL does not take it.
+ * no audit: what a process counted within its last step is lost when it ends, or when MySQL does not take it.
  */
 #ifndef DT_STORE_FIGURES_H
 #define DT_STORE_FIGURES_H
@@ -33,7 +33,7 @@ struct dt_figures_env {
 };
 /* Starts the thread that writes what this process tallies, with a connection of its own. env's members are borrowed. */
 DT_MUST_CHECK dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out, struct dt_error *err);
-/* Writes what is left, if there is a connection, ends the thread, and frees. Accepts NULL. */
+/* Ends the thread, whatever it waits for, and frees: what was counted within the last step is lost. Accepts NULL. */
 void dt_figures_stop(dt_figures *figures);
 
 /* A bucket of lateness. */
