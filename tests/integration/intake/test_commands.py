@@ -1,9 +1,17 @@
 """Commands by message on the whole stack: each has one effect, in its order, whoever dies and whatever comes again."""
-import pytest
+import collections
+import json
+import threading
 
-from harness.checker import connect, rows
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from harness.checker import connect, now_ms, rows
 from harness.commands import Commander, Messages, header, problem
+from harness.kafka_admin import Broker
 from harness.stack import until
+
+slow = pytest.mark.in_turns(8)
 
 
 @pytest.fixture
@@ -25,11 +33,192 @@ def messages(stack):
 
 
 def jobs(connection, topic):
-    return rows(connection, "SELECT job_key, state, payload FROM jobs WHERE topic = %s ORDER BY job_key", topic)
+    found = rows(connection, "SELECT job_key, state, payload FROM jobs WHERE topic = %s ORDER BY job_key", topic)
+    return {job["job_key"].decode(): (job["state"], bytes(job["payload"])) for job in found}
 
 
-def test_a_message_becomes_a_job(stack, topic, commander):
+def settled(connection, commander):
+    """Whether every message that is in the topic by now is done."""
+    consumer = Consumer({"bootstrap.servers": commander.brokers, "group.id": "looks"})
+    try:
+        stand = {row["kafka_partition"]: row["next_offset"] for row in rows(connection, "SELECT kafka_partition, next_offset FROM command_offsets")}
+        partitions = consumer.list_topics(commander.topic, 10).topics[commander.topic].partitions
+        return all(stand.get(number, 0) >= consumer.get_watermark_offsets(TopicPartition(commander.topic, number), 10)[1] for number in partitions)
+    finally:
+        consumer.close()
+
+
+def await_all(connection, commander):
+    until(lambda: settled(connection, commander), 90, lambda: f"all commands: {rows(connection, 'SELECT * FROM v_commands')}", every=0.2)
+    until(lambda: not rows(connection, "SELECT id FROM command_answers LIMIT 1"), 60, "all answers", every=0.2)
+
+
+def test_messages_do_what_requests_do(stack, topic, api, commander, messages):
+    connection, rejected = connect(stack), messages(commander.rejected_topic)
+    name = {"topic": topic, "key": "k"}
+    commander.say({"action": "create", **name, "delay": "PT1H", "payload": {"a": 1}, "retry": ["3s"]}, {"action": "create", "topic": topic, "key": "now", "delay": 0},
+                  {"action": "create", "topic": topic, "key": "gone", "delay": "PT1H"})
+    until(lambda: jobs(connection, topic).get("now", "")[:1] == ("dispatched",) and len(jobs(connection, topic)) == 3, 60, lambda: jobs(connection, topic))
+    assert jobs(connection, topic)["k"] == ("scheduled", b'{"a": 1}')
+    commander.say({"action": "change", **name, "delay": "PT2H", "payload": 2}, {"action": "cancel", "topic": topic, "key": "gone"},
+                  {"action": "report", "topic": topic, "key": "now", "attempt": 1, "status": "succeeded"}, {"action": "pause", "topic": topic})
+    until(lambda: api.get(f"/v1/topics/{topic}").json["paused"], 60, "the pause")
+    await_all(connection, commander)
+    assert jobs(connection, topic) == {"k": ("scheduled", b"2"), "now": ("succeeded", b"null"), "gone": ("cancelled", b"null")}
+    commander.say({"action": "run_now", **name})
+    commander.say({"action": "replace", **name, "delay": "PT3H", "payload": 3}, {"action": "resume", "topic": topic}, {"action": "run_now", **name})
+    until(lambda: jobs(connection, topic)["k"] == ("dispatched", b"3"), 60, lambda: jobs(connection, topic))
+    commander.say({"action": "cancel", **name})
+    told = rejected.wait(1)[0]
+    assert (told.key(), json.loads(told.value())) == (b"k", {"action": "cancel", **name})
+    assert (problem(told)["type"], problem(told)["status"], problem(told)["attempt"]) == ("/problems/too-late", 409, 1)
+
+
+def test_answers_go_where_the_message_says(stack, topic, commander, messages):
+    connection, rejected = connect(stack), messages(commander.rejected_topic)
+    answers = f"{topic}-answers"
+    reply = [("reply_to", answers.encode()), ("trace", b"\xff\x00")]
+    job = {"action": "create", "topic": topic, "key": "k", "delay": "PT1H", "payload": [1, 2]}
+    for value in (job, job, {**job, "payload": 3}, {"action": "cancel", "topic": topic, "key": "k"}, b"{", None):
+        commander.send(value, key=b"\x00same", headers=reply)
+    commander.send(job, key=b"\x00same", headers=[("reply_to", b"duetime.results")])
+    commander.flush()
+    await_all(connection, commander)
+    seen = messages(answers, beginning=True).wait(6)
+    assert [header(m, "status") for m in seen] == ["201", "200", "409", "200", "400", "400"]
+    assert {m.key() for m in seen} == {b"\x00same"}
+    bodies = [json.loads(m.value()) for m in seen]
+    assert (bodies[0]["key"], bodies[0]["state"], bodies[0]["payload"], bodies[0]["waiting_for"]) == ("k", "scheduled", [1, 2], "time")
+    assert bodies[1]["id"] == bodies[2]["id"] == bodies[3]["id"] == bodies[0]["id"] and bodies[3]["state"] == "cancelled"
+    told = rejected.wait(4)
+    assert [problem(m)["status"] for m in told] == [409, 400, 400, 422]
+    assert told[1].value() == b"{" and told[2].value() is None and told[0].headers()[:2] == reply
+
+
+def crowd(commander, topic, n, keys=10):
+    """n messages in which each key is made, cancelled and replaced in turn; replies for some of them."""
+    for i in range(n):
+        key = f"k{i % keys}"
+        turn = i // keys
+        command = {"action": ("create", "cancel", "replace", "cancel")[turn] if turn < 4 else ("replace", "cancel")[turn % 2], "topic": topic, "key": key}
+        if command["action"] != "cancel":
+            command.update(delay="PT1H", payload=i)
+        commander.send(command, key=key, headers=[("reply_to", f"{topic}-answers".encode()), ("n", str(i).encode())])
+    commander.flush()
+
+
+def judge(connection, topic, commander, answers, n, keys=10):
+    """Each message had one effect in its key's order: a job for each create and replace, cancelled by the one behind it."""
+    await_all(connection, commander)
+    made = rows(connection, "SELECT job_key, state, payload FROM jobs WHERE topic = %s", topic)
+    by_key = collections.defaultdict(list)
+    for job in made:
+        by_key[job["job_key"].decode()].append((int(job["payload"]), job["state"]))
+    for number in range(keys):
+        mine = [i for i in range(n) if i % keys == number]
+        expected = [(i, "cancelled" if i + keys < n else "scheduled") for turn, i in enumerate(mine) if turn % 2 == 0]
+        assert sorted(by_key[f"k{number}"]) == expected
+    per_key = collections.Counter(message.key() for message in answers.wait(n))
+    assert min(per_key.values()) >= n // keys and {header(message, "status") for message in answers.seen} <= {"200", "201"}
+
+
+@slow
+@pytest.mark.parametrize("point", ["commands.read", "commands.carried_out", "commands.raised", "commands.committed", "commands.answer", "commands.answered"])
+def test_a_dispatcher_that_dies_between_two_steps_does_nothing_twice(stack, topic, commander, messages, point):
     connection = connect(stack)
-    commander.say({"action": "create", "topic": topic, "key": "k", "delay": "PT1H", "payload": {"a": 1}})
-    until(lambda: jobs(connection, topic), 60, "a job")
-    assert [(j["job_key"], j["state"], bytes(j["payload"])) for j in jobs(connection, topic)] == [(b"k", "scheduled", b'{"a": 1}')]
+    try:
+        commander.send({"action": "create", "topic": topic, "key": "k0", "delay": "PT1H", "payload": 0}, key="k0", headers=[("reply_to", f"{topic}-answers".encode())])
+        commander.flush()
+        await_all(connection, commander)
+        answers = messages(f"{topic}-answers", beginning=True)
+        for other in ("dispatcher2", "dispatcher3"):
+            stack.kill(other)
+        stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=crash@2"})
+        crowd(commander, topic, 120)
+        until(lambda: not stack.running("dispatcher1") or settled(connection, commander), 60, f"{point}: it dies", every=0.2)
+        if stack.running("dispatcher1"):  # one batch took all of them
+            commander.say({"action": "cancel", "topic": topic, "key": "none"})
+            until(lambda: not stack.running("dispatcher1"), 60, f"{point}: it dies")
+    finally:
+        stack.heal()
+    judge(connection, topic, commander, answers, 120)
+
+
+@slow
+def test_what_kafka_remembers_and_who_reads_does_not_matter(stack, topic, commander, messages):
+    connection = connect(stack)
+    answers_topic = f"{topic}-answers"
+    Broker(stack).make(answers_topic, 1)
+    answers = messages(answers_topic)
+    crowd(commander, topic, 100)
+    await_all(connection, commander)
+    try:
+        stack.stop("dispatcher1")
+        consumer = Consumer({"bootstrap.servers": commander.brokers, "group.id": commander.topic, "enable.auto.commit": False})
+        partitions = consumer.list_topics(commander.topic, 10).topics[commander.topic].partitions
+        consumer.commit(offsets=[TopicPartition(commander.topic, number, 0) for number in partitions], asynchronous=False)
+        consumer.close()
+        sender = threading.Thread(target=lambda: [crowd_from(commander, topic, start) for start in range(100, 400, 20)])
+        sender.start()
+        for part in ("dispatcher2", "dispatcher3"):
+            stack.kill(part)
+            stack.start(part)
+        sender.join()
+    finally:
+        stack.heal()
+    judge(connection, topic, commander, answers, 400)
+
+
+def crowd_from(commander, topic, start, keys=10):
+    for i in range(start, start + 20):
+        command = {"action": "cancel" if i // keys % 2 else "replace", "topic": topic, "key": f"k{i % keys}"}
+        if command["action"] != "cancel":
+            command.update(delay="PT1H", payload=i)
+        commander.send(command, key=f"k{i % keys}", headers=[("reply_to", f"{topic}-answers".encode())])
+    commander.flush()
+
+
+@slow
+def test_a_flood_of_poison_stops_neither_results_nor_others_commands(stack, topic, api, commander, messages, consume):
+    connection, rejected = connect(stack), messages(commander.rejected_topic)
+    consume(topic, rule=lambda arrival: {"status": "succeeded"})
+    poison = [b"{" * 300, b"[]", b'{"action":"create","topic":"..","key":"x"}', b"x" * 200000, None]
+    for i in range(2000):
+        commander.send(poison[i % len(poison)] if i % 50 else b"\xff", key=str(i))
+    for i in range(50):
+        commander.send({"action": "create", "topic": topic, "key": f"c{i}", "delay": 0}, key=str(i))
+    commander.flush()
+    ids = [api.make(topic=topic, delay=0)["id"] for _ in range(20)]
+    until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] == "succeeded" for job in ids), 60, "jobs beside the flood")
+    await_all(connection, commander)
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'succeeded'", topic)[0]["n"] == 70, 60, "commands behind the flood")
+    assert len(rejected.wait(2000)) == 2000 and collections.Counter(problem(m)["status"] for m in rejected.seen).keys() == {400, 422}
+
+
+@slow
+def test_a_topic_that_was_made_anew_is_not_taken_for_the_one_before(stack, topic, commander):
+    connection, admin = connect(stack), Broker(stack)
+    for i in range(60):
+        commander.send({"action": "create", "topic": topic, "key": f"old{i}", "delay": "PT1H"}, key=str(i))
+    commander.flush()
+    await_all(connection, commander)
+    dispatchers = ("dispatcher1", "dispatcher2", "dispatcher3")
+    try:
+        for part in dispatchers:
+            stack.stop(part)
+        admin.delete(commander.topic)
+        until(lambda: commander.topic not in admin.topics(), 60, "it is gone")
+        admin.make(commander.topic, 4)
+        again = Commander(stack["DUETIME_KAFKA"])
+        n = max(row["next_offset"] for row in rows(connection, "SELECT next_offset FROM command_offsets")) + 5
+        for i in range(2 * n):  # partition 0 ends before the offset that is done, or is empty; partition 1 has grown beyond it
+            again.send({"action": "create", "topic": topic, "key": f"new{i}", "delay": "PT1H"}, key=f"new{i}", partition=1 if i else 0)
+        again.flush()
+    finally:
+        stack.heal()
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM v_commands WHERE halted IS NOT NULL AND kafka_partition IN (0, 1)")[0]["n"] == 2, 60,
+          lambda: rows(connection, "SELECT * FROM v_commands"))
+    assert not [key for key in jobs(connection, topic) if key.startswith("new")]
+    rows(connection, "DELETE FROM command_offsets")
+    await_all(connection, again)
+    until(lambda: len(jobs(connection, topic)) == 60 + 2 * n, 60, "the new ones")
