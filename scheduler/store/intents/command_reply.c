@@ -110,27 +110,49 @@ static int http_status(const struct dt_command *command)
     return body && x->insert.outcome == DT_INSERT_CREATED ? 201 : 200;
 }
 
-/* The body of what was done; the report counted, also when its job was removed at once (a retention of zero). */
-static dt_status body_of(struct dt_command_replies *r, const struct dt_command_told *told, struct dt_str *out,
+/* A report counted, also when its job was removed at once (a retention of zero). */
+static dt_status add_job(struct dt_command_replies *r, const struct dt_command *command, struct dt_strbuf *text,
+                         struct dt_error *err)
+{
+    struct dt_job job;
+    dt_status status = find_job(r, command, &job, err);
+    if (status == DT_OK) {
+        struct dt_job_view view = {
+            .payload = true, .waiting_for = waiting_for(r, &job), .outcome = outcome_word(command), .check = r->json};
+        dt_job_add(text, &job, &view);
+    }
+    if (status == DT_NOT_FOUND && command->action == DT_COMMAND_REPORT)
+        dt_strbuf_addf(text, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)command->result.job_id,
+                       outcome_word(command));
+    return status == DT_NOT_FOUND ? DT_OK : status;
+}
+
+/* The members that the command is about. */
+static dt_status add_topic(struct dt_command_replies *r, const struct dt_command *command, struct dt_strbuf *text,
+                           struct dt_error *err)
+{
+    struct dt_topic topic;
+    dt_status status = dt_topic_read(r->db, command->intent->topic, r->arena, &topic, err);
+    if (status != DT_OK)
+        return status;
+    dt_strbuf_adds(text, "{\"name\":");
+    dt_json_add_string(text, topic.name);
+    dt_strbuf_addf(text, ",\"paused\":%s,\"updated_at\":", topic.paused ? "true" : "false");
+    dt_json_add_time(text, topic.updated_at_ms);
+    dt_strbuf_addf(text, ",\"version\":%lld}", (long long)topic.version);
+    return status;
+}
+
+/* The body that REST answers with when it was done. */
+static dt_status body_of(struct dt_command_replies *r, const struct dt_command *command, struct dt_str *out,
                          struct dt_error *err)
 {
     struct dt_strbuf text;
-    struct dt_job job;
-    dt_status status = find_job(r, told->command, &job, err);
+    bool topic = command->action == DT_COMMAND_PAUSE || command->action == DT_COMMAND_RESUME;
     dt_strbuf_init(&text);
-    if (status == DT_OK) {
-        struct dt_job_view view = {.payload = true,
-                                   .waiting_for = waiting_for(r, &job),
-                                   .outcome = outcome_word(told->command),
-                                   .check = r->json};
-        dt_job_add(&text, &job, &view);
-    } else if (status == DT_NOT_FOUND)
-        dt_strbuf_addf(&text, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)told->command->result.job_id,
-                       outcome_word(told->command) ? outcome_word(told->command) : "");
-    else
-        return status;
+    dt_status status = topic ? add_topic(r, command, &text, err) : add_job(r, command, &text, err);
     *out = keep_text(r, &text);
-    return out->p ? DT_OK : DT_NOMEM;
+    return status == DT_OK && !out->p ? DT_NOMEM : status;
 }
 
 static dt_status tell_reply(struct dt_command_replies *r, const struct dt_command_message *m, struct dt_str body,
@@ -159,7 +181,7 @@ dt_status dt_command_tell(struct dt_command_replies *r, const struct dt_command_
         body = problem_text(r, x);
         status = body.p ? tell_rejected(r, m, body) : DT_NOMEM;
     } else if (replies)
-        status = body_of(r, told, &body, err);
+        status = body_of(r, told->command, &body, err);
     if (status == DT_OK && replies)
         status = tell_reply(r, m, body, refused ? dt_problem_http_status(x->problem.type) : http_status(told->command));
     return status == DT_NOMEM ? dt_fail(err, status, "out of memory") : status;

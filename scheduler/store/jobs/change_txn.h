@@ -44,4 +44,8 @@ DT_MUST_CHECK dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_st
 DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, struct dt_str name, bool paused,
                                               struct dt_error *err);
 
+/* Reads a topic, inside a transaction or outside. NOT_FOUND. */
+DT_MUST_CHECK dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
+                                      struct dt_error *err);
+
 #endif

@@ -62,17 +62,22 @@ static dt_status fetch_failed(dt_db *db, dt_status status, struct dt_error *err)
     return status != DT_OK ? dt_fail(err, status, "%s", dt_status_text(status)) : ended;
 }
 
+dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
+                        struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_select_topic, DT_PARAMS(DT_P_STR(name)), err);
+    if (status != DT_OK)
+        return status;
+    status = dt_db_next(db) ? read_topic(db, arena, out, NULL) : DT_NOT_FOUND;
+    return fetch_failed(db, status, err);
+}
+
 dt_status dt_store_topic_get(dt_store *store, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
                              struct dt_error *err)
 {
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_topic, DT_PARAMS(DT_P_STR(name)), err);
-    if (status != DT_OK)
-        return status;
-    status = dt_db_next(db) ? read_topic(db, arena, out, NULL) : DT_NOT_FOUND;
-    return fetch_failed(db, status, err);
+    return status == DT_OK ? dt_topic_read(db, name, arena, out, err) : status;
 }
 
 /* ---- pages of topics ---- */

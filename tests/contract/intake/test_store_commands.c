@@ -150,8 +150,11 @@ static void every_action_does_what_it_does_by_http(void **state)
     assert_int_equal(jobs("job_key = 'c' AND next_at <= updated_at"), 1);
     assert_int_equal(jobs("job_key = 'd' AND payload = '3'"), 1);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT paused FROM topics WHERE name = 't'"), 1);
-    say("{\"action\":\"resume\",\"topic\":\"t\"}");
+    say("{\"action\":\"resume\",\"topic\":\"t\"}")->reply_to = S("replies");
     done(1, 0, 0);
+    assert_int_equal(batch.answers.n, 1);
+    assert_true(has_text(batch.answers.v[0].value, "{\"name\":\"t\""));
+    assert_true(has_text(batch.answers.v[0].value, "\"paused\":false"));
     assert_int_equal(mysql_fixture_number(&fx, "SELECT paused FROM topics WHERE name = 't'"), 0);
 }
 
