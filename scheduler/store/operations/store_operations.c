@@ -1,6 +1,7 @@
 /*
  * The steps of operations: see operations.h. Statements about the operation itself, and which step comes next.
  */
+#include "base/hooks/fail_point.h"
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
 
@@ -221,7 +222,11 @@ static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     else if (!s->wanted)
         status = clean(db, &row, now_ms, &gone, err);
     s->piece->state = row.shown.state;
-    return status != DT_OK || gone ? status : dt_operation_row_write(db, &row, err);
+    if (status == DT_OK && !gone)
+        status = dt_operation_row_write(db, &row, err);
+    if (s->piece->changed)
+        DT_FAIL_POINT_STATUS("operation.written", status, err);
+    return status;
 }
 
 dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece, struct dt_arena *arena,

@@ -1,0 +1,171 @@
+"""Rows of the fault catalogue about what makes and changes jobs inside the dispatchers: the inbox, operations, schedules.
+
+Each has topics of its own beside the load, and an oracle of its own: every row of the inbox has one effect, every job of an operation is
+changed once, every fire has one job.
+"""
+import datetime
+import random
+import threading
+
+import pytest
+
+from harness.checker import connect, now_ms, rows
+from harness.harm.nemesis import HOUR_MS, skewed
+from harness.load import under_load
+from harness.rest import Rest
+from harness.stack import until
+from test_machines import shim  # noqa: F401  (a fixture)
+from test_points import dies, dies_and_comes_back
+
+DAY_MS = 86400000
+
+
+# ---- row 54: movers of the inbox ----
+
+class Writers:
+    """Transactions of their own that insert rows, some of which are rolled back; a key's changes follow its create."""
+
+    def __init__(self, stack, topic, seed):
+        self.topic, self.wanted, self._end = topic, {}, threading.Event()
+        self._threads = [threading.Thread(target=self._write, args=(connect(stack), random.Random(f"{seed}/{n}"), f"w{n}")) for n in range(4)]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, connection, chance, name):
+        n = 0
+        while not self._end.wait(chance.random() * .02):
+            key, changes = f"{name}-{n}", chance.randrange(4)
+            n += 1
+            with connection.cursor() as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute("INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES (%s, %s, %s, '1')", (self.topic, key, DAY_MS))
+                if chance.random() < .2:
+                    cursor.execute("ROLLBACK")
+                    continue
+                for change in range(changes):
+                    if chance.random() < .5:
+                        cursor.execute("COMMIT")
+                        cursor.execute("BEGIN")
+                    cursor.execute("INSERT INTO job_inbox (action, topic, job_key, delay_ms) VALUES ('change', %s, %s, %s)", (self.topic, key, (change + 2) * DAY_MS))
+                cancelled = chance.random() < .3
+                if cancelled:
+                    cursor.execute("INSERT INTO job_inbox (action, topic, job_key) VALUES ('cancel', %s, %s)", (self.topic, key))
+                cursor.execute("COMMIT")
+            self.wanted[key] = ("cancelled" if cancelled else "scheduled", 1 + changes + cancelled)
+
+    def end(self):
+        self._end.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def each_row_had_one_effect(stack, writers):
+    """A job's version counts what was done to it."""
+    connection = connect(stack)
+    until(lambda: not rows(connection, "SELECT 1 FROM job_inbox WHERE topic = %s LIMIT 1", writers.topic), 60,
+          lambda: rows(connection, "SELECT id, job_key, action, error FROM job_inbox WHERE topic = %s LIMIT 9", writers.topic))
+    made = rows(connection, "SELECT job_key, state, version FROM jobs WHERE topic = %s", writers.topic)
+    found = {row["job_key"].decode(): (row["state"], row["version"]) for row in made}
+    assert len(made) == len(found), "a row of the inbox made two jobs"
+    assert found == writers.wanted, [(key, found.get(key), writers.wanted.get(key)) for key in {*found, *writers.wanted} if found.get(key) != writers.wanted.get(key)][:9]
+
+
+@pytest.mark.one_of
+@pytest.mark.parametrize("point", ["inbox.locked", "inbox.carried_out", "inbox.written", "inbox.committed"])
+def test_row54_movers_killed_at_each_step_give_each_row_of_the_inbox_one_effect(stack, seed, point):
+    chance = random.Random(seed)
+    with under_load(stack, seed) as run:
+        writers = Writers(stack, f"inbox-{run.topics[0]}", seed)
+        try:
+            stack.kill("dispatcher2")  # so that the other one moves the rows
+            dies(stack, "dispatcher1", point, chance.randrange(1, 20))
+            run.faults[point] += 1
+            stack.start("dispatcher2")  # now this one does
+            run.goes_on()
+            stack.start("dispatcher1")
+        finally:
+            writers.end()
+        each_row_had_one_effect(stack, writers)
+
+
+# ---- row 55: operations ----
+
+def make_set(rest, topic, count):
+    lines = "".join(f'{{"topic":"{topic}","key":"k{n:05}","delay":"P9D","payload":{n}}}\n' for n in range(count))
+    answer = rest.post("/v1/jobs:batch", lines, content_type="application/x-ndjson")
+    assert answer.body.count(b'"status":201') == count, answer
+
+
+@pytest.mark.one_of
+@pytest.mark.parametrize("point", ["operation.written", "operation.changed"])
+def test_row55_operations_killed_in_the_middle_change_each_job_once(stack, seed, point):
+    chance = random.Random(seed)
+    rest, count = Rest(stack["DUETIME_URL_API2"]), 3000
+    with under_load(stack, seed) as run:
+        kept, leaving = f"kept-{run.topics[0]}", f"leaving-{run.topics[0]}"
+        for topic in (kept, leaving):
+            make_set(rest, topic, count)
+        where = []
+
+        def begin():
+            where.append(rest.post("/v1/jobs:reschedule", {"filter": {"topic": kept}, "shift": "P1D", "wait": 0}).headers["Location"])
+            where.append(rest.delete(f"/v1/topics/{leaving}?cancel=true&wait=PT0S").headers["Location"])
+        stack.kill("dispatcher2")
+        dies(stack, "dispatcher1", point, chance.randrange(1, 8), lead_there=begin)
+        run.faults[point] += 1
+        stack.heal()
+        done = [until(lambda: (op := rest.get(path).json)["state"] != "running" and op, 90, lambda: rest.get(path)) for path in where]  # noqa: B023
+        run.goes_on()
+    assert [(op["state"], op["changed"], op["refused"]) for op in done] == [("done", count, 0)] * 2, done
+    left = rows(connect(stack), "SELECT topic, state, MIN(version) a, MAX(version) b, COUNT(*) n FROM jobs WHERE topic IN (%s, %s) GROUP BY topic, state", kept, leaving)
+    assert sorted((row["topic"].decode(), row["state"], row["a"], row["b"], row["n"]) for row in left) == \
+        [(kept, "scheduled", 2, 2, count), (leaving, "cancelled", 2, 2, count)]
+    assert rest.get(f"/v1/topics/{leaving}").status == 404
+
+
+# ---- row 56: makers of fires ----
+
+def fires(connection, name):
+    found = rows(connection, "SELECT job_key FROM jobs WHERE topic = %s", name)
+    return sorted(int(row["job_key"].decode().rpartition("@")[2]) for row in found)
+
+
+def each_fire_has_one_job(stack, names, from_ms, until_ms):
+    """Every second of the time that is over; twice would be a key twice."""
+    connection = connect(stack)
+    wanted = list(range(from_ms, until_ms, 1000))
+    for name in names:
+        until(lambda: [at for at in fires(connection, name) if at < until_ms] == wanted, 60,  # noqa: B023
+              lambda: (len(wanted), [at for at in fires(connection, name) if at < until_ms]))  # noqa: B023
+        due = rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND run_at < %s AND attempt = 0", name, until_ms)
+        assert due[0]["n"] == 0, f"{due[0]['n']} fires of {name} were not sent"
+
+
+@pytest.mark.one_of
+@pytest.mark.parametrize("harm", ["fires.inserted", "fires.written", "fires.committed", "clocks", "mysql"])
+def test_row56_makers_that_die_or_have_a_wrong_clock_make_one_job_a_fire(stack, shim, seed, harm):  # noqa: F811
+    """Both dispatchers make fires, side by side."""
+    rest = Rest(stack["DUETIME_URL_API2"])
+    with under_load(stack, seed) as run:
+        begin_ms = (now_ms() // 1000 + 3) * 1000
+        at = datetime.datetime.fromtimestamp(begin_ms / 1000, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        names = [f"fires-{n}-{run.topics[0]}" for n in range(3)]
+        for name in names:
+            answer = rest.put(f"/v1/schedules/{name}", {"topic": name, "every": "PT1S", "starts_at": at, "catch_up": "PT10M", "payload": 1})
+            assert answer.status == 201, answer
+        if harm == "clocks":
+            stack.restart("dispatcher1", env=skewed(shim, HOUR_MS))
+            run.goes_on()
+            stack.restart("dispatcher2", env=skewed(shim, -HOUR_MS))
+            run.goes_on()
+        elif harm == "mysql":
+            stack.kill("mysql")
+            stack.start("mysql")
+        else:
+            dies_and_comes_back(stack, run, "dispatcher1", harm, random.Random(seed).randrange(1, 3))
+        stack.heal()
+        run.goes_on()
+        until_ms = now_ms() // 1000 * 1000 - 1000
+        each_fire_has_one_job(stack, names, begin_ms, until_ms)
+        for name in names:
+            assert rest.delete(f"/v1/schedules/{name}?cancel=true").status == 200
