@@ -75,10 +75,17 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 
 /* ---- the loop ---- */
 
+/* Shorter than the time for an answer, in whole seconds: those who wait for the lock do so in these. */
+static int64_t wait_of(const dt_inbox_chore *c)
+{
+    int64_t seconds = c->env.config->mysql_io_timeout * 4 / 5 / 1000;
+    return dt_earlier(WAIT_MS, (seconds > 0 ? seconds : 1) * 1000);
+}
+
 /* Waits, or looks; *pause_us is set where it did not wait. */
 static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct dt_error *err)
 {
-    int64_t wait_ms = dt_earlier(WAIT_MS, c->env.config->mysql_io_timeout * 4 / 5);
+    int64_t wait_ms = wait_of(c);
     c->mover.operations = dt_operation_runner_rests(c->operations);
     c->mover.operation_due = false;
     atomic_store(&c->waits, true);

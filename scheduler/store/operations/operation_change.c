@@ -12,7 +12,6 @@
 #include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 
-#define PIECE_JOBS    512 /* rows that are locked at once: a leader's batch is no smaller */
 #define REDRIVE_JOBS  128
 #define RATE_PIECE_NS INT64_C(200000000) /* what the rate allows in so long goes at once */
 
@@ -47,7 +46,7 @@ static dt_status no_memory(struct work *w)
 /* What may go at once; *interval_ns: of the rate, 0 = none. */
 static size_t piece_jobs(const struct dt_operation_row *row, int64_t *interval_ns)
 {
-    size_t most = row->shown.kind == DT_OPERATION_REDRIVE ? REDRIVE_JOBS : PIECE_JOBS;
+    size_t most = row->shown.kind == DT_OPERATION_REDRIVE ? REDRIVE_JOBS : DT_OPERATION_PIECE;
     *interval_ns = 0;
     if (!row->shown.rate.p || !dt_rate_parse(row->shown.rate, interval_ns))
         return most;

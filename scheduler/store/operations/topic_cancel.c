@@ -11,8 +11,7 @@
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
 
-#define PIECE_JOBS 512  /* rows that are locked at once */
-#define LOOK_MS    1000 /* between two looks at what is dispatched still */
+#define LOOK_MS 1000 /* between two looks at what is dispatched still */
 
 /* The cursor moves behind what was found, or behind the window where that was all. */
 static dt_status find_live(const struct dt_operation_txn *txn, struct dt_operation_row *row,
@@ -23,18 +22,18 @@ static dt_status find_live(const struct dt_operation_txn *txn, struct dt_operati
     bool last;
     dt_status status = dt_operation_window(txn->db, row->after_id, &end_id, &last, err);
     if (status == DT_OK)
-        status = dt_db_query(
-            txn->db, dt_sql_match_live_jobs,
-            DT_PARAMS(DT_P_STR(row->shown.topic_from), DT_P_INT(row->after_id), DT_P_INT(end_id), DT_P_INT(PIECE_JOBS)),
-            err);
+        status = dt_db_query(txn->db, dt_sql_match_live_jobs,
+                             DT_PARAMS(DT_P_STR(row->shown.topic_from), DT_P_INT(row->after_id), DT_P_INT(end_id),
+                                       DT_P_INT(DT_OPERATION_PIECE)),
+                             err);
     if (status == DT_OK)
         status = dt_store_read_rows(txn->db, txn->arena, &rows, err);
     *out = (struct dt_operation_finds){rows.v, rows.n};
-    if (out->n == PIECE_JOBS)
+    if (out->n == DT_OPERATION_PIECE)
         row->after_id = out->v[out->n - 1].id;
     else
         row->after_id = end_id;
-    if (out->n < PIECE_JOBS && last)
+    if (out->n < DT_OPERATION_PIECE && last)
         row->walk = DT_WALK_OVER;
     return status;
 }

@@ -284,12 +284,12 @@ static void dead_jobs_are_redriven_also_from_history(void **state)
 static void each_job_is_changed_once_whoever_does_the_pieces(void **state)
 {
     (void)state;
-    enum { JOBS = 1300 };
+    enum { JOBS = 2600 };
     dt_store *other = mysql_fixture_store(&fx);
     int pieces = 0;
     int64_t changed = 0;
     jobs(JOBS);
-    mysql_fixture_run(&fx, "UPDATE jobs SET run_at = 5000000 WHERE id > 600"); /* many at one time */
+    mysql_fixture_run(&fx, "UPDATE jobs SET run_at = 5000000 WHERE id > 1200"); /* many at one time */
     struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
     ask.at_ms = 4000000000000;
     int64_t id = make(&ask);

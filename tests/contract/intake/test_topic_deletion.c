@@ -135,7 +135,7 @@ static void a_job_that_came_all_the_same_is_cancelled_as_well(void **state)
 static void more_than_a_piece_is_ended_by_several_in_turn(void **state)
 {
     (void)state;
-    enum { JOBS = 1500 };
+    enum { JOBS = 3000 };
     dt_store *other = mysql_fixture_store(&fx);
     job_row(&fx, 1, "job_key = 'k'");
     job_rows_multiply(&fx, JOBS, 1);
@@ -145,7 +145,7 @@ static void more_than_a_piece_is_ended_by_several_in_turn(void **state)
     int pieces = 0;
     do {
         step(pieces % 2 ? other : store, id);
-        assert_true(piece.changed <= 512);
+        assert_true(piece.changed <= 1024);
     } while (piece.state == DT_OPERATION_RUNNING && ++pieces < 50);
     dt_store_free(other);
     show(id);
