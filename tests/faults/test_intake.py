@@ -147,27 +147,31 @@ def test_row56_makers_that_die_or_have_a_wrong_clock_make_one_job_a_fire(stack, 
     """Where none dies of its own both dispatchers make fires, side by side."""
     rest = Rest(stack["DUETIME_URL_API2"])
     with under_load(stack, seed) as run:
-        begin_ms = int(now_ms() // 1000 + 3) * 1000
-        at = datetime.datetime.fromtimestamp(begin_ms / 1000, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        names = [f"fires-{n}-{run.topics[0]}" for n in range(3)]
-        for name in names:
-            answer = rest.put(f"/v1/schedules/{name}", {"topic": name, "every": "PT1S", "starts_at": at, "catch_up": "PT10M", "payload": 1})
-            assert answer.status == 201, answer
+        names, began = [f"fires-{n}-{run.topics[0]}" for n in range(3)], []
+
+        def begin():
+            began.append(int(now_ms() // 1000 + 3) * 1000)
+            at = datetime.datetime.fromtimestamp(began[0] / 1000, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+            for name in names:
+                answer = rest.put(f"/v1/schedules/{name}", {"topic": name, "every": "PT1S", "starts_at": at, "catch_up": "PT10M", "payload": 1})
+                assert answer.status == 201, answer
         if harm == "clocks":
+            begin()
             stack.restart("dispatcher1", env=skewed(shim, HOUR_MS))
             run.goes_on()
             stack.restart("dispatcher2", env=skewed(shim, -HOUR_MS))
             run.goes_on()
         elif harm == "mysql":
+            begin()
             stack.kill("mysql")
             stack.start("mysql")
         else:
             stack.kill("dispatcher2")  # so that the other one makes them
-            dies(stack, "dispatcher1", harm, random.Random(seed).randrange(1, 3))
+            dies(stack, "dispatcher1", harm, random.Random(seed).randrange(1, 3), lead_there=begin, seconds=120)
             run.faults[harm] += 1
         stack.heal()
         run.goes_on()
         until_ms = int(now_ms() // 1000) * 1000 - 1000
-        each_fire_has_one_job(stack, names, begin_ms, until_ms)
+        each_fire_has_one_job(stack, names, began[0], until_ms)
         for name in names:
             assert rest.delete(f"/v1/schedules/{name}?cancel=true").status == 200
