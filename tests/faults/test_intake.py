@@ -15,7 +15,7 @@ from harness.load import under_load
 from harness.rest import Rest
 from harness.stack import until
 from test_machines import shim  # noqa: F401  (a fixture)
-from test_points import dies
+from test_points import begin as restart_with, dies, gone
 
 DAY_MS = 86400000
 
@@ -130,6 +130,12 @@ def fires(connection, name):
     return sorted(int(row["job_key"].decode().rpartition("@")[2]) for row in found)
 
 
+def look_now(connection):
+    """Makers have work at once, and not once a minute: each look makes what the passing seconds added."""
+    rows(connection, "UPDATE schedule_fires SET look_at = 1")
+    connection.close()
+
+
 def each_fire_has_one_job(stack, names, from_ms, until_ms):
     """Every second of the time that is over; twice would be a key twice."""
     connection = connect(stack)
@@ -167,7 +173,10 @@ def test_row56_makers_that_die_or_have_a_wrong_clock_make_one_job_a_fire(stack, 
             stack.start("mysql")
         else:
             stack.kill("dispatcher2")  # so that the other one makes them
-            dies(stack, "dispatcher1", harm, random.Random(seed).randrange(1, 3), lead_there=begin, seconds=120)
+            before = restart_with(stack, "dispatcher1", **{harm: f"crash@{random.Random(seed).randrange(1, 6)}"})[harm]
+            begin()
+            until(lambda: look_now(connect(stack)) or not stack.running("dispatcher1"), 120, stack.logs, every=.3)
+            gone(stack, "dispatcher1", harm, before)
             run.faults[harm] += 1
         stack.heal()
         run.goes_on()
