@@ -23,6 +23,7 @@
 #include "commands.h"
 #include "http/front/http_listen.h"
 #include "http/http_server.h"
+#include "index/index.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "intake/index_writer.h"
@@ -468,8 +469,10 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     server.config_file = options.config;
-    if (dt_config_load(&server.config, options.config, &err) != DT_OK) {
+    if (dt_config_load(&server.config, options.config, &err) != DT_OK ||
+        dt_index_check(&server.config, &err) != DT_OK) {
         fprintf(stderr, "duetime-api: %s\n", err.text);
+        dt_config_clear(&server.config);
         return 1;
     }
     code = run_command(&server, &options);

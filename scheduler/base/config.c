@@ -16,8 +16,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/config_options.h"
+#include "base/connection/properties.h"
 #include "base/connection/secrets.h"
 #include "base/connection/tls.h"
 #include "base/strbuf.h"
@@ -330,6 +332,62 @@ static void continue_pending(struct loader *loader, const struct place *place, c
     dt_strbuf_adds(&loader->text, value);
 }
 
+#define CLIENT      "client."
+#define CLIENT_ENV  "DUETIME_KAFKA_CLIENT_"
+#define FILE_SUFFIX "_file"
+
+static bool is_property(const char *section, const char *key)
+{
+    return strcmp(section, "kafka") == 0 && strncmp(key, CLIENT, strlen(CLIENT)) == 0 && key[strlen(CLIENT)];
+}
+
+/* Takes "_file" off the name. */
+static bool take_suffix(struct dt_str *name)
+{
+    const size_t n = strlen(FILE_SUFFIX);
+    bool named = name->n > n && memcmp(name->p + name->n - n, FILE_SUFFIX, n) == 0;
+
+    name->n -= named ? n : 0;
+    return named;
+}
+
+/* A property of the library: its value is told to nobody, since only the library knows whether it is a secret. */
+static void set_property(struct loader *loader, const struct place *place, struct dt_str name, char *value)
+{
+    char text[DT_SECRET_MAX + 1];
+    bool from_file = take_suffix(&name);
+    dt_status status = unquote(value) ? DT_OK : DT_INVALID;
+
+    if (status != DT_OK) {
+        fail_at(loader, place, status, "the quotes are not closed, or hold an unknown escape, or text follows them");
+        return;
+    }
+    if (from_file)
+        status = dt_secret_read_file(value, text);
+    if (status != DT_OK) {
+        fail_at(loader, place, status, "its file cannot be read, or holds no text of at most 4096 bytes");
+        return;
+    }
+    if (dt_properties_set(loader->config->kafka_client, name, from_file ? text : value, from_file ? value : NULL))
+        fail_at(loader, place, DT_NOMEM, "out of memory");
+    if (from_file)
+        explicit_bzero(text, sizeof(text));
+}
+
+static void on_property(struct loader *loader, const struct place *place, const char *value)
+{
+    char *copy = strdup(value);
+    struct dt_str name = dt_str(place->key + strlen(CLIENT));
+
+    if (!copy)
+        fail_at(loader, place, DT_NOMEM, "out of memory");
+    else
+        set_property(loader, place, name, copy);
+    if (copy)
+        explicit_bzero(copy, strlen(copy));
+    free(copy);
+}
+
 static int on_value(void *user, const char *section, const char *key, const char *value)
 {
     struct loader *loader = user;
@@ -345,6 +403,10 @@ static int on_value(void *user, const char *section, const char *key, const char
         return 1;
     }
     finish_pending(loader);
+    if (is_property(section, key)) {
+        on_property(loader, &place, value);
+        return 1;
+    }
     if (!option) {
         fail_unknown(loader, &place);
         return 1;
@@ -434,6 +496,33 @@ static void load_environment(struct loader *loader)
     }
 }
 
+/* DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE=… as client.sasl.password_file. */
+static void load_property(struct loader *loader, const char *variable)
+{
+    const char *value = strchr(variable, '=');
+    const char *from = variable + strlen(CLIENT_ENV);
+    struct dt_strbuf key = {0};
+
+    dt_strbuf_adds(&key, CLIENT);
+    for (const char *p = from; value && p < value; p++)
+        dt_strbuf_addc(&key, *p == '_' ? '.' : (char)tolower((unsigned char)*p));
+    size_t n = strlen(FILE_SUFFIX);
+    if (key.p && key.n > n && strcmp(key.p + key.n - n, ".file") == 0)
+        key.p[key.n - n] = '_';
+    if (key.failed)
+        loader->status = dt_fail(loader->err, DT_NOMEM, "out of memory");
+    else if (value && value > from)
+        on_property(loader, &(struct place){NULL, 0, "kafka", key.p}, value + 1);
+    dt_strbuf_clear(&key);
+}
+
+static void load_properties(struct loader *loader)
+{
+    for (char **at = environ; *at && loader->status == DT_OK; at++)
+        if (strncmp(*at, CLIENT_ENV, strlen(CLIENT_ENV)) == 0)
+            load_property(loader, *at);
+}
+
 /* A rule of two options: the largest request must fit into what all may hold. */
 static void check_together(struct loader *loader)
 {
@@ -468,7 +557,10 @@ static void check_tls(struct loader *loader)
 {
     if (loader->status != DT_OK)
         return;
-    check_tls_of(loader, "mysql", &(struct dt_tls[]){dt_tls_of_mysql(loader->config)}[0]);
+    const struct dt_tls mysql = dt_tls_of_mysql(loader->config);
+    const struct dt_tls redis = dt_tls_of_redis(loader->config);
+    check_tls_of(loader, "mysql", &mysql);
+    check_tls_of(loader, "redis", &redis);
 }
 
 static void load_defaults(struct loader *loader)
@@ -486,13 +578,17 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
     struct loader loader = {.config = config, .err = err, .file = file};
 
     memset(config, 0, sizeof(*config));
-    if (dt_secrets_new(&config->secrets) != DT_OK)
+    config->kafka_client = dt_properties_new();
+    if (!config->kafka_client || dt_secrets_new(&config->secrets) != DT_OK) {
+        dt_config_clear(config);
         return dt_fail(err, DT_NOMEM, "out of memory");
+    }
     load_defaults(&loader);
     if (file && loader.status == DT_OK)
         load_file(&loader);
     if (loader.status == DT_OK)
         load_environment(&loader);
+    load_properties(&loader);
     check_together(&loader);
     check_tls(&loader);
     if (loader.text.p)
@@ -509,5 +605,6 @@ void dt_config_clear(struct dt_config *config)
         if (dt_options[i].type == DT_OPTION_TEXT)
             forget_text(dt_option_member(config, &dt_options[i]), &dt_options[i]);
     dt_secrets_free(config->secrets);
+    dt_properties_free(config->kafka_client);
     memset(config, 0, sizeof(*config));
 }

@@ -4,6 +4,8 @@
  * page come from it. Order: default < file < environment (DUETIME_<SECTION>_<KEY>). A text option marked
  * `secret` can also be given as <key>_file, and where it is set it is printed as the comment "# key = ***". Its text here
  * is that of the start; whoever connects asks dt_secret_now (connection/secrets.h).
+ * Settings of librdkafka are [kafka] client.<name>, or DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be
+ * given as client.<name>_file.
  *
  * Texts that an INI file would garble stand in "quotes" with the escapes \\ \" \xHH. A line has at most 198 bytes; a
  * text goes on in indented lines after a comma or inside quotes.
@@ -21,10 +23,12 @@
 /* One member an option, named <section>_<key>: int64_t for INT, SIZE and DURATION (ms), bool for BOOL, char * for TEXT.
  */
 struct dt_secrets;
+struct dt_properties;
 
 struct dt_config {
     struct dt_secrets
         *secrets; /* how secrets are now: connection/secrets.h; shared by copies, NULL where nothing was loaded */
+    struct dt_properties *kafka_client; /* [kafka] client.<name>: connection/properties.h; as secrets */
 #define INT(section, key, def, min, max, flags, help)      int64_t section##_##key;
 #define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;
 #define BOOL(section, key, def, flags, help)               bool section##_##key;

@@ -94,15 +94,22 @@ static bool tls_ok(const char *text)
 
 static bool mysql_hosts_ok(const char *text)
 {
-    return dt_hosts_ok(text, 3306);
+    return dt_hosts_ok(text, DT_MYSQL_PORT);
+}
+
+static bool sentinels_ok(const char *text)
+{
+    return dt_hosts_ok(text, DT_SENTINEL_PORT);
 }
 
 static const struct dt_option_rule rules[] = {
+    {"redis", "sentinels", sentinels_ok, "a comma-separated list of host or host:port, or nothing"},
+    {"redis", "tls", tls_ok, "off, required or verify"},
     {"mysql", "hosts", mysql_hosts_ok, "a comma-separated list of host or host:port, or nothing"},
     {"mysql", "tls", tls_ok, "off, required or verify"},
     {"log", "level", level_ok, "debug, info, warn or error"},
     {"installation", "name", name_ok, "1 to 100 of A-Z a-z 0-9 . _ -, not starting with '.' or '__'"},
-    {"redis", "endpoints", anything, "a comma-separated list of host:port, or nothing"},
+    {"redis", "endpoints", anything, "a comma-separated list of host:port or master:NAME, or nothing"},
     {"kafka", "brokers", anything, "a comma-separated list of host:port, or nothing"},
     {"kafka", "allow_topics", topics_ok, "names of Kafka topics, or prefixes that end in *, separated by commas"},
     {"zookeeper", "servers", anything, "a ZooKeeper connect string, or nothing"},

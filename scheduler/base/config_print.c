@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/config_options.h"
+#include "base/connection/properties.h"
 
 /* Bytes of a value on one line, so that inih's 200 are never reached. */
 #define FOLD 120
@@ -91,12 +92,39 @@ static bool starts_section(size_t i)
     return i == 0 || strcmp(dt_options[i].section, dt_options[i - 1].section) != 0;
 }
 
+/* Behind the options of [kafka]. */
+static void print_properties(const struct dt_properties *list, FILE *out)
+{
+    for (size_t i = 0; list && i < list->n; i++) {
+        const struct dt_property *property = &list->v[i];
+
+        if (property->file) {
+            fprintf(out, "client.%s_file = ", property->name);
+            print_text(property->file, out);
+        } else if (dt_property_is_secret(property->name)) {
+            fprintf(out, "# client.%s = ***", property->name);
+        } else {
+            fprintf(out, "client.%s = ", property->name);
+            print_text(property->value, out);
+        }
+        fputc('\n', out);
+    }
+}
+
+static bool ends_section(size_t i, const char *section)
+{
+    return strcmp(dt_options[i].section, section) == 0 &&
+           (i + 1 == DT_OPTIONS || strcmp(dt_options[i + 1].section, section) != 0);
+}
+
 void dt_config_print(const struct dt_config *config, FILE *out)
 {
     for (size_t i = 0; i < DT_OPTIONS; i++) {
         if (starts_section(i))
             fprintf(out, "%s[%s]\n", i ? "\n" : "", dt_options[i].section);
         print_option(config, &dt_options[i], out);
+        if (ends_section(i, "kafka"))
+            print_properties(config->kafka_client, out);
     }
 }
 
@@ -139,5 +167,13 @@ void dt_config_reference(FILE *out)
                     "\n## [%s]\n\n| key | environment | accepted | default | what it is |\n|---|---|---|---|---|\n",
                     dt_options[i].section);
         print_reference_row(&dt_options[i], out);
+        if (ends_section(i, "kafka"))
+            fputs("| `client.<name>` | `DUETIME_KAFKA_CLIENT_<NAME>`, with `_` for each dot | any text |  | A setting "
+                  "of librdkafka "
+                  "under its own name, such as `client.security.protocol`, `client.ssl.ca.location`, "
+                  "`client.sasl.mechanism`; "
+                  "each also as `client.<name>_file`, read anew for each handle. Those that the promise rests on are "
+                  "refused. |\n",
+                  out);
     }
 }

@@ -31,15 +31,23 @@
   DURATION(mysql, io_timeout, 10*DT_SECOND, DT_SECOND, 10*DT_MINUTE, DT_OPT_NONE, "Longest wait for an answer, rounded up to seconds.") \
   DURATION(mysql, lock_timeout, 5*DT_SECOND, DT_SECOND, DT_MINUTE, DT_OPT_NONE, "innodb_lock_wait_timeout of every session.") \
   DURATION(mysql, idle_transaction_timeout, 8*DT_SECOND, DT_SECOND, DT_MINUTE, DT_OPT_NONE, "After this long without a statement the server ends a session that stopped inside a transaction, or inside a statement; sooner, after two thirds of zookeeper.session_timeout in whole seconds, those of leaders and of the reader of results.") \
-  TEXT(redis, endpoints, "127.0.0.1:6379", DT_OPT_NONE, "Comma-separated host:port list of the Redis servers that hold the index. Empty: there is no Redis, and leaders read due jobs from MySQL.") \
+  TEXT(redis, endpoints, "127.0.0.1:6379", DT_OPT_NONE, "Comma-separated host:port list of the Redis servers that hold the index; master:NAME in place of one is whichever server redis.sentinels call the master of that name. Empty: there is no Redis, and leaders read due jobs from MySQL.") \
+  TEXT(redis, sentinels, "", DT_OPT_NONE, "Comma-separated list of host or host:port of the Sentinels that know the masters among redis.endpoints; port 26379 unless given.") \
+  TEXT(redis, sentinel_password, "", DT_OPT_SECRET, "Password of the Sentinels themselves; empty = none.") \
+  TEXT(redis, user, "", DT_OPT_NONE, "User for AUTH, of Redis 6 or newer; empty: the password alone.") \
   TEXT(redis, password, "", DT_OPT_SECRET, "Password for AUTH; empty = none.") \
+  TEXT(redis, tls, "off", DT_OPT_NONE, "off; required: TLS, or no connection; verify: TLS with a certificate for the host's name, signed by an authority of ca_file. Sentinels too. Needs a program that was built with hiredis 1.0 or newer.") \
+  TEXT(redis, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust; empty: those of the system. Read anew for each connection, as the next two.") \
+  TEXT(redis, cert_file, "", DT_OPT_NONE, "File with a certificate of our own, for servers that ask for one (tls-auth-clients).") \
+  TEXT(redis, key_file, "", DT_OPT_NONE, "File with its key.") \
   DURATION(redis, timeout, DT_SECOND, 50, DT_MINUTE, DT_OPT_NONE, "Connect and command timeout.") \
   TEXT(kafka, brokers, "127.0.0.1:9092", DT_OPT_NONE, "bootstrap.servers. Empty: there is no Kafka. Results come by REST, no topic is delivered by Kafka, and dead letters are found by REST and SQL.") \
   INT(kafka, auto_create_partitions, 4, 0, 10000, DT_OPT_NONE, "Partitions of a topic that is created on demand; 0 = never create topics.") \
   INT(kafka, replication_factor, 1, 1, 32, DT_OPT_NONE, "Replication factor of topics that are created. Use 3 in production.") \
   TEXT(kafka, allow_topics, "", DT_OPT_NONE, "Kafka topics that a token bound to prefixes may name as a topic's kafka_topic, beside those that begin with one of its prefixes: comma-separated names, or prefixes that end in *. Internal topics of an installation (<any name>.ledger, .results, .commands, .dead, ...) are refused to everybody.") \
   DURATION(kafka, transaction_timeout, 10*DT_SECOND, DT_SECOND, 15*DT_MINUTE, DT_OPT_NONE, "transaction.timeout.ms of the dispatching producers: so long, and until Kafka looks (every ten seconds), a killed leader's last batch may hold up consumers of its partitions, if nobody takes its shard over.") \
-  TEXT(zookeeper, servers, "127.0.0.1:2181", DT_OPT_NONE, "ZooKeeper connect string. Empty: there is no ZooKeeper, and leaders are elected by leases in MySQL.") \
+  TEXT(zookeeper, servers, "127.0.0.1:2181", DT_OPT_NONE, "ZooKeeper connect string, host:port separated by commas, behind the last one possibly a chroot (/apps/jobs) that is there already. Empty: there is no ZooKeeper, and leaders are elected by leases in MySQL.") \
+  TEXT(zookeeper, auth, "", DT_OPT_SECRET, "user:password for ZooKeeper's digest authentication; the nodes of ours are then for this user alone. Empty: for everybody.") \
   DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for, and without ZooKeeper the length of a lease in MySQL; leaders step down after two thirds of it without an answer.") \
   TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Address to listen on. Anything but the loopback needs at least one token.") \
   INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the API; 0 = any free one (it is logged).") \

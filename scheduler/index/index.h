@@ -45,6 +45,9 @@
 
 typedef struct dt_index dt_index;
 
+/* Says what of the configuration cannot be done, before anything connects: endpoints that are none, masters without
+ * Sentinels (INVALID), TLS with a client library that has none (UNSUPPORTED). */
+DT_MUST_CHECK dt_status dt_index_check(const struct dt_config *config, struct dt_error *err);
 /* Makes an index, which is not connected yet. All inputs but the installation's name (copied) are borrowed and outlive
  * it. INVALID: the name or the endpoints cannot be used. *out is NULL unless OK, and where there are no endpoints. */
 DT_MUST_CHECK dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock,

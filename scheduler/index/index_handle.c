@@ -12,6 +12,7 @@
 #include "index/index_keys.h"
 #include "index/index_known.h"
 #include "index/lua/index_scripts.h"
+#include "index/redis/index_connect.h"
 
 static const char *const SCRIPT_TEXTS[DT_SCRIPTS] = {
     [DT_SCRIPT_CHANGE] = dt_lua_change, [DT_SCRIPT_HOLD] = dt_lua_hold,     [DT_SCRIPT_UNHOLD] = dt_lua_unhold,
@@ -55,6 +56,20 @@ static dt_status make_links(dt_index *index, const struct dt_config *config, con
     return DT_OK;
 }
 
+dt_status dt_index_check(const struct dt_config *config, struct dt_error *err)
+{
+    struct dt_endpoint *endpoints;
+    unsigned n;
+
+    if (!dt_index_configured(config))
+        return DT_OK;
+    dt_status status = dt_endpoints_parse(config->redis_endpoints, &endpoints, &n, err);
+    if (status == DT_OK)
+        status = dt_redis_check(config, endpoints, n, err);
+    dt_endpoints_free(endpoints, n);
+    return status;
+}
+
 dt_status dt_index_new(const struct dt_config *config, const char *installation, const dt_clock *clock, dt_index **out,
                        struct dt_error *err)
 {
@@ -75,6 +90,8 @@ dt_status dt_index_new(const struct dt_config *config, const char *installation,
     index->self = self;
     snprintf(index->installation, sizeof(index->installation), "%s", installation);
     status = dt_endpoints_parse(config->redis_endpoints, &index->endpoints, &index->n_links, err);
+    if (status == DT_OK)
+        status = dt_redis_check(config, index->endpoints, index->n_links, err);
     if (status == DT_OK) {
         status = make_links(index, config, clock);
         if (status != DT_OK)

@@ -44,7 +44,7 @@ class OwnApi:
         values = {option: value for option, value in values.items() if value is not None}
         sections = {}
         for option, value in values.items():
-            section, key = option.split(".")
+            section, key = option.split(".", 1)
             sections.setdefault(section, []).append(f"{key} = {value}")
         self.config.write_text("".join(f"[{section}]\n" + "\n".join(lines) + "\n\n" for section, lines in sections.items()))
 

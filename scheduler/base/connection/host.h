@@ -6,6 +6,9 @@
 
 #include "base/strbuf.h"
 
+#define DT_MYSQL_PORT    3306
+#define DT_SENTINEL_PORT 26379
+
 struct dt_host {
     char name[256]; /* without the brackets of an IPv6 address */
     int port;

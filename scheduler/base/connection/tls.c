@@ -33,3 +33,8 @@ struct dt_tls dt_tls_of_mysql(const struct dt_config *config)
 {
     return settings(config->mysql_tls, config->mysql_ca_file, config->mysql_cert_file, config->mysql_key_file);
 }
+
+struct dt_tls dt_tls_of_redis(const struct dt_config *config)
+{
+    return settings(config->redis_tls, config->redis_ca_file, config->redis_cert_file, config->redis_key_file);
+}

@@ -21,5 +21,6 @@ struct dt_tls {
 bool dt_tls_mode_parse(const char *text, enum dt_tls_mode *out);
 
 struct dt_tls dt_tls_of_mysql(const struct dt_config *config);
+struct dt_tls dt_tls_of_redis(const struct dt_config *config);
 
 #endif

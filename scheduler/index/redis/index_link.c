@@ -19,9 +19,11 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/connection/secrets.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
+#include "index/redis/index_connect.h"
 
 #define BACKOFF_FIRST_US INT64_C(20000)
 #define SILENCE_FACTOR   4
@@ -36,6 +38,7 @@ struct dt_link {
     unsigned n_scripts;
     char sha[DT_LINK_SCRIPTS][SHA_LEN + 1];
     redisContext *c;
+    bool whole;  /* scripts go as texts */
     bool served; /* c has answered a whole round trip */
     bool failing;
     struct dt_strbuf out;
@@ -49,6 +52,15 @@ struct dt_link {
 
 /* ---- endpoints ---- */
 
+/* "master:NAME", where NAME is no number: that would be a host called master. */
+static bool is_master(const char *name)
+{
+    static const char prefix[] = "master:";
+    const char *rest = name + sizeof(prefix) - 1;
+
+    return strncmp(name, prefix, sizeof(prefix) - 1) == 0 && *rest && strspn(rest, "0123456789") != strlen(rest);
+}
+
 static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, struct dt_error *err)
 {
     char *colon;
@@ -59,9 +71,14 @@ static dt_status endpoint_parse(struct dt_str text, struct dt_endpoint *out, str
     out->host = out->name ? strdup(out->name) : NULL;
     if (!out->host)
         return dt_fail(err, DT_NOMEM, "redis.endpoints");
+    if (is_master(out->name)) {
+        out->master = true;
+        memmove(out->host, out->host + 7, strlen(out->host + 7) + 1);
+        return DT_OK;
+    }
     colon = strrchr(out->host, ':');
     if (!colon || colon == out->host)
-        return dt_fail(err, DT_INVALID, "redis.endpoints: \"%s\" is not host:port", out->name);
+        return dt_fail(err, DT_INVALID, "redis.endpoints: \"%s\" is not host:port or master:NAME", out->name);
     port = strtol(colon + 1, &end, 10);
     if (end == colon + 1 || *end || port < 1 || port > 65535)
         return dt_fail(err, DT_INVALID, "redis.endpoints: the port of \"%s\" is not 1-65535", out->name);
@@ -248,54 +265,76 @@ static dt_status ask(dt_link *link, const char *what, redisReply **reply, struct
 
 static dt_status authenticate(dt_link *link, struct dt_error *err)
 {
-    redisReply *reply;
-    dt_status status;
+    struct dt_strbuf password = {0};
+    redisReply *reply = NULL;
+    const char *user;
+    dt_status status = DT_OK;
 
-    if (!link->config->redis_password || !link->config->redis_password[0])
-        return DT_OK;
-    status = ask(link, "AUTH", &reply, err, 2, (const char *[]){"AUTH", link->config->redis_password});
-    if (status != DT_OK)
-        return status;
-    if (reply->type == REDIS_REPLY_ERROR) {
+    if (dt_redis_credentials(link->config, &password, &user)) {
+        const char *words[] = {"AUTH", user ? user : password.p, password.p};
+        status = ask(link, "AUTH", &reply, err, user ? 3 : 2, words);
+    }
+    if (reply && reply->type == REDIS_REPLY_ERROR) {
         snprintf(link->c->errstr, sizeof(link->c->errstr), "%.*s", (int)sizeof(link->c->errstr) - 1, reply->str);
         status = drop(link, err, "AUTH");
+    }
+    freeReplyObject(reply);
+    dt_secret_forget(&password);
+    return status;
+}
+
+/* A user that may not run SCRIPT, or a server that has no such command. */
+static bool forbids(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR &&
+           (strncmp(reply->str, "NOPERM", 6) == 0 || strncmp(reply->str, "ERR unknown command", 19) == 0 ||
+            strncmp(reply->str, "ERR unknown subcommand", 22) == 0);
+}
+
+/* Scripts go whole from now on, some kilobytes a round trip. */
+static void do_without_load(dt_link *link, const char *why)
+{
+    if (!link->whole)
+        DT_LOG(WARN, "index", "scripts are sent whole each time: SCRIPT LOAD is not permitted",
+               DT_S("endpoint", link->endpoint->name), DT_S("reason", why));
+    link->whole = true;
+}
+
+/* Loads all scripts. An error reply (the server is loading still, or wants a password) ends the attempt to connect. */
+static dt_status load_script(dt_link *link, unsigned i, struct dt_error *err)
+{
+    redisReply *reply;
+    dt_status status = ask(link, "SCRIPT LOAD", &reply, err, 3, (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
+
+    if (status != DT_OK)
+        return status;
+    if (reply->type == REDIS_REPLY_STRING && reply->len == SHA_LEN) {
+        memcpy(link->sha[i], reply->str, SHA_LEN + 1);
+    } else if (forbids(reply)) {
+        do_without_load(link, reply->str);
+    } else {
+        snprintf(link->c->errstr, sizeof(link->c->errstr), "%.100s", reply->str ? reply->str : "odd reply");
+        status = drop(link, err, "SCRIPT LOAD");
     }
     freeReplyObject(reply);
     return status;
 }
 
-/* Loads all scripts. An error reply (the server is loading still, or wants a password) ends the attempt to connect. */
 static dt_status load_scripts(dt_link *link, struct dt_error *err)
 {
     dt_status status = DT_OK;
 
-    for (unsigned i = 0; i < link->n_scripts && status == DT_OK; i++) {
-        redisReply *reply;
-
-        status = ask(link, "SCRIPT LOAD", &reply, err, 3, (const char *[]){"SCRIPT", "LOAD", link->scripts[i]});
-        if (status != DT_OK)
-            break;
-        if (reply->type == REDIS_REPLY_STRING && reply->len == SHA_LEN) {
-            memcpy(link->sha[i], reply->str, SHA_LEN + 1);
-        } else {
-            snprintf(link->c->errstr, sizeof(link->c->errstr), "%.100s", reply->str ? reply->str : "odd reply");
-            status = drop(link, err, "SCRIPT LOAD");
-        }
-        freeReplyObject(reply);
-    }
+    for (unsigned i = 0; i < link->n_scripts && status == DT_OK && !link->whole; i++)
+        status = load_script(link, i, err);
     return status;
 }
 
 static dt_status handshake(dt_link *link, struct dt_error *err)
 {
-    int64_t ms = link->config->redis_timeout;
-    struct timeval tv = {.tv_sec = (time_t)(ms / 1000), .tv_usec = (suseconds_t)(ms % 1000 * 1000)};
     dt_status status;
 
-    link->c = redisConnectWithTimeout(link->endpoint->host, link->endpoint->port, tv);
+    link->c = dt_redis_connect(link->config, link->endpoint);
     if (!link->c || link->c->err)
-        return drop(link, err, "connect");
-    if (redisSetTimeout(link->c, tv) != REDIS_OK)
         return drop(link, err, "connect");
     dt_link_keep_alive(link->c->fd);
     status = authenticate(link, err);
@@ -421,8 +460,8 @@ void dt_link_arg_i64(dt_link *link, int64_t arg)
 void dt_link_script(dt_link *link, unsigned script, unsigned n_keys, unsigned n_args)
 {
     dt_link_command(link, 3 + n_args);
-    dt_link_arg(link, DT_STR_LIT("EVALSHA"));
-    dt_link_arg(link, (struct dt_str){link->sha[script], SHA_LEN});
+    dt_link_arg(link, link->whole ? DT_STR_LIT("EVAL") : DT_STR_LIT("EVALSHA"));
+    dt_link_arg(link, link->whole ? dt_str(link->scripts[script]) : (struct dt_str){link->sha[script], SHA_LEN});
     dt_link_arg_i64(link, n_keys);
 }
 
@@ -555,6 +594,8 @@ dt_status dt_link_read(dt_link *link, dt_link_reply_fn *on_reply, void *arg, str
     link->failing = outcome.error[0];
     if (!outcome.error[0])
         return DT_OK;
+    if (link->endpoint->master && strncmp(outcome.error, "READONLY", 8) == 0)
+        hang_up(link); /* the Sentinels know another one by now */
     dt_metric_add(link->errors, 1);
     return dt_fail(err, DT_UNAVAILABLE, "redis %s: %s", link->endpoint->name, outcome.error);
 }

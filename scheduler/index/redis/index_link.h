@@ -1,5 +1,5 @@
 /*
- * One connection to one Redis server: connect, AUTH, scripts, pipelines, back-off; and the readers of its replies.
+ * One connection to one Redis server: connect (index_connect.h), AUTH, scripts, pipelines, back-off; and the readers of its replies.
  * Knows no keys. Internal to index/.
  *
  * A round trip is this calling sequence: dt_link_ready, any number of commands (dt_link_command or dt_link_script, then
@@ -10,7 +10,8 @@
  * Statuses: UNAVAILABLE for everything that Redis or the network does; NOMEM when the commands could not be built. A
  * broken or late connection is dropped, since a late answer would be taken for the next command's; it is made anew
  * after a back-off. A connection that ended while it lay idle is replaced at once and unnoticed. An error reply
- * (READONLY, OOM, LOADING, …) leaves the connection as it is. One thread uses a link at a time.
+ * (READONLY, OOM, LOADING, …) leaves the connection as it is, but that a master that has become READONLY is looked for
+ * anew. Where our user may not load scripts they are sent whole each time. One thread uses a link at a time.
  */
 #ifndef DT_INDEX_INDEX_LINK_H
 #define DT_INDEX_INDEX_LINK_H
@@ -24,9 +25,10 @@ typedef struct dt_link dt_link;
 
 /* One element of [redis] endpoints. */
 struct dt_endpoint {
-    char *name; /* "host:port", as configured */
-    char *host;
-    int port;
+    char *name; /* "host:port" or "master:NAME", as configured */
+    char *host; /* or the NAME of a master that Sentinels know */
+    int port;   /* 0: of a master */
+    bool master;
 };
 /* Parses the comma list; INVALID: err names the element. *out: n endpoints, freed by dt_endpoints_free; NULL and 0 on
  * failure. */

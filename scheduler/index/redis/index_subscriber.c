@@ -9,7 +9,7 @@
  * The connection tracks keys and has read none: what its server then says is that all keys were flushed. A server that
  * refuses that is done without.
  *
- * Invariants: nothing here blocks but poll(2) (and the resolver); each state but UP has a deadline, UP has a PING every
+ * Invariants: nothing here blocks but poll(2) (and the resolver, Sentinels and the handshake of TLS); each state but UP has a deadline, UP has a PING every
  * PING_US while nothing else was heard, so that a server that stands still is noticed; the kernel asks more often
  * whether the peer is there at all (dt_link_keep_alive), which wakes nobody. Reaching UP and leaving
  * it both say on_wake(-1): what was published in between is lost, and the leaders look by themselves.
@@ -17,6 +17,7 @@
 #include "index/index.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <pthread.h>
@@ -28,10 +29,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/connection/secrets.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "index/redis/index_connect.h"
 #include "index/redis/index_link.h"
 
 #define PING_US INT64_C(5000000)
@@ -101,9 +104,24 @@ static void subscriber_fail(struct dt_wake *wake, struct subscriber *sub, const 
         tell_all(wake);
 }
 
+/* Sentinels and TLS take some round trips, which are waited for; what follows is not. */
+static redisContext *connect_elaborately(const struct dt_wake *wake, const struct subscriber *sub)
+{
+    redisContext *c = dt_redis_connect(wake->config, sub->endpoint);
+
+    if (c && !c->err) {
+        c->flags &= ~REDIS_BLOCK;
+        (void)fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
+    }
+    return c;
+}
+
 static void subscriber_connect(struct dt_wake *wake, struct subscriber *sub)
 {
-    sub->c = redisConnectNonBlock(sub->endpoint->host, sub->endpoint->port);
+    if (dt_redis_is_elaborate(wake->config, sub->endpoint))
+        sub->c = connect_elaborately(wake, sub);
+    else
+        sub->c = redisConnectNonBlock(sub->endpoint->host, sub->endpoint->port);
     if (!sub->c || sub->c->err) {
         subscriber_fail(wake, sub, sub->c ? sub->c->errstr : "no memory");
         return;
@@ -123,9 +141,24 @@ static void subscriber_send(struct dt_wake *wake, struct subscriber *sub)
         sub->unsent = !done;
 }
 
+/* False: out of memory. */
+static bool say_who(struct dt_wake *wake, struct subscriber *sub)
+{
+    struct dt_strbuf password = {0};
+    const char *user;
+    bool said = true;
+
+    sub->owed = dt_redis_credentials(wake->config, &password, &user);
+    if (sub->owed && user)
+        said = redisAppendCommand(sub->c, "AUTH %s %s", user, password.p) == REDIS_OK;
+    else if (sub->owed)
+        said = redisAppendCommand(sub->c, "AUTH %s", password.p) == REDIS_OK;
+    dt_secret_forget(&password);
+    return said;
+}
+
 static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
 {
-    const char *password = wake->config->redis_password;
     int problem = 0;
     socklen_t size = sizeof(problem);
 
@@ -136,10 +169,8 @@ static void subscriber_greet(struct dt_wake *wake, struct subscriber *sub)
         return;
     }
     sub->state = SUB_GREETING;
-    sub->owed = password && password[0];
     dt_link_keep_alive(sub->c->fd);
-    if ((sub->owed && redisAppendCommand(sub->c, "AUTH %s", password) != REDIS_OK) ||
-        redisAppendCommand(sub->c, "CLIENT ID") != REDIS_OK) {
+    if (!say_who(wake, sub) || redisAppendCommand(sub->c, "CLIENT ID") != REDIS_OK) {
         subscriber_fail(wake, sub, "no memory");
         return;
     }
@@ -355,6 +386,8 @@ static dt_status fill(struct dt_wake *wake, struct dt_error *err)
 {
     dt_status status = dt_endpoints_parse(wake->config->redis_endpoints, &wake->endpoints, &wake->n, err);
 
+    if (status == DT_OK)
+        status = dt_redis_check(wake->config, wake->endpoints, wake->n, err);
     if (status != DT_OK)
         return status;
     wake->subscribers = calloc(wake->n, sizeof(*wake->subscribers));

@@ -18,8 +18,6 @@
 #include "base/connection/tls.h"
 #include "store/db/db_error.h"
 
-#define MYSQL_PORT_DEFAULT 3306
-
 #ifdef MARIADB_PACKAGE_VERSION
 typedef my_bool sql_bool;
 #else
@@ -185,7 +183,7 @@ static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
     for (unsigned i = 0; rest.n; i++) {
         struct dt_str element = dt_str_next_element(&rest);
         if (i == n)
-            return dt_host_parse(element, MYSQL_PORT_DEFAULT, out);
+            return dt_host_parse(element, DT_MYSQL_PORT, out);
     }
     return false;
 }

@@ -6,6 +6,7 @@ import pytest
 from harness.program import OwnApi
 from harness.secured.certificates import Authority
 from harness.secured.mariadb import SecuredMariaDB
+from harness.secured.redis import Server
 from harness.stack import PRESET, TREE
 
 PASSWORD = "pa55; word"
@@ -46,3 +47,16 @@ def world(tmp_path_factory):
     made = World(tmp_path_factory.mktemp("secured"))
     yield made
     made.server.process.stop()
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(name, …) -> a Redis server that ends with the test."""
+    made = []
+
+    def begin(*words, **options):
+        made.append(Server(tmp_path, *words, **options))
+        return made[-1]
+    yield begin
+    for server in made:
+        server.end()

@@ -4,7 +4,7 @@ import pytest
 from harness.secured.mariadb import SecuredMariaDB
 from harness.stack import until
 
-pytestmark = pytest.mark.turn(2, 6)
+pytestmark = pytest.mark.turn(2, 7)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from harness.checker import rows
 from harness.stack import until
 
-pytestmark = pytest.mark.turn(1, 6)
+pytestmark = pytest.mark.turn(1, 7)
 
 # Not permitted to a table, column or procedure; to a database.
 DENIED = re.compile(r"MySQL (1142|1143|1370|1044|1227)\b")

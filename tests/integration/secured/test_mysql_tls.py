@@ -3,7 +3,7 @@ import pytest
 
 from harness.stack import until
 
-pytestmark = pytest.mark.turn(0, 6)
+pytestmark = pytest.mark.turn(0, 7)
 
 
 def gets_in(api):

@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "base/connection/host.h"
+#include "base/connection/properties.h"
 #include "base/connection/secrets.h"
 #include "base/connection/tls.h"
 
@@ -183,6 +184,37 @@ static void hosts_are_read_with_and_without_ports(void **state)
     assert_false(dt_hosts_ok("a,b:x", 3306));
 }
 
+static void settings_of_librdkafka_go_by_under_their_own_names(void **state)
+{
+    char ini[400];
+    struct dt_strbuf now = {0};
+
+    (void)state;
+    write_secret("of the file\n");
+    setenv("DUETIME_KAFKA_CLIENT_SASL_USERNAME", "of the environment", 1);
+    snprintf(ini, sizeof ini,
+             "[kafka]\nclient.security.protocol = \"SASL_SSL\"\nclient.sasl.username = x\n"
+             "client.sasl.password_file = %s\nbrokers = a:1\n",
+             secret_path);
+    struct dt_config config = loaded(ini);
+    unsetenv("DUETIME_KAFKA_CLIENT_SASL_USERNAME");
+    assert_string_equal(config.kafka_brokers, "a:1");
+    assert_int_equal(config.kafka_client->n, 3);
+    assert_string_equal(dt_properties_find(config.kafka_client, "security.protocol")->value, "SASL_SSL");
+    assert_string_equal(dt_properties_find(config.kafka_client, "sasl.username")->value, "of the environment");
+    write_secret("changed\n");
+    assert_int_equal(dt_property_now(dt_properties_find(config.kafka_client, "sasl.password"), &now), DT_OK);
+    assert_string_equal(now.p, "changed");
+    assert_true(dt_property_is_secret("sasl.password") && dt_property_is_secret("ssl.key.pem"));
+    assert_false(dt_property_is_secret("ssl.key.location"));
+    assert_null(dt_properties_find(config.kafka_client, "acks"));
+    dt_secret_forget(&now);
+    dt_config_clear(&config);
+    refused("[kafka]\nclient. = x\n", "unknown key");
+    refused("[mysql]\nclient.a = x\n", "unknown key");
+    refused("[kafka]\nclient.a = \"x\n", "quotes");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +223,7 @@ int main(void)
         cmocka_unit_test_setup(the_environments_password_wins_over_a_file, start),
         cmocka_unit_test_setup(tls_and_its_files_go_together, start),
         cmocka_unit_test_setup(hosts_are_read_with_and_without_ports, start),
+        cmocka_unit_test_setup(settings_of_librdkafka_go_by_under_their_own_names, start),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -35,6 +35,23 @@ static void endpoints_are_read_in_their_order_with_blanks_and_brackets(void **st
     dt_endpoints_free(endpoints, n);
 }
 
+static void a_master_that_sentinels_know_is_an_endpoint(void **state)
+{
+    struct dt_endpoint *endpoints;
+    struct dt_error err;
+    unsigned n;
+
+    (void)state;
+    assert_int_equal(dt_endpoints_parse("master:mine,master:6379", &endpoints, &n, &err), DT_OK);
+    assert_int_equal(n, 2);
+    assert_true(endpoints[0].master);
+    assert_string_equal(endpoints[0].name, "master:mine");
+    assert_string_equal(endpoints[0].host, "mine");
+    assert_false(endpoints[1].master); /* a host of that name */
+    assert_string_equal(endpoints[1].host, "master");
+    dt_endpoints_free(endpoints, n);
+}
+
 static void an_endpoint_that_is_none_is_named_and_nothing_is_given(void **state)
 {
     static const char *const rows[][2] = {
@@ -99,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endpoints_are_read_in_their_order_with_blanks_and_brackets),
+        cmocka_unit_test(a_master_that_sentinels_know_is_an_endpoint),
         cmocka_unit_test(an_endpoint_that_is_none_is_named_and_nothing_is_given),
         cmocka_unit_test(the_wait_doubles_up_to_its_bound_and_half_of_it_is_chance),
         cmocka_unit_test(a_link_that_is_well_again_begins_anew),
