@@ -18,6 +18,8 @@
 #include "base/thread.h"
 #include "chores/metrics_mhd.h"
 #include "dispatcher.h"
+#include "index/index.h"
+#include "kafka/kafka.h"
 #include "store/db/db.h"
 #include "store/figures/figures.h"
 
@@ -25,7 +27,7 @@
 
 struct options {
     const char *config;
-    bool check, print, reference;
+    bool check, print, reference, acls;
 };
 
 static void usage(FILE *out)
@@ -35,6 +37,7 @@ static void usage(FILE *out)
           "  --config FILE    read settings from an INI file; DUETIME_<SECTION>_<KEY> in the environment wins\n"
           "  --check-config   check the settings and exit\n"
           "  --print-config   print the settings in force (secrets hidden) and exit\n"
+          "  --print-acls     print the least rights of a dispatcher in Kafka and exit\n"
           "  --config-reference   print the reference of every key (Markdown) and exit\n"
           "  --version, --help\n",
           out);
@@ -43,13 +46,11 @@ static void usage(FILE *out)
 /* True: go on; false: exit with *code. */
 static bool parse(int argc, char **argv, struct options *o, int *code)
 {
-    static const struct option table[] = {{"config", required_argument, NULL, 'c'},
-                                          {"check-config", no_argument, NULL, 'k'},
-                                          {"print-config", no_argument, NULL, 'p'},
-                                          {"config-reference", no_argument, NULL, 'r'},
-                                          {"version", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option table[] = {
+        {"config", required_argument, NULL, 'c'}, {"check-config", no_argument, NULL, 'k'},
+        {"print-config", no_argument, NULL, 'p'}, {"config-reference", no_argument, NULL, 'r'},
+        {"print-acls", no_argument, NULL, 'a'},   {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "c:h", table, NULL)) != -1) {
         switch (c) {
@@ -61,6 +62,9 @@ static bool parse(int argc, char **argv, struct options *o, int *code)
             break;
         case 'p':
             o->print = true;
+            break;
+        case 'a':
+            o->acls = true;
             break;
         case 'r':
             o->reference = true;
@@ -118,6 +122,7 @@ static void reload(const char *file, const struct dt_config *running)
     if (dt_secrets_renew(running, &config) != DT_OK)
         DT_LOG(ERROR, "main", "no memory for new secrets: the old ones stay");
     dt_config_clear(&config);
+    dt_kafka_renew_credentials(running);
     DT_LOG(INFO, "main", "reloaded the log level and secrets");
 }
 
@@ -241,12 +246,16 @@ int main(int argc, char **argv)
         dt_config_reference(stdout);
         return EXIT_SUCCESS;
     }
-    if (dt_config_load(&config, options.config, &err) != DT_OK) {
+    if (dt_config_load(&config, options.config, &err) != DT_OK || dt_index_check(&config, &err) != DT_OK ||
+        dt_kafka_check(&config, &err) != DT_OK) {
         fprintf(stderr, "duetime-dispatcher: %s\n", err.text);
+        dt_config_clear(&config);
         return 2;
     }
     if (options.print)
         dt_config_print(&config, stdout);
+    else if (options.acls)
+        dt_kafka_print_acls(&config, stdout);
     else if (options.check)
         puts("configuration is fine");
     else

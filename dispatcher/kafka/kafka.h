@@ -6,6 +6,8 @@
 #ifndef DT_DISPATCHER_KAFKA_H
 #define DT_DISPATCHER_KAFKA_H
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/strbuf.h"
@@ -24,6 +26,14 @@ struct dt_kafka_env {
 /* Waits until all handles that were freed are destroyed, which happens in the background; at most timeout_ms. Called
  * before a process ends. */
 void dt_kafka_drain(int timeout_ms);
+
+/* Says what of [kafka] client.* cannot be: a setting that the promise rests on, one that librdkafka has not, or with a
+ * value that it does not take (INVALID; err names it, never its value). Connects nowhere. */
+DT_MUST_CHECK dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
+/* Gives all handles the user and password of SASL as they are in the configuration now; thread-safe. */
+void dt_kafka_renew_credentials(const struct dt_config *config);
+/* Prints commands for kafka-acls.sh that grant a dispatcher what it needs, and no more. */
+void dt_kafka_print_acls(const struct dt_config *config, FILE *out);
 
 struct dt_kafka_header {
     struct dt_str name, value;

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "kafka_client.h"
 
 /* ---- settings ---- */
 
@@ -87,6 +88,8 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kaf
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     dt_status status = dt_kafka_conf_set(conf, pairs, err);
 
+    if (status == DT_OK)
+        status = dt_kafka_client_set(conf, env->config, err);
     *out = NULL;
     if (status != DT_OK) {
         rd_kafka_conf_destroy(conf);
@@ -107,6 +110,7 @@ dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_ka
         rd_kafka_conf_destroy(conf);
         return dt_fail(err, DT_SYSTEM, "kafka: %s", reason);
     }
+    dt_kafka_client_enter(*out);
     return DT_OK;
 }
 
@@ -268,6 +272,7 @@ static unsigned reaping;
 
 static void reap_now(const struct reaped *r)
 {
+    dt_kafka_client_leave(r->rk);
     if (r->before)
         r->before(r->arg);
     rd_kafka_destroy_flags(r->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);

@@ -1,0 +1,184 @@
+/*
+ * Owns: settings of librdkafka that the configuration gives under its own names, credentials that change, and which
+ * rights a dispatcher needs. Refuses to know: what a handle is for.
+ */
+#include "kafka_client.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/connection/properties.h"
+#include "base/connection/secrets.h"
+#include "base/log.h"
+
+/* ---- what may be set ---- */
+
+#define PROMISE "each attempt is sent once because of it"
+#define OURS    "it is the business of duetime"
+
+/* Aliases stand here, too. */
+static const struct {
+    const char *name, *reason;
+} refused[] = {
+    {"enable.idempotence", PROMISE},
+    {"transactional.id", "it fences deposed leaders"},
+    {"transaction.timeout.ms", "kafka.transaction_timeout says it"},
+    {"acks", PROMISE},
+    {"request.required.acks", PROMISE},
+    {"retries", PROMISE},
+    {"message.send.max.retries", PROMISE},
+    {"max.in.flight", PROMISE},
+    {"max.in.flight.requests.per.connection", PROMISE},
+    {"message.timeout.ms", PROMISE},
+    {"delivery.timeout.ms", PROMISE},
+    {"enable.gapless.guarantee", PROMISE},
+    {"isolation.level", "results and the ledger are read as they are committed"},
+    {"enable.auto.commit", "offsets follow MySQL"},
+    {"auto.commit.enable", "offsets follow MySQL"},
+    {"enable.auto.offset.store", "offsets follow MySQL"},
+    {"auto.offset.reset", "no result may be passed by"},
+    {"group.id", OURS},
+    {"group.instance.id", OURS},
+    {"partitioner", "consumers rely on Java's default partitioner"},
+    {"message.max.bytes", "limits.payload and the topic's own max.message.bytes say it"},
+    {"allow.auto.create.topics", "kafka.auto_create_partitions says it"},
+    {"bootstrap.servers", "kafka.brokers says it"},
+    {"metadata.broker.list", "kafka.brokers says it"},
+    {"client.id", "it is the installation's name"},
+    {"statistics.interval.ms", OURS},
+    {"test.mock.num.brokers", "it is no Kafka"},
+};
+
+static dt_status check_name(const char *name, struct dt_error *err)
+{
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        if (strcmp(refused[i].name, name) == 0)
+            return dt_fail(err, DT_INVALID, "[kafka] client.%s cannot be set: %s", name, refused[i].reason);
+    return DT_OK;
+}
+
+static dt_status set_one(rd_kafka_conf_t *conf, const struct dt_property *property, struct dt_error *err)
+{
+    struct dt_strbuf value = {0};
+    char reason[200];
+    dt_status status = check_name(property->name, err);
+
+    if (status == DT_OK)
+        status = dt_property_now(property, &value);
+    if (status == DT_OK && rd_kafka_conf_set(conf, property->name, value.p, reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
+        status = dt_fail(err, DT_INVALID, "[kafka] client.%s: %s", property->name,
+                         dt_property_is_secret(property->name) ? "librdkafka does not take its value" : reason);
+    dt_secret_forget(&value);
+    return status;
+}
+
+dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *config, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+
+    for (size_t i = 0; config->kafka_client && i < config->kafka_client->n && status == DT_OK; i++)
+        status = set_one(conf, &config->kafka_client->v[i], err);
+    return status;
+}
+
+/* A handle says more of its settings than they do one by one: files that are not there, protocols without a mechanism. */
+dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    char reason[200] = "";
+    dt_status status = dt_kafka_client_set(conf, config, err);
+    rd_kafka_t *rk = NULL;
+
+    if (status == DT_OK && config->kafka_client && config->kafka_client->n) {
+        rd_kafka_conf_set_log_cb(conf, NULL);
+        rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, reason, sizeof(reason));
+        status = rk ? DT_OK : dt_fail(err, DT_INVALID, "[kafka] client: %s", reason);
+    }
+    if (rk)
+        rd_kafka_destroy(rk); /* the settings are its own */
+    else
+        rd_kafka_conf_destroy(conf);
+    return status;
+}
+
+/* ---- handles whose credentials may change ---- */
+
+enum { HANDLES_MAX = 4096 };
+
+static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
+static rd_kafka_t *handles[HANDLES_MAX]; /* under the lock; a handle in it is not being destroyed */
+static size_t n_handles;
+
+void dt_kafka_client_enter(rd_kafka_t *rk)
+{
+    pthread_mutex_lock(&handles_lock);
+    if (n_handles < HANDLES_MAX)
+        handles[n_handles++] = rk;
+    pthread_mutex_unlock(&handles_lock);
+}
+
+void dt_kafka_client_leave(rd_kafka_t *rk)
+{
+    pthread_mutex_lock(&handles_lock);
+    for (size_t i = 0; i < n_handles; i++)
+        if (handles[i] == rk) {
+            handles[i] = handles[--n_handles];
+            break;
+        }
+    pthread_mutex_unlock(&handles_lock);
+}
+
+static bool credential(const struct dt_config *config, const char *name, struct dt_strbuf *out)
+{
+    const struct dt_property *property = dt_properties_find(config->kafka_client, name);
+
+    return property && dt_property_now(property, out) == DT_OK && out->p;
+}
+
+void dt_kafka_renew_credentials(const struct dt_config *config)
+{
+    struct dt_strbuf user = {0};
+    struct dt_strbuf password = {0};
+
+    if (credential(config, "sasl.username", &user) && credential(config, "sasl.password", &password)) {
+        pthread_mutex_lock(&handles_lock);
+        for (size_t i = 0; i < n_handles; i++)
+            rd_kafka_error_destroy(rd_kafka_sasl_set_credentials(handles[i], user.p, password.p));
+        pthread_mutex_unlock(&handles_lock);
+    }
+    dt_secret_forget(&user);
+    dt_secret_forget(&password);
+}
+
+/* ---- rights ---- */
+
+void dt_kafka_print_acls(const struct dt_config *config, FILE *out)
+{
+    const char *name = config->installation_name;
+    static const char begin[] =
+        "kafka-acls.sh --bootstrap-server \"$BROKERS\" --command-config \"$ADMIN\" --add --allow-principal";
+
+    fputs(
+        "# The least rights of a dispatcher: its own topics, groups and transactional ids, by prefix; then the topics "
+        "of jobs,\n"
+        "# all of which begin with $TOPICS here. Create is needed where duetime makes topics. PRINCIPAL=User:duetime\n",
+        out);
+    fprintf(out,
+            "%s \"$PRINCIPAL\" --resource-pattern-type prefixed --topic '%s.' --operation Read --operation Write "
+            "--operation "
+            "Describe --operation Create --operation Delete --operation DescribeConfigs --operation Alter\n",
+            begin, name);
+    fprintf(out,
+            "%s \"$PRINCIPAL\" --resource-pattern-type prefixed --group '%s' --operation Read --operation Describe\n",
+            begin, name);
+    fprintf(out,
+            "%s \"$PRINCIPAL\" --resource-pattern-type prefixed --transactional-id '%s-' --operation Write --operation "
+            "Describe\n",
+            begin, name);
+    fprintf(
+        out,
+        "%s \"$PRINCIPAL\" --resource-pattern-type prefixed --topic \"$TOPICS\" --operation Write --operation Describe "
+        "--operation DescribeConfigs --operation Create\n",
+        begin);
+}

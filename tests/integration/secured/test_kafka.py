@@ -1,0 +1,105 @@
+"""Kafka by TLS and SASL, settings of librdkafka under their own names, and the least rights as they are printed."""
+import json
+import signal
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from harness.secured.kafka import SecuredKafka
+from harness.stack import until
+
+pytestmark = pytest.mark.turn(4, 7)
+
+
+@pytest.fixture(scope="module")
+def kafka(world):
+    made = SecuredKafka(world.folder / "kafka", world.good, world.trusted, {"duetime": "sasl-word"})
+    yield made.up()
+    made.process.stop()
+
+
+def settings(world, kafka, **client):
+    name = world.server.sql("SELECT name FROM secured.installation")[0][0]
+    wanted = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "duetime", "sasl.password": "sasl-word",
+              "ssl.ca.location": world.trusted.file, **client}
+    return {"installation.name": name, "kafka.brokers": kafka.secured, "zookeeper.session_timeout": "PT1S",
+            **{f"kafka.client.{key}": value for key, value in wanted.items() if value is not None}}
+
+
+def errors(program, *words):
+    return [line for line in program.log().splitlines() if ("level=error" in line or "level=warn" in line) and any(word in line for word in words)]
+
+
+@pytest.mark.parametrize("name, value, word", [
+    ("enable.idempotence", "false", "sent once"), ("acks", "1", "sent once"), ("transactional.id", "x", "fences"), ("isolation.level", "read_uncommitted", "committed"),
+    ("bootstrap.servers", "x", "kafka.brokers"), ("no.such.thing", "1", "No such configuration property"), ("ssl.ca.location", "/nowhere", "failed")])
+def test_what_the_promise_rests_on_cannot_be_set(world, kafka, name, value, word):
+    done = world.program(settings(world, kafka, **{name: value}), dispatcher=True).command("--check-config")
+    assert done.returncode == 2 and word in done.stderr and name in done.stderr, done.stderr
+
+
+def test_secrets_are_not_printed(world, kafka, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("sasl-word\n")
+    for given in ({}, {"sasl.password": None, "sasl.password_file": secret}):
+        done = world.program(settings(world, kafka, **given), dispatcher=True).command("--print-config")
+        assert "sasl-word" not in done.stdout and "client.security.protocol = SASL_SSL" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("client, word", [({"sasl.password": "wrong-word"}, "uthentication"), ({"ssl.ca.location": "stranger"}, "certificate")])
+def test_what_is_wrong_is_told_of_once(world, kafka, client, word):
+    client = {key: world.stranger.file if value == "stranger" else value for key, value in client.items()}
+    dispatcher = world.program(settings(world, kafka, **client), dispatcher=True).launch()
+    try:
+        until(lambda: errors(dispatcher, word), 20, dispatcher.log)
+        until(lambda: dispatcher.log().count("outage=kafka") >= 1, 10, dispatcher.log)
+        assert len(errors(dispatcher, "outage=kafka")) <= 3 and "wrong-word" not in dispatcher.log(), dispatcher.log()
+    finally:
+        assert dispatcher.end() == 0, dispatcher.log()
+
+
+def received(kafka, topic):
+    consumer = Consumer({"bootstrap.servers": kafka.address, "group.id": "of-the-test", "auto.offset.reset": "earliest", "isolation.level": "read_committed"})
+    consumer.subscribe([topic])
+    try:
+        return until(lambda: (message := consumer.poll(0.5)) and not message.error() and message, 60, "a message")
+    finally:
+        consumer.close()
+
+
+def test_a_dispatcher_needs_no_other_rights_than_are_printed(world, kafka):
+    wanted = settings(world, kafka)
+    dispatcher = world.program(wanted, dispatcher=True)
+    kafka.run_acls(dispatcher.command("--print-acls").stdout, PRINCIPAL="User:duetime", TOPICS="jobs.")
+    api = world.program({"kafka.brokers": kafka.secured}).start(ready=False)
+    dispatcher.launch()
+    try:
+        assert api.rest.put("/v1/topics/jobs.a", {"delivery": "kafka"}).status in (200, 201)
+        job = api.rest.make(topic="jobs.a", delay=0, payload={"a": 1})
+        message = received(kafka, "jobs.a")
+        assert json.loads(message.value()) == {"a": 1}
+        producer = Producer({"bootstrap.servers": kafka.address})
+        producer.produce(f"{wanted['installation.name']}.results", json.dumps({"job_id": job["id"], "attempt": 1, "status": "succeeded"}))
+        producer.flush(10)
+        until(lambda: api.rest.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded", 30, dispatcher.log)
+        assert not errors(dispatcher, "uthoriz"), dispatcher.log()
+    finally:
+        codes = api.end(), dispatcher.end()
+    assert codes == (0, 0), dispatcher.log()
+
+
+def test_a_password_that_is_put_right_in_its_file_is_taken_by_sighup(world, kafka, tmp_path):
+    """By handles that are open, too: the one that looks at topics lives as long as the process."""
+    secret = tmp_path / "secret"
+    secret.write_text("wrong-word\n")
+    wanted = settings(world, kafka, **{"sasl.password": None, "sasl.password_file": secret})
+    dispatcher = world.program(wanted, dispatcher=True)
+    kafka.run_acls(dispatcher.command("--print-acls").stdout, PRINCIPAL="User:duetime", TOPICS="jobs.")
+    dispatcher.launch()
+    try:
+        until(lambda: errors(dispatcher, "uthentication"), 20, dispatcher.log)
+        secret.write_text("sasl-word\n")
+        dispatcher.process.send_signal(signal.SIGHUP)
+        until(lambda: "took over" in dispatcher.log(), 40, dispatcher.log)
+    finally:
+        assert dispatcher.end() == 0, dispatcher.log()
