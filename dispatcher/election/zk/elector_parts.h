@@ -44,6 +44,7 @@ typedef struct dt_zk_elector {
     struct dt_elector base;
 
     /* set once */
+    const struct dt_config *config; /* borrowed: for the digest, which may change */
     char *servers, *owner;
     char members_path[DT_ELECTOR_PATH], leaders_path[DT_ELECTOR_PATH];
     char paths[4][DT_ELECTOR_PATH]; /* to be made, in this order; the two above are the last */

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/connection/secrets.h"
 #include "base/log.h"
 #include "elector_parts.h"
 
@@ -50,8 +51,13 @@ static void session_open(dt_zk_elector *e)
 {
     snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, dt_elector_random(&e->base),
              dt_elector_random(&e->base));
-    if (!dt_zk_open(e->zk, e->servers, e->timeout_ms))
+    struct dt_strbuf digest = {0};
+    bool known = dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK;
+    const struct dt_zk_server server = {e->servers, digest.p ? digest.p : ""};
+
+    if (!known || !dt_zk_open(e->zk, &server, e->timeout_ms))
         dt_zk_elector_back_off(e);
+    dt_secret_forget(&digest);
 }
 
 void dt_zk_elector_session_close(dt_zk_elector *e)

@@ -188,6 +188,7 @@ static dt_status make_paths(dt_zk_elector *e, const char *installation, struct d
 
 static dt_status make_parts(dt_zk_elector *e, const struct dt_elector_env *env, dt_mailbox *box, struct dt_error *err)
 {
+    e->config = env->config;
     e->servers = strdup(env->config->zookeeper_servers);
     e->owner = strndup(env->owner, OWNER_MAX);
     if (!e->servers || !e->owner || dt_zk_new(box, &e->zk) != DT_OK)

@@ -15,6 +15,7 @@
 
 struct dt_zk {
     zhandle_t *zh;
+    bool secured; /* nodes are for us alone */
     dt_mailbox *mailbox;
     pthread_mutex_t lock; /* of the list */
     struct dt_zk_reply *inbox, **inbox_end;
@@ -192,10 +193,20 @@ void dt_zk_free(dt_zk *zk)
     free(zk);
 }
 
-bool dt_zk_open(dt_zk *zk, const char *servers, int timeout_ms)
+/* ZooKeeper takes any digest: a wrong one shows where a node is somebody else's. The client says it again after each
+ * reconnect. */
+static bool say_who(dt_zk *zk, const char *digest)
 {
-    zk->zh = zookeeper_init2(servers, on_session, timeout_ms, NULL, zk, 0, on_log);
-    return zk->zh != NULL;
+    zk->secured = digest[0];
+    return !zk->secured || zoo_add_auth(zk->zh, "digest", digest, (int)strlen(digest), NULL, NULL) == ZOK;
+}
+
+bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
+{
+    zk->zh = zookeeper_init2(server->hosts, on_session, timeout_ms, NULL, zk, 0, on_log);
+    if (zk->zh && !say_who(zk, server->digest))
+        dt_zk_close(zk);
+    return zk->zh;
 }
 
 void dt_zk_close(dt_zk *zk)
@@ -241,10 +252,10 @@ static int flags_of(enum dt_zk_node node)
 
 void dt_zk_create(dt_zk *zk, struct dt_zk_reply *reply, const char *path, const char *data, enum dt_zk_node node)
 {
+    const struct ACL_vector *acl = zk->secured ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+
     reply->zk = zk;
-    handed_over(
-        zk, reply,
-        zoo_acreate(zk->zh, path, data, (int)strlen(data), &ZOO_OPEN_ACL_UNSAFE, flags_of(node), on_string, reply));
+    handed_over(zk, reply, zoo_acreate(zk->zh, path, data, (int)strlen(data), acl, flags_of(node), on_string, reply));
 }
 
 void dt_zk_delete(dt_zk *zk, struct dt_zk_reply *reply, const char *path)

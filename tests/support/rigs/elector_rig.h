@@ -46,7 +46,7 @@ static inline void on_lost(void *arg, unsigned shard)
 
 static inline dt_elector *elector_rig_start(char *zookeeper_servers, unsigned shards, int64_t timeout_ms)
 {
-    const struct dt_config config = {.zookeeper_servers = zookeeper_servers, .zookeeper_session_timeout = timeout_ms};
+    static struct dt_config config; /* outlives the elector */
     const struct dt_elector_env env = {.config = &config,
                                        .installation = "test",
                                        .shards = shards,
@@ -55,6 +55,7 @@ static inline dt_elector *elector_rig_start(char *zookeeper_servers, unsigned sh
                                        .events = {.gained = on_gained, .release = on_release, .lost = on_lost}};
     dt_elector *e = NULL;
 
+    config = (struct dt_config){.zookeeper_servers = zookeeper_servers, .zookeeper_session_timeout = timeout_ms};
     now_us = 1000000000;
     memset(gained, 0, sizeof(gained));
     memset(released, 0, sizeof(released));

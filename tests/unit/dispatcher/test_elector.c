@@ -61,9 +61,9 @@ void dt_zk_free(dt_zk *zk)
     (void)zk;
 }
 
-bool dt_zk_open(dt_zk *zk, const char *servers, int timeout_ms)
+bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 {
-    (void)zk, (void)servers, (void)timeout_ms;
+    (void)zk, (void)server, (void)timeout_ms;
     fake.state = DT_ZK_CONNECTED;
     return true;
 }
