@@ -77,9 +77,11 @@ const WORDS = {
   mysql: 'MySQL', redis: 'Redis', kafka: 'Kafka', leaders: 'leaders of shards',
 };
 
+const READINESS = {accept: [503]};
+
 // The parts that are not as they should be, each by its name.
 function Parts({downSince}) {
-  const {data} = useLive('/readyz', 3000);
+  const {data} = useLive('/readyz', 3000, READINESS);
   const now = useNow();
   if (downSince) return <p class="parts bad" role="alert"><strong>The API does not answer</strong> (since {relative(downSince, now)}). What is shown is from before.</p>;
   if (!data) return null;

@@ -4,6 +4,8 @@ import {useEffect, useState} from 'preact/hooks';
 import {get, session} from './api.js';
 
 const AWAY_MS = 5000;
+const FINAL = [401, 403, 404]; // asking again would tell the same
+const HOPS = 100;
 
 export function useSession() {
   const [now, set] = useState(session.get);
@@ -11,7 +13,17 @@ export function useSession() {
   return now;
 }
 
-function keepAsking(path, every, set) {
+// A page of a list has looked at a bounded number of rows, and may be empty while the list goes on: goes on, too, until there is
+// something to show, for as many pages as take a second or two.
+export async function readPage(path, member, options) {
+  let page = await get(path, options);
+  for (let hop = 1; !page[member].length && page.next_cursor && hop < HOPS; hop++) {
+    page = await get(`${path.replace(/([?&])cursor=[^&]*&?/, '$1')}&cursor=${encodeURIComponent(page.next_cursor)}`, options);
+  }
+  return page;
+}
+
+function keepAsking(read, every, tell) {
   const aborted = new AbortController();
   let timer = null;
   let busy = false;
@@ -22,14 +34,15 @@ function keepAsking(path, every, set) {
   async function look() {
     if (busy || document.hidden) return;
     busy = true;
+    const began = Date.now();
     try {
-      const data = await get(path, {signal: aborted.signal, accept: [503].filter(() => path === '/readyz')});
-      set({path, data, problem: null, at: Date.now()});
-      again(every);
+      const data = await read({signal: aborted.signal});
+      tell({data, problem: null, at: Date.now()});
+      again(every && Math.max(every, 5 * (Date.now() - began)));
     } catch (problem) {
       if (aborted.signal.aborted) return;
-      set((before) => ({...(before.path === path ? before : {path}), problem}));
-      again(problem.status === 401 || problem.status === 403 || problem.status === 404 ? 0 : Math.max(every, AWAY_MS));
+      tell({problem});
+      again(FINAL.includes(problem.status) ? 0 : Math.max(every, AWAY_MS));
     } finally {
       busy = false;
     }
@@ -47,17 +60,19 @@ function keepAsking(path, every, set) {
   };
 }
 
-// {data, problem, at, refresh}. path null: nothing is asked. every 0: once.
-export function useLive(path, every = 3000) {
-  const [shown, set] = useState({path: null});
+// {data, problem, at, refresh} of `path`. path null: nothing is asked. every 0: once. key: what is shown, where the path says it in
+// another way each time (a time that goes on); what was read stays until it is read anew. list: the member of a page of a list.
+export function useLive(path, every = 3000, {key = path, list, accept} = {}) {
+  const [shown, set] = useState({});
   const [refresh, setRefresh] = useState(() => () => {});
   const {token} = useSession();
   useEffect(() => {
     if (!path) return undefined;
-    const asking = keepAsking(path, every, set);
+    const read = (options) => (list ? readPage(path, list, options) : get(path, {...options, accept}));
+    const asking = keepAsking(read, every, (told) => set((before) => ({...(before.key === key ? before : {}), ...told, key})));
     setRefresh(() => asking.refresh);
     return asking.end;
   }, [path, every, token]);
-  const own = shown.path === path ? shown : {};
+  const own = shown.key === key ? shown : {};
   return {data: own.data, problem: own.problem, at: own.at, refresh};
 }

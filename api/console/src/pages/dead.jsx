@@ -72,7 +72,7 @@ function One({group, done}) {
 
 export function Dead({query}) {
   const {topic, code, cursor} = query;
-  const list = useLive(withQuery('/v1/jobs', {state: 'dead', topic, cursor, limit: PAGE}), 5000);
+  const list = useLive(withQuery('/v1/jobs', {state: 'dead', topic, cursor, limit: PAGE}), 5000, {list: 'jobs'});
   const groups = groupsOf(list.data?.jobs || []);
   const one = code && (groups.find((group) => group.code === code && (!topic || group.topic === topic)) || {code, topic, jobs: []});
   const more = list.data?.next_cursor;
@@ -84,7 +84,7 @@ export function Dead({query}) {
       <Loading of={list} />
       {(more || cursor) && <p class="quiet">Groups of {plural(list.data?.jobs.length ?? 0, 'dead job')} on this page. “Redrive all” is counted over all of them before it asks.</p>}
       {list.data && (one ? one.jobs.length > 0 && <One group={one} done={list.refresh} /> : groups.length > 0 && <Groups groups={groups} done={list.refresh} />)}
-      {list.data && !(one ? one.jobs.length : groups.length) && <Empty>{more ? 'None on this page; the list goes on.' : 'Nothing is dead here.'}</Empty>}
+      {list.data && !(one ? one.jobs.length : groups.length) && <Empty>{more ? 'None so far; the list goes on.' : 'Nothing is dead here.'}</Empty>}
       {list.data && <Pages path="dead" query={query} next={more} />}
     </>
   );

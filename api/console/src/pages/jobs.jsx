@@ -19,19 +19,16 @@ const FIELDS = [
   {name: 'run_to', label: 'Runs before', kind: 'time', placeholder: 'now'},
 ];
 
-// Relative times of the filter are read once a list, so that its cursors hold.
-const read = new Map();
-export function fixed(text) {
-  if (!text) return '';
-  if (!read.has(text) || text === 'now') read.set(text, readTime(text));
-  return read.get(text);
+const TIMES = ['run_from', 'run_to'];
+
+// The query with its times as the API wants them. "now" and "-1h" go on with the time; the next page of a list has them as they were.
+export function withTimes(query, now) {
+  const times = TIMES.filter((name) => query[name]).map((name) => [name, readTime(query[name], now) ?? query[name]]);
+  return {...query, ...Object.fromEntries(times)};
 }
 
-function listOf(query) {
-  const {topic, state, key_prefix, cursor} = query;
-  const times = cursor ? {run_from: query.run_from && read.get(query.run_from), run_to: query.run_to && read.get(query.run_to)}
-    : {run_from: fixed(query.run_from), run_to: fixed(query.run_to)};
-  return withQuery('/v1/jobs', {topic, state, key_prefix, cursor, ...times, limit: 50});
+function pathOf({topic, state, key_prefix, cursor, run_from, run_to}) {
+  return withQuery('/v1/jobs', {topic, state, key_prefix, cursor, run_from, run_to, limit: 50});
 }
 
 function Waits({job}) {
@@ -56,25 +53,26 @@ export function JobTable({jobs, label}) {
 // What can be done with all jobs of the filter. It needs a topic, and a state that the verb can act on.
 function Sets({query, done}) {
   if (!useMay()('write') || !query.topic) return null;
-  const {topic, state, key_prefix} = query;
-  const given = {topic, key_prefix, run_from: fixed(query.run_from), run_to: fixed(query.run_to)};
+  const {topic, state, key_prefix, run_from, run_to} = query;
+  const given = {topic, key_prefix, run_from, run_to};
   const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
   const verbs = {scheduled: [['Run now…', 'run-now'], ['Move…', 'reschedule'], ['Cancel…', 'cancel']], dead: [['Redrive…', 'redrive']]}[state || 'scheduled'] || [];
   return verbs.map(([name, verb]) => <button key={verb} type="button" class={verb === 'cancel' ? 'danger' : ''} onClick={() => operate(verb, filter, done)}>{name}</button>);
 }
 
 export function Jobs({query}) {
-  const list = useLive(listOf(query), 3000);
+  const fixed = withTimes(query, useNow(10000));
+  const list = useLive(pathOf(fixed), 3000, {key: JSON.stringify(query), list: 'jobs'});
   const jobs = list.data?.jobs || [];
   return (
     <>
-      <Title actions={<Sets query={query} done={list.refresh} />}>Jobs</Title>
+      <Title actions={<Sets query={fixed} done={list.refresh} />}>Jobs</Title>
       <Filters path="jobs" query={query} fields={FIELDS} />
       <Trouble problem={list.problem} shown={list.data} what="jobs" />
       <Loading of={list} />
       {jobs.length > 0 && <JobTable jobs={jobs} label="Jobs" />}
-      {list.data && !jobs.length && <Empty>{list.data.next_cursor ? 'None on this page; the list goes on.' : 'No job matches.'}</Empty>}
-      {list.data && <Pages path="jobs" query={query} next={list.data.next_cursor} />}
+      {list.data && !jobs.length && <Empty>{list.data.next_cursor ? 'None so far; the list goes on.' : 'No job matches.'}</Empty>}
+      {list.data && <Pages path="jobs" query={fixed} next={list.data.next_cursor} />}
     </>
   );
 }

@@ -5,8 +5,8 @@ import {useLive} from '../live.js';
 import {pretty} from '../json.js';
 import {go, href} from '../router.js';
 import {question} from '../ui/dialog.jsx';
-import {Empty, Facts, Loading, Panel, Time, Title, Trouble} from '../ui/parts.jsx';
-import {JobTable, fixed} from './jobs.jsx';
+import {Empty, Facts, Loading, Panel, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
+import {JobTable, withTimes} from './jobs.jsx';
 import {editSchedule} from './schedule_settings.jsx';
 import {rhythm, stateOf} from './schedules.jsx';
 
@@ -60,7 +60,8 @@ const SPANS = {'-1d': 'a day', '-7d': 'a week', '-30d': 'a month'};
 // Fires are jobs with the schedule's name in their keys; the newest first.
 function Fires({schedule, query}) {
   const since = SPANS[query.since] ? query.since : '-1d';
-  const list = useLive(withQuery('/v1/jobs', {topic: schedule.topic, key_prefix: `${schedule.name}@`, run_from: fixed(since), limit: 200}), 5000);
+  const {run_from} = withTimes({run_from: since}, useNow(60000));
+  const list = useLive(withQuery('/v1/jobs', {topic: schedule.topic, key_prefix: `${schedule.name}@`, run_from, limit: 200}), 5000, {key: since});
   const jobs = [...(list.data?.jobs || [])].reverse();
   const spans = Object.entries(SPANS).map(([span, word]) => <a key={span} class="button" aria-current={span === since ? 'true' : undefined} href={href(['schedules', schedule.name], {since: span})}>{word}</a>);
   return (

@@ -2,13 +2,26 @@
 import {useEffect, useState} from 'preact/hooks';
 import {count, moment, relative} from '../format.js';
 
+// One clock of each pace for all who look at it.
+const clocks = new Map();
+
+function clock(every) {
+  if (!clocks.has(every)) clocks.set(every, new Set());
+  const watchers = clocks.get(every);
+  return (watch) => {
+    if (!watchers.size) watchers.timer = setInterval(() => document.hidden || watchers.forEach((told) => { told(Date.now()); }), every);
+    watchers.add(watch);
+    return () => {
+      watchers.delete(watch);
+      if (!watchers.size) clearInterval(watchers.timer);
+    };
+  };
+}
+
 // The time now, anew each second, so that "in 4 s" counts down.
 export function useNow(every = 1000) {
   const [now, set] = useState(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || set(Date.now()), every);
-    return () => clearInterval(timer);
-  }, [every]);
+  useEffect(() => clock(every)(set), [every]);
   return now;
 }
 
