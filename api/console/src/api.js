@@ -71,20 +71,21 @@ async function send(method, path, body, {signal, ifMatch}) {
   }
 }
 
-async function readAnswer(answer) {
+async function readAnswer(answer, exact) {
   try {
-    return read(await answer.text());
+    return exact ? read(await answer.text()) : await answer.json();
   } catch {
     return {};
   }
 }
 
 // The answer's JSON. Throws a Problem, or Unreachable; `accept` names statuses that are no problem. ifMatch: the version that is meant.
-export async function ask(method, path, body, {signal, accept = [], ifMatch} = {}) {
+// exact: numbers are kept as they are written (json.js), for what has a payload.
+export async function ask(method, path, body, {signal, accept = [], ifMatch, exact = false} = {}) {
   const asked = state.token;
   const answer = await send(method, path, body, {signal, ifMatch});
   change({downSince: null});
-  const told = await readAnswer(answer);
+  const told = await readAnswer(answer, exact);
   if (answer.ok || accept.includes(answer.status)) return told;
   if (answer.status === 401 && asked === state.token) change({wanted: true});
   throw new Problem(answer.status, told);

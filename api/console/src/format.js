@@ -38,10 +38,22 @@ export function moment(at, {short = false, now = Date.now()} = {}) {
   return text.startsWith(today) ? text.slice(11, 19) : text.slice(0, 16);
 }
 
+// A duration in one word and number, for an axis.
+export function roughly(ms) {
+  const [unit, size] = ms < 1000 ? ['ms', 1] : UNITS.toReversed().find((_, i, all) => i === all.length - 1 || ms < 2 * all[i + 1][1]);
+  return `${Math.round(ms / size)} ${unit}`;
+}
+
 // "PT1M30S" in milliseconds; null: it is no such text.
 export function readDuration(text) {
   const parts = /^P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?)?$/.exec(text);
   return parts && [604800000, 86400000, 3600000, 60000, 1000].reduce((sum, size, i) => sum + size * (parts[i + 1] || 0), 0);
+}
+
+// "PT5M" as "5 min"; what is no such text stays as it is.
+export function spoken(text) {
+  const ms = text === null || text === undefined ? null : readDuration(text);
+  return ms === null ? text : duration(ms);
 }
 
 const RELATIVE = /^([+-]?)(\d+)\s*(s|min|m|h|d)$/;

@@ -61,14 +61,14 @@ function keepAsking(read, every, tell) {
 }
 
 // {data, problem, at, refresh} of `path`. path null: nothing is asked. every 0: once. key: what is shown, where the path says it in
-// another way each time (a time that goes on); what was read stays until it is read anew. list: the member of a page of a list.
-export function useLive(path, every = 3000, {key = path, list, accept} = {}) {
+// another way each time (a time that goes on); what was read stays until it is read anew. list: the member of a page of a list. accept, exact: as in api.js.
+export function useLive(path, every = 3000, {key = path, list, accept, exact} = {}) {
   const [shown, set] = useState({});
   const [refresh, setRefresh] = useState(() => () => {});
   const {token} = useSession();
   useEffect(() => {
     if (!path) return undefined;
-    const read = (options) => (list ? readPage(path, list, options) : get(path, {...options, accept}));
+    const read = (options) => (list ? readPage(path, list, options) : get(path, {...options, accept, exact}));
     const asking = keepAsking(read, every, (told) => set((before) => ({...(before.key === key ? before : {}), ...told, key})));
     setRefresh(() => asking.refresh);
     return asking.end;

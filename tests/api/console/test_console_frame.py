@@ -8,7 +8,7 @@ from harness.stack import until
 
 pytestmark = pytest.mark.in_turns(3)
 
-VIEWS = ["#/jobs", "#/topics", "#/schedules", "#/dead", "#/operations"]
+VIEWS = ["#/overview", "#/jobs", "#/topics", "#/schedules", "#/dead", "#/operations"]
 
 
 def free_port():
@@ -94,6 +94,37 @@ def test_what_a_token_may_not_is_not_offered(console_of, guarded):
     sign_in(console, tokens["admin"])
     console.goto("#/topics/in.side")
     console.browser.sees(role="button", name="Pause")
+
+
+def test_two_clicks_lead_from_the_overview_to_the_reason_of_a_late_job(console_of, guarded):
+    own, tokens = guarded
+    admin = Rest(own.url, token=tokens["admin"])
+    assert admin.put("/v1/topics/in.late", {"paused": True}).status == 201
+    admin.make(topic="in.late", key="tardy", delay=0)
+    console = console_of(own.url).open()
+    sign_in(console, tokens["admin"])
+    console.browser.sees(css=".state:has-text('no-leader')")
+    console.browser.sees(css="tr:has-text('in.late') .flag:has-text('paused')")
+    console.is_sound()
+    console.browser.click(css="tr:has-text('in.late') a.late")
+    console.browser.click(css="a.row:has-text('tardy')")
+    console.browser.sees(css=".reason.warn")
+    console.browser.sees(css="[aria-label='What bears on it'] dd:has-text('no-leader')")
+    console.is_sound()
+    console.press_button("Sign out")
+    sign_in(console, tokens["bound"])
+    console.goto("#/overview")
+    console.says("The token may not see the installation as a whole")
+    admin.close()
+
+
+def test_late_jobs_are_listed_as_they_become_late(console, api, held):
+    api.make(topic=held, key="first", delay=0)
+    console.open(f"#/jobs?topic={held}&state=scheduled&run_to=now")
+    console.browser.sees(css="a.row:has-text('first')")
+    api.make(topic=held, key="second", delay=0)
+    console.browser.sees(css="a.row:has-text('second')")
+    assert console.view().endswith("run_to=now")
 
 
 def test_keys_lead_everywhere(console, api, held):

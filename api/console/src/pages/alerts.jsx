@@ -1,7 +1,7 @@
 // Alerts that stand: what is wrong, since when, who was told; each can be silenced.
 import {post, withQuery} from '../api.js';
 import {useMay} from '../caller.js';
-import {count, duration, readDuration} from '../format.js';
+import {count, spoken} from '../format.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
 import {question} from '../ui/dialog.jsx';
@@ -13,7 +13,7 @@ const KINDS = {
   shard_halted: 'a shard is halted: an operator must decide', no_leader: 'a shard has no leader', kafka_unwritable: 'Kafka cannot be written to',
   index_incomplete: 'the index in Redis is incomplete', inbox_errors: 'rows of the inbox cannot become jobs', audit_corrected: 'counters were corrected',
 };
-const shown = (figure) => (typeof figure === 'number' ? count(figure) : duration(readDuration(figure)));
+const shown = (figure) => (typeof figure === 'number' ? count(figure) : spoken(figure));
 
 // Where one sees what an alert is about.
 export function causeOf({kind, topic}) {

@@ -1,5 +1,6 @@
 // One job: its state and why it waits, its story, its payload, and what can be done with it.
 import {useMay} from '../caller.js';
+import {spoken} from '../format.js';
 import {pretty} from '../json.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
@@ -14,7 +15,7 @@ function Reason({job, told}) {
   const text = reason(job, now);
   if (told) {
     const tone = job.state === 'dead' ? 'bad' : lateBy(job, now) ? 'warn' : '';
-    return <p class={`reason ${tone}`}>{told.reason}{told.action && <><br /><strong>{told.action}</strong></>}</p>;
+    return <p class={`reason ${tone}`}>{told.reason}{told.action && <strong class="to-do">{told.action}</strong>}</p>;
   }
   if (text) return <p class={`reason ${text.startsWith('late') ? 'warn' : ''}`}>This job {text.startsWith('late') ? 'is ' : ''}{text}.</p>;
   if (job.state === 'dead') return <p class="reason bad">This job is dead: its attempts are used up, or its consumer gave up.</p>;
@@ -51,8 +52,8 @@ function About({job}) {
       ['Next', job.next_at && job.next_at !== job.run_at && <Time at={job.next_at} full />],
       ['Finished', job.finished_at && <Time at={job.finished_at} full />],
       ['Attempts', `${job.attempt} of ${job.max_attempts}${job.failures ? `, ${job.failures} failed` : ''}${job.retries_cancelled ? ', no more are made' : ''}`],
-      ['Retries after', job.retry.length ? job.retry.map((text) => text).join(', ') : 'none'],
-      ['Reports within', job.ack_timeout],
+      ['Retries after', job.retry.length ? job.retry.map(spoken).join(', ') : 'none'],
+      ['Reports within', spoken(job.ack_timeout)],
       ['Callback', job.callback_url],
       ['Partition key', job.partition_key],
       ['Version', job.version],
@@ -67,9 +68,10 @@ function Actions({job, done}) {
 
 export function Job({id}) {
   const path = `/v1/jobs/${encodeURIComponent(id)}`;
-  const read = useLive(path, 2000);
+  const read = useLive(path, 2000, {exact: true});
   const attempts = useLive(`${path}/attempts`, 2000);
   const told = useExplanation(id);
+  const events = useLive(`${path}/events`, 3000).data?.events || [];
   const job = read.data;
   const done = () => {
     read.refresh();
@@ -85,7 +87,7 @@ export function Job({id}) {
           <Reason job={job} told={told} />
           <div class="columns">
             <Panel title="Job"><About job={job} /></Panel>
-            <Panel title="Story"><Story job={job} attempts={attempts.data?.attempts || []} more={attempts.data?.next_cursor} /><Trouble problem={attempts.problem} shown={attempts.data} what="its attempts" /></Panel>
+            <Panel title="Story"><Story job={job} attempts={attempts.data?.attempts || []} events={events} more={attempts.data?.next_cursor} /><Trouble problem={attempts.problem} shown={attempts.data} what="its attempts" /></Panel>
           </div>
           {told ? <div class="columns"><Payload job={job} /><Explanation of={told} /></div> : <Payload job={job} />}
         </>

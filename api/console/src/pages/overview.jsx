@@ -1,6 +1,6 @@
 // How the installation is, on one screen: what is late, what happens, what comes, and which part is not as it should be.
 import {useOffered} from '../offers.js';
-import {count, duration, plural} from '../format.js';
+import {count, duration, plural, roughly} from '../format.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
 import {Chart} from '../ui/chart.jsx';
@@ -36,7 +36,7 @@ function Lateness() {
   const of = (name) => data.metrics[name] || [];
   return (
     <Panel title="Lateness in the last hour">
-      <Chart times={secondsOf(data)} format={(ms) => duration(ms)} label="Lateness in the last hour, median and 99 of 100"
+      <Chart times={secondsOf(data)} format={duration} tick={roughly} label="Lateness in the last hour, median and 99 of 100"
         lines={[{name: 'half within', colour: '--chart', values: of('lateness_p50')}, {name: '99 of 100', colour: '--chart-4', values: of('lateness_p99')}]} />
     </Panel>
   );

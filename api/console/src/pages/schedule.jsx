@@ -93,7 +93,7 @@ function About({schedule}) {
 }
 
 export function Schedule({id, query}) {
-  const read = useLive(pathOf(id), 3000);
+  const read = useLive(pathOf(id), 3000, {exact: true});
   const may = useMay();
   const schedule = read.data;
   const actions = schedule && may('write') && (

@@ -1,5 +1,6 @@
 // The story of a job as a timeline: made, each attempt with its lateness and its error, and how it goes on.
 import {duration, plural} from '../format.js';
+import {href} from '../router.js';
 import {Time} from '../ui/parts.jsx';
 
 const TONES = {succeeded: 'ok', failed: 'bad', timed_out: 'bad', gave_up: 'bad', undeliverable: 'bad', lost: 'warn', snoozed: '', dispatched: 'now'};
@@ -27,11 +28,34 @@ function next(job) {
   return <li class={{succeeded: 'ok', dead: 'bad'}[job.state] || ''}><div><strong>{job.state}</strong></div><div class="quiet"><Time at={job.finished_at || job.updated_at} full /></div></li>;
 }
 
-export function Story({job, attempts, more}) {
+const DID = {cancel: 'cancelled', change: 'changed', run_now: 'made due now', redrive: 'redriven', replace: 'replaced'};
+
+function Change({event}) {
+  const members = Object.keys(event.after || {}).filter((name) => JSON.stringify(event.before?.[name]) !== JSON.stringify(event.after[name]));
+  return (
+    <li>
+      <div><strong>{DID[event.action] || event.action}</strong>{event.actor !== '-' && <> by {event.actor}</>}
+        {event.operation_id && <> with <a href={href(['operations', event.operation_id])}>operation {event.operation_id}</a></>}</div>
+      <div class="quiet"><Time at={event.at} full /></div>
+      {members.map((name) => <div key={name} class="quiet">{name}: {JSON.stringify(event.before?.[name] ?? null)} → {JSON.stringify(event.after[name])}</div>)}
+    </li>
+  );
+}
+
+// Attempts and changes in their order.
+function inOrder(attempts, events) {
+  const entries = [
+    ...attempts.map((attempt) => ({at: attempt.dispatched_at || attempt.due_at || '', shown: <Attempt key={`a${attempt.attempt}`} attempt={attempt} />})),
+    ...events.map((event) => ({at: event.at, shown: <Change key={`e${event.id}`} event={event} />})),
+  ];
+  return entries.sort((a, b) => (a.at < b.at ? -1 : 1)).map(({shown}) => shown);
+}
+
+export function Story({job, attempts, events, more}) {
   return (
     <ol class="story">
       <li><div><strong>Made</strong></div><div class="quiet"><Time at={job.created_at} full /></div></li>
-      {attempts.map((attempt) => <Attempt key={attempt.attempt} attempt={attempt} />)}
+      {inOrder(attempts, events)}
       {more && <li><div class="quiet">{plural(attempts.length, 'attempt')} are shown; there are more: <code>duetime jobs attempts {job.id}</code></div></li>}
       {job.last_error && !attempts.some((attempt) => attempt.error) && <li class="bad"><div class="error"><code>{job.last_error.code}</code> {job.last_error.message}</div></li>}
       {next(job)}

@@ -1,7 +1,7 @@
 // One topic: what waits in it, its settings and limits, what can be done with it.
 import {ask, post} from '../api.js';
 import {useMay} from '../caller.js';
-import {count, duration, plural} from '../format.js';
+import {count, duration, plural, spoken} from '../format.js';
 import {useLive} from '../live.js';
 import {go, href} from '../router.js';
 import {question} from '../ui/dialog.jsx';
@@ -58,11 +58,11 @@ function Settings({topic}) {
       ['Delivery', topic.delivery],
       ['Kafka topic', topic.delivery === 'kafka' && effective.kafka_topic],
       ['Callback URL', topic.callback_url],
-      ['Callback within', topic.delivery === 'http' && effective.callback_timeout],
+      ['Callback within', topic.delivery === 'http' && spoken(effective.callback_timeout)],
       ['Signed', topic.callback_secret && 'yes'],
-      ['Retries after', effective.retry.length ? effective.retry.join(', ') : 'none'],
-      ['Reports within', effective.ack_timeout],
-      ['Kept for', effective.retention],
+      ['Retries after', effective.retry.length ? effective.retry.map(spoken).join(', ') : 'none'],
+      ['Reports within', spoken(effective.ack_timeout)],
+      ['Kept for', spoken(effective.retention)],
       ['In flight', topic.max_in_flight ? `at most ${count(topic.max_in_flight)}` : 'any number'],
       ['Rate', topic.rate_limit ? `at most ${topic.rate_limit}` : 'any'],
       ['Version', topic.version],

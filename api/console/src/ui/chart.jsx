@@ -12,11 +12,11 @@ function axis(values) {
 
 const clock = (_, seconds) => seconds.map((s) => moment(s * 1000).slice(11, 16));
 
-function options(width, height, lines, {bars, format}) {
+function options(width, height, lines, {bars, format, tick}) {
   return {
     width, height, cursor: {y: false, drag: {x: false, y: false}}, legend: {live: true},
     scales: {x: {time: false}, y: {range: (_u, _low, high) => [0, Math.max(high || 0, 1) * 1.05]}},
-    axes: [axis({values: clock, space: 60, size: 26, incrs: [60, 300, 600, 900, 1800, 3600, 7200, 21600, 86400]}), axis({values: (_, ticks) => ticks.map(format), size: 56, space: 34})],
+    axes: [axis({values: clock, space: 60, size: 26, incrs: [60, 300, 600, 900, 1800, 3600, 7200, 21600, 86400]}), axis({values: (_, ticks) => ticks.map(tick), size: 56, space: 34})],
     series: [
       {label: 'UTC', value: (_, s) => (s === null ? '–' : moment(s * 1000).slice(11, 19))},
       ...lines.map((line) => ({
@@ -28,14 +28,14 @@ function options(width, height, lines, {bars, format}) {
 }
 
 // times: seconds; lines: [{name, colour: '--chart', values}]
-export function Chart({times, lines, label, height = 150, bars = false, format = String}) {
+export function Chart({times, lines, label, height = 150, bars = false, format = String, tick = format}) {
   const box = useRef();
   const data = [times, ...lines.map((line) => line.values)];
   const plot = useRef();
   useEffect(() => {
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(box.current.clientWidth, height, lines, {bars, format}), data, box.current);
+      plot.current = new uPlot(options(box.current.clientWidth, height, lines, {bars, format, tick}), data, box.current);
     };
     make();
     const resized = new ResizeObserver(() => plot.current?.setSize({width: box.current.clientWidth, height}));

@@ -83,7 +83,7 @@ export function Dialogs() {
   return (
     <>
       {asked && <Question key={asked.key} of={asked.of} close={() => setAsked(null)} />}
-      <div class={`told ${told ? '' : 'silent'}`} role="status" aria-live="polite">{told?.text}</div>
+      <div class={`told ${told?.text ? '' : 'silent'}`} role="status" aria-live="polite">{told?.text}</div>
     </>
   );
 }
