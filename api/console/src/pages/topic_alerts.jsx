@@ -1,5 +1,6 @@
 // When somebody is told of a topic: shown, and as a form.
 import {ask} from '../api.js';
+import {spoken} from '../format.js';
 import {question} from '../ui/dialog.jsx';
 import {Facts, Panel, Time} from '../ui/parts.jsx';
 
@@ -36,7 +37,7 @@ export function editAlerts(topic, done) {
 export function TopicAlerts({topic, actions}) {
   if (!('alerts' in topic)) return null;
   const {mute_until: muted, secret, ...given} = topic.alerts || {};
-  const facts = Object.entries(LABELS).map(([name, label]) => [label, given[name] === 0 || given[name] === 'PT0S' ? 'never' : given[name]]);
+  const facts = Object.entries(LABELS).map(([name, label]) => [label, given[name] === 0 || given[name] === 'PT0S' ? 'never' : spoken(given[name])]);
   return (
     <Panel title="Alerts" actions={actions}>
       {topic.alerts ? <Facts of={[...facts, ['Signed', secret && 'yes'], ['Muted until', muted && <Time at={muted} full />]]} /> : <p class="quiet">As the configuration says.</p>}
