@@ -82,3 +82,37 @@ def test_its_sources_keep_to_the_rules(browser_packages):
 def test_neither_lock_names_the_host_that_packages_came_from():
     for folder in ("api/console", "tests/api/console"):
         assert '"resolved"' not in (TREE / folder / "package-lock.json").read_text()
+
+
+SOURCE = TREE / "api" / "console"
+
+
+def built(folder, mode, npm=""):
+    """Runs build.cmake; (exit code, what it told, the bytes of each array that it wrote)."""
+    out = folder / "files.c"
+    done = subprocess.run(["cmake", f"-DOUT={out}", f"-DSOURCE={SOURCE}", f"-DWORK={folder / 'work'}", f"-DMODE={mode}", f"-DNPM={npm}", "-P", SOURCE / "build.cmake"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    text = out.read_text() if out.exists() else ""
+    arrays = re.findall(r"char (\w+)\[\] = \{\n([^}]*)\}", text)
+    return done.returncode, done.stdout, {name: bytes.fromhex("".join(re.findall("0x(..)", body))) for name, body in arrays}
+
+
+@pytest.mark.parametrize("mode, npm", [("AUTO", ""), ("OFF", "npm"), ("AUTO", "false")], ids=["no npm", "left out", "npm fails"])
+def test_where_it_cannot_be_built_the_page_says_so(tmp_path, mode, npm):
+    code, told, files = built(tmp_path, mode, npm)
+    assert code == 0 and "the console was not built" in told
+    assert set(files) == {"plain_0"} and b"The console was not built" in files["plain_0"]
+
+
+@pytest.mark.parametrize("npm", ["", "false"])
+def test_a_build_that_wants_the_console_fails_without_it(tmp_path, npm):
+    code, told, files = built(tmp_path, "ON", npm)
+    assert code != 0 and "the console was not built" in told and not files
+
+
+def test_files_that_were_built_elsewhere_are_taken(tmp_path):
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "index.html").write_bytes(b"<p>elsewhere")
+    (tmp_path / "dist" / "index.html.gz").write_bytes(gzip.compress(b"<p>elsewhere"))
+    code, _, files = built(tmp_path, tmp_path / "dist")
+    assert code == 0 and files["plain_0"] == b"<p>elsewhere" == gzip.decompress(files["gzip_0"])
