@@ -33,13 +33,14 @@ export function Chart({times, lines, label, height = 150, bars = false, format =
   const data = [times, ...lines.map((line) => line.values)];
   const plot = useRef();
   useEffect(() => {
+    const host = box.current; // it may be told of a new size when it has left the page
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(box.current.clientWidth, height, lines, {bars, format, tick}), data, box.current);
+      plot.current = new uPlot(options(host.clientWidth, height, lines, {bars, format, tick}), data, host);
     };
     make();
-    const resized = new ResizeObserver(() => plot.current?.setSize({width: box.current.clientWidth, height}));
-    resized.observe(box.current);
+    const resized = new ResizeObserver(() => host.isConnected && plot.current?.setSize({width: host.clientWidth, height}));
+    resized.observe(host);
     DARK.addEventListener('change', make);
     return () => {
       resized.disconnect();
