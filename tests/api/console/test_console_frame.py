@@ -6,7 +6,7 @@ import pytest
 from harness.rest import Rest
 from harness.stack import until
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(5)
 
 VIEWS = ["#/overview", "#/jobs", "#/topics", "#/schedules", "#/dead", "#/operations", "#/alerts"]
 

@@ -3,7 +3,7 @@ import pytest
 
 from harness.stack import until
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(3)
 
 
 def test_the_list_follows_its_filter_and_leads_to_a_job(console, api, held):

@@ -3,7 +3,7 @@ import pytest
 
 from harness.stack import until
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(3)
 
 
 def test_a_topic_is_made_changed_paused_and_deleted(console, api, topic):

@@ -61,7 +61,7 @@ function Sets({query, done}) {
 }
 
 export function Jobs({query}) {
-  const fixed = withTimes(query, useNow(10000));
+  const fixed = withTimes(query, useNow(5000));
   const list = useLive(pathOf(fixed), 3000, {key: JSON.stringify(query), list: 'jobs'});
   const jobs = list.data?.jobs || [];
   return (

@@ -6,6 +6,7 @@ import {href} from '../router.js';
 import {Chart} from '../ui/chart.jsx';
 import {Facts, Figure, Loading, Panel, Title, Trouble} from '../ui/parts.jsx';
 import {Table} from '../ui/table.jsx';
+import {Findings} from './findings.jsx';
 import {History, secondsOf} from './history.jsx';
 
 const LATE_MS = 2000;
@@ -116,6 +117,7 @@ export function Overview() {
       {of && (
         <>
           <Figures of={of} />
+          <Findings />
           <div class="columns three"><History /><Lateness /><Forecast /></div>
           <Topics of={of} />
           <div class="columns"><Parts of={of} /><Shards of={of} /></div>
