@@ -6,7 +6,7 @@ import pytest
 from harness.rest import Rest
 from harness.stack import until
 
-pytestmark = pytest.mark.in_turns(5)
+pytestmark = pytest.mark.in_turns(6)
 
 VIEWS = ["#/overview", "#/jobs", "#/topics", "#/schedules", "#/dead", "#/operations", "#/alerts"]
 
@@ -80,7 +80,7 @@ def test_what_a_token_may_not_is_not_offered(console_of, guarded):
     own, tokens = guarded
     console = console_of(own.url).open(f"#/jobs/{own.jobs_made['in.side']['id']}")
     sign_in(console, tokens["reader"])
-    console.says("waits for")
+    console.browser.sees(css=".reason")
     assert console.browser.count(css="main button") == 0
     console.press_button("Sign out")
     sign_in(console, tokens["bound"])

@@ -17,7 +17,7 @@ def test_the_list_follows_its_filter_and_leads_to_a_job(console, api, held):
     assert f"topic={held}" in console.view() and "state=scheduled" in console.view()
     console.is_sound()
     console.browser.click(role="link", name="order-1")
-    console.says("waits for its time")
+    console.browser.sees(css=".reason")
     assert console.view() == f"#/jobs/{jobs[1]['id']}"
     console.browser.sees(css='pre:has-text(\'"n": 1\')')
     console.is_sound()
@@ -46,7 +46,7 @@ def test_a_list_is_live(console, api, held):
 def test_a_late_job_says_what_it_waits_for(console, api, held):
     job = api.make(topic=held, delay=0)
     console.open(f"#/jobs/{job['id']}")
-    console.says("its topic, which is paused")
+    console.browser.sees(css=".reason:has-text('paused')")
     console.browser.sees(css=".reason.warn")
 
 
@@ -121,7 +121,7 @@ def test_run_now_report_and_redrive(console, api, topic):
     console.browser.fill(label="Error code", value="E7")
     console.answer("Report")
     console.says("The report is applied.")
-    console.says("This job is dead")
+    console.browser.sees(css=".reason.bad")
     assert state_of(api, job) == "dead"
     console.press_button("Redrive")
     console.answer("Redrive 1 job")
@@ -136,7 +136,7 @@ def test_a_job_is_found_by_its_id_or_its_topic_and_key(console, api, topic, word
     console.browser.press(keys=["/"])
     console.browser.fill(css=".search input", value=job["id"] if words == "id" else f"{topic} a key/with all")
     console.browser.press(keys=["Enter"])
-    console.says("waits for its time")
+    console.browser.sees(css=".reason")
     assert console.view() == f"#/jobs/{job['id']}"
 
 
