@@ -130,10 +130,12 @@ static dt_status begin(struct round *r, const struct judged *j)
     return make_change(r, &change);
 }
 
+/* A topic that is not watched any more may have a URL still: the sender looks. */
 static dt_status end(struct round *r, const struct judged *j)
 {
+    unsigned targets = targets_of(r->a, j->topic) | (j->alert.topic.p && !j->topic ? DT_ALERT_TO_TOPIC : 0);
     const struct dt_alert_change change = {
-        .event = DT_ALERT_ENDED, .alert = j->alert, .targets = j->alert.told_at_ms ? targets_of(r->a, j->topic) : 0};
+        .event = DT_ALERT_ENDED, .alert = j->alert, .targets = j->alert.told_at_ms ? targets : 0};
     return make_change(r, &change);
 }
 

@@ -72,8 +72,6 @@ struct dt_alert_answer; /* what became of a webhook */
 
 struct dt_alerts {
     struct dt_alerts_env env;
-    struct dt_callback_secret secret; /* of the installation's URL; n = 0: none */
-    bool has_secret;
     _Atomic bool ours; /* this process judges, and sends */
 
     /* the judge's */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "alert_parts.h"
+#include "base/connection/secrets.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "job/callback/callback_url.h"
@@ -119,12 +120,25 @@ struct way {
     const char *why;
 };
 
+/* As it is now: its file may have changed. */
+static dt_status read_own_secret(dt_alerts *a, struct way *way)
+{
+    struct dt_strbuf secret;
+    dt_strbuf_init(&secret);
+    dt_status status = dt_secret_now(a->env.config, &a->env.config->alerts_secret, &secret);
+    way->has_secret = status == DT_OK && secret.n > 0;
+    if (way->has_secret && dt_callback_secret_read(dt_strbuf_str(&secret), &way->secret))
+        way->why = "alerts.secret is none";
+    dt_secret_forget(&secret);
+    return status;
+}
+
 static dt_status find_way(dt_alerts *a, const struct dt_alert_message *m, struct way *way)
 {
     struct dt_alert_setting setting;
-    *way = (struct way){.url = dt_str(a->env.config->alerts_url), .has_secret = a->has_secret, .secret = a->secret};
+    *way = (struct way){.url = dt_str(a->env.config->alerts_url)};
     if (m->target == DT_ALERT_TO_INSTALLATION)
-        return DT_OK;
+        return read_own_secret(a, way);
     dt_status status = dt_alert_setting_read(a->json, m->setting, &a->messages, &setting);
     way->url = setting.url;
     way->has_secret = setting.secret.p != NULL;

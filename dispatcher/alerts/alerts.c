@@ -12,8 +12,9 @@ static dt_status check_config(dt_alerts *a, struct dt_error *err)
     const char *reason = config->alerts_url[0] ? dt_callback_url_check(dt_str(config->alerts_url), NULL) : NULL;
     if (reason)
         return dt_fail(err, DT_INVALID, "[alerts] url: it %s", reason);
-    a->has_secret = config->alerts_secret[0] != '\0';
-    reason = a->has_secret ? dt_callback_secret_read(dt_str(config->alerts_secret), &a->secret) : NULL;
+    struct dt_callback_secret secret;
+    reason = config->alerts_secret[0] ? dt_callback_secret_read(dt_str(config->alerts_secret), &secret) : NULL;
+    dt_callback_secret_wipe(&secret);
     return reason ? dt_fail(err, DT_INVALID, "[alerts] secret: it %s", reason) : DT_OK;
 }
 
@@ -65,7 +66,6 @@ static void free_parts(dt_alerts *a)
     dt_json_free(a->json);
     dt_arena_clear(&a->rows);
     dt_arena_clear(&a->messages);
-    dt_callback_secret_wipe(&a->secret);
     pthread_mutex_destroy(&a->lock);
     free(a);
 }

@@ -13,6 +13,8 @@ from harness.receiver import SECRET, Receiver, example
 from harness.rest import Rest
 from harness.stack import until
 
+pytestmark = pytest.mark.turn(2, 5)
+
 OTHER = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
 
 
@@ -88,12 +90,153 @@ def put(api, topic, **settings):
 
 
 def test_a_topic_that_is_late_is_told_of_by_all_ways(alerting, api, provider, team, kafka, connection, topic):
-    put(api, topic, delivery="pull", alerts={"overdue": "PT1S", "url": team.url, "secret": OTHER})
-    [job] = [api.make(topic=topic, delay=0)]
-    for way in (posted(team), posted(provider), kafka):
+    put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT1S", "url": team.url, "secret": OTHER})  # paused topics count
+    job = api.make(topic=topic, delay=0)
+    ways = posted(team), posted(provider), kafka
+    for way in ways:
         until(lambda: way.types(topic, "overdue")[:1] == ["began"], 10, alerting.logs)
-    assert standing(connection, topic)["overdue"]["bound"] == 1000
-    assert api.post(f"/v1/topics/{topic}/pop").json["jobs"][0]["id"] == job["id"]
-    for way in (posted(team), posted(provider), kafka):
+    row = standing(connection, topic)["overdue"]
+    assert row["bound"] == 1000
+    listed = [alert for alert in api.get("/v1/alerts?limit=1000").json["alerts"] if alert["topic"] == topic]
+    assert [(alert["id"], alert["kind"], alert["limit"]) for alert in listed] == [(str(row["id"]), "overdue", "PT1S")]
+    for receiver, secret in ((team, OTHER), (provider, SECRET)):
+        request = next(request for request in list(receiver.log) if json.loads(request.body)["data"]["topic"] == topic)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        assert example().fault(example().keys_of(secret), headers, request.body, request.at) is None
+        assert headers["webhook-id"].startswith(f"{row['id']}/") and headers["content-type"] == "application/json"
+    until(lambda: posted(team).types(topic, "overdue")[1:2] == ["reminded"], 10, alerting.logs)
+    reminded = posted(team).of(topic, "overdue")
+    assert {body["data"]["id"] for body in reminded} == {str(row["id"])} and len({body["timestamp"] for body in reminded}) == len(reminded)
+    api.post(f"/v1/topics/{topic}/resume")
+    assert until(lambda: api.post(f"/v1/topics/{topic}/pop").json["jobs"], 10, "it is offered")[0]["id"] == job["id"]
+    for way in ways:
         until(lambda: way.types(topic, "overdue")[-1:] == ["ended"], 10, alerting.logs)
     assert not standing(connection, topic)
+
+
+def test_what_piles_up_dies_and_is_not_reported_is_told_of(alerting, api, provider, connection, topic):
+    put(api, topic, delivery="pull", alerts={"backlog": 3, "dead": 1, "unreported": "PT1S"})
+    jobs = [api.make(topic=topic, delay=0, retry=[])["id"] for _ in range(3)]
+    until(lambda: "backlog" in standing(connection, topic), 10, alerting.logs)
+    until(lambda: sum(len(api.post(f"/v1/topics/{topic}/pop", {"max": 3}).json["jobs"]) for _ in range(2)) or True, 10, "popped")
+    until(lambda: [row["n"] for row in rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)] == [3]
+          or api.post(f"/v1/topics/{topic}/pop", {"max": 3}) and False, 10, "all are popped")
+    until(lambda: set(standing(connection, topic)) == {"unreported"}, 10, alerting.logs)
+    for job in jobs:
+        assert api.post(f"/v1/jobs/{job}/results", {"attempt": 1, "status": "gave_up"}).status == 200
+    until(lambda: set(standing(connection, topic)) == {"dead"}, 10, alerting.logs)
+    assert standing(connection, topic)["dead"]["value"] == 3
+    for job in jobs:
+        assert api.post(f"/v1/jobs/{job}/redrive").status == 200
+        assert api.delete(f"/v1/jobs/{job}").status == 200
+    until(lambda: not standing(connection, topic), 10, alerting.logs)
+    for kind in ("backlog", "unreported", "dead"):
+        until(lambda: [posted(provider).types(topic, kind)[i] for i in (0, -1)] == ["began", "ended"], 10, alerting.logs)
+
+
+def test_a_dispatcher_that_judged_dies_and_nothing_is_missed(alerting, api, team, connection, topic):
+    put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
+    judge = next(part for part in ("dispatcher1", "dispatcher2", "dispatcher3") if "this process judges" in alerting.log(part).split("another process judges")[-1])
+    api.make(topic=topic, delay=0)
+    alerting.kill(judge)
+    until(lambda: posted(team).types(topic, "overdue")[:1] == ["began"], 10, alerting.logs)
+    alerting.heal()
+    api.put(f"/v1/topics/{topic}", {"delivery": "pull", "paused": True})  # without limits: nothing stands
+    until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"] or not standing(connection, topic), 10, alerting.logs)
+    assert not standing(connection, topic)
+
+
+def test_whoever_dies_between_sending_and_recording_sends_it_again_with_the_same_id(alerting, api, team, topic):
+    for other in ("dispatcher2", "dispatcher3"):  # so that it is the one that judges
+        alerting.stop(other)
+    alerting.restart("dispatcher1", env={"DUETIME_FAIL": "alerts.sent=crash@1"})
+    put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
+    api.make(topic=topic, delay=0)
+    until(lambda: not alerting.running("dispatcher1"), 20, alerting.logs)
+    alerting.heal()
+    began = lambda: [request.headers["webhook-id"] for request in list(team.log) if json.loads(request.body)["type"] == "alert.began"]  # noqa: E731
+    until(lambda: len(began()) == 2, 30, alerting.logs)
+    assert len(set(began())) == 1
+
+
+def test_a_receiver_that_is_down_is_told_when_it_is_back_and_delays_nobody(alerting, api, provider, team, connection, topic):
+    team.refuse()
+    put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
+    api.make(topic=topic, delay=0)
+    until(lambda: posted(provider).types(topic, "overdue")[:1] == ["began"], 10, alerting.logs)
+    until(lambda: rows(connection, "SELECT 1 FROM alert_messages WHERE topic = %s AND target = 'topic' AND error IS NOT NULL", topic), 10, alerting.logs)
+    put(api, topic, delivery="pull", paused=True, alerts={"overdue": 0, "url": team.url})
+    until(lambda: posted(provider).types(topic, "overdue")[-1:] == ["ended"], 10, alerting.logs)
+    team.listen()
+    until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], 90, alerting.logs)
+    assert posted(team).types(topic, "overdue")[0] == "began"
+    until(lambda: not rows(connection, "SELECT 1 FROM alert_messages WHERE topic = %s", topic), 10, "the outbox is empty")
+
+
+def test_who_is_muted_or_silenced_is_left_alone_and_hears_the_end_of_what_he_heard_begin(alerting, api, team, connection, topic):
+    soon = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=5)).isoformat()
+    alerts = {"overdue": "PT0.5S", "url": team.url}
+    put(api, topic, delivery="pull", paused=True, alerts={**alerts, "mute_until": soon})
+    api.make(topic=topic, delay=0)
+    row = until(lambda: standing(connection, topic), 10, alerting.logs)["overdue"]
+    assert row["told_at"] is None and not team.log  # it stands, and nobody is told before the time is over
+    until(lambda: posted(team).types(topic, "overdue") == ["began"], 15, alerting.logs)
+    silenced = api.post(f"/v1/alerts/{row['id']}/silence", {"for": "PT1H"})
+    assert silenced.status == 200 and silenced.json["silenced_until"] and silenced.json["topic"] == topic, silenced
+    heard = until(lambda: rows(connection, "SELECT told_at FROM alerts WHERE id = %s", row["id"])[0]["told_at"], 5, "told")
+    value = standing(connection, topic)["overdue"]["value"]
+    until(lambda: standing(connection, topic)["overdue"]["value"] > value + 4000, 20, "its figure goes on")
+    assert standing(connection, topic)["overdue"]["told_at"] - heard < 2500  # a reminder that was under way, at most
+    put(api, topic, delivery="pull", paused=True, alerts={**alerts, "overdue": 0})
+    until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], 10, alerting.logs)
+    assert api.post(f"/v1/alerts/{row['id']}/silence").status == 404
+
+
+@contextlib.contextmanager
+def halted(stack, connection):
+    rows(connection, "UPDATE shards SET halted = 'a test' WHERE shard = 3")
+    yield
+    rows(connection, "UPDATE shards SET halted = NULL WHERE shard = 3")
+
+
+@contextlib.contextmanager
+def stood_still(stack, part):
+    stack.signal(part, signal.SIGSTOP)
+    yield
+    stack.signal(part, signal.SIGCONT)
+
+
+def leaderless(stack, connection):
+    """Nobody may lead who is not sure of his session."""
+    return stood_still(stack, "zookeeper")
+
+
+def without_redis(stack, connection):
+    return stood_still(stack, "redis1")
+
+
+@contextlib.contextmanager
+def bad_rows(stack, connection):
+    rows(connection, "INSERT INTO job_inbox (topic, delay_ms, payload) VALUES ('t', 1, '{')")
+    yield
+    rows(connection, "DELETE FROM job_inbox WHERE error IS NOT NULL")
+
+
+@contextlib.contextmanager
+def miscounted(stack, connection):
+    """The audit corrects it within a walk, and finds the next time that all is well."""
+    rows(connection, "INSERT INTO job_counts (topic, piece, writer, dead) VALUES ('miscounted', 7, 1, 3)")
+    yield
+
+
+CAUSES = {"shard_halted": halted, "no_leader": leaderless, "index_incomplete": without_redis, "inbox_errors": bad_rows, "audit_corrected": miscounted}
+
+
+@pytest.mark.parametrize("kind", CAUSES)
+def test_what_the_installation_lacks_is_told_of_until_it_is_there_again(alerting, provider, kafka, connection, kind):
+    before = len(posted(provider).of(None, kind))
+    with CAUSES[kind](alerting, connection):
+        until(lambda: posted(provider).types(None, kind)[before:][:1] == ["began"], 20, alerting.logs)
+    until(lambda: posted(provider).types(None, kind)[-1] == "ended", 30, alerting.logs)
+    until(lambda: kafka.types(None, kind)[-1:] == ["ended"], 10, alerting.logs)
+    assert kind not in standing(connection, None)
