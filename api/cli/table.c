@@ -112,6 +112,7 @@ static const struct dt_cli_option topic_set[] = {
     {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "Where callbacks go."},
     {"callback-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for a callback's answer."},
     {"callback-headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of each callback, an object of strings; *** keeps a value."},
+    {"alerts", "JSON", DT_CLI_JSON, DT_CLI_BODY, "When somebody is told, and where: {\"overdue\":\"PT1M\",\"dead\":1,\"url\":…}; null: the defaults."},
     {"callback-secret", "FILE", DT_CLI_SECRET, DT_CLI_BODY, "A file with what callbacks are signed with (whsec_…; - for standard input)."},
 };
 static const struct dt_cli_option schedule_set[] = {
@@ -137,6 +138,10 @@ static const struct dt_cli_option schedule_delete[] = {
 static const struct dt_cli_option fires[] = {
     {"count", "COUNT", DT_CLI_TEXT, DT_CLI_QUERY, "So many times, 100 at most; default 10."},
     {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The first of them may be at it; default now."},
+};
+static const struct dt_cli_option silence[] = {
+    {"for", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "So long from now."},
+    {"until", "TIME", DT_CLI_TEXT, DT_CLI_BODY, "Or until then: RFC 3339 with an offset."},
 };
 static const struct dt_cli_option resize[] = {
     {"count", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "So many shards, 1024 at most."},
@@ -265,6 +270,12 @@ static const struct dt_cli_verb verbs[] = {
     {"operations", "stop", "ID", "Stops an operation: what it has changed stays so.",
      DT_CLI_BY_REQUEST, "POST", "/v1/operations/{id}/stop", NULL, NULL, DT_CLI_OPERATION, NO_OPTIONS,
      "operations stop 1"},
+    {"alerts", "list", "", "Lists the alerts that stand.",
+     DT_CLI_BY_LIST, "GET", "/v1/alerts", NULL, "alerts", DT_CLI_ALERT, OPTIONS(page),
+     "alerts list"},
+    {"alerts", "silence", "ID", "Has nobody told of an alert for a while, or for as long as it stands.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/alerts/{id}/silence", NULL, NULL, DT_CLI_ALERT, OPTIONS(silence),
+     "alerts silence 1 --for PT1H"},
     {"shards", "list", "", "Lists shards with their leaders, and what waits for them.",
      DT_CLI_BY_REQUEST, "GET", "/v1/info", NULL, "shards", DT_CLI_SHARD, NO_OPTIONS,
      "shards list"},
@@ -299,6 +310,7 @@ static const struct {
     {"topics", "Topics: what jobs of one kind have in common."},
     {"schedules", "Schedules: jobs that recur."},
     {"operations", "Operations: what is done to a whole set of jobs."},
+    {"alerts", "Alerts: what somebody is to know of."},
     {"shards", "Shards: the parts that the work is divided into."},
 };
 

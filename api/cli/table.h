@@ -51,6 +51,7 @@ enum dt_cli_thing {
     DT_CLI_FIRE,
     DT_CLI_SHARD,
     DT_CLI_OPERATION,
+    DT_CLI_ALERT,
     DT_CLI_SPIKE,
     DT_CLI_FACT, /* of an explanation */
     DT_CLI_THINGS

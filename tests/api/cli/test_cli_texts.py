@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from harness.command_line import PROGRAM, run
+from harness.stack import until
 
 
 def commands():
@@ -130,6 +131,13 @@ def prepare(api, command, topic):
         assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": ended}).json["outcome"] == "applied"
 
 
+def standing_alert(api, topic):
+    """The id of an alert of the topic."""
+    api.put(f"/v1/topics/{topic}", {"delivery": "pull", "alerts": {"backlog": 1}})
+    api.make(topic=topic, delay=0)
+    return until(lambda: [alert["id"] for alert in api.get("/v1/alerts?limit=1000").json["alerts"] if alert["topic"] == topic], 20, "it stands")[0]
+
+
 def test_every_example_of_the_help_works(stack, api, topic, tmp_path):
     (tmp_path / "jobs.ndjson").write_text(f'{{"topic":"{topic}-i","key":"k","delay":"PT1H"}}\n')
     env = {"DUETIME_URL": stack["DUETIME_URL_API1"], "PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
@@ -142,6 +150,8 @@ def test_every_example_of_the_help_works(stack, api, topic, tmp_path):
             assert api.put(f"/v1/schedules/{own}", {"topic": own, "cron": "0 3 * * *"}).status == 201
         if command.startswith("operations") and command != "operations list":
             line = line.replace(" 1", " " + api.post("/v1/jobs:cancel", {"filter": {"topic": own}, "wait": "PT20S"}).json["id"])
+        if command == "alerts silence":
+            line = line.replace(" 1 ", f" {standing_alert(api, own)} ")
         typed = re.sub(r"\b(orders\.close|mails\.send|nightly|reports)\b", own, line)
         done = subprocess.run(["bash", "-c", typed], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False,
                               input=f"topic,key,delay\n{own},k,PT1H\n")
