@@ -20,7 +20,12 @@ static dt_status open_store(const struct dt_config *config, dt_store **store, st
 {
     *store = NULL;
     dt_status status = dt_db_library_init();
-    return status == DT_OK ? dt_store_new(config, NULL, store) : dt_fail(err, status, "the MySQL library cannot start");
+    if (status != DT_OK)
+        return dt_fail(err, status, "the MySQL library cannot start");
+    status = dt_store_new(config, NULL, store);
+    if (status == DT_OK)
+        dt_store_act_as(*store, DT_STR_LIT("duetime-api"));
+    return status;
 }
 
 static void say_applied(const char *name)

@@ -74,6 +74,10 @@ enum dt_next dt_handle_operation_list(struct dt_request *req);
 enum dt_next dt_handle_operation_get(struct dt_request *req);
 enum dt_next dt_handle_operation_stop(struct dt_request *req);
 
+/* events/handlers_events.c */
+enum dt_next dt_handle_event_list(struct dt_request *req);
+enum dt_next dt_handle_job_events(struct dt_request *req);
+
 /* forecast/handlers_forecast.c */
 enum dt_next dt_handle_forecast(struct dt_request *req);
 enum dt_next dt_handle_spikes(struct dt_request *req);

@@ -50,6 +50,8 @@ static const struct dt_route routes[] = {
     {"POST",   "/v1/schedules/{name}/pause",  DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_schedule_pause, NULL},
     {"POST",   "/v1/schedules/{name}/resume", DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_schedule_resume, NULL},
     {"POST",   "/v1/schedules/{name}/run-now", DT_SCOPE_WRITE, DT_BODY_NONE,   NULL,       dt_handle_schedule_run_now, NULL},
+    {"GET",    "/v1/jobs/{id}/events",        DT_SCOPE_READ,   DT_BODY_NONE,   "limit cursor", dt_handle_job_events, NULL},
+    {"GET",    "/v1/events",                  DT_SCOPE_READ,   DT_BODY_NONE,   "topic actor from to limit cursor", dt_handle_event_list, NULL},
     {"GET",    "/v1/forecast",                DT_SCOPE_READ,   DT_BODY_NONE,   "topic from to step", dt_handle_forecast, NULL},
     {"GET",    "/v1/forecast/spikes",         DT_SCOPE_READ_ALL, DT_BODY_NONE,   "from to step", dt_handle_spikes, NULL},
     {"POST",   "/v1/admin/shards",            DT_SCOPE_ADMIN_ALL, DT_BODY_JSON,   NULL,       dt_handle_shards,       NULL},

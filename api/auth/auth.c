@@ -24,6 +24,7 @@
 struct entry {
     unsigned char hash[HASH_BYTES];
     unsigned scopes;
+    struct dt_str name;
     struct dt_str *prefixes;
     size_t n_prefixes;
 };
@@ -199,6 +200,9 @@ static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token
 {
     *entry = (struct entry){0};
     memcpy(entry->hash, token->hash, HASH_BYTES);
+    entry->name = dt_arena_copy(arena, token->name);
+    if (!entry->name.p)
+        return DT_NOMEM;
     if (dt_scopes_parse(token->scopes, &entry->scopes, NULL) != DT_OK)
         entry->scopes = 0; /* a manual edit made it nonsense: a token that may do nothing */
     if (entry->scopes & (DT_SCOPE_WRITE | DT_SCOPE_REPORT))
@@ -358,7 +362,7 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
         set_release(set);
         return DT_DENIED;
     }
-    *caller = (struct dt_caller){entry->scopes, {entry->prefixes, entry->n_prefixes}, entry->hash[0], set};
+    *caller = (struct dt_caller){entry->scopes, {entry->prefixes, entry->n_prefixes}, entry->hash[0], entry->name, set};
     return DT_OK;
 }
 

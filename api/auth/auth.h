@@ -30,6 +30,7 @@ struct dt_caller {
     struct dt_topic_bound topics; /* else it sees these */
     uint8_t
         fair_queue; /* where callers share threads, those of one number share one queue; of its token, 0 without one */
+    struct dt_str name; /* of its token; absent without one */
     struct dt_token_set *set;
 };
 

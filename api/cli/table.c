@@ -89,6 +89,13 @@ static const struct dt_cli_option watch[] = {
 static const struct dt_cli_option page[] = {
     {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
 };
+static const struct dt_cli_option event_list[] = {
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Changes that concern this topic."},
+    {"actor", "NAME", DT_CLI_TEXT, DT_CLI_QUERY, "Changes by the token of this name; - where none is asked for."},
+    {"from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The earliest, inclusive."},
+    {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest, exclusive."},
+    {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
+};
 static const struct dt_cli_option report[] = {
     {"attempt", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "The number of the attempt."},
     {"status", "succeeded|failed|snoozed|gave_up|extended", DT_CLI_TEXT, DT_CLI_BODY, "What became of it."},
@@ -191,6 +198,9 @@ static const struct dt_cli_verb verbs[] = {
     {"jobs", "explain", DT_CLI_ID_OR_KEY, "Says why a job is where it is, what it waits for, and what can be done.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/explain", NULL, "facts", DT_CLI_FACT, NO_OPTIONS,
      "jobs explain orders.close order-42"},
+    {"jobs", "events", DT_CLI_ID_OR_KEY, "Lists who changed a job, the latest change first.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}/events", NULL, "events", DT_CLI_EVENT, NO_OPTIONS,
+     "jobs events orders.close order-42"},
     {"jobs", "change", DT_CLI_ID_OR_KEY, "Changes a scheduled job: what is given, and nothing else. A set of jobs is moved in time.",
      DT_CLI_BY_REQUEST, "PATCH", "/v1/jobs/{id}", "/v1/jobs:reschedule", NULL, DT_CLI_JOB, OPTIONS(job_change),
      "jobs change orders.close order-42 --delay PT5M\n"
@@ -276,6 +286,9 @@ static const struct dt_cli_verb verbs[] = {
     {"alerts", "silence", "ID", "Has nobody told of an alert for a while, or for as long as it stands.",
      DT_CLI_BY_REQUEST, "POST", "/v1/alerts/{id}/silence", NULL, NULL, DT_CLI_ALERT, OPTIONS(silence),
      "alerts silence 1 --for PT1H"},
+    {"events", "list", "", "Lists who changed what, the latest change first.",
+     DT_CLI_BY_LIST, "GET", "/v1/events", NULL, "events", DT_CLI_EVENT, OPTIONS(event_list),
+     "events list --limit 20\nevents list --topic orders.close --from 2030-01-01T00:00:00Z"},
     {"shards", "list", "", "Lists shards with their leaders, and what waits for them.",
      DT_CLI_BY_REQUEST, "GET", "/v1/info", NULL, "shards", DT_CLI_SHARD, NO_OPTIONS,
      "shards list"},
@@ -311,6 +324,7 @@ static const struct {
     {"schedules", "Schedules: jobs that recur."},
     {"operations", "Operations: what is done to a whole set of jobs."},
     {"alerts", "Alerts: what somebody is to know of."},
+    {"events", "Events: who changed what."},
     {"shards", "Shards: the parts that the work is divided into."},
 };
 

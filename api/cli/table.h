@@ -54,6 +54,7 @@ enum dt_cli_thing {
     DT_CLI_ALERT,
     DT_CLI_SPIKE,
     DT_CLI_FACT, /* of an explanation */
+    DT_CLI_EVENT,
     DT_CLI_THINGS
 };
 

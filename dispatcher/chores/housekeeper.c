@@ -26,6 +26,7 @@
 #include "reconcile/reconcile.h"
 #include "store/archive/archive.h"
 #include "store/archive/housekeeping.h"
+#include "store/events/events.h"
 #include "store/jobs/audit.h"
 #include "store/pop/pop.h"
 #include "store/shard_stats.h"
@@ -110,6 +111,13 @@ static void tend_partitions(dt_housekeeper *h, int64_t now_ms, const struct dt_w
     dt_metric_add(h->dropped, done.dropped);
 }
 
+static void tend_events(dt_housekeeper *h, int64_t now_ms)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_store_events_tend(h->store, now_ms, h->env.config->events_keep, &err);
+    tell_wait(h, "partitions of events wait", status, &err);
+}
+
 static void look_after_partitions(dt_housekeeper *h, int64_t now_ms)
 {
     struct dt_wanted wanted;
@@ -117,6 +125,7 @@ static void look_after_partitions(dt_housekeeper *h, int64_t now_ms)
     if (mono_us(h) < h->parts_us)
         return;
     h->parts_us = mono_us(h) + PARTS_SOON_US;
+    tend_events(h, now_ms);
     dt_status status = dt_store_partitions_ahead(h->store, now_ms, DAYS_AHEAD, &wanted, &err);
     tell_wait(h, "partitions of history wait", status, &err);
     if (status == DT_OK)

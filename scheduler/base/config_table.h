@@ -110,6 +110,7 @@
   INT(alerts, backlog, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: so many jobs are due and not dispatched; 0 = no alert.") \
   INT(alerts, dead, 0, 0, INT64_C(1000000000), DT_OPT_NONE, "Default of topics: so many jobs are dead; 0 = no alert.") \
   DURATION(alerts, unreported, 0, 0, 365*DT_DAY, DT_OPT_NONE, "Default of topics: nothing has been reported of a job for so long since it was dispatched; 0 = no alert.") \
+  DURATION(events, keep, 30*DT_DAY, DT_DAY, 3653*DT_DAY, DT_OPT_NONE, "How long it is kept who changed what (table job_events), in whole days.") \
   TEXT(log, level, "info", DT_OPT_RELOAD, "debug, info, warn or error.")
 /* clang-format on */
 

@@ -30,6 +30,7 @@ static const struct {
     {"id_sequence", "SIU", "SU"},
     {"installation", "SIU", "SU"},
     {"job_counts", "SIU", "SIU"},
+    {"job_events", "SI", "SI"},
     {"job_inbox", "S", "SD"},
     {"job_keys", "SIUD", "SIUD"},
     {"jobs", "SIU", "SIUD"},
@@ -87,13 +88,14 @@ void dt_store_print_grants(const char *database, FILE *out)
             database);
     for (size_t i = 0; i < N(grants); i++)
         print_table(database, grants[i].table, grants[i].api, "'duetime_api'@'%'", out);
-    fputs("\n-- duetime-dispatcher, which also adds and drops partitions of history\n", out);
+    fputs("\n-- duetime-dispatcher, which also adds and drops partitions\n", out);
     for (size_t i = 0; i < N(grants); i++)
         print_table(database, grants[i].table, grants[i].dispatcher, "'duetime_dispatcher'@'%'", out);
     fprintf(out,
             "GRANT ALTER, CREATE, DROP ON `%s`.history TO 'duetime_dispatcher'@'%%';\n"
-            "GRANT ALTER, CREATE, DROP ON `%s`.history_attempts TO 'duetime_dispatcher'@'%%';\n",
-            database, database);
+            "GRANT ALTER, CREATE, DROP ON `%s`.history_attempts TO 'duetime_dispatcher'@'%%';\n"
+            "GRANT ALTER, CREATE, DROP ON `%s`.job_events TO 'duetime_dispatcher'@'%%';\n",
+            database, database, database);
     for (size_t i = 0; i < N(routines); i++)
         fprintf(out, "GRANT EXECUTE ON PROCEDURE `%s`.%s TO 'duetime_dispatcher'@'%%';\n", database, routines[i]);
 }

@@ -20,7 +20,8 @@ struct dt_store {
     const struct dt_config *config;
     dt_refclock *ref;
     dt_db *db;
-    int64_t asked_us; /* mono: when this connection last fed the reference clock; 0 = never */
+    int64_t asked_us;             /* mono: when this connection last fed the reference clock; 0 = never */
+    char actor[DT_ACTOR_MAX + 1]; /* "": nobody */
     void *scratch;
     size_t scratch_cap;
 };
@@ -59,6 +60,18 @@ void dt_store_free(dt_store *store)
 bool dt_store_connected(const dt_store *store)
 {
     return dt_db_alive(store->db);
+}
+
+void dt_store_act_as(dt_store *store, struct dt_str actor)
+{
+    size_t n = actor.n < DT_ACTOR_MAX ? actor.n : DT_ACTOR_MAX;
+    memcpy(store->actor, actor.p ? actor.p : "", n);
+    store->actor[n] = '\0';
+}
+
+struct dt_str dt_store_actor(const dt_store *store)
+{
+    return store->actor[0] ? dt_str(store->actor) : DT_STR_NONE;
 }
 
 const struct dt_config *dt_store_config(const dt_store *store)

@@ -36,6 +36,10 @@ void dt_store_free(dt_store *store);
 /* Ends what waits in the server, and the connection for good: calls answer UNAVAILABLE from here on. Any thread; for the end of the one
  * that waits. */
 void dt_store_cut(dt_store *store);
+#define DT_ACTOR_MAX 100
+/* Says for whom the store acts from here on, to be noted with what it changes (events/events.h); absent: nobody, as at
+ * first. */
+void dt_store_act_as(dt_store *store, struct dt_str actor);
 /* Connects when needed, and asks the server for its time, which feeds ref. */
 DT_MUST_CHECK dt_status dt_store_ping(dt_store *store, struct dt_error *err);
 /* Says whether there is a connection that nothing is known against; asks nobody. */

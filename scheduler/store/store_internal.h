@@ -64,6 +64,8 @@ struct dt_rows {
 DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows,
                                            struct dt_error *err);
 
+/* For whom the store acts; absent: nobody. Valid until the next dt_store_act_as. */
+struct dt_str dt_store_actor(const dt_store *store);
 /* The configuration that dt_store_new was given. */
 const struct dt_config *dt_store_config(const dt_store *store);
 /* The time when a job that finishes now leaves `jobs`: after the grace of its state, or with its retention if that ends

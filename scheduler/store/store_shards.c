@@ -18,6 +18,7 @@
  * for ever: when the number comes back, epochs, ledger offsets and the ledger's partition go on where they were.
  */
 #include "base/hooks/guard.h"
+#include "store/events/event_txn.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -70,7 +71,19 @@ static dt_status add_rows(dt_db *db, unsigned rows, unsigned shards, struct dt_e
 struct setting {
     unsigned shards;
     struct dt_installation *inst;
+    struct dt_str actor;
 };
+
+static dt_status note_number(const struct setting *s, dt_db *db, unsigned was, int64_t now_ms, struct dt_error *err)
+{
+    struct dt_job_event event = {.at_ms = now_ms, .actor = s->actor, .action = DT_STR_LIT("shards")};
+    struct dt_event_diff d;
+    if (!s->actor.p)
+        return DT_OK;
+    dt_event_diff_begin(&d);
+    dt_event_diff_number(&d, "count", was, s->shards);
+    return dt_event_diff_write(&d, db, &event, err);
+}
 
 static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
@@ -78,7 +91,6 @@ static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     const unsigned shards = s->shards;
     struct dt_installation *inst = s->inst;
     unsigned rows = 0;
-    (void)now_ms;
     *inst = (struct dt_installation){0};
     dt_status status = lock_number(db, inst, err);
     if (status != DT_OK || inst->shards == shards)
@@ -90,6 +102,8 @@ static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
         status = add_rows(db, rows, shards, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_set_shards_number, DT_PARAMS(DT_P_INT(shards)), NULL, err);
+    if (status == DT_OK)
+        status = note_number(s, db, inst->shards, now_ms, err);
     inst->shards = shards;
     inst->generation++;
     return status;
@@ -97,7 +111,7 @@ static dt_status set_number(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
 
 dt_status dt_store_set_shards(dt_store *store, unsigned shards, struct dt_installation *inst, struct dt_error *err)
 {
-    struct setting setting = {shards, inst};
+    struct setting setting = {shards, inst, dt_store_actor(store)};
     if (shards < 1 || shards > DT_SHARDS_MAX)
         return dt_fail(err, DT_INVALID, "1 to %d shards", DT_SHARDS_MAX);
     *inst = (struct dt_installation){0};

@@ -5,6 +5,7 @@
  * takes as well. So tokens that go (revoked, deleted by a manual edit, lost with their table) leave a closed door
  * behind.
  */
+#include "store/events/event_txn.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -47,27 +48,57 @@ static dt_status insert_token(dt_db *db, const struct dt_token *token, int64_t n
         NULL, err);
 }
 
+/* A token that is made, or goes. */
+struct change {
+    const struct dt_token *token; /* of one that goes the name alone */
+    struct dt_str actor;
+};
+
+static dt_status note(const struct change *c, dt_db *db, const char *action, int64_t now_ms, struct dt_error *err)
+{
+    struct dt_job_event event = {
+        .at_ms = now_ms, .actor = c->actor, .action = dt_str(action), .subject = c->token->name};
+    struct dt_event_diff d;
+    if (!c->actor.p)
+        return DT_OK;
+    if (!c->token->scopes.p)
+        return dt_events_write(db, &event, 1, err);
+    dt_event_diff_begin(&d);
+    dt_event_diff_text(&d, "scopes", DT_STR_NONE, c->token->scopes);
+    dt_event_diff_text(&d, "topics", DT_STR_NONE, c->token->topics);
+    return dt_event_diff_write(&d, db, &event, err);
+}
+
 static dt_status add_token(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
-    const struct dt_token *const *token = arg;
+    const struct change *c = arg;
     dt_status status = set_rule(db, DT_TOKENS_ASKED, err);
-    return status == DT_OK ? insert_token(db, *token, now_ms, err) : status;
+    if (status == DT_OK)
+        status = insert_token(db, c->token, now_ms, err);
+    return status == DT_OK ? note(c, db, "token_create", now_ms, err) : status;
 }
 
 dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err)
 {
-    dt_status status = dt_store_commit_work(store, NULL, add_token, &token, err);
+    dt_status status =
+        dt_store_commit_work(store, NULL, add_token, &(struct change){token, dt_store_actor(store)}, err);
     return status == DT_EXISTS ? dt_fail(err, DT_EXISTS, "a token of this name exists") : status;
+}
+
+static dt_status revoke_token(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct change *c = arg;
+    uint64_t gone = 0;
+    dt_status status = dt_db_run(db, dt_sql_delete_token, DT_PARAMS(DT_P_STR(c->token->name)), &gone, err);
+    if (status == DT_OK && gone == 0)
+        status = dt_fail(err, DT_NOT_FOUND, "no token of this name");
+    return status == DT_OK ? note(c, db, "token_revoke", now_ms, err) : status;
 }
 
 dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_error *err)
 {
-    dt_db *db;
-    uint64_t gone = 0;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_delete_token, DT_PARAMS(DT_P_STR(name)), &gone, err);
-    return status == DT_OK && gone == 0 ? dt_fail(err, DT_NOT_FOUND, "no token of this name") : status;
+    const struct dt_token token = {.name = name};
+    return dt_store_commit_work(store, NULL, revoke_token, &(struct change){&token, dt_store_actor(store)}, err);
 }
 
 static dt_status ask_for_tokens(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)

@@ -19,6 +19,8 @@
 #include "base/hooks/guard.h"
 #include "job/schedule/fire_key.h"
 #include "store/archive/archive_search.h"
+#include "store/archive/bring_back.h"
+#include "store/events/event_of.h"
 #include "store/jobs/change_txn.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
@@ -41,6 +43,8 @@ struct change {
     bool unsettled; /* refused only because an earlier attempt is in flight */
     dt_status (*decide)(struct change *);
     struct dt_counts *counts; /* of the try */
+    struct dt_str actor;      /* who asks for it; absent: nobody who is noted */
+    const char *action;       /* how an event calls it */
     bool passes_locked;       /* a row that somebody has locked is not waited for */
     bool locked;              /* it was passed */
     struct dt_error *err;
@@ -181,92 +185,6 @@ static dt_status write_job(struct change *c, const char *sql, struct dt_params p
     return status;
 }
 
-/* ---- back from history ---- */
-
-/* The place of a row in history. */
-struct place {
-    int64_t part, key_until_ms; /* 0: without a key */
-};
-
-static dt_status left_meanwhile(const struct change *c)
-{
-    return dt_fail(c->err, DT_BUSY, "job %lld left history meanwhile", (long long)c->id);
-}
-
-static dt_status find_among(struct change *c, const struct dt_archive_search *search, struct place *place)
-{
-    dt_status status =
-        dt_db_query(c->db, dt_sql_select_archived_part, (struct dt_params){search->params, DT_ARCHIVE_PARAMS}, c->err);
-    if (status != DT_OK)
-        return status;
-    bool found = dt_db_next(c->db);
-    if (found)
-        place->part = dt_db_i64(c->db, 0);
-    status = dt_db_end(c->db, c->err);
-    return status || found ? status : DT_NOT_FOUND;
-}
-
-/* Finds the row, without a lock on it yet. */
-static dt_status find_archived(struct change *c, struct place *place)
-{
-    struct dt_archive_search search = dt_archive_search_of(c->id);
-    dt_status status;
-    do {
-        status = dt_archive_search_next(c->db, &search, c->err);
-        if (status == DT_OK)
-            status = find_among(c, &search, place);
-    } while (dt_archive_search_more(&search, status));
-    return status == DT_NOT_FOUND ? left_meanwhile(c) : status;
-}
-
-/* BUSY: driven back by somebody else, or sorted into its partition. */
-static dt_status lock_archived(struct change *c, struct place *place)
-{
-    dt_status status = find_archived(c, place);
-    if (status == DT_OK)
-        status = dt_db_query(c->db, dt_sql_lock_archived_job,
-                             DT_PARAMS(DT_P_INT(c->id), DT_P_INT(place->part), DT_P_INT(c->now_ms)), c->err);
-    if (status != DT_OK)
-        return status;
-    if (dt_db_next(c->db))
-        place->key_until_ms = dt_db_i64(c->db, 0);
-    else
-        status = left_meanwhile(c);
-    dt_status ended = dt_db_end(c->db, status != DT_OK ? NULL : c->err);
-    return status != DT_OK ? status : ended;
-}
-
-/* A live job has its key again, unless another job took it meanwhile. */
-static dt_status take_key_back(struct change *c, const struct place *place)
-{
-    if (!c->job->key.p)
-        return DT_OK;
-    dt_status status = dt_db_run(c->db, dt_sql_delete_key_end,
-                                 DT_PARAMS(DT_P_INT(place->key_until_ms), DT_P_INT(c->id)), NULL, c->err);
-    if (status == DT_OK)
-        status = dt_db_run(c->db, dt_sql_bring_back_key,
-                           DT_PARAMS(DT_P_STR(c->job->topic), DT_P_STR(c->job->key), DT_P_INT(c->id)), NULL, c->err);
-    return status;
-}
-
-/* A dead job that is in history stands in `jobs` again, with its attempts: still dead, and locked. */
-static dt_status bring_back(struct change *c)
-{
-    struct place place = {0};
-    dt_status status = lock_archived(c, &place);
-    const struct dt_param at[] = {DT_P_INT(c->id), DT_P_INT(place.part)};
-    static const char *const steps[] = {dt_sql_bring_back_job, dt_sql_bring_back_attempts, dt_sql_delete_archived_job,
-                                        dt_sql_delete_archived_attempts};
-    for (size_t i = 0; status == DT_OK && i < sizeof(steps) / sizeof(*steps); i++)
-        status = dt_db_run(c->db, steps[i], (struct dt_params){at, 2}, NULL, c->err);
-    if (status == DT_OK)
-        status = take_key_back(c, &place);
-    if (status == DT_OK)
-        status = dt_db_run(c->db, dt_sql_count_archived_out, DT_PARAMS(DT_P_STR(c->job->topic), DT_P_INT(place.part)),
-                           NULL, c->err);
-    return status;
-}
-
 /* A row that is there and could not be locked is somebody's. */
 static dt_status find_locked(struct change *c)
 {
@@ -290,13 +208,18 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
         status = find_locked(c);
     if (status == DT_OK && c->topic.p && !dt_str_eq(c->topic, c->job->topic))
         status = dt_fail(err, DT_NOT_FOUND, "job %lld is of another topic", (long long)c->id);
-    enum dt_job_state was = status != DT_OK ? DT_SCHEDULED : c->job->state;
+    const struct dt_job before = status == DT_OK ? *c->job : (struct dt_job){.state = DT_SCHEDULED};
+    enum dt_job_state was = before.state;
     if (status == DT_OK)
         was_ms = c->job->next_at_ms;
     if (status == DT_OK)
         status = c->decide(c);
     if (status == DT_OK && c->written)
         status = read_job(db, dt_sql_select_job, c->id, c->arena, c->job, err);
+    if (status == DT_OK && c->written && c->actor.p)
+        status =
+            dt_event_of_job(db, &(struct dt_job_event){.at_ms = now_ms, .actor = c->actor, .action = dt_str(c->action)},
+                            &before, c->job, err);
     c->job->was_next_at_ms = was_ms;
     c->job->unsettled = c->unsettled;
     if (status == DT_OK && c->written && c->archived)
@@ -306,9 +229,12 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     return status;
 }
 
-static dt_status commit_change(dt_store *store, struct change *c, dt_status (*decide)(struct change *))
+static dt_status commit_change(dt_store *store, struct change *c, dt_status (*decide)(struct change *),
+                               const char *action)
 {
     struct dt_counts counts;
+    c->actor = dt_store_actor(store);
+    c->action = action;
     c->config = dt_store_config(store);
     c->decide = decide;
     c->counts = &counts;
@@ -357,7 +283,7 @@ dt_status dt_store_cancel(dt_store *store, int64_t id, bool keep_attempt, struct
                           struct dt_error *err)
 {
     struct change c = {.id = id, .keep_attempt = keep_attempt, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, decide_cancel);
+    return commit_change(store, &c, decide_cancel, "cancel");
 }
 
 /* ---- run now, redrive ---- */
@@ -374,7 +300,7 @@ dt_status dt_store_run_now(dt_store *store, int64_t id, struct dt_arena *arena, 
                            struct dt_error *err)
 {
     struct change c = {.id = id, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, decide_run_now);
+    return commit_change(store, &c, decide_run_now, "run_now");
 }
 
 /* A new budget, never a new count of attempts. The key is left alone: if it moved on, it is the newer job's. */
@@ -382,7 +308,7 @@ static dt_status decide_redrive(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
         return dt_fail(c->err, DT_NOT_DEAD, "job %lld is %s", (long long)c->id, dt_job_state_name(c->job->state));
-    dt_status status = c->archived ? bring_back(c) : DT_OK;
+    dt_status status = c->archived ? dt_archive_bring_back(c->db, c->job, c->now_ms, c->err) : DT_OK;
     if (status != DT_OK)
         return status;
     return write_job(c, dt_sql_redrive_job, DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
@@ -392,7 +318,7 @@ dt_status dt_store_redrive(dt_store *store, int64_t id, struct dt_arena *arena, 
                            struct dt_error *err)
 {
     struct change c = {.id = id, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, decide_redrive);
+    return commit_change(store, &c, decide_redrive, "redrive");
 }
 
 /* ---- patch ---- */
@@ -545,7 +471,7 @@ dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *pat
                          struct dt_job *job, struct dt_error *err)
 {
     struct change c = {.id = id, .patch = patch, .arena = arena, .job = job, .err = err};
-    return commit_change(store, &c, decide_patch);
+    return commit_change(store, &c, decide_patch, "change");
 }
 
 /* ---- replace ---- */
@@ -639,6 +565,8 @@ dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struc
     struct dt_counts counts;
     struct change c = {.body = body, .arena = arena, .job = job, .err = err, .decide = decide_replace};
     c.config = dt_store_config(store);
+    c.actor = dt_store_actor(store);
+    c.action = "replace";
     c.counts = &counts;
     return dt_store_commit_work(store, &counts, replace_locked, &c, err);
 }

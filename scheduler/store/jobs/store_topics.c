@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/hooks/guard.h"
+#include "store/events/event_of.h"
 #include "store/jobs/change_txn.h"
 #include "store/limits/topic_gate.h"
 #include "store/sql/statements.h"
@@ -402,8 +403,46 @@ static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paus
                      changed, err);
 }
 
+/* The topic before a change and after it, for an event; only where there is somebody to name. */
+struct topic_event {
+    struct dt_str actor;
+    struct dt_arena arena;
+    struct dt_topic before;
+    bool existed;
+};
+
+static dt_status read_in_txn(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out, bool *there,
+                             struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_select_topic, DT_PARAMS(DT_P_STR(name)), err);
+    if (status != DT_OK)
+        return status;
+    *there = dt_db_next(db);
+    status = *there ? read_topic(db, arena, out, NULL) : DT_OK;
+    return fetch_failed(db, status, err);
+}
+
+static dt_status note_before(struct topic_event *e, dt_db *db, struct dt_str name, struct dt_error *err)
+{
+    e->existed = false;
+    return e->actor.p ? read_in_txn(db, name, &e->arena, &e->before, &e->existed, err) : DT_OK;
+}
+
+static dt_status note_after(struct topic_event *e, dt_db *db, struct dt_str name, const char *action, int64_t now_ms,
+                            struct dt_error *err)
+{
+    struct dt_topic after;
+    bool there = false;
+    dt_status status = e->actor.p ? read_in_txn(db, name, &e->arena, &after, &there, err) : DT_OK;
+    if (status != DT_OK || !there)
+        return status;
+    const struct dt_job_event event = {.at_ms = now_ms, .actor = e->actor, .action = dt_str(action)};
+    return dt_event_of_topic(db, &event, e->existed ? &e->before : NULL, &after, err);
+}
+
 /* A topic that is to be made or replaced. */
 struct putting {
+    struct topic_event event;
     const struct dt_topic *topic;
     enum { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT } how;
     struct dt_topic_terms *terms;
@@ -473,10 +512,14 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
         return status;
     status = judge(db, t, installation, exists, put->terms, err);
     if (status == DT_OK)
+        status = note_before(&put->event, db, t->name, err);
+    if (status == DT_OK)
         status =
             exists ? change_topic(db, put, now_ms, &changed, err) : insert_topic(db, t, put->fallback, now_ms, err);
     if (status == DT_OK && changed)
         status = raise_version(db, err);
+    if (status == DT_OK)
+        status = note_after(&put->event, db, t->name, exists ? "topic_change" : "topic_create", now_ms, err);
     put->created = !exists;
     return status;
 }
@@ -492,8 +535,13 @@ static dt_status put_topic(dt_store *store, struct putting *put, struct dt_error
 dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
                              struct dt_topic_terms *terms, bool *created, struct dt_error *err)
 {
-    struct putting put = {.topic = topic, .how = set_paused ? PUT_ALL : PUT_BUT_PAUSED, .terms = terms};
+    struct putting put = {.event = {.actor = dt_store_actor(store)},
+                          .topic = topic,
+                          .how = set_paused ? PUT_ALL : PUT_BUT_PAUSED,
+                          .terms = terms};
+    dt_arena_init(&put.event.arena);
     dt_status status = put_topic(store, &put, err);
+    dt_arena_clear(&put.event.arena);
     *created = put.created;
     return status;
 }
@@ -512,6 +560,7 @@ dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_t
 }
 
 struct pausing {
+    struct topic_event event;
     struct dt_str name;
     bool paused;
 };
@@ -535,14 +584,21 @@ dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, struct dt_str name, b
 
 static dt_status pause_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
-    const struct pausing *p = arg;
-    return dt_topic_pause_in_txn(db, now_ms, p->name, p->paused, err);
+    struct pausing *p = arg;
+    dt_status status = note_before(&p->event, db, p->name, err);
+    if (status == DT_OK)
+        status = dt_topic_pause_in_txn(db, now_ms, p->name, p->paused, err);
+    return status == DT_OK ? note_after(&p->event, db, p->name, p->paused ? "topic_pause" : "topic_resume", now_ms, err)
+                           : status;
 }
 
 dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err)
 {
-    struct pausing pausing = {name, paused};
-    return dt_store_commit_work(store, NULL, pause_topic, &pausing, err);
+    struct pausing pausing = {.event = {.actor = dt_store_actor(store)}, .name = name, .paused = paused};
+    dt_arena_init(&pausing.event.arena);
+    dt_status status = dt_store_commit_work(store, NULL, pause_topic, &pausing, err);
+    dt_arena_clear(&pausing.event.arena);
+    return status;
 }
 
 /* ---- looking ---- */

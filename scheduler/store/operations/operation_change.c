@@ -4,9 +4,11 @@
  */
 #include <stdlib.h>
 
+#include "base/text/timetext.h"
 #include "job/job_id.h"
 #include "job/rate.h"
 #include "store/db/id_in.h"
+#include "store/events/event_txn.h"
 #include "store/jobs/change_txn.h"
 #include "store/operations/operation_parts.h"
 #include "store/results/json_rows.h"
@@ -318,6 +320,60 @@ static void count_changed(struct work *w)
     }
 }
 
+/* ---- the story of each job ---- */
+
+static const char *const actions[] = {[DT_OPERATION_CANCEL] = "cancel",
+                                      [DT_OPERATION_RESCHEDULE] = "change",
+                                      [DT_OPERATION_REDRIVE] = "redrive",
+                                      [DT_OPERATION_RUN_NOW] = "run_now",
+                                      [DT_OPERATION_DELETE_TOPIC] = "cancel"};
+
+static struct dt_str when(struct work *w, enum dt_job_state state, int64_t next_at_ms)
+{
+    char text[25];
+    if (!next_at_ms)
+        return dt_arena_printf(w->txn->arena, "{\"state\":\"%s\",\"next_at\":null}", dt_job_state_name(state));
+    dt_time_format(next_at_ms, text);
+    return dt_arena_printf(w->txn->arena, "{\"state\":\"%s\",\"next_at\":\"%s\"}", dt_job_state_name(state), text);
+}
+
+static struct dt_job_event event_of(struct work *w, const struct target *t)
+{
+    enum dt_operation_kind kind = w->row->shown.kind;
+    bool stays = ends(kind) && t->state == DT_DISPATCHED;
+    enum dt_job_state after = ends(kind) ? DT_CANCELLED : DT_SCHEDULED;
+    struct dt_str before_text = when(w, dt_operation_acts_on(kind), t->next_at_ms);
+    return (struct dt_job_event){.at_ms = w->txn->now_ms,
+                                 .actor = w->row->shown.actor,
+                                 .action = dt_str(actions[kind]),
+                                 .topic = t->topic,
+                                 .job_id = t->id,
+                                 .operation_id = w->row->shown.id,
+                                 .before = stays ? DT_STR_LIT("{\"no_retries\":false}") : before_text,
+                                 .after = stays ? DT_STR_LIT("{\"no_retries\":true}") : when(w, after, t->at_ms)};
+}
+
+/* One statement for all of the piece. */
+static dt_status write_events(struct work *w)
+{
+    size_t n = 0;
+    if (!w->row->shown.actor.p)
+        return DT_OK;
+    struct dt_job_event *events = dt_arena_alloc(w->txn->arena, (w->n + 1) * sizeof(*events));
+    if (!events)
+        return no_memory(w);
+    for (size_t i = 0; i < w->n; i++)
+        if (goes(&w->v[i]))
+            events[n++] = event_of(w, &w->v[i]);
+    return dt_events_write(w->txn->db, events, n, w->err);
+}
+
+static dt_status write_event(struct work *w, const struct target *t)
+{
+    const struct dt_job_event event = event_of(w, t);
+    return dt_events_write(w->txn->db, &event, 1, w->err);
+}
+
 /* Dead jobs that were not in `jobs`; those that are not dead any more, or gone, are refused. */
 static dt_status redrive_archived(struct work *w)
 {
@@ -330,9 +386,11 @@ static dt_status redrive_archived(struct work *w)
         if (t->there)
             continue;
         status = dt_change_in_txn(&change, &one, w->err);
-        if (status == DT_OK)
+        if (status == DT_OK) {
+            t->topic = one.job.topic;
             note_move(w, t);
-        else if (status == DT_NOT_FOUND || status == DT_NOT_DEAD || one.locked)
+            status = w->row->shown.actor.p ? write_event(w, t) : DT_OK;
+        } else if (status == DT_NOT_FOUND || status == DT_NOT_DEAD || one.locked)
             status = DT_OK;
     }
     return status;
@@ -357,7 +415,8 @@ static dt_status change_next(struct work *w)
     if (status != DT_OK)
         return status;
     count_changed(w);
-    return redrive_archived(w);
+    status = write_events(w);
+    return status == DT_OK ? redrive_archived(w) : status;
 }
 
 dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_operation_row *row,

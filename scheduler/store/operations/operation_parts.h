@@ -40,6 +40,10 @@ DT_MUST_CHECK dt_status dt_operation_row_insert(dt_db *db, const struct dt_opera
 /* Writes how far the operation is. */
 DT_MUST_CHECK dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err);
 
+/* Writes the event that an operation was asked for, or stopped (without a request), if there is somebody to name. */
+DT_MUST_CHECK dt_status dt_operation_event(dt_db *db, const struct dt_operation *op, struct dt_str actor,
+                                           int64_t now_ms, const char *action, struct dt_error *err);
+
 /* ---- finding (operation_find.c) ---- */
 
 struct dt_operation_found {

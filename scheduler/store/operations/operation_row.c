@@ -85,9 +85,9 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     const struct {
         unsigned column;
         struct dt_str *text;
-    } texts[] = {{3, &op->request},     {4, &op->topic_from},   {5, &op->topic_to},
-                 {6, &row->key_prefix}, {11, &row->error_code}, {15, &op->rate},
-                 {18, &row->after_key}, {23, &op->sample},      {24, &op->error}};
+    } texts[] = {{3, &op->request},      {4, &op->topic_from}, {5, &op->topic_to},    {6, &row->key_prefix},
+                 {11, &row->error_code}, {15, &op->rate},      {18, &row->after_key}, {23, &op->sample},
+                 {24, &op->error},       {28, &op->actor}};
     (void)arg;
     memset(row, 0, sizeof(*row));
     read_numbers(db, row);
@@ -102,15 +102,15 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
 dt_status dt_operation_row_insert(dt_db *db, const struct dt_operation_row *row, int64_t *id, struct dt_error *err)
 {
     const struct dt_operation *op = &row->shown;
-    dt_status status =
-        dt_db_run(db, dt_sql_insert_operation,
-                  DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from),
-                            DT_P_STR(op->topic_to), DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms),
-                            DT_P_INT(row->run_to_ms), DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms),
-                            DT_P_STR_OR_NULL(row->error_code), row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL,
-                            DT_P_INT(row->shift_ms), DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate),
-                            DT_P_INT(row->walk), DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms)),
-                  NULL, err);
+    dt_status status = dt_db_run(
+        db, dt_sql_insert_operation,
+        DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from), DT_P_STR(op->topic_to),
+                  DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms), DT_P_INT(row->run_to_ms),
+                  DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms), DT_P_STR_OR_NULL(row->error_code),
+                  row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL, DT_P_INT(row->shift_ms),
+                  DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate), DT_P_INT(row->walk), DT_P_INT(row->look_at_ms),
+                  DT_P_INT(op->started_at_ms), DT_P_STR_OR_NULL(op->actor)),
+        NULL, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_select_last_operation, DT_NO_PARAMS, err);
     if (status != DT_OK)

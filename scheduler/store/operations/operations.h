@@ -54,6 +54,7 @@ struct dt_operation {
     bool found;                /* all that match are: matched is final */
     struct dt_str sample;      /* JSON: ids of the first ten */
     struct dt_str rate, error; /* absent: none */
+    struct dt_str actor;       /* who asked for it; absent: nobody is noted */
     int64_t started_at_ms, finished_at_ms;
 };
 

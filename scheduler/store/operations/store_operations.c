@@ -17,6 +17,7 @@ static dt_status no_memory(struct dt_error *err)
 
 struct making {
     const struct dt_operation_ask *ask;
+    struct dt_str actor;
     int64_t lease_ms, id;
     struct dt_arena arena;
 };
@@ -36,17 +37,20 @@ static dt_status make(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err
     dt_arena_reset(&m->arena);
     struct dt_operation_row row = dt_operation_row_of(m->ask, now_ms, &m->arena);
     row.look_at_ms = now_ms + m->lease_ms;
+    row.shown.actor = m->actor;
     if (!row.shown.topic_to.p)
         return no_memory(err);
     dt_status status = dt_operation_row_insert(db, &row, &m->id, err);
     row.shown.id = m->id;
+    if (status == DT_OK)
+        status = dt_operation_event(db, &row.shown, m->actor, now_ms, "operation_start", err);
     return status == DT_OK && m->ask->filter.n_ids ? find_listed(m, db, &row, err) : status;
 }
 
 dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms, int64_t *id,
                                   struct dt_error *err)
 {
-    struct making m = {.ask = ask, .lease_ms = lease_ms};
+    struct making m = {.ask = ask, .actor = dt_store_actor(store), .lease_ms = lease_ms};
     dt_arena_init(&m.arena);
     dt_status status = dt_store_commit_work(store, NULL, make, &m, err);
     dt_arena_clear(&m.arena);
@@ -106,7 +110,8 @@ dt_status dt_store_operation_list(dt_store *store, int64_t below_id, unsigned li
 
 struct ending {
     int64_t id;
-    struct dt_str why; /* of a failure; absent: it is stopped */
+    struct dt_str actor; /* of a stop */
+    struct dt_str why;   /* of a failure; absent: it is stopped */
 };
 
 static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
@@ -114,20 +119,25 @@ static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     const struct ending *e = arg;
     const struct dt_param now = DT_P_INT(now_ms);
     const struct dt_param id = DT_P_INT(e->id);
+    uint64_t ended = 0;
     dt_status status = e->why.p
                            ? dt_db_run(db, dt_sql_fail_operation, DT_PARAMS(DT_P_STR(e->why), now, now, id), NULL, err)
-                           : dt_db_run(db, dt_sql_stop_operation, DT_PARAMS(now, now, id), NULL, err);
+                           : dt_db_run(db, dt_sql_stop_operation, DT_PARAMS(now, now, id), &ended, err);
+    const struct dt_operation op = {.id = e->id};
+    if (status == DT_OK && ended)
+        status = dt_operation_event(db, &op, e->actor, now_ms, "operation_stop", err);
     return status == DT_OK ? dt_operation_keep_topic(db, e->id, now_ms, err) : status;
 }
 
 dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_error *err)
 {
-    return dt_store_commit_work(store, NULL, end_operation, &(struct ending){.id = id}, err);
+    return dt_store_commit_work(store, NULL, end_operation, &(struct ending){.id = id, .actor = dt_store_actor(store)},
+                                err);
 }
 
 dt_status dt_store_operation_fail(dt_store *store, int64_t id, struct dt_str why, struct dt_error *err)
 {
-    return dt_store_commit_work(store, NULL, end_operation, &(struct ending){id, why}, err);
+    return dt_store_commit_work(store, NULL, end_operation, &(struct ending){.id = id, .why = why}, err);
 }
 
 static dt_status hand_over(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)

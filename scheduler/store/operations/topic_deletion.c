@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "store/events/event_of.h"
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
 
@@ -13,6 +14,7 @@ struct deleting {
     struct dt_str name;
     struct dt_arena *arena;
     struct dt_topic_deletion *out;
+    struct dt_str actor;
 };
 
 static dt_status lock_topic(dt_db *db, struct dt_str name, struct dt_error *err)
@@ -65,6 +67,13 @@ static dt_status find_keeper(dt_db *db, const struct deleting *d, struct dt_erro
     return status;
 }
 
+static dt_status note_deletion(dt_db *db, const struct deleting *d, int64_t now_ms, struct dt_error *err)
+{
+    const struct dt_topic gone = {.name = d->name, .retention_ms = -1};
+    const struct dt_job_event event = {.at_ms = now_ms, .actor = d->actor, .action = DT_STR_LIT("topic_delete")};
+    return d->actor.p ? dt_event_of_topic(db, &event, &gone, NULL, err) : DT_OK;
+}
+
 static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err)
 {
     const struct dt_param name = DT_P_STR(topic);
@@ -96,7 +105,10 @@ static dt_status delete_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_er
     dt_status status = lock_all(db, d->name, err);
     if (status == DT_OK)
         status = find_keeper(db, d, err);
-    return status != DT_OK || d->out->keeper ? status : remove_row(db, d->name, now_ms, err);
+    if (status != DT_OK || d->out->keeper)
+        return status;
+    status = remove_row(db, d->name, now_ms, err);
+    return status == DT_OK ? note_deletion(db, d, now_ms, err) : status;
 }
 
 /* A gate that was deleted before the topic was found to stay must stay as well: that is rolled back. */
@@ -110,7 +122,7 @@ static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt
 dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
                                 struct dt_topic_deletion *out, struct dt_error *err)
 {
-    struct deleting d = {name, arena, out};
+    struct deleting d = {name, arena, out, dt_store_actor(store)};
     dt_status status = dt_store_commit_work(store, NULL, delete_or_leave, &d, err);
     return status == DT_EXISTS && out->keeper ? DT_OK : status;
 }
@@ -142,7 +154,12 @@ static dt_status insert_operation(dt_db *db, const struct marking *m, int64_t no
     };
     struct dt_operation_row row = dt_operation_row_of(&ask, now_ms, arena);
     row.look_at_ms = now_ms + m->lease_ms;
-    return ask.request.p ? dt_operation_row_insert(db, &row, id, err) : dt_fail(err, DT_NOMEM, "out of memory");
+    row.shown.actor = m->deleting.actor;
+    dt_status status =
+        ask.request.p ? dt_operation_row_insert(db, &row, id, err) : dt_fail(err, DT_NOMEM, "out of memory");
+    row.shown.id = *id;
+    return status == DT_OK ? dt_operation_event(db, &row.shown, m->deleting.actor, now_ms, "operation_start", err)
+                           : status;
 }
 
 static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, struct dt_error *err)
@@ -176,7 +193,7 @@ static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_
 dt_status dt_store_topic_delete_with_jobs(dt_store *store, struct dt_str name, int64_t lease_ms, struct dt_arena *arena,
                                           struct dt_topic_deletion *out, struct dt_error *err)
 {
-    struct marking m = {{name, arena, out}, lease_ms};
+    struct marking m = {{name, arena, out, dt_store_actor(store)}, lease_ms};
     return dt_store_commit_work(store, NULL, begin_deletion, &m, err);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "base/hooks/fail_point.h"
+#include "store/events/event_of.h"
 #include "store/schedules/fire_batch.h"
 #include "store/sql/statements.h"
 
@@ -232,6 +233,15 @@ dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t
 
 /* ---- changes ---- */
 
+static dt_status note(struct task *t, const char *action, const struct dt_schedule *before,
+                      const struct dt_schedule *after)
+{
+    const struct dt_fire_batch *b = &t->batch;
+    const struct dt_job_event event = {
+        .at_ms = b->now_ms, .actor = dt_store_actor(b->maker->store), .action = dt_str(action)};
+    return event.actor.p ? dt_event_of_schedule(b->db, &event, before, after, b->err) : DT_OK;
+}
+
 /* Fires that lie ahead go; the next ones are reckoned from now on. */
 static dt_status begin_anew(struct task *t, struct dt_schedule *s, const struct dt_schedule *old)
 {
@@ -297,7 +307,9 @@ static dt_status put_schedule(struct task *t)
         return DT_OK;
     }
     status = begin_anew(t, t->out, was);
-    return status == DT_OK ? write_and_advance(t, t->out) : status;
+    if (status == DT_OK)
+        status = write_and_advance(t, t->out);
+    return status == DT_OK ? note(t, was ? "schedule_change" : "schedule_create", was, t->out) : status;
 }
 
 dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_put *put, struct dt_schedule *out,
@@ -336,7 +348,9 @@ static dt_status pause_schedule(struct task *t)
     s->version++;
     s->updated_at_ms = b->now_ms;
     status = t->paused ? begin_anew(t, s, &old) : resume_from(t, s);
-    return status == DT_OK ? write_and_advance(t, s) : status;
+    if (status == DT_OK)
+        status = write_and_advance(t, s);
+    return status == DT_OK ? note(t, t->paused ? "schedule_pause" : "schedule_resume", &old, s) : status;
 }
 
 dt_status dt_store_schedule_pause(struct dt_fire_maker *maker, struct dt_str name, bool paused, struct dt_schedule *out,
@@ -357,7 +371,7 @@ static dt_status delete_schedule(struct task *t)
         status = dt_db_run(b->db, dt_sql_delete_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
     if (status == DT_OK)
         status = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
-    return status;
+    return status == DT_OK ? note(t, "schedule_delete", &s, NULL) : status;
 }
 
 dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str name, bool cancel, struct dt_error *err)
@@ -373,7 +387,9 @@ static dt_status run_now(struct task *t)
     dt_status status = lock_and_read(t, s);
     if (status == DT_OK)
         status = dt_fire_batch_now(b, s);
-    return status == DT_OK ? dt_fire_batch_write(b) : status;
+    if (status == DT_OK)
+        status = dt_fire_batch_write(b);
+    return status == DT_OK ? note(t, "schedule_run_now", s, s) : status;
 }
 
 dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, int64_t *job_id,

@@ -2,8 +2,8 @@
 
 -- name: insert_operation
 INSERT INTO operations (kind, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to, error_code,
-     at_ms, shift_ms, spread_ms, rate, walk, look_at, started_at)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+     at_ms, shift_ms, spread_ms, rate, walk, look_at, started_at, actor)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: select_last_operation
 SELECT LAST_INSERT_ID();
@@ -11,14 +11,14 @@ SELECT LAST_INSERT_ID();
 -- name: select_operation
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
-       sample, error, look_at, started_at, finished_at
+       sample, error, look_at, started_at, finished_at, actor
   FROM operations
  WHERE id = ?;
 
 -- name: select_operations
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
-       sample, error, look_at, started_at, finished_at
+       sample, error, look_at, started_at, finished_at, actor
   FROM operations
  WHERE id < ?
  ORDER BY id DESC LIMIT ?;
@@ -27,7 +27,7 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
 -- name: lock_operation
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
-       sample, error, look_at, started_at, finished_at
+       sample, error, look_at, started_at, finished_at, actor
   FROM operations
  WHERE id = ?
    FOR UPDATE SKIP LOCKED;
@@ -35,7 +35,7 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
 -- name: lock_due_operation
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
-       sample, error, look_at, started_at, finished_at
+       sample, error, look_at, started_at, finished_at, actor
   FROM operations FORCE INDEX (look)
  WHERE look_at <= ?
  ORDER BY look_at LIMIT 1

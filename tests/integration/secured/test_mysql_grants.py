@@ -75,7 +75,7 @@ def sets(rest):
     assert rest.put("/v1/topics/gone", {"delivery": "pull"}).status == 201
     assert rest.delete("/v1/topics/gone").status in (200, 202, 204)
     assert rest.post("/v1/admin/shards", {"count": 2}).status in (200, 202)
-    for path in ("/v1/info", "/v1/topics", "/v1/jobs", "/v1/schedules", "/readyz"):
+    for path in ("/v1/info", "/v1/topics", "/v1/jobs", "/v1/schedules", "/v1/events", "/v1/forecast", "/v1/forecast/spikes", "/readyz"):
         assert rest.get(path).status == 200, path
 
 

@@ -1,0 +1,189 @@
+/*
+ * Who did what: GET /v1/events, by topic, actor and time; GET /v1/jobs/{id}/events. The latest first. A token that is bound
+ * to topics sees the events of its topics, and none that are about no topic.
+ */
+#include <stdio.h>
+
+#include "answer.h"
+#include "api.h"
+#include "auth/auth.h"
+#include "base/json.h"
+#include "base/text/timetext.h"
+#include "handlers.h"
+#include "job/result_json.h"
+#include "store/events/events.h"
+#include "work/workers.h"
+
+#define BY_EVENT    'e'
+#define EVENT_BYTES ((size_t)8 << 10)
+
+struct page {
+    struct dt_event_filter filter;
+    struct dt_cursor_list cursor;
+    bool first;
+};
+
+/* ---- on a worker ---- */
+
+static void add_text(struct dt_strbuf *out, const char *name, struct dt_str text)
+{
+    dt_strbuf_addf(out, ",\"%s\":", name);
+    dt_json_add_string_or_null(out, text);
+}
+
+static void add_number(struct dt_strbuf *out, const char *name, int64_t number)
+{
+    if (number)
+        dt_strbuf_addf(out, ",\"%s\":\"%lld\"", name, (long long)number);
+    else
+        dt_strbuf_addf(out, ",\"%s\":null", name);
+}
+
+static void add_json(struct dt_strbuf *out, const char *name, struct dt_str json)
+{
+    dt_strbuf_addf(out, ",\"%s\":", name);
+    dt_strbuf_add(out, json.p ? json.p : "null", json.p ? json.n : 4);
+}
+
+static void add_event(struct dt_strbuf *out, const struct dt_job_event *e)
+{
+    dt_strbuf_addf(out, "{\"id\":\"%lld\",\"at\":", (long long)e->id);
+    dt_json_add_time(out, e->at_ms);
+    add_text(out, "actor", e->actor);
+    add_text(out, "action", e->action);
+    add_text(out, "topic", e->topic);
+    add_number(out, "job_id", e->job_id);
+    add_text(out, "subject", e->subject);
+    add_number(out, "operation_id", e->operation_id);
+    add_json(out, "before", e->before);
+    add_json(out, "after", e->after);
+    dt_strbuf_addc(out, '}');
+}
+
+static void answer_page(struct dt_request *req, const struct page *page, const struct dt_event_list *list)
+{
+    char last[24];
+    snprintf(last, sizeof(last), "%lld", (long long)list->last_id);
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_adds(&req->out, "{\"events\":[");
+    for (size_t i = 0; i < list->n; i++) {
+        if (i > 0)
+            dt_strbuf_addc(&req->out, ',');
+        add_event(&req->out, &list->v[i]);
+    }
+    dt_answer_next_cursor(req, &page->cursor, list->more, dt_str(last));
+}
+
+/* A job without events has to be there; one that was purged may have some left. */
+static dt_status check_job(struct dt_request *req, dt_store *store, const struct page *page, struct dt_error *err)
+{
+    struct dt_job job;
+    struct dt_arena row;
+    if (!page->filter.job_id || !page->first)
+        return DT_OK;
+    dt_arena_init(&row);
+    dt_status status = dt_store_get(store, page->filter.job_id, &row, &job, err);
+    if (status == DT_OK && !dt_caller_sees(&req->caller, job.topic))
+        status = DT_NOT_FOUND;
+    dt_arena_clear(&row);
+    return status;
+}
+
+static enum dt_next list_events(struct dt_request *req, dt_store *store)
+{
+    const struct page *page = req->state;
+    struct dt_event_list list;
+    struct dt_error err = {0};
+    struct dt_arena rows;
+    if (!dt_request_hold(req, dt_page_room(page->filter.limit * EVENT_BYTES) + dt_answer_job_room(req->api)))
+        return dt_request_no_room(req);
+    dt_arena_init(&rows);
+    dt_status status = dt_store_events(store, &page->filter, &rows, &list, &err);
+    if (status == DT_OK && list.n == 0)
+        status = check_job(req, store, page, &err);
+    if (status == DT_OK)
+        answer_page(req, page, &list);
+    dt_arena_clear(&rows);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "job");
+    return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
+}
+
+/* ---- on an HTTP thread ---- */
+
+static void read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
+{
+    struct dt_str text = dt_request_query(req, name);
+    if (text.p && (dt_time_parse(text, ms) != DT_OK || *ms < 0))
+        dt_faults_add_query(faults, dt_str(name),
+                            "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as "
+                            "%2B), and not before 1970");
+}
+
+static void read_filter(struct dt_request *req, struct dt_event_filter *filter, struct dt_faults *faults)
+{
+    filter->topic = dt_request_query(req, "topic");
+    filter->actor = dt_request_query(req, "actor");
+    const char *reason = filter->topic.p ? dt_topic_check(filter->topic, DT_STR_LIT("")) : NULL;
+    if (reason)
+        dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
+    if (filter->actor.p && (filter->actor.n < 1 || filter->actor.n > DT_ACTOR_MAX))
+        dt_faults_add_query(faults, DT_STR_LIT("actor"), "must have 1 to 100 bytes");
+    read_time(req, "from", &filter->from_ms, faults);
+    read_time(req, "to", &filter->to_ms, faults);
+}
+
+static struct dt_str number(struct dt_arena *arena, int64_t n)
+{
+    return dt_arena_printf(arena, "%lld", (long long)n);
+}
+
+/* Everything that decides which events the list holds. False: the answer is filled in. */
+static bool read_cursor(struct dt_request *req, struct page *page, struct dt_faults *faults)
+{
+    struct dt_event_filter *f = &page->filter;
+    struct dt_str position;
+    const struct dt_str fields[] = {f->topic, f->actor, number(&req->arena, f->job_id), number(&req->arena, f->from_ms),
+                                    number(&req->arena, f->to_ms)};
+    dt_answer_limit(req, faults, &f->limit);
+    if (!dt_answer_list(req, BY_EVENT, fields, sizeof(fields) / sizeof(*fields), &page->cursor))
+        return false;
+    if (!dt_answer_cursor(req, &page->cursor, faults, &position))
+        return true;
+    page->first = !position.p;
+    if (position.p && !dt_job_id_parse(position, &f->below_id))
+        dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+    return true;
+}
+
+static enum dt_next list(struct dt_request *req, int64_t job_id)
+{
+    struct dt_faults faults;
+    struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
+    if (!page)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *page = (struct page){.filter = {.job_id = job_id, .bound = dt_caller_bound(&req->caller)}, .first = true};
+    dt_faults_init(&faults, &req->arena);
+    if (!job_id)
+        read_filter(req, &page->filter, &faults);
+    if (!read_cursor(req, page, &faults))
+        return DT_REPLY;
+    if (faults.n > 0)
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    if (page->filter.topic.p && !dt_caller_sees(&req->caller, page->filter.topic))
+        return dt_answer_not_found(req, "topic");
+    req->state = page;
+    return dt_workers_submit(req->api->workers, req, list_events);
+}
+
+enum dt_next dt_handle_event_list(struct dt_request *req)
+{
+    return list(req, 0);
+}
+
+enum dt_next dt_handle_job_events(struct dt_request *req)
+{
+    int64_t id;
+    return dt_answer_id(req, &id) ? list(req, id) : DT_REPLY;
+}

@@ -1,0 +1,141 @@
+/* Events as rows, and what differs as JSON: see event_txn.h. */
+#include "store/events/event_txn.h"
+
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "job/job_encode.h"
+#include "store/sql/statements.h"
+
+#define COLUMNS 9
+
+dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, struct dt_error *err)
+{
+    if (n == 0)
+        return DT_OK;
+    struct dt_param *params = calloc(n * COLUMNS, sizeof(*params));
+    if (!params)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        struct dt_param *p = params + i * COLUMNS;
+        p[0] = DT_P_INT(v[i].at_ms);
+        p[1] = DT_P_STR(v[i].actor);
+        p[2] = DT_P_STR(v[i].action);
+        p[3] = DT_P_STR_OR_NULL(v[i].topic);
+        p[4] = DT_P_INT_OR_NULL(v[i].job_id);
+        p[5] = DT_P_STR_OR_NULL(v[i].subject);
+        p[6] = DT_P_INT_OR_NULL(v[i].operation_id);
+        p[7] = DT_P_STR_OR_NULL(v[i].before);
+        p[8] = DT_P_STR_OR_NULL(v[i].after);
+    }
+    dt_status status =
+        n == 1 ? dt_db_run(db, dt_sql_insert_event, (struct dt_params){params, COLUMNS}, NULL, err)
+               : dt_db_run_many(db, dt_sql_insert_event, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
+    free(params);
+    return status;
+}
+
+/* ---- what differs ---- */
+
+void dt_event_diff_begin(struct dt_event_diff *d)
+{
+    dt_strbuf_init(&d->before);
+    dt_strbuf_init(&d->after);
+}
+
+static void add_name(struct dt_strbuf *out, const char *name)
+{
+    dt_strbuf_addf(out, "%s\"%s\":", out->n ? "," : "{", name);
+}
+
+static void add_names(struct dt_event_diff *d, const char *name)
+{
+    add_name(&d->before, name);
+    add_name(&d->after, name);
+}
+
+void dt_event_diff_text(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is)
+{
+    if (dt_str_eq(was, is) && !was.p == !is.p)
+        return;
+    add_names(d, name);
+    dt_json_add_string_or_null(&d->before, was);
+    dt_json_add_string_or_null(&d->after, is);
+}
+
+void dt_event_diff_hidden(struct dt_event_diff *d, const char *name, struct dt_str was, struct dt_str is)
+{
+    if (dt_str_eq(was, is) && !was.p == !is.p)
+        return;
+    add_names(d, name);
+    dt_json_add_string_or_null(&d->before, was.p ? DT_STR_LIT("***") : DT_STR_NONE);
+    dt_json_add_string_or_null(&d->after, is.p ? DT_STR_LIT("***") : DT_STR_NONE);
+}
+
+static void add_time(struct dt_strbuf *out, int64_t ms)
+{
+    if (ms)
+        dt_json_add_time(out, ms);
+    else
+        dt_strbuf_adds(out, "null");
+}
+
+void dt_event_diff_time(struct dt_event_diff *d, const char *name, int64_t was_ms, int64_t is_ms)
+{
+    if (was_ms == is_ms)
+        return;
+    add_names(d, name);
+    add_time(&d->before, was_ms);
+    add_time(&d->after, is_ms);
+}
+
+static void add_duration(struct dt_strbuf *out, int64_t ms)
+{
+    if (ms > 0)
+        dt_json_add_duration(out, ms);
+    else
+        dt_strbuf_adds(out, "null");
+}
+
+void dt_event_diff_duration(struct dt_event_diff *d, const char *name, int64_t was_ms, int64_t is_ms)
+{
+    if (was_ms == is_ms)
+        return;
+    add_names(d, name);
+    add_duration(&d->before, was_ms);
+    add_duration(&d->after, is_ms);
+}
+
+void dt_event_diff_number(struct dt_event_diff *d, const char *name, int64_t was, int64_t is)
+{
+    if (was == is)
+        return;
+    add_names(d, name);
+    dt_strbuf_add_i64(&d->before, was);
+    dt_strbuf_add_i64(&d->after, is);
+}
+
+void dt_event_diff_bool(struct dt_event_diff *d, const char *name, bool was, bool is)
+{
+    if (was == is)
+        return;
+    add_names(d, name);
+    dt_strbuf_adds(&d->before, was ? "true" : "false");
+    dt_strbuf_adds(&d->after, is ? "true" : "false");
+}
+
+dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_event *event, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    if (d->after.n) {
+        dt_strbuf_addc(&d->before, '}');
+        dt_strbuf_addc(&d->after, '}');
+        event->before = dt_strbuf_str(&d->before);
+        event->after = dt_strbuf_str(&d->after);
+        status = d->before.failed || d->after.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                                                     : dt_events_write(db, event, 1, err);
+    }
+    dt_strbuf_clear(&d->before);
+    dt_strbuf_clear(&d->after);
+    return status;
+}

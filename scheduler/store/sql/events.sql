@@ -1,0 +1,50 @@
+-- Who did what (events/events.h).
+
+-- name: insert_event
+INSERT INTO job_events (at, actor, action, topic, job_id, subject, operation_id, was, became)
+VALUES (?,?,?,?,?,?,?,?,?);
+
+-- Pages, the latest first. Each index names its own order; a bound of time leaves out partitions.
+-- name: select_events
+SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
+  FROM job_events FORCE INDEX (PRIMARY)
+ WHERE id < ?
+   AND at >= ?
+   AND at < ?
+ ORDER BY id DESC LIMIT ?;
+
+-- name: select_events_of_job
+SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
+  FROM job_events FORCE INDEX (by_job)
+ WHERE job_id = ?
+   AND id < ?
+   AND at >= ?
+   AND at < ?
+ ORDER BY id DESC LIMIT ?;
+
+-- name: select_events_of_topic
+SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
+  FROM job_events FORCE INDEX (by_topic)
+ WHERE topic = ?
+   AND id < ?
+   AND at >= ?
+   AND at < ?
+ ORDER BY id DESC LIMIT ?;
+
+-- name: select_events_of_actor
+SELECT id, at, actor, action, topic, job_id, subject, operation_id, was, became
+  FROM job_events FORCE INDEX (by_actor)
+ WHERE actor = ?
+   AND id < ?
+   AND at >= ?
+   AND at < ?
+ ORDER BY id DESC LIMIT ?;
+
+-- The days that have a partition, as their numbers since 1970.
+-- name: select_event_days
+SELECT CAST(SUBSTR(partition_name, 2) AS SIGNED)
+  FROM information_schema.partitions
+ WHERE table_schema = DATABASE()
+   AND table_name = 'job_events'
+   AND partition_name LIKE 'd%'
+ ORDER BY partition_ordinal_position;
