@@ -282,7 +282,7 @@ static void serve_task(struct worker *w, struct task task)
     dt_status status = dt_session_begin(&w->session, &err);
     if (status == DT_OK) {
         dt_outage_over(&w->outage);
-        dt_store_act_as(w->session.store, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
+        dt_session_act_as(&w->session, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
         enum dt_next next = task.run(req, w->session.store);
         if (next == DT_REPLY) {
             dt_request_trim(req); /* many may wait for the thread that sends answers */

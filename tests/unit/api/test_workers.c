@@ -83,6 +83,12 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
     return rig->begin == DT_OK ? DT_OK : dt_fail(err, rig->begin, "away");
 }
 
+void dt_session_act_as(struct dt_session *session, struct dt_str actor)
+{
+    (void)session;
+    assert_string_equal(actor.p, "-");
+}
+
 void dt_session_end(struct dt_session *session)
 {
     (void)session;
