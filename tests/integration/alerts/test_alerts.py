@@ -13,7 +13,7 @@ from harness.receiver import SECRET, Receiver, example
 from harness.rest import Rest
 from harness.stack import until
 
-pytestmark = pytest.mark.turn(2, 5)
+pytestmark = [pytest.mark.turn(2, 5), pytest.mark.in_turns(3)]  # its setting up takes some seconds, and so does each of its tests
 
 OTHER = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
 
