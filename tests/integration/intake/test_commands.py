@@ -118,8 +118,14 @@ def judge(connection, topic, commander, answers, n, keys=10):
         mine = [i for i in range(n) if i % keys == number]
         expected = [(i, "cancelled" if i + keys < n else "scheduled") for turn, i in enumerate(mine) if turn % 2 == 0]
         assert sorted(by_key[f"k{number}"]) == expected
-    per_key = collections.Counter(message.key() for message in answers.wait(n))
-    assert min(per_key.values()) >= n // keys and {header(message, "status") for message in answers.seen} <= {"200", "201"}
+    until(lambda: all(count >= n // keys for count in answered(answers, keys)), 60, lambda: f"an answer to each: {answered(answers, keys)}")
+    assert {header(message, "status") for message in answers.seen} <= {"200", "201"}
+
+
+def answered(answers, keys):
+    """How many answers there are by now under each key; some may have come twice."""
+    found = collections.Counter(message.key() for message in answers.more(0.2))
+    return [found[f"k{number}".encode()] for number in range(keys)]
 
 
 @slow
