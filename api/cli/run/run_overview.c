@@ -87,11 +87,13 @@ static int show_list(struct overview *o, const struct dt_json_node *items, enum 
 /* Members of an object, as words. */
 static void add_words(struct dt_strbuf *out, const dt_json *json, const struct dt_json_node *node)
 {
+    if (!node || node->type != DT_JSON_OBJECT)
+        dt_strbuf_adds(out, "-");
     for (const struct dt_json_node *m = node && node->type == DT_JSON_OBJECT ? dt_json_first(json, node) : NULL; m;
          m = dt_json_sibling(json, node, m)) {
         dt_cli_add_plain(out, m->name);
         dt_strbuf_addc(out, ' ');
-        dt_cli_add_plain(out, m->type == DT_JSON_STRING ? m->str : m->raw);
+        dt_cli_add_plain(out, m->type == DT_JSON_STRING ? m->str : m->type == DT_JSON_NULL ? DT_STR_LIT("-") : m->raw);
         dt_strbuf_adds(out, "  ");
     }
 }
