@@ -338,7 +338,10 @@ static void continue_pending(struct loader *loader, const struct place *place, c
 
 static bool is_property(const char *section, const char *key)
 {
-    return strcmp(section, "kafka") == 0 && strncmp(key, CLIENT, strlen(CLIENT)) == 0 && key[strlen(CLIENT)];
+    const char *name = key + strlen(CLIENT);
+
+    return strcmp(section, "kafka") == 0 && strncmp(key, CLIENT, strlen(CLIENT)) == 0 && *name &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name);
 }
 
 /* Takes "_file" off the name. */

@@ -26,15 +26,25 @@ static char *print(const struct dt_config *config, size_t *n)
     return text;
 }
 
-/* Without the lines of secrets, which are not printed: what was set is a comment, and not read back. */
+/* A secret that is set is a comment; one that is not is an empty line of its key. */
+static bool is_of_a_secret(const char *line)
+{
+    static const char *const keys[] = {"password = \n", "sentinel_password = \n", "auth = \n"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (strncmp(line, keys[i], strlen(keys[i])) == 0)
+            return true;
+    return line[0] == '#';
+}
+
+/* Without the lines of secrets, which are not printed, and not read back. */
 static void drop_secrets(char *text, size_t *n)
 {
     char *to = text;
     for (char *line = text; *line;) {
         char *end = strchr(line, '\n');
         size_t length = end ? (size_t)(end - line) + 1 : strlen(line);
-        const char *key = line[0] == '#' ? line + 2 : line;
-        if (strncmp(key, "password = ", 11) != 0) {
+        if (!is_of_a_secret(line)) {
             memmove(to, line, length);
             to += length;
         }

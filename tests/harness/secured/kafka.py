@@ -27,7 +27,7 @@ class SecuredKafka(Kafka):
             "ssl.keystore.type": "PEM", "ssl.keystore.location": pem, "ssl.truststore.type": "PEM", "ssl.truststore.location": authority.file,
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super.users": "User:ANONYMOUS",
         }
-        super().__init__(home, os.environ.get("DUETIME_TEST_KAFKA", "3"), taken[0], taken[1], {}, settings)
+        super().__init__(home, "3", taken[0], taken[1], {}, settings)
         self.secured = f"127.0.0.1:{taken[2]}"
 
     def up(self):

@@ -212,6 +212,7 @@ static void settings_of_librdkafka_go_by_under_their_own_names(void **state)
     dt_config_clear(&config);
     refused("[kafka]\nclient. = x\n", "unknown key");
     refused("[mysql]\nclient.a = x\n", "unknown key");
+    refused("[kafka]\nclient.A-b = x\n", "unknown key");
     refused("[kafka]\nclient.a = \"x\n", "quotes");
 }
 
