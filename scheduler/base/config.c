@@ -38,6 +38,7 @@ struct loader {
     bool indented;                   /* the line that inih has just been given begins with white space */
     const struct dt_option *pending; /* its text is still being collected */
     bool pending_file;               /* it came as <key>_file */
+    char *property;                  /* in its place: the key of a property, whose text is being collected */
     int pending_line;
     struct dt_strbuf text;
     bool seen[DT_OPTIONS]; /* in this source */
@@ -299,6 +300,20 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
     return status;
 }
 
+static void on_property(struct loader *loader, const struct place *place, const char *value);
+
+static void finish_property(struct loader *loader)
+{
+    char *key = loader->property;
+
+    loader->property = NULL;
+    if (key && loader->status == DT_OK && loader->text.failed)
+        fail_at(loader, &(struct place){loader->file, loader->pending_line, "kafka", key}, DT_NOMEM, "out of memory");
+    else if (key && loader->status == DT_OK)
+        on_property(loader, &(struct place){loader->file, loader->pending_line, "kafka", key}, loader->text.p);
+    free(key);
+}
+
 /* The collected text is whole: parse and store it. */
 static void finish_pending(struct loader *loader)
 {
@@ -306,6 +321,7 @@ static void finish_pending(struct loader *loader)
     struct place place;
 
     loader->pending = NULL;
+    finish_property(loader);
     if (!option || loader->status != DT_OK)
         return;
     place = (struct place){loader->file, loader->pending_line, option->section, option->key};
@@ -391,6 +407,25 @@ static void on_property(struct loader *loader, const struct place *place, const 
     free(copy);
 }
 
+/* A line of the file: the value of a property goes on in further lines as that of an option does. */
+static void on_property_line(struct loader *loader, const struct place *place, const char *value)
+{
+    bool goes_on = loader->property && loader->indented && strcmp(loader->property, place->key) == 0;
+
+    if (goes_on && !quote_is_open(loader->text.p))
+        fail_at(loader, place, DT_INVALID,
+                "an indented line continues the value before it, which must be inside quotes");
+    if (!goes_on) {
+        finish_pending(loader);
+        loader->property = strdup(place->key);
+        loader->pending_line = loader->line;
+        dt_strbuf_reset(&loader->text);
+    }
+    if (!loader->property)
+        fail_at(loader, place, DT_NOMEM, "out of memory");
+    dt_strbuf_adds(&loader->text, value);
+}
+
 static int on_value(void *user, const char *section, const char *key, const char *value)
 {
     struct loader *loader = user;
@@ -405,11 +440,11 @@ static int on_value(void *user, const char *section, const char *key, const char
         continue_pending(loader, &place, value);
         return 1;
     }
-    finish_pending(loader);
     if (is_property(section, key)) {
-        on_property(loader, &place, value);
+        on_property_line(loader, &place, value);
         return 1;
     }
+    finish_pending(loader);
     if (!option) {
         fail_unknown(loader, &place);
         return 1;

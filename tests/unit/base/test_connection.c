@@ -210,6 +210,12 @@ static void settings_of_librdkafka_go_by_under_their_own_names(void **state)
     assert_null(dt_properties_find(config.kafka_client, "acks"));
     dt_secret_forget(&now);
     dt_config_clear(&config);
+    config = loaded("[kafka]\nclient.a = \"b\n  c\"\nbrokers = x:1,\n  y:2\nclient.d = e\n");
+    assert_string_equal(dt_properties_find(config.kafka_client, "a")->value, "bc");
+    assert_string_equal(dt_properties_find(config.kafka_client, "d")->value, "e");
+    assert_string_equal(config.kafka_brokers, "x:1,y:2");
+    dt_config_clear(&config);
+    refused("[kafka]\nclient.a = b\n  c\n", "inside quotes");
     refused("[kafka]\nclient. = x\n", "unknown key");
     refused("[mysql]\nclient.a = x\n", "unknown key");
     refused("[kafka]\nclient.A-b = x\n", "unknown key");
