@@ -70,6 +70,12 @@ bool dt_store_connected(const dt_store *store)
     return fake.connected;
 }
 
+void dt_store_act_as(dt_store *store, struct dt_str actor)
+{
+    assert_ptr_equal(store, &fake);
+    assert_non_null(actor.p);
+}
+
 void dt_db_thread_end(void)
 {
     fake.thread_ended = true;
