@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "auth/auth.h"
+#include "auth/token_new.h"
 #include "job/retry.h"
 #include "request/router.h"
 #include "store/db/db.h"
@@ -49,59 +50,18 @@ int dt_command_migrate(const struct dt_config *config)
 
 /* ---- tokens ---- */
 
-/* The scopes as they are stored: each once, in one order, with commas. */
-static void canonical_scopes(unsigned scopes, char out[64])
-{
-    static const struct {
-        unsigned bit;
-        const char *word;
-    } words[] = {
-        {DT_SCOPE_WRITE, "write"}, {DT_SCOPE_REPORT, "report"}, {DT_SCOPE_READ, "read"}, {DT_SCOPE_ADMIN, "admin"}};
-    out[0] = '\0';
-    if (scopes & DT_SCOPE_ADMIN)
-        scopes = DT_SCOPE_ADMIN;
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (!(scopes & words[i].bit))
-            continue;
-        if (out[0])
-            strcat(out, ",");
-        strcat(out, words[i].word);
-    }
-}
-
-static dt_status check_token(const char *name, const char *scopes, const char *topics, char stored[64],
-                             struct dt_error *err)
-{
-    unsigned bits;
-    dt_status status = dt_token_name_check(dt_str(name), err);
-    if (status == DT_OK && !scopes)
-        status = dt_fail(err, DT_INVALID, "--scopes is missing: write, report, read or admin, separated by commas");
-    if (status == DT_OK)
-        status = dt_scopes_parse(dt_str(scopes), &bits, err);
-    if (status == DT_OK)
-        canonical_scopes(bits, stored);
-    if (status != DT_OK || !topics || dt_token_topics_check(dt_str(topics), err) == DT_OK)
-        return status;
-    struct dt_error why = *err;
-    return dt_fail(err, DT_INVALID, "--topics: %s; leave it out for all topics", why.text);
-}
-
 int dt_command_new_token(const struct dt_config *config, const char *name, const char *scopes, const char *topics)
 {
     struct dt_error err = {0};
-    struct dt_token token = {.name = dt_str(name), .topics = dt_str(topics ? topics : DT_TOPICS_ALL)};
+    const struct dt_token_ask ask = {dt_str(name), dt_str(scopes), dt_str(topics)};
     char text[DT_TOKEN_TEXT_MAX];
-    char stored[64];
+    char stored[DT_SCOPES_TEXT];
     dt_store *store = NULL;
-    dt_status status = check_token(name, scopes, topics, stored, &err);
-    if (status == DT_OK)
-        status = dt_auth_make_token(text, token.hash, &err);
+    dt_status status = dt_token_judge(&ask, stored, &err);
     if (status == DT_OK)
         status = open_store(config, &store, &err);
-    if (status == DT_OK) {
-        token.scopes = dt_str(stored);
-        status = dt_store_token_add(store, &token, &err);
-    }
+    if (status == DT_OK)
+        status = dt_token_new(store, &ask, text, &err);
     dt_store_free(store);
     if (status == DT_EXISTS)
         fprintf(stderr, "duetime-api: there is a token named \"%s\" already\n", name);

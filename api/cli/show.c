@@ -126,12 +126,18 @@ static const struct column events[] = {
     {"TOPIC", "topic", false}, {"JOB", "job_id", false},   {"SUBJECT", "subject", false},
     {"AFTER", "after", false}, {"BEFORE", "before", true}, {"OPERATION", "operation_id", true},
     {NULL, NULL, false}};
+static const struct column tokens[] = {{"NAME", "name", false},
+                                       {"SCOPES", "scopes", false},
+                                       {"TOPICS", "topics", false},
+                                       {"CREATED AT", "created_at", false},
+                                       {NULL, NULL, false}};
 static const struct column facts[] = {{"WHAT", "what", false}, {"VALUE", "value", false}, {NULL, NULL, false}};
 static const struct column *const columns_of[DT_CLI_THINGS] = {
     [DT_CLI_JOB] = jobs,        [DT_CLI_ATTEMPT] = attempts,     [DT_CLI_TOPIC] = topics,
     [DT_CLI_TRAFFIC] = traffic, [DT_CLI_SCHEDULE] = schedules,   [DT_CLI_FIRE] = fires,
     [DT_CLI_SHARD] = shards,    [DT_CLI_OPERATION] = operations, [DT_CLI_ALERT] = alerts,
-    [DT_CLI_SPIKE] = spikes,    [DT_CLI_EVENT] = events,         [DT_CLI_FACT] = facts};
+    [DT_CLI_SPIKE] = spikes,    [DT_CLI_EVENT] = events,         [DT_CLI_FACT] = facts,
+    [DT_CLI_TOKEN] = tokens};
 
 struct dt_cli_list {
     const struct dt_cli *cli;

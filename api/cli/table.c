@@ -96,6 +96,11 @@ static const struct dt_cli_option event_list[] = {
     {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest, exclusive."},
     {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
 };
+static const struct dt_cli_option token_new[] = {
+    {"name", "NAME", DT_CLI_TEXT, DT_CLI_BODY, "How it is called."},
+    {"scopes", "SCOPES", DT_CLI_LIST, DT_CLI_BODY, "What it may, between commas: write, report, read, admin."},
+    {"topics", "PREFIXES", DT_CLI_LIST, DT_CLI_BODY, "Beginnings of the topics that it sees, between commas; left out: all."},
+};
 static const struct dt_cli_option report[] = {
     {"attempt", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "The number of the attempt."},
     {"status", "succeeded|failed|snoozed|gave_up|extended", DT_CLI_TEXT, DT_CLI_BODY, "What became of it."},
@@ -289,6 +294,15 @@ static const struct dt_cli_verb verbs[] = {
     {"events", "list", "", "Lists who changed what, the latest change first.",
      DT_CLI_BY_LIST, "GET", "/v1/events", NULL, "events", DT_CLI_EVENT, OPTIONS(event_list),
      "events list --limit 20\nevents list --topic orders.close --from 2030-01-01T00:00:00Z"},
+    {"tokens", "new", "", "Makes a token, and shows it this once.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/tokens", NULL, NULL, DT_CLI_TOKEN, OPTIONS(token_new),
+     "tokens new --name worker-7 --scopes report,read --topics orders."},
+    {"tokens", "list", "", "Lists tokens, without what is secret.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/tokens", NULL, "tokens", DT_CLI_TOKEN, NO_OPTIONS,
+     "tokens list"},
+    {"tokens", "revoke", "NAME", "Revokes a token: within seconds it is refused everywhere.",
+     DT_CLI_BY_REQUEST, "DELETE", "/v1/tokens/{name}", NULL, NULL, DT_CLI_TOKEN, NO_OPTIONS,
+     "tokens revoke worker-7"},
     {"shards", "list", "", "Lists shards with their leaders, and what waits for them.",
      DT_CLI_BY_REQUEST, "GET", "/v1/info", NULL, "shards", DT_CLI_SHARD, NO_OPTIONS,
      "shards list"},
@@ -325,6 +339,7 @@ static const struct {
     {"operations", "Operations: what is done to a whole set of jobs."},
     {"alerts", "Alerts: what somebody is to know of."},
     {"events", "Events: who changed what."},
+    {"tokens", "Tokens: who may do what."},
     {"shards", "Shards: the parts that the work is divided into."},
 };
 

@@ -144,6 +144,8 @@ def test_every_example_of_the_help_works(stack, api, topic, tmp_path):
     found = examples()
     assert len(found) >= 35
     for number, (command, line) in enumerate(found):
+        if command in ("tokens new", "tokens revoke"):
+            continue  # the stack would ask everybody for a token from then on: test_cli_tokens.py
         own = f"{topic}-{number}"
         prepare(api, command, own)
         if command.startswith("schedules") and command not in ("schedules set", "schedules list"):

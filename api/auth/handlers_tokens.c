@@ -1,0 +1,201 @@
+/*
+ * Tokens over REST: GET, POST and DELETE of /v1/tokens, for the scope admin over all topics. A new token is shown in the
+ * answer that makes it, and never again. All APIs know of a change within seconds. An installation that had a token goes
+ * on asking for one, whatever is revoked here (store_tokens.c).
+ */
+#include "answer.h"
+#include "api.h"
+#include "base/json.h"
+#include "handlers.h"
+#include "job/result_json.h"
+#include "token_new.h"
+#include "work/workers.h"
+
+#define TOKENS_ROOM ((size_t)1 << 20)
+
+struct ask {
+    struct dt_token_ask token;
+    char text[DT_TOKEN_TEXT_MAX];
+};
+
+/* ---- answers ---- */
+
+static void add_words(struct dt_strbuf *out, const char *name, struct dt_str words)
+{
+    bool first = true;
+    dt_strbuf_addf(out, ",\"%s\":[", name);
+    while (words.n > 0) {
+        struct dt_str word = dt_str_next_element(&words);
+        if (!first)
+            dt_strbuf_addc(out, ',');
+        dt_json_add_string(out, word);
+        first = false;
+    }
+    dt_strbuf_addc(out, ']');
+}
+
+/* The members but for the closing brace. */
+static void add_token(struct dt_strbuf *out, const struct dt_token *token)
+{
+    dt_strbuf_adds(out, "{\"name\":");
+    dt_json_add_string(out, token->name);
+    add_words(out, "scopes", token->scopes);
+    if (dt_str_is(token->topics, DT_TOPICS_ALL))
+        dt_strbuf_adds(out, ",\"topics\":null");
+    else
+        add_words(out, "topics", token->topics);
+}
+
+static enum dt_next list_tokens(struct dt_request *req, dt_store *store)
+{
+    struct dt_token *tokens;
+    size_t n;
+    struct dt_error err = {0};
+    if (!dt_request_hold(req, TOKENS_ROOM))
+        return dt_request_no_room(req);
+    dt_status status = dt_store_token_list(store, &req->arena, &tokens, &n, NULL, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = 200;
+    dt_strbuf_adds(&req->out, "{\"tokens\":[");
+    for (size_t i = 0; i < n; i++) {
+        dt_strbuf_adds(&req->out, i ? "," : "");
+        add_token(&req->out, &tokens[i]);
+        dt_strbuf_adds(&req->out, ",\"created_at\":");
+        dt_json_add_time(&req->out, tokens[i].created_at_ms);
+        dt_strbuf_addc(&req->out, '}');
+    }
+    dt_strbuf_adds(&req->out, "]}");
+    return DT_REPLY;
+}
+
+static enum dt_next refuse(struct dt_request *req, const char *pointer, const char *reason)
+{
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add(&faults, pointer, reason);
+    return dt_answer_faults(req, DT_INVALID, &faults);
+}
+
+static enum dt_next make_token(struct dt_request *req, dt_store *store)
+{
+    struct ask *ask = req->state;
+    struct dt_error err = {0};
+    char scopes[DT_SCOPES_TEXT];
+    dt_status status = dt_token_new(store, &ask->token, ask->text, &err);
+    if (status == DT_EXISTS)
+        return refuse(req, "/name", "a token has this name");
+    if (status == DT_OK)
+        status = dt_token_judge(&ask->token, scopes, &err);
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    const struct dt_str topics = ask->token.topics.p ? ask->token.topics : dt_str(DT_TOPICS_ALL);
+    req->status = 201;
+    dt_request_header(req, "Cache-Control", DT_STR_LIT("no-store"));
+    add_token(&req->out, &(struct dt_token){.name = ask->token.name, .scopes = dt_str(scopes), .topics = topics});
+    dt_strbuf_adds(&req->out, ",\"token\":");
+    dt_json_add_string(&req->out, dt_str(ask->text));
+    dt_strbuf_addc(&req->out, '}');
+    return DT_REPLY;
+}
+
+static enum dt_next revoke_token(struct dt_request *req, dt_store *store)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_store_token_revoke(store, req->params[0], &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "token");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = 200;
+    dt_strbuf_adds(&req->out, "{\"name\":");
+    dt_json_add_string(&req->out, req->params[0]);
+    dt_strbuf_addc(&req->out, '}');
+    return DT_REPLY;
+}
+
+/* ---- bodies ---- */
+
+/* Puts an array of texts without commas together, with commas between them; absent for null. */
+static struct dt_str read_words(const dt_json *json, const struct dt_json_node *node, const char *pointer,
+                                struct dt_faults *faults)
+{
+    struct dt_strbuf all;
+    bool fine = node->type == DT_JSON_ARRAY;
+    dt_strbuf_init(&all);
+    for (const struct dt_json_node *m = fine ? dt_json_first(json, node) : NULL; m;
+         m = dt_json_sibling(json, node, m)) {
+        fine &= m->type == DT_JSON_STRING && m->str.n > 0 && !memchr(m->str.p, ',', m->str.n);
+        dt_strbuf_adds(&all, all.n ? "," : "");
+        if (m->type == DT_JSON_STRING)
+            dt_strbuf_add(&all, m->str.p, m->str.n);
+    }
+    if (!fine || all.n == 0)
+        dt_faults_add(faults, pointer, "must be an array of strings, and not empty");
+    struct dt_str words = dt_arena_copy(faults->arena, all.n ? dt_strbuf_str(&all) : DT_STR_LIT(""));
+    dt_strbuf_clear(&all);
+    return words;
+}
+
+static void read_member(const dt_json *json, const struct dt_json_node *m, struct dt_token_ask *ask,
+                        struct dt_faults *faults)
+{
+    if (dt_str_is(m->name, "name") && m->type == DT_JSON_STRING)
+        ask->name = dt_arena_copy(faults->arena, m->str);
+    else if (dt_str_is(m->name, "name"))
+        dt_faults_add(faults, "/name", "must be a string");
+    else if (dt_str_is(m->name, "scopes"))
+        ask->scopes = read_words(json, m, "/scopes", faults);
+    else if (!dt_str_is(m->name, "topics"))
+        dt_faults_add_member(faults, "", m->name, "is not known");
+    else if (m->type != DT_JSON_NULL)
+        ask->topics = read_words(json, m, "/topics", faults);
+}
+
+static void judge(const struct dt_token_ask *ask, struct dt_faults *faults)
+{
+    struct dt_error err = {0};
+    unsigned bits;
+    if (!ask->name.p || dt_token_name_check(ask->name, &err) != DT_OK)
+        dt_faults_addf(faults, "/name", "%s", ask->name.p ? err.text : "is required");
+    if (!ask->scopes.p || dt_scopes_parse(ask->scopes, &bits, &err) != DT_OK)
+        dt_faults_addf(faults, "/scopes", "%s", ask->scopes.p ? err.text : "is required");
+    if (ask->topics.p && dt_token_topics_check(ask->topics, &err) != DT_OK)
+        dt_faults_addf(faults, "/topics", "%s; leave it out for all topics", err.text);
+}
+
+/* ---- on an HTTP thread ---- */
+
+enum dt_next dt_handle_token_list(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, list_tokens);
+}
+
+enum dt_next dt_handle_token_revoke(struct dt_request *req)
+{
+    return dt_workers_submit(req->api->workers, req, revoke_token);
+}
+
+enum dt_next dt_handle_token_new(struct dt_request *req)
+{
+    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    struct dt_faults faults;
+    struct ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    if (!ask)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *ask = (struct ask){0};
+    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    if (!json)
+        return DT_REPLY;
+    const struct dt_json_node *body = dt_json_root(json);
+    if (body->type != DT_JSON_OBJECT)
+        return refuse(req, "", "must be an object");
+    for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
+        read_member(json, m, &ask->token, &faults);
+    if (faults.n == 0)
+        judge(&ask->token, &faults);
+    if (faults.n > 0 || faults.failed)
+        return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
+    req->state = ask;
+    return dt_workers_submit(req->api->workers, req, make_token);
+}
