@@ -25,7 +25,7 @@ SELECT id, due_key
  WHERE due_band = 1
    AND due_key >= ?
    AND due_key < ?
-   AND CRC32(id) % 1024 < ?
+   AND MOD(CRC32(id), 1024) < ?
  LIMIT ?;
 
 -- The shards that the map names; drains of those that were never measured is 0.
