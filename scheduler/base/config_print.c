@@ -34,7 +34,8 @@ static void print_quoted(const char *text, FILE *out)
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
 
-        if (column >= FOLD && (c & 0xc0) != 0x80) {
+        /* Between two characters; what is no UTF-8 is parted all the same. */
+        if (column >= FOLD && ((c & 0xc0) != 0x80 || column >= FOLD + 4)) {
             fputs("\n  ", out);
             column = 0;
         }
