@@ -32,7 +32,7 @@ export function Keys({pages}) {
   useEffect(() => {
     let went = 0;
     function pressed(event) {
-      const writes = event.target.closest('input, textarea, select, dialog');
+      const writes = event.target.closest('input, textarea, select, dialog[open]');
       if (writes || event.ctrlKey || event.metaKey || event.altKey) return;
       const follows = Date.now() - went < 1500;
       went = 0;

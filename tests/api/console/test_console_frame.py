@@ -104,10 +104,12 @@ def test_two_clicks_lead_from_the_overview_to_the_reason_of_a_late_job(console_o
     console = console_of(own.url).open()
     sign_in(console, tokens["admin"])
     console.browser.sees(css="tr:has-text('in.late') .flag:has-text('paused')")
+    console.browser.sees(css="[aria-label='What is wrong'] .bad:has-text('dispatchers')")  # this database has none
     console.is_sound()
     console.browser.click(css="tr:has-text('in.late') a.late")
     console.browser.click(css="a.row:has-text('tardy')")
-    console.browser.sees(css=".reason.warn")
+    console.browser.sees(css=".reason.warn:has-text('paused') .to-do")
+    console.browser.sees(css="[aria-label='What bears on it'] dt:has-text('Shard')")
     console.is_sound()
     console.press_button("Sign out")
     sign_in(console, tokens["bound"])
@@ -140,8 +142,7 @@ def test_keys_lead_everywhere(console, api, held):
     console.says("find a job")
     console.browser.press(keys=["Escape"])
     console.browser.misses(css="dialog")
-    console.browser.press(keys=["/"])
-    assert console.browser.focused() == "words"
+    until(lambda: console.browser.press(keys=["/"]) or console.browser.focused() == "words", 10, "the search has the focus")
 
 
 @pytest.mark.parametrize("width", [1280, 360])
