@@ -5,6 +5,7 @@
 #include "pop_take.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/metrics.h"
@@ -171,6 +172,7 @@ dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt
             nanosleep(&pause_between_looks, NULL);
         status = look_and_take(api, store, &r, out, err);
     }
+    qsort(out->jobs, out->n, sizeof(*out->jobs), dt_pop_by_due);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include "store/sql/statements.h"
 
 #define ANY_TOPIC "\x7F" /* above all names, which have no byte above 0x7E */
+#define AHEAD_MS  1000   /* created_at is never earlier than MySQL's clock: it may be ahead of it by an answer's time */
 
 static int64_t or_max(int64_t ms)
 {
@@ -41,7 +42,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
         .run_from_ms = f->run_from_ms ? f->run_from_ms : INT64_MIN,
         .run_to_ms = or_max(f->run_to_ms),
         .created_from_ms = f->created_from_ms ? f->created_from_ms : INT64_MIN,
-        .created_to_ms = earlier(or_max(f->created_to_ms) - 1, now_ms),
+        .created_to_ms = earlier(or_max(f->created_to_ms) - 1, now_ms + AHEAD_MS),
         .at_one_time = !ask->shifts,
         .at_ms = ask->delays ? now_ms + ask->at_ms : ask->at_ms,
         .shift_ms = ask->shift_ms,

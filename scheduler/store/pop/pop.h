@@ -53,6 +53,8 @@ struct dt_pop {
  * be handed out, the deadlines end those attempts.
  */
 DT_MUST_CHECK dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err);
+/* For qsort: the order of popped jobs, by when they were due, then by id. */
+int dt_pop_by_due(const void *a, const void *b);
 
 /* ---- housekeeping (offers_tidy.c) ---- */
 

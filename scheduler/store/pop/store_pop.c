@@ -387,7 +387,7 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static int by_due(const void *a, const void *b)
+int dt_pop_by_due(const void *a, const void *b)
 {
     const struct dt_job *x = a;
     const struct dt_job *y = b;
@@ -413,7 +413,7 @@ static dt_status read_jobs(struct popping *p, struct dt_ids ids)
     dt_status status = dt_id_in_read(p->db, &dt_sql_select_popped, DT_NO_PARAMS, ids, read_job, p, p->err);
     if (status == DT_OK && p->pop->n != ids.n)
         return dt_fail(p->err, DT_INTERNAL, "%zu of %zu popped jobs are there", p->pop->n, ids.n);
-    qsort(p->pop->jobs, p->pop->n, sizeof(*p->pop->jobs), by_due);
+    qsort(p->pop->jobs, p->pop->n, sizeof(*p->pop->jobs), dt_pop_by_due);
     return status;
 }
 

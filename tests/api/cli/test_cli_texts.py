@@ -33,7 +33,7 @@ _duetime; printf '%s\\n' "${{COMPREPLY[@]}}\""""
 
 def test_bash_completes_nouns_verbs_options_and_values():
     assert {"jobs", "topics", "schedules", "pop"} <= set(complete(""))
-    assert complete("to") == ["topics"]
+    assert complete("to") == ["topics", "tokens"]
     assert {"create", "get", "list"} <= set(complete("jobs", "")) and complete("jobs", "can") == ["cancel"]
     assert {"--topic", "--delay", "--url"} <= set(complete("jobs", "create", "--"))
     assert complete("jobs", "create", "--run") == ["--run-at"]

@@ -120,7 +120,7 @@ def test_a_rate_is_kept_to_and_an_operation_is_stopped(api, topic, db):
 
 def test_a_dispatcher_that_is_killed_in_the_middle_goes_on_where_it_was(stack, api, topic, swept, db):
     """Each job is changed once: its version says so."""
-    n = 2000
+    n = 3000  # three pieces
     make(api, topic, n)
     stack.stop("dispatcher1")
     try:

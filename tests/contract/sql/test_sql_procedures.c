@@ -330,7 +330,7 @@ static void views_and_procedures_need_no_definer(void **state)
         "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE() AND security_type <> 'INVOKER'");
     assert_sql("0", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND "
                     "security_type <> 'INVOKER'");
-    assert_sql("13", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
+    assert_sql("14", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
     assert_sql("8", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
 }
 
