@@ -218,11 +218,21 @@ static bool has_part(const dt_alerts *a, enum dt_alert_kind kind)
                                                : true;
 }
 
+static enum dt_alert_kind kind_of_figure(unsigned i)
+{
+    return (enum dt_alert_kind)(i + 1 + DT_ALERT_TOPIC_KINDS);
+}
+
+static int64_t figure_of(const dt_alerts *a, unsigned i)
+{
+    return has_part(a, kind_of_figure(i)) ? a->was.figures[i] : 0;
+}
+
 /* The figure as it counts: 0 until it has stayed. */
 static int64_t settled_figure(dt_alerts *a, unsigned i)
 {
-    const enum dt_alert_kind kind = (enum dt_alert_kind)(i + 1 + DT_ALERT_TOPIC_KINDS);
-    const int64_t figure = has_part(a, kind) ? a->was.figures[i] : 0;
+    const enum dt_alert_kind kind = kind_of_figure(i);
+    const int64_t figure = figure_of(a, i);
     if (figure == 0)
         a->since_us[i] = 0;
     else if (!a->since_us[i])
@@ -243,7 +253,7 @@ static dt_status judge_installation(struct round *r)
 {
     dt_status status = DT_OK;
     for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS && status == DT_OK; i++) {
-        const enum dt_alert_kind kind = (enum dt_alert_kind)(i + 1 + DT_ALERT_TOPIC_KINDS);
+        const enum dt_alert_kind kind = kind_of_figure(i);
         struct judged j = {.alert = {.kind = kind}, .row = find_standing(r, kind)};
         /* what stood before this process judged goes on until the figure is 0 */
         int64_t figure = settled_figure(r->a, i);
@@ -305,8 +315,8 @@ static dt_status judge(dt_alerts *a, struct dt_error *err)
 static bool something_settles(const dt_alerts *a)
 {
     bool any = false;
-    for (int i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
-        any = any || a->was.figures[i];
+    for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
+        any = any || figure_of(a, i);
     return any;
 }
 
