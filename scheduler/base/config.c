@@ -348,16 +348,18 @@ static void continue_pending(struct loader *loader, const struct place *place, c
     dt_strbuf_adds(&loader->text, value);
 }
 
-#define CLIENT      "client."
-#define CLIENT_ENV  "DUETIME_KAFKA_CLIENT_"
-#define FILE_SUFFIX "_file"
+#define CLIENT        "client."
+#define CLIENT_ENV    "DUETIME_KAFKA_CLIENT_"
+#define FILE_SUFFIX   "_file"
+#define KEY_AGAIN_MAX 49 /* bytes of a key that inih remembers */
+#define PROPERTY_MAX  64 /* bytes of a property's name, so that a line has room for a value */
 
 static bool is_property(const char *section, const char *key)
 {
     const char *name = key + strlen(CLIENT);
 
     return strcmp(section, "kafka") == 0 && strncmp(key, CLIENT, strlen(CLIENT)) == 0 && *name &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name);
+           strlen(name) <= PROPERTY_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name);
 }
 
 /* Takes "_file" off the name. */
@@ -407,10 +409,18 @@ static void on_property(struct loader *loader, const struct place *place, const 
     free(copy);
 }
 
+/* inih says a key again for the lines that go on, and then cuts it off. */
+static bool is_key_again(const char *key, const char *again)
+{
+    size_t n = strlen(again);
+
+    return strncmp(key, again, n) == 0 && (key[n] == '\0' || n == KEY_AGAIN_MAX);
+}
+
 /* A line of the file: the value of a property goes on in further lines as that of an option does. */
 static void on_property_line(struct loader *loader, const struct place *place, const char *value)
 {
-    bool goes_on = loader->property && loader->indented && strcmp(loader->property, place->key) == 0;
+    bool goes_on = loader->property && loader->indented && is_key_again(loader->property, place->key);
 
     if (goes_on && !quote_is_open(loader->text.p))
         fail_at(loader, place, DT_INVALID,
@@ -556,7 +566,7 @@ static void load_property(struct loader *loader, const char *variable)
 
 static void load_properties(struct loader *loader)
 {
-    for (char **at = environ; *at && loader->status == DT_OK; at++)
+    for (char **at = environ; at && *at && loader->status == DT_OK; at++)
         if (strncmp(*at, CLIENT_ENV, strlen(CLIENT_ENV)) == 0)
             load_property(loader, *at);
 }

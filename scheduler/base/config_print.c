@@ -7,8 +7,8 @@
 #include "base/config_options.h"
 #include "base/connection/properties.h"
 
-/* Bytes of a value on one line, so that inih's 200 are never reached. */
-#define FOLD 120
+/* Bytes of a value on one line, so that inih's 200 are never reached: not behind the longest name either. */
+#define FOLD 100
 
 /* Whether inih would not give the text back as it is. */
 static bool needs_quotes(const char *text)

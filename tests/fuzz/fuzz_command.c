@@ -93,7 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const struct dt_command_decoder with = {.rules = &rules, .json = json, .arena = &arena, .now_ms = NOW_MS};
     int64_t time_ms = time_of(input_byte(&in));
     struct dt_str text = exact_copy(input_rest(&in));
-    MUST(dt_command_decode(&with, &(struct dt_command_text){text, time_ms}, &command) == DT_OK);
+    MUST(dt_command_message_decode(&with, &(struct dt_command_text){text, time_ms}, &command) == DT_OK);
     if (intent.outcome == DT_INTENT_REFUSED)
         check_refused(&intent);
     else

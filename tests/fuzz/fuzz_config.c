@@ -29,7 +29,7 @@ static char *print(const struct dt_config *config, size_t *n)
 /* A secret that is set is a comment; one that is not is an empty line of its key. */
 static bool is_of_a_secret(const char *line)
 {
-    static const char *const keys[] = {"password = \n", "sentinel_password = \n", "auth = \n"};
+    static const char *const keys[] = {"password = \n", "sentinel_password = \n", "auth = \n", "secret = \n"};
 
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strncmp(line, keys[i], strlen(keys[i])) == 0)

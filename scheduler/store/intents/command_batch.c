@@ -145,7 +145,7 @@ static dt_status decode_one(struct carrying *c, const struct dt_command_decoder 
     const struct dt_command_text text = {.value = m->value, .timestamp_ms = m->timestamp_ms};
     struct dt_intent *x = &c->intents[i];
     c->commands[i].intent = x;
-    dt_status status = dt_command_decode(with, &text, &c->commands[i]);
+    dt_status status = dt_command_message_decode(with, &text, &c->commands[i]);
     if (status == DT_OK)
         status = check_reply_to(c, m, x);
     if (c->refuse_all)

@@ -275,8 +275,8 @@ static dt_status read_value(struct reading *r, struct dt_str value)
     return status == DT_OK ? read_object(r) : refuse_text(r, status, why.text);
 }
 
-dt_status dt_command_decode(const struct dt_command_decoder *with, const struct dt_command_text *text,
-                            struct dt_command *out)
+dt_status dt_command_message_decode(const struct dt_command_decoder *with, const struct dt_command_text *text,
+                                    struct dt_command *out)
 {
     struct reading r = {.with = with, .rules = *with->rules, .out = out};
     *out = (struct dt_command){.intent = out->intent};

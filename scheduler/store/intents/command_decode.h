@@ -43,7 +43,7 @@ struct dt_command_decoder {
     int64_t now_ms; /* the server's time */
 };
 /* Decodes a message. The outcome of out->intent is REFUSED, with its problem, when it cannot be carried out. NOMEM. */
-DT_MUST_CHECK dt_status dt_command_decode(const struct dt_command_decoder *decoder, const struct dt_command_text *text,
-                                          struct dt_command *out);
+DT_MUST_CHECK dt_status dt_command_message_decode(const struct dt_command_decoder *decoder,
+                                                  const struct dt_command_text *text, struct dt_command *out);
 
 #endif
