@@ -191,6 +191,22 @@ dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *
     return DT_OK;
 }
 
+dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
+                        struct dt_rows *rows, struct dt_error *err)
+{
+    unsigned tries = 0;
+    dt_db *db;
+    dt_status status;
+    do {
+        status = dt_store_db(store, &db, err);
+        if (status == DT_OK)
+            status = dt_db_query(db, sql, params, err);
+        if (status == DT_OK)
+            status = dt_store_read_rows(db, arena, rows, err);
+    } while (dt_store_read_again(&tries, status));
+    return status;
+}
+
 bool dt_store_again(struct dt_again *again, dt_status status)
 {
     if (status != DT_BUSY || ++again->tries >= TRIES_MAX)

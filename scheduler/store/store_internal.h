@@ -64,6 +64,10 @@ struct dt_rows {
 DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows,
                                            struct dt_error *err);
 
+/* Asks, and reads all rows; once more on a new connection where the old one broke. */
+DT_MUST_CHECK dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
+                                      struct dt_rows *rows, struct dt_error *err);
+
 /* For whom the store acts; absent: nobody. Valid until the next dt_store_act_as. */
 struct dt_str dt_store_actor(const dt_store *store);
 /* The configuration that dt_store_new was given. */

@@ -66,29 +66,12 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
     return copy_texts(db, arena, &t->name, &t->alerts);
 }
 
-/* Asks, and reads all rows; once more on a new connection where the old one broke. */
-static dt_status read_all(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
-                          struct dt_rows *rows, struct dt_error *err)
-{
-    unsigned tries = 0;
-    dt_db *db;
-    dt_status status;
-    do {
-        status = dt_store_db(store, &db, err);
-        if (status == DT_OK)
-            status = dt_db_query(db, sql, params, err);
-        if (status == DT_OK)
-            status = dt_store_read_rows(db, arena, rows, err);
-    } while (dt_store_read_again(&tries, status));
-    return status;
-}
-
 dt_status dt_store_alert_topics(dt_store *store, bool all, struct dt_arena *arena, struct dt_alert_topics *out,
                                 struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_topic};
-    dt_status status = read_all(store, all ? dt_sql_select_all_alert_topics : dt_sql_select_alert_topics, DT_NO_PARAMS,
-                                arena, &rows, err);
+    dt_status status = dt_store_read(store, all ? dt_sql_select_all_alert_topics : dt_sql_select_alert_topics,
+                                     DT_NO_PARAMS, arena, &rows, err);
     *out = (struct dt_alert_topics){rows.v, rows.n};
     return status;
 }
@@ -107,7 +90,7 @@ dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_
 {
     struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_count};
     dt_status status =
-        read_all(store, dt_sql_count_alert_jobs, DT_PARAMS(DT_P_STR(names), DT_P_STR(names)), arena, &rows, err);
+        dt_store_read(store, dt_sql_count_alert_jobs, DT_PARAMS(DT_P_STR(names), DT_P_STR(names)), arena, &rows, err);
     *out = (struct dt_alert_counts){rows.v, rows.n};
     return status;
 }
@@ -153,10 +136,10 @@ dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, struc
     int64_t last_id = walk->behind_id;
     dt_status status = find_slice(store, walk, &last_key, &last_id, err);
     if (status == DT_OK)
-        status = read_all(store, dt_sql_walk_alert_jobs,
-                          DT_PARAMS(now, now, DT_P_INT(walk->band), from, from, DT_P_INT(walk->behind_id),
-                                    DT_P_INT(last_key), DT_P_INT(last_key), DT_P_INT(last_id)),
-                          arena, &rows, err);
+        status = dt_store_read(store, dt_sql_walk_alert_jobs,
+                               DT_PARAMS(now, now, DT_P_INT(walk->band), from, from, DT_P_INT(walk->behind_id),
+                                         DT_P_INT(last_key), DT_P_INT(last_key), DT_P_INT(last_id)),
+                               arena, &rows, err);
     *out = (struct dt_alert_found){rows.v, rows.n};
     walk->from_key = last_key;
     walk->behind_id = last_id;

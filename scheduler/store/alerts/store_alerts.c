@@ -26,16 +26,8 @@ dt_status dt_store_alerts(dt_store *store, int64_t after_id, unsigned limit, str
                           struct dt_alert_list *out, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_alert};
-    unsigned tries = 0;
-    dt_db *db;
-    dt_status status;
-    do {
-        status = dt_store_db(store, &db, err);
-        if (status == DT_OK)
-            status = dt_db_query(db, dt_sql_select_alerts, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(limit)), err);
-        if (status == DT_OK)
-            status = dt_store_read_rows(db, arena, &rows, err);
-    } while (dt_store_read_again(&tries, status));
+    dt_status status =
+        dt_store_read(store, dt_sql_select_alerts, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(limit)), arena, &rows, err);
     *out = (struct dt_alert_list){rows.v, rows.n};
     return status;
 }

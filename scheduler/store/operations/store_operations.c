@@ -73,16 +73,7 @@ static dt_status read_operations(dt_store *store, const char *sql, struct dt_par
                                  struct dt_operation_list *out, struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_shown};
-    dt_db *db;
-    dt_status status;
-    unsigned tries = 0;
-    do {
-        status = dt_store_db(store, &db, err);
-        if (status == DT_OK)
-            status = dt_db_query(db, sql, params, err);
-        if (status == DT_OK)
-            status = dt_store_read_rows(db, arena, &rows, err);
-    } while (dt_store_read_again(&tries, status));
+    dt_status status = dt_store_read(store, sql, params, arena, &rows, err);
     *out = (struct dt_operation_list){rows.v, rows.n};
     return status;
 }
