@@ -1,0 +1,118 @@
+"""One kept connection. Knows which failures leave the outcome open, and nothing of jobs."""
+from __future__ import annotations
+
+import http.client
+import json
+import select
+import ssl
+import time
+import urllib.parse
+from typing import Any, NamedTuple
+
+from .errors import DuetimeError
+
+KEPT_SECONDS = 50  # the server closes a connection that was silent for 75
+
+
+class NotSent(DuetimeError):
+    """There was no connection: nothing happened."""
+
+
+class Broken(DuetimeError):
+    """The request was on its way and no whole answer came."""
+
+
+class Answer(NamedTuple):
+    status: int
+    content_type: str
+    retry_after: float | None
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body) if self.body else None
+
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.body.splitlines() if line.strip()]
+
+    def problem(self) -> dict[str, Any]:
+        """The members of the problem, also when something between us and the server answered in its own words."""
+        try:
+            members = json.loads(self.body)
+        except ValueError:
+            members = None
+        return {"status": self.status, **(members if isinstance(members, dict) else {"title": http.client.responses.get(self.status, "")})}
+
+
+class Address:
+    """Whom to ask, and as whom."""
+
+    def __init__(self, url: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url} is no http or https URL")
+        self.host, self.port, self.prefix = parts.hostname, parts.port, parts.path.rstrip("/")
+        self.tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
+        self.headers = {"User-Agent": "duetime-python/0.1.0", **({"Authorization": f"Bearer {token}"} if token else {})}
+
+    def connection(self, timeout: float) -> http.client.HTTPConnection:
+        if self.tls:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+
+
+class Connection:
+    """For one thread at a time."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._http: http.client.HTTPConnection | None = None
+        self._used = 0.0
+
+    def close(self) -> None:
+        if self._http:
+            self._http.close()
+            self._http = None
+
+    def ask(self, method: str, path: str, body: bytes | None, seconds: float, headers: dict[str, str]) -> Answer:
+        """Raises NotSent or Broken."""
+        link = self._ready(seconds)
+        try:
+            link.request(method, self._address.prefix + path, body, {**self._address.headers, **headers})
+            reply = link.getresponse()
+            answer = Answer(reply.status, reply.headers.get("Content-Type", ""), _seconds(reply.headers.get("Retry-After")), reply.read())
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise Broken(f"{type(error).__name__}: {error}") from error
+        self._used = time.monotonic()
+        if reply.will_close:
+            self.close()
+        return answer
+
+    def _ready(self, seconds: float) -> http.client.HTTPConnection:
+        """The connection, made anew when it is old or the server has closed it: a request on such a one would have an open outcome."""
+        if self._http and (time.monotonic() - self._used > KEPT_SECONDS or _has_news(self._http)):
+            self.close()
+        if self._http is None:
+            link = self._address.connection(seconds)
+            try:
+                link.connect()
+            except OSError as error:
+                raise NotSent(f"{self._address.host}:{link.port}: {error}") from error
+            self._http = link
+        if self._http.sock:
+            self._http.sock.settimeout(seconds)
+        return self._http
+
+
+def _has_news(link: http.client.HTTPConnection) -> bool:
+    """Nothing was asked, so what there is to read is the connection's end."""
+    if link.sock is None:
+        return True
+    poll = select.poll()
+    poll.register(link.sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _seconds(text: str | None) -> float | None:
+    """Retry-After in seconds; as a date it is not understood, and left to our own pauses."""
+    return float(text) if text and text.strip().isdigit() else None

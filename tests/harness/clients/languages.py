@@ -1,0 +1,87 @@
+"""The clients of deploy/clients, as their users have them: each language's linters, its own tests, and its two examples, which do a thousand jobs.
+
+Every language has the same three programs: `create TOPIC FIRST COUNT` prints an id a line, `consumer TOPIC` reads Kafka, `worker TOPIC` pops; the last
+two append "JOB ATTEMPT STATUS" to DUETIME_EFFECTS for each attempt that they work on. `create` makes jobs of which some fail once or twice, and
+some are impossible; thousand.py knows which.
+"""
+import os
+import pathlib
+import subprocess
+from dataclasses import dataclass, field
+
+from ..stack import TREE
+
+CLIENTS = TREE / "deploy" / "clients"
+PYTHON = "/usr/bin/python3"
+
+
+@dataclass(frozen=True)
+class Language:
+    """Commands of one language, run in its folder."""
+    packages: str
+    create: list
+    consumer: list
+    worker: list
+    tests: list
+    linters: list
+    prepare: list = field(default_factory=list)
+    env: dict = field(default_factory=dict)
+
+
+LANGUAGES = {
+    "python": Language(
+        packages="client_python",
+        create=[PYTHON, "examples/create.py"], consumer=[PYTHON, "examples/consumer.py"], worker=[PYTHON, "examples/worker.py"],
+        tests=[PYTHON, "-W", "error", "-m", "unittest", "discover", "-s", "tests"],
+        linters=[["mypy", "--cache-dir=/dev/null"], ["pyflakes3", "."]],
+        env={"PYTHONPATH": str(CLIENTS / "python"), "PYTHONDONTWRITEBYTECODE": "1"}),
+}
+
+
+class Programs:
+    """One language's programs against one stack; `end` ends those that still run."""
+
+    def __init__(self, stack, name, effects):
+        self.language, self.folder, self.effects = LANGUAGES[name], CLIENTS / name, pathlib.Path(effects)
+        addresses = {key: stack[key] for key in ("DUETIME_URL", "DUETIME_KAFKA")}
+        self.env = {**os.environ, **self.language.env, **addresses, "DUETIME_EFFECTS": str(effects)}
+        self.running = []
+
+    def prepare(self):
+        subprocess.run([TREE / "deploy" / "packages", self.language.packages], check=True, timeout=600)
+        for command in self.language.prepare:
+            self.run(command, 600)
+        return self
+
+    def run(self, command, seconds=300):
+        """Its output; the command must succeed."""
+        done = subprocess.run(command, cwd=self.folder, env=self.env, timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False)
+        assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout[-4000:]}"
+        return done.stdout
+
+    def create(self, topic, first, count):
+        done = subprocess.run([*self.language.create, topic, str(first), str(count)], cwd=self.folder, env=self.env, timeout=300,
+                              stdout=subprocess.PIPE, text=True, check=True)
+        return done.stdout.split()
+
+    def start(self, command, topic):
+        """Runs on; what it says goes to a file beside the effects."""
+        with open(self.effects.with_suffix(".out"), "ab") as out:
+            self.running.append(subprocess.Popen([*command, topic], cwd=self.folder, env=self.env, stdout=out, stderr=out))
+        return self.running[-1]
+
+    def lines(self):
+        """[(job, attempt, status)] of the effects so far; a last line that is not whole is left out."""
+        text = self.effects.read_text() if self.effects.exists() else ""
+        return [(job, int(attempt), status) for job, attempt, status in map(str.split, text[:text.rfind("\n") + 1].splitlines())]
+
+    def said(self):
+        path = self.effects.with_suffix(".out")
+        return path.read_text(errors="replace")[-3000:] if path.exists() else ""
+
+    def end(self):
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
