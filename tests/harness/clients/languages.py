@@ -13,6 +13,7 @@ from ..stack import TREE
 
 CLIENTS = TREE / "deploy" / "clients"
 PYTHON = "/usr/bin/python3"
+GO_BUILT = TREE / ".local" / "clients" / "go"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,12 @@ class Language:
 
 
 LANGUAGES = {
+    "go": Language(
+        packages="client_go",
+        prepare=[["sh", "-c", f"cd examples && go build -o '{GO_BUILT}/' ./..."]],
+        create=[GO_BUILT / "create"], consumer=[GO_BUILT / "consumer"], worker=[GO_BUILT / "worker"],
+        tests=["go", "test", "-race", "-count=1", "./..."],
+        linters=[["sh", "-c", "! gofmt -l . | grep ."], ["go", "vet", "./..."], ["sh", "-c", "cd examples && go vet ./..."]]),
     "python": Language(
         packages="client_python",
         create=[PYTHON, "examples/create.py"], consumer=[PYTHON, "examples/consumer.py"], worker=[PYTHON, "examples/worker.py"],
@@ -57,7 +64,7 @@ class Programs:
         """Its output; the command must succeed."""
         done = subprocess.run(command, cwd=self.folder, env=self.env, timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
-        assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout[-4000:]}"
+        assert done.returncode == 0, f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout[-4000:]}"
         return done.stdout
 
     def create(self, topic, first, count):

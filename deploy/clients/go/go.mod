@@ -1,0 +1,3 @@
+module duetime/client
+
+go 1.19

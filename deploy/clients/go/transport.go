@@ -1,0 +1,169 @@
+package duetime
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math/rand"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"time"
+)
+
+const (
+	kept         = 50 * time.Second // the server closes a connection that was silent for 75
+	longestPause = 2 * time.Second
+	firstPause   = 50 * time.Millisecond
+)
+
+type server struct {
+	url, token string
+	http       *http.Client
+}
+
+// A request; repeatable: once more does no harm. lines, or body as JSON.
+type request struct {
+	method, path string
+	lines        []byte
+	body         any
+	ifMatch      string
+	repeatable   bool
+}
+
+type answer struct {
+	status     int
+	retryAfter time.Duration // -1: the server names none
+	body       []byte
+}
+
+// notNow is a refusal for the moment, or no answer at all. doubted: it may have been carried out.
+type notNow struct {
+	why        string
+	doubted    bool
+	retryAfter time.Duration
+}
+
+func (n *notNow) Error() string { return n.why }
+
+func newServer(url string, options Options) server {
+	transport := options.Transport
+	if transport == nil {
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		own.MaxIdleConnsPerHost, own.IdleConnTimeout = 100, kept
+		transport = own
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return server{url: url, token: options.Token, http: &http.Client{Transport: transport, CheckRedirect: stay}}
+}
+
+// ask makes one request. Without a whole answer the error is a *notNow, which is doubted once the request was on its way.
+func (s *server) ask(ctx context.Context, asked request) (answer, error) {
+	onItsWay := false
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { onItsWay = true }}
+	made, err := s.made(httptrace.WithClientTrace(ctx, trace), asked)
+	if err != nil {
+		return answer{}, err
+	}
+	reply, err := s.http.Do(made)
+	if err != nil {
+		return answer{}, &notNow{why: err.Error(), doubted: onItsWay, retryAfter: -1}
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err != nil {
+		return answer{}, &notNow{why: err.Error(), doubted: true, retryAfter: -1}
+	}
+	return answer{status: reply.StatusCode, retryAfter: seconds(reply.Header.Get("Retry-After")), body: body}, nil
+}
+
+func (s *server) made(ctx context.Context, asked request) (*http.Request, error) {
+	data, kind := asked.lines, "application/x-ndjson"
+	if asked.body != nil {
+		var err error
+		if data, err = json.Marshal(asked.body); err != nil {
+			return nil, err
+		}
+		kind = "application/json"
+	}
+	made, err := http.NewRequestWithContext(ctx, asked.method, s.url+asked.path, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	made.Header.Set("User-Agent", "duetime-go/0.1.0")
+	if len(data) > 0 {
+		made.Header.Set("Content-Type", kind)
+	}
+	if s.token != "" {
+		made.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	if asked.ifMatch != "" {
+		made.Header.Set("If-Match", asked.ifMatch)
+	}
+	return made, nil
+}
+
+// problem is what the answer says, also when something between us and the server answered in its own words.
+func (a answer) problem() Problem {
+	var problem Problem
+	_ = json.Unmarshal(a.body, &problem) // what it does not have stays empty
+	problem.Status = a.status
+	if problem.Title == "" {
+		problem.Title = http.StatusText(a.status)
+	}
+	return problem
+}
+
+// decode gives the answer, a *Problem, or a *notNow.
+func (a answer) decode(into any) error {
+	if a.status < 400 {
+		if into == nil {
+			return nil
+		}
+		return json.Unmarshal(a.body, into)
+	}
+	problem := a.problem()
+	if refusedForNow(a.status) {
+		return &notNow{why: problem.Error(), doubted: problem.Code() == "outcome-unknown", retryAfter: a.retryAfter}
+	}
+	return &problem
+}
+
+func refusedForNow(status int) bool { return status == 408 || status == 429 || status == 503 }
+
+// seconds of Retry-After; a date is not understood and left to our own pauses.
+func seconds(text string) time.Duration {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return -1
+	}
+	return time.Duration(n) * time.Second
+}
+
+// pauseOf is the server's own, or one that grows from try to try and is not the same for all callers.
+func pauseOf(retryAfter time.Duration, tries int) time.Duration {
+	if retryAfter >= 0 {
+		return retryAfter
+	}
+	pause := longestPause
+	if tries < 6 {
+		pause = firstPause << tries
+	}
+	return pause/2 + time.Duration(rand.Int63n(int64(pause/2)))
+}
+
+// sleep is false when the context ends first, or would.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	if deadline, there := ctx.Deadline(); there && time.Until(deadline) <= pause {
+		return false
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
