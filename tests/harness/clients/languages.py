@@ -6,19 +6,21 @@ some are impossible; thousand.py knows which.
 """
 import os
 import pathlib
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 
 from ..stack import TREE
 
 CLIENTS = TREE / "deploy" / "clients"
+COPIES = TREE / ".local" / "cache" / "clients"
 PYTHON = "/usr/bin/python3"
 GO_BUILT = TREE / ".local" / "clients" / "go"
 
 
 @dataclass(frozen=True)
 class Language:
-    """Commands of one language, run in its folder."""
+    """Commands of one language, run in its folder; in a copy of it where installing leaves something there (`leaves`), which is kept."""
     packages: str
     create: list
     consumer: list
@@ -27,6 +29,7 @@ class Language:
     linters: list
     prepare: list = field(default_factory=list)
     env: dict = field(default_factory=dict)
+    leaves: tuple = ()
 
 
 LANGUAGES = {
@@ -36,6 +39,10 @@ LANGUAGES = {
         create=[GO_BUILT / "create"], consumer=[GO_BUILT / "consumer"], worker=[GO_BUILT / "worker"],
         tests=["go", "test", "-race", "-count=1", "./..."],
         linters=[["sh", "-c", "! gofmt -l . | grep ."], ["go", "vet", "./..."], ["sh", "-c", "cd examples && go vet ./..."]]),
+    "node": Language(
+        packages="console",
+        create=["node", "examples/create.js"], consumer=["node", "examples/consumer.js"], worker=["node", "examples/worker.js"],
+        tests=["npm", "test"], linters=[["npm", "run", "lint"]], prepare=[["npm", "ci", "--ignore-scripts"]], leaves=("node_modules",)),
     "python": Language(
         packages="client_python",
         create=[PYTHON, "examples/create.py"], consumer=[PYTHON, "examples/consumer.py"], worker=[PYTHON, "examples/worker.py"],
@@ -49,16 +56,27 @@ class Programs:
     """One language's programs against one stack; `end` ends those that still run."""
 
     def __init__(self, stack, name, effects):
-        self.language, self.folder, self.effects = LANGUAGES[name], CLIENTS / name, pathlib.Path(effects)
+        self.stack, self.language, self.effects = stack, LANGUAGES[name], pathlib.Path(effects)
+        self.sources = CLIENTS / name
+        self.folder = COPIES / name if self.language.leaves else self.sources
         addresses = {key: stack[key] for key in ("DUETIME_URL", "DUETIME_KAFKA")}
         self.env = {**os.environ, **self.language.env, **addresses, "DUETIME_EFFECTS": str(effects)}
         self.running = []
 
     def prepare(self):
         subprocess.run([TREE / "deploy" / "packages", self.language.packages], check=True, timeout=600)
+        if self.folder != self.sources:
+            self.copy()
         for command in self.language.prepare:
             self.run(command, 600)
         return self
+
+    def copy(self):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for path in self.folder.iterdir():
+            if path.name not in self.language.leaves:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.copytree(self.sources, self.folder, ignore=shutil.ignore_patterns(*self.language.leaves), dirs_exist_ok=True)
 
     def run(self, command, seconds=300):
         """Its output; the command must succeed."""

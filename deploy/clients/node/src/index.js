@@ -1,0 +1,146 @@
+// A client of duetime's REST API. index.d.ts describes every call; errors.js has what they throw.
+import { randomBytes } from "node:crypto";
+import { Coalescer } from "./coalescer.js";
+import { UnavailableError } from "./errors.js";
+import { pauseOf, retryable, Transport } from "./transport.js";
+
+export * from "./errors.js";
+
+const NDJSON = { type: "application/x-ndjson" };
+const LONGEST_WAIT_MS = 60_000; // of a pop
+const DEFAULTS = {
+  url: "http://127.0.0.1:8080",
+  timeout: 30_000,
+  linger: 0,
+  connections: 2,
+  batchJobs: 1_000,
+  batchBytes: 1 << 20,
+  pendingJobs: 10_000,
+  pendingBytes: 64 << 20,
+  makeKeys: false,
+};
+
+export class Duetime {
+  #options;
+  #transport;
+  #creates;
+  #reports;
+  #single;
+  #pops;
+  #prefix = `${Date.now().toString(36)}-${randomBytes(6).toString("hex")}-`;
+  #keys = 0;
+  #closed = false;
+
+  constructor(options = {}) {
+    this.#options = { ...DEFAULTS, ...options };
+    const { url, token, tls, connections } = this.#options;
+    this.#transport = new Transport(url, token, tls);
+    this.#creates = this.#coalescer("/v1/jobs:batch");
+    this.#reports = this.#coalescer("/v1/results");
+    this.#single = this.#transport.agent(connections);
+    this.#pops = this.#transport.agent(Number.POSITIVE_INFINITY); // a pop that waits has a connection to itself
+  }
+
+  #coalescer(path) {
+    const agent = this.#transport.agent(this.#options.connections);
+    return new Coalescer((text, signal) => this.#transport.exchange(agent, "POST", path, text, { ...NDJSON, signal }), this.#options);
+  }
+
+  async create(job, { timeout = this.#options.timeout } = {}) {
+    this.#mustBeOpen();
+    const sent = this.#keyed(withBytes(job));
+    const line = await this.#creates.add(sent, { again: sent.key !== undefined, timeout });
+    return { id: line.id, created: line.status === 201 };
+  }
+
+  async report(result, { timeout = this.#options.timeout } = {}) {
+    this.#mustBeOpen();
+    return (await this.#reports.add(result, { again: true, timeout })).outcome;
+  }
+
+  get(id, options) {
+    return this.#ask("GET", `/v1/jobs/${part(id)}`, undefined, options);
+  }
+
+  getByKey(topic, key, options) {
+    return this.#ask("GET", `/v1/topics/${part(topic)}/jobs/${part(key)}`, undefined, options);
+  }
+
+  change(id, changes, { version, ...options } = {}) {
+    const headers = version === undefined ? {} : { "if-match": `"${version}"` };
+    return this.#ask("PATCH", `/v1/jobs/${part(id)}`, withBytes(changes), { ...options, headers, again: version === undefined });
+  }
+
+  cancel(id, { retries = false, ...options } = {}) {
+    return this.#ask("POST", `/v1/jobs/${part(id)}/cancel${retries ? "?retries=true" : ""}`, undefined, options);
+  }
+
+  async pop(topics, { max, wait, ttr, timeout = this.#options.timeout, signal } = {}) {
+    const body = { topics: [topics].flat(), max, wait, ttr };
+    const how = { agent: this.#pops, again: false, timeout: timeout + (wait ? LONGEST_WAIT_MS : 0), signal };
+    return (await this.#ask("POST", "/v1/pop", body, how)).jobs;
+  }
+
+  async close() {
+    this.#closed = true;
+    await Promise.all([this.#creates.drained(), this.#reports.drained()]);
+    this.#transport.close();
+  }
+
+  #mustBeOpen() {
+    if (this.#closed) throw new UnavailableError("the client is closed");
+  }
+
+  /** Keys of one client ascend, which is what the server's index of keys likes best. */
+  #keyed(job) {
+    if (!this.#options.makeKeys || job.key !== undefined) return job;
+    return { ...job, key: this.#prefix + (this.#keys++).toString(36).padStart(9, "0") };
+  }
+
+  /** One request, again until its deadline as long as that does no harm. */
+  async #ask(method, path, body, { agent = this.#single, again = true, timeout = this.#options.timeout, headers, signal } = {}) {
+    this.#mustBeOpen();
+    const end = Date.now() + timeout;
+    const text = body === undefined ? "" : JSON.stringify(body);
+    for (let tries = 0; ; tries++) {
+      try {
+        return JSON.parse(
+          await this.#bounded(end, signal, (given) => this.#transport.exchange(agent, method, path, text, { headers, signal: given })),
+        );
+      } catch (error) {
+        const pause = Math.max(error.retryAfter ?? 0, pauseOf(tries));
+        const harmless = again ? retryable(error) : error instanceof UnavailableError;
+        if (!harmless || Date.now() + pause > end) throw error;
+        await new Promise((done) => setTimeout(done, pause));
+      }
+    }
+  }
+
+  /** What is not done at `end`, or when the caller's signal says so, is given up. */
+  async #bounded(end, signal, exchange) {
+    signal?.throwIfAborted();
+    const controller = new AbortController();
+    const timer = setTimeout(() => controller.abort(), Math.max(0, end - Date.now()));
+    const given = () => controller.abort();
+    signal?.addEventListener("abort", given);
+    try {
+      return await exchange(controller.signal);
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : error;
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", given);
+    }
+  }
+}
+
+function part(text) {
+  return encodeURIComponent(text);
+}
+
+/** A payload of bytes is sent as base64. */
+function withBytes(job) {
+  if (!(job.payload instanceof Uint8Array)) return job;
+  const { payload, ...rest } = job;
+  return { ...rest, payload_base64: Buffer.from(payload).toString("base64") };
+}

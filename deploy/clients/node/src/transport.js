@@ -1,0 +1,99 @@
+// HTTP to one API over kept connections. Owns connections, the token and what an exchange that failed means; refuses to know
+// what is asked. An answer that is no success, and an exchange that fails, end as an error of errors.js with `retryAfter` (ms).
+import http from "node:http";
+import https from "node:https";
+import { DuetimeError, errorOf, OutcomeUnknownError, UnavailableError } from "./errors.js";
+
+const IDLE_MS = 20_000; // well below what the server allows, so that a kept connection is not closed just as it is used
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+
+/** Milliseconds until the next try: doubled each time, and drawn, so that many clients do not come at one instant. */
+export function pauseOf(tries) {
+  const most = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(tries, 10));
+  return most / 2 + Math.random() * (most / 2);
+}
+
+export function retryable(error) {
+  return error instanceof UnavailableError || error instanceof OutcomeUnknownError;
+}
+
+export class Transport {
+  #url;
+  #library;
+  #agents = [];
+  #ready;
+  #headers;
+
+  constructor(url, token, tls = {}) {
+    this.#url = new URL(url);
+    this.#library = this.#url.protocol === "https:" ? https : http;
+    this.#ready = this.#library === https ? "secureConnect" : "connect";
+    this.#headers = token ? { authorization: `Bearer ${token}` } : {};
+    this.tls = tls;
+  }
+
+  /** A group of at most so many connections. */
+  agent(connections) {
+    const made = new this.#library.Agent({ keepAlive: true, maxSockets: connections, timeout: IDLE_MS, ...this.tls });
+    this.#agents.push(made);
+    return made;
+  }
+
+  close() {
+    for (const agent of this.#agents) agent.destroy();
+  }
+
+  /** One exchange: the text of a 2xx answer. `signal` gives it up. */
+  exchange(agent, method, path, body = "", { type = "application/json", headers = {}, signal } = {}) {
+    const sent = { ...this.#headers, ...headers };
+    if (body) Object.assign(sent, { "content-type": type, "content-length": Buffer.byteLength(body) });
+    return new Promise((resolve, reject) => {
+      let begun = false; // on a connection that stood: from then on nobody knows what the server has got
+      const request = this.#library.request(new URL(path, this.#url), { agent, method, headers: sent, signal }, (response) =>
+        receive(response).then(resolve, reject),
+      );
+      request.on("socket", (socket) => {
+        if (socket.connecting) socket.once(this.#ready, () => (begun = true));
+        else begun = true;
+      });
+      request.on("error", (cause) => reject(failure(cause, begun)));
+      request.end(body || undefined);
+    });
+  }
+}
+
+function failure(cause, begun) {
+  const kind = begun ? OutcomeUnknownError : UnavailableError;
+  return new kind(`no answer: ${cause.message}`, { cause });
+}
+
+async function receive(response) {
+  const parts = [];
+  try {
+    for await (const part of response) parts.push(part);
+  } catch (cause) {
+    throw failure(cause, true);
+  }
+  const text = Buffer.concat(parts).toString();
+  if (response.statusCode >= 200 && response.statusCode < 300) return text;
+  const error = errorOf(response.statusCode, problemOf(text));
+  const seconds = Number(response.headers["retry-after"]);
+  if (seconds > 0) error.retryAfter = seconds * 1000;
+  throw error;
+}
+
+function problemOf(text) {
+  try {
+    return Object(JSON.parse(text));
+  } catch {
+    return { detail: text.slice(0, 200) };
+  }
+}
+
+/** A line of a batch's answer: its value, or an error. */
+export function lineOf(text) {
+  const value = problemOf(text ?? "");
+  if (value.status >= 200 && value.status < 300) return value;
+  return value.status ? errorOf(value.status, value) : new DuetimeError(`no line of an answer: ${text}`);
+}
