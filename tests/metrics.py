@@ -33,7 +33,7 @@ def labels_of(text, source, at):
     """Names of the labels: of a string, or of what was printed into a buffer last before the call, or anywhere in the file."""
     if text.startswith('"'):
         return set(LABEL.findall(text))
-    printed = re.findall(rf"snprintf\(\s*{re.escape(text)}\b[^;]*;", source[:at])
+    printed = re.findall(rf"(?:snprintf|dt_strbuf_addf)\(\s*&?{re.escape(text)}\b[^;]*;", source[:at])
     return set(LABEL.findall(printed[-1] if printed else " ".join(re.findall(r"snprintf\([^;]*;", source))))
 
 

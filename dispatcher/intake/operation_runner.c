@@ -40,7 +40,7 @@ struct dt_operation_runner {
     int64_t wanted_us; /* mono: not before */
     int64_t busy_us;   /* mono: when an operation was seen last; 0 = never */
     _Atomic bool rests;
-    dt_metric *changed, *refused;
+    dt_metric *changed, *refused, *due;
 };
 
 static int64_t now_us(const dt_operation_runner *r)
@@ -83,6 +83,7 @@ static int64_t find_next(dt_operation_runner *r, bool *rests)
         return failed(r, &none, status, &err);
     dt_outage_over(&r->outage);
     int64_t look_us = look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, look_ms) + 1000;
+    dt_metric_set(r->due, look_us <= now_us(r));
     if (look_us <= now_us(r)) {
         r->busy_us = now_us(r);
         return 0;
@@ -163,6 +164,8 @@ static void make_meters(dt_operation_runner *r)
     const char *help = "Jobs of operations by what became of them, in pieces that this process did.";
     r->changed = dt_counter(name, help, "outcome=\"changed\"");
     r->refused = dt_counter(name, help, "outcome=\"refused\"");
+    r->due = dt_gauge("duetime_operations_due",
+                      "1 while an operation is due for its next piece, as this process saw last.", "");
 }
 
 dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out, struct dt_error *err)

@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -16,11 +17,13 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/thread.h"
+#include "store/figures/backlog.h"
 
-#define BUCKETS   32
-#define EXPIRE_MS INT64_C(300000)      /* old rows are removed so often, while something happens */
-#define EXPIRED   5000                 /* rows at once */
-#define LATEST_US INT64_C(86400000000) /* the bound of what is above all bounds */
+#define BUCKETS    32
+#define EXPIRE_MS  INT64_C(300000)      /* old rows are removed so often, while something happens */
+#define EXPIRED    5000                 /* rows at once */
+#define LATEST_US  INT64_C(86400000000) /* the bound of what is above all bounds */
+#define BACKLOG_US INT64_C(10000000)    /* jobs that are due are counted by topic so often, while there are any */
 
 struct dt_figures {
     struct dt_figures_env env;
@@ -29,6 +32,9 @@ struct dt_figures {
     dt_mailbox *mailbox;
     struct dt_thread thread;
     struct dt_tally tally;
+    struct dt_backlog backlog;
+    int64_t backlog_us; /* mono: not before */
+    dt_metric *happened[DT_TALLIES];
     uint64_t seen[BUCKETS]; /* of the histogram, when it was written last */
     int64_t expired_ms;     /* when old rows were removed last */
     bool failed;            /* the last time */
@@ -52,6 +58,31 @@ static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS
     return n;
 }
 
+static void make_meters(dt_figures *f)
+{
+    static const char *const words[DT_TALLIES] = {"created", "dispatched", "succeeded", "failed", "dead", "cancelled"};
+    for (int i = 0; i < DT_TALLIES; i++) {
+        char label[32];
+        snprintf(label, sizeof(label), "of=\"%s\"", words[i]);
+        f->happened[i] = dt_counter("duetime_figures_total",
+                                    "What this process committed: jobs created, attempts dispatched and failed, jobs "
+                                    "succeeded, dead and cancelled.",
+                                    label);
+    }
+}
+
+static void count_backlog(dt_figures *f, int64_t at_ms, int64_t overdue)
+{
+    int64_t now_us = dt_clock_mono_us(f->env.clock);
+    if (now_us < f->backlog_us)
+        return;
+    f->backlog_us = now_us + BACKLOG_US;
+    f->writes = true;
+    if (dt_backlog_tell(&f->backlog, f->store, at_ms + DT_FINE_MS, overdue) != DT_OK)
+        DT_LOG(DEBUG, "figures", "what is due is not counted by topic");
+    f->writes = false;
+}
+
 /* Other processes do so, too: who meets another leaves the rest for the next time. */
 static void expire(dt_figures *f, int64_t now_ms)
 {
@@ -71,6 +102,9 @@ static void write_step(dt_figures *f, int64_t at_ms)
     struct dt_figures_step step = {.at_ms = at_ms, .writer = f->writer, .tally = &f->tally, .lateness = lateness};
     step.n_lateness = take_lateness(f, lateness);
     step.overdue = f->env.overdue ? (int64_t)dt_metric_value(dt_metric_find(f->env.overdue)) : 0;
+    for (int i = 0; i < DT_TALLIES; i++)
+        dt_metric_add(f->happened[i], f->tally.all[i]);
+    count_backlog(f, at_ms, step.overdue);
     if (!moved && step.n_lateness == 0 && step.overdue == 0)
         return;
     f->writes = true;
@@ -99,6 +133,7 @@ static void free_parts(dt_figures *f)
 {
     dt_store_free(f->store);
     dt_mailbox_free(f->mailbox);
+    dt_backlog_clear(&f->backlog);
     free(f);
 }
 
@@ -112,6 +147,8 @@ dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out, s
     if (getrandom(&f->writer, sizeof(f->writer), 0) != (ssize_t)sizeof(f->writer))
         f->writer = (int64_t)(uintptr_t)f;
     f->writer &= INT64_MAX;
+    dt_arena_init(&f->backlog.arena);
+    make_meters(f);
     dt_status status = dt_mailbox_new(&f->mailbox);
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &f->store);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "store/figures/backlog.h"
 #include "store/figures/figures.h"
 #include "support/mysql_fixture.h"
 
@@ -133,6 +134,33 @@ static void what_was_kept_long_enough_goes_and_nothing_else(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM figures_lateness"), 1);
 }
 
+static double jobs_due_of(const char *topic)
+{
+    char label[64];
+    snprintf(label, sizeof label, "topic=\"%s\"", topic);
+    return dt_metric_value(dt_gauge("duetime_backlog_jobs", "", label));
+}
+
+static void what_is_due_is_told_by_topic_until_it_is_gone(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    static struct dt_backlog backlog;
+    dt_arena_init(&backlog.arena);
+    mysql_fixture_run(&rig->fx, "INSERT INTO pop_queue VALUES ('a', 1, 1), ('a', 2, 2), ('b', 1, 3), ('b\"}', 1, 4)");
+    OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 0)); /* nothing is overdue here: nobody is asked */
+    assert_int_equal(backlog.n, 0);
+    OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 1));
+    assert_int_equal(backlog.n, 2); /* what is no topic has no gauge */
+    assert_true(jobs_due_of("a") > 1.5 && jobs_due_of("b") > 0.5);
+    mysql_fixture_run(&rig->fx, "DELETE FROM pop_queue WHERE topic = 'b'");
+    OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 1));
+    assert_true(jobs_due_of("a") > 1.5 && jobs_due_of("b") < 0.5);
+    OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 0));
+    assert_true(jobs_due_of("a") < 0.5);
+    dt_backlog_clear(&backlog);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -142,6 +170,7 @@ int main(void)
         TEST(a_longer_slot_has_the_highest_number_that_was_overdue),
         TEST(lateness_of_all_writers_is_one_histogram),
         TEST(what_was_kept_long_enough_goes_and_nothing_else),
+        TEST(what_is_due_is_told_by_topic_until_it_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
