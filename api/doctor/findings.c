@@ -6,51 +6,59 @@
 
 #include "overview/shard_json.h"
 
-#define LATE_MS 60000
-#define SKEW_MS 1000
-#define DETAIL  600
+#define LATE_MS    60000
+#define SKEW_MS    1000
+#define DETAIL     600
+#define PAGE(name) "deploy/runbook/" name ".md"
 
 const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
     [DT_FINDING_MYSQL_FLUSH] =
         {"mysql-flush", DT_SEVERITY_ERROR,
          "Jobs that were accepted may be gone, and attempts be sent twice, after MySQL's machine fails.",
-         "SET @@GLOBAL.innodb_flush_log_at_trx_commit = 1; and so in MySQL's configuration file"},
+         "SET @@GLOBAL.innodb_flush_log_at_trx_commit = 1; and so in MySQL's configuration file",
+         PAGE("mysql/mysql-flush")},
     [DT_FINDING_NO_DISPATCHER] = {"no-dispatcher", DT_SEVERITY_ERROR,
                                   "Jobs are accepted and kept, and none is dispatched.",
-                                  "systemctl start duetime-dispatcher"},
+                                  "systemctl start duetime-dispatcher", PAGE("processes/no-dispatcher")},
     [DT_FINDING_HALTED] = {"shard-halted", DT_SEVERITY_ERROR,
                            "The shard dispatches nothing until a person has decided what became of its last batch.",
-                           "sql/README.md, a halted shard; then CALL dt_clear_halt(SHARD, 'resend', NULL)"},
+                           "sql/README.md, a halted shard; then CALL dt_clear_halt(SHARD, 'resend', NULL)",
+                           PAGE("shards/shard-halted")},
     [DT_FINDING_NO_LEADER] = {"shard-without-leader", DT_SEVERITY_ERROR,
                               "Nobody dispatches the jobs of this shard: the dispatchers cannot elect a leader.",
-                              "look for outages in the dispatchers' logs: ZooKeeper, or MySQL where there is none"},
+                              "look for outages in the dispatchers' logs: ZooKeeper, or MySQL where there is none",
+                              PAGE("shards/shard-without-leader")},
     [DT_FINDING_OVERDUE] = {"overdue", DT_SEVERITY_ERROR, "Jobs of the topic are due for longer than they should be.",
-                            "duetime jobs list --overdue --topic TOPIC --limit 1; then duetime jobs explain ID"},
+                            "duetime jobs list --overdue --topic TOPIC --limit 1; then duetime jobs explain ID",
+                            PAGE("jobs/overdue")},
     [DT_FINDING_MYSQL_BINLOG] = {"mysql-binlog", DT_SEVERITY_WARNING,
                                  "A replica, or a restore from the binary log, may lack commits that were answered.",
-                                 "SET @@GLOBAL.sync_binlog = 1; and so in MySQL's configuration file"},
+                                 "SET @@GLOBAL.sync_binlog = 1; and so in MySQL's configuration file",
+                                 PAGE("mysql/mysql-binlog")},
     [DT_FINDING_CLOCK] =
         {"api-clock", DT_SEVERITY_WARNING,
          "The clock of the API's machine differs from MySQL's. Due times are judged by MySQL's, logs are not.",
-         "timedatectl status, on both machines"},
+         "timedatectl status, on both machines", PAGE("processes/api-clock")},
     [DT_FINDING_REDIS_POLICY] =
         {"redis-policy", DT_SEVERITY_WARNING,
          "Redis may drop entries of the index when its memory is full: their jobs are late until repaired.",
-         "redis-cli CONFIG SET maxmemory-policy noeviction; and so in redis.conf"},
+         "redis-cli CONFIG SET maxmemory-policy noeviction; and so in redis.conf", PAGE("redis/redis-policy")},
     [DT_FINDING_REDIS_AWAY] = {"redis-away", DT_SEVERITY_WARNING,
                                "The index of due jobs cannot be asked; dispatch goes on from MySQL, at more cost.",
-                               "redis-cli ping, from the API's machine"},
+                               "redis-cli ping, from the API's machine", PAGE("redis/redis-away")},
     [DT_FINDING_WAITS] = {"shard-waits", DT_SEVERITY_WARNING,
                           "The leader of the shard cannot go on before a server answers.",
-                          "duetime shards list --output wide"},
+                          "duetime shards list --output wide", PAGE("shards/shard-waits")},
     [DT_FINDING_VERSIONS] = {"process-versions", DT_SEVERITY_WARNING,
                              "Processes of different versions run: fine during an upgrade, not for long.",
-                             "install one version everywhere, and restart what runs another"},
+                             "install one version everywhere, and restart what runs another",
+                             PAGE("processes/process-versions")},
     [DT_FINDING_INBOX] = {"inbox-errors", DT_SEVERITY_WARNING,
                           "Rows of job_inbox could not be carried out: what they ask for was not done.",
-                          "look into the view v_inbox_errors; mend the rows of job_inbox, and set their error to NULL"},
+                          "look into the view v_inbox_errors; mend the rows of job_inbox, and set their error to NULL",
+                          PAGE("intake/inbox-errors")},
     [DT_FINDING_PAUSED] = {"paused-and-due", DT_SEVERITY_NOTE, "The topic is paused and has jobs that are due.",
-                           "duetime topics resume TOPIC"},
+                           "duetime topics resume TOPIC", PAGE("jobs/paused-and-due")},
 };
 
 struct judging {

@@ -107,6 +107,7 @@ static void add_finding(void *arg, enum dt_finding_kind kind, const char *subjec
     add_text(x->out, "detail", detail);
     add_text(x->out, "means", text->means);
     add_text(x->out, "do", text->action);
+    add_text(x->out, "runbook", text->page);
     dt_strbuf_addc(x->out, '}');
 }
 

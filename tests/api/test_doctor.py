@@ -10,7 +10,7 @@ pytestmark = pytest.mark.in_turns(3)
 def findings(api):
     answer = api.get("/v1/doctor")
     assert answer.status == 200, answer
-    assert all(each[name] for each in answer.json["findings"] for name in ("finding", "severity", "subject", "detail", "means", "do"))
+    assert all(each[name] for each in answer.json["findings"] for name in ("finding", "severity", "subject", "detail", "means", "do", "runbook"))
     return answer.json["findings"]
 
 

@@ -68,6 +68,11 @@ def examples():
     return _script("examples.py")
 
 
+def monitoring():
+    """Rules, dashboard and runbook fit what the programs count and tell."""
+    return _script("monitoring/check.py")
+
+
 def openapi():
     return _script("openapi.py", tree.BUILD / "api" / "duetime-api")
 
@@ -135,6 +140,6 @@ def run(report, named):
             report.fail(name, output)
 
 
-OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "tests/mutants tells faults apart": mutants}
+OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "rules, dashboard and runbook fit the programs": monitoring, "tests/mutants tells faults apart": mutants}
 OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration, "command-line.md is what duetime does": command_line, "cron agrees with an enumeration": cron}
 OF_RELEASE = {"a release has no fail points": no_fail_points}

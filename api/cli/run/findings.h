@@ -35,6 +35,7 @@ struct dt_finding_text {
     const char *name;  /* "mysql-read-only" */
     const char *means; /* a sentence */
     const char *advice;
+    const char *page; /* of the runbook: "deploy/runbook/mysql/mysql-read-only.md" */
 };
 extern const struct dt_finding_text dt_finding_texts[DT_FINDINGS];
 

@@ -35,27 +35,38 @@ static void add_member(struct dt_strbuf *out, const char *name, const char *valu
     dt_json_add_string(out, dt_str(value));
 }
 
+static void add_as_json(struct dt_strbuf *out, const struct dt_finding_text *text, const char *detail)
+{
+    add_member(out, "finding", text->name);
+    add_member(out, "detail", detail);
+    add_member(out, "means", text->means);
+    add_member(out, "do", text->advice);
+    add_member(out, "runbook", text->page);
+    dt_strbuf_addc(out, '}');
+}
+
+static void add_as_text(struct dt_strbuf *out, const struct dt_finding_text *text, const char *detail, bool colours)
+{
+    const char *const parts[] = {"\n  means: ", text->means, "\n  do:    ", text->advice, "\n  more:  ", text->page};
+    dt_strbuf_adds(out, colours ? "\033[1;31m" : "");
+    dt_cli_add_plain(out, dt_str(text->name));
+    dt_strbuf_adds(out, colours ? "\033[0m: " : ": ");
+    dt_cli_add_plain(out, dt_str(detail));
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i += 2) {
+        dt_strbuf_adds(out, parts[i]);
+        dt_cli_add_plain(out, dt_str(parts[i + 1]));
+    }
+}
+
 static void show(struct doctor *d, const struct dt_finding_text *text, const char *detail)
 {
     struct dt_strbuf out;
     dt_strbuf_init(&out);
     d->found++;
-    if (d->cli->form == DT_CLI_AS_JSON) {
-        add_member(&out, "finding", text->name);
-        add_member(&out, "detail", detail);
-        add_member(&out, "means", text->means);
-        add_member(&out, "do", text->advice);
-        dt_strbuf_addc(&out, '}');
-    } else {
-        dt_strbuf_adds(&out, d->cli->colours ? "\033[1;31m" : "");
-        dt_cli_add_plain(&out, dt_str(text->name));
-        dt_strbuf_adds(&out, d->cli->colours ? "\033[0m: " : ": ");
-        dt_cli_add_plain(&out, dt_str(detail));
-        dt_strbuf_adds(&out, "\n  means: ");
-        dt_cli_add_plain(&out, dt_str(text->means));
-        dt_strbuf_adds(&out, "\n  do:    ");
-        dt_cli_add_plain(&out, dt_str(text->advice));
-    }
+    if (d->cli->form == DT_CLI_AS_JSON)
+        add_as_json(&out, text, detail);
+    else
+        add_as_text(&out, text, detail, d->cli->colours);
     puts(out.p ? out.p : text->name);
     dt_strbuf_clear(&out);
 }
@@ -157,7 +168,8 @@ static void show_told(struct doctor *d, const struct dt_json_node *finding, stru
     char detail[1024];
     const struct dt_finding_text text = {.name = text_of(d, finding, "finding", arena),
                                          .means = text_of(d, finding, "means", arena),
-                                         .advice = text_of(d, finding, "do", arena)};
+                                         .advice = text_of(d, finding, "do", arena),
+                                         .page = text_of(d, finding, "runbook", arena)};
     snprintf(detail, sizeof(detail), "%s: %s", text_of(d, finding, "subject", arena),
              text_of(d, finding, "detail", arena));
     if (!is_ours(dt_str(text.name)))

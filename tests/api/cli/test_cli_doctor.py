@@ -50,10 +50,11 @@ def saying(answers, certificate=None):
 
 
 def findings(told):
-    """{finding: its detail}; each is told with what it means and what to do."""
+    """{finding: its detail}; each is told with what it means, what to do, and where to read on."""
     assert told.code == (1 if told.out else 0), told
     for line in told.lines:
-        assert set(line) == {"finding", "detail", "means", "do"} and all(line.values()), line
+        assert set(line) == {"finding", "detail", "means", "do", "runbook"} and all(line.values()), line
+        assert (TREE / line["runbook"]).is_file(), line
     SEEN.update(line["finding"] for line in told.lines)
     return {line["finding"]: line["detail"] for line in told.lines}
 
