@@ -72,6 +72,8 @@ def parser():
                     help="a line of the broker's configuration; kept for later starts")
     up.add_argument("--kafka-jvm", choices=["quick", "full"], help="the broker's Java: small and soon ready (as long as nothing else is "
                     "asked for), or 1 GB and its whole compiler, which costs CPU in the first minutes and halves what the broker takes later")
+    up.add_argument("--monitoring", action=argparse.BooleanOptionalAction, default=None, help="beside it, Prometheus with the rules of deploy/monitoring, and "
+                    "Grafana with the dashboard where the machine has one; kept for later starts")
     up.add_argument("--no-build", action="store_true", help="take the programs as they are")
     preset = up.add_mutually_exclusive_group()
     preset.add_argument("--release", action="store_const", const="release", dest="preset")
@@ -101,7 +103,7 @@ def parser():
 def wanted_options(arguments, stack):
     options, sized = stack.state.options, stack.size(arguments.small)
     before = options["settings"]
-    wanted = {name: getattr(arguments, name) for name in ("apis", "dispatchers", "shards", "redis", "mysql", "kafka", "kafka_jvm", "preset")
+    wanted = {name: getattr(arguments, name) for name in ("apis", "dispatchers", "shards", "redis", "mysql", "kafka", "kafka_jvm", "monitoring", "preset")
               if getattr(arguments, name) is not None}
     if arguments.settings:
         pairs = (text.split("=", 1) for text in arguments.settings)

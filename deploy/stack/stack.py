@@ -9,9 +9,11 @@ import time
 from . import build, paths, say
 from .part import Part
 from .programs import DATABASE, Api, Dispatcher, Program
+from .servers import grafana
 from .servers.kafka import Kafka, jars
 from .servers.mariadb import MariaDB
 from .servers.mysql import MySQL
+from .servers.prometheus import Prometheus
 from .servers.redis import Redis
 from .servers.zookeeper import ZooKeeper
 from .state import DEFAULTS, State
@@ -58,9 +60,15 @@ class Stack:
                            options["kafka_settings"], options["kafka_jvm"])
         self.apis = [self._program(Api, f"api{n}") for n in range(1, options["apis"] + 1)]
         self.dispatchers = [self._program(Dispatcher, f"dispatcher{n}") for n in range(1, options["dispatchers"] + 1)]
+        self.monitoring = self._monitoring() if options["monitoring"] else []
 
     def _program(self, kind, name):
         return kind(self.home, name, self.state.port(name), self.state.options["preset"], self._settings(name))
+
+    def _monitoring(self):
+        jobs = {"duetime-api": [part.address for part in self.apis], "duetime-dispatcher": [part.address for part in self.dispatchers]}
+        prometheus = Prometheus(self.home, self.state.port("prometheus"), jobs)
+        return [prometheus, *([grafana.Grafana(self.home, self.state.port("grafana"), prometheus.address)] if grafana.program() else [])]
 
     def _kafka_detours(self):
         """{name: (port of a listener, port that it tells its clients)}: a client that came by a detour must be sent back to it."""
@@ -115,7 +123,7 @@ class Stack:
 
     @property
     def parts(self):
-        return self.servers + self.programs
+        return self.servers + self.programs + self.monitoring
 
     def part(self, name):
         """By name; `api`, `dispatcher` and `redis` mean the first of their kind."""
@@ -154,6 +162,7 @@ class Stack:
         redis = 0 if "redis" in options["without"] else options["redis"]
         keep = {f"{kind}{n}" for kind, count in (("api", options["apis"]), ("dispatcher", options["dispatchers"]), ("redis", redis))
                 for n in range(1, count + 1)} | ({"mysql", "zookeeper", "kafka"} - set(options["without"]))
+        keep |= {"prometheus", "grafana"} if options["monitoring"] else set()
         for part in self.parts:
             if part.name not in keep:
                 part.process.stop()
@@ -186,7 +195,8 @@ class Stack:
             self.check_shards(wanted.get("shards"))
             self.migrate()
             say.step(f"starting duetime: {', '.join(part.name for part in self.programs)}")
-            self._start_programs(started)
+            self._start_anew(self.programs, started)
+            self._start_monitoring(started)
             self._wait_leaders()
         except BaseException:
             if started:
@@ -203,7 +213,7 @@ class Stack:
 
     def _fetch(self):
         """What the servers are made of, as far as it is missing."""
-        sets = [name for name in TO_SPARE if not self._without(name)]
+        sets = [name for name in TO_SPARE if not self._without(name)] + (["monitoring"] if self.state.options["monitoring"] else [])
         if sets and subprocess.run([paths.TREE / "deploy/packages", *sets], check=False).returncode:
             raise say.StackError(f"packages are missing for {', '.join(sets)}")
         if not self._without("kafka"):
@@ -216,12 +226,20 @@ class Stack:
             part.wait_ready()
         in_parallel(parts, one)
 
-    def _start_programs(self, started):
-        for part in self.programs:
+    def _start_anew(self, parts, started):
+        for part in parts:
             if part.process.outdated(part.made_of()):
                 say.note(f"{part.name} runs an earlier build or with other settings: starting it anew")
                 part.process.stop()
-        self._start(self.programs, started)
+        self._start(parts, started)
+
+    def _start_monitoring(self, started):
+        if not self.monitoring:
+            return
+        say.step(f"starting {', '.join(f'{part.name} at {part.address}' for part in self.monitoring)}")
+        self._start_anew(self.monitoring, started)
+        if not grafana.program():
+            say.note("Debian has no package of Grafana: import deploy/monitoring/dashboard.json into one, with this Prometheus as its source")
 
     def migrate(self):
         """Makes the database and brings its schema up to date with the program's own command."""
@@ -276,6 +294,7 @@ class Stack:
         }
         values.update({f"DUETIME_URL_{api.name.upper()}": api.address for api in self.apis})
         values.update({f"DUETIME_METRICS_{part.name.upper()}": f"{part.address}/metrics" for part in self.dispatchers})
+        values.update({f"DUETIME_{part.name.upper()}": part.address for part in self.monitoring})
         for part in self.parts:
             pid = part.process.pid()
             if pid is not None:

@@ -9,7 +9,7 @@ import secrets
 from . import ports
 
 DEFAULTS = {"apis": 1, "dispatchers": 2, "shards": 2, "redis": 1, "mysql": "mariadb", "kafka": "3",
-            "kafka_jvm": "quick", "preset": "release", "settings": {}, "via": {}, "kafka_settings": {}, "without": [], "small": False}
+            "kafka_jvm": "quick", "preset": "release", "settings": {}, "via": {}, "kafka_settings": {}, "without": [], "small": False, "monitoring": False}
 
 
 class State:
