@@ -29,6 +29,7 @@
 #include "intake/index_writer.h"
 #include "intake/results_batcher.h"
 #include "ops/health.h"
+#include "ops/signs.h"
 #include "overview/overview.h"
 #include "pull/pop_room.h"
 #include "request/budget.h"
@@ -43,6 +44,7 @@
 
 #define DRAIN_US INT64_C(10000000)
 #define CUT_US   INT64_C(2000000) /* for answers once nothing more is waited for */
+#define AGAIN_US INT64_C(1000000)
 
 static const char help_text[] =
     "Usage: duetime-api [OPTION]...\n"
@@ -171,6 +173,7 @@ struct server {
     dt_router *router;
     dt_http *http;
     dt_figures *figures;
+    struct dt_signs signs;
     bool loopback;
 };
 
@@ -332,6 +335,7 @@ static void reload(struct server *s)
     struct dt_config config;
     struct dt_error err = {0};
     enum dt_log_level level;
+    dt_service_reloading(&s->signs.service, dt_clock_mono_us(s->api.clock));
     dt_status status = dt_config_load(&config, s->config_file, &err);
     if (status == DT_OK) {
         status = dt_log_level_parse(config.log_level, &level);
@@ -339,12 +343,13 @@ static void reload(struct server *s)
             status = dt_secrets_renew(&s->config, &config);
         dt_config_clear(&config);
     }
-    if (status != DT_OK) {
+    if (status == DT_OK) {
+        dt_log_set_level(level);
+        DT_LOG(INFO, "main", "reloaded the log level and secrets");
+    } else {
         DT_LOG(WARN, "main", "the configuration was not reloaded", DT_S("error", err.text));
-        return;
     }
-    dt_log_set_level(level);
-    DT_LOG(INFO, "main", "reloaded the log level and secrets");
+    dt_service_reloaded(&s->signs.service);
 }
 
 static void block_signals(sigset_t *set)
@@ -357,17 +362,30 @@ static void block_signals(sigset_t *set)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* The next signal, or -1 when until_us has come. */
+static int next_signal(const sigset_t *set, const dt_clock *clock, int64_t until_us)
+{
+    if (until_us == INT64_MAX)
+        return sigwaitinfo(set, NULL);
+    int64_t us = until_us - dt_clock_mono_us(clock);
+    us = us > 0 ? us : 0;
+    const struct timespec pause = {us / 1000000, us % 1000000 * 1000};
+    return sigtimedwait(set, NULL, &pause);
+}
+
 /* Waits for the signal that ends the process. While something has to wait for MySQL it tries again every second. */
 static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
 {
     for (;;) {
         bool pending = migrate_later || (!s->loopback && !dt_auth_known(s->api.auth));
-        struct timespec second = {1, 0};
-        int sig = pending ? sigtimedwait(set, NULL, &second) : sigwaitinfo(set, NULL);
+        int64_t now_us = dt_clock_mono_us(s->api.clock);
+        int64_t until_us = dt_signs_give(&s->signs, now_us);
+        int sig = next_signal(set, s->api.clock, pending ? dt_earlier(until_us, now_us + AGAIN_US) : until_us);
         if (sig == SIGHUP)
             reload(s);
         if (sig == SIGTERM || sig == SIGINT) {
             DT_LOG(INFO, "main", "finishing what is under way");
+            dt_service_stopping(&s->signs.service);
             return DT_OK;
         }
         dt_status status = migrate_later ? migrate(s, err) : DT_OK;
@@ -401,6 +419,8 @@ static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_
         status = check_door(s, err);
     if (status == DT_OK)
         status = dt_http_start(&s->api, s->router, expire_waits, &s->http, err);
+    s->signs.health = s->api.health;
+    s->signs.http = s->http;
     return status;
 }
 
@@ -410,6 +430,7 @@ static int serve(struct server *s)
     sigset_t set;
     bool migrate_later = false;
     block_signals(&set);
+    dt_service_open(&s->signs.service);
     dt_status status = begin_serving(s, &migrate_later, &err);
     dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels say what runs.",
                            "program=\"api\",version=\"" DUETIME_VERSION "\""),
@@ -425,6 +446,7 @@ static int serve(struct server *s)
     stop_parts(s);
     free_parts(s);
     DT_LOG(INFO, "main", "ended");
+    dt_service_close(&s->signs.service);
     return status == DT_OK ? 0 : 1;
 }
 

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/outage.h"
+#include "base/service/service.h"
 #include "chores/announcer.h"
 #include "chores/due_watch.h"
 #include "chores/heartbeat.h"
@@ -63,6 +64,8 @@ struct dt_dispatcher {
     dt_mailbox *mailbox;
     struct dt_loop_env loop_env;
     dt_loop_table *loops;
+    struct dt_service *service, nobody;
+    int64_t life_us; /* when the service manager wants the next sign of life */
 };
 
 /* ---- orders, from any thread ---- */
@@ -354,6 +357,20 @@ static void leave(dt_dispatcher *d)
     dt_alerts_leave(d->alerts);
 }
 
+/* Returns when the next sign of life is due. */
+static int64_t show_life(dt_dispatcher *d)
+{
+    int64_t pause_us = dt_service_pause_us(d->service);
+    if (pause_us == INT64_MAX)
+        return INT64_MAX;
+    int64_t now_us = dt_clock_mono_us(d->clock);
+    if (now_us >= d->life_us) {
+        dt_service_alive(d->service);
+        d->life_us = now_us + pause_us;
+    }
+    return d->life_us;
+}
+
 static void supervise(dt_dispatcher *d)
 {
     bool leaving = false;
@@ -365,7 +382,7 @@ static void supervise(dt_dispatcher *d)
         bool again = DT_FAIL_FORCED("lead.forced"); /* nobody tells of shards that only force makes ours */
         again |= dt_loop_table_carry_out(d->loops, forced(d));
         int64_t until = leaving || again ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : AGAIN_US) : INT64_MAX;
-        dt_mailbox_wait(d->mailbox, until);
+        dt_mailbox_wait(d->mailbox, dt_earlier(until, show_life(d)));
     }
 }
 
@@ -380,6 +397,7 @@ static dt_status until_ready(dt_dispatcher *d, enum dt_outage_of what, dt_attemp
 static dt_status reach_mysql(void *arg, struct dt_error *err)
 {
     dt_dispatcher *d = arg;
+    dt_service_waits(d->service, "waits for MySQL and its schema");
     dt_status status = dt_store_ping(d->store, err);
     if (status == DT_OK)
         status = dt_store_check_schema(d->store, err);
@@ -395,6 +413,7 @@ static dt_status reach_mysql(void *arg, struct dt_error *err)
 static dt_status reach_kafka(void *arg, struct dt_error *err)
 {
     dt_dispatcher *d = arg;
+    dt_service_waits(d->service, "waits for Kafka");
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
 
@@ -553,6 +572,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
     if (status == DT_OK) {
         DT_LOG(INFO, "dispatcher", "ready", DT_S("installation", d->inst.name), DT_I("shards", d->inst.shards),
                DT_S("owner", d->owner));
+        dt_service_ready(d->service);
         supervise(d);
     }
     dt_loop_table_end(d->loops);
@@ -570,6 +590,8 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     if (!d)
         return dt_fail(err, DT_NOMEM, "out of memory");
     d->config = config;
+    d->nobody = (struct dt_service)DT_SERVICE_NONE;
+    d->service = &d->nobody;
     d->brief = *config;
     d->brief.mysql_idle_transaction_timeout =
         dt_earlier(config->mysql_idle_transaction_timeout, dt_lease_patience_ms(config->zookeeper_session_timeout));
@@ -592,6 +614,11 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     }
     *out = d;
     return DT_OK;
+}
+
+void dt_dispatcher_tells(dt_dispatcher *d, struct dt_service *service)
+{
+    d->service = service;
 }
 
 void dt_dispatcher_stop(dt_dispatcher *d)

@@ -14,30 +14,44 @@
 #define CONNECTIONS_NEVER 1000u        /* beyond the connections that a thread ever has */
 #define CONNECTION_MEMORY (20u * 1024) /* wiped after each request: no larger than 8 KiB of headers need */
 
-static enum MHD_Result result_of(bool fine)
+/* ---- the library's calls ---- */
+
+/* A thread that enters and does not leave hangs: dt_mhd_moves. */
+static void enter(struct dt_mhd_thread *thread)
 {
-    return fine ? MHD_YES : MHD_NO;
+    atomic_fetch_add_explicit(&thread->entered, 1, memory_order_relaxed);
 }
 
-/* ---- the library's calls ---- */
+static void leave(struct dt_mhd_thread *thread)
+{
+    atomic_fetch_add_explicit(&thread->left, 1, memory_order_relaxed);
+}
+
+static bool pass_on(const struct dt_mhd_thread *thread, struct MHD_Connection *mhd, const char *path,
+                    const char *method, const char *upload, size_t *upload_size, void **context)
+{
+    struct dt_exchange *exchange = *context;
+    if (exchange && *upload_size)
+        return thread->events->body(exchange, upload, upload_size);
+    if (exchange)
+        return thread->events->ready(exchange);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    exchange = info ? info->socket_context : NULL;
+    if (!exchange)
+        return false; /* memory was out when the connection came */
+    *context = exchange;
+    return thread->events->begun(exchange, path, method);
+}
 
 /* Called for the head, for each piece of the body, once when the body is complete, and again after each resume. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *path, const char *method,
                                   const char *version, const char *upload, size_t *upload_size, void **context)
 {
     (void)version;
-    const struct dt_mhd_thread *thread = cls;
-    struct dt_exchange *exchange = *context;
-    if (exchange && *upload_size)
-        return result_of(thread->events->body(exchange, upload, upload_size));
-    if (exchange)
-        return result_of(thread->events->ready(exchange));
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    exchange = info ? info->socket_context : NULL;
-    if (!exchange)
-        return MHD_NO; /* memory was out when the connection came */
-    *context = exchange;
-    return result_of(thread->events->begun(exchange, path, method));
+    enter(cls);
+    bool fine = pass_on(cls, mhd, path, method, upload, upload_size, context);
+    leave(cls);
+    return fine ? MHD_YES : MHD_NO;
 }
 
 /* The answer was sent, or the connection broke. */
@@ -45,11 +59,13 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **context,
                          enum MHD_RequestTerminationCode termination)
 {
     (void)mhd;
-    const struct dt_mhd_thread *thread = cls;
+    struct dt_mhd_thread *thread = cls;
     struct dt_exchange *exchange = *context;
     *context = NULL;
+    enter(thread);
     if (exchange)
         thread->events->ended(exchange, termination == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    leave(thread);
 }
 
 static struct dt_exchange *open_exchange(const struct dt_mhd_thread *thread, struct MHD_Connection *mhd)
@@ -61,14 +77,14 @@ static struct dt_exchange *open_exchange(const struct dt_mhd_thread *thread, str
 static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    const struct dt_mhd_thread *thread = cls;
+    struct dt_mhd_thread *thread = cls;
     struct dt_exchange *exchange = *context;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        *context = open_exchange(thread, mhd);
-        return;
-    }
-    *context = NULL;
-    thread->events->closed(thread->arg, exchange);
+    bool begins = code == MHD_CONNECTION_NOTIFY_STARTED;
+    enter(thread);
+    *context = begins ? open_exchange(thread, mhd) : NULL;
+    if (!begins)
+        thread->events->closed(thread->arg, exchange);
+    leave(thread);
 }
 
 /* Paths are split before they are decoded. */
@@ -115,6 +131,15 @@ bool dt_mhd_add(struct dt_mhd_thread *thread, int fd, const struct sockaddr *add
     return MHD_add_connection(thread->daemon, fd, address, n) == MHD_YES;
 }
 
+bool dt_mhd_moves(struct dt_mhd_thread *thread)
+{
+    uint64_t left = atomic_load_explicit(&thread->left, memory_order_relaxed);
+    bool inside = atomic_load_explicit(&thread->entered, memory_order_relaxed) != left;
+    bool hangs = inside && thread->looked == left + 1;
+    thread->looked = inside ? left + 1 : 0;
+    return !hangs;
+}
+
 /* ---- requests ---- */
 
 struct taker {
@@ -127,8 +152,9 @@ static enum MHD_Result take_value(void *cls, enum MHD_ValueKind kind, const char
 {
     (void)kind;
     const struct taker *taker = cls;
-    return result_of(taker->take(taker->arg, (struct dt_str){name ? name : "", name_n},
-                                 (struct dt_str){value ? value : "", value_n}));
+    bool more = taker->take(taker->arg, (struct dt_str){name ? name : "", name_n},
+                            (struct dt_str){value ? value : "", value_n});
+    return more ? MHD_YES : MHD_NO;
 }
 
 void dt_mhd_headers(struct MHD_Connection *mhd, dt_mhd_take *take, void *arg)

@@ -21,7 +21,9 @@
 #ifndef DT_API_HTTP_MHD_H
 #define DT_API_HTTP_MHD_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 #include "base/strbuf.h"
@@ -52,6 +54,8 @@ struct dt_mhd_thread {
     const struct dt_mhd_events *events;
     void *arg;
     struct MHD_Daemon *daemon;
+    _Atomic uint64_t entered, left; /* calls of ours, by the thread */
+    uint64_t looked;                /* as dt_mhd_moves found it */
 };
 
 /* Starts the thread. Connections that are silent for idle_s seconds are closed by the library. False: it cannot. */
@@ -59,6 +63,11 @@ DT_MUST_CHECK bool dt_mhd_start(struct dt_mhd_thread *thread, const struct dt_mh
                                 unsigned idle_s);
 /* Ends all connections of the thread, and the thread. Nothing may be suspended. */
 void dt_mhd_stop(struct dt_mhd_thread *thread);
+/*
+ * False: the thread has been inside one call of ours since the last question, and in it then, too. Asked by one thread,
+ * at distances that no call of ours takes.
+ */
+bool dt_mhd_moves(struct dt_mhd_thread *thread);
 /* Hands a connected socket to the thread, which takes it over. Any thread. False: the library has closed it. */
 DT_MUST_CHECK bool dt_mhd_add(struct dt_mhd_thread *thread, int fd, const struct sockaddr *address, socklen_t n);
 

@@ -227,6 +227,14 @@ int dt_http_port(const dt_http *http)
     return http->port;
 }
 
+bool dt_http_moves(dt_http *http)
+{
+    bool moves = true;
+    for (size_t i = 0; i < http->n_threads; i++)
+        moves &= dt_mhd_moves(&http->threads[i].mhd);
+    return moves;
+}
+
 void dt_http_drain(dt_http *http, int64_t until_us)
 {
     atomic_store(&http->shared.connections.draining, true);

@@ -7,6 +7,7 @@
 #ifndef DT_API_HTTP_SERVER_H
 #define DT_API_HTTP_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -30,6 +31,8 @@ DT_MUST_CHECK dt_status dt_http_start(struct dt_api *api, const struct dt_router
                                       dt_http **out, struct dt_error *err);
 /* The port that it listens on: http.port, or the one that the kernel chose for 0. */
 int dt_http_port(const dt_http *http);
+/* False: a thread of the server hangs. Asked by one thread, at distances that no request's handler takes. */
+bool dt_http_moves(dt_http *http);
 /*
  * Accepts no more connections, and closes each connection after its answer. Returns when no request is under way, or at
  * until_us (monotonic).

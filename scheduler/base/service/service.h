@@ -1,0 +1,47 @@
+/*
+ * Tells the service manager how the program is: sd_notify(3) of systemd, by a datagram to the socket that NOTIFY_SOCKET
+ * names. Where the variable is not set every call does nothing, and no sign of life is due.
+ *
+ * Calling sequence: dt_service_open once, before there are other threads; dt_service_waits while something has to be
+ * waited for, dt_service_ready once everything is there, dt_service_alive at least every dt_service_pause_us,
+ * dt_service_stopping; dt_service_close. Any thread. A message that the manager does not take within a second is dropped.
+ */
+#ifndef DT_BASE_SERVICE_H
+#define DT_BASE_SERVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dt_service {
+    int fd;           /* of the socket to the manager; -1 = there is none */
+    int64_t pause_us; /* between two signs of life */
+    _Atomic bool ready;
+};
+
+/* Nobody listens. */
+#define DT_SERVICE_NONE                                                                                                \
+    {                                                                                                                  \
+        -1, INT64_MAX, false                                                                                           \
+    }
+
+/* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. What is not understood counts as not set. */
+void dt_service_open(struct dt_service *service);
+void dt_service_close(struct dt_service *service);
+/* Whether a manager listens. */
+bool dt_service_heard(const struct dt_service *service);
+/* Start takes longer: `what` ("waits for MySQL") is shown, and the manager waits another half minute. */
+void dt_service_waits(const struct dt_service *service, const char *what);
+/* The program serves. */
+void dt_service_ready(struct dt_service *service);
+/* Begins and ends a reload; nothing is told before the program is ready. mono_us: now. */
+void dt_service_reloading(const struct dt_service *service, int64_t mono_us);
+void dt_service_reloaded(const struct dt_service *service);
+/* The loop that calls runs. The manager kills a program that does not say so for two pauses. */
+void dt_service_alive(const struct dt_service *service);
+/* The program finishes what is under way, and ends. */
+void dt_service_stopping(const struct dt_service *service);
+/* The longest pause between two signs of life; INT64_MAX where nobody waits for them. */
+int64_t dt_service_pause_us(const struct dt_service *service);
+
+#endif

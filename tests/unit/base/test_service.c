@@ -1,0 +1,172 @@
+/* What a service manager hears: the test is the manager, and listens on a socket of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/service/service.h"
+
+struct manager {
+    int fd;
+    char name[108];
+    char heard[512];
+};
+
+/* The kernel chooses an abstract name. */
+static int listen_abstractly(void **state)
+{
+    static struct manager manager;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t n = sizeof(address);
+    manager.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(manager.fd, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
+    assert_int_equal(getsockname(manager.fd, (struct sockaddr *)&address, &n), 0);
+    n -= (socklen_t)offsetof(struct sockaddr_un, sun_path);
+    snprintf(manager.name, sizeof(manager.name), "@%.*s", (int)n - 1, address.sun_path + 1);
+    setenv("NOTIFY_SOCKET", manager.name, 1);
+    *state = &manager;
+    return 0;
+}
+
+static int close_manager(void **state)
+{
+    struct manager *manager = *state;
+    close(manager->fd);
+    unsetenv("NOTIFY_SOCKET");
+    unsetenv("WATCHDOG_USEC");
+    unsetenv("WATCHDOG_PID");
+    return 0;
+}
+
+static const char *heard(struct manager *manager)
+{
+    ssize_t n = recv(manager->fd, manager->heard, sizeof(manager->heard) - 1, 0);
+    manager->heard[n > 0 ? n : 0] = '\0';
+    return manager->heard;
+}
+
+static void each_step_of_a_life_is_one_message(void **state)
+{
+    struct manager *manager = *state;
+    struct dt_service service;
+    dt_service_open(&service);
+    assert_true(dt_service_heard(&service));
+    dt_service_waits(&service, "waits for MySQL");
+    assert_string_equal(heard(manager), "STATUS=waits for MySQL\nEXTEND_TIMEOUT_USEC=30000000");
+    dt_service_reloading(&service, 76); /* too early: it would end the start */
+    dt_service_reloaded(&service);
+    dt_service_ready(&service);
+    assert_string_equal(heard(manager), "READY=1\nSTATUS=serves\nWATCHDOG=1");
+    dt_service_reloading(&service, 77);
+    assert_string_equal(heard(manager), "RELOADING=1\nMONOTONIC_USEC=77");
+    dt_service_reloaded(&service);
+    assert_string_equal(heard(manager), "READY=1\nSTATUS=serves\nWATCHDOG=1");
+    dt_service_alive(&service);
+    assert_string_equal(heard(manager), "WATCHDOG=1");
+    dt_service_stopping(&service);
+    assert_string_equal(heard(manager), "STOPPING=1\nSTATUS=finishes what is under way");
+    dt_service_close(&service);
+    dt_service_alive(&service);
+    assert_string_equal(heard(manager), "");
+}
+
+static void a_socket_may_have_a_path(void **state)
+{
+    struct manager *manager = *state;
+    char folder[] = "/tmp/service-XXXXXX";
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct dt_service service;
+    assert_non_null(mkdtemp(folder));
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", folder);
+    close(manager->fd);
+    manager->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(manager->fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    setenv("NOTIFY_SOCKET", address.sun_path, 1);
+    dt_service_open(&service);
+    dt_service_alive(&service);
+    assert_string_equal(heard(manager), "WATCHDOG=1");
+    dt_service_close(&service);
+    unlink(address.sun_path);
+    rmdir(folder);
+}
+
+static void signs_of_life_are_due_twice_in_the_watchdogs_time(void **state)
+{
+    struct dt_service service;
+    char pid[24];
+    (void)state;
+    snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+    setenv("WATCHDOG_USEC", "60000000", 1);
+    dt_service_open(&service);
+    assert_int_equal(dt_service_pause_us(&service), 30000000);
+    dt_service_close(&service);
+    setenv("WATCHDOG_PID", pid, 1);
+    dt_service_open(&service);
+    assert_int_equal(dt_service_pause_us(&service), 30000000);
+    dt_service_close(&service);
+}
+
+static void the_watchdog_of_another_process_is_not_ours(void **state)
+{
+    struct dt_service service;
+    (void)state;
+    setenv("WATCHDOG_USEC", "60000000", 1);
+    setenv("WATCHDOG_PID", "1", 1);
+    dt_service_open(&service);
+    assert_true(dt_service_pause_us(&service) == INT64_MAX);
+    dt_service_close(&service);
+}
+
+static void numbers_that_are_none_start_no_watchdog(void **state)
+{
+    static const char *const texts[] = {"", "0", "-5", "12x", "x", "99999999999999999999999"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct dt_service service;
+        setenv("WATCHDOG_USEC", texts[i], 1);
+        dt_service_open(&service);
+        assert_true(dt_service_pause_us(&service) == INT64_MAX);
+        dt_service_close(&service);
+    }
+}
+
+static void without_a_manager_nothing_happens(void **state)
+{
+    static const char *const names[] = {"", "@", "relative", "/nowhere/at/all"};
+    (void)state;
+    setenv("WATCHDOG_USEC", "60000000", 1);
+    for (size_t i = 0; i <= sizeof(names) / sizeof(names[0]); i++) {
+        struct dt_service service;
+        if (i < sizeof(names) / sizeof(names[0]))
+            setenv("NOTIFY_SOCKET", names[i], 1);
+        else
+            unsetenv("NOTIFY_SOCKET");
+        dt_service_open(&service);
+        assert_false(dt_service_heard(&service));
+        assert_true(dt_service_pause_us(&service) == INT64_MAX);
+        dt_service_ready(&service);
+        dt_service_close(&service);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_step_of_a_life_is_one_message, listen_abstractly, close_manager),
+        cmocka_unit_test_setup_teardown(a_socket_may_have_a_path, listen_abstractly, close_manager),
+        cmocka_unit_test_setup_teardown(signs_of_life_are_due_twice_in_the_watchdogs_time, listen_abstractly,
+                                        close_manager),
+        cmocka_unit_test_setup_teardown(the_watchdog_of_another_process_is_not_ours, listen_abstractly, close_manager),
+        cmocka_unit_test_setup_teardown(numbers_that_are_none_start_no_watchdog, listen_abstractly, close_manager),
+        cmocka_unit_test_setup_teardown(without_a_manager_nothing_happens, listen_abstractly, close_manager),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
