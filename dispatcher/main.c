@@ -15,6 +15,7 @@
 #include "base/connection/secrets.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
+#include "base/service/service.h"
 #include "base/thread.h"
 #include "chores/metrics_mhd.h"
 #include "dispatcher.h"
@@ -27,7 +28,7 @@
 
 struct options {
     const char *config;
-    bool check, print, reference, acls;
+    bool check, print, reference, sample, acls;
 };
 
 static void usage(FILE *out)
@@ -39,6 +40,7 @@ static void usage(FILE *out)
           "  --print-config   print the settings in force (secrets hidden) and exit\n"
           "  --print-acls     print the least rights of a dispatcher in Kafka and exit\n"
           "  --config-reference   print the reference of every key (Markdown) and exit\n"
+          "  --config-sample  print a file to begin with, every key in it explained, and exit\n"
           "  --version, --help\n",
           out);
 }
@@ -46,11 +48,15 @@ static void usage(FILE *out)
 /* True: go on; false: exit with *code. */
 static bool parse(int argc, char **argv, struct options *o, int *code)
 {
-    static const struct option table[] = {
-        {"config", required_argument, NULL, 'c'}, {"check-config", no_argument, NULL, 'k'},
-        {"print-config", no_argument, NULL, 'p'}, {"config-reference", no_argument, NULL, 'r'},
-        {"print-acls", no_argument, NULL, 'a'},   {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option table[] = {{"config", required_argument, NULL, 'c'},
+                                          {"check-config", no_argument, NULL, 'k'},
+                                          {"print-config", no_argument, NULL, 'p'},
+                                          {"config-reference", no_argument, NULL, 'r'},
+                                          {"config-sample", no_argument, NULL, 's'},
+                                          {"print-acls", no_argument, NULL, 'a'},
+                                          {"version", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     int c;
     while ((c = getopt_long(argc, argv, "c:h", table, NULL)) != -1) {
         switch (c) {
@@ -68,6 +74,9 @@ static bool parse(int argc, char **argv, struct options *o, int *code)
             break;
         case 'r':
             o->reference = true;
+            break;
+        case 's':
+            o->sample = true;
             break;
         case 'v':
             puts("duetime-dispatcher " DUETIME_VERSION);
@@ -106,6 +115,7 @@ struct signals {
     dt_dispatcher *dispatcher;
     const char *file;
     const struct dt_config *config;
+    struct dt_service service;
 };
 
 static void reload(const char *file, const struct dt_config *running)
@@ -131,12 +141,16 @@ static void wait_for_signals(void *arg)
     struct signals *s = arg;
     int number;
     while (sigwait(&s->set, &number) == 0) {
-        if (number == SIGHUP)
+        if (number == SIGHUP) {
+            dt_service_reloading(&s->service, dt_clock_mono_us(dt_clock_system()));
             reload(s->file, s->config);
-        else if (number == SIGUSR1) /* ours: the dispatcher ended by itself */
+            dt_service_reloaded(&s->service);
+        } else if (number == SIGUSR1) { /* ours: the dispatcher ended by itself */
             break;
-        else
+        } else {
+            dt_service_stopping(&s->service);
             dt_dispatcher_stop(s->dispatcher);
+        }
     }
 }
 
@@ -173,6 +187,7 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
         status = dt_dispatcher_new(config, dt_clock_system(), random_number, &signals->dispatcher, err);
     if (status != DT_OK)
         return status;
+    dt_dispatcher_tells(signals->dispatcher, &signals->service);
     status = dt_metrics_server_start((uint16_t)config->dispatch_metrics_port, &port, &metrics, err);
     if (status == DT_OK)
         status = start_figures(config, signals->dispatcher, &figures, err);
@@ -221,7 +236,9 @@ static int run(const struct dt_config *config, const char *file)
         DT_LOG(INFO, "main", "the scheduling priority stays as it is", DT_I("asked", config->dispatch_priority));
     ask_for_short_slices();
     block_signals(&signals);
+    dt_service_open(&signals.service);
     dt_status status = serve(config, &signals, &err);
+    dt_service_close(&signals.service);
     if (status != DT_OK) {
         DT_LOG(ERROR, "main", "ends", DT_S("status", dt_status_name(status)),
                DT_S("reason", err.text[0] ? err.text : dt_status_text(status)));
@@ -242,8 +259,8 @@ int main(int argc, char **argv)
     code = EXIT_SUCCESS;
     if (!parse(argc, argv, &options, &code))
         return code;
-    if (options.reference) {
-        dt_config_reference(stdout);
+    if (options.reference || options.sample) {
+        (options.sample ? dt_config_sample : dt_config_reference)(stdout);
         return EXIT_SUCCESS;
     }
     if (dt_config_load(&config, options.config, &err) != DT_OK || dt_index_check(&config, &err) != DT_OK ||

@@ -1,7 +1,7 @@
 /*
  * Configuration: loading.
  *
- * Owns reading of INI files (through inih, the only calls to it) and of the environment. Refuses to know what options
+ * Owns reading of INI files (through inih, the only calls to it), of the service manager's credentials and of the environment. Refuses to know what options
  * are for.
  *
  * A value goes in three steps: its text is collected (a value of inih may come in several lines), then parsed and
@@ -22,6 +22,7 @@
 #include "base/connection/properties.h"
 #include "base/connection/secrets.h"
 #include "base/connection/tls.h"
+#include "base/service/credentials.h"
 #include "base/strbuf.h"
 #include "base/text/timetext.h"
 
@@ -53,10 +54,11 @@ struct place {
 
 static void add_place(struct dt_strbuf *out, const struct place *place)
 {
-    size_t n = strlen(place->source);
+    const char *source = place->source ? place->source : "the environment";
+    size_t n = strlen(source);
 
     /* The end of a path says more than its beginning; the whole has to fit into a dt_error. */
-    dt_strbuf_addf(out, "%s%s", n > 100 ? "..." : "", place->source + (n > 100 ? n - 100 : 0));
+    dt_strbuf_addf(out, "%s%s", n > 100 ? "..." : "", source + (n > 100 ? n - 100 : 0));
     if (place->line)
         dt_strbuf_addf(out, ":%d", place->line);
     dt_strbuf_adds(out, ": ");
@@ -509,6 +511,32 @@ static void load_file(struct loader *loader)
     fclose(loader->in);
 }
 
+/* ---- credentials: files of the service manager's, each the value of a secret ---- */
+
+/* `name` is <section>.<key>; its file is read as that of <key>_file. */
+static void load_credential(void *arg, const char *path, const char *name)
+{
+    struct loader *loader = arg;
+    struct dt_strbuf text = {0};
+    bool from_file = false;
+
+    if (loader->status != DT_OK)
+        return;
+    dt_strbuf_addf(&text, "%s" FILE_SUFFIX, name);
+    char *key = text.p ? strchr(text.p, '.') : NULL;
+    if (key)
+        *key++ = '\0';
+    const struct place place = {.source = path, .section = text.p, .key = key};
+    const struct dt_option *option = key ? find_option(text.p, key, &from_file) : NULL;
+    if (key && is_property(text.p, key))
+        on_property(loader, &place, path);
+    else if (option && from_file)
+        assign_from_file(loader, &place, option, path);
+    else
+        fail_at(loader, &place, DT_INVALID, "there is no such secret");
+    dt_strbuf_clear(&text);
+}
+
 /* ---- the environment ---- */
 
 static void load_variable(struct loader *loader, const struct dt_option *option, bool from_file)
@@ -634,6 +662,8 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
     load_defaults(&loader);
     if (file && loader.status == DT_OK)
         load_file(&loader);
+    if (loader.status == DT_OK)
+        dt_credentials_each(load_credential, &loader);
     if (loader.status == DT_OK)
         load_environment(&loader);
     load_properties(&loader);

@@ -1,8 +1,9 @@
 /*
  * Configuration, described once: DT_CONFIG_MAP in config_table.h names every option with its type, bounds,
  * default and help; the parser, the environment names, --print-config, the sample file and the reference
- * page come from it. Order: default < file < environment (DUETIME_<SECTION>_<KEY>). A text option marked
- * `secret` can also be given as <key>_file, and where it is set it is printed as the comment "# key = ***". Its text here
+ * page come from it. Order: default < file < credentials < environment (DUETIME_<SECTION>_<KEY>). A text option marked
+ * `secret` can also be given as <key>_file, or as the file duetime.<section>.<key> in CREDENTIALS_DIRECTORY (LoadCredential= of
+ * systemd), and where it is set it is printed as the comment "# key = ***". Its text here
  * is that of the start; whoever connects asks dt_secret_now (connection/secrets.h).
  * Settings of librdkafka are [kafka] client.<name>, or DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be
  * given as client.<name>_file.
@@ -41,7 +42,7 @@ struct dt_config {
 };
 
 /*
- * Reads defaults, then the file (NULL = none), then the environment. On failure (INVALID, or UNAVAILABLE for a
+ * Reads defaults, then the file (NULL = none), credentials, the environment. On failure (INVALID, or UNAVAILABLE for a
  * file that cannot be read) err names file, line, section and key and the accepted range; config is cleared.
  */
 DT_MUST_CHECK dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err);
@@ -50,6 +51,8 @@ void dt_config_clear(struct dt_config *config);
 void dt_config_print(const struct dt_config *config, FILE *out);
 /* The reference page (Markdown), made from the table. */
 void dt_config_reference(FILE *out);
+/* A file to begin with: every option, its help and its default as comments; the other servers than MySQL left out. */
+void dt_config_sample(FILE *out);
 
 /* Whether there is a Kafka. An installation can do without; nothing waits for it then, and that is no outage. */
 static inline bool dt_config_has_kafka(const struct dt_config *config)

@@ -1,5 +1,5 @@
 /*
- * Owns: the effective values as an INI file that can be read back, and the reference page.
+ * Owns: the effective values as an INI file that can be read back, the reference page, and the sample file.
  * Refuses to know: where values come from.
  */
 #include <string.h>
@@ -158,8 +158,9 @@ static void print_reference_row(const struct dt_option *option, FILE *out)
 
 void dt_config_reference(FILE *out)
 {
-    fputs("# Configuration\n\nMade from the table in `scheduler/base/config_table.h`. The environment wins over the "
-          "file, the file over the default.\nDurations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or a number of "
+    fputs("# Configuration\n\nMade from the table in `scheduler/base/config_table.h`. The environment wins over "
+          "systemd's credentials (files `duetime.<section>.<key>` for secrets), these over the\nfile, the file over "
+          "the default. Durations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or a number of "
           "milliseconds.\n",
           out);
     for (size_t i = 0; i < DT_OPTIONS; i++) {
@@ -175,6 +176,83 @@ void dt_config_reference(FILE *out)
                   "`client.sasl.mechanism`; "
                   "each also as `client.<name>_file`, read anew for each handle. Those that the promise rests on are "
                   "refused. |\n",
+                  out);
+    }
+}
+
+/* ---- the sample ---- */
+
+/* Each of these servers can be left out; the sample does so, and makes a small installation. */
+static bool is_left_out(const struct dt_option *option)
+{
+    static const char *const left_out[] = {"redis.endpoints", "kafka.brokers", "zookeeper.servers"};
+    char name[80];
+
+    snprintf(name, sizeof(name), "%s.%s", option->section, option->key);
+    for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
+        if (strcmp(name, left_out[i]) == 0)
+            return true;
+    return false;
+}
+
+#define COMMENT_WIDTH 110
+
+/* Comments of at most COMMENT_WIDTH bytes a line, as far as words allow. */
+static void print_comment(const char *text, FILE *out)
+{
+    size_t column = 0;
+
+    while (*text) {
+        size_t word = strcspn(text, " ");
+        bool fits = column > 0 && column + 1 + word <= COMMENT_WIDTH;
+
+        fprintf(out, "%s%.*s", fits ? " " : column ? "\n# " : "# ", (int)word, text);
+        column = (fits ? column + 1 : 2) + word;
+        text += word + strspn(text + word, " ");
+    }
+    fputc('\n', out);
+}
+
+static void print_sample_option(const struct dt_option *option, FILE *out)
+{
+    struct dt_strbuf text;
+
+    dt_strbuf_init(&text);
+    dt_strbuf_addf(&text, "%s Accepted: ", option->help);
+    dt_option_add_accepted(&text, option);
+    dt_strbuf_adds(&text, dt_option_is_secret(option) ? "; better as a file: " : ".");
+    if (dt_option_is_secret(option))
+        dt_strbuf_addf(&text, "%s_file, or the credential duetime.%s.%s.", option->key, option->section, option->key);
+    fputc('\n', out);
+    print_comment(text.p ? text.p : "", out);
+    dt_strbuf_reset(&text);
+    if (option->type == DT_OPTION_TEXT)
+        dt_strbuf_adds(&text, option->def_text);
+    else
+        dt_option_add_value(&text, option, option->def);
+    fprintf(out, text.n ? "#%s = %s\n" : "#%s =%s\n", option->key, text.n ? text.p : "");
+    if (is_left_out(option))
+        fprintf(out, "%s =\n", option->key);
+    dt_strbuf_clear(&text);
+}
+
+void dt_config_sample(FILE *out)
+{
+    fputs("# Settings of duetime-api and duetime-dispatcher. A line that begins with # is a comment; what stands in "
+          "one as\n"
+          "# \"key = value\" is the default. Durations: 15s, 3m, 1h, 2d, ISO 8601 (PT0.5S), or milliseconds. The "
+          "environment\n"
+          "# (DUETIME_<SECTION>_<KEY>) wins. Redis, Kafka and ZooKeeper are left out here: MySQL, or MariaDB, alone is "
+          "a whole\n"
+          "# installation. To use one of them, write its address into the line that leaves it empty.\n",
+          out);
+    for (size_t i = 0; i < DT_OPTIONS; i++) {
+        if (starts_section(i))
+            fprintf(out, "\n[%s]\n", dt_options[i].section);
+        print_sample_option(&dt_options[i], out);
+        if (ends_section(i, "kafka"))
+            fputs("\n# Settings of librdkafka under their own names: client.security.protocol = SASL_SSL, "
+                  "client.sasl.password_file = ...\n",
                   out);
     }
 }
