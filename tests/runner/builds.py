@@ -53,7 +53,7 @@ def fuzz(report):
 
 
 def release(report):
-    """The programs as users get them; True when they were built."""
+    """The programs and packages as users get them; True when they were built."""
     report.say("building a release")
     folder = tree.RELEASE
-    return _configure(report, folder, "release", []) and _build(report, folder, "duetime-api", "duetime-dispatcher", "duetime")
+    return _configure(report, folder, "release", []) and _build(report, folder, "debian")

@@ -130,6 +130,11 @@ def no_fail_points():
     return not told, "\n".join(told)
 
 
+def packages():
+    """The Debian packages hold what deploy/debian says, and its units what systemd and the table of options want."""
+    return _script("debian/contents.py", tree.RELEASE / "packages", tree.RELEASE)
+
+
 def run(report, named):
     """Each check is a test: `named` is {name: check}."""
     for name, check in named.items():
@@ -142,4 +147,4 @@ def run(report, named):
 
 OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "rules, dashboard and runbook fit the programs": monitoring, "tests/mutants tells faults apart": mutants}
 OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration, "command-line.md is what duetime does": command_line, "cron agrees with an enumeration": cron}
-OF_RELEASE = {"a release has no fail points": no_fail_points}
+OF_RELEASE = {"a release has no fail points": no_fail_points, "packages have what they should": packages}
