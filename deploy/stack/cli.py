@@ -96,6 +96,7 @@ def parser():
                                  help="an environment variable for this start alone")
             command.add_argument("--set", action="append", type=setting, default=[], metavar="SECTION.KEY=VALUE", dest="settings",
                                  help="a setting for this start alone, of one of duetime's programs")
+            command.add_argument("--config", metavar="FILE", help="one of duetime's programs reads this file, for this start alone")
             command.add_argument("--no-wait", action="store_true", help="do not wait until it is ready")
     return top
 
@@ -174,8 +175,10 @@ def logs(home, arguments):
 
 def for_once(part, arguments):
     part.once = dict(text.split("=", 1) for text in arguments.env)
-    if arguments.settings and not isinstance(part, Program):
-        raise say.StackError(f"--set is for duetime's programs, and {part.name} is none")
+    if (arguments.settings or arguments.config) and not isinstance(part, Program):
+        raise say.StackError(f"--set and --config are for duetime's programs, and {part.name} is none")
+    if arguments.config:
+        part.once_config = os.path.abspath(arguments.config)
     for text in arguments.settings:
         name, value = text.split("=", 1)
         section, key = name.split(".", 1)

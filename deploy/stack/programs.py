@@ -42,6 +42,7 @@ class Program(Part):
         self.settings = settings
         self.config = self.data / "duetime.ini"
         self.once_settings = {}  # {section: {key: value}}: of this start alone
+        self.once_config = None  # a file that is read in place of the one that is made here, at this start alone
 
     def _text(self):
         sections = {section: dict(keys) for section, keys in self.settings.items()}
@@ -61,7 +62,7 @@ class Program(Part):
         return {}
 
     def argv(self):
-        return [build.program(self.preset, self.program), "--config", self.config]
+        return [build.program(self.preset, self.program), "--config", self.once_config or self.config]
 
     def environment(self):
         return environment()
