@@ -114,7 +114,7 @@ def of_fuzz(report, chosen):
 
 
 SUITES = {"unit": unit, "sim": sim, "model": of_model, "fuzz": of_fuzz, "contract": contract, "api": _pytest("api"),
-          "integration": _pytest("integration"), "faults": _pytest("faults")}
+          "integration": _pytest("integration"), "faults": _pytest("faults"), "disaster": _pytest("disaster")}
 AT_ONE_TIME = ("api", "integration")  # when both are asked for
 LANES = {"mysql": mysql, "kafka4": kafka4}
 

@@ -1,0 +1,57 @@
+"""The pages themselves, and that whoever follows them does so word for word and notices what is not as they say."""
+import pathlib
+import re
+
+import pytest
+
+from harness.operator import page
+from harness.operator.person import PAGES, Person
+
+ALL = sorted(path.stem for path in PAGES.glob("*.md") if path.stem != "README")
+
+
+def following(tmp_path, monkeypatch, text, reader="mariadb"):
+    (tmp_path / "trial.md").write_text(text)
+    monkeypatch.setattr("harness.operator.person.PAGES", tmp_path)
+    return Person(tmp_path, {"GIVEN": "a b"}, reader).follow("trial")
+
+
+def test_each_page_is_listed_and_followed_by_a_test():
+    listed = set(re.findall(r"\]\(([\w-]+)\.md\)", (PAGES / "README.md").read_text(encoding="utf-8")))
+    followed = set()
+    for path in pathlib.Path(__file__).parent.glob("test_*.py"):
+        followed |= set(re.findall(r'\.follow\("([\w-]+)"', path.read_text(encoding="utf-8")))
+    assert listed == set(ALL) <= followed
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_page_uses_no_variable_that_nobody_sets(name):
+    """Those of the page of pages, those of its own table, and what its commands set themselves."""
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    tables = text + (PAGES / "README.md").read_text(encoding="utf-8")
+    given = {word for line in tables.splitlines() if line.startswith("| `") for word in re.findall(r"`([A-Z_]+)`", line.split("|")[1])}
+    commands = "\n".join(step.commands for reader in ("mariadb", "mysql") for step in page.steps(PAGES / f"{name}.md", reader))
+    made = set(re.findall(r"\b(?:for |read -r )?(\w+)(?:=| in )", commands)) | set(re.findall(r"\bread -r (\w+)", commands))
+    assert set(re.findall(r"\$\{?([A-Za-z_]\w*)", commands)) <= given | made
+
+
+def test_blocks_are_run_in_order_in_one_shell_and_what_they_say_is_read(tmp_path, monkeypatch):
+    told = following(tmp_path, monkeypatch, "```sh\nseen=\"$GIVEN 7\"\n```\nprose\n\n```sh\necho \"  $seen\"\necho end\n```\n```text\na b …\nend\n```\n")
+    assert told == ["", "  a b 7\nend\n"]
+
+
+@pytest.mark.parametrize("text", ["```sh\necho one\n```\n```text\ntwo\n```\n", "```sh\necho one; echo two\n```\n```text\ntwo\none\n```\n",
+                                  "```sh\nfalse\n```\n", "```sh\nfalse | true\n```\n", "```sh\necho $NOBODY_SET_IT\n```\n"])
+def test_what_is_not_as_the_page_says_is_noticed(tmp_path, monkeypatch, text):
+    with pytest.raises(AssertionError):
+        following(tmp_path, monkeypatch, text)
+
+
+def test_what_is_to_be_repeated_is_run_until_it_is_as_the_page_says(tmp_path, monkeypatch):
+    text = "Repeat it:\n\n```sh\necho x >>count; wc -l <count\n```\n```text\n3\n```\n"
+    assert following(tmp_path, monkeypatch, text) == ["3\n"]
+
+
+def test_blocks_for_another_server_are_passed_by(tmp_path, monkeypatch):
+    text = "```sh mysql\nexit 1\n```\n```text mysql\nnothing\n```\n```sh mariadb\necho one\n```\n```text mariadb\none\n```\n"
+    assert following(tmp_path, monkeypatch, text) == ["one\n"]

@@ -1,0 +1,66 @@
+"""A runbook page as it stands: its commands in order, each with the lines that are to be seen when it has run.
+
+A block of ```sh is run as it is. A block of ```text behind one is its output: each of its lines is found in the output, in this order,
+where "…" stands for anything. Where the paragraph above the commands begins with "Repeat", they are run until that is seen. A second
+word behind ```sh or ```text (mariadb, mysql) names for whom the block is; others pass it by.
+"""
+import re
+from dataclasses import dataclass, field
+
+FENCE = re.compile(r"^```(\w+)?(?: (\w+))?\s*$")
+
+
+@dataclass
+class Step:
+    line: int                 # of the page
+    commands: str
+    repeat: bool
+    seen: list = field(default_factory=list)
+
+
+def blocks(text):
+    """(line, kind, word, contents, the paragraph above) of each fenced block."""
+    lines, above, opened = text.splitlines(), [], None
+    for number, line in enumerate(lines, 1):
+        fence = FENCE.match(line)
+        if fence and opened is None:
+            opened = (number, fence[1] or "", fence[2] or "", [])
+        elif fence:
+            at, kind, word, inside = opened
+            yield at, kind, word, "\n".join(inside) + "\n", " ".join(above)
+            opened, above = None, []
+        elif opened:
+            opened[3].append(line)
+        elif line.strip():
+            above.append(line.strip())
+        elif above and lines[number:number + 1] and not lines[number].startswith("```"):
+            above = []
+
+
+def steps(path, reader=""):
+    """What the page has somebody do whose servers are `reader`."""
+    found = []
+    for line, kind, word, inside, above in blocks(path.read_text(encoding="utf-8")):
+        if word not in ("", reader):
+            continue
+        if kind == "sh":
+            found.append(Step(line, inside, above.startswith("Repeat")))
+        elif kind == "text":
+            found[-1].seen = [one for one in inside.splitlines() if one.strip()]
+    assert found, f"{path} has no commands"
+    return found
+
+
+def pattern(line):
+    return re.compile(".*".join(re.escape(part) for part in re.split("…", re.sub(r"\s+", " ", line.strip()))))
+
+
+def missing(seen, output):
+    """The first line that is not in the output where it should be; None when all are."""
+    rest = [re.sub(r"\s+", " ", line.strip()) for line in output.splitlines()]
+    for line in seen:
+        at = next((n for n, one in enumerate(rest) if pattern(line).fullmatch(one)), None)
+        if at is None:
+            return line
+        rest = rest[at + 1:]
+    return None

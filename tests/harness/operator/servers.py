@@ -1,0 +1,26 @@
+"""Servers that are put in the place of those that are lost."""
+import contextlib
+import subprocess
+import sys
+
+from ..stack import TREE, until
+
+sys.path.insert(0, str(TREE / "deploy"))
+
+from stack import ports  # noqa: E402
+from stack.servers import wire  # noqa: E402
+
+
+@contextlib.contextmanager
+def empty_redis(folder):
+    """The address of a Redis that ends with the block."""
+    folder.mkdir()
+    port = ports.choose(set(), folder)
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", ""], stdout=log, stderr=log)
+    try:
+        until(lambda: wire.ask(port, b"PING\r\n").startswith(b"+PONG"), 15, "the new Redis answers")
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
