@@ -13,41 +13,45 @@ FENCE = re.compile(r"^```(\w+)?(?: (\w+))?\s*$")
 @dataclass
 class Step:
     line: int                 # of the page
+    part: str                 # the "## " heading above
     commands: str
     repeat: bool
     seen: list = field(default_factory=list)
 
 
 def blocks(text):
-    """(line, kind, word, contents, the paragraph above) of each fenced block."""
-    lines, above, opened = text.splitlines(), [], None
+    """(line, part, kind, word, contents, the paragraph above) of each fenced block."""
+    lines, above, opened, part = text.splitlines(), [], None, ""
     for number, line in enumerate(lines, 1):
         fence = FENCE.match(line)
         if fence and opened is None:
             opened = (number, fence[1] or "", fence[2] or "", [])
         elif fence:
             at, kind, word, inside = opened
-            yield at, kind, word, "\n".join(inside) + "\n", " ".join(above)
+            yield at, part, kind, word, "\n".join(inside) + "\n", " ".join(above)
             opened, above = None, []
         elif opened:
             opened[3].append(line)
+        elif line.startswith("## "):
+            part, above = line[3:].strip(), []
         elif line.strip():
             above.append(line.strip())
         elif above and lines[number:number + 1] and not lines[number].startswith("```"):
             above = []
 
 
-def steps(path, reader=""):
-    """What the page has somebody do whose servers are `reader`."""
+def steps(path, reader="", of=None):
+    """What the page, or the part of it with this heading, has somebody do whose servers are `reader`."""
     found = []
-    for line, kind, word, inside, above in blocks(path.read_text(encoding="utf-8")):
+    for line, part, kind, word, inside, above in blocks(path.read_text(encoding="utf-8")):
         if word not in ("", reader):
             continue
         if kind == "sh":
-            found.append(Step(line, inside, above.startswith("Repeat")))
+            found.append(Step(line, part, inside, above.startswith("Repeat")))
         elif kind == "text":
             found[-1].seen = [one for one in inside.splitlines() if one.strip()]
-    assert found, f"{path} has no commands"
+    found = [step for step in found if of in (None, step.part)]
+    assert found, f"{path} has no commands{f' beneath {of}' if of else ''}"
     return found
 
 

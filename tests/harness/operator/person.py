@@ -25,13 +25,11 @@ class Person:
                               stderr=subprocess.STDOUT, text=True, timeout=seconds * PATIENCE, check=False)
         return done.returncode, done.stdout
 
-    def follow(self, name, between=None):
-        """Does all that the page says. `between(step)` is called before each step. Gives the outputs."""
-        return [self._do(name, step, between) for step in page.steps(PAGES / f"{name}.md", self.reader)]
+    def follow(self, name, part=None):
+        """Does all that the page, or the part of it with this heading, says. Gives the outputs."""
+        return [self._do(name, step) for step in page.steps(PAGES / f"{name}.md", self.reader, part)]
 
-    def _do(self, name, step, between):
-        if between:
-            between(step)
+    def _do(self, name, step):
         end = time.monotonic() + SECONDS * PATIENCE
         while True:
             code, output = self.run(step.commands)

@@ -9,6 +9,7 @@ sys.path.insert(0, str(TREE / "deploy"))
 
 from stack import ports  # noqa: E402
 from stack.servers import wire  # noqa: E402
+from stack.servers.mariadb import MariaDB  # noqa: E402
 
 
 @contextlib.contextmanager
@@ -24,3 +25,21 @@ def empty_redis(folder):
     finally:
         process.kill()
         process.wait()
+
+
+class Replica(MariaDB):
+    """A second MariaDB, which knows nothing yet and refuses to write."""
+
+    options = ("--innodb-buffer-pool-size=128M", "--innodb-log-file-size=64M", "--server-id=2", "--log-slave-updates=1", "--read-only=1",
+               "--slave-parallel-threads=8")
+
+    def __init__(self, home, password):
+        home.mkdir(parents=True)
+        super().__init__(home, ports.choose(set(), home), password)
+
+    def up(self):
+        for folder in (self.data, self.log.parent, self.process.file.parent):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.start()
+        until(self.is_ready, 60, self.log_tail)  # no account of its own: all come by replication
+        return self

@@ -1,0 +1,69 @@
+"""The MySQL primary is killed under load, and its semi-synchronous replica is promoted."""
+import getpass
+import os
+import threading
+import time
+
+import pytest
+
+from harness.checker import connect, rows
+from harness.load import under_load
+from harness.operator.servers import Replica
+from harness.rest import Rest
+from harness.stack import until
+
+pytestmark = pytest.mark.turn(2, 10)
+
+WRITES_SECONDS = 10 if os.environ.get("DUETIME_TEST_LONG") else 60  # ten are meant; other tests leave less of the machine
+PAGE = "mysql-primary-lost"
+
+
+@pytest.fixture
+def replica(tmp_path):
+    made = Replica(tmp_path / "replica", "of-the-stack").up()
+    yield made
+    made.process.stop()
+
+
+@pytest.fixture
+def operator(stack, replica, person):
+    """Of programs that know both servers, the replica first."""
+    stack.up_again("--set", f"mysql.hosts={replica.address},127.0.0.1:{stack['DUETIME_MYSQL_PORT']}")
+    client = f"mariadb --no-defaults --user={getpass.getuser()} --socket="
+    return person(PRIMARY=client + stack["DUETIME_MYSQL_SOCKET"], REPLICA=client + str(replica.socket), PRIMARY_HOST="127.0.0.1",
+                  PRIMARY_PORT=stack["DUETIME_MYSQL_PORT"], REPL_USER=stack["DUETIME_MYSQL_USER"], REPL_PASSWORD=stack["DUETIME_MYSQL_PASSWORD"])
+
+
+class Writer(threading.Thread):
+    """Asks for a job until there is one."""
+
+    def __init__(self, url, topic):
+        super().__init__(daemon=True)
+        self._rest, self._topic = Rest(url, timeout=2), topic
+        self.began, self.seconds = time.monotonic(), None
+        self.start()
+
+    def run(self):
+        while not self._asked():
+            time.sleep(0.05)
+        self.seconds = time.monotonic() - self.began
+
+    def _asked(self):
+        try:
+            return self._rest.post("/v1/jobs", {"topic": self._topic, "delay": "PT1H"}).status == 201
+        except OSError:
+            return False
+
+
+def test_a_replica_is_promoted_and_writes_go_on_with_nothing_lost_or_twice(stack, seed, operator, replica):
+    with under_load(stack, seed, finish_seconds=60) as run:
+        operator.follow(PAGE, "Before it happens")
+        run.goes_on(200)
+        stack.kill("mysql")
+        writer = Writer(stack["DUETIME_URL"], f"after-{seed}")
+        stack.env["DUETIME_MYSQL_SOCKET"] = str(replica.socket)  # where the checker looks from now on
+        operator.follow(PAGE, "When the primary is lost")
+        until(lambda: writer.seconds, WRITES_SECONDS, "writes go on")
+        print(f"a create was acknowledged {writer.seconds:.1f} s after the primary was killed")
+        run.goes_on(200, seconds=60)
+        assert not rows(connect(stack), "SELECT shard FROM shards WHERE halted IS NOT NULL"), "the replica had all that the ledger tells of"
