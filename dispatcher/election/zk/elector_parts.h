@@ -55,6 +55,7 @@ typedef struct dt_zk_elector {
     int timeout_ms;
     char guid[DT_ELECTOR_GUID];
     bool connected;
+    int64_t away_us; /* since when nobody has answered this handle; 0: it is connected, or there is none */
     bool paths_asked, paths_made;
     enum dt_joined joined;
     char *member_name;

@@ -5,6 +5,8 @@
  * As long as a shard is led a request is sent every 0.3 timeouts, in place of the client's own ping, which comes after a
  * third of silence: lease.h has the reason.
  *
+ * A handle that nobody has answered for two timeouts is replaced, on the same session: an emptied ZooKeeper would never take it back.
+ *
  * Invariant: a session that expired is closed here, never in a callback, and nothing of it is left when the next one
  * begins.
  */
@@ -15,7 +17,7 @@
 #include "base/log.h"
 #include "elector_parts.h"
 
-enum { CLOSE_WAIT_US = 300000, PATHS = 4 };
+enum { CLOSE_WAIT_US = 300000, PATHS = 4, AWAY_TIMEOUTS = 2 };
 
 static int64_t ping_every_us(const dt_zk_elector *e)
 {
@@ -47,17 +49,26 @@ static void await_replies(dt_zk_elector *e)
     }
 }
 
+typedef bool open_fn(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
+
+/* False: there is no handle now. */
+static bool open_handle(dt_zk_elector *e, open_fn *by)
+{
+    struct dt_strbuf digest = {0};
+    bool known = dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK;
+    const struct dt_zk_server server = {e->servers, digest.p ? digest.p : ""};
+    bool open = known && by(e->zk, &server, e->timeout_ms);
+
+    dt_secret_forget(&digest);
+    return open;
+}
+
 static void session_open(dt_zk_elector *e)
 {
     snprintf(e->guid, sizeof(e->guid), "%016" PRIx64 "%016" PRIx64, dt_elector_random(&e->base),
              dt_elector_random(&e->base));
-    struct dt_strbuf digest = {0};
-    bool known = dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK;
-    const struct dt_zk_server server = {e->servers, digest.p ? digest.p : ""};
-
-    if (!known || !dt_zk_open(e->zk, &server, e->timeout_ms))
+    if (!open_handle(e, dt_zk_open))
         dt_zk_elector_back_off(e);
-    dt_secret_forget(&digest);
 }
 
 void dt_zk_elector_session_close(dt_zk_elector *e)
@@ -75,6 +86,7 @@ void dt_zk_elector_session_close(dt_zk_elector *e)
     dt_member_forget(e);
     dt_zk_elector_paths_gone(e);
     e->connected = e->pinging = false;
+    e->away_us = 0;
     e->members = e->leaders = (struct dt_listing){0};
     e->asked_us = 0;
     dt_lease_end(&e->base.lease);
@@ -93,11 +105,30 @@ static bool note_state(dt_zk_elector *e, bool connected, int timeout_ms)
     bool was = e->connected;
 
     e->connected = connected;
+    e->away_us = connected ? 0 : e->away_us ? e->away_us : dt_elector_now_us(&e->base);
     if (connected && !was)
         on_connected(e, timeout_ms);
     else if (was && !connected)
         dt_zk_elector_note(e, "connection to ZooKeeper lost", "session", "connection loss");
     return connected;
+}
+
+/* ---- away ---- */
+
+static int64_t replaced_us(const dt_zk_elector *e)
+{
+    return e->away_us ? e->away_us + AWAY_TIMEOUTS * e->timeout_ms * INT64_C(1000) : INT64_MAX;
+}
+
+/* What was asked has had its answer when the connection was lost; an answer that is missing costs the session. */
+static void replace_handle(dt_zk_elector *e)
+{
+    e->away_us = dt_elector_now_us(&e->base);
+    e->members.stale = e->leaders.stale = true; /* nobody watches them any more */
+    if (e->outstanding > 0 || !open_handle(e, dt_zk_reopen)) {
+        dt_zk_elector_session_close(e);
+        dt_zk_elector_back_off(e);
+    }
 }
 
 bool dt_zk_elector_session_serve(dt_zk_elector *e)
@@ -116,7 +147,9 @@ bool dt_zk_elector_session_serve(dt_zk_elector *e)
         dt_zk_elector_back_off(e);
         return false;
     default:
-        return note_state(e, state == DT_ZK_CONNECTED, timeout_ms);
+        if (!note_state(e, state == DT_ZK_CONNECTED, timeout_ms) && dt_elector_now_us(&e->base) >= replaced_us(e))
+            replace_handle(e);
+        return e->connected;
     }
 }
 
@@ -143,8 +176,8 @@ int64_t dt_zk_elector_session_next_us(const dt_zk_elector *e)
     int64_t at_us;
 
     if (atomic_load(&e->base.n_leads) == 0)
-        return INT64_MAX;
-    at_us = atomic_load(&e->base.lease.until_us);
+        return replaced_us(e);
+    at_us = dt_earlier(atomic_load(&e->base.lease.until_us), replaced_us(e));
     return e->connected && ping_us > now_us ? dt_earlier(at_us, ping_us) : at_us;
 }
 

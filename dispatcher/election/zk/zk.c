@@ -201,12 +201,25 @@ static bool say_who(dt_zk *zk, const char *digest)
     return !zk->secured || zoo_add_auth(zk->zh, "digest", digest, (int)strlen(digest), NULL, NULL) == ZOK;
 }
 
-bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
+static bool open_as(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms, const clientid_t *session)
 {
-    zk->zh = zookeeper_init2(server->hosts, on_session, timeout_ms, NULL, zk, 0, on_log);
+    zk->zh = zookeeper_init2(server->hosts, on_session, timeout_ms, session, zk, 0, on_log);
     if (zk->zh && !say_who(zk, server->digest))
         dt_zk_close(zk);
     return zk->zh;
+}
+
+bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
+{
+    return open_as(zk, server, timeout_ms, NULL);
+}
+
+bool dt_zk_reopen(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
+{
+    clientid_t session = *zoo_client_id(zk->zh);
+
+    dt_zk_close(zk);
+    return open_as(zk, server, timeout_ms, session.client_id ? &session : NULL);
 }
 
 void dt_zk_close(dt_zk *zk)

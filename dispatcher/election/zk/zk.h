@@ -66,6 +66,10 @@ struct dt_zk_server {
 };
 /* False: there is no session, nor will be. Connecting goes on behind it. Texts are copied. */
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
+/* The session goes on by another handle, which knows no node's version and looks names up anew: a server that has lost its data
+ * refuses a handle that has seen more than it has, for ever, and tells this one that the session has expired. For a session that
+ * is CONNECTING, with no request under way; lists are watched no more. False: as after dt_zk_open. */
+bool dt_zk_reopen(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
 /* Ends the session. No reply is added, and no signal sent, after it returned. Replies that ZooKeeper's client lost on
  * the way do not come any more. */
 void dt_zk_close(dt_zk *zk);

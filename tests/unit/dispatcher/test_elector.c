@@ -24,6 +24,7 @@ struct dt_zk {
     struct dt_zk_reply *asked[ASKED_MAX]; /* in order */
     size_t n_asked;
     struct dt_zk_reply *ready, **ready_end;
+    unsigned reopened;
 };
 
 static struct dt_zk fake;
@@ -65,6 +66,14 @@ bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
 {
     (void)zk, (void)server, (void)timeout_ms;
     fake.state = DT_ZK_CONNECTED;
+    return true;
+}
+
+bool dt_zk_reopen(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
+{
+    (void)zk, (void)server, (void)timeout_ms;
+    assert_int_equal(fake.state, DT_ZK_CONNECTING);
+    fake.reopened++;
     return true;
 }
 
@@ -360,6 +369,35 @@ static void an_expired_session_loses_everything_and_is_followed_by_another(void 
     assert_string_not_equal(guid, guid_of(e));
 }
 
+/* Nothing of it is sent before: the client tries by itself. */
+static void a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_anew(void **state)
+{
+    dt_elector *e = *state;
+    char guid[DT_ELECTOR_GUID];
+
+    lead_both(e);
+    memcpy(guid, guid_of(e), sizeof(guid));
+    lose_requests();
+    fake.state = DT_ZK_CONNECTING;
+    step(e);
+    now_us += 2 * TIMEOUT_MS * INT64_C(1000) - 1;
+    step(e);
+    assert_int_equal(fake.reopened, 0);
+    assert_true(dt_elector_next_us(e) == now_us + 1);
+    now_us++;
+    step(e);
+    assert_int_equal(fake.reopened, 1);
+    step(e);
+    assert_int_equal(fake.reopened, 1); /* it has its time, too */
+    fake.state = DT_ZK_CONNECTED;
+    step(e);
+    assert_string_equal(guid, guid_of(e)); /* the session goes on */
+    assert_true(is_asked(DT_ASK_MEMBERS) && is_asked(DT_ASK_LEADERS));
+    now_us += 3 * TIMEOUT_MS * INT64_C(1000);
+    step(e);
+    assert_int_equal(fake.reopened, 1);
+}
+
 #define STARTED(test) cmocka_unit_test_setup_teardown(test, start, stop)
 
 int main(void)
@@ -373,6 +411,7 @@ int main(void)
         STARTED(an_answer_that_comes_after_the_lease_gains_nothing),
         STARTED(a_node_is_kept_until_its_loop_has_stopped),
         STARTED(an_expired_session_loses_everything_and_is_followed_by_another),
+        STARTED(a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_anew),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
