@@ -35,12 +35,12 @@ def operator(stack, replica, person):
 
 
 class Writer(threading.Thread):
-    """Asks for a job until there is one."""
+    """Asks for a job until there is one; `seconds` from its beginning to that."""
 
-    def __init__(self, url, topic):
+    def __init__(self, url, topic, began):
         super().__init__(daemon=True)
         self._rest, self._topic = Rest(url, timeout=2), topic
-        self.began, self.seconds = time.monotonic(), None
+        self.began, self.seconds = began, None
         self.start()
 
     def run(self):
@@ -59,8 +59,9 @@ def test_a_replica_is_promoted_and_writes_go_on_with_nothing_lost_or_twice(stack
     with under_load(stack, seed, finish_seconds=60) as run:
         operator.follow(PAGE, "Before it happens")
         run.goes_on(200)
+        began = time.monotonic()
         stack.kill("mysql")
-        writer = Writer(stack["DUETIME_URL"], f"after-{seed}")
+        writer = Writer(stack["DUETIME_URL"], f"after-{seed}", began)
         stack.env["DUETIME_MYSQL_SOCKET"] = str(replica.socket)  # where the checker looks from now on
         operator.follow(PAGE, "When the primary is lost")
         until(lambda: writer.seconds, WRITES_SECONDS, "writes go on")

@@ -20,7 +20,7 @@ def test_each_page_is_listed_and_followed_by_a_test():
     listed = set(re.findall(r"\]\(([\w-]+)\.md\)", (PAGES / "README.md").read_text(encoding="utf-8")))
     followed = set()
     for path in pathlib.Path(__file__).parent.glob("test_*.py"):
-        followed |= set(re.findall(r'\.follow\("([\w-]+)"', path.read_text(encoding="utf-8")))
+        followed |= set(re.findall(r'(?:\.follow\(|^PAGE = )"([\w-]+)"', path.read_text(encoding="utf-8"), re.M))
     assert listed == set(ALL) <= followed
 
 
@@ -31,7 +31,8 @@ def test_a_page_uses_no_variable_that_nobody_sets(name):
     tables = text + (PAGES / "README.md").read_text(encoding="utf-8")
     given = {word for line in tables.splitlines() if line.startswith("| `") for word in re.findall(r"`([A-Z_]+)`", line.split("|")[1])}
     commands = "\n".join(step.commands for reader in ("mariadb", "mysql") for step in page.steps(PAGES / f"{name}.md", reader))
-    made = set(re.findall(r"\b(?:for |read -r )?(\w+)(?:=| in )", commands)) | set(re.findall(r"\bread -r (\w+)", commands))
+    made = set(re.findall(r"\bfor (\w+) in ", commands)) | set(re.findall(r"\b(\w+)=", commands))
+    made |= {word for words in re.findall(r"\bread -r ([\w ]+)", commands) for word in words.split()}
     assert set(re.findall(r"\$\{?([A-Za-z_]\w*)", commands)) <= given | made
 
 

@@ -1,13 +1,14 @@
 """A runbook page as it stands: its commands in order, each with the lines that are to be seen when it has run.
 
 A block of ```sh is run as it is. A block of ```text behind one is its output: each of its lines is found in the output, in this order,
-where "…" stands for anything. Where the paragraph above the commands begins with "Repeat", they are run until that is seen. A second
+where "…" stands for anything. Where a sentence of the paragraph above the commands begins with "Repeat", they are run until that is seen. A second
 word behind ```sh or ```text (mariadb, mysql) names for whom the block is; others pass it by.
 """
 import re
 from dataclasses import dataclass, field
 
 FENCE = re.compile(r"^```(\w+)?(?: (\w+))?\s*$")
+REPEAT = re.compile(r"(^|[.:] )Repeat ")
 
 
 @dataclass
@@ -47,7 +48,7 @@ def steps(path, reader="", of=None):
         if word not in ("", reader):
             continue
         if kind == "sh":
-            found.append(Step(line, part, inside, above.startswith("Repeat")))
+            found.append(Step(line, part, inside, bool(REPEAT.search(above))))
         elif kind == "text":
             found[-1].seen = [one for one in inside.splitlines() if one.strip()]
     found = [step for step in found if of in (None, step.part)]

@@ -30,13 +30,13 @@ class Person:
         return [self._do(name, step) for step in page.steps(PAGES / f"{name}.md", self.reader, part)]
 
     def _do(self, name, step):
-        end = time.monotonic() + SECONDS * PATIENCE
+        began = time.monotonic()
         while True:
             code, output = self.run(step.commands)
             wrong = f"exit code {code}" if code else page.missing(step.seen, output)
             if wrong is None:
-                self.say(f"{name}.md, line {step.line}: done")
+                self.say(f"{name}.md, line {step.line}: done in {time.monotonic() - began:.1f} s")
                 return output
-            if not step.repeat or time.monotonic() > end:
+            if not step.repeat or time.monotonic() > began + SECONDS * PATIENCE:
                 raise AssertionError(f"{name}.md, line {step.line}: {wrong}\n{step.commands}gave:\n{output[-6000:]}")
             time.sleep(0.5)

@@ -1,5 +1,6 @@
 """Servers that are put in the place of those that are lost."""
 import contextlib
+import os
 import subprocess
 import sys
 
@@ -9,7 +10,9 @@ sys.path.insert(0, str(TREE / "deploy"))
 
 from stack import ports  # noqa: E402
 from stack.servers import wire  # noqa: E402
+from stack.servers.kafka import Kafka  # noqa: E402
 from stack.servers.mariadb import MariaDB  # noqa: E402
+from stack.servers.zookeeper import ZooKeeper  # noqa: E402
 
 
 @contextlib.contextmanager
@@ -43,3 +46,29 @@ class Replica(MariaDB):
         self.start()
         until(self.is_ready, 60, self.log_tail)  # no account of its own: all come by replication
         return self
+
+
+@contextlib.contextmanager
+def empty_zookeeper(folder):
+    """The address of a ZooKeeper that ends with the block."""
+    folder.mkdir()
+    made = ZooKeeper(folder, ports.choose(set(), folder))
+    made.start()
+    try:
+        made.wait_ready()
+        yield made.address
+    finally:
+        made.process.stop()
+
+
+@contextlib.contextmanager
+def empty_kafka(folder):
+    """The address of a Kafka that ends with the block."""
+    folder.mkdir()
+    made = Kafka(folder, os.environ.get("DUETIME_TEST_KAFKA", "3"), ports.choose(set(), folder), ports.choose(set(), folder), {}, {})
+    made.start()
+    try:
+        made.wait_ready()
+        yield made.address
+    finally:
+        made.process.kill()

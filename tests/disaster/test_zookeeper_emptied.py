@@ -1,0 +1,42 @@
+"""ZooKeeper loses all that it has, and later is replaced by another one: leaders come back, epochs rise, nothing is dispatched twice."""
+import shutil
+
+import pytest
+
+from harness.checker import connect, rows
+from harness.load import under_load
+from harness.operator.servers import empty_zookeeper
+from harness.stack import until
+
+pytestmark = pytest.mark.turn(4, 10)
+
+PAGE = "zookeeper-emptied"
+
+
+@pytest.fixture
+def another(tmp_path):
+    with empty_zookeeper(tmp_path / "zookeeper") as address:
+        yield address
+
+
+def led(stack):
+    return rows(connect(stack), "SELECT COUNT(*) n FROM v_shards WHERE named AND owner IS NOT NULL")[0]["n"]
+
+
+def lost(stack):
+    """Nobody leads, and attempts that were under way are where they were."""
+    stack.kill("zookeeper")
+    until(lambda: led(stack) == 0, 20, "all step down")
+    shutil.rmtree(stack.home / "zookeeper")
+
+
+def test_an_emptied_zookeeper_and_then_another_one_cost_no_job_and_send_none_twice(stack, seed, person, another):
+    operator = person(ZOOKEEPER=another)
+    with under_load(stack, seed) as run:
+        lost(stack)
+        stack.start("zookeeper")
+        operator.follow(PAGE, "Under the same address")
+        run.goes_on(150)
+        lost(stack)
+        operator.follow(PAGE, "Under another address")
+        run.goes_on(150)
