@@ -322,6 +322,46 @@ static void a_procedure_leaves_no_transaction_and_no_isolation_behind(void **sta
     assert_job(&fx, 7, "version", "3");
 }
 
+#define AS_MARKED                                                                                                      \
+    "CONCAT_WS(' ', state, attempt, attempt_status, near, next_at - dispatched_at = ack_timeout_ms, finished_at, "     \
+    "claim_shard)"
+
+static void dt_mark_sent_dispatches_what_a_restored_row_does_not_know(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, NULL);
+    assert_string_equal(answer("CALL dt_mark_sent(7, 1)"), "7|marked\n");
+    assert_job(&fx, 7, AS_MARKED, "dispatched 1 dispatched 1 1 0 -1");
+    assert_job(&fx, 7, "due_at = run_at", "1");
+    assert_string_equal(answer("CALL dt_mark_sent(7, 1)"), "7|known\n");
+    assert_job(&fx, 7, "version", "2");
+    assert_string_equal(answer("CALL dt_mark_sent(7, 2)"), "7|marked\n");
+    assert_job(&fx, 7, AS_MARKED, "dispatched 2 dispatched 1 1 0 -1");
+    assert_sql("1 timed_out restored", "SELECT CONCAT_WS(' ', attempt, status, error_code) FROM attempts");
+    assert_sql("0 1", "SELECT CONCAT_WS(' ', 1 + SUM(scheduled), SUM(dispatched)) FROM job_counts");
+    assert_string_equal(answer("CALL dt_mark_sent(8, 1)"), "8|not_found\n");
+    assert_int_not_equal(by_hand("CALL dt_mark_sent(7, 0)"), DT_OK);
+    assert_int_not_equal(by_hand("CALL dt_mark_sent(7, NULL)"), DT_OK);
+}
+
+static void dt_mark_sent_keeps_what_an_earlier_attempt_ended_with_and_ended_jobs(void **state)
+{
+    (void)state;
+    job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', due_at = 3, dispatched_at = 4, finished_at = 5");
+    assert_string_equal(answer("CALL dt_mark_sent(7, 2)"), "7|marked\n");
+    assert_sql("1 failed 3 4 5",
+               "SELECT CONCAT_WS(' ', attempt, status, due_at, dispatched_at, finished_at) FROM attempts");
+    for (int s = DT_SUCCEEDED; s <= DT_CANCELLED; s++) {
+        job_row_dispatched(&fx, 10 + s, 1, 0);
+        mysql_fixture_run(&fx, "UPDATE jobs SET state = %d, next_at = NULL WHERE id = %d", s + 1, 10 + s);
+        char call[60], expected[60];
+        snprintf(call, sizeof call, "CALL dt_mark_sent(%d, 2)", 10 + s);
+        snprintf(expected, sizeof expected, "%d|finished\n", 10 + s);
+        assert_string_equal(answer(call), expected);
+        assert_job(&fx, 10 + s, "CONCAT_WS(' ', attempt, version)", "1 1");
+    }
+}
+
 static void views_and_procedures_need_no_definer(void **state)
 {
     (void)state;
@@ -331,7 +371,7 @@ static void views_and_procedures_need_no_definer(void **state)
     assert_sql("0", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND "
                     "security_type <> 'INVOKER'");
     assert_sql("14", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
-    assert_sql("9", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
+    assert_sql("10", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
 }
 
 static void every_table_and_the_telling_columns_have_comments(void **state)
@@ -357,6 +397,8 @@ int main(void)
         T(dt_explain_tells_of_rows_of_the_inbox),
         T(dt_clear_halt_lets_the_operator_choose),
         T(a_cleared_halt_waits_anew_for_the_results_of_what_was_dropped_and_deletes_nothing_soon),
+        T(dt_mark_sent_dispatches_what_a_restored_row_does_not_know),
+        T(dt_mark_sent_keeps_what_an_earlier_attempt_ended_with_and_ended_jobs),
         T(v_in_flight_shows_each_attempt_that_is_claimed_and_not_settled),
         T(a_procedure_leaves_no_transaction_and_no_isolation_behind),
         T(views_and_procedures_need_no_definer),
