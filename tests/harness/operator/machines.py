@@ -14,6 +14,7 @@ shift
 exec sh -euc "$*"
 """
 STOP = "{local} stop {part} >/dev/null"
+KILL = "{local} kill {part} >/dev/null"
 START = "{local} start {part} --config duetime.ini >/dev/null"
 
 
@@ -26,7 +27,7 @@ def make_machine(stack, folder, part):
     """Its file is what its program has been started with so far."""
     folder.mkdir(parents=True)
     shutil.copy(stack.home / part / "duetime.ini", folder / "duetime.ini")
-    for name, lines in (("stop", [STOP]), ("start", [START]), ("restart", [STOP, START])):
+    for name, lines in (("stop", [STOP]), ("kill", [KILL]), ("start", [START]), ("restart", [STOP, START])):
         verbs = "\n".join(lines).format(local=LOCAL, part=part)
         executable(folder / name, f"#!/bin/sh -eu\nexport DUETIME_LOCAL_DIR={shlex.quote(str(stack.home))}\n{verbs}\n")
 
@@ -41,4 +42,4 @@ def make_machines(stack, folder):
     return {"PATH": stack["PATH"], "DUETIME_URL": stack["DUETIME_URL"], "INSTALLATION": "duetime", "MYSQL": client, "ON": folder / "on",
             "APIS": " ".join(part for part in parts if part.startswith("api")),
             "DISPATCHERS": " ".join(part for part in parts if part.startswith("dispatcher")),
-            "CONFIG": "duetime.ini", "STOP": "./stop", "START": "./start", "RESTART": "./restart"}
+            "CONFIG": "duetime.ini", "STOP": "./stop", "KILL": "./kill", "START": "./start", "RESTART": "./restart"}
