@@ -6,7 +6,7 @@ from harness.operator.clusters import Both, ClustersChecker
 from harness.operator.servers import empty_kafka
 from harness.stack import until
 
-pytestmark = pytest.mark.turn(6, 10)
+pytestmark = pytest.mark.turn(9, 15)
 
 
 @pytest.fixture

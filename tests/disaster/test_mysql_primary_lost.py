@@ -12,7 +12,7 @@ from harness.operator.servers import Replica
 from harness.rest import Rest
 from harness.stack import until
 
-pytestmark = pytest.mark.turn(2, 10)
+pytestmark = pytest.mark.turn(3, 15)
 
 WRITES_SECONDS = 10 if os.environ.get("DUETIME_TEST_LONG") else 60  # ten are meant; other tests leave less of the machine
 PAGE = "mysql-primary-lost"

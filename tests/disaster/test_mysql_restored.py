@@ -9,7 +9,7 @@ from harness.load import Run
 from harness.rest import Rest
 from harness.stack import until
 
-pytestmark = pytest.mark.turn(8, 10)
+pytestmark = pytest.mark.turn(12, 15)
 
 PAGE = "mysql-restored"
 STATES = ("succeeded", "dead", "cancelled")

@@ -5,7 +5,7 @@ from harness.checker import connect, rows
 from harness.load import under_load
 from harness.operator.servers import empty_redis
 
-pytestmark = pytest.mark.turn(0, 10)
+pytestmark = pytest.mark.turn(0, 15)
 
 
 @pytest.fixture

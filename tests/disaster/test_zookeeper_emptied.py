@@ -8,7 +8,7 @@ from harness.load import under_load
 from harness.operator.servers import empty_zookeeper
 from harness.stack import until
 
-pytestmark = pytest.mark.turn(4, 10)
+pytestmark = pytest.mark.turn(6, 15)
 
 PAGE = "zookeeper-emptied"
 

@@ -6,14 +6,16 @@ changed once, every fire has one job.
 import datetime
 import random
 import threading
+import traceback
 
 import pytest
 
 from harness.checker import connect, now_ms, rows
 from harness.harm.nemesis import HOUR_MS, skewed
-from harness.load import under_load
+from harness.load import Run, under_load
 from harness.rest import Rest
 from harness.stack import until
+from test_brokers import clear, copied, halted, restored
 from test_machines import shim  # noqa: F401  (a fixture)
 from test_points import begin as restart_with, dies, gone
 
@@ -184,3 +186,37 @@ def test_row56_makers_that_die_or_have_a_wrong_clock_make_one_job_a_fire(stack, 
         each_fire_has_one_job(stack, names, began[0], until_ms)
         for name in names:
             assert rest.delete(f"/v1/schedules/{name}?cancel=true").status == 200
+
+
+def test_row56_a_mysql_restored_from_an_earlier_copy_has_one_job_a_fire(own_stack, seed, tmp_path):
+    """Fires that the copy does not have are made anew, and those that it has are not; whoever makes them believes no memory of his own."""
+    stack = own_stack()
+    run = Run(stack, seed, name="row56-restored")
+    try:
+        run.begin()
+        rest, names, began = Rest(stack["DUETIME_URL_API2"]), [f"fires-{n}-{run.topics[0]}" for n in range(3)], int(now_ms() // 1000 + 2) * 1000
+        at = datetime.datetime.fromtimestamp(began / 1000, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for name in names:
+            answer = rest.put(f"/v1/schedules/{name}", {"topic": name, "every": "PT1S", "starts_at": at, "catch_up": "PT10M", "payload": 1})
+            assert answer.status == 201, answer
+        until(lambda: all(len(sent_fires(stack, name)) > 2 for name in names), 60, "the first fires are sent")
+        copied(stack, tmp_path / "copy")
+        before = {name: sent_fires(stack, name) for name in names}
+        until(lambda: all(len(sent_fires(stack, name)) > len(before[name]) + 3 for name in names), 60, "fires are sent that the copy does not know")
+        restored(stack, tmp_path / "copy")
+        run.shut_down()
+        until(lambda: len(halted(stack)) == 4, 60, lambda: f"every shard halts: {halted(stack)}")
+        until(lambda: not halted(stack) or clear(stack, [*run.topics, *names]), 30, lambda: f"all are cleared: {halted(stack)}", every=1)
+        each_fire_has_one_job(stack, names, began, int(now_ms() // 1000) * 1000 - 1000)
+    except BaseException:
+        print(f"journal, arrivals and logs are in {run.keep(traceback.format_exc())}")
+        raise
+    finally:
+        run.end()
+
+
+def sent_fires(stack, name):
+    connection = connect(stack)
+    found = rows(connection, "SELECT id FROM jobs WHERE topic = %s AND attempt > 0", name)
+    connection.close()
+    return found
