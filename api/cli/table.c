@@ -72,13 +72,25 @@ static const struct dt_cli_option job_cancel[] = {
     {"key-prefix", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs whose key begins so; needs --topic."}, \
     {"run-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The earliest run_at, inclusive."}, \
     {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest run_at, exclusive."}, \
+    {"due-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The earliest next_at, inclusive: when a job runs, is tried again, or times out."}, \
+    {"due-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest next_at, exclusive."}, \
+    {"created-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Made no earlier."}, \
+    {"created-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Made earlier."}, \
+    {"finished-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Finished no earlier."}, \
+    {"finished-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Finished earlier."}, \
+    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Whose last failure was no earlier, whatever became of them."}, \
+    {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Whose last failure was earlier."}, \
+    {"error-code", "CODE", DT_CLI_TEXT, DT_CLI_QUERY, "Whose last failure had this code."}, \
+    {"error-text", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "Whose last failure contains this; needs --topic, and a range of a day."}, \
     {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."}
 
 static const struct dt_cli_option job_export[] = {EXPORT_OPTIONS};
 static const struct dt_cli_option job_list[] = {
+    {"id", "ID", DT_CLI_TEXT, DT_CLI_QUERY, "This job."},
+    {"key", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "The latest job of this key; needs --topic."},
     EXPORT_OPTIONS,
     {"include", "payload", DT_CLI_TEXT, DT_CLI_QUERY, "Payloads, too."},
-    {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Jobs that are due and not dispatched."},
+    {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Jobs that are due and not dispatched, the most overdue first."},
 };
 static const struct dt_cli_option job_import[] = {
     {"format", "ndjson|csv", DT_CLI_TEXT, DT_CLI_HERE, "What the file holds; default csv for a name that ends in .csv, else ndjson."},
@@ -191,9 +203,10 @@ static const struct dt_cli_verb verbs[] = {
     {"jobs", "get", DT_CLI_ID_OR_KEY, "Shows a job.",
      DT_CLI_BY_REQUEST, "GET", "/v1/jobs/{id}", NULL, NULL, DT_CLI_JOB, NO_OPTIONS,
      "jobs get orders.close order-42\njobs get orders.close order-42 --json"},
-    {"jobs", "list", "", "Lists jobs by id, or by key with --key-prefix.",
+    {"jobs", "list", "", "Lists jobs by id; by key with --key or --key-prefix; by time with --due-… or --finished-….",
      DT_CLI_BY_LIST, "GET", "/v1/jobs", NULL, "jobs", DT_CLI_JOB, OPTIONS(job_list),
-     "jobs list --overdue\njobs list --topic orders.close --state dead --json"},
+     "jobs list --overdue\njobs list --topic orders.close --state dead --json\n"
+     "jobs list --state dead --finished-from 2030-01-01T00:00:00Z --output wide"},
     {"jobs", "watch", DT_CLI_ID_OR_KEY, "Shows a job whenever it has changed, until it is finished; exit code 0 when it succeeded.",
      DT_CLI_BY_WATCH, "GET", "/v1/jobs/{id}", NULL, NULL, DT_CLI_JOB, OPTIONS(watch),
      "jobs watch orders.close order-42"},

@@ -1,6 +1,6 @@
 /*
  * GET /v1/jobs: the filter is read on the HTTP thread, with every fault in it, the page by a worker. A cursor's
- * position is an id, or with key_prefix a key.
+ * position is an id; in a list by key a key; in a list by time the four numbers of struct dt_list_place.
  */
 #include "answer.h"
 #include "api.h"
@@ -12,9 +12,12 @@
 #include "work/scratch.h"
 #include "work/workers.h"
 
-#define BY_ID      'i'
-#define BY_KEY     'k'
+#define DAY_MS     INT64_C(86400000)
+#define TEXT_MAX   200
 #define HEAD_BYTES ((size_t)16 << 10) /* a row without its payload; it has its headers */
+
+/* Kinds of lists, for their cursors. */
+static const char kinds[] = {[DT_LIST_BY_ID] = 'i', [DT_LIST_BY_KEY] = 'k', [DT_LIST_BY_TIME] = 't'};
 
 struct list {
     struct dt_list_filter filter;
@@ -34,6 +37,8 @@ static void add_jobs(struct dt_request *req, const struct list *list, struct dt_
             page->more = true;
             page->last_id = jobs[i - 1].id;
             page->last_key = jobs[i - 1].key;
+            if (page->places)
+                page->last_place = page->places[i - 1];
             return;
         }
         if (i > 0)
@@ -43,18 +48,36 @@ static void add_jobs(struct dt_request *req, const struct list *list, struct dt_
     }
 }
 
+/* Where the page ends, as a position of a cursor; the text has room for numbers. */
+static struct dt_str position_of(const struct list *list, const struct dt_job_list *page, char *text, size_t room)
+{
+    const struct dt_list_place *at = &page->last_place;
+    int n = 0;
+    switch (dt_list_way(&list->filter)) {
+    case DT_LIST_BY_KEY:
+        return page->last_key;
+    case DT_LIST_BY_TIME:
+        n = snprintf(text, room, "%d %lld %lld %lld", at->part, (long long)at->split_ms, (long long)at->due_ms,
+                     (long long)at->id);
+        break;
+    case DT_LIST_BY_ID:
+    default:
+        n = snprintf(text, room, "%lld", (long long)page->last_id);
+    }
+    return (struct dt_str){text, (size_t)n};
+}
+
 static void answer_page(struct dt_request *req, dt_store *store, const struct list *list, struct dt_job_list *page)
 {
     struct dt_waiting waiting;
-    char id[24];
+    char text[100];
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"jobs\":[");
     dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
     add_jobs(req, list, &waiting, page);
     dt_waiting_clear(&waiting);
-    snprintf(id, sizeof(id), "%lld", (long long)page->last_id);
-    dt_answer_next_cursor(req, &list->cursor, page->more, list->filter.key_prefix.p ? page->last_key : dt_str(id));
+    dt_answer_next_cursor(req, &list->cursor, page->more, position_of(list, page, text, sizeof(text)));
 }
 
 /* The rows are gone before the answer is read by its client: they have memory of their own. */
@@ -93,17 +116,42 @@ static void read_words(const struct dt_request *req, struct dt_list_filter *filt
         dt_faults_add_query(faults, DT_STR_LIT("include"), "must be payload");
 }
 
+static void read_key(const struct dt_request *req, const char *name, struct dt_str *out, struct dt_faults *faults)
+{
+    *out = dt_request_query(req, name);
+    if (out->p && !dt_request_query(req, "topic").p)
+        dt_faults_add_query(faults, dt_str(name), "needs topic");
+    if (out->n > DT_KEY_MAX)
+        dt_faults_add_query(faults, dt_str(name), "must have at most 255 bytes");
+}
+
+static void read_text(const struct dt_request *req, const char *name, struct dt_str *out, struct dt_faults *faults)
+{
+    *out = dt_request_query(req, name);
+    if (out->p && (out->n == 0 || out->n > TEXT_MAX))
+        dt_faults_add_query(faults, dt_str(name), "must have 1 to 200 bytes");
+}
+
+static void read_id(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
+{
+    struct dt_str id = dt_request_query(req, "id");
+    if (id.p && !dt_job_id_parse(id, &filter->id))
+        dt_faults_add_query(faults, DT_STR_LIT("id"), "must be the id of a job, a number");
+}
+
 static void read_names(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
 {
     filter->topic = dt_request_query(req, "topic");
-    filter->key_prefix = dt_request_query(req, "key_prefix");
     const char *reason = filter->topic.p ? dt_topic_check(filter->topic, DT_STR_LIT("")) : NULL;
     if (reason)
         dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
-    if (filter->key_prefix.p && !filter->topic.p)
-        dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "needs topic");
-    if (filter->key_prefix.n > DT_KEY_MAX)
-        dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "must have at most 255 bytes");
+    read_id(req, filter, faults);
+    read_key(req, "key", &filter->key, faults);
+    read_key(req, "key_prefix", &filter->key_prefix, faults);
+    if (filter->key.p && filter->key_prefix.p)
+        dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "cannot stand beside key");
+    read_text(req, "error_code", &filter->error_code, faults);
+    read_text(req, "error_text", &filter->error_text, faults);
 }
 
 static bool read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
@@ -118,41 +166,113 @@ static bool read_time(const struct dt_request *req, const char *name, int64_t *m
     return false;
 }
 
-static void read_times(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
+/* A stretch of time by two parameters; one that is not given has no bound there. */
+static struct dt_list_times read_times(const struct dt_request *req, const char *from, const char *to,
+                                       struct dt_faults *faults)
 {
-    filter->has_run_from = read_time(req, "run_from", &filter->run_from_ms, faults);
-    filter->has_run_to = read_time(req, "run_to", &filter->run_to_ms, faults);
-    if (filter->has_run_from && filter->has_run_to && filter->run_from_ms > filter->run_to_ms)
-        dt_faults_add_query(faults, DT_STR_LIT("run_from"), "is after run_to");
+    struct dt_list_times times = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
+    bool has_from = read_time(req, from, &times.from_ms, faults);
+    bool has_to = read_time(req, to, &times.to_ms, faults);
+    times.given = has_from || has_to;
+    if (has_from && has_to && times.from_ms > times.to_ms)
+        dt_faults_add_query(faults, dt_str(from), "lies behind the end of its range");
+    return times;
 }
 
-static struct dt_str number(struct dt_arena *arena, bool given, int64_t n)
+static bool within_a_day(struct dt_list_times times)
 {
-    char text[24];
-    int length = snprintf(text, sizeof(text), "%lld", (long long)n);
-    return given ? dt_arena_copy(arena, (struct dt_str){text, (size_t)length}) : DT_STR_NONE;
+    return times.given && times.from_ms > INT64_MIN && times.to_ms <= times.from_ms + DAY_MS;
+}
+
+/* A text in errors is looked for row by row: only in what one topic and one day have. */
+static void bound_text(const struct dt_list_filter *f, struct dt_list_times run, struct dt_faults *faults)
+{
+    const struct dt_list_times all[] = {run, f->created, f->due, f->finished, f->failed};
+    bool bounded = false;
+    if (!f->error_text.p)
+        return;
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        bounded |= within_a_day(all[i]);
+    if (!f->topic.p)
+        dt_faults_add_query(faults, DT_STR_LIT("error_text"), "needs topic");
+    if (!bounded)
+        dt_faults_add_query(faults, DT_STR_LIT("error_text"),
+                            "needs a range of at most one day, such as failed_from and failed_to");
+}
+
+static void read_ranges(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
+{
+    struct dt_list_times run = read_times(req, "run_from", "run_to", faults);
+    filter->has_run_from = filter->has_run_to = run.given;
+    filter->run_from_ms = run.from_ms;
+    filter->run_to_ms = run.to_ms;
+    filter->created = read_times(req, "created_from", "created_to", faults);
+    filter->due = read_times(req, "due_from", "due_to", faults);
+    filter->finished = read_times(req, "finished_from", "finished_to", faults);
+    filter->failed = read_times(req, "failed_from", "failed_to", faults);
+    if (filter->due.given && filter->finished.given)
+        dt_faults_add_query(faults, dt_str(dt_request_query(req, "finished_from").p ? "finished_from" : "finished_to"),
+                            "cannot stand beside due_from and due_to: what is finished is not due");
+    bound_text(filter, run, faults);
+}
+
+/* A range as one field of a list's name. */
+static struct dt_str range_of(struct dt_arena *arena, struct dt_list_times times)
+{
+    return times.given ? dt_arena_printf(arena, "%lld %lld", (long long)times.from_ms, (long long)times.to_ms)
+                       : DT_STR_NONE;
 }
 
 /* Everything that decides which jobs the list holds, but for limit, cursor and include. False: 503 is filled in. */
 static bool name_list(struct dt_request *req, struct list *list)
 {
     const struct dt_list_filter *f = &list->filter;
-    const struct dt_str fields[] = {f->topic, f->key_prefix, number(&req->arena, true, f->state),
-                                    number(&req->arena, f->has_run_from, f->run_from_ms),
-                                    number(&req->arena, f->has_run_to, f->run_to_ms)};
-    return dt_answer_list(req, f->key_prefix.p ? BY_KEY : BY_ID, fields, sizeof(fields) / sizeof(*fields),
-                          &list->cursor);
+    const struct dt_list_times run = {f->has_run_from, f->run_from_ms, f->run_to_ms};
+    const struct dt_str fields[] = {f->topic,
+                                    f->key,
+                                    f->key_prefix,
+                                    f->error_code,
+                                    f->error_text,
+                                    dt_arena_printf(&req->arena, "%d %lld", f->state, (long long)f->id),
+                                    range_of(&req->arena, run),
+                                    range_of(&req->arena, f->created),
+                                    range_of(&req->arena, f->due),
+                                    range_of(&req->arena, f->finished),
+                                    range_of(&req->arena, f->failed)};
+    return dt_answer_list(req, kinds[dt_list_way(f)], fields, sizeof(fields) / sizeof(*fields), &list->cursor);
+}
+
+static bool read_place(struct dt_str position, struct dt_list_place *at)
+{
+    long long split_ms, due_ms, id;
+    char text[100];
+    snprintf(text, sizeof(text), "%.*s", (int)position.n, position.p);
+    if (sscanf(text, "%d %lld %lld %lld", &at->part, &split_ms, &due_ms, &id) != 4)
+        return false;
+    *at = (struct dt_list_place){at->part, split_ms, due_ms, id};
+    return true;
+}
+
+/* False: the position was sealed by us, and is none of this version. */
+static bool go_on_at(struct dt_list_filter *filter, struct dt_str position)
+{
+    switch (dt_list_way(filter)) {
+    case DT_LIST_BY_KEY:
+        filter->after_key = position;
+        return true;
+    case DT_LIST_BY_TIME:
+        return read_place(position, &filter->after);
+    case DT_LIST_BY_ID:
+    default:
+        return dt_job_id_parse(position, &filter->after_id);
+    }
 }
 
 static void read_cursor(struct dt_request *req, struct list *list, struct dt_faults *faults)
 {
-    struct dt_list_filter *filter = &list->filter;
     struct dt_str position;
-    if (!dt_answer_cursor(req, &list->cursor, faults, &position) || !position.p)
-        return;
-    if (filter->key_prefix.p)
-        filter->after_key = position;
-    else if (!dt_job_id_parse(position, &filter->after_id)) /* sealed by us, and no number: not of this version */
+    list->filter.after.split_ms = dt_clock_real_ms(req->api->clock) + req->api->config->history_after;
+    if (dt_answer_cursor(req, &list->cursor, faults, &position) && position.p && !go_on_at(&list->filter, position))
         dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
 }
 
@@ -175,7 +295,7 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     dt_faults_init(&faults, &req->arena);
     read_names(req, &list->filter, &faults);
     read_words(req, &list->filter, &faults);
-    read_times(req, &list->filter, &faults);
+    read_ranges(req, &list->filter, &faults);
     dt_answer_limit(req, &faults, &list->filter.limit);
     list->filter.bytes = page_bytes(&list->filter);
     if (!name_list(req, list))

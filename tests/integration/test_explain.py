@@ -104,6 +104,12 @@ def ask_for_lists(stack):
     rest, now = Rest(stack["DUETIME_URL"]), int(now_ms())
     queries = [{}, {"topic": "filled"}, {"state": "dead"}, {"topic": "filled", "key_prefix": "key-1"}, {"run_from": rfc3339(now), "run_to": rfc3339(now + DAY_MS)},
                {"topic": "filled", "key_prefix": "key-1", "include": "payload"}, {"include": "payload", "limit": 500}]
+    day = {"from": rfc3339(now), "to": rfc3339(now + DAY_MS)}
+    within = lambda what: {f"{what}_{end}": at for end, at in day.items()}  # noqa: E731
+    queries += [{"topic": "filled", "key": "key-1"}, {"id": 5}, within("created"), within("failed"), {"error_code": "http_503"},
+                {"topic": "filled", "error_text": "no route", **within("failed")}]
+    queries += [{**by, **more} for by in (within("due"), {"due_from": day["from"]}, within("finished"), {"finished_from": day["from"], "state": "dead"})
+                for more in ({}, {"include": "payload"}, {"topic": "filled", "limit": 7})]
     for query in queries:
         answer = rest.get("/v1/jobs?" + urlencode(query))
         assert answer.status == 200, (query, answer)

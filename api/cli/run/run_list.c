@@ -22,17 +22,6 @@ struct listing {
     char *cursor;
 };
 
-/* A job is late when the time at which it needs attention has come, and it waits for something else. */
-static bool wanted(const struct listing *l, const struct dt_json_node *item)
-{
-    int64_t next_ms = 0;
-    if (!l->overdue_ms || item->type != DT_JSON_OBJECT)
-        return true;
-    const struct dt_json_node *next = dt_json_member(l->json, item, "next_at");
-    return next && next->type == DT_JSON_STRING && dt_time_parse(next->str, &next_ms) == DT_OK &&
-           next_ms < l->overdue_ms;
-}
-
 /* Writes a job as a request that makes one like it, due when this one next is. */
 static void export_job(struct listing *l, const struct dt_json_node *job)
 {
@@ -77,8 +66,7 @@ static int show_page(struct listing *l)
     }
     for (const struct dt_json_node *item = dt_json_first(l->json, items); item && l->left > 0;
          item = dt_json_sibling(l->json, items, item))
-        if (wanted(l, item))
-            show_item(l, item);
+        show_item(l, item);
     dt_cli_list_page(l->list);
     free(l->cursor);
     l->cursor = next && next->type == DT_JSON_STRING ? strndup(next->str.p, next->str.n) : NULL;
@@ -91,8 +79,8 @@ static void add_overdue(struct listing *l, struct dt_cli_request *request)
     dt_time_format(l->overdue_ms, now);
     if (!dt_cli_value(l->cli->call, "state"))
         dt_cli_request_add_query(request, "state", "scheduled");
-    if (!dt_cli_value(l->cli->call, "run-to"))
-        dt_cli_request_add_query(request, "run_to", now);
+    if (!dt_cli_value(l->cli->call, "due-to"))
+        dt_cli_request_add_query(request, "due_to", now);
 }
 
 static int ask_page(struct listing *l)

@@ -185,6 +185,13 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
    AND j.run_at >= ?
    AND j.run_at < ?
    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
  ORDER BY j.id LIMIT ?;
 
 -- name: list_all_by_id
@@ -200,6 +207,13 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
     AND j.run_at >= ?
     AND j.run_at < ?
     AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.created_at >= ?
+    AND j.created_at < ?
+    AND (? IS NULL OR j.error_code = ?)
+    AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+    AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+    AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+    AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
   ORDER BY j.id LIMIT ?)
 UNION ALL
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
@@ -214,6 +228,12 @@ UNION ALL
     AND j.run_at >= ?
     AND j.run_at < ?
     AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.created_at >= ?
+    AND j.created_at < ?
+    AND (? IS NULL OR j.error_code = ?)
+    AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+    AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+    AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
     AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
   ORDER BY j.id LIMIT ?)
 ORDER BY 1 LIMIT ?;
@@ -231,6 +251,13 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
    AND j.run_at >= ?
    AND j.run_at < ?
    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
  ORDER BY j.id LIMIT ?;
 
 -- name: list_all_payloads_by_id
@@ -246,6 +273,13 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
     AND j.run_at >= ?
     AND j.run_at < ?
     AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.created_at >= ?
+    AND j.created_at < ?
+    AND (? IS NULL OR j.error_code = ?)
+    AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+    AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+    AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+    AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
   ORDER BY j.id LIMIT ?)
 UNION ALL
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
@@ -260,6 +294,12 @@ UNION ALL
     AND j.run_at >= ?
     AND j.run_at < ?
     AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.created_at >= ?
+    AND j.created_at < ?
+    AND (? IS NULL OR j.error_code = ?)
+    AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+    AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+    AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
     AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
   ORDER BY j.id LIMIT ?)
 ORDER BY 1 LIMIT ?;
@@ -281,6 +321,13 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
    AND j.run_at >= ?
    AND j.run_at < ?
    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
  ORDER BY k.job_key LIMIT ?;
 
 -- name: list_all_by_key
@@ -300,6 +347,13 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
     AND j.run_at >= ?
     AND j.run_at < ?
     AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.created_at >= ?
+    AND j.created_at < ?
+    AND (? IS NULL OR j.error_code = ?)
+    AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+    AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+    AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+    AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
   ORDER BY k.job_key LIMIT ?)
 UNION ALL
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
@@ -319,6 +373,12 @@ UNION ALL
     AND j.run_at >= ?
     AND j.run_at < ?
     AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.created_at >= ?
+    AND j.created_at < ?
+    AND (? IS NULL OR j.error_code = ?)
+    AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+    AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+    AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
     AND j.part = d.part
     AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
     AND (SELECT COUNT(*) FROM jobs x WHERE x.id = k.job_id) = 0
@@ -342,6 +402,13 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
    AND j.run_at >= ?
    AND j.run_at < ?
    AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
  ORDER BY k.job_key LIMIT ?;
 
 -- name: list_all_payloads_by_key
@@ -361,6 +428,13 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
     AND j.run_at >= ?
     AND j.run_at < ?
     AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.created_at >= ?
+    AND j.created_at < ?
+    AND (? IS NULL OR j.error_code = ?)
+    AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+    AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+    AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+    AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
   ORDER BY k.job_key LIMIT ?)
 UNION ALL
 (SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures, j.attempt_status+0, j.due_at,
@@ -380,8 +454,154 @@ UNION ALL
     AND j.run_at >= ?
     AND j.run_at < ?
     AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+    AND j.created_at >= ?
+    AND j.created_at < ?
+    AND (? IS NULL OR j.error_code = ?)
+    AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+    AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+    AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
     AND j.part = d.part
     AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
     AND (SELECT COUNT(*) FROM jobs x WHERE x.id = k.job_id) = 0
   ORDER BY k.job_key LIMIT ?)
 ORDER BY 3 LIMIT ?;
+
+-- What is left of one value of the due index, by id; the value itself comes last, for the cursor.
+-- name: list_behind_by_due
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.due_key
+  FROM jobs j FORCE INDEX (due)
+ WHERE j.due_band = ?
+   AND j.due_key = ?
+   AND j.id > ?
+   AND j.id <= ?
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
+ ORDER BY j.id LIMIT ?;
+
+-- name: list_between_by_due
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.due_key
+  FROM jobs j FORCE INDEX (due)
+ WHERE j.due_band = ?
+   AND j.due_key > ?
+   AND j.due_key < ?
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
+ ORDER BY j.due_key, j.id LIMIT ?;
+
+-- name: list_archived_by_id
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, 0
+  FROM history j FORCE INDEX (PRIMARY)
+ WHERE j.id > ?
+   AND j.id <= ?
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+ ORDER BY j.id LIMIT ?;
+
+-- What is left of one value of the due index, by id; the value itself comes last, for the cursor.
+-- name: list_payloads_behind_by_due
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload, j.due_key
+  FROM jobs j FORCE INDEX (due)
+ WHERE j.due_band = ?
+   AND j.due_key = ?
+   AND j.id > ?
+   AND j.id <= ?
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
+ ORDER BY j.id LIMIT ?;
+
+-- name: list_payloads_between_by_due
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload, j.due_key
+  FROM jobs j FORCE INDEX (due)
+ WHERE j.due_band = ?
+   AND j.due_key > ?
+   AND j.due_key < ?
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND (? = 0 OR j.next_at >= ? AND j.next_at < ?)
+ ORDER BY j.due_key, j.id LIMIT ?;
+
+-- name: list_payloads_archived_by_id
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload, 0
+  FROM history j FORCE INDEX (PRIMARY)
+ WHERE j.id > ?
+   AND j.id <= ?
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+ ORDER BY j.id LIMIT ?;

@@ -21,3 +21,19 @@ SELECT k.job_key
    AND k.job_key < UNHEX(?)
    AND (? OR k.job_key <> ?)
  ORDER BY k.job_key LIMIT 1 OFFSET ?;
+
+-- name: find_window_behind_due
+SELECT j.id
+  FROM jobs j FORCE INDEX (due)
+ WHERE j.due_band = ?
+   AND j.due_key = ?
+   AND j.id > ?
+ ORDER BY j.id LIMIT 1 OFFSET ?;
+
+-- name: find_window_between_due
+SELECT j.due_key
+  FROM jobs j FORCE INDEX (due)
+ WHERE j.due_band = ?
+   AND j.due_key > ?
+   AND j.due_key < ?
+ ORDER BY j.due_key LIMIT 1 OFFSET ?;

@@ -1,9 +1,11 @@
 """Lists of jobs: filters, order, cursors, bad queries."""
 import base64
+import datetime
 
 import pytest
 
 from harness.problems import refused
+from harness.stack import until
 
 
 @pytest.fixture
@@ -38,9 +40,72 @@ def test_a_state_is_a_filter(api, topic, filled):
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "limit=", "limit=-1", "state=no", "state=", "include=headers", "cursor=zzz", "cursor=",
-                                   "run_from=yesterday", "run_to=2027-01-01", "key_prefix=x", "topic=a%20b", "topic=", "colour=red", "limit=5&limit=5"])
+                                   "run_from=yesterday", "run_to=2027-01-01", "key_prefix=x", "topic=a%20b", "topic=", "colour=red", "limit=5&limit=5",
+                                   "id=x", "id=-1", "key=x", "key_prefix=a&topic=t&key=b", "due_from=now", "created_to=1", "finished_from=", "failed_from=2027-13-01T00:00:00Z",
+                                   "created_from=2027-01-02T00:00:00Z&created_to=2027-01-01T00:00:00Z", "error_code=", f"error_text={'x' * 201}",
+                                   "finished_to=2027-01-01T00:00:00Z&due_from=2027-01-01T00:00:00Z"])
 def test_a_query_that_is_wrong_is_pointed_at(api, query):
     refused(api.get(f"/v1/jobs?{query}"), 422, "invalid", "?" + query.split("=")[0])
+
+
+def test_a_job_is_found_by_its_id_and_by_its_key(api, topic, filled):
+    assert [job["id"] for job in api.list(id=filled[7])] == [job["id"] for job in api.list(topic=topic, key="k07")] == [filled[7]]
+    assert api.list(topic=topic, key="k0") == api.list(id=filled[7], state="dead") == api.list(id="5") == []
+
+
+def test_jobs_are_listed_in_the_order_in_which_they_are_due(api, topic, filled):
+    made = [api.make(topic=topic, key=f"near{n}", delay=f"PT{n + 1}H")["id"] for n in (2, 0, 1)]
+    whole = [made[1], made[2], made[0], *filled]
+    for limit in (1, 2, 5, 1000):
+        assert [job["id"] for job in api.list(topic=topic, due_from="2020-01-01T00:00:00Z", limit=limit)] == whole, limit
+    days = {"due_from": "2027-01-02T00:00:00Z", "due_to": "2027-01-05T00:00:00Z"}
+    assert [job["key"] for job in api.list(topic=topic, **days)] == ["k01", "k02", "k03"]
+    assert [job["payload"] for job in api.list(topic=topic, include="payload", **days)] == [1, 2, 3]
+    assert [job["key"] for job in api.list(topic=topic, key_prefix="k0", **days)] == ["k01", "k02", "k03"]
+    api.delete(f"/v1/jobs/{filled[2]}")
+    assert [job["key"] for job in api.list(topic=topic, **days)] == ["k01", "k03"]
+
+
+def test_jobs_are_found_by_when_they_were_made_and_when_they_finished(api, topic, filled):
+    jobs = {job["key"]: job for job in api.list(topic=topic)}
+    first, last = jobs["k00"]["created_at"], jobs["k24"]["created_at"]
+    assert {job["key"] for job in api.list(topic=topic, created_from=first, created_to=last)} == {key for key, job in jobs.items() if job["created_at"] < last}
+    assert api.list(topic=topic, created_to=first) == []
+    done = api.delete(f"/v1/jobs/{filled[3]}").json
+    assert [job["id"] for job in api.list(topic=topic, finished_from=first, limit=1)] == [filled[3]]
+    assert [job["id"] for job in api.list(topic=topic, finished_from=first, state="cancelled", include="payload")] == [filled[3]]
+    assert api.list(topic=topic, finished_to=done["finished_at"]) == api.list(topic=topic, finished_from=first, state="dead") == []
+
+
+def test_failures_are_found_by_code_text_and_time(api, topic):
+    api.put(f"/v1/topics/{topic}", {"delivery": "pull", "retry": []})
+    errors = [("http_503", "no route to 10.0.0.7"), ("http_500", "100% wrong"), ("odd", "Route_7")]
+    ids = []
+    for code, message in errors:
+        ids.append(api.make(topic=topic, delay=0)["id"])
+        until(lambda: api.post(f"/v1/topics/{topic}/pop").json["jobs"], 20, "it is popped")
+        api.post(f"/v1/jobs/{ids[-1]}/results", {"attempt": 1, "status": "failed", "error": {"code": code, "message": message}})
+    at = api.get(f"/v1/jobs/{ids[1]}").json["last_error"]["at"]
+    day = {"failed_from": at, "failed_to": day_later(at)}
+    found = lambda **query: [job["id"] for job in api.list(topic=topic, **query)]  # noqa: E731
+    assert sorted(found(failed_from=at)) == sorted(ids[1:]) and found(failed_to=at) == ids[:1]
+    assert found(error_code="http_503") == ids[:1] and found(error_code="http_5") == []
+    assert found(error_text="0% w", **day) == [ids[1]] and found(error_text="route", **day) == [] and found(error_text="_", **day) == sorted(ids[1:], key=int)
+    assert sorted(found(state="dead", finished_from=at)) == sorted(ids[1:])
+
+
+def day_later(at):
+    return (datetime.datetime.fromisoformat(at.replace("Z", "+00:00")) + datetime.timedelta(days=1)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def test_a_text_in_errors_is_looked_for_within_one_topic_and_one_day(api, topic):
+    day = "failed_from=2027-01-01T00:00:00Z&failed_to=2027-01-02T00:00:00Z"
+    assert api.get(f"/v1/jobs?topic={topic}&error_text=x&{day}").json == {"jobs": [], "next_cursor": None}
+    for pair in ("run", "due", "created", "finished"):
+        assert api.get(f"/v1/jobs?topic={topic}&error_text=x&{day.replace('failed', pair)}").status == 200
+    refused(api.get(f"/v1/jobs?error_text=x&{day}"), 422, "invalid", "?error_text")
+    for less in ("", "&failed_from=2027-01-01T00:00:00Z", "&failed_to=2027-01-01T00:00:00Z", "&failed_from=2027-01-01T00:00:00Z&failed_to=2027-01-02T00:00:00.001Z"):
+        refused(api.get(f"/v1/jobs?topic={topic}&error_text=x{less}"), 422, "invalid", "?error_text")
 
 
 def test_all_faults_of_a_query_are_told(api):

@@ -55,6 +55,18 @@ static void many_jobs(void)
     job_rows_multiply(&fx, MANY, 0);
 }
 
+static int64_t rows_read(void)
+{
+    dt_db *db;
+    int64_t sum = 0;
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_query_text(db, S("SHOW SESSION STATUS LIKE 'Handler_read%'"), &err));
+    while (dt_db_next(db))
+        sum += strtoll(dt_db_bytes(db, 1).p, NULL, 10);
+    OK(dt_db_end(db, &err));
+    return sum;
+}
+
 /* ---- pages ---- */
 
 static void an_empty_table_is_one_empty_page(void **state)
@@ -265,19 +277,196 @@ static void a_prefix_of_keys_needs_a_topic(void **state)
     assert_int_equal(dt_store_list(store, &f, &arena, &last, &err), DT_INVALID);
 }
 
-/* ---- bounds ---- */
+/* ---- one job, and what is known of it ---- */
 
-static int64_t rows_read(void)
+static void a_key_lists_its_latest_job_and_no_other(void **state)
 {
-    dt_db *db;
-    int64_t sum = 0;
-    OK(dt_store_db(store, &db, &err));
-    OK(dt_db_query_text(db, S("SHOW SESSION STATUS LIKE 'Handler_read%'"), &err));
-    while (dt_db_next(db))
-        sum += strtoll(dt_db_bytes(db, 1).p, NULL, 10);
-    OK(dt_db_end(db, &err));
-    return sum;
+    (void)state;
+    keyed(5, "orders", "order-1");
+    keyed(9, "orders", "order-1");
+    keyed(2, "orders", "order-10");
+    keyed(3, "orders", "order-");
+    keyed(4, "other", "order-1");
+    struct dt_list_filter f = all(1);
+    f.topic = S("orders");
+    f.key = S("order-1");
+    list(f);
+    assert_string_equal(page(), "9");
+    f.key = S("order");
+    list(f);
+    assert_string_equal(page(), "");
+    f.topic = DT_STR_NONE;
+    assert_int_equal(dt_store_list(store, &f, &arena, &last, &err), DT_INVALID);
 }
+
+static void an_id_lists_its_job_and_looks_at_no_other(void **state)
+{
+    (void)state;
+    many_jobs();
+    struct dt_list_filter f = all(100);
+    f.id = 20000;
+    int64_t before = rows_read();
+    list(f);
+    assert_string_equal(page(), "20000");
+    assert_in_range(rows_read() - before, 1, 100);
+    f.state = DT_DEAD;
+    list(f);
+    assert_string_equal(page(), "");
+    f = all(100);
+    f.id = MANY + 5;
+    list(f);
+    assert_string_equal(page(), "");
+}
+
+static struct dt_list_times between(int64_t from_ms, int64_t to_ms)
+{
+    return (struct dt_list_times){true, from_ms, to_ms};
+}
+
+static void what_was_made_in_a_stretch_of_time_is_listed(void **state)
+{
+    (void)state;
+    for (int64_t id = 1; id <= 4; id++)
+        job_row(&fx, id, "created_at = %lld", (long long)id * 100);
+    struct dt_list_filter f = all(100);
+    f.created = between(200, 400);
+    list(f);
+    assert_string_equal(page(), "2 3");
+}
+
+static void failures_are_found_by_code_by_text_and_by_time(void **state)
+{
+    (void)state;
+    job_row(&fx, 1, "error_code = 'http_503', error_message = 'no route to 10.0.0.7', error_at = 100");
+    job_row(&fx, 2, "error_code = 'http_500', error_message = '100%% wrong', error_at = 200");
+    job_row(&fx, 3, "error_code = 'timeout', error_at = 300");
+    job_row(&fx, 4, NULL);
+    struct dt_list_filter f = all(100);
+    f.error_code = S("http_500");
+    list(f);
+    assert_string_equal(page(), "2");
+    f = all(100);
+    f.error_text = S("0% w");
+    list(f);
+    assert_string_equal(page(), "2");
+    f.error_text = S("%");
+    list(f);
+    assert_string_equal(page(), "2");
+    f.error_text = S("http_50");
+    list(f);
+    assert_string_equal(page(), "1 2");
+    f.error_text = S("NO ROUTE");
+    list(f);
+    assert_string_equal(page(), "");
+    f = all(100);
+    f.failed = between(INT64_MIN, 300);
+    list(f);
+    assert_string_equal(page(), "1 2");
+    f.failed = between(200, INT64_MAX);
+    list(f);
+    assert_string_equal(page(), "2 3");
+}
+
+/* ---- by time ---- */
+
+/* All pages of a list by time as one text. */
+static const char *way(struct dt_list_filter f)
+{
+    static char text[8000];
+    size_t at = 0;
+    text[0] = '\0';
+    do {
+        list(f);
+        for (size_t i = 0; i < last.n; i++)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", at ? " " : "", (long long)last.v[i].id);
+        f.after = last.last_place;
+    } while (last.more);
+    return text;
+}
+
+#define DAY INT64_C(86400000)
+
+static void a_list_by_due_time_has_near_jobs_before_far_ones(void **state)
+{
+    (void)state;
+    job_row(&fx, 1, "next_at = 300, near = 1");
+    job_row(&fx, 2, "next_at = 100, near = 1");
+    job_row(&fx, 3, "next_at = 300, near = 1, state = 'dispatched'");
+    job_row(&fx, 4, "next_at = -5, near = 1");
+    job_row(&fx, 5, "next_at = %lld, near = 0", (long long)(7 * DAY + 9));
+    job_row(&fx, 6, "next_at = %lld, near = 0", (long long)(7 * DAY + 3));
+    job_row(&fx, 7, "next_at = %lld, near = 0", (long long)(6 * DAY + 5));
+    job_row(&fx, 8, "state = 'dead', next_at = NULL, leave_at = 100");
+    for (unsigned limit = 1; limit <= 8; limit++) {
+        struct dt_list_filter f = all(limit);
+        f.due = between(INT64_MIN, INT64_MAX);
+        assert_string_equal(way(f), "4 2 1 3 7 5 6");
+        f.due = between(100, 7 * DAY + 9);
+        assert_string_equal(way(f), "2 1 3 7 6");
+        f.due = between(101, 300);
+        assert_string_equal(way(f), "");
+        f.due = between(INT64_MIN, 0);
+        assert_string_equal(way(f), "4");
+        f.due = between(300, 301);
+        f.state = DT_SCHEDULED;
+        assert_string_equal(way(f), "1");
+        f.payload = true;
+        f.bytes = 2000;
+        f.state = -1;
+        f.due = between(INT64_MIN, INT64_MAX);
+        assert_string_equal(way(f), "4 2 1 3 7 5 6");
+        assert_non_null(last.n ? last.v[0].payload.p : "");
+    }
+}
+
+static void finished(int64_t id, const char *table, const char *what, int64_t finished_at, int64_t leave_at)
+{
+    job_row(&fx, id, "state = '%s', next_at = NULL, finished_at = %lld, leave_at = %lld", what, (long long)finished_at,
+            (long long)leave_at);
+    if (strcmp(table, "history") != 0)
+        return;
+    mysql_fixture_run(
+        &fx,
+        "INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, "
+        "dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, "
+        "updated_at, purge_at, maker, digest, payload_binary, payload) SELECT id, 0, topic, state, run_at, "
+        "attempt, failures, attempt_status, due_at, dispatched_at, finished_at, claim_shard, no_retries, "
+        "retry, ack_timeout_ms, version, created_at, updated_at, 9000000000000, maker, digest, "
+        "payload_binary, payload FROM jobs WHERE id = %lld",
+        (long long)id);
+    mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id = %lld", (long long)id);
+}
+
+static void a_list_of_finished_jobs_goes_on_in_history(void **state)
+{
+    (void)state;
+    job_row(&fx, 1, "finished_at = 500"); /* lives: an earlier attempt ended */
+    finished(2, "jobs", "succeeded", 500, 1500);
+    finished(3, "jobs", "dead", 400, 9400);
+    finished(4, "jobs", "dead", 300, 9300);
+    finished(5, "jobs", "cancelled", 100, 1100);
+    finished(6, "history", "dead", 50, 0);
+    finished(7, "history", "succeeded", 60, 0);
+    for (unsigned limit = 1; limit <= 6; limit++) {
+        struct dt_list_filter f = all(limit);
+        f.after.split_ms = 2000;
+        f.finished = between(INT64_MIN, INT64_MAX);
+        assert_string_equal(way(f), "4 3 5 2 6 7");
+        f.state = DT_DEAD;
+        assert_string_equal(way(f), "4 3 6");
+        f.payload = true;
+        f.bytes = 2000;
+        assert_string_equal(way(f), "4 3 6");
+        f.finished = between(50, 400);
+        assert_string_equal(way(f), "4 6");
+    }
+    struct dt_list_filter f = all(10); /* and by id, where another filter says the way */
+    f.id = 1;
+    f.finished = between(INT64_MIN, INT64_MAX);
+    assert_string_equal(way(f), "");
+}
+
+/* ---- bounds ---- */
 
 /* So many rows with payloads of so many bytes, ids from the given one on. */
 static void fat(int64_t first, int rows, int bytes)
@@ -428,6 +617,47 @@ static void a_search_by_key_is_bounded_too(void **state)
     assert_int_equal(found, 1);
 }
 
+/* All of them due at one time, then all on one day: the due index has no more than ids to divide them by. */
+static void a_search_by_due_time_is_bounded_even_within_one_value(void **state)
+{
+    (void)state;
+    many_jobs();
+    mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'rare' WHERE id IN (5, 15000, %d)", MANY);
+    for (int near = 1; near >= 0; near--) {
+        mysql_fixture_run(&fx, "UPDATE jobs SET near = %d, next_at = %lld", near, (long long)(9 * DAY));
+        struct dt_list_filter f = all(100);
+        f.topic = S("rare");
+        f.due = between(8 * DAY, 10 * DAY);
+        int64_t before = rows_read();
+        list(f);
+        assert_string_equal(page(), "5+");
+        assert_in_range(rows_read() - before, 10000, 45000); /* an entry of the index, and its row */
+        assert_string_equal(way(f), "5 15000 24000");
+        f.due = between(1 * DAY, 9 * DAY);
+        before = rows_read();
+        assert_string_equal(way(f), "");
+        assert_in_range(rows_read() - before, 0, 100);
+    }
+}
+
+static void what_is_due_is_found_without_looking_at_what_is_not(void **state)
+{
+    (void)state;
+    many_jobs();
+    mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, next_at = 1000000 + id");
+    struct dt_list_filter f = all(100);
+    f.due = between(1000100, 1000103);
+    int64_t before = rows_read();
+    assert_string_equal(way(f), "100 101 102");
+    assert_in_range(rows_read() - before, 3, 100);
+    f = all(100);
+    f.finished = between(INT64_MIN, INT64_MAX);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, finished_at = 7 WHERE id = 23000");
+    before = rows_read();
+    assert_string_equal(way(f), "23000");
+    assert_in_range(rows_read() - before, 1, 100);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, empty_tables)
@@ -443,12 +673,20 @@ int main(void)
         T(a_prefix_of_keys_is_bytes_not_a_pattern),
         T(filters_hold_for_keys_too),
         T(a_prefix_of_keys_needs_a_topic),
+        T(a_key_lists_its_latest_job_and_no_other),
+        T(an_id_lists_its_job_and_looks_at_no_other),
+        T(what_was_made_in_a_stretch_of_time_is_listed),
+        T(failures_are_found_by_code_by_text_and_by_time),
+        T(a_list_by_due_time_has_near_jobs_before_far_ones),
+        T(a_list_of_finished_jobs_goes_on_in_history),
         T(a_page_ends_by_bytes_as_well_as_by_rows),
         T(a_row_that_is_larger_than_a_page_comes_alone),
         T(large_rows_behind_small_ones_are_not_read_in_vain),
         T(a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows),
         T(a_full_page_costs_about_what_it_holds),
         T(a_search_by_key_is_bounded_too),
+        T(a_search_by_due_time_is_bounded_even_within_one_value),
+        T(what_is_due_is_found_without_looking_at_what_is_not),
     };
     return cmocka_run_group_tests_name("lists in the store", tests, open_store, close_store);
 }

@@ -87,6 +87,19 @@ static void lists_read_the_columns_with_or_without_the_payload(void **state)
     }
 }
 
+static void lists_by_time_read_them_and_where_they_go_on(void **state)
+{
+    static const char *const lists[] = {dt_sql_list_behind_by_due,           dt_sql_list_between_by_due,
+                                        dt_sql_list_archived_by_id,          dt_sql_list_payloads_behind_by_due,
+                                        dt_sql_list_payloads_between_by_due, dt_sql_list_payloads_archived_by_id};
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        bool archived = i % 3 == 2;
+        const char *at = expect_columns(expect(lists[i], "SELECT "), archived ? OF_HISTORY : OF_JOBS);
+        expect(expect(at, i < 3 ? "" : ", j.payload"), archived ? ", 0 FROM history j" : ", j.due_key FROM jobs j");
+    }
+}
+
 static unsigned count(const char *text, char c)
 {
     unsigned n = 0;
@@ -196,6 +209,7 @@ int main(void)
         cmocka_unit_test(what_is_read_are_the_columns_in_their_order),
         cmocka_unit_test(the_longest_time_for_a_result_is_that_of_the_program),
         cmocka_unit_test(lists_read_the_columns_with_or_without_the_payload),
+        cmocka_unit_test(lists_by_time_read_them_and_where_they_go_on),
         cmocka_unit_test(what_callers_give_is_inserted_in_order),
         cmocka_unit_test(what_callers_give_is_sent_in_order),
         cmocka_unit_test(what_callers_change_is_written_in_order),

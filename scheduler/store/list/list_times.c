@@ -1,0 +1,148 @@
+/*
+ * Windows of a list by time, which walks the due index: see list_page.h.
+ *
+ *     due       near (exact times) ──▶ far (by day)
+ *     finished  those that leave late ──▶ those that leave soon ──▶ history, by id
+ *
+ * Each part but history is a range of one band of the index, in its order. A value of the index may be one job's or a
+ * million's (a day of the far band), so a part is walked in two kinds of windows that take turns: what is left *behind* a
+ * place within one value, by id, and what lies *between* that value and one some rows on, which is the next place.
+ * Dead jobs stay in the table for longer than others, so they are mostly alone among those that leave late.
+ *
+ * place.due_ms: the value that was reached; place.id: how far within it, -1 when it is done.
+ */
+#include "store/list/list_page.h"
+#include "store/sql/statements.h"
+
+#define DAY_MS        86400000
+#define DONE          (-1)
+#define BAND_FAR      0
+#define BAND_NEAR     1
+#define BAND_FINISHED 2
+
+enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER };
+
+static const enum part next_part[] = {
+    [NEAR] = FAR, [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
+
+static const int64_t band_of[] = {
+    [NEAR] = BAND_NEAR, [FAR] = BAND_FAR, [LEAVE_LATE] = BAND_FINISHED, [LEAVE_SOON] = BAND_FINISHED};
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The first value of the index that a part can have. */
+static int64_t first_of(const struct page *p, enum part part)
+{
+    const struct dt_list_filter *f = p->filter;
+    switch (part) {
+    case NEAR:
+        return later(f->due.from_ms, 0);
+    case FAR:
+        return later(f->due.from_ms, 0) - later(f->due.from_ms, 0) % DAY_MS;
+    case LEAVE_LATE:
+        return p->place.split_ms;
+    default:
+        return 0;
+    }
+}
+
+/* The first value that it has no more. What is due at the epoch, or before, has the value 1. */
+static int64_t end_of(const struct page *p, enum part part)
+{
+    const struct dt_list_filter *f = p->filter;
+    switch (part) {
+    case NEAR:
+    case FAR:
+        return later(f->due.to_ms, 2);
+    case LEAVE_SOON:
+        return p->place.split_ms;
+    default:
+        return INT64_MAX;
+    }
+}
+
+static void begin_part(struct page *p, enum part part)
+{
+    p->place.part = part;
+    p->place.due_ms = first_of(p, part) - 1;
+    p->place.id = part == ARCHIVED ? 0 : DONE;
+}
+
+/* Asks for one number; *found is false where the range has fewer rows. */
+static dt_status find(struct page *p, const char *sql, struct dt_params params, int64_t *out, bool *found)
+{
+    dt_status status = dt_db_query(p->db, sql, params, p->err);
+    if (status != DT_OK)
+        return status;
+    *found = dt_db_next(p->db);
+    if (*found)
+        *out = dt_db_i64(p->db, 0);
+    return dt_db_end(p->db, p->err);
+}
+
+static dt_status find_behind(struct page *p, struct window *w)
+{
+    w->range = RANGE_BEHIND_DUE;
+    return find(p, dt_sql_find_window_behind_due,
+                DT_PARAMS(DT_P_INT(band_of[p->place.part]), DT_P_INT(p->place.due_ms), DT_P_INT(p->place.id),
+                          DT_P_INT(w->rows - 1)),
+                &w->end_id, &w->cut);
+}
+
+static dt_status find_between(struct page *p, struct window *w)
+{
+    w->range = RANGE_BETWEEN_DUE;
+    w->end_due_ms = end_of(p, (enum part)p->place.part);
+    return find(p, dt_sql_find_window_between_due,
+                DT_PARAMS(DT_P_INT(band_of[p->place.part]), DT_P_INT(p->place.due_ms), DT_P_INT(w->end_due_ms),
+                          DT_P_INT(w->rows - 1)),
+                &w->end_due_ms, &w->cut);
+}
+
+static dt_status find_archived(struct page *p, struct window *w)
+{
+    bool last = true;
+    w->range = RANGE_ARCHIVED;
+    dt_status status = dt_list_find_ids(p, dt_sql_find_archived_window_by_id, p->place.id, w, &last);
+    w->cut = !last;
+    return status;
+}
+
+dt_status dt_list_find_times(struct page *p, struct window *w)
+{
+    if (p->place.part == BEGINS)
+        begin_part(p, p->filter->due.given ? NEAR : LEAVE_LATE);
+    w->end_id = INT64_MAX;
+    if (p->place.part == ARCHIVED)
+        return find_archived(p, w);
+    return p->place.id == DONE ? find_between(p, w) : find_behind(p, w);
+}
+
+size_t dt_list_times_params(const struct page *p, const struct window *w, struct dt_param *params)
+{
+    size_t n = 0;
+    if (w->range != RANGE_ARCHIVED)
+        params[n++] = DT_P_INT(band_of[p->place.part]);
+    if (w->range != RANGE_ARCHIVED)
+        params[n++] = DT_P_INT(p->place.due_ms);
+    if (w->range != RANGE_BETWEEN_DUE)
+        params[n++] = DT_P_INT(p->place.id);
+    params[n++] = DT_P_INT(w->range == RANGE_BETWEEN_DUE ? w->end_due_ms : w->end_id);
+    return n;
+}
+
+bool dt_list_pass_times(struct page *p, const struct window *w)
+{
+    if (w->range == RANGE_BETWEEN_DUE && w->cut)
+        p->place = (struct dt_list_place){p->place.part, p->place.split_ms, w->end_due_ms, 0};
+    else if (w->range != RANGE_BETWEEN_DUE && w->cut)
+        p->place.id = w->end_id;
+    else if (w->range == RANGE_BEHIND_DUE)
+        p->place.id = DONE;
+    else
+        begin_part(p, next_part[p->place.part]);
+    return p->place.part != OVER;
+}

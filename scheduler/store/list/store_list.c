@@ -1,0 +1,383 @@
+/*
+ * Pages of jobs: by id, by key where a key or a prefix of keys is asked for, or by time (list_times.c).
+ *
+ * A page costs a bounded number of rows, whatever the filter and the table: it looks at *windows*, ranges of the
+ * primary key (of `jobs` and `history`, or of `job_keys`) or of the due index that hold a known number of rows, each
+ * larger than the one before, until the page is full, SCAN_ROWS rows were looked at, or the table ends:
+ *
+ *     after ──window──▶ end ──window──▶ end … ▶ full (rows or bytes): the cursor is the last job given
+ *                                            ▶ bound: the cursor is the end of the last window
+ *                                            ▶ table's end: no cursor
+ *
+ * Finished jobs stand in `jobs` or in `history`: each statement reads both at one time, merged, so that a job that
+ * moves is there once; history is left out where only live jobs are asked for. Its partitions have no index but their
+ * primary key: each gives its next ids in order.
+ *
+ * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Indexes are
+ * named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
+ */
+#include "store/jobs/store_row.h"
+#include "store/list/list_page.h"
+#include "store/sql/statements.h"
+
+#define SCAN_ROWS    10000 /* looked at before an unfilled page is given back */
+#define WINDOW_FIRST 250
+#define WINDOW_GROWS 4
+/* Rows with payloads are asked for in parts: the server sorts a part as a whole, and what is beyond the page's bytes
+ * was asked for in vain. */
+#define PART_FIRST 4
+#define PART_GROWS 4
+#define PART_MAX   64
+
+/* [range][with payloads][history, too] */
+static const char *const rows_sql[RANGES][2][2] = {
+    [RANGE_IDS] = {{dt_sql_list_live_by_id, dt_sql_list_all_by_id},
+                   {dt_sql_list_live_payloads_by_id, dt_sql_list_all_payloads_by_id}},
+    [RANGE_KEYS] = {{dt_sql_list_live_by_key, dt_sql_list_all_by_key},
+                    {dt_sql_list_live_payloads_by_key, dt_sql_list_all_payloads_by_key}},
+    [RANGE_BEHIND_DUE] = {{dt_sql_list_behind_by_due}, {dt_sql_list_payloads_behind_by_due}},
+    [RANGE_BETWEEN_DUE] = {{dt_sql_list_between_by_due}, {dt_sql_list_payloads_between_by_due}},
+    [RANGE_ARCHIVED] = {{dt_sql_list_archived_by_id}, {dt_sql_list_payloads_archived_by_id}},
+};
+
+#define KEY_PARAMS 5
+
+static dt_status no_memory(struct page *p)
+{
+    return dt_fail(p->err, DT_NOMEM, "out of memory");
+}
+
+/* ---- windows ---- */
+
+enum dt_list_way dt_list_way(const struct dt_list_filter *f)
+{
+    if (f->key.p || f->key_prefix.p)
+        return DT_LIST_BY_KEY;
+    return !f->id && (f->due.given || f->finished.given) ? DT_LIST_BY_TIME : DT_LIST_BY_ID;
+}
+
+/*
+ * Keys from the prefix, the key, or the cursor, on; the cursor's own key is left out. The upper bound is the lowest text
+ * above all keys that are asked for. It may be no valid UTF-8, so it travels in hexadecimal digits.
+ */
+static void key_params(const struct page *p, struct dt_param out[KEY_PARAMS])
+{
+    const struct dt_list_filter *f = p->filter;
+    bool from_start = p->after_key.p == NULL;
+    struct dt_str first = f->key.p ? f->key : f->key_prefix;
+    out[0] = DT_P_STR(f->topic);
+    out[1] = DT_P_STR(from_start ? first : p->after_key);
+    out[2] = DT_P_STR(dt_strbuf_str(&p->key_end));
+    out[3] = DT_P_INT(from_start);
+    out[4] = DT_P_STR(from_start ? DT_STR_LIT("") : p->after_key);
+}
+
+static bool with_history(const struct page *p, enum range range)
+{
+    const struct dt_list_filter *f = p->filter;
+    bool finished = f->state < 0 || dt_job_state_terminal((enum dt_job_state)f->state);
+    return finished && !f->due.given && (range == RANGE_IDS || range == RANGE_KEYS);
+}
+
+/* Finds where that many keys from the cursor on end. */
+static dt_status find_keys(struct page *p, struct window *w)
+{
+    struct dt_param params[KEY_PARAMS + 1];
+    key_params(p, params);
+    params[KEY_PARAMS] = DT_P_INT(w->rows - 1);
+    dt_status status =
+        dt_db_query(p->db, dt_sql_find_window_by_key, (struct dt_params){params, KEY_PARAMS + 1}, p->err);
+    if (status != DT_OK)
+        return status;
+    w->range = RANGE_KEYS;
+    w->cut = dt_db_next(p->db);
+    w->end_key = w->cut ? dt_arena_copy(p->arena, dt_db_bytes(p->db, 0)) : DT_STR_NONE;
+    bool failed = w->cut && !w->end_key.p;
+    status = dt_db_end(p->db, p->err);
+    return status == DT_OK && failed ? no_memory(p) : status;
+}
+
+dt_status dt_list_find_ids(struct page *p, const char *sql, int64_t after_id, struct window *w, bool *last)
+{
+    dt_status status = dt_db_query(p->db, sql, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(w->rows - 1)), p->err);
+    if (status != DT_OK)
+        return status;
+    *last = !dt_db_next(p->db);
+    if (!*last && dt_db_i64(p->db, 0) < w->end_id)
+        w->end_id = dt_db_i64(p->db, 0);
+    return dt_db_end(p->db, p->err);
+}
+
+/* Finds where the window of that many rows (of each table) ends. */
+static dt_status find_ids(struct page *p, struct window *w)
+{
+    bool last = true, past_last = true;
+    w->range = RANGE_IDS;
+    w->end_id = INT64_MAX;
+    if (p->filter->id) {
+        w->end_id = p->filter->id;
+        return DT_OK;
+    }
+    dt_status status = dt_list_find_ids(p, dt_sql_find_window_by_id, p->after_id, w, &last);
+    if (status == DT_OK && with_history(p, RANGE_IDS))
+        status = dt_list_find_ids(p, dt_sql_find_archived_window_by_id, p->after_id, w, &past_last);
+    w->cut = !last || !past_last;
+    return status;
+}
+
+static dt_status find_window(struct page *p, struct window *w)
+{
+    switch (dt_list_way(p->filter)) {
+    case DT_LIST_BY_KEY:
+        return find_keys(p, w);
+    case DT_LIST_BY_TIME:
+        return dt_list_find_times(p, w);
+    case DT_LIST_BY_ID:
+    default:
+        return find_ids(p, w);
+    }
+}
+
+/* Goes on behind a window that was read whole. False: nothing lies behind it. */
+static bool pass_window(struct page *p, const struct window *w)
+{
+    if (dt_list_way(p->filter) == DT_LIST_BY_TIME)
+        return dt_list_pass_times(p, w);
+    if (!w->cut)
+        return false;
+    p->after_id = w->end_id;
+    p->after_key = w->end_key;
+    return true;
+}
+
+#define PART_PARAMS (KEY_PARAMS + 2 + LIST_FILTER_PARAMS + 1)
+
+/* Adds the parameters that say which range the window is. */
+static size_t range_params(const struct page *p, const struct window *w, struct dt_param *params)
+{
+    if (w->range == RANGE_KEYS) {
+        key_params(p, params);
+        params[KEY_PARAMS] = DT_P_STR_OR_NULL(w->end_key);
+        params[KEY_PARAMS + 1] = DT_P_STR(dt_strbuf_str(&p->key_end));
+        return KEY_PARAMS + 2;
+    }
+    if (w->range != RANGE_IDS)
+        return dt_list_times_params(p, w, params);
+    params[0] = DT_P_INT(p->after_id);
+    params[1] = DT_P_INT(w->end_id);
+    return 2;
+}
+
+/* Adds the parameters of one table: range, filter, limit. */
+static size_t part_params(const struct page *p, const struct window *w, size_t limit, size_t filters,
+                          struct dt_param *params)
+{
+    size_t n = range_params(p, w, params);
+    memcpy(params + n, p->where, filters * sizeof(*params));
+    n += filters;
+    params[n++] = DT_P_INT(limit);
+    return n;
+}
+
+static dt_status query_window(struct page *p, const struct window *w, size_t limit)
+{
+    struct dt_param params[2 * PART_PARAMS + 1];
+    bool both = with_history(p, w->range);
+    size_t filters = w->range == RANGE_ARCHIVED ? LIST_ARCHIVED_PARAMS : LIST_FILTER_PARAMS;
+    size_t n = part_params(p, w, limit, filters, params);
+    if (both) {
+        n += part_params(p, w, limit, LIST_ARCHIVED_PARAMS, params + n);
+        params[n++] = DT_P_INT(limit);
+    }
+    return dt_db_query_stream(p->db, rows_sql[w->range][p->filter->payload][both], (struct dt_params){params, n},
+                              p->err);
+}
+
+static dt_status read_row(struct page *p, struct dt_job *job)
+{
+    bool full = p->filter->payload;
+    dt_status status = full ? dt_row_full(p->db, 0, p->arena, job) : dt_row_head(p->db, 0, p->arena, job);
+    if (status != DT_OK)
+        return dt_fail(p->err, status, "job %lld cannot be read", (long long)job->id);
+    if (p->places) { /* the value of the due index stands behind the columns of the job */
+        p->places[p->n] = p->place;
+        p->places[p->n].due_ms = dt_db_i64(p->db, DT_ROW_HEAD_COLUMNS + (full ? 1 : 0));
+        p->places[p->n].id = job->id;
+    }
+    return DT_OK;
+}
+
+/* Says whether another row may be taken: one as large as the largest must fit. */
+static bool full(const struct page *p)
+{
+    size_t max = p->filter->bytes;
+    return p->n == p->filter->limit || (max && p->n > 0 && p->bytes + p->largest > max);
+}
+
+/* How many rows to ask for: as many as fit if none is larger than those seen. */
+static size_t part_rows(const struct page *p)
+{
+    size_t room = p->filter->limit - p->n;
+    size_t part = p->filter->payload && p->filter->bytes ? p->part : room;
+    size_t fit = p->largest ? (p->filter->bytes - p->bytes) / p->largest : part;
+    if (p->filter->bytes && part > fit)
+        part = fit > 0 ? fit : 1;
+    return part < room ? part : room;
+}
+
+/* True: the row is the page's. Otherwise it is one too many, and will be read again. */
+static bool take_row(struct page *p)
+{
+    size_t bytes = sizeof(*p->jobs) + dt_job_bytes(&p->jobs[p->n]);
+    size_t max = p->filter->bytes;
+    if (max && p->n > 0 && p->bytes + bytes > max) {
+        p->largest = bytes;
+        return false;
+    }
+    p->bytes += bytes;
+    p->largest = bytes > p->largest ? bytes : p->largest;
+    p->n++;
+    return true;
+}
+
+/* The next part of the window; *overflow: there is one more row, at least. */
+static dt_status read_part(struct page *p, const struct window *w, bool *overflow)
+{
+    size_t rows = part_rows(p);
+    size_t end = p->n + rows;
+    *overflow = false;
+    dt_status status = query_window(p, w, rows + 1);
+    if (status != DT_OK)
+        return status;
+    while (status == DT_OK && !*overflow && dt_db_next(p->db)) {
+        *overflow = p->n == end;
+        if (!*overflow) {
+            status = read_row(p, &p->jobs[p->n]);
+            *overflow = status == DT_OK && !take_row(p);
+        }
+    }
+    dt_status ended = dt_db_end(p->db, status != DT_OK ? NULL : p->err);
+    p->part = PART_GROWS * p->part < PART_MAX ? PART_GROWS * p->part : PART_MAX;
+    return status != DT_OK ? status : ended;
+}
+
+static void go_on_after_last_job(struct page *p)
+{
+    if (p->n == 0)
+        return;
+    p->after_id = p->jobs[p->n - 1].id;
+    p->after_key = p->jobs[p->n - 1].key;
+    if (p->places)
+        p->place = p->places[p->n - 1];
+}
+
+/* Jobs of the window, as long as the page has room; *overflow: there is one more. What lies between two values of the due
+ * index is found anew behind the last job. */
+static dt_status read_window(struct page *p, const struct window *w, bool *overflow)
+{
+    dt_status status;
+    do {
+        status = read_part(p, w, overflow);
+        if (status == DT_OK && *overflow)
+            go_on_after_last_job(p);
+    } while (status == DT_OK && *overflow && !full(p) && w->range != RANGE_BETWEEN_DUE);
+    return status;
+}
+
+/* How many rows a window counts for: what is left behind a value may be none, and is followed by one that counts. */
+static int64_t rows_of(const struct window *w, bool overflow)
+{
+    return overflow || (w->range == RANGE_BEHIND_DUE && !w->cut) ? 0 : w->rows;
+}
+
+/* One window; *done: the page is complete. */
+static dt_status take_window(struct page *p, int64_t rows, bool *done)
+{
+    struct window w = {.rows = rows};
+    bool overflow = false;
+    dt_status status = find_window(p, &w);
+    if (status == DT_OK)
+        status = read_window(p, &w, &overflow);
+    if (status != DT_OK)
+        return status;
+    p->looked_at += rows_of(&w, overflow);
+    p->more = overflow || pass_window(p, &w);
+    *done = !p->more || p->looked_at >= SCAN_ROWS || full(p);
+    return DT_OK;
+}
+
+static dt_status fill(struct page *p)
+{
+    int64_t rows = p->filter->limit > WINDOW_FIRST ? p->filter->limit : WINDOW_FIRST;
+    bool done = false;
+    dt_status status = dt_list_set_filter(p);
+    while (status == DT_OK && !done) {
+        status = take_window(p, rows, &done);
+        rows *= WINDOW_GROWS;
+        if (rows > SCAN_ROWS - p->looked_at)
+            rows = SCAN_ROWS - p->looked_at;
+    }
+    return status;
+}
+
+/* Memory for the page's rows. */
+static bool make_room(struct page *p)
+{
+    size_t rows = p->filter->limit + 1;
+    p->jobs = dt_arena_alloc(p->arena, rows * sizeof(*p->jobs));
+    if (dt_list_way(p->filter) == DT_LIST_BY_TIME)
+        p->places = dt_arena_alloc(p->arena, rows * sizeof(*p->places));
+    return p->jobs && (p->places || dt_list_way(p->filter) != DT_LIST_BY_TIME);
+}
+
+static dt_status start(struct page *p, dt_store *store)
+{
+    const struct dt_list_filter *f = p->filter;
+    p->n = 0;
+    p->part = PART_FIRST;
+    p->bytes = p->largest = 0;
+    p->looked_at = 0;
+    p->more = false;
+    p->after_id = f->id > f->after_id ? f->id - 1 : f->after_id;
+    p->after_key = f->after_key;
+    p->place = f->after;
+    dt_strbuf_reset(&p->topics);
+    dt_strbuf_reset(&p->key_end);
+    return make_room(p) ? dt_store_db(store, &p->db, p->err) : no_memory(p);
+}
+
+static struct dt_job_list as_list(const struct page *p)
+{
+    return (struct dt_job_list){.v = p->jobs,
+                                .n = p->n,
+                                .more = p->more,
+                                .last_id = p->after_id,
+                                .last_key = p->after_key,
+                                .last_place = p->place,
+                                .places = p->places};
+}
+
+dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
+                        struct dt_job_list *out, struct dt_error *err)
+{
+    struct page p = {.filter = filter, .arena = arena, .err = err};
+    dt_status status = DT_OK;
+    *out = (struct dt_job_list){0};
+    if (dt_list_way(filter) == DT_LIST_BY_KEY && !filter->topic.p)
+        return dt_fail(err, DT_INVALID, "keys need a topic");
+    dt_strbuf_init(&p.topics);
+    dt_strbuf_init(&p.key_end);
+    for (int tries = 0; tries < 2; tries++) { /* nothing is held: a broken connection is tried anew, once */
+        status = start(&p, store);
+        if (status != DT_OK)
+            break;
+        status = fill(&p);
+        if (status != DT_UNAVAILABLE)
+            break;
+    }
+    if (status == DT_OK)
+        *out = as_list(&p);
+    dt_strbuf_clear(&p.topics);
+    dt_strbuf_clear(&p.key_end);
+    return status;
+}
