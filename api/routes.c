@@ -5,7 +5,7 @@
 #include "request/router.h"
 
 /* clang-format off */
-#define LIST_QUERY "topic state key_prefix run_from run_to limit cursor include"
+#define LIST_QUERY "topic state id key key_prefix run_from run_to due_from due_to created_from created_to finished_from finished_to failed_from failed_to error_code error_text limit cursor include"
 
 static const struct dt_route routes[] = {
     {"POST",   "/v1/jobs",                    DT_SCOPE_WRITE,  DT_BODY_JSON,   NULL,       dt_handle_job_create,   NULL},

@@ -2,6 +2,8 @@
  * GET /v1/jobs: the filter is read on the HTTP thread, with every fault in it, the page by a worker. A cursor's
  * position is an id; in a list by key a key; in a list by time the four numbers of struct dt_list_place.
  */
+#include <stdlib.h>
+
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
@@ -242,15 +244,21 @@ static bool name_list(struct dt_request *req, struct list *list)
     return dt_answer_list(req, kinds[dt_list_way(f)], fields, sizeof(fields) / sizeof(*fields), &list->cursor);
 }
 
+/* False: these are not the four numbers of a place. */
 static bool read_place(struct dt_str position, struct dt_list_place *at)
 {
-    long long split_ms, due_ms, id;
+    int64_t n[4];
     char text[100];
+    char *next = text;
     snprintf(text, sizeof(text), "%.*s", (int)position.n, position.p);
-    if (sscanf(text, "%d %lld %lld %lld", &at->part, &split_ms, &due_ms, &id) != 4)
-        return false;
-    *at = (struct dt_list_place){at->part, split_ms, due_ms, id};
-    return true;
+    for (size_t i = 0; i < 4; i++) {
+        char *from = next;
+        n[i] = strtoll(from, &next, 10);
+        if (next == from)
+            return false;
+    }
+    *at = (struct dt_list_place){(int)n[0], n[1], n[2], n[3]};
+    return *next == '\0';
 }
 
 /* False: the position was sealed by us, and is none of this version. */

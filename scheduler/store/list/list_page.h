@@ -45,10 +45,6 @@ struct page {
 /* Sets p->where, and the texts that it points to (list_filter.c). */
 DT_MUST_CHECK dt_status dt_list_set_filter(struct page *p);
 
-/* Brings the window's end nearer where that many rows of one table end, from p->after_id on; *last: it ends before. */
-DT_MUST_CHECK dt_status dt_list_find_ids(struct page *p, const char *sql, int64_t after_id, struct window *w,
-                                         bool *last);
-
 /* The next window of a list by time (list_times.c). */
 DT_MUST_CHECK dt_status dt_list_find_times(struct page *p, struct window *w);
 /* Adds the parameters that say which range the window of a list by time is; returns how many. */

@@ -66,7 +66,7 @@ static int64_t end_of(const struct page *p, enum part part)
 
 static void begin_part(struct page *p, enum part part)
 {
-    p->place.part = part;
+    p->place.part = (int)part;
     p->place.due_ms = first_of(p, part) - 1;
     p->place.id = part == ARCHIVED ? 0 : DONE;
 }
@@ -104,11 +104,9 @@ static dt_status find_between(struct page *p, struct window *w)
 
 static dt_status find_archived(struct page *p, struct window *w)
 {
-    bool last = true;
     w->range = RANGE_ARCHIVED;
-    dt_status status = dt_list_find_ids(p, dt_sql_find_archived_window_by_id, p->place.id, w, &last);
-    w->cut = !last;
-    return status;
+    return find(p, dt_sql_find_archived_window_by_id, DT_PARAMS(DT_P_INT(p->place.id), DT_P_INT(w->rows - 1)),
+                &w->end_id, &w->cut);
 }
 
 dt_status dt_list_find_times(struct page *p, struct window *w)

@@ -97,9 +97,10 @@ static dt_status find_keys(struct page *p, struct window *w)
     return status == DT_OK && failed ? no_memory(p) : status;
 }
 
-dt_status dt_list_find_ids(struct page *p, const char *sql, int64_t after_id, struct window *w, bool *last)
+/* Brings the window's end nearer where that many rows of one table end; *last: it ends before. */
+static dt_status find_end(struct page *p, const char *sql, struct window *w, bool *last)
 {
-    dt_status status = dt_db_query(p->db, sql, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(w->rows - 1)), p->err);
+    dt_status status = dt_db_query(p->db, sql, DT_PARAMS(DT_P_INT(p->after_id), DT_P_INT(w->rows - 1)), p->err);
     if (status != DT_OK)
         return status;
     *last = !dt_db_next(p->db);
@@ -118,9 +119,9 @@ static dt_status find_ids(struct page *p, struct window *w)
         w->end_id = p->filter->id;
         return DT_OK;
     }
-    dt_status status = dt_list_find_ids(p, dt_sql_find_window_by_id, p->after_id, w, &last);
+    dt_status status = find_end(p, dt_sql_find_window_by_id, w, &last);
     if (status == DT_OK && with_history(p, RANGE_IDS))
-        status = dt_list_find_ids(p, dt_sql_find_archived_window_by_id, p->after_id, w, &past_last);
+        status = find_end(p, dt_sql_find_archived_window_by_id, w, &past_last);
     w->cut = !last || !past_last;
     return status;
 }
