@@ -54,11 +54,6 @@ ADAPTERS = {"scheduler/store/db/db_mysql.c", "scheduler/base/json.c", "dispatche
             "tests/simulator/broker.c", "tests/simulator/mysql.c", "tests/simulator/redis.c", "tests/simulator/sql/sql_parse.c",
             "tests/simulator/sql/sql_run.c", "tests/simulator/oracles.c"}
 
-# Suites that are to be parted by subject; one that is short by now leaves this list.
-TO_PART = {f"tests/{name}.c" for name in (
-    "contract/store/test_reconcile", "contract/store/test_store_dispatch", "contract/store/test_store_history", "contract/store/test_store_jobs",
-    "contract/store/test_store_results", "unit/api/test_batch", "unit/base/test_out_of_memory", "unit/dispatcher/test_shard_queues")}
-
 SQL = re.compile(r"\b(SELECT\s+[\w*@(`]|INSERT\s+(IGNORE\s+)?INTO\b|REPLACE\s+INTO\b|UPDATE\s+\w+\s+SET\b|DELETE\s+FROM\b"
                  r"|(CREATE|ALTER|DROP)\s+(TABLE|VIEW|PROCEDURE|DATABASE|USER)\b|START\s+TRANSACTION\b|FORCE\s+INDEX\b"
                  r"|SET\s+(SESSION|GLOBAL)\b|GET_LOCK\()")
@@ -251,10 +246,8 @@ def check_sizes(tree, names, found):
             folders.setdefault(name.rsplit("/", 1)[0], []).append(name)
         if name.startswith((*PRODUCT, "tests/")) and name.endswith((".c", ".h", ".py")):
             lines = (tree / name).read_text().count("\n")
-            if lines > SOURCE_LINES and name not in ADAPTERS | TO_PART:
+            if lines > SOURCE_LINES and name not in ADAPTERS:
                 breach(found, name, SOURCE_LINES, f"{lines} lines, {SOURCE_LINES} at most")
-            if lines <= SOURCE_LINES and name in TO_PART:
-                breach(found, name, lines, "is no longer to be parted")
     for folder, inside in folders.items():
         if len(inside) > FOLDER_FILES:
             breach(found, folder, 1, f"{len(inside)} files, {FOLDER_FILES} at most")
@@ -559,7 +552,6 @@ BAD = [
      "api/p.c:2: f has 7 parameters; more than 6 in 1 of"),
     ("dispatcher/v.c", "/* b */\n" + "int f(void);\n" * 800, "801 lines, 700 at most"),
     ("tests/v.py", "pass\n" * 701, "tests/v.py:700: 701 lines, 700 at most"),
-    (sorted(TO_PART)[0], "/* b */\n", "is no longer to be parted"),
     ("api/many/{}.c", "/* b */\n", "api/many:1: 25 files, 24 at most"),
     ("tests/many/{}.py", "pass\n", "tests/many:1: 25 files, 24 at most"),
     ("deploy/a", "curl http://deb." + "debian.org/x\n", "deploy/a:1: names a host"),

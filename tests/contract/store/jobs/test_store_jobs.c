@@ -1,47 +1,22 @@
-/*
- * One job on a real server: reading, changing, cancelling, running, redriving; and the races of cancel with a claim,
- * which are played by hand on the test's own connection, as a leader would do it.
- */
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+/* Single jobs on a real server: reading, patching, cancelling, running now, driving back, attempts. */
+#include "contract/store/jobs/jobs_suite.h"
 
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
-
-#include "support/store_suite.h"
+STORE_SUITE("jobs", 0)
 
 #define HOUR_MS INT64_C(3600000)
+
 #define assert_str(slice, text)                                                                                        \
     do {                                                                                                               \
         assert_non_null((slice).p);                                                                                    \
         assert_string_equal((slice).p, text);                                                                          \
     } while (0)
 
-static struct dt_job job;
 static struct dt_attempt_list attempts;
-
-STORE_SUITE("jobs", 0)
-
-static dt_status cancel(int64_t id)
-{
-    return dt_store_cancel(store, id, false, &arena, &job, &err);
-}
 
 static dt_status list_attempts(int64_t id, int64_t after, unsigned limit)
 {
     const struct dt_attempt_filter filter = {.job_id = id, .after = after, .limit = limit};
     return dt_store_attempts(store, &filter, &arena, &attempts, &err);
-}
-
-static dt_status patch(int64_t id, struct dt_patch p)
-{
-    return dt_store_patch(store, id, &p, &arena, &job, &err);
 }
 
 /* ---- reading ---- */
@@ -629,199 +604,6 @@ static void very_many_attempts_come_in_pages(void **state)
     assert_true(attempts.n == 10 && attempts.more);
 }
 
-/* ---- races ---- */
-
-struct canceller {
-    int64_t from, to;
-    unsigned cancelled, too_late;
-    dt_status failed;
-};
-
-static void *cancel_each(void *arg)
-{
-    struct canceller *c = arg;
-    struct dt_arena own;
-    struct dt_job seen;
-    dt_store *mine = NULL;
-    dt_arena_init(&own);
-    c->failed = dt_store_new(&fx.config, NULL, &mine);
-    for (int64_t id = c->from; id < c->to && !c->failed; id++) {
-        dt_status status = dt_store_cancel(mine, id, false, &own, &seen, NULL);
-        if (status == DT_OK && seen.state == DT_CANCELLED && seen.attempt == 0)
-            c->cancelled++;
-        else if (status == DT_TOO_LATE && seen.state == DT_DISPATCHED && seen.attempt == 1)
-            c->too_late++;
-        else
-            c->failed = status ? status : DT_INTERNAL;
-        dt_arena_reset(&own);
-    }
-    dt_store_free(mine);
-    dt_arena_clear(&own);
-    dt_db_thread_end();
-    return NULL;
-}
-
-/* As a leader does it: shard row first, then the job, attempt and list entry together. */
-static void claim(int64_t id)
-{
-    mysql_fixture_run(&fx,
-                      "START TRANSACTION; SELECT shard FROM shards WHERE shard = 0 FOR UPDATE; "
-                      "SELECT id FROM jobs WHERE id = %lld FOR UPDATE; "
-                      "UPDATE shards SET inflight = IF((SELECT state FROM jobs WHERE id = %lld) = 'scheduled', "
-                      "'[[%lld,1,9]]', '[]') WHERE shard = 0; "
-                      "UPDATE jobs SET state = 'dispatched', attempt = 1, attempt_status = 'dispatched', "
-                      "claim_shard = 0 WHERE id = %lld AND state = 'scheduled'; COMMIT",
-                      (long long)id, (long long)id, (long long)id, (long long)id);
-}
-
-static void a_job_that_is_cancelled_and_claimed_at_once_gets_one_definitive_answer(void **state)
-{
-    (void)state;
-    enum { JOBS = 400 };
-    struct canceller c = {.from = 1, .to = JOBS + 1};
-    pthread_t thread;
-    for (int64_t id = 1; id <= JOBS; id++)
-        job_row(&fx, id, NULL);
-    assert_int_equal(pthread_create(&thread, NULL, cancel_each, &c), 0);
-    for (int64_t id = JOBS; id >= 1; id--) /* they meet in the middle */
-        claim(id);
-    pthread_join(thread, NULL);
-    MYSQL_FIXTURE_OK(c.failed, NULL);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'cancelled' AND attempt = 0"),
-                     c.cancelled);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE state = 'dispatched' AND attempt = 1"),
-                     c.too_late);
-    assert_int_equal(c.cancelled + c.too_late, JOBS);
-}
-
-static bool waits_for_a_lock(const char *words)
-{
-    return mysql_fixture_number(
-               &fx,
-               "SELECT COUNT(*) FROM information_schema.processlist WHERE db = '%s' AND info LIKE '%s' "
-               "AND id <> CONNECTION_ID()",
-               fx.database, words) > 0;
-}
-
-/* Polls until the other side sits in its locking read; a deadline ends a test that would hang. */
-static void wait_for_the_other(void)
-{
-    for (int i = 0; i < 2000; i++) {
-        if (waits_for_a_lock("SELECT%%FOR UPDATE"))
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    }
-    fail_msg("nobody waits for the job's lock");
-}
-
-static void a_cancel_that_waited_for_a_claim_is_too_late(void **state)
-{
-    (void)state;
-    struct canceller c = {.from = 7, .to = 8};
-    pthread_t thread;
-    job_row(&fx, 7, NULL);
-    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1, claim_shard = 0 "
-                           "WHERE id = 7");
-    assert_int_equal(pthread_create(&thread, NULL, cancel_each, &c), 0);
-    wait_for_the_other();
-    mysql_fixture_run(&fx, "COMMIT");
-    pthread_join(thread, NULL);
-    MYSQL_FIXTURE_OK(c.failed, NULL);
-    assert_int_equal(c.too_late, 1);
-}
-
-static void *cancel_in_flight(void *arg)
-{
-    struct canceller *c = arg;
-    struct dt_arena own;
-    struct dt_job seen;
-    dt_store *mine = NULL;
-    dt_arena_init(&own);
-    c->failed = dt_store_new(&fx.config, NULL, &mine);
-    if (!c->failed)
-        c->failed = dt_store_cancel(mine, c->from, false, &own, &seen, NULL);
-    dt_store_free(mine);
-    dt_arena_clear(&own);
-    dt_db_thread_end();
-    return NULL;
-}
-
-/* The list must be read after the lock was had: what entered it while the cancel waited counts. */
-static void a_cancel_sees_the_list_as_it_is_once_the_job_is_locked(void **state)
-{
-    (void)state;
-    struct canceller c = {.from = 7};
-    pthread_t thread;
-    job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 0");
-    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE shards SET inflight = '[[7,2,9]]' WHERE shard = 0; "
-                           "UPDATE jobs SET attempt = 2, attempt_status = 'dispatched' WHERE id = 7");
-    assert_int_equal(pthread_create(&thread, NULL, cancel_in_flight, &c), 0);
-    wait_for_the_other();
-    mysql_fixture_run(&fx, "COMMIT"); /* claimed, and set back to scheduled by hand before anybody looked */
-    pthread_join(thread, NULL);
-    assert_int_equal(c.failed, DT_TOO_LATE);
-    assert_job(&fx, 7, "state", "scheduled");
-}
-
-static void a_cancel_never_waits_for_a_shards_row(void **state)
-{
-    (void)state;
-    job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', claim_shard = 0");
-    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 0");
-    dt_status status = cancel(7); /* what is not committed is not there */
-    mysql_fixture_run(&fx, "ROLLBACK");
-    OK(status);
-    assert_int_equal(job.state, DT_CANCELLED);
-}
-
-static void a_change_does_not_lock_the_topic(void **state)
-{
-    (void)state;
-    mysql_fixture_run(&fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1)");
-    job_row(&fx, 7, NULL);
-    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE topics SET retry = '1s'");
-    dt_status patched = patch(7, (struct dt_patch){.has_retry = true});
-    dt_status cancelled = cancel(7);
-    mysql_fixture_run(&fx, "ROLLBACK");
-    OK(patched);
-    OK(cancelled);
-}
-
-static void what_is_in_flight_is_told_by_the_list_that_is_named(void **state)
-{
-    (void)state;
-    bool yes = true;
-    job_row_dispatched(&fx, 7, 1, 0);
-    OK(dt_store_in_flight(store, 7, 0, &yes, &err));
-    assert_false(yes);
-    mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[17,1,5],[7,1,5]]' WHERE shard = 0");
-    OK(dt_store_in_flight(store, 7, 0, &yes, &err));
-    assert_true(yes);
-    OK(dt_store_in_flight(store, 1, 0, &yes, &err));
-    assert_false(yes);
-    OK(dt_store_in_flight(store, 7, 99, &yes, &err));
-    assert_false(yes);
-}
-
-static void a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time(void **state)
-{
-    (void)state;
-    dt_store *impatient;
-    int64_t lock_timeout = fx.config.mysql_lock_timeout;
-    job_row(&fx, 7, NULL);
-    fx.config.mysql_lock_timeout = 1000;
-    impatient = mysql_fixture_store(&fx);
-    mysql_fixture_run(&fx, "START TRANSACTION; SELECT id FROM jobs WHERE id = 7 FOR UPDATE");
-    int64_t begun_us = dt_clock_mono_us(dt_clock_system());
-    assert_int_equal(dt_store_cancel(impatient, 7, false, &arena, &job, &err), DT_BUSY);
-    assert_true(dt_clock_mono_us(dt_clock_system()) - begun_us < 8000000);
-    mysql_fixture_run(&fx, "ROLLBACK");
-    fx.config.mysql_lock_timeout = lock_timeout;
-    assert_job(&fx, 7, "state", "scheduled");
-    OK(dt_store_cancel(impatient, 7, false, &arena, &job, &err));
-    dt_store_free(impatient);
-}
-
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, empty_tables)
@@ -862,13 +644,6 @@ int main(void)
         T(a_key_that_moved_on_stays_with_the_newer_job),
         T(attempts_are_the_archived_ones_and_the_rows_own),
         T(very_many_attempts_come_in_pages),
-        T(a_job_that_is_cancelled_and_claimed_at_once_gets_one_definitive_answer),
-        T(a_cancel_that_waited_for_a_claim_is_too_late),
-        T(a_cancel_sees_the_list_as_it_is_once_the_job_is_locked),
-        T(a_cancel_never_waits_for_a_shards_row),
-        T(a_change_does_not_lock_the_topic),
-        T(what_is_in_flight_is_told_by_the_list_that_is_named),
-        T(a_job_that_somebody_keeps_locked_is_busy_after_a_bounded_time),
     };
     return cmocka_run_group_tests_name("one job in the store", tests, open_store, close_store);
 }

@@ -1,0 +1,33 @@
+/*
+ * The set-up of the suites of single jobs. Everything is static: a suite includes this once.
+ */
+#ifndef DT_CONTRACT_JOBS_SUITE_H
+#define DT_CONTRACT_JOBS_SUITE_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "support/store_suite.h"
+
+static struct dt_job job;
+
+static inline dt_status cancel(int64_t id)
+{
+    return dt_store_cancel(store, id, false, &arena, &job, &err);
+}
+
+static inline dt_status patch(int64_t id, struct dt_patch p)
+{
+    return dt_store_patch(store, id, &p, &arena, &job, &err);
+}
+
+#endif

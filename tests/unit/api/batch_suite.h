@@ -1,0 +1,249 @@
+/*
+ * The set-up of the suites of batches. The committer and the HTTP server are stood in for: units gather until a test gives them
+ * back, in any order. Everything is static, or in the place of a function of the product: a suite includes this once.
+ */
+#ifndef DT_UNIT_BATCH_SUITE_H
+#define DT_UNIT_BATCH_SUITE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "auth/auth.h"
+#include "intake/batch.h"
+#include "intake/batch_gate.h"
+#include "intake/committer.h"
+#include "request/budget.h"
+#include "topics/topic_cache.h"
+#include "work/slices.h"
+
+#define ROWS  10u /* of a unit */
+#define QUEUE 80  /* of the committer: batches may have half of it, four units */
+
+static struct dt_unit *units[64];
+
+static size_t n_units, most_under_way, under_way;
+
+static int64_t next_id;
+
+static unsigned suspended, resumed;
+
+static enum dt_insert_outcome outcome;
+
+size_t dt_committer_unit_rows(const dt_committer *committer)
+{
+    (void)committer;
+    return ROWS;
+}
+
+void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
+{
+    (void)committer;
+    assert_true(n_units < sizeof(units) / sizeof(*units));
+    assert_true(unit->n >= 1 && unit->n <= ROWS);
+    units[n_units++] = unit;
+    if (++under_way > most_under_way)
+        most_under_way = under_way;
+}
+
+void dt_unit_clear(struct dt_unit *unit)
+{
+    unit->view = NULL;
+}
+
+struct dt_view *dt_topic_cache_view(dt_topic_cache *cache)
+{
+    (void)cache;
+    return NULL;
+}
+
+void dt_view_release(struct dt_view *view)
+{
+    assert_null(view);
+}
+
+void dt_caller_copy(const struct dt_caller *caller, struct dt_caller *out)
+{
+    *out = *caller;
+}
+
+void dt_caller_clear(struct dt_caller *caller)
+{
+    (void)caller;
+}
+
+bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic)
+{
+    (void)caller;
+    return !dt_str_is(topic, "hidden");
+}
+
+void dt_request_suspend(struct dt_request *req)
+{
+    (void)req;
+    suspended++;
+}
+
+void dt_request_resume(struct dt_request *req)
+{
+    (void)req;
+    resumed++;
+}
+
+static struct dt_strbuf detached_text; /* what was answered past the HTTP server */
+
+static int detached_status;
+
+struct dt_detached {
+    int unused;
+};
+
+dt_detached *dt_request_detach(struct dt_request *req)
+{
+    static dt_detached detached;
+    (void)req;
+    return &detached;
+}
+
+void dt_detached_answer(dt_detached *detached, int status, const char *type, struct dt_strbuf *body,
+                        struct dt_hold *hold)
+{
+    (void)detached;
+    assert_string_equal(type, "application/x-ndjson");
+    detached_status = status;
+    detached_text = *body;
+    dt_strbuf_init(body);
+    dt_hold_end(hold);
+}
+
+static struct dt_slice *queued;
+
+bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
+{
+    (void)slices;
+    queued = slice;
+    return true;
+}
+
+/* The unit comes back, its rows made (ids in the order of coming back) or with `outcome`. */
+static inline void give_back(size_t i, dt_status status)
+{
+    struct dt_unit *unit = units[i];
+    for (size_t r = 0; r < unit->n; r++) {
+        unit->rows[r].row.outcome = outcome;
+        unit->rows[r].row.job.id = ++next_id;
+        unit->rows[r].row.existing_id = 77;
+    }
+    unit->status = status;
+    units[i] = NULL;
+    under_way--;
+    unit->done(unit);
+}
+
+#define MEMORY ((size_t)64 << 20)
+#define NEVER  (INT64_MAX / 2)
+
+static struct dt_config config;
+
+static dt_refclock ref;
+
+static struct dt_budget memory;
+
+static struct dt_api api;
+
+static inline int make(void **state)
+{
+    (void)state;
+    memset(&config, 0, sizeof(config));
+    config.api_queue_jobs = QUEUE;
+    config.limits_batch_lines = 1000;
+    config.limits_body = 10000;
+    config.limits_payload = 5000;
+    config.limits_headers = 100;
+    config.limits_json_depth = 16;
+    config.limits_max_delay = DT_DAY_MS;
+    config.installation_name = (char *)"duetime";
+    dt_refclock_init(&ref, dt_clock_system());
+    dt_budget_init(&memory, MEMORY);
+    dt_gate *gate = NULL;
+    if (dt_gate_new("jobs", ROWS, QUEUE / 2, &gate) != DT_OK)
+        return -1;
+    api = (struct dt_api){
+        .config = &config, .ref = &ref, .clock = dt_clock_system(), .memory = &memory, .job_gate = gate};
+    dt_strbuf_init(&detached_text);
+    detached_status = 0;
+    memset(units, 0, sizeof(units));
+    n_units = most_under_way = under_way = 0;
+    suspended = resumed = 0;
+    next_id = 100;
+    outcome = DT_INSERT_CREATED;
+    return 0;
+}
+
+static inline double gauge(const char *name)
+{
+    return dt_metric_value(dt_gauge(name, "", "of=\"jobs\""));
+}
+
+/* However a batch ended: nothing of it is left. */
+static inline int everything_is_back(void **state)
+{
+    (void)state;
+    bool back = gauge("duetime_api_batch_rows") == 0 && gauge("duetime_api_batches_waiting") == 0 &&
+                gauge("duetime_api_batches") == 0 && dt_budget_held(&memory) == 0;
+    dt_gate_free(api.job_gate);
+    dt_strbuf_clear(&detached_text);
+    return back ? 0 : -1;
+}
+
+static inline void request_init(struct dt_request *req)
+{
+    *req = (struct dt_request){.api = &api, .deadline_us = NEVER};
+    dt_hold_init(&req->hold, &memory);
+    dt_strbuf_init(&req->out);
+    dt_arena_init(&req->arena);
+}
+
+static inline void request_clear(struct dt_request *req)
+{
+    dt_hold_end(&req->hold);
+    dt_strbuf_clear(&req->out);
+    dt_arena_clear(&req->arena);
+}
+
+static const char fine[] = "{\"topic\":\"t\",\"delay\":5}";
+
+static inline void add(dt_batch *batch, const char *text)
+{
+    assert_true(dt_batch_room(batch));
+    dt_batch_add(batch, dt_str(text), true);
+}
+
+/* Fills the batch until there is no more room; how many elements that took. */
+static inline unsigned fill(dt_batch *batch)
+{
+    unsigned n = 0;
+    for (; dt_batch_room(batch); n++)
+        dt_batch_add(batch, dt_str(fine), true);
+    return n;
+}
+
+static inline unsigned count(const char *text, const char *word)
+{
+    unsigned n = 0;
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++)
+        n++;
+    return n;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, everything_is_back)
+
+#endif

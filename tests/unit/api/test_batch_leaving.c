@@ -1,0 +1,241 @@
+/* Batches of creates: however one ends, nothing of it is left. */
+#include "unit/api/batch_suite.h"
+
+/* Under no lock, as the threads of the slices do it. */
+static void run_slice(void)
+{
+    struct dt_slice *slice = queued;
+    queued = NULL;
+    while (slice && slice->run(slice))
+        ;
+}
+
+/* The first takes all the room there is, the others wait for it. */
+static void make_line(struct dt_request *req, dt_batch **batch, int n)
+{
+    for (int i = 0; i < n; i++) {
+        request_init(&req[i]);
+        batch[i] = dt_batch_new(&req[i], &dt_batch_of_jobs, false);
+        fill(batch[i]);
+        assert_true(dt_batch_suspend(batch[i], false));
+    }
+    assert_int_equal(n_units, 4);
+    assert_int_equal(resumed, 0);
+}
+
+static void give_all_back(void)
+{
+    for (size_t i = 0; i < n_units; i++)
+        if (units[i])
+            give_back(i, DT_OK);
+}
+
+static void answer_all(struct dt_request *req, dt_batch **batch, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (!batch[i])
+            continue;
+        assert_true(dt_batch_flush(batch[i]));
+        give_all_back();
+        dt_batch_answer(batch[i]);
+        assert_int_equal(req[i].status, 200);
+        dt_batch_release(batch[i]);
+        request_clear(&req[i]);
+    }
+}
+
+static void a_batch_that_was_called_and_leaves_hands_its_place_on(void **state)
+{
+    (void)state;
+    struct dt_request req[4];
+    dt_batch *batch[4];
+    make_line(req, batch, 4);
+    give_back(0, DT_OK);
+    assert_int_equal(resumed, 1); /* the first in the queue, which is batch 0 again */
+    dt_batch_release(batch[0]);   /* and its client has gone */
+    request_clear(&req[0]);
+    batch[0] = NULL;
+    assert_int_equal(resumed, 2);
+    dt_batch_release(batch[1]);
+    request_clear(&req[1]);
+    batch[1] = NULL;
+    assert_int_equal(resumed, 3);
+    answer_all(req, batch, 4);
+    assert_int_equal(resumed, 4);
+}
+
+static void a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_made(void **state)
+{
+    (void)state;
+    struct dt_request req[3];
+    dt_batch *batch[3];
+    make_line(req, batch, 3);
+    give_back(0, DT_OK);
+    give_back(1, DT_OK);
+    assert_int_equal(resumed, 2);
+    assert_true(dt_batch_flush(batch[1]));
+    fill(batch[1]);
+    assert_true(dt_batch_suspend(batch[1], false));
+    dt_gate_expire(api.job_gate, NEVER - 1);
+    assert_int_equal(resumed, 2);
+    dt_gate_expire(api.job_gate, NEVER); /* everybody's time is up */
+    assert_int_equal(resumed, 4);
+    for (int i = 0; i < 3; i++)
+        dt_batch_end(batch[i], DT_BATCH_LATE); /* as dt_batch_look does by the clock */
+    assert_true(dt_batch_room(batch[2]));
+    dt_batch_add(batch[2], dt_str(fine), true);
+    assert_int_equal(count(req[2].out.p ? req[2].out.p : "", "201"), 0);
+    size_t made = n_units;
+    answer_all(req, batch, 1);
+    batch[0] = NULL;
+    answer_all(req, batch, 2);
+    batch[1] = NULL;
+    assert_int_equal(n_units, made); /* nothing was begun after the end */
+    assert_true(dt_batch_flush(batch[2]));
+    dt_batch_answer(batch[2]);
+    assert_int_equal(req[2].status, 200);
+    assert_int_equal(count(req[2].out.p, "\n"), ROWS + 1);
+    assert_int_equal(count(req[2].out.p, "\"status\":408"), ROWS + 1);
+    assert_int_equal(count(req[2].out.p, "no job was made"), ROWS + 1);
+    dt_batch_release(batch[2]);
+    request_clear(&req[2]);
+}
+
+static void the_end_of_the_server_calls_everybody_in_line(void **state)
+{
+    (void)state;
+    struct dt_request req[3];
+    dt_batch *batch[3];
+    make_line(req, batch, 3);
+    dt_gate_close(api.job_gate);
+    assert_int_equal(resumed, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_true(dt_batch_look(batch[i]));
+        assert_false(dt_batch_suspend(batch[i], false));
+    }
+    give_all_back();
+    for (int i = 0; i < 3; i++) {
+        assert_true(dt_batch_flush(batch[i]));
+        dt_batch_answer(batch[i]);
+        assert_int_equal(count(req[i].out.p, "\"status\":201"), i == 0 ? 4 * ROWS : 0);
+        assert_int_equal(count(req[i].out.p, "\"status\":503"), ROWS);
+        dt_batch_release(batch[i]);
+        request_clear(&req[i]);
+    }
+    assert_int_equal(n_units, 4);
+}
+
+static void chunks_that_never_come_back_are_told_as_unknown(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
+    add(batch, "no");
+    for (unsigned i = 0; i < 2 * ROWS; i++)
+        add(batch, fine);
+    assert_true(dt_batch_flush(batch));
+    assert_int_equal(n_units, 3);
+    give_back(1, DT_OK);
+    assert_true(dt_batch_suspend(batch, true));
+    dt_gate_expire(api.job_gate, NEVER + DT_GATE_GRACE_US - 1);
+    assert_int_equal(resumed, 0);
+    dt_gate_expire(api.job_gate, NEVER + DT_GATE_GRACE_US);
+    assert_int_equal(resumed, 1);
+    dt_batch_answer(batch);
+    assert_int_equal(req.status, 200);
+    assert_int_equal(count(req.out.p, "\n"), 2 * ROWS + 1);
+    assert_int_equal(count(req.out.p, "\"status\":201"), ROWS);
+    assert_int_equal(count(req.out.p, "\"status\":400"), 1);
+    assert_int_equal(count(req.out.p, "/problems/outcome-unknown"), ROWS);
+    dt_batch_release(batch);
+    request_clear(&req);
+    give_all_back();
+}
+
+static void a_body_that_breaks_off_is_answered_when_all_chunks_are_back(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
+    for (unsigned i = 0; i < ROWS + 3; i++)
+        add(batch, fine);
+    assert_int_equal(n_units, 1);
+    dt_batch_end(batch, DT_BATCH_LATE);
+    dt_batch_detach(batch);
+    dt_batch_release(batch); /* the request is over */
+    request_clear(&req);
+    assert_int_equal(detached_status, 0);
+    give_back(0, DT_OK);
+    run_slice();
+    assert_int_equal(detached_status, 200);
+    assert_int_equal(count(detached_text.p, "\"status\":201"), ROWS);
+    assert_int_equal(count(detached_text.p, "\"status\":408"), 3 + 1);
+    assert_int_equal(count(detached_text.p, "no job was made from here on"), 1);
+    assert_int_equal(count(detached_text.p, "\n"), ROWS + 4);
+    assert_int_equal(resumed, 0);
+}
+
+static void a_batch_ends_early_when_memory_is_scarce_and_says_so(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    struct dt_hold others;
+    dt_hold_init(&others, &memory);
+    assert_true(dt_hold_more(&others, MEMORY - ((size_t)64 << 10)));
+    request_init(&req);
+    config.api_queue_jobs = 100000;
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
+    char text[4100];
+    snprintf(text, sizeof(text), "{\"topic\":\"t\",\"delay\":5,\"payload\":\"%04000d\"}", 0);
+    for (unsigned n = 0; n < 4 * ROWS && !dt_batch_over(batch); n++) /* they are not given back */
+        add(batch, text);
+    assert_true(dt_batch_over(batch));
+    dt_batch_remainder(batch);
+    assert_true(dt_batch_flush(batch));
+    give_all_back();
+    dt_batch_answer(batch);
+    assert_int_equal(req.status, 200);
+    assert_true(count(req.out.p, "\"status\":201") > 0);
+    assert_int_equal(count(req.out.p, "no job was made from here on"), 1);
+    assert_true(dt_budget_held(&memory) <= MEMORY);
+    dt_batch_release(batch);
+    request_clear(&req);
+    dt_hold_end(&others);
+}
+
+static void two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    request_init(&req);
+    config.limits_batch_lines = 100000;
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
+    unsigned n = 0;
+    for (; n < 200000 && !dt_batch_over(batch); n++)
+        add(batch, "");
+    assert_true(n < 20000);
+    dt_batch_remainder(batch);
+    assert_true(dt_batch_flush(batch));
+    dt_batch_answer(batch);
+    assert_true(req.out.n < 2000000);
+    assert_int_equal(count(req.out.p, "\n"), n + 1);
+    assert_int_equal(count(req.out.p, "\"status\":413"), 1);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_batch_that_was_called_and_leaves_hands_its_place_on),
+        TEST(a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_made),
+        TEST(the_end_of_the_server_calls_everybody_in_line),
+        TEST(chunks_that_never_come_back_are_told_as_unknown),
+        TEST(a_body_that_breaks_off_is_answered_when_all_chunks_are_back),
+        TEST(a_batch_ends_early_when_memory_is_scarce_and_says_so),
+        TEST(two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

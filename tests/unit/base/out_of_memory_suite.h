@@ -1,0 +1,87 @@
+/*
+ * Each part that needs memory says so when there is none, at each of its calls for it, and leaves nothing behind: one piece of
+ * work after the other is done again and again, and each time the next call fails. The linker wraps our own calls
+ * (tests/CMakeLists.txt). A work whose call failed ends with NOMEM, or is done as if nothing had happened; half of it
+ * is neither. A suite includes this once.
+ */
+#ifndef DT_UNIT_OUT_OF_MEMORY_SUITE_H
+#define DT_UNIT_OUT_OF_MEMORY_SUITE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "auth/cursor.h"
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "delivery/http/http_outcome.h"
+#include "delivery/http/http_places.h"
+#include "delivery/http/request_head.h"
+#include "delivery/kafka/ledger_record.h"
+#include "delivery/kafka/message.h"
+#include "index/index.h"
+#include "index/redis/index_link.h"
+#include "intake/batch_chunk.h"
+#include "jobs/job_json.h"
+#include "kafka/topic_queue.h"
+#include "store/jobs/counts.h"
+#include "store/store.h"
+#include "work/slices.h"
+
+#define MOST 5000 /* calls of a work */
+
+static _Thread_local long left; /* calls until one fails; 0: none does */
+
+static _Thread_local bool failed;
+
+static inline bool fails(void)
+{
+    if (left == 0 || --left > 0)
+        return false;
+    failed = true;
+    return true;
+}
+
+#define WRAP(type, name, params, args)                                                                                 \
+    type __real_##name params;                                                                                         \
+    type __wrap_##name params;                                                                                         \
+    type __wrap_##name params                                                                                          \
+    {                                                                                                                  \
+        return fails() ? NULL : __real_##name args;                                                                    \
+    }
+
+WRAP(void *, malloc, (size_t size), (size))
+WRAP(void *, calloc, (size_t n, size_t size), (n, size))
+WRAP(void *, realloc, (void *old, size_t size), (old, size))
+WRAP(void *, reallocarray, (void *old, size_t n, size_t size), (old, n, size))
+WRAP(char *, strdup, (const char *text), (text))
+WRAP(char *, strndup, (const char *text, size_t n), (text, n))
+
+/* Does the work until none of its calls for memory fails. */
+static inline void at_each_call(dt_status (*work)(void))
+{
+    dt_status status = DT_NOMEM;
+    long n = 0;
+    do {
+        failed = false;
+        left = ++n;
+        status = work();
+        left = 0;
+        if (failed ? status != DT_OK && status != DT_NOMEM : status != DT_OK)
+            fail_msg("call %ld: %s", n, dt_status_name(status));
+    } while (failed && n < MOST);
+    assert_int_equal(status, DT_OK);
+    assert_in_range(n, 2, MOST - 1);
+}
+
+#endif

@@ -1,0 +1,193 @@
+/* The fair queues of a shard: how a batch is shared out, what is parked, and closed queues. */
+#include "unit/dispatcher/shard/queues_suite.h"
+
+/* ---- sharing out ---- */
+
+static void each_topic_gets_an_equal_part_in_order_of_time(void **state)
+{
+    struct rig *rig = *state;
+    due(rig, 1, 0, 300, 1000); /* long due */
+    due(rig, 2, 0, 60, 5000);
+    due_scan(rig);
+    assert_int_equal(rig->loop.fair.n_hints, BATCH);
+    assert_int_equal(hints_of(rig, 1, 0), BATCH / 2);
+    assert_int_equal(hints_of(rig, 2, 0), BATCH / 2);
+}
+
+static void what_a_topic_does_not_need_goes_to_the_others(void **state)
+{
+    struct rig *rig = *state;
+    due(rig, 1, 0, 300, 1000);
+    due(rig, 2, 0, 10, 5000);
+    due_scan(rig);
+    assert_int_equal(hints_of(rig, 1, 0), BATCH - 10);
+    assert_int_equal(hints_of(rig, 2, 0), 10);
+    assert_int_equal(rig->loop.fair.others, BATCH);
+}
+
+static void timeouts_queue_up_by_themselves_and_get_a_quarter(void **state)
+{
+    struct rig *rig = *state;
+    due(rig, 1, TIMEOUTS, 200, 1000);
+    due(rig, 1, 0, 200, 3000);
+    due_scan(rig);
+    assert_int_equal(hints_of(rig, 1, TIMEOUTS), BATCH / 4);
+    assert_int_equal(hints_of(rig, 1, 0), BATCH - BATCH / 4);
+}
+
+/* However many there are, and however long they are due. */
+static void topics_that_are_being_looked_up_take_no_room_from_the_others(void **state)
+{
+    struct rig *rig = *state;
+    size_t tried = 0;
+    for (size_t topic = 2; topic < 60; topic++) {
+        fake.unknown[topic] = true;
+        due(rig, topic, 0, 4, 1000);
+    }
+    due(rig, 1, 0, 300, 5000);
+    due_scan(rig);
+    for (size_t topic = 2; topic < 60; topic++) {
+        assert_in_range(hints_of(rig, topic, 0), 0, 1);
+        tried += hints_of(rig, topic, 0);
+        assert_int_equal(n_parked(topic_name(topic).p), 0); /* they may go soon */
+    }
+    assert_int_equal(tried, 16); /* so that somebody asks again */
+    assert_int_equal(hints_of(rig, 1, 0), BATCH - 16);
+    assert_true(rig->remainder);
+}
+
+/* ---- parking ---- */
+
+static void more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not(void **state)
+{
+    struct rig *rig = *state;
+    due(rig, 1, 0, 300, 1000);
+    due(rig, 2, 0, 150, 1000);
+    due_scan(rig);
+    assert_int_equal(n_parked("t01"), 250);
+    for (size_t i = 0; i < 250; i++)
+        assert_int_equal(parked("t01")->ids[i], 10000 + 50 + i);
+    assert_int_equal(n_parked("t02"), 0); /* a batch is left: it stays */
+    assert_true(rig->remainder);
+    assert_int_equal(held(rig, "t01")->closed, DT_CLOSED_NOT);
+    assert_null(held(rig, "t02"));
+    assert_true(dt_shard_parked_may_go(&rig->loop));
+}
+
+static void one_more_than_a_batch_is_too_much(void **state)
+{
+    struct rig *rig = *state;
+    due(rig, 1, 0, BATCH / 2 + BATCH, 1000);
+    due(rig, 2, 0, BATCH / 2 + BATCH + 1, 1000);
+    due_scan(rig);
+    assert_int_equal(n_parked("t01"), 0);
+    assert_int_equal(n_parked("t02"), BATCH + 1);
+}
+
+static void when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is(void **state)
+{
+    struct rig *rig = *state;
+    due(rig, 1, 0, 300, 1000);
+    due_scan(rig);
+    assert_int_equal(n_parked("t01"), 200);
+    assert_false(rig->remainder);
+}
+
+static void a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part(void **state)
+{
+    struct rig *rig = *state;
+    for (size_t topic = 0; topic < 10; topic++)
+        due(rig, topic, 0, SCAN / 10 - (topic == 0), 1000); /* one less than the limit */
+    due_scan(rig);
+    assert_int_equal(fake.n_sets, 0);
+    for (size_t topic = 0; topic < 10; topic++)
+        due(rig, topic, 0, SCAN / 10, 1000);
+    due_scan(rig);
+    assert_int_equal(fake.n_sets, 10);
+    assert_int_equal(n_parked("t09"), SCAN / 10 - BATCH / 10);
+}
+
+static void at_most_so_many_queues_are_parked_at_one_due_scan(void **state)
+{
+    struct rig *rig = *state;
+    for (size_t topic = 0; topic < TOPICS; topic++)
+        due(rig, topic, 0, SCAN / TOPICS, 1000);
+    due_scan(rig);
+    assert_int_equal(rig->loop.fair.n_hints, BATCH);
+    assert_int_equal(fake.n_sets, 64);
+    assert_true(rig->remainder);
+}
+
+static void jobs_without_a_topic_are_never_parked(void **state)
+{
+    struct rig *rig = *state;
+    fake.orphan[1] = true;
+    due(rig, 1, 0, 300, 1000);
+    due_scan(rig);
+    assert_int_equal(fake.n_sets, 0);
+    assert_true(rig->remainder);
+    assert_int_equal(rig->loop.fair.n_hints, BATCH);
+}
+
+static void where_nothing_can_be_parked_the_index_is_passed_by(void **state)
+{
+    struct rig *rig = *state;
+    fake.refuse_hold = true;
+    rig->loop.trust.marked_us = fake.mono_us;
+    due(rig, 1, 0, 300, 1000);
+    due_scan(rig);
+    assert_int_equal(rig->loop.fair.n_hints, BATCH); /* these go all the same */
+    assert_true(rig->remainder);
+    assert_true(rig->loop.cursor.stuck);
+    assert_int_equal(rig->loop.trust.marked_us, 0); /* does it take any change? */
+    assert_int_equal(rig->loop.fair.n, 0);
+}
+
+/* ---- closed queues ---- */
+
+static void of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked(void **state)
+{
+    struct rig *rig = *state;
+    fake.closed[1] = true;
+    due(rig, 1, 0, 50, 1000);
+    due(rig, 2, 0, 300, 1000);
+    due_scan(rig);
+    assert_int_equal(hints_of(rig, 1, 0), 1);
+    assert_int_equal(hints_of(rig, 2, 0), BATCH - 1);
+    assert_int_equal(n_parked("t01"), 49);
+    assert_true(dt_closed_rule(held(rig, "t01")->closed).holds);
+}
+
+static void a_paused_topic_is_closed_and_its_timeouts_are_not(void **state)
+{
+    struct rig *rig = *state;
+    fake.paused[1] = true;
+    due(rig, 1, 0, 50, 1000);
+    due(rig, 1, TIMEOUTS, 300, 1000);
+    due_scan(rig);
+    assert_int_equal(hints_of(rig, 1, 0), 1);
+    assert_int_equal(hints_of(rig, 1, TIMEOUTS), BATCH - 1);
+    assert_int_equal(n_parked("t01"), 49);
+    assert_int_equal(n_parked("t01~"), 300 - (BATCH - 1));
+    assert_int_equal(held(rig, "t01~")->closed, DT_CLOSED_NOT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(each_topic_gets_an_equal_part_in_order_of_time),
+        T(what_a_topic_does_not_need_goes_to_the_others),
+        T(timeouts_queue_up_by_themselves_and_get_a_quarter),
+        T(more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not),
+        T(one_more_than_a_batch_is_too_much),
+        T(when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is),
+        T(a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part),
+        T(topics_that_are_being_looked_up_take_no_room_from_the_others),
+        T(at_most_so_many_queues_are_parked_at_one_due_scan),
+        T(jobs_without_a_topic_are_never_parked),
+        T(where_nothing_can_be_parked_the_index_is_passed_by),
+        T(of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked),
+        T(a_paused_topic_is_closed_and_its_timeouts_are_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

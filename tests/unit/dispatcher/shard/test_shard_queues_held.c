@@ -1,0 +1,284 @@
+/* The fair queues of a shard: queues with a held set, how those are listed, and whose queue an entry is. */
+#include "unit/dispatcher/shard/queues_suite.h"
+
+/* ---- queues with a held set ---- */
+
+static void of_a_queue_with_a_held_set_only_what_was_given_back_goes(void **state)
+{
+    struct rig *rig = *state;
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
+    fake.next_ms = 2000;
+    dt_shard_give_back(&rig->loop);
+    assert_int_equal(fake.n_given, 1);
+    assert_int_equal(fake.given[0].n, BATCH);
+    due(rig, 1, 0, 40, 1000);  /* these came back: due before what is held still */
+    due(rig, 1, 40, 30, 2001); /* newly due: behind them */
+    due(rig, 2, 0, 10, 9000);
+    due_scan(rig);
+    assert_int_equal(hints_of(rig, 1, 0), 40);
+    assert_int_equal(hints_of(rig, 2, 0), 10);
+    assert_int_equal(n_parked("t01"), 30);
+    assert_int_equal(rig->loop.fair.others, 10); /* so much room the held ones did not have */
+}
+
+static void at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back(void **state)
+{
+    struct rig *rig = *state;
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
+    rig->loop.fair.others = BATCH - 20; /* half a batch is the least that it gets */
+    fake.next_ms = 1000;
+    dt_shard_give_back(&rig->loop);
+    assert_int_equal(fake.given[0].n, BATCH / 2);
+    for (size_t i = 0; i < 80; i++)
+        due(rig, 1, i, 1, 1000); /* all at once */
+    due_scan(rig);
+    assert_int_equal(hints_of(rig, 1, 0), BATCH / 2);
+    assert_int_equal(n_parked("t01"), 80 - BATCH / 2);
+}
+
+static void of_held_timeouts_as_many_go_as_came_back(void **state)
+{
+    struct rig *rig = *state;
+    dt_shard_note_held(&rig->loop, dt_str("t01~"), DT_CLOSED_NOT);
+    rig->loop.fair.others = BATCH;
+    fake.next_ms = 2000;
+    dt_shard_give_back(&rig->loop);
+    assert_int_equal(fake.given[0].n, BATCH / 2);
+    due(rig, 1, TIMEOUTS, BATCH / 2 + 10, 1000);
+    due_scan(rig);
+    assert_int_equal(hints_of(rig, 1, TIMEOUTS), BATCH / 2);
+    assert_int_equal(n_parked("t01~"), 10);
+}
+
+/* They stand in its due set, and came from elsewhere. */
+static void timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back(void **state)
+{
+    struct rig *rig = *state;
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
+    rig->loop.fair.others = BATCH;
+    fake.next_ms = 2000;
+    dt_shard_give_back(&rig->loop);
+    due(rig, 1, TIMEOUTS, 30, 1000);
+    due(rig, 1, 0, 50, 1100);
+    due(rig, 1, 50, 40, 2001); /* newly due */
+    due_scan(rig);
+    assert_int_equal(hints_of(rig, 1, 0), 50);
+    assert_int_equal(n_parked("t01"), 40);
+}
+
+static void an_empty_held_set_is_none(void **state)
+{
+    struct rig *rig = *state;
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
+    dt_shard_note_held(&rig->loop, dt_str("t02"), DT_CLOSED_UNWRITABLE);
+    dt_shard_note_held(&rig->loop, dt_str("t03"), DT_CLOSED_NOT);
+    fake.next_ms = 0;
+    dt_shard_give_back(&rig->loop);
+    assert_null(held(rig, "t01"));
+    assert_null(held(rig, "t03"));
+    assert_non_null(held(rig, "t02")); /* a closed one got nothing, and stays */
+    assert_int_equal(fake.n_given, 2);
+    assert_false(dt_shard_parked_may_go(&rig->loop));
+}
+
+static void what_others_left_free_is_given_back_and_half_a_batch_at_least(void **state)
+{
+    struct rig *rig = *state;
+    static const size_t others[] = {0, 10, 49, 50, 51, 99, 100};
+    fake.next_ms = 7;
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        rig->loop.fair.others = others[i];
+        fake.n_given = 0;
+        dt_shard_give_back(&rig->loop);
+        assert_int_equal(fake.given[0].n, others[i] < BATCH / 2 ? BATCH - others[i] : BATCH / 2);
+    }
+}
+
+static void many_held_queues_take_turns_and_none_is_forgotten(void **state)
+{
+    enum { HELD = 30 };
+    struct rig *rig = *state;
+    size_t got[HELD] = {0};
+    fake.next_ms = 7;
+    for (size_t i = 0; i < HELD; i++)
+        dt_shard_note_held(&rig->loop, topic_name(i), i % 5 ? DT_CLOSED_NOT : DT_CLOSED_PAUSED);
+    assert_int_equal(rig->loop.fair.n, HELD);
+    for (int round = 0; round < 60; round++) {
+        fake.n_given = 0;
+        dt_shard_give_back(&rig->loop);
+        assert_int_equal(fake.n_given, 8);
+        size_t sum = 0;
+        for (size_t i = 0; i < fake.n_given; i++) {
+            got[number_of(dt_str(fake.given[i].name))]++;
+            sum += fake.given[i].n;
+        }
+        assert_int_equal(sum, BATCH);
+    }
+    for (size_t i = 0; i < HELD; i++)
+        if (i % 5 == 0)
+            assert_int_equal(got[i], 0);
+        else
+            assert_in_range(got[i], 15, 25); /* 480 among 24 */
+}
+
+static void where_nothing_is_given_back_nothing_is_counted_on(void **state)
+{
+    struct rig *rig = *state;
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
+    fake.refuse_unhold = true;
+    dt_shard_give_back(&rig->loop);
+    assert_int_equal(held(rig, "t01")->given, 0);
+    due(rig, 1, 0, 30, 1000);
+    due_scan(rig);
+    assert_int_equal(rig->loop.fair.n_hints, 0);
+    assert_int_equal(n_parked("t01"), 30);
+}
+
+static void a_queue_is_noted_once_and_as_it_is_now(void **state)
+{
+    struct rig *rig = *state;
+    char longest[DT_HELD_NAME_SIZE + 1];
+    memset(longest, 'x', sizeof longest);
+    for (int i = 0; i < 3; i++)
+        dt_shard_note_held(&rig->loop, dt_str("t01"), i % 2 ? DT_CLOSED_PAUSED : DT_CLOSED_NOT);
+    assert_int_equal(rig->loop.fair.n, 1);
+    assert_int_equal(held(rig, "t01")->closed, DT_CLOSED_NOT);
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_UNWRITABLE);
+    assert_false(dt_shard_parked_may_go(&rig->loop));
+    dt_shard_note_held(&rig->loop, (struct dt_str){longest, DT_HELD_NAME_SIZE}, DT_CLOSED_NOT); /* no name of ours */
+    assert_int_equal(rig->loop.fair.n, 1);
+}
+
+/* ---- listing held sets ---- */
+
+static void held_sets_are_listed_when_topics_changed_and_every_five_seconds(void **state)
+{
+    struct rig *rig = *state;
+    dt_shard_list_held(&rig->loop);
+    assert_int_equal(fake.held_asked, 1);
+    assert_int_equal(fake.topics_read, 0); /* there are none */
+    fake.mono_us += 5 * SECOND - 1;
+    dt_shard_list_held(&rig->loop);
+    assert_int_equal(fake.held_asked, 1);
+    fake.mono_us += 1;
+    dt_shard_list_held(&rig->loop);
+    assert_int_equal(fake.held_asked, 2);
+    rig->loop.fair.topics_changed = true;
+    dt_shard_list_held(&rig->loop);
+    dt_shard_list_held(&rig->loop);
+    assert_int_equal(fake.held_asked, 3);
+}
+
+static void without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan(void **state)
+{
+    struct rig *rig = *state;
+    rig->loop.fair.topics_changed = true;
+    rig->loop.trust.up = false;
+    dt_shard_list_held(&rig->loop);
+    assert_int_equal(fake.held_asked, 0);
+    rig->loop.trust.up = true;
+    fake.refuse_held = true;
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
+    dt_shard_list_held(&rig->loop);
+    assert_int_equal(fake.held_asked, 1);
+    assert_true(rig->loop.fair.topics_changed);
+    assert_non_null(held(rig, "t01")); /* what was known stays */
+    fake.refuse_held = false;
+    dt_shard_list_held(&rig->loop);
+    assert_int_equal(fake.held_asked, 2);
+    assert_false(rig->loop.fair.topics_changed);
+    assert_null(held(rig, "t01"));
+}
+
+static void what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are(void **state)
+{
+    struct rig *rig = *state;
+    static const char *const listed[] = {"t01", "t02", "t03", "t02~", "t03~"};
+    memcpy(fake.listed, listed, sizeof listed);
+    fake.n_listed = 5;
+    fake.paused[2] = fake.closed[3] = true;
+    rig->loop.fair.topics_changed = true;
+    dt_shard_list_held(&rig->loop);
+    assert_int_equal(fake.topics_read, 1);
+    assert_int_equal(held(rig, "t01")->closed, DT_CLOSED_NOT);
+    assert_true(dt_closed_rule(held(rig, "t02")->closed).holds);
+    assert_true(dt_closed_rule(held(rig, "t03")->closed).holds);
+    assert_int_equal(held(rig, "t02~")->closed, DT_CLOSED_NOT);
+    assert_int_equal(held(rig, "t03~")->closed, DT_CLOSED_NOT);
+    assert_int_equal(fake.n_given, 1); /* one of the topic that cannot be written finds out whether it can again */
+    assert_string_equal(fake.given[0].name, "t03");
+    assert_int_equal(fake.given[0].n, 1);
+}
+
+/* ---- whose queue ---- */
+
+static void a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    for (size_t first = 0; first + 4 <= TOPICS; first++) {
+        rig->n = 0;
+        for (size_t topic = first; topic < first + 4; topic++) {
+            due(rig, topic, 0, 1, 1000);
+            due(rig, topic, TIMEOUTS, 1, 1000);
+        }
+        assert_int_equal(dt_shard_sort_queues(&rig->loop, rig->n, &err), DT_OK);
+        assert_int_equal(rig->loop.fair.n_queues, 8);
+        for (size_t i = 0; i < 8; i++) {
+            const struct dt_due_queue *queue = &rig->loop.fair.queues[i];
+            assert_int_equal(queue->waiting, 1);
+            assert_true(!queue->timeouts ||
+                        (queue->own && !queue->own->timeouts && dt_str_eq(queue->own->topic, queue->topic)));
+        }
+    }
+}
+
+static void mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_its_timeout(void **state)
+{
+    struct rig *rig = *state;
+    due(rig, 1, 0, 150, 1000);
+    due(rig, 1, TIMEOUTS, 100, 1000);
+    due_scan(rig);
+    assert_int_equal(fake.ids_asked, 250);
+    size_t went = hints_of(rig, 1, 0);
+    due(rig, 1, went, 150 - went, 1000 + (int64_t)went);
+    due(rig, 1, TIMEOUTS, 100, 1000);
+    due_scan(rig);
+    assert_int_equal(fake.ids_asked, 250 + 100);
+    assert_int_equal(hints_of(rig, 1, TIMEOUTS), 25);
+}
+
+static void what_is_about_to_be_claimed_is_asked_for_again(void **state)
+{
+    struct rig *rig = *state;
+    due(rig, 1, 0, 50, 1000);
+    due(rig, 2, 0, 50, 1000);
+    due_scan(rig);
+    assert_int_equal(rig->loop.fair.n_hints, 100);
+    due(rig, 1, 0, 50, 1000);
+    due_scan(rig);
+    assert_int_equal(fake.ids_asked, 150);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(of_a_queue_with_a_held_set_only_what_was_given_back_goes),
+        T(at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back),
+        T(of_held_timeouts_as_many_go_as_came_back),
+        T(timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back),
+        T(an_empty_held_set_is_none),
+        T(what_others_left_free_is_given_back_and_half_a_batch_at_least),
+        T(many_held_queues_take_turns_and_none_is_forgotten),
+        T(where_nothing_is_given_back_nothing_is_counted_on),
+        T(a_queue_is_noted_once_and_as_it_is_now),
+        T(held_sets_are_listed_when_topics_changed_and_every_five_seconds),
+        T(without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan),
+        T(what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are),
+        T(a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes),
+        T(mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_its_timeout),
+        T(what_is_about_to_be_claimed_is_asked_for_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
