@@ -23,6 +23,7 @@
 #include "commands.h"
 #include "http/front/http_listen.h"
 #include "http/http_server.h"
+#include "http/tls/tls_files.h"
 #include "index/index.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
@@ -63,7 +64,7 @@ static const char help_text[] =
     "                        refused while there is one\n"
     "  --help                this text\n"
     "  --version             the version\n\n"
-    "SIGTERM finishes what is under way and ends; SIGHUP reads the log level and secrets again.\n";
+    "SIGTERM finishes what is under way and ends; SIGHUP reads the log level, secrets and the certificate again.\n";
 
 enum command { SERVE, CHECK, PRINT, MIGRATE, GRANTS, NEW_TOKEN, LIST_TOKENS, REVOKE_TOKEN, WAIVE_TOKENS, ROUTES };
 
@@ -174,7 +175,7 @@ struct server {
     dt_http *http;
     dt_figures *figures;
     struct dt_signs signs;
-    bool loopback;
+    bool loopback; /* nothing is listened on but the loopback and Unix sockets */
 };
 
 /*
@@ -299,6 +300,7 @@ static void free_parts(struct server *s)
     dt_overview_free(api->overview);
     dt_topic_cache_free(api->topics);
     dt_zone_files_free(api->zones);
+    dt_tls_files_free(api->tls);
     dt_router_free(s->router);
 }
 
@@ -326,8 +328,8 @@ static dt_status check_door(struct server *s, struct dt_error *err)
     if (s->loopback || !dt_auth_known(s->api.auth) || dt_auth_count(s->api.auth) > 0)
         return DT_OK;
     return dt_fail(err, DT_DENIED,
-                   "there is no token, so nothing but the loopback may be listened on: make one with --new-token, or "
-                   "set [http] listen to 127.0.0.1");
+                   "there is no token, so nothing but the loopback and Unix sockets may be listened on: make one with "
+                   "--new-token, or set [http] listen to 127.0.0.1");
 }
 
 static void reload(struct server *s)
@@ -341,6 +343,8 @@ static void reload(struct server *s)
         status = dt_log_level_parse(config.log_level, &level);
         if (status == DT_OK)
             status = dt_secrets_renew(&s->config, &config);
+        if (status == DT_OK)
+            dt_tls_files_renew(s->api.tls, &config);
         dt_config_clear(&config);
     }
     if (status == DT_OK) {
@@ -398,6 +402,14 @@ static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool mi
     }
 }
 
+static dt_status read_certificate(const struct dt_config *config, dt_tls_files **out, struct dt_error *err)
+{
+    dt_status status = dt_tls_files_new(config, dt_clock_system(), out, err);
+    if (status == DT_OK && !*out && dt_http_wants_tls(config))
+        return dt_fail(err, DT_INVALID, "[http] listen: tls:… needs a certificate, tls_cert");
+    return status;
+}
+
 static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_error *err)
 {
     enum dt_log_level level;
@@ -405,7 +417,9 @@ static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_
     if (status != DT_OK)
         return dt_fail(err, status, "[log] level: debug, info, warn or error");
     dt_log_set_level(level);
-    status = dt_http_is_loopback(s->config.http_listen, &s->loopback, err);
+    status = dt_http_is_local(s->config.http_listen, &s->loopback, err);
+    if (status == DT_OK)
+        status = read_certificate(&s->config, &s->api.tls, err);
     if (status == DT_OK)
         status = dt_db_library_init();
     if (status == DT_OK && s->config.api_migrate) {
@@ -435,11 +449,8 @@ static int serve(struct server *s)
     dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels say what runs.",
                            "program=\"api\",version=\"" DUETIME_VERSION "\""),
                   1);
-    if (status == DT_OK) {
-        DT_LOG(INFO, "main", "listening", DT_S("version", DUETIME_VERSION), DT_S("address", s->config.http_listen),
-               DT_I("port", dt_http_port(s->http)));
+    if (status == DT_OK)
         status = wait_for_the_end(s, &set, migrate_later, &err);
-    }
     if (status != DT_OK)
         DT_LOG(ERROR, "main", "cannot serve", DT_S("status", dt_status_name(status)),
                DT_S("error", err.text[0] ? err.text : dt_status_text(status)));
@@ -450,12 +461,22 @@ static int serve(struct server *s)
     return status == DT_OK ? 0 : 1;
 }
 
+/* Whether the files that are read at the start can be used now. */
+static int check_files(const struct server *s)
+{
+    struct dt_error err = {0};
+    dt_tls_files *files = NULL;
+    bool fine = read_certificate(&s->config, &files, &err) == DT_OK;
+    dt_tls_files_free(files);
+    fprintf(stderr, "%s\n", fine ? "the configuration is fine" : err.text);
+    return fine ? 0 : 1;
+}
+
 static int run_command(struct server *s, const struct options *options)
 {
     switch (options->command) {
     case CHECK:
-        fputs("the configuration is fine\n", stderr);
-        return 0;
+        return check_files(s);
     case PRINT:
         dt_config_print(&s->config, stdout);
         return 0;

@@ -20,6 +20,7 @@
 #include "base/thread.h"
 #include "http/front/acceptor.h"
 #include "http/front/http_listen.h"
+#include "http/tls/terminator.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
 #include "http_shared.h"
@@ -40,7 +41,7 @@ struct dt_http {
     dt_http_expire *expire;
     struct http_thread *threads; /* as many as http.threads */
     size_t n_threads;            /* that run */
-    int port;
+    dt_terminator *terminator;   /* NULL: nothing listens with TLS */
     dt_acceptor *acceptor;
     _Atomic size_t slots; /* taken, of all threads */
     size_t slots_max;
@@ -89,6 +90,13 @@ static void evict(void *arg, size_t n, bool pressing)
     dt_connections_evict(&http->shared.connections, n, pressing);
 }
 
+static int secure(void *arg, int fd, const struct sockaddr *address)
+{
+    struct dt_http *http = arg;
+    return dt_terminator_secure(http->terminator, fd, address);
+}
+
+/* The terminator's threads call it, too. */
 static void refuse_waiting(void *arg, int fd, enum dt_problem_type type, const char *detail)
 {
     struct dt_http *http = arg;
@@ -178,21 +186,49 @@ static void raise_descriptors(void)
         DT_LOG(WARN, "http", "the number of descriptors stays low");
 }
 
+static dt_status start_terminator(struct dt_http *http, struct dt_error *err)
+{
+    struct dt_api *api = http->shared.api;
+    if (!api->tls || !dt_http_wants_tls(api->config))
+        return DT_OK;
+    dt_status status = dt_terminator_start(api->config, api->clock, api->tls, &http->terminator, err);
+    if (status == DT_OK)
+        dt_terminator_refuse_by(http->terminator, refuse_waiting, http);
+    return status;
+}
+
+static void log_listeners(const struct dt_listeners *listeners)
+{
+    for (size_t i = 0; i < listeners->n; i++) {
+        const struct dt_listener *listener = &listeners->v[i];
+        bool local = listener->on.as == DT_LISTEN_UNIX;
+        DT_LOG(INFO, "http", "listening", DT_S("version", DUETIME_VERSION),
+               DT_S("as", local           ? "unix"
+                          : listener->tls ? "tls"
+                                          : "plain"),
+               DT_S("address", listener->on.at.name), DT_I("port", listener->on.at.port));
+    }
+}
+
 static dt_status open_acceptor(struct dt_http *http, struct dt_error *err)
 {
     const struct dt_config *config = http->shared.api->config;
-    const struct dt_acceptor_server behind = {http, has_slot, hand_over, evict, refuse_waiting};
-    int fd = -1;
-    dt_status status = dt_http_listen(config, &fd, &http->port, err);
+    const struct dt_acceptor_server behind = {http, has_slot, hand_over, evict, secure, refuse_waiting};
+    struct dt_listeners listeners;
+    dt_status status = dt_http_listen(config, &listeners, err);
     raise_descriptors();
-    return status == DT_OK ? dt_acceptor_start(config, http->shared.api->clock, fd, &behind, &http->acceptor, err)
-                           : status;
+    if (status == DT_OK)
+        status = dt_acceptor_start(config, http->shared.api->clock, &listeners, &behind, &http->acceptor, err);
+    if (status == DT_OK)
+        log_listeners(&listeners);
+    return status;
 }
 
 static void http_free(struct dt_http *http)
 {
     dt_acceptor_free(http->acceptor);
     dt_http_shared_clear(&http->shared);
+    dt_terminator_stop(http->terminator); /* all ends of its connections but its own are closed by now */
     free(http->threads);
     free(http);
 }
@@ -213,6 +249,8 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
     else
         (void)dt_fail(err, status, "the HTTP server cannot start");
     if (status == DT_OK)
+        status = start_terminator(http, err);
+    if (status == DT_OK)
         status = open_acceptor(http, err);
     if (status != DT_OK) {
         dt_http_stop(http);
@@ -220,11 +258,6 @@ dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_h
     }
     *out = http;
     return DT_OK;
-}
-
-int dt_http_port(const dt_http *http)
-{
-    return http->port;
 }
 
 bool dt_http_moves(dt_http *http)

@@ -24,13 +24,12 @@ typedef struct dt_http dt_http;
 typedef void dt_http_expire(const struct dt_api *api, int64_t now_us);
 
 /*
- * Listens on http.listen and http.port, and serves. api and router are borrowed until dt_http_stop. SYSTEM: the port is
- * taken, or not permitted, or a thread cannot start; INVALID: http.listen is no address. *out is NULL on failure.
+ * Listens on all that http.listen names, and serves. api and router are borrowed until dt_http_stop. SYSTEM: a port is
+ * taken, or not permitted, or a thread cannot start; INVALID: something is no address, or has no certificate. *out is
+ * NULL on failure.
  */
 DT_MUST_CHECK dt_status dt_http_start(struct dt_api *api, const struct dt_router *router, dt_http_expire *expire,
                                       dt_http **out, struct dt_error *err);
-/* The port that it listens on: http.port, or the one that the kernel chose for 0. */
-int dt_http_port(const dt_http *http);
 /* False: a thread of the server hangs. Asked by one thread, at distances that no request's handler takes. */
 bool dt_http_moves(dt_http *http);
 /*

@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "handlers.h"
 #include "health.h"
+#include "http/tls/tls_files.h"
 #include "job/job.h"
 #include "jobs/job_json.h"
 #include "openapi.h"
@@ -122,6 +123,7 @@ enum dt_next dt_handle_metrics(struct dt_request *req)
     req->status = 200;
     req->reply_type = "text/plain; version=0.0.4; charset=utf-8";
     dt_budget_report(req->api->memory);
+    dt_tls_files_report(req->api->tls);
     dt_metrics_write(&req->out);
     return DT_REPLY;
 }
@@ -215,6 +217,19 @@ static void add_configured(const struct dt_api *api, struct dt_strbuf *out)
                    dt_config_has_kafka(api->config) ? "true" : "false");
 }
 
+/* Of the API that answers; null where it has no certificate. */
+static void add_tls(const struct dt_api *api, struct dt_strbuf *out)
+{
+    dt_strbuf_adds(out, ",\"tls\":");
+    if (!api->tls) {
+        dt_strbuf_adds(out, "null");
+        return;
+    }
+    dt_strbuf_adds(out, "{\"certificate_ends_at\":");
+    dt_json_add_time(out, dt_tls_files_end_at_ms(api->tls));
+    dt_strbuf_addc(out, '}');
+}
+
 static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_view *view,
                      const struct dt_shards_view *shards)
 {
@@ -236,6 +251,7 @@ static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
                    (long long)oldest_overdue_ms(shards));
     dt_json_add_time(out, shards->now_ms);
     add_health(api, out);
+    add_tls(api, out);
     dt_strbuf_addc(out, '}');
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/connection/host.h"
+#include "base/connection/listen.h"
 #include "base/connection/tls.h"
 #include "base/log.h"
 #include "base/text/timetext.h"
@@ -55,9 +56,18 @@ static bool name_ok(const char *text)
     return n >= 1 && n <= 100 && text[n] == '\0' && text[0] != '.' && strncmp(text, "__", 2) != 0;
 }
 
-static bool present(const char *text)
+/* The owner, who is the program itself, may always connect. */
+static bool mode_ok(const char *text)
 {
-    return text[0] != '\0';
+    size_t n = strlen(text);
+    const char *digits = n == 4 && text[0] == '0' ? text + 1 : text;
+
+    return strlen(digits) == 3 && strspn(digits, "01234567") == 3 && (digits[0] == '6' || digits[0] == '7');
+}
+
+static bool client_cert_ok(const char *text)
+{
+    return strcmp(text, "required") == 0 || strcmp(text, "optional") == 0;
 }
 
 static bool anything(const char *text)
@@ -113,7 +123,10 @@ static const struct dt_option_rule rules[] = {
     {"kafka", "brokers", anything, "a comma-separated list of host:port, or nothing"},
     {"kafka", "allow_topics", topics_ok, "names of Kafka topics, or prefixes that end in *, separated by commas"},
     {"zookeeper", "servers", anything, "a ZooKeeper connect string, or nothing"},
-    {"http", "listen", present, "an address"},
+    {"http", "listen", dt_listen_ok,
+     "1 to 16 of address, address:port (each perhaps behind tls: or plain:) and unix:/path, separated by commas"},
+    {"http", "unix_mode", mode_ok, "an octal number from 0600 to 0777"},
+    {"http", "tls_client_cert", client_cert_ok, "required or optional"},
 };
 
 const struct dt_option_rule *dt_option_rule(const struct dt_option *option)

@@ -49,8 +49,8 @@
   TEXT(zookeeper, servers, "127.0.0.1:2181", DT_OPT_NONE, "ZooKeeper connect string, host:port separated by commas, behind the last one possibly a chroot (/apps/jobs) that is there already. Empty: there is no ZooKeeper, and leaders are elected by leases in MySQL.") \
   TEXT(zookeeper, auth, "", DT_OPT_SECRET, "user:password for ZooKeeper's digest authentication; the nodes of ours are then for this user alone. Empty: for everybody.") \
   DURATION(zookeeper, session_timeout, 4*DT_SECOND, 500, 10*DT_MINUTE, DT_OPT_NONE, "Session timeout asked for, and without ZooKeeper the length of a lease in MySQL; leaders step down after two thirds of it without an answer.") \
-  TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Address to listen on. Anything but the loopback needs at least one token.") \
-  INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the API; 0 = any free one (it is logged).") \
+  TEXT(http, listen, "127.0.0.1", DT_OPT_NONE, "Comma-separated list of what to listen on: address, address:port or [address]:port, TLS where there is a tls_cert, or always (tls:address) or never (plain:address); unix:/path is a Unix socket. Anything but the loopback and Unix sockets needs at least one token.") \
+  INT(http, port, 8080, 0, 65535, DT_OPT_NONE, "TCP port of the addresses that have none; 0 = any free one (it is logged).") \
   INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves 112 connections, eight of them kept for whole requests for /healthz, /readyz and with a token. When others wait, silent connections and slow bodies lose their places.") \
   INT(http, workers, 8, 1, 256, DT_OPT_NONE, "Threads, each with a MySQL connection, for requests other than creates.") \
   INT(http, waiting, 1000, 16, 100000, DT_OPT_NONE, "Connections whose first request has not arrived whole, beside those that are served; one address has half of them at most, and when there are more, the longest waiting are closed.") \
@@ -58,6 +58,12 @@
   DURATION(http, head_timeout, 10*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "In this time the first line and the headers of a request must arrive: the first one's from when its connection begins, others' from their first byte.") \
   DURATION(http, idle_timeout, 75*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "A connection that is silent for this long is closed.") \
   DURATION(http, request_timeout, 60*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Total deadline of a request, body included.") \
+  TEXT(http, unix_mode, "0660", DT_OPT_NONE, "Who may connect to a Unix socket: the mode of its file.") \
+  TEXT(http, tls_cert, "", DT_OPT_RELOAD, "File (PEM) with the certificate that clients are shown, and those between it and its authority. New connections get what is in it now; a file that cannot be used leaves the certificate before it.") \
+  TEXT(http, tls_key, "", DT_OPT_RELOAD, "File (PEM) with its key; empty: it is in tls_cert, too.") \
+  TEXT(http, tls_client_ca, "", DT_OPT_RELOAD, "File of certificates (PEM) of authorities: clients show a certificate that one of them signed. Empty: none is asked for.") \
+  TEXT(http, tls_client_cert, "required", DT_OPT_RELOAD, "Where there is a tls_client_ca. required: no certificate, no connection; optional: one that is shown must be good.") \
+  INT(http, tls_threads, 2, 1, 64, DT_OPT_NONE, "Threads that encrypt and decrypt for http.threads, where anything listens with TLS.") \
   BOOL(api, migrate, false, DT_OPT_NONE, "Bring the schema up to date at start.") \
   DURATION(api, database_timeout, 3*DT_SECOND, 2*DT_SECOND, DT_MINUTE, DT_OPT_NONE, "Longest wait of a request for one answer of MySQL; a request that MySQL leaves alone is refused within this and the two seconds that a new connection may take. Not longer than mysql.io_timeout.") \
   INT(api, committers, 4, 1, 64, DT_OPT_NONE, "Connections that commit new jobs.") \

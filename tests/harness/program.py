@@ -50,7 +50,11 @@ class OwnApi:
 
     def command(self, *arguments):
         """A one-off command, run to its end."""
-        return subprocess.run([self.program, "--config", self.config, *arguments], env={**environment(), **self.variables}, capture_output=True, text=True, timeout=60, check=False)
+        return self.run_as(self.config, *arguments)
+
+    def run_as(self, config, *arguments):
+        """The same with another configuration."""
+        return subprocess.run([self.program, "--config", config, *arguments], env={**environment(), **self.variables}, capture_output=True, text=True, timeout=60, check=False)
 
     def launch(self):
         with open(self.log_file, "wb") as log:
@@ -70,6 +74,10 @@ class OwnApi:
         assert self.process.poll() is None, self.log()
         found = LISTENING.search(self.log())
         return found and found[1]
+
+    def listener(self, kind):
+        """The port of the first listener of this kind: plain or tls."""
+        return int(re.search(rf"msg=listening .*\bas={kind} .*\bport=(\d+)", self.log())[1])
 
     def log(self):
         return self.log_file.read_text(errors="replace")

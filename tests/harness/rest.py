@@ -1,6 +1,12 @@
-"""REST over one keep-alive connection a thread; nothing of the product is used."""
+"""REST over one keep-alive connection a thread; nothing of the product is used.
+
+An https URL is checked with DUETIME_CA_FILE, unless `tls` is a context of its own; unix:/path is a Unix socket.
+"""
 import http.client
 import json
+import os
+import socket
+import ssl
 import threading
 import time
 import urllib.parse
@@ -30,10 +36,22 @@ class Answer:
         return f"{self.status} {self.body[:500]!r}"
 
 
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Rest:
-    def __init__(self, url, token=None, timeout=30):
+    def __init__(self, url, token=None, timeout=30, tls=None):
         parts = urllib.parse.urlsplit(url)
-        self.host, self.port = parts.hostname, parts.port
+        self.host, self.port, self.path = parts.hostname, parts.port, parts.path if parts.scheme == "unix" else None
+        self.tls = tls or ssl.create_default_context(cafile=os.environ.get("DUETIME_CA_FILE")) if parts.scheme == "https" else None
         self.url, self.token = url, token
         self.timeout = timeout
         self._local = threading.local()
@@ -46,8 +64,15 @@ class Rest:
             self.close()
             connection = None
         if connection is None:
-            connection = self._local.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
+            connection = self._local.connection = self._connect()
         return connection
+
+    def _connect(self):
+        if self.path:
+            return UnixConnection(self.path, self.timeout)
+        if self.tls:
+            return http.client.HTTPSConnection(self.host, self.port, timeout=self.timeout, context=self.tls)
+        return http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
 
     def close(self):
         connection = getattr(self._local, "connection", None)

@@ -33,8 +33,8 @@
 #define SWEEP_MS    100     /* between two looks at deadlines, while anybody waits */
 #define PATIENCE_US 50000   /* without a slot, before somebody's is asked for … */
 #define PRESSING_US 1000000 /* … and with a whole request, before it is asked for with emphasis */
-#define LISTENER    UINT64_MAX
-#define WAKER       (UINT64_MAX - 1)
+#define WAKER       UINT64_MAX
+#define LISTENERS   (UINT64_MAX - DT_LISTENERS_MAX) /* names from here on are those of listeners; no guest has one */
 
 /* Ranks of connections, lowest first: the highest goes first. A request that is there whole is over soon; nothing else
  * is. */
@@ -65,7 +65,8 @@ struct dt_acceptor {
     struct dt_acceptor_server server;
     struct dt_thread thread;
     bool runs;
-    int listening, epoll, waker;
+    struct dt_listeners listeners;
+    int epoll, waker;
     struct guest *guests;
     size_t room, n, n_ready;
     struct queue free, waiting, ready[RANKS];
@@ -123,6 +124,7 @@ static void refuse_guest(dt_acceptor *a, struct guest *guest, enum dt_problem_ty
     a->server.refuse(a->server.arg, fd, type, detail);
 }
 
+/* All who come by a Unix socket have one address. */
 static bool same_address(const struct guest *a, const struct guest *b)
 {
     const struct sockaddr_in *a4 = (const void *)&a->address;
@@ -131,6 +133,8 @@ static bool same_address(const struct guest *a, const struct guest *b)
     const struct sockaddr_in6 *b6 = (const void *)&b->address;
     if (a->address.ss_family != b->address.ss_family)
         return false;
+    if (a->address.ss_family == AF_UNIX)
+        return true;
     if (a->address.ss_family == AF_INET)
         return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
     return a->address.ss_family == AF_INET6 && memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
@@ -310,18 +314,21 @@ static void free_a_descriptor(dt_acceptor *a)
     }
 }
 
-static void accept_some(dt_acceptor *a)
+static void accept_some(dt_acceptor *a, const struct dt_listener *listener)
 {
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         struct guest newcomer = {.address_n = sizeof(newcomer.address), .since_us = dt_clock_mono_us(a->clock)};
-        int fd = accept4(a->listening, (struct sockaddr *)&newcomer.address, &newcomer.address_n,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr *address = (struct sockaddr *)&newcomer.address;
+        int fd = accept4(listener->fd, address, &newcomer.address_n, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE)
                 free_a_descriptor(a);
             return;
         }
-        take_in(a, fd, &newcomer);
+        if (listener->tls)
+            fd = a->server.secure(a->server.arg, fd, address);
+        if (fd >= 0)
+            take_in(a, fd, &newcomer);
     }
 }
 
@@ -387,10 +394,10 @@ static void serve_guest(dt_acceptor *a, struct guest *guest, uint32_t events)
 
 static void serve_event(dt_acceptor *a, const struct epoll_event *event)
 {
-    if (event->data.u64 == LISTENER) {
-        accept_some(a);
-    } else if (event->data.u64 == WAKER) {
+    if (event->data.u64 == WAKER) {
         forget_waking(a);
+    } else if (event->data.u64 >= LISTENERS) {
+        accept_some(a, &a->listeners.v[event->data.u64 - LISTENERS]);
     } else {
         struct guest *guest = &a->guests[event->data.u64 & UINT32_MAX];
         if (name_of(a, guest) == event->data.u64)
@@ -435,6 +442,14 @@ static void register_metrics(dt_acceptor *a)
     a->refused = dt_counter("duetime_http_sent_away_total", refused, "reason=\"refused\"");
 }
 
+static dt_status watch_all(const dt_acceptor *a)
+{
+    dt_status status = watch(a, a->waker, WAKER);
+    for (size_t i = 0; status == DT_OK && i < a->listeners.n; i++)
+        status = watch(a, a->listeners.v[i].fd, LISTENERS + i);
+    return status;
+}
+
 static dt_status open_parts(dt_acceptor *a)
 {
     a->guests = calloc(a->room, sizeof(*a->guests));
@@ -448,26 +463,25 @@ static dt_status open_parts(dt_acceptor *a)
     }
     if (a->epoll < 0 || a->waker < 0)
         return DT_SYSTEM;
-    dt_status status = watch(a, a->listening, LISTENER);
-    if (status == DT_OK)
-        status = watch(a, a->waker, WAKER);
+    dt_status status = watch_all(a);
     if (status == DT_OK)
         status = dt_thread_start(&a->thread, "acceptor", run, a, NULL);
     a->runs = status == DT_OK;
     return status;
 }
 
-dt_status dt_acceptor_start(const struct dt_config *config, const dt_clock *clock, int listening,
+dt_status dt_acceptor_start(const struct dt_config *config, const dt_clock *clock, const struct dt_listeners *listeners,
                             const struct dt_acceptor_server *server, dt_acceptor **out, struct dt_error *err)
 {
     *out = NULL;
     dt_acceptor *a = calloc(1, sizeof(*a));
     if (!a) {
-        close(listening);
+        struct dt_listeners taken = *listeners;
+        dt_listeners_close(&taken);
         return dt_fail(err, DT_NOMEM, "no memory for the connections that wait");
     }
     *a = (dt_acceptor){
-        .config = config, .clock = clock, .server = *server, .listening = listening, .epoll = -1, .waker = -1};
+        .config = config, .clock = clock, .server = *server, .listeners = *listeners, .epoll = -1, .waker = -1};
     a->room = (size_t)config->http_waiting;
     register_metrics(a);
     *out = a; /* before the thread begins: whoever is let in by it finds it there */
@@ -500,8 +514,7 @@ void dt_acceptor_close(dt_acceptor *a)
     wake(a);
     dt_thread_join(&a->thread);
     a->runs = false;
-    close(a->listening);
-    a->listening = -1;
+    dt_listeners_close(&a->listeners);
     for (size_t i = 0; i < a->room; i++) {
         struct guest *guest = &a->guests[i];
         if (guest->fd >= 0 && guest->ready)
@@ -516,7 +529,8 @@ void dt_acceptor_free(dt_acceptor *a)
     if (!a)
         return;
     dt_acceptor_close(a);
-    int fds[] = {a->listening, a->epoll, a->waker};
+    dt_listeners_close(&a->listeners);
+    int fds[] = {a->epoll, a->waker};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             close(fds[i]);

@@ -1,5 +1,5 @@
 /*
- * The acceptor: it owns the listening socket, and every connection until the head of its first request has arrived
+ * The acceptor: it owns the listening sockets, and every connection until the head of its first request has arrived
  * whole. Only then the HTTP server gets the connection, so a client that says nothing, or says it a byte at a time,
  * takes no slot from others. What is no request is refused with a problem. Heads are looked at (MSG_PEEK), not read;
  * later heads of a connection are judged by http_receiver.h.
@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "http_listen.h"
 #include "job/request/problem.h"
 
 typedef struct dt_acceptor dt_acceptor;
@@ -32,14 +33,19 @@ struct dt_acceptor_server {
     /* n connections have waited for a slot in vain: ends up to n that are silent or slow. pressing: whole requests have
      * waited for long. */
     void (*evict)(void *arg, size_t n, bool pressing);
+    /*
+     * A connection of a listener with TLS: takes its socket over, and gives one on which what it says is read and answered
+     * in the clear. -1: it cannot. NULL where no listener has TLS.
+     */
+    int (*secure)(void *arg, int fd, const struct sockaddr *address);
     /* The socket is taken over; the problem is sent on it. */
     void (*refuse)(void *arg, int fd, enum dt_problem_type type, const char *detail);
 };
 
-/* listening: a bound, listening, non-blocking socket, taken over whatever happens. */
-DT_MUST_CHECK dt_status dt_acceptor_start(const struct dt_config *config, const dt_clock *clock, int listening,
-                                          const struct dt_acceptor_server *server, dt_acceptor **out,
-                                          struct dt_error *err);
+/* listeners are taken over, whatever happens. */
+DT_MUST_CHECK dt_status dt_acceptor_start(const struct dt_config *config, const dt_clock *clock,
+                                          const struct dt_listeners *listeners, const struct dt_acceptor_server *server,
+                                          dt_acceptor **out, struct dt_error *err);
 /* A slot may have become free. */
 void dt_acceptor_slot_freed(dt_acceptor *acceptor);
 /* Accepts nobody any more, and refuses who waits. Returns when the thread has ended. Accepts NULL, and twice. */

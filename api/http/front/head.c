@@ -6,8 +6,9 @@
 
 #include "request/router.h"
 
-#define LINES_MAX   200
-#define FIELD_BYTES 64 /* that the library has for each header, query parameter and cookie */
+#define TLS_HANDSHAKE 0x16 /* the first byte of every connection with TLS */
+#define LINES_MAX     200
+#define FIELD_BYTES   64 /* that the library has for each header, query parameter and cookie */
 
 struct line_reader {
     struct dt_str remainder;
@@ -273,6 +274,8 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
     struct line_reader begins;
     struct dt_str line = DT_STR_NONE;
     *head = (struct dt_head){0};
+    if (text.n && text.p[0] == TLS_HANDSHAKE)
+        return malformed(head, "TLS is not spoken here: ask by http");
     bool some;
     do {
         begins = reader;

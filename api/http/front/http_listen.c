@@ -1,4 +1,4 @@
-/* Owns the way from the text of an address to a socket: see http_listen.h. */
+/* Owns the way from the text of addresses to sockets: see http_listen.h. Refuses to know what is said on them. */
 #include "http_listen.h"
 
 #include <arpa/inet.h>
@@ -6,19 +6,25 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-static dt_status resolve(const char *listen, int port, struct addrinfo **out, struct dt_error *err)
+#define BACKLOG 1024
+
+/* ---- addresses ---- */
+
+static dt_status resolve(const struct dt_host *at, struct addrinfo **out, struct dt_error *err)
 {
     char service[16];
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
-    snprintf(service, sizeof(service), "%d", port);
-    const char *name = strcmp(listen, "localhost") == 0 ? "127.0.0.1" : listen;
-    int result = getaddrinfo(*name ? name : NULL, service, &hints, out);
+    snprintf(service, sizeof(service), "%d", at->port);
+    int result = getaddrinfo(strcmp(at->name, "localhost") == 0 ? "127.0.0.1" : at->name, service, &hints, out);
     if (result != 0)
-        return dt_fail(err, DT_INVALID, "[http] listen: \"%s\" is not an address: %s", listen, gai_strerror(result));
+        return dt_fail(err, DT_INVALID, "[http] listen: \"%s\" is not an address: %s", at->name, gai_strerror(result));
     return DT_OK;
 }
 
@@ -32,40 +38,195 @@ static bool loopback_address(const struct sockaddr *address)
     return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-dt_status dt_http_is_loopback(const char *listen, bool *loopback, struct dt_error *err)
+static dt_status is_local(const struct dt_listen *on, bool *local, struct dt_error *err)
 {
     struct addrinfo *info = NULL;
-    dt_status status = resolve(listen, 0, &info, err);
+    *local = true;
+    if (on->as == DT_LISTEN_UNIX)
+        return DT_OK;
+    dt_status status = resolve(&on->at, &info, err);
     if (status != DT_OK)
         return status;
-    *loopback = loopback_address(info->ai_addr);
+    *local = loopback_address(info->ai_addr);
     freeaddrinfo(info);
     return DT_OK;
 }
 
-dt_status dt_http_listen(const struct dt_config *config, int *out, int *port, struct dt_error *err)
+/* The next element of the list; the configuration was checked, so only a test has one that cannot be read. */
+static dt_status next_element(struct dt_str *rest, int port, struct dt_listen *out, struct dt_error *err)
+{
+    struct dt_str element = dt_str_next_element(rest);
+    if (dt_listen_parse(element, port, out))
+        return DT_OK;
+    return dt_fail(err, DT_INVALID, "[http] listen: \"%.*s\" is not an address", (int)element.n, element.p);
+}
+
+dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err)
+{
+    struct dt_str rest = dt_str(listen);
+    struct dt_listen on;
+    bool all = true;
+    do {
+        bool one = false;
+        dt_status status = next_element(&rest, 0, &on, err);
+        if (status == DT_OK)
+            status = is_local(&on, &one, err);
+        if (status != DT_OK)
+            return status;
+        all = all && one;
+    } while (rest.n);
+    *local = all;
+    return DT_OK;
+}
+
+static bool has_certificate(const struct dt_config *config)
+{
+    return config->http_tls_cert && config->http_tls_cert[0];
+}
+
+static bool speaks_tls(const struct dt_config *config, const struct dt_listen *on)
+{
+    return on->as == DT_LISTEN_TLS || (on->as == DT_LISTEN_AS_GIVEN && has_certificate(config));
+}
+
+bool dt_http_wants_tls(const struct dt_config *config)
+{
+    struct dt_str rest = dt_str(config->http_listen);
+    struct dt_listen on;
+    while (rest.n)
+        if (dt_listen_parse(dt_str_next_element(&rest), 0, &on) && speaks_tls(config, &on))
+            return true;
+    return false;
+}
+
+/* ---- sockets ---- */
+
+static int new_socket(int family)
+{
+    return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+static int port_of(const struct sockaddr_storage *bound)
+{
+    return bound->ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)(const void *)bound)->sin6_port)
+                                        : ntohs(((const struct sockaddr_in *)(const void *)bound)->sin_port);
+}
+
+static dt_status open_address(struct dt_listener *listener, struct dt_error *err)
 {
     struct addrinfo *info = NULL;
     struct sockaddr_storage bound;
     socklen_t size = sizeof(bound);
     int one = 1;
-    dt_status status = resolve(config->http_listen, (int)config->http_port, &info, err);
+    dt_status status = resolve(&listener->on.at, &info, err);
     if (status != DT_OK)
         return status;
-    int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = listener->fd = new_socket(info->ai_family);
     bool open = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
-                bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, 1024) == 0 &&
+                bind(fd, info->ai_addr, info->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0 &&
                 getsockname(fd, (struct sockaddr *)&bound, &size) == 0;
     int error = errno;
     freeaddrinfo(info);
-    if (!open) {
-        if (fd >= 0)
-            close(fd);
-        return dt_fail(err, DT_SYSTEM, "cannot listen on %s port %d: %s", config->http_listen, (int)config->http_port,
+    if (!open)
+        return dt_fail(err, DT_SYSTEM, "cannot listen on %s port %d: %s", listener->on.at.name, listener->on.at.port,
                        strerror(error));
-    }
-    *port = bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)(void *)&bound)->sin6_port)
-                                        : ntohs(((struct sockaddr_in *)(void *)&bound)->sin_port);
-    *out = fd;
+    listener->on.at.port = port_of(&bound);
     return DT_OK;
+}
+
+static struct sockaddr_un unix_address(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    return address;
+}
+
+/* Removes a socket on which nobody listens any more. False: somebody does, or it is no socket. */
+static bool remove_stale(const struct sockaddr_un *address)
+{
+    struct stat there;
+    if (lstat(address->sun_path, &there) != 0 || !S_ISSOCK(there.st_mode))
+        return false;
+    int fd = new_socket(AF_UNIX);
+    bool refused =
+        fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 && errno == ECONNREFUSED;
+    if (fd >= 0)
+        close(fd);
+    return refused && unlink(address->sun_path) == 0;
+}
+
+static bool bind_unix(int fd, const struct sockaddr_un *address)
+{
+    if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+        return true;
+    int error = errno;
+    if (error == EADDRINUSE && remove_stale(address))
+        return bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+    errno = error;
+    return false;
+}
+
+/* Nobody can connect before its mode is right: it does not listen yet. */
+static dt_status open_unix(const struct dt_config *config, struct dt_listener *listener, struct dt_error *err)
+{
+    const char *path = listener->on.at.name;
+    struct sockaddr_un address = unix_address(path);
+    struct stat made;
+    mode_t mode = (mode_t)strtoul(config->http_unix_mode, NULL, 8);
+    int fd = listener->fd = new_socket(AF_UNIX);
+    if (fd < 0 || !bind_unix(fd, &address))
+        return dt_fail(err, DT_SYSTEM, "cannot listen on unix:%s: %s", path, strerror(errno));
+    if (lstat(path, &made) == 0) {
+        listener->device = made.st_dev;
+        listener->inode = made.st_ino;
+    }
+    if (chmod(path, mode) != 0 || listen(fd, BACKLOG) != 0)
+        return dt_fail(err, DT_SYSTEM, "cannot listen on unix:%s: %s", path, strerror(errno));
+    return DT_OK;
+}
+
+static dt_status open_listener(const struct dt_config *config, struct dt_listener *listener, struct dt_error *err)
+{
+    listener->tls = speaks_tls(config, &listener->on);
+    if (listener->tls && !has_certificate(config))
+        return dt_fail(err, DT_INVALID, "[http] listen: tls:%s needs a certificate: tls_cert", listener->on.at.name);
+    return listener->on.as == DT_LISTEN_UNIX ? open_unix(config, listener, err) : open_address(listener, err);
+}
+
+dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *out, struct dt_error *err)
+{
+    struct dt_str rest = dt_str(config->http_listen);
+    dt_status status = DT_OK;
+    *out = (struct dt_listeners){.n = 0};
+    do {
+        struct dt_listener *listener = &out->v[out->n];
+        *listener = (struct dt_listener){.fd = -1};
+        status = next_element(&rest, (int)config->http_port, &listener->on, err);
+        if (status != DT_OK)
+            break;
+        out->n++;
+        status = open_listener(config, listener, err);
+    } while (status == DT_OK && rest.n && out->n < DT_LISTENERS_MAX);
+    if (status != DT_OK)
+        dt_listeners_close(out);
+    return status;
+}
+
+/* Its file is removed, unless it is another one's by now. */
+static void close_listener(const struct dt_listener *listener)
+{
+    struct stat there;
+    const char *path = listener->on.at.name;
+    if (listener->inode && lstat(path, &there) == 0 && there.st_ino == listener->inode &&
+        there.st_dev == listener->device)
+        unlink(path);
+    if (listener->fd >= 0)
+        close(listener->fd);
+}
+
+void dt_listeners_close(struct dt_listeners *listeners)
+{
+    for (size_t i = 0; i < listeners->n; i++)
+        close_listener(&listeners->v[i]);
+    listeners->n = 0;
 }

@@ -1,20 +1,41 @@
 /*
- * The way from the text of an address to the socket that the server listens on.
+ * The way from the text of http.listen to the sockets that the server listens on. A Unix socket's file is made with
+ * http.unix_mode, in place of one that nobody listens on any more, and is removed when its listener is closed.
  */
 #ifndef DT_API_HTTP_LISTEN_H
 #define DT_API_HTTP_LISTEN_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/config.h"
+#include "base/connection/listen.h"
 #include "base/status.h"
 
-/* Is this text an address of the loopback? ("localhost" is.) INVALID: it is no address, and *loopback is untouched. */
-DT_MUST_CHECK dt_status dt_http_is_loopback(const char *listen, bool *loopback, struct dt_error *err);
+/* One bound, listening, non-blocking socket. */
+struct dt_listener {
+    int fd;
+    bool tls;
+    struct dt_listen on; /* its port is the one that the kernel chose for 0 */
+    dev_t device;        /* of a Unix socket's file, so that no other one is removed … */
+    ino_t inode;
+};
+
+struct dt_listeners {
+    struct dt_listener v[DT_LISTENERS_MAX];
+    size_t n;
+};
+
 /*
- * Makes a bound, listening, non-blocking socket of http.listen and http.port, and says which port it has. The caller
- * closes it. SYSTEM, INVALID: *fd and *port are untouched.
+ * Does the list name nothing but addresses of the loopback ("localhost" is one) and Unix sockets? INVALID: it names
+ * something that is no address, and *local is untouched.
  */
-DT_MUST_CHECK dt_status dt_http_listen(const struct dt_config *config, int *fd, int *port, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_http_is_local(const char *listen, bool *local, struct dt_error *err);
+/* Whether the configuration has anything listen with TLS. */
+bool dt_http_wants_tls(const struct dt_config *config);
+/* Opens everything that http.listen names, or nothing: SYSTEM, INVALID. */
+DT_MUST_CHECK dt_status dt_http_listen(const struct dt_config *config, struct dt_listeners *out, struct dt_error *err);
+/* Closes them; there are none afterwards. */
+void dt_listeners_close(struct dt_listeners *listeners);
 
 #endif

@@ -127,7 +127,7 @@ static void refuse(void *arg, int fd, enum dt_problem_type type, const char *det
     close(fd);
 }
 
-static const struct dt_acceptor_server server = {&fake, has_slot, hand_over, evict, refuse};
+static const struct dt_acceptor_server server = {&fake, has_slot, hand_over, evict, NULL, refuse};
 
 /* ---- clients ---- */
 
@@ -281,7 +281,8 @@ static int make(void **state)
     assert_int_equal(bind(listening, (const struct sockaddr *)&fake.listening, sizeof(fake.listening)), 0);
     assert_int_equal(listen(listening, 64), 0);
     assert_int_equal(getsockname(listening, (struct sockaddr *)&fake.listening, &n), 0);
-    assert_int_equal(dt_acceptor_start(&fake.config, &shifted, listening, &server, &acceptor, &err), DT_OK);
+    const struct dt_listeners listeners = {.v = {{.fd = listening}}, .n = 1};
+    assert_int_equal(dt_acceptor_start(&fake.config, &shifted, &listeners, &server, &acceptor, &err), DT_OK);
     return 0;
 }
 

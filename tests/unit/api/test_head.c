@@ -62,7 +62,9 @@ static void what_the_library_would_refuse_is_refused_with_a_reason(void **state)
     assert_refused("GET /a b HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
     assert_refused("hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
     assert_refused("G(T / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
-    assert_refused("\x16\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
+    assert_refused("\x16", DT_PROBLEM_MALFORMED, "TLS"); /* whole or not: its sender waits for an answer */
+    assert_refused("\x16\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "TLS");
+    assert_refused("\x15\x03\x01 / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
     assert_refused("GET /\x01 HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "target");
     assert_refused("GET / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "Host");
     assert_refused(GET "no colon\r\n" DONE, DT_PROBLEM_MALFORMED, "colon");

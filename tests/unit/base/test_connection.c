@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "base/connection/host.h"
+#include "base/connection/listen.h"
 #include "base/connection/properties.h"
 #include "base/connection/secrets.h"
 #include "base/connection/tls.h"
@@ -184,6 +185,37 @@ static void hosts_are_read_with_and_without_ports(void **state)
     assert_false(dt_hosts_ok("a,b:x", 3306));
 }
 
+static void what_is_listened_on_is_a_list_of_addresses_and_unix_sockets(void **state)
+{
+    static const char *const good[] = {"127.0.0.1", "::1",
+                                       "localhost:1, [::1]:2, plain:0.0.0.0, tls:[::]:3, unix:/a/b:c"};
+    static const char *const bad[] = {"",     ",",     "a:",   "a:0",     "unix:relative",
+                                      "tls:", "unix:", "[::1", "a:65536", "a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a"};
+    struct dt_listen on;
+    (void)state;
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_true(dt_listen_ok(good[i]));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        if (dt_listen_ok(bad[i]))
+            fail_msg("\"%s\" was taken", bad[i]);
+    assert_true(dt_listen_parse(dt_str("tls:[::1]:8443"), 80, &on));
+    assert_int_equal(on.as, DT_LISTEN_TLS);
+    assert_string_equal(on.at.name, "::1");
+    assert_int_equal(on.at.port, 8443);
+    assert_true(dt_listen_parse(dt_str("fe80::1"), 80, &on));
+    assert_int_equal(on.as, DT_LISTEN_AS_GIVEN);
+    assert_string_equal(on.at.name, "fe80::1");
+    assert_int_equal(on.at.port, 80);
+    assert_true(dt_listen_parse(dt_str("plain:[::]"), 0, &on));
+    assert_int_equal(on.at.port, 0);
+    assert_true(dt_listen_parse(dt_str("unix:/run/x:1"), 80, &on));
+    assert_string_equal(on.at.name, "/run/x:1");
+    refused("[http]\nlisten = 127.0.0.1, unix:x\n", "unix:/path");
+    refused("[http]\nunix_mode = 999\n", "octal");
+    refused("[http]\nunix_mode = 0466\n", "octal");
+    refused("[http]\ntls_client_cert = perhaps\n", "optional");
+}
+
 static void settings_of_librdkafka_go_by_under_their_own_names(void **state)
 {
     char ini[400];
@@ -230,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup(the_environments_password_wins_over_a_file, start),
         cmocka_unit_test_setup(tls_and_its_files_go_together, start),
         cmocka_unit_test_setup(hosts_are_read_with_and_without_ports, start),
+        cmocka_unit_test_setup(what_is_listened_on_is_a_list_of_addresses_and_unix_sockets, start),
         cmocka_unit_test_setup(settings_of_librdkafka_go_by_under_their_own_names, start),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,0 +1,343 @@
+/*
+ * Owns the settings of OpenSSL for connections that begin, and when the files behind them are read: see tls_files.h.
+ * Refuses to know connections.
+ *
+ * Invariants: `ctx` is whole and usable at any time; a file's `seen` is how it was when the latest attempt to read it
+ * began, so that a change in the middle leads to another attempt.
+ */
+#include "tls_files.h"
+
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+
+#define LOOK_US         INT64_C(1000000) /* between two looks at the files */
+#define CHAIN_MAX       (32 * 1024)      /* bytes of a client's certificates */
+#define ENDS_SOON_MS    (INT64_C(14) * 24 * 3600 * 1000)
+#define CIPHERS_OF_TLS2 "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+enum { CERT, KEY, CLIENT_CA, FILES };
+
+static const char *const options[FILES] = {"tls_cert", "tls_key", "tls_client_ca"};
+
+/* How a file was; a file that is replaced, by whatever means, differs in one of these. */
+struct look {
+    ino_t inode;
+    off_t size;
+    struct timespec changed;
+};
+
+struct dt_tls_files {
+    const dt_clock *clock;
+    dt_metric *left_gauge, *good, *bad;
+    pthread_mutex_t lock;
+    /* Below: under the lock. */
+    char *paths[FILES]; /* empty: there is none */
+    bool required;      /* a client's certificate */
+    struct look seen[FILES];
+    int64_t looked_us;
+    SSL_CTX *ctx;
+    int64_t end_at_ms;
+};
+
+/* ---- reading ---- */
+
+static void look_at(const char *path, struct look *out)
+{
+    struct stat there;
+    memset(out, 0, sizeof(*out));
+    if (path[0] && stat(path, &there) == 0)
+        *out = (struct look){there.st_ino, there.st_size, there.st_mtim};
+}
+
+static bool same_look(const struct look *a, const struct look *b)
+{
+    return a->inode == b->inode && a->size == b->size && a->changed.tv_sec == b->changed.tv_sec &&
+           a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+/* What OpenSSL says last is the cause in general terms; the first is where it was found. */
+static dt_status fail_file(const struct dt_tls_files *files, int which, struct dt_error *err)
+{
+    const char *reason = ERR_reason_error_string(ERR_peek_error());
+    dt_status status = dt_fail(err, DT_INVALID, "[http] %s: %s cannot be used: %s", options[which], files->paths[which],
+                               reason ? reason : "it is not what it should be");
+    ERR_clear_error();
+    return status;
+}
+
+/* OpenSSL's words for a file that is not there are poor. */
+static dt_status check_readable(const struct dt_tls_files *files, struct dt_error *err)
+{
+    for (int i = 0; i < FILES; i++) {
+        FILE *in = files->paths[i][0] ? fopen(files->paths[i], "re") : NULL;
+        if (files->paths[i][0] && !in)
+            return dt_fail(err, DT_INVALID, "[http] %s: cannot read %s: %s", options[i], files->paths[i],
+                           strerror(errno));
+        if (in)
+            fclose(in);
+    }
+    return DT_OK;
+}
+
+/* Nobody is there to be asked for the password of a key. */
+static int no_password(char *buffer, int size, int writing, void *arg)
+{
+    (void)buffer;
+    (void)size;
+    (void)writing;
+    (void)arg;
+    return 0;
+}
+
+static int verify_nothing_more(int good, X509_STORE_CTX *store)
+{
+    (void)store;
+    return good;
+}
+
+static dt_status demand_client(const struct dt_tls_files *files, SSL_CTX *ctx, struct dt_error *err)
+{
+    const char *file = files->paths[CLIENT_CA];
+    if (!file[0])
+        return DT_OK;
+    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(file);
+    if (!names || SSL_CTX_load_verify_locations(ctx, file, NULL) != 1) {
+        sk_X509_NAME_pop_free(names, X509_NAME_free);
+        return fail_file(files, CLIENT_CA, err);
+    }
+    SSL_CTX_set_client_CA_list(ctx, names);
+    SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | (files->required ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0),
+                       verify_nothing_more);
+    SSL_CTX_set_max_cert_list(ctx, CHAIN_MAX);
+    return DT_OK;
+}
+
+static dt_status read_pair(const struct dt_tls_files *files, SSL_CTX *ctx, struct dt_error *err)
+{
+    int key = files->paths[KEY][0] ? KEY : CERT;
+    if (SSL_CTX_use_certificate_chain_file(ctx, files->paths[CERT]) != 1)
+        return fail_file(files, CERT, err);
+    if (SSL_CTX_use_PrivateKey_file(ctx, files->paths[key], SSL_FILETYPE_PEM) != 1)
+        return fail_file(files, key, err);
+    return SSL_CTX_check_private_key(ctx) == 1 ? DT_OK : fail_file(files, key, err);
+}
+
+/* HTTP/1.1 is what is spoken here; who offers only others may find out by itself. */
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_n, const unsigned char *in,
+                           unsigned in_n, void *arg)
+{
+    static const unsigned char ours[] = "\x08http/1.1";
+    unsigned char *chosen = NULL;
+    (void)ssl;
+    (void)arg;
+    if (SSL_select_next_proto(&chosen, out_n, ours, sizeof(ours) - 1, in, in_n) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_NOACK;
+    *out = chosen;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static bool set_manners(SSL_CTX *ctx)
+{
+    static const unsigned char name[] = "duetime";
+    SSL_CTX_set_default_passwd_cb(ctx, no_password);
+    SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
+                                 SSL_OP_IGNORE_UNEXPECTED_EOF);
+    SSL_CTX_set_mode(ctx,
+                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF); /* sessions are in tickets, which clients keep */
+    SSL_CTX_set_num_tickets(ctx, 1);
+    SSL_CTX_set_read_ahead(ctx, 1);
+    SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
+    return SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION) == 1 &&
+           SSL_CTX_set_cipher_list(ctx, CIPHERS_OF_TLS2) == 1 &&
+           SSL_CTX_set_session_id_context(ctx, name, sizeof(name) - 1) == 1;
+}
+
+static int64_t end_of(const SSL_CTX *ctx)
+{
+    struct tm end = {0};
+    if (ASN1_TIME_to_tm(X509_get0_notAfter(SSL_CTX_get0_certificate(ctx)), &end) != 1)
+        return 0;
+    return (int64_t)timegm(&end) * 1000;
+}
+
+/* Under the lock. Puts what the files say now in the place of what they said before; on failure that stays. */
+static dt_status read_files(dt_tls_files *files, struct dt_error *err)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+    for (int i = 0; i < FILES; i++)
+        look_at(files->paths[i], &files->seen[i]);
+    files->looked_us = dt_clock_mono_us(files->clock);
+    dt_status status = ctx && set_manners(ctx) ? DT_OK : dt_fail(err, DT_NOMEM, "OpenSSL cannot be used");
+    if (status == DT_OK)
+        status = check_readable(files, err);
+    if (status == DT_OK)
+        status = read_pair(files, ctx, err);
+    if (status == DT_OK)
+        status = demand_client(files, ctx, err);
+    dt_metric_add(status == DT_OK ? files->good : files->bad, 1);
+    if (status != DT_OK) {
+        SSL_CTX_free(ctx);
+        return status;
+    }
+    SSL_CTX_free(files->ctx);
+    files->ctx = ctx;
+    files->end_at_ms = end_of(ctx);
+    return DT_OK;
+}
+
+/* ---- again ---- */
+
+static void warn_of_end(const dt_tls_files *files)
+{
+    int64_t left_ms = files->end_at_ms - dt_clock_real_ms(files->clock);
+    if (left_ms < ENDS_SOON_MS)
+        DT_LOG(WARN, "tls", left_ms < 0 ? "the certificate has ended" : "the certificate ends soon",
+               DT_S("file", files->paths[CERT]), DT_I("days", left_ms / (24 * 3600 * 1000)));
+}
+
+/* Under the lock. */
+static void read_again(dt_tls_files *files)
+{
+    struct dt_error err = {0};
+    if (read_files(files, &err) != DT_OK) {
+        DT_LOG(WARN, "tls", "the certificate before it is kept", DT_S("error", err.text));
+        return;
+    }
+    DT_LOG(INFO, "tls", "new connections are shown the certificate that was read again",
+           DT_S("file", files->paths[CERT]));
+    warn_of_end(files);
+}
+
+/* Under the lock. */
+static bool have_changed(const dt_tls_files *files)
+{
+    bool changed = false;
+    for (int i = 0; i < FILES; i++) {
+        struct look now;
+        look_at(files->paths[i], &now);
+        changed = changed || !same_look(&now, &files->seen[i]);
+    }
+    return changed;
+}
+
+SSL_CTX *dt_tls_files_take(dt_tls_files *files)
+{
+    pthread_mutex_lock(&files->lock);
+    int64_t now_us = dt_clock_mono_us(files->clock);
+    if (now_us - files->looked_us > LOOK_US) {
+        files->looked_us = now_us;
+        if (have_changed(files))
+            read_again(files);
+    }
+    SSL_CTX *ctx = files->ctx;
+    SSL_CTX_up_ref(ctx);
+    pthread_mutex_unlock(&files->lock);
+    return ctx;
+}
+
+/* False: memory is out, and the paths are as they were. */
+static bool take_paths(dt_tls_files *files, const struct dt_config *config)
+{
+    const char *texts[FILES] = {config->http_tls_cert, config->http_tls_key, config->http_tls_client_ca};
+    char *copies[FILES];
+    bool whole = true;
+    for (int i = 0; i < FILES; i++) {
+        copies[i] = strdup(texts[i] ? texts[i] : "");
+        whole = whole && copies[i];
+    }
+    for (int i = 0; i < FILES; i++) {
+        free(whole ? files->paths[i] : copies[i]);
+        if (whole)
+            files->paths[i] = copies[i];
+    }
+    files->required = !config->http_tls_client_cert || strcmp(config->http_tls_client_cert, "optional") != 0;
+    return whole;
+}
+
+void dt_tls_files_renew(dt_tls_files *files, const struct dt_config *config)
+{
+    if (!files || !config->http_tls_cert[0])
+        return;
+    pthread_mutex_lock(&files->lock);
+    if (take_paths(files, config))
+        read_again(files);
+    pthread_mutex_unlock(&files->lock);
+}
+
+/* ---- what is told ---- */
+
+int64_t dt_tls_files_end_at_ms(dt_tls_files *files)
+{
+    pthread_mutex_lock(&files->lock);
+    int64_t end_at_ms = files->end_at_ms;
+    pthread_mutex_unlock(&files->lock);
+    return end_at_ms;
+}
+
+void dt_tls_files_report(dt_tls_files *files)
+{
+    if (files)
+        dt_metric_set(files->left_gauge,
+                      (double)(dt_tls_files_end_at_ms(files) - dt_clock_real_ms(files->clock)) / 1000);
+}
+
+/* ---- beginning and end ---- */
+
+static void register_metrics(dt_tls_files *files)
+{
+    const char *read = "Times that the files of http.tls_cert and its kin were read.";
+    files->left_gauge =
+        dt_gauge("duetime_tls_certificate_expires_seconds",
+                 "Seconds until the certificate that HTTP clients are shown ends; negative when it has ended.", "");
+    files->good = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"ok\"");
+    files->bad = dt_counter("duetime_tls_certificate_reads_total", read, "outcome=\"refused\"");
+}
+
+dt_status dt_tls_files_new(const struct dt_config *config, const dt_clock *clock, dt_tls_files **out,
+                           struct dt_error *err)
+{
+    *out = NULL;
+    bool wanted = config->http_tls_cert && config->http_tls_cert[0];
+    if (!wanted && config->http_tls_client_ca && config->http_tls_client_ca[0])
+        return dt_fail(err, DT_INVALID,
+                       "[http] tls_client_ca: there is no tls_cert, so no client is asked for anything");
+    dt_tls_files *files = wanted ? calloc(1, sizeof(*files)) : NULL;
+    if (!wanted)
+        return DT_OK;
+    if (!files)
+        return dt_fail(err, DT_NOMEM, "no memory for TLS");
+    files->clock = clock;
+    pthread_mutex_init(&files->lock, NULL);
+    register_metrics(files);
+    dt_status status = take_paths(files, config) ? read_files(files, err) : dt_fail(err, DT_NOMEM, "no memory for TLS");
+    if (status != DT_OK) {
+        dt_tls_files_free(files);
+        return status;
+    }
+    warn_of_end(files);
+    dt_tls_files_report(files);
+    *out = files;
+    return DT_OK;
+}
+
+void dt_tls_files_free(dt_tls_files *files)
+{
+    if (!files)
+        return;
+    SSL_CTX_free(files->ctx);
+    for (int i = 0; i < FILES; i++)
+        free(files->paths[i]);
+    pthread_mutex_destroy(&files->lock);
+    free(files);
+}
