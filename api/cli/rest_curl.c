@@ -54,6 +54,12 @@ static size_t take_header(char *p, size_t size, size_t n, void *arg)
 
 /* ---- handles ---- */
 
+/* The path of a Unix socket; NULL: the URL is none. */
+static const char *unix_path(const struct dt_cli_settings *settings)
+{
+    return strncmp(settings->url, "unix:", 5) == 0 ? settings->url + 5 : NULL;
+}
+
 static void set_once(dt_rest *rest)
 {
     const struct dt_cli_settings *settings = rest->settings;
@@ -68,6 +74,12 @@ static void set_once(dt_rest *rest)
     curl_easy_setopt(rest->easy, CURLOPT_HEADERFUNCTION, take_header);
     if (settings->ca_file)
         curl_easy_setopt(rest->easy, CURLOPT_CAINFO, settings->ca_file);
+    if (settings->cert_file) {
+        curl_easy_setopt(rest->easy, CURLOPT_SSLCERT, settings->cert_file);
+        curl_easy_setopt(rest->easy, CURLOPT_SSLKEY, settings->key_file ? settings->key_file : settings->cert_file);
+    }
+    if (unix_path(settings))
+        curl_easy_setopt(rest->easy, CURLOPT_UNIX_SOCKET_PATH, unix_path(settings));
 }
 
 dt_status dt_rest_new(const struct dt_cli_settings *settings, dt_rest **out, struct dt_error *err)
@@ -152,13 +164,25 @@ static void take_certificate(dt_rest *rest)
             rest->answer->cert_ends_at_s = (int64_t)curl_getdate(line->data + 12, NULL);
 }
 
+/* Whether what went wrong did so before anything was asked. */
+static bool before_request(CURLcode code)
+{
+    static const CURLcode early[] = {CURLE_COULDNT_CONNECT,          CURLE_COULDNT_RESOLVE_HOST,
+                                     CURLE_COULDNT_RESOLVE_PROXY,    CURLE_SSL_CONNECT_ERROR,
+                                     CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+                                     CURLE_SSL_CERTPROBLEM};
+    for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++)
+        if (code == early[i])
+            return true;
+    return false;
+}
+
 static dt_status perform(dt_rest *rest, struct dt_error *err)
 {
     long status = 0;
     rest->error[0] = '\0';
     CURLcode code = curl_easy_perform(rest->easy);
-    rest->answer->reached = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST &&
-                            code != CURLE_COULDNT_RESOLVE_PROXY && code != CURLE_PEER_FAILED_VERIFICATION;
+    rest->answer->reached = !before_request(code);
     if (code == CURLE_WRITE_ERROR)
         return dt_fail(err, DT_TOO_LARGE, "the answer is longer than %zu MiB", DT_REST_ANSWER_MAX >> 20);
     if (code != CURLE_OK)
@@ -180,7 +204,7 @@ dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, stru
     answer->date_s = answer->retry_after_s = answer->cert_ends_at_s = 0;
     rest->answer = answer;
     dt_strbuf_init(&url);
-    dt_strbuf_addf(&url, "%s%s", rest->settings->url, request->path);
+    dt_strbuf_addf(&url, "%s%s", unix_path(rest->settings) ? "http://localhost" : rest->settings->url, request->path);
     dt_status status = dt_fail(err, DT_NOMEM, "out of memory");
     if (!url.failed && add_headers(rest, request, &headers)) {
         set_request(rest, request, url.p, headers);

@@ -20,6 +20,8 @@ void dt_cli_settings_clear(struct dt_cli_settings *settings)
     free(settings->url);
     free(settings->token);
     free(settings->ca_file);
+    free(settings->cert_file);
+    free(settings->key_file);
     *settings = (struct dt_cli_settings){0};
 }
 
@@ -90,6 +92,29 @@ struct file {
     dt_status status;
 };
 
+#define TLS_FILES 3
+
+static const struct {
+    const char *key, *variable, *option;
+} tls_files[TLS_FILES] = {{"ca_file", "DUETIME_CA_FILE", "ca-file"},
+                          {"cert_file", "DUETIME_CERT_FILE", "cert-file"},
+                          {"key_file", "DUETIME_KEY_FILE", "key-file"}};
+
+static char **tls_file(struct dt_cli_settings *settings, size_t i)
+{
+    char **places[TLS_FILES] = {&settings->ca_file, &settings->cert_file, &settings->key_file};
+    return places[i];
+}
+
+/* The member for a file of TLS, by its key in the file; NULL: it is none. */
+static char **tls_file_of(struct dt_cli_settings *settings, const char *key)
+{
+    for (size_t i = 0; i < TLS_FILES; i++)
+        if (strcmp(tls_files[i].key, key) == 0)
+            return tls_file(settings, i);
+    return NULL;
+}
+
 static dt_status take_setting(struct file *file, const char *key, const char *value, const char *from)
 {
     if (strcmp(key, "url") == 0)
@@ -98,15 +123,17 @@ static dt_status take_setting(struct file *file, const char *key, const char *va
         return keep_token(file->out, value, from, file->err);
     if (strcmp(key, "token_file") == 0)
         return read_token(file->out, value, file->err);
-    if (strcmp(key, "ca_file") == 0) {
+    char **place = tls_file_of(file->out, key);
+    if (place) {
         char path[PATH_BYTES];
         expand(value, path);
-        return keep(&file->out->ca_file, path, file->err);
+        return keep(place, path, file->err);
     }
     if (strcmp(key, "timeout") == 0)
         return keep_timeout(file->out, value, from, file->err);
     return dt_fail(file->err, DT_INVALID,
-                   "%s: there is no setting \"%.80s\" (url, token, token_file, ca_file, timeout)", from, key);
+                   "%s: there is no setting \"%.80s\" (url, token, token_file, ca_file, cert_file, key_file, timeout)",
+                   from, key);
 }
 
 static int take_line(void *arg, const char *section, const char *key, const char *value)
@@ -183,8 +210,11 @@ static dt_status read_contexts(const struct dt_cli_call *call, struct dt_cli_set
 static dt_status check_url(struct dt_cli_settings *out, struct dt_error *err)
 {
     size_t n = strlen(out->url);
+    if (strncmp(out->url, "unix:/", 6) == 0)
+        return DT_OK;
     if (strncmp(out->url, "http://", 7) != 0 && strncmp(out->url, "https://", 8) != 0)
-        return dt_fail(err, DT_INVALID, "\"%.200s\" is no URL of an API: it begins with http:// or https://", out->url);
+        return dt_fail(err, DT_INVALID, "\"%.200s\" is no URL of an API: it begins with http://, https:// or unix:/",
+                       out->url);
     while (n > 0 && out->url[n - 1] == '/')
         out->url[--n] = '\0';
     return DT_OK;
@@ -197,6 +227,10 @@ static dt_status read_environment(struct dt_cli_settings *out, struct dt_error *
     dt_status status = url ? keep(&out->url, url, err) : DT_OK;
     if (status == DT_OK && token)
         status = keep_token(out, token, "DUETIME_TOKEN", err);
+    for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++) {
+        const char *file = variable(tls_files[i].variable);
+        status = file ? keep(tls_file(out, i), file, err) : DT_OK;
+    }
     return status;
 }
 
@@ -204,13 +238,14 @@ static dt_status read_options(const struct dt_cli_call *call, struct dt_cli_sett
 {
     const char *url = dt_cli_value(call, "url");
     const char *token = dt_cli_value(call, "token-file");
-    const char *ca = dt_cli_value(call, "ca-file");
     const char *timeout = dt_cli_value(call, "timeout");
     dt_status status = url ? keep(&out->url, url, err) : DT_OK;
     if (status == DT_OK && token)
         status = read_token(out, token, err);
-    if (status == DT_OK && ca)
-        status = keep(&out->ca_file, ca, err);
+    for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++) {
+        const char *file = dt_cli_value(call, tls_files[i].option);
+        status = file ? keep(tls_file(out, i), file, err) : DT_OK;
+    }
     if (status == DT_OK && timeout)
         status = keep_timeout(out, timeout, "--timeout", err);
     return status;
@@ -228,8 +263,9 @@ static dt_status overrule(struct dt_cli_settings *out, struct dt_cli_settings *a
         status = keep(&out->url, above->url, err);
     if (status == DT_OK && above->token)
         status = keep(&out->token, above->token, err);
-    if (status == DT_OK && above->ca_file)
-        status = keep(&out->ca_file, above->ca_file, err);
+    for (size_t i = 0; status == DT_OK && i < TLS_FILES; i++)
+        if (*tls_file(above, i))
+            status = keep(tls_file(out, i), *tls_file(above, i), err);
     if (above->timeout_ms)
         out->timeout_ms = above->timeout_ms;
     return status;

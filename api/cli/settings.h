@@ -1,7 +1,8 @@
 /*
  * Where the API is and what it is asked with: options win over the environment, the environment over the file.
  *
- *   --url --token-file --ca-file --timeout    >  DUETIME_URL DUETIME_TOKEN  >  ~/.config/duetime/config
+ *   --url --token-file --ca-file --cert-file --key-file --timeout
+ *     >  DUETIME_URL DUETIME_TOKEN DUETIME_CA_FILE DUETIME_CERT_FILE DUETIME_KEY_FILE  >  ~/.config/duetime/config
  *
  * The file has sections, called contexts; `context` at its top (or --context, or DUETIME_CONTEXT) chooses one:
  *
@@ -21,9 +22,11 @@
 #include "cli/words.h"
 
 struct dt_cli_settings {
-    char *url;     /* without a slash at its end */
-    char *token;   /* NULL: none */
-    char *ca_file; /* NULL: the system's */
+    char *url;       /* without a slash at its end, or unix:/path */
+    char *token;     /* NULL: none */
+    char *ca_file;   /* NULL: the system's */
+    char *cert_file; /* of our own, for an API that asks for one; NULL: none */
+    char *key_file;  /* its key; NULL: in cert_file */
     int64_t timeout_ms;
 };
 

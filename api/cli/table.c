@@ -9,11 +9,13 @@
 /* clang-format off */
 
 static const struct dt_cli_option common[] = {
-    {"url", "URL", DT_CLI_TEXT, DT_CLI_HERE, "Where the API is; default DUETIME_URL, the context's, or http://127.0.0.1:8080."},
+    {"url", "URL", DT_CLI_TEXT, DT_CLI_HERE, "Where the API is: http://, https:// or unix:/path; default DUETIME_URL, the context's, or http://127.0.0.1:8080."},
     {"context", "NAME", DT_CLI_TEXT, DT_CLI_HERE, "The section of the configuration file that holds; default DUETIME_CONTEXT, or what the file says."},
     {"config", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "The configuration file; default ~/.config/duetime/config."},
     {"token-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "A file with the bearer token; default DUETIME_TOKEN, or the context's."},
-    {"ca-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Certificates that the API's is checked with; default the system's."},
+    {"ca-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Certificates that the API's is checked with; default DUETIME_CA_FILE, the context's, or the system's."},
+    {"cert-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "A certificate of one's own, for an API that asks for one; default DUETIME_CERT_FILE, or the context's."},
+    {"key-file", "FILE", DT_CLI_TEXT, DT_CLI_HERE, "Its key, where it is in another file; default DUETIME_KEY_FILE, or the context's."},
     {"timeout", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "The longest wait for an answer; default 30s."},
     {"output", "table|wide|json", DT_CLI_TEXT, DT_CLI_HERE, "A table for people, one with all columns, or JSON, a thing a line."},
     {"json", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "The same as --output json."},

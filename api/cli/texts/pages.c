@@ -18,6 +18,9 @@ static const char *const exit_codes[][2] = {
 static const char *const variables[][2] = {
     {"DUETIME_URL", "Where the API is."},
     {"DUETIME_TOKEN", "The bearer token."},
+    {"DUETIME_CA_FILE", "Certificates that the API's is checked with."},
+    {"DUETIME_CERT_FILE", "A certificate of one's own."},
+    {"DUETIME_KEY_FILE", "Its key."},
     {"DUETIME_CONTEXT", "The section of the configuration file that holds."},
     {"NO_COLOR", "Where it is set, there are no colours; there are none but at a terminal in any case."},
 };
@@ -25,7 +28,7 @@ static const char *const variables[][2] = {
 #define SETTINGS                                                                                                       \
     "Options win over the environment, the environment over the file. The file has sections, called contexts, with "   \
     "url, "                                                                                                            \
-    "token_file (or token), ca_file and timeout; context before the first section chooses one. A context's token is "  \
+    "token_file (or token), ca_file, cert_file, key_file and timeout; context before the first section chooses one. A context's token is "  \
     "sent "                                                                                                            \
     "to that context's URL alone. A token is never an argument: arguments can be seen by everybody on the machine."
 
