@@ -1,0 +1,374 @@
+"""HTTP with TLS: who is served and who is not, certificates that change while requests are under way, and that no wall is lower behind it."""
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+
+from harness.command_line import run
+from harness.program import OwnApi
+from harness.raw import Raw
+from harness.rest import Rest
+from harness.secured.certificates import Authority
+from harness.stack import until
+
+pytestmark = pytest.mark.in_turns(3)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("stranger"), "stranger")
+
+
+class Secured:
+    """An API with a certificate, which is in files of its own that can be changed. All are of one installation."""
+
+    def __init__(self, stack, folder, authority, settings, shared=True):
+        self.authority, self.folder = authority, folder
+        self.cert, self.key = folder / "server.pem", folder / "server.key"
+        self.good = authority.issue(folder.name)
+        self.show(self.good)
+        self.api = OwnApi(stack, folder, "secured", {"http.listen": "plain:127.0.0.1, tls:127.0.0.1", "http.tls_cert": self.cert, "http.tls_key": self.key,
+                                                     "http.tls_threads": 1, **settings}, shared=shared).start()
+        self.port = self.api.listener("tls")
+        self.url = f"https://127.0.0.1:{self.port}"
+
+    def show(self, pair):
+        """Its files hold another certificate; the key's comes second, as a person may do it."""
+        for source, target in zip(pair, (self.cert, self.key)):
+            fresh = target.with_suffix(".new")
+            shutil.copy(source, fresh)
+            os.replace(fresh, target)
+
+    def present(self, pair):
+        """New connections are shown this one."""
+        self.show(pair)
+        self.api.process.send_signal(signal.SIGHUP)
+        until(lambda: self.shown() == serial(pair), 10, self.api.log)
+
+    def context(self, pair=None, most=None):
+        context = ssl.create_default_context(cafile=self.authority.file)
+        if most:
+            context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, most
+            context.set_ciphers("DEFAULT:@SECLEVEL=0")
+        if pair:
+            context.load_cert_chain(*pair)
+        return context
+
+    def rest(self, timeout=30, **options):
+        return Rest(self.url, tls=self.context(**options), timeout=timeout)
+
+    def wire(self):
+        """A socket without TLS."""
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def secure_wire(self):
+        return self.context().wrap_socket(self.wire(), server_hostname="localhost")
+
+    def shown(self):
+        """The serial number of the certificate that a new connection is shown, good or not."""
+        context = ssl._create_unverified_context()
+        with context.wrap_socket(self.wire()) as wire:
+            return serial_of(wire.getpeercert(binary_form=True))
+
+    def metric(self, name):
+        for line in self.api.rest.get("/metrics").text.splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[1])
+        return 0.0
+
+
+@contextlib.contextmanager
+def serving(*arguments, **options):
+    server = Secured(*arguments, **options)
+    try:
+        yield server
+    finally:
+        assert server.api.end() == 0, server.api.log()[-3000:]
+
+
+@pytest.fixture(scope="module")
+def secured(stack, authority, tmp_path_factory):
+    with serving(stack, tmp_path_factory.mktemp("secured"), authority, {}, shared=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def narrow(stack, secured, authority, tmp_path_factory):
+    """One HTTP thread (112 places), 40 connections that may wait, and a second for a handshake with the head behind it."""
+    settings = {"http.threads": 1, "http.waiting": 40, "http.head_timeout": "PT1S"}
+    with serving(stack, tmp_path_factory.mktemp("narrow"), authority, settings) as server:
+        yield server
+
+
+def serial_of(der):
+    return subprocess.run(["openssl", "x509", "-inform", "der", "-noout", "-serial"], input=der, capture_output=True, check=True).stdout
+
+
+def serial(pair):
+    return serial_of(ssl.PEM_cert_to_DER_cert(pair[0].read_text()))
+
+
+# ---- who is served ----
+
+@pytest.mark.parametrize("most", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_requests_large_and_small_go_both_ways_on_one_connection(secured, topic, most):
+    rest = secured.rest(most=most)
+    jobs = [{"topic": topic, "delay": "PT1H", "payload": "x" * 2000} for _ in range(1500)]  # more than all buffers between
+    assert all(line["status"] == 201 for line in rest.batch(jobs))
+    assert len(rest.list(topic=topic)) == 1500
+    assert secured.api.rest.get("/openapi.yaml").body == rest.get("/openapi.yaml").body
+    secured.api.rows("DELETE FROM jobs WHERE topic = %s", topic)
+
+
+def test_older_versions_are_refused(secured):
+    with pytest.raises(ssl.SSLError):
+        secured.rest(most=ssl.TLSVersion.TLSv1_1).get("/healthz")
+    assert secured.rest().get("/healthz").status == 200
+
+
+def test_who_does_not_speak_tls_is_told_so(secured):
+    with Raw(f"http://127.0.0.1:{secured.port}") as wire:
+        status, headers, body = wire.request("GET /healthz").answer()
+    assert status == 400 and "https" in json.loads(body)["detail"] and headers["x-request-id"]
+
+
+def test_tls_where_none_is_spoken_is_refused(secured):
+    plain = Rest(f"https://127.0.0.1:{secured.api.listener('plain')}", tls=secured.context())
+    with pytest.raises(ssl.SSLError):
+        plain.get("/healthz")
+
+
+def test_malformed_requests_are_refused_in_words_behind_tls_too(secured):
+    with secured.secure_wire() as wire:
+        wire.sendall(b"GET / HTTP/1.1\r\nbad header\r\n\r\n")
+        answer = http.client.HTTPResponse(wire)
+        answer.begin()
+        assert answer.status == 400 and json.loads(answer.read())["type"] == "/problems/malformed"
+        assert wire.recv(1) == b"", "and the connection has ended"
+
+
+def test_the_end_of_the_certificate_is_told(secured, api):
+    left = secured.metric("duetime_tls_certificate_expires_seconds")
+    assert 29 * 86400 < left <= 30 * 86400
+    assert secured.rest().get("/v1/info").json["tls"]["certificate_ends_at"].endswith("Z")
+    assert api.get("/v1/info").json["tls"] is None
+
+
+# ---- what clients refuse ----
+
+@pytest.mark.parametrize("names, days, told", [("DNS:elsewhere.example", 30, "127.0.0.1"), ("IP:127.0.0.1", -1, "expired")], ids=["name", "expired"])
+def test_the_command_line_refuses_a_certificate_that_is_not_good(secured, authority, names, days, told):
+    pair, lines = authority.issue("bad", names, days), secured.api.log().count("the certificate has ended")
+    secured.present(pair)
+    answer = run("topics", "list", "--url", secured.url, "--ca-file", str(authority.file))
+    secured.present(secured.good)
+    assert answer.code == 4 and told in answer.err, answer
+    assert secured.api.log().count("the certificate has ended") == lines + (days < 0)
+    assert run("topics", "list", "--url", secured.url, "--ca-file", str(authority.file)).code == 0
+
+
+def test_the_command_line_refuses_an_authority_that_it_does_not_know(secured, stranger):
+    assert "certificate" in (told := run("topics", "list", "--url", secured.url, "--ca-file", str(stranger.file))).err and told.code == 4
+    variables = {"DUETIME_URL": secured.url, "DUETIME_CA_FILE": str(secured.authority.file)}
+    assert run("topics", "list", variables=variables).code == 0
+
+
+# ---- certificates of clients ----
+
+@pytest.fixture(scope="module")
+def choosy(stack, secured, authority, tmp_path_factory):
+    """An API that asks its clients for a certificate."""
+    with serving(stack, tmp_path_factory.mktemp("choosy"), authority, {"http.tls_client_ca": authority.file}) as server:
+        yield server
+
+
+def test_who_shows_no_certificate_or_a_strangers_is_refused(choosy, authority, stranger):
+    for pair in (None, stranger.issue("them"), authority.issue("late", days=-1)):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            choosy.rest(pair=pair).get("/healthz")
+    assert choosy.rest(pair=authority.issue("us")).get("/healthz").status == 200
+    until(lambda: choosy.metric('duetime_tls_handshakes_total{outcome="failed"}') >= 3, 10, "they are counted")
+
+
+def test_the_command_line_shows_a_certificate(choosy, authority):
+    cert, key = authority.issue("person")
+    words = ["topics", "list", "--url", choosy.url, "--ca-file", str(authority.file)]
+    assert run(*words, "--cert-file", str(cert), "--key-file", str(key)).code == 0
+    assert (told := run(*words)).code == 4 and "certificate" in told.err, told
+
+
+def test_where_it_is_optional_none_is_needed_and_a_strangers_is_refused(choosy, authority, stranger):
+    """A setting that is read again on SIGHUP."""
+    text = choosy.api.config.read_text()
+    choosy.api.config.write_text(text.replace("[http]\n", "[http]\ntls_client_cert = optional\n"))
+    choosy.present(authority.issue("lax"))
+    assert choosy.rest().get("/healthz").status == 200
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        choosy.rest(pair=stranger.issue("other")).get("/healthz")
+    assert choosy.rest(pair=authority.issue("known")).get("/healthz").status == 200
+    choosy.api.config.write_text(text)
+    choosy.present(authority.issue("strict"))
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        choosy.rest().get("/healthz")
+
+
+# ---- another certificate ----
+
+def test_new_connections_get_the_new_certificate_and_nothing_under_way_is_dropped(secured, authority, topic):
+    plain, answers = secured.api.rest, {}
+    assert plain.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
+    kept = secured.rest()
+    assert kept.get("/healthz").status == 200
+    before = secured.shown()
+
+    def wait():
+        answers["pop"] = secured.rest().post(f"/v1/topics/{topic}/pop", {"wait": "PT2S"}).status
+
+    waiting = threading.Thread(target=wait)
+    upload = http.client.HTTPSConnection("127.0.0.1", secured.port, timeout=30, context=secured.context())
+    upload.putrequest("POST", "/v1/jobs:batch")
+    upload.putheader("Content-Type", "application/x-ndjson")
+    upload.putheader("Transfer-Encoding", "chunked")
+    upload.endheaders()
+    line = (json.dumps({"topic": topic, "delay": "PT1H"}) + "\n").encode()
+    upload.send(b"%x\r\n%s\r\n" % (len(line), line))
+    waiting.start()
+    until(lambda: secured.metric("duetime_pops_waiting") >= 1, 10, lambda: secured.api.rest.get("/metrics").text)
+    secured.present(authority.issue("second"))
+    assert secured.shown() != before
+    assert kept.get("/healthz").status == 200
+    upload.send(b"%x\r\n%s\r\n0\r\n\r\n" % (len(line), line))
+    answer = upload.getresponse()
+    assert answer.status == 200 and [json.loads(text)["status"] for text in answer.read().splitlines()] == [201, 201]
+    waiting.join()
+    assert answers == {"pop": 200}
+
+
+def test_a_changed_file_is_noticed_without_a_signal_and_a_broken_pair_is_told_of_once(secured, authority, stranger):
+    before = secured.shown()
+    lines = secured.api.log().count("the certificate before it is kept")
+    secured.cert.write_text("this is no certificate\n")
+    until(lambda: secured.shown() == before and secured.api.log().count("the certificate before it is kept") > lines, 10, secured.api.log)
+    for _ in range(30):
+        assert secured.shown() == before
+        time.sleep(0.05)
+    assert secured.api.log().count("the certificate before it is kept") == lines + 1
+    pair = authority.issue("third")
+    secured.show(pair)
+    until(lambda: secured.shown() == serial(pair), 10, secured.api.log)
+
+
+# ---- the walls ----
+
+def served(server, within=5):
+    start = time.monotonic()
+    assert server.rest(timeout=20).get("/healthz").status == 200
+    return time.monotonic() - start < within
+
+
+HELLO = bytes.fromhex("1603010200010001fc0303") + bytes(20)  # the beginning of a greeting
+
+
+@pytest.mark.parametrize("opening", [b"", b"\x16", HELLO], ids=["silent", "letter", "half"])
+def test_handshakes_that_do_not_come_to_their_end_keep_nobody_out(narrow, opening):
+    """Four times as many as may wait, all of them from one address, which has half of the places."""
+    with contextlib.ExitStack() as ends:
+        wires = [ends.enter_context(narrow.wire()) for _ in range(160)]
+        for wire in wires:
+            with contextlib.suppress(OSError):
+                wire.sendall(opening)
+        assert served(narrow) and served(narrow)
+        until(lambda: narrow.metric("duetime_tls_connections") <= 1, 15, "their time is up")
+
+
+def test_silence_behind_a_handshake_keeps_nobody_out(narrow):
+    with contextlib.ExitStack() as ends:
+        for _ in range(60):
+            with contextlib.suppress(OSError):
+                ends.enter_context(narrow.secure_wire())
+        assert served(narrow) and served(narrow)
+        until(lambda: narrow.metric("duetime_http_waiting") == 0, 15, "their time is up")
+
+
+def test_two_hundred_that_are_idle_are_kept_and_others_served(secured):
+    idle = [secured.rest() for _ in range(200)]
+    try:
+        assert all(rest.get("/healthz").status == 200 for rest in idle)
+        assert secured.metric("duetime_http_connections") >= 200
+        assert served(secured)
+        assert all(rest.get("/healthz").status == 200 for rest in idle[::20])
+    finally:
+        for rest in idle:
+            rest.close()
+    until(lambda: secured.metric("duetime_tls_connections") == 0, 15, "they have left")
+
+
+def test_who_does_not_read_his_answer_holds_a_bounded_part_of_it(secured):
+    """Requests one behind the other whose answers nobody reads: the server stops reading instead of keeping what it would say."""
+    with secured.secure_wire() as wire:
+        wire.settimeout(1)
+        with pytest.raises(TimeoutError):
+            for _ in range(500):
+                wire.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
+        assert served(secured)
+
+
+# ---- the start ----
+
+@pytest.mark.parametrize("settings, told", [
+    ({"http.listen": "tls:127.0.0.1"}, "tls_cert"),
+    ({"http.tls_cert": "CERT", "http.tls_key": "/nowhere/key.pem"}, "/nowhere/key.pem: No such file"),
+    ({"http.tls_cert": "CERT", "http.tls_key": "OTHER"}, "tls_key"),
+    ({"http.tls_cert": "CERT", "http.tls_key": "KEY", "http.tls_client_ca": "KEY"}, "tls_client_ca"),
+    ({"http.tls_client_ca": "CERT"}, "tls_cert"),
+    ({"http.listen": "127.0.0.1, nonsense:x"}, "listen"),
+])
+def test_a_start_without_a_usable_certificate_is_refused(secured, authority, tmp_path, settings, told):
+    files = dict(zip(("CERT", "KEY"), authority.issue("start")), OTHER=authority.issue("other")[1])
+    sections = "".join(f"{name.split('.')[1]} = {files.get(value, value)}\n" for name, value in settings.items())
+    config = tmp_path / "duetime.ini"
+    config.write_text(f"[http]\nport = 0\n{sections}")
+    for words in (["--check-config"], []):
+        done = secured.api.run_as(config, *words)
+        assert done.returncode == 1 and told in done.stderr, done.stderr
+
+
+# ---- listeners ----
+
+def test_a_unix_socket_is_served_has_its_mode_and_leaves_nothing_behind(stack, secured, tmp_path):
+    path = tmp_path / "api.sock"
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(path))
+    stale.close()
+    api = OwnApi(stack, tmp_path, "secured", {"http.listen": f"127.0.0.1, unix:{path}", "http.unix_mode": "0600"}, shared=True).start()
+    try:
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert Rest(f"unix:{path}").get("/v1/topics").status == 200
+        assert run("topics", "list", "--url", f"unix:{path}").code == 0
+        second = api.command()
+        assert second.returncode == 1 and "Address already in use" in second.stderr, "two do not share it"
+    finally:
+        assert api.end() == 0 and not path.exists()
+
+
+def test_without_a_token_no_listener_goes_beyond_the_loopback(secured, tmp_path):
+    """One of several is enough, and TLS does not change it."""
+    config = tmp_path / "duetime.ini"
+    for listen in ("127.0.0.1, tls:0.0.0.0", f"unix:{tmp_path}/x.sock, plain:0.0.0.0"):
+        config.write_text(secured.api.config.read_text().replace("plain:127.0.0.1, tls:127.0.0.1", listen))
+        done = secured.api.run_as(config)
+        assert done.returncode == 1 and "no token" in done.stderr and "msg=listening" not in done.stderr, done.stderr
