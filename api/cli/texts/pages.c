@@ -28,7 +28,8 @@ static const char *const variables[][2] = {
 #define SETTINGS                                                                                                       \
     "Options win over the environment, the environment over the file. The file has sections, called contexts, with "   \
     "url, "                                                                                                            \
-    "token_file (or token), ca_file, cert_file, key_file and timeout; context before the first section chooses one. A context's token is "  \
+    "token_file (or token), ca_file, cert_file, key_file and timeout; context before the first section chooses one. "  \
+    "A context's token is "                                                                                            \
     "sent "                                                                                                            \
     "to that context's URL alone. A token is never an argument: arguments can be seen by everybody on the machine."
 
