@@ -52,6 +52,8 @@ def parser():
                              "1 Redis, MariaDB, Kafka 3, release).")
     up.add_argument("--small", action="store_true", help="MariaDB and duetime alone, with one API and one dispatcher unless more are asked for; "
                     "an up without it adds the rest, on the same data")
+    up.add_argument("--secured", action="store_true", default=None, help="TLS and authentication on every connection of duetime, and a token for its API "
+                    "(DUETIME_CA_FILE and DUETIME_TOKEN of `env`); with MariaDB; kept for later starts")
     up.add_argument("--apis", type=count)
     up.add_argument("--dispatchers", type=count)
     up.add_argument("--shards", type=count, help="fixed once the data are there")
@@ -104,7 +106,7 @@ def parser():
 def wanted_options(arguments, stack):
     options, sized = stack.state.options, stack.size(arguments.small)
     before = options["settings"]
-    wanted = {name: getattr(arguments, name) for name in ("apis", "dispatchers", "shards", "redis", "mysql", "kafka", "kafka_jvm", "monitoring", "preset")
+    wanted = {name: getattr(arguments, name) for name in ("apis", "dispatchers", "shards", "redis", "mysql", "kafka", "kafka_jvm", "monitoring", "preset", "secured")
               if getattr(arguments, name) is not None}
     if arguments.settings:
         pairs = (text.split("=", 1) for text in arguments.settings)

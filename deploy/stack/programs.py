@@ -6,6 +6,7 @@ it (the environment would win over the file, and may be another stack's); all ot
 import hashlib
 import json
 import os
+import ssl
 import urllib.error
 import urllib.request
 
@@ -13,7 +14,7 @@ from . import build
 from .part import Part
 
 DATABASE = "duetime"
-OURS = ("DUETIME_URL", "DUETIME_TOKEN", "DUETIME_KAFKA", "DUETIME_REDIS", "DUETIME_ZOOKEEPER", "DUETIME_MYSQL_", "DUETIME_PID_",
+OURS = ("DUETIME_URL", "DUETIME_TOKEN", "DUETIME_CA_FILE", "DUETIME_KAFKA", "DUETIME_REDIS", "DUETIME_ZOOKEEPER", "DUETIME_MYSQL_", "DUETIME_PID_",
         "DUETIME_METRICS_", "DUETIME_PROMETHEUS", "DUETIME_GRAFANA", "DUETIME_HTTP_PORT", "DUETIME_SHARDS_COUNT", "DUETIME_INSTALLATION_NAME", "DUETIME_DISPATCH_METRICS_PORT")
 
 
@@ -33,6 +34,7 @@ class Program(Part):
     """`settings` is {section: {key: value}}: where the servers are, and what the user asked for with --set."""
 
     program = ""
+    token, ca = None, None  # of an API that is asked by TLS
 
     def __init__(self, home, name, port, preset, settings):
         super().__init__(home, name)
@@ -70,7 +72,9 @@ class Program(Part):
     def get(self, path, seconds=2):
         """(status, body) of a GET; (0, b"") when nothing answers."""
         try:
-            with urllib.request.urlopen(self.address + path, timeout=seconds) as answer:
+            request = urllib.request.Request(self.address + path, headers={"Authorization": f"Bearer {self.token}"} if self.token else {})
+            trust = ssl.create_default_context(cafile=self.ca) if self.ca else None
+            with urllib.request.urlopen(request, timeout=seconds, context=trust) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as problem:
             return problem.code, problem.read()
@@ -83,6 +87,10 @@ class Api(Program):
 
     def own_settings(self):
         return {"http": {"listen": "127.0.0.1", "port": self.port}}
+
+    def secured(self, ca, token):
+        """It is asked by https, with a token."""
+        self.ca, self.token, self.address = ca, token, self.address.replace("http:", "https:")
 
     def is_ready(self):
         return self.get("/readyz")[0] == 200

@@ -9,6 +9,7 @@ import time
 from . import build, paths, say
 from .part import Part
 from .programs import DATABASE, Api, Dispatcher, Program
+from .secure import Secure
 from .servers import grafana
 from .servers.kafka import Kafka, jars
 from .servers.mariadb import MariaDB
@@ -51,16 +52,43 @@ class Stack:
 
     def _make_parts(self):
         options, port = self.state.options, self.state.port
+        self.secure = Secure(self.home, self.state.password) if options["secured"] else None
         database = MySQL if options["mysql"] == "mysql" else MariaDB
         self.mysql = database(self.home, port("mysql"), self.state.password)
         redis = 0 if self._without("redis") else options["redis"]
-        self.redis = [Redis(self.home, f"redis{n}", port(f"redis{n}")) for n in range(1, redis + 1)]
+        self.redis = [Redis(self.home, f"redis{n}", port(f"redis{n}"), self._redis_options(n)) for n in range(1, redis + 1)]
         self.zookeeper = ZooKeeper(self.home, port("zookeeper"))
         self.kafka = Kafka(self.home, options["kafka"], port("kafka"), port("kafka_controller"), self._kafka_detours(),
                            options["kafka_settings"], options["kafka_jvm"])
         self.apis = [self._program(Api, f"api{n}") for n in range(1, options["apis"] + 1)]
         self.dispatchers = [self._program(Dispatcher, f"dispatcher{n}") for n in range(1, options["dispatchers"] + 1)]
         self.monitoring = self._monitoring() if options["monitoring"] else []
+        if self.secure:
+            self._secure_servers()
+
+    def _secure_servers(self):
+        self.mysql.options, self.mysql.demand = (*self.mysql.options, *self.secure.mysql_options()), "REQUIRE SSL"
+        self.kafka.settings = {**self.secure.kafka_settings(self.kafka.port, self.state.port("kafka_secured"), self.kafka.controller_port), **self.kafka.settings}
+        for api in self.apis:
+            api.secured(self.secure.ca, self.state.token)
+
+    def _redis_options(self, number):
+        return self.secure.redis_options(self.state.port(f"redis{number}_secured")) if self.secure else ()
+
+    def _redis_of_programs(self):
+        if self.secure and self.secure.redis_tls:
+            return ",".join(f"127.0.0.1:{self.state.port(redis.name + '_secured')}" for redis in self.redis)
+        return ",".join(redis.address for redis in self.redis)
+
+    def _kafka_of_programs(self):
+        if self._without("kafka"):
+            return ""
+        return f"127.0.0.1:{self.state.port('kafka_secured')}" if self.secure else self.kafka.address
+
+    def _secure_settings(self, settings):
+        for section, keys in self.secure.settings(self.mysql.port, not self._without("kafka")).items():
+            settings.setdefault(section, {}).update(keys)
+        del settings["mysql"]["socket"]
 
     def _program(self, kind, name):
         return kind(self.home, name, self.state.port(name), self.state.options["preset"], self._settings(name))
@@ -79,12 +107,14 @@ class Stack:
         """What a program is told."""
         settings = {
             "mysql": {"socket": self.mysql.socket, "user": self.mysql.user, "password": self.mysql.password, "database": DATABASE},
-            "redis": {"endpoints": ",".join(redis.address for redis in self.redis)},
-            "kafka": {"brokers": "" if self._without("kafka") else self.kafka.address},
+            "redis": {"endpoints": self._redis_of_programs()},
+            "kafka": {"brokers": self._kafka_of_programs()},
             "zookeeper": self._election(),
             "shards": {"count": self.state.options["shards"]},
             "callbacks": {"enabled": "true", "allow_networks": "127.0.0.0/8"},
         }
+        if self.secure:
+            self._secure_settings(settings)
         for name, value in self.state.options["settings"].items():
             section, key = name.split(".", 1)
             settings.setdefault(section, {})[key] = value
@@ -100,7 +130,7 @@ class Stack:
     def _detour(self, settings, via):
         """Addresses that lead through somebody's port in place of the server's own."""
         if "mysql" in via:
-            del settings["mysql"]["socket"]
+            settings["mysql"].pop("socket", None)
             settings["mysql"].update(host="127.0.0.1", port=via["mysql"])
         if any(redis.name in via for redis in self.redis):  # shards find their server by its address: with several, the same for all
             settings["redis"]["endpoints"] = ",".join(f"127.0.0.1:{via[redis.name]}" if redis.name in via else redis.address
@@ -190,10 +220,13 @@ class Stack:
             if must_build:
                 build.build(self.state.options["preset"])
             self._fetch()
+            if self.secure:
+                self.secure.make()
             say.step(f"starting the servers: {', '.join(part.name for part in self.servers)}")
             self._start(self.servers, started)
             self.check_shards(wanted.get("shards"))
             self.migrate()
+            self._make_token()
             say.step(f"starting duetime: {', '.join(part.name for part in self.programs)}")
             self._start_anew(self.programs, started)
             self._start_monitoring(started)
@@ -252,6 +285,18 @@ class Stack:
         if done.returncode != 0:
             raise say.StackError(f"duetime-api --migrate failed:\n{done.stdout[-4000:]}")
 
+    def _make_token(self):
+        """Of a secured stack: made once, when there is a schema."""
+        if not self.secure or self.state.token:
+            return
+        words = [*self.apis[0].argv(), "--new-token", "stack", "--scopes", "write,report,read,admin"]
+        done = subprocess.run(words, env=self.apis[0].environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True)
+        if done.returncode != 0:
+            raise say.StackError(f"duetime-api --new-token failed:\n{done.stderr[-4000:]}")
+        self.state.token = done.stdout.strip()
+        self.state.save()
+        self._make_parts()
+
     def _wait_leaders(self):
         if not self.dispatchers:
             return
@@ -292,6 +337,8 @@ class Stack:
             "DUETIME_MYSQL_PASSWORD": self.mysql.password,
             "DUETIME_MYSQL_DATABASE": DATABASE,
         }
+        if self.secure:
+            values.update({"DUETIME_CA_FILE": str(self.secure.ca), "DUETIME_TOKEN": self.state.token or ""})
         values.update({f"DUETIME_URL_{api.name.upper()}": api.address for api in self.apis})
         values.update({f"DUETIME_METRICS_{part.name.upper()}": f"{part.address}/metrics" for part in self.dispatchers})
         values.update({f"DUETIME_{part.name.upper()}": part.address for part in self.monitoring})

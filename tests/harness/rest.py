@@ -1,6 +1,7 @@
 """REST over one keep-alive connection a thread; nothing of the product is used.
 
-An https URL is checked with DUETIME_CA_FILE, unless `tls` is a context of its own; unix:/path is a Unix socket.
+An https URL is checked with DUETIME_CA_FILE, and asked with DUETIME_TOKEN, unless there are a context and a token of its own; unix:/path is a
+Unix socket.
 """
 import http.client
 import json
@@ -52,7 +53,7 @@ class Rest:
         parts = urllib.parse.urlsplit(url)
         self.host, self.port, self.path = parts.hostname, parts.port, parts.path if parts.scheme == "unix" else None
         self.tls = tls or ssl.create_default_context(cafile=os.environ.get("DUETIME_CA_FILE")) if parts.scheme == "https" else None
-        self.url, self.token = url, token
+        self.url, self.token = url, token or (os.environ.get("DUETIME_TOKEN") if self.tls else None)
         self.timeout = timeout
         self._local = threading.local()
 

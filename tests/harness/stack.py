@@ -12,11 +12,14 @@ LOCAL = TREE / "deploy" / "local"
 PRESET = os.environ.get("DUETIME_TEST_PRESET", "sanitize")  # what is tested: build/<preset>
 PATIENCE = float(os.environ.get("DUETIME_TEST_PATIENCE") or 1)  # every deadline so many times as far: for a busy machine
 
+SECURED = ("DUETIME_CA_FILE", "DUETIME_TOKEN")  # of a secured stack: for Rest
+
 
 class Stack:
     def __init__(self, name, *options):
         self.home = TREE / ".local" / "tests" / (os.environ.get("DUETIME_TEST_PREFIX", "") + name)
         self.options = [f"--preset={PRESET}" if option == "--sanitize" else option for option in options]
+        self.options += ["--secured"] if os.environ.get("DUETIME_TEST_SECURED") else []
         self.env = {}
 
     def _run(self, *arguments, check=True, seconds=600):
@@ -45,6 +48,7 @@ class Stack:
     def refresh(self):
         lines = self._run("env").splitlines()
         self.env = dict(part.split("=", 1) for line in lines for part in shlex.split(line) if "=" in part)
+        os.environ.update({name: self.env[name] for name in SECURED if name in self.env})
         return self
 
     def __getitem__(self, name):

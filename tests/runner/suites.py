@@ -100,6 +100,14 @@ def kafka4(report, chosen):
                     PYTEST_SECONDS, chosen)
 
 
+def tls(report, chosen):
+    """Lane: the integration suite with TLS and authentication on every connection."""
+    builds.sanitize(report)
+    report.say("integration tests with TLS and authentication on every connection")
+    with servers.none_left_behind():
+        pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "tls.xml", {**os.environ, "DUETIME_TEST_SECURED": "1"}, PYTEST_SECONDS, chosen)
+
+
 def of_model(report, chosen):
     if chosen is None:
         report.say("checking the model of the dispatch")
@@ -116,7 +124,7 @@ def of_fuzz(report, chosen):
 SUITES = {"unit": unit, "sim": sim, "model": of_model, "fuzz": of_fuzz, "contract": contract, "api": _pytest("api"),
           "integration": _pytest("integration"), "faults": _pytest("faults"), "disaster": _pytest("disaster")}
 AT_ONE_TIME = ("api", "integration")  # when both are asked for
-LANES = {"mysql": mysql, "kafka4": kafka4}
+LANES = {"mysql": mysql, "kafka4": kafka4, "tls": tls}
 
 
 def planned(names):

@@ -51,6 +51,7 @@ class MariaDB(Part):
     user = "duetime"
     plugin = "IDENTIFIED BY"
     options = ()  # of the server, over those of CONFIG
+    demand = ""  # of whoever comes by TCP
 
     def __init__(self, home, port, password):
         super().__init__(home, "mysql")
@@ -103,7 +104,7 @@ class MariaDB(Part):
 
     def adjust(self):
         accounts = "".join(
-            f"CREATE USER IF NOT EXISTS '{self.user}'@'{host}' {self.plugin} '{self.password}';"
+            f"CREATE USER IF NOT EXISTS '{self.user}'@'{host}' {self.plugin} '{self.password}' {self.demand if host == '127.0.0.1' else ''};"
             f"GRANT ALL PRIVILEGES ON *.* TO '{self.user}'@'{host}' WITH GRANT OPTION;"
             for host in ("localhost", "127.0.0.1"))
         self.sql(accounts)
