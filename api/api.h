@@ -15,6 +15,7 @@ struct dt_api {
     dt_refclock *ref;                   /* MySQL's clock */
     struct dt_budget *memory;           /* request/budget.h: what all requests may hold */
     struct dt_auth *auth;               /* auth/auth.h */
+    struct dt_quotas *quotas;           /* quota/quotas.h */
     struct dt_topic_cache *topics;      /* topics/topic_cache.h */
     struct dt_committer *committer;     /* intake/committer.h */
     struct dt_results_batcher *results; /* intake/results_batcher.h */

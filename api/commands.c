@@ -50,27 +50,30 @@ int dt_command_migrate(const struct dt_config *config)
 
 /* ---- tokens ---- */
 
-int dt_command_new_token(const struct dt_config *config, const char *name, const char *scopes, const char *topics)
+int dt_command_new_token(const struct dt_config *config, const struct dt_command_token *token)
 {
     struct dt_error err = {0};
-    const struct dt_token_ask ask = {dt_str(name), dt_str(scopes), dt_str(topics)};
+    struct dt_token_ask ask = {
+        .name = dt_str(token->name), .scopes = dt_str(token->scopes), .topics = dt_str(token->topics)};
     char text[DT_TOKEN_TEXT_MAX];
     char stored[DT_SCOPES_TEXT];
     dt_store *store = NULL;
     dt_status status = dt_token_judge(&ask, stored, &err);
+    if (status == DT_OK)
+        status = dt_token_quotas_parse(dt_str(token->quotas), &ask.quotas, &err);
     if (status == DT_OK)
         status = open_store(config, &store, &err);
     if (status == DT_OK)
         status = dt_token_new(store, &ask, text, &err);
     dt_store_free(store);
     if (status == DT_EXISTS)
-        fprintf(stderr, "duetime-api: there is a token named \"%s\" already\n", name);
+        fprintf(stderr, "duetime-api: there is a token named \"%s\" already\n", token->name);
     if (status == DT_EXISTS)
         return 1;
     if (status != DT_OK)
         return failed(&err, status);
-    fprintf(stderr, "token \"%s\" (%s; topics %s): keep it, it is not shown again\n", name, stored,
-            topics ? topics : DT_TOPICS_ALL);
+    fprintf(stderr, "token \"%s\" (%s; topics %s): keep it, it is not shown again\n", token->name, stored,
+            token->topics ? token->topics : DT_TOPICS_ALL);
     printf("%s\n", text);
     return 0;
 }

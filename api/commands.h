@@ -9,8 +9,12 @@
 
 /* Brings the schema up to date. */
 int dt_command_migrate(const struct dt_config *config);
-/* Prints the new token, once. topics may be NULL. */
-int dt_command_new_token(const struct dt_config *config, const char *name, const char *scopes, const char *topics);
+/* A token that is to be made, as the options say it; all but the name may be NULL. */
+struct dt_command_token {
+    const char *name, *scopes, *topics, *quotas;
+};
+/* Prints the new token, once. */
+int dt_command_new_token(const struct dt_config *config, const struct dt_command_token *token);
 /* Prints name, scopes, topics and age of every token. */
 int dt_command_list_tokens(const struct dt_config *config);
 /* Removes a token; every API follows within seconds. */

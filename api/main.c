@@ -58,6 +58,8 @@ static const char help_text[] =
     "  --new-token NAME      make a bearer token, print it once and exit; needs --scopes\n"
     "    --scopes LIST       write,report,read,admin\n"
     "    --topics LIST       prefixes of the topics it may see, default all (*)\n"
+    "    --quotas LIST       such as jobs_per_second=100,pending_jobs=5000; also\n"
+    "                        requests_per_second, payload_bytes_per_second\n"
     "  --list-tokens         name, scopes, topics and age of every token\n"
     "  --revoke-token NAME   takes effect within 5 s; after the last one nobody gets in\n"
     "  --waive-tokens        ask for no token on the loopback again, until one is made;\n"
@@ -71,8 +73,9 @@ enum command { SERVE, CHECK, PRINT, MIGRATE, GRANTS, NEW_TOKEN, LIST_TOKENS, REV
 struct options {
     enum command command;
     unsigned commands; /* how many were given */
-    unsigned lists;    /* --scopes and --topics that were given */
-    const char *config, *token, *scopes, *topics;
+    unsigned lists;    /* --scopes, --topics and --quotas that were given */
+    const char *config;
+    struct dt_command_token token;
 };
 
 /* ---- options ---- */
@@ -82,7 +85,12 @@ static void choose(struct options *options, enum command command, const char *to
     options->command = command;
     options->commands++;
     if (token)
-        options->token = token;
+        options->token.name = token;
+}
+
+static unsigned count_lists(const struct dt_command_token *token)
+{
+    return (token->scopes ? 1U : 0U) + (token->topics ? 1U : 0U) + (token->quotas ? 1U : 0U);
 }
 
 /* -1: go on; otherwise the exit code. */
@@ -96,6 +104,7 @@ static int parse_options(int argc, char **argv, struct options *options)
                                           {"new-token", required_argument, NULL, 'n'},
                                           {"scopes", required_argument, NULL, 's'},
                                           {"topics", required_argument, NULL, 't'},
+                                          {"quotas", required_argument, NULL, 'q'},
                                           {"list-tokens", no_argument, NULL, 'l'},
                                           {"revoke-token", required_argument, NULL, 'r'},
                                           {"waive-tokens", no_argument, NULL, 'w'},
@@ -124,11 +133,15 @@ static int parse_options(int argc, char **argv, struct options *options)
             choose(options, NEW_TOKEN, optarg);
             break;
         case 's':
-            options->scopes = optarg;
+            options->token.scopes = optarg;
             options->lists++;
             break;
         case 't':
-            options->topics = optarg;
+            options->token.topics = optarg;
+            options->lists++;
+            break;
+        case 'q':
+            options->token.quotas = optarg;
             options->lists++;
             break;
         case 'l':
@@ -154,7 +167,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         }
     }
     if (optind < argc || options->commands > 1 || (options->command != NEW_TOKEN && options->lists > 0) ||
-        options->lists > (options->scopes ? 1U : 0U) + (options->topics ? 1U : 0U)) {
+        options->lists > count_lists(&options->token)) {
         fputs("duetime-api: these options do not go together; see --help\n", stderr);
         return 2;
     }
@@ -220,7 +233,11 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_zone_files_new(NULL, &api->zones);
     if (status == DT_OK)
+        status = dt_quotas_start(&s->env, &api->quotas, err);
+    if (status == DT_OK)
         status = dt_auth_new(!s->loopback, &api->auth);
+    if (status == DT_OK)
+        dt_auth_use_quotas(api->auth, api->quotas);
     if (status == DT_OK)
         status = dt_index_writer_start(&s->env, api->topics, &api->index, err);
     if (status == DT_OK)
@@ -277,6 +294,8 @@ static void stop_parts(struct server *s)
     if (s->http)
         dt_http_cut(s->http, dt_clock_mono_us(api->clock) + CUT_US);
     dt_http_stop(s->http);
+    if (api->quotas)
+        dt_quotas_stop(api->quotas);
     if (api->index)
         dt_index_writer_stop(api->index);
     if (api->health)
@@ -297,6 +316,7 @@ static void free_parts(struct server *s)
     dt_committer_free(api->committer);
     dt_index_writer_free(api->index);
     dt_auth_free(api->auth);
+    dt_quotas_free(api->quotas);
     dt_overview_free(api->overview);
     dt_topic_cache_free(api->topics);
     dt_zone_files_free(api->zones);
@@ -486,11 +506,11 @@ static int run_command(struct server *s, const struct options *options)
         dt_store_print_grants(s->config.mysql_database, stdout);
         return 0;
     case NEW_TOKEN:
-        return dt_command_new_token(&s->config, options->token, options->scopes, options->topics);
+        return dt_command_new_token(&s->config, &options->token);
     case LIST_TOKENS:
         return dt_command_list_tokens(&s->config);
     case REVOKE_TOKEN:
-        return dt_command_revoke_token(&s->config, options->token);
+        return dt_command_revoke_token(&s->config, options->token.name);
     case WAIVE_TOKENS:
         return dt_command_waive_tokens(&s->config);
     case ROUTES:

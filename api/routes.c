@@ -56,6 +56,7 @@ static const struct dt_route routes[] = {
     {"GET",    "/v1/forecast/spikes",         DT_SCOPE_READ_ALL, DT_BODY_NONE,   "from to step", dt_handle_spikes, NULL},
     {"GET",    "/v1/tokens",                  DT_SCOPE_ADMIN_ALL, DT_BODY_NONE, NULL,     dt_handle_token_list,   NULL},
     {"POST",   "/v1/tokens",                  DT_SCOPE_ADMIN_ALL, DT_BODY_JSON, NULL,     dt_handle_token_new,    NULL},
+    {"PATCH",  "/v1/tokens/{name}",           DT_SCOPE_ADMIN_ALL, DT_BODY_JSON, NULL,     dt_handle_token_set,    NULL},
     {"DELETE", "/v1/tokens/{name}",           DT_SCOPE_ADMIN_ALL, DT_BODY_NONE, NULL,     dt_handle_token_revoke, NULL},
     {"POST",   "/v1/admin/shards",            DT_SCOPE_ADMIN_ALL, DT_BODY_JSON,   NULL,       dt_handle_shards,       NULL},
     {"GET",    "/v1/caller",                  DT_SCOPE_ANY,    DT_BODY_NONE,   NULL,       dt_handle_caller,       NULL},

@@ -27,6 +27,7 @@ struct entry {
     struct dt_str name;
     struct dt_str *prefixes;
     size_t n_prefixes;
+    dt_tenant *tenant; /* counted; NULL without quotas */
 };
 
 struct dt_token_set {
@@ -38,6 +39,7 @@ struct dt_token_set {
 };
 
 struct dt_auth {
+    dt_quotas *quotas; /* NULL: there are none */
     bool need_tokens;
     bool asked;           /* tokens were seen, or the rule: the loading thread's, as is failures */
     unsigned failures;    /* loads in a row that the server refused */
@@ -49,6 +51,8 @@ static void set_release(struct dt_token_set *set)
 {
     if (!set || atomic_fetch_sub(&set->refs, 1) != 1)
         return;
+    for (size_t i = 0; i < set->n; i++)
+        dt_tenant_release(set->entries[i].tenant);
     dt_arena_clear(&set->arena);
     free(set);
 }
@@ -73,6 +77,11 @@ dt_status dt_auth_new(bool need_tokens, dt_auth **out)
     pthread_mutex_init(&auth->lock, NULL);
     *out = auth;
     return DT_OK;
+}
+
+void dt_auth_use_quotas(dt_auth *auth, dt_quotas *quotas)
+{
+    auth->quotas = quotas;
 }
 
 void dt_auth_free(dt_auth *auth)
@@ -218,17 +227,19 @@ static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token
 
 /* ---- the list ---- */
 
-static dt_status set_fill(struct dt_token_set *set, const struct dt_token *tokens, size_t n)
+static dt_status set_fill(struct dt_token_set *set, const struct dt_token *tokens, size_t n, dt_quotas *quotas)
 {
     set->entries = dt_arena_alloc(&set->arena, (n ? n : 1) * sizeof(*set->entries));
     if (!set->entries)
         return DT_NOMEM;
-    for (size_t i = 0; i < n; i++) {
-        dt_status status = entry_fill(&set->arena, &tokens[i], &set->entries[i]);
+    for (; set->n < n; set->n++) {
+        struct entry *entry = &set->entries[set->n];
+        dt_status status = entry_fill(&set->arena, &tokens[set->n], entry);
+        if (status == DT_OK && quotas && !(entry->tenant = dt_quotas_tenant(quotas, &tokens[set->n])))
+            status = DT_NOMEM;
         if (status != DT_OK)
             return status;
     }
-    set->n = n;
     return DT_OK;
 }
 
@@ -248,7 +259,7 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, en
         return DT_NOMEM;
     atomic_store(&set->refs, 1);
     dt_arena_init(&set->arena);
-    dt_status status = set_fill(set, tokens, n);
+    dt_status status = set_fill(set, tokens, n, auth->quotas);
     if (status != DT_OK) {
         set_release(set);
         return status;
@@ -362,7 +373,8 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
         set_release(set);
         return DT_DENIED;
     }
-    *caller = (struct dt_caller){entry->scopes, {entry->prefixes, entry->n_prefixes}, entry->hash[0], entry->name, set};
+    *caller = (struct dt_caller){
+        entry->scopes, {entry->prefixes, entry->n_prefixes}, entry->hash[0], entry->name, entry->tenant, set};
     return DT_OK;
 }
 

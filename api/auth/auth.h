@@ -18,6 +18,7 @@
 
 #include "base/status.h"
 #include "base/strbuf.h"
+#include "quota/quotas.h"
 #include "scope.h"
 #include "store/store.h"
 
@@ -30,13 +31,16 @@ struct dt_caller {
     struct dt_topic_bound topics; /* else it sees these */
     uint8_t
         fair_queue; /* where callers share threads, those of one number share one queue; of its token, 0 without one */
-    struct dt_str name; /* of its token; absent without one */
+    struct dt_str name;       /* of its token; absent without one */
+    struct dt_tenant *tenant; /* its quotas; NULL without a token, and where there are no quotas (dt_auth_use_quotas) */
     struct dt_token_set *set;
 };
 
 /* Makes a list that is not known yet. need_tokens: the API listens beyond the loopback, so an empty list lets nobody
  * in. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_auth_new(bool need_tokens, dt_auth **out);
+/* Has callers carry their quotas, which outlive the lists and all callers. Before the first list. */
+void dt_auth_use_quotas(dt_auth *auth, dt_quotas *quotas);
 /* Accepts NULL. Callers that were found in the list may live longer. */
 void dt_auth_free(dt_auth *auth);
 /* Replaces the list; its texts are copied. rule: what holds when it is empty. NOMEM: the list stays as it is. */

@@ -1,5 +1,5 @@
 /*
- * Tokens over REST: GET, POST and DELETE of /v1/tokens, for the scope admin over all topics. A new token is shown in the
+ * Tokens over REST: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics. A new token is shown in the
  * answer that makes it, and never again. All APIs know of a change within seconds. An installation that had a token goes
  * on asking for one, whatever is revoked here (store_tokens.c).
  */
@@ -34,6 +34,17 @@ static void add_words(struct dt_strbuf *out, const char *name, struct dt_str wor
     dt_strbuf_addc(out, ']');
 }
 
+static void add_quotas(struct dt_strbuf *out, const struct dt_quota_limits *quotas)
+{
+    for (int i = 0; i < DT_QUOTAS; i++) {
+        dt_strbuf_addf(out, ",\"%s\":", dt_quota_name((enum dt_quota)i));
+        if (quotas->v[i] == DT_QUOTA_UNSET)
+            dt_strbuf_adds(out, "null");
+        else
+            dt_strbuf_add_i64(out, quotas->v[i]);
+    }
+}
+
 /* The members but for the closing brace. */
 static void add_token(struct dt_strbuf *out, const struct dt_token *token)
 {
@@ -44,6 +55,7 @@ static void add_token(struct dt_strbuf *out, const struct dt_token *token)
         dt_strbuf_adds(out, ",\"topics\":null");
     else
         add_words(out, "topics", token->topics);
+    add_quotas(out, &token->quotas);
 }
 
 static enum dt_next list_tokens(struct dt_request *req, dt_store *store)
@@ -92,9 +104,27 @@ static enum dt_next make_token(struct dt_request *req, dt_store *store)
     const struct dt_str topics = ask->token.topics.p ? ask->token.topics : dt_str(DT_TOPICS_ALL);
     req->status = 201;
     dt_request_header(req, "Cache-Control", DT_STR_LIT("no-store"));
-    add_token(&req->out, &(struct dt_token){.name = ask->token.name, .scopes = dt_str(scopes), .topics = topics});
+    add_token(&req->out,
+              &(struct dt_token){
+                  .name = ask->token.name, .scopes = dt_str(scopes), .topics = topics, .quotas = ask->token.quotas});
     dt_strbuf_adds(&req->out, ",\"token\":");
     dt_json_add_string(&req->out, dt_str(ask->text));
+    dt_strbuf_addc(&req->out, '}');
+    return DT_REPLY;
+}
+
+static enum dt_next set_token(struct dt_request *req, dt_store *store)
+{
+    const struct ask *ask = req->state;
+    struct dt_token token = {0};
+    struct dt_error err = {0};
+    dt_status status = dt_store_token_set(store, req->params[0], &ask->token.quotas, &req->arena, &token, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "token");
+    if (status != DT_OK)
+        return dt_answer_status(req, status, NULL, &err);
+    req->status = 200;
+    add_token(&req->out, &token);
     dt_strbuf_addc(&req->out, '}');
     return DT_REPLY;
 }
@@ -137,9 +167,27 @@ static struct dt_str read_words(const dt_json *json, const struct dt_json_node *
     return words;
 }
 
+/* False: the member is no quota. */
+static bool read_quota(const struct dt_json_node *m, struct dt_quota_limits *quotas, struct dt_faults *faults)
+{
+    int i = 0;
+    while (i < DT_QUOTAS && !dt_str_is(m->name, dt_quota_name((enum dt_quota)i)))
+        i++;
+    if (i == DT_QUOTAS)
+        return false;
+    const bool given = m->type == DT_JSON_INT && m->i >= 0 && m->i <= DT_QUOTA_MAX;
+    if (!given && m->type != DT_JSON_NULL)
+        dt_faults_add_member(faults, "", m->name,
+                             "must be a number from 0 (no quota) to 10^12, or null for the default");
+    quotas->v[i] = given ? m->i : DT_QUOTA_UNSET;
+    return true;
+}
+
 static void read_member(const dt_json *json, const struct dt_json_node *m, struct dt_token_ask *ask,
                         struct dt_faults *faults)
 {
+    if (read_quota(m, &ask->quotas, faults))
+        return;
     if (dt_str_is(m->name, "name") && m->type == DT_JSON_STRING)
         ask->name = dt_arena_copy(faults->arena, m->str);
     else if (dt_str_is(m->name, "name"))
@@ -176,26 +224,53 @@ enum dt_next dt_handle_token_revoke(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, revoke_token);
 }
 
-enum dt_next dt_handle_token_new(struct dt_request *req)
+/* Reads the members of the body, which begin as the quotas given. NULL: the answer is filled in. */
+static struct ask *read_body(struct dt_request *req, int64_t quota, struct dt_faults *faults)
 {
     const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    struct dt_faults faults;
     struct ask *ask = dt_arena_alloc(&req->arena, sizeof(*ask));
+    dt_json *json = ask ? dt_answer_parse(req, &rules, faults) : NULL;
     if (!ask)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *ask = (struct ask){0};
-    dt_json *json = dt_answer_parse(req, &rules, &faults);
+        dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!json)
-        return DT_REPLY;
+        return NULL;
+    *ask = (struct ask){.token.quotas = dt_quota_all(quota)};
     const struct dt_json_node *body = dt_json_root(json);
-    if (body->type != DT_JSON_OBJECT)
-        return refuse(req, "", "must be an object");
+    if (body->type != DT_JSON_OBJECT) {
+        refuse(req, "", "must be an object");
+        return NULL;
+    }
     for (const struct dt_json_node *m = dt_json_first(json, body); m; m = dt_json_sibling(json, body, m))
-        read_member(json, m, &ask->token, &faults);
+        read_member(json, m, &ask->token, faults);
+    return ask;
+}
+
+static enum dt_next submit(struct dt_request *req, struct ask *ask, const struct dt_faults *faults, dt_worker_fn work)
+{
+    if (faults->n > 0 || faults->failed)
+        return dt_answer_faults(req, faults->failed ? DT_NOMEM : DT_INVALID, faults);
+    req->state = ask;
+    return dt_workers_submit(req->api->workers, req, work);
+}
+
+enum dt_next dt_handle_token_new(struct dt_request *req)
+{
+    struct dt_faults faults;
+    struct ask *ask = read_body(req, DT_QUOTA_UNSET, &faults);
+    if (!ask)
+        return DT_REPLY;
     if (faults.n == 0)
         judge(&ask->token, &faults);
-    if (faults.n > 0 || faults.failed)
-        return dt_answer_faults(req, faults.failed ? DT_NOMEM : DT_INVALID, &faults);
-    req->state = ask;
-    return dt_workers_submit(req->api->workers, req, make_token);
+    return submit(req, ask, &faults, make_token);
+}
+
+enum dt_next dt_handle_token_set(struct dt_request *req)
+{
+    struct dt_faults faults;
+    struct ask *ask = read_body(req, DT_QUOTA_KEPT, &faults);
+    if (!ask)
+        return DT_REPLY;
+    if (ask->token.name.p || ask->token.scopes.p || ask->token.topics.p)
+        dt_faults_add(&faults, "", "of a token that is made its quotas alone can be changed");
+    return submit(req, ask, &faults, set_token);
 }

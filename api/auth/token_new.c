@@ -23,6 +23,43 @@ static void canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
     }
 }
 
+static int quota_named(struct dt_str name)
+{
+    for (int i = 0; i < DT_QUOTAS; i++)
+        if (dt_str_is(name, dt_quota_name((enum dt_quota)i)))
+            return i;
+    return -1;
+}
+
+/* Digits alone. */
+static bool read_limit(struct dt_str text, int64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < text.n; i++) {
+        if (text.p[i] < '0' || text.p[i] > '9' || *out > DT_QUOTA_MAX)
+            return false;
+        *out = *out * 10 + (text.p[i] - '0');
+    }
+    return text.n > 0 && *out <= DT_QUOTA_MAX;
+}
+
+dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err)
+{
+    *out = dt_quota_all(DT_QUOTA_UNSET);
+    while (text.n > 0) {
+        struct dt_str element = dt_str_next_element(&text);
+        const char *equals = memchr(element.p, '=', element.n);
+        const size_t n = equals ? (size_t)(equals - element.p) : element.n;
+        const int quota = quota_named((struct dt_str){element.p, n});
+        if (quota < 0 || !equals || !read_limit((struct dt_str){equals + 1, element.n - n - 1}, &out->v[quota]))
+            return dt_fail(err, DT_INVALID,
+                           "\"%.*s\" is no quota: requests_per_second, jobs_per_second, payload_bytes_per_second or "
+                           "pending_jobs, = and a number",
+                           (int)element.n, element.p);
+    }
+    return DT_OK;
+}
+
 dt_status dt_token_judge(const struct dt_token_ask *ask, char scopes[DT_SCOPES_TEXT], struct dt_error *err)
 {
     unsigned bits;
@@ -43,7 +80,8 @@ dt_status dt_token_new(dt_store *store, const struct dt_token_ask *ask, char tex
                        struct dt_error *err)
 {
     char scopes[DT_SCOPES_TEXT];
-    struct dt_token token = {.name = ask->name, .topics = ask->topics.p ? ask->topics : dt_str(DT_TOPICS_ALL)};
+    struct dt_token token = {
+        .name = ask->name, .topics = ask->topics.p ? ask->topics : dt_str(DT_TOPICS_ALL), .quotas = ask->quotas};
     dt_status status = dt_token_judge(ask, scopes, err);
     if (status == DT_OK)
         status = dt_auth_make_token(text, token.hash, err);

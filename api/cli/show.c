@@ -130,6 +130,10 @@ static const struct column tokens[] = {{"NAME", "name", false},
                                        {"SCOPES", "scopes", false},
                                        {"TOPICS", "topics", false},
                                        {"CREATED AT", "created_at", false},
+                                       {"REQUESTS/S", "requests_per_second", true},
+                                       {"JOBS/S", "jobs_per_second", true},
+                                       {"BYTES/S", "payload_bytes_per_second", true},
+                                       {"PENDING", "pending_jobs", true},
                                        {NULL, NULL, false}};
 static const struct column facts[] = {{"WHAT", "what", false}, {"VALUE", "value", false}, {NULL, NULL, false}};
 static const struct column *const columns_of[DT_CLI_THINGS] = {

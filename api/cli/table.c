@@ -110,10 +110,17 @@ static const struct dt_cli_option event_list[] = {
     {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest, exclusive."},
     {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
 };
+#define QUOTAS                                                                                                           \
+    {"requests-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: requests in a second; 0: none; null: the default."}, \
+    {"jobs-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: new jobs in a second."}, \
+    {"payload-bytes-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: bytes of payloads of new jobs in a second."}, \
+    {"pending-jobs", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: jobs of its topics that are not finished."}
+static const struct dt_cli_option token_set[] = {QUOTAS};
 static const struct dt_cli_option token_new[] = {
     {"name", "NAME", DT_CLI_TEXT, DT_CLI_BODY, "How it is called."},
     {"scopes", "SCOPES", DT_CLI_LIST, DT_CLI_BODY, "What it may, between commas: write, report, read, admin."},
     {"topics", "PREFIXES", DT_CLI_LIST, DT_CLI_BODY, "Beginnings of the topics that it sees, between commas; left out: all."},
+    QUOTAS,
 };
 static const struct dt_cli_option report[] = {
     {"attempt", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "The number of the attempt."},
@@ -312,6 +319,9 @@ static const struct dt_cli_verb verbs[] = {
     {"tokens", "new", "", "Makes a token, and shows it this once.",
      DT_CLI_BY_REQUEST, "POST", "/v1/tokens", NULL, NULL, DT_CLI_TOKEN, OPTIONS(token_new),
      "tokens new --name worker-7 --scopes report,read --topics orders."},
+    {"tokens", "set", "NAME", "Changes a token's quotas, all but those that are not given.",
+     DT_CLI_BY_REQUEST, "PATCH", "/v1/tokens/{name}", NULL, NULL, DT_CLI_TOKEN, OPTIONS(token_set),
+     "tokens set worker-7 --jobs-per-second 100 --pending-jobs 50000"},
     {"tokens", "list", "", "Lists tokens, without what is secret.",
      DT_CLI_BY_REQUEST, "GET", "/v1/tokens", NULL, "tokens", DT_CLI_TOKEN, NO_OPTIONS,
      "tokens list"},

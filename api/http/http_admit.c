@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
+#include "quota/over_problem.h"
 
 /* ---- headers ---- */
 
@@ -151,6 +152,18 @@ static bool find_route(struct dt_exchange *e)
     return false;
 }
 
+static bool check_quota(struct dt_exchange *e)
+{
+    struct dt_request *req = &e->req;
+    struct dt_over over;
+    struct dt_problem problem;
+    if (!req->caller.tenant || dt_tenant_request(req->caller.tenant, dt_clock_mono_us(req->api->clock), &over))
+        return true;
+    dt_over_problem(&over, &problem);
+    dt_request_problem(req, &problem);
+    return false;
+}
+
 static bool check_caller(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
@@ -167,6 +180,8 @@ static bool check_caller(struct dt_exchange *e)
         return false;
     }
     atomic_store_explicit(&e->connection.known, true, memory_order_relaxed);
+    if (!check_quota(e))
+        return false;
     enum dt_scope scope = req->route->scope;
     if (!dt_caller_may(&req->caller, dt_scope_named(scope))) {
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");

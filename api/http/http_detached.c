@@ -46,7 +46,8 @@ static void add_head(struct dt_strbuf *text, int status, const char *type, const
     dt_strbuf_addf(text, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n", status,
                    dt_mhd_reason(status), type, id);
     if (status == 503)
-        dt_strbuf_addf(text, "Retry-After: %u\r\n", dt_problem_retry_after_s(DT_PROBLEM_UNAVAILABLE));
+        dt_strbuf_addf(text, "Retry-After: %lld\r\n",
+                       (long long)dt_problem_retry_after_s(&(struct dt_problem){.type = DT_PROBLEM_UNAVAILABLE}));
     dt_strbuf_addf(text, "Content-Length: %zu\r\n\r\n", n);
 }
 

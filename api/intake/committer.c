@@ -28,6 +28,7 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "store/jobs/id_block.h"
+#include "unit_quota.h"
 #include "work/commit_window.h"
 #include "work/session.h"
 
@@ -93,6 +94,7 @@ static size_t unit_bytes(const struct dt_unit *unit)
 static void finish(struct dt_unit *unit, dt_status status)
 {
     unit->status = status;
+    dt_unit_tell_quota(unit);
     unit->done(unit);
 }
 
@@ -196,7 +198,12 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
     unit->view = NULL;
     unit->status = DT_OK;
     unit->bytes = unit_bytes(unit);
+    dt_unit_ask_quota(unit, dt_clock_mono_us(c->env->clock));
     dt_status status = DT_OK;
+    if (unit->n > 0 && unit->n_over == unit->n) {
+        finish(unit, DT_OK);
+        return;
+    }
     if (unit->n == 0 || unit->n > c->unit_rows)
         status = DT_INTERNAL;
     else if (atomic_load_explicit(&c->env->ref->taken_us, memory_order_relaxed) == 0)
@@ -349,7 +356,7 @@ static dt_status make_topics(struct worker *w, struct dt_unit *units, const stru
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
         struct dt_str unknown = DT_STR_NONE; /* to this caller; another one may be allowed to make it */
         struct dt_topic_wish wish = {.caller = unit->caller, .since_us = w->begun_us};
-        for (size_t i = 0; i < unit->n; i++) {
+        for (size_t i = 0; i < unit->n - unit->n_over; i++) {
             struct dt_create *row = &unit->rows[i];
             struct dt_str name = row->row.job.topic;
             if (dt_str_eq(name, known))
@@ -424,7 +431,7 @@ static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_vi
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
         atomic_fetch_add_explicit(&view->refs, 1, memory_order_relaxed);
         unit->view = view;
-        for (size_t i = 0; i < unit->n; i++) {
+        for (size_t i = 0; i < unit->n - unit->n_over; i++) {
             struct dt_create *row = &unit->rows[i];
             if (row->row.outcome == DT_INSERT_REFUSED || row->row.outcome == DT_INSERT_NO_TOPIC)
                 continue;
@@ -481,7 +488,7 @@ static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *crea
     size_t n = 0;
     *created = 0;
     for (struct dt_unit *unit = units; unit; unit = unit->next) {
-        for (size_t i = 0; i < unit->n; i++) {
+        for (size_t i = 0; i < unit->n - unit->n_over; i++) {
             const struct dt_insert *row = &unit->rows[i].row;
             if (row->outcome == DT_INSERT_REFUSED && !unit->rows[i].reason && !unit->rows[i].misfit.reason)
                 unit->rows[i].reason = "the database does not take this row";
@@ -509,7 +516,7 @@ static dt_status attempt(struct worker *w, struct dt_unit *units, int64_t *creat
 static void clear_outcomes(struct dt_unit *units)
 {
     for (struct dt_unit *unit = units; unit; unit = unit->next)
-        for (size_t i = 0; i < unit->n; i++) {
+        for (size_t i = 0; i < unit->n - unit->n_over; i++) {
             unit->rows[i].row.outcome = DT_INSERT_CREATED;
             unit->rows[i].row.existing_id = 0;
             unit->rows[i].reason = NULL;

@@ -11,6 +11,7 @@
 #define DT_API_COMMITTER_H
 
 #include "index_writer.h"
+#include "quota/quotas.h"
 #include "store/store.h"
 #include "topics/topic_cache.h"
 #include "work/session.h"
@@ -55,6 +56,10 @@ struct dt_unit {
     dt_status status;
     int64_t created_ms;   /* created_at and updated_at of the CREATED rows */
     struct dt_view *view; /* the topics as this commit saw them; NULL when it never got that far */
+
+    /* The rows at the end that are over a quota of the caller's token: refused, and nothing was done with them. */
+    size_t n_over;
+    struct dt_over over; /* why, unless n_over is 0 */
 
     /* The committer's own. */
     struct dt_unit *prev, *next;

@@ -1,7 +1,9 @@
 /* The outcome of a row in words: see create.h. */
 #include "create.h"
 
+#include "quota/over_problem.h"
 #include "store/jobs/insert_problem.h"
+#include "unit_quota.h"
 
 static int unit_failed(const struct dt_unit *unit, const struct dt_create *row, struct dt_problem *problem)
 {
@@ -17,6 +19,10 @@ int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, s
 {
     if (unit->status != DT_OK)
         return unit_failed(unit, row, problem);
+    if (dt_unit_is_over(unit, row)) {
+        dt_over_problem(&unit->over, problem);
+        return 0;
+    }
     if (row->row.outcome == DT_INSERT_REFUSED && row->misfit.reason) {
         dt_job_misfits(&row->misfit, faults, problem);
         return 0;

@@ -47,10 +47,10 @@ void dt_request_problem(struct dt_request *req, const struct dt_problem *problem
     dt_problem_add(&req->out, problem, req->request_id);
     req->status = dt_problem_http_status(problem->type);
     req->reply_type = "application/problem+json";
-    unsigned retry_after_s = dt_problem_retry_after_s(problem->type);
+    const int64_t retry_after_s = dt_problem_retry_after_s(problem);
     if (retry_after_s) {
-        char text[16];
-        snprintf(text, sizeof(text), "%u", retry_after_s);
+        char text[24];
+        snprintf(text, sizeof(text), "%lld", (long long)retry_after_s);
         dt_request_header(req, "Retry-After", dt_str(text));
     }
 }

@@ -82,6 +82,10 @@
   INT(limits, memory, 536870912, 16777216, INT64_C(1099511627776), DT_OPT_NONE, "Bytes that all requests of one API process may hold together: bodies, what is made of them, answers not yet read. At least 16 MiB + 1.5 times limits.batch_body, and 16 MiB + 5 times limits.body. Beside it each connection (120 for each of http.threads) has up to 128 KiB.") \
   INT(limits, topics, 10000, 1, 1000000, DT_OPT_NONE, "Topics of the installation; beyond it no more are made, by jobs or by PUT (422). Those that are there go on.") \
   INT(limits, prefix_topics, 1000, 1, 1000000, DT_OPT_NONE, "Topics that may begin with one prefix of a token, before a token bound to it makes another (422).") \
+  INT(quotas, requests_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Requests in a second of each token that has no such quota of its own; beyond it: 429. 0 = no quota. All APIs together, so give all the same.") \
+  INT(quotas, jobs_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, new jobs in a second.") \
+  INT(quotas, payload_bytes_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, bytes of payloads of new jobs in a second. A job that is larger than what is left goes when anything is left.") \
+  INT(quotas, pending_jobs, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, jobs that are scheduled or dispatched in the topics of the token, whoever made them: new ones are refused from there on.") \
   DURATION(index, horizon, DT_HOUR, 10*DT_SECOND, 7*DT_DAY, DT_OPT_NONE, "How far ahead jobs are kept in Redis.") \
   INT(dispatch, batch_jobs, 2000, 1, 10000, DT_OPT_NONE, "Most jobs in one dispatch.") \
   INT(dispatch, batch_bytes, 8388608, 1048576, 67108864, DT_OPT_NONE, "Most payload bytes in one dispatch.") \

@@ -10,7 +10,7 @@ static const struct {
 } grants[] = {
     {"alert_messages", "", "SIUD"},
     {"alerts", "SU", "SIUD"},
-    {"api_tokens", "SID", ""},
+    {"api_tokens", "SIUD", ""},
     {"attempts", "SIU", "SIUD"},
     {"command_answers", "", "SID"},
     {"command_ids", "SIUD", "SIUD"},
@@ -41,6 +41,7 @@ static const struct {
     {"outbox", "I", "SID"},
     {"pop_queue", "SIUD", "SIUD"},
     {"processes", "SIUD", "SIUD"},
+    {"quota_shares", "SIUD", ""},
     {"removed_jobs", "", "SIU"},
     {"schedule_fires", "SIUD", "SIUD"},
     {"schedules", "SID", "S"},

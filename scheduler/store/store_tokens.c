@@ -38,14 +38,21 @@ static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *e
                      err);
 }
 
+static struct dt_param quota_param(int64_t limit)
+{
+    return limit == DT_QUOTA_UNSET ? DT_P_NULL : DT_P_INT(limit);
+}
+
 static dt_status insert_token(dt_db *db, const struct dt_token *token, int64_t now_ms, struct dt_error *err)
 {
     struct dt_str hash = {(const char *)token->hash, sizeof(token->hash)};
     struct dt_str topics = token->topics.p ? token->topics : DT_STR_LIT("");
-    return dt_db_run(
-        db, dt_sql_insert_token,
-        DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes), DT_P_STR(topics), DT_P_INT(now_ms)),
-        NULL, err);
+    const int64_t *quotas = token->quotas.v;
+    return dt_db_run(db, dt_sql_insert_token,
+                     DT_PARAMS(DT_P_STR(token->name), DT_P_STR(hash), DT_P_STR(token->scopes), DT_P_STR(topics),
+                               DT_P_INT(now_ms), quota_param(quotas[0]), quota_param(quotas[1]), quota_param(quotas[2]),
+                               quota_param(quotas[3])),
+                     NULL, err);
 }
 
 /* A token that is made, or goes. */
@@ -53,6 +60,14 @@ struct change {
     const struct dt_token *token; /* of one that goes the name alone */
     struct dt_str actor;
 };
+
+static void note_quotas(struct dt_event_diff *d, const struct dt_quota_limits *was, const struct dt_quota_limits *is)
+{
+    for (int i = 0; i < DT_QUOTAS; i++)
+        if (was->v[i] != is->v[i] && (was->v[i] > 0 || is->v[i] > 0))
+            dt_event_diff_number(d, dt_quota_name((enum dt_quota)i), was->v[i] > 0 ? was->v[i] : 0,
+                                 is->v[i] > 0 ? is->v[i] : 0);
+}
 
 static dt_status note(const struct change *c, dt_db *db, const char *action, int64_t now_ms, struct dt_error *err)
 {
@@ -66,6 +81,7 @@ static dt_status note(const struct change *c, dt_db *db, const char *action, int
     dt_event_diff_begin(&d);
     dt_event_diff_text(&d, "scopes", DT_STR_NONE, c->token->scopes);
     dt_event_diff_text(&d, "topics", DT_STR_NONE, c->token->topics);
+    note_quotas(&d, &(struct dt_quota_limits){{0}}, &c->token->quotas);
     return dt_event_diff_write(&d, db, &event, err);
 }
 
@@ -141,6 +157,14 @@ static struct dt_str copy_text(struct dt_arena *arena, const dt_db *db, unsigned
     return dt_arena_copy(arena, text.p ? text : DT_STR_LIT(""));
 }
 
+static struct dt_quota_limits read_quotas(const dt_db *db, unsigned column)
+{
+    struct dt_quota_limits quotas;
+    for (unsigned i = 0; i < DT_QUOTAS; i++)
+        quotas.v[i] = dt_db_is_null(db, column + i) ? DT_QUOTA_UNSET : dt_db_i64(db, column + i);
+    return quotas;
+}
+
 static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_token *t = row;
@@ -152,6 +176,7 @@ static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, 
         .scopes = fits ? copy_text(arena, db, 2) : DT_STR_LIT(""),
         .topics = fits ? copy_text(arena, db, 3) : DT_STR_LIT(""),
         .created_at_ms = dt_db_i64(db, 4),
+        .quotas = read_quotas(db, 5),
     };
     if (fits)
         memcpy(t->hash, hash.p, hash.n);
@@ -179,4 +204,68 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
     *out = tokens.v;
     *n = tokens.n;
     return status;
+}
+
+/* ---- changing quotas ---- */
+
+struct quota_change {
+    struct dt_str name, actor;
+    const struct dt_quota_limits *wish;
+    struct dt_arena *arena;
+    struct dt_token *token;
+};
+
+static dt_status lock_token(const struct quota_change *c, dt_db *db, struct dt_error *err)
+{
+    struct dt_token *token = c->token;
+    dt_status status = dt_db_query(db, dt_sql_lock_token, DT_PARAMS(DT_P_STR(c->name)), err);
+    if (status != DT_OK)
+        return status;
+    bool found = dt_db_next(db);
+    if (found)
+        *token = (struct dt_token){.name = c->name,
+                                   .scopes = copy_text(c->arena, db, 0),
+                                   .topics = copy_text(c->arena, db, 1),
+                                   .quotas = read_quotas(db, 2)};
+    status = dt_db_end(db, err);
+    if (status == DT_OK && !found)
+        return dt_fail(err, DT_NOT_FOUND, "no token of this name");
+    return status == DT_OK && (!token->scopes.p || !token->topics.p) ? DT_NOMEM : status;
+}
+
+static dt_status note_change(const struct quota_change *c, dt_db *db, const struct dt_quota_limits *was, int64_t now_ms,
+                             struct dt_error *err)
+{
+    struct dt_job_event event = {
+        .at_ms = now_ms, .actor = c->actor, .action = DT_STR_LIT("token_change"), .subject = c->name};
+    struct dt_event_diff d;
+    if (!c->actor.p)
+        return DT_OK;
+    dt_event_diff_begin(&d);
+    note_quotas(&d, was, &c->token->quotas);
+    return dt_event_diff_write(&d, db, &event, err);
+}
+
+static dt_status change_quotas(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
+{
+    const struct quota_change *c = arg;
+    dt_status status = lock_token(c, db, err);
+    if (status != DT_OK)
+        return status;
+    const struct dt_quota_limits was = c->token->quotas;
+    int64_t *is = c->token->quotas.v;
+    for (int i = 0; i < DT_QUOTAS; i++)
+        is[i] = c->wish->v[i] == DT_QUOTA_KEPT ? is[i] : c->wish->v[i];
+    status = dt_db_run(
+        db, dt_sql_set_token_quotas,
+        DT_PARAMS(quota_param(is[0]), quota_param(is[1]), quota_param(is[2]), quota_param(is[3]), DT_P_STR(c->name)),
+        NULL, err);
+    return status == DT_OK ? note_change(c, db, &was, now_ms, err) : status;
+}
+
+dt_status dt_store_token_set(dt_store *store, struct dt_str name, const struct dt_quota_limits *quotas,
+                             struct dt_arena *arena, struct dt_token *out, struct dt_error *err)
+{
+    return dt_store_commit_work(store, NULL, change_quotas,
+                                &(struct quota_change){name, dt_store_actor(store), quotas, arena, out}, err);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "base/text/timetext.h"
 
 struct kind {
     int status;
@@ -139,9 +140,11 @@ int dt_problem_http_status(enum dt_problem_type type)
     return kinds[type].status;
 }
 
-unsigned dt_problem_retry_after_s(enum dt_problem_type type)
+int64_t dt_problem_retry_after_s(const struct dt_problem *problem)
 {
-    return type == DT_PROBLEM_UNAVAILABLE || type == DT_PROBLEM_OUTCOME_UNKNOWN ? 1 : 0;
+    if (problem->retry_after_ms > 0)
+        return (problem->retry_after_ms + 999) / 1000;
+    return problem->type == DT_PROBLEM_UNAVAILABLE || problem->type == DT_PROBLEM_OUTCOME_UNKNOWN ? 1 : 0;
 }
 
 enum dt_problem_type dt_problem_of_status(dt_status status)
@@ -224,6 +227,16 @@ static void add_job(struct dt_strbuf *out, enum dt_problem_type type, const stru
     dt_strbuf_add_i64(out, job->attempt);
 }
 
+static void add_quota(struct dt_strbuf *out, const struct dt_problem *problem)
+{
+    add_string(out, ",\"quota\":", dt_str(problem->quota));
+    dt_strbuf_adds(out, ",\"limit\":");
+    dt_strbuf_add_i64(out, problem->limit);
+    dt_strbuf_adds(out, ",\"retry_after\":\"");
+    dt_duration_add_iso(out, problem->retry_after_ms);
+    dt_strbuf_addc(out, '"');
+}
+
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id)
 {
     const struct kind *kind = &kinds[problem->type];
@@ -245,6 +258,8 @@ void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, str
     }
     if (problem->job)
         add_job(out, problem->type, problem->job);
+    if (problem->quota)
+        add_quota(out, problem);
     dt_strbuf_addc(out, '}');
 }
 

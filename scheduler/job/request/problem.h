@@ -34,6 +34,7 @@
     X(TARGET_TOO_LONG, 414, "target-too-long", "The address of the request is too long")                               \
     X(UNSUPPORTED_MEDIA_TYPE, 415, "unsupported-media-type", "The body has a content type that is not taken here")     \
     X(INVALID, 422, "invalid", "The request can be read but not carried out")                                          \
+    X(QUOTA_EXCEEDED, 429, "quota-exceeded", "A quota of the token is used up; nothing happened")                      \
     X(HEADERS_TOO_LARGE, 431, "headers-too-large", "The headers of the request are too large")                         \
     X(INTERNAL, 500, "internal", "Something went wrong on our side")                                                   \
     X(UNAVAILABLE, 503, "unavailable", "Not possible just now; nothing happened")                                      \
@@ -86,6 +87,9 @@ struct dt_problem {
     const struct dt_faults *faults; /* errors[]; NULL or empty = none */
     int64_t id;                     /* the job that it is about; 0 = none */
     const struct dt_job *job; /* its state and attempt (too-late, not-dead), version (version-mismatch); NULL = none */
+    const char *quota;        /* of quota-exceeded: its name, with the two below; NULL = none */
+    int64_t limit;
+    int64_t retry_after_ms; /* instead of what dt_problem_retry_after_s says; 0 = none */
 };
 
 /* "too-late" */
@@ -94,7 +98,7 @@ int dt_problem_http_status(enum dt_problem_type type);
 /* Turns a status from below into the problem that it is to the caller. DT_OK is a mistake: INTERNAL. */
 enum dt_problem_type dt_problem_of_status(dt_status status);
 /* Seconds for Retry-After; 0 = the header has no place. */
-unsigned dt_problem_retry_after_s(enum dt_problem_type type);
+int64_t dt_problem_retry_after_s(const struct dt_problem *problem);
 /* Appends the document. request_id absent: left out (lines of a batch). */
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id);
 /* Appends it as a line for people: "<slug>: <detail>", the job's attempt, and what is wrong with which member. */

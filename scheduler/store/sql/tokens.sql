@@ -8,8 +8,9 @@ UPDATE installation
    SET token_rule = ?;
 
 -- name: insert_token
-INSERT INTO api_tokens (name, hash, scopes, topics, created_at)
-VALUES (?, ?, ?, ?, ?);
+INSERT INTO api_tokens (name, hash, scopes, topics, created_at, requests_per_second, jobs_per_second,
+     payload_bytes_per_second, pending_jobs)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: delete_token
 DELETE FROM api_tokens WHERE name = ?;
@@ -21,4 +22,18 @@ SELECT COUNT(*) FROM api_tokens;
 SELECT token_rule + 0 FROM installation;
 
 -- name: select_tokens
-SELECT name, hash, scopes, topics, created_at FROM api_tokens ORDER BY name;
+SELECT name, hash, scopes, topics, created_at, requests_per_second, jobs_per_second, payload_bytes_per_second,
+       pending_jobs
+  FROM api_tokens
+ ORDER BY name;
+
+-- name: lock_token
+SELECT scopes, topics, requests_per_second, jobs_per_second, payload_bytes_per_second, pending_jobs
+  FROM api_tokens
+ WHERE name = ?
+   FOR UPDATE;
+
+-- name: set_token_quotas
+UPDATE api_tokens
+   SET requests_per_second = ?, jobs_per_second = ?, payload_bytes_per_second = ?, pending_jobs = ?
+ WHERE name = ?;

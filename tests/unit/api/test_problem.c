@@ -160,7 +160,8 @@ static void only_503_asks_to_come_back(void **state)
     (void)state;
     for (int t = 0; t < DT_PROBLEM_TYPES; t++) {
         enum dt_problem_type type = (enum dt_problem_type)t;
-        assert_int_equal(dt_problem_retry_after_s(type) > 0, dt_problem_http_status(type) == 503);
+        assert_int_equal(dt_problem_retry_after_s(&(struct dt_problem){.type = type}) > 0,
+                         dt_problem_http_status(type) == 503);
     }
 }
 

@@ -1,0 +1,309 @@
+/*
+ * See meter.h. The lock is held for some instructions, and not at all for a token without limits, whose counts are
+ * atomic.
+ */
+#include "quota/meter.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define SECOND_US  INT64_C(1000000)
+#define RETRY_MS   INT64_C(1000)
+#define RETRY_MOST INT64_C(60000)
+
+struct bucket {
+    double level; /* less than zero after more was let pass than there was */
+    int64_t at_us;
+    int64_t share;    /* of DT_QUOTA_WHOLE; without a share of its own: the equal part */
+    int64_t until_us; /* of a share of its own; 0 = it has none */
+    int64_t demand;   /* since the last wish */
+    int64_t before;   /* of the last wish */
+};
+
+struct dt_meter {
+    _Atomic bool limited, limits_jobs;
+    _Atomic int64_t requests, refused, jobs, jobs_refused, payload_bytes;
+    pthread_mutex_t lock;
+    /* Below: under the lock. */
+    struct dt_quota_limits limits;
+    int64_t apis;
+    struct bucket rates[DT_QUOTA_RATES];
+};
+
+dt_meter *dt_meter_new(void)
+{
+    struct dt_meter *m = calloc(1, sizeof(*m));
+    if (!m)
+        return NULL;
+    m->apis = 1;
+    pthread_mutex_init(&m->lock, NULL);
+    return m;
+}
+
+void dt_meter_free(dt_meter *m)
+{
+    if (!m)
+        return;
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+/* ---- buckets ---- */
+
+static double rate_of(const struct dt_meter *m, int i)
+{
+    return (double)m->limits.v[i] * (double)m->rates[i].share / (double)DT_QUOTA_WHOLE;
+}
+
+/* A bucket of less than one unit would let nothing pass, ever. */
+static double most_of(const struct dt_meter *m, int i)
+{
+    return fmax(rate_of(m, i), m->rates[i].share > 0 ? 1 : 0);
+}
+
+static void refill(struct dt_meter *m, int i, int64_t now_us)
+{
+    struct bucket *b = &m->rates[i];
+    if (now_us > b->at_us)
+        b->level += rate_of(m, i) * (double)(now_us - b->at_us) / (double)SECOND_US;
+    b->at_us = now_us;
+    if (b->share > 0) /* else others hold all for the moment, and what is left is left */
+        b->level = fmin(b->level, most_of(m, i));
+}
+
+/* Brings the bucket to now; a share that was not renewed is none. */
+static void catch_up(struct dt_meter *m, int i, int64_t now_us)
+{
+    struct bucket *b = &m->rates[i];
+    refill(m, i, now_us);
+    if (b->until_us > now_us)
+        return;
+    b->until_us = 0;
+    b->share = DT_QUOTA_WHOLE / m->apis;
+}
+
+/* A quota that has changed begins with a full bucket. */
+static void set_limit(struct dt_meter *m, int i, int64_t limit, int64_t now_us)
+{
+    struct bucket *b = &m->rates[i];
+    if (m->limits.v[i] == limit)
+        return;
+    m->limits.v[i] = limit;
+    catch_up(m, i, now_us);
+    b->level = most_of(m, i);
+}
+
+void dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now_us)
+{
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < DT_QUOTA_RATES; i++)
+        set_limit(m, i, limits->v[i], now_us);
+    m->limits = *limits;
+    atomic_store(&m->limited, dt_quota_limits_any(limits));
+    atomic_store(&m->limits_jobs,
+                 limits->v[DT_QUOTA_JOBS] > 0 || limits->v[DT_QUOTA_BYTES] > 0 || limits->v[DT_QUOTA_PENDING] > 0);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void dt_meter_set_apis(dt_meter *m, int64_t apis)
+{
+    pthread_mutex_lock(&m->lock);
+    m->apis = apis;
+    pthread_mutex_unlock(&m->lock);
+}
+
+bool dt_meter_limits_jobs(const dt_meter *m)
+{
+    return atomic_load_explicit(&m->limits_jobs, memory_order_relaxed);
+}
+
+/* ---- asking ---- */
+
+/* The time until there is one unit. */
+static int64_t wait_ms(const struct dt_meter *m, int i)
+{
+    const double rate = rate_of(m, i);
+    const double missing = 1 - m->rates[i].level;
+    if (m->rates[i].until_us == 0 || rate <= 0)
+        return RETRY_MS;
+    const double ms = ceil(missing / rate * 1000);
+    return ms < 1 ? 1 : ms > (double)RETRY_MOST ? RETRY_MOST : (int64_t)ms;
+}
+
+static bool is_over(const struct dt_meter *m, int i, struct dt_over *over)
+{
+    const bool fits = m->limits.v[i] == 0 || m->rates[i].level >= (i == DT_QUOTA_BYTES ? 0.001 : 1);
+    if (fits)
+        return false;
+    *over = (struct dt_over){true, (enum dt_quota)i, m->limits.v[i], wait_ms(m, i)};
+    return true;
+}
+
+static void take(struct dt_meter *m, int i, int64_t n)
+{
+    if (m->limits.v[i] > 0)
+        m->rates[i].level -= (double)n;
+}
+
+static void note_demand(struct dt_meter *m, int i, int64_t n)
+{
+    if (m->limits.v[i] > 0)
+        m->rates[i].demand += n;
+}
+
+static bool wants_share(const struct dt_meter *m, int i)
+{
+    return m->limits.v[i] > 0 && m->rates[i].demand > 0 && m->rates[i].until_us == 0;
+}
+
+static bool take_request(struct dt_meter *m, int64_t now_us, struct dt_over *over)
+{
+    catch_up(m, DT_QUOTA_REQUESTS, now_us);
+    note_demand(m, DT_QUOTA_REQUESTS, 1);
+    if (is_over(m, DT_QUOTA_REQUESTS, over))
+        return false;
+    take(m, DT_QUOTA_REQUESTS, 1);
+    return true;
+}
+
+bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *wake)
+{
+    bool passed = true;
+    *wake = false;
+    if (atomic_load_explicit(&m->limited, memory_order_relaxed)) {
+        pthread_mutex_lock(&m->lock);
+        passed = take_request(m, now_us, over);
+        *wake = wants_share(m, DT_QUOTA_REQUESTS);
+        pthread_mutex_unlock(&m->lock);
+    }
+    atomic_fetch_add_explicit(passed ? &m->requests : &m->refused, 1, memory_order_relaxed);
+    return passed;
+}
+
+static bool take_job(struct dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *over)
+{
+    catch_up(m, DT_QUOTA_JOBS, now_us);
+    catch_up(m, DT_QUOTA_BYTES, now_us);
+    note_demand(m, DT_QUOTA_JOBS, 1);
+    note_demand(m, DT_QUOTA_BYTES, bytes);
+    if (is_over(m, DT_QUOTA_JOBS, over) || is_over(m, DT_QUOTA_BYTES, over))
+        return false;
+    take(m, DT_QUOTA_JOBS, 1);
+    take(m, DT_QUOTA_BYTES, bytes);
+    return true;
+}
+
+bool dt_meter_job(dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *over, bool *wake)
+{
+    pthread_mutex_lock(&m->lock);
+    const bool passed = take_job(m, bytes, now_us, over);
+    *wake = wants_share(m, DT_QUOTA_JOBS) || wants_share(m, DT_QUOTA_BYTES);
+    pthread_mutex_unlock(&m->lock);
+    if (!passed)
+        atomic_fetch_add_explicit(&m->jobs_refused, 1, memory_order_relaxed);
+    return passed;
+}
+
+void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
+{
+    atomic_fetch_add_explicit(&m->jobs, done->made, memory_order_relaxed);
+    atomic_fetch_add_explicit(&m->payload_bytes, done->made_bytes, memory_order_relaxed);
+    if (!dt_meter_limits_jobs(m) || done->passed == done->made)
+        return;
+    pthread_mutex_lock(&m->lock);
+    take(m, DT_QUOTA_JOBS, done->made - done->passed);
+    take(m, DT_QUOTA_BYTES, done->made_bytes - done->passed_bytes);
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- settling ---- */
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/*
+ * Demand is forgotten by halves, so that a share outlives a short pause. Who begins has not been asked for a second yet,
+ * and says that it is asked for an equal part. Nobody's demand is more than the quota: callers who repeat what was
+ * refused take nothing from those of another process.
+ */
+static int64_t next_demand(struct dt_meter *m, int i)
+{
+    struct bucket *b = &m->rates[i];
+    int64_t demand = larger(b->demand, b->before / 2);
+    if (demand > 0 && b->until_us == 0)
+        demand = larger(demand, m->limits.v[i] / m->apis);
+    b->before = smaller(demand, m->limits.v[i]);
+    b->demand = 0;
+    return b->before;
+}
+
+bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64_t now_us)
+{
+    bool any = false;
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < DT_QUOTA_RATES; i++) {
+        catch_up(m, i, now_us);
+        const bool has_share = m->rates[i].until_us > 0;
+        claim->demand[i] = next_demand(m, i);
+        claim->most[i] = has_share ? DT_QUOTA_WHOLE : DT_QUOTA_WHOLE / m->apis;
+        any = any || claim->demand[i] > 0 || has_share;
+        *fresh = *fresh || (claim->demand[i] > 0 && !has_share);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return any;
+}
+
+/* What was taken without a share is missing in the bucket of one; where others hold the rest, it has what is left. */
+static void take_share(struct dt_meter *m, int i, const struct dt_quota_claim *claim, int64_t until_us)
+{
+    struct bucket *b = &m->rates[i];
+    const double missing = most_of(m, i) - b->level;
+    const bool begins = b->until_us == 0;
+    b->share = claim->share[i];
+    b->until_us = until_us;
+    if (begins && claim->alone[i])
+        b->level = most_of(m, i) - missing;
+}
+
+void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us)
+{
+    pthread_mutex_lock(&m->lock);
+    for (int i = 0; i < DT_QUOTA_RATES; i++) {
+        catch_up(m, i, now_us);
+        if (claim->demand[i] > 0)
+            take_share(m, i, claim, until_us);
+        else
+            m->rates[i].until_us = 0;
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- usage ---- */
+
+bool dt_meter_take_usage(dt_meter *m, struct dt_usage_counts *out)
+{
+    *out = (struct dt_usage_counts){.requests = atomic_exchange(&m->requests, 0),
+                                    .refused = atomic_exchange(&m->refused, 0),
+                                    .jobs = atomic_exchange(&m->jobs, 0),
+                                    .jobs_refused = atomic_exchange(&m->jobs_refused, 0),
+                                    .payload_bytes = atomic_exchange(&m->payload_bytes, 0)};
+    return out->requests || out->refused || out->jobs || out->jobs_refused || out->payload_bytes;
+}
+
+void dt_meter_put_usage(dt_meter *m, const struct dt_usage_counts *counts)
+{
+    atomic_fetch_add(&m->requests, counts->requests);
+    atomic_fetch_add(&m->refused, counts->refused);
+    atomic_fetch_add(&m->jobs, counts->jobs);
+    atomic_fetch_add(&m->jobs_refused, counts->jobs_refused);
+    atomic_fetch_add(&m->payload_bytes, counts->payload_bytes);
+}

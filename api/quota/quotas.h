@@ -1,0 +1,39 @@
+/*
+ * The quotas of all tokens in this process: a meter for each token, and one thread, the keeper, that takes shares from
+ * MySQL (store/quotas/quotas.h) for those that are in use. It sleeps while none is: a token without a quota costs no
+ * statement, and a quota that nobody uses costs none either.
+ *
+ * A tenant is a token with its meter. The list of tokens is read again every other second; a tenant lives on while any
+ * list or caller refers to it.
+ */
+#ifndef DT_API_QUOTAS_H
+#define DT_API_QUOTAS_H
+
+#include "quota/meter.h"
+
+struct dt_session_env;
+typedef struct dt_quotas dt_quotas;
+typedef struct dt_tenant dt_tenant;
+
+/* Starts the keeper. env is borrowed and outlives it. *out is NULL unless OK. */
+DT_MUST_CHECK dt_status dt_quotas_start(const struct dt_session_env *env, dt_quotas **out, struct dt_error *err);
+/* Ends the keeper. Tenants may be asked for on. */
+void dt_quotas_stop(dt_quotas *quotas);
+/* After dt_quotas_stop, when no tenant is referred to. Accepts NULL. */
+void dt_quotas_free(dt_quotas *quotas);
+
+/* The tenant of this token, with the token's limits from here on; counted. NULL: memory is out. Any thread. */
+dt_tenant *dt_quotas_tenant(dt_quotas *quotas, const struct dt_token *token);
+/* Gives the reference back. Accepts NULL. */
+void dt_tenant_release(dt_tenant *tenant);
+
+/* Counts a request of the tenant. False: it is over a quota. Any thread; never waits for I/O. */
+bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over);
+/* Says whether new jobs of the tenant are limited at all. */
+bool dt_tenant_limits_jobs(const dt_tenant *tenant);
+/* Counts a new job. False: it is over a quota. Any thread; never waits for I/O. */
+bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over);
+/* As dt_meter_jobs_done. */
+void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done);
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * Quotas of tokens in MySQL: the shares of the API processes (quota_shares), and what was let pass (token_usage). What
+ * a share is: job/quota.h.
+ *
+ * Nothing is written for a token without a quota but its usage, and that a few times a minute while it is used.
+ */
+#ifndef DT_STORE_QUOTAS_H
+#define DT_STORE_QUOTAS_H
+
+#include "job/quota.h"
+#include "store/store.h"
+
+/* A share is held for so long after it was written; who wrote it believes in it for DT_QUOTA_BELIEF_US alone, counted
+ * from before the transaction. */
+#define DT_QUOTA_LEASE_MS  INT64_C(4000)
+#define DT_QUOTA_BELIEF_US INT64_C(3000000)
+#define DT_QUOTA_CLAIMS    64 /* tokens of one call, at most */
+
+/* One token's shares, of this process. */
+struct dt_quota_claim {
+    int64_t token;                  /* dt_quota_token_id */
+    int64_t demand[DT_QUOTA_RATES]; /* of this process, in the last second */
+    int64_t most[DT_QUOTA_RATES];   /* of a share */
+    int64_t share[DT_QUOTA_RATES];  /* out; 0 where the demand is, and where others hold the whole */
+    bool alone[DT_QUOTA_RATES];     /* out: no other process holds a share */
+};
+
+/* The number under which a token's shares are kept, made of its hash. */
+int64_t dt_quota_token_id(const unsigned char hash[32]);
+/*
+ * Takes new shares for the tokens, in one transaction: one read that locks the tokens' rows, one write. process: a
+ * random number, not 0. The claims are sorted by token. Nothing has changed unless OK, or UNKNOWN: then the shares are
+ * perhaps what was written.
+ */
+DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
+                                              struct dt_error *err);
+/* The number of API processes that live; at least 1. */
+DT_MUST_CHECK dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err);
+
+#endif

@@ -1,0 +1,141 @@
+"""Quotas of tokens: what they refuse, how they are set, and that several APIs together let pass no more than one would."""
+import json
+import threading
+import time
+
+import pytest
+
+from harness.command_line import run
+from harness.problems import refused
+from harness.rest import Rest
+from harness.stack import until
+
+QUOTAS = {"requests_per_second": None, "jobs_per_second": None, "payload_bytes_per_second": None, "pending_jobs": None}
+
+
+@pytest.fixture(scope="module")
+def two(own_apis):
+    """Two APIs of one installation, and a Rest for the boss of it."""
+    first = own_apis("quotas", {"quotas.payload_bytes_per_second": 50000}).start()
+    second = own_apis("quotas_two", {"quotas.payload_bytes_per_second": 50000, "mysql.database": "api_quotas", "installation.name": "quotas"}, shared=True).start()
+    made = first.command("--new-token", "boss", "--scopes", "admin", "--quotas", "payload_bytes_per_second=0")
+    assert made.returncode == 0, made.stderr
+    boss = Rest(first.url, token=made.stdout.strip())
+    until(lambda: all(Rest(api.url).get("/v1/tokens").status == 401 for api in (first, second)) and boss.get("/v1/tokens").status == 200, 10, "the token holds")
+    yield first, second, boss
+    boss.close()
+
+
+def new_token(two, name, **quotas):
+    """Rests for both APIs that carry a new token."""
+    first, second, boss = two
+    made = boss.post("/v1/tokens", {"name": name, "scopes": ["write", "read"], **quotas})
+    assert made.status == 201 and {**QUOTAS, **quotas}.items() <= made.json.items(), made
+    rests = [Rest(api.url, token=made.json["token"]) for api in (first, second)]
+    until(lambda: all(rest.get("/v1/jobs").status == 200 for rest in rests), 10, "the token holds")
+    return rests
+
+
+def job(n, **more):
+    return {"topic": "q", "key": str(n), "delay": "PT24H", **more}
+
+
+def over(problem, quota, limit):
+    assert problem["status"] == 429 and problem["type"].endswith("/problems/quota-exceeded"), problem
+    assert (problem["quota"], problem["limit"]) == (quota, limit) and problem["retry_after"].startswith("PT"), problem
+
+
+def test_single_jobs_batches_and_commands_are_refused_beyond_the_quota(two):
+    rest, _ = new_token(two, "worker", jobs_per_second=10)
+    time.sleep(0.1)
+    answers = rest.post("/v1/jobs:batch", [job(n) for n in range(40)]).json
+    made = [answer for answer in answers if answer["status"] == 201]
+    assert 5 <= len(made) <= 20, "half of the burst at least: two APIs live"
+    for answer in answers[len(made):]:
+        over(answer, "jobs_per_second", 10)
+    answer = rest.post("/v1/jobs", job("single"))
+    over(refused(answer, 429, "quota-exceeded"), "jobs_per_second", 10)
+    assert int(answer.headers["Retry-After"]) >= 1
+    lines = rest.ask("POST", "/v1/jobs:batch", "\n".join(json.dumps(job(n)) for n in range(100, 140)), content_type="application/x-ndjson").lines
+    assert {line["status"] for line in lines} <= {201, 429} and lines[-1]["status"] == 429
+    command = rest.post("/v1/commands", {"command": "add", "topic": "pulled", "id": "c1", "delay": 3600, "TTR": 60, "body": "x"})
+    assert "quota" in command.text, command
+    until(lambda: rest.post("/v1/jobs", job("single")).status == 201, 10, "the bucket fills")
+    assert rest.put("/v1/topics/q/jobs/single", {"delay": "PT24H"}).status in (200, 429)
+
+
+def test_an_equal_request_that_makes_no_job_spends_nothing(two):
+    rest, _ = new_token(two, "repeater", jobs_per_second=2)
+    until(lambda: rest.post("/v1/jobs", job("same")).status in (200, 201), 10, "it is made")
+    time.sleep(1)
+    assert [rest.post("/v1/jobs", job("same")).status for _ in range(20)] == [200] * 20
+
+
+def test_requests_are_refused_beyond_the_quota_and_none_of_another_token(two):
+    rest, _ = new_token(two, "reader", requests_per_second=5)
+    answer = until(lambda: (answer := rest.get("/v1/jobs")).status == 429 and answer, 10, "over")
+    over(refused(answer, 429, "quota-exceeded"), "requests_per_second", 5)
+    assert int(answer.headers["Retry-After"]) >= 1
+    until(lambda: rest.get("/v1/jobs").status == 200, 10, "the bucket fills")
+    assert [two[2].get("/v1/jobs").status for _ in range(20)] == [200] * 20
+
+
+def test_payload_bytes_by_the_configuration_and_another_quota_by_patch(two):
+    rest, _ = new_token(two, "heavy")
+    big = {"payload": "x" * 30000}
+    over(until(lambda: (answer := rest.post("/v1/jobs", {"topic": "q", "delay": "PT24H", **big})).status == 429 and answer.json, 10, "over"),
+         "payload_bytes_per_second", 50000)
+    boss = two[2]
+    changed = boss.patch("/v1/tokens/heavy", {"payload_bytes_per_second": 0, "jobs_per_second": 7})
+    assert changed.status == 200 and changed.json["payload_bytes_per_second"] == 0 and changed.json["jobs_per_second"] == 7, changed
+    assert [token["jobs_per_second"] for token in boss.get("/v1/tokens").json["tokens"] if token["name"] == "heavy"] == [7]
+    over(until(lambda: (answer := rest.post("/v1/jobs", {"topic": "q", "delay": "PT24H", **big})).status == 429 and answer.json["quota"] == "jobs_per_second" and answer.json, 20, "changed"),
+         "jobs_per_second", 7)
+    assert boss.patch("/v1/tokens/heavy", {"jobs_per_second": None}).json["jobs_per_second"] is None
+    for body, pointer in (({"jobs_per_second": -1}, "/jobs_per_second"), ({"jobs_per_second": 1.5}, "/jobs_per_second"), ({"jobs": 1}, "/jobs"), ({"scopes": ["read"]}, "")):
+        refused(boss.patch("/v1/tokens/heavy", body), 422, "invalid", pointer)
+    refused(boss.patch("/v1/tokens/none", {"jobs_per_second": 1}), 404, "not-found")
+    event = boss.get("/v1/events?actor=boss&limit=1").json["events"][0]
+    assert (event["action"], event["subject"], event["before"]) == ("token_change", "heavy", {"jobs_per_second": 7}), event
+
+
+def flood(rest, seconds, made):
+    """Makes jobs as fast as it is let, in small batches; appends (time, number)."""
+    ends = time.monotonic() + seconds
+    while (now := time.monotonic()) < ends:
+        answers = rest.post("/v1/jobs:batch", [{"topic": "q", "delay": "PT24H"}] * 20).json
+        made.append((now, sum(answer["status"] == 201 for answer in answers)))
+        time.sleep(0.02)
+
+
+def test_two_apis_let_pass_together_what_one_would_and_one_alone_gets_all(two):
+    rests, quota = new_token(two, "flooder", jobs_per_second=100), 100
+    made = [[], []]
+    threads = [threading.Thread(target=flood, args=(rest, 3, into)) for rest, into in zip(rests, made)]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.monotonic() - began
+    counts = [sum(n for _, n in into) for into in made]
+    assert sum(counts) <= (took + 2) * quota, (counts, took)
+    assert min(counts) > 0, counts
+    alone = []
+    flood(rests[1], 6, alone)
+    late = [(at, n) for at, n in alone if at > alone[0][0] + 4]
+    assert sum(n for _, n in late) >= 0.5 * quota * (late[-1][0] - late[0][0]), "more than its half is let pass soon after the other has ended"
+
+
+def test_the_command_line_makes_tokens_with_quotas_and_changes_them(two, tmp_path):
+    first, _, boss = two
+    (tmp_path / "boss").write_text(boss.token)
+
+    def cli(*words):
+        return run(*words, "--url", first.url, "--token-file", str(tmp_path / "boss"), "--json")
+    made = cli("tokens", "new", "--name", "cli", "--scopes", "write", "--jobs-per-second", "5", "--pending-jobs", "50")
+    assert made.code == 0 and json.loads(made.out)["pending_jobs"] == 50, made
+    changed = cli("tokens", "set", "cli", "--pending-jobs", "null", "--requests-per-second", "9")
+    assert changed.code == 0 and {**QUOTAS, "jobs_per_second": 5, "requests_per_second": 9}.items() <= json.loads(changed.out).items(), changed
+    wrong = first.command("--new-token", "x", "--scopes", "read", "--quotas", "jobs=3")
+    assert wrong.returncode != 0 and "jobs_per_second" in wrong.stderr

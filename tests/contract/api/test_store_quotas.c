@@ -1,0 +1,140 @@
+/* Shares of quotas on a real server: what two processes hold together, and what becomes of what one leaves. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/quotas/quotas.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define TOKENS     3
+#define ROUNDS     40
+
+static struct dt_quota_claim claim_of(int64_t token, int64_t demand)
+{
+    struct dt_quota_claim claim = {.token = token};
+    for (int i = 0; i < DT_QUOTA_RATES; i++) {
+        claim.demand[i] = demand;
+        claim.most[i] = DT_QUOTA_WHOLE;
+    }
+    return claim;
+}
+
+static void the_shares_of_two_processes_are_never_more_than_the_whole(void **state)
+{
+    struct dt_error err = {0};
+    struct mysql_fixture fx;
+    (void)state;
+    mysql_fixture_make(&fx, "quotas");
+    mysql_fixture_migrate(&fx);
+    dt_store *a = mysql_fixture_store(&fx);
+    dt_store *b = mysql_fixture_store(&fx);
+    struct dt_quota_claim x = claim_of(5, 30), y = claim_of(5, 10);
+    OK(dt_store_quota_settle(a, 1, &x, 1, &err));
+    assert_int_equal(x.share[DT_QUOTA_JOBS], DT_QUOTA_WHOLE);
+    assert_true(x.alone[DT_QUOTA_JOBS]);
+    OK(dt_store_quota_settle(b, 2, &y, 1, &err));
+    assert_int_equal(y.share[DT_QUOTA_JOBS], 0);
+    assert_false(y.alone[DT_QUOTA_JOBS]);
+    OK(dt_store_quota_settle(a, 1, &x, 1, &err));
+    assert_int_equal(x.share[DT_QUOTA_JOBS], DT_QUOTA_WHOLE * 3 / 4);
+    OK(dt_store_quota_settle(b, 2, &y, 1, &err));
+    assert_int_equal(y.share[DT_QUOTA_JOBS], DT_QUOTA_WHOLE / 4);
+    x = claim_of(5, 0);
+    OK(dt_store_quota_settle(a, 1, &x, 1, &err));
+    OK(dt_store_quota_settle(b, 2, &y, 1, &err));
+    assert_int_equal(y.share[DT_QUOTA_JOBS], DT_QUOTA_WHOLE);
+    struct dt_quota_claim other = claim_of(6, 1);
+    OK(dt_store_quota_settle(a, 1, &other, 1, &err));
+    assert_int_equal(other.share[DT_QUOTA_BYTES], DT_QUOTA_WHOLE);
+    dt_store_free(a);
+    dt_store_free(b);
+    mysql_fixture_drop(&fx);
+}
+
+struct process {
+    dt_store *store;
+    int64_t number;
+    _Atomic int *running;
+};
+
+static void *settle_often(void *arg)
+{
+    struct process *p = arg;
+    struct dt_error err = {0};
+    for (int round = 0; round < ROUNDS; round++) {
+        struct dt_quota_claim claims[TOKENS];
+        for (int t = 0; t < TOKENS; t++)
+            claims[t] = claim_of(t + 1, (p->number * 7 + round * 3 + t) % 11);
+        OK(dt_store_quota_settle(p->store, p->number, claims, TOKENS, &err));
+    }
+    (*p->running)--;
+    return NULL;
+}
+
+/* The most that any token's processes hold together, in one look. */
+static int64_t most_held(struct mysql_fixture *fx)
+{
+    return mysql_fixture_number(fx, "SELECT COALESCE(MAX(s.held), 0) FROM (SELECT CAST(SUM(jobs_share) AS SIGNED) held "
+                                    "FROM quota_shares GROUP BY token) s");
+}
+
+static void processes_that_settle_at_the_same_time_hold_no_more_than_the_whole(void **state)
+{
+    struct mysql_fixture fx;
+    struct process processes[3];
+    pthread_t threads[3];
+    _Atomic int running = 3;
+    (void)state;
+    mysql_fixture_make(&fx, "quotas_at_once");
+    mysql_fixture_migrate(&fx);
+    for (int i = 0; i < 3; i++) {
+        processes[i] = (struct process){mysql_fixture_store(&fx), i + 1, &running};
+        assert_int_equal(pthread_create(&threads[i], NULL, settle_often, &processes[i]), 0);
+    }
+    do
+        assert_in_range(most_held(&fx), 0, DT_QUOTA_WHOLE);
+    while (running > 0);
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+        dt_store_free(processes[i].store);
+    }
+    mysql_fixture_drop(&fx);
+}
+
+static void a_share_that_is_not_renewed_ends_and_its_row_goes(void **state)
+{
+    struct dt_error err = {0};
+    struct mysql_fixture fx;
+    (void)state;
+    mysql_fixture_make(&fx, "quotas_end");
+    mysql_fixture_migrate(&fx);
+    dt_store *store = mysql_fixture_store(&fx);
+    struct dt_quota_claim x = claim_of(5, 30);
+    OK(dt_store_quota_settle(store, 1, &x, 1, &err));
+    mysql_fixture_run(&fx, "UPDATE quota_shares SET until = until - 5000 WHERE process = 1");
+    OK(dt_store_quota_settle(store, 2, &x, 1, &err));
+    assert_int_equal(x.share[DT_QUOTA_REQUESTS], DT_QUOTA_WHOLE);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM quota_shares WHERE process = 1"), 0);
+    int64_t apis = 0;
+    OK(dt_store_quota_apis(store, &apis, &err));
+    assert_int_equal(apis, 1);
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_shares_of_two_processes_are_never_more_than_the_whole),
+        cmocka_unit_test(processes_that_settle_at_the_same_time_hold_no_more_than_the_whole),
+        cmocka_unit_test(a_share_that_is_not_renewed_ends_and_its_row_goes),
+    };
+    return cmocka_run_group_tests_name("store_quotas", tests, NULL, NULL);
+}
