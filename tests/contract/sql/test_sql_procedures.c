@@ -128,6 +128,36 @@ static void who_drives_a_job_back_while_another_one_does_is_told_so(void **state
     assert_string_equal(cell, "7|not_dead\n");
 }
 
+/* The operation that was begun last, as dispatchers find it. */
+#define LAST_OPERATION                                                                                                 \
+    "SELECT CONCAT_WS('|', kind, request, HEX(topic_from), HEX(topic_to), run_from, run_to, shift_ms, walk, "          \
+    "look_at = started_at, created_to - started_at, LEFT(actor, 4)) FROM operations ORDER BY id DESC LIMIT 1"
+
+static void a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(answer("CALL dt_redrive_all('a.b', '2026-11-25', '2026-11-26 06:00:00')"), "begun|"));
+    assert_sql("redrive|{\"topic\":\"a.b\",\"run_from\":\"2026-11-25T00:00:00Z\",\"run_to\":\"2026-11-26T06:00:00Z\"}|"
+               "612E62|612E62|1795564800000|1795672800000|0|jobs|1|1000|sql:",
+               LAST_OPERATION);
+    assert_non_null(strstr(answer("CALL dt_shift_all('a*', NULL, '2026-11-26', -86400)"), "begun|"));
+    assert_sql("reschedule|{\"topic\":\"a*\",\"run_to\":\"2026-11-26T00:00:00Z\"}|61|617F|-9223372036854775807|"
+               "1795651200000|-86400000|jobs|1|1000|sql:",
+               LAST_OPERATION);
+    assert_non_null(strstr(answer("CALL dt_cancel_all('*', NULL, NULL)"), "begun|"));
+    assert_sql("cancel|{\"topic\":\"*\"}||7F|-9223372036854775807|9223372036854775807|0|jobs|1|1000|sql:",
+               LAST_OPERATION);
+}
+
+static void a_set_without_a_topic_is_refused(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "DELETE FROM operations");
+    assert_int_not_equal(by_hand("CALL dt_cancel_all('', NULL, NULL)"), DT_OK);
+    assert_int_not_equal(by_hand("CALL dt_redrive_all(NULL, NULL, NULL)"), DT_OK);
+    assert_sql("0", "SELECT COUNT(*) FROM operations");
+}
+
 static void dt_redrive_gives_a_new_budget_and_no_new_count(void **state)
 {
     (void)state;
@@ -371,7 +401,7 @@ static void views_and_procedures_need_no_definer(void **state)
     assert_sql("0", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND "
                     "security_type <> 'INVOKER'");
     assert_sql("14", "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = DATABASE()");
-    assert_sql("10", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
+    assert_sql("14", "SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE()");
 }
 
 static void every_table_and_the_telling_columns_have_comments(void **state)
@@ -390,6 +420,8 @@ int main(void)
         T(dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhile),
         T(dt_reschedule_takes_utc_and_follows_the_rule_of_near),
         T(dt_redrive_gives_a_new_budget_and_no_new_count),
+        T(a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins),
+        T(a_set_without_a_topic_is_refused),
         T(who_drives_a_job_back_while_another_one_does_is_told_so),
         T(dt_explain_names_the_shard_that_the_dispatcher_uses),
         T(dt_explain_gives_the_reason_for_waiting),
