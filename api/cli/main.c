@@ -15,6 +15,7 @@
 #include "cli/run/run.h"
 #include "cli/talk.h"
 #include "cli/texts/pages.h"
+#include "cli/times.h"
 
 #define NARROWEST 40
 
@@ -97,6 +98,7 @@ static bool prints_page(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct dt_cli_call call;
+    struct dt_cli_times times;
     struct dt_error err = {0};
     struct dt_cli cli = {.call = &call, .clock = dt_clock_system()};
     signal(SIGPIPE, SIG_DFL);
@@ -110,6 +112,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "`duetime help%s%s` tells what there is.\n", call.noun ? " " : "", call.noun ? call.noun : "");
         return DT_CLI_USAGE;
     }
+    dt_cli_fix_times(&call, dt_clock_real_ms(cli.clock), &times);
     if (call.help)
         return close_output(dt_cli_run_help(&cli));
     return close_output(call.verb->method ? ask_api(&cli) : dt_cli_run_of(&call)(&cli));

@@ -83,5 +83,6 @@ void dt_cli_add_help(struct dt_strbuf *out, const char *noun, const struct dt_cl
     add_list(out, noun);
     dt_strbuf_adds(
         out, "\nExit codes: 0 done, 1 refused or failed, 2 not understood, 3 not found, 4 the API cannot be reached, "
-             "5 too late.\n`duetime help NOUN VERB` tells the options of a command.\n");
+             "5 too late.\nTimes: RFC 3339 with an offset, or now, today, yesterday, tomorrow (UTC), -1h, +P1D.\n"
+             "`duetime help NOUN VERB` tells the options of a command.\n");
 }

@@ -11,6 +11,7 @@
 
 #include "cli/request.h"
 #include "cli/texts/help.h"
+#include "cli/times.h"
 #include "cli/words.h"
 
 #define WORDS(...) ((char *[]){__VA_ARGS__})
@@ -41,6 +42,31 @@ static void words_become_a_call(void **state)
     assert_string_equal(dt_cli_value(&call, "state"), "dead");
     assert_non_null(dt_cli_value(&call, "json"));
     assert_null(dt_cli_value(&call, "limit"));
+}
+
+static const char *time_of(const char *text)
+{
+    static struct dt_cli_times room;
+    static struct dt_cli_call call;
+    assert_int_equal(READ(&call, NULL, "jobs", "list", "--due-from", (char *)(uintptr_t)text, "--topic", "now"), DT_OK);
+    dt_cli_fix_times(&call, INT64_C(1795650061007), &room);
+    assert_string_equal(dt_cli_value(&call, "topic"), "now");
+    return dt_cli_value(&call, "due-from");
+}
+
+static void times_may_be_words(void **state)
+{
+    (void)state;
+    assert_string_equal(time_of("now"), "2026-11-25T23:41:01.007Z");
+    assert_string_equal(time_of("today"), "2026-11-25T00:00:00.000Z");
+    assert_string_equal(time_of("yesterday"), "2026-11-24T00:00:00.000Z");
+    assert_string_equal(time_of("tomorrow"), "2026-11-26T00:00:00.000Z");
+    assert_string_equal(time_of("-1h"), "2026-11-25T22:41:01.007Z");
+    assert_string_equal(time_of("+P1D"), "2026-11-26T23:41:01.007Z");
+    assert_string_equal(time_of("2027-01-01T00:00:00Z"), "2027-01-01T00:00:00Z");
+    assert_string_equal(time_of("-x"), "-x");
+    assert_string_equal(time_of("-36500000d"), "-36500000d");
+    assert_string_equal(time_of("noon"), "noon");
 }
 
 static void wrong_words_name_what_is_nearest(void **state)
@@ -134,6 +160,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(distances_count_letters_and_swaps),
         cmocka_unit_test(words_become_a_call),
+        cmocka_unit_test(times_may_be_words),
         cmocka_unit_test(wrong_words_name_what_is_nearest),
         cmocka_unit_test(options_become_members_and_arguments_the_path),
         cmocka_unit_test(what_is_there_stays_unless_it_is_changed_or_contradicted),
