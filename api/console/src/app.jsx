@@ -8,6 +8,7 @@ import {useLive, useSession} from './live.js';
 import {useOffered} from './offers.js';
 import {Alerts} from './pages/alerts.jsx';
 import {Dead} from './pages/dead.jsx';
+import {Events} from './pages/events.jsx';
 import {Job} from './pages/job.jsx';
 import {Jobs} from './pages/jobs.jsx';
 import {Operation, Operations} from './pages/operations.jsx';
@@ -28,6 +29,7 @@ const PAGES = {
   dead: {name: 'Dead letters', list: Dead},
   operations: {name: 'Operations', list: Operations, one: Operation},
   alerts: {name: 'Alerts', list: Alerts},
+  events: {name: 'Events', list: Events},
 };
 
 function Nav({at, pages, alerts}) {
@@ -142,7 +144,7 @@ function Frame() {
   const caller = useLive('/v1/caller', 30000).data;
   const overview = useOffered('/v1/overview');
   const alerts = useAlerts();
-  const offered = {overview, alerts: alerts !== null};
+  const offered = {overview, alerts: alerts !== null, events: useOffered('/v1/events?limit=1')};
   const pages = Object.keys(PAGES).filter((name) => offered[name] ?? true);
   useEffect(() => {
     if (!route.path.length && overview !== null) location.replace(href(overview ? 'overview' : 'jobs'));

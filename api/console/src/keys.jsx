@@ -3,7 +3,7 @@ import {useEffect} from 'preact/hooks';
 import {go} from './router.js';
 import {question} from './ui/dialog.jsx';
 
-const LETTERS = {overview: 'o', jobs: 'j', topics: 't', schedules: 's', dead: 'd', operations: 'p', alerts: 'a'};
+const LETTERS = {overview: 'o', jobs: 'j', topics: 't', schedules: 's', dead: 'd', operations: 'p', alerts: 'a', events: 'e'};
 
 function help(pages) {
   question({

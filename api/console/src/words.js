@@ -26,3 +26,14 @@ export function reason(job, now) {
   if (!job.waiting_for) return null;
   return late ? `late ${duration(late)}, waits for ${WAITING[job.waiting_for] || job.waiting_for}` : `waits for ${WAITING[job.waiting_for] || job.waiting_for}`;
 }
+
+const DID = {cancel: 'cancelled', change: 'changed', run_now: 'made due now', redrive: 'redriven', replace: 'replaced', pause: 'paused', resume: 'resumed',
+  delete: 'deleted', stop: 'stopped', silence: 'silenced', reschedule: 'moved'};
+
+export const didOf = (event) => DID[event.action] || event.action.replaceAll('_', ' ');
+
+// [member, before, after] of what an event changed, as text.
+export function changesOf({before, after}) {
+  const text = (of, name) => JSON.stringify(of?.[name] ?? null);
+  return Object.keys(after || {}).map((name) => [name, text(before, name), text(after, name)]).filter(([, was, is]) => was !== is);
+}

@@ -8,7 +8,7 @@ from harness.stack import until
 
 pytestmark = pytest.mark.in_turns(6)
 
-VIEWS = ["#/overview", "#/jobs", "#/topics", "#/schedules", "#/dead", "#/operations", "#/alerts"]
+VIEWS = ["#/overview", "#/jobs", "#/topics", "#/schedules", "#/dead", "#/operations", "#/alerts", "#/events"]
 
 
 def free_port():

@@ -6,11 +6,14 @@ import {count, plural} from '../format.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
 import {Filters} from '../ui/filters.jsx';
-import {Empty, Loading, Time, Title, Trouble} from '../ui/parts.jsx';
+import {Empty, Loading, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
 import {operate} from '../ui/sets.jsx';
 import {Pages, Table} from '../ui/table.jsx';
+import {withTimes} from './jobs.jsx';
 
 const PAGE = 1000;
+const EVER = '1970-01-01';
+const FIELDS = [{name: 'topic', label: 'Topic', placeholder: 'orders.close'}, {name: 'since', label: 'Died since', kind: 'time', placeholder: '-1d'}];
 const NONE = '(none)';
 const codeOf = (job) => job.last_error?.code || NONE;
 
@@ -71,15 +74,16 @@ function One({group, done}) {
 }
 
 export function Dead({query}) {
-  const {topic, code, cursor} = query;
-  const list = useLive(withQuery('/v1/jobs', {state: 'dead', topic, cursor, limit: PAGE}), 5000, {list: 'jobs'});
+  const {topic, code, since, cursor} = query;
+  const finished_from = withTimes({finished_from: since || EVER}, useNow(5000)).finished_from;
+  const list = useLive(withQuery('/v1/jobs', {state: 'dead', topic, finished_from, cursor, limit: PAGE}), 5000, {key: JSON.stringify([topic, since, cursor]), list: 'jobs'});
   const groups = groupsOf(list.data?.jobs || []);
   const one = code && (groups.find((group) => group.code === code && (!topic || group.topic === topic)) || {code, topic, jobs: []});
   const more = list.data?.next_cursor;
   return (
     <>
       <Title>{code ? <>Dead letters: <code>{code}</code>{topic && ` of ${topic}`}</> : 'Dead letters'}</Title>
-      {code ? <p><a href={href('dead', {topic})}>All errors</a></p> : <Filters path="dead" query={query} fields={[{name: 'topic', label: 'Topic', placeholder: 'orders.close'}]} />}
+      {code ? <p><a href={href('dead', {topic, since})}>All errors</a></p> : <Filters path="dead" query={query} fields={FIELDS} />}
       <Trouble problem={list.problem} shown={list.data} what="jobs" />
       <Loading of={list} />
       {(more || cursor) && <p class="quiet">Groups of {plural(list.data?.jobs.length ?? 0, 'dead job')} on this page. “Redrive all” is counted over all of them before it asks.</p>}

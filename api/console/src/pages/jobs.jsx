@@ -15,11 +15,22 @@ const FIELDS = [
   {name: 'topic', label: 'Topic', placeholder: 'orders.close'},
   {name: 'state', label: 'State', choices: STATES},
   {name: 'key_prefix', label: 'Key begins with', placeholder: 'order-'},
-  {name: 'run_from', label: 'Runs from', kind: 'time', placeholder: '-1h'},
-  {name: 'run_to', label: 'Runs before', kind: 'time', placeholder: 'now'},
+  {name: 'due_from', label: 'Due from', kind: 'time', placeholder: 'now'},
+  {name: 'due_to', label: 'Due before', kind: 'time', placeholder: '+1h'},
+  {name: 'key', label: 'Key', placeholder: 'order-42', more: true},
+  {name: 'run_from', label: 'Runs from', kind: 'time', placeholder: '-1h', more: true},
+  {name: 'run_to', label: 'Runs before', kind: 'time', placeholder: 'now', more: true},
+  {name: 'created_from', label: 'Made from', kind: 'time', placeholder: '-1h', more: true},
+  {name: 'created_to', label: 'Made before', kind: 'time', placeholder: 'now', more: true},
+  {name: 'finished_from', label: 'Finished from', kind: 'time', placeholder: '-1h', more: true},
+  {name: 'finished_to', label: 'Finished before', kind: 'time', placeholder: 'now', more: true},
+  {name: 'failed_from', label: 'Failed from', kind: 'time', placeholder: '-1d', more: true},
+  {name: 'failed_to', label: 'Failed before', kind: 'time', placeholder: 'now', more: true},
+  {name: 'error_code', label: 'Error code', placeholder: 'http_503', more: true},
+  {name: 'error_text', label: 'Error contains', placeholder: 'within a topic and a day', more: true},
 ];
 
-const TIMES = ['run_from', 'run_to'];
+const TIMES = ['from', 'to', ...FIELDS.filter((field) => field.kind === 'time').map((field) => field.name)];
 
 // The query with its times as the API wants them. "now" and "-1h" go on with the time; the next page of a list has them as they were.
 export function withTimes(query, now) {
@@ -27,8 +38,9 @@ export function withTimes(query, now) {
   return {...query, ...Object.fromEntries(times)};
 }
 
-function pathOf({topic, state, key_prefix, cursor, run_from, run_to}) {
-  return withQuery('/v1/jobs', {topic, state, key_prefix, cursor, run_from, run_to, limit: 50});
+function pathOf(query) {
+  const given = FIELDS.map(({name}) => [name, query[name]]).filter(([, value]) => value);
+  return withQuery('/v1/jobs', {...Object.fromEntries(given), cursor: query.cursor, limit: 50});
 }
 
 function Waits({job}) {
@@ -50,12 +62,15 @@ export function JobTable({jobs, label}) {
   );
 }
 
+// What an operation can be asked for. A list by anything else shows fewer jobs than it would change.
+const OF_SETS = ['topic', 'key_prefix', 'run_from', 'run_to', 'created_from', 'created_to', 'error_code'];
+
 // What can be done with all jobs of the filter. It needs a topic, and a state that the verb can act on.
 function Sets({query, done}) {
-  if (!useMay()('write') || !query.topic) return null;
-  const {topic, state, key_prefix, run_from, run_to} = query;
-  const given = {topic, key_prefix, run_from, run_to};
-  const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+  const given = FIELDS.map(({name}) => [name, query[name]]).filter(([name, value]) => value && name !== 'state');
+  if (!useMay()('write') || !query.topic || given.some(([name]) => !OF_SETS.includes(name))) return null;
+  const {state} = query;
+  const filter = Object.fromEntries(given);
   const verbs = {scheduled: [['Run now…', 'run-now'], ['Move…', 'reschedule'], ['Cancel…', 'cancel']], dead: [['Redrive…', 'redrive']]}[state || 'scheduled'] || [];
   return verbs.map(([name, verb]) => <button key={verb} type="button" class={verb === 'cancel' ? 'danger' : ''} onClick={() => operate(verb, filter, done)}>{name}</button>);
 }

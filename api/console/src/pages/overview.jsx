@@ -12,7 +12,7 @@ import {History, secondsOf} from './history.jsx';
 const LATE_MS = 2000;
 const rate = (n) => (n >= 10 || n === 0 ? count(Math.round(n)) : n.toFixed(1));
 const atLeast = (n, more) => `${count(n)}${more ? '+' : ''}`;
-const lateJobs = (topic) => href('jobs', {topic, state: 'scheduled', run_to: 'now'});
+const lateJobs = (topic) => href('jobs', {topic, state: 'scheduled', due_to: 'now'});
 
 function Figures({of}) {
   const {rates, lateness_ms: lateness, overdue, jobs, next_hour: next} = of;

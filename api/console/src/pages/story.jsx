@@ -2,6 +2,7 @@
 import {duration, plural} from '../format.js';
 import {href} from '../router.js';
 import {Time} from '../ui/parts.jsx';
+import {changesOf, didOf} from '../words.js';
 
 const TONES = {succeeded: 'ok', failed: 'bad', timed_out: 'bad', gave_up: 'bad', undeliverable: 'bad', lost: 'warn', snoozed: '', dispatched: 'now'};
 const WORDS = {timed_out: 'no report came in time', gave_up: 'the consumer gave up', undeliverable: 'could not be delivered',
@@ -28,16 +29,13 @@ function next(job) {
   return <li class={{succeeded: 'ok', dead: 'bad'}[job.state] || ''}><div><strong>{job.state}</strong></div><div class="quiet"><Time at={job.finished_at || job.updated_at} full /></div></li>;
 }
 
-const DID = {cancel: 'cancelled', change: 'changed', run_now: 'made due now', redrive: 'redriven', replace: 'replaced'};
-
 function Change({event}) {
-  const members = Object.keys(event.after || {}).filter((name) => JSON.stringify(event.before?.[name]) !== JSON.stringify(event.after[name]));
   return (
     <li>
-      <div><strong>{DID[event.action] || event.action}</strong>{event.actor !== '-' && <> by {event.actor}</>}
+      <div><strong>{didOf(event)}</strong>{event.actor !== '-' && <> by {event.actor}</>}
         {event.operation_id && <> with <a href={href(['operations', event.operation_id])}>operation {event.operation_id}</a></>}</div>
       <div class="quiet"><Time at={event.at} full /></div>
-      {members.map((name) => <div key={name} class="quiet">{name}: {JSON.stringify(event.before?.[name] ?? null)} → {JSON.stringify(event.after[name])}</div>)}
+      {changesOf(event).map(([name, before, after]) => <div key={name} class="quiet">{name}: {before} → {after}</div>)}
     </li>
   );
 }

@@ -12,7 +12,28 @@ function Choice({field, value}) {
   );
 }
 
-// fields: [{name, label, choices?, kind?: 'time', placeholder?}]. A time may be written as "-1h" or "now"; it stands so in the URL.
+function Field({field, value}) {
+  return (
+    <div class="field">
+      <label for={`filter-${field.name}`}>{field.label}</label>
+      {field.choices ? <Choice field={field} value={value} />
+        : <input id={`filter-${field.name}`} name={field.name} defaultValue={value} placeholder={field.placeholder} spellcheck={false} autocomplete="off" />}
+    </div>
+  );
+}
+
+// Fields that are seldom wanted: open where one of them is in use.
+function More({fields, query}) {
+  if (!fields.length) return null;
+  return (
+    <details class="more" open={fields.some((field) => query[field.name])}>
+      <summary>More filters</summary>
+      <div class="filters">{fields.map((field) => <Field key={field.name} field={field} value={query[field.name] || ''} />)}</div>
+    </details>
+  );
+}
+
+// fields: [{name, label, choices?, kind?: 'time', placeholder?, more?: true}]. A time may be written as "-1h" or "now"; it stands so in the URL.
 export function Filters({path, query, fields, children}) {
   const [wrong, setWrong] = useState(null);
   function apply(event) {
@@ -24,14 +45,9 @@ export function Filters({path, query, fields, children}) {
   }
   return (
     <form class="filters" onSubmit={apply} onChange={(event) => event.target.matches('select') && apply(event)} key={JSON.stringify(query)}>
-      {fields.map((field) => (
-        <div class="field" key={field.name}>
-          <label for={`filter-${field.name}`}>{field.label}</label>
-          {field.choices ? <Choice field={field} value={query[field.name] || ''} />
-            : <input id={`filter-${field.name}`} name={field.name} defaultValue={query[field.name] || ''} placeholder={field.placeholder} spellcheck={false} autocomplete="off" />}
-        </div>
-      ))}
+      {fields.filter((field) => !field.more).map((field) => <Field key={field.name} field={field} value={query[field.name] || ''} />)}
       <div class="field buttons"><button type="submit">Filter</button>{children}</div>
+      <More fields={fields.filter((field) => field.more)} query={query} />
       {wrong && <p class="note bad" role="alert">{wrong}</p>}
     </form>
   );

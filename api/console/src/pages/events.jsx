@@ -1,0 +1,52 @@
+// Who did what: each change that somebody asked for, the latest first.
+import {withQuery} from '../api.js';
+import {useLive} from '../live.js';
+import {href} from '../router.js';
+import {Filters} from '../ui/filters.jsx';
+import {Empty, Loading, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
+import {Pages, Table} from '../ui/table.jsx';
+import {changesOf, didOf} from '../words.js';
+import {withTimes} from './jobs.jsx';
+
+const FIELDS = [
+  {name: 'topic', label: 'Topic', placeholder: 'orders.close'},
+  {name: 'actor', label: 'Who', placeholder: 'name of a token'},
+  {name: 'from', label: 'From', kind: 'time', placeholder: '-1d'},
+  {name: 'to', label: 'Before', kind: 'time', placeholder: 'now'},
+];
+
+function Subject({event}) {
+  if (event.job_id) return <a href={href(['jobs', event.job_id])}>job {event.job_id}</a>;
+  if (event.operation_id) return <a href={href(['operations', event.operation_id])}>operation {event.operation_id}</a>;
+  if (event.subject) return event.subject;
+  return event.topic ? <a href={href(['topics', event.topic])}>{event.topic}</a> : <span class="quiet">–</span>;
+}
+
+const Changes = ({event}) => changesOf(event).map(([name, before, after]) => <div key={name} class="quiet">{name}: {before} → {after}</div>);
+
+export function Events({query}) {
+  const fixed = withTimes(query, useNow(5000));
+  const {topic, actor, from, to, cursor} = fixed;
+  const list = useLive(withQuery('/v1/events', {topic, actor, from, to, cursor, limit: 50}), 5000, {key: JSON.stringify(query), list: 'events'});
+  const events = list.data?.events || [];
+  return (
+    <>
+      <Title>Events</Title>
+      <Filters path="events" query={query} fields={FIELDS} />
+      <Trouble problem={list.problem} shown={list.data} what="events" />
+      <Loading of={list} />
+      {events.length > 0 && (
+        <Table label="Events" rows={events} keyOf={(event) => event.id} columns={[
+          {name: 'When', of: (event) => <Time at={event.at} full />},
+          {name: 'Who', of: (event) => (event.actor === '-' ? <span class="quiet">nobody in particular</span> : event.actor)},
+          {name: 'Did', of: (event) => didOf(event)},
+          {name: 'Topic', of: (event) => event.topic || <span class="quiet">–</span>},
+          {name: 'With', of: (event) => <Subject event={event} />},
+          {name: 'Change', of: (event) => <Changes event={event} />},
+        ]} />
+      )}
+      {list.data && !events.length && <Empty>{list.data.next_cursor ? 'None so far; the list goes on.' : 'Nobody has changed anything here.'}</Empty>}
+      {list.data && <Pages path="events" query={fixed} next={list.data.next_cursor} />}
+    </>
+  );
+}
