@@ -22,6 +22,7 @@
 #include "chores/kafka_parts.h"
 #include "chores/room.h"
 #include "delivery/hands.h"
+#include "doctor/examiner.h"
 #include "election/elector.h"
 #include "election/lease.h"
 #include "election/shard_map.h"
@@ -54,6 +55,8 @@ struct dt_dispatcher {
     dt_housekeeper *housekeeper;
     dt_intake *intake;
     dt_alerts *alerts;
+    dt_examiner *examiner;
+    int64_t process;         /* the id of its row in `processes` */
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
@@ -477,12 +480,19 @@ static dt_status start_alerts(dt_dispatcher *d, struct dt_error *err)
     return dt_alerts_start(&env, &d->alerts, err);
 }
 
+static dt_status start_examiner(dt_dispatcher *d, struct dt_error *err)
+{
+    const struct dt_examiner_env env = {d->config, d->clock, &d->ref, d->kafka.admin, d->process};
+    return dt_examiner_start(&env, &d->examiner, err);
+}
+
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
+    d->process = (int64_t)(d->random() >> 1);
     struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock,   &d->ref,    d,           shards_here,
                                        get_map,   loop_state,   wake_shard, held_shard, index_whole, index_sure};
-    struct dt_heartbeat_env heartbeat = {d->config,  d->clock,  d->owner, (int64_t)(d->random() >> 1), d, shards_here,
-                                         loop_state, doubt_all, tell_all};
+    struct dt_heartbeat_env heartbeat = {d->config,   d->clock,   d->owner,  d->process, d,
+                                         shards_here, loop_state, doubt_all, tell_all};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
     struct dt_intake_env intake = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
@@ -498,6 +508,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
         status = dt_intake_start(&intake, &d->intake, err);
     if (status == DT_OK)
         status = start_alerts(d, err);
+    if (status == DT_OK)
+        status = start_examiner(d, err);
     return status == DT_OK ? start_listening(d, &heartbeat, err) : status;
 }
 
@@ -547,6 +559,7 @@ static void end_parts(dt_dispatcher *d)
     dt_wake_stop(d->wake);
     dt_due_watch_stop(d->due_watch);
     dt_alerts_stop(d->alerts);
+    dt_examiner_stop(d->examiner);
     dt_kafka_parts_stop(d->kafka_parts);
     d->kafka_parts = NULL;
     dt_intake_stop(d->intake);

@@ -4,11 +4,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/connection/certificates.h"
 #include "overview/shard_json.h"
 
 #define LATE_MS    60000
 #define SKEW_MS    1000
 #define DETAIL     600
+#define DAYS       INT64_C(30)
+#define DAY_S      86400
 #define PAGE(name) "deploy/runbook/" name ".md"
 
 const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
@@ -31,6 +34,44 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
     [DT_FINDING_OVERDUE] = {"overdue", DT_SEVERITY_ERROR, "Jobs of the topic are due for longer than they should be.",
                             "duetime jobs list --overdue --topic TOPIC --limit 1; then duetime jobs explain ID",
                             PAGE("jobs/overdue")},
+    [DT_FINDING_KAFKA_AWAY] = {"kafka-away", DT_SEVERITY_ERROR,
+                               "A dispatcher gets no answer from Kafka: jobs that go there are late until it does.",
+                               "kafka-broker-api-versions.sh --bootstrap-server KAFKA; then the broker's log",
+                               PAGE("kafka/kafka-away")},
+    [DT_FINDING_KAFKA_TOPIC] = {"kafka-topic-missing", DT_SEVERITY_ERROR,
+                                "A topic of duetime's own is missing. Of the ledger, shards halt at the next takeover; "
+                                "of the others, reports, commands or dead letters go nowhere.",
+                                "restart a dispatcher: it makes what is missing, or says why it may not",
+                                PAGE("kafka/kafka-topic-missing")},
+    [DT_FINDING_KAFKA_MIN_ISR] = {"kafka-min-isr", DT_SEVERITY_ERROR,
+                                  "Too high, nothing can be written; too low, what one broker alone has taken counts "
+                                  "as written, and is gone with it.",
+                                  "kafka-configs.sh --bootstrap-server KAFKA --alter --entity-type topics "
+                                  "--entity-name TOPIC --add-config min.insync.replicas=N, of 3 replicas 2",
+                                  PAGE("kafka/kafka-min-isr")},
+    [DT_FINDING_KAFKA_UNCLEAN] = {"kafka-unclean-election", DT_SEVERITY_ERROR,
+                                  "A broker that lacks messages may become the topic's leader: what it lacks is lost, "
+                                  "and attempts may be sent twice.",
+                                  "kafka-configs.sh --bootstrap-server KAFKA --alter --entity-type topics "
+                                  "--entity-name TOPIC --add-config unclean.leader.election.enable=false",
+                                  PAGE("kafka/kafka-unclean-election")},
+    [DT_FINDING_KAFKA_REPLICATION] = {"kafka-replication", DT_SEVERITY_WARNING,
+                                      "The end of one broker is the end of messages that only it has.",
+                                      "kafka-reassign-partitions.sh, with three replicas of each partition; and "
+                                      "kafka.replication_factor = 3 for topics to come",
+                                      PAGE("kafka/kafka-replication")},
+    [DT_FINDING_ZOOKEEPER_AWAY] = {"zookeeper-away", DT_SEVERITY_ERROR,
+                                   "A dispatcher has no session with ZooKeeper, and leads nothing until it has one.",
+                                   "echo srvr | nc ZOOKEEPER 2181, from the dispatcher's machine",
+                                   PAGE("zookeeper/zookeeper-away")},
+    [DT_FINDING_DISPATCHER_CLOCK] = {"dispatcher-clock", DT_SEVERITY_WARNING,
+                                     "The clock of a dispatcher's machine differs from MySQL's. Due times are judged "
+                                     "by MySQL's, logs and certificates are not.",
+                                     "timedatectl status, on both machines", PAGE("processes/dispatcher-clock")},
+    [DT_FINDING_CERTIFICATE] =
+        {"certificate-file-ends", DT_SEVERITY_WARNING, "When it has ended, no new connection is made with it.",
+         "put a renewed one into the file (mv, so that nobody reads half of it): each new connection reads it",
+         PAGE("processes/certificate-file-ends")},
     [DT_FINDING_MYSQL_BINLOG] = {"mysql-binlog", DT_SEVERITY_WARNING,
                                  "A replica, or a restore from the binary log, may lack commits that were answered.",
                                  "SET @@GLOBAL.sync_binlog = 1; and so in MySQL's configuration file",
@@ -152,6 +193,25 @@ static void look_at_topic(const struct judging *j, const struct dt_topic_overdue
              (long long)(late_ms / 1000));
 }
 
+/* ---- what dispatchers told, and certificates ---- */
+
+static void look_at_told(const struct judging *j, const struct dt_process_finding *told)
+{
+    if (dt_str_is(told->finding, dt_finding_kinds[j->kind].name))
+        tell(j, told->subject.p, "%.*s (seen by %.*s)", bytes(told->detail), told->detail.p, bytes(told->process),
+             told->process.p);
+}
+
+static void hear_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
+{
+    const struct judging *j = arg;
+    int64_t left_s = ends_s - j->examined->host_ms / 1000;
+    if (left_s < 0)
+        tell(j, file, "%s of the API has ended", key);
+    else if (left_s < DAYS * DAY_S)
+        tell(j, file, "%s of the API ends in %lld days", key, (long long)(left_s / DAY_S));
+}
+
 static void look_for(const struct judging *j)
 {
     const struct dt_examined *e = j->examined;
@@ -161,6 +221,10 @@ static void look_for(const struct judging *j)
         look_at_shard(j, &e->shards->shards[i]);
     for (size_t i = 0; i < e->n_overdue; i++)
         look_at_topic(j, &e->overdue[i]);
+    for (size_t i = 0; i < e->n_told; i++)
+        look_at_told(j, &e->told[i]);
+    if (j->kind == DT_FINDING_CERTIFICATE && e->config)
+        dt_certificates_look(e->config, hear_certificate, (void *)j);
     if (j->kind == DT_FINDING_INBOX && e->inbox_errors)
         tell(j, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
 }

@@ -7,6 +7,7 @@
 
 #include "index/index.h"
 #include "store/figures/figures.h"
+#include "store/process_findings.h"
 #include "store/server_settings.h"
 #include "topics/topic_cache.h"
 
@@ -18,6 +19,14 @@ enum dt_finding_kind {
     DT_FINDING_HALTED,
     DT_FINDING_NO_LEADER,
     DT_FINDING_OVERDUE,
+    DT_FINDING_KAFKA_AWAY,
+    DT_FINDING_KAFKA_TOPIC,
+    DT_FINDING_KAFKA_MIN_ISR,
+    DT_FINDING_KAFKA_UNCLEAN,
+    DT_FINDING_KAFKA_REPLICATION,
+    DT_FINDING_ZOOKEEPER_AWAY,
+    DT_FINDING_DISPATCHER_CLOCK,
+    DT_FINDING_CERTIFICATE,
     DT_FINDING_MYSQL_BINLOG,
     DT_FINDING_CLOCK,
     DT_FINDING_REDIS_POLICY,
@@ -50,6 +59,9 @@ struct dt_examined {
     const struct dt_topic_overdue *overdue;
     size_t n_overdue;
     int64_t inbox_errors;
+    const struct dt_process_finding *told; /* by dispatchers */
+    size_t n_told;
+    const struct dt_config *config; /* its certificates are looked at */
     const struct dt_index_memory *redis;
     size_t n_redis;
     const char *redis_trouble; /* NULL: none */

@@ -42,12 +42,17 @@ static dt_status read_tables(struct examination *x, struct dt_error *err)
 {
     struct dt_live_process *processes = NULL;
     struct dt_topic_overdue *overdue = NULL;
+    struct dt_process_finding *told = NULL;
     dt_status status = dt_store_processes(x->store, &x->arena, &processes, &x->found.n_processes, err);
     if (status == DT_OK)
         status =
             dt_store_topics_overdue(x->store, x->found.now_ms, DUE_ROWS, &x->arena, &overdue, &x->found.n_overdue, err);
     if (status == DT_OK)
         status = dt_store_count_inbox_errors(x->store, &x->found.inbox_errors, err);
+    if (status == DT_OK)
+        status = dt_store_findings(x->store, &x->arena, &told, &x->found.n_told, err);
+    x->found.told = told;
+    x->found.config = x->api->config;
     x->found.processes = processes;
     x->found.overdue = overdue;
     return status;
@@ -120,6 +125,11 @@ static void add_diagnosis(struct examination *x)
     dt_strbuf_adds(x->out, "],\"looked_at\":[\"mysql\",\"processes\",\"shards\",\"jobs\"");
     if (dt_index_configured(x->api->config))
         dt_strbuf_adds(x->out, ",\"redis\"");
+    if (dt_config_has_kafka(x->api->config))
+        dt_strbuf_adds(x->out, ",\"kafka\"");
+    if (x->api->config->zookeeper_servers[0])
+        dt_strbuf_adds(x->out, ",\"zookeeper\"");
+    dt_strbuf_adds(x->out, ",\"certificates\"");
     dt_strbuf_adds(x->out, "]}");
 }
 

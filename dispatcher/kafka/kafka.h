@@ -58,6 +58,21 @@ DT_MUST_CHECK dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, unsig
 /* Makes the partition of a shard that nobody has ever led, if it is not there yet, and those below it. (Never for one
  * that was led: a ledger that has lost its partition has to be seen by the check.) */
 DT_MUST_CHECK dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err);
+/* What Kafka says of a topic of ours. */
+struct dt_kafka_topic_state {
+    char name[250];
+    bool there;
+    int replicas;        /* of the partition that has fewest; 0 = Kafka does not say */
+    int64_t min_in_sync; /* min.insync.replicas; 0 = Kafka does not say */
+    bool elects_unclean; /* unclean.leader.election.enable */
+};
+#define DT_KAFKA_OWN_TOPICS 7
+struct dt_kafka_state {
+    int brokers;
+    struct dt_kafka_topic_state topics[DT_KAFKA_OWN_TOPICS];
+};
+/* Asks for the settings of all topics of ours, and makes none. UNAVAILABLE: Kafka does not answer. */
+DT_MUST_CHECK dt_status dt_kafka_admin_examine(dt_kafka_admin *admin, struct dt_kafka_state *out, struct dt_error *err);
 struct dt_kafka_topic_info {
     int64_t max_message_bytes;
     int partitions;

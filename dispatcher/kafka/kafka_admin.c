@@ -31,6 +31,8 @@ struct look {
     rd_kafka_resp_err_t code;
     char retention_ms[32], cleanup_policy[32];
     int64_t max_message_bytes;
+    int64_t min_in_sync; /* 0 = not told */
+    bool elects_unclean;
     char reason[200]; /* of a code that came from making or growing it; Kafka's own words */
     bool made;
 };
@@ -104,6 +106,10 @@ static void take_setting(struct look *look, const rd_kafka_ConfigEntry_t *entry)
         snprintf(look->cleanup_policy, sizeof(look->cleanup_policy), "%s", value);
     else if (strcmp(name, "max.message.bytes") == 0)
         look->max_message_bytes = strtoll(value, NULL, 10);
+    else if (strcmp(name, "min.insync.replicas") == 0)
+        look->min_in_sync = strtoll(value, NULL, 10);
+    else if (strcmp(name, "unclean.leader.election.enable") == 0)
+        look->elects_unclean = strcmp(value, "true") == 0;
 }
 
 static struct look *look_of(struct look *v, size_t n, const char *topic)
@@ -450,6 +456,10 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
 
 /* ---- our own topics ---- */
 
+/* All but the ledger. */
+static const char *const own_suffixes[DT_KAFKA_OWN_TOPICS - 1] = {
+    "results", "results.rejected", "commands", "commands.rejected", "dead", "alerts"};
+
 /* One topic of ours: as it is now, be it made for that. */
 static dt_status look_at_own(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger,
                              struct dt_error *err)
@@ -517,22 +527,83 @@ dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *a, unsigned shard, struct d
 
 dt_status dt_kafka_admin_prepare(dt_kafka_admin *a, struct dt_error *err)
 {
-    static const char *const suffixes[] = {"results", "results.rejected", "commands", "commands.rejected", "dead",
-                                           "alerts"};
     const int64_t partitions = a->env->config->kafka_auto_create_partitions;
     dt_status status = begin(a, err);
 
     if (status != DT_OK)
         return status;
     status = check_ledger(a, a->env->shards, true, err);
-    for (size_t i = 0; status == DT_OK && i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+    for (size_t i = 0; status == DT_OK && i < sizeof(own_suffixes) / sizeof(*own_suffixes); i++) {
         char topic[DT_KAFKA_TOPIC_MAX + 1];
         struct look look = {.topic = topic};
 
-        status = dt_kafka_topic_name(a->env, suffixes[i], topic, err);
+        status = dt_kafka_topic_name(a->env, own_suffixes[i], topic, err);
         if (status == DT_OK)
             status = look_at_own(a, &look, partitions > 0 ? (int)partitions : 4, false, err);
     }
+    end(a);
+    return status;
+}
+
+/* ---- what an operator should know ---- */
+
+/* Only for topics that exist: metadata would make others. */
+static dt_status count_replicas(struct dt_kafka_admin *a, const char *topic, struct dt_kafka_topic_state *out,
+                                int *brokers, struct dt_error *err)
+{
+    const struct rd_kafka_metadata *seen = NULL;
+    rd_kafka_topic_t *rkt = rd_kafka_topic_new(a->rk, topic, NULL);
+    rd_kafka_resp_err_t code = rkt ? rd_kafka_metadata(a->rk, 0, rkt, &seen, LOOK_TIMEOUT_MS) : rd_kafka_last_error();
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        if (rkt)
+            rd_kafka_topic_destroy(rkt);
+        return dt_kafka_fail(err, code, topic);
+    }
+    *brokers = seen->broker_cnt;
+    for (int i = 0; seen->topic_cnt == 1 && i < seen->topics[0].partition_cnt; i++) {
+        int replicas = seen->topics[0].partitions[i].replica_cnt;
+        out->replicas = i == 0 || replicas < out->replicas ? replicas : out->replicas;
+    }
+    rd_kafka_metadata_destroy(seen);
+    rd_kafka_topic_destroy(rkt);
+    return DT_OK;
+}
+
+static dt_status examine_one(struct dt_kafka_admin *a, const struct look *look, struct dt_kafka_topic_state *out,
+                             int *brokers, struct dt_error *err)
+{
+    bool answered = look->code == RD_KAFKA_RESP_ERR_NO_ERROR;
+    out->there = look->code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
+    out->min_in_sync = answered ? look->min_in_sync : 0;
+    out->elects_unclean = answered && look->elects_unclean;
+    return answered ? count_replicas(a, look->topic, out, brokers, err) : DT_OK;
+}
+
+static dt_status examine_all(struct dt_kafka_admin *a, struct dt_kafka_state *out, struct dt_error *err)
+{
+    struct look looks[DT_KAFKA_OWN_TOPICS];
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < DT_KAFKA_OWN_TOPICS; i++)
+        looks[i] = (struct look){.topic = out->topics[i].name};
+    describe(a, looks, DT_KAFKA_OWN_TOPICS);
+    if (no_answer(looks, DT_KAFKA_OWN_TOPICS))
+        return dt_kafka_fail(err, looks[0].code, "topics of ours");
+    for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++)
+        status = examine_one(a, &looks[i], &out->topics[i], &out->brokers, err);
+    return status;
+}
+
+dt_status dt_kafka_admin_examine(dt_kafka_admin *a, struct dt_kafka_state *out, struct dt_error *err)
+{
+    dt_status status = DT_OK;
+    *out = (struct dt_kafka_state){0};
+    for (size_t i = 0; status == DT_OK && i < DT_KAFKA_OWN_TOPICS; i++)
+        status = dt_kafka_topic_name(a->env, i ? own_suffixes[i - 1] : "ledger", out->topics[i].name, err);
+    if (status == DT_OK)
+        status = begin(a, err);
+    if (status != DT_OK)
+        return status;
+    status = examine_all(a, out, err);
     end(a);
     return status;
 }

@@ -167,6 +167,14 @@ void dt_outage_look_at(int64_t now_us)
     pthread_mutex_unlock(&lock);
 }
 
+bool dt_outage_lasts(enum dt_outage_of of)
+{
+    pthread_mutex_lock(&lock);
+    bool lasts = outages[of].parts > 0;
+    pthread_mutex_unlock(&lock);
+    return lasts;
+}
+
 void dt_outage_forget(void)
 {
     pthread_mutex_lock(&lock);

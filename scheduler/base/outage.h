@@ -23,6 +23,7 @@
 #ifndef DT_BASE_OUTAGE_H
 #define DT_BASE_OUTAGE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -52,6 +53,8 @@ void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const c
                       dt_status status, const struct dt_error *err);
 /* An attempt succeeded; costs nothing when the one before it did, too. */
 void dt_outage_over(struct dt_outage_part *part);
+/* Says whether an outage lasts. */
+bool dt_outage_lasts(enum dt_outage_of of);
 /* Ends outages that nobody has met for DT_OUTAGE_QUIET_US. Any thread, every few seconds. */
 void dt_outage_look(void);
 

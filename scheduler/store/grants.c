@@ -40,6 +40,7 @@ static const struct {
     {"operations", "SIUD", "SUD"},
     {"outbox", "I", "SID"},
     {"pop_queue", "SIUD", "SIUD"},
+    {"process_findings", "S", "SID"},
     {"processes", "SIUD", "SIUD"},
     {"quota_shares", "SIUD", ""},
     {"removed_jobs", "", "SIU"},

@@ -2,7 +2,7 @@
 import socket
 import struct
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
 from .stack import until
 
@@ -30,6 +30,12 @@ class Broker:
     def delete(self, topic):
         self.admin.delete_topics([topic])[topic].result(15)
         until(lambda: topic not in self.topics(), 15, f"{topic} is gone")
+
+    def set(self, topic, **config):
+        """These are the topic's own settings now, and no others."""
+        names = {name.replace("_", "."): str(value) for name, value in config.items()}
+        for done in self.admin.alter_configs([ConfigResource(ConfigResource.Type.TOPIC, topic, set_config=names)]).values():
+            done.result(15)
 
     def topics(self):
         return self.admin.list_topics(timeout=10).topics

@@ -29,6 +29,28 @@ SELECT id, kind, name, version, started_at, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS 
  WHERE seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
  ORDER BY kind, name;
 
+-- ---- what processes see that others cannot (process_findings.h) ----
+
+-- name: delete_process_findings
+DELETE FROM process_findings WHERE process = ?;
+
+-- name: delete_old_process_findings
+DELETE FROM process_findings
+ WHERE found_at < ?
+   AND process NOT IN (SELECT id FROM processes);
+
+-- name: put_process_finding
+INSERT INTO process_findings (process, finding, subject, detail, found_at)
+VALUES (?,?,?,?,?);
+
+-- name: select_process_findings
+SELECT f.finding, f.subject, MIN(f.detail), MIN(p.name)
+  FROM processes p
+  JOIN process_findings f ON f.process = p.id
+ WHERE p.seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
+ GROUP BY f.finding, f.subject
+ ORDER BY f.finding, f.subject LIMIT ?;
+
 -- name: try_insert_job
 INSERT INTO jobs (id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)
 SELECT id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload

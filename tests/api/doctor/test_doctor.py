@@ -1,27 +1,11 @@
 """GET /v1/doctor: each finding is there when its fault is planted on the real servers, and gone when its advice was followed."""
 import pytest
 
+from doctor_findings import findings, found, gone
 from harness.servers import redis_clients
 from harness.stack import until
 
 pytestmark = pytest.mark.in_turns(3)
-
-
-def findings(api):
-    answer = api.get("/v1/doctor")
-    assert answer.status == 200, answer
-    assert all(each[name] for each in answer.json["findings"] for name in ("finding", "severity", "subject", "detail", "means", "do", "runbook"))
-    return answer.json["findings"]
-
-
-def found(api, name, subject=None):
-    """The finding, once it is there."""
-    return until(lambda: next((each for each in findings(api) if each["finding"] == name and subject in (None, each["subject"])), None), 25,
-                 lambda: findings(api))
-
-
-def gone(api, name, subject=None):
-    until(lambda: not any(each["finding"] == name and subject in (None, each["subject"]) for each in findings(api)), 25, lambda: findings(api))
 
 
 def follow_in_mysql(db, advice):
@@ -110,4 +94,4 @@ def test_processes_of_several_versions(api, db):
 
 def test_a_healthy_installation_has_no_findings_of_servers(api):
     until(lambda: not [each for each in findings(api) if each["finding"] not in ("overdue", "paused-and-due")], 25, lambda: findings(api))
-    assert api.get("/v1/doctor").json["looked_at"] == ["mysql", "processes", "shards", "jobs", "redis"]
+    assert api.get("/v1/doctor").json["looked_at"] == ["mysql", "processes", "shards", "jobs", "redis", "kafka", "zookeeper", "certificates"]

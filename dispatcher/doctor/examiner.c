@@ -1,0 +1,207 @@
+/*
+ * look ─▶ the same as before: sleep
+ *      └▶ another: one transaction that replaces what this process wrote ─▶ sleep
+ *
+ * While something is wrong it looks every few seconds, so that its end shows soon; else twice a minute, and at Kafka once.
+ */
+#include "doctor/examiner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/connection/certificates.h"
+#include "base/log.h"
+#include "base/mailbox.h"
+#include "base/outage.h"
+#include "base/strbuf.h"
+#include "base/thread.h"
+#include "doctor/kafka_judge.h"
+#include "store/process_findings.h"
+
+#define FIRST_US INT64_C(1000000)  /* the first look: clocks are known by then */
+#define REST_US  INT64_C(30000000) /* between looks, where nothing is wrong */
+#define SOON_US  INT64_C(3000000)  /* where something is */
+#define KAFKA_US INT64_C(60000000) /* between questions to Kafka, where nothing is wrong there */
+#define AWAY_US  INT64_C(10000000) /* while Kafka does not answer: each question may take two seconds */
+#define SKEW_MS  1000
+#define DAYS     30
+#define DAY_S    86400
+#define MAX      32 /* findings */
+
+struct seen {
+    size_t n;
+    struct {
+        char finding[40], subject[250], detail[300];
+    } v[MAX];
+};
+
+struct dt_examiner {
+    struct dt_examiner_env env;
+    dt_store *store;
+    dt_mailbox *mailbox;
+    struct dt_thread thread;
+    struct seen now, kafka, written; /* kafka: as it was asked last */
+    int64_t kafka_us;                /* mono: not before */
+    bool failed;                     /* to write, the last time */
+};
+
+static int64_t now_us(const dt_examiner *e)
+{
+    return dt_clock_mono_us(e->env.clock);
+}
+
+static void add(void *arg, const char *finding, const char *subject, const char *detail)
+{
+    struct seen *seen = arg;
+    if (seen->n == MAX)
+        return;
+    memset(&seen->v[seen->n], 0, sizeof(seen->v[0])); /* they are compared as a whole */
+    snprintf(seen->v[seen->n].finding, sizeof(seen->v[0].finding), "%s", finding);
+    snprintf(seen->v[seen->n].subject, sizeof(seen->v[0].subject), "%s", subject);
+    snprintf(seen->v[seen->n].detail, sizeof(seen->v[0].detail), "%s", detail);
+    seen->n++;
+}
+
+static bool are_equal(const struct seen *a, const struct seen *b)
+{
+    return a->n == b->n && memcmp(a->v, b->v, a->n * sizeof(a->v[0])) == 0;
+}
+
+/* ---- looking ---- */
+
+static void look_at_kafka(dt_examiner *e)
+{
+    struct dt_kafka_state state;
+    struct dt_error err = {0};
+    if (!e->env.admin || now_us(e) < e->kafka_us)
+        return;
+    e->kafka.n = 0;
+    dt_status status = dt_kafka_admin_examine(e->env.admin, &state, &err);
+    int64_t pause_us = status == DT_OK ? SOON_US : AWAY_US;
+    if (status == DT_OK)
+        dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add, &e->kafka);
+    else
+        add(&e->kafka, "kafka-away", "kafka", err.text[0] ? err.text : dt_status_text(status));
+    e->kafka_us = now_us(e) + (e->kafka.n ? pause_us : KAFKA_US);
+}
+
+static void look_at_election(dt_examiner *e)
+{
+    if (e->env.config->zookeeper_servers[0] && dt_outage_lasts(DT_OUTAGE_ZOOKEEPER))
+        add(&e->now, "zookeeper-away", e->env.config->zookeeper_servers, "this dispatcher has no session there");
+}
+
+/* The figure is rounded, so that a clock that drifts is not written anew each time. */
+static void look_at_clock(dt_examiner *e)
+{
+    char detail[100];
+    int64_t host_ms = dt_clock_real_ms(e->env.clock);
+    int64_t ahead_ms = host_ms - dt_refclock_latest_ms(e->env.ref);
+    int64_t behind_ms = dt_refclock_earliest_ms(e->env.ref) - host_ms;
+    int64_t apart_ms = ahead_ms > behind_ms ? ahead_ms : behind_ms;
+    if (apart_ms <= SKEW_MS)
+        return;
+    snprintf(detail, sizeof(detail), "the dispatcher's clock is some %lld s %s MySQL's",
+             (long long)((apart_ms + 500) / 1000), ahead_ms > behind_ms ? "ahead of" : "behind");
+    add(&e->now, "dispatcher-clock", "mysql", detail);
+}
+
+static void hear_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
+{
+    dt_examiner *e = arg;
+    char detail[160];
+    int64_t left_s = ends_s - dt_clock_real_ms(e->env.clock) / 1000;
+    if (left_s >= (int64_t)DAYS * DAY_S)
+        return;
+    if (left_s < 0)
+        snprintf(detail, sizeof(detail), "%s has ended", key);
+    else
+        snprintf(detail, sizeof(detail), "%s ends in %lld days", key, (long long)(left_s / DAY_S));
+    add(&e->now, "certificate-file-ends", file, detail);
+}
+
+/* ---- writing ---- */
+
+static dt_status put(dt_examiner *e, struct dt_error *err)
+{
+    struct dt_process_finding findings[MAX];
+    for (size_t i = 0; i < e->now.n; i++)
+        findings[i] = (struct dt_process_finding){.finding = dt_str(e->now.v[i].finding),
+                                                  .subject = dt_str(e->now.v[i].subject),
+                                                  .detail = dt_str(e->now.v[i].detail)};
+    return dt_store_put_findings(e->store, e->env.process, findings, e->now.n, err);
+}
+
+static void write_changes(dt_examiner *e)
+{
+    struct dt_error err = {0};
+    if (are_equal(&e->now, &e->written))
+        return;
+    dt_status status = put(e, &err);
+    if (status == DT_OK)
+        e->written = e->now;
+    else if (!e->failed)
+        DT_LOG(WARN, "examiner", "what is wrong is not written", DT_S("reason", err.text));
+    e->failed = status != DT_OK;
+}
+
+static void look(dt_examiner *e)
+{
+    e->now.n = 0;
+    look_at_election(e);
+    look_at_clock(e);
+    dt_certificates_look(e->env.config, hear_certificate, e);
+    look_at_kafka(e);
+    for (size_t i = 0; i < e->kafka.n; i++)
+        add(&e->now, e->kafka.v[i].finding, e->kafka.v[i].subject, e->kafka.v[i].detail);
+    write_changes(e);
+}
+
+static void run(void *arg)
+{
+    dt_examiner *e = arg;
+    dt_mailbox_pause(e->mailbox, now_us(e) + FIRST_US, DT_THREAD_STOP);
+    while (!dt_thread_stopping(&e->thread)) {
+        look(e);
+        dt_mailbox_pause(e->mailbox, now_us(e) + (e->now.n || e->failed ? SOON_US : REST_US), DT_THREAD_STOP);
+    }
+}
+
+/* ---- life ---- */
+
+static void free_parts(dt_examiner *e)
+{
+    dt_store_free(e->store);
+    dt_mailbox_free(e->mailbox);
+    free(e);
+}
+
+dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out, struct dt_error *err)
+{
+    dt_examiner *e = calloc(1, sizeof(*e));
+    if (!e)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    e->env = *env;
+    dt_status status = dt_mailbox_new(&e->mailbox);
+    if (status == DT_OK)
+        status = dt_store_new(env->config, NULL, &e->store);
+    if (status == DT_OK)
+        status = dt_thread_start(&e->thread, "examiner", run, e, err);
+    if (status != DT_OK) {
+        free_parts(e);
+        return status;
+    }
+    *out = e;
+    return DT_OK;
+}
+
+void dt_examiner_stop(dt_examiner *e)
+{
+    if (!e)
+        return;
+    dt_thread_ask_stop(&e->thread, e->mailbox);
+    dt_store_cut(e->store);
+    dt_thread_join(&e->thread);
+    free_parts(e);
+}

@@ -1,0 +1,13 @@
+/* What is wrong with Kafka's side of the promise, by what Kafka says of our topics. Pure. */
+#ifndef DT_DISPATCHER_KAFKA_JUDGE_H
+#define DT_DISPATCHER_KAFKA_JUDGE_H
+
+#include "kafka/kafka.h"
+
+/* Hears of a finding, by its name in GET /v1/doctor; the texts are valid during the call. */
+typedef void dt_found_here_fn(void *arg, const char *finding, const char *subject, const char *detail);
+
+/* replicas: kafka.replication_factor. */
+void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_found_here_fn *found, void *arg);
+
+#endif

@@ -1,0 +1,60 @@
+/* See certificates.h. */
+#include "base/connection/certificates.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include "base/connection/properties.h"
+
+static int64_t end_of(const X509 *certificate)
+{
+    struct tm tm = {0};
+    return ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &tm) == 1 ? (int64_t)timegm(&tm) : 0;
+}
+
+/* 0: there is no certificate in the file, or it cannot be read; whoever connects with it says so. */
+static int64_t end_of_file(const char *file, bool authorities)
+{
+    FILE *in = fopen(file, "re");
+    int64_t ends_s = 0;
+    X509 *certificate = in ? PEM_read_X509(in, NULL, NULL, NULL) : NULL;
+    while (certificate) {
+        int64_t this_s = end_of(certificate);
+        ends_s = this_s > ends_s ? this_s : ends_s;
+        X509_free(certificate);
+        certificate = authorities ? PEM_read_X509(in, NULL, NULL, NULL) : NULL;
+    }
+    if (in)
+        fclose(in);
+    return ends_s;
+}
+
+static const char *of_kafka(const struct dt_config *config, const char *name)
+{
+    const struct dt_property *property = dt_properties_find(config->kafka_client, name);
+    return property && property->value ? property->value : "";
+}
+
+void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg)
+{
+    const struct {
+        const char *key, *file;
+        bool authorities;
+    } files[] = {
+        {"mysql.ca_file", config->mysql_ca_file, true},
+        {"mysql.cert_file", config->mysql_cert_file, false},
+        {"redis.ca_file", config->redis_ca_file, true},
+        {"redis.cert_file", config->redis_cert_file, false},
+        {"callbacks.ca_file", config->callbacks_ca_file, true},
+        {"kafka.client.ssl.ca.location", of_kafka(config, "ssl.ca.location"), true},
+        {"kafka.client.ssl.certificate.location", of_kafka(config, "ssl.certificate.location"), false},
+    };
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        int64_t ends_s = files[i].file[0] ? end_of_file(files[i].file, files[i].authorities) : 0;
+        if (ends_s)
+            heard(arg, files[i].key, files[i].file, ends_s);
+    }
+}

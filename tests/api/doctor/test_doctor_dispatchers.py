@@ -1,0 +1,79 @@
+"""GET /v1/doctor: what dispatchers see. Each finding is there when its fault is planted on the real servers, and gone when its advice was followed."""
+import contextlib
+import signal
+import subprocess
+
+import pytest
+
+from doctor_findings import findings, found, gone
+from harness.kafka_admin import Broker
+from harness.stack import TREE
+
+pytestmark = pytest.mark.in_turns(4)
+
+
+@contextlib.contextmanager
+def restarted(stack, **how):
+    """dispatcher1 runs so; afterwards as it did before."""
+    stack.restart("dispatcher1", **how)
+    try:
+        yield
+    finally:
+        stack.restart("dispatcher1")
+
+
+def test_topics_that_lose_messages_that_take_none_and_that_are_missing(api, stack):
+    broker = Broker(stack)
+    broker.set("duetime.dead", unclean_leader_election_enable="true")
+    broker.set("duetime.commands.rejected", min_insync_replicas=2)
+    try:
+        with restarted(stack, settings={"kafka.replication_factor": "2"}):
+            assert found(api, "kafka-replication", "duetime.ledger")["detail"].startswith("it has partitions with 1 replicas, and should have 2 (seen by ")
+            unclean = found(api, "kafka-unclean-election", "duetime.dead")
+            assert unclean["severity"] == "error" and "--add-config unclean.leader.election.enable=false" in unclean["do"]
+            assert "2, of 1 replicas: nothing can be written" in found(api, "kafka-min-isr", "duetime.commands.rejected")["detail"]
+            broker.set("duetime.dead", unclean_leader_election_enable="false")
+            broker.set("duetime.commands.rejected", min_insync_replicas=1)
+            gone(api, "kafka-unclean-election")
+            gone(api, "kafka-min-isr")
+            broker.delete("duetime.alerts")
+            assert found(api, "kafka-topic-missing", "duetime.alerts")["do"].startswith("restart a dispatcher")
+        gone(api, "kafka-topic-missing")
+        gone(api, "kafka-replication")
+    finally:
+        broker.set("duetime.dead")
+        broker.set("duetime.commands.rejected")
+
+
+@pytest.mark.parametrize("part, name", [("kafka", "kafka-away"), ("zookeeper", "zookeeper-away")])
+def test_a_server_that_does_not_answer_a_dispatcher(api, stack, part, name):
+    with restarted(stack, settings={"kafka.replication_factor": "2"}):  # something to look at again soon
+        found(api, "kafka-replication", "duetime.ledger")
+        stack.signal(part, signal.SIGSTOP)
+        try:
+            assert found(api, name)["severity"] == "error"
+        finally:
+            stack.signal(part, signal.SIGCONT)
+        gone(api, name)
+
+
+def certificate(path, days):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "/dev/null", "-out", path, "-days", str(days), "-subj", "/CN=t"],
+                   check=True, capture_output=True)
+
+
+def test_a_clock_and_certificates_that_are_not_as_they_should_be(api, stack, tmp_path, own_apis):
+    library, file = tmp_path / "clock_shim.so", tmp_path / "own.pem"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, TREE / "tests/support/clock_shim.c", "-ldl"], check=True)
+    certificate(file, 10)
+    shim = {"LD_PRELOAD": str(library), "DUETIME_CLOCK_SKEW_MS": "-5000", "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    with restarted(stack, env=shim, settings={"callbacks.ca_file": str(file)}):
+        assert found(api, "dispatcher-clock")["detail"].startswith("the dispatcher's clock is some 5 s behind MySQL's (seen by ")
+        assert found(api, "certificate-file-ends", str(file))["detail"].startswith("callbacks.ca_file ends in ")
+        certificate(file, 60)
+        gone(api, "certificate-file-ends", str(file))
+        certificate(file, 10)
+        owned = own_apis("doctor_files", settings={"callbacks.ca_file": str(file)})
+        owned.start()
+        assert [each["detail"] for each in findings(owned.rest) if each["subject"] == str(file)][0].startswith("callbacks.ca_file of the API ends in ")
+    gone(api, "dispatcher-clock")

@@ -1,0 +1,98 @@
+/* What is wrong with topics of ours, by what Kafka says of them: clusters of several brokers, which tests on a real one do not have. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "doctor/kafka_judge.h"
+
+static char told[2000];
+
+static void hear(void *arg, const char *finding, const char *subject, const char *detail)
+{
+    (void)arg;
+    size_t n = strlen(told);
+    snprintf(told + n, sizeof(told) - n, "%s %s: %s\n", finding, subject, detail);
+}
+
+/* All of them as in a sound cluster; then one is changed. */
+static struct dt_kafka_state sound(int brokers, int replicas, int64_t min_in_sync)
+{
+    struct dt_kafka_state state = {.brokers = brokers};
+    for (int i = 0; i < DT_KAFKA_OWN_TOPICS; i++) {
+        struct dt_kafka_topic_state *topic = &state.topics[i];
+        snprintf(topic->name, sizeof(topic->name), "t%d", i);
+        topic->there = true;
+        topic->replicas = replicas;
+        topic->min_in_sync = min_in_sync;
+    }
+    return state;
+}
+
+static void judge(const struct dt_kafka_state *state, int64_t replicas)
+{
+    told[0] = '\0';
+    dt_kafka_judge(state, replicas, hear, NULL);
+}
+
+static void a_sound_cluster_has_no_findings(void **state)
+{
+    (void)state;
+    struct dt_kafka_state three = sound(5, 3, 2), one = sound(1, 1, 1), two = sound(2, 2, 2);
+    judge(&three, 3);
+    assert_string_equal(told, "");
+    judge(&one, 1);
+    assert_string_equal(told, "");
+    judge(&two, 1);
+    assert_string_equal(told, "");
+}
+
+static void fewer_replicas_than_brokers_allow_or_the_configuration_says_are_told(void **state)
+{
+    (void)state;
+    struct dt_kafka_state cluster = sound(3, 3, 2);
+    cluster.topics[1].replicas = 2;
+    judge(&cluster, 1);
+    assert_string_equal(told, "kafka-replication t1: it has partitions with 2 replicas, and should have 3\n");
+    struct dt_kafka_state single = sound(1, 1, 1);
+    judge(&single, 2);
+    assert_non_null(strstr(told, "kafka-replication t0: it has partitions with 1 replicas, and should have 2\n"));
+}
+
+static void replicas_in_sync_that_do_not_fit_are_told_either_way(void **state)
+{
+    (void)state;
+    struct dt_kafka_state cluster = sound(3, 3, 2);
+    cluster.topics[0].min_in_sync = 1;
+    cluster.topics[2].min_in_sync = 4;
+    judge(&cluster, 3);
+    assert_string_equal(told, "kafka-min-isr t0: min.insync.replicas is 1, of 3 replicas\n"
+                              "kafka-min-isr t2: min.insync.replicas is 4, of 3 replicas: nothing can be written\n");
+}
+
+static void what_kafka_does_not_say_is_not_judged(void **state)
+{
+    (void)state;
+    struct dt_kafka_state cluster = sound(3, 0, 0);
+    judge(&cluster, 3);
+    assert_string_equal(told, "");
+    cluster.topics[0].there = false;
+    cluster.topics[1].elects_unclean = true;
+    judge(&cluster, 3);
+    assert_string_equal(told, "kafka-topic-missing t0: Kafka knows no topic of this name\n"
+                              "kafka-unclean-election t1: unclean.leader.election.enable is true\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sound_cluster_has_no_findings),
+        cmocka_unit_test(fewer_replicas_than_brokers_allow_or_the_configuration_says_are_told),
+        cmocka_unit_test(replicas_in_sync_that_do_not_fit_are_told_either_way),
+        cmocka_unit_test(what_kafka_does_not_say_is_not_judged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
