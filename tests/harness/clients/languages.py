@@ -32,6 +32,8 @@ class Language:
     leaves: tuple = ()
 
 
+JAVA = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", "target/test-classes:target/classes:target/dependency/*"]
+
 LANGUAGES = {
     "go": Language(
         packages="client_go",
@@ -39,6 +41,11 @@ LANGUAGES = {
         create=[GO_BUILT / "create"], consumer=[GO_BUILT / "consumer"], worker=[GO_BUILT / "worker"],
         tests=["go", "test", "-race", "-count=1", "./..."],
         linters=[["sh", "-c", "! gofmt -l . | grep ."], ["go", "vet", "./..."], ["sh", "-c", "cd examples && go vet ./..."]]),
+    "java": Language(
+        packages="client_java",
+        prepare=[["mvn", "-q", "-B", "test-compile", "dependency:copy-dependencies"]],  # with every lint of javac as an error
+        create=[*JAVA, "duetime.examples.Create"], consumer=[*JAVA, "duetime.examples.Consumer"], worker=[*JAVA, "duetime.examples.Worker"],
+        tests=["mvn", "-q", "-B", "surefire:test"], linters=[], leaves=("target",)),
     "node": Language(
         packages="console",
         create=["node", "examples/create.js"], consumer=["node", "examples/consumer.js"], worker=["node", "examples/worker.js"],

@@ -1,0 +1,2 @@
+/** A client of duetime: {@link duetime.client.Duetime} makes jobs, changes and cancels them, pops and reports. */
+package duetime.client;
