@@ -50,6 +50,12 @@ LANGUAGES = {
         packages="console",
         create=["node", "examples/create.js"], consumer=["node", "examples/consumer.js"], worker=["node", "examples/worker.js"],
         tests=["npm", "test"], linters=[["npm", "run", "lint"]], prepare=[["npm", "ci", "--ignore-scripts"]], leaves=("node_modules",)),
+    "php": Language(
+        packages="client_php",
+        create=["php", "examples/create.php"], consumer=["php", "-d", "auto_prepend_file=tests/RdKafka.php", "examples/consumer.php"],
+        worker=["php", "examples/worker.php"],
+        tests=["phpunit", "--do-not-cache-result", "tests"],
+        linters=[["sh", "-c", "find . -name '*.php' | xargs -n 1 php -l"], ["phpcs"]]),
     "python": Language(
         packages="client_python",
         create=[PYTHON, "examples/create.py"], consumer=[PYTHON, "examples/consumer.py"], worker=[PYTHON, "examples/worker.py"],

@@ -1,0 +1,96 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Duetime;
+
+/** @internal One kept connection. It knows which failures leave the outcome open, and nothing of jobs. */
+final class Transport
+{
+    private const LONGEST_PAUSE = 2.0;
+    private const KEPT_SECONDS = 50; // the server closes a connection that was silent for 75
+
+    private \CurlHandle $curl;
+
+    /** @param array<int, mixed> $curlOptions */
+    public function __construct(private readonly string $url, private readonly ?string $token, private readonly array $curlOptions)
+    {
+        $this->curl = curl_init();
+    }
+
+    /**
+     * One request.
+     *
+     * @param array<string, string> $headers
+     * @throws NoAnswer
+     */
+    public function ask(string $method, string $path, string $body, float $seconds, array $headers): Answer
+    {
+        $retryAfter = null;
+        curl_reset($this->curl);
+        curl_setopt_array($this->curl, $this->options($method, $path, $seconds, $headers, $retryAfter));
+        if ($body !== '') {
+            $this->carry($body);
+        }
+        $answer = curl_exec($this->curl);
+        if (!is_string($answer)) {
+            $sent = curl_getinfo($this->curl, CURLINFO_REQUEST_SIZE) > 0;
+            throw new NoAnswer(curl_error($this->curl), $sent);
+        }
+        return new Answer(curl_getinfo($this->curl, CURLINFO_RESPONSE_CODE), $retryAfter, $answer);
+    }
+
+    /** Seconds before the next try where the server names none: more from time to time, and not the same for all callers. */
+    public static function pause(int $tries): float
+    {
+        return min(self::LONGEST_PAUSE, 0.05 * 2 ** min($tries, 10)) * mt_rand(50, 100) / 100;
+    }
+
+    public static function now(): float
+    {
+        return hrtime(true) / 1e9;
+    }
+
+    /**
+     * @param array<string, string> $headers
+     * @return array<int, mixed>
+     */
+    private function options(string $method, string $path, float $seconds, array $headers, ?float &$retryAfter): array
+    {
+        $headers += ['Expect' => '', 'User-Agent' => 'duetime-php/0.1.0'] + ($this->token ? ['Authorization' => "Bearer $this->token"] : []);
+        return $this->curlOptions + [
+            CURLOPT_URL => $this->url . $path,
+            CURLOPT_CUSTOMREQUEST => $method,
+            CURLOPT_HTTPHEADER => array_map(static fn ($name, $value): string => "$name: $value", array_keys($headers), $headers),
+            CURLOPT_TIMEOUT_MS => max(1, (int) ($seconds * 1000)),
+            CURLOPT_NOSIGNAL => true,
+            CURLOPT_RETURNTRANSFER => true,
+            CURLOPT_MAXAGE_CONN => self::KEPT_SECONDS,
+            CURLOPT_PROTOCOLS => CURLPROTO_HTTP | CURLPROTO_HTTPS,
+            CURLOPT_HEADERFUNCTION => static function ($curl, string $line) use (&$retryAfter): int {
+                if (preg_match('/^retry-after:\s*(\d+)\s*$/i', $line, $found)) {
+                    $retryAfter = (float) $found[1]; // a date is not understood, and left to our own pauses
+                }
+                return strlen($line);
+            },
+        ];
+    }
+
+    /**
+     * Sends the body by a function: libcurl can then not begin it anew by itself. It would, on a kept connection that ends without an answer, and
+     * a job without a key would be made twice.
+     */
+    private function carry(string $body): void
+    {
+        $at = 0;
+        curl_setopt_array($this->curl, [
+            CURLOPT_UPLOAD => true,
+            CURLOPT_INFILESIZE => strlen($body),
+            CURLOPT_READFUNCTION => static function ($curl, $file, int $length) use ($body, &$at): string {
+                $part = substr($body, $at, $length);
+                $at += strlen($part);
+                return $part;
+            },
+        ]);
+    }
+}
