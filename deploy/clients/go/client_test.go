@@ -200,11 +200,12 @@ func TestWithAKeyALostAnswerIsAskedForAgain(t *testing.T) {
 func TestWithoutAKeyALostAnswerIsAnUnknownOutcome(t *testing.T) {
 	between, topic := newBetween(t), topicOf(t)
 	c := client(t, between.url(), Options{})
+	create(t, c, hour(topic, 0)) // the connection is a kept one
 	between.lose(1)
 	if _, err := c.Create(bg, hour(topic, 1)); !errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatal(err)
 	}
-	if n := len(between.asked()); n != 1 {
+	if n := len(between.asked()); n != 2 {
 		t.Errorf("%d requests", n)
 	}
 	keyed := client(t, between.url(), Options{MakeKeys: true})
