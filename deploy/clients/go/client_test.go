@@ -227,10 +227,13 @@ func TestAConnectionThatEndedWhileIdleIsNoUnknownOutcome(t *testing.T) {
 
 func TestRetryAfterIsObeyed(t *testing.T) {
 	no := func(string) string { return `{"type":"/problems/unavailable","title":"not now"}` }
-	server := newTeller(t, saying{503, "1", no}, saying{429, "1", no}, saying{200, "", made})
+	line := func(string) string {
+		return `{"type":"/problems/quota-exceeded","title":"slowly","status":429,"retry_after":"PT0.5S"}` + "\n"
+	}
+	server := newTeller(t, saying{503, "1", no}, saying{429, "1", no}, saying{200, "", line}, saying{200, "", made})
 	began := time.Now()
 	create(t, client(t, server.URL, Options{}), hour("t", nil))
-	if took := time.Since(began); took < 2*time.Second || len(server.asked()) != 3 {
+	if took := time.Since(began); took < 2500*time.Millisecond || len(server.asked()) != 4 {
 		t.Error(took, server.asked())
 	}
 }

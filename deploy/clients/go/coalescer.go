@@ -297,6 +297,9 @@ func (c *coalescer) settle(batch []*line, said []told, pause time.Duration) {
 	var again []*line
 	for i, one := range batch {
 		if !one.settle(&said[i]) && !one.abandoned {
+			if own := duration(said[i].RetryAfter); own > pause {
+				pause = own
+			}
 			one.underWay, one.putAt = false, time.Time{}
 			again = append(again, one)
 			c.bytes += len(one.data)

@@ -44,6 +44,8 @@ type Problem struct {
 	State     string        `json:"state"`
 	Attempt   int           `json:"attempt"`
 	Version   int           `json:"version"`
+
+	RetryAfter string `json:"retry_after"` // of a quota that is used up: a duration
 }
 
 // A MemberError says which member of a request is wrong, and why.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -139,6 +140,15 @@ func seconds(text string) time.Duration {
 		return -1
 	}
 	return time.Duration(n) * time.Second
+}
+
+// duration of hours, minutes and seconds, as the server writes pauses: "PT1M0.5S". -1: none.
+func duration(text string) time.Duration {
+	given, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(text, "PT")))
+	if err != nil {
+		return -1
+	}
+	return given
 }
 
 // pauseOf is the server's own, or one that grows from try to try and is not the same for all callers.

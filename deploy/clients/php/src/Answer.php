@@ -21,6 +21,15 @@ final class Answer
         return in_array($status, [408, 429, 503], true);
     }
 
+    /** Of a duration of hours, minutes and seconds, as the server writes pauses: "PT1M0.5S". */
+    public static function secondsOf(string $duration): ?float
+    {
+        if (!preg_match('/^PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?$/', $duration, $part)) {
+            return null;
+        }
+        return (float) ($part[1] ?? 0) * 3600 + (float) ($part[2] ?? 0) * 60 + (float) ($part[3] ?? 0);
+    }
+
     /**
      * The members of the problem, also when something between us and the server answered in its own words.
      *

@@ -81,6 +81,7 @@ final class Batcher
         foreach ($batch as $i => $line) {
             if (!$this->settle($line, $told[$i])) {
                 $again[] = $line;
+                $pause = max($pause, Answer::secondsOf($told[$i]['retry_after'] ?? '')) ?: null;
             }
         }
         return [$again, $pause];

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .errors import OutcomeUnknown, Unavailable, problem_of
+from .job import seconds_of
 from .transport import Address, Answer, Broken, Connection, NotSent
 
 LONGEST_PAUSE = 2.0
@@ -221,7 +222,8 @@ class Coalescer:
         told = _filled(told, len(batch))
         again = [line for line, one in zip(batch, told) if not self._settled(line, one)]
         if again:
-            self._again(again, answer.retry_after)
+            pauses = [answer.retry_after, *(seconds_of(one.get("retry_after")) for one in told)]
+            self._again(again, max((pause for pause in pauses if pause is not None), default=None))
         else:
             self._failures = 0
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import re
 from typing import Any, NamedTuple, TypedDict
 
 _MILLISECOND = datetime.timedelta(milliseconds=1)
+_DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?")
 
 
 class Created(NamedTuple):
@@ -63,6 +65,15 @@ def body_of(members: dict[str, Any]) -> dict[str, Any]:
         body["payload_base64"] = base64.b64encode(body.pop("payload")).decode()
         body.setdefault("content_type", "application/octet-stream")
     return body
+
+
+def seconds_of(duration: Any) -> float | None:
+    """Of a duration of hours, minutes and seconds, as the server writes pauses: "PT1M0.5S"."""
+    found = _DURATION.fullmatch(duration) if isinstance(duration, str) else None
+    if not found:
+        return None
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds
 
 
 def encode(body: Any) -> bytes:

@@ -154,11 +154,13 @@ class Failures(Case):
 
     def test_retry_after_is_obeyed(self):
         problem = b'{"type":"/problems/unavailable","title":"not now","status":503}'
-        server = self.told((503, {"retry-after": 1}, problem), (429, {"retry-after": 1}, problem.replace(b"503", b"429")), (200, {}, made))
+        line = b'{"type":"/problems/quota-exceeded","title":"slowly","status":429,"retry_after":"PT0.5S"}\n'
+        server = self.told((503, {"retry-after": 1}, problem), (429, {"retry-after": 1}, problem.replace(b"503", b"429")), (200, {}, line),
+                           (200, {}, made))
         began = time.monotonic()
         self.assertEqual(self.client(server.url).create("t").id, "0")
-        self.assertGreaterEqual(time.monotonic() - began, 2)
-        self.assertEqual(len(server.asked), 3)
+        self.assertGreaterEqual(time.monotonic() - began, 2.5)
+        self.assertEqual(len(server.asked), 4)
 
     def test_nobody_there_is_unavailable_at_the_deadline(self):
         taken = socket.socket()  # bound, but nobody listens
