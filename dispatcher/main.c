@@ -188,7 +188,8 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
     if (status != DT_OK)
         return status;
     dt_dispatcher_tells(signals->dispatcher, &signals->service);
-    status = dt_metrics_server_start((uint16_t)config->dispatch_metrics_port, &port, &metrics, err);
+    status = dt_metrics_server_start(config->dispatch_metrics_listen, (uint16_t)config->dispatch_metrics_port, &port,
+                                     &metrics, err);
     if (status == DT_OK)
         status = start_figures(config, signals->dispatcher, &figures, err);
     if (status == DT_OK)

@@ -1,5 +1,5 @@
 /*
- * Two paths, read only, loopback only. One thread of libmicrohttpd's, which sleeps until somebody asks.
+ * Two paths, read only. One thread of libmicrohttpd's, which sleeps until somebody asks.
  */
 #include "metrics_mhd.h"
 
@@ -46,17 +46,39 @@ static enum MHD_Result answer(void *arg, struct MHD_Connection *connection, cons
     return queued;
 }
 
-dt_status dt_metrics_server_start(uint16_t port, uint16_t *bound, dt_metrics_server **out, struct dt_error *err)
+/* The flag of the library that goes with the address; -1: it is no address in digits. */
+static int read_address(const char *text, uint16_t port, struct sockaddr_storage *out)
 {
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, port, NULL, NULL, answer, NULL, MHD_OPTION_SOCK_ADDR, &address,
-        MHD_OPTION_CONNECTION_LIMIT, 32u, MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
+    struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+    memset(out, 0, sizeof(*out));
+    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        return 0;
+    }
+    if (inet_pton(AF_INET6, text, &v6->sin6_addr) != 1)
+        return -1;
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    return MHD_USE_IPv6;
+}
+
+dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *bound, dt_metrics_server **out,
+                                  struct dt_error *err)
+{
+    struct sockaddr_storage address;
+    int family = read_address(listen, port, &address);
+    if (family < 0)
+        return dt_fail(err, DT_INVALID, "[dispatch] metrics_listen: \"%.60s\" is no address", listen);
+    struct MHD_Daemon *daemon =
+        MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | (unsigned)family, port, NULL, NULL, answer,
+                         NULL, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT, 32u,
+                         MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
     if (!daemon)
-        return dt_fail(err, DT_SYSTEM, "cannot listen for /metrics on port %u of the loopback", (unsigned)port);
+        return dt_fail(err, DT_SYSTEM, "cannot listen for /metrics on %.60s, port %u", listen, (unsigned)port);
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
-    *bound = info ? info->port : port;
+    *bound = info && info->port ? info->port : port;
     *out = (dt_metrics_server *)daemon;
     return DT_OK;
 }

@@ -1,4 +1,4 @@
-/* The dispatcher's HTTP server: GET /metrics and GET /healthz on the loopback, from a thread of libmicrohttpd's. */
+/* The dispatcher's HTTP server: GET /metrics and GET /healthz, from a thread of libmicrohttpd's. */
 #ifndef DT_DISPATCHER_METRICS_MHD_H
 #define DT_DISPATCHER_METRICS_MHD_H
 
@@ -8,9 +8,9 @@
 
 typedef struct dt_metrics_server dt_metrics_server;
 
-/* port 0 = any free one; *bound tells which. */
-DT_MUST_CHECK dt_status dt_metrics_server_start(uint16_t port, uint16_t *bound, dt_metrics_server **out,
-                                                struct dt_error *err);
+/* listen: an IPv4 or IPv6 address in digits, INVALID otherwise; port 0 = any free one; *bound tells which. */
+DT_MUST_CHECK dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *bound,
+                                                dt_metrics_server **out, struct dt_error *err);
 void dt_metrics_server_stop(dt_metrics_server *server); /* NULL is accepted */
 
 #endif

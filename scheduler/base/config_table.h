@@ -92,7 +92,8 @@
   DURATION(dispatch, settle_after, 10, 1, DT_SECOND, DT_OPT_NONE, "Quiet time after which the last batch is settled by itself.") \
   DURATION(dispatch, rest_after, 30*DT_SECOND, 500, DT_DAY, DT_OPT_NONE, "A shard with nothing due for so long closes its Kafka producer, and takes over anew shortly before the next job is due.") \
   INT(dispatch, priority, -10, -20, 19, DT_OPT_NONE, "Scheduling priority (nice) asked for by the dispatcher; kept as it is when not permitted.") \
-  INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Loopback port where the dispatcher serves /metrics and /healthz; 0 = any free one (it is logged).") \
+  TEXT(dispatch, metrics_listen, "127.0.0.1", DT_OPT_NONE, "Address where the dispatcher serves /metrics and /healthz, which ask for no token: the loopback, or one that only the machines reach that scrape and probe.") \
+  INT(dispatch, metrics_port, 0, 0, 65535, DT_OPT_NONE, "Port where the dispatcher serves /metrics and /healthz; 0 = any free one (it is logged).") \
   BOOL(callbacks, enabled, false, DT_OPT_NONE, "Topics may have the delivery http: dispatchers send their jobs as HTTP requests to the topic's callback_url. Give the API and the dispatchers the same setting.") \
   TEXT(callbacks, allow_networks, "", DT_OPT_NONE, "Networks that callbacks may reach although they are private, local or reserved: comma-separated CIDRs, such as 10.0.0.0/8, fd00::/8.") \
   TEXT(callbacks, allow_hosts, "", DT_OPT_NONE, "The only hosts that callbacks may go to: comma-separated names, each of which may begin with *. for every name below it. Empty: any. The API refuses URLs with other hosts.") \

@@ -33,7 +33,7 @@ def formatted():
 def scripts():
     """Shell scripts parse; Python files compile."""
     told = []
-    for path in [tree.TREE / name for name in ("deploy/local", "deploy/packages", "deploy/quickstart", "tests/run", "tests/coverage", "tests/mutants", ".ci/run")]:
+    for path in [tree.TREE / name for name in ("deploy/local", "deploy/packages", "deploy/quickstart", "tests/run", "tests/coverage", "tests/mutants", "deploy/compose/rootfs", "deploy/debian/postinst", "deploy/debian/prerm", "deploy/debian/postrm", ".ci/run")]:
         code, output = command.run(["bash", "-n", path], SECONDS)
         told += [output] if code else []
     for path in _files("*.py"):
@@ -93,6 +93,11 @@ def command_line():
     return same, "deploy/command-line.md is stale: write it anew with duetime --reference"
 
 
+def containers():
+    """deploy/compose and deploy/kubernetes name settings, secrets, ports, paths and a version that the programs have."""
+    return _script("containers.py", tree.BUILD)
+
+
 def cron():
     """Fires are those that an enumeration of days and times finds, also where clocks change."""
     return _script("cron/compare.py", "--triples", "1000", "--program", tree.BUILD / "tests" / "cron_next")
@@ -146,5 +151,5 @@ def run(report, named):
 
 
 OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "rules, dashboard and runbook fit the programs": monitoring, "tests/mutants tells faults apart": mutants}
-OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration, "command-line.md is what duetime does": command_line, "cron agrees with an enumeration": cron}
+OF_PROGRAMS = {"clang-tidy": tidy, "openapi.yaml is what the server does": openapi, "configuration.md is what the programs read": configuration, "command-line.md is what duetime does": command_line, "cron agrees with an enumeration": cron, "containers say what the programs do": containers}
 OF_RELEASE = {"a release has no fail points": no_fail_points, "packages have what they should": packages}

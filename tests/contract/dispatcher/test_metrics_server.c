@@ -1,0 +1,85 @@
+/* Where the dispatcher's metrics are served. */
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "chores/metrics_mhd.h"
+
+static void assert_answers(int family, const char *address, uint16_t port)
+{
+    static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
+    struct sockaddr_storage to = {0};
+    char answer[256] = {0};
+    void *at = family == AF_INET ? (void *)&((struct sockaddr_in *)&to)->sin_addr
+                                 : (void *)&((struct sockaddr_in6 *)&to)->sin6_addr;
+    to.ss_family = (sa_family_t)family;
+    ((struct sockaddr_in *)&to)->sin_port = htons(port); /* at the same place in both */
+    assert_int_equal(inet_pton(family, address, at), 1);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to,
+                             family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)),
+                     0);
+    assert_int_equal(write(fd, request, strlen(request)), strlen(request));
+    assert_true(read(fd, answer, sizeof(answer) - 1) > 0);
+    assert_non_null(strstr(answer, "200 OK"));
+    close(fd);
+}
+
+static void the_address_may_be_the_loopback_or_any_of_the_machine(void **state)
+{
+    static const char *const addresses[] = {"127.0.0.1", "0.0.0.0"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        dt_metrics_server *server = NULL;
+        struct dt_error err = {0};
+        uint16_t port = 0;
+        assert_int_equal(dt_metrics_server_start(addresses[i], 0, &port, &server, &err), DT_OK);
+        assert_true(port > 0);
+        assert_answers(AF_INET, "127.0.0.1", port);
+        dt_metrics_server_stop(server);
+    }
+}
+
+static void the_address_may_be_of_the_sixth_version(void **state)
+{
+    dt_metrics_server *server = NULL;
+    struct dt_error err = {0};
+    uint16_t port = 0;
+    int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in6 loopback = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    (void)state;
+    if (probe < 0 || bind(probe, (struct sockaddr *)&loopback, sizeof(loopback)) != 0)
+        return; /* the machine has none */
+    close(probe);
+    assert_int_equal(dt_metrics_server_start("::1", 0, &port, &server, &err), DT_OK);
+    assert_answers(AF_INET6, "::1", port);
+    dt_metrics_server_stop(server);
+}
+
+static void what_is_no_address_is_named(void **state)
+{
+    dt_metrics_server *server = NULL;
+    struct dt_error err = {0};
+    uint16_t port = 0;
+    (void)state;
+    assert_int_equal(dt_metrics_server_start("localhost", 0, &port, &server, &err), DT_INVALID);
+    assert_non_null(strstr(err.text, "\"localhost\""));
+    assert_null(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_address_may_be_the_loopback_or_any_of_the_machine),
+        cmocka_unit_test(the_address_may_be_of_the_sixth_version),
+        cmocka_unit_test(what_is_no_address_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
