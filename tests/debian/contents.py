@@ -79,7 +79,7 @@ def check_units(_, build):
             text = (DEBIAN / name).read_text().replace("/usr/bin/duetime-api", str(build / "api/duetime-api"))
             text = re.sub(r"^Documentation=man:\S+ ", "Documentation=", text, flags=re.M)
             Path(folder, name).write_text(text.replace("/usr/bin/duetime-dispatcher", str(build / "dispatcher/duetime-dispatcher")))
-            verdict = subprocess.run(["systemd-analyze", "verify", Path(folder, name)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            verdict = subprocess.run(["systemd-analyze", "verify", "--man=no", Path(folder, name)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             if verdict.returncode or verdict.stdout.strip():
                 yield f"{name}: {verdict.stdout or verdict.returncode}"
             told = subprocess.run(["systemd-analyze", "security", "--offline=true", Path(folder, name)], stdout=subprocess.PIPE, text=True)
