@@ -57,7 +57,8 @@ struct dt_db *dt_store_asked(dt_store *store);
  * config). log (may be NULL) is called with each migration's name as it is applied. BUSY: another process has been
  * migrating for minutes. */
 DT_MUST_CHECK dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struct dt_error *err);
-/* SCHEMA: the schema is older or newer than this program. */
+/* SCHEMA: the schema is older than this program, or newer, and says that this program must not work on it
+ * (sql/README.md, "Migrations and programs"). */
 DT_MUST_CHECK dt_status dt_store_check_schema(dt_store *store, struct dt_error *err);
 
 struct dt_installation {

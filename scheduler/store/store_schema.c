@@ -163,6 +163,20 @@ dt_status dt_store_migrate(dt_store *store, void (*log)(const char *name), struc
 
 /* ---- looking ---- */
 
+/* A newer schema, whose migrations say from which one on programs may work beside them. */
+static dt_status check_newer(dt_db *db, int64_t newest, struct dt_error *err)
+{
+    bool found = false;
+    int64_t needed = 0;
+    dt_status status =
+        query_number(db, dt_sql_select_needed_migration, DT_PARAMS(DT_P_INT(dt_migrations_n)), &found, &needed, err);
+    if (status != DT_OK || needed <= dt_migrations_n)
+        return status;
+    return dt_fail(err, DT_SCHEMA,
+                   "the schema has version %lld, which needs programs of %lld or later; this one has %d",
+                   (long long)newest, (long long)needed, dt_migrations_n);
+}
+
 dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
 {
     dt_db *db;
@@ -180,8 +194,9 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
     if (status != DT_OK)
         return status;
     if (newest > dt_migrations_n)
-        return dt_fail(err, DT_SCHEMA, "the schema has version %lld, newer than this program's %d", (long long)newest,
-                       dt_migrations_n);
+        status = check_newer(db, newest, err);
+    if (status != DT_OK)
+        return status;
     if (applied < dt_migrations_n)
         return dt_fail(err, DT_SCHEMA, "%lld of %d migrations are applied: run duetime-api --migrate",
                        (long long)applied, dt_migrations_n);

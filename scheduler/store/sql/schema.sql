@@ -52,6 +52,9 @@ SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0;
 -- name: select_newest_migration
 SELECT MAX(version) FROM schema_migrations;
 
+-- name: select_needed_migration
+SELECT MAX(COALESCE(needs, version)) FROM schema_migrations WHERE version > ?;
+
 -- name: count_installations
 SELECT COUNT(*) FROM installation;
 

@@ -177,6 +177,39 @@ static void another_schema_than_this_programs_is_refused(void **state)
     dt_store_free(store);
 }
 
+/* Two later migrations; the programs that the second one needs. NULL: itself. */
+static void assert_newer(struct mysql_fixture *fx, dt_store *store, int64_t needs, dt_status want)
+{
+    char sql[160];
+    struct dt_error err = {0};
+    snprintf(sql, sizeof(sql), "UPDATE schema_migrations SET needs = NULLIF(%lld, 0) WHERE version = %d",
+             (long long)needs, dt_migrations_n + 2);
+    mysql_fixture_run(fx, "%s", sql);
+    assert_int_equal(dt_store_check_schema(store, &err), want);
+    if (want != DT_OK)
+        assert_non_null(strstr(err.text, "which needs programs of"));
+}
+
+static void a_newer_schema_is_worked_on_where_its_migrations_permit_it(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, NULL, &err));
+    char sql[160];
+    snprintf(sql, sizeof(sql),
+             "INSERT INTO schema_migrations (version, name, applied_at, step, needs) VALUES "
+             "(%d, 'a', 1, 1, 1), (%d, 'b', 0, 0, NULL)",
+             dt_migrations_n + 1, dt_migrations_n + 2);
+    mysql_fixture_run(fx, "%s", sql);
+    assert_newer(fx, store, 0, DT_SCHEMA);
+    assert_newer(fx, store, dt_migrations_n + 1, DT_SCHEMA);
+    assert_newer(fx, store, dt_migrations_n, DT_OK);
+    assert_newer(fx, store, 1, DT_OK);
+    OK(dt_store_migrate(store, count_log, &err)); /* nothing of its own is missing */
+    dt_store_free(store);
+}
+
 static void a_bad_installation_name_is_refused(void **state)
 {
     struct mysql_fixture *fx = *state;
@@ -248,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_interrupted_migration_goes_on_where_it_stopped, setup, teardown),
         cmocka_unit_test_setup_teardown(files_that_were_run_by_hand_before_do_no_harm, setup, teardown),
         cmocka_unit_test_setup_teardown(another_schema_than_this_programs_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_newer_schema_is_worked_on_where_its_migrations_permit_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bad_installation_name_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(due_columns_follow_next_at, setup, teardown),
         cmocka_unit_test_setup_teardown(a_ping_feeds_the_clock_and_reconnects, setup, teardown),
