@@ -1,4 +1,6 @@
 """Builds the programs with a preset of CMakePresets.json into build/<preset>."""
+import os
+import pathlib
 import shutil
 import subprocess
 
@@ -39,6 +41,7 @@ def build(preset, targets=("duetime-api", "duetime-dispatcher", "duetime")):
 
 
 def program(preset, name):
-    folder = paths.build_folder(preset)
+    """Of the preset's folder; DUETIME_LOCAL_BUILD names another one, of another version say."""
+    folder = pathlib.Path(os.environ.get("DUETIME_LOCAL_BUILD") or paths.build_folder(preset))
     where = {"duetime-api": folder / "api", "duetime-dispatcher": folder / "dispatcher", "duetime": folder / "api" / "cli"}[name]
     return where / name

@@ -2,7 +2,7 @@
  * Configuration, described once: DT_CONFIG_MAP in config_table.h names every option with its type, bounds,
  * default and help; the parser, the environment names, --print-config, the sample file and the reference
  * page come from it. Order: default < file < credentials < environment (DUETIME_<SECTION>_<KEY>). A text option marked
- * `secret` can also be given as <key>_file, or as the file duetime.<section>.<key> in CREDENTIALS_DIRECTORY (LoadCredential= of
+ * `secret` can also be given as <key>_file, or as the file duetime_<section>.<key> in CREDENTIALS_DIRECTORY (LoadCredential= of
  * systemd), and where it is set it is printed as the comment "# key = ***". Its text here
  * is that of the start; whoever connects asks dt_secret_now (connection/secrets.h).
  * Settings of librdkafka are [kafka] client.<name>, or DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be

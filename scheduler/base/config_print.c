@@ -159,7 +159,7 @@ static void print_reference_row(const struct dt_option *option, FILE *out)
 void dt_config_reference(FILE *out)
 {
     fputs("# Configuration\n\nMade from the table in `scheduler/base/config_table.h`. The environment wins over "
-          "systemd's credentials (files `duetime.<section>.<key>` for secrets), these over the\nfile, the file over "
+          "systemd's credentials (files `duetime_<section>.<key>` for secrets), these over the\nfile, the file over "
           "the default. Durations: `15s`, `3m`, `1h`, `2d`, ISO 8601 (`PT0.5S`), or a number of "
           "milliseconds.\n",
           out);
@@ -222,7 +222,8 @@ static void print_sample_option(const struct dt_option *option, FILE *out)
     dt_option_add_accepted(&text, option);
     dt_strbuf_adds(&text, dt_option_is_secret(option) ? "; better as a file: " : ".");
     if (dt_option_is_secret(option))
-        dt_strbuf_addf(&text, "%s_file, or the credential duetime.%s.%s.", option->key, option->section, option->key);
+        dt_strbuf_addf(&text, "%s_file, or /etc/duetime/credentials/%s.%s of the packaged services.", option->key,
+                       option->section, option->key);
     fputc('\n', out);
     print_comment(text.p ? text.p : "", out);
     dt_strbuf_reset(&text);

@@ -88,19 +88,14 @@ def check_units(_, build):
                 yield f"{name} is exposed: {exposure[1] if exposure else told.stdout}"
 
 
-def check_credentials(_, build):
-    """Each secret of the table may be a credential of the unit whose program reads it."""
-    reference = output(build / "dispatcher/duetime-dispatcher", "--config-reference")
-    secrets, section = set(), ""
-    for line in reference.splitlines():
-        section = re.sub(r"## \[(.*)\]", r"\1", line) if line.startswith("## [") else section
-        if "Secret: also as" in line:
-            secrets.add(f"duetime.{section}.{line.split('`')[1]}")
-    named = {name: set(re.findall(r"^LoadCredential=(\S+)", (DEBIAN / name).read_text(), re.M)) for name in UNITS}
-    for secret in sorted(secrets - named["duetime-dispatcher.service"]):
-        yield f"duetime-dispatcher.service does not load {secret}"
-    for secret in sorted(secrets - named["duetime-api.service"] - {"duetime.zookeeper.auth"}):
-        yield f"duetime-api.service does not load {secret}"
+def check_credentials(package, _):
+    """The folder of secrets is root's alone, and both units load it."""
+    listed = output("dpkg-deb", "--contents", package)
+    if not re.search(r"^drwx------ root/root .* \./etc/duetime/credentials/$", listed, re.M):
+        yield "/etc/duetime/credentials is not there for root alone"
+    for name in UNITS:
+        if "\nLoadCredential=duetime:/etc/duetime/credentials\n" not in (DEBIAN / name).read_text():
+            yield f"{name} does not load the folder of secrets"
 
 
 def check_settings(_, build):

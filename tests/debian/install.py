@@ -71,9 +71,9 @@ def reload(debian):
 
 def wait_for_mysql(debian):
     """Started before MySQL is there, a unit says what it waits for, and counts as started when it serves."""
-    debian.sh("systemctl stop duetime-api duetime-dispatcher; systemctl stop mariadb.socket mariadb 2>/dev/null || systemctl stop mariadb; systemctl start --no-block duetime-api duetime-dispatcher")
+    debian.sh("systemctl stop duetime-api duetime-dispatcher; systemctl stop mariadb.socket mariadb || systemctl stop mariadb; systemctl start --no-block duetime-api duetime-dispatcher")
     for unit in UNITS:
-        debian.until(f"systemctl show -p ActiveState -p StatusText {unit} | tr '\\n' ' ' | grep -q 'activating.*waits for MySQL'", 20)
+        debian.until(f"test $(systemctl is-active {unit}) = activating && systemctl show -P StatusText {unit} | grep -q 'waits for MySQL'", 20)
     debian.sh("systemctl start mariadb")
     for unit in UNITS:
         debian.until(f"systemctl is-active {unit}", 30)
@@ -94,7 +94,7 @@ def hang(debian):
     for unit in UNITS:
         assert "NRestarts=0" in debian.sh(f"systemctl show -p NRestarts {unit}"), "the watchdog ends what lives"
         debian.sh(f"kill -STOP $(systemctl show -P MainPID {unit})")
-        debian.until(f"systemctl show -p NRestarts -p ActiveState {unit} | tr '\\n' ' ' | grep -qE 'NRestarts=[1-9].*=active'", 30)
+        debian.until(f"test $(systemctl show -P NRestarts {unit}) -gt 0 && systemctl is-active {unit}", 30)
     debian.sh("rm -r /etc/systemd/system/duetime-*.service.d; systemctl daemon-reload; systemctl restart duetime-api duetime-dispatcher")
     use(debian, "third")
 

@@ -7,7 +7,7 @@
 
 #include "base/strbuf.h"
 
-#define OURS "/duetime."
+#define OURS "/duetime_"
 
 void dt_credentials_each(dt_credential_take *take, void *arg)
 {

@@ -66,7 +66,7 @@ static void a_credential_wins_over_the_file_and_the_environment_over_it(void **s
 {
     struct folder *folder = *state;
     const char *ini = put(folder, "x.ini", "[mysql]\npassword = of the file\n");
-    put(folder, "duetime.mysql.password", "of the manager\n");
+    put(folder, "duetime_mysql.password", "of the manager\n");
     put(folder, "another.thing", "not ours");
     assert_password(ini, "of the manager");
     setenv("DUETIME_MYSQL_PASSWORD", "of the environment", 1);
@@ -77,7 +77,7 @@ static void a_setting_of_the_kafka_library_may_be_a_credential(void **state)
 {
     struct dt_config config;
     struct dt_error err = {0};
-    put(*state, "duetime.kafka.client.sasl.password", "hush\n");
+    put(*state, "duetime_kafka.client.sasl.password", "hush\n");
     assert_int_equal(dt_config_load(&config, NULL, &err), DT_OK);
     assert_int_equal(config.kafka_client->n, 1);
     assert_string_equal(config.kafka_client->v[0].name, "sasl.password");
@@ -98,9 +98,9 @@ static void assert_refused(struct folder *folder, const char *name, const char *
 
 static void a_credential_that_is_no_secret_of_the_table_is_named(void **state)
 {
-    assert_refused(*state, "duetime.mysql.host", "there is no such secret");
-    assert_refused(*state, "duetime.mysql.pasword", "there is no such secret");
-    assert_refused(*state, "duetime.mysql", "there is no such secret");
+    assert_refused(*state, "duetime_mysql.host", "there is no such secret");
+    assert_refused(*state, "duetime_mysql.pasword", "there is no such secret");
+    assert_refused(*state, "duetime_mysql", "there is no such secret");
 }
 
 static void a_folder_that_is_not_there_has_no_credentials(void **state)
