@@ -82,7 +82,7 @@ def wait_for_mysql(debian):
 def take_a_credential(debian):
     """The account gets a password, which only a credential has."""
     debian.sh("mariadb -e \"ALTER USER duetime@localhost IDENTIFIED BY 'of the store'\"")
-    debian.sh("mkdir -p /etc/credstore; (umask 077; echo 'of the store' > /etc/credstore/duetime.mysql.password); systemctl restart duetime-api duetime-dispatcher")
+    debian.sh("(umask 077; echo 'of the store' > /etc/duetime/credentials/mysql.password); systemctl restart duetime-api duetime-dispatcher")
     use(debian, "second")
 
 
@@ -101,7 +101,7 @@ def hang(debian):
 
 def purge(debian, before):
     debian.sh("systemctl restart duetime-api; systemctl stop duetime-dispatcher; systemctl show -p Result duetime-dispatcher | grep -q success")
-    debian.sh("rm -r /etc/credstore/duetime.*; rmdir --ignore-fail-on-non-empty /etc/credstore; mariadb -e 'DROP DATABASE duetime; DROP USER duetime@localhost'")
+    debian.sh("rm /etc/duetime/credentials/*; mariadb -e 'DROP DATABASE duetime; DROP USER duetime@localhost'")
     debian.sh("apt-get -qq remove -y duetime")
     assert debian.sh("ls /etc/duetime").strip() == "duetime.ini"
     debian.sh("apt-get -qq purge -y duetime duetime-dbgsym && apt-get -qq autoremove -y --purge && rm -r /srv/*.deb")
