@@ -41,4 +41,6 @@ GOALS = {
     "G13 without": Goal("the same without Redis", "ms", 150, 100),
     "G14": Goal("due → request received, p99, 1,000 due/s", "ms", 60, 20),
     "G15": Goal("pop side ÷ beanstalkd with fsync", "", 1, 2),
+    "G16 Node.js": Goal("creates by 64 callers of our client ÷ by BullMQ's own", "", 0.8, 1.2),
+    "G16 Java": Goal("creates by 64 callers of our client ÷ by db-scheduler's own", "", 0.8, 1.2),
 }

@@ -93,8 +93,8 @@ class BullMQ(Peer):
     def _start(self, *words):
         return Program(self._server.port, *words)
 
-    def intake(self, seconds):
-        return self._start("intake", CLIENTS, seconds).end()
+    def intake(self, seconds, clients=CLIENTS):
+        return self._start("intake", clients, seconds).end()
 
     def _run(self, seconds, *words):
         """Written by one process, executed by two."""

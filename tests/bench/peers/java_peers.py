@@ -12,6 +12,11 @@ def build():
     fetched("Maven", ["mvn", "-q", "-B", "-f", HERE / "java" / "pom.xml", f"-Dbuild.folder={FOLDER}", "package", "dependency:copy-dependencies"], CACHE)
 
 
+def load(*words):
+    """The command of a load."""
+    return ["java", "-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-cp", f"{FOLDER}/classes:{FOLDER}/dependency/*", "bench.Load", *map(str, words)]
+
+
 class JavaPeer(Peer):
     word = ""
 
@@ -32,7 +37,7 @@ class JavaPeer(Peer):
         return self._database.size()
 
     def _load(self, *words):
-        return ["java", "-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-cp", f"{FOLDER}/classes:{FOLDER}/dependency/*", "bench.Load", self.word, *map(str, words)]
+        return load(self.word, *words)
 
     def _run(self, *words):
         done = subprocess.run(self._load(*words), env=self._database.environment(), capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -40,8 +45,8 @@ class JavaPeer(Peer):
             raise Unavailable(f"{self.name} {words[0]}: {done.stderr.strip()[-600:]}")
         return json.loads(done.stdout.splitlines()[-1])
 
-    def intake(self, seconds):
-        return self._run("intake", CLIENTS, seconds)
+    def intake(self, seconds, clients=CLIENTS):
+        return self._run("intake", clients, seconds)
 
     def lateness(self, rate, seconds, warm, intake=0):
         with beside(intake and self._load("intake", CLIENTS, SECONDS, intake), env=self._database.environment()):

@@ -24,7 +24,7 @@ public final class Load {
   private Load() {}
 
   public static void main(String[] words) throws Exception {
-    try (Peer peer = words[0].equals("quartz") ? new QuartzPeer() : new DbSchedulerPeer()) {
+    try (Peer peer = peer(words[0])) {
       switch (words[1]) {
         case "intake" -> intake(peer, Integer.parseInt(words[2]), Double.parseDouble(words[3]), words.length > 4 ? Double.parseDouble(words[4]) : 0);
         case "lateness" -> lateness(peer, Integer.parseInt(words[2]), Integer.parseInt(words[3]), Integer.parseInt(words[4]));
@@ -34,6 +34,14 @@ public final class Load {
       System.out.flush();
       Runtime.getRuntime().halt(0); // what is due in an hour is not waited for
     }
+  }
+
+  private static Peer peer(String name) throws Exception {
+    return switch (name) {
+      case "quartz" -> new QuartzPeer();
+      case "duetime" -> new DuetimePeer();
+      default -> new DbSchedulerPeer();
+    };
   }
 
   private interface Client {
@@ -60,11 +68,11 @@ public final class Load {
 
   /** For so long, after two seconds to warm up; so many a second at most, or as fast as it goes. */
   private static void intake(Peer peer, int clients, double seconds, double rate) throws Exception {
-    writeFor(peer, clients, 2, rate);
+    long warm = writeFor(peer, clients, 2, rate);
     long before = System.nanoTime();
     long jobs = writeFor(peer, clients, seconds, rate);
     double took = (System.nanoTime() - before) / 1e9;
-    System.out.printf("{\"jobs\":%d,\"rate\":%.1f}%n", jobs, jobs / took);
+    System.out.printf("{\"jobs\":%d,\"rate\":%.1f,\"all\":%d}%n", jobs, jobs / took, warm + jobs);
   }
 
   private static long writeFor(Peer peer, int clients, double seconds, double rate) throws Exception {
