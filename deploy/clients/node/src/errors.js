@@ -44,7 +44,13 @@ const BY_STATUS = {
   504: OutcomeUnknownError,
 };
 
-/** The error that a problem document stands for. */
+/** Milliseconds of a duration as the server writes it: "PT1M0.5S"; 0 of anything else. */
+function milliseconds(duration) {
+  const [, days = 0, hours = 0, minutes = 0, seconds = 0] = /^P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?$/.exec(duration) ?? [];
+  return (((Number(days) * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000;
+}
+
+/** The error that a problem document stands for; `retryAfter` (ms) is when it is worth while to come again. */
 export function errorOf(status, problem) {
   const slug = String(problem.type ?? "")
     .split("/")
@@ -52,5 +58,7 @@ export function errorOf(status, problem) {
   const kind = BY_SLUG[slug] ?? BY_STATUS[status] ?? DuetimeError;
   const first = problem.errors?.[0];
   const detail = first ? `${first.pointer} ${first.reason}` : (problem.detail ?? problem.title ?? "no reason given");
-  return new kind(`${status} ${slug || "error"}: ${detail}`, { status, problem });
+  return Object.assign(new kind(`${status} ${slug || "error"}: ${detail}`, { status, problem }), {
+    retryAfter: milliseconds(problem.retry_after),
+  });
 }

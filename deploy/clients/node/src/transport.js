@@ -79,7 +79,7 @@ async function receive(response) {
   if (response.statusCode >= 200 && response.statusCode < 300) return text;
   const error = errorOf(response.statusCode, problemOf(text));
   const seconds = Number(response.headers["retry-after"]);
-  if (seconds > 0) error.retryAfter = seconds * 1000;
+  if (seconds > 0) error.retryAfter = Math.max(error.retryAfter, seconds * 1000);
   throw error;
 }
 

@@ -121,8 +121,12 @@ test("what is unavailable comes again, first and in its order, when the server w
   await until(() => batches.length === 2);
   assert.ok(Date.now() - began >= 99);
   assert.deepEqual(batches[1].values, [0, 1, 2]);
-  batches[1].answer((value) => (value === 1 ? { status: 503, type: "/problems/unavailable" } : { status: 201, id: "x" }));
+  const answered = Date.now();
+  batches[1].answer((value) =>
+    value === 1 ? { status: 429, type: "/problems/quota-exceeded", retry_after: "PT0.1S" } : { status: 201, id: "x" },
+  );
   await until(() => batches.length === 3);
+  assert.ok(Date.now() - answered >= 99);
   assert.deepEqual(batches[2].values, [1]);
   batches[2].answer();
   assert.deepEqual(

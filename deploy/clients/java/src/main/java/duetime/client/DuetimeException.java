@@ -1,6 +1,7 @@
 package duetime.client;
 
 import java.time.Duration;
+import java.time.format.DateTimeParseException;
 import java.util.Map;
 
 /** What a call throws; its subclasses are what a caller tells apart. */
@@ -118,8 +119,9 @@ public class DuetimeException extends RuntimeException {
     }
   }
 
-  /** What a problem document stands for. */
-  static DuetimeException of(int status, Map<String, Object> problem, Duration retryAfter) {
+  /** What a problem document stands for; it may say itself when it is worth while to come again. */
+  static DuetimeException of(int status, Map<String, Object> problem, Duration header) {
+    Duration retryAfter = problem.get("retry_after") instanceof String text ? longer(header, text) : header;
     String type = String.valueOf(problem.getOrDefault("type", "error"));
     String slug = type.substring(type.lastIndexOf('/') + 1);
     String message = status + " " + slug + ": " + reason(problem);
@@ -129,6 +131,15 @@ public class DuetimeException extends RuntimeException {
       case "outcome-unknown" -> new OutcomeUnknown(message, status, problem, retryAfter, null);
       default -> byStatus(message, status, problem, retryAfter);
     };
+  }
+
+  private static Duration longer(Duration header, String text) {
+    try {
+      Duration told = Duration.parse(text);
+      return told.compareTo(header) > 0 ? told : header;
+    } catch (DateTimeParseException e) {
+      return header;
+    }
   }
 
   private static DuetimeException byStatus(String message, int status, Map<String, Object> problem, Duration retryAfter) {

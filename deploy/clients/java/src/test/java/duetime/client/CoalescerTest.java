@@ -180,7 +180,8 @@ class CoalescerTest {
     Batch again = next();
     assertTrue(System.nanoTime() - began >= 199_000_000);
     List<String> came = new ArrayList<>(again.lines());
-    again.answer(line -> line.equals("b") ? "{\"status\":503,\"type\":\"/problems/unavailable\"}" : made(line));
+    long answered = System.nanoTime();
+    again.answer(line -> line.equals("b") ? "{\"status\":429,\"type\":\"/problems/quota-exceeded\",\"retry_after\":\"PT0.2S\"}" : made(line));
     while (calls.stream().anyMatch(call -> !call.isDone())) {
       Batch batch = batches.poll(10, TimeUnit.MILLISECONDS);
       if (batch != null) {
@@ -188,6 +189,7 @@ class CoalescerTest {
         batch.answer();
       }
     }
+    assertTrue(System.nanoTime() - answered >= 199_000_000);
     assertEquals("b", came.get(0));
     assertEquals(2, came.stream().filter("b"::equals).count());
     assertEquals(List.of("b", "c", "d"), calls.stream().map(call -> call.join().get("id")).toList());
