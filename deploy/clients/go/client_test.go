@@ -215,13 +215,24 @@ func TestWithoutAKeyALostAnswerIsAnUnknownOutcome(t *testing.T) {
 	}
 }
 
+func TestAnswersThatAreLostUntilTheDeadlineAreAnUnknownOutcome(t *testing.T) {
+	between := newBetween(t)
+	between.lose(1_000_000)
+	job := hour(topicOf(t), 1)
+	job.Key = "k"
+	_, err := client(t, between.url(), Options{}).Create(within(time.Second), job)
+	if !errors.Is(err, ErrOutcomeUnknown) {
+		t.Fatal(err)
+	}
+}
+
 func TestAConnectionThatEndedWhileIdleIsNoUnknownOutcome(t *testing.T) {
 	between, topic := newBetween(t), topicOf(t)
 	c := client(t, between.url(), Options{Connections: 1})
 	for i := 0; i < 3; i++ {
 		create(t, c, hour(topic, i))
 		between.endAll()
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // the transport is told
 	}
 }
 
@@ -257,7 +268,12 @@ func TestAnAnswerThatIsLateIsAnUnknownOutcome(t *testing.T) {
 	server := newTeller(t, saying{status: 200, body: made})
 	server.hold.Lock()
 	defer server.hold.Unlock()
-	if _, err := client(t, server.URL, Options{}).Create(within(200*time.Millisecond), hour("t", nil)); !errors.Is(err, ErrOutcomeUnknown) {
+	ctx, cancel := context.WithCancel(bg)
+	go func() {
+		until(t, func() bool { return len(server.asked()) == 1 })
+		cancel()
+	}()
+	if _, err := client(t, server.URL, Options{}).Create(ctx, hour("t", nil)); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 }

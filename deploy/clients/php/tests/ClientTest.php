@@ -133,6 +133,13 @@ final class ClientTest extends TestCase
         self::assertTrue($this->client(makeKeys: true)->create($this->topic, 1, delay: 'PT1H')->existed);
     }
 
+    public function testAnswersThatAreLostUntilTheDeadlineAreAnUnknownOutcome(): void
+    {
+        $this->between(cut: 1_000_000);
+        $this->expectException(OutcomeUnknown::class);
+        $this->client(timeout: 0.5)->create($this->topic, 1, key: 'k', delay: 'PT1H');
+    }
+
     public function testAConnectionThatEndedWhileIdleIsNoUnknownOutcome(): void
     {
         $client = $this->client();

@@ -45,6 +45,17 @@ def until(condition):
 
 
 class Case(unittest.TestCase):
+    def assert_in_doubt(self, call):
+        """With a timeout that is long enough for the request to be under way, the outcome is unknown."""
+        for timeout in (0.3, 3, 20):
+            try:
+                self.fail(call(timeout))
+            except duetime.Unavailable:  # it was not, on a busy machine
+                continue
+            except duetime.OutcomeUnknown:
+                return
+        self.fail("it was never under way")
+
     def setUp(self):
         self.topic = f"py-{uuid.uuid4().hex[:10]}"
         self.between = Between(URL)
@@ -136,9 +147,24 @@ class Failures(Case):
         client.create(self.topic, 0, delay="PT1H")  # the connection is a kept one
         self.between.cut = 1
         with self.assertRaises(duetime.OutcomeUnknown):
-            client.create(self.topic, 1, delay="PT1H")
+            client.create_later(self.topic, 1, delay="PT1H").result(20)
         self.assertEqual(len(self.between.requests), 2)
         self.assertTrue(client.create(self.topic, 1, delay="PT1H").id)
+
+    def test_answers_that_are_lost_until_the_deadline_are_an_unknown_outcome(self):
+        client = self.client()
+        self.between.cut = 1_000_000
+        self.assert_in_doubt(lambda timeout: client.create(self.topic, 1, key="k", delay="PT1H", timeout=timeout))
+
+    def test_a_call_ends_at_its_own_deadline_whoever_shares_its_request(self):
+        server = self.told((200, {}, made))
+        server.hold.clear()
+        client = self.client(server.url, linger=30, batch_lines=2)
+        patient = client.create_later("t", timeout=30)
+        with self.assertRaises(duetime.OutcomeUnknown):
+            client.create("t", timeout=1.5)
+        server.hold.set()
+        self.assertEqual(patient.result(30).id, "0")
 
     def test_keys_that_the_client_makes_do_as_well(self):
         client = self.client(make_keys=True)
@@ -176,8 +202,7 @@ class Failures(Case):
         server.hold.clear()
         client = self.client(server.url)
         self.addCleanup(server.hold.set)
-        with self.assertRaises(duetime.OutcomeUnknown):
-            client.create("t", timeout=0.2)
+        self.assert_in_doubt(lambda timeout: client.create("t", timeout=timeout))
 
     def test_a_batch_that_ended_early_goes_on(self):
         def half(body):
