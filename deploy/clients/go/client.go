@@ -130,9 +130,9 @@ func (c *Client) Attempts(ctx context.Context, id string) ([]Attempt, error) {
 	return answer.Attempts, err
 }
 
-// Change changes a job that is scheduled. It is not sent again when its outcome is unknown: somebody else may have changed the job meanwhile.
+// Change changes a job that is scheduled. With IfMatch it is not sent again when its outcome is unknown: the version may be its own by then.
 func (c *Client) Change(ctx context.Context, id string, change Change) (job Job, err error) {
-	asked := request{method: "PATCH", path: "/v1/jobs/" + url.PathEscape(id), body: change}
+	asked := request{method: "PATCH", path: "/v1/jobs/" + url.PathEscape(id), body: change, repeatable: change.IfMatch == 0}
 	if change.IfMatch != 0 {
 		asked.ifMatch = strconv.Quote(strconv.Itoa(change.IfMatch))
 	}

@@ -127,8 +127,8 @@ final class Client
     }
 
     /**
-     * Replaces members of a job that is scheduled; null: the topic's default. Not sent again when its outcome is unknown: somebody else may have
-     * changed the job meanwhile.
+     * Replaces members of a job that is scheduled; null: the topic's default. With a version it is not sent again when its outcome is unknown: the
+     * version may be its own by then.
      *
      * @param array<string, mixed> $members
      * @param ?int $ifMatch only if this is the job's version
@@ -137,7 +137,7 @@ final class Client
     public function change(string $id, array $members, ?int $ifMatch = null): array
     {
         $headers = $ifMatch === null ? [] : ['If-Match' => "\"$ifMatch\""];
-        return $this->ask('PATCH', '/v1/jobs/' . rawurlencode($id), self::encode($members), false, $headers);
+        return $this->ask('PATCH', '/v1/jobs/' . rawurlencode($id), self::encode($members), $ifMatch === null, $headers);
     }
 
     /**

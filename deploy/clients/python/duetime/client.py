@@ -116,10 +116,11 @@ class Client:
         return cast("list[dict[str, Any]]", self._asked("GET", f"/v1/jobs/{job_id}/attempts", timeout=timeout)["attempts"])
 
     def change(self, job_id: str, *, if_match: int | None = None, timeout: float | None = None, **members: Any) -> Job:
-        """Replaces members of a job that is scheduled; None: the topic's default. `if_match`: only if this is its version. Not sent again
-        when its outcome is unknown: somebody else may have changed the job meanwhile."""
+        """Replaces members of a job that is scheduled; None: the topic's default. `if_match`: only if this is its version; then it is
+        not sent again when its outcome is unknown, for the version may be its own by then."""
         headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
-        return cast(Job, self._asked("PATCH", f"/v1/jobs/{job_id}", body_of(members), repeatable=False, headers=headers, timeout=timeout))
+        return cast(Job, self._asked("PATCH", f"/v1/jobs/{job_id}", body_of(members), repeatable=if_match is None, headers=headers,
+                                     timeout=timeout))
 
     def cancel(self, job_id: str, *, retries: bool = False, timeout: float | None = None) -> Job:
         """Cancels the job; `retries`: a dispatched one gets no further attempt."""

@@ -251,10 +251,15 @@ class Lives(Case):
         client = self.client()
         at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
         id = client.create(self.topic, {"a": 1}, run_at=at).id
-        changed = client.change(id, payload=[1, 2], if_match=1)
+        self.between.cut = 1
+        with self.assertRaises(duetime.OutcomeUnknown):
+            client.change(id, payload=[0], if_match=9)
+        self.between.cut = 1
+        changed = client.change(id, payload=[1, 2])
         self.assertEqual((changed["payload"], changed["version"]), ([1, 2], 2))
         with self.assertRaises(duetime.VersionMismatch):
             client.change(id, payload=None, if_match=1)
+        self.assertEqual(client.change(id, payload=[3], if_match=2)["version"], 3)
         self.assertEqual(client.cancel(id)["state"], "cancelled")
         with self.assertRaises(duetime.NotFound):
             client.get((self.topic, "none"))
