@@ -41,6 +41,7 @@ const DECLARATIONS = <<<'C'
     int rd_kafka_flush(rd_kafka_t *rk, int timeout_ms);
     C;
 const COPIED = 2;
+const RTLD_NOW_AND_NODELETE = 0x1002;
 
 \define('RD_KAFKA_RESP_ERR_NO_ERROR', 0);
 \define('RD_KAFKA_RESP_ERR__TIMED_OUT', -185);
@@ -49,7 +50,12 @@ const COPIED = 2;
 function library(): \FFI
 {
     static $library = null;
-    return $library ??= \FFI::cdef(DECLARATIONS, 'librdkafka.so.1');
+    if ($library === null) {
+        // FFI closes its libraries before the process ends, while librdkafka's threads still run in this one: it stays loaded.
+        \FFI::cdef('void *dlopen(const char *name, int flags);')->dlopen('librdkafka.so.1', RTLD_NOW_AND_NODELETE);
+        $library = \FFI::cdef(DECLARATIONS, 'librdkafka.so.1');
+    }
+    return $library;
 }
 
 function check(int $error): void
