@@ -35,7 +35,8 @@ static void the_shares_of_two_processes_are_never_more_than_the_whole(void **sta
     mysql_fixture_migrate(&fx);
     dt_store *a = mysql_fixture_store(&fx);
     dt_store *b = mysql_fixture_store(&fx);
-    struct dt_quota_claim x = claim_of(5, 30), y = claim_of(5, 10);
+    struct dt_quota_claim x = claim_of(5, 30);
+    struct dt_quota_claim y = claim_of(5, 10);
     OK(dt_store_quota_settle(a, 1, &x, 1, &err));
     assert_int_equal(x.share[DT_QUOTA_JOBS], DT_QUOTA_WHOLE);
     assert_true(x.alone[DT_QUOTA_JOBS]);
