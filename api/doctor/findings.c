@@ -12,6 +12,7 @@
 #define DETAIL     600
 #define DAYS       INT64_C(30)
 #define DAY_S      86400
+#define LONG_MS    INT64_C(86400000) /* a server that waits so long for a replica never goes on alone */
 #define PAGE(name) "deploy/runbook/" name ".md"
 
 const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
@@ -76,6 +77,10 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                                  "A replica, or a restore from the binary log, may lack commits that were answered.",
                                  "SET @@GLOBAL.sync_binlog = 1; and so in MySQL's configuration file",
                                  PAGE("mysql/mysql-binlog")},
+    [DT_FINDING_SEMI_SYNC] =
+        {"mysql-semi-sync", DT_SEVERITY_WARNING,
+         "A replica that is promoted may lack commits that were answered: jobs are lost, attempts sent twice.",
+         "deploy/disaster/mysql-primary-lost.md, before it happens", PAGE("mysql/mysql-semi-sync")},
     [DT_FINDING_CLOCK] =
         {"api-clock", DT_SEVERITY_WARNING,
          "The clock of the API's machine differs from MySQL's. Due times are judged by MySQL's, logs are not.",
@@ -125,6 +130,19 @@ static int bytes(struct dt_str s)
 }
 
 /* ---- servers ---- */
+
+static void look_at_replicas(const struct judging *j)
+{
+    const struct dt_semi_sync *s = &j->examined->semi_sync;
+    if (j->kind != DT_FINDING_SEMI_SYNC || !j->examined->replicas)
+        return;
+    if (!s->waits)
+        tell(j, "mysql", "commits wait for no replica");
+    else if (!s->before_seen)
+        tell(j, "mysql", "commits wait for a replica after others have seen them: the wait point is not AFTER_SYNC");
+    else if (s->alone_ms < LONG_MS)
+        tell(j, "mysql", "without a replica the primary goes on alone after %lld ms", (long long)s->alone_ms);
+}
 
 static void look_at_server(const struct judging *j)
 {
@@ -216,6 +234,7 @@ static void look_for(const struct judging *j)
 {
     const struct dt_examined *e = j->examined;
     look_at_server(j);
+    look_at_replicas(j);
     look_at_processes(j);
     for (size_t i = 0; i < e->shards->n; i++)
         look_at_shard(j, &e->shards->shards[i]);

@@ -28,6 +28,7 @@ enum dt_finding_kind {
     DT_FINDING_DISPATCHER_CLOCK,
     DT_FINDING_CERTIFICATE,
     DT_FINDING_MYSQL_BINLOG,
+    DT_FINDING_SEMI_SYNC,
     DT_FINDING_CLOCK,
     DT_FINDING_REDIS_POLICY,
     DT_FINDING_REDIS_AWAY,
@@ -52,6 +53,8 @@ struct dt_examined {
     int64_t host_ms; /* of the API's host, when MySQL was asked for its own */
     int64_t took_ms; /* that question */
     struct dt_server_settings mysql;
+    bool replicas; /* mysql.hosts names several servers */
+    struct dt_semi_sync semi_sync;
     const struct dt_live_process *processes;
     size_t n_processes;
     const struct dt_view *view;

@@ -2,6 +2,8 @@
  * GET /v1/doctor: examines what the API can see of the installation, and answers what is wrong with it. Each asks anew, since
  * whoever asks has mended something as a rule: a handful of statements, all of them bounded.
  */
+#include <string.h>
+
 #include "answer.h"
 #include "doctor/findings.h"
 #include "handlers.h"
@@ -35,7 +37,8 @@ static dt_status read_mysql(struct examination *x, struct dt_error *err)
     x->found.host_ms = dt_clock_real_ms(x->api->clock);
     x->found.took_ms = (dt_clock_mono_us(x->api->clock) - begun_us) / 1000 + 1;
     x->found.now_ms = x->found.mysql.now_ms;
-    return status;
+    x->found.replicas = strchr(x->api->config->mysql_hosts ? x->api->config->mysql_hosts : "", ',') != NULL;
+    return status == DT_OK && x->found.replicas ? dt_store_semi_sync(x->store, &x->found.semi_sync, err) : status;
 }
 
 static dt_status read_tables(struct examination *x, struct dt_error *err)

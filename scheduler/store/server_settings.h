@@ -10,6 +10,13 @@ struct dt_server_settings {
     int64_t sync_binlog; /* 1 = so is the binary log */
     int64_t now_ms;      /* the server's clock */
 };
+/* Semi-synchronous replication, as the primary has it. */
+struct dt_semi_sync {
+    bool waits;       /* commits wait for a replica just now */
+    bool before_seen; /* before others can see what they wrote: AFTER_SYNC */
+    int64_t alone_ms; /* without a replica the server goes on alone after so long; 0: it has no such setting */
+};
+DT_MUST_CHECK dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err);
 
 #endif

@@ -1,5 +1,8 @@
 /* See server_settings.h. */
 #include "store/server_settings.h"
+
+#include <stdint.h>
+
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -15,4 +18,43 @@ dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *o
     if (dt_db_next(db))
         *out = (struct dt_server_settings){dt_db_i64(db, 0), dt_db_i64(db, 1) != 0, dt_db_i64(db, 2), dt_db_i64(db, 3)};
     return dt_db_end(db, err);
+}
+
+/* ---- replicas ---- */
+
+/* Of digits alone; what is too large is the largest. */
+static int64_t number_of(struct dt_str text)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < text.n && text.p[i] >= '0' && text.p[i] <= '9'; i++)
+        n = n > (INT64_MAX - 9) / 10 ? INT64_MAX : n * 10 + (text.p[i] - '0');
+    return n;
+}
+
+static void take_setting(struct dt_semi_sync *out, struct dt_str name, struct dt_str value)
+{
+    if (name.n > 0 && name.p[name.n - 1] == 's') /* …_status */
+        out->waits = dt_str_is(value, "ON");
+    else if (value.n > 0 && value.p[0] >= '0' && value.p[0] <= '9')
+        out->alone_ms = number_of(value);
+    else
+        out->before_seen = dt_str_is(value, "AFTER_SYNC");
+}
+
+static dt_status take_settings(dt_db *db, const char *statement, struct dt_semi_sync *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, statement, DT_NO_PARAMS, err);
+    while (status == DT_OK && dt_db_next(db))
+        take_setting(out, dt_db_bytes(db, 0), dt_db_bytes(db, 1));
+    return status == DT_OK ? dt_db_end(db, err) : status;
+}
+
+dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct dt_error *err)
+{
+    dt_db *db;
+    *out = (struct dt_semi_sync){0};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = take_settings(db, dt_sql_select_semi_sync_settings, out, err);
+    return status == DT_OK ? take_settings(db, dt_sql_select_semi_sync_status, out, err) : status;
 }

@@ -3,3 +3,11 @@
 -- name: select_server_settings
 SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog,
        CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
+
+-- Whether commits wait for a replica, and how: MariaDB's names, and MySQL's. No rows where the server cannot.
+-- name: select_semi_sync_settings
+SHOW GLOBAL VARIABLES WHERE Variable_name IN ('rpl_semi_sync_master_wait_point', 'rpl_semi_sync_source_wait_point',
+       'rpl_semi_sync_master_timeout', 'rpl_semi_sync_source_timeout');
+
+-- name: select_semi_sync_status
+SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status');
