@@ -203,12 +203,24 @@ bool dt_zk_elector_session_paths_made(dt_zk_elector *e)
     return e->paths_made;
 }
 
+/* Above the first path there is only a chroot; the others are missed where the one above was not made. */
+static void path_failed(dt_zk_elector *e, const struct dt_zk_reply *r)
+{
+    e->paths_asked = false;
+    if (r->outcome == DT_ZK_LOST || (r->outcome == DT_ZK_MISSING && r->index > 0))
+        return;
+    if (r->outcome == DT_ZK_MISSING) {
+        dt_zk_elector_note(e, "the chroot of zookeeper.servers is not there", e->paths[0], r->reason);
+        dt_zk_elector_back_off(e);
+    } else {
+        dt_zk_elector_trouble(e, e->paths[r->index], r);
+    }
+}
+
 void dt_zk_elector_session_path_made(dt_zk_elector *e, const struct dt_zk_reply *r)
 {
     if (r->outcome != DT_ZK_OK && r->outcome != DT_ZK_EXISTS) {
-        e->paths_asked = false;
-        if (r->outcome != DT_ZK_LOST && r->outcome != DT_ZK_MISSING)
-            dt_zk_elector_trouble(e, e->paths[r->index], r);
+        path_failed(e, r);
         return;
     }
     if (r->index == PATHS - 1 && e->paths_asked) {

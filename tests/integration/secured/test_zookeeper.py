@@ -61,3 +61,15 @@ def test_nodes_are_ours_alone(world, zookeeper, tmp_path):
         codes = dispatcher.end(), other and other.end()
     assert codes == (0, 0), dispatcher.log()
     assert "zk word" not in dispatcher.log()
+
+
+def test_a_chroot_that_is_not_there_is_told_of_and_taken_once_it_is(world, zookeeper):
+    server, client = zookeeper
+    dispatcher = world.program({**settings(server), "zookeeper.servers": f"{server.address}/later"}, dispatcher=True).launch()
+    try:
+        until(lambda: "the chroot of zookeeper.servers is not there" in dispatcher.log(), 20, dispatcher.log)
+        client.create("/later")
+        until(lambda: client.exists("/later/duetime"), 20, dispatcher.log)
+    finally:
+        code = dispatcher.end()
+    assert code == 0, dispatcher.log()
