@@ -58,7 +58,7 @@ class Writer(threading.Thread):
 def test_a_replica_is_promoted_and_writes_go_on_with_nothing_lost_or_twice(stack, seed, operator, replica):
     with under_load(stack, seed, finish_seconds=60) as run:
         operator.follow(PAGE, "Before it happens")
-        run.goes_on(200)
+        run.goes_on(200, seconds=60)
         began = time.monotonic()
         stack.kill("mysql")
         writer = Writer(stack["DUETIME_URL"], f"after-{seed}", began)

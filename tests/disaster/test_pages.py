@@ -53,6 +53,11 @@ def test_what_is_to_be_repeated_is_run_until_it_is_as_the_page_says(tmp_path, mo
     assert following(tmp_path, monkeypatch, text) == ["3\n"]
 
 
+def test_the_same_for_another_server_is_repeated_as_well(tmp_path, monkeypatch):
+    text = "Repeat it:\n\n```sh mysql\nexit 1\n```\n```text mysql\nnothing\n```\n```sh mariadb\necho x >>count; wc -l <count\n```\n```text mariadb\n3\n```\n"
+    assert following(tmp_path, monkeypatch, text) == ["3\n"]
+
+
 def test_blocks_for_another_server_are_passed_by(tmp_path, monkeypatch):
     text = "```sh mysql\nexit 1\n```\n```text mysql\nnothing\n```\n```sh mariadb\necho one\n```\n```text mariadb\none\n```\n"
     assert following(tmp_path, monkeypatch, text) == ["one\n"]

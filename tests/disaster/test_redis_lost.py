@@ -21,11 +21,11 @@ def homes(stack):
 def test_redis_is_replaced_by_an_empty_one_while_jobs_go_on(stack, seed, person, new_redis):
     old = stack["DUETIME_REDIS"]
     operator = person(OLD_REDIS=old, NEW_REDIS=new_redis)
-    with under_load(stack, seed) as run:
+    with under_load(stack, seed, finish_seconds=60) as run:
         before = run.counts["creates without a 2xx"]
         stack.kill("redis1")
-        run.goes_on(150)
+        run.goes_on(150, seconds=60)
         assert run.counts["creates without a 2xx"] == before, "creates need no Redis"
         operator.follow("redis-lost")
-        run.goes_on(150)
+        run.goes_on(150, seconds=60)
         assert homes(stack) == {new_redis}

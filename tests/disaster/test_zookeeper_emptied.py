@@ -32,11 +32,11 @@ def lost(stack):
 
 def test_an_emptied_zookeeper_and_then_another_one_cost_no_job_and_send_none_twice(stack, seed, person, another):
     operator = person(ZOOKEEPER=another)
-    with under_load(stack, seed) as run:
+    with under_load(stack, seed, finish_seconds=60) as run:
         lost(stack)
         stack.start("zookeeper")
         operator.follow(PAGE, "Under the same address")
-        run.goes_on(150)
+        run.goes_on(150, seconds=60)
         lost(stack)
         operator.follow(PAGE, "Under another address")
-        run.goes_on(150)
+        run.goes_on(150, seconds=60)

@@ -21,8 +21,8 @@ class Step:
 
 
 def blocks(text):
-    """(line, part, kind, word, contents, the paragraph above) of each fenced block."""
-    lines, above, opened, part = text.splitlines(), [], None, ""
+    """(line, part, kind, word, contents, the paragraph above) of each fenced block; blocks that follow one another have one paragraph."""
+    lines, above, opened, part, ended = text.splitlines(), [], None, "", True
     for number, line in enumerate(lines, 1):
         fence = FENCE.match(line)
         if fence and opened is None:
@@ -30,15 +30,16 @@ def blocks(text):
         elif fence:
             at, kind, word, inside = opened
             yield at, part, kind, word, "\n".join(inside) + "\n", " ".join(above)
-            opened, above = None, []
+            opened, ended = None, True
         elif opened:
             opened[3].append(line)
         elif line.startswith("## "):
             part, above = line[3:].strip(), []
         elif line.strip():
-            above.append(line.strip())
-        elif above and lines[number:number + 1] and not lines[number].startswith("```"):
-            above = []
+            above = [line.strip()] if ended else [*above, line.strip()]
+            ended = False
+        else:
+            ended = True
 
 
 def steps(path, reader="", of=None):
