@@ -336,13 +336,18 @@ static void hand_over(dt_alerts *a)
         dt_metric_set(a->standing[kind], 0);
 }
 
-static void take_over(dt_alerts *a)
+static dt_status take_over(dt_alerts *a, struct dt_error *err)
 {
-    if (atomic_exchange(&a->ours, true))
-        return;
+    if (atomic_load(&a->ours))
+        return DT_OK;
+    dt_status status = dt_store_alerts_free(a->judge_store, err);
+    if (status != DT_OK)
+        return status;
+    atomic_store(&a->ours, true);
     DT_LOG(INFO, "alerts", "this process judges alerts");
     memset(a->since_us, 0, sizeof(a->since_us));
     dt_mailbox_signal(a->sender_mailbox, DT_ALERT_NEWS);
+    return DT_OK;
 }
 
 static dt_status take_news(dt_alerts *a, const struct dt_alert_watched *now, struct dt_error *err)
@@ -372,8 +377,8 @@ static dt_status watch(dt_alerts *a, struct dt_error *err)
         hand_over(a);
         return DT_OK;
     }
-    take_over(a);
-    return take_news(a, &now, err);
+    status = take_over(a, err);
+    return status == DT_OK ? take_news(a, &now, err) : status;
 }
 
 void dt_alerts_judge(void *arg)

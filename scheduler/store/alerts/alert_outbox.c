@@ -77,6 +77,11 @@ dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *me
     return status == DT_OK && !changed ? dt_fail(err, DT_VERSION, "somebody else sends the message") : status;
 }
 
+dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err)
+{
+    return run(store, dt_sql_free_alert_messages, DT_NO_PARAMS, NULL, err);
+}
+
 dt_status dt_store_alert_sent(dt_store *store, int64_t id, struct dt_error *err)
 {
     return run(store, dt_sql_delete_alert_message, DT_PARAMS(DT_P_INT(id)), NULL, err);

@@ -134,6 +134,9 @@ DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, unsigned limit,
 /* Takes a message for lease_ms, one try more: nobody else sends it meanwhile. VERSION: somebody has taken it. */
 DT_MUST_CHECK dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *message, int64_t lease_ms,
                                             struct dt_error *err);
+/* Another process sends from here on: messages that the one before it had taken for the first time are due now, rather than when its time
+ * is over. One that it was sending all the same arrives twice, with the same id. */
+DT_MUST_CHECK dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err);
 /* The message arrived, or is given up: it goes. */
 DT_MUST_CHECK dt_status dt_store_alert_sent(dt_store *store, int64_t id, struct dt_error *err);
 /* It did not arrive, and is tried again after a time. */

@@ -125,6 +125,14 @@ UPDATE alert_messages
  WHERE id = ?
    AND tries = ?;
 
+-- Whoever had taken these for the first time is gone: they are under way no more.
+-- name: free_alert_messages
+UPDATE alert_messages
+   SET next_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+ WHERE tries > 0
+   AND error IS NULL
+   AND next_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
+
 -- name: delete_alert_message
 DELETE FROM alert_messages WHERE id = ?;
 

@@ -336,6 +336,21 @@ static void messages_of_an_alert_go_in_their_order(void **state)
     assert_true(messages.n == 1 && messages.v[0].event == DT_ALERT_ENDED);
 }
 
+static void what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_once(void **state)
+{
+    (void)state;
+    begin_and_end(DT_ALERT_TO_TOPIC | DT_ALERT_TO_INSTALLATION);
+    struct dt_alert_messages messages = due();
+    assert_int_equal(messages.n, 2);
+    const int64_t failed = messages.v[1].id;
+    OK(dt_store_alert_take(store, &messages.v[0], 60000, &err));
+    OK(dt_store_alert_take(store, &messages.v[1], 60000, &err));
+    OK(dt_store_alert_failed(store, failed, 60000, S("answered 500"), &err));
+    OK(dt_store_alerts_free(store, &err));
+    messages = due();
+    assert_true(messages.n == 1 && messages.v[0].id != failed && messages.v[0].tries == 1);
+}
+
 static void what_was_never_tried_goes_first(void **state)
 {
     (void)state;
@@ -381,6 +396,7 @@ int main(void)
         TEST(figures_of_alerts_that_stand_are_written),
         TEST(an_alert_is_silenced_by_who_may_see_it),
         TEST(messages_of_an_alert_go_in_their_order),
+        TEST(what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_once),
         TEST(what_was_never_tried_goes_first),
         TEST(the_outbox_is_bounded),
     };
