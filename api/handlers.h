@@ -77,6 +77,7 @@ enum dt_next dt_handle_operation_stop(struct dt_request *req);
 /* auth/handlers_tokens.c */
 enum dt_next dt_handle_token_list(struct dt_request *req);
 enum dt_next dt_handle_token_new(struct dt_request *req);
+enum dt_next dt_handle_usage(struct dt_request *req);
 enum dt_next dt_handle_token_set(struct dt_request *req);
 enum dt_next dt_handle_token_revoke(struct dt_request *req);
 

@@ -54,6 +54,7 @@ static const struct dt_route routes[] = {
     {"GET",    "/v1/events",                  DT_SCOPE_READ,   DT_BODY_NONE,   "topic actor from to limit cursor", dt_handle_event_list, NULL},
     {"GET",    "/v1/forecast",                DT_SCOPE_READ,   DT_BODY_NONE,   "topic from to step", dt_handle_forecast, NULL},
     {"GET",    "/v1/forecast/spikes",         DT_SCOPE_READ_ALL, DT_BODY_NONE,   "from to step", dt_handle_spikes, NULL},
+    {"GET",    "/v1/usage",                   DT_SCOPE_ANY,    DT_BODY_NONE,   "days",     dt_handle_usage,        NULL},
     {"GET",    "/v1/tokens",                  DT_SCOPE_ADMIN_ALL, DT_BODY_NONE, NULL,     dt_handle_token_list,   NULL},
     {"POST",   "/v1/tokens",                  DT_SCOPE_ADMIN_ALL, DT_BODY_JSON, NULL,     dt_handle_token_new,    NULL},
     {"PATCH",  "/v1/tokens/{name}",           DT_SCOPE_ADMIN_ALL, DT_BODY_JSON, NULL,     dt_handle_token_set,    NULL},

@@ -135,13 +135,27 @@ static const struct column tokens[] = {{"NAME", "name", false},
                                        {"BYTES/S", "payload_bytes_per_second", true},
                                        {"PENDING", "pending_jobs", true},
                                        {NULL, NULL, false}};
+static const struct column usage[] = {{"TOKEN", "token", false},
+                                      {"REQUESTS", "requests", false},
+                                      {"REFUSED", "requests_refused", false},
+                                      {"JOBS", "jobs", false},
+                                      {"REFUSED", "jobs_refused", false},
+                                      {"BYTES", "payload_bytes", false},
+                                      {"PENDING", "pending_jobs", false},
+                                      {"MAX REQUESTS/S", "limits.requests_per_second", true},
+                                      {"MAX JOBS/S", "limits.jobs_per_second", true},
+                                      {"MAX BYTES/S", "limits.payload_bytes_per_second", true},
+                                      {"MAX PENDING", "limits.pending_jobs", true},
+                                      {NULL, NULL, false}};
 static const struct column facts[] = {{"WHAT", "what", false}, {"VALUE", "value", false}, {NULL, NULL, false}};
 static const struct column *const columns_of[DT_CLI_THINGS] = {
-    [DT_CLI_JOB] = jobs,        [DT_CLI_ATTEMPT] = attempts,     [DT_CLI_TOPIC] = topics,
-    [DT_CLI_TRAFFIC] = traffic, [DT_CLI_SCHEDULE] = schedules,   [DT_CLI_FIRE] = fires,
-    [DT_CLI_SHARD] = shards,    [DT_CLI_OPERATION] = operations, [DT_CLI_ALERT] = alerts,
-    [DT_CLI_SPIKE] = spikes,    [DT_CLI_EVENT] = events,         [DT_CLI_FACT] = facts,
-    [DT_CLI_TOKEN] = tokens};
+    [DT_CLI_JOB] = jobs,           [DT_CLI_ATTEMPT] = attempts,
+    [DT_CLI_TOPIC] = topics,       [DT_CLI_TRAFFIC] = traffic,
+    [DT_CLI_SCHEDULE] = schedules, [DT_CLI_FIRE] = fires,
+    [DT_CLI_SHARD] = shards,       [DT_CLI_OPERATION] = operations,
+    [DT_CLI_ALERT] = alerts,       [DT_CLI_SPIKE] = spikes,
+    [DT_CLI_EVENT] = events,       [DT_CLI_FACT] = facts,
+    [DT_CLI_TOKEN] = tokens,       [DT_CLI_USED] = usage};
 
 struct dt_cli_list {
     const struct dt_cli *cli;

@@ -110,6 +110,9 @@ static const struct dt_cli_option event_list[] = {
     {"to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "The latest, exclusive."},
     {"limit", "COUNT", DT_CLI_NUMBER, DT_CLI_HERE, "At most so many; default all."},
 };
+static const struct dt_cli_option usage[] = {
+    {"days", "COUNT", DT_CLI_NUMBER, DT_CLI_QUERY, "Of so many days, today included; default 1, at most 400."},
+};
 #define QUOTAS                                                                                                           \
     {"requests-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: requests in a second; 0: none; null: the default."}, \
     {"jobs-per-second", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Quota: new jobs in a second."}, \
@@ -343,6 +346,9 @@ static const struct dt_cli_verb verbs[] = {
     {"spikes", "", "", "Lists the steps in which more jobs come due than the installation drains, with how long they will take.",
      DT_CLI_BY_REQUEST, "GET", "/v1/forecast/spikes", NULL, "spikes", DT_CLI_SPIKE, OPTIONS(spikes),
      "spikes\nspikes --step 10m"},
+    {"usage", "", "", "Lists what tokens were used for today, how many jobs of their topics are pending, and their quotas; without the scope admin, one's own.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/usage", NULL, "usage", DT_CLI_USED, OPTIONS(usage),
+     "usage\nusage --days 30 --json"},
     {"doctor", "", "", "Looks for what is wrong, and says what it means and what to do; exit code 1 when it finds something.",
      DT_CLI_BY_DOCTOR, "GET", "/readyz", NULL, NULL, DT_CLI_NOTHING, OPTIONS(doctor),
      "doctor"},

@@ -56,6 +56,7 @@ enum dt_cli_thing {
     DT_CLI_FACT, /* of an explanation */
     DT_CLI_EVENT,
     DT_CLI_TOKEN,
+    DT_CLI_USED,
     DT_CLI_THINGS
 };
 

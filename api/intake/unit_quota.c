@@ -18,6 +18,8 @@ void dt_unit_ask_quota(struct dt_unit *unit, int64_t now_us)
     while (n < unit->n && dt_tenant_job(tenant, (int64_t)unit->rows[n].row.job.payload.n, now_us, &unit->over))
         n++;
     unit->n_over = unit->n - n;
+    if (unit->n_over > 1)
+        dt_tenant_refuse(tenant, &unit->over, (int64_t)unit->n_over - 1);
     for (size_t i = n; i < unit->n; i++)
         unit->rows[i].row.outcome = DT_INSERT_REFUSED;
 }

@@ -30,6 +30,11 @@ struct dt_meter {
     struct dt_quota_limits limits;
     int64_t apis;
     struct bucket rates[DT_QUOTA_RATES];
+    int64_t pending;      /* as last counted; less than zero: not yet */
+    bool pending_asked;   /* since then */
+    int64_t passed, made; /* jobs, ever; passed without those that came to nothing */
+    int64_t made_before;  /* the latest count, surely */
+    int64_t made_marked;  /* … the one under way */
 };
 
 dt_meter *dt_meter_new(void)
@@ -38,6 +43,8 @@ dt_meter *dt_meter_new(void)
     if (!m)
         return NULL;
     m->apis = 1;
+    m->pending = -1;
+    m->pending_asked = true;
     pthread_mutex_init(&m->lock, NULL);
     return m;
 }
@@ -48,6 +55,16 @@ void dt_meter_free(dt_meter *m)
         return;
     pthread_mutex_destroy(&m->lock);
     free(m);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 /* ---- buckets ---- */
@@ -95,7 +112,7 @@ static void set_limit(struct dt_meter *m, int i, int64_t limit, int64_t now_us)
     b->level = most_of(m, i);
 }
 
-void dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now_us)
+bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now_us)
 {
     pthread_mutex_lock(&m->lock);
     for (int i = 0; i < DT_QUOTA_RATES; i++)
@@ -104,7 +121,9 @@ void dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
     atomic_store(&m->limited, dt_quota_limits_any(limits));
     atomic_store(&m->limits_jobs,
                  limits->v[DT_QUOTA_JOBS] > 0 || limits->v[DT_QUOTA_BYTES] > 0 || limits->v[DT_QUOTA_PENDING] > 0);
+    const bool uncounted = limits->v[DT_QUOTA_PENDING] > 0 && m->pending < 0;
     pthread_mutex_unlock(&m->lock);
+    return uncounted;
 }
 
 void dt_meter_set_apis(dt_meter *m, int64_t apis)
@@ -147,15 +166,21 @@ static void take(struct dt_meter *m, int i, int64_t n)
         m->rates[i].level -= (double)n;
 }
 
+/* Pending jobs are shared out as the demand for new ones is. */
+static bool is_shared(const struct dt_meter *m, int i)
+{
+    return m->limits.v[i] > 0 || (i == DT_QUOTA_JOBS && m->limits.v[DT_QUOTA_PENDING] > 0);
+}
+
 static void note_demand(struct dt_meter *m, int i, int64_t n)
 {
-    if (m->limits.v[i] > 0)
+    if (is_shared(m, i))
         m->rates[i].demand += n;
 }
 
 static bool wants_share(const struct dt_meter *m, int i)
 {
-    return m->limits.v[i] > 0 && m->rates[i].demand > 0 && m->rates[i].until_us == 0;
+    return is_shared(m, i) && m->rates[i].demand > 0 && m->rates[i].until_us == 0;
 }
 
 static bool take_request(struct dt_meter *m, int64_t now_us, struct dt_over *over)
@@ -182,14 +207,40 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
     return passed;
 }
 
+/* The jobs that may be pending beside those that were counted. */
+static int64_t pending_room(const struct dt_meter *m)
+{
+    const struct bucket *b = &m->rates[DT_QUOTA_JOBS];
+    const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
+    const int64_t left = limit - larger(m->pending, 0);
+    if (left <= 0)
+        return 0;
+    if (m->pending >= 0 && (b->until_us > 0 || m->apis == 1))
+        return (int64_t)ceil((double)left * (double)b->share / (double)DT_QUOTA_WHOLE);
+    return larger(1, smaller(left, limit / 10) / m->apis);
+}
+
+static bool pending_over(struct dt_meter *m, struct dt_over *over)
+{
+    const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
+    if (limit == 0)
+        return false;
+    m->pending_asked = true;
+    if (m->passed - m->made_before < pending_room(m))
+        return false;
+    *over = (struct dt_over){true, DT_QUOTA_PENDING, limit, RETRY_MS};
+    return true;
+}
+
 static bool take_job(struct dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *over)
 {
     catch_up(m, DT_QUOTA_JOBS, now_us);
     catch_up(m, DT_QUOTA_BYTES, now_us);
     note_demand(m, DT_QUOTA_JOBS, 1);
     note_demand(m, DT_QUOTA_BYTES, bytes);
-    if (is_over(m, DT_QUOTA_JOBS, over) || is_over(m, DT_QUOTA_BYTES, over))
+    if (is_over(m, DT_QUOTA_JOBS, over) || is_over(m, DT_QUOTA_BYTES, over) || pending_over(m, over))
         return false;
+    m->passed++;
     take(m, DT_QUOTA_JOBS, 1);
     take(m, DT_QUOTA_BYTES, bytes);
     return true;
@@ -206,29 +257,29 @@ bool dt_meter_job(dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *ov
     return passed;
 }
 
+void dt_meter_refuse(dt_meter *m, int64_t n)
+{
+    pthread_mutex_lock(&m->lock);
+    note_demand(m, DT_QUOTA_JOBS, n);
+    pthread_mutex_unlock(&m->lock);
+    atomic_fetch_add_explicit(&m->jobs_refused, n, memory_order_relaxed);
+}
+
 void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
 {
     atomic_fetch_add_explicit(&m->jobs, done->made, memory_order_relaxed);
     atomic_fetch_add_explicit(&m->payload_bytes, done->made_bytes, memory_order_relaxed);
-    if (!dt_meter_limits_jobs(m) || done->passed == done->made)
+    if (!dt_meter_limits_jobs(m))
         return;
     pthread_mutex_lock(&m->lock);
+    m->made += done->made;
+    m->passed -= done->passed - done->made;
     take(m, DT_QUOTA_JOBS, done->made - done->passed);
     take(m, DT_QUOTA_BYTES, done->made_bytes - done->passed_bytes);
     pthread_mutex_unlock(&m->lock);
 }
 
 /* ---- settling ---- */
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /*
  * Demand is forgotten by halves, so that a share outlives a short pause. Who begins has not been asked for a second yet,
@@ -241,7 +292,7 @@ static int64_t next_demand(struct dt_meter *m, int i)
     int64_t demand = larger(b->demand, b->before / 2);
     if (demand > 0 && b->until_us == 0)
         demand = larger(demand, m->limits.v[i] / m->apis);
-    b->before = smaller(demand, m->limits.v[i]);
+    b->before = m->limits.v[i] > 0 ? smaller(demand, m->limits.v[i]) : demand;
     b->demand = 0;
     return b->before;
 }
@@ -287,22 +338,50 @@ void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t u
     pthread_mutex_unlock(&m->lock);
 }
 
-/* ---- usage ---- */
+/* ---- pending jobs ---- */
 
-bool dt_meter_take_usage(dt_meter *m, struct dt_usage_counts *out)
+bool dt_meter_wants_pending(dt_meter *m)
 {
-    *out = (struct dt_usage_counts){.requests = atomic_exchange(&m->requests, 0),
-                                    .refused = atomic_exchange(&m->refused, 0),
-                                    .jobs = atomic_exchange(&m->jobs, 0),
-                                    .jobs_refused = atomic_exchange(&m->jobs_refused, 0),
-                                    .payload_bytes = atomic_exchange(&m->payload_bytes, 0)};
-    return out->requests || out->refused || out->jobs || out->jobs_refused || out->payload_bytes;
+    pthread_mutex_lock(&m->lock);
+    const bool wanted = m->limits.v[DT_QUOTA_PENDING] > 0 && m->pending_asked;
+    m->made_marked = m->made;
+    m->pending_asked = m->pending_asked && !wanted;
+    pthread_mutex_unlock(&m->lock);
+    return wanted;
 }
 
-void dt_meter_put_usage(dt_meter *m, const struct dt_usage_counts *counts)
+void dt_meter_set_pending(dt_meter *m, int64_t jobs)
+{
+    pthread_mutex_lock(&m->lock);
+    m->pending = jobs;
+    m->made_before = m->made_marked;
+    pthread_mutex_unlock(&m->lock);
+}
+
+struct dt_quota_limits dt_meter_limits(dt_meter *m)
+{
+    pthread_mutex_lock(&m->lock);
+    const struct dt_quota_limits limits = m->limits;
+    pthread_mutex_unlock(&m->lock);
+    return limits;
+}
+
+/* ---- usage ---- */
+
+bool dt_meter_take_usage(dt_meter *m, struct dt_usage *out)
+{
+    *out = (struct dt_usage){.requests = atomic_exchange(&m->requests, 0),
+                             .requests_refused = atomic_exchange(&m->refused, 0),
+                             .jobs = atomic_exchange(&m->jobs, 0),
+                             .jobs_refused = atomic_exchange(&m->jobs_refused, 0),
+                             .payload_bytes = atomic_exchange(&m->payload_bytes, 0)};
+    return out->requests || out->requests_refused || out->jobs || out->jobs_refused || out->payload_bytes;
+}
+
+void dt_meter_put_usage(dt_meter *m, const struct dt_usage *counts)
 {
     atomic_fetch_add(&m->requests, counts->requests);
-    atomic_fetch_add(&m->refused, counts->refused);
+    atomic_fetch_add(&m->refused, counts->requests_refused);
     atomic_fetch_add(&m->jobs, counts->jobs);
     atomic_fetch_add(&m->jobs_refused, counts->jobs_refused);
     atomic_fetch_add(&m->payload_bytes, counts->payload_bytes);

@@ -11,6 +11,10 @@
  * together do not take it from each other. Where another process holds all, the bucket is not filled until that one has
  * taken less, a second later: who begins beside others lets pass an equal part of one second more than its share, once.
  *
+ * Pending jobs: those that MySQL counted when it was last asked, and those that were let pass since. A process lets pass
+ * its share of what is left; without a share, or before the first count, the equal part, and where there are several
+ * processes together no more than a tenth of the quota.
+ *
  *   dt_meter_request, dt_meter_job    a request comes; a new job is submitted
  *   dt_meter_jobs_done                what became of submitted jobs
  *   dt_meter_wish -> MySQL -> dt_meter_settled    once a second while it is active (quotas.c)
@@ -32,11 +36,6 @@ struct dt_over {
     int64_t retry_after_ms; /* when it is worth while to come again */
 };
 
-/* What was let pass, and what was not; for token_usage. */
-struct dt_usage_counts {
-    int64_t requests, refused, jobs, jobs_refused, payload_bytes;
-};
-
 /* Jobs that were let pass, and those of them that were made. */
 struct dt_jobs_done {
     int64_t passed, passed_bytes, made, made_bytes;
@@ -46,8 +45,8 @@ struct dt_jobs_done {
 dt_meter *dt_meter_new(void);
 /* Accepts NULL. */
 void dt_meter_free(dt_meter *meter);
-/* Sets the limits. */
-void dt_meter_set(dt_meter *meter, const struct dt_quota_limits *limits, int64_t now_us);
+/* Sets the limits. True: they include pending jobs, which were not counted yet. */
+bool dt_meter_set(dt_meter *meter, const struct dt_quota_limits *limits, int64_t now_us);
 /* Tells how many API processes live. */
 void dt_meter_set_apis(dt_meter *meter, int64_t apis);
 
@@ -57,6 +56,8 @@ bool dt_meter_request(dt_meter *meter, int64_t now_us, struct dt_over *over, boo
 bool dt_meter_limits_jobs(const dt_meter *meter);
 /* Counts a new job that is submitted; likewise. */
 bool dt_meter_job(dt_meter *meter, int64_t payload_bytes, int64_t now_us, struct dt_over *over, bool *wake);
+/* Counts n more jobs behind one that is over a quota, which are refused with it. */
+void dt_meter_refuse(dt_meter *meter, int64_t n);
 /* Says what became of jobs that were let pass. What was not made is given back. */
 void dt_meter_jobs_done(dt_meter *meter, const struct dt_jobs_done *done);
 
@@ -65,9 +66,16 @@ void dt_meter_jobs_done(dt_meter *meter, const struct dt_jobs_done *done);
 bool dt_meter_wish(dt_meter *meter, struct dt_quota_claim *claim, bool *fresh, int64_t now_us);
 /* Takes the shares, which hold until until_us (mono). */
 void dt_meter_settled(dt_meter *meter, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us);
-/* Takes the counts since the last call. False: all are 0. */
-bool dt_meter_take_usage(dt_meter *meter, struct dt_usage_counts *out);
+/* Says whether pending jobs are limited, and of late were asked about; then they are about to be counted: what is made
+ * from here on may be missing in the count. */
+bool dt_meter_wants_pending(dt_meter *meter);
+/* Tells how many jobs of the token's topics are pending. */
+void dt_meter_set_pending(dt_meter *meter, int64_t jobs);
+/* Copies the limits. */
+struct dt_quota_limits dt_meter_limits(dt_meter *meter);
+/* Takes the counts since the last call, but no name. False: all are 0. */
+bool dt_meter_take_usage(dt_meter *meter, struct dt_usage *out);
 /* Adds counts that could not be written. */
-void dt_meter_put_usage(dt_meter *meter, const struct dt_usage_counts *counts);
+void dt_meter_put_usage(dt_meter *meter, const struct dt_usage *counts);
 
 #endif

@@ -7,6 +7,8 @@
 #include "quota/quotas.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -14,18 +16,23 @@
 
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "base/metrics.h"
 #include "base/thread.h"
 #include "work/session.h"
 
-#define WANTED    UINT32_C(1)      /* signal: somebody is asked who has no share */
-#define PERIOD_US INT64_C(1000000) /* of taking shares anew */
-#define APART_US  INT64_C(20000)   /* of two transactions, at least */
+#define WANTED     UINT32_C(1)      /* signal: somebody is asked who has no share */
+#define USED       UINT32_C(2)      /* signal: the first use since usage was written */
+#define USAGE_US   INT64_C(5000000) /* of writing usage */
+#define COUNT_PART 20               /* of the time, at most: counting pending jobs */
+#define PERIOD_US  INT64_C(1000000) /* of taking shares anew */
+#define APART_US   INT64_C(20000)   /* of two transactions, at least */
 
 struct dt_tenant {
     dt_quotas *quotas;
     dt_meter *meter;
     int64_t token;
     char *name;
+    char *topics;  /* under the lock of quotas */
     unsigned refs; /* under the lock of quotas */
     UT_hash_handle hh;
 };
@@ -36,9 +43,15 @@ struct dt_quotas {
     struct dt_session session;
     struct dt_thread thread;
     dt_mailbox *box;
-    int64_t process, apis; /* the keeper's */
+    int64_t process, apis; /* the keeper's, as are the next four */
+    int64_t settle_us;     /* when shares are taken next */
+    int64_t usage_us;      /* … usage is written */
+    int64_t count_us;      /* … pending jobs may be counted */
+    int64_t expired_day;   /* when old usage was removed last */
+    _Atomic bool used;     /* since usage was written */
     pthread_mutex_t lock;
     dt_tenant *tenants; /* by name; under the lock */
+    dt_metric *refused[DT_QUOTAS];
 };
 
 /* ---- tenants ---- */
@@ -49,6 +62,7 @@ static void tenant_free(dt_tenant *tenant)
         return;
     dt_meter_free(tenant->meter);
     free(tenant->name);
+    free(tenant->topics);
     free(tenant);
 }
 
@@ -78,6 +92,18 @@ static dt_tenant *find_locked(dt_quotas *q, struct dt_str name)
     return tenant;
 }
 
+/* What it was is kept when memory is out. */
+static void set_topics(dt_tenant *tenant, struct dt_str topics)
+{
+    if (tenant->topics && dt_str_is(topics, tenant->topics))
+        return;
+    char *copy = strndup(topics.p ? topics.p : "", topics.n);
+    if (!copy)
+        return;
+    free(tenant->topics);
+    tenant->topics = copy;
+}
+
 dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
 {
     const struct dt_quota_limits limits = dt_quota_effective(&token->quotas, &q->defaults);
@@ -86,7 +112,9 @@ dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
     if (tenant) {
         tenant->refs++;
         tenant->token = dt_quota_token_id(token->hash);
-        dt_meter_set(tenant->meter, &limits, dt_clock_mono_us(q->env->clock));
+        set_topics(tenant, token->topics);
+        if (dt_meter_set(tenant->meter, &limits, dt_clock_mono_us(q->env->clock)))
+            dt_mailbox_signal(q->box, WANTED); /* pending jobs are counted for the first time */
     }
     pthread_mutex_unlock(&q->lock);
     return tenant;
@@ -106,10 +134,24 @@ void dt_tenant_release(dt_tenant *tenant)
         tenant_free(tenant);
 }
 
+static void count_refused(dt_quotas *q, const struct dt_over *over, int64_t n)
+{
+    dt_metric_add(q->refused[over->quota], n);
+}
+
+static void note_use(dt_quotas *q)
+{
+    if (!atomic_load_explicit(&q->used, memory_order_relaxed) && !atomic_exchange(&q->used, true))
+        dt_mailbox_signal(q->box, USED);
+}
+
 bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over)
 {
     bool wake;
     bool passed = dt_meter_request(tenant->meter, now_us, over, &wake);
+    note_use(tenant->quotas);
+    if (!passed)
+        count_refused(tenant->quotas, over, 1);
     if (wake)
         dt_mailbox_signal(tenant->quotas->box, WANTED);
     return passed;
@@ -124,6 +166,8 @@ bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, str
 {
     bool wake;
     bool passed = dt_meter_job(tenant->meter, payload_bytes, now_us, over, &wake);
+    if (!passed)
+        count_refused(tenant->quotas, over, 1);
     if (wake)
         dt_mailbox_signal(tenant->quotas->box, WANTED);
     return passed;
@@ -132,6 +176,24 @@ bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, str
 void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done)
 {
     dt_meter_jobs_done(tenant->meter, done);
+    note_use(tenant->quotas);
+}
+
+void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs)
+{
+    count_refused(tenant->quotas, over, jobs);
+    dt_meter_refuse(tenant->meter, jobs);
+}
+
+bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *out)
+{
+    dt_tenant *tenant = NULL;
+    pthread_mutex_lock(&q->lock);
+    HASH_FIND(hh, q->tenants, name.p, name.n, tenant);
+    if (tenant)
+        *out = dt_meter_limits(tenant->meter);
+    pthread_mutex_unlock(&q->lock);
+    return tenant != NULL;
 }
 
 /* ---- shares ---- */
@@ -201,36 +263,198 @@ static void finish_round(dt_quotas *q, struct round *round, bool *used)
 }
 
 /* Takes shares for whoever was asked of late. False: nobody was. */
-static bool settle_all(dt_quotas *q)
+static bool settle_all(dt_quotas *q, dt_tenant **all, size_t n)
 {
-    size_t n;
     bool used = false;
     struct round round = {.n = 0};
-    dt_tenant **all = all_tenants(q, &n);
     for (size_t i = 0; i < n; i++) {
         add_wish(q, &round, all[i]);
         if (round.n == DT_QUOTA_CLAIMS || i + 1 == n)
             finish_round(q, &round, &used);
     }
+    return used;
+}
+
+/* ---- pending jobs ---- */
+
+static bool begins_with(struct dt_str topic, struct dt_str prefix)
+{
+    return prefix.n > 0 && topic.n >= prefix.n && memcmp(topic.p, prefix.p, prefix.n) == 0;
+}
+
+int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *pending, size_t n)
+{
+    int64_t jobs = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct dt_str remainder = topics;
+        bool within = dt_str_is(topics, DT_TOPICS_ALL);
+        while (!within && remainder.n > 0) {
+            struct dt_str prefix = dt_str_next_element(&remainder);
+            within = begins_with(pending[i].topic, prefix);
+        }
+        jobs += within ? pending[i].jobs : 0;
+    }
+    return jobs > 0 ? jobs : 0;
+}
+
+/* Tells the meters that want it; the topics of a tenant change under the lock alone. */
+static void tell_pending(dt_quotas *q, dt_tenant **wants, size_t n, const struct dt_topic_pending *pending,
+                         size_t topics)
+{
+    pthread_mutex_lock(&q->lock);
+    for (size_t i = 0; i < n; i++)
+        dt_meter_set_pending(wants[i]->meter, dt_pending_within(dt_str(wants[i]->topics), pending, topics));
+    pthread_mutex_unlock(&q->lock);
+}
+
+static dt_status count_pending(dt_quotas *q, dt_tenant **wants, size_t n, struct dt_error *err)
+{
+    struct dt_arena arena;
+    struct dt_topic_pending *pending = NULL;
+    size_t topics = 0;
+    dt_arena_init(&arena);
+    dt_status status = dt_session_begin(&q->session, err);
+    if (status == DT_OK)
+        status = dt_store_quota_apis(q->session.store, &q->apis, err);
+    if (status == DT_OK)
+        status = dt_store_pending(q->session.store, &arena, &pending, &topics, err);
+    dt_session_end(&q->session);
+    if (status == DT_OK)
+        tell_pending(q, wants, n, pending, topics);
+    dt_arena_clear(&arena);
+    return status;
+}
+
+/* One count for all who were asked about new jobs since the last one, and never much of the time. */
+static void look_at_pending(dt_quotas *q, dt_tenant **all, size_t n)
+{
+    struct dt_error err = {0};
+    const int64_t began_us = dt_clock_mono_us(q->env->clock);
+    size_t k = 0;
+    if (began_us < q->count_us)
+        return;
+    for (size_t i = 0; i < n; i++)
+        if (dt_meter_wants_pending(all[i]->meter)) {
+            dt_tenant *wants = all[i];
+            all[i] = all[k]; /* those who want it come first */
+            all[k++] = wants;
+        }
+    if (k > 0 && count_pending(q, all, k, &err) != DT_OK)
+        DT_LOG(DEBUG, "quotas", "pending jobs were not counted", DT_S("error", err.text));
+    q->count_us = began_us + COUNT_PART * (dt_clock_mono_us(q->env->clock) - began_us);
+}
+
+/* ---- usage ---- */
+
+struct uses {
+    struct dt_usage rows[DT_QUOTA_CLAIMS];
+    dt_tenant *tenants[DT_QUOTA_CLAIMS];
+    size_t n;
+};
+
+static dt_status write_uses(dt_quotas *q, struct uses *u, dt_store *store, struct dt_error *err)
+{
+    const int64_t now_ms = dt_refclock_earliest_ms(q->env->ref);
+    dt_status status = u->n > 0 ? dt_store_usage_add(store, u->rows, u->n, now_ms, err) : DT_OK;
+    for (size_t i = 0; status != DT_OK && i < u->n; i++)
+        dt_meter_put_usage(u->tenants[i]->meter, &u->rows[i]);
+    u->n = 0;
+    return status;
+}
+
+/* In parts; what could not be written is counted again. */
+static dt_status write_usage(dt_quotas *q, dt_tenant **all, size_t n, dt_store *store, struct dt_error *err)
+{
+    struct uses u = {.n = 0};
+    dt_status status = DT_OK;
+    atomic_store(&q->used, false);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        u.tenants[u.n] = all[i];
+        if (dt_meter_take_usage(all[i]->meter, &u.rows[u.n])) {
+            u.rows[u.n].token = dt_str(all[i]->name);
+            u.n++;
+        }
+        if (u.n == DT_QUOTA_CLAIMS || i + 1 == n)
+            status = write_uses(q, &u, store, err);
+    }
+    return status;
+}
+
+static void release_all(dt_tenant **all, size_t n)
+{
     for (size_t i = 0; i < n; i++)
         dt_tenant_release(all[i]);
     free(all);
-    return used;
+}
+
+dt_status dt_quotas_write_usage(dt_quotas *q, dt_store *store, struct dt_error *err)
+{
+    size_t n;
+    dt_tenant **all = all_tenants(q, &n);
+    dt_status status = write_usage(q, all, n, store, err);
+    release_all(all, n);
+    return status;
+}
+
+/* Once a day. */
+static dt_status expire_usage(dt_quotas *q, struct dt_error *err)
+{
+    const int64_t now_ms = dt_refclock_earliest_ms(q->env->ref);
+    const int64_t day = now_ms / DT_DAY_MS;
+    if (day == q->expired_day)
+        return DT_OK;
+    q->expired_day = day;
+    return dt_store_usage_expire(q->session.store, now_ms, err);
+}
+
+static void tell_usage(dt_quotas *q, dt_tenant **all, size_t n)
+{
+    struct dt_error err = {0};
+    dt_status status = dt_session_begin(&q->session, &err);
+    if (status == DT_OK)
+        status = write_usage(q, all, n, q->session.store, &err);
+    if (status == DT_OK)
+        status = expire_usage(q, &err);
+    dt_session_end(&q->session);
+    if (status == DT_OK)
+        return;
+    DT_LOG(DEBUG, "quotas", "usage was not written", DT_S("error", err.text));
+    note_use(q);
+}
+
+/* ---- the keeper ---- */
+
+static void work(dt_quotas *q, uint32_t bits)
+{
+    size_t n;
+    dt_tenant **all = all_tenants(q, &n);
+    const int64_t now_us = dt_clock_mono_us(q->env->clock);
+    if ((bits & USED) && q->usage_us == INT64_MAX)
+        q->usage_us = now_us + USAGE_US;
+    if ((bits & WANTED) || now_us >= q->settle_us) {
+        q->settle_us = settle_all(q, all, n) ? now_us + PERIOD_US : INT64_MAX;
+        look_at_pending(q, all, n);
+    }
+    if (now_us >= q->usage_us) {
+        q->usage_us = INT64_MAX;
+        tell_usage(q, all, n);
+    }
+    release_all(all, n);
 }
 
 static void run(void *arg)
 {
     dt_quotas *q = arg;
-    int64_t next_us = INT64_MAX;
-    for (;;) {
-        uint32_t bits = dt_mailbox_wait(q->box, next_us);
+    for (uint32_t bits = 0; !(bits & DT_THREAD_STOP);) {
+        bits |= dt_mailbox_wait(q->box, dt_earlier(q->settle_us, q->usage_us));
         if (bits & DT_THREAD_STOP)
             break;
-        bool used = settle_all(q);
-        const int64_t now_us = dt_clock_mono_us(q->env->clock);
-        next_us = used ? now_us + PERIOD_US : INT64_MAX;
-        if (dt_mailbox_pause(q->box, now_us + APART_US, DT_THREAD_STOP) & DT_THREAD_STOP)
-            break;
+        work(q, bits);
+        bits = dt_mailbox_pause(q->box, dt_clock_mono_us(q->env->clock) + APART_US, DT_THREAD_STOP);
+    }
+    if (atomic_load(&q->used)) {
+        q->usage_us = 0;
+        work(q, 0);
     }
     dt_session_clear(&q->session);
 }
@@ -243,6 +467,16 @@ static void read_defaults(dt_quotas *q)
 #define X(kind, name, words) q->defaults.v[DT_QUOTA_##kind] = config->quotas_##name;
     DT_QUOTA_MAP(X)
 #undef X
+}
+
+static void register_metrics(dt_quotas *q)
+{
+    for (int i = 0; i < DT_QUOTAS; i++) {
+        char labels[60];
+        snprintf(labels, sizeof(labels), "quota=\"%s\"", dt_quota_name((enum dt_quota)i));
+        q->refused[i] = dt_counter("duetime_api_quota_refused_total",
+                                   "Requests and new jobs that were over a quota of their token.", labels);
+    }
 }
 
 static dt_status make_number(int64_t *out, struct dt_error *err)
@@ -273,7 +507,9 @@ dt_status dt_quotas_start(const struct dt_session_env *env, dt_quotas **out, str
         return dt_fail(err, DT_NOMEM, "no memory for quotas");
     q->env = env;
     q->apis = 1;
+    q->settle_us = q->usage_us = INT64_MAX;
     read_defaults(q);
+    register_metrics(q);
     pthread_mutex_init(&q->lock, NULL);
     dt_status status = make_number(&q->process, err);
     if (status == DT_OK)

@@ -3,6 +3,8 @@
  * MySQL (store/quotas/quotas.h) for those that are in use. It sleeps while none is: a token without a quota costs no
  * statement, and a quota that nobody uses costs none either.
  *
+ * What tokens are used for is written to token_usage some seconds later, all of it in one statement.
+ *
  * A tenant is a token with its meter. The list of tokens is read again every other second; a tenant lives on while any
  * list or caller refers to it.
  */
@@ -33,7 +35,16 @@ bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over);
 bool dt_tenant_limits_jobs(const dt_tenant *tenant);
 /* Counts a new job. False: it is over a quota. Any thread; never waits for I/O. */
 bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over);
+/* As dt_meter_refuse; over: what the job before them was refused for. */
+void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs);
 /* As dt_meter_jobs_done. */
 void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done);
+
+/* The limits of the token of this name; false: there is none. Any thread. */
+bool dt_quotas_limits(dt_quotas *quotas, struct dt_str name, struct dt_quota_limits *out);
+/* Writes what was used and is not written yet. Any thread, with a store of its own. */
+DT_MUST_CHECK dt_status dt_quotas_write_usage(dt_quotas *quotas, dt_store *store, struct dt_error *err);
+/* The pending jobs of those topics that a token sees: DT_TOPICS_ALL, or prefixes with commas. */
+int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *pending, size_t n);
 
 #endif

@@ -49,6 +49,7 @@ static const struct {
     {"schema_migrations", "S", "S"},
     {"shard_stats", "S", "SIU"},
     {"shards", "SIU", "SU"},
+    {"token_usage", "SIUD", ""},
     {"topic_gates", "SIUD", "SIU"},
     {"topics", "SIUD", "SIU"},
 };

@@ -34,6 +34,33 @@ int64_t dt_quota_token_id(const unsigned char hash[32]);
  */
 DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
                                               struct dt_error *err);
+/* ---- usage ---- */
+
+#define DT_DAY_MS          INT64_C(86400000)
+#define DT_USAGE_KEPT_DAYS 400
+
+/* What a token was used for. */
+struct dt_usage {
+    struct dt_str token;
+    int64_t requests, requests_refused, jobs, jobs_refused, payload_bytes;
+};
+/* Adds to the rows of the day that now_ms is in; payload_bytes of jobs that were made. */
+DT_MUST_CHECK dt_status dt_store_usage_add(dt_store *store, const struct dt_usage *rows, size_t n, int64_t now_ms,
+                                           struct dt_error *err);
+/* Removes rows that are older than DT_USAGE_KEPT_DAYS, some at a time. */
+DT_MUST_CHECK dt_status dt_store_usage_expire(dt_store *store, int64_t now_ms, struct dt_error *err);
+/* Sums by token since the beginning of a day, which from_ms is. */
+DT_MUST_CHECK dt_status dt_store_usage(dt_store *store, int64_t from_ms, struct dt_arena *arena, struct dt_usage **out,
+                                       size_t *n, struct dt_error *err);
+
+/* A topic's jobs that are scheduled or dispatched, as they were counted. */
+struct dt_topic_pending {
+    struct dt_str topic;
+    int64_t jobs;
+};
+DT_MUST_CHECK dt_status dt_store_pending(dt_store *store, struct dt_arena *arena, struct dt_topic_pending **out,
+                                         size_t *n, struct dt_error *err);
+
 /* The number of API processes that live; at least 1. */
 DT_MUST_CHECK dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err);
 

@@ -30,3 +30,27 @@ SELECT COUNT(*)
   FROM processes
  WHERE kind = 'api'
    AND seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
+
+-- What was used.
+
+-- name: add_usage
+INSERT INTO token_usage (day, token, requests, requests_refused, jobs, jobs_refused, payload_bytes)
+VALUES (?,?,?,?,?,?,?)
+ON DUPLICATE KEY UPDATE requests = requests + VALUES(requests),
+       requests_refused = requests_refused + VALUES(requests_refused), jobs = jobs + VALUES(jobs),
+       jobs_refused = jobs_refused + VALUES(jobs_refused), payload_bytes = payload_bytes + VALUES(payload_bytes);
+
+-- name: delete_old_usage
+DELETE FROM token_usage WHERE day < ? LIMIT 10000;
+
+-- name: select_usage
+SELECT token, CAST(SUM(requests) AS SIGNED), CAST(SUM(requests_refused) AS SIGNED), CAST(SUM(jobs) AS SIGNED),
+       CAST(SUM(jobs_refused) AS SIGNED), CAST(SUM(payload_bytes) AS SIGNED)
+  FROM token_usage FORCE INDEX (PRIMARY)
+ WHERE day >= ?
+ GROUP BY token;
+
+-- name: select_pending_of_topics
+SELECT c.topic, CAST(SUM(c.scheduled) + SUM(c.dispatched) AS SIGNED)
+  FROM job_counts c
+ GROUP BY c.topic;

@@ -10,6 +10,7 @@ from harness.problems import refused
 from harness.rest import Rest
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(3)
 QUOTAS = {"requests_per_second": None, "jobs_per_second": None, "payload_bytes_per_second": None, "pending_jobs": None}
 
 
@@ -99,6 +100,41 @@ def test_payload_bytes_by_the_configuration_and_another_quota_by_patch(two):
     assert (event["action"], event["subject"], event["before"]) == ("token_change", "heavy", {"jobs_per_second": 7}), event
 
 
+def test_pending_jobs_of_the_topics_of_a_token_have_a_quota(two):
+    rest, other = new_token(two, "filler", topics=["pend."], pending_jobs=20)
+    made = []
+
+    def fill(through, n):
+        answers = through.post("/v1/jobs:batch", [{"topic": "pend.x", "delay": "PT24H"}] * n).json
+        made.extend(answer["id"] for answer in answers if answer["status"] == 201)
+        return answers
+    until(lambda: fill(rest, 2)[-1]["status"] == 429 and len(made) >= 19, 20, lambda: made)
+    over(fill(rest, 3)[-1], "pending_jobs", 20)
+    over(until(lambda: (answers := fill(other, 5))[-1]["status"] == 429 and answers[-1], 10, "through the other"), "pending_jobs", 20)
+    assert len(made) <= 22, "a tenth more, where two begin at once"
+    assert two[2].post("/v1/jobs", {"topic": "elsewhere", "delay": "PT24H"}).status == 201
+    for job_id in made[:5]:
+        assert rest.delete(f"/v1/jobs/{job_id}").status == 200
+    until(lambda: fill(other, 1)[-1]["status"] == 201, 20, "there is room again")
+
+
+def test_usage_is_one_s_own_but_for_admins(two):
+    first, second, boss = two
+    rest, other = new_token(two, "used", topics=["used."], jobs_per_second=1000)
+    assert [through.post("/v1/jobs", {"topic": "used.x", "delay": "PT24H", "payload": "12345678"}).status for through in (rest, rest, other)] == [201] * 3
+    [own] = until(lambda: (usage := rest.get("/v1/usage").json["usage"])[0]["jobs"] == 3 and usage, 20, lambda: rest.get("/v1/usage"))
+    assert own["token"] == "used" and own["payload_bytes"] == 30 and own["pending_jobs"] == 3 and own["requests"] >= 5 and own["jobs_refused"] == 0, own
+    assert own["limits"] == {**QUOTAS, "jobs_per_second": 1000, "payload_bytes_per_second": 50000}
+    everybody = {usage["token"]: usage for usage in boss.get("/v1/usage?days=2").json["usage"]}
+    assert {"used", "boss"} <= set(everybody) and everybody["used"]["jobs"] == 3 and everybody["boss"]["limits"] == QUOTAS
+    assert boss.delete("/v1/tokens/used").status == 200
+    [gone] = [usage for usage in boss.get("/v1/usage").json["usage"] if usage["token"] == "used"]
+    assert gone["jobs"] == 3 and "limits" not in gone
+    for days in ("0", "401", "x", "", "1.5", "0001"):
+        refused(boss.get(f"/v1/usage?days={days}"), 422, "invalid", "?days")
+    assert 'duetime_api_quota_refused_total{quota="jobs_per_second"}' in boss.get("/metrics").text
+
+
 def flood(rest, seconds, made):
     """Makes jobs as fast as it is let, in small batches; appends (time, number)."""
     ends = time.monotonic() + seconds
@@ -137,5 +173,7 @@ def test_the_command_line_makes_tokens_with_quotas_and_changes_them(two, tmp_pat
     assert made.code == 0 and json.loads(made.out)["pending_jobs"] == 50, made
     changed = cli("tokens", "set", "cli", "--pending-jobs", "null", "--requests-per-second", "9")
     assert changed.code == 0 and {**QUOTAS, "jobs_per_second": 5, "requests_per_second": 9}.items() <= json.loads(changed.out).items(), changed
+    used = cli("usage", "--days", "3")
+    assert used.code == 0 and "cli" in [json.loads(line)["token"] for line in used.out.splitlines()], used
     wrong = first.command("--new-token", "x", "--scopes", "read", "--quotas", "jobs=3")
     assert wrong.returncode != 0 and "jobs_per_second" in wrong.stderr

@@ -53,7 +53,8 @@ static void settle(struct world *w, size_t i)
     if (!dt_meter_wish(w->meters[i], claim, &fresh, w->now_us))
         return;
     for (int k = 0; k < DT_QUOTA_RATES; k++) {
-        int64_t demand = 0, share = 0;
+        int64_t demand = 0;
+        int64_t share = 0;
         for (size_t j = 0; j < w->n; j++)
             if (j != i && w->until_us[j] > w->now_us) {
                 demand += w->rows[j].demand[k];
@@ -101,7 +102,7 @@ static int64_t run(struct world *w, int64_t seconds, const int64_t rates[METERS]
 static void without_limits_everything_passes_and_is_counted(void **state)
 {
     struct dt_over over;
-    struct dt_usage_counts used;
+    struct dt_usage used;
     bool wake;
     (void)state;
     dt_meter *meter = dt_meter_new();
@@ -238,6 +239,76 @@ static void a_share_that_is_not_renewed_is_an_equal_part(void **state)
     drop_world(&w);
 }
 
+static dt_meter *pending_meter(int64_t limit, int64_t apis)
+{
+    struct dt_quota_limits limits = {{0}};
+    dt_meter *meter = dt_meter_new();
+    limits.v[DT_QUOTA_PENDING] = limit;
+    dt_meter_set_apis(meter, apis);
+    assert_true(dt_meter_set(meter, &limits, SECOND));
+    return meter;
+}
+
+static int64_t ask_meter(dt_meter *meter, int n)
+{
+    struct dt_over over;
+    bool wake;
+    int64_t passed = 0;
+    for (int i = 0; i < n; i++)
+        if (dt_meter_job(meter, 1, SECOND, &over, &wake))
+            passed++;
+        else
+            assert_int_equal(over.quota, DT_QUOTA_PENDING);
+    return passed;
+}
+
+static void pending_jobs_are_those_counted_and_those_let_pass_since(void **state)
+{
+    (void)state;
+    dt_meter *meter = pending_meter(100, 1);
+    assert_int_equal(ask_meter(meter, 50), 10); /* not counted yet: a tenth */
+    assert_true(dt_meter_wants_pending(meter));
+    dt_meter_set_pending(meter, 40);
+    assert_int_equal(ask_meter(meter, 100), 50); /* the ten may be missing in the count */
+    dt_meter_jobs_done(meter, &(struct dt_jobs_done){60, 60, 45, 45});
+    assert_int_equal(ask_meter(meter, 100), 15);
+    assert_true(dt_meter_wants_pending(meter)); /* all 45 are in the next count */
+    dt_meter_jobs_done(meter, &(struct dt_jobs_done){15, 15, 15, 15});
+    dt_meter_set_pending(meter, 90);
+    assert_int_equal(ask_meter(meter, 100), 0);
+    assert_true(dt_meter_wants_pending(meter));
+    dt_meter_set_pending(meter, 90);
+    assert_int_equal(ask_meter(meter, 100), 10);
+    dt_meter_free(meter);
+}
+
+static void a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_it_has_a_share(void **state)
+{
+    bool fresh = false;
+    struct dt_quota_claim claim = {0};
+    (void)state;
+    dt_meter *meter = pending_meter(1000, 2);
+    assert_true(dt_meter_wants_pending(meter));
+    dt_meter_set_pending(meter, 0);
+    assert_int_equal(ask_meter(meter, 500), 50);
+    assert_true(dt_meter_wish(meter, &claim, &fresh, SECOND));
+    assert_true(fresh);
+    claim.share[DT_QUOTA_JOBS] = DT_QUOTA_WHOLE / 2;
+    dt_meter_settled(meter, &claim, 4 * SECOND, SECOND);
+    assert_int_equal(ask_meter(meter, 1000), 450);
+    dt_meter_free(meter);
+}
+
+static void a_token_without_that_quota_has_nothing_counted(void **state)
+{
+    (void)state;
+    dt_meter *meter = dt_meter_new();
+    set_jobs(meter, 10, SECOND);
+    assert_int_equal(ask_meter(meter, 3), 3);
+    assert_false(dt_meter_wants_pending(meter));
+    dt_meter_free(meter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +321,9 @@ int main(void)
         cmocka_unit_test(a_share_that_one_process_no_longer_uses_is_the_others_within_seconds),
         cmocka_unit_test(a_process_that_begins_beside_another_refuses_nobody_below_the_quota),
         cmocka_unit_test(a_share_that_is_not_renewed_is_an_equal_part),
+        cmocka_unit_test(pending_jobs_are_those_counted_and_those_let_pass_since),
+        cmocka_unit_test(a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_it_has_a_share),
+        cmocka_unit_test(a_token_without_that_quota_has_nothing_counted),
     };
     return cmocka_run_group_tests_name("meter", tests, NULL, NULL);
 }

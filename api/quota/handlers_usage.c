@@ -1,0 +1,149 @@
+/*
+ * GET /v1/usage: what tokens were used for since the beginning of a day, how many jobs of their topics are pending, and
+ * their quotas. Whoever has admin over all topics sees all tokens that are there or were used, others their own.
+ */
+#include "answer.h"
+#include "api.h"
+#include "base/json.h"
+#include "handlers.h"
+#include "quota/quotas.h"
+#include "work/workers.h"
+
+#define USAGE_ROOM ((size_t)4 << 20)
+
+struct view {
+    int64_t from_ms;
+    struct dt_token *tokens;
+    struct dt_usage *usage;
+    struct dt_topic_pending *pending;
+    size_t n_tokens, n_usage, n_pending;
+};
+
+static bool sees(const struct dt_request *req, struct dt_str token)
+{
+    return dt_caller_may(&req->caller, DT_SCOPE_ADMIN_ALL) || dt_str_eq(req->caller.name, token);
+}
+
+static void add_number(struct dt_strbuf *out, const char *name, int64_t n)
+{
+    dt_strbuf_addf(out, ",\"%s\":", name);
+    dt_strbuf_add_i64(out, n);
+}
+
+static void add_limits(struct dt_strbuf *out, const struct dt_quota_limits *limits)
+{
+    dt_strbuf_adds(out, ",\"limits\":{");
+    for (int i = 0; i < DT_QUOTAS; i++) {
+        dt_strbuf_addf(out, "%s\"%s\":", i ? "," : "", dt_quota_name((enum dt_quota)i));
+        if (limits->v[i] > 0)
+            dt_strbuf_add_i64(out, limits->v[i]);
+        else
+            dt_strbuf_adds(out, "null");
+    }
+    dt_strbuf_addc(out, '}');
+}
+
+/* Members but for the closing brace. */
+static void add_uses(struct dt_request *req, const struct dt_usage *u)
+{
+    struct dt_strbuf *out = &req->out;
+    dt_strbuf_adds(out, out->p[out->n - 1] == '[' ? "{\"token\":" : ",{\"token\":");
+    dt_json_add_string(out, u->token);
+    add_number(out, "requests", u->requests);
+    add_number(out, "requests_refused", u->requests_refused);
+    add_number(out, "jobs", u->jobs);
+    add_number(out, "jobs_refused", u->jobs_refused);
+    add_number(out, "payload_bytes", u->payload_bytes);
+}
+
+static const struct dt_usage *usage_of(const struct view *v, struct dt_str token)
+{
+    for (size_t i = 0; i < v->n_usage; i++)
+        if (dt_str_eq(v->usage[i].token, token))
+            return &v->usage[i];
+    return NULL;
+}
+
+static void add_token(struct dt_request *req, const struct view *v, const struct dt_token *token)
+{
+    const struct dt_usage *used = usage_of(v, token->name);
+    struct dt_quota_limits limits = token->quotas;
+    add_uses(req, used ? used : &(struct dt_usage){.token = token->name});
+    add_number(&req->out, "pending_jobs", dt_pending_within(token->topics, v->pending, v->n_pending));
+    dt_quotas_limits(req->api->quotas, token->name, &limits); /* with the configuration's */
+    add_limits(&req->out, &limits);
+    dt_strbuf_addc(&req->out, '}');
+}
+
+static bool is_there(const struct view *v, struct dt_str token)
+{
+    for (size_t i = 0; i < v->n_tokens; i++)
+        if (dt_str_eq(v->tokens[i].name, token))
+            return true;
+    return false;
+}
+
+static enum dt_next answer(struct dt_request *req, const struct view *v)
+{
+    req->status = 200;
+    dt_strbuf_adds(&req->out, "{\"from\":");
+    dt_json_add_time(&req->out, v->from_ms);
+    dt_strbuf_adds(&req->out, ",\"usage\":[");
+    for (size_t i = 0; i < v->n_tokens; i++)
+        if (sees(req, v->tokens[i].name))
+            add_token(req, v, &v->tokens[i]);
+    for (size_t i = 0; i < v->n_usage; i++) { /* of tokens that are gone */
+        if (is_there(v, v->usage[i].token) || !sees(req, v->usage[i].token))
+            continue;
+        add_uses(req, &v->usage[i]);
+        dt_strbuf_addc(&req->out, '}');
+    }
+    dt_strbuf_adds(&req->out, "]}");
+    return DT_REPLY;
+}
+
+static enum dt_next show_usage(struct dt_request *req, dt_store *store)
+{
+    struct view *v = req->state;
+    struct dt_error err = {0};
+    if (!dt_request_hold(req, USAGE_ROOM))
+        return dt_request_no_room(req);
+    dt_status status = dt_quotas_write_usage(req->api->quotas, store, &err);
+    if (status == DT_OK)
+        status = dt_store_token_list(store, &req->arena, &v->tokens, &v->n_tokens, NULL, &err);
+    if (status == DT_OK)
+        status = dt_store_usage(store, v->from_ms, &req->arena, &v->usage, &v->n_usage, &err);
+    if (status == DT_OK)
+        status = dt_store_pending(store, &req->arena, &v->pending, &v->n_pending, &err);
+    return status == DT_OK ? answer(req, v) : dt_answer_status(req, status, NULL, &err);
+}
+
+static bool read_days(const struct dt_request *req, int64_t *days, struct dt_faults *faults)
+{
+    struct dt_str text = dt_request_query(req, "days");
+    *days = text.p ? 0 : 1;
+    for (size_t i = 0; i < text.n && text.n <= 3; i++)
+        *days = text.p[i] >= '0' && text.p[i] <= '9' ? *days * 10 + (text.p[i] - '0') : DT_USAGE_KEPT_DAYS + 1;
+    if (*days >= 1 && *days <= DT_USAGE_KEPT_DAYS)
+        return true;
+    dt_faults_add_query(faults, DT_STR_LIT("days"), "must be a number from 1 to 400");
+    return false;
+}
+
+enum dt_next dt_handle_usage(struct dt_request *req)
+{
+    struct dt_faults faults;
+    int64_t days;
+    struct view *v = dt_arena_alloc(&req->arena, sizeof(*v));
+    if (!v)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    dt_faults_init(&faults, &req->arena);
+    if (!read_days(req, &days, &faults))
+        return dt_answer_faults(req, DT_INVALID, &faults);
+    if (!dt_answer_clock(req))
+        return DT_REPLY;
+    const int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
+    *v = (struct view){.from_ms = now_ms - now_ms % DT_DAY_MS - (days - 1) * DT_DAY_MS};
+    req->state = v;
+    return dt_workers_submit(req->api->workers, req, show_usage);
+}
