@@ -137,7 +137,7 @@ static dt_status open_address(struct dt_listener *listener, struct dt_error *err
 static struct sockaddr_un unix_address(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path) - 1));
     return address;
 }
 
