@@ -13,27 +13,7 @@
 
 #include <sys/socket.h>
 
-#include "base/strbuf.h"
-
-#define DT_NETWORKS_MAX 64
-
-/* Addresses have 16 bytes; IPv4 stands behind ::ffff:0:0/96. */
-struct dt_network {
-    unsigned char address[16];
-    unsigned bits; /* 0 to 128; of an IPv4 network 96 more than in its text */
-};
-
-/* A value: copied by assignment, nothing to free. All zero = no exceptions. */
-struct dt_networks {
-    size_t n;
-    struct dt_network v[DT_NETWORKS_MAX];
-};
-
-/*
- * Reads comma-separated CIDRs ("10.0.0.0/8, fd00::/8"); an address without a length is that address alone; blanks around
- * an element and an empty text are fine. INVALID: err names the element and the fault; *out then has no networks.
- */
-DT_MUST_CHECK dt_status dt_networks_parse(struct dt_str text, struct dt_networks *out, struct dt_error *err);
+#include "base/connection/networks.h"
 
 /* Whether a socket may connect to this address. `allowed` holds the exceptions. */
 bool dt_address_allowed(const struct dt_networks *allowed, const struct sockaddr *address, size_t n);
