@@ -51,6 +51,10 @@ static bool take_header(void *arg, struct dt_str name, struct dt_str v)
         if (dt_str_is_caseless(name, "if-match"))
             e->req.if_match = v;
         break;
+    case 9:
+        if (e->http->forwarded && dt_str_is_caseless(name, "forwarded"))
+            e->forwarded = v;
+        break;
     case 12:
         if (dt_str_is_caseless(name, "content-type"))
             e->req.content_type = v;
@@ -70,6 +74,8 @@ static bool take_header(void *arg, struct dt_str name, struct dt_str v)
     case 15:
         if (dt_str_is_caseless(name, "accept-encoding"))
             e->req.accept_encoding = v;
+        else if (!e->http->forwarded && dt_str_is_caseless(name, "x-forwarded-for"))
+            e->forwarded = v;
         break;
     case 16:
         if (dt_str_is_caseless(name, "content-encoding"))

@@ -13,6 +13,8 @@
 
 #include "api.h"
 #include "auth/auth.h"
+#include "base/log.h"
+#include "http/front/client_address.h"
 #include "http/front/http_receiver.h"
 #include "http_exchange.h"
 #include "http_mhd.h"
@@ -67,7 +69,7 @@ static void reset_request(struct dt_exchange *e)
     atomic_store_explicit(&e->connection.cut, DT_CUT_NOT, memory_order_relaxed);
     e->chunked = e->expects = false;
     e->length = e->received = e->limit = 0;
-    e->authorization = e->encoding = DT_STR_NONE;
+    e->authorization = e->encoding = e->forwarded = DT_STR_NONE;
 }
 
 bool dt_exchange_begun(struct dt_exchange *e, const char *path, const char *method)
@@ -183,6 +185,18 @@ static void keep_small(struct dt_exchange *e)
     dt_strbuf_reset(&e->req.out);
 }
 
+/* Who has asked what, for whoever looks for a caller. */
+static void log_request(const struct dt_exchange *e)
+{
+    char client[DT_ADDRESS_TEXT];
+    const struct dt_forwarded said = {e->forwarded, e->http->forwarded};
+    if (!dt_log_enabled(DT_LOG_DEBUG))
+        return;
+    dt_client_address(&e->http->proxies, dt_mhd_peer(e->mhd), said, client);
+    DT_LOG(DEBUG, "http", "request", DT_S("client", client), DT_S("id", e->id), DT_I("status", e->req.status),
+           DT_I("ms", (dt_http_now_us(e->http) - e->req.started_us) / 1000));
+}
+
 void dt_exchange_ended(struct dt_exchange *e, bool sent)
 {
     struct dt_http_shared *http = e->http;
@@ -193,6 +207,7 @@ void dt_exchange_ended(struct dt_exchange *e, bool sent)
     if (e->req.cleanup)
         e->req.cleanup(&e->req);
     e->req.cleanup = NULL;
+    log_request(e);
     dt_caller_clear(&e->req.caller);
     dt_http_count(http, e->route_index, e->req.status, (double)(dt_http_now_us(http) - e->req.started_us) / 1e6);
     keep_small(e);

@@ -187,6 +187,12 @@ bool dt_mhd_answer(struct MHD_Connection *mhd, const struct dt_request *req, boo
     return queued;
 }
 
+const struct sockaddr *dt_mhd_peer(struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    return info ? info->client_addr : NULL;
+}
+
 void dt_mhd_suspend(struct MHD_Connection *mhd)
 {
     MHD_suspend_connection(mhd);

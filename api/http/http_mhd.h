@@ -79,6 +79,8 @@ void dt_mhd_query(struct MHD_Connection *mhd, dt_mhd_take *take, void *arg);
 
 /* Queues what is filled in as the answer. req->out is borrowed until the request is over. False: memory is out. */
 DT_MUST_CHECK bool dt_mhd_answer(struct MHD_Connection *mhd, const struct dt_request *req, bool close);
+/* The client's address; it lives as long as the connection. */
+const struct sockaddr *dt_mhd_peer(struct MHD_Connection *mhd);
 void dt_mhd_suspend(struct MHD_Connection *mhd);
 /* Any thread. From here on the request is the HTTP thread's. */
 void dt_mhd_resume(struct MHD_Connection *mhd);

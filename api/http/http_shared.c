@@ -64,10 +64,13 @@ dt_status dt_http_shared_init(struct dt_http_shared *http, struct dt_api *api, c
     http->api = api;
     http->router = router;
     dt_connections_init(&http->connections, api->config, api->clock);
+    http->forwarded = strcmp(api->config->http_forwarded_header, "forwarded") == 0;
     dt_wakeups_init(&http->wakeups);
     pthread_mutex_init(&http->lock, NULL);
     pthread_cond_init(&http->quiet, NULL);
     dt_status status = dt_linger_new(&http->linger);
+    if (status == DT_OK)
+        status = dt_networks_parse(dt_str(api->config->http_trusted_proxies), &http->proxies, NULL);
     if (status == DT_OK)
         status = prepare_ids(http);
     return status == DT_OK ? prepare_routes(http) : status;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "api.h"
+#include "base/connection/networks.h"
 #include "http_connections.h"
 #include "http_linger.h"
 #include "http_wakeup.h"
@@ -26,6 +27,8 @@ struct dt_http_shared {
     struct dt_api *api;
     const struct dt_router *router;
     struct dt_route_stats *stats; /* one a route, and one more for requests without a route */
+    struct dt_networks proxies;   /* that are believed … */
+    bool forwarded;               /* … in the header Forwarded; otherwise in X-Forwarded-For */
     bool *topic_first;            /* per route: its first parameter is {topic} */
     char id_prefix[17];
     _Atomic uint64_t ids;

@@ -9,6 +9,7 @@
 
 #include "base/connection/host.h"
 #include "base/connection/listen.h"
+#include "base/connection/networks.h"
 #include "base/connection/tls.h"
 #include "base/log.h"
 #include "base/text/timetext.h"
@@ -63,6 +64,18 @@ static bool mode_ok(const char *text)
     const char *digits = n == 4 && text[0] == '0' ? text + 1 : text;
 
     return strlen(digits) == 3 && strspn(digits, "01234567") == 3 && (digits[0] == '6' || digits[0] == '7');
+}
+
+static bool networks_ok(const char *text)
+{
+    struct dt_networks networks;
+
+    return dt_networks_parse(dt_str(text), &networks, NULL) == DT_OK;
+}
+
+static bool forwarded_ok(const char *text)
+{
+    return strcmp(text, "x-forwarded-for") == 0 || strcmp(text, "forwarded") == 0;
 }
 
 static bool client_cert_ok(const char *text)
@@ -125,6 +138,8 @@ static const struct dt_option_rule rules[] = {
     {"zookeeper", "servers", anything, "a ZooKeeper connect string, or nothing"},
     {"http", "listen", dt_listen_ok,
      "1 to 16 of address, address:port (each perhaps behind tls: or plain:) and unix:/path, separated by commas"},
+    {"http", "trusted_proxies", networks_ok, "a comma-separated list of networks, or nothing"},
+    {"http", "forwarded_header", forwarded_ok, "x-forwarded-for or forwarded"},
     {"http", "unix_mode", mode_ok, "an octal number from 0600 to 0777"},
     {"http", "tls_client_cert", client_cert_ok, "required or optional"},
 };

@@ -63,6 +63,8 @@
   TEXT(http, tls_key, "", DT_OPT_RELOAD, "File (PEM) with its key; empty: it is in tls_cert, too.") \
   TEXT(http, tls_client_ca, "", DT_OPT_RELOAD, "File of certificates (PEM) of authorities: clients show a certificate that one of them signed. Empty: none is asked for.") \
   TEXT(http, tls_client_cert, "required", DT_OPT_RELOAD, "Where there is a tls_client_ca. required: no certificate, no connection; optional: one that is shown must be good.") \
+  TEXT(http, trusted_proxies, "", DT_OPT_NONE, "Networks of proxies before the API, as comma-separated CIDRs (10.0.0.0/8, fd00::/8): what they say in forwarded_header about whose request it is is believed, and no share of the places that wait (waiting) bounds them, since they are many.") \
+  TEXT(http, forwarded_header, "x-forwarded-for", DT_OPT_NONE, "x-forwarded-for or forwarded: the header in which the trusted proxies say so. The other one is never looked at, because a proxy lets it by as its client has sent it.") \
   INT(http, tls_threads, 2, 1, 64, DT_OPT_NONE, "Threads that encrypt and decrypt for http.threads, where anything listens with TLS.") \
   BOOL(api, migrate, false, DT_OPT_NONE, "Bring the schema up to date at start.") \
   DURATION(api, database_timeout, 3*DT_SECOND, 2*DT_SECOND, DT_MINUTE, DT_OPT_NONE, "Longest wait of a request for one answer of MySQL; a request that MySQL leaves alone is refused within this and the two seconds that a new connection may take. Not longer than mysql.io_timeout.") \

@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/connection/networks.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"
@@ -70,7 +71,8 @@ struct dt_acceptor {
     struct guest *guests;
     size_t room, n, n_ready;
     struct queue free, waiting, ready[RANKS];
-    _Atomic bool wanted; /* somebody waits for a slot */
+    struct dt_networks proxies; /* each stands for many callers */
+    _Atomic bool wanted;        /* somebody waits for a slot */
     _Atomic bool closing;
     char head[DT_HEAD_MAX];
     dt_metric *waiting_gauge, *late, *crowded, *refused;
@@ -242,13 +244,20 @@ static void look_at(dt_acceptor *a, struct guest *guest, bool hung_up)
 
 /* ---- taking in ---- */
 
-/* Finds who must leave for the newcomer: an address has half of the acceptor at most, and a full acceptor loses whoever
+static bool is_proxy(const dt_acceptor *a, const struct guest *guest)
+{
+    unsigned char address[DT_ADDRESS_BYTES];
+    return a->proxies.n && dt_address_bytes((const struct sockaddr *)&guest->address, guest->address_n, address) &&
+           dt_networks_contain(&a->proxies, address);
+}
+
+/* Finds who must leave for the newcomer: an address has half of the acceptor at most, unless it is a proxy's, and a full acceptor loses whoever
  * has waited longest. NULL: there is room. */
 static struct guest *in_the_way(const dt_acceptor *a, const struct guest *newcomer)
 {
     size_t n;
     struct guest *oldest = NULL;
-    if (a->n >= a->room / 2)
+    if (a->n >= a->room / 2 && !is_proxy(a, newcomer))
         oldest = longest_waiting_like(a, newcomer, &n);
     if (oldest && n < a->room / 2)
         oldest = NULL;
@@ -485,7 +494,9 @@ dt_status dt_acceptor_start(const struct dt_config *config, const dt_clock *cloc
     a->room = (size_t)config->http_waiting;
     register_metrics(a);
     *out = a; /* before the thread begins: whoever is let in by it finds it there */
-    dt_status status = open_parts(a);
+    dt_status status = dt_networks_parse(dt_str(config->http_trusted_proxies), &a->proxies, err);
+    if (status == DT_OK)
+        status = open_parts(a);
     if (status == DT_OK)
         return DT_OK;
     *out = NULL;

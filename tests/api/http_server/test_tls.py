@@ -109,7 +109,7 @@ def secured(stack, authority, tmp_path_factory):
 @pytest.fixture(scope="module")
 def narrow(stack, secured, authority, tmp_path_factory):
     """One HTTP thread (112 places), 40 connections that may wait, and a second for a handshake with the head behind it."""
-    settings = {"http.threads": 1, "http.waiting": 40, "http.head_timeout": "PT1S"}
+    settings = {"http.threads": 1, "http.waiting": 40, "http.head_timeout": "PT1S", "http.trusted_proxies": "127.0.0.2/32", "log.level": "debug"}
     with serving(stack, tmp_path_factory.mktemp("narrow"), authority, settings) as server:
         yield server
 
@@ -325,6 +325,19 @@ def test_who_does_not_read_his_answer_holds_a_bounded_part_of_it(secured):
             for _ in range(500):
                 wire.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
         assert served(secured)
+
+
+@pytest.mark.parametrize("source, client", [("127.0.0.2", "203.0.113.9"), ("127.0.0.1", "127.0.0.1")], ids=["trusted", "spoofed"])
+def test_what_a_proxy_says_is_believed_where_it_is_trusted(narrow, source, client):
+    """In the log, where the address of who asks is told; a client's own words before its proxy's are not believed either."""
+    said = {"X-Forwarded-For": "127.0.0.3, 203.0.113.9", "Forwarded": "for=192.0.2.1", "X-Request-Id": f"of-{source}"}
+    for kind in (http.client.HTTPSConnection("127.0.0.1", narrow.port, source_address=(source, 0), context=narrow.context()),
+                 http.client.HTTPConnection("127.0.0.1", narrow.api.listener("plain"), source_address=(source, 0))):
+        with contextlib.closing(kind) as connection:
+            connection.request("GET", "/healthz", headers=said)
+            assert connection.getresponse().status == 200
+    lines = until(lambda: len(found := [line for line in narrow.api.log().splitlines() if f"id=of-{source}" in line]) == 2 and found, 10, narrow.api.log)
+    assert all(f"client={client} " in line for line in lines), lines
 
 
 # ---- the start ----

@@ -53,6 +53,7 @@ static struct {
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static dt_acceptor *acceptor;
+static char proxies[] = "127.0.0.9/32";
 
 static int64_t host_us(void)
 {
@@ -274,6 +275,7 @@ static int make(void **state)
     fake.pressing = false;
     fake.ahead_us = 0;
     fake.config.http_waiting = ROOM;
+    fake.config.http_trusted_proxies = proxies;
     fake.config.http_head_timeout = 10000;
     fake.config.http_request_timeout = 60000;
     int listening = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -478,6 +480,17 @@ static void an_address_has_half_of_the_room_at_most(void **state)
     await_sent_away("crowded", crowded + 2);
 }
 
+static void a_trusted_proxy_stands_for_many_and_may_have_all_of_the_room(void **state)
+{
+    int clients[ROOM];
+    (void)state;
+    for (int i = 0; i < ROOM; i++)
+        clients[i] = connect_from("127.0.0.9");
+    await_waiting(ROOM);
+    for (int i = 0; i < ROOM; i++)
+        assert_true(is_open(clients[i]));
+}
+
 static void a_full_room_loses_who_has_waited_longest(void **state)
 {
     static const char *const addresses[ROOM] = {"127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3"};
@@ -548,6 +561,7 @@ int main(void)
         T(who_leaves_before_his_head_is_there_leaves_nothing),
         T(who_says_all_and_nothing_more_goes_in),
         T(an_address_has_half_of_the_room_at_most),
+        T(a_trusted_proxy_stands_for_many_and_may_have_all_of_the_room),
         T(a_full_room_loses_who_has_waited_longest),
         T(in_a_room_full_of_requests_the_last_gives_way),
         T(the_end_refuses_requests_and_closes_what_is_none),
