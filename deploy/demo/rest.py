@@ -1,6 +1,8 @@
-"""REST as any caller would use it: urllib and JSON, with the bearer token in DUETIME_TOKEN when there is one."""
+"""REST as any caller would use it: urllib and JSON, with the bearer token in DUETIME_TOKEN and the authorities in DUETIME_CA_FILE when there
+are any."""
 import json
 import os
+import ssl
 import urllib.error
 import urllib.request
 
@@ -18,10 +20,13 @@ class Rest:
         if data is not None:
             request.add_header("Content-Type", content_type)
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=20, context=self._trust()) as answer:
                 return answer.status, self._decode(answer)
         except urllib.error.HTTPError as problem:
             return problem.code, self._decode(problem)
+
+    def _trust(self):
+        return ssl.create_default_context(cafile=os.environ.get("DUETIME_CA_FILE")) if self.url.startswith("https:") else None
 
     @staticmethod
     def _decode(answer):

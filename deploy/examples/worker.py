@@ -22,6 +22,7 @@ import http.client
 import json
 import os
 import signal
+import ssl
 import sys
 import threading
 import time
@@ -49,15 +50,18 @@ def work(job):
 
 
 class Server:
-    """Requests to one API, a connection for each; what cannot be answered now is asked again."""
+    """Requests to one API, a connection for each; what cannot be answered now is asked again. By https its certificate is checked with the
+    authorities of DUETIME_CA_FILE, or with the system's."""
 
     def __init__(self, url, token=None):
         parts = urllib.parse.urlsplit(url)
-        self.host, self.port = parts.hostname, parts.port or 80
+        self.place = (parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
+        self.trust = ssl.create_default_context(cafile=os.environ.get("DUETIME_CA_FILE")) if parts.scheme == "https" else None
         self.headers = {"content-type": "application/json", **({"authorization": f"Bearer {token}"} if token else {})}
 
     def post(self, path, body):
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=WAIT_SECONDS + 30)
+        wait = WAIT_SECONDS + 30
+        connection = http.client.HTTPSConnection(*self.place, timeout=wait, context=self.trust) if self.trust else http.client.HTTPConnection(*self.place, timeout=wait)
         try:
             connection.request("POST", path, json.dumps(body), self.headers)
             answer = connection.getresponse()

@@ -1,11 +1,10 @@
 """REST over one keep-alive connection a thread; nothing of the product is used.
 
-An https URL is checked with DUETIME_CA_FILE, and asked with DUETIME_TOKEN, unless there are a context and a token of its own; unix:/path is a
-Unix socket.
+An https URL of a stack is checked with the stack's authority, and asked with its token, unless there are a context and a token of its own
+(`TRUST`); unix:/path is a Unix socket.
 """
 import http.client
 import json
-import os
 import socket
 import ssl
 import threading
@@ -13,6 +12,7 @@ import time
 import urllib.parse
 
 IDLE_SECONDS = 20
+TRUST = {}  # URL of a secured stack: (file of its authority, its token)
 
 
 class Answer:
@@ -52,8 +52,9 @@ class Rest:
     def __init__(self, url, token=None, timeout=30, tls=None):
         parts = urllib.parse.urlsplit(url)
         self.host, self.port, self.path = parts.hostname, parts.port, parts.path if parts.scheme == "unix" else None
-        self.tls = tls or ssl.create_default_context(cafile=os.environ.get("DUETIME_CA_FILE")) if parts.scheme == "https" else None
-        self.url, self.token = url, token or (os.environ.get("DUETIME_TOKEN") if self.tls else None)
+        authority, known = TRUST.get(url, (None, None))
+        self.tls = tls or ssl.create_default_context(cafile=authority) if parts.scheme == "https" else None
+        self.url, self.token = url, token or known
         self.timeout = timeout
         self._local = threading.local()
 

@@ -3,6 +3,8 @@ one after the other see them all. What is named by -k runs, and with DUETIME_TES
 
 Files whose setting up is what takes the time take turns as wholes: `pytestmark = pytest.mark.turn(k, n)` for the k-th of n files.
 
+What reads, or says, something on connections of the product that are in the clear is marked `plain` with the reason: the lane `tls` leaves it out.
+
 For a conftest.py: `from harness.rotation import pytest_collection_modifyitems, pytest_configure`; a file says
 `pytestmark = pytest.mark.in_turns(3)`, and a test with at least three variants `@pytest.mark.in_turns(3)`.
 """
@@ -11,6 +13,7 @@ import os
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "in_turns(n): a bounded run takes one in n of a file's tests, by its seed")
+    config.addinivalue_line("markers", "plain(why): not with TLS on every connection")
     config.addinivalue_line("markers", "turn(k, n): a bounded run takes the file when its seed leaves k, divided by n")
 
 
@@ -38,6 +41,8 @@ def not_in_turn(items, seed):
 
 
 def pytest_collection_modifyitems(config, items):
+    if os.environ.get("DUETIME_TEST_SECURED"):
+        leave_out(config, items, [item for item in items if item.get_closest_marker("plain")])
     seed = os.environ.get("DUETIME_TEST_SEED")
     if seed and not config.option.keyword and not os.environ.get("DUETIME_TEST_LONG"):
         leave_out(config, items, not_in_turn(items, int(seed)))

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import time
 
+from . import rest
+
 TREE = pathlib.Path(__file__).resolve().parents[2]
 LOCAL = TREE / "deploy" / "local"
 PRESET = os.environ.get("DUETIME_TEST_PRESET", "sanitize")  # what is tested: build/<preset>
 PATIENCE = float(os.environ.get("DUETIME_TEST_PATIENCE") or 1)  # every deadline so many times as far: for a busy machine
-
-SECURED = ("DUETIME_CA_FILE", "DUETIME_TOKEN")  # of a secured stack: for Rest
 
 
 class Stack:
@@ -48,7 +48,9 @@ class Stack:
     def refresh(self):
         lines = self._run("env").splitlines()
         self.env = dict(part.split("=", 1) for line in lines for part in shlex.split(line) if "=" in part)
-        os.environ.update({name: self.env[name] for name in SECURED if name in self.env})
+        if "DUETIME_CA_FILE" in self.env:
+            trust = (self.env["DUETIME_CA_FILE"], self.env["DUETIME_TOKEN"])
+            rest.TRUST.update({value: trust for name, value in self.env.items() if name.startswith("DUETIME_URL")})
         return self
 
     def __getitem__(self, name):

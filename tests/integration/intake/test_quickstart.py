@@ -34,6 +34,9 @@ class Served:
 def test_each_sample_job_behaves(stack, api, monkeypatch):
     """How late they are is the machine's: here nothing is judged by time."""
     monkeypatch.setattr(run, "LATE_MS", 60000)
+    for name in ("DUETIME_CA_FILE", "DUETIME_TOKEN"):
+        if name in stack.env:
+            monkeypatch.setenv(name, stack[name])
     stage = run.Stage(Served(stack))
     assert {"inbox", "schedule", "operation"} <= {sample.name for sample in stage.samples}
     assert run.run(stage), table.render(stage)
