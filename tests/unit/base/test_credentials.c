@@ -44,8 +44,9 @@ static int remove_folder(void **state)
 
 static const char *put(struct folder *folder, const char *name, const char *text)
 {
-    char *path = folder->files[folder->n++];
-    snprintf(path, sizeof(folder->files[0]), "%s/%s", folder->path, name);
+    char *path = folder->files[folder->n++], whole[sizeof(folder->files[0])];
+    snprintf(whole, sizeof(whole), "%s/%s", folder->path, name);
+    memcpy(path, whole, sizeof(whole));
     FILE *out = fopen(path, "w");
     assert_non_null(out);
     fputs(text, out);
