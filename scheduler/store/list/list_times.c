@@ -1,7 +1,7 @@
 /*
  * Windows of a list by time, which walks the due index: see list_page.h.
  *
- *     due       near (exact times) ──▶ far (by day)
+ *     due       offered to who pops ──▶ near (exact times) ──▶ far (by day)
  *     finished  those that leave late ──▶ those that leave soon ──▶ history, by id
  *
  * Each part but history is a range of one band of the index, in its order. A value of the index may be one job's or a
@@ -16,17 +16,22 @@
 
 #define DAY_MS        86400000
 #define DONE          (-1)
+#define BAND_OFFERED  (-1)
 #define BAND_FAR      0
 #define BAND_NEAR     1
 #define BAND_FINISHED 2
 
-enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER };
+enum part { BEGINS, OFFERED, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER };
 
 static const enum part next_part[] = {
-    [NEAR] = FAR, [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
+    [OFFERED] = NEAR,        [NEAR] = FAR,     [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON,
+    [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
 
-static const int64_t band_of[] = {
-    [NEAR] = BAND_NEAR, [FAR] = BAND_FAR, [LEAVE_LATE] = BAND_FINISHED, [LEAVE_SOON] = BAND_FINISHED};
+static const int64_t band_of[] = {[OFFERED] = BAND_OFFERED,
+                                  [NEAR] = BAND_NEAR,
+                                  [FAR] = BAND_FAR,
+                                  [LEAVE_LATE] = BAND_FINISHED,
+                                  [LEAVE_SOON] = BAND_FINISHED};
 
 static int64_t later(int64_t a, int64_t b)
 {
@@ -38,6 +43,7 @@ static int64_t first_of(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
     switch (part) {
+    case OFFERED:
     case NEAR:
         return later(f->due.from_ms, 0);
     case FAR:
@@ -54,6 +60,7 @@ static int64_t end_of(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
     switch (part) {
+    case OFFERED:
     case NEAR:
     case FAR:
         return later(f->due.to_ms, 2);
@@ -112,7 +119,7 @@ static dt_status find_archived(struct page *p, struct window *w)
 dt_status dt_list_find_times(struct page *p, struct window *w)
 {
     if (p->place.part == BEGINS)
-        begin_part(p, p->filter->due.given ? NEAR : LEAVE_LATE);
+        begin_part(p, p->filter->due.given ? OFFERED : LEAVE_LATE);
     w->end_id = INT64_MAX;
     if (p->place.part == ARCHIVED)
         return find_archived(p, w);

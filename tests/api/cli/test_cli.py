@@ -84,9 +84,9 @@ def test_what_is_not_there_ends_with_3(duetime, topic):
 
 
 def test_a_refusal_names_the_option_that_is_wrong(duetime, topic):
-    told = duetime("jobs", "create", "--topic", topic, "--run-at", "tomorrow", "--retry", "1s,never")
+    told = duetime("jobs", "create", "--topic", topic, "--run-at", "someday", "--retry", "1s,never")
     assert told.code == 1 and "--run-at: " in told.err and "--retry/1: " in told.err and "request " in told.err, told
-    as_json = duetime("jobs", "create", "--topic", topic, "--run-at", "tomorrow", "--json")
+    as_json = duetime("jobs", "create", "--topic", topic, "--run-at", "someday", "--json")
     problem = json.loads(as_json.err)
     assert as_json.code == 1 and problem["status"] == 422 and problem["errors"][0]["pointer"] == "/run_at"
 
