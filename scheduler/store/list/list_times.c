@@ -1,7 +1,7 @@
 /*
  * Windows of a list by time, which walks the due index: see list_page.h.
  *
- *     due       offered to who pops ──▶ near (exact times) ──▶ far (by day)
+ *     due       near (exact times) ──▶ offered to who pops ──▶ far (by day)
  *     finished  those that leave late ──▶ those that leave soon ──▶ history, by id
  *
  * Each part but history is a range of one band of the index, in its order. A value of the index may be one job's or a
@@ -21,11 +21,10 @@
 #define BAND_NEAR     1
 #define BAND_FINISHED 2
 
-enum part { BEGINS, OFFERED, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER };
+enum part { BEGINS, NEAR, OFFERED, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER };
 
-static const enum part next_part[] = {
-    [OFFERED] = NEAR,        [NEAR] = FAR,     [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON,
-    [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
+static const enum part next_part[] = {[NEAR] = OFFERED,          [OFFERED] = FAR,         [FAR] = OVER,
+                                      [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
 
 static const int64_t band_of[] = {[OFFERED] = BAND_OFFERED,
                                   [NEAR] = BAND_NEAR,
@@ -119,7 +118,7 @@ static dt_status find_archived(struct page *p, struct window *w)
 dt_status dt_list_find_times(struct page *p, struct window *w)
 {
     if (p->place.part == BEGINS)
-        begin_part(p, p->filter->due.given ? OFFERED : LEAVE_LATE);
+        begin_part(p, p->filter->due.given ? NEAR : LEAVE_LATE);
     w->end_id = INT64_MAX;
     if (p->place.part == ARCHIVED)
         return find_archived(p, w);
