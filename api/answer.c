@@ -191,19 +191,25 @@ bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list,
     return false;
 }
 
-bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, unsigned *limit)
+bool dt_answer_count(const struct dt_request *req, const char *name, unsigned most, unsigned *count)
 {
-    struct dt_str text = dt_request_query(req, "limit");
-    *limit = 100;
+    struct dt_str text = dt_request_query(req, name);
+    unsigned n = 0;
     if (!text.p)
         return true;
-    unsigned n = 0;
-    for (size_t i = 0; i < text.n && n <= 1000; i++)
-        n = text.p[i] >= '0' && text.p[i] <= '9' ? n * 10 + (unsigned)(text.p[i] - '0') : 10000;
-    if (text.n > 0 && n >= 1 && n <= 1000) {
-        *limit = n;
+    for (size_t i = 0; i < text.n && n <= most; i++)
+        n = text.p[i] >= '0' && text.p[i] <= '9' ? n * 10 + (unsigned)(text.p[i] - '0') : most + 1;
+    if (n < 1 || n > most)
+        return false;
+    *count = n;
+    return true;
+}
+
+bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, unsigned *limit)
+{
+    *limit = 100;
+    if (dt_answer_count(req, "limit", 1000, limit))
         return true;
-    }
     dt_faults_add_query(faults, DT_STR_LIT("limit"), "must be a whole number from 1 to 1000");
     return false;
 }

@@ -85,6 +85,9 @@ bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list,
 void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
                            struct dt_str position);
 
+/* Reads a parameter that is a whole number from 1 to `most`; *count stays where it is absent. False: it is something else. */
+bool dt_answer_count(const struct dt_request *req, const char *name, unsigned most, unsigned *count);
+
 /*
  * Reads the parameter "limit": 1 to 1,000, default 100. False: a fault was added, and the answer is not filled in.
  */

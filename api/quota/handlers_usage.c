@@ -118,13 +118,10 @@ static enum dt_next show_usage(struct dt_request *req, dt_store *store)
     return status == DT_OK ? answer(req, v) : dt_answer_status(req, status, NULL, &err);
 }
 
-static bool read_days(const struct dt_request *req, int64_t *days, struct dt_faults *faults)
+static bool read_days(const struct dt_request *req, unsigned *days, struct dt_faults *faults)
 {
-    struct dt_str text = dt_request_query(req, "days");
-    *days = text.p ? 0 : 1;
-    for (size_t i = 0; i < text.n && text.n <= 3; i++)
-        *days = text.p[i] >= '0' && text.p[i] <= '9' ? *days * 10 + (text.p[i] - '0') : DT_USAGE_KEPT_DAYS + 1;
-    if (*days >= 1 && *days <= DT_USAGE_KEPT_DAYS)
+    *days = 1;
+    if (dt_request_query(req, "days").n <= 3 && dt_answer_count(req, "days", DT_USAGE_KEPT_DAYS, days))
         return true;
     dt_faults_add_query(faults, DT_STR_LIT("days"), "must be a number from 1 to 400");
     return false;
@@ -133,7 +130,7 @@ static bool read_days(const struct dt_request *req, int64_t *days, struct dt_fau
 enum dt_next dt_handle_usage(struct dt_request *req)
 {
     struct dt_faults faults;
-    int64_t days;
+    unsigned days;
     struct view *v = dt_arena_alloc(&req->arena, sizeof(*v));
     if (!v)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
@@ -143,7 +140,7 @@ enum dt_next dt_handle_usage(struct dt_request *req)
     if (!dt_answer_clock(req))
         return DT_REPLY;
     const int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);
-    *v = (struct view){.from_ms = now_ms - now_ms % DT_DAY_MS - (days - 1) * DT_DAY_MS};
+    *v = (struct view){.from_ms = now_ms - now_ms % DT_DAY_MS - (int64_t)(days - 1) * DT_DAY_MS};
     req->state = v;
     return dt_workers_submit(req->api->workers, req, show_usage);
 }

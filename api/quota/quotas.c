@@ -277,11 +277,6 @@ static bool settle_all(dt_quotas *q, dt_tenant **all, size_t n)
 
 /* ---- pending jobs ---- */
 
-static bool begins_with(struct dt_str topic, struct dt_str prefix)
-{
-    return prefix.n > 0 && topic.n >= prefix.n && memcmp(topic.p, prefix.p, prefix.n) == 0;
-}
-
 int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *pending, size_t n)
 {
     int64_t jobs = 0;
@@ -290,7 +285,7 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
         bool within = dt_str_is(topics, DT_TOPICS_ALL);
         while (!within && remainder.n > 0) {
             struct dt_str prefix = dt_str_next_element(&remainder);
-            within = begins_with(pending[i].topic, prefix);
+            within = prefix.n > 0 && dt_str_begins(pending[i].topic, prefix);
         }
         jobs += within ? pending[i].jobs : 0;
     }

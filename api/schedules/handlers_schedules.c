@@ -371,13 +371,9 @@ enum dt_next dt_handle_schedule_delete(struct dt_request *req)
 /* count and from. */
 static void read_span(struct dt_request *req, struct dt_faults *faults, struct ask *ask)
 {
-    struct dt_str count = dt_request_query(req, "count");
     struct dt_str from = dt_request_query(req, "from");
-    ask->count = count.p ? 0 : NEXT_DEFAULT;
-    for (size_t i = 0; i < count.n && ask->count <= NEXT_MAX; i++)
-        ask->count =
-            count.p[i] >= '0' && count.p[i] <= '9' ? ask->count * 10 + (unsigned)(count.p[i] - '0') : NEXT_MAX + 1;
-    if (ask->count < 1 || ask->count > NEXT_MAX)
+    ask->count = NEXT_DEFAULT;
+    if (!dt_answer_count(req, "count", NEXT_MAX, &ask->count))
         dt_faults_add_query(faults, DT_STR_LIT("count"), "must be a whole number from 1 to 100");
     if (from.p && dt_time_parse(from, &ask->from_ms) != DT_OK)
         dt_faults_add_query(faults, DT_STR_LIT("from"), "must be an RFC 3339 time with an offset");

@@ -29,6 +29,11 @@ static inline bool dt_str_eq(struct dt_str a, struct dt_str b)
 {
     return a.n == b.n && (a.n == 0 || a.p == b.p || memcmp(a.p, b.p, a.n) == 0);
 }
+/* Whether s begins with the prefix; everything begins with an empty one. */
+static inline bool dt_str_begins(struct dt_str s, struct dt_str prefix)
+{
+    return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
+}
 /* The order of bytes: less than, equal to or greater than 0, as memcmp; a text comes before what it begins. */
 static inline int dt_str_order(struct dt_str a, struct dt_str b)
 {

@@ -47,15 +47,10 @@ static bool topic_char(char c)
            c == '-';
 }
 
-static bool starts_with(struct dt_str s, struct dt_str prefix)
-{
-    return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
-}
-
 bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic)
 {
     for (size_t i = 0; bound && i < bound->n; i++)
-        if (bound->prefixes[i].n && starts_with(topic, bound->prefixes[i]))
+        if (bound->prefixes[i].n && dt_str_begins(topic, bound->prefixes[i]))
             return true;
     return !bound;
 }
@@ -69,9 +64,9 @@ const char *dt_topic_check(struct dt_str topic, struct dt_str installation)
             return "may have letters, digits, '.', '_' and '-' only";
     if (dt_str_is(topic, ".") || dt_str_is(topic, ".."))
         return "must not be '.' or '..'";
-    if (starts_with(topic, DT_STR_LIT("__")))
+    if (dt_str_begins(topic, DT_STR_LIT("__")))
         return "must not start with '__'";
-    if (installation.n && starts_with(topic, installation) && topic.n > installation.n &&
+    if (installation.n && dt_str_begins(topic, installation) && topic.n > installation.n &&
         topic.p[installation.n] == '.')
         return "must not start with the name of the installation and a dot: such topics are internal";
     return NULL;
@@ -90,7 +85,7 @@ bool dt_kafka_topic_internal(struct dt_str kafka_topic)
     for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
         if (ends_with(kafka_topic, dt_str(endings[i])))
             return true;
-    return starts_with(kafka_topic, DT_STR_LIT("__"));
+    return dt_str_begins(kafka_topic, DT_STR_LIT("__"));
 }
 
 int64_t dt_job_id(int64_t run_at_ms, int64_t sequence)

@@ -93,11 +93,6 @@ static int compare_names(const void *a, const void *b)
     return order ? order : (x->n > y->n) - (x->n < y->n);
 }
 
-static bool begins_with(struct dt_str name, struct dt_str prefix)
-{
-    return prefix.n > 0 && prefix.n <= name.n && memcmp(name.p, prefix.p, prefix.n) == 0;
-}
-
 /* "in." -> what is above all names that begin with it: names have no byte above 0x7E. */
 static struct dt_str above_prefix(struct dt_arena *arena, struct dt_str prefix)
 {
@@ -123,7 +118,7 @@ static dt_status sort_prefixes(const struct dt_topic_filter *f, struct dt_arena 
         memcpy(v, f->prefixes, f->n_prefixes * sizeof(*v));
     qsort(v, f->n_prefixes, sizeof(*v), compare_names);
     for (size_t i = 0; i < f->n_prefixes; i++)
-        if (v[i].n > 0 && (*n == 0 || !begins_with(v[i], v[*n - 1])))
+        if (v[i].n > 0 && (*n == 0 || !dt_str_begins(v[i], v[*n - 1])))
             v[(*n)++] = v[i];
     return DT_OK;
 }
@@ -339,7 +334,7 @@ static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_
     if (status == DT_OK && terms && terms->topics_max && there >= terms->topics_max)
         return refuse(terms, DT_TOPIC_LIMIT, err, "there are as many topics as there may be");
     for (size_t i = 0; status == DT_OK && terms && terms->prefix_topics_max && i < terms->n_prefixes; i++) {
-        if (!begins_with(name, terms->prefixes[i]))
+        if (terms->prefixes[i].n == 0 || !dt_str_begins(name, terms->prefixes[i]))
             continue;
         status = count_topics(db, terms->prefixes[i], &there, err);
         if (status == DT_OK && there >= terms->prefix_topics_max)
