@@ -16,20 +16,11 @@
 /* clang-format on */
 
 #include "store/archive/archive.h"
-#include "support/job_rows.h"
+#include "support/store_suite.h"
 
-#define OK(status) MYSQL_FIXTURE_OK(status, &err)
-#define DAY        INT64_C(86400000)
-#define MINUTE     INT64_C(60000)
-#define IDS        (INT64_C(690) << 40)
-
-static struct mysql_fixture fx;
-
-static dt_store *store;
-
-static struct dt_arena arena;
-
-static struct dt_error err;
+#define DAY    INT64_C(86400000)
+#define MINUTE INT64_C(60000)
+#define IDS    (INT64_C(690) << 40)
 
 static struct dt_shard_map map;
 
@@ -49,17 +40,9 @@ static inline int open_store(void **state)
     return 0;
 }
 
-static inline int close_store(void **state)
+static inline int begin(void **state)
 {
-    (void)state;
-    mysql_fixture_close(&fx, store, &arena);
-    return 0;
-}
-
-static inline int empty_tables(void **state)
-{
-    (void)state;
-    mysql_fixture_empty(&fx, &arena);
+    (void)empty_tables(state);
     fx.config.history_after = 10 * MINUTE;
     fx.config.history_dead_after = DAY;
     fx.config.history_keys = 36525 * DAY;

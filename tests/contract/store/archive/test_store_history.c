@@ -186,7 +186,7 @@ static void what_goes_with_a_removed_job_goes_whatever_others_have(void **state)
 {
     (void)state;
     for (unsigned has = 0; has < 16; has++) {
-        empty_tables(state);
+        begin(state);
         int64_t removed = finished(1, "dead", 20 * MINUTE), moved = finished(2, "dead", 20 * MINUTE),
                 ids[] = {removed, removed, moved, moved};
         mysql_fixture_run(&fx, "UPDATE jobs SET purge_at = %lld WHERE id = %lld", (long long)(now - 1),
@@ -508,7 +508,7 @@ static void a_job_driven_back_leaves_a_key_that_moved_on_alone(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
+#define T(name) cmocka_unit_test_setup(name, begin)
     const struct CMUnitTest tests[] = {
         T(a_partition_is_a_day_or_a_month_when_that_is_far),
         T(finished_jobs_move_to_history_with_all_that_is_known_of_them),

@@ -469,7 +469,7 @@ static void history_is_never_scanned_for_one_job(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_tables)
+#define T(name) cmocka_unit_test_setup(name, begin)
     const struct CMUnitTest tests[] = {
         T(the_key_of_an_archived_job_is_taken_until_its_time_is_over),
         T(an_id_of_a_command_is_taken_as_long_as_its_jobs_key),

@@ -16,6 +16,7 @@
 /* clang-format on */
 
 #include "shard/shard_parts.h"
+#include "unit/dispatcher/shard/plain_topics.h"
 
 #define BATCH  10
 #define SCAN   (DT_SCAN_BATCHES * BATCH)
@@ -176,35 +177,6 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
         out[i] = (struct dt_topic_of){.topic = dt_arena_copy(arena, dt_str(name))};
     }
     return DT_OK;
-}
-
-bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str topic)
-{
-    (void)snapshot;
-    (void)topic;
-    return false;
-}
-
-enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic)
-{
-    (void)snapshot;
-    (void)topic;
-    return DT_DELIVERY_KAFKA;
-}
-
-const struct dt_topic_callback *dt_topic_snapshot_callback(const dt_topic_snapshot *snapshot, struct dt_str topic)
-{
-    (void)snapshot;
-    (void)topic;
-    return NULL;
-}
-
-size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback)
-{
-    (void)claims;
-    (void)topic;
-    (void)callback;
-    return 0;
 }
 
 struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic)
