@@ -30,11 +30,13 @@ struct dt_meter {
     struct dt_quota_limits limits;
     int64_t apis;
     struct bucket rates[DT_QUOTA_RATES];
-    int64_t pending;      /* as last counted; less than zero: not yet */
-    bool pending_asked;   /* since then */
-    int64_t passed, made; /* jobs, ever; passed without those that came to nothing */
-    int64_t made_before;  /* the latest count, surely */
-    int64_t made_marked;  /* … the one under way */
+    int64_t pending;       /* as last counted; less than zero: not yet */
+    int64_t pending_share; /* of the process when that count began; 0: it had none */
+    int64_t share_marked;  /* … the one under way */
+    bool pending_asked;    /* since then */
+    int64_t passed, made;  /* jobs, ever; passed without those that came to nothing */
+    int64_t made_before;   /* the latest count, surely */
+    int64_t made_marked;   /* … the one under way */
 };
 
 dt_meter *dt_meter_new(void)
@@ -207,16 +209,24 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
     return passed;
 }
 
-/* The jobs that may be pending beside those that were counted. */
+static bool has_share_of_pending(const struct dt_meter *m)
+{
+    return m->rates[DT_QUOTA_JOBS].until_us > 0 || m->apis == 1;
+}
+
+/*
+ * The jobs that may be pending beside those that were counted. A share that came or grew after the count is not believed
+ * before the next one: others have made jobs from it meanwhile that this count lacks.
+ */
 static int64_t pending_room(const struct dt_meter *m)
 {
-    const struct bucket *b = &m->rates[DT_QUOTA_JOBS];
     const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
     const int64_t left = limit - larger(m->pending, 0);
+    const int64_t share = smaller(m->pending_share, m->rates[DT_QUOTA_JOBS].share);
     if (left <= 0)
         return 0;
-    if (m->pending >= 0 && (b->until_us > 0 || m->apis == 1))
-        return (int64_t)ceil((double)left * (double)b->share / (double)DT_QUOTA_WHOLE);
+    if (m->pending >= 0 && m->pending_share > 0 && has_share_of_pending(m))
+        return (int64_t)ceil((double)left * (double)share / (double)DT_QUOTA_WHOLE);
     return larger(1, smaller(left, limit / 10) / m->apis);
 }
 
@@ -345,6 +355,7 @@ bool dt_meter_wants_pending(dt_meter *m)
     pthread_mutex_lock(&m->lock);
     const bool wanted = m->limits.v[DT_QUOTA_PENDING] > 0 && m->pending_asked;
     m->made_marked = m->made;
+    m->share_marked = has_share_of_pending(m) ? m->rates[DT_QUOTA_JOBS].share : 0;
     m->pending_asked = m->pending_asked && !wanted;
     pthread_mutex_unlock(&m->lock);
     return wanted;
@@ -355,6 +366,7 @@ void dt_meter_set_pending(dt_meter *m, int64_t jobs)
     pthread_mutex_lock(&m->lock);
     m->pending = jobs;
     m->made_before = m->made_marked;
+    m->pending_share = m->share_marked;
     pthread_mutex_unlock(&m->lock);
 }
 
