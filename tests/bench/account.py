@@ -27,6 +27,10 @@ class Account:
         entry["accepted"] += jobs
         entry["unanswered"] += unanswered
 
+    def jobs(self):
+        """So many were accepted so far."""
+        return sum(entry["accepted"] for entry in self._topics.values())
+
     def popped(self, topic, attempts, distinct):
         """So many attempts of the topic, whose delivery is pull, were handed out, and so many of them are different."""
         self._topics[topic]["popped"] = {"messages": attempts, "distinct": distinct}
