@@ -402,6 +402,8 @@ def check_statements(tree, names, found):
 
 
 SIGNPOSTS = "## Where is it decided"
+# A definition of NAME: of a function or a table in C (its type begins the line), of a statement in SQL, of a function in Lua.
+DEFINITION = r"(?m)^(?:[A-Za-z_][\w \t*]*?\bNAME\s*(?:\([^;{}]*\)\s*|(?:\[[^]]*\])+ = )\{|-- name: NAME$|(?:local )?function NAME\()"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -419,17 +421,36 @@ def check_links(tree, names, found):
 
 
 def check_signposts(tree, names, found):
-    """Where a page says that something is decided, it is: each name is in a file of its row."""
+    """Where a page says that something is decided, it is: a row names what decides, and a file of the row defines that."""
     for name in names:
         if not name.endswith("README.md") or SIGNPOSTS not in (text := (tree / name).read_text()):
             continue
         begin = text.index(SIGNPOSTS)
         for number, line in enumerate(text[begin:].split("\n## ", 1)[0].split("\n"), text.count("\n", 0, begin) + 1):
             files = [(tree / name).parent / target for target in LINK.findall(line) if line.startswith("|")]
-            there = " ".join(path.read_text() for path in files if path.is_file())
-            for what in re.findall(r"`(\w+)`", line.rstrip(" |").rsplit("|", 1)[-1]) if files else []:
-                if not re.search(rf"\b{what}\b", there):
-                    breach(found, name, number, f"says that {what} is in a file that does not have it")
+            there = "\n".join(path.read_text() for path in files if path.is_file())
+            names_of_row = re.findall(r"`(\w+)`", line.rstrip(" |").rsplit("|", 1)[-1])
+            if files and not names_of_row:
+                breach(found, name, number, "does not say which function or statement decides")
+            for what in names_of_row if files else []:
+                if not re.search(DEFINITION.replace("NAME", what), there):
+                    breach(found, name, number, f"says that {what} is in a file that does not define it")
+
+
+def check_rooms(tree, names, found):
+    """Every folder with sources is named by the page of its room, or of a room around it."""
+    folders = {name.rsplit("/", 1)[0] for name in names if name.startswith(PRODUCT) and name.endswith((".c", ".h", ".sql", ".lua"))}
+    for folder in sorted(folders):
+        parts = folder.split("/")
+        if len(parts) < 2:
+            continue
+        told = False
+        for n in range(1, len(parts)):
+            page = tree / "/".join(parts[:n]) / "README.md"
+            inner = re.escape("/".join(parts[n:]))
+            told = told or page.is_file() and re.search(rf"(?<![\w/.-]){inner}/", page.read_text())
+        if not told:
+            breach(found, folder, 1, f"is not named by {parts[0]}/README.md, nor by a page of a folder around it")
 
 
 def check_recipes(tree, names, found):
@@ -470,7 +491,8 @@ def check_headers(tree, names, found):
 
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
-         check_header_circles, check_parameters, check_story, check_voice, check_machine, check_links, check_signposts, check_recipes, check_front_door, check_headers]
+         check_header_circles, check_parameters, check_story, check_voice, check_machine, check_links, check_signposts, check_rooms,
+         check_recipes, check_front_door, check_headers]
 
 
 def check(tree):
@@ -497,6 +519,7 @@ GOOD = {
     "api/h.c": '/* h */\n#include "job/job.h"\nconst char *s = "{\\"error\\":{\\"code\\":1}", *t = "SELECTED by time(0)";\n',
     "api/x.c": "/* x */\n/* Thatch: so many. */\nvoid b(void)\n{\n    a();\n}\n",
     "tests/t.c": "#include <mysql.h>\n",
+    "scheduler/README.md": "base/, base/in/, [job/](job/), `store/db/`, index/redis/, and reconcile/\n",
     "README.md": "text, and [a room](api/h.c#x), [another](https://example.org/)\n```\n[no link](x)\n```\n",
     ".hidden": "text\n",
     **{f"{INPUTS}f/{n}": "x\n" for n in range(FOLDER_FILES + 1)},
@@ -561,6 +584,10 @@ BAD = [
     ("README.md", "see ../sha" + "red/x\n", "README.md:1: names a host or a path"),
     ("README.md", "text\n[gone](api/gone.c)\n", "README.md:2: points at api/gone.c, which is not there"),
     ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [h](h.c) | `gone` |\n", "api/README.md:4: says that gone is in a file"),
+    ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [x](x.c) | `a` |\n", "api/README.md:4: says that a is in a file that does not define it"),
+    ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [x](x.c) | b |\n", "api/README.md:4: does not say which function"),
+    ("api/room/x.c", "/* b */\n", "api/room:1: is not named by api/README.md"),
+    ("scheduler/README.md", "`job/` jobs; a job/inside/ is not base/in\n", "scheduler/base/in:1: is not named by scheduler/README.md"),
     (".github/CONTRIBUTING.md", "see `api/h.c`,\n`api/gone.c`\n", "CONTRIBUTING.md:2: names api/gone.c, which is not there"),
     ("README.md", "text\n" * 131, "README.md:1: is longer than 130 lines"),
     ("README.md", "many words " * 901, "README.md:1: is longer than 130 lines or 1,800 words"),
