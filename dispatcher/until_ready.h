@@ -1,4 +1,4 @@
-/* What a process cannot begin without: a server that has to be reached first. */
+/* Waits, at the start of a process, for a server that it cannot begin without: an attempt is repeated until it succeeds. */
 #ifndef DT_DISPATCHER_UNTIL_READY_H
 #define DT_DISPATCHER_UNTIL_READY_H
 

@@ -1,6 +1,6 @@
 /*
- * Scopes: a token allows some, a route asks for some; both are sets of bits. Pure. A caller may take a route when its
- * token has all the bits of the route.
+ * Scopes, as sets of bits: those that a token has, and those that a route of the API needs (routes.c). A caller may take
+ * the route if its token has all bits of the route's set. Pure.
  */
 #ifndef DT_API_SCOPE_H
 #define DT_API_SCOPE_H

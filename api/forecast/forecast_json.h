@@ -1,4 +1,4 @@
-/* A forecast as JSON. */
+/* A forecast (store/forecast) as the JSON that GET /v1/forecast and GET /v1/forecast/spikes answer. Pure. */
 #ifndef DT_API_FORECAST_JSON_H
 #define DT_API_FORECAST_JSON_H
 
@@ -16,7 +16,7 @@ struct dt_drains {
 };
 void dt_spikes_add_json(struct dt_strbuf *out, const struct dt_forecast_ask *ask, const struct dt_forecast *forecast,
                         struct dt_drains drains);
-/* Bytes that it may append. */
+/* The most bytes that either of the two may append for this forecast. */
 size_t dt_forecast_json_room(const struct dt_forecast_ask *ask, const struct dt_forecast *forecast);
 
 #endif

@@ -1,5 +1,7 @@
 /*
- * Secrets of a topic: "***" stands for what the topic has, "*** whsec_new" adds one to it. Pure.
+ * The members of a topic's body that hold a secret (of its callbacks, of its alerts). Answers never show a secret; they
+ * have "***" in its place. A body that says "***" keeps the secret that the topic has, and "*** whsec_new" adds a second
+ * one to it. Pure.
  */
 #ifndef DT_API_TOPIC_SECRET_H
 #define DT_API_TOPIC_SECRET_H

@@ -7,8 +7,8 @@
  *   scheduled, due, its topic is full     limit (no room within max_in_flight or rate_limit, or nearly none)
  *   scheduled, due, nobody leads          leader (no owner, not heard of for 15 s, or halted)
  *   scheduled, due, its topic is popped   pop (from when the leader has offered it: milliseconds)
- *   scheduled, due, no place to call back limit (of its shard's dispatcher: callbacks.max_in_flight, per_host, max_bytes; none
- *                                         at all where callbacks are not enabled)
+ *   scheduled, due, no place for callback limit (callbacks.max_in_flight, per_host or max_bytes of the dispatcher that
+ *                                         leads its shard; no place at all where callbacks are not enabled)
  *   scheduled, due, its leader waits      kafka, redis: what the leader says; kafka not of a job that is called back
  *   scheduled, due, none of these         leader (it has yet to pick the job up: milliseconds, or a backlog)
  *   dispatched, still to be sent          kafka (the leader waits for Kafka and has the job in its list)

@@ -1,6 +1,6 @@
 /*
- * What the service manager is told of the API (base/service/service.h): ready as soon as requests are taken and MySQL has
- * the schema, then signs of life, as long as no thread of the HTTP server hangs.
+ * Tells the service manager about the API (base/service/service.h): that it is ready, once requests are taken and MySQL
+ * has the schema; after that regularly that it is alive, as long as no thread of the HTTP server hangs.
  */
 #ifndef DT_API_SIGNS_H
 #define DT_API_SIGNS_H
@@ -9,7 +9,7 @@
 #include "http/http_server.h"
 #include "ops/health.h"
 
-/* Borrows its members' things. One thread uses it. */
+/* Everything that members point at is borrowed. One thread uses it. */
 struct dt_signs {
     struct dt_service service;
     dt_health *health;

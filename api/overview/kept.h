@@ -1,6 +1,7 @@
 /*
- * Answers that are kept for a moment, so that they cost the same however many ask: whoever finds none that is young enough
- * makes it, and whoever comes meanwhile waits for that one. At most DT_KEPT answers, the oldest goes. Thread-safe.
+ * A cache of answers, kept for a moment, so that they cost the same however many callers ask. A caller that finds no
+ * answer young enough makes one; callers that come meanwhile wait for it. There are DT_KEPT answers at most: the oldest
+ * makes room. Thread-safe.
  */
 #ifndef DT_API_KEPT_H
 #define DT_API_KEPT_H

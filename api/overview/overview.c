@@ -4,7 +4,7 @@
  *
  *   every second          topics, shards, processes, the figures of the window      small tables
  *   every two seconds     jobs that are due, by topic                               10,000 rows at most
- *   every five seconds    jobs by topic and state                                   counters; less often if that takes long
+ *   every five seconds    jobs by topic and state                                   counters; less often if slow
  *   every ten seconds     what comes due in the next hour                           a forecast of one step
  */
 #include <stdlib.h>

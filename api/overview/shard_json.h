@@ -1,4 +1,5 @@
-/* A shard as operators see it. */
+/* A shard as operators see it: its health in one word, how late it is, and its JSON in GET /v1/overview and
+ * GET /v1/jobs/{id}/explain. Pure: the caller has read the shard. */
 #ifndef DT_API_SHARD_JSON_H
 #define DT_API_SHARD_JSON_H
 
@@ -6,9 +7,9 @@
 
 /* One word for how a shard is: halted, no-leader, silent, waiting, ok. */
 const char *dt_shard_health(const struct dt_shard_info *shard, int64_t now_ms);
-/* Since when its oldest job has been due, in ms before now; 0: none is. */
+/* For how many ms its oldest due job has been due; 0: none is due. */
 int64_t dt_shard_oldest_ms(const struct dt_shard_info *shard, int64_t now_ms);
-/* Appends the shard. */
+/* Appends the shard as a JSON object. */
 void dt_shard_add_json(struct dt_strbuf *out, const struct dt_shard_info *shard, int64_t now_ms);
 
 #endif

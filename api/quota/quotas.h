@@ -19,7 +19,7 @@ typedef struct dt_tenant dt_tenant;
 
 /* Starts the keeper. env is borrowed and outlives it. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_quotas_start(const struct dt_session_env *env, dt_quotas **out, struct dt_error *err);
-/* Ends the keeper. Tenants may be asked for on. */
+/* Ends the keeper: shares are not renewed any more. Tenants can still be got, and asked. */
 void dt_quotas_stop(dt_quotas *quotas);
 /* After dt_quotas_stop, when no tenant is referred to. Accepts NULL. */
 void dt_quotas_free(dt_quotas *quotas);

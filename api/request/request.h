@@ -7,7 +7,8 @@
  *   HTTP thread   checks the head (framing, route, token, scope, topic prefix, limits, content type, names in the
  *                 query), reads the body, and calls route->handle(req), which returns
  *     DT_REPLY    The answer is filled in, and is sent.
- *     DT_AWAY     The handler has detached the answer (dt_request_detach): the request ends, its answer is still to come.
+ *     DT_AWAY     The handler has detached the answer (dt_request_detach): the request ends, and its answer comes
+ *                 later.
  *     DT_PENDING  The handler has called dt_request_suspend and has handed the request to another thread. The request
  *                 is that thread's until it calls dt_request_resume. The HTTP thread then calls req->then(req) if it is
  *                 set, which may return DT_PENDING again; without it the answer is sent.

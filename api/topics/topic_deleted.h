@@ -1,4 +1,4 @@
-/* The answer to a deletion of a topic that stays. */
+/* The answer to DELETE /v1/topics/{name} if the topic cannot go. */
 #ifndef DT_API_TOPIC_DELETED_H
 #define DT_API_TOPIC_DELETED_H
 

@@ -1,6 +1,7 @@
 /*
- * Tells other processes of news through Redis: nobody is told where the installation has no index, and everybody looks
- * by himself in the end. Any thread; calls may wait for Redis, one at a time.
+ * Tells other processes of news through Redis (the channel of wake-ups). In an installation without an index it tells
+ * nobody. No process depends on it: each looks by itself now and then. Any thread; a call may wait for Redis, and calls
+ * wait for each other.
  */
 #ifndef DT_DISPATCHER_ANNOUNCER_H
 #define DT_DISPATCHER_ANNOUNCER_H
@@ -14,9 +15,9 @@ DT_MUST_CHECK dt_status dt_announcer_new(const struct dt_config *config, const c
                                          const dt_clock *clock, dt_announcer **out, struct dt_error *err);
 /* Accepts NULL. */
 void dt_announcer_free(dt_announcer *announcer);
-/* There is something in the shard's outbox. */
+/* Tells that there is something in the shard's outbox. */
 void dt_announcer_outbox(dt_announcer *announcer, unsigned shard);
-/* Every process looks at what it else looks at now and then. */
+/* Tells every process to look now at what it would look at some time later. */
 void dt_announcer_all(dt_announcer *announcer);
 
 #endif

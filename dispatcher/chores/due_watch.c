@@ -2,8 +2,8 @@
  * Owns the wait in MySQL, and what was told of what it found. Refuses to know what a loop makes of it.
  *
  *   at rest   one statement waits WAIT_MS; what becomes due ends it
- *   busy      for BUSY_US after something new: it waits BUSY_WAIT_MS, then all of the last WINDOW_MS is looked at again,
- *             since commits come out of order
+ *   busy      for BUSY_US after something new: it waits BUSY_WAIT_MS, then all of the last WINDOW_MS is looked at
+ *             again, since commits come out of order
  *   once in reconcile.period everything that is due is looked at, up to DT_WATCH_DUE rows
  *
  * Invariant: a row in the window is told once; one that stands there still (its topic is paused) wakes nobody again. Where

@@ -1,14 +1,15 @@
 /*
- * The watch of a dispatcher without an index: a thread that hears from MySQL what is due, in place of a leader's own looks
- * and of Redis's channel. It tells the loops of this process, and nobody else.
+ * The watch of a dispatcher without an index: a thread that waits in MySQL until something is due, so that leaders need
+ * neither look by themselves nor hear of it through Redis. It tells the shard loops of this process, and nobody else.
  *
  *   something became due       its shard's loop is woken: within 40 ms, or 100 ms where another was due a moment ago
  *   topics, the shard map      all loops look again; the map is read
  *   a shard's row changed      its loop is woken; until then it need not compare the row
- *   what was due long ago      looked for once in reconcile.period: a manual edit, or a row whose commit took long. Loops
- *                              of shards with something new there look at everything again
+ *   what was due long ago      looked for once in reconcile.period, since a manual edit, or a row whose commit took
+ *                              long, comes behind the watch: loops of shards with such a row look at everything again
  *
- * Where MySQL does not answer, or not allow it (EXECUTE on dt_watch), loops look by themselves: dt_due_watch_hears.
+ * While MySQL does not answer, or does not allow the wait (EXECUTE on dt_watch), loops look by themselves:
+ * dt_due_watch_hears says so.
  */
 #ifndef DT_DISPATCHER_DUE_WATCH_H
 #define DT_DISPATCHER_DUE_WATCH_H

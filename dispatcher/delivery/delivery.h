@@ -6,10 +6,10 @@
  * A dt_delivery is one shard's, made when its loop starts and freed when it ends. Only the loop's thread calls it. The
  * calls follow the protocol:
  *
- *   takeover   forget ─▶ (MySQL: epoch + 1) ─▶ fence ─▶ (MySQL: is the row still ours?) ─▶ read ─▶ (MySQL: settle, or halt)
- *              ─▶ settled ─▶ start
- *   batch      clear ─▶ (MySQL, inside the transaction: writable, begin ahead) ─▶ (MySQL: commit) ─▶ begin, unless it was
- *              begun ahead ─▶ commit
+ *   takeover   forget ─▶ (MySQL: epoch + 1) ─▶ fence ─▶ (MySQL: is the row still ours?) ─▶ read
+ *              ─▶ (MySQL: settle, or halt) ─▶ settled ─▶ start
+ *   batch      clear ─▶ (MySQL, inside the transaction: writable, begin ahead) ─▶ (MySQL: commit)
+ *              ─▶ begin, unless it was begun ahead ─▶ commit
  *   between    resolve, tend, trouble, notice
  *   the end    close
  *

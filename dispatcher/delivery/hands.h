@@ -1,9 +1,10 @@
 /*
  * The port of deliveries by hands: attempts that a leader claims into the hands of its process, which ends each of them
- * by itself. The shard loop knows no such delivery by name. tests/model/callbacks.pml is the protocol.
+ * by itself. The shard loop knows no such delivery by name; http/pool/ is behind the port, and writes what it has in hands
+ * by scheduler/store/hands/hands.h. tests/model/callbacks.pml is the protocol.
  *
- *   dt_hands         a process's: what it has in its hands, the lease that they are under, what comes of them
- *   dt_hands_claims  a leader's, in front of it: the places that one leader transaction takes
+ *   dt_hands         one a process: what it has in its hands, the lease that they are under, what comes of them
+ *   dt_hands_claims  one a leader: the places in these hands that one of its leader transactions takes
  *
  *   begin ─▶ (MySQL, inside the transaction: take, for each claim) ─▶ (MySQL: commit) ─▶ committed, or failed
  *

@@ -1,6 +1,7 @@
 /*
- * The source of the shard map: how many shards there are, as MySQL says, for every part of this process. A thread of its
- * own reads it, so that nobody else waits for MySQL. See scheduler/store/store_shards.c for what rests on it, and what does not.
+ * The source of the shard map for every part of this process: how many shards there are, as MySQL says. A thread of its
+ * own reads it, so that no other thread waits for MySQL. scheduler/store/store_shards.c says what depends on the map being
+ * the latest, and what does not.
  */
 #ifndef DT_DISPATCHER_SHARD_MAP_H
 #define DT_DISPATCHER_SHARD_MAP_H

@@ -1,11 +1,11 @@
 /*
  * Where a partition goes on, when it becomes ours:
  *
- *   the row's offset lies within what Kafka has      there; if the message before it is still to be had, that one is read
- *                                                    first, and must be the one that was done
+ *   the row's offset lies within what Kafka has      there; if Kafka still has the message before it, that one is
+ *                                                    read first, and must be the one that was done
  *   it lies before the first message                 at the first one; what lay between was removed unread, and is told
- *   it lies behind the end, or the message before    nowhere: the topic was made anew, or has lost its end. Nobody can tell
- *   it is another one                                which messages were done: an operator says where to go on
+ *   it lies behind the end, or the message before    nowhere: the topic was made anew, or has lost its end. Nobody can
+ *   it is another one                                tell which messages were done: an operator says where to go on
  *
  * Everything else that goes wrong ends in a new beginning, too: the partitions are given up and taken again from MySQL.
  */

@@ -1,7 +1,9 @@
 /*
  * Carries out the messages of <installation>.commands. One thread a process, which reads its share of the partitions.
  *
- *   where our partitions stand (MySQL) ─▶ poll ─▶ carry out (MySQL, one transaction) ─▶ tell the index, send answers ─▶ poll
+ *   where our partitions stand (MySQL) ─▶ poll ─▶ carry out (MySQL, one transaction) ─▶ tell the index, send answers
+ *                                          ▲                                                       │
+ *                                          └───────────────────────────────────────────────────────┘
  *
  * Killed anywhere, nothing is done twice: reading goes on from the offsets in MySQL, which rise with the effects. Answers
  * that were stored and had not left are sent by whoever reads the partition next.

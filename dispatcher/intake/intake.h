@@ -1,5 +1,6 @@
 /*
- * Everything by which jobs come into being, or are changed, in a dispatcher: schedules, rows of job_inbox, operations.
+ * The threads of a dispatcher that make or change jobs, started and stopped together: the schedule maker, the mover of the
+ * inbox, the runner of operations. (Commands from Kafka are read by command_reader.h, with the other parts of Kafka.)
  */
 #ifndef DT_DISPATCHER_INTAKE_H
 #define DT_DISPATCHER_INTAKE_H
@@ -22,7 +23,7 @@ struct dt_intake_env {
 };
 
 DT_MUST_CHECK dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, struct dt_error *err);
-/* It begins nothing new, and what waits in MySQL ends. Accepts NULL. */
+/* The threads begin nothing new, and their waits in MySQL end. Accepts NULL. */
 void dt_intake_leave(dt_intake *intake);
 /* Joins, frees. Accepts NULL. */
 void dt_intake_stop(dt_intake *intake);

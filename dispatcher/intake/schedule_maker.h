@@ -1,6 +1,6 @@
 /*
- * Makes the jobs of schedules ahead of their times. One thread a process; those of several processes share the work, and
- * who of them lives makes all of it.
+ * The thread of a dispatcher that makes the jobs of schedules ahead of their times (store/schedules/schedules.h). The
+ * threads of all dispatchers share the work; as long as one of them lives, all of it is done.
  */
 #ifndef DT_DISPATCHER_SCHEDULE_MAKER_H
 #define DT_DISPATCHER_SCHEDULE_MAKER_H

@@ -3,9 +3,9 @@
  * process asks for room on behalf of all its shards (chores/room.h), shares it out, and wakes the leaders that get some.
  * Refuses to know: limits and what is in flight; the leader transaction decides (store/limits/topic_gate.h).
  *
- *   open ── no room in the leader transaction ──▶ closed, parked ── granted n ──▶ open for n jobs ─┬─ used up ──▶ closed
- *     ▲                                                                                              │
- *     └────────────── nothing of it is parked any more, or the grant was not used within a second ◀──┘
+ *   open ── no room in the leader transaction ──▶ closed, parked ── granted n ──▶ open for n jobs ─┬─ used up: closed
+ *     ▲                                                                                            │
+ *     └────────────── nothing of it is parked any more, or the grant was not used within a second ─┘
  */
 #include "chores/room.h"
 #include "shard_parts.h"

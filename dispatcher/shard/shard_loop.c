@@ -33,7 +33,7 @@
 #define POLL_SHARE_US   INT64_C(10000)    /* … or less often, where many shards do so at once */
 #define TOLD_US         INT64_C(60000000) /* … or hardly ever, where the watch of MySQL tells everything */
 #define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
-#define RUN_US          INT64_C(500000) /* of batches without a pause between them, over which it is measured what they claim */
+#define RUN_US          INT64_C(500000)   /* the time of batches without a pause, over which their claims are measured */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)

@@ -4,7 +4,7 @@
  * Calls go downwards in this table, or from a line to those below it:
  *
  *   shard_loop.c       the thread: when to do which, idling, stepping down, what it says about itself
- *   shard_takeover.c   from "the election names us" to a row and a ledger that tell one story; the hint of a refusal
+ *   shard_takeover.c   from "the election names us" to a row and a ledger that tell one story
  *   shard_batch.c      the batch: the leader transaction in MySQL, and sending its head
  *   shard_due.c        the due scan: what may be due, from the index or from MySQL
  *   shard_tell.c       what the index is told

@@ -9,10 +9,12 @@
  * marker says that its set is whole only when that is known: from an earlier marker that said so, or since the set
  * was rebuilt; a leader that dies meanwhile leaves a set that nobody believes.
  *
- * A whole set may lack entries all the same: those that somebody could not write. As soon as that is known, or the
- * index was out of reach, or a change of our own did not arrive, it is not believed until (1) every writer can write
- * again, (2) what is due soon has been compared with MySQL since (trust.sure), and (3) MySQL was read through once for
- * what was due by then (shard_cursor.c: not stuck).
+ * A whole set may lack entries all the same: those that somebody could not write. That is a doubt, and so is an index
+ * that was out of reach, or a change of our own that did not arrive. After a doubt the set is believed again when
+ *
+ *   (1) every process that changes jobs can write to the set's endpoint, as far as is known (env->index_told),
+ *   (2) what is due soon has been compared with MySQL since the doubt (trust.sure), and
+ *   (3) MySQL has been read through once for what was due at the doubt (shard_cursor.c: no longer stuck).
  */
 #include "base/hooks/guard.h"
 #include "base/outage.h"
@@ -64,14 +66,16 @@ void dt_shard_read_map(dt_shard_loop *l)
         lose(l);
 }
 
-/* Something may be missing in the set from now on, or have been up to now. */
+/* Entries may be missing in the set: from now on, or from some time before now. The housekeeper hears of it as well, so that
+ * it compares soon. */
 void dt_shard_doubt_index(dt_shard_loop *l)
 {
     dt_shard_loop_doubt(l);
     l->env->index_doubted(l->env->arg);
 }
 
-/* Holds the lock, so that whoever compares knows which doubts his compare answers. */
+/* Both numbers are read and written under the lock, so that a compare answers exactly the doubts that were raised before
+ * it began. A new doubt has MySQL read through once. */
 void dt_shard_take_doubts(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);

@@ -1,11 +1,10 @@
 /*
- * Which topic a job has, for as long as its leader may ask again: while a backlog goes through a held set, each of its
- * jobs would otherwise be looked up in MySQL when it is parked, and again each time that it stands in the due set.
- * Pure.
+ * A leader's memory of which topic a job has. Without it, each job of a backlog that goes through a held set would be
+ * looked up in MySQL when it is parked, and again each time that it stands in the due set. Pure.
  *
- * A memory of limited size: what it does not know is asked for, and what it forgets costs one more question. A job's
- * topic never changes. Whether it waits for its acknowledgement does: only jobs that do not are remembered, and the
- * owner forgets those that it is about to claim.
+ * The memory has a limited size: a job that it does not know is looked up, and forgetting one costs one more look. A
+ * job's topic never changes, but whether the job waits for its acknowledgement does. So only scheduled jobs are
+ * remembered, and the leader forgets those that it is about to claim.
  */
 #ifndef DT_DISPATCHER_TOPIC_MEMORY_H
 #define DT_DISPATCHER_TOPIC_MEMORY_H

@@ -3,8 +3,8 @@
  * default and help; the parser, the environment names, --print-config, the sample file and the reference
  * page come from it. Order: default < file < credentials < environment (DUETIME_<SECTION>_<KEY>). A text option marked
  * `secret` can also be given as <key>_file, or as the file duetime_<section>.<key> in CREDENTIALS_DIRECTORY (LoadCredential= of
- * systemd), and where it is set it is printed as the comment "# key = ***". Its text here
- * is that of the start; whoever connects asks dt_secret_now (connection/secrets.h).
+ * systemd), and where it is set it is printed as the comment "# key = ***". The text in struct dt_config is the secret as
+ * it was when the program started; whoever connects asks dt_secret_now (connection/secrets.h).
  * Settings of librdkafka are [kafka] client.<name>, or DUETIME_KAFKA_CLIENT_<NAME> with _ for each dot; each may be
  * given as client.<name>_file.
  *

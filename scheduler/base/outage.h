@@ -3,8 +3,8 @@
  * attempt. A process has one outage for each server, whatever number of threads meet it:
  *
  *   warn   … "results wait" outage=mysql begins=true status=UNAVAILABLE reason=…     when it begins
- *   warn   … "results wait" outage=mysql begins=false tries=512 seconds=60 …         once a minute, by whoever fails
- * then info   … "outage ended" outage=mysql tries=601 seconds=71                        when it ends
+ *   warn   … "results wait" outage=mysql begins=false tries=512 seconds=60 …         once a minute while it lasts
+ *   info   … "outage ended" outage=mysql tries=601 seconds=71                        when it ends
  *
  * An outage lasts as long as some part of the process fails. Each thread that asks the server has a dt_outage_part. It
  * calls dt_outage_failed for each attempt that failed, and dt_outage_over for each that did not. A part that asks rarely

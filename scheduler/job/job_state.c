@@ -1,10 +1,10 @@
 /*
- * The table of states and the judgement of results. Pure: the caller reads the row, and writes what is
- * decided only where the row is still as it was read.
+ * The table of states and the judgement of results. Pure: the caller reads the row, and writes what is decided only
+ * where the row is still as it was read.
  *
- * Invariants: a state that C decides comes out of the table; statements that write one repeat its condition; a result changes a job only as its
- * latest attempt, and only while that attempt is out (or, for a success, while the job waits for its next one);
- * failures never fall here; a terminal state has no next_at.
+ * Invariants: a state that C decides comes out of the table; statements that write a state repeat its condition; a
+ * result changes a job only as a result of its latest attempt, and only while that attempt is out (or, for a success,
+ * while the job waits for its next attempt); the number of failures never falls here; a terminal state has no next_at.
  */
 #include "job/job_state.h"
 
@@ -95,7 +95,8 @@ static bool applies(const struct dt_job *job, const struct dt_result *result, in
 {
     if (!DT_GUARD(RESULT_ATTEMPT, result->attempt == job->attempt) || job->attempt < 1)
         return false;
-    if (job->state == DT_SCHEDULED) /* what Kafka refused nobody has got: whoever did it is mistaken */
+    /* An undeliverable attempt reached nobody: a success that is reported for it is a mistake. */
+    if (job->state == DT_SCHEDULED)
         return result->status == DT_RESULT_SUCCEEDED && job->attempt_status != DT_ATTEMPT_UNDELIVERABLE;
     if (job->state != DT_DISPATCHED)
         return false;

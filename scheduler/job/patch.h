@@ -1,4 +1,4 @@
-/* A change of a job that its caller asked for. */
+/* A change of a scheduled job that a caller asks for (PATCH, or an intent): the members that it sets. Pure. */
 #ifndef DT_JOB_PATCH_H
 #define DT_JOB_PATCH_H
 

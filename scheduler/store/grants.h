@@ -1,4 +1,4 @@
-/* The least rights that each program's account needs in MySQL. */
+/* The least rights that each program's account needs in MySQL, as GRANT statements for an administrator. */
 #ifndef DT_STORE_GRANTS_H
 #define DT_STORE_GRANTS_H
 

@@ -1,4 +1,5 @@
-/* What processes see that others cannot: written by each when it changes, read by the doctor. */
+/* Findings of one process that others cannot see (table `process_findings`): each process writes its own when they change,
+ * GET /v1/doctor reads them. */
 #ifndef DT_STORE_PROCESS_FINDINGS_H
 #define DT_STORE_PROCESS_FINDINGS_H
 

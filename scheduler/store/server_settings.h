@@ -1,4 +1,5 @@
-/* Settings of MySQL that the promise rests on: that a commit which was answered survives the server's machine. */
+/* Settings of MySQL on which the promise rests that a commit which was answered survives the loss of the server's machine.
+ * Read for GET /v1/doctor. */
 #ifndef DT_STORE_SERVER_SETTINGS_H
 #define DT_STORE_SERVER_SETTINGS_H
 

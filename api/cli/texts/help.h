@@ -1,6 +1,6 @@
 /*
- * The texts that are made from the table: help for one verb, a noun or all; the man page; the reference page;
- * completions for shells.
+ * The help that `duetime` prints, made from the table of verbs (cli/table.h): for one verb, for the verbs of a noun, or
+ * for all. The man page and the reference page are pages.h's, completions for shells are complete.h's.
  */
 #ifndef DT_CLI_HELP_H
 #define DT_CLI_HELP_H

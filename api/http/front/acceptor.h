@@ -5,8 +5,8 @@
  * later heads of a connection are judged by http_receiver.h.
  *
  *   accepted -> waits for its head -> handed over
- *                    |                  '--- no slot: waits for one. Requests that are there whole go first, and of these
- *                    |                       /healthz, /readyz, and callers who show a token
+ *                    |                  '--- no slot: waits for one. Requests that are there whole go first, and of
+ *                    |                       these /healthz, /readyz, and callers who show a token
  *                    '--- too slow: 408; refused: 4xx; the acceptor is full: the longest waiting is closed
  *
  * It has one thread, on which it calls the server. dt_acceptor_slot_freed: any thread; the others: one thread.

@@ -1,7 +1,8 @@
 /*
- * Whose request it is, where proxies stand before the API: each proxy adds to the end of a header for whom it asks. What
- * a proxy of http.trusted_proxies says is believed, and so is what the one before it has said, as long as that is
- * trusted, too; what anybody else says is not looked at. Pure.
+ * The address of the client that a request came from, where proxies stand before the API. Each proxy appends to a header
+ * (X-Forwarded-For or Forwarded) the address that it was asked by. The header is read from its end: as long as the
+ * address that was reached is of a proxy in http.trusted_proxies, the entry before it is believed; the first address that
+ * is not trusted is the client's, and nothing before it is looked at. Pure.
  */
 #ifndef DT_API_CLIENT_ADDRESS_H
 #define DT_API_CLIENT_ADDRESS_H
@@ -17,7 +18,7 @@ struct dt_forwarded {
     bool forwarded;
 };
 
-/* Writes the address of who asks. peer: of the connection, or NULL. */
+/* Writes the client's address as text. peer: the address of the connection's other end, or NULL. */
 void dt_client_address(const struct dt_networks *trusted, const struct sockaddr *peer, struct dt_forwarded said,
                        char out[DT_ADDRESS_TEXT]);
 

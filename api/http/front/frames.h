@@ -1,7 +1,8 @@
 /*
  * Finds where requests begin and end among the bytes of a connection: heads (head.h), bodies of a known length, chunks
- * and their trailers. Bytes that the HTTP library would refuse, or read differently from others, are refused here, so
- * that it never gets it. Pure: bytes go in, and so many of them may be passed on.
+ * and their trailers. Bytes that the HTTP library would refuse, or read differently from other programs, are refused
+ * here, and never reach the library. Used by the receiver, one for each connection. Pure: it is shown bytes, and says how
+ * many of them may be passed on.
  */
 #ifndef DT_API_FRAMES_H
 #define DT_API_FRAMES_H
@@ -35,8 +36,8 @@ struct dt_frames {
 
 void dt_frames_init(struct dt_frames *frames);
 /*
- * text: what has arrived behind that which was passed. Returns how many bytes of it may be passed; the rest is the
- * beginning of something that is not whole (call again with the same bytes and more), or refused.
+ * text: the bytes that have arrived and were not passed yet. Returns how many of them may be passed. The others are the
+ * beginning of something that is not whole (call again with them and what follows), or were refused (frames->next).
  */
 size_t dt_frames_pass(struct dt_frames *frames, struct dt_str text);
 

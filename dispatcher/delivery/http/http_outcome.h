@@ -1,8 +1,8 @@
 /*
- * What an answer to a callback means for its attempt. Pure: one table, no I/O, time is passed in.
+ * The meaning of an answer to a callback for its attempt. Pure: one table, no I/O, time is passed in.
  *
  *   answer                                                   outcome
- *   2xx with content-type application/vnd.duetime.result+json    the body is the report; unreadable: failed, http_report
+ *   2xx, application/vnd.duetime.result+json                 the body is the report; if unreadable: failed, http_report
  *   202                                                      taken: a report follows, or the acknowledgement times out
  *   another 2xx                                              succeeded
  *   410                                                      gave_up, http_410

@@ -38,7 +38,7 @@ struct dt_kafka_sending {
     int64_t start_us; /* mono */
 };
 
-/* Written by delivery_kafka.c: all that is remembered from one leadership to the next, as a hint. */
+/* Written by delivery_kafka.c: the remembered refusal, all that is kept from one leadership to the next. */
 struct dt_kafka_refused {
     struct dt_inflight list; /* exactly what was sent when Kafka refused; n = 0: nothing is remembered */
     char why[320];
@@ -77,7 +77,7 @@ static inline int64_t dt_kafka_delivery_mono_us(const struct dt_kafka_delivery *
     return dt_clock_mono_us(d->env.clock);
 }
 
-/* Forgets the hint of what Kafka refused: it answers for no other list than that one. */
+/* Forgets the remembered refusal, which answers for no other list than the one that was refused. */
 static inline void dt_kafka_forget_refusal(struct dt_kafka_delivery *d)
 {
     d->refused.list.n = 0;

@@ -1,11 +1,11 @@
 /*
- * What librdkafka's threads do with a transaction that is open. Only kafka_txn_producer.c uses it; its owner's thread opens and
- * closes the watch, librdkafka's threads report to it.
+ * Watches what librdkafka's threads do with a transaction that is open: its requests, its connections, its log. Used by
+ * kafka_txn_producer.c alone. The producer's thread opens and closes the watch; librdkafka's threads report to it.
  *
- * Why connections are watched: librdkafka sends EndTxn again by itself when its connection breaks. The first one may
- * still lie in a buffer somewhere and arrive when the next one of its id is open, which it would end half-way. A
- * request that was sent over a connection that broke, or an EndTxn that was sent twice, is therefore a doubt even
- * though the commit was answered.
+ * Connections are watched because librdkafka sends EndTxn again by itself when its connection breaks. The first EndTxn may
+ * still lie in a buffer on the way. It could arrive when the next transaction of the same transactional id is open, and
+ * would end that one half-way. So a request that went over a connection which broke, or an EndTxn that was sent twice, is
+ * a doubt, even if the commit was answered.
  */
 #ifndef DT_DISPATCHER_KAFKA_WATCH_H
 #define DT_DISPATCHER_KAFKA_WATCH_H
@@ -35,9 +35,9 @@ void dt_kafka_watch_init(struct dt_kafka_watch *w);
 void dt_kafka_watch_clear(struct dt_kafka_watch *w);
 /* Handles made with this configuration report their requests and threads. */
 DT_MUST_CHECK dt_status dt_kafka_watch_requests(struct dt_kafka_watch *w, rd_kafka_conf_t *conf, struct dt_error *err);
-/* closesocket_cb: closes it. */
+/* For closesocket_cb: notes the connection, and closes it. */
 int dt_kafka_watch_close_socket(struct dt_kafka_watch *w, int fd);
-/* log_cb. */
+/* For log_cb: notes lines that tell of the transaction. */
 void dt_kafka_watch_log(struct dt_kafka_watch *w, const char *facility, const char *text);
 /* Once the handle is connected: its main thread gives way from now on. */
 void dt_kafka_watch_nice(struct dt_kafka_watch *w);

@@ -3,9 +3,9 @@
  *
  *   fence   A new producer pair: init_transactions fences the old one and completes its transaction, under both
  *           transactional ids.
- *   read    The ledger still reaches to ledger_offset. A barrier goes into it, known by its token, and the ledger is
- *           read from ledger_offset up to that barrier, with the record before, which must be one of ours. Whatever
- *           cannot be explained is a reason to halt.
+ *   read    Checks the ledger's settings and that a young ledger still reaches to ledger_offset. Writes a barrier into
+ *           it, known by its token. Reads the ledger from ledger_offset up to that barrier, and the record right before
+ *           ledger_offset, which must be one of ours. Whatever cannot be explained is a reason to halt.
  *
  * Refuses to know: what the leader does with the findings. Halting and settling are leader transactions
  * (shard/shard_takeover.c).
@@ -43,10 +43,11 @@ dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_fence *fence, st
 /* ---- reading the ledger ---- */
 
 /*
- * A ledger that was recreated is told by an offset that it does not have. A young one has it soon again: by the barrier
- * of a takeover that came to nothing, so its end is looked at before there is one; by the batch of a leader that did
- * not notice, or that died before it could, so it is read from its beginning. No leader has deleted that
- * (ledger_upkeep.c).
+ * A ledger that was deleted and made anew is recognised by the row's offset, which it does not have. If that offset is
+ * small, the new ledger has it soon again:
+ *   - by the barrier of a takeover that came to nothing. So the ledger's end is looked at before our barrier is written.
+ *   - by the batch of a leader that did not notice, or died before it could. So the ledger is read from its beginning,
+ *     which no leader has trimmed (ledger_upkeep.c).
  */
 static bool is_young(const struct dt_fence *fence)
 {
@@ -166,7 +167,7 @@ static dt_status check_end(struct dt_kafka_delivery *d, const struct dt_fence *f
     return DT_OK;
 }
 
-/* A ledger that takes no barrier may be what refused the batch, too: then the hint is about no message. */
+/* A ledger that takes no barrier may be what refused the batch, too: then the remembered refusal is about no message. */
 static dt_status send_barrier(struct dt_kafka_delivery *d, const struct dt_fence *fence, int64_t *offset,
                               struct dt_error *err)
 {

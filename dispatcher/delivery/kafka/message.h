@@ -1,5 +1,5 @@
 /*
- * What a consumer gets: CloudEvents in binary mode. The payload is the caller's bytes; everything about the job is in
+ * The message that a consumer gets from Kafka: CloudEvents in binary mode. The payload is the caller's bytes; everything about the job is in
  * the headers. Pure.
  *
  * The key is the caller's partition_key, of a job as of its dead letter; without one a message has none. A key that the

@@ -2,9 +2,9 @@
  * Owns:            what this process may believe of each shard.
  * Refuses to know: who should lead what (elector_share.c), and what leading a shard means.
  *
- *   NONE ──the view names us──▶ LED ──above share──▶ RELEASING ──released──▶ DROPPING ──the view does not name us──▶ NONE
+ *   NONE ──the view names us──▶ LED ──above share──▶ RELEASING ──released──▶ DROPPING ──not named by the view──▶ NONE
  *                                │                      └──lease over: lost──────▲
- *                                └──lease over, or the view does not name us: lost──▶ NONE
+ *                                └──lease over, or not named by the view: lost──▶ NONE
  *
  * Invariants:
  *   - A shard is gained only while the lease runs, and only because a view named this member, which has not ended: nothing is

@@ -1,4 +1,4 @@
-/* Certificates that the configuration names by files: until when they hold. */
+/* Reads until when the certificates hold that the configuration names by files, for the warnings of GET /v1/doctor. */
 #ifndef DT_BASE_CONNECTION_CERTIFICATES_H
 #define DT_BASE_CONNECTION_CERTIFICATES_H
 

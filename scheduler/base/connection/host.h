@@ -1,4 +1,4 @@
-/* "host", "host:port", "[::1]" and "[::1]:port" as text. Pure. */
+/* Reads hosts of the configuration from text: "host", "host:port", "[::1]", "[::1]:port". Pure. */
 #ifndef DT_BASE_CONNECTION_HOST_H
 #define DT_BASE_CONNECTION_HOST_H
 

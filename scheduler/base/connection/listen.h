@@ -1,5 +1,5 @@
 /*
- * What a server listens on, as text: a comma list of "address", "address:port", "[::1]:port" (each possibly behind
+ * The addresses that a server listens on, as text: a comma list of "address", "address:port", "[::1]:port" (each possibly behind
  * "tls:" or "plain:"), and "unix:/path". Pure.
  */
 #ifndef DT_BASE_CONNECTION_LISTEN_H

@@ -3,8 +3,9 @@
  * it is asked for, so that a connection made after the file has changed uses the new one; a secret that stands in the
  * configuration itself changes when the configuration is loaded again (SIGHUP).
  *
- * Copies of a struct dt_config share the secrets of the one that dt_config_load made, which outlives them. A
- * configuration that no file and no environment made has none: its texts are taken as they are. Thread-safe.
+ * Copies of a struct dt_config share the secrets of the one that dt_config_load made, which outlives them. A struct
+ * dt_config that dt_config_load did not make has no secrets of this kind: the texts in it are taken as they are.
+ * Thread-safe.
  */
 #ifndef DT_BASE_CONNECTION_SECRETS_H
 #define DT_BASE_CONNECTION_SECRETS_H

@@ -3,8 +3,8 @@
  * checks notice. In every ordinary build a guard is its condition and nothing else.
  *
  *   DT_GUARD(EPOCH, row.epoch == fence->epoch)     the condition; true once the guard is out
- *   DT_GUARD_SQL(CLAIM, " AND j.state = …", "")       text of a statement; the second one once the guard is out
- *   DT_UNGUARDED(REST)                                   whether it is out
+ *   DT_GUARD_SQL(CLAIM, " AND j.state = …", "")    a statement's text; the second text once the guard is out
+ *   DT_UNGUARDED(CLAIM)                            true once the guard is out
  */
 #ifndef DT_BASE_GUARD_H
 #define DT_BASE_GUARD_H

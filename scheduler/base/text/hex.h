@@ -1,4 +1,4 @@
-/* Hexadecimal digits. Pure. */
+/* Reads hexadecimal digits. Pure. */
 #ifndef DT_BASE_TEXT_HEX_H
 #define DT_BASE_TEXT_HEX_H
 

@@ -1,4 +1,4 @@
-/* UTF-8, one character at a time. Pure. */
+/* Checks UTF-8, one character at a time. Pure. */
 #ifndef DT_BASE_TEXT_UTF8_H
 #define DT_BASE_TEXT_UTF8_H
 

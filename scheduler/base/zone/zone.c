@@ -206,7 +206,11 @@ int64_t dt_zone_local_s(const dt_zone *zone, int64_t at_s)
     return at_s + dt_zone_span_at(zone, at_s).offset_s;
 }
 
-/* The first stretch that can have it is that of the greatest offset there is. */
+/*
+ * Looks through the stretches in order, from the earliest that can have the local time in it (with the greatest offset
+ * there is), for the first that does not end before it. Where clocks jump over the local time, that stretch begins after
+ * it: then the instant is the jump.
+ */
 int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, local_s - OFFSET_MAX_S);

@@ -24,7 +24,7 @@ struct dt_zone_span {
 /* Decodes the bytes of a file, which may go afterwards. INVALID: they are no TZif of version 2 or later, or one that
  * counts leap seconds; NOMEM. *out is NULL unless OK; freed by dt_zone_free. */
 DT_MUST_CHECK dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *err);
-/* Holds the zone once more; gives it back. Accepts NULL. Any thread. */
+/* Adds a hold on the zone, which is returned. Accepts NULL. Any thread. */
 dt_zone *dt_zone_hold(dt_zone *zone);
 /* Gives up one hold; the last one frees. Accepts NULL. Any thread. */
 void dt_zone_free(dt_zone *zone);

@@ -1,6 +1,6 @@
 /*
- * One connection to one Redis server: connect (index_connect.h), AUTH, scripts, pipelines, back-off; and the readers of its replies.
- * Knows no keys. Internal to index/.
+ * One connection to one Redis server: connecting (index_connect.h), AUTH, scripts, pipelines, back-off; and functions that
+ * read its replies. Knows no keys. Internal to index/.
  *
  * A round trip is this calling sequence: dt_link_ready, any number of commands (dt_link_command or dt_link_script, then
  * the arguments), dt_link_flush, dt_link_read. dt_link_read gives each reply to on_reply in the order of the commands.
@@ -10,8 +10,8 @@
  * Statuses: UNAVAILABLE for everything that Redis or the network does; NOMEM when the commands could not be built. A
  * broken or late connection is dropped, since a late answer would be taken for the next command's; it is made anew
  * after a back-off. A connection that ended while it lay idle is replaced at once and unnoticed. An error reply
- * (READONLY, OOM, LOADING, …) leaves the connection as it is, but that a master that has become READONLY is looked for
- * anew. Where our user may not load scripts they are sent whole each time. One thread uses a link at a time.
+ * (READONLY, OOM, LOADING, …) leaves the connection as it is; only a master that answers READONLY is looked for anew.
+ * Where our user may not load scripts they are sent whole each time. One thread uses a link at a time.
  */
 #ifndef DT_INDEX_INDEX_LINK_H
 #define DT_INDEX_INDEX_LINK_H

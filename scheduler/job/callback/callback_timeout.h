@@ -1,4 +1,5 @@
-/* How long a callback may take. Pure. */
+/* The time that a callback may take, from its request to the end of its answer: default, bounds, and a topic's own setting.
+ * Pure. */
 #ifndef DT_JOB_CALLBACK_TIMEOUT_H
 #define DT_JOB_CALLBACK_TIMEOUT_H
 

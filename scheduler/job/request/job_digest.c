@@ -13,8 +13,8 @@
 #include "job_fields.h"
 
 struct canon {
-    unsigned char p
-        [6144]; /* topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000, and the small ones */
+    /* Topic 200, key 255, partition key 255, content type 255, retry 1,600, URL 2,000, and the small ones. */
+    unsigned char p[6144];
     size_t n;
 };
 

@@ -1,4 +1,4 @@
-/* For store/ only. */
+/* The way back from `history` into `jobs`, for a dead job that is redriven. Inside the caller's transaction; for store/ only. */
 #ifndef DT_STORE_BRING_BACK_H
 #define DT_STORE_BRING_BACK_H
 

@@ -2,9 +2,11 @@
  * The partitions of history: which there are, making those that are wanted, dropping those whose day (or month) is
  * over.
  *
- * A partition is named by a number (history.part): YYYYMMDD, those that are removed on that day; YYYYMM, those of a
- * month that was more than DAYS_AHEAD days ahead when the job left `jobs`; 0, `rest`. LIST partitions, so that any of
- * them is made at any time in an instant, whatever lies in the others: nothing is ever split or copied.
+ * A partition is named by a number (history.part), which says when its jobs are to be removed: YYYYMMDD, on that day;
+ * YYYYMM, in that month (of jobs whose removal was more than DAYS_AHEAD days ahead when they left `jobs`); 0 is
+ * the default partition `rest`, for jobs that are kept longer than YEARS_AHEAD years, or whose own partition was not
+ * there. They are LIST partitions, so each can be made at any time and in an instant, whatever
+ * lies in the others: nothing is ever split or copied.
  *
  * Invariants: a partition is in history only while history_attempts has it, too (made there first, dropped there last),
  * so that who finds it in history can write both; what a partition held counts as removed before it is dropped, by
@@ -21,8 +23,8 @@
 
 #define DAYS_AHEAD  400
 #define YEARS_AHEAD 10
-#define MARGIN_MS   60000 /* an archiver's clock may be so far behind */
-#define DROPS_MAX   4     /* a call */
+#define MARGIN_MS   60000 /* a partition stays for so long after its end, for archivers whose clocks are behind */
+#define DROPS_MAX   4     /* partitions that one call drops */
 #define FIRST_DAY   1000000
 
 /* ---- numbers ---- */
@@ -46,7 +48,7 @@ int32_t dt_partition_of(int64_t purge_at_ms, int64_t now_ms)
     return days > DAYS_AHEAD ? digits(text, 7) : digits(text, 10);
 }
 
-/* The first moment that is not the partition's any more; INT64_MAX of `rest` and of what is no such number. */
+/* The end of the partition's day or month, exclusive; INT64_MAX for `rest`, and for a number that names neither. */
 static int64_t end_of(int32_t part)
 {
     char text[40];
@@ -166,7 +168,8 @@ static dt_status drop_part(struct tending *t, int32_t part)
     return status;
 }
 
-/* Every number that there is anything of. */
+/* Drops the partitions whose day or month is over; *more: there are more than one call drops. The numbers come from `history`,
+ * `history_attempts` and the counters, because a drop that was interrupted leaves some of the three. */
 static dt_status drop_ended(struct tending *t, bool *more)
 {
     struct dt_partitions *all = malloc(sizeof(*all));

@@ -83,8 +83,8 @@ dt_status dt_db_error_status(unsigned number)
     case 1862:
     case 3118:
     case 3159:
-    case 4151: /* access denied, password over, account locked: at connecting, so that it may be repaired there without a
-                  restart here */
+    /* Access denied, password over, account locked: at connecting, so that it may be repaired without a restart. */
+    case 4151:
     case 3:
     case 1016:
     case 1017:

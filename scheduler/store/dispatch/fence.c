@@ -1,7 +1,8 @@
 /*
  * The fence that a leadership holds: locking its row, comparing it, writing it.
  *
- * Owns:            the answer to "is the row still ours", and the columns of `shards` that a leader writes while it leads.
+ * Owns:            the answer to "is the row still ours", and the columns of `shards` that a leader writes while it
+ *                  leads.
  * Refuses to know: how a fence comes about (store_takeover.c), Kafka, and jobs.
  *
  * Invariants: a fence is what this leadership wrote last. Every transaction of a leader but the last, which only lets go

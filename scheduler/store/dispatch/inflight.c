@@ -182,15 +182,19 @@ struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
     return (struct dt_shrink){.leave = send_n, .send_n = send_n > left / 2 ? left : send_n * 2};
 }
 
-/* Only what was refused alone is known to be what Kafka refuses. After it one by one, then faster: a topic that takes
- * nothing makes each of its messages one of these. */
+/*
+ * A refusal is remembered with the exact head that had been sent. It counts if the head to be sent now is the same: a
+ * head of several attempts is halved, since one of them was refused and nobody knows which; an attempt that was refused
+ * alone ends as undeliverable. The remainder goes on with a head of one, which doubles with each that is sent
+ * (dt_inflight_sent): if a topic takes nothing, its next message is refused alone at once.
+ */
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool in_ledger,
                                         const struct dt_inflight *refused)
 {
-    bool heard = refused->n && DT_GUARD(HINT, dt_inflight_equal(list->v, send_n, refused->v, refused->n));
-    if (in_ledger && !(DT_UNGUARDED(HINT_LAST) && heard))
+    bool was_refused = refused->n && DT_GUARD(HINT, dt_inflight_equal(list->v, send_n, refused->v, refused->n));
+    if (in_ledger && !(DT_UNGUARDED(HINT_LAST) && was_refused))
         return dt_inflight_sent(list->n, send_n);
-    if (send_n == 0 || !heard)
+    if (send_n == 0 || !was_refused)
         return (struct dt_shrink){.send_n = send_n};
     if (send_n > 1)
         return (struct dt_shrink){.halved = true, .send_n = send_n / 2};

@@ -1,8 +1,10 @@
 /*
  * The claim of a leader transaction: jobs become dispatched, and their messages are read under the lock of their rows.
  *
- * Owns:            what a claim writes into `jobs` and `attempts`; `batch`, and `claimed` of `hands`, of struct dt_leader_txn.
- * Refuses to know: which jobs (leader_choose.c), the list in the shard's row (leader_txn.c), and whose hands (leader_hands.c).
+ * Owns:            what a claim writes into `jobs` and `attempts`; `batch`, and `claimed` of `hands`, of struct
+ *                  dt_leader_txn.
+ * Refuses to know: which jobs (leader_choose.c), the list in the shard's row (leader_txn.c), and whose hands
+ *                  (leader_hands.c).
  *
  * Invariants: the previous attempt of a job is archived before its row forgets it; what was read when a row was locked
  * is what is written; the listener is told before the claim is written, or, where large messages are read by

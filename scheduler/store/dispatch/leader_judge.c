@@ -5,8 +5,8 @@
  * Refuses to know: how many fit into a batch (leader_choose.c), and how anything is written.
  *
  * Invariants: a finished job is gone, another shard's is handed on, one that is not due has moved, in this order; a job
- * with an earlier attempt in another shard's list, or in anybody's hands, waits; nothing times out before the results up to its deadline were
- * read.
+ * with an earlier attempt in another shard's list, or in anybody's hands, waits; nothing times out before the results
+ * up to its deadline were read.
  */
 #include "base/hooks/guard.h"
 #include "job/job_state.h"
@@ -75,7 +75,8 @@ static dt_status judge_orphan(struct dt_open_txn *t, struct dt_candidate *c)
     return status == DT_OK ? end : status;
 }
 
-/* A report that came before the deadline counts, also when it is read later. */
+/* A report that came before the deadline counts, even if it is read later: until the reports up to the deadline have been
+ * applied (the results watermark), the attempt is left. */
 static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
 {
     struct dt_leader_judged *judged = &t->io->judged;
@@ -90,14 +91,16 @@ static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
 
 static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
 {
-    const int claimed = dt_job_state_after(c->state, DT_EVENT_CLAIM);
     c->fate = DT_FATE_LEFT;
     if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
         return DT_OK;
     if (c->in_hands && !DT_UNGUARDED(CALL_IN_HANDS))
         return DT_OK;
-    if (c->state == DT_DISPATCHED)
+    if (c->state == DT_DISPATCHED) {
         judge_timeout(t, c);
+        return DT_OK;
+    }
+    const int claimed = dt_job_state_after(c->state, DT_EVENT_CLAIM);
     if (claimed == DT_STATE_ILLEGAL)
         return DT_OK;
     c->claimed = (enum dt_job_state)claimed;

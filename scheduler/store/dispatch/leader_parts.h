@@ -3,7 +3,7 @@
  *
  *   leader_txn.c         begins, goes through the others in this order, writes the shard's row, commits
  *   leader_candidates.c  the hinted jobs: locked and read, with what other shards have in flight of them
- *   ../hands/leader_hands.c  attempts in the hands of a process: ended when it is gone, and written
+ *   leader_hands.c       (in store/hands/) attempts in the hands of a process: ended when it is gone, and written
  *   leader_judge.c       what becomes of each
  *   leader_choose.c      which of those that may be claimed have room within limits, and fit into the batch
  *   leader_timeouts.c    ends the attempts whose time for a result is over

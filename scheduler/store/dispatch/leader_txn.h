@@ -59,7 +59,7 @@ struct dt_leader_due {
     size_t max_jobs, max_bytes; /* of a batch */
     const struct dt_shard_map *map;
     dt_topic_snapshot *topics; /* refreshed if it is old */
-    int64_t read_up_to_ms;     /* reports that were there at this instant have been applied: later deadlines wait */
+    int64_t read_up_to_ms;     /* the results watermark: reports up to it were applied, attempts due later wait */
 };
 
 /* An attempt that is about to be claimed into the hands of this process. Borrowed. */

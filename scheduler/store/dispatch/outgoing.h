@@ -1,4 +1,4 @@
-/* Messages for consumers: those of claimed attempts, as their jobs' rows have them. */
+/* The messages of claimed attempts, read from the rows of their jobs, for the leader that is going to send them. */
 #ifndef DT_STORE_OUTGOING_H
 #define DT_STORE_OUTGOING_H
 

@@ -3,8 +3,8 @@
  * ones; only a job's row tells these apart.
  *
  *     few enough to look up    each row is: exact
- *     more                     entries are counted by step, and a sample of rows is looked up: of a step in which some of
- *                              the sample is dispatched, the scheduled part is an estimate
+ *     more                     entries are counted by step, and a sample of rows is looked up: of a step in which some
+ *                              of the sample is dispatched, the scheduled part is an estimate
  *     too many to count        the optimizer estimates each step, or each of ESTIMATES stretches of steps
  */
 #include <stdlib.h>

@@ -1,12 +1,14 @@
 /*
- * Attempts in the hands of a process: claimed for a callback, and not reported on yet. tests/model/callbacks.pml is the
- * protocol. See store.h for what a dt_store is.
+ * The store's part of attempts in the hands of a process: claimed for a callback, and not ended yet. Called by the pool of
+ * callbacks in a dispatcher; dispatcher/delivery/hands.h is the port before that pool, which leaders use.
+ * tests/model/callbacks.pml is the protocol. See store.h for what a dt_store is.
  *
- *   owner    A random number that a process gives itself. Claims carry it (dispatch/leader_txn.h), and it is a lease: it has
- *            ended, and its attempts are lost, when it was not renewed for its timeout by MySQL's clock. The process lets go
- *            of it earlier, and never renews it again.
- *   outcome  The process records what came of an attempt, where the attempt is still in the hands that it was claimed for.
- *   lost     The leader of a job's shard ends what is in the hands of an owner that is gone; dt_store_hands_lost finds it.
+ *   owner    A random number that a process gives itself. Claims carry it (dispatch/leader_txn.h), and it is a lease: if
+ *            it was not renewed for its timeout by MySQL's clock it has ended, and its attempts are lost. The process lets
+ *            go of it earlier, and never renews it again.
+ *   outcome  The process records what came of an attempt, if the attempt is still in the hands that it was claimed for.
+ *   lost     The leader of a job's shard ends attempts in the hands of an owner that is gone; dt_store_hands_lost finds
+ *            them.
  */
 #ifndef DT_STORE_HANDS_H
 #define DT_STORE_HANDS_H

@@ -4,7 +4,7 @@
  *
  *     read whose hands the attempts are in        SELECT
  *     apply the results of those still in ours    dt_results_apply_within, answers included
- *     write what other receivers answered         UPDATE, if any: of attempts that stay dispatched, or were ended by hand
+ *     write what other receivers answered         UPDATE, if any: of attempts that stay dispatched, or ended by hand
  *     take the attempts out of our hands          DELETE
  *
  * Invariants: nothing is applied of an attempt that has left these hands. The reading locks nothing; a leader that ends an

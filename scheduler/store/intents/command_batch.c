@@ -1,7 +1,8 @@
 /*
  * The transaction in which messages are carried out: see commands.h.
  *
- *   lock the partitions' rows, which must be as believed ─▶ decode ─▶ one run after the other ─▶ raise the rows ─▶ answers
+ *   lock the partitions' rows, which must be as believed ─▶ decode ─▶ one run after the other ─▶ raise the rows
+ *   ─▶ answers
  *
  * A run is as many messages as the store takes together: changes of jobs, reports, or one change of a topic. Reports of a
  * run are applied by one set of statements, unless a job among them is locked: then, once more, each by itself.

@@ -23,8 +23,9 @@ enum dt_command_action {
 
 struct dt_command {
     enum dt_command_action action;
-    struct dt_intent *
-        intent; /* in: where it goes; of every action: its job or topic, outcome, problem, faults; of those on one job all of it */
+    /* In: where the decoded intent goes. Every action sets its job or topic, outcome, problem and faults; an action on one
+     * job sets all of it. */
+    struct dt_intent *intent;
     struct dt_result result; /* of a report; job_id 0 = the job is named by its key */
     enum dt_outcome outcome; /* of a report that was applied; set by whoever did so */
 };

@@ -1,8 +1,9 @@
 /*
  * Messages of <installation>.commands, and what becomes of them.
  *
- *   where a partition stands ─▶ read from there ─▶ decode, carry out ─▶ raise its offset, store answers ─▶ COMMIT ─▶ send
- *                                                 └──────────────── one transaction ──────────┘         answers, forget them
+ *   where a partition stands ─▶ read from there ─▶ decode, carry out ─▶ raise its offset, store answers ─▶ COMMIT
+ *                                                 └──────────────────── one transaction ──────────────────────┘
+ *   ─▶ send answers, forget them
  *
  * The offset stands in MySQL beside the effects and is raised from what the reader believes it to be. So each message has
  * one effect, whoever reads it how often: a reader that goes on from an older offset, or beside another reader of the
@@ -22,8 +23,7 @@
 struct dt_command_message;
 struct dt_command_place {
     int32_t partition;
-    int64_t
-        next; /* the offset of the first message that is not done, as its reader knows it; 0 = of a partition never read */
+    int64_t next;                           /* the first message not done, as its reader knows; 0 = never read */
     int64_t last;                           /* of the last message that was done; -1 = not known */
     unsigned char digest[16];               /* of that message */
     bool halted;                            /* out: its row says that it is not read */

@@ -1,9 +1,11 @@
 /*
- * A block of sequence numbers for new jobs, taken from MySQL as a whole, so that ids are known before the insert. A
- * server that has gone back in time goes on above the blocks that it has forgotten (dt_store_reserve_ids), unless its
- * clock went back, too, or the block was taken within the last second or so. For that each block has a random number,
- * its maker, which tells our rows from those of another process that was given the same block. Each thread that makes jobs
- * has one of its own.
+ * A block of sequence numbers for new jobs, taken from MySQL as a whole, so that ids are known before the insert. Each
+ * thread that makes jobs has a block of its own.
+ *
+ * A server that was put back to an older copy goes on above the blocks that it has forgotten (dt_store_reserve_ids),
+ * unless its clock went back as well, or the block was taken within the last second or so. Then two processes have the
+ * same block. So each block has a random number, its maker, which is written into the rows: by it a process tells its own
+ * rows from those of the other.
  */
 #ifndef DT_STORE_ID_BLOCK_H
 #define DT_STORE_ID_BLOCK_H

@@ -1,5 +1,6 @@
 /*
- * Making jobs inside a transaction of the caller; for store/ only. The way is that of dt_store_insert.
+ * Making jobs inside a transaction of the caller (intents, fires of schedules), by the code with which dt_store_insert
+ * makes them in a transaction of its own. For store/ only.
  */
 #ifndef DT_STORE_INSERT_TXN_H
 #define DT_STORE_INSERT_TXN_H
@@ -7,7 +8,7 @@
 #include "store/jobs/counts.h"
 #include "store/store_internal.h"
 
-/* The rows, and by which number their maker knows them again. */
+/* The rows to insert. maker: the random number of the block that their ids come from (id_block.h). */
 struct dt_insert_rows {
     struct dt_insert *const *v;
     size_t n;

@@ -5,8 +5,8 @@
  *
  *     BEGIN + the server's time      (one round trip)
  *     INSERT job_keys                (keyed rows, in order of topic and key: all writers lock in that order)
- *     [who has the keys that were there already?]
- *     [INSERT command_ids            (ids of commands, likewise; who has …; their job_keys, where they are free)]
+ *     [SELECT job_keys               (which jobs have the keys that were taken)]
+ *     [INSERT command_ids            (ids of commands, in the same way; then job_keys, for jobs whose key is free)]
  *     INSERT jobs
  *     [INSERT pop_queue              (what can be popped at once)]
  *     INSERT job_counts + COMMIT     (one round trip)
@@ -62,7 +62,7 @@ static size_t columns_of(unsigned has)
 
 /* ---- a batch ---- */
 
-/* Where names are kept of which there is one: keys in their topic, ids of commands in the installation. */
+/* A table of unique names, and its statements: keys are unique in their topic, ids of commands in the installation. */
 static const struct name_space {
     bool by_topic;
     const char *insert, *owners, *take, *delete;
@@ -587,8 +587,8 @@ static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
     return status == DT_NOT_FOUND ? insert_in_transaction(b, singly, err) : status;
 }
 
-/* BUSY: the old session still has them. They are all there or none is, but for one that was finished and purged since.
- */
+/* Looks for one of our rows: it shows that all were committed. (Each is asked for, since some may have been finished and
+ * removed meanwhile.) BUSY: the session that wrote them has not ended, and keeps them locked. */
 static dt_status find_one(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = DT_OK;

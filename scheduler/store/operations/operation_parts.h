@@ -1,4 +1,8 @@
-/* The inside of operations, which their files share and nobody else includes. */
+/*
+ * The inside of operations (operations.h), shared by the files of this folder and nobody else: the row of an operation
+ * (operation_row.c), finding its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its jobs
+ * (topic_cancel.c), events (operation_event.c). All of it runs inside the transaction of one step.
+ */
 #ifndef DT_STORE_OPERATION_PARTS_H
 #define DT_STORE_OPERATION_PARTS_H
 

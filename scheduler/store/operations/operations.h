@@ -1,7 +1,8 @@
 /*
  * Operations: one change for all jobs that a filter finds.
  *
- *     make ─▶ find (windows of a table, in the order of its primary key) ─▶ change (pieces, in order of run_at and id) ─▶ done
+ *     make ─▶ find (windows of a table, in the order of its primary key)
+ *          ─▶ change (pieces, in order of run_at and id) ─▶ done
  *
  * Each step is one transaction under the lock of the operation's row: it does a bounded piece and moves the cursor. So
  * whoever dies, the next one goes on where the last commit was, and each job is changed once. All jobs are found before

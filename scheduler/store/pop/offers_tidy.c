@@ -2,8 +2,8 @@
  * Housekeeping of offers, in bounded steps. A walk has two halves:
  *
  *   offers   of each topic in order: one whose job does not wait for a pop by it any more is taken away
- *   jobs     offered rows in order of time: one whose offer is not there (somebody emptied the table), or whose topic is
- *            not popped from any more (its delivery was changed), is met by scans again, which deal with it anew
+ *   jobs     offered rows in order of time: one whose offer is not there (somebody emptied the table), or whose topic
+ *            is not popped from any more (its delivery was changed), is met by scans again, which deal with it anew
  *
  * Invariants: what is read is not locked, so each repair states again what it rests on, or does no harm where that has
  * changed: an offer too few is made anew in the next walk, one too many is taken away by a pop.

@@ -1,8 +1,8 @@
 /*
  * The claim of a pop:
  *
- *     read the topic ─▶ lock its gate, if it has limits ─▶ lock offers, in order ─▶ lock their jobs ─▶ judge ─▶ archive earlier attempts ─▶ claim
- *                    ─▶ take the offers away ─▶ read the jobs ─▶ count, and commit
+ *     read the topic ─▶ lock its gate, if it has limits ─▶ lock offers, in order ─▶ lock their jobs ─▶ judge
+ *     ─▶ archive earlier attempts ─▶ claim ─▶ take the offers away ─▶ read the jobs ─▶ count, and commit
  *
  * Owns:            what a pop claims, and in which order.
  * Refuses to know: who asked, and where the answer goes.

@@ -1,5 +1,6 @@
 /*
- * Rows of schedules and schedule_fires: read, written. For schedules/ only.
+ * Reads and writes rows of the tables `schedules` and `schedule_fires`. For the files of store/ that have a connection
+ * already: schedules/, and forecast/, which reads schedules.
  */
 #ifndef DT_STORE_SCHEDULE_ROW_H
 #define DT_STORE_SCHEDULE_ROW_H
@@ -10,7 +11,7 @@
 /* Reads the schedule with its payload, in the caller's transaction or outside of one. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_schedule_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_schedule *out,
                                          struct dt_error *err);
-/* Writes its settings. */
+/* Writes the settings of a schedule: all but its progress. */
 DT_MUST_CHECK dt_status dt_schedule_write(dt_db *db, const struct dt_schedule *s, struct dt_error *err);
 /* How far a schedule is, and when to look at it again (0 = never). */
 struct dt_schedule_progress {

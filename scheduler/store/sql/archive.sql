@@ -1,5 +1,6 @@
 -- Finished jobs go from `jobs` to `history`, with their attempts and the time until which they keep their key.
 -- history.part: the partition, a day or a month (archive/); 0 is the default partition, which is called `rest`.
+-- due_band, due_key: generated columns for the index `due`. Of finished jobs due_band is 2, and due_key is `leave_at`, the time to go.
 
 -- name: select_to_archive
 SELECT id, due_key
