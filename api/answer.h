@@ -27,7 +27,8 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
  */
 dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rules, struct dt_faults *faults);
 
-/* Reads a query parameter that is a duration, max_ms at most; *out_ms stays as it is when it is not given. False is returned: 422. */
+/* Reads a query parameter that is a duration, max_ms at most; *out_ms stays as it is when it is not given. False is
+ * returned: 422. */
 bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms, int64_t *out_ms);
 /* Reads a query parameter that is true or false; false when it is not given. False is returned: 422. */
 bool dt_answer_flag(struct dt_request *req, const char *name, bool *out);
@@ -85,7 +86,8 @@ bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list,
 void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
                            struct dt_str position);
 
-/* Reads a parameter that is a whole number from 1 to `most`; *count stays where it is absent. False: it is something else. */
+/* Reads a parameter that is a whole number from 1 to `most`; *count stays where it is absent. False: it is something
+ * else. */
 bool dt_answer_count(const struct dt_request *req, const char *name, unsigned most, unsigned *count);
 
 /*

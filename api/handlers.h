@@ -1,6 +1,7 @@
 /*
  * The handlers that routes.c names, one for each route, by the file that has them. request.h says what a handler may do
- * and on which thread it runs. A handler decodes the request, calls the part that carries it out, and encodes the answer.
+ * and on which thread it runs. A handler decodes the request, calls the part that carries it out, and encodes the
+ * answer.
  */
 #ifndef DT_API_HANDLERS_H
 #define DT_API_HANDLERS_H

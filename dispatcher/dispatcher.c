@@ -1,6 +1,6 @@
 /*
- * The parts of a process, and what they tell each other. Other threads (the elector's, the wake thread) only give orders
- * to the table of loops; the supervisor, which is the thread of dt_dispatcher_run, carries them out.
+ * The parts of a process, and what they tell each other. Other threads (the elector's, the wake thread) only give
+ * orders to the table of loops; the supervisor, which is the thread of dt_dispatcher_run, carries them out.
  */
 #include "dispatcher.h"
 
@@ -172,7 +172,8 @@ static unsigned shards_here(void *arg)
     return dt_shard_map_source_rows(d->watch);
 }
 
-/* Notices of a shard that the map no longer names, written by somebody with an old map: one of the others sends them. */
+/* Notices of a shard that the map no longer names, written by somebody with an old map: one of the others sends
+ * them. */
 static bool sends_notices(void *arg, unsigned shard)
 {
     dt_dispatcher *d = arg;

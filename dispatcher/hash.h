@@ -1,6 +1,6 @@
 /*
- * uthash, told not to end the process when memory is out: an element that could not be added has no table (hh.tbl is NULL),
- * and belongs to whoever tried. Files of the dispatcher include uthash by this header alone.
+ * uthash, told not to end the process when memory is out: an element that could not be added has no table (hh.tbl is
+ * NULL), and belongs to whoever tried. Files of the dispatcher include uthash by this header alone.
  */
 #ifndef DT_DISPATCHER_HASH_H
 #define DT_DISPATCHER_HASH_H

@@ -1,4 +1,5 @@
-/* Waits, at the start of a process, for a server that it cannot begin without: an attempt is repeated until it succeeds. */
+/* Waits, at the start of a process, for a server that it cannot begin without: an attempt is repeated until it
+ * succeeds. */
 #ifndef DT_DISPATCHER_UNTIL_READY_H
 #define DT_DISPATCHER_UNTIL_READY_H
 
@@ -17,7 +18,8 @@ struct dt_attempts {
 };
 typedef dt_status dt_attempt_fn(void *arg, struct dt_error *err);
 
-/* Repeats `attempt` until it succeeds, at growing distances, or until *stop: SHUTDOWN. Failures are an outage of `what`. */
+/* Repeats `attempt` until it succeeds, at growing distances, or until *stop: SHUTDOWN. Failures are an outage of
+ * `what`. */
 DT_MUST_CHECK dt_status dt_until_ready(const struct dt_attempts *attempts, enum dt_outage_of what,
                                        dt_attempt_fn *attempt, void *arg);
 

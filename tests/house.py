@@ -375,6 +375,24 @@ def check_voice(tree, names, found):
                 breach(found, name, match.string.count("\n", 0, match.start()) + 1, f'a comment begins with "{begins[1]}"')
 
 
+COMMENT_COLUMNS = 120
+
+
+def check_comment_width(tree, names, found):
+    """A comment is as wide as the code: the formatter wraps the one, and leaves the other alone."""
+    for name in names:
+        if not name.startswith(PRODUCT) or not name.endswith((".c", ".h")):
+            continue
+        text = (tree / name).read_text()
+        for match in _TOKEN.finditer(text):
+            if not match[0].startswith("/"):
+                continue
+            begin, line = text.rfind("\n", 0, match.start()) + 1, text.count("\n", 0, match.start()) + 1
+            for number, row in enumerate(text[begin:match.end()].split("\n"), line):
+                if len(row) > COMMENT_COLUMNS:
+                    breach(found, name, number, f"a comment reaches column {len(row)}, {COMMENT_COLUMNS} at most")
+
+
 def check_machine(tree, names, found):
     """No addresses of package hosts, no paths of one machine."""
     for name in names:
@@ -491,7 +509,7 @@ def check_headers(tree, names, found):
 
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
-         check_header_circles, check_parameters, check_story, check_voice, check_machine, check_links, check_signposts, check_rooms,
+         check_header_circles, check_parameters, check_story, check_voice, check_comment_width, check_machine, check_links, check_signposts, check_rooms,
          check_recipes, check_front_door, check_headers]
 
 
@@ -561,6 +579,8 @@ BAD = [
     ("api/n.c", "int f(void);\n", "api/n.c:1: does not open with a comment"),
     ("api/v.c", "/* b */\n\n/*\n * The same for names.\n */\nint f(void);\n", 'api/v.c:3: a comment begins with "The same"'),
     ("api/v.h", "/* b */\nint f(void); /* Until then. */\n", 'api/v.h:2: a comment begins with "Until"'),
+    ("api/v.c", "/* b */\n\n/*\n * " + "so " * 40 + "\n * wide. */\nint f(void);\n", "api/v.c:4: a comment reaches column 123"),
+    ("api/v.h", "/* b */\nint f(void); /* " + "so " * 35 + "*/\n", "api/v.h:2: a comment reaches column 123"),
     ("api/q.c", "/* b */\nvoid f(char *p) { g(p, sizeof *p); }\n", "api/q.c:2: sizeof takes"),
     ("api/r.c", "/* b */\nvoid f(char *p) { if (p == NULL) g(); }\n", "api/r.c:2: a pointer is tested"),
     ("api/s.c", "/* b */\nvoid f(int status) { if (!status) g(); }\n", "api/s.c:2: a status is compared"),

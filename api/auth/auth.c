@@ -95,7 +95,8 @@ void dt_auth_free(dt_auth *auth)
 
 /* ---- scopes and prefixes ---- */
 
-/* The next element of a list with commas, which may be empty; false at its end. *remainder is absent after the last one. */
+/* The next element of a list with commas, which may be empty; false at its end. *remainder is absent after the last
+ * one. */
 static bool next_element(struct dt_str *remainder, struct dt_str *element)
 {
     if (!remainder->p)

@@ -25,7 +25,8 @@
 typedef struct dt_auth dt_auth;
 struct dt_token_set;
 
-/* A caller: scopes and topics of its token. Refers to the list of tokens that it was found in, until dt_caller_clear. */
+/* A caller: scopes and topics of its token. Refers to the list of tokens that it was found in, until
+ * dt_caller_clear. */
 struct dt_caller {
     unsigned scopes;              /* enum dt_scope, or-ed; DT_SCOPE_ALL_TOPICS: no prefix binds it */
     struct dt_topic_bound topics; /* else it sees these */

@@ -1,7 +1,7 @@
 /*
- * Tokens over REST: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics. A new token is shown in the
- * answer that makes it, and never again. All APIs know of a change within seconds. An installation that had a token goes
- * on asking for one, whatever is revoked here (store_tokens.c).
+ * Tokens over REST: GET, POST, PATCH and DELETE of /v1/tokens, for the scope admin over all topics. A new token is
+ * shown in the answer that makes it, and never again. All APIs know of a change within seconds. An installation that
+ * had a token goes on asking for one, whatever is revoked here (store_tokens.c).
  */
 #include "answer.h"
 #include "api.h"

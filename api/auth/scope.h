@@ -1,6 +1,6 @@
 /*
- * Scopes, as sets of bits: those that a token has, and those that a route of the API needs (routes.c). A caller may take
- * the route if its token has all bits of the route's set. Pure.
+ * Scopes, as sets of bits: those that a token has, and those that a route of the API needs (routes.c). A caller may
+ * take the route if its token has all bits of the route's set. Pure.
  */
 #ifndef DT_API_SCOPE_H
 #define DT_API_SCOPE_H

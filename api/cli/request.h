@@ -22,7 +22,8 @@ DT_MUST_CHECK dt_status dt_cli_request_build(const struct dt_cli_call *call, con
 void dt_cli_request_add_query(struct dt_cli_request *request, const char *name, const char *value);
 /* Appends a member to the body; json is its text. */
 void dt_cli_request_add_member(struct dt_cli_request *request, const char *name, struct dt_str json);
-/* Puts the members that `present` has before those of the body, but for those that the body has itself, or contradicts. */
+/* Puts the members that `present` has before those of the body, but for those that the body has itself, or
+ * contradicts. */
 DT_MUST_CHECK dt_status dt_cli_request_merge(struct dt_cli_request *request, struct dt_str present,
                                              struct dt_error *err);
 

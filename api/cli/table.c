@@ -1,6 +1,6 @@
 /*
- * The table. To add a verb: a row; what no row can say is a function in a run_*.c. clang-format leaves the rows alone, so
- * that they can be compared by eye.
+ * The table. To add a verb: a row; what no row can say is a function in a run_*.c. clang-format leaves the rows alone,
+ * so that they can be compared by eye.
  */
 #include "table.h"
 

@@ -11,7 +11,8 @@ struct dt_cli_times {
     char text[DT_CLI_OPTIONS_MAX][25];
 };
 
-/* Puts RFC 3339 in place of each option's time that is written so, counted from now_ms; leaves every other value alone. */
+/* Puts RFC 3339 in place of each option's time that is written so, counted from now_ms; leaves every other value
+ * alone. */
 void dt_cli_fix_times(struct dt_cli_call *call, int64_t now_ms, struct dt_cli_times *room);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Reads words from left to right: noun, verb, then arguments and options in any order. A word behind `--` is an argument
- * whatever it looks like. A noun may be singular ("job get").
+ * Reads words from left to right: noun, verb, then arguments and options in any order. A word behind `--` is an
+ * argument whatever it looks like. A noun may be singular ("job get").
  */
 #include "words.h"
 

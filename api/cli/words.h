@@ -31,7 +31,8 @@ DT_MUST_CHECK dt_status dt_cli_read_words(int n, char *const *words, struct dt_c
 /* The value of an option that was given; NULL: it was not. */
 const char *dt_cli_value(const struct dt_cli_call *call, const char *option);
 
-/* Letters to insert, delete, change or swap with a neighbour until a is b; a number above `most` says only that they are more. */
+/* Letters to insert, delete, change or swap with a neighbour until a is b; a number above `most` says only that they
+ * are more. */
 unsigned dt_cli_distance(const char *a, const char *b, unsigned most);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The findings of GET /v1/doctor: each with how grave it is, what it means and what to do. Pure: the other files of this
- * folder have read what is judged. (cli/run/findings.h has other findings: those that the command `duetime doctor` makes
- * from outside of an API.)
+ * The findings of GET /v1/doctor: each with how grave it is, what it means and what to do. Pure: the other files of
+ * this folder have read what is judged. (cli/run/findings.h has other findings: those that the command `duetime doctor`
+ * makes from outside of an API.)
  */
 #ifndef DT_API_FINDINGS_H
 #define DT_API_FINDINGS_H

@@ -1,6 +1,6 @@
 /*
- * GET /v1/doctor: examines what the API can see of the installation, and answers what is wrong with it. Each asks anew, since
- * whoever asks has mended something as a rule: a handful of statements, all of them bounded.
+ * GET /v1/doctor: examines what the API can see of the installation, and answers what is wrong with it. Each asks anew,
+ * since whoever asks has mended something as a rule: a handful of statements, all of them bounded.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * Who did what: GET /v1/events, by topic, actor and time; GET /v1/jobs/{id}/events. The latest first. A token that is bound
- * to topics sees the events of its topics, and none that are about no topic.
+ * Who did what: GET /v1/events, by topic, actor and time; GET /v1/jobs/{id}/events. The latest first. A token that is
+ * bound to topics sees the events of its topics, and none that are about no topic.
  */
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /*
- * GET /v1/forecast: what comes due; GET /v1/forecast/spikes: when that is too much. The question is read on the HTTP thread, with every fault in it; a worker asks the
- * store, whose work is bounded (store/forecast/forecast.h).
+ * GET /v1/forecast: what comes due; GET /v1/forecast/spikes: when that is too much. The question is read on the HTTP
+ * thread, with every fault in it; a worker asks the store, whose work is bounded (store/forecast/forecast.h).
  */
 #include "answer.h"
 #include "api.h"

@@ -26,7 +26,8 @@ enum { DT_CUT_NOT = -1 }; /* besides enum dt_cut */
 
 #define DT_STREAM_GRACE_US INT64_C(2000000) /* after its deadline a stream that still comes may come to its end */
 
-/* One connection, embedded in its exchange. fd and receiver are set before it is added; its thread writes the atomics. */
+/* One connection, embedded in its exchange. fd and receiver are set before it is added; its thread writes the
+ * atomics. */
 struct dt_connection {
     int fd;
     dt_receiver *receiver;

@@ -35,7 +35,8 @@ struct dt_request;
 
 /* The calls that the library's callbacks become. Constant; each runs on the HTTP thread of the connection. */
 struct dt_mhd_events {
-    /* A connection begins. arg: of dt_mhd_start. NULL: memory is out, and the connection ends with its first request. */
+    /* A connection begins. arg: of dt_mhd_start. NULL: memory is out, and the connection ends with its first
+     * request. */
     struct dt_exchange *(*opened)(void *arg, struct MHD_Connection *mhd, int fd);
     /* The connection ends; its socket is still open. exchange is NULL when opened returned NULL. */
     void (*closed)(void *arg, struct dt_exchange *exchange);

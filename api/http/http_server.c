@@ -6,7 +6,8 @@
  * threads, and some are kept for health and for callers with a token.
  *
  * The janitor is one thread. It sends detached answers and drops the input of refused requests (http_linger.h), ends
- * connections whose time is up (http_connections.h), and has requests answered whose deadline has passed. It may shut down a socket of the library's, and never writes to one.
+ * connections whose time is up (http_connections.h), and has requests answered whose deadline has passed. It may shut
+ * down a socket of the library's, and never writes to one.
  */
 #include "http_server.h"
 

@@ -63,7 +63,8 @@ extern const struct dt_batch_kind dt_batch_of_results; /* handlers_result_batch.
 /* Takes back a chunk whose unit is done. Any thread. */
 void dt_batch_came_back(struct dt_chunk *chunk);
 
-/* Makes the batch of a request. array: answers are elements of one JSON array; else a line each. NULL: memory is out. */
+/* Makes the batch of a request. array: answers are elements of one JSON array; else a line each. NULL: memory is
+ * out. */
 dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind, bool array);
 /* Gives the request's reference back; chunks that are under way keep the batch. Accepts NULL. */
 void dt_batch_release(dt_batch *batch);

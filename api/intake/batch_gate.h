@@ -1,8 +1,8 @@
 /*
  * The gate that all batches of one kind pass on their way to the queue of their elements: new jobs to the committer,
- * results to the results batcher. All batches together take at most half of that queue, so that single elements find room
- * in it. A batch whose chunk finds no room waits in the gate's own queue, first come first served. The gate counts rows
- * and knows neither jobs nor requests.
+ * results to the results batcher. All batches together take at most half of that queue, so that single elements find
+ * room in it. A batch whose chunk finds no room waits in the gate's own queue, first come first served. The gate counts
+ * rows and knows neither jobs nor requests.
  *
  *   dt_gate_pass: a chunk's rows go to the queue --> dt_gate_back: the chunk is back, the queue is served
  *        '-- no room --> dt_gate_wait: the batch is queued --> call(): room was granted, or the wait ended without

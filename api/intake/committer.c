@@ -9,9 +9,9 @@
  * so commits grow with the load and a lone job waits for nobody.
  *
  * Single jobs do not stand behind batches: units of a few rows have a queue of their own, which goes first, in commits
- * of its own that are begun without regard to those of batches. After PASSES of these a batch is committed all the same.
- * Where there are several threads, batches never have all of them at once, and while single jobs come they have one:
- * what many large statements do at once in MySQL is felt by all others there.
+ * of its own that are begun without regard to those of batches. After PASSES of these a batch is committed all the
+ * same. Where there are several threads, batches never have all of them at once, and while single jobs come they have
+ * one: what many large statements do at once in MySQL is felt by all others there.
  */
 #include "committer.h"
 

@@ -4,8 +4,8 @@
  * before) is read, by a worker.
  *
  * With ?replace=true a worker first looks for a job of the key that is not finished, and gives it the body. Where there
- * is none the row goes to the committer, marked so that a finished job hands its key over; the two take turns when a job
- * comes about, or ends, between them.
+ * is none the row goes to the committer, marked so that a finished job hands its key over; the two take turns when a
+ * job comes about, or ends, between them.
  */
 #include "answer.h"
 #include "api.h"
@@ -79,7 +79,8 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
 
 static enum dt_next replace_job(struct dt_request *req, dt_store *store);
 
-/* Somebody made a job of the key after the worker had looked: it is the one to replace. False: that was tried enough. */
+/* Somebody made a job of the key after the worker had looked: it is the one to replace. False: that was tried
+ * enough. */
 static bool look_again(struct dt_request *req)
 {
     struct create *c = req->state;

@@ -1,6 +1,6 @@
 /*
- * Why a job is where it is, in sentences for somebody who does not know the product, from what a request has read. Pure:
- * the word (waiting.h) says what the job waits for, and everything else here says the same at length.
+ * Why a job is where it is, in sentences for somebody who does not know the product, from what a request has read.
+ * Pure: the word (waiting.h) says what the job waits for, and everything else here says the same at length.
  */
 #ifndef DT_API_EXPLAIN_H
 #define DT_API_EXPLAIN_H

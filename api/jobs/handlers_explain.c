@@ -1,6 +1,6 @@
 /*
- * GET /v1/jobs/{id}/explain: reads the job, what leaders and topics say, and the job's entry in the index, and has it put
- * into words.
+ * GET /v1/jobs/{id}/explain: reads the job, what leaders and topics say, and the job's entry in the index, and has it
+ * put into words.
  */
 #include "answer.h"
 #include "handlers.h"

@@ -8,8 +8,8 @@
 #include "job/callback/callback_fit.h"
 #include "work/workers.h"
 
-/* Judges by what topics said a second ago at most. False: the answer, 422, is filled in. A topic that is not known takes
- * everything. */
+/* Judges by what topics said a second ago at most. False: the answer, 422, is filled in. A topic that is not known
+ * takes everything. */
 bool dt_job_fits(struct dt_request *req, dt_store *store, struct dt_str topic, const struct dt_callback_asked *asked);
 
 #endif

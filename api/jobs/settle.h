@@ -1,7 +1,7 @@
 /*
- * A change that only an unsettled batch is in the way of (the job waits for its retry, and the leader has not yet written
- * that its last attempt was sent) is put off until the batch is settled, 200 ms at most: the row is not locked and no
- * worker is taken meanwhile, only the list is looked at every few milliseconds.
+ * A change that only an unsettled batch is in the way of (the job waits for its retry, and the leader has not yet
+ * written that its last attempt was sent) is put off until the batch is settled, 200 ms at most: the row is not locked
+ * and no worker is taken meanwhile, only the list is looked at every few milliseconds.
  *
  *     if (dt_settle_goes_on(req, store, &settle, run))          // first thing of run(req, store)
  *         return DT_PENDING;

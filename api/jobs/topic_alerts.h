@@ -1,13 +1,14 @@
 /*
- * The member "alerts" of a topic between JSON and the domain. The secret is given back by nobody: an answer has "***" in
- * its place, and a body that has "***" keeps what is there. Pure.
+ * The member "alerts" of a topic between JSON and the domain. The secret is given back by nobody: an answer has "***"
+ * in its place, and a body that has "***" keeps what is there. Pure.
  */
 #ifndef DT_API_TOPIC_ALERTS_H
 #define DT_API_TOPIC_ALERTS_H
 
 #include "job_json.h"
 
-/* Reads the member. A secret of "***" stays as it is, and sets setting->keeps. Faults are added; texts are in their arena. */
+/* Reads the member. A secret of "***" stays as it is, and sets setting->keeps. Faults are added; texts are in their
+ * arena. */
 void dt_topic_alerts_decode(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
                             struct dt_faults *faults, struct dt_topic_setting *setting);
 /* Puts the topic's secret in the place of "***". `there`: the topic as it is; NULL: there is none. INVALID: faults has

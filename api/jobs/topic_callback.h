@@ -7,8 +7,8 @@
 
 #include "job_json.h"
 
-/* Reads the members callback_url, callback_timeout, callback_headers and callback_secret of a body. "***" stays as it is,
- * and sets setting->keeps. Faults are added; texts are copied into their arena. */
+/* Reads the members callback_url, callback_timeout, callback_headers and callback_secret of a body. "***" stays as it
+ * is, and sets setting->keeps. Faults are added; texts are copied into their arena. */
 void dt_topic_callback_url(const struct dt_json_node *node, const struct dt_job_rules *rules, struct dt_faults *faults,
                            struct dt_topic_setting *setting);
 void dt_topic_callback_timeout(const struct dt_json_node *node, struct dt_faults *faults,

@@ -1,7 +1,7 @@
 /*
  * The members of a topic's body that hold a secret (of its callbacks, of its alerts). Answers never show a secret; they
- * have "***" in its place. A body that says "***" keeps the secret that the topic has, and "*** whsec_new" adds a second
- * one to it. Pure.
+ * have "***" in its place. A body that says "***" keeps the secret that the topic has, and "*** whsec_new" adds a
+ * second one to it. Pure.
  */
 #ifndef DT_API_TOPIC_SECRET_H
 #define DT_API_TOPIC_SECRET_H
@@ -12,8 +12,8 @@
 
 /* Checks a member of a body. NULL: it is fine; else the reason, static text. *keeps is set where it has "***". */
 const char *dt_topic_secret_check(const struct dt_json_node *node, bool *keeps);
-/* Gives the secret that is to be stored, in the faults' arena: `had` in the place of "***". had: absent = there is none.
- * What cannot be kept is a fault at `pointer`. */
+/* Gives the secret that is to be stored, in the faults' arena: `had` in the place of "***". had: absent = there is
+ * none. What cannot be kept is a fault at `pointer`. */
 struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, const char *pointer,
                                    struct dt_faults *faults);
 

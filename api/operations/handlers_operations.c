@@ -1,9 +1,10 @@
 /*
- * Operations: POST /v1/jobs:cancel, :reschedule, :redrive, :run-now; DELETE of a topic with its jobs; GET and list, stop.
+ * Operations: POST /v1/jobs:cancel, :reschedule, :redrive, :run-now; DELETE of a topic with its jobs; GET and list,
+ * stop.
  *
- * A small operation is done while its caller waits: the first pieces are a worker's, one each time the request is taken up,
- * so that others are served in between. What is longer is left to the dispatchers, and only looked at until the wait is
- * over. An API that dies leaves it to them, too, when its lease ends.
+ * A small operation is done while its caller waits: the first pieces are a worker's, one each time the request is taken
+ * up, so that others are served in between. What is longer is left to the dispatchers, and only looked at until the
+ * wait is over. An API that dies leaves it to them, too, when its lease ends.
  */
 #include <stdio.h>
 
@@ -212,8 +213,8 @@ static int64_t wait_until_us(const struct dt_request *req, int64_t wait_ms)
 }
 
 /*
- * Binds the filter to what the token reaches. A token that is bound to one prefix, and lists ids, asks for that prefix: so the
- * operation is shown to it afterwards. False: the answer is filled in.
+ * Binds the filter to what the token reaches. A token that is bound to one prefix, and lists ids, asks for that prefix:
+ * so the operation is shown to it afterwards. False: the answer is filled in.
  */
 static bool bind_filter(struct dt_request *req, struct dt_operation_ask *ask)
 {

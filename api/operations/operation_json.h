@@ -1,6 +1,6 @@
 /*
- * Operations between JSON and the domain: what a caller may ask for all jobs that a filter finds, and how an operation reads in
- * an answer. Pure: no I/O, no clock, no HTTP.
+ * Operations between JSON and the domain: what a caller may ask for all jobs that a filter finds, and how an operation
+ * reads in an answer. Pure: no I/O, no clock, no HTTP.
  */
 #ifndef DT_API_OPERATION_JSON_H
 #define DT_API_OPERATION_JSON_H
@@ -16,7 +16,8 @@ struct dt_operation_body {
     bool dry_run;
     int64_t wait_ms; /* for the end, at most */
 };
-/* Decodes a body of POST /v1/jobs:cancel and its like. now_ms: MySQL's clock. INVALID: faults has at least one. NOMEM. */
+/* Decodes a body of POST /v1/jobs:cancel and its like. now_ms: MySQL's clock. INVALID: faults has at least one.
+ * NOMEM. */
 DT_MUST_CHECK dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules,
                                             enum dt_operation_kind kind, int64_t now_ms, struct dt_faults *faults,
                                             struct dt_operation_body *out);

@@ -3,10 +3,10 @@
  * requests.
  *
  * Once a second: the row, MySQL's clock, the schema (until it fits), topics, shards; every other time the tokens, and
- * whether jobs could be inserted. At rest, when nobody has asked this process anything since the last look and all is well,
- * half as often, shards every other time, and then one of the three inserts. A server that is away costs one failed call a
- * second, nothing else waits for it. The row alone also when the index writer lost something: leaders read it, and are
- * called by the writer once it is there, if Redis can be had at all.
+ * whether jobs could be inserted. At rest, when nobody has asked this process anything since the last look and all is
+ * well, half as often, shards every other time, and then one of the three inserts. A server that is away costs one
+ * failed call a second, nothing else waits for it. The row alone also when the index writer lost something: leaders
+ * read it, and are called by the writer once it is there, if Redis can be had at all.
  */
 #include "health.h"
 

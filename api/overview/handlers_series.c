@@ -1,6 +1,6 @@
 /*
- * GET /v1/series: decodes which metrics, which time, and in which steps. The answer begins and ends with whole steps, so that
- * all who look within one step ask the same.
+ * GET /v1/series: decodes which metrics, which time, and in which steps. The answer begins and ends with whole steps,
+ * so that all who look within one step ask the same.
  */
 #include "answer.h"
 #include "base/text/timetext.h"

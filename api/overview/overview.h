@@ -1,6 +1,6 @@
 /*
- * How the installation is, for people who look: the answers of /v1/overview and /v1/series. Whatever MySQL is asked for them
- * is bounded, and kept: for a second, what has to be counted for longer.
+ * How the installation is, for people who look: the answers of /v1/overview and /v1/series. Whatever MySQL is asked for
+ * them is bounded, and kept: for a second, what has to be counted for longer.
  */
 #ifndef DT_API_OVERVIEW_H
 #define DT_API_OVERVIEW_H

@@ -1,4 +1,5 @@
-/* The inside of the overview: what was read, for whoever writes it as JSON. Shared by the files of this folder alone. */
+/* The inside of the overview: what was read, for whoever writes it as JSON. Shared by the files of this folder
+ * alone. */
 #ifndef DT_API_OVERVIEW_PARTS_H
 #define DT_API_OVERVIEW_PARTS_H
 

@@ -1,6 +1,6 @@
 /*
- * A series as JSON: slots of equal length in which something happened, read in order, become lists without gaps. What fills the
- * gaps depends on the metric: nothing happened there, and nothing was late.
+ * A series as JSON: slots of equal length in which something happened, read in order, become lists without gaps. What
+ * fills the gaps depends on the metric: nothing happened there, and nothing was late.
  */
 #include "job/job_encode.h"
 #include "overview/overview_parts.h"

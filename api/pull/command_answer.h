@@ -1,6 +1,6 @@
 /*
- * The answer to a pop that came by POST /v1/commands: the jobs, under the ids that commands gave them, or why the pop was
- * refused. The answers to other pops are pop_take.h's.
+ * The answer to a pop that came by POST /v1/commands: the jobs, under the ids that commands gave them, or why the pop
+ * was refused. The answers to other pops are pop_take.h's.
  */
 #ifndef DT_API_COMMAND_ANSWER_H
 #define DT_API_COMMAND_ANSWER_H

@@ -25,7 +25,8 @@ static void fail_group(struct dt_run *run, dt_status status)
         run->v[i].status = status;
 }
 
-/* The jobs of the group, by their ids; those that there are not, or that the caller does not see, fail. NULL: all fail. */
+/* The jobs of the group, by their ids; those that there are not, or that the caller does not see, fail. NULL: all
+ * fail. */
 static struct dt_command_job *find_jobs(struct dt_run *run, dt_store *store, struct dt_error *err)
 {
     struct dt_request *req = run->req;

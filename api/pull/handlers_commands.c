@@ -149,7 +149,8 @@ static enum dt_next begin_group(struct dt_run *run)
     return dt_workers_submit(run->req->api->workers, run->req, fns[first->command.verb]);
 }
 
-/* The workers had no place for the request, or no time: nothing of this group happened, and nothing will of later ones. */
+/* The workers had no place for the request, or no time: nothing of this group happened, and nothing will of later
+ * ones. */
 static void take_refusal(struct dt_run *run)
 {
     struct dt_request *req = run->req;

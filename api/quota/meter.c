@@ -292,8 +292,8 @@ void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
 /* ---- settling ---- */
 
 /*
- * Demand is forgotten by halves, so that a share outlives a short pause. Who begins has not been asked for a second yet,
- * and says that it is asked for an equal part. Nobody's demand is more than the quota: callers who repeat what was
+ * Demand is forgotten by halves, so that a share outlives a short pause. Who begins has not been asked for a second
+ * yet, and says that it is asked for an equal part. Nobody's demand is more than the quota: callers who repeat what was
  * refused take nothing from those of another process.
  */
 static int64_t next_demand(struct dt_meter *m, int i)

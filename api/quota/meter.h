@@ -11,9 +11,9 @@
  * together do not take it from each other. Where another process holds all, the bucket is not filled until that one has
  * taken less, a second later: who begins beside others lets pass an equal part of one second more than its share, once.
  *
- * Pending jobs: those that MySQL counted when it was last asked, and those that were let pass since. A process lets pass
- * the share of what is left that it had when the count began; without a share at that time, or before the first count,
- * the equal part, and where there are several processes together no more than a tenth of the quota.
+ * Pending jobs: those that MySQL counted when it was last asked, and those that were let pass since. A process lets
+ * pass the share of what is left that it had when the count began; without a share at that time, or before the first
+ * count, the equal part, and where there are several processes together no more than a tenth of the quota.
  *
  *   dt_meter_request, dt_meter_job    a request comes; a new job is submitted
  *   dt_meter_jobs_done                what became of submitted jobs

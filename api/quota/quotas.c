@@ -44,13 +44,13 @@ struct dt_quotas {
     struct dt_thread thread;
     dt_mailbox *box;
     /* The keeper's, up to expired_day. */
-    int64_t process;       /* a random number: under it the shares of this process stand in MySQL */
-    int64_t apis;          /* API processes that live */
-    int64_t settle_us;     /* when shares are taken next */
-    int64_t usage_us;      /* when usage is written next */
-    int64_t count_us;      /* when pending jobs may be counted next */
-    int64_t expired_day;   /* when old usage was removed last */
-    _Atomic bool used;     /* since usage was written */
+    int64_t process;     /* a random number: under it the shares of this process stand in MySQL */
+    int64_t apis;        /* API processes that live */
+    int64_t settle_us;   /* when shares are taken next */
+    int64_t usage_us;    /* when usage is written next */
+    int64_t count_us;    /* when pending jobs may be counted next */
+    int64_t expired_day; /* when old usage was removed last */
+    _Atomic bool used;   /* since usage was written */
     pthread_mutex_t lock;
     dt_tenant *tenants; /* by name; under the lock */
     dt_metric *refused[DT_QUOTAS];

@@ -1,7 +1,7 @@
 /*
- * Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. All work is a worker's, which looks first
- * whether the token reaches the schedule's topic: one of a topic that it does not reach is answered as if it did not
- * exist. After a change the index is told of the fires that were made, withdrawn and returned.
+ * Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. All work is a worker's, which looks
+ * first whether the token reaches the schedule's topic: one of a topic that it does not reach is answered as if it did
+ * not exist. After a change the index is told of the fires that were made, withdrawn and returned.
  */
 #include "answer.h"
 #include "api.h"

@@ -12,9 +12,9 @@ struct dt_schedule_body {
     bool set_paused; /* `paused` is given */
 };
 /*
- * Decodes a body of PUT /v1/schedules/{name} and POST /v1/schedules:preview (name absent, and perhaps the topic). What an answer shows and
- * nobody can set may stand in it, so that an answer can be put back. Whether there is such a zone is not looked at.
- * Statuses as of dt_job_decode.
+ * Decodes a body of PUT /v1/schedules/{name} and POST /v1/schedules:preview (name absent, and perhaps the topic). What
+ * an answer shows and nobody can set may stand in it, so that an answer can be put back. Whether there is such a zone
+ * is not looked at. Statuses as of dt_job_decode.
  */
 DT_MUST_CHECK dt_status dt_schedule_decode(const dt_json *json, const struct dt_job_rules *rules, struct dt_str name,
                                            struct dt_faults *faults, struct dt_schedule_body *out);

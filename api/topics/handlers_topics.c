@@ -1,6 +1,6 @@
 /*
- * Topics: GET, PUT, list, pause, resume, DELETE. All work is a worker's; after a change the cache is made to read again and the
- * dispatchers are told. The router has checked the token's topics already.
+ * Topics: GET, PUT, list, pause, resume, DELETE. All work is a worker's; after a change the cache is made to read again
+ * and the dispatchers are told. The router has checked the token's topics already.
  */
 #include "answer.h"
 #include "api.h"
@@ -61,7 +61,8 @@ static enum dt_next refuse_topic(struct dt_request *req, const struct dt_topic *
     return dt_answer_faults(req, DT_INVALID, &faults);
 }
 
-/* Reads what "***" stands for, and puts it onto the version that was read. INVALID: faults says why, or the terms do. */
+/* Reads what "***" stands for, and puts it onto the version that was read. INVALID: faults says why, or the terms
+ * do. */
 static dt_status put_kept(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
                           struct dt_faults *faults, bool *created, struct dt_error *err)
 {

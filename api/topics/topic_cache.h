@@ -89,7 +89,8 @@ struct dt_topic_wish {
  */
 DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wish,
                                               struct dt_error *err);
-/* Puts a refusal of the store into words for the caller, with limits and their settings; they live as long as the cache. */
+/* Puts a refusal of the store into words for the caller, with limits and their settings; they live as long as the
+ * cache. */
 const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal);
 /* The rights of this caller as a maker of topics. kafka_topic: the one that it wants to name; absent = none. */
 struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,

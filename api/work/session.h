@@ -38,8 +38,8 @@ DT_MUST_CHECK dt_status dt_session_init(struct dt_session *session, const struct
 void dt_session_clear(struct dt_session *session);
 /* Begins a piece of work: asks a connection that was idle for a second how it is, and makes a new one when it is dead.
  * Unless it is OK, the work must not be done; dt_session_end is called all the same. UNAVAILABLE comes at once for a
- * while after no connection was to be had, so that those who queued behind the one who waited need not wait, too; but not
- * once MySQL has answered another session of the process. */
+ * while after no connection was to be had, so that those who queued behind the one who waited need not wait, too; but
+ * not once MySQL has answered another session of the process. */
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
 /* Says for whom the work is that begins: changes are written down with this name. */
 void dt_session_act_as(struct dt_session *session, struct dt_str actor);

@@ -15,7 +15,8 @@ typedef struct dt_slices dt_slices;
 
 /* Work that is done piece by piece. It is embedded in what it works on, and lives until run says false. */
 struct dt_slice {
-    /* Does one piece. True: there is more to do now. False: the slice is not touched any more until it is queued again. */
+    /* Does one piece. True: there is more to do now. False: the slice is not touched any more until it is queued
+     * again. */
     bool (*run)(struct dt_slice *slice);
     struct dt_slice *prev, *next; /* of the queue */
 };

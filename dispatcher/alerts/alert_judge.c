@@ -1,8 +1,8 @@
 /*
  * watch (the server waits) ─▶ figures ─▶ which alerts stand ─▶ begin, remind, end ─▶ the sender is woken
  *
- * One process judges, by a lock that its connection holds in MySQL; when it ends, the next one begins at once, with what
- * stands in MySQL. Where nothing stands and no topic is watched, all of it is one statement in twenty seconds.
+ * One process judges, by a lock that its connection holds in MySQL; when it ends, the next one begins at once, with
+ * what stands in MySQL. Where nothing stands and no topic is watched, all of it is one statement in twenty seconds.
  */
 #include "alert_parts.h"
 

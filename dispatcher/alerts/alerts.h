@@ -1,6 +1,6 @@
 /*
- * Alerts: judged by one process at a time, told by webhook and Kafka. Two threads: one that judges, one that sends. Neither
- * waits for the other, and nothing else waits for them.
+ * Alerts: judged by one process at a time, told by webhook and Kafka. Two threads: one that judges, one that sends.
+ * Neither waits for the other, and nothing else waits for them.
  */
 #ifndef DT_DISPATCHER_ALERTS_H
 #define DT_DISPATCHER_ALERTS_H

@@ -6,8 +6,8 @@
  *             again, since commits come out of order
  *   once in reconcile.period everything that is due is looked at, up to DT_WATCH_DUE rows
  *
- * Invariant: a row in the window is told once; one that stands there still (its topic is paused) wakes nobody again. Where
- * an answer is full nobody knows what else is due, and all loops look.
+ * Invariant: a row in the window is told once; one that stands there still (its topic is paused) wakes nobody again.
+ * Where an answer is full nobody knows what else is due, and all loops look.
  */
 #include "due_watch.h"
 

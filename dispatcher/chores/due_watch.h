@@ -47,7 +47,8 @@ void dt_due_watch_stop(dt_due_watch *watch);
 
 /* MySQL has answered lately: whoever sleeps is told in time. */
 bool dt_due_watch_hears(dt_due_watch *watch);
-/* Copies the shard's row as it was at the last answer; a change since then wakes the shard's loop. False: nothing is known. */
+/* Copies the shard's row as it was at the last answer; a change since then wakes the shard's loop. False: nothing is
+ * known. */
 bool dt_due_watch_row(dt_due_watch *watch, unsigned shard, struct dt_watched_row *out);
 
 #endif

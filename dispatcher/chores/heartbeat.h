@@ -1,8 +1,8 @@
 /*
- * The heartbeat: one thread a process that writes once a second, in MySQL, that the process lives and what it leads. From
- * the same table it learns whether every process that changes jobs can write to the index. A leader may believe the index
- * only then. An entry that was lost in this process is known at once, and so is one that its writer can still announce on
- * any Redis; every other loss is known within a second.
+ * The heartbeat: one thread a process that writes once a second, in MySQL, that the process lives and what it leads.
+ * From the same table it learns whether every process that changes jobs can write to the index. A leader may believe
+ * the index only then. An entry that was lost in this process is known at once, and so is one that its writer can still
+ * announce on any Redis; every other loss is known within a second.
  */
 #ifndef DT_DISPATCHER_HEARTBEAT_H
 #define DT_DISPATCHER_HEARTBEAT_H
@@ -23,7 +23,8 @@ struct dt_heartbeat_env {
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
     /* Both on the heartbeat's thread. Entries of any shard may be missing in the index: leaders must not believe it. */
     void (*doubt)(void *arg);
-    /* Something was lost here, or dt_heartbeat_announce was called: whoever can hear it should look at the table now. */
+    /* Something was lost here, or dt_heartbeat_announce was called: whoever can hear it should look at the table
+     * now. */
     void (*announce)(void *arg);
 };
 

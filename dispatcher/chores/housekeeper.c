@@ -1,15 +1,15 @@
 /*
  * A loop of bounded steps. The reconciler says when it wants to be called next; promotion and the archive of finished
- * jobs run in the process that the election names for the lowest shard (two at once do no harm: every step is idempotent), a step
- * after the other with a pause between, so that they never hold up anything; what leaders say about their shards is
- * written once a period.
+ * jobs run in the process that the election names for the lowest shard (two at once do no harm: every step is
+ * idempotent), a step after the other with a pause between, so that they never hold up anything; what leaders say about
+ * their shards is written once a period.
  *
  * That process also audits the counters of jobs (store_audit.c), a piece after the other for ever, in steps of
  * AUDIT_ROWS: when idle a piece in [reconcile] audit, and never more than a hundredth of the time.
  *
- * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the archiver misses
- * one. Where they cannot be had (a reader is in the way, no right to ALTER) the archiver makes do with `rest` until the
- * next look: jobs never wait for partitions.
+ * Partitions of history are made a day or two ahead, looked after once in PARTS_US, and at once when the archiver
+ * misses one. Where they cannot be had (a reader is in the way, no right to ALTER) the archiver makes do with `rest`
+ * until the next look: jobs never wait for partitions.
  */
 #include "housekeeper.h"
 
@@ -84,8 +84,8 @@ static unsigned shards(const dt_housekeeper *h)
     return h->env.shards(h->env.arg);
 }
 
-/* The process that the election names for shard 0, whether or not it can lead just now: days come near and retention ends
- * also while Kafka is away or the shard is halted. */
+/* The process that the election names for shard 0, whether or not it can lead just now: days come near and retention
+ * ends also while Kafka is away or the shard is halted. */
 static bool keeps_house(const dt_housekeeper *h)
 {
     struct dt_loop_state state;
@@ -358,7 +358,8 @@ static void tell_stats(dt_housekeeper *h)
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
 }
 
-/* Notes which shards are led, and how often the set of each was lost, and doubted, before this tick. True: one waits for a compare. */
+/* Notes which shards are led, and how often the set of each was lost, and doubted, before this tick. True: one waits
+ * for a compare. */
 static bool led_here(dt_housekeeper *h, struct dt_shard_set *led)
 {
     struct dt_loop_state state;

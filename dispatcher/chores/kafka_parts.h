@@ -1,11 +1,12 @@
 /*
- * A process's business with Kafka beside its deliveries: topics, dead letters, commands, results, and how far results are
- * read.
+ * A process's business with Kafka beside its deliveries: topics, dead letters, commands, results, and how far results
+ * are read.
  *
  *   new ─▶ reach, until it is OK ─▶ start ─▶ outbox, read_up_to, want_read ─▶ stop
  *
- * Where there is no Kafka (kafka.brokers is empty) nothing of it connects, and nobody waits: dead letters are not sent, commands
- * are not offered, and all reports are applied by whoever took them. Results that were stored while there was a Kafka are still applied.
+ * Where there is no Kafka (kafka.brokers is empty) nothing of it connects, and nobody waits: dead letters are not sent,
+ * commands are not offered, and all reports are applied by whoever took them. Results that were stored while there was
+ * a Kafka are still applied.
  */
 #ifndef DT_DISPATCHER_KAFKA_PARTS_H
 #define DT_DISPATCHER_KAFKA_PARTS_H

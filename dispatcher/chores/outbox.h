@@ -1,6 +1,6 @@
 /*
- * Sends notices (dead letters) from the outbox table to Kafka: at least once, with an id that lets a reader drop repeats.
- * One thread a process, for the shards that it leads.
+ * Sends notices (dead letters) from the outbox table to Kafka: at least once, with an id that lets a reader drop
+ * repeats. One thread a process, for the shards that it leads.
  */
 #ifndef DT_DISPATCHER_OUTBOX_H
 #define DT_DISPATCHER_OUTBOX_H

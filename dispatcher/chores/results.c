@@ -290,8 +290,8 @@ static void pause_after_failure(dt_results *r, unsigned failures)
     dt_mailbox_pause(r->mailbox, until, DT_THREAD_STOP);
 }
 
-/* Before the election was seen for the first time there is no share, and nothing to read. With other partitions comes what
- * was stored of them. */
+/* Before the election was seen for the first time there is no share, and nothing to read. With other partitions comes
+ * what was stored of them. */
 static dt_status take_share(dt_results *r, dt_kafka_reader *consumer, struct dt_error *err)
 {
     unsigned rank;

@@ -1,8 +1,8 @@
 /*
  * Results from Kafka: one thread that consumes <installation>.results in batches, applies them in MySQL, tells the
  * index, and only then commits the offsets. A record that cannot be understood goes to <installation>.results.rejected
- * with the reason. Results of jobs whose row another session keeps locked wait in MySQL (deferred_results), not in memory.
- * Where there is no Kafka, the thread applies what waits there from before, and nothing else.
+ * with the reason. Results of jobs whose row another session keeps locked wait in MySQL (deferred_results), not in
+ * memory. Where there is no Kafka, the thread applies what waits there from before, and nothing else.
  */
 #ifndef DT_DISPATCHER_RESULTS_H
 #define DT_DISPATCHER_RESULTS_H

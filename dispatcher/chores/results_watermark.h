@@ -1,7 +1,7 @@
 /*
- * The results watermark: the instant up to which the results topic has been read and applied, for leaders. A report that
- * lay in the topic before the deadline of its attempt counts, also when it is read later. So an attempt is timed out only
- * when the watermark has reached its deadline. After 30 s of waiting the watermark rises without Kafka's word.
+ * The results watermark: the instant up to which the results topic has been read and applied, for leaders. A report
+ * that lay in the topic before the deadline of its attempt counts, also when it is read later. So an attempt is timed
+ * out only when the watermark has reached its deadline. After 30 s of waiting the watermark rises without Kafka's word.
  *
  * One thread a process. Kafka is asked nothing while no leader waits.
  */
@@ -27,8 +27,8 @@ DT_MUST_CHECK dt_status dt_results_watermark_start(const struct dt_results_water
                                                    dt_results_watermark **out, struct dt_error *err);
 /* Any thread. Attempts whose deadline is not after this instant (by MySQL's clock) may be timed out. It never falls. */
 int64_t dt_results_watermark_up_to(const dt_results_watermark *watermark);
-/* Any thread, never blocks. The leader of the shard waits until the watermark has reached deadline_ms. It calls again at
- * least once a second for as long as it waits. */
+/* Any thread, never blocks. The leader of the shard waits until the watermark has reached deadline_ms. It calls again
+ * at least once a second for as long as it waits. */
 void dt_results_watermark_want(dt_results_watermark *watermark, unsigned shard, int64_t deadline_ms);
 void dt_results_watermark_stop(dt_results_watermark *watermark); /* joins, frees; NULL is accepted */
 

@@ -2,8 +2,8 @@
  * Owns the table of topics that are waited for, and the rhythm of looking.
  * Refuses to know: what room is (store/limits/topic_gate.h), and what becomes of what is granted.
  *
- * Invariants: a shard that was granted something waits no longer, until it says so again; the shard that was served last
- * is served last the next time. The table is copied for a look, so that nobody waits for MySQL.
+ * Invariants: a shard that was granted something waits no longer, until it says so again; the shard that was served
+ * last is served last the next time. The table is copied for a look, so that nobody waits for MySQL.
  */
 #include "room.h"
 
@@ -120,7 +120,8 @@ static size_t list(struct dt_room *r)
     return n;
 }
 
-/* The room of a topic goes to the shards that wait in equal parts; when there is not enough, to those whose turn it is. */
+/* The room of a topic goes to the shards that wait in equal parts; when there is not enough, to those whose turn it
+ * is. */
 static void share_out(struct wanted *w, size_t room, bool served[DT_SHARDS_MAX])
 {
     size_t each = !w->waiting || room == SIZE_MAX ? room : room / w->waiting;

@@ -1,8 +1,8 @@
 /*
- * Looks for room within the limits of topics, on behalf of all shards of this process whose jobs wait for it: one thread,
- * which sleeps as long as nobody waits. Room is shared out among the shards that wait, in turn; a grant
- * lets a shard try, and its leader transaction decides. Other processes look for themselves: what two of them are granted of the same
- * room is claimed once.
+ * Looks for room within the limits of topics, on behalf of all shards of this process whose jobs wait for it: one
+ * thread, which sleeps as long as nobody waits. Room is shared out among the shards that wait, in turn; a grant lets a
+ * shard try, and its leader transaction decides. Other processes look for themselves: what two of them are granted of
+ * the same room is claimed once.
  */
 #ifndef DT_DISPATCHER_ROOM_H
 #define DT_DISPATCHER_ROOM_H

@@ -1,6 +1,6 @@
 /*
- * The headers that a caller gave to a job or a topic, read from the JSON that keeps them: one reader for every delivery.
- * Pure.
+ * The headers that a caller gave to a job or a topic, read from the JSON that keeps them: one reader for every
+ * delivery. Pure.
  *
  *   struct dt_caller_headers headers;
  *   dt_caller_headers_open(&headers, text, json)

@@ -1,6 +1,6 @@
 /*
- * The CloudEvents attributes of an attempt or of its dead letter (CloudEvents 1.0): one list for every delivery, which puts
- * them into its own kind of headers. Pure.
+ * The CloudEvents attributes of an attempt or of its dead letter (CloudEvents 1.0): one list for every delivery, which
+ * puts them into its own kind of headers. Pure.
  */
 #ifndef DT_DISPATCHER_CLOUD_EVENT_H
 #define DT_DISPATCHER_CLOUD_EVENT_H
@@ -26,8 +26,8 @@ struct dt_cloud_event_attribute {
 #define DT_CLOUD_EVENT_ATTRIBUTES 10
 
 /*
- * Fills out with the *n attributes that the event has, in a fixed order. Values live in the arena, or are borrowed from the
- * event. NOMEM: nothing of out counts.
+ * Fills out with the *n attributes that the event has, in a fixed order. Values live in the arena, or are borrowed from
+ * the event. NOMEM: nothing of out counts.
  */
 DT_MUST_CHECK dt_status dt_cloud_event_attributes(const struct dt_cloud_event *event, struct dt_arena *arena,
                                                   struct dt_cloud_event_attribute out[DT_CLOUD_EVENT_ATTRIBUTES],

@@ -116,7 +116,8 @@ void dt_delivery_begin_ahead(dt_delivery *delivery, const struct dt_delivery_bat
 void dt_delivery_begin(dt_delivery *delivery, const struct dt_delivery_batch *batch);
 /* Sending was begun since the last clear, or failed to begin. */
 bool dt_delivery_begun(const dt_delivery *delivery);
-/* Says whether a sending that was begun has failed already; why, in *err. OK: nothing was begun, or nothing has failed yet. */
+/* Says whether a sending that was begun has failed already; why, in *err. OK: nothing was begun, or nothing has failed
+ * yet. */
 DT_MUST_CHECK dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error *err);
 /* Commits what was begun; the claim is committed by now. fence and inflight as the row has them. Any status but OK ends
  * the leadership; REFUSED: one of the messages will never be taken, and the delivery remembers the list for the next

@@ -1,6 +1,6 @@
 /*
- * The functions that a delivery implements: one struct dt_delivery_kind, which stands in the table of delivery.c. Each member does
- * what the function dt_delivery_<member> of delivery.h promises, and its arguments are the same.
+ * The functions that a delivery implements: one struct dt_delivery_kind, which stands in the table of delivery.c. Each
+ * member does what the function dt_delivery_<member> of delivery.h promises, and its arguments are the same.
  */
 #ifndef DT_DISPATCHER_DELIVERY_KIND_H
 #define DT_DISPATCHER_DELIVERY_KIND_H

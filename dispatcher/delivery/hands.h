@@ -1,7 +1,7 @@
 /*
  * The port of deliveries by hands: attempts that a leader claims into the hands of its process, which ends each of them
- * by itself. The shard loop knows no such delivery by name; http/pool/ is behind the port, and writes what it has in hands
- * by scheduler/store/hands/hands.h. tests/model/callbacks.pml is the protocol.
+ * by itself. The shard loop knows no such delivery by name; http/pool/ is behind the port, and writes what it has in
+ * hands by scheduler/store/hands/hands.h. tests/model/callbacks.pml is the protocol.
  *
  *   dt_hands         one a process: what it has in its hands, the lease that they are under, what comes of them
  *   dt_hands_claims  one a leader: the places in these hands that one of its leader transactions takes
@@ -9,7 +9,8 @@
  *   begin ─▶ (MySQL, inside the transaction: take, for each claim) ─▶ (MySQL: commit) ─▶ committed, or failed
  *
  * What holds:
- *   - Nothing goes out before `committed`, and each attempt once, while the lease runs that its claim was written under.
+ *   - Nothing goes out before `committed`, and each attempt once, while the lease runs that its claim was written
+ *   under.
  *   - After `failed` nothing is claimed for the shard until it is known what MySQL has of that transaction.
  *   - Every attempt that was committed gets its outcome recorded, or is given away: then a leader ends it as lost.
  *   - No call waits for a server.
@@ -25,8 +26,8 @@
 typedef struct dt_hands dt_hands;
 typedef struct dt_hands_claims dt_hands_claims;
 
-/* The surroundings. Copied; what the members point at outlives the hands. Callbacks run on threads of the hands' own, and
- * return at once. */
+/* The surroundings. Copied; what the members point at outlives the hands. Callbacks run on threads of the hands' own,
+ * and return at once. */
 struct dt_hands_env {
     const struct dt_config *config;
     const char *installation;
@@ -38,7 +39,8 @@ struct dt_hands_env {
     void (*map)(void *arg, struct dt_shard_map *out);
     void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */
     void (*index_untold)(void *arg, const dt_index *index); /* entries were lost */
-    /* Attempts of these jobs are in the hands of an owner that is gone: their leaders, here or elsewhere, should look. */
+    /* Attempts of these jobs are in the hands of an owner that is gone: their leaders, here or elsewhere, should
+     * look. */
     void (*lost)(void *arg, const int64_t *ids, size_t n);
     void (*ended)(void *arg);                /* attempts have ended: their topics may have room within their limits */
     void (*room)(void *arg, unsigned shard); /* there may be places again for the shard, which asked for some in vain */

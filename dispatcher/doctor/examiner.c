@@ -2,7 +2,8 @@
  * look ─▶ the same as before: sleep
  *      └▶ another: one transaction that replaces what this process wrote ─▶ sleep
  *
- * While something is wrong it looks every few seconds, so that its end shows soon; else twice a minute, and at Kafka once.
+ * While something is wrong it looks every few seconds, so that its end shows soon; else twice a minute, and at Kafka
+ * once.
  */
 #include "doctor/examiner.h"
 

@@ -1,4 +1,5 @@
-/* Judges whether Kafka keeps its part of the promise, by the settings and the state of our topics, for GET /v1/doctor. Pure. */
+/* Judges whether Kafka keeps its part of the promise, by the settings and the state of our topics, for GET /v1/doctor.
+ * Pure. */
 #ifndef DT_DISPATCHER_KAFKA_JUDGE_H
 #define DT_DISPATCHER_KAFKA_JUDGE_H
 

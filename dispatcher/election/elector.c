@@ -1,7 +1,7 @@
 /*
  * Owns:            an elector's thread, what other threads may ask of it, and the choice between the implementations.
- * Refuses to know: how leaders are found (zk/, mysql/), and what leading a shard means. Safety is MySQL's and Kafka's; here
- *                  it is only decided who tries.
+ * Refuses to know: how leaders are found (zk/, mysql/), and what leading a shard means. Safety is MySQL's and Kafka's;
+ *                  here it is only decided who tries.
  *
  * Invariant: gained, release and lost are called on this thread only. A shard is lost at the end of the lease at the
  * latest.

@@ -1,8 +1,8 @@
 /*
- * Who tries to lead which shard, for liveness only: the fence in MySQL (store/dispatch/) decides whose writes count. Shards
- * are balanced over the processes that run: with S shards and M members (by order of joining) the first S mod M members
- * lead one more than the others; a member above its share releases, one below it takes free shards. So a join or a leave
- * moves only what it must.
+ * Who tries to lead which shard, for liveness only: the fence in MySQL (store/dispatch/) decides whose writes count.
+ * Shards are balanced over the processes that run: with S shards and M members (by order of joining) the first S mod M
+ * members lead one more than the others; a member above its share releases, one below it takes free shards. So a join
+ * or a leave moves only what it must.
  *
  * Leaders are nodes in ZooKeeper, or leases in MySQL where zookeeper.servers is empty. The promise is the same:
  *
@@ -10,7 +10,8 @@
  *     request that was answered.
  *   - Another one leads a shard once it was released, or when the server says that the whole timeout has passed.
  *
- * An elector has a thread of its own, on which all events are called. Every function returns at once, but dt_elector_stop.
+ * An elector has a thread of its own, on which all events are called. Every function returns at once, but
+ * dt_elector_stop.
  */
 #ifndef DT_DISPATCHER_ELECTOR_H
 #define DT_DISPATCHER_ELECTOR_H
@@ -33,8 +34,9 @@ struct dt_elector_events {
     /* The session ended, or the server did not answer for two thirds of the timeout: step down now. Another process may
      * lead the shard already. */
     void (*lost)(void *arg, unsigned shard);
-    /* Shards were given back, or this process begins to leave, and the server notifies nobody: whoever can tell the other
-     * processes, so that they call dt_elector_news, spares them the wait for their next look. NULL: nobody is told. */
+    /* Shards were given back, or this process begins to leave, and the server notifies nobody: whoever can tell the
+     * other processes, so that they call dt_elector_news, spares them the wait for their next look. NULL: nobody is
+     * told. */
     void (*moved)(void *arg);
 };
 
@@ -57,8 +59,8 @@ enum dt_outage_of dt_elector_server(const struct dt_config *config);
 /* *out is set before the first event. Does not wait for the server to be there; connects for ever, with capped back-off
  * and jitter. */
 DT_MUST_CHECK dt_status dt_elector_start(const struct dt_elector_env *env, dt_elector **out, struct dt_error *err);
-/* Leaves the election, so that others need not wait for a timeout; joins the threads, frees. Takes as long as the server
- * does not answer, within its time limits. NULL is accepted. */
+/* Leaves the election, so that others need not wait for a timeout; joins the threads, frees. Takes as long as the
+ * server does not answer, within its time limits. NULL is accepted. */
 void dt_elector_stop(dt_elector *elector);
 
 /* ---- any thread ---- */

@@ -32,8 +32,8 @@ struct dt_elector_kind {
     void (*step)(dt_elector *elector, uint32_t signals);
     /* Mono: when there will be something to do without a signal; INT64_MAX = never. */
     int64_t (*next_us)(const dt_elector *elector);
-    /* Ends what the elector has with the server, so that others need not wait for a timeout; calls `lost` for what was led
-     * still. May wait a moment for the server. */
+    /* Ends what the elector has with the server, so that others need not wait for a timeout; calls `lost` for what was
+     * led still. May wait a moment for the server. */
     void (*close)(dt_elector *elector);
     void (*free)(dt_elector *elector); /* what `make` made, after `close` or without a first step */
 };

@@ -34,9 +34,9 @@ struct dt_share_plan {
 };
 
 /*
- * Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing; one below
- * it takes free shards, starting at a place of its own so that members who take at the same time seldom want the same
- * one. Shards that the map no longer names are given back.
+ * Plans the next step. A member above its share gives back the surplus (highest numbers first) and takes nothing; one
+ * below it takes free shards, starting at a place of its own so that members who take at the same time seldom want the
+ * same one. Shards that the map no longer names are given back.
  */
 void dt_share_plan(const struct dt_share_view *view, struct dt_share_plan *out);
 

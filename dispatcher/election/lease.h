@@ -1,11 +1,11 @@
 /*
- * A lease: how long this process may believe that its session with the server of the election lives (ZooKeeper's, or its
- * row in MySQL).
+ * A lease: how long this process may believe that its session with the server of the election lives (ZooKeeper's, or
+ * its row in MySQL).
  *
- * A request that the server answered was sent at some time. At that time the session lived, and it lives on for its whole
- * timeout from then. The lease ends two thirds of the timeout after the sending of the last answered request, by the
- * monotonic clock. So it does not matter how a silence began: cut, killed, stopped, or this process itself stopped for a
- * while.
+ * A request that the server answered was sent at some time. At that time the session lived, and it lives on for its
+ * whole timeout from then. The lease ends two thirds of the timeout after the sending of the last answered request, by
+ * the monotonic clock. So it does not matter how a silence began: cut, killed, stopped, or this process itself stopped
+ * for a while.
  *
  * Any thread, without locks.
  */
@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 /*
- * How long a server may wait for a session of this process that is silent inside a transaction. A process that is stopped
- * there keeps rows locked until the server ends its session; who leads its shards next waits for that. So the server's
- * patience ends before the next one is elected: when this one would have stepped down, in whole seconds.
+ * How long a server may wait for a session of this process that is silent inside a transaction. A process that is
+ * stopped there keeps rows locked until the server ends its session; who leads its shards next waits for that. So the
+ * server's patience ends before the next one is elected: when this one would have stepped down, in whole seconds.
  */
 static inline int64_t dt_lease_patience_ms(int64_t timeout_ms)
 {

@@ -1,6 +1,6 @@
 /*
- * A thread that reads the installation's row every EVERY_US (TOLD_US without an index), when it is told to, and more often
- * while shards leave.
+ * A thread that reads the installation's row every EVERY_US (TOLD_US without an index), when it is told to, and more
+ * often while shards leave.
  *
  *   named     what the map says. Loops, results and reconciler take it from here
  *   led       named, and beyond that up to the last shard whose list is not empty; and for GRACE_US after a number that

@@ -1,7 +1,7 @@
 /*
  * The source of the shard map for every part of this process: how many shards there are, as MySQL says. A thread of its
- * own reads it, so that no other thread waits for MySQL. scheduler/store/store_shards.c says what depends on the map being
- * the latest, and what does not.
+ * own reads it, so that no other thread waits for MySQL. scheduler/store/store_shards.c says what depends on the map
+ * being the latest, and what does not.
  */
 #ifndef DT_DISPATCHER_SHARD_MAP_H
 #define DT_DISPATCHER_SHARD_MAP_H

@@ -5,8 +5,8 @@
  *                                          ▲                                                       │
  *                                          └───────────────────────────────────────────────────────┘
  *
- * Killed anywhere, nothing is done twice: reading goes on from the offsets in MySQL, which rise with the effects. Answers
- * that were stored and had not left are sent by whoever reads the partition next.
+ * Killed anywhere, nothing is done twice: reading goes on from the offsets in MySQL, which rise with the effects.
+ * Answers that were stored and had not left are sent by whoever reads the partition next.
  */
 #ifndef DT_DISPATCHER_COMMAND_READER_H
 #define DT_DISPATCHER_COMMAND_READER_H

@@ -1,6 +1,6 @@
 /*
- * Sends answers to commands to Kafka, and forgets them when they have left: at least once. Topics that are missing are made,
- * at the pace and in the fair order that topics of jobs are. One thread's.
+ * Sends answers to commands to Kafka, and forgets them when they have left: at least once. Topics that are missing are
+ * made, at the pace and in the fair order that topics of jobs are. One thread's.
  */
 #ifndef DT_DISPATCHER_COMMAND_SENDER_H
 #define DT_DISPATCHER_COMMAND_SENDER_H

@@ -1,6 +1,6 @@
 /*
- * The thread of a dispatcher that carries out the rows of `job_inbox` (store/intents/inbox.h). Every dispatcher has it; a
- * lock in MySQL lets one at a time watch the table, and when that one ends the next goes on at once.
+ * The thread of a dispatcher that carries out the rows of `job_inbox` (store/intents/inbox.h). Every dispatcher has it;
+ * a lock in MySQL lets one at a time watch the table, and when that one ends the next goes on at once.
  */
 #ifndef DT_DISPATCHER_INBOX_MOVER_H
 #define DT_DISPATCHER_INBOX_MOVER_H
@@ -13,7 +13,8 @@ typedef struct dt_inbox_chore dt_inbox_chore;
 /* operations: borrowed, woken when an operation is due. */
 DT_MUST_CHECK dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
                                              dt_inbox_chore **out, struct dt_error *err);
-/* Begins nothing new from now on. The thread may still be waiting in MySQL, for as long as that wait lasts. Accepts NULL. */
+/* Begins nothing new from now on. The thread may still be waiting in MySQL, for as long as that wait lasts. Accepts
+ * NULL. */
 void dt_inbox_chore_leave(dt_inbox_chore *chore);
 /* Joins, frees. Accepts NULL. */
 void dt_inbox_chore_stop(dt_inbox_chore *chore);

@@ -1,6 +1,7 @@
 /*
- * The threads of a dispatcher that make or change jobs, started and stopped together: the schedule maker, the mover of the
- * inbox, the runner of operations. (Commands from Kafka are read by command_reader.h, with the other parts of Kafka.)
+ * The threads of a dispatcher that make or change jobs, started and stopped together: the schedule maker, the mover of
+ * the inbox, the runner of operations. (Commands from Kafka are read by command_reader.h, with the other parts of
+ * Kafka.)
  */
 #ifndef DT_DISPATCHER_INTAKE_H
 #define DT_DISPATCHER_INTAKE_H

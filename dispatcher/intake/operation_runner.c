@@ -1,10 +1,10 @@
 /*
  * piece (MySQL, one transaction: jobs, and how far their operation is) ─▶ tell the index ─▶ next piece, or sleep
  *
- * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to the
- * index is found by the reconciler. That an operation is due, because it is new or an API has left it, the thread sees that
- * waits for rows of the inbox anyway (inbox_mover.h), and wakes this one; where it cannot, this one looks, LOOK_US or REST_US
- * apart.
+ * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to
+ * the index is found by the reconciler. That an operation is due, because it is new or an API has left it, the thread
+ * sees that waits for rows of the inbox anyway (inbox_mover.h), and wakes this one; where it cannot, this one looks,
+ * LOOK_US or REST_US apart.
  */
 #include "operation_runner.h"
 
@@ -72,7 +72,8 @@ static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *p
     return now_us(r) + RETRY_US;
 }
 
-/* Returns the monotonic time of the next look at operations, from the one that is due first; 0: it is due. *rests: none is. */
+/* Returns the monotonic time of the next look at operations, from the one that is due first; 0: it is due. *rests: none
+ * is. */
 static int64_t find_next(dt_operation_runner *r, bool *rests)
 {
     struct dt_operation_piece none = {0};

@@ -1,6 +1,6 @@
 /*
- * The thread of a dispatcher that carries out operations, piece by piece (store/operations/operations.h). The threads of
- * all dispatchers take pieces in turn, so each operation goes on as long as one of them lives.
+ * The thread of a dispatcher that carries out operations, piece by piece (store/operations/operations.h). The threads
+ * of all dispatchers take pieces in turn, so each operation goes on as long as one of them lives.
  */
 #ifndef DT_DISPATCHER_OPERATION_RUNNER_H
 #define DT_DISPATCHER_OPERATION_RUNNER_H

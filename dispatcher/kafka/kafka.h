@@ -50,8 +50,8 @@ struct dt_kafka_message {
 DT_MUST_CHECK dt_status dt_kafka_admin_new(const struct dt_kafka_env *env, dt_kafka_admin **out, struct dt_error *err);
 void dt_kafka_admin_free(dt_kafka_admin *admin);
 /* Makes <installation>.ledger (a partition a shard, retention.ms=-1, cleanup.policy=delete), .results, .commands, the
- * .rejected of both, .dead and .alerts when missing, raises the ledger's partitions when the shards grew, and checks the
- * ledger's settings: REFUSED when they are wrong. */
+ * .rejected of both, .dead and .alerts when missing, raises the ledger's partitions when the shards grew, and checks
+ * the ledger's settings: REFUSED when they are wrong. */
 DT_MUST_CHECK dt_status dt_kafka_admin_prepare(dt_kafka_admin *admin, struct dt_error *err);
 /* REFUSED unless the ledger has retention.ms=-1 and a partition for the shard. Asked at each takeover. */
 DT_MUST_CHECK dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err);
@@ -128,8 +128,8 @@ struct dt_kafka_start {
 struct dt_kafka_reading {
     const char *suffix; /* the topic is <installation>.<suffix>; the group that keeps offsets has the topic's name */
     size_t bytes;       /* a poll ends when its records have so many; 0 = any number */
-    /* Says where the partitions are read from; NULL: from the group's offset, or the earliest where it has none. With it,
-     * an offset that is not there any more fails the poll, and the reader begins anew with the next share. */
+    /* Says where the partitions are read from; NULL: from the group's offset, or the earliest where it has none. With
+     * it, an offset that is not there any more fails the poll, and the reader begins anew with the next share. */
     dt_status (*begin)(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err);
     void *arg;
 };
@@ -173,7 +173,8 @@ void dt_result_lag_free(dt_result_lag *lag);
 /* Notes where every partition of <installation>.results ends now: what was committed there before the call lies below.
  * UNAVAILABLE: Kafka does not tell, and nothing is noted. */
 DT_MUST_CHECK dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
-/* Whether the group has committed its offsets up to what was noted last, in every partition, whoever reads them. UNAVAILABLE: Kafka does not tell, or nothing is noted. */
+/* Whether the group has committed its offsets up to what was noted last, in every partition, whoever reads them.
+ * UNAVAILABLE: Kafka does not tell, or nothing is noted. */
 DT_MUST_CHECK dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
 
 #endif

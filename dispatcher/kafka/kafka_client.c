@@ -82,7 +82,8 @@ dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *con
     return status;
 }
 
-/* A handle says more of its settings than they do one by one: files that are not there, protocols without a mechanism. */
+/* A handle says more of its settings than they do one by one: files that are not there, protocols without a
+ * mechanism. */
 dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();

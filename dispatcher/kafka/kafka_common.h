@@ -54,12 +54,13 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 DT_MUST_CHECK dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
                                              const _Atomic bool *stop, int *partitions, struct dt_error *err);
 
-/* Where partitions begin or end (`which`: RD_KAFKA_OFFSET_BEGINNING or _END), in one request; a reader of committed messages
- * is told their end. Fills the offsets in. */
+/* Where partitions begin or end (`which`: RD_KAFKA_OFFSET_BEGINNING or _END), in one request; a reader of committed
+ * messages is told their end. Fills the offsets in. */
 DT_MUST_CHECK dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
                                              struct dt_error *err);
 
-/* The last finding of dt_kafka_admin_topic, however old; asks nobody. False: nothing yet. Thread-safe (kafka_topics.c). */
+/* The last finding of dt_kafka_admin_topic, however old; asks nobody. False: nothing yet. Thread-safe
+ * (kafka_topics.c). */
 bool dt_kafka_admin_known(dt_kafka_admin *admin, struct dt_str topic, struct dt_kafka_topic_info *out);
 
 /*

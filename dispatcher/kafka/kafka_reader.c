@@ -3,10 +3,10 @@
  * Refuses to know: what a record says, and what it does.
  * Invariants: an offset is committed only for records that the caller has applied (dt_kafka_reader_commit), and not
  * for each batch: a commit costs the broker as much as a small batch. After a rewind, a rebalance or a crash, records
- * come again, which the caller must bear; one that keeps offsets itself says where reading begins. What has been read to
- * its end is committed as that: leaders compare the ends of the partitions of results with it (kafka_lag.c), and behind
- * the last record there may be markers of transactions. It is committed again now and then, because a reader that was
- * stopped may have come between with an older offset.
+ * come again, which the caller must bear; one that keeps offsets itself says where reading begins. What has been read
+ * to its end is committed as that: leaders compare the ends of the partitions of results with it (kafka_lag.c), and
+ * behind the last record there may be markers of transactions. It is committed again now and then, because a reader
+ * that was stopped may have come between with an older offset.
  */
 #include "kafka_common.h"
 

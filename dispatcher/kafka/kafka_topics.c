@@ -6,8 +6,8 @@
  * Invariants:
  *   - One lock guards all that is remembered, and is never held while Kafka is asked.
  *   - The thread sleeps unless something is wanted. Between two requests it lets those in who wait for one.
- *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So a hundred are made
- *     as soon as they are wanted, and further ones at a steady pace.
+ *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So a hundred are
+ *     made as soon as they are wanted, and further ones at a steady pace.
  */
 #include <stdio.h>
 #include <stdlib.h>

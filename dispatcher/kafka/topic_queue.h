@@ -1,7 +1,7 @@
 /*
  * A fair queue of topics' names, by owner: the first name of each group goes before the second of any, so that an owner
- * who wants very many topics does not keep the others waiting. A group is what stands before a name's first dot, which is
- * how topics of one owner are named, as a rule. Pure; one user at a time. Bounded.
+ * who wants very many topics does not keep the others waiting. A group is what stands before a name's first dot, which
+ * is how topics of one owner are named, as a rule. Pure; one user at a time. Bounded.
  */
 #ifndef DT_DISPATCHER_TOPIC_QUEUE_H
 #define DT_DISPATCHER_TOPIC_QUEUE_H

@@ -1,9 +1,9 @@
 /*
  * The topics of a shard that are at their limits, and how many of their jobs may try to go. Pure.
  *
- * A topic that is not here may try all that it has: the leader transaction finds out. A topic that found no room is here
- * with nothing allowed, until it is granted something. What is remembered may be wrong by now, and is forgotten after a while, so
- * that whatever gets lost (a grant, a topic's limit) costs time only.
+ * A topic that is not here may try all that it has: the leader transaction finds out. A topic that found no room is
+ * here with nothing allowed, until it is granted something. What is remembered may be wrong by now, and is forgotten
+ * after a while, so that whatever gets lost (a grant, a topic's limit) costs time only.
  */
 #ifndef DT_DISPATCHER_LIMIT_MEMORY_H
 #define DT_DISPATCHER_LIMIT_MEMORY_H

@@ -1,7 +1,7 @@
 /*
- * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused, it has found no room
- * within its limits, the delivery says that it cannot be written, or the hands of this process that they are full. Answers
- * from memory. Refuses to know what follows from that (closed.h).
+ * Owns the question why a topic's jobs may not go, and how many may: its row says that it is paused, it has found no
+ * room within its limits, the delivery says that it cannot be written, or the hands of this process that they are full.
+ * Answers from memory. Refuses to know what follows from that (closed.h).
  */
 #include "shard_parts.h"
 

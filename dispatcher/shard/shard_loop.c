@@ -33,7 +33,7 @@
 #define POLL_SHARE_US   INT64_C(10000)    /* … or less often, where many shards do so at once */
 #define TOLD_US         INT64_C(60000000) /* … or hardly ever, where the watch of MySQL tells everything */
 #define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
-#define RUN_US          INT64_C(500000)   /* the time of batches without a pause, over which their claims are measured */
+#define RUN_US          INT64_C(500000) /* the time of batches without a pause, over which their claims are measured */
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
@@ -87,8 +87,8 @@ static int64_t settle_at_us(const dt_shard_loop *l)
     return l->flight.sent_us + l->env->config->dispatch_settle_after * 1000;
 }
 
-/* The longest sleep is shorter where MySQL is read beside an index, because nobody tells that an earlier job has come, and
- * where nobody is heard. */
+/* The longest sleep is shorter where MySQL is read beside an index, because nobody tells that an earlier job has come,
+ * and where nobody is heard. */
 static int64_t longest_sleep_us(const dt_shard_loop *l)
 {
     if (l->env->hears(l->env->arg) && (!l->index || dt_shard_believes_index(l)))
@@ -281,7 +281,8 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     }
 }
 
-/* What waits for a place is met again every few seconds; without an index it stands among what is overdue and closed. */
+/* What waits for a place is met again every few seconds; without an index it stands among what is overdue and
+ * closed. */
 static void say_what_callbacks_wait_for(dt_shard_loop *l)
 {
     bool met = l->full_us && dt_shard_mono_us(l) - l->full_us < FULL_US;

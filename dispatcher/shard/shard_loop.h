@@ -38,7 +38,8 @@ struct dt_loop_env {
     /* Nobody that changes jobs is cut off from that endpoint, as far as is known. */
     bool (*index_told)(void *arg, const char *endpoint);
     bool (*hears)(void *arg); /* wake-ups arrive: from Redis, or without an index from the watch of MySQL */
-    /* Without an index: the shard's row as the watch saw it last; a change since then wakes the loop. False: not known. */
+    /* Without an index: the shard's row as the watch saw it last; a change since then wakes the loop. False: not
+     * known. */
     bool (*watched_row)(void *arg, unsigned shard, struct dt_watched_row *out);
     void (*led)(void *arg); /* a leadership began or ended */
     /* Up to which deadline attempts may time out (results_watermark.h), and: the shard waits for a later one. */

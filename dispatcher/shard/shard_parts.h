@@ -376,7 +376,8 @@ bool dt_shard_has_closed(const dt_shard_loop *l);
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);
 /* … and has come so far; 0, 0: to the end, and begins anew after a reconcile.period. */
 void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* Begins a scan without an index: at the longest overdue, or, where all of that may not go, where the last one ended. */
+/* Begins a scan without an index: at the longest overdue, or, where all of that may not go, where the last one
+ * ended. */
 void dt_shard_begin_sweep(dt_shard_loop *l);
 /* The scan has come to what is not due at now_ms. */
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);

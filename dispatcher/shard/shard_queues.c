@@ -203,7 +203,8 @@ static size_t room_of_held(dt_shard_loop *l, struct dt_str name, size_t most)
     return room < most ? room : most;
 }
 
-/* Chooses up to HELD_AT_ONCE open held sets, beginning one further each time, and the part of `room` that each gives. */
+/* Chooses up to HELD_AT_ONCE open held sets, beginning one further each time, and the part of `room` that each
+ * gives. */
 static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -224,7 +225,8 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
     return n;
 }
 
-/* Gives back as much as entries that are not held left free in the batch of the last due scan, half a batch at least. */
+/* Gives back as much as entries that are not held left free in the batch of the last due scan, half a batch at
+ * least. */
 void dt_shard_give_back(dt_shard_loop *l)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -260,7 +262,8 @@ static size_t hash(const struct dt_topic_of *of)
     return dt_str_hash(of->topic) ^ (of->dispatched ? 0x9e3779b9u : 0);
 }
 
-/* The slot of a queue, or the free one that it would get. slots: n_slots (a power of two), places among the queues + 1. */
+/* The slot of a queue, or the free one that it would get. slots: n_slots (a power of two), places among the queues +
+ * 1. */
 static size_t slot_of(const struct dt_fair_queues *fair, const uint32_t *slots, size_t n_slots,
                       const struct dt_topic_of *of)
 {

@@ -66,16 +66,16 @@ void dt_shard_read_map(dt_shard_loop *l)
         lose(l);
 }
 
-/* Entries may be missing in the set: from now on, or from some time before now. The housekeeper hears of it as well, so that
- * it compares soon. */
+/* Entries may be missing in the set: from now on, or from some time before now. The housekeeper hears of it as well, so
+ * that it compares soon. */
 void dt_shard_doubt_index(dt_shard_loop *l)
 {
     dt_shard_loop_doubt(l);
     l->env->index_doubted(l->env->arg);
 }
 
-/* Both numbers are read and written under the lock, so that a compare answers exactly the doubts that were raised before
- * it began. A new doubt has MySQL read through once. */
+/* Both numbers are read and written under the lock, so that a compare answers exactly the doubts that were raised
+ * before it began. A new doubt has MySQL read through once. */
 void dt_shard_take_doubts(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);

@@ -1,8 +1,8 @@
 /*
  * Configuration: loading.
  *
- * Owns reading of INI files (through inih, the only calls to it), of the service manager's credentials and of the environment. Refuses to know what options
- * are for.
+ * Owns reading of INI files (through inih, the only calls to it), of the service manager's credentials and of the
+ * environment. Refuses to know what options are for.
  *
  * A value goes in three steps: its text is collected (a value of inih may come in several lines), then parsed and
  * checked against the table, then stored. A value is stored twice from one source only by mistake, so that is an error.

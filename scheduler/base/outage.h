@@ -7,14 +7,14 @@
  *   info   … "outage ended" outage=mysql tries=601 seconds=71                        when it ends
  *
  * An outage lasts as long as some part of the process fails. Each thread that asks the server has a dt_outage_part. It
- * calls dt_outage_failed for each attempt that failed, and dt_outage_over for each that did not. A part that asks rarely
- * may never get to call dt_outage_over. So somebody who runs regularly (the health of an API, a loop of a dispatcher)
- * calls dt_outage_look, which ends an outage that nobody has met for DT_OUTAGE_QUIET_US. An outage that begins again
- * within DT_OUTAGE_PAUSE_US of its end is told only if it lasts longer than that.
+ * calls dt_outage_failed for each attempt that failed, and dt_outage_over for each that did not. A part that asks
+ * rarely may never get to call dt_outage_over. So somebody who runs regularly (the health of an API, a loop of a
+ * dispatcher) calls dt_outage_look, which ends an outage that nobody has met for DT_OUTAGE_QUIET_US. An outage that
+ * begins again within DT_OUTAGE_PAUSE_US of its end is told only if it lasts longer than that.
  *
  * A failure that no further attempt repairs (an error that is marked `alarm`, a status of the class permanent or fatal)
- * is told at ERROR, at once, and once an outage. Such an outage ends only when nobody has met it for DT_OUTAGE_QUIET_US,
- * because a server that forbids one request serves many others meanwhile.
+ * is told at ERROR, at once, and once an outage. Such an outage ends only when nobody has met it for
+ * DT_OUTAGE_QUIET_US, because a server that forbids one request serves many others meanwhile.
  *
  * Each single attempt is a line at DEBUG. Thread-safe; a part belongs to one thread at a time. Metrics: duetime_outage
  * {of} is 1 while one lasts, duetime_outage_alarm{of} while it is one for an operator;

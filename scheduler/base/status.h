@@ -1,7 +1,7 @@
 /*
  * One way to fail: every function that can fail returns a dt_status. Codes, classes and texts come from this one table.
- * A caller compares codes, and only those that the callee's header names. A code's class says what further attempts would
- * bring; outage.c asks for it, to know whether an operator has to act.
+ * A caller compares codes, and only those that the callee's header names. A code's class says what further attempts
+ * would bring; outage.c asks for it, to know whether an operator has to act.
  *
  *   retry      nothing is wrong with the request; the same call may succeed later
  *   conflict   an ordinary outcome of concurrent use (not worth an error line in the log)

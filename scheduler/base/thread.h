@@ -52,8 +52,8 @@ static inline bool dt_thread_stopping(const struct dt_thread *thread)
 }
 
 /*
- * Asks the thread to end, and signals DT_THREAD_STOP to the mailbox that it sleeps on. A thread that sleeps on something
- * else is woken by the caller afterwards, and mailbox is NULL. Any thread.
+ * Asks the thread to end, and signals DT_THREAD_STOP to the mailbox that it sleeps on. A thread that sleeps on
+ * something else is woken by the caller afterwards, and mailbox is NULL. Any thread.
  */
 void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox);
 /* Waits until run has returned; returns at once when there is no thread, so also a second time. The owner only. */

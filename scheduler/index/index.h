@@ -23,8 +23,8 @@
  * order of their members' bytes: ids of the same home day as they were given, if that is the day of the ms. Anything
  * else in these keys is nobody's: it is removed where it is met.
  *
- * An installation may do without: where redis.endpoints is empty there is no dt_index, and no dt_wake. The makers answer
- * OK and NULL then; only what says so accepts NULL.
+ * An installation may do without: where redis.endpoints is empty there is no dt_index, and no dt_wake. The makers
+ * answer OK and NULL then; only what says so accepts NULL.
  *
  * A dt_index is a set of connections, one an endpoint. It belongs to one thread at a time. For every function that
  * takes an err: inputs are borrowed for the call, outputs hold nothing unless OK, and UNAVAILABLE means that an
@@ -71,11 +71,13 @@ struct dt_index_memory {
     const char *endpoint; /* lives as long as the index */
     char policy[40];      /* what it drops when its memory is full: maxmemory-policy; empty: it did not say */
 };
-/* Asks endpoint number i (from 0). NOT_FOUND: there are fewer. UNAVAILABLE: it does not answer; endpoint is filled in. */
+/* Asks endpoint number i (from 0). NOT_FOUND: there are fewer. UNAVAILABLE: it does not answer; endpoint is filled
+ * in. */
 DT_MUST_CHECK dt_status dt_index_memory(dt_index *index, unsigned i, struct dt_index_memory *out, struct dt_error *err);
 
 /* Lists the endpoints whose last round trip failed: "host:port,host:port"; "*" for all of them (another process may
- * call a single one otherwise), or where the names do not fit; empty for none. NULL: "*", for it can be told nothing. */
+ * call a single one otherwise), or where the names do not fit; empty for none. NULL: "*", for it can be told
+ * nothing. */
 void dt_index_failing(const dt_index *index, char *out, size_t cap);
 
 struct dt_entry {
@@ -109,8 +111,8 @@ DT_MUST_CHECK dt_status dt_index_put(dt_index *index, const struct dt_shard_map 
                                      size_t n, int64_t horizon_end_ms, bool wake, struct dt_error *err);
 /* Publishes a wake-up for the leader of `shard` (outbox: it reads its outbox too). */
 DT_MUST_CHECK dt_status dt_index_wake(dt_index *index, unsigned shard, bool outbox, struct dt_error *err);
-/* Publishes on every endpoint a wake-up for all leaders (a topic was paused, resumed or changed): on_wake(-1) there; and
- * for all who wait for pops. */
+/* Publishes on every endpoint a wake-up for all leaders (a topic was paused, resumed or changed): on_wake(-1) there;
+ * and for all who wait for pops. */
 DT_MUST_CHECK dt_status dt_index_wake_all(dt_index *index, struct dt_error *err);
 /* Publishes, on the shard's endpoint, that jobs of these topics wait for a pop: on_offers there. */
 DT_MUST_CHECK dt_status dt_index_tell_offers(dt_index *index, unsigned shard, const struct dt_str *topics, size_t n,
@@ -210,7 +212,8 @@ DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const s
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);
 
-/* Adds missing entries of any shards, on all endpoints at once. Empty sets get whole pages, as fast as they can be sent. */
+/* Adds missing entries of any shards, on all endpoints at once. Empty sets get whole pages, as fast as they can be
+ * sent. */
 DT_MUST_CHECK dt_status dt_index_fill(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries,
                                       size_t n, struct dt_error *err);
 /* Does dt_index_fill in two parts: the first sends the entries, the second reads the answers, whatever the first part

@@ -2,8 +2,8 @@
  * A batch: entries of many shards that are sent to all their endpoints in one round trip. It is scratch memory of the
  * handle and belongs to the call that is under way. Internal to index/.
  *
- * Calling sequence: dt_index_batch_load, then dt_index_batch_ask; or dt_index_batch_send, and later dt_index_receive. A batch may be sent
- * again: every command is idempotent.
+ * Calling sequence: dt_index_batch_load, then dt_index_batch_ask; or dt_index_batch_send, and later dt_index_receive. A
+ * batch may be sent again: every command is idempotent.
  */
 #ifndef DT_INDEX_INDEX_BATCH_H
 #define DT_INDEX_INDEX_BATCH_H
@@ -30,9 +30,9 @@ struct dt_index_batch {
 DT_MUST_CHECK dt_status dt_index_batch_new(struct dt_index_batch **out);
 
 /*
- * Makes the batch of entries[n], n at most DT_INDEX_BATCH_MAX; see dt_index_put for what an entry asks. The items of a shard
- * stand together in the order of a set. Of several entries of one job the last due_ms counts, and all their was_ms go.
- * An entry that is due after horizon_end_ms does not come; what stood far beyond it is not looked for.
+ * Makes the batch of entries[n], n at most DT_INDEX_BATCH_MAX; see dt_index_put for what an entry asks. The items of a
+ * shard stand together in the order of a set. Of several entries of one job the last due_ms counts, and all their
+ * was_ms go. An entry that is due after horizon_end_ms does not come; what stood far beyond it is not looked for.
  */
 void dt_index_batch_load(dt_index *index, const struct dt_shard_map *map, const struct dt_entry *entries, size_t n,
                          int64_t horizon_end_ms);

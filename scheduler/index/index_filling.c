@@ -1,6 +1,6 @@
 /*
- * Owns the notes beside sets that are being filled: who fills a set, and how far he has come (lua/filled.lua). Refuses to
- * know the entries (index_fill.c).
+ * Owns the notes beside sets that are being filled: who fills a set, and how far he has come (lua/filled.lua). Refuses
+ * to know the entries (index_fill.c).
  */
 #include "index/index_keys.h"
 #include "index/lua/index_scripts.h"

@@ -1,13 +1,13 @@
 /*
  * The handle of the index and its round trips, for the files of index/. Internal.
  *
- * A dt_index has one connection (dt_link) an endpoint and scratch memory that belongs to the call that is under way. One
- * thread uses a handle at a time.
+ * A dt_index has one connection (dt_link) an endpoint and scratch memory that belongs to the call that is under way.
+ * One thread uses a handle at a time.
  *
  * A function of the port asks one endpoint (dt_link_ready, commands, dt_index_round_trip) or several at once: it marks
- * the endpoints in `wanted`, then dt_index_send_wanted writes all commands before dt_index_receive reads the first reply.
- * Several endpoints therefore cost one round trip. Every command is idempotent, so a round trip whose answer was lost
- * is simply sent again.
+ * the endpoints in `wanted`, then dt_index_send_wanted writes all commands before dt_index_receive reads the first
+ * reply. Several endpoints therefore cost one round trip. Every command is idempotent, so a round trip whose answer was
+ * lost is simply sent again.
  */
 #ifndef DT_INDEX_INDEX_INTERNAL_H
 #define DT_INDEX_INDEX_INTERNAL_H
@@ -63,9 +63,9 @@ DT_MUST_CHECK dt_status dt_index_round_trip(dt_link *link, dt_link_reply_fn *on_
 typedef void dt_index_build_fn(dt_index *index, unsigned i, const void *arg);
 
 /*
- * Builds and writes the commands of all endpoints in `wanted`, and empties `wanted`. An endpoint that has to be connected
- * first comes after the connected ones, so that a silent server keeps no other endpoint's commands waiting. A failure
- * does not keep the other endpoints from theirs; the first one is the status, and err has its text.
+ * Builds and writes the commands of all endpoints in `wanted`, and empties `wanted`. An endpoint that has to be
+ * connected first comes after the connected ones, so that a silent server keeps no other endpoint's commands waiting. A
+ * failure does not keep the other endpoints from theirs; the first one is the status, and err has its text.
  */
 DT_MUST_CHECK dt_status dt_index_send_wanted(dt_index *index, dt_index_build_fn *build, const void *arg,
                                              struct dt_error *err);

@@ -1,8 +1,9 @@
 /*
- * How keys, markers and entries are written as arguments of a command, and how entries are read from a reply. Internal to
- * index/.
+ * How keys, markers and entries are written as arguments of a command, and how entries are read from a reply. Internal
+ * to index/.
  *
- * A dt_arg_* adds one argument to the command that is being built in `link` (dt_arg_entry adds two); the text is copied.
+ * A dt_arg_* adds one argument to the command that is being built in `link` (dt_arg_entry adds two); the text is
+ * copied.
  */
 #ifndef DT_INDEX_INDEX_KEYS_H
 #define DT_INDEX_INDEX_KEYS_H

@@ -1,6 +1,6 @@
 /*
- * A scratch table of job ids, to find the second entry of one job in a batch or a due scan. It belongs to the call of the
- * index that is under way. Internal to index/.
+ * A scratch table of job ids, to find the second entry of one job in a batch or a due scan. It belongs to the call of
+ * the index that is under way. Internal to index/.
  *
  * Calling sequence: dt_known_clear(index, n), then dt_known_find at most n times with different ids. Who finds a slot
  * whose id is 0 fills it in.

@@ -1,6 +1,6 @@
 /*
- * How entries look inside Redis: members, their order, and whole pages in Redis's own serialized form. Pure. Internal to
- * index/.
+ * How entries look inside Redis: members, their order, and whole pages in Redis's own serialized form. Pure. Internal
+ * to index/.
  *
  * A member is the id's bytes, the highest first, as few as tell it from its entry's time: the sequence alone (4 bytes,
  * or 5) when the id's home day is the day of the entry's time, else all 8.
@@ -33,14 +33,14 @@ void dt_items_sort(struct dt_item *items, size_t n);
 
 /*
  * How many of items[n], which are in ascending order, make one page: about DT_PAGE_FULL, at most DT_PAGE_MAX, and all
- * entries of a millisecond or none. 0: the first millisecond alone has more than a page takes; then *tied is how many it
- * has, else 0.
+ * entries of a millisecond or none. 0: the first millisecond alone has more than a page takes; then *tied is how many
+ * it has, else 0.
  */
 #define DT_PAGE_FULL 60
 #define DT_PAGE_MAX  64 /* zset-max-listpack-entries of an ordinary Redis is 128 */
 size_t dt_page_cut(const struct dt_item *items, size_t n, size_t *tied);
-/* Appends to out what RESTORE takes: a sorted set of items[n] (sorted, each member once, at most DT_PAGE_MAX), with scores
- * relative to the first one's. out is marked as failed when there is no memory. */
+/* Appends to out what RESTORE takes: a sorted set of items[n] (sorted, each member once, at most DT_PAGE_MAX), with
+ * scores relative to the first one's. out is marked as failed when there is no memory. */
 void dt_page_pack(struct dt_strbuf *out, const struct dt_item *items, size_t n);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The ways in which a due job leaves, by name, and how a leader treats each. Pure. What carries an attempt out stands in
- * dispatcher/delivery; the store's claim knows a delivery by its dealing alone.
+ * The ways in which a due job leaves, by name, and how a leader treats each. Pure. What carries an attempt out stands
+ * in dispatcher/delivery; the store's claim knows a delivery by its dealing alone.
  */
 #ifndef DT_JOB_DELIVERY_H
 #define DT_JOB_DELIVERY_H

@@ -1,6 +1,6 @@
 /*
- * Words and small sums of the domain: names of states, rules for topic names, the id's home day, the near end, and what is
- * done with every column of a job. Pure; refuses to know where jobs are kept.
+ * Words and small sums of the domain: names of states, rules for topic names, the id's home day, the near end, and what
+ * is done with every column of a job. Pure; refuses to know where jobs are kept.
  */
 #include "job/job.h"
 

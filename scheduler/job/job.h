@@ -75,7 +75,8 @@ struct dt_new_job {
     struct dt_header_fault header_fault;
 };
 
-/* A job whose time changed, for the index: due_ms 0 = it is not to be met any more, was_ms 0 = it was nowhere before. */
+/* A job whose time changed, for the index: due_ms 0 = it is not to be met any more, was_ms 0 = it was nowhere
+ * before. */
 struct dt_job_move {
     int64_t id, due_ms, was_ms;
 };

@@ -106,8 +106,8 @@ static bool applies(const struct dt_job *job, const struct dt_result *result, in
 }
 
 /*
- * The delay before the next attempt, or -1 when the budget is spent. A schedule that nobody can read (a manual edit gone
- * wrong) counts as the default one: a retry too many can be cancelled, a dead job has been given up.
+ * The delay before the next attempt, or -1 when the budget is spent. A schedule that nobody can read (a manual edit
+ * gone wrong) counts as the default one: a retry too many can be cancelled, a dead job has been given up.
  */
 static int64_t retry_delay_ms(const struct dt_job *job)
 {

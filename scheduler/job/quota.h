@@ -3,8 +3,8 @@
  * let pass the requests of one token, each its own share of the quota. Pure: no I/O, no clock.
  *
  * Shares are parts of DT_QUOTA_WHOLE. The rows of MySQL hold the share of each process, and who changes its own share
- * holds a lock on those of the token: the sum never exceeds the whole. A process asks for the part that its demand is of
- * everybody's, and gets at most what nobody holds; who holds more than its part takes less the next time.
+ * holds a lock on those of the token: the sum never exceeds the whole. A process asks for the part that its demand is
+ * of everybody's, and gets at most what nobody holds; who holds more than its part takes less the next time.
  */
 #ifndef DT_JOB_QUOTA_H
 #define DT_JOB_QUOTA_H

@@ -1,7 +1,8 @@
 /*
- * The body of a result, the same on the results topic and over REST:
- *   {"job_id":"…","attempt":1,"status":"succeeded","error":{"code":"…","message":"…"},"retry_after":"PT5M","finished_at":"…"}
- * Pure: decodes an object that was parsed already.
+ * The body of a result, the same on the results topic and over REST. Pure: decodes an object that was parsed already.
+ *
+ *   {"job_id":"…","attempt":1,"status":"succeeded",
+ *    "error":{"code":"…","message":"…"},"retry_after":"PT5M","finished_at":"…"}
  */
 #ifndef DT_JOB_RESULT_JSON_H
 #define DT_JOB_RESULT_JSON_H

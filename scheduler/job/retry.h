@@ -16,8 +16,8 @@
 /* Canonical text from n delays. */
 void dt_retry_format(struct dt_strbuf *out, const int64_t *delays_ms, unsigned n);
 /*
- * Reads stored (perhaps manually edited) text: durations separated by spaces or commas, "ms" included. INVALID for anything
- * else and for more than DT_RETRY_MAX, *n is then 0.
+ * Reads stored (perhaps manually edited) text: durations separated by spaces or commas, "ms" included. INVALID for
+ * anything else and for more than DT_RETRY_MAX, *n is then 0.
  */
 DT_MUST_CHECK dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], unsigned *n);
 

@@ -1,6 +1,6 @@
 /*
- * Owns what the reconciler's other files ask about this tick: where the horizon ends, what is due soon, which topics are
- * parked; and the request for a full scan. Refuses to compare, to repair and to decide what a tick does.
+ * Owns what the reconciler's other files ask about this tick: where the horizon ends, what is due soon, which topics
+ * are parked; and the request for a full scan. Refuses to compare, to repair and to decide what a tick does.
  */
 #include <stdlib.h>
 

@@ -511,7 +511,8 @@ static dt_status step_full_scan(dt_reconciler *r, struct dt_error *err)
     return DT_OK;
 }
 
-/* Compares exactly, slice by slice, where the full scan found mismatches. The full scan goes on after the repair and a pause. */
+/* Compares exactly, slice by slice, where the full scan found mismatches. The full scan goes on after the repair and a
+ * pause. */
 static dt_status step_exact(dt_reconciler *r, struct dt_error *err)
 {
     dt_status status = dt_compare_step(r, &r->exact, err);

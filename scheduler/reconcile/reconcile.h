@@ -28,8 +28,8 @@
 
 typedef struct dt_reconciler dt_reconciler;
 
-/* Makes a reconciler. All three inputs are borrowed and outlive it. index NULL: the installation has none, so a tick only
- * counts what is overdue, and tidies rows. NOMEM: *out is NULL. */
+/* Makes a reconciler. All three inputs are borrowed and outlive it. index NULL: the installation has none, so a tick
+ * only counts what is overdue, and tidies rows. NOMEM: *out is NULL. */
 DT_MUST_CHECK dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_index *index,
                                           dt_reconciler **out, struct dt_error *err);
 /* Accepts NULL. */

@@ -274,7 +274,8 @@ static void add_shard(dt_reconciler *r, unsigned shard, const struct verdict *ve
         count_all(r, shard, verdicts, ADD);
 }
 
-/* Keeps the entries that are still in no due set: what the leader has given back meanwhile is not taken from it again. */
+/* Keeps the entries that are still in no due set: what the leader has given back meanwhile is not taken from it
+ * again. */
 static bool keep_absent(dt_reconciler *r, unsigned shard, size_t *n)
 {
     struct dt_error err;

@@ -1,5 +1,5 @@
-/* Findings of one process that others cannot see (table `process_findings`): each process writes its own when they change,
- * GET /v1/doctor reads them. */
+/* Findings of one process that others cannot see (table `process_findings`): each process writes its own when they
+ * change, GET /v1/doctor reads them. */
 #ifndef DT_STORE_PROCESS_FINDINGS_H
 #define DT_STORE_PROCESS_FINDINGS_H
 
@@ -12,7 +12,8 @@ struct dt_process_finding {
     struct dt_str process; /* the name of one that sees it; not written */
 };
 
-/* Puts these in place of what the process saw before, in one transaction. Rows of processes that are gone for an hour go, too. */
+/* Puts these in place of what the process saw before, in one transaction. Rows of processes that are gone for an hour
+ * go, too. */
 DT_MUST_CHECK dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v,
                                               size_t n, struct dt_error *err);
 /* Reads what processes that live see, each finding and subject once; outputs lie in the arena. */

@@ -1,5 +1,5 @@
-/* Settings of MySQL on which the promise rests that a commit which was answered survives the loss of the server's machine.
- * Read for GET /v1/doctor. */
+/* Settings of MySQL on which the promise rests that a commit which was answered survives the loss of the server's
+ * machine. Read for GET /v1/doctor. */
 #ifndef DT_STORE_SERVER_SETTINGS_H
 #define DT_STORE_SERVER_SETTINGS_H
 

@@ -1,7 +1,7 @@
 /*
  * The rows of `shard_stats`: what a leader says of its shard, for the API and for operators (what it waits for, what is
- * overdue, how far the index has drifted). The housekeeper of a dispatcher writes them for the shards that are led there.
- * Nothing is decided by them.
+ * overdue, how far the index has drifted). The housekeeper of a dispatcher writes them for the shards that are led
+ * there. Nothing is decided by them.
  */
 #ifndef DT_STORE_SHARD_STATS_H
 #define DT_STORE_SHARD_STATS_H

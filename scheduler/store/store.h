@@ -7,11 +7,11 @@
  * For every function that takes an err:
  *   - Inputs are borrowed for the call. Slices in outputs live in the arena that was given.
  *   - Times are milliseconds since 1970 by MySQL's clock, durations are milliseconds; 0 is the absence of a time.
- *   - UNAVAILABLE: there is no connection, or it broke under the call, and nothing was committed. The next call connects
- *     anew by itself.
+ *   - UNAVAILABLE: there is no connection, or it broke under the call, and nothing was committed. The next call
+ *     connects anew by itself.
  *   - UNKNOWN: the connection broke under the COMMIT: the change is there as a whole, or not at all.
- *   - BUSY: a deadlock or a lock timeout; the transaction was repeated a bounded number of times before, and nothing was
- *     committed.
+ *   - BUSY: a deadlock or a lock timeout; the transaction was repeated a bounded number of times before, and nothing
+ *     was committed.
  *   - SCHEMA, FORBIDDEN: an operator has to act. NOMEM, CORRUPT, INTERNAL: as base/status.h says.
  *   - err tells the reason in words for an operator; it may be NULL.
  */
@@ -34,8 +34,8 @@ typedef struct dt_store dt_store;
 DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out);
 /* Ends the connection. Accepts NULL. */
 void dt_store_free(dt_store *store);
-/* Ends what waits in the server, and the connection for good: calls answer UNAVAILABLE from here on. Any thread; for the end of the one
- * that waits. */
+/* Ends what waits in the server, and the connection for good: calls answer UNAVAILABLE from here on. Any thread; for
+ * the end of the one that waits. */
 void dt_store_cut(dt_store *store);
 #define DT_ACTOR_MAX 100
 /* Says for whom the store acts from here on, to be noted with what it changes (events/events.h); absent: nobody, as at
@@ -153,12 +153,12 @@ DT_MUST_CHECK dt_status dt_store_in_flight(dt_store *store, int64_t id, int shar
 DT_MUST_CHECK dt_status dt_store_patch(dt_store *store, int64_t id, const struct dt_patch *patch,
                                        struct dt_arena *arena, struct dt_job *job, struct dt_error *err);
 /*
- * Gives the job that has the body's topic and key that body in place of its own: its times, its message, its policy, and
- * a new count of failures; the id stays, and attempts go on upward. retry and ack_timeout as in dt_insert's job, absent and 0
- * = the topic's; the id is not looked at. Decided under the locks of the key and the job's row, so that an attempt is
- * claimed before it, with the old body (TOO_LATE), or after it, with the new one. NOT_FOUND: no job that is not finished has
- * the key, and nothing was changed; insert the body with `replace` set then, which is SAME or CONFLICT when there is
- * such a job by then.
+ * Gives the job that has the body's topic and key that body in place of its own: its times, its message, its policy,
+ * and a new count of failures; the id stays, and attempts go on upward. retry and ack_timeout as in dt_insert's job,
+ * absent and 0 = the topic's; the id is not looked at. Decided under the locks of the key and the job's row, so that an
+ * attempt is claimed before it, with the old body (TOO_LATE), or after it, with the new one. NOT_FOUND: no job that is
+ * not finished has the key, and nothing was changed; insert the body with `replace` set then, which is SAME or CONFLICT
+ * when there is such a job by then.
  */
 DT_MUST_CHECK dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struct dt_arena *arena,
                                          struct dt_job *job, struct dt_error *err);
@@ -210,17 +210,17 @@ struct dt_list_times {
     int64_t from_ms, to_ms; /* from_ms inclusive, to_ms exclusive */
 };
 /*
- * Where a list by time goes on: which part of its way (0: it begins), the value of the due index that was looked at last,
- * and the id within it. split_ms: finished jobs that leave the table later come first.
+ * Where a list by time goes on: which part of its way (0: it begins), the value of the due index that was looked at
+ * last, and the id within it. split_ms: finished jobs that leave the table later come first.
  */
 struct dt_list_place {
     int part;
     int64_t split_ms, due_ms, id;
 };
 /*
- * Which jobs a page has; absent and 0 mean any unless said otherwise. What decides the way through the tables: with `key`
- * or `key_prefix` the index of keys, in the order of keys, each key's latest job; with `id` that row; with `due` or
- * `finished` the due index, in the order of due times, or as jobs leave the table, then history; else ids.
+ * Which jobs a page has; absent and 0 mean any unless said otherwise. What decides the way through the tables: with
+ * `key` or `key_prefix` the index of keys, in the order of keys, each key's latest job; with `id` that row; with `due`
+ * or `finished` the due index, in the order of due times, or as jobs leave the table, then history; else ids.
  */
 struct dt_list_filter {
     struct dt_str topic, key, key_prefix; /* absent = any; the key and the prefix need a topic */
@@ -254,8 +254,8 @@ struct dt_job_list {
 };
 /*
  * Lists a page of jobs. Looks at a bounded number of rows (>= 10,000 unless the page is full). Rows are read one by
- * one: beside those of the page there is one more in memory at most. The list is empty unless OK. A list by time may have
- * a job twice, or miss it, when its time is changed, or it moves to history, between two pages.
+ * one: beside those of the page there is one more in memory at most. The list is empty unless OK. A list by time may
+ * have a job twice, or miss it, when its time is changed, or it moves to history, between two pages.
  */
 DT_MUST_CHECK dt_status dt_store_list(dt_store *store, const struct dt_list_filter *filter, struct dt_arena *arena,
                                       struct dt_job_list *out, struct dt_error *err);
@@ -408,8 +408,8 @@ struct dt_token {
 enum dt_token_rule { DT_TOKENS_ASKED = 1, DT_TOKENS_NEVER_MADE, DT_TOKENS_WAIVED };
 /* Adds a token. The rule is ASKED from then on, whatever becomes of the token. EXISTS: a token has this name. */
 DT_MUST_CHECK dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err);
-/* Changes a token's quotas, all but those that are DT_QUOTA_KEPT, and gives it as it is then: name, scopes, topics, quotas.
- * NOT_FOUND: none has this name. */
+/* Changes a token's quotas, all but those that are DT_QUOTA_KEPT, and gives it as it is then: name, scopes, topics,
+ * quotas. NOT_FOUND: none has this name. */
 DT_MUST_CHECK dt_status dt_store_token_set(dt_store *store, struct dt_str name, const struct dt_quota_limits *quotas,
                                            struct dt_arena *arena, struct dt_token *out, struct dt_error *err);
 /* Removes a token. NOT_FOUND: none has this name. */
@@ -462,8 +462,8 @@ struct dt_live_process {
 DT_MUST_CHECK dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out,
                                            size_t *n, struct dt_error *err);
 #define DT_INSERT_TABLES 3
-/* Inserts nothing into one of the tables that a new job needs (0 … 2), or DT_INSERT_TABLES: into all of them. Fails where
- * its insert would be refused (a server that is read-only, a right that is missing). */
+/* Inserts nothing into one of the tables that a new job needs (0 … 2), or DT_INSERT_TABLES: into all of them. Fails
+ * where its insert would be refused (a server that is read-only, a right that is missing). */
 DT_MUST_CHECK dt_status dt_store_can_insert(dt_store *store, unsigned table, struct dt_error *err);
 /* The debts of all processes to the index. */
 struct dt_index_debts {

@@ -2,9 +2,9 @@
  * Owns:            the rows of election_members and leases.
  * Refuses to know: who should lead what, and when a member may be believed to be gone, but for what MySQL's clock says.
  *
- * Invariants: `ended` never becomes false again. A lease counts only while its member has not ended, so that ending a member
- * is one statement; what is left of its leases is in nobody's way once it is freed. A lease of a member that lives is
- * deleted by that member alone.
+ * Invariants: `ended` never becomes false again. A lease counts only while its member has not ended, so that ending a
+ * member is one statement; what is left of its leases is in nobody's way once it is freed. A lease of a member that
+ * lives is deleted by that member alone.
  */
 #include "store/store_leases.h"
 

@@ -2,9 +2,9 @@
  * Leases in MySQL: how dispatchers without ZooKeeper find out who tries to lead which shard. See store.h for what a
  * dt_store is; each function is one statement that commits by itself, but for dt_store_election_join's two.
  *
- * A dispatcher joins as a member, renews its row, and takes shards that nobody holds. A member that does not renew itself
- * for its timeout, by MySQL's clock, may be ended by any other; its leases are nobody's from then on. A member that has
- * ended never comes back: its dispatcher joins anew, under another id.
+ * A dispatcher joins as a member, renews its row, and takes shards that nobody holds. A member that does not renew
+ * itself for its timeout, by MySQL's clock, may be ended by any other; its leases are nobody's from then on. A member
+ * that has ended never comes back: its dispatcher joins anew, under another id.
  *
  * Nothing here protects what leaders write. That is done by the epoch of the shard's row (dispatch/fence.h), which
  * rises with each takeover, whatever elected the leader.
@@ -33,7 +33,8 @@ struct dt_election {
     bool elsewhere; /* a dispatcher that lives leads shards and is no member: ZooKeeper elected it. False when n is 0 */
 };
 
-/* id: a random number above 0, a new one for each time. EXISTS: draw another one. Removes members that ended long ago. */
+/* id: a random number above 0, a new one for each time. EXISTS: draw another one. Removes members that ended long
+ * ago. */
 DT_MUST_CHECK dt_status dt_store_election_join(dt_store *store, int64_t id, const char *name, int64_t timeout_ms,
                                                struct dt_error *err);
 /* Renews the member and so all of its leases, and says whether it is leaving. *there: false when it has ended. */
@@ -45,8 +46,8 @@ DT_MUST_CHECK dt_status dt_store_election_leave(dt_store *store, int64_t id, str
 DT_MUST_CHECK dt_status dt_store_election_end(dt_store *store, int64_t id, int64_t renewals, struct dt_error *err);
 /* Removes the leases of members that have ended, so that they can be taken. */
 DT_MUST_CHECK dt_status dt_store_election_free(dt_store *store, struct dt_error *err);
-/* Takes those of the shards (ascending; each has a row in `shards`) that nobody holds; a look tells which. EXISTS: somebody
- * took one of them meanwhile, and this member has taken none. */
+/* Takes those of the shards (ascending; each has a row in `shards`) that nobody holds; a look tells which. EXISTS:
+ * somebody took one of them meanwhile, and this member has taken none. */
 DT_MUST_CHECK dt_status dt_store_election_take(dt_store *store, int64_t id, const int64_t *shards, size_t n,
                                                struct dt_error *err);
 /* Gives back those of the shards (ascending) that the member holds. */

@@ -1,7 +1,7 @@
 /*
- * The findings of the command `duetime doctor`: each with what it means and what to do, as a command where there is one;
- * and the judgement of what an API says of itself. Pure: run_doctor.c asks, and shows. (api/doctor/findings.h has the
- * findings that an API makes for GET /v1/doctor.)
+ * The findings of the command `duetime doctor`: each with what it means and what to do, as a command where there is
+ * one; and the judgement of what an API says of itself. Pure: run_doctor.c asks, and shows. (api/doctor/findings.h has
+ * the findings that an API makes for GET /v1/doctor.)
  */
 #ifndef DT_CLI_FINDINGS_H
 #define DT_CLI_FINDINGS_H

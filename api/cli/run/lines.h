@@ -1,10 +1,10 @@
 /*
- * Jobs from a file or standard input, one after the other, as JSON objects in one line each: NDJSON as it is, CSV by the
- * names in its first line. Memory is that of one line.
+ * Jobs from a file or standard input, one after the other, as JSON objects in one line each: NDJSON as it is, CSV by
+ * the names in its first line. Memory is that of one line.
  *
- * CSV is that of RFC 4180: cells between commas, in double quotes where they hold commas, quotes or line breaks. The names are
- * those of the members of a new job; `payload` and `headers` are JSON, `retry` has delays between commas, the others are texts;
- * an empty cell is a member that is absent.
+ * CSV is that of RFC 4180: cells between commas, in double quotes where they hold commas, quotes or line breaks. The
+ * names are those of the members of a new job; `payload` and `headers` are JSON, `retry` has delays between commas, the
+ * others are texts; an empty cell is a member that is absent.
  */
 #ifndef DT_CLI_LINES_H
 #define DT_CLI_LINES_H
@@ -28,7 +28,8 @@ struct dt_cli_lines {
 
 void dt_cli_lines_init(struct dt_cli_lines *lines, FILE *in, bool csv);
 void dt_cli_lines_clear(struct dt_cli_lines *lines);
-/* Appends the next job and a line feed to out; empty lines are passed over. NOT_FOUND: there is none; INVALID: err says which line cannot be read. */
+/* Appends the next job and a line feed to out; empty lines are passed over. NOT_FOUND: there is none; INVALID: err says
+ * which line cannot be read. */
 DT_MUST_CHECK dt_status dt_cli_lines_next(struct dt_cli_lines *lines, struct dt_strbuf *out, struct dt_error *err);
 
 #endif

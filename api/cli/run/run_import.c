@@ -1,6 +1,7 @@
 /*
- * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, a batch at a time. A job with a key is made once however often it
- * is sent, so that a batch whose answer was lost is sent again; one without a key is not, and its outcome is told as unknown.
+ * Import: jobs from NDJSON or CSV to POST /v1/jobs:batch, a batch at a time. A job with a key is made once however
+ * often it is sent, so that a batch whose answer was lost is sent again; one without a key is not, and its outcome is
+ * told as unknown.
  *
  *   read lines into the batch ─▶ send ─▶ judge each result ─▶ those that may succeed later stay in the batch
  */
@@ -145,7 +146,8 @@ static bool is_beyond(struct import *im, unsigned i, const struct dt_json_node *
     return true;
 }
 
-/* Judges one result; true: the line is to be sent again. rest: the result is of all that follow, of which nothing was made. */
+/* Judges one result; true: the line is to be sent again. rest: the result is of all that follow, of which nothing was
+ * made. */
 static bool judge(struct import *im, unsigned i, struct dt_str result, bool rest)
 {
     const struct dt_json_node *root = NULL;
@@ -170,8 +172,8 @@ static bool judge(struct import *im, unsigned i, struct dt_str result, bool rest
 }
 
 /*
- * Results stand in the order of the lines; where they end early, the last one is of all that follow, of which nothing was
- * made. Gives how many of the lines that were sent are to be sent again.
+ * Results stand in the order of the lines; where they end early, the last one is of all that follow, of which nothing
+ * was made. Gives how many of the lines that were sent are to be sent again.
  */
 static unsigned judge_all(struct import *im, unsigned sent, bool *again)
 {

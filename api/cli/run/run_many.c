@@ -1,6 +1,6 @@
 /*
- * Whole sets of jobs by filter: previewed, asked for, begun as an operation and followed until it has ended; and operations
- * that somebody began.
+ * Whole sets of jobs by filter: previewed, asked for, begun as an operation and followed until it has ended; and
+ * operations that somebody began.
  *
  *   dry run ─▶ "cancel 1234 jobs?" ─▶ operation ─▶ progress ─▶ what it did
  *       └ without a terminal and without --yes it ends here

@@ -1,6 +1,6 @@
 /*
- * Overview: one screen of how the installation is. Ready or not, what is late, shards with their leaders, and topics with
- * what happens in them: the twenty most important ones. With --watch it is drawn anew every two seconds.
+ * Overview: one screen of how the installation is. Ready or not, what is late, shards with their leaders, and topics
+ * with what happens in them: the twenty most important ones. With --watch it is drawn anew every two seconds.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * Watches a job: shows it whenever it has changed, until it is finished. REST has nothing that notifies, so it asks, once
- * a second unless told otherwise; an API that is away is waited for as long as for any answer.
+ * Watches a job: shows it whenever it has changed, until it is finished. REST has nothing that notifies, so it asks,
+ * once a second unless told otherwise; an API that is away is waited for as long as for any answer.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * One generator a shell. Words: noun, verb, then options; behind an option that takes one of some words, those words; behind
- * one that takes a file, files.
+ * One generator a shell. Words: noun, verb, then options; behind an option that takes one of some words, those words;
+ * behind one that takes a file, files.
  */
 #include "complete.h"
 

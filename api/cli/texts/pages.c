@@ -1,4 +1,5 @@
-/* The man page is roff with the man macros; the reference is Markdown. Both go through the rows of the table in their order. */
+/* The man page is roff with the man macros; the reference is Markdown. Both go through the rows of the table in their
+ * order. */
 #include "pages.h"
 
 #include <string.h>

@@ -251,8 +251,8 @@ static bool is_proxy(const dt_acceptor *a, const struct guest *guest)
            dt_networks_contain(&a->proxies, address);
 }
 
-/* Finds who must leave for the newcomer: an address has half of the acceptor at most, unless it is a proxy's, and a full acceptor loses whoever
- * has waited longest. NULL: there is room. */
+/* Finds who must leave for the newcomer: an address has half of the acceptor at most, unless it is a proxy's, and a
+ * full acceptor loses whoever has waited longest. NULL: there is room. */
 static struct guest *in_the_way(const dt_acceptor *a, const struct guest *newcomer)
 {
     size_t n;

@@ -34,8 +34,8 @@ struct dt_acceptor_server {
      * waited for long. */
     void (*evict)(void *arg, size_t n, bool pressing);
     /*
-     * A connection of a listener with TLS: takes its socket over, and gives one on which what it says is read and answered
-     * in the clear. -1: it cannot. NULL where no listener has TLS.
+     * A connection of a listener with TLS: takes its socket over, and gives one on which what it says is read and
+     * answered in the clear. -1: it cannot. NULL where no listener has TLS.
      */
     int (*secure)(void *arg, int fd, const struct sockaddr *address);
     /* The socket is taken over; the problem is sent on it. */

@@ -1,8 +1,8 @@
 /*
- * The address of the client that a request came from, where proxies stand before the API. Each proxy appends to a header
- * (X-Forwarded-For or Forwarded) the address that it was asked by. The header is read from its end: as long as the
- * address that was reached is of a proxy in http.trusted_proxies, the entry before it is believed; the first address that
- * is not trusted is the client's, and nothing before it is looked at. Pure.
+ * The address of the client that a request came from, where proxies stand before the API. Each proxy appends to a
+ * header (X-Forwarded-For or Forwarded) the address that it was asked by. The header is read from its end: as long as
+ * the address that was reached is of a proxy in http.trusted_proxies, the entry before it is believed; the first
+ * address that is not trusted is the client's, and nothing before it is looked at. Pure.
  */
 #ifndef DT_API_CLIENT_ADDRESS_H
 #define DT_API_CLIENT_ADDRESS_H

@@ -8,8 +8,8 @@
  * A connection that its server has left, and that still has something to send, or whose client does not end, is late.
  * The server has no place for it any more, so a few of them are kept here, each for its time.
  *
- * Invariants: a stream is in `all` from its first turn to its end, in `open` or `greeting` when it may have something to
- * do, and in `late` when `late` says so. Streams end between two looks at events only. Everything but the newcomers,
+ * Invariants: a stream is in `all` from its first turn to its end, in `open` or `greeting` when it may have something
+ * to do, and in `late` when `late` says so. Streams end between two looks at events only. Everything but the newcomers,
  * `closing` and `until_us` belongs to the thread.
  */
 #include "terminator.h"

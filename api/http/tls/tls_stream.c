@@ -1,8 +1,8 @@
 /*
  * Owns how bytes go between a client with TLS and the server: see tls_stream.h. Refuses to know threads and time.
  *
- * Sockets are watched edge-triggered: each "may" is true until its call would block, and is made true again by any event
- * of its socket. A session may want to write in order to read and the other way round, so that an event of the
+ * Sockets are watched edge-triggered: each "may" is true until its call would block, and is made true again by any
+ * event of its socket. A session may want to write in order to read and the other way round, so that an event of the
  * client's socket makes both true.
  */
 #include "tls_stream.h"

@@ -1,8 +1,8 @@
 /*
- * First contact with hosts that speak TLS. Of the requests to a host without a connection one goes first, and the others
- * wait until its connection stands: then they share the connection where HTTP/2 was agreed, and open their own where it was
- * not. Without this, a burst opens as many connections as it has requests. Knows neither libcurl nor lists of waiting
- * exchanges; time is passed in. All functions are called by the client's thread.
+ * First contact with hosts that speak TLS. Of the requests to a host without a connection one goes first, and the
+ * others wait until its connection stands: then they share the connection where HTTP/2 was agreed, and open their own
+ * where it was not. Without this, a burst opens as many connections as it has requests. Knows neither libcurl nor lists
+ * of waiting exchanges; time is passed in. All functions are called by the client's thread.
  */
 #ifndef DT_DISPATCHER_FIRST_CONTACT_H
 #define DT_DISPATCHER_FIRST_CONTACT_H
@@ -25,7 +25,8 @@ void dt_contacts_free(dt_contacts *contacts); /* accepts NULL */
 bool dt_contact_may_begin(dt_contacts *contacts, struct dt_exchange *exchange, int64_t now_us);
 /* The exchange has ended, whether it began or waited. */
 void dt_contact_leave(struct dt_exchange *exchange, int64_t now_us);
-/* A contact (struct dt_exchange, contact) whose first connection stands now, or did not come about; NULL: no further one. */
+/* A contact (struct dt_exchange, contact) whose first connection stands now, or did not come about; NULL: no further
+ * one. */
 const struct dt_contact *dt_contacts_next_made(dt_contacts *contacts);
 
 #endif

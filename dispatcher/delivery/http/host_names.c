@@ -1,8 +1,10 @@
 /*
  * Looking names up: a table that belongs to the owner's thread, and lookups that belong to theirs. What both touch is
- * struct exchange_point: the lookups that have ended, under a lock. It is counted, and goes with the last that knows it.
+ * struct exchange_point: the lookups that have ended, under a lock. It is counted, and goes with the last that knows
+ * it.
  *
- * A lookup carries a pointer to its entry, which only the owner follows: the entry stays while the lookup has not ended.
+ * A lookup carries a pointer to its entry, which only the owner follows: the entry stays while the lookup has not
+ * ended.
  */
 #include "host_names.h"
 

@@ -3,8 +3,8 @@
  * for it, on a thread of its own. Owns the lookups and what they found; knows neither HTTP nor libcurl, and judges no
  * address.
  *
- * The C library's lookup cannot be interrupted. A lookup therefore belongs to its name, not to a request: it goes on when
- * nobody waits for it any more, and does not hold up dt_host_names_free.
+ * The C library's lookup cannot be interrupted. A lookup therefore belongs to its name, not to a request: it goes on
+ * when nobody waits for it any more, and does not hold up dt_host_names_free.
  *
  *   dt_host_names_new(wake_fd, &names)
  *   dt_host_names_find(names, "example.com", now, &name)   ASKED: wake_fd becomes readable when the lookup has ended
@@ -44,12 +44,13 @@ DT_MUST_CHECK dt_status dt_host_names_new(int wake_fd, dt_host_names **out);
 /* Accepts NULL. Waits for no lookup. */
 void dt_host_names_free(dt_host_names *names);
 /*
- * Finds the entry of a host, and begins a lookup unless it is KNOWN or its lookup has not ended. The state is then ASKED
- * or KNOWN. now_us is monotonic. NOMEM: *out is undefined.
+ * Finds the entry of a host, and begins a lookup unless it is KNOWN or its lookup has not ended. The state is then
+ * ASKED or KNOWN. now_us is monotonic. NOMEM: *out is undefined.
  */
 DT_MUST_CHECK dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t now_us,
                                            struct dt_host_name **out);
-/* Takes the result of a lookup that has ended; returns its entry, KNOWN or FAILED; NULL: no further lookup has ended. */
+/* Takes the result of a lookup that has ended; returns its entry, KNOWN or FAILED; NULL: no further lookup has
+ * ended. */
 struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us);
 /* No request reached the host at the addresses that are known: the next one looks its name up anew. */
 void dt_host_names_doubt(dt_host_names *names, const char *host);

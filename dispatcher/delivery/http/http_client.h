@@ -1,11 +1,12 @@
 /*
  * The port to HTTP receivers: one POST, one answer. http_curl*.c implement it with libcurl; only these files know how.
  *
- * A client has one thread of its own, on which every transfer runs and every answer is given. dt_http_client_send may be
- * called by any thread.
+ * A client has one thread of its own, on which every transfer runs and every answer is given. dt_http_client_send may
+ * be called by any thread.
  *
  * What holds:
- *  - A request is put on the wire one time at most. A connection that breaks is an answer, never a reason to send again.
+ *  - A request is put on the wire one time at most. A connection that breaks is an answer, never a reason to send
+ *  again.
  *  - Every request that was taken gets exactly one answer, also when the client is stopped.
  *  - An answer is given at most `timeout_ms` after its request was taken, plus what the thread needs to wake up.
  *  - No redirect is followed; no proxy and no setting is taken from the environment; certificates are verified.
@@ -87,20 +88,20 @@ DT_MUST_CHECK dt_status dt_http_client_new(const struct dt_http_settings *settin
                                            struct dt_error *err);
 /*
  * Hands a request to the client's thread. OK: it is taken, its answer comes. Any other status: it is not, no answer
- * comes. FULL: max_in_flight or max_bytes. SHUTDOWN: dt_http_client_stop was called. INVALID: the URL, a header's name or
- * value. NOMEM.
+ * comes. FULL: max_in_flight or max_bytes. SHUTDOWN: dt_http_client_stop was called. INVALID: the URL, a header's name
+ * or value. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request);
 /*
- * Nothing may be written `remaining_us` from now on, unless this is called again: may_send says so by itself, and what it let
- * through and was not written by then finds its connection shut (wire_guard.h). Never called: there is no such end. Any
- * thread.
+ * Nothing may be written `remaining_us` from now on, unless this is called again: may_send says so by itself, and what
+ * it let through and was not written by then finds its connection shut (wire_guard.h). Never called: there is no such
+ * end. Any thread.
  */
 void dt_http_client_write_until(dt_http_client *client, int64_t remaining_us);
 /*
  * Ends every request that is not answered: with its status when the head of the answer is whole, else with
- * DT_HTTP_UNKNOWN. Waits until all answers are given and the thread has ended, but for no name server and no receiver. From
- * then on nothing is taken. May be called twice, by one thread.
+ * DT_HTTP_UNKNOWN. Waits until all answers are given and the thread has ended, but for no name server and no receiver.
+ * From then on nothing is taken. May be called twice, by one thread.
  */
 void dt_http_client_stop(dt_http_client *client);
 /* Stops, and frees. Accepts NULL. No other thread may be in a call of the client. */

@@ -76,8 +76,8 @@ DT_MUST_CHECK dt_status dt_easy_check(const char *ca_file, struct dt_error *err)
  * lacks an option. Freed by curl_easy_cleanup. */
 void *dt_easy_new(const char *ca_file);
 /*
- * Gives the exchange a handle, and the handle the exchange's options. addresses (struct dt_host_name) is copied; NULL: the
- * host is an address itself. NOMEM: the exchange has the handle, and is detached as usual.
+ * Gives the exchange a handle, and the handle the exchange's options. addresses (struct dt_host_name) is copied; NULL:
+ * the host is an address itself. NOMEM: the exchange has the handle, and is detached as usual.
  */
 DT_MUST_CHECK dt_status dt_exchange_attach(struct dt_exchange *exchange, void *easy, const char *addresses,
                                            int64_t now_us);

@@ -1,10 +1,10 @@
 /*
  * Reading an answer: its head line by line, its body to a bound, and how the exchange ended.
  *
- * A head is whole at its blank line. From there on its status decides: whatever ends the exchange afterwards (a timeout, a
- * broken connection, a body that is too large) only means that the body is not whole. Interim heads (1xx) do not count,
- * but for 101, after which no other head follows. All heads together have a bound, so that no receiver drips interim heads
- * for ever.
+ * A head is whole at its blank line. From there on its status decides: whatever ends the exchange afterwards (a
+ * timeout, a broken connection, a body that is too large) only means that the body is not whole. Interim heads (1xx) do
+ * not count, but for 101, after which no other head follows. All heads together have a bound, so that no receiver drips
+ * interim heads for ever.
  */
 #include <curl/curl.h>
 

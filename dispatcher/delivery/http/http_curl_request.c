@@ -1,19 +1,19 @@
 /*
- * What libcurl is told of a request: the options that all have, the options of one, and the three places at which libcurl
- * asks: before it resolves a name, before it opens a socket, before it writes the request.
+ * What libcurl is told of a request: the options that all have, the options of one, and the three places at which
+ * libcurl asks: before it resolves a name, before it opens a socket, before it writes the request.
  *
- * At most once on the wire. libcurl takes a kept connection that turns out to be dead for bad luck and writes the request
- * a second time, to another connection: Curl_retry_request, when a reused connection ends before a byte of an answer came.
- * It does the same for a stream that an HTTP/2 server refused, or answered with HTTP_1_1_REQUIRED. No option switches this
- * off, and the server may well have read the first copy. But each way there goes through the state in which libcurl asks
- * CURLOPT_PREREQFUNCTION (since 7.80: MSTATE_DO, the only state that calls the protocol's "do", which writes). So
- * before_request lets the first write through, and no second one; open_socket opens no connection for a second one. All
- * other reasons to send again are off: redirects are not followed, there is neither Expect nor authentication nor TLS early
- * data, and nothing upgrades.
+ * At most once on the wire. libcurl takes a kept connection that turns out to be dead for bad luck and writes the
+ * request a second time, to another connection: Curl_retry_request, when a reused connection ends before a byte of an
+ * answer came. It does the same for a stream that an HTTP/2 server refused, or answered with HTTP_1_1_REQUIRED. No
+ * option switches this off, and the server may well have read the first copy. But each way there goes through the state
+ * in which libcurl asks CURLOPT_PREREQFUNCTION (since 7.80: MSTATE_DO, the only state that calls the protocol's "do",
+ * which writes). So before_request lets the first write through, and no second one; open_socket opens no connection for
+ * a second one. All other reasons to send again are off: redirects are not followed, there is neither Expect nor
+ * authentication nor TLS early data, and nothing upgrades.
  *
- * Names are never resolved by libcurl. Its resolver starts a thread a request, not a name, and waits for that thread when
- * the request times out (CURLOPT_QUICK_EXIT helps where it is used, not in every version). host_names.h looks names up;
- * CURLOPT_RESOLVE carries the addresses into libcurl's cache; before_resolving refuses all else.
+ * Names are never resolved by libcurl. Its resolver starts a thread a request, not a name, and waits for that thread
+ * when the request times out (CURLOPT_QUICK_EXIT helps where it is used, not in every version). host_names.h looks
+ * names up; CURLOPT_RESOLVE carries the addresses into libcurl's cache; before_resolving refuses all else.
  */
 #include <curl/curl.h>
 #include <netinet/in.h>
@@ -32,9 +32,9 @@
 #define CERTIFICATE_MARK    "-----BEGIN "
 #define READ_BUFFER_BYTES   8192L
 #define UPLOAD_BUFFER_BYTES 16384L /* the least that libcurl takes */
-/* A connection that idled for whole seconds beyond this is not used again. Servers close theirs after 2 s and more, perhaps
- * just when a request is on its way that cannot be sent again; a host that gets less than a request a second can do with a
- * connection for each. */
+/* A connection that idled for whole seconds beyond this is not used again. Servers close theirs after 2 s and more,
+ * perhaps just when a request is on its way that cannot be sent again; a host that gets less than a request a second
+ * can do with a connection for each. */
 #define IDLE_MAX_S       1L
 #define RESOLVED_KEPT_S  60L
 #define KEEPALIVE_IDLE_S 30L

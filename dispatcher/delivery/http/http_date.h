@@ -13,8 +13,8 @@
 bool dt_http_date_parse(struct dt_str text, int64_t now_ms, int64_t *out_ms);
 
 /*
- * Reads the value of Retry-After: whole seconds, or a date. *out_ms is the delay from now_ms, 0 for a date that is past,
- * at most max_ms. False: unreadable; *out_ms is then as it was.
+ * Reads the value of Retry-After: whole seconds, or a date. *out_ms is the delay from now_ms, 0 for a date that is
+ * past, at most max_ms. False: unreadable; *out_ms is then as it was.
  */
 bool dt_retry_after_parse(struct dt_str text, int64_t now_ms, int64_t max_ms, int64_t *out_ms);
 

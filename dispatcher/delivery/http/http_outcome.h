@@ -47,8 +47,8 @@ DT_MUST_CHECK dt_status dt_callback_outcome(const struct dt_http_answer *answer,
                                             struct dt_arena *arena, struct dt_callback_outcome *out);
 
 /*
- * Copies at most DT_HTTP_MESSAGE_BYTES of a text and makes them valid UTF-8: a byte that belongs to no character becomes
- * "?", a character that is cut off at the end is left out. .p is NULL when memory is out.
+ * Copies at most DT_HTTP_MESSAGE_BYTES of a text and makes them valid UTF-8: a byte that belongs to no character
+ * becomes "?", a character that is cut off at the end is left out. .p is NULL when memory is out.
  */
 struct dt_str dt_http_message(struct dt_str body, struct dt_arena *arena);
 

@@ -4,9 +4,10 @@
  *
  * What holds:
  *  - Never more than max_in_flight in all, per_host to one host, max_bytes in all (one request alone may be larger).
- *  - Who does not answer leaves room. A topic at a host, a host, and a topic in the process each hold no more places than
- *    stay free beside them: one that is dead leaves half. Once the first requests of n dead ones have timed out, they
- *    leave one part of n + 1. Answers earn places beyond that, so that a topic that is alone and is answered uses all.
+ *  - Who does not answer leaves room. A topic at a host, a host, and a topic in the process each hold no more places
+ *    than stay free beside them: one that is dead leaves half. Once the first requests of n dead ones have timed out,
+ *    they leave one part of n + 1. Answers earn places beyond that, so that a topic that is alone and is answered uses
+ *    all.
  *  - Who found all places taken, and holds fewest, is next: for a second nobody else goes beyond the free part.
  *  - A host that answers 429 or 503 or refuses connections gets half as many places, down to one, once for all requests
  *    that were under way at that time. Each other answer gives one back.
@@ -56,11 +57,11 @@ DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, st
                                        int64_t now_us, struct dt_place *out);
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us);
 
-/* How many places a topic could take at a host now, one after the other; 0 where dt_places_take would say FULL, unless the
- * request is too large. It counts as asking: who finds none is next. */
+/* How many places a topic could take at a host now, one after the other; 0 where dt_places_take would say FULL, unless
+ * the request is too large. It counts as asking: who finds none is next. */
 unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str topic, int64_t now_us);
-/* Answers the question of dt_places_room for a topic whose jobs name their hosts themselves: how many places it could take if
- * their hosts had some. 0 for DT_PLACES_AGAIN_US after dt_places_host_full. */
+/* Answers the question of dt_places_room for a topic whose jobs name their hosts themselves: how many places it could
+ * take if their hosts had some. 0 for DT_PLACES_AGAIN_US after dt_places_host_full. */
 unsigned dt_places_room_anywhere(dt_places *places, struct dt_str name, int64_t now_us);
 /* A job of the topic found no place at a host of its own. Those behind it may go to others, but not all that wait are
  * looked at each time that a place comes back. */

@@ -21,8 +21,8 @@ struct dt_callback_setting {
 
 /*
  * Fills *headers and *n_headers in this order: content-type, ce-*, idempotency-key, webhook-*, user-agent, the topic's
- * headers, the job's headers. A header of the job replaces the topic's of the same name, whatever the case. A header that
- * callback_header.h refuses (of a job that was made for another delivery, or edited by hand) is left out.
+ * headers, the job's headers. A header of the job replaces the topic's of the same name, whatever the case. A header
+ * that callback_header.h refuses (of a job that was made for another delivery, or edited by hand) is left out.
  *
  * now_ms is the time of this attempt. The results live in the arena or are borrowed from `from` and `setting`. json is
  * scratch. NOMEM, or SYSTEM when libcrypto refuses to sign; the outputs are then undefined.

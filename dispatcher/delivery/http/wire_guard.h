@@ -1,11 +1,11 @@
 /*
- * Closes the gap between the look at a lease and the write that it allowed. A process may be stopped just there, for any
- * time: when it goes on, the write would follow although the lease has ended long since.
+ * Closes the gap between the look at a lease and the write that it allowed. A process may be stopped just there, for
+ * any time: when it goes on, the write would follow although the lease has ended long since.
  *
  * A timer of the kernel is armed for the end of the lease and moved by each renewal. Its signal goes to the thread that
- * writes, and a thread that was stopped, or not chosen, handles a signal that is pending before its next instruction. If
- * the thread is inside (enter … leave) at that time, the handler shuts the sending side of all guarded sockets; outside
- * it does nothing, because the next look says no.
+ * writes, and a thread that was stopped, or not chosen, handles a signal that is pending before its next instruction.
+ * If the thread is inside (enter … leave) at that time, the handler shuts the sending side of all guarded sockets;
+ * outside it does nothing, because the next look says no.
  *
  *     enter ─▶ look at the lease ─▶ write ─▶ leave
  *

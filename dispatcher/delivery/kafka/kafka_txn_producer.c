@@ -7,11 +7,11 @@
  *   - OK means: every delivery report is in and good, one EndTxn request was sent, no connection that carried a part of
  *     the transaction was closed before the commit was answered, the commit was answered with success, and the record's
  *     offset is known.
- *   - After any other answer the handle sends nothing more: dt_txn_producer_free, take over. What was begun is aborted by that,
- *     but never once its commit may have been asked for.
+ *   - After any other answer the handle sends nothing more: dt_txn_producer_free, take over. What was begun is aborted
+ *     by that, but never once its commit may have been asked for.
  *   - librdkafka's threads touch `watch`, and what a message's partition is chosen by, which stands while a transaction
- *     is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the one that destroys the
- *     handle.
+ *     is open. Everything else belongs to the owner's thread, and after dt_txn_producer_free to the one that destroys
+ *     the handle.
  */
 #include "kafka_txn_producer.h"
 
@@ -382,7 +382,8 @@ static dt_status fail_with(struct dt_error *err, const char *what, rd_kafka_erro
     return status;
 }
 
-/* The answer of Kafka, or of the client, that came at once for a message; of the ledger's record it is a doubt like any other. */
+/* The answer of Kafka, or of the client, that came at once for a message; of the ledger's record it is a doubt like any
+ * other. */
 static dt_status fail_to_produce(dt_txn_producer *p, rd_kafka_topic_t *rkt, rd_kafka_error_t *error,
                                  struct dt_error *err)
 {

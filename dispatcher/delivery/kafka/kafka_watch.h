@@ -2,10 +2,10 @@
  * Watches what librdkafka's threads do with a transaction that is open: its requests, its connections, its log. Used by
  * kafka_txn_producer.c alone. The producer's thread opens and closes the watch; librdkafka's threads report to it.
  *
- * Connections are watched because librdkafka sends EndTxn again by itself when its connection breaks. The first EndTxn may
- * still lie in a buffer on the way. It could arrive when the next transaction of the same transactional id is open, and
- * would end that one half-way. So a request that went over a connection which broke, or an EndTxn that was sent twice, is
- * a doubt, even if the commit was answered.
+ * Connections are watched because librdkafka sends EndTxn again by itself when its connection breaks. The first EndTxn
+ * may still lie in a buffer on the way. It could arrive when the next transaction of the same transactional id is open,
+ * and would end that one half-way. So a request that went over a connection which broke, or an EndTxn that was sent
+ * twice, is a doubt, even if the commit was answered.
  */
 #ifndef DT_DISPATCHER_KAFKA_WATCH_H
 #define DT_DISPATCHER_KAFKA_WATCH_H

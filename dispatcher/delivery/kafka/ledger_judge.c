@@ -45,7 +45,8 @@ dt_status dt_kafka_fence(dt_delivery *delivery, const struct dt_fence *fence, st
 /*
  * A ledger that was deleted and made anew is recognised by the row's offset, which it does not have. If that offset is
  * small, the new ledger has it soon again:
- *   - by the barrier of a takeover that came to nothing. So the ledger's end is looked at before our barrier is written.
+ *   - by the barrier of a takeover that came to nothing. So the ledger's end is looked at before our barrier is
+ *   written.
  *   - by the batch of a leader that did not notice, or died before it could. So the ledger is read from its beginning,
  *     which no leader has trimmed (ledger_upkeep.c).
  */
@@ -167,7 +168,8 @@ static dt_status check_end(struct dt_kafka_delivery *d, const struct dt_fence *f
     return DT_OK;
 }
 
-/* A ledger that takes no barrier may be what refused the batch, too: then the remembered refusal is about no message. */
+/* A ledger that takes no barrier may be what refused the batch, too: then the remembered refusal is about no
+ * message. */
 static dt_status send_barrier(struct dt_kafka_delivery *d, const struct dt_fence *fence, int64_t *offset,
                               struct dt_error *err)
 {

@@ -1,6 +1,6 @@
 /*
- * Records in a shard's ledger that no dispatcher wrote: they are counted, and told of in the log, at most once a minute.
- * They change nothing that is sent. One thread's.
+ * Records in a shard's ledger that no dispatcher wrote: they are counted, and told of in the log, at most once a
+ * minute. They change nothing that is sent. One thread's.
  */
 #ifndef DT_DISPATCHER_LEDGER_STRANGERS_H
 #define DT_DISPATCHER_LEDGER_STRANGERS_H

@@ -1,8 +1,8 @@
 /*
- * The ledger's upkeep while a shard is led: trimming it. Its records are needed from ledger_offset on, and from the ledger_offset of every earlier copy
- * of MySQL that may be put back. So only what lies below trim_offset goes, and only after the row has held that value
- * for [ledger] trim_after, a day by default: whatever copy of the last day is put back finds its part of the ledger
- * whole. An older copy finds its offset out of range, and the shard halts.
+ * The ledger's upkeep while a shard is led: trimming it. Its records are needed from ledger_offset on, and from the
+ * ledger_offset of every earlier copy of MySQL that may be put back. So only what lies below trim_offset goes, and only
+ * after the row has held that value for [ledger] trim_after, a day by default: whatever copy of the last day is put
+ * back finds its part of the ledger whole. An older copy finds its offset out of range, and the shard halts.
  *
  * The last record below trim_offset stays as well: whoever reads from there on must find it, or the ledger was
  * recreated (ledger_record.c).

@@ -1,6 +1,6 @@
 /*
- * The message that a consumer gets from Kafka: CloudEvents in binary mode. The payload is the caller's bytes; everything about the job is in
- * the headers. Pure.
+ * The message that a consumer gets from Kafka: CloudEvents in binary mode. The payload is the caller's bytes;
+ * everything about the job is in the headers. Pure.
  *
  * The key is the caller's partition_key, of a job as of its dead letter; without one a message has none. A key that the
  * caller did not choose would lie: compaction, joins and order go by it.

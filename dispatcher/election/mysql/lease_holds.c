@@ -7,8 +7,8 @@
  *                                └──lease over, or not named by the view: lost──▶ NONE
  *
  * Invariants:
- *   - A shard is gained only while the lease runs, and only because a view named this member, which has not ended: nothing is
- *     believed because it was ordered.
+ *   - A shard is gained only while the lease runs, and only because a view named this member, which has not ended:
+ *     nothing is believed because it was ordered.
  *   - After the lease a view that names us still gains the shard once more, as soon as a renewal was answered.
  */
 #include "base/log.h"

@@ -112,7 +112,8 @@ static dt_status renew(dt_lease_link *link, struct dt_lease_answer *answer)
     return status;
 }
 
-/* A server that takes no such statement is asked in the ordinary way for good: a right is missing, or a proxy is between. */
+/* A server that takes no such statement is asked in the ordinary way for good: a right is missing, or a proxy is
+ * between. */
 static bool renewed_at_once(dt_lease_link *link, struct dt_lease_answer *answer, dt_status *status)
 {
     if (link->apart || !only_renews(&link->order))
@@ -190,7 +191,8 @@ const struct dt_lease_answer *dt_lease_link_take(dt_lease_link *link)
 
 /* ---- life ---- */
 
-/* A server that does not answer is given up, and another connection tried, within the time of a lease where it can be. */
+/* A server that does not answer is given up, and another connection tried, within the time of a lease where it can
+ * be. */
 static void limit(struct dt_config *config)
 {
     int64_t most_ms = config->zookeeper_session_timeout * 2 / 3;

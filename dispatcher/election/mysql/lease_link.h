@@ -1,6 +1,6 @@
 /*
- * The way of an elector to MySQL: a thread with a connection of its own, which carries out one order after the other. The
- * elector's thread never waits for a server: it fills an order, asks, and is signalled when the answer is there.
+ * The way of an elector to MySQL: a thread with a connection of its own, which carries out one order after the other.
+ * The elector's thread never waits for a server: it fills an order, asks, and is signalled when the answer is there.
  *
  *   order = dt_lease_link_order(link); … dt_lease_link_ask(link)      nothing may be under way
  *   answer = dt_lease_link_take(link)                                  NULL: it has not come yet
@@ -43,8 +43,8 @@ struct dt_lease_answer {
     struct dt_election view;
 };
 
-/* config is copied, its texts are borrowed until dt_lease_link_free; name and clock, too. lease is extended by the link's
- * thread as soon as a renewal is answered, from the time before it was sent. */
+/* config is copied, its texts are borrowed until dt_lease_link_free; name and clock, too. lease is extended by the
+ * link's thread as soon as a renewal is answered, from the time before it was sent. */
 struct dt_lease_link_env {
     const struct dt_config *config;
     const dt_clock *clock;

@@ -1,6 +1,6 @@
 /*
- * The inside of an elector by leases in MySQL, shared by its files and nobody else. Each calls only those above it in this
- * list.
+ * The inside of an elector by leases in MySQL, shared by its files and nobody else. Each calls only those above it in
+ * this list.
  *
  *   lease_link.c     the thread that talks to MySQL; one order at a time
  *   lease_watch.c    the other members: since when each of them has not renewed itself

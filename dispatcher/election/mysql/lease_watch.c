@@ -2,12 +2,12 @@
  * Owns:            what this process has seen of the other members' renewals.
  * Refuses to know: shards.
  *
- * A member may be ended when two clocks agree. MySQL's clock says that the member's timeout has passed since its renewal;
- * that is looked at again, under the row's lock, by the statement that ends it. And this process has seen the member's count
- * stand still for two thirds of the member's timeout by its own monotonic clock. The member steps down two thirds after it
- * sent that renewal, which was before anybody could see it: so nobody takes a shard over while its leader believes in it,
- * whichever way MySQL's clock jumps. A count is seen within 0.3 timeouts of its renewal, so the second rule seldom waits for
- * longer than the first.
+ * A member may be ended when two clocks agree. MySQL's clock says that the member's timeout has passed since its
+ * renewal; that is looked at again, under the row's lock, by the statement that ends it. And this process has seen the
+ * member's count stand still for two thirds of the member's timeout by its own monotonic clock. The member steps down
+ * two thirds after it sent that renewal, which was before anybody could see it: so nobody takes a shard over while its
+ * leader believes in it, whichever way MySQL's clock jumps. A count is seen within 0.3 timeouts of its renewal, so the
+ * second rule seldom waits for longer than the first.
  */
 #include "lease_parts.h"
 

@@ -1,5 +1,6 @@
 /*
- * The inside of an elector by ZooKeeper, shared by its files and nobody else. Each calls only those above it in this list.
+ * The inside of an elector by ZooKeeper, shared by its files and nobody else. Each calls only those above it in this
+ * list.
  *
  *   elector_link.c     requests to ZooKeeper, the pauses after trouble
  *   elector_nodes.c    the leader nodes of shards: their states, the list of them

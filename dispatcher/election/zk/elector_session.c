@@ -2,10 +2,11 @@
  * Owns:            the session with ZooKeeper, the lease that rests on it, and the paths above all nodes.
  * Refuses to know: what is led, but that something is.
  *
- * As long as a shard is led a request is sent every 0.3 timeouts, in place of the client's own ping, which comes after a
- * third of silence: lease.h has the reason.
+ * As long as a shard is led a request is sent every 0.3 timeouts, in place of the client's own ping, which comes after
+ * a third of silence: lease.h has the reason.
  *
- * A handle that nobody has answered for two timeouts is replaced, on the same session: an emptied ZooKeeper would never take it back.
+ * A handle that nobody has answered for two timeouts is replaced, on the same session: an emptied ZooKeeper would never
+ * take it back.
  *
  * Invariant: a session that expired is closed here, never in a callback, and nothing of it is left when the next one
  * begins.
@@ -37,7 +38,8 @@ static void throw_replies_away(dt_zk_elector *e)
     }
 }
 
-/* ZooKeeper's client may lose what is under way while it closes: replies that are on their way are waited for a moment. */
+/* ZooKeeper's client may lose what is under way while it closes: replies that are on their way are waited for a
+ * moment. */
 static void await_replies(dt_zk_elector *e)
 {
     const int64_t until_us = dt_elector_now_us(&e->base) + CLOSE_WAIT_US;

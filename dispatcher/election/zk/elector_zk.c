@@ -2,9 +2,9 @@
  * Owns:            what an elector by ZooKeeper does at each step, and its plan.
  * Refuses to know: MySQL, Kafka, and what leading a shard means.
  *
- * One thread does everything. ZooKeeper's threads post replies and signal the mailbox (zk.h); calls of other threads set a
- * flag and signal. Requests are asynchronous throughout, so that a server that hangs cannot keep the thread from telling
- * the shards in time that they are lost.
+ * One thread does everything. ZooKeeper's threads post replies and signal the mailbox (zk.h); calls of other threads
+ * set a flag and signal. Requests are asynchronous throughout, so that a server that hangs cannot keep the thread from
+ * telling the shards in time that they are lost.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /*
  * The port to ZooKeeper: one session, and asynchronous requests. No call waits for a server.
  *
- * A caller allocates a struct dt_zk_reply (all zeroes), sets what it wants to find in it again, and gives it to a request. The reply
- * comes back from dt_zk_take, once, whatever happens: with ZooKeeper's answer, or as DT_ZK_LOST. ZooKeeper's threads copy
- * what they bring into the reply, signal the mailbox and return.
+ * A caller allocates a struct dt_zk_reply (all zeroes), sets what it wants to find in it again, and gives it to a
+ * request. The reply comes back from dt_zk_take, once, whatever happens: with ZooKeeper's answer, or as DT_ZK_LOST.
+ * ZooKeeper's threads copy what they bring into the reply, signal the mailbox and return.
  *
  * All functions but those threads' are called by one thread, the elector's. zk.c is the only file that includes
  * zookeeper.h; tests link another one.
@@ -66,15 +66,16 @@ struct dt_zk_server {
 };
 /* False: there is no session, nor will be. Connecting goes on behind it. Texts are copied. */
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
-/* The session goes on by another handle, which knows no node's version and looks names up anew: a server that has lost its data
- * refuses a handle that has seen more than it has, for ever, and tells this one that the session has expired. For a session that
- * is CONNECTING, with no request under way; lists are watched no more. False: as after dt_zk_open. */
+/* The session goes on by another handle, which knows no node's version and looks names up anew: a server that has lost
+ * its data refuses a handle that has seen more than it has, for ever, and tells this one that the session has expired.
+ * For a session that is CONNECTING, with no request under way; lists are watched no more. False: as after
+ * dt_zk_open. */
 bool dt_zk_reopen(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
 /* Ends the session. No reply is added, and no signal sent, after it returned. Replies that ZooKeeper's client lost on
  * the way do not come any more. */
 void dt_zk_close(dt_zk *zk);
-/* CONNECTED: *timeout_ms is the session's timeout as negotiated. Never CONNECTED again after EXPIRED, until it is closed
- * and opened. */
+/* CONNECTED: *timeout_ms is the session's timeout as negotiated. Never CONNECTED again after EXPIRED, until it is
+ * closed and opened. */
 enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms);
 /* The session that owns the ephemeral nodes made now. */
 int64_t dt_zk_session(dt_zk *zk);

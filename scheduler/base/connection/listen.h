@@ -1,6 +1,6 @@
 /*
- * The addresses that a server listens on, as text: a comma list of "address", "address:port", "[::1]:port" (each possibly behind
- * "tls:" or "plain:"), and "unix:/path". Pure.
+ * The addresses that a server listens on, as text: a comma list of "address", "address:port", "[::1]:port" (each
+ * possibly behind "tls:" or "plain:"), and "unix:/path". Pure.
  */
 #ifndef DT_BASE_CONNECTION_LISTEN_H
 #define DT_BASE_CONNECTION_LISTEN_H

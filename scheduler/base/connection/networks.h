@@ -27,8 +27,9 @@ struct dt_networks {
 };
 
 /*
- * Reads comma-separated CIDRs ("10.0.0.0/8, fd00::/8"); an address without a length is that address alone; blanks around
- * an element and an empty text are fine. INVALID: err names the element and the fault; *out then has no networks.
+ * Reads comma-separated CIDRs ("10.0.0.0/8, fd00::/8"); an address without a length is that address alone; blanks
+ * around an element and an empty text are fine. INVALID: err names the element and the fault; *out then has no
+ * networks.
  */
 DT_MUST_CHECK dt_status dt_networks_parse(struct dt_str text, struct dt_networks *out, struct dt_error *err);
 bool dt_network_contains(const struct dt_network *network, const unsigned char *address);

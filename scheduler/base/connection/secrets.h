@@ -1,7 +1,7 @@
 /*
- * Secrets of a configuration, as they are now. A secret that is given as <key>_file is read from its file each time that
- * it is asked for, so that a connection made after the file has changed uses the new one; a secret that stands in the
- * configuration itself changes when the configuration is loaded again (SIGHUP).
+ * Secrets of a configuration, as they are now. A secret that is given as <key>_file is read from its file each time
+ * that it is asked for, so that a connection made after the file has changed uses the new one; a secret that stands in
+ * the configuration itself changes when the configuration is loaded again (SIGHUP).
  *
  * Copies of a struct dt_config share the secrets of the one that dt_config_load made, which outlives them. A struct
  * dt_config that dt_config_load did not make has no secrets of this kind: the texts in it are taken as they are.

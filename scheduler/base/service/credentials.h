@@ -1,7 +1,7 @@
 /*
  * Credentials: secrets that the service manager puts into files which only the program can read. Ours are named
- * duetime_<section>.<key> in the folder that CREDENTIALS_DIRECTORY names: systemd makes such names of the files in a folder
- * (LoadCredential=duetime:FOLDER).
+ * duetime_<section>.<key> in the folder that CREDENTIALS_DIRECTORY names: systemd makes such names of the files in a
+ * folder (LoadCredential=duetime:FOLDER).
  */
 #ifndef DT_BASE_CREDENTIALS_H
 #define DT_BASE_CREDENTIALS_H

@@ -4,7 +4,8 @@
  *
  * Calling sequence: dt_service_open once, before there are other threads; dt_service_waits while something has to be
  * waited for, dt_service_ready once everything is there, dt_service_alive at least every dt_service_pause_us,
- * dt_service_stopping; dt_service_close. Any thread. A message that the manager does not take within a second is dropped.
+ * dt_service_stopping; dt_service_close. Any thread. A message that the manager does not take within a second is
+ * dropped.
  */
 #ifndef DT_BASE_SERVICE_H
 #define DT_BASE_SERVICE_H

@@ -10,8 +10,8 @@ static inline bool dt_utf8_continues(unsigned char c)
     return (c & 0xc0) == 0x80;
 }
 
-/* Bytes of the well-formed character at p, of which n > 0 bytes can be read; 0: there is none. Overlong forms, surrogates
- * and what lies beyond U+10FFFF are not well-formed. */
+/* Bytes of the well-formed character at p, of which n > 0 bytes can be read; 0: there is none. Overlong forms,
+ * surrogates and what lies beyond U+10FFFF are not well-formed. */
 static inline size_t dt_utf8_character(const unsigned char *p, size_t n)
 {
     if (p[0] < 0x80)

@@ -1,5 +1,6 @@
 /*
- * TZif: a header, data with times of 32 bits that version 2 repeats with 64, and the footer. Only the second data count.
+ * TZif: a header, data with times of 32 bits that version 2 repeats with 64, and the footer. Only the second data
+ * count.
  *
  *     "TZif" version 15 zeros | 6 counts | data of version 1
  *     "TZif" version 15 zeros | 6 counts | times | types of times | types | designations | leap seconds | 2 x flags
@@ -208,8 +209,8 @@ int64_t dt_zone_local_s(const dt_zone *zone, int64_t at_s)
 
 /*
  * Looks through the stretches in order, from the earliest that can have the local time in it (with the greatest offset
- * there is), for the first that does not end before it. Where clocks jump over the local time, that stretch begins after
- * it: then the instant is the jump.
+ * there is), for the first that does not end before it. Where clocks jump over the local time, that stretch begins
+ * after it: then the instant is the jump.
  */
 int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
 {

@@ -1,7 +1,7 @@
 /*
- * Time zones, as the system's tzdata has them (RFC 8536, TZif from version 2 on): the table of changes in a zone's file,
- * and behind its end the rule of the file's footer. A zone is decoded once and never changes, so that any number of threads
- * may use it. Pure; zone_files.h reads the files.
+ * Time zones, as the system's tzdata has them (RFC 8536, TZif from version 2 on): the table of changes in a zone's
+ * file, and behind its end the rule of the file's footer. A zone is decoded once and never changes, so that any number
+ * of threads may use it. Pure; zone_files.h reads the files.
  *
  * The C library is not asked: its zone is one for the whole process (tzset), and it cannot tell when a zone changes.
  */
@@ -14,8 +14,8 @@
 
 typedef struct dt_zone dt_zone;
 
-/* A stretch of time with one offset from UTC: from_s inclusive, until_s exclusive, in seconds since 1970. Two that follow
- * each other may have the same offset. INT64_MIN and INT64_MAX: without a bound. */
+/* A stretch of time with one offset from UTC: from_s inclusive, until_s exclusive, in seconds since 1970. Two that
+ * follow each other may have the same offset. INT64_MIN and INT64_MAX: without a bound. */
 struct dt_zone_span {
     int64_t from_s, until_s;
     int64_t offset_s; /* east of UTC */

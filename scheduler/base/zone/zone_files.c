@@ -1,6 +1,6 @@
 /*
- * A list of zones by name, under one lock. There are some six hundred names, each of which has to be a file, so the list
- * is as short as what is in use.
+ * A list of zones by name, under one lock. There are some six hundred names, each of which has to be a file, so the
+ * list is as short as what is in use.
  */
 #include "base/zone/zone_files.h"
 

@@ -1,6 +1,6 @@
 /*
- * The rule in the footer of a zone's file: a POSIX TZ string with the extensions of RFC 8536 ("CET-1CEST,M3.5.0,M10.5.0/3",
- * "<-02>2<-01>,M3.5.0/-1,M10.5.0/0"). Pure. For zone.c only.
+ * The rule in the footer of a zone's file: a POSIX TZ string with the extensions of RFC 8536
+ * ("CET-1CEST,M3.5.0,M10.5.0/3", "<-02>2<-01>,M3.5.0/-1,M10.5.0/0"). Pure. For zone.c only.
  */
 #ifndef DT_BASE_ZONE_RULE_H
 #define DT_BASE_ZONE_RULE_H

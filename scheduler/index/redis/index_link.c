@@ -226,7 +226,8 @@ static void forget_commands(dt_link *link)
     link->pending = 0;
 }
 
-/* A server that answers with silence is asked less often: at most a fifth of the caller's time goes into waiting for it.
+/* A server that answers with silence is asked less often: at most a fifth of the caller's time goes into waiting for
+ * it.
  */
 static int64_t backoff_after(dt_link *link, int64_t now_us)
 {

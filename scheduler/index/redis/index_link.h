@@ -1,6 +1,6 @@
 /*
- * One connection to one Redis server: connecting (index_connect.h), AUTH, scripts, pipelines, back-off; and functions that
- * read its replies. Knows no keys. Internal to index/.
+ * One connection to one Redis server: connecting (index_connect.h), AUTH, scripts, pipelines, back-off; and functions
+ * that read its replies. Knows no keys. Internal to index/.
  *
  * A round trip is this calling sequence: dt_link_ready, any number of commands (dt_link_command or dt_link_script, then
  * the arguments), dt_link_flush, dt_link_read. dt_link_read gives each reply to on_reply in the order of the commands.

@@ -9,10 +9,11 @@
  * The connection tracks keys and has read none: what its server then says is that all keys were flushed. A server that
  * refuses that is done without.
  *
- * Invariants: nothing here blocks but poll(2) (and the resolver, Sentinels and the handshake of TLS); each state but UP has a deadline, UP has a PING every
- * PING_US while nothing else was heard, so that a server that stands still is noticed; the kernel asks more often
- * whether the peer is there at all (dt_link_keep_alive), which wakes nobody. Reaching UP and leaving
- * it both say on_wake(-1): what was published in between is lost, and the leaders look by themselves.
+ * Invariants: nothing here blocks but poll(2) (and the resolver, Sentinels and the handshake of TLS); each state but UP
+ * has a deadline, UP has a PING every PING_US while nothing else was heard, so that a server that stands still is
+ * noticed; the kernel asks more often whether the peer is there at all (dt_link_keep_alive), which wakes nobody.
+ * Reaching UP and leaving it both say on_wake(-1): what was published in between is lost, and the leaders look by
+ * themselves.
  */
 #include "index/index.h"
 

@@ -1,8 +1,8 @@
 /*
  * Owns: TLS on a connection to Redis, by hiredis_ssl where the library has it. Refuses to know what is said on it.
  *
- * hiredis alone verifies who signed a certificate, but not for whom it is: the name is set here. Files are read anew for
- * each connection.
+ * hiredis alone verifies who signed a certificate, but not for whom it is: the name is set here. Files are read anew
+ * for each connection.
  */
 #include <hiredis/hiredis.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
  * Alerts: their kinds, what a topic says about them, and how they are told. Pure.
  *
- * An alert is about one kind of one topic, or of the installation (its topic is absent then). It stands while its figure is
- * not below its limit. The setting of a topic is stored as a JSON object with numbers (column topics.alerts).
+ * An alert is about one kind of one topic, or of the installation (its topic is absent then). It stands while its
+ * figure is not below its limit. The setting of a topic is stored as a JSON object with numbers (column topics.alerts).
  */
 #ifndef DT_JOB_ALERT_H
 #define DT_JOB_ALERT_H
@@ -44,8 +44,8 @@ struct dt_alert_setting {
 };
 
 /*
- * Reads a stored setting; an absent text has none. Texts are copied into the arena; json is scratch. Members that a manual
- * edit has spoiled count as absent, and so does all of a text that is no object. NOMEM.
+ * Reads a stored setting; an absent text has none. Texts are copied into the arena; json is scratch. Members that a
+ * manual edit has spoiled count as absent, and so does all of a text that is no object. NOMEM.
  */
 DT_MUST_CHECK dt_status dt_alert_setting_read(dt_json *json, struct dt_str text, struct dt_arena *arena,
                                               struct dt_alert_setting *out);
@@ -64,8 +64,8 @@ struct dt_alert {
 /* Numbers are those of the ENUM in MySQL. */
 enum dt_alert_event { DT_ALERT_BEGAN = 1, DT_ALERT_REMINDED, DT_ALERT_ENDED };
 
-/* Adds the members of an alert that messages and answers have in common, without braces: "id":"7","topic":… A figure that
- * is a time is written as a duration. out->failed: memory is out. */
+/* Adds the members of an alert that messages and answers have in common, without braces: "id":"7","topic":… A figure
+ * that is a time is written as a duration. out->failed: memory is out. */
 void dt_alert_add_members(struct dt_strbuf *out, const struct dt_alert *alert);
 /* Adds the body of a message: {"type":"alert.began","timestamp":…,"data":{…}}. */
 void dt_alert_add_message(struct dt_strbuf *out, const struct dt_alert *alert, enum dt_alert_event event,

@@ -1,6 +1,6 @@
 /*
- * Whether what a caller asks of a job fits the delivery of its topic: a URL of its own, its time for a result, its headers.
- * Pure. The judgement is about the moment at which it is asked: a topic may change while its jobs wait.
+ * Whether what a caller asks of a job fits the delivery of its topic: a URL of its own, its time for a result, its
+ * headers. Pure. The judgement is about the moment at which it is asked: a topic may change while its jobs wait.
  */
 #ifndef DT_JOB_CALLBACK_FIT_H
 #define DT_JOB_CALLBACK_FIT_H

@@ -1,4 +1,5 @@
-/* Host names against a list. Letters may be of either case; an element with "*." is compared with the end of the host. */
+/* Host names against a list. Letters may be of either case; an element with "*." is compared with the end of the
+ * host. */
 #include "job/callback/callback_host.h"
 
 #include <ctype.h>

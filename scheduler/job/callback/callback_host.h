@@ -1,6 +1,6 @@
 /*
- * Which hosts callbacks may go to: the list of `callbacks.allow_hosts`. Pure. Who takes a URL from a caller asks, so that one
- * that may never be called is refused; who sends asks again, because the list may be another one by then.
+ * Which hosts callbacks may go to: the list of `callbacks.allow_hosts`. Pure. Who takes a URL from a caller asks, so
+ * that one that may never be called is refused; who sends asks again, because the list may be another one by then.
  */
 #ifndef DT_JOB_CALLBACK_HOST_H
 #define DT_JOB_CALLBACK_HOST_H

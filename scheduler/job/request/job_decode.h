@@ -51,8 +51,8 @@ DT_MUST_CHECK dt_status dt_job_decode(const dt_json *json, const struct dt_job_r
 
 /*
  * Decodes the members of jobs that are made later, again and again: everything of a new job but key, run_at and delay,
- * which are refused. Members of which own() says so are passed by; null is the topic's default, as in a PATCH; the topic
- * is absent when it is not given. Statuses as of dt_job_decode; faults may have some before.
+ * which are refused. Members of which own() says so are passed by; null is the topic's default, as in a PATCH; the
+ * topic is absent when it is not given. Statuses as of dt_job_decode; faults may have some before.
  */
 DT_MUST_CHECK dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules *rules,
                                                bool (*own)(struct dt_str name), struct dt_faults *faults,

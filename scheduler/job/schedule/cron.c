@@ -147,8 +147,8 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
 
 /* ---- instants ---- */
 
-/* Later local times have later instants. A local time that comes twice has the instant of its first passage: if after_s lies
- * in the second passage, that instant is over, and the next local time is taken. */
+/* Later local times have later instants. A local time that comes twice has the instant of its first passage: if after_s
+ * lies in the second passage, that instant is over, and the next local time is taken. */
 static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);

@@ -4,19 +4,21 @@
  *     [second] minute hour day-of-month month day-of-week        six fields, or five (second 0); or one of
  *     @yearly @annually @monthly @weekly @daily @midnight @hourly
  *
- * A field is a list, with commas, of: a value; a range a-b (of weekdays also across the week's end: FRI-MON); * for all;
- * each of the last two with /n for each n-th, and a/n for each n-th from a to the end. Months and weekdays may be called
- * by the first three letters of their English names; Sunday is 0 or 7. The two day fields take ? for *, and more:
+ * A field is a list, with commas, of: a value; a range a-b (of weekdays also across the week's end: FRI-MON); * for
+ * all; each of the last two with /n for each n-th, and a/n for each n-th from a to the end. Months and weekdays may be
+ * called by the first three letters of their English names; Sunday is 0 or 7. The two day fields take ? for *, and
+ * more:
  *
  *     day of month   L the last; 15W the weekday (MON to FRI) nearest to the 15th within the month; LW the last weekday
  *     day of week    5L the month's last Friday; 1#2 its second Monday
  *
- * When neither of the two day fields begins with * or ?, a day that either names is meant; otherwise both have to name it
- * (as in Vixie cron: a * with a step in one of them narrows the other).
+ * When neither of the two day fields begins with * or ?, a day that either names is meant; otherwise both have to name
+ * it (as in Vixie cron: a * with a step in one of them narrows the other).
  *
- * Local times that clocks jump over, or show twice: where the hour field has no * and no /, a fire that falls into a gap
- * comes at the gap's end (several of one gap: once), and one whose time comes twice comes the first time alone. Where it
- * has one, fires follow elapsed time: each instant at which clocks show a matching time is a fire, and no other one.
+ * Local times that clocks jump over, or show twice: where the hour field has no * and no /, a fire that falls into a
+ * gap comes at the gap's end (several of one gap: once), and one whose time comes twice comes the first time alone.
+ * Where it has one, fires follow elapsed time: each instant at which clocks show a matching time is a fire, and no
+ * other one.
  */
 #ifndef DT_JOB_CRON_H
 #define DT_JOB_CRON_H

@@ -1,6 +1,6 @@
 /*
- * When a schedule fires: by a cron expression in a zone, or in whole steps of elapsed time; within its bounds. Pure. All
- * times in ms since 1970.
+ * When a schedule fires: by a cron expression in a zone, or in whole steps of elapsed time; within its bounds. Pure.
+ * All times in ms since 1970.
  */
 #ifndef DT_JOB_RECURRENCE_H
 #define DT_JOB_RECURRENCE_H
@@ -20,8 +20,8 @@ struct dt_recurrence {
 int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms);
 
 /*
- * The newest fires in a stretch of time: after after_ms, up to until_ms. Fills fires with at most max of them, in order of
- * time, and returns how many. The work is that of enumerating a few times as many.
+ * The newest fires in a stretch of time: after after_ms, up to until_ms. Fills fires with at most max of them, in order
+ * of time, and returns how many. The work is that of enumerating a few times as many.
  */
 size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int64_t until_ms, int64_t *fires,
                             size_t max);

@@ -1,6 +1,6 @@
 /*
- * What alerts are about: the installation's small tables, watched in the server; topics and their counters; the index of
- * what is due, a slice at a time.
+ * What alerts are about: the installation's small tables, watched in the server; topics and their counters; the index
+ * of what is due, a slice at a time.
  */
 #include <stdio.h>
 

@@ -83,8 +83,8 @@ struct dt_alert_list {
 /* Lists alerts that stand in the order of their ids, behind after_id, at most `limit`. */
 DT_MUST_CHECK dt_status dt_store_alerts(dt_store *store, int64_t after_id, unsigned limit, struct dt_arena *arena,
                                         struct dt_alert_list *out, struct dt_error *err);
-/* Silences an alert until a time. NOT_FOUND. bound: NULL, or the topics that the caller may see; an alert of others is not
- * found. *out: the alert as it is then, in the arena. */
+/* Silences an alert until a time. NOT_FOUND. bound: NULL, or the topics that the caller may see; an alert of others is
+ * not found. *out: the alert as it is then, in the arena. */
 struct dt_alert_silence {
     int64_t id, until_ms;
     const struct dt_topic_bound *bound;
@@ -134,8 +134,8 @@ DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, unsigned limit,
 /* Takes a message for lease_ms, one try more: nobody else sends it meanwhile. VERSION: somebody has taken it. */
 DT_MUST_CHECK dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *message, int64_t lease_ms,
                                             struct dt_error *err);
-/* Another process sends from here on: messages that the one before it had taken for the first time are due now, rather than when its time
- * is over. One that it was sending all the same arrives twice, with the same id. */
+/* Another process sends from here on: messages that the one before it had taken for the first time are due now, rather
+ * than when its time is over. One that it was sending all the same arrives twice, with the same id. */
 DT_MUST_CHECK dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err);
 /* The message arrived, or is given up: it goes. */
 DT_MUST_CHECK dt_status dt_store_alert_sent(dt_store *store, int64_t id, struct dt_error *err);

@@ -1,5 +1,5 @@
-/* Steps that housekeeping.c and archiver.c share: finding ids, and tidying jobs that a manual edit finished. They run in the
- * caller's connection; for store/ only. */
+/* Steps that housekeeping.c and archiver.c share: finding ids, and tidying jobs that a manual edit finished. They run
+ * in the caller's connection; for store/ only. */
 #ifndef DT_STORE_HOUSEKEEPING_SHARED_H
 #define DT_STORE_HOUSEKEEPING_SHARED_H
 

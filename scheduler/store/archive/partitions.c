@@ -168,8 +168,8 @@ static dt_status drop_part(struct tending *t, int32_t part)
     return status;
 }
 
-/* Drops the partitions whose day or month is over; *more: there are more than one call drops. The numbers come from `history`,
- * `history_attempts` and the counters, because a drop that was interrupted leaves some of the three. */
+/* Drops the partitions whose day or month is over; *more: there are more than one call drops. The numbers come from
+ * `history`, `history_attempts` and the counters, because a drop that was interrupted leaves some of the three. */
 static dt_status drop_ended(struct tending *t, bool *more)
 {
     struct dt_partitions *all = malloc(sizeof(*all));

@@ -12,8 +12,8 @@
  *
  * Statuses of every call that talks to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled
  * back), BUSY (1213, 1205, 3572: the caller rolls back and may repeat the whole transaction), EXISTS (1062; in DDL
- * 1060, a column, and 1061, an index), INVALID (bad data: CHECK, too long), SCHEMA (unknown table or column), CORRUPT/INTERNAL otherwise;
- * dt_db_commit also UNKNOWN (the connection broke while the COMMIT was under way).
+ * 1060, a column, and 1061, an index), INVALID (bad data: CHECK, too long), SCHEMA (unknown table or column),
+ * CORRUPT/INTERNAL otherwise; dt_db_commit also UNKNOWN (the connection broke while the COMMIT was under way).
  */
 #ifndef DT_STORE_DB_H
 #define DT_STORE_DB_H
@@ -126,8 +126,8 @@ DT_MUST_CHECK dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt
  * any other session has used the table, a prepared statement of MariaDB 10.11 reads each row from the table as well
  * (10,000 entries: 30,000 pages instead of 30). Every ? in `sql` is a parameter. Rows come as they are found: who waits
  * for something else between them makes the server wait, which it does for mysql.io_timeout, or
- * mysql.idle_transaction_timeout if that is shorter, and no longer. A CALL of a procedure that ends with one query may be
- * asked so as well.
+ * mysql.idle_transaction_timeout if that is shorter, and no longer. A CALL of a procedure that ends with one query may
+ * be asked so as well.
  */
 DT_MUST_CHECK dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err);
 /* Asks as dt_db_query_index does, without waiting: the server works meanwhile, and the first dt_db_next waits for it.

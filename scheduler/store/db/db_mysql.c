@@ -1,6 +1,7 @@
 /*
- * db.h on the libmysqlclient API; how a connection is made is in db_mysql_connect.c, which alone includes mysql.h beside it. Builds against MariaDB Connector/C and against
- * Oracle's libmysqlclient; what only the former has (array binding) stands in #ifdef DT_ARRAY_BINDING.
+ * db.h on the libmysqlclient API; how a connection is made is in db_mysql_connect.c, which alone includes mysql.h
+ * beside it. Builds against MariaDB Connector/C and against Oracle's libmysqlclient; what only the former has (array
+ * binding) stands in #ifdef DT_ARRAY_BINDING.
  *
  * Owns the connection, its session settings and the statement cache. Knows nothing of duetime's tables.
  *

@@ -8,9 +8,9 @@
 struct st_mysql;
 
 /*
- * Connects by host and port or socket, or to the first of mysql.hosts that is not read-only, beginning with the one that
- * was the last time. UNAVAILABLE, or the status of MySQL's number (SCHEMA: there is no such database): no server lets
- * us in; err says why, and is marked `alarm` where somebody has to act. NOMEM. *out is NULL unless OK.
+ * Connects by host and port or socket, or to the first of mysql.hosts that is not read-only, beginning with the one
+ * that was the last time. UNAVAILABLE, or the status of MySQL's number (SCHEMA: there is no such database): no server
+ * lets us in; err says why, and is marked `alarm` where somebody has to act. NOMEM. *out is NULL unless OK.
  */
 DT_MUST_CHECK dt_status dt_mysql_connect(const struct dt_config *config, struct st_mysql **out, struct dt_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * Deadlines of attempts that were sent. The time for a result begins with the claim; if sending took long, the leader has it
- * begin anew, in the transaction in which it settles the batch. For store/ only.
+ * Deadlines of attempts that were sent. The time for a result begins with the claim; if sending took long, the leader
+ * has it begin anew, in the transaction in which it settles the batch. For store/ only.
  */
 #ifndef DT_STORE_DEADLINES_H
 #define DT_STORE_DEADLINES_H

@@ -5,9 +5,10 @@
  *                  leads.
  * Refuses to know: how a fence comes about (store_takeover.c), Kafka, and jobs.
  *
- * Invariants: a fence is what this leadership wrote last. Every transaction of a leader but the last, which only lets go
- * (dt_store_step_down), locks the row first and compares epoch, token and version with it, and once more in the statement that writes: the epoch fences other
- * leaders, token and version notice a MySQL that went back to an earlier state.
+ * Invariants: a fence is what this leadership wrote last. Every transaction of a leader but the last, which only lets
+ * go (dt_store_step_down), locks the row first and compares epoch, token and version with it, and once more in the
+ * statement that writes: the epoch fences other leaders, token and version notice a MySQL that went back to an earlier
+ * state.
  */
 #include "store/dispatch/fence.h"
 

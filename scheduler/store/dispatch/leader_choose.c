@@ -6,8 +6,8 @@
  * Refuses to know: rows and messages, and how room comes about (limits/topic_gate.h).
  *
  * Invariants: within a topic jobs go in order of (due, id); no gate is asked for without a job that the caller lets go;
- * when not all fit, each topic has an equal part of the bytes and what others left of theirs, and one job of it at least
- * is looked at; what is perhaps too large for its topic goes alone, so that a refusal is about it.
+ * when not all fit, each topic has an equal part of the bytes and what others left of theirs, and one job of it at
+ * least is looked at; what is perhaps too large for its topic goes alone, so that a refusal is about it.
  */
 #include <stdlib.h>
 

@@ -75,8 +75,8 @@ static dt_status judge_orphan(struct dt_open_txn *t, struct dt_candidate *c)
     return status == DT_OK ? end : status;
 }
 
-/* A report that came before the deadline counts, even if it is read later: until the reports up to the deadline have been
- * applied (the results watermark), the attempt is left. */
+/* A report that came before the deadline counts, even if it is read later: until the reports up to the deadline have
+ * been applied (the results watermark), the attempt is left. */
 static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
 {
     struct dt_leader_judged *judged = &t->io->judged;

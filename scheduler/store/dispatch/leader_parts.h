@@ -117,8 +117,8 @@ DT_MUST_CHECK dt_status dt_candidates_judge(struct dt_open_txn *t);
 
 /* ---- leader_choose.c ---- */
 
-/* Sorts the candidates by (next_ms, id), holds those beyond a limit, lists the claims that fit into one batch, and leaves the others. Counts
- * timeouts and retries. */
+/* Sorts the candidates by (next_ms, id), holds those beyond a limit, lists the claims that fit into one batch, and
+ * leaves the others. Counts timeouts and retries. */
 DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
 /* Counts what was chosen in the rates of its topics. */
 DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
@@ -127,14 +127,14 @@ DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 
 /* Leaves attempts to the results that wait for their jobs' rows (deferred_results). Before dt_claims_choose. */
 DT_MUST_CHECK dt_status dt_timeouts_leave_deferred(struct dt_open_txn *t);
-/* Ends the attempts whose fate is DT_FATE_TIMEOUT, as a reported failure ends one. Their fate is afterwards MOVED, GONE,
- * or LEFT where the result was not applied. */
+/* Ends the attempts whose fate is DT_FATE_TIMEOUT, as a reported failure ends one. Their fate is afterwards MOVED,
+ * GONE, or LEFT where the result was not applied. */
 DT_MUST_CHECK dt_status dt_timeouts_write(struct dt_open_txn *t);
 
 /* ---- leader_claim.c ---- */
 
-/* Makes the chosen jobs dispatched, reads their messages into io->batch, and tells the caller's listener while nothing is
- * committed. */
+/* Makes the chosen jobs dispatched, reads their messages into io->batch, and tells the caller's listener while nothing
+ * is committed. */
 DT_MUST_CHECK dt_status dt_claims_write(struct dt_open_txn *t);
 
 /* ---- leader_offers.c ---- */

@@ -189,8 +189,9 @@ struct dt_leader_txn {
  *     result waits for (deferred_results);
  *   - ends, among the hints, attempts in the hands of a process that is gone as lost;
  *   - claims, among the hints, what is scheduled and due: of this shard's slots, not paused, within the limits of its
- *     topic, writable, with no earlier attempt in its claiming shard's list or in anybody's hands; into the list, or into the hands of this process; in order of (due, id) within a topic, and when not all of it fits an equal
- *     part of the bytes for each topic;
+ *     topic, writable, with no earlier attempt in its claiming shard's list or in anybody's hands; into the list, or
+ *     into the hands of this process; in order of (due, id) within a topic, and when not all of it fits an equal part
+ *     of the bytes for each topic;
  *   - offers, among the hints, what is scheduled and due of topics whose jobs are popped, and not paused: their entries
  *     go away;
  *   - writes list, send_n, batch_no and version into the row, and updates *fence.

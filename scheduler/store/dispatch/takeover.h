@@ -51,8 +51,9 @@ struct dt_settled {
  *   - halt: writes the reason, and nothing else;
  *   - a batch that the ledger has leaves the list, and its rows get their deadlines: now + ack timeout, never earlier
  *     than they are, only where the row still says dispatched with that attempt;
- *   - only then what the delivery refused: a list that was refused is halved; a single attempt that was refused ends as undeliverable (a
- *     failure, by the retry policy; only where the row still says dispatched with that attempt) and leaves the list;
+ *   - only then what the delivery refused: a list that was refused is halved; a single attempt that was refused ends as
+ *     undeliverable (a failure, by the retry policy; only where the row still says dispatched with that attempt) and
+ *     leaves the list;
  *   - ledger_offset becomes next_offset.
  *
  * OK: *fence and *done are as written. DEPOSED: the row is not ours. Any other status: start over.

@@ -1,6 +1,6 @@
 /*
- * The topic snapshot: a copy of all rows of `topics`, one for each leader, so that no claim has to read them. It is read
- * again when installation.topics_version has changed. Owned by its leader's thread.
+ * The topic snapshot: a copy of all rows of `topics`, one for each leader, so that no claim has to read them. It is
+ * read again when installation.topics_version has changed. Owned by its leader's thread.
  */
 #ifndef DT_STORE_TOPIC_SNAPSHOT_H
 #define DT_STORE_TOPIC_SNAPSHOT_H
@@ -23,8 +23,8 @@ bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str t
 bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str topic);
 /* The delivery of a topic at the last reading; UNSET for a topic that is not known. */
 enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic);
-/* The callback settings of a topic at the last reading, with the timeout that holds, valid until the next one. NULL: the topic
- * is not known. */
+/* The callback settings of a topic at the last reading, with the timeout that holds, valid until the next one. NULL:
+ * the topic is not known. */
 const struct dt_topic_callback *dt_topic_snapshot_callback(const dt_topic_snapshot *snapshot, struct dt_str topic);
 /* The Kafka topic of a topic at the last reading, valid until the next one; absent for a topic that is not known. */
 struct dt_str dt_topic_snapshot_kafka_topic(const dt_topic_snapshot *snapshot, struct dt_str topic);
@@ -37,8 +37,8 @@ struct dt_topic_entry {
     bool paused, limited; /* limited: it has max_in_flight or rate_limit */
     struct dt_topic_callback callback;
 };
-/* The next refresh reads the topics whatever their version: a MySQL that went back may reach the same version with other
- * topics. What the snapshot holds stays until then. */
+/* The next refresh reads the topics whatever their version: a MySQL that went back may reach the same version with
+ * other topics. What the snapshot holds stays until then. */
 void dt_topic_snapshot_forget(dt_topic_snapshot *snapshot);
 /* Reads the topics again, inside the caller's transaction, when `version` differs from what the snapshot holds. */
 DT_MUST_CHECK dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, struct dt_db *db, int64_t version,

@@ -1,6 +1,6 @@
 /*
- * Backlog: how many jobs of each topic are due and not dispatched, as gauges (duetime_backlog_jobs). MySQL is asked only while
- * something is due, so that an installation at rest pays nothing. One thread's.
+ * Backlog: how many jobs of each topic are due and not dispatched, as gauges (duetime_backlog_jobs). MySQL is asked
+ * only while something is due, so that an installation at rest pays nothing. One thread's.
  */
 #ifndef DT_STORE_BACKLOG_H
 #define DT_STORE_BACKLOG_H
@@ -23,8 +23,8 @@ struct dt_backlog {
     struct dt_backlog_row rows[DT_BACKLOG_TOPICS];
 };
 
-/* Counts what is due, up to a bound, and sets the gauges; with nothing overdue it asks nothing. Statuses as of store/store.h;
- * the gauges stay as they are on failure. */
+/* Counts what is due, up to a bound, and sets the gauges; with nothing overdue it asks nothing. Statuses as of
+ * store/store.h; the gauges stay as they are on failure. */
 DT_MUST_CHECK dt_status dt_backlog_tell(struct dt_backlog *backlog, dt_store *store, int64_t now_ms, int64_t overdue);
 void dt_backlog_clear(struct dt_backlog *backlog);
 

@@ -1,9 +1,9 @@
 /*
- * The thread that writes a process's figures. Owns what is not written yet, and how the histogram of lateness stood when it
- * was written last; refuses to know what happened.
+ * The thread that writes a process's figures. Owns what is not written yet, and how the histogram of lateness stood
+ * when it was written last; refuses to know what happened.
  *
- * It wakes as each step of five seconds ends, by MySQL's clock, so that a steady load gives steady figures, and asks MySQL for
- * nothing where nothing happened. What MySQL does not take is dropped: the next step is no place for it.
+ * It wakes as each step of five seconds ends, by MySQL's clock, so that a steady load gives steady figures, and asks
+ * MySQL for nothing where nothing happened. What MySQL does not take is dropped: the next step is no place for it.
  */
 #include "store/figures/figures.h"
 

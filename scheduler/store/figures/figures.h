@@ -5,10 +5,11 @@
  *                                                                                             │ sums over writers
  *                                                                  whoever asks ◀─────────────┘
  *
- * Rows are of two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process writes both at
- * once and adds to what it wrote of the same step, so nobody has to condense anything, and how much is kept depends on time
- * alone: at most DT_TALLY_TOPICS topics a process and step. A process in which nothing happens writes nothing. Figures are
- * no audit: what a process counted within its last step is lost when it ends, or when MySQL does not take it.
+ * Rows are of two steps: five seconds, kept for two hours, and five minutes, kept for two weeks. A process writes both
+ * at once and adds to what it wrote of the same step, so nobody has to condense anything, and how much is kept depends
+ * on time alone: at most DT_TALLY_TOPICS topics a process and step. A process in which nothing happens writes nothing.
+ * Figures are no audit: what a process counted within its last step is lost when it ends, or when MySQL does not take
+ * it.
  */
 #ifndef DT_STORE_FIGURES_H
 #define DT_STORE_FIGURES_H
@@ -97,7 +98,8 @@ struct dt_topic_overdue {
     struct dt_str topic;
     int64_t jobs, since_ms; /* since_ms: when the oldest was due; 0 = not known */
 };
-/* Reads which topics have jobs that are due and not dispatched, looking at `limit` due and at `limit` offered jobs at most. */
+/* Reads which topics have jobs that are due and not dispatched, looking at `limit` due and at `limit` offered jobs at
+ * most. */
 DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
                                                 struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
 

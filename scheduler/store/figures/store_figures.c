@@ -179,7 +179,8 @@ dt_status dt_store_lateness(dt_store *store, const struct dt_figures_range *rang
     return status;
 }
 
-/* The bucket begins where the one below ends; buckets that are empty are not among them, so it begins no earlier than so. */
+/* The bucket begins where the one below ends; buckets that are empty are not among them, so it begins no earlier than
+ * so. */
 double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part)
 {
     double all = 0;

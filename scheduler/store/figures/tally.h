@@ -1,10 +1,10 @@
 /*
- * The tally: how often what happened in transactions that this process committed, by topic, since somebody last took it.
- * It stands in memory and is told to the whole process, as metrics are; figures.h writes it to MySQL.
+ * The tally: how often what happened in transactions that this process committed, by topic, since somebody last took
+ * it. It stands in memory and is told to the whole process, as metrics are; figures.h writes it to MySQL.
  *
- * A transaction's events are added once, behind its COMMIT (jobs/counts.h): what was rolled back never happened. The tally
- * names at most DT_TALLY_TOPICS topics; what happens in others meanwhile is counted for all topics together only. Every
- * function is thread-safe and waits for nothing but a mutex that is held for microseconds.
+ * A transaction's events are added once, behind its COMMIT (jobs/counts.h): what was rolled back never happened. The
+ * tally names at most DT_TALLY_TOPICS topics; what happens in others meanwhile is counted for all topics together only.
+ * Every function is thread-safe and waits for nothing but a mutex that is held for microseconds.
  */
 #ifndef DT_STORE_TALLY_H
 #define DT_STORE_TALLY_H

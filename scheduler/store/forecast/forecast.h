@@ -4,8 +4,8 @@
  *
  * The work is bounded, whatever the tables hold. What is near stands in the due index by its time: up to
  * DT_FORECAST_COUNTED entries are counted, more are estimated. What is far stands there by its day: days are counted
- * likewise, and spread evenly over their steps. The index has no topics: up to DT_FORECAST_LOOKED_UP jobs are looked up,
- * of more a sample is; topics of what is far, or too much for that, are those of the counters of the day.
+ * likewise, and spread evenly over their steps. The index has no topics: up to DT_FORECAST_LOOKED_UP jobs are looked
+ * up, of more a sample is; topics of what is far, or too much for that, are those of the counters of the day.
  */
 #ifndef DT_STORE_FORECAST_H
 #define DT_STORE_FORECAST_H
@@ -44,7 +44,8 @@ struct dt_forecast {
     bool topics_counted;      /* so was what each topic has */
 };
 
-/* Makes the forecast. Reads outside of a transaction, and locks nothing: what changes meanwhile is seen before or after. */
+/* Makes the forecast. Reads outside of a transaction, and locks nothing: what changes meanwhile is seen before or
+ * after. */
 DT_MUST_CHECK dt_status dt_store_forecast(dt_store *store, const struct dt_forecast_ask *ask, struct dt_arena *arena,
                                           struct dt_forecast *out, struct dt_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * Fires of schedules that have no job yet, at their nominal times. Each schedule's are reckoned one by one up to its part
- * of DT_FORECAST_FIRES; the others are taken to come at the same distances.
+ * Fires of schedules that have no job yet, at their nominal times. Each schedule's are reckoned one by one up to its
+ * part of DT_FORECAST_FIRES; the others are taken to come at the same distances.
  */
 #include "store/forecast/forecast_parts.h"
 #include "store/schedules/schedule_row.h"

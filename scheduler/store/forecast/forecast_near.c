@@ -1,6 +1,6 @@
 /*
- * What is near: band 1 of the due index, which has the exact times of scheduled jobs, and of the deadlines of dispatched
- * ones; only a job's row tells these apart.
+ * What is near: band 1 of the due index, which has the exact times of scheduled jobs, and of the deadlines of
+ * dispatched ones; only a job's row tells these apart.
  *
  *     few enough to look up    each row is: exact
  *     more                     entries are counted by step, and a sample of rows is looked up: of a step in which some
@@ -191,8 +191,8 @@ static dt_status count(struct dt_forecasting *f, struct sample *s)
 /* ---- estimates ---- */
 
 /*
- * The optimizer doubles what it expects of large ranges. *factor: how many entries there are for each that it expects, in
- * the beginning of the stretch, as far as that is known.
+ * The optimizer doubles what it expects of large ranges. *factor: how many entries there are for each that it expects,
+ * in the beginning of the stretch, as far as that is known.
  */
 static dt_status measure(struct dt_forecasting *f, double *factor)
 {

@@ -1,6 +1,6 @@
 /*
- * Sums by step and topic while a forecast is made: collected in any order, then those of one (step, topic) are merged, and
- * the largest of each step are kept. With the questions that several parts of the forecast ask.
+ * Sums by step and topic while a forecast is made: collected in any order, then those of one (step, topic) are merged,
+ * and the largest of each step are kept. With the questions that several parts of the forecast ask.
  */
 #include <stdlib.h>
 

@@ -1,11 +1,11 @@
 /*
- * The store's part of attempts in the hands of a process: claimed for a callback, and not ended yet. Called by the pool of
- * callbacks in a dispatcher; dispatcher/delivery/hands.h is the port before that pool, which leaders use.
+ * The store's part of attempts in the hands of a process: claimed for a callback, and not ended yet. Called by the pool
+ * of callbacks in a dispatcher; dispatcher/delivery/hands.h is the port before that pool, which leaders use.
  * tests/model/callbacks.pml is the protocol. See store.h for what a dt_store is.
  *
- *   owner    A random number that a process gives itself. Claims carry it (dispatch/leader_txn.h), and it is a lease: if
- *            it was not renewed for its timeout by MySQL's clock it has ended, and its attempts are lost. The process lets
- *            go of it earlier, and never renews it again.
+ *   owner    A random number that a process gives itself. Claims carry it (dispatch/leader_txn.h), and it is a lease:
+ *            if it was not renewed for its timeout by MySQL's clock it has ended, and its attempts are lost. The
+ *            process lets go of it earlier, and never renews it again.
  *   outcome  The process records what came of an attempt, if the attempt is still in the hands that it was claimed for.
  *   lost     The leader of a job's shard ends attempts in the hands of an owner that is gone; dt_store_hands_lost finds
  *            them.
@@ -39,8 +39,8 @@ struct dt_lost {
     int64_t *v;    /* room for `limit`, the caller's */
     size_t limit, n;
 };
-/* Fills in the ids, ascending, and moves `after` to the last one. A page that is not full is the last. Rows of jobs that
- * are not in `jobs` any more go. */
+/* Fills in the ids, ascending, and moves `after` to the last one. A page that is not full is the last. Rows of jobs
+ * that are not in `jobs` any more go. */
 DT_MUST_CHECK dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_error *err);
 /* The attempts of these jobs (ascending) that are in the owner's hands are nobody's from now on. */
 DT_MUST_CHECK dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t *ids, size_t n,

@@ -3,12 +3,12 @@
  * claimed for a callback gets its row of `hands`.
  *
  * Owns:            `lost` of the hands of struct dt_leader_txn; the rows of `hands` that a leader writes.
- * Refuses to know: what a process does with an attempt, and what comes after one that was lost: it goes the way of every
- *                  other result (results/), and of every other due job.
+ * Refuses to know: what a process does with an attempt, and what comes after one that was lost: it goes the way of
+ *                  every other result (results/), and of every other due job.
  *
  * Invariants: rows of `hands` are read after the rows of their jobs were locked, and written under these locks; an
- * attempt is claimed while none of its job is in anybody's hands, so a job has one row at most, of its latest attempt; a
- * result that waits for its job's row comes before the loss.
+ * attempt is claimed while none of its job is in anybody's hands, so a job has one row at most, of its latest attempt;
+ * a result that waits for its job's row comes before the loss.
  */
 #include "base/hooks/guard.h"
 #include "store/db/id_in.h"

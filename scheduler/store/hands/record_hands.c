@@ -7,9 +7,9 @@
  *     write what other receivers answered         UPDATE, if any: of attempts that stay dispatched, or ended by hand
  *     take the attempts out of our hands          DELETE
  *
- * Invariants: nothing is applied of an attempt that has left these hands. The reading locks nothing; a leader that ends an
- * attempt as lost between the reading and the DELETE makes the DELETE find fewer rows, and all is taken back and done
- * again. Rows of jobs are written before rows of `hands`, which is the order of a leader.
+ * Invariants: nothing is applied of an attempt that has left these hands. The reading locks nothing; a leader that ends
+ * an attempt as lost between the reading and the DELETE makes the DELETE find fewer rows, and all is taken back and
+ * done again. Rows of jobs are written before rows of `hands`, which is the order of a leader.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* Rows of `command_answers`: what is to be sent to Kafka about messages of the commands topic, until it has been sent. Written
- * in the transaction that carries the messages out; for store/ only. */
+/* Rows of `command_answers`: what is to be sent to Kafka about messages of the commands topic, until it has been sent.
+ * Written in the transaction that carries the messages out; for store/ only. */
 #ifndef DT_STORE_COMMAND_ANSWERS_H
 #define DT_STORE_COMMAND_ANSWERS_H
 

@@ -131,7 +131,8 @@ static void refuse_others(struct reading *r, bool (*known)(struct dt_str name), 
 
 /* ---- actions ---- */
 
-/* Ends the decoding of a body with the status of its decoder, which may have passed faults by that were there before. */
+/* Ends the decoding of a body with the status of its decoder, which may have passed faults by that were there
+ * before. */
 static dt_status decoded(struct reading *r, dt_status status)
 {
     if (r->out->intent->faults.failed)

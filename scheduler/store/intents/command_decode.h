@@ -1,6 +1,6 @@
 /*
- * A message of <installation>.commands as what it asks for. Its value is an object with `action`, which job or topic it is
- * for (`topic`, `key`, `id`), and beside them the members of the REST body of that action. Pure.
+ * A message of <installation>.commands as what it asks for. Its value is an object with `action`, which job or topic it
+ * is for (`topic`, `key`, `id`), and beside them the members of the REST body of that action. Pure.
  */
 #ifndef DT_STORE_COMMAND_DECODE_H
 #define DT_STORE_COMMAND_DECODE_H
@@ -23,8 +23,8 @@ enum dt_command_action {
 
 struct dt_command {
     enum dt_command_action action;
-    /* In: where the decoded intent goes. Every action sets its job or topic, outcome, problem and faults; an action on one
-     * job sets all of it. */
+    /* In: where the decoded intent goes. Every action sets its job or topic, outcome, problem and faults; an action on
+     * one job sets all of it. */
     struct dt_intent *intent;
     struct dt_result result; /* of a report; job_id 0 = the job is named by its key */
     enum dt_outcome outcome; /* of a report that was applied; set by whoever did so */

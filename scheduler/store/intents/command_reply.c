@@ -1,6 +1,6 @@
 /*
- * A message that is refused goes as it came to the topic of what is refused, with its problem as one header more. Whoever
- * said where gets the body that REST answers, with its status as a header.
+ * A message that is refused goes as it came to the topic of what is refused, with its problem as one header more.
+ * Whoever said where gets the body that REST answers, with its status as a header.
  */
 #include "store/intents/command_reply.h"
 

@@ -1,6 +1,6 @@
 /*
- * Makes the answers to messages of the commands topic, in the transaction that carries them out: the message itself for the
- * topic of refused ones, the REST body for the topic that the message asks to be answered in. For store/ only.
+ * Makes the answers to messages of the commands topic, in the transaction that carries them out: the message itself for
+ * the topic of refused ones, the REST body for the topic that the message asks to be answered in. For store/ only.
  */
 #ifndef DT_STORE_COMMAND_REPLY_H
 #define DT_STORE_COMMAND_REPLY_H
@@ -28,7 +28,8 @@ struct dt_command_replies {
 };
 /* Says why nobody can be answered in a topic of this name; NULL: it is fine. */
 const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation);
-/* Adds the answers that the message gets: in the topic of refused ones if it is refused, and where it asks to be answered. */
+/* Adds the answers that the message gets: in the topic of refused ones if it is refused, and where it asks to be
+ * answered. */
 DT_MUST_CHECK dt_status dt_command_tell(struct dt_command_replies *replies, const struct dt_command_told *told,
                                         struct dt_error *err);
 

@@ -5,11 +5,11 @@
  *                                                 └──────────────────── one transaction ──────────────────────┘
  *   ─▶ send answers, forget them
  *
- * The offset stands in MySQL beside the effects and is raised from what the reader believes it to be. So each message has
- * one effect, whoever reads it how often: a reader that goes on from an older offset, or beside another reader of the
- * partition, changes nothing and is DEPOSED. Messages of a partition are done in their order: behind one that waits (for its
- * topic to be made, for a row that another session has) all wait. Answers are rows until Kafka has them: each leaves at
- * least once.
+ * The offset stands in MySQL beside the effects and is raised from what the reader believes it to be. So each message
+ * has one effect, whoever reads it how often: a reader that goes on from an older offset, or beside another reader of
+ * the partition, changes nothing and is DEPOSED. Messages of a partition are done in their order: behind one that waits
+ * (for its topic to be made, for a row that another session has) all wait. Answers are rows until Kafka has them: each
+ * leaves at least once.
  */
 #ifndef DT_STORE_COMMANDS_H
 #define DT_STORE_COMMANDS_H
@@ -96,9 +96,10 @@ struct dt_command_batch {
     bool again;  /* what waits may go on at once: its topic was made */
 };
 /*
- * Carries out messages in one transaction, and raises the places of their partitions behind those that are done or refused.
- * DEPOSED: a partition stands elsewhere than the reader believes; nothing happened. UNKNOWN: all of it happened, or
- * nothing. INTERNAL, CORRUPT, TOO_LARGE and INVALID may be one message's fault: try fewer, and one alone with `refuse_all`.
+ * Carries out messages in one transaction, and raises the places of their partitions behind those that are done or
+ * refused. DEPOSED: a partition stands elsewhere than the reader believes; nothing happened. UNKNOWN: all of it
+ * happened, or nothing. INTERNAL, CORRUPT, TOO_LARGE and INVALID may be one message's fault: try fewer, and one alone
+ * with `refuse_all`.
  */
 DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
                                            bool refuse_all, struct dt_error *err);

@@ -4,8 +4,8 @@
  *   watch ─▶ lock what is open ─▶ decode, carry out ─▶ remove the rows, or write their errors ─▶ COMMIT ─▶ index
  *            └───────────────────────── one transaction ────────────────────────────────────────┘
  *
- * A row and its effect are one transaction's, so each row has one effect, whoever dies when. Several may do so at the same
- * time: rows that one has locked are passed by, and so are later rows of their keys. Rows are looked for from the
+ * A row and its effect are one transaction's, so each row has one effect, whoever dies when. Several may do so at the
+ * same time: rows that one has locked are passed by, and so are later rows of their keys. Rows are looked for from the
  * first one on each time: those of a transaction that lasted long have low ids.
  */
 #ifndef DT_STORE_INBOX_H
@@ -43,8 +43,8 @@ struct dt_inbox_moved {
     bool again; /* what waits may go on at once: its topic was made */
 };
 /*
- * Waits until there are open rows, wait_ms at most; *some: there are. One of those that wait looks; for the others there
- * are none. FORBIDDEN: the account may not call the procedure: dt_store_look_at_inbox does not wait.
+ * Waits until there are open rows, wait_ms at most; *some: there are. One of those that wait looks; for the others
+ * there are none. FORBIDDEN: the account may not call the procedure: dt_store_look_at_inbox does not wait.
  */
 DT_MUST_CHECK dt_status dt_store_watch_inbox(struct dt_inbox_mover *mover, int64_t wait_ms, bool *some,
                                              struct dt_error *err);

@@ -2,8 +2,8 @@
  * Columns of job_inbox as a body: {"run_at":…,"payload":…,<the members of options>}, topic and key as in a path.
  *
  * The payload and the options are texts of a stranger that are put into a text of ours. What they are is checked first,
- * or seen afterwards: options are read by themselves, and a payload that is not exactly one value shows as a member that
- * is not the payload that was put in.
+ * or seen afterwards: options are read by themselves, and a payload that is not exactly one value shows as a member
+ * that is not the payload that was put in.
  */
 #include "store/intents/inbox_row.h"
 

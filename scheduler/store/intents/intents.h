@@ -5,8 +5,8 @@
  *
  *   decoded (inbox_row.c) ─▶ carried out in a transaction (intents_txn.h) ─▶ done | refused, with a problem | waits
  *
- * Those that name one job are carried out in their order. One that waits keeps later ones of its job waiting, and nothing
- * else.
+ * Those that name one job are carried out in their order. One that waits keeps later ones of its job waiting, and
+ * nothing else.
  */
 #ifndef DT_STORE_INTENTS_H
 #define DT_STORE_INTENTS_H

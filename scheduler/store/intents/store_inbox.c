@@ -158,8 +158,8 @@ static dt_status lock_rows(struct moving *t)
     return status;
 }
 
-/* Has the later rows of a key wait for one that is not ours. Where there are more rows than are looked at here, ours behind
- * the last of them are left for the next time. */
+/* Has the later rows of a key wait for one that is not ours. Where there are more rows than are looked at here, ours
+ * behind the last of them are left for the next time. */
 static dt_status pass_others(struct moving *t)
 {
     size_t ours = 0;

@@ -1,6 +1,6 @@
 /*
- * Changing jobs and topics inside a transaction of the caller; for store/ only. The judgement is that of dt_store_cancel,
- * dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace.
+ * Changing jobs and topics inside a transaction of the caller; for store/ only. The judgement is that of
+ * dt_store_cancel, dt_store_patch, dt_store_run_now, dt_store_redrive and dt_store_replace.
  */
 #ifndef DT_STORE_CHANGE_TXN_H
 #define DT_STORE_CHANGE_TXN_H
@@ -27,9 +27,10 @@ struct dt_job_change {
     struct dt_job job;             /* out: as of the functions of store.h */
     bool locked;                   /* out: another session has the row; with BUSY, and the transaction goes on */
 };
-/* Changes the job. NOT_FOUND, TOO_LATE, NOT_DEAD, and BUSY with `locked`, change nothing, and the transaction goes on; with any
- * other status but OK: roll back. NOT_FOUND of a replace: the caller may insert the row with `replace` set, in the same
- * transaction; a row that is SAME or CONFLICT then has met a job that came about meanwhile: roll back, and again. */
+/* Changes the job. NOT_FOUND, TOO_LATE, NOT_DEAD, and BUSY with `locked`, change nothing, and the transaction goes on;
+ * with any other status but OK: roll back. NOT_FOUND of a replace: the caller may insert the row with `replace` set, in
+ * the same transaction; a row that is SAME or CONFLICT then has met a job that came about meanwhile: roll back, and
+ * again. */
 DT_MUST_CHECK dt_status dt_change_in_txn(const struct dt_change_txn *txn, struct dt_job_change *change,
                                          struct dt_error *err);
 /* Reads a job as it is in the open transaction, archived ones too, with its payload. NOT_FOUND. */
@@ -39,8 +40,8 @@ DT_MUST_CHECK dt_status dt_job_read_in_txn(const struct dt_change_txn *txn, int6
 DT_MUST_CHECK dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id,
                                     struct dt_error *err);
 
-/* Pauses or resumes a topic in the open transaction, which began at now_ms, and holds the lock of all changes of topics from
- * then on. NOT_FOUND changes nothing, and the transaction goes on. */
+/* Pauses or resumes a topic in the open transaction, which began at now_ms, and holds the lock of all changes of topics
+ * from then on. NOT_FOUND changes nothing, and the transaction goes on. */
 DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, struct dt_str name, bool paused,
                                               struct dt_error *err);
 

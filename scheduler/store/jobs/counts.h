@@ -68,8 +68,8 @@ void dt_counts_fail(struct dt_counts *counts, struct dt_str topic, int64_t id, i
 void dt_counts_merge(struct dt_counts *counts);
 
 /* Writes the counts and commits when status is OK (nothing changed: only commits); rolls back otherwise, and when that
- * fails. Returns status, or the failure of the commit. What was committed is added to the process's tally. Clears the counts
- * in any case. db may be NULL (begin failed). */
+ * fails. Returns status, or the failure of the commit. What was committed is added to the process's tally. Clears the
+ * counts in any case. db may be NULL (begin failed). */
 DT_MUST_CHECK dt_status dt_counts_commit(dt_db *db, struct dt_counts *counts, dt_status status, struct dt_error *err);
 
 #endif

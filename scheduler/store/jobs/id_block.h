@@ -4,8 +4,8 @@
  *
  * A server that was put back to an older copy goes on above the blocks that it has forgotten (dt_store_reserve_ids),
  * unless its clock went back as well, or the block was taken within the last second or so. Then two processes have the
- * same block. So each block has a random number, its maker, which is written into the rows: by it a process tells its own
- * rows from those of the other.
+ * same block. So each block has a random number, its maker, which is written into the rows: by it a process tells its
+ * own rows from those of the other.
  */
 #ifndef DT_STORE_ID_BLOCK_H
 #define DT_STORE_ID_BLOCK_H

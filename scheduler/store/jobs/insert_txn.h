@@ -17,17 +17,17 @@ struct dt_insert_rows {
     bool no_fires; /* keys of fires are RESERVED */
 };
 /*
- * Inserts the rows in the open transaction, which began at now_ms; those that are CREATED are counted in *counts. EXISTS:
- * an id is taken (singly: the outcome ID_TAKEN); INVALID: the server does not take one of the rows; with any status but
- * OK: roll back.
+ * Inserts the rows in the open transaction, which began at now_ms; those that are CREATED are counted in *counts.
+ * EXISTS: an id is taken (singly: the outcome ID_TAKEN); INVALID: the server does not take one of the rows; with any
+ * status but OK: roll back.
  */
 DT_MUST_CHECK dt_status dt_insert_in_txn(dt_store *store, dt_db *db, int64_t now_ms, const struct dt_insert_rows *rows,
                                          struct dt_counts *counts, struct dt_error *err);
 
 /*
- * Offers to pops, in the same transaction, those of the inserted rows that are due (store/pop/pop.h), so that a pop that
- * follows need not wait for a leader. Scans meet the rows all the same: a topic may have got another delivery a moment
- * ago. A pop leaves what is not due yet. room: for DT_OFFER_COLUMNS parameters a row.
+ * Offers to pops, in the same transaction, those of the inserted rows that are due (store/pop/pop.h), so that a pop
+ * that follows need not wait for a leader. Scans meet the rows all the same: a topic may have got another delivery a
+ * moment ago. A pop leaves what is not due yet. room: for DT_OFFER_COLUMNS parameters a row.
  */
 #define DT_OFFER_COLUMNS 3
 DT_MUST_CHECK dt_status dt_offer_made(dt_db *db, const struct dt_insert_rows *rows, int64_t now_ms,

@@ -587,8 +587,8 @@ static dt_status insert_once(struct batch *b, bool singly, struct dt_error *err)
     return status == DT_NOT_FOUND ? insert_in_transaction(b, singly, err) : status;
 }
 
-/* Looks for one of our rows: it shows that all were committed. (Each is asked for, since some may have been finished and
- * removed meanwhile.) BUSY: the session that wrote them has not ended, and keeps them locked. */
+/* Looks for one of our rows: it shows that all were committed. (Each is asked for, since some may have been finished
+ * and removed meanwhile.) BUSY: the session that wrote them has not ended, and keeps them locked. */
 static dt_status find_one(struct batch *b, bool *there, struct dt_error *err)
 {
     dt_status status = DT_OK;

@@ -1,6 +1,6 @@
 /*
- * Calls about one job: read it, change it, replace it, cancel it, run it now, redrive it; a finished one also where it is
- * archived, in `history`.
+ * Calls about one job: read it, change it, replace it, cancel it, run it now, redrive it; a finished one also where it
+ * is archived, in `history`.
  *
  * Every change is one transaction: lock the job's row by its id, judge by dt_job_state_after, write under the same
  * condition once more, read back what stands there now. Invariants:
@@ -145,8 +145,8 @@ static dt_status in_hands(struct change *c, bool *yes)
     return dt_db_end(c->db, c->err);
 }
 
-/* Does an attempt of the locked job stand in the list of the shard that claimed its latest one, or, if no shard did, is it in
- * the hands of a process? */
+/* Does an attempt of the locked job stand in the list of the shard that claimed its latest one, or, if no shard did, is
+ * it in the hands of a process? */
 static dt_status in_flight(struct change *c, bool *yes)
 {
     *yes = false;

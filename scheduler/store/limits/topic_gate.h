@@ -5,11 +5,11 @@
  *
  * A topic with a limit has a gate, a row of topic_gates. Whoever claims locks it, SKIP LOCKED, and keeps the lock until
  * its commit. So claims of one topic come one after the other, and nobody waits: who is refused is told `busy`, and
- * tries again a few milliseconds later. What is in flight is the sum of `dispatched` over the topic's rows of job_counts:
- * they are changed in the very transactions that change jobs (jobs/counts.h). The sum is read by a statement of its own
- * once the gate is locked. So it has all claims of earlier holders, whose commits are visible before their locks go, and
- * at most lacks places that are being freed at this moment: a limit is never exceeded. (A manual edit that ends an
- * attempt leaves the sum too high until the audit comes by: fewer are claimed meanwhile.)
+ * tries again a few milliseconds later. What is in flight is the sum of `dispatched` over the topic's rows of
+ * job_counts: they are changed in the very transactions that change jobs (jobs/counts.h). The sum is read by a
+ * statement of its own once the gate is locked. So it has all claims of earlier holders, whose commits are visible
+ * before their locks go, and at most lacks places that are being freed at this moment: a limit is never exceeded. (A
+ * manual edit that ends an attempt leaves the sum too high until the audit comes by: fewer are claimed meanwhile.)
  *
  *     struct dt_gate gates[] = {{.topic = topic}};              // topics with limits; each once
  *     dt_topic_gates_lock(db, now_ms, gates, 1, err);           // inside the transaction that claims
@@ -53,7 +53,8 @@ DT_MUST_CHECK dt_status dt_topic_gate_claimed(struct dt_db *db, int64_t now_ms, 
 /* Locks the gate of a topic that gets limits, waiting for it, and makes it when there is none. Before any other lock of
  * the transaction. */
 DT_MUST_CHECK dt_status dt_topic_gate_make(struct dt_db *db, struct dt_str topic, struct dt_error *err);
-/* Keeps the locked gate closed for half a second if the topic has had no limit so far. Before the limits are written. */
+/* Keeps the locked gate closed for half a second if the topic has had no limit so far. Before the limits are
+ * written. */
 DT_MUST_CHECK dt_status dt_topic_gate_close(struct dt_db *db, struct dt_str topic, int64_t now_ms,
                                             struct dt_error *err);
 

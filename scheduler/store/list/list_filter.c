@@ -1,6 +1,6 @@
 /*
- * The filter of a list as parameters of its statements: see list_page.h. Each condition has an off position, so that the
- * statements are the same whatever is asked for.
+ * The filter of a list as parameters of its statements: see list_page.h. Each condition has an off position, so that
+ * the statements are the same whatever is asked for.
  */
 #include "store/jobs/key_range.h"
 #include "store/list/list_page.h"

@@ -5,8 +5,8 @@
  *     finished  those that leave late ──▶ those that leave soon ──▶ history, by id
  *
  * Each part but history is a range of one band of the index, in its order. A value of the index may be one job's or a
- * million's (a day of the far band), so a part is walked in two kinds of windows that take turns: what is left *behind* a
- * place within one value, by id, and what lies *between* that value and one some rows on, which is the next place.
+ * million's (a day of the far band), so a part is walked in two kinds of windows that take turns: what is left *behind*
+ * a place within one value, by id, and what lies *between* that value and one some rows on, which is the next place.
  * Dead jobs stay in the table for longer than others, so they are mostly alone among those that leave late.
  *
  * place.due_ms: the value that was reached; place.id: how far within it, -1 when it is done.

@@ -13,8 +13,8 @@
  * moves is there once; history is left out where only live jobs are asked for. Its partitions have no index but their
  * primary key: each gives its next ids in order.
  *
- * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Indexes are
- * named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
+ * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Indexes
+ * are named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.
  */
 #include "store/jobs/store_row.h"
 #include "store/list/list_page.h"
@@ -57,8 +57,8 @@ enum dt_list_way dt_list_way(const struct dt_list_filter *f)
 }
 
 /*
- * Keys from the prefix, the key, or the cursor, on; the cursor's own key is left out. The upper bound is the lowest text
- * above all keys that are asked for. It may be no valid UTF-8, so it travels in hexadecimal digits.
+ * Keys from the prefix, the key, or the cursor, on; the cursor's own key is left out. The upper bound is the lowest
+ * text above all keys that are asked for. It may be no valid UTF-8, so it travels in hexadecimal digits.
  */
 static void key_params(const struct page *p, struct dt_param out[KEY_PARAMS])
 {
@@ -272,8 +272,8 @@ static void go_on_after_last_job(struct page *p)
         p->place = p->places[p->n - 1];
 }
 
-/* Jobs of the window, as long as the page has room; *overflow: there is one more. What lies between two values of the due
- * index is found anew behind the last job. */
+/* Jobs of the window, as long as the page has room; *overflow: there is one more. What lies between two values of the
+ * due index is found anew behind the last job. */
 static dt_status read_window(struct page *p, const struct window *w, bool *overflow)
 {
     dt_status status;

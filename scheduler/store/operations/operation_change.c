@@ -1,6 +1,7 @@
 /*
- * A piece of an operation: the next jobs in order are locked by their ids, judged, and written by one statement for all of
- * them. Dead jobs that stand in history are brought back one by one, as a redrive does, so pieces of redrives are small.
+ * A piece of an operation: the next jobs in order are locked by their ids, judged, and written by one statement for all
+ * of them. Dead jobs that stand in history are brought back one by one, as a redrive does, so pieces of redrives are
+ * small.
  */
 #include <stdlib.h>
 

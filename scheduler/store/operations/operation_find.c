@@ -1,7 +1,7 @@
 /*
- * Finding the jobs of an operation: windows of a known number of rows, in the order of a primary key; those of a prefix of keys
- * by the index of keys. Dead jobs are looked for in `jobs` and then in history; one that moves there meanwhile is
- * found twice and noted once.
+ * Finding the jobs of an operation: windows of a known number of rows, in the order of a primary key; those of a prefix
+ * of keys by the index of keys. Dead jobs are looked for in `jobs` and then in history; one that moves there meanwhile
+ * is found twice and noted once.
  */
 #include "store/db/id_in.h"
 #include "store/jobs/key_range.h"

@@ -1,7 +1,7 @@
 /*
  * The inside of operations (operations.h), shared by the files of this folder and nobody else: the row of an operation
- * (operation_row.c), finding its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its jobs
- * (topic_cancel.c), events (operation_event.c). All of it runs inside the transaction of one step.
+ * (operation_row.c), finding its jobs (operation_find.c), changing them (operation_change.c), deleting a topic with its
+ * jobs (topic_cancel.c), events (operation_event.c). All of it runs inside the transaction of one step.
  */
 #ifndef DT_STORE_OPERATION_PARTS_H
 #define DT_STORE_OPERATION_PARTS_H
@@ -88,8 +88,8 @@ struct dt_operation_txn {
     struct dt_arena *arena;
     struct dt_counts *counts;
 };
-/* Changes the next piece of the jobs that were found, and moves the row's cursor; the operation is done where there are no
- * more. */
+/* Changes the next piece of the jobs that were found, and moves the row's cursor; the operation is done where there are
+ * no more. */
 DT_MUST_CHECK dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                             struct dt_operation_piece *piece, struct dt_error *err);
 
@@ -100,8 +100,8 @@ DT_MUST_CHECK dt_status dt_operation_change_found(const struct dt_operation_txn 
 
 /* ---- deleting a topic (topic_deletion.c, topic_cancel.c) ---- */
 
-/* Ends jobs of the topic that is to go, or looks whether they have ended; the operation is done with the topic. INVALID: a
- * schedule makes jobs of it. */
+/* Ends jobs of the topic that is to go, or looks whether they have ended; the operation is done with the topic.
+ * INVALID: a schedule makes jobs of it. */
 DT_MUST_CHECK dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row,
                                                   struct dt_operation_piece *piece, struct dt_error *err);
 /* Takes the mark off the topic of an operation that was to delete it, and does not; of others nothing. */

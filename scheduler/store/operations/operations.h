@@ -8,8 +8,8 @@
  * whoever dies, the next one goes on where the last commit was, and each job is changed once. All jobs are found before
  * the first one is changed, by ids, which never change, and none that was made after the start: so none is met twice,
  * whatever the operation does to it, and those that others make or move meanwhile are not followed. A piece
- * locks its jobs' rows, decides like the single changes of store.h, and holds them no longer than a leader holds those of a
- * batch. A job that is in another state by then, or has an attempt in flight, is refused and left as it is.
+ * locks its jobs' rows, decides like the single changes of store.h, and holds them no longer than a leader holds those
+ * of a batch. A job that is in another state by then, or has an attempt in flight, is refused and left as it is.
  */
 #ifndef DT_STORE_OPERATIONS_H
 #define DT_STORE_OPERATIONS_H
@@ -89,9 +89,9 @@ struct dt_operation_piece {
     size_t n_moves;
 };
 /*
- * Does one piece of an operation: finds or changes jobs, or removes what is left of a finished one. One that somebody else
- * is at is passed by. A status whose class is not retry: the operation cannot go on, see dt_store_operation_fail; piece->id
- * says which.
+ * Does one piece of an operation: finds or changes jobs, or removes what is left of a finished one. One that somebody
+ * else is at is passed by. A status whose class is not retry: the operation cannot go on, see dt_store_operation_fail;
+ * piece->id says which.
  */
 DT_MUST_CHECK dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *piece,
                                                 struct dt_arena *arena, struct dt_error *err);

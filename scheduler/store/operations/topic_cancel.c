@@ -5,8 +5,8 @@
  *       ▲    cancels what is scheduled,    └─▶ some are dispatched: look again in a second
  *       └──  ends the retries of the rest ◀──── some are scheduled
  *
- * Nothing is noted beforehand: a walk that begins anew changes what came meanwhile (of an API that had not heard yet, by a
- * redrive), and passes by what it has changed. The counters of the topic say whether jobs live.
+ * Nothing is noted beforehand: a walk that begins anew changes what came meanwhile (of an API that had not heard yet,
+ * by a redrive), and passes by what it has changed. The counters of the topic say whether jobs live.
  */
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"

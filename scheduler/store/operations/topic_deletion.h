@@ -1,10 +1,10 @@
 /*
- * Deleting topics. A topic goes only without jobs that are not finished, so nothing waits for it; its finished jobs, in `jobs`
- * and in history, stay as long as they would.
+ * Deleting topics. A topic goes only without jobs that are not finished, so nothing waits for it; its finished jobs, in
+ * `jobs` and in history, stay as long as they would.
  *
- * Whoever makes jobs knows topics from a snapshot that is a second old at most, and a process that was stopped may know one
- * that is older. A job that comes so of a topic that is gone is what the first job of a new topic is: the topic is made again,
- * with defaults. dt_store_topics_revive sees to that for a day.
+ * Whoever makes jobs knows topics from a snapshot that is a second old at most, and a process that was stopped may know
+ * one that is older. A job that comes so of a topic that is gone is what the first job of a new topic is: the topic is
+ * made again, with defaults. dt_store_topics_revive sees to that for a day.
  */
 #ifndef DT_STORE_TOPIC_DELETION_H
 #define DT_STORE_TOPIC_DELETION_H
@@ -19,19 +19,20 @@ struct dt_topic_deletion {
     int64_t
         operation; /* of dt_store_topic_delete_with_jobs: what deletes the topic; 0 = keeper says why nothing does */
 };
-/* Deletes a topic, with its gate; forgets deletions that are older than a day. NOT_FOUND: there is none. OK: out->keeper says whether it is gone. */
+/* Deletes a topic, with its gate; forgets deletions that are older than a day. NOT_FOUND: there is none. OK:
+ * out->keeper says whether it is gone. */
 DT_MUST_CHECK dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
                                               struct dt_topic_deletion *out, struct dt_error *err);
 /*
- * Begins to delete a topic with its jobs, unless a schedule makes some: marks it (topics.deletion), so that nothing new is
- * taken for it, and makes an operation, which dispatchers leave alone for lease_ms. One that is under way already is told
- * again. Stopped or failed, it takes the mark off and leaves the rest as it is. NOT_FOUND.
+ * Begins to delete a topic with its jobs, unless a schedule makes some: marks it (topics.deletion), so that nothing new
+ * is taken for it, and makes an operation, which dispatchers leave alone for lease_ms. One that is under way already is
+ * told again. Stopped or failed, it takes the mark off and leaves the rest as it is. NOT_FOUND.
  */
 DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, struct dt_str name, int64_t lease_ms,
                                                         struct dt_arena *arena, struct dt_topic_deletion *out,
                                                         struct dt_error *err);
-/* Makes topics again that were deleted within a day and have jobs which are not finished, a bounded number at once. *n: how
- * many were made. */
+/* Makes topics again that were deleted within a day and have jobs which are not finished, a bounded number at once. *n:
+ * how many were made. */
 DT_MUST_CHECK dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n,
                                                struct dt_error *err);
 

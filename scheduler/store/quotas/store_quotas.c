@@ -1,6 +1,6 @@
 /*
- * See quotas.h. Owns the transaction in which a process changes its shares: the rows of all processes are locked, so the
- * sum that is seen is the sum that holds until the commit.
+ * See quotas.h. Owns the transaction in which a process changes its shares: the rows of all processes are locked, so
+ * the sum that is seen is the sum that holds until the commit.
  */
 #include "store/quotas/quotas.h"
 

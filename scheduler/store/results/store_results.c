@@ -19,8 +19,9 @@
  * the rows that others hold: their results are BUSY, and nobody else waits for them.
  *
  * Invariants: nothing is written that was not judged; a dead letter is written with the state that it tells of; several
- * results of one job are judged one after the other and written once; without a Kafka no dead letter is written; rows are locked in the order of their ids by each
- * statement, so that two batches seldom wait for each other in a circle, and never if they lock while reading.
+ * results of one job are judged one after the other and written once; without a Kafka no dead letter is written; rows
+ * are locked in the order of their ids by each statement, so that two batches seldom wait for each other in a circle,
+ * and never if they lock while reading.
  *
  * Refuses to know where results come from, and what they mean: dt_job_decide is the judge.
  */

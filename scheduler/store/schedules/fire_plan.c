@@ -1,7 +1,7 @@
 /*
  * Planning of fires. Three kinds of instants matter: what was missed (before now), what comes soon (to be made in any
- * case), and the one fire behind it (made too, so that there is always one). Where fires must not overlap, one at a time
- * is planned, when the one before is finished or its own time has come.
+ * case), and the one fire behind it (made too, so that there is always one). Where fires must not overlap, one at a
+ * time is planned, when the one before is finished or its own time has come.
  */
 #include "store/schedules/fire_plan.h"
 

@@ -18,7 +18,8 @@ struct dt_schedule_progress {
     const struct dt_schedule *schedule; /* its next_fire_ms, last_…, zone_stamp, error */
     int64_t look_ms;
 };
-/* Writes how far they are, in one statement, with scratch memory of the arena; of two of one schedule the later counts. */
+/* Writes how far they are, in one statement, with scratch memory of the arena; of two of one schedule the later
+ * counts. */
 DT_MUST_CHECK dt_status dt_schedule_write_progress(dt_db *db, struct dt_arena *arena,
                                                    const struct dt_schedule_progress *v, size_t n,
                                                    struct dt_error *err);

@@ -2,9 +2,10 @@
  * Schedules, and the jobs of their fires. Each function is one transaction; statuses as in store.h.
  *
  * A fire is an ordinary job with the key `<name>@<its nominal time, ms>`. It is made ahead of its time: there is always
- * the next one, and all of the next DT_FIRES_AHEAD_MS; where fires must not overlap, the next one once the one before is
- * finished, or its own time has come. Whoever makes or changes anything of a schedule holds its row of schedule_fires
- * and writes how far it is with the jobs, in one transaction: each fire has one job, whoever makes it, and whatever dies.
+ * the next one, and all of the next DT_FIRES_AHEAD_MS; where fires must not overlap, the next one once the one before
+ * is finished, or its own time has come. Whoever makes or changes anything of a schedule holds its row of
+ * schedule_fires and writes how far it is with the jobs, in one transaction: each fire has one job, whoever makes it,
+ * and whatever dies.
  *
  * A change or a pause withdraws fires that lie ahead: they are cancelled jobs with the error code `withdrawn`, and go
  * back to scheduled when their fire is wanted again.
@@ -74,8 +75,8 @@ struct dt_schedule_zones {
 };
 DT_MUST_CHECK dt_status dt_store_schedule_zones(dt_store *store, struct dt_arena *arena, struct dt_schedule_zones *out,
                                                 struct dt_error *err);
-/* Has all schedules of a zone looked at whose fires were reckoned with another tzdata than that with this stamp. *n: how
- * many. */
+/* Has all schedules of a zone looked at whose fires were reckoned with another tzdata than that with this stamp. *n:
+ * how many. */
 DT_MUST_CHECK dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str zone, int64_t stamp, uint64_t *n,
                                                   struct dt_error *err);
 

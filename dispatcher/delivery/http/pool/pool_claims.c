@@ -26,7 +26,8 @@ static bool may_claim(dt_hands *hands, unsigned shard)
     return may;
 }
 
-/* The host that a place is taken at. Jobs without a URL, or with one that is none, have one of their own, and end there. */
+/* The host that a place is taken at. Jobs without a URL, or with one that is none, have one of their own, and end
+ * there. */
 static struct dt_str key_of(struct dt_str text, struct dt_callback_url *url)
 {
     if (!text.p || dt_callback_url_check(text, url))

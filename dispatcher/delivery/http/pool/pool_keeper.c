@@ -4,8 +4,8 @@
  *
  * Invariants: a number whose lease was over once is never renewed; nothing of it goes out after that. Nor is one whose
  * renewals MySQL has forgotten: it went back, and what is in hands there is not what is in ours. A claim in doubt is
- * looked for when no transaction of its leader can be under way; what MySQL has of it, and this process does not know, is
- * given away. What is given away was forgotten first by nobody: it is known until MySQL says that it is nobody's.
+ * looked for when no transaction of its leader can be under way; what MySQL has of it, and this process does not know,
+ * is given away. What is given away was forgotten first by nobody: it is known until MySQL says that it is nobody's.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /*
- * The life of a process's hands: what they are made of, and their end: nothing is claimed any more, what is under way is
- * waited for, and the rest is given away.
+ * The life of a process's hands: what they are made of, and their end: nothing is claimed any more, what is under way
+ * is waited for, and the rest is given away.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /*
- * The recorder: a thread that writes the outcomes of callbacks into MySQL, all that there are at a time, tells the index,
- * and tells leaders that there is room again.
+ * The recorder: a thread that writes the outcomes of callbacks into MySQL, all that there are at a time, tells the
+ * index, and tells leaders that there is room again.
  *
  * Killed after the COMMIT, before the index was told: the reconciler. Killed before: the attempt is lost.
  */
