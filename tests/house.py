@@ -406,10 +406,13 @@ def check_machine(tree, names, found):
 
 
 STATEMENT = re.compile(r"(?m)^-- name: (\w+)$")
+LIST_OF_IDS = re.compile(r"(?m)^-- name: (?!release_leases$)(\w+)$(?:(?!^-- name:|FORCE INDEX)[\s\S])*?\bIN \(\?,\.\.\.\)")  # leases: a row a shard
+DELETE_OF_IDS = re.compile(r"(?m)^-- name: (?!release_leases$)(\w+)$(?:(?!^-- name:)[\s\S])*?^DELETE\b(?:(?!^-- name:)[\s\S])*?\bIN \(\?,\.\.\.\)")
 
 
 def check_statements(tree, names, found):
-    """Every statement of store/sql/ is used."""
+    """Every statement of store/sql/ is used, and names the index by which it looks for a list of values: the server walks a table that it
+    believes to be small, and a change that does so waits for every row that somebody has locked."""
     sources = "".join((tree / name).read_text() for name in names if name.startswith("scheduler/store/") and name.endswith(".c"))
     for name in names:
         if not name.startswith("scheduler/store/sql/") or not name.endswith(".sql"):
@@ -417,6 +420,10 @@ def check_statements(tree, names, found):
         for line, what in lines_with(STATEMENT, (tree / name).read_text()):
             if not re.search(rf"\bdt_sql_{what.split()[-1]}\b", sources):
                 breach(found, name, line, f"{what.split()[-1]} is not used")
+        for line, what in lines_with(LIST_OF_IDS, (tree / name).read_text()):
+            breach(found, name, line, f"{what.split()[2]} looks for a list without the name of an index")
+        for line, what in lines_with(DELETE_OF_IDS, (tree / name).read_text()):
+            breach(found, name, line, f"{what.split()[2]} deletes by a list, for which the server walks the table all the same (dt_id_list_delete)")
 
 
 SIGNPOSTS = "## Where is it decided"
@@ -570,6 +577,8 @@ BAD = [
     ("scheduler/reconcile/b.c", '/* b */\nconst char *q = "... FORCE INDEX (due)";\n', "SQL outside"),
     ("scheduler/store/jobs/b.c", '/* b */\nconst char *q = "SELECT id FROM jobs";\n', "SQL outside"),
     ("scheduler/store/sql/b.sql", "-- b\n\n-- name: nobody\nSELECT 1;\n", "scheduler/store/sql/b.sql:3: nobody is not used"),
+    ("scheduler/store/sql/d.sql", "-- b\n\n-- name: some\nDELETE j FROM jobs j FORCE INDEX (PRIMARY)\n WHERE j.id IN (?,...);\n", "some deletes by a list"),
+    ("scheduler/store/sql/c.sql", "-- b\n\n-- name: some\nDELETE FROM jobs\n WHERE id IN (?,...);\n", "scheduler/store/sql/c.sql:3: some looks for a list without"),
     ("dispatcher/g.c", '/* b */\nconst char *k = "%s:{%d}:due";\n', "dispatcher/g.c:2: Redis outside"),
     ("api/l.c", '/* b */\nconst char *k = "PUBLISH %s";\n', "Redis outside"),
     ("api/m.c", "/* b */\nlong f(void) { return time(0); }\n", "api/m.c:2: time("),

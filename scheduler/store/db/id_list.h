@@ -6,6 +6,7 @@
 #define DT_STORE_ID_LIST_H
 
 #include "base/strbuf.h"
+#include "store/db/id_in.h"
 
 static inline void dt_id_list_add(struct dt_strbuf *list, int64_t id)
 {
@@ -17,5 +18,13 @@ static inline void dt_id_list_end(struct dt_strbuf *list)
 {
     dt_strbuf_adds(list, list->n ? "]" : "[]");
 }
+
+/*
+ * Runs a DELETE of a join with such a list, for any number of ids. A DELETE … WHERE id IN (…) is no way: MariaDB
+ * walks the whole table for it, whatever index is named, as long as it believes the table to be small, and waits for
+ * every row that somebody has locked.
+ */
+DT_MUST_CHECK dt_status dt_id_list_delete(dt_db *db, const char *sql, struct dt_ids ids, uint64_t *removed,
+                                          struct dt_error *err);
 
 #endif

@@ -11,7 +11,7 @@
  * a result that waits for its job's row comes before the loss.
  */
 #include "base/hooks/guard.h"
-#include "store/db/id_in.h"
+#include "store/db/id_list.h"
 #include "store/dispatch/leader_parts.h"
 #include "store/results/store_results.h"
 #include "store/sql/statements.h"
@@ -101,7 +101,7 @@ static dt_status end_lost(struct dt_open_txn *t)
     dt_status status = apply_losses(t, ids, n);
     t->n_emptied = n;
     if (status == DT_OK)
-        status = dt_id_in_run(t->db, &dt_sql_delete_hands, DT_NO_PARAMS, DT_IDS(ids, n), &deleted, t->err);
+        status = dt_id_list_delete(t->db, dt_sql_delete_hands, DT_IDS(ids, n), &deleted, t->err);
     return status;
 }
 

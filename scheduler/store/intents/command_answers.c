@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "base/text/base64.h"
-#include "store/db/id_in.h"
+#include "store/db/id_list.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -187,6 +187,5 @@ dt_status dt_store_command_answered(dt_store *store, const struct dt_command_ans
     dt_status status = answers->n_ids ? dt_store_db(store, &db, err) : DT_OK;
     if (status != DT_OK || !answers->n_ids)
         return status;
-    return dt_id_in_run(db, &dt_sql_delete_command_answers, DT_NO_PARAMS, DT_IDS(answers->ids, answers->n_ids),
-                        &removed, err);
+    return dt_id_list_delete(db, dt_sql_delete_command_answers, DT_IDS(answers->ids, answers->n_ids), &removed, err);
 }

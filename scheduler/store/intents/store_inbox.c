@@ -9,6 +9,7 @@
 #include "store/intents/inbox.h"
 
 #include "base/hooks/fail_point.h"
+#include "store/db/id_list.h"
 #include "store/intents/inbox_row.h"
 #include "store/intents/intents_txn.h"
 #include "store/sql/statements.h"
@@ -239,8 +240,7 @@ static dt_status remove_done(struct moving *t)
         t->out->waiting += t->txn.v[i].outcome == DT_INTENT_WAITS;
     }
     t->out->done = n;
-    dt_status status =
-        n ? dt_id_in_run(t->db, &dt_sql_delete_inbox, DT_NO_PARAMS, DT_IDS(ids, n), &removed, t->err) : DT_OK;
+    dt_status status = dt_id_list_delete(t->db, dt_sql_delete_inbox, DT_IDS(ids, n), &removed, t->err);
     return status == DT_OK && removed != n ? dt_fail(t->err, DT_INTERNAL, "rows of the inbox left under their lock")
                                            : status;
 }

@@ -51,14 +51,8 @@ dt_status dt_store_outbox_waits(dt_store *store, bool *waits, struct dt_error *e
 dt_status dt_store_outbox_sent(dt_store *store, const int64_t *outbox_ids, size_t n, struct dt_error *err)
 {
     dt_db *db;
-    struct dt_strbuf ids;
-    dt_strbuf_init(&ids);
-    for (size_t i = 0; i < n; i++)
-        dt_id_list_add(&ids, outbox_ids[i]);
-    dt_id_list_end(&ids);
-    dt_status status = ids.failed ? DT_NOMEM : dt_store_db(store, &db, err);
-    if (status == DT_OK && n)
-        status = dt_db_run(db, dt_sql_delete_notices, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
-    dt_strbuf_clear(&ids);
-    return status;
+    uint64_t removed;
+    dt_status status = dt_store_db(store, &db, err);
+    return status == DT_OK ? dt_id_list_delete(db, dt_sql_delete_notices, DT_IDS(outbox_ids, n), &removed, err)
+                           : status;
 }

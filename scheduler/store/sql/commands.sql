@@ -44,4 +44,6 @@ SELECT id, answers
  ORDER BY id LIMIT 16;
 
 -- name: delete_command_answers
-DELETE FROM command_answers WHERE id IN (?,...);
+DELETE a
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) t
+  STRAIGHT_JOIN command_answers a FORCE INDEX (PRIMARY) ON a.id = t.id;

@@ -53,7 +53,9 @@ INSERT INTO hands (job_id, attempt, shard, owner)
 VALUES (?,?,?,?);
 
 -- name: delete_hands
-DELETE FROM hands WHERE job_id IN (?,...);
+DELETE h
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) t
+  STRAIGHT_JOIN hands h FORCE INDEX (PRIMARY) ON h.job_id = t.id;
 
 -- Whose transaction has ended, or has not begun.
 -- name: lock_shard_of_hands
@@ -64,7 +66,7 @@ SELECT shard FROM shards WHERE shard = ?
 SELECT job_id, attempt FROM hands WHERE owner = ? AND shard = ? ORDER BY job_id;
 
 -- name: give_hands_away
-UPDATE hands SET owner = 0 WHERE owner = ? AND job_id IN (?,...);
+UPDATE hands h FORCE INDEX (PRIMARY) SET h.owner = 0 WHERE h.owner = ? AND h.job_id IN (?,...);
 
 -- Which of the attempts are still in the hands that they were claimed for.
 -- name: select_hands

@@ -30,8 +30,11 @@ SELECT id, topic, job_key, job_id
    AND id <= ?
  ORDER BY id LIMIT ?;
 
+-- Whoever walked the table would wait for rows that applications have not committed.
 -- name: delete_inbox
-DELETE FROM job_inbox WHERE id IN (?,...);
+DELETE i
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) t
+  STRAIGHT_JOIN job_inbox i FORCE INDEX (PRIMARY) ON i.id = t.id;
 
 -- name: set_inbox_errors
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', error VARCHAR(2000) CHARACTER SET utf8mb4 PATH '$[1]')) r
@@ -42,6 +45,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', error VARCHAR(2000) 
 DELETE FROM job_inbox
  WHERE error_at < ?
    AND is_open IS NULL
+ ORDER BY error_at
  LIMIT 1000;
 
 -- name: count_inbox_errors

@@ -45,7 +45,7 @@ DELETE l
 INSERT INTO leases (shard, member)
 SELECT s.shard, m.id
   FROM election_members m
-  JOIN shards s
+  JOIN shards s FORCE INDEX (PRIMARY)
   LEFT JOIN leases l ON l.shard = s.shard
  WHERE m.id = ? AND NOT m.ended AND l.shard IS NULL AND s.shard IN (?,...);
 

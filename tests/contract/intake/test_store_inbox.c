@@ -163,6 +163,27 @@ static void a_row_that_commits_late_with_a_low_id_is_not_overlooked(void **state
     dt_store_free(other);
 }
 
+/* Hundreds of rows are removed while the server believes the table to be small. */
+static void rows_that_are_not_committed_keep_no_mover_waiting(void **state)
+{
+    (void)state;
+    dt_store *other = mysql_fixture_store(&fx);
+    struct dt_inbox_mover beside = a_mover(other);
+    mysql_fixture_run(&fx, "BEGIN");
+    put("'create', 'open', " HOUR ", '1'");
+    dt_db *db;
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_run(db,
+                 "INSERT INTO job_inbox (topic, job_key, delay_ms) WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT "
+                 "i + 1 FROM n WHERE i < 300) SELECT 't', CONCAT('k', i), " HOUR " FROM n",
+                 DT_NO_PARAMS, NULL, &err));
+    assert_int_equal(move_once(&beside).done, 300);
+    mysql_fixture_run(&fx, "ROLLBACK");
+    assert_int_equal(rows("TRUE"), 0);
+    end_mover(&beside);
+    dt_store_free(other);
+}
+
 static void a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be(void **state)
 {
     (void)state;
@@ -329,6 +350,7 @@ int main(void)
         TEST(a_row_that_somebody_has_keeps_its_key_waiting_alone),
         TEST(a_job_that_somebody_has_keeps_its_own_rows_waiting_alone),
         TEST(a_row_that_commits_late_with_a_low_id_is_not_overlooked),
+        TEST(rows_that_are_not_committed_keep_no_mover_waiting),
         TEST(a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be),
         TEST(poison_is_put_aside_and_the_others_go),
         TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again),

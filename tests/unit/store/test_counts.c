@@ -15,7 +15,7 @@
 
 static struct dt_str topic(int i)
 {
-    static char names[TOPICS][8];
+    static char names[TOPICS][16];
     snprintf(names[i], sizeof names[i], "t%03d", i);
     return dt_str(names[i]);
 }
