@@ -53,7 +53,7 @@ static void remember_refusal(struct dt_kafka_delivery *d, const struct dt_claim 
         return; /* Kafka will refuse it again */
     snprintf(d->refused.why, sizeof(d->refused.why), "%s", why);
     if (refusal.topic[0])
-        dt_topic_gate_refused(d->gate, dt_str(refusal.topic), refusal.whole_topic, why);
+        dt_writable_topics_refused(d->writable_topics, dt_str(refusal.topic), refusal.whole_topic, why);
     DT_LOG(WARN, "shard", "Kafka refuses a message of a batch for good", DT_I("shard", d->env.shard), DT_I("batch", n),
            DT_S("reason", why));
 }
@@ -144,13 +144,13 @@ static dt_status begin_status(const dt_delivery *delivery, struct dt_error *err)
 }
 
 /* Kafka took messages of a topic that was in doubt: true, and what was held of it may come back. */
-static bool tell_gate(struct dt_kafka_delivery *d)
+static bool note_sent(struct dt_kafka_delivery *d)
 {
     const struct dt_kafka_message *messages = d->sending.messages;
     bool reopened = false;
-    for (size_t i = 0; dt_topic_gate_doubts(d->gate) && i < d->sending.n; i++)
+    for (size_t i = 0; dt_writable_topics_doubts(d->writable_topics) && i < d->sending.n; i++)
         if (i == 0 || !dt_str_eq(messages[i].topic, messages[i - 1].topic))
-            reopened |= dt_topic_gate_sent(d->gate, messages[i].topic);
+            reopened |= dt_writable_topics_sent(d->writable_topics, messages[i].topic);
     return reopened;
 }
 
@@ -187,7 +187,7 @@ static dt_status commit(dt_delivery *delivery, const struct dt_fence *fence, con
     int64_t now_us = dt_kafka_delivery_mono_us(d);
     dt_ledger_strangers_count(&d->strangers, offset, now_us);
     dt_metric_observe(d->send_seconds, (double)(now_us - d->sending.start_us) / 1e6);
-    *out = (struct dt_delivered){.settle_offset = offset + 1, .reopened = tell_gate(d)};
+    *out = (struct dt_delivered){.settle_offset = offset + 1, .reopened = note_sent(d)};
     return DT_OK;
 }
 
@@ -195,24 +195,24 @@ static dt_status commit(dt_delivery *delivery, const struct dt_fence *fence, con
 
 static enum dt_writable writable(dt_delivery *delivery, struct dt_str topic, int64_t bytes)
 {
-    return dt_topic_gate_ask(dt_kafka_delivery_of(delivery)->gate, topic, bytes);
+    return dt_writable_topics_ask(dt_kafka_delivery_of(delivery)->writable_topics, topic, bytes);
 }
 
 static bool resolve(dt_delivery *delivery)
 {
-    return dt_topic_gate_resolve(dt_kafka_delivery_of(delivery)->gate);
+    return dt_writable_topics_resolve(dt_kafka_delivery_of(delivery)->writable_topics);
 }
 
 static bool finding_out(const dt_delivery *delivery)
 {
-    return dt_topic_gate_waits(((const struct dt_kafka_delivery *)delivery)->gate);
+    return dt_writable_topics_waits(((const struct dt_kafka_delivery *)delivery)->writable_topics);
 }
 
 static const char *trouble(dt_delivery *delivery)
 {
     struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    dt_metric_set(d->unwritable, (double)dt_topic_gate_unwritable(d->gate));
-    return dt_topic_gate_trouble(d->gate);
+    dt_metric_set(d->unwritable, (double)dt_writable_topics_unwritable(d->writable_topics));
+    return dt_writable_topics_trouble(d->writable_topics);
 }
 
 static void notice(const dt_delivery *delivery, char *text, size_t size)
@@ -273,7 +273,7 @@ static void free_all(dt_delivery *delivery)
     struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
     close_producer(delivery);
     dt_json_free(d->json);
-    dt_topic_gate_free(d->gate);
+    dt_writable_topics_free(d->writable_topics);
     dt_ledger_upkeep_forget(&d->upkeep);
     dt_inflight_clear(&d->refused.list);
     free(d);
@@ -286,7 +286,7 @@ static dt_status new_kafka(const struct dt_delivery_env *env, dt_delivery **out)
         return DT_NOMEM;
     *d = (struct dt_kafka_delivery){.base.kind = &dt_delivery_kafka, .env = *env, .kafka = env->servers->kafka};
     make_meters(d);
-    dt_status status = dt_topic_gate_new(d->kafka->admin, env->clock, env->told, env->arg, &d->gate);
+    dt_status status = dt_writable_topics_new(d->kafka->admin, env->clock, env->told, env->arg, &d->writable_topics);
     if (status == DT_OK)
         status = dt_json_new(&d->json);
     if (status != DT_OK) {

@@ -5,7 +5,7 @@
  *   ledger_judge.c      a takeover: the barrier, and what the ledger says that was sent
  *   ledger_upkeep.c     deleting old records of the ledger
  *   ledger_strangers.c  records in the ledger that no dispatcher wrote
- *   topic_gate.c        which topics can be written
+ *   writable_topics.c   which topics can be written
  *
  * Everything belongs to the shard loop's thread.
  */
@@ -19,7 +19,7 @@
 #include "kafka_ledger.h"
 #include "kafka_producer.h"
 #include "ledger_strangers.h"
-#include "topic_gate.h"
+#include "writable_topics.h"
 
 /*
  * A ledger of fewer offsets than this may be another one than the row knows, because one that was made anew has the
@@ -57,7 +57,7 @@ struct dt_kafka_delivery {
     struct dt_delivery base; /* first */
     struct dt_delivery_env env;
     const struct dt_kafka_env *kafka;
-    dt_topic_gate *gate;
+    dt_writable_topics *writable_topics;
     dt_json *json;         /* scratch */
     dt_producer *producer; /* NULL: the delivery is closed */
     struct dt_kafka_sending sending;

@@ -8,7 +8,7 @@
  *                     │                       ▲    ▲                               │ the while is over
  *                     └──▶ unwritable ────────┘    └───────────── sent ────── tried, one message
  */
-#include "topic_gate.h"
+#include "writable_topics.h"
 
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ struct topic {
     char name[DT_KAFKA_TOPIC_MAX + 1];
 };
 
-struct dt_topic_gate {
+struct dt_writable_topics {
     dt_kafka_admin *admin;
     dt_kafka_asker *asker;
     const dt_clock *clock;
@@ -44,52 +44,52 @@ struct dt_topic_gate {
     char trouble[320];         /* why nothing can be found out */
 };
 
-dt_status dt_topic_gate_new(dt_kafka_admin *admin, const dt_clock *clock, void (*told)(void *arg), void *arg,
-                            dt_topic_gate **out)
+dt_status dt_writable_topics_new(dt_kafka_admin *admin, const dt_clock *clock, void (*told)(void *arg), void *arg,
+                                 dt_writable_topics **out)
 {
-    dt_topic_gate *gate = calloc(1, sizeof(*gate));
-    if (!gate)
+    dt_writable_topics *known = calloc(1, sizeof(*known));
+    if (!known)
         return DT_NOMEM;
-    gate->admin = admin;
-    gate->clock = clock;
-    if (dt_kafka_asker_new(admin, told, arg, &gate->asker) != DT_OK) {
-        free(gate);
+    known->admin = admin;
+    known->clock = clock;
+    if (dt_kafka_asker_new(admin, told, arg, &known->asker) != DT_OK) {
+        free(known);
         return DT_NOMEM;
     }
-    *out = gate;
+    *out = known;
     return DT_OK;
 }
 
-void dt_topic_gate_free(dt_topic_gate *gate)
+void dt_writable_topics_free(dt_writable_topics *known)
 {
     struct topic *topic;
     struct topic *next;
-    if (!gate)
+    if (!known)
         return;
-    HASH_ITER(hh, gate->topics, topic, next)
+    HASH_ITER(hh, known->topics, topic, next)
     {
-        HASH_DEL(gate->topics, topic);
+        HASH_DEL(known->topics, topic);
         free(topic);
     }
-    dt_kafka_asker_free(gate->asker);
-    free(gate);
+    dt_kafka_asker_free(known->asker);
+    free(known);
 }
 
-static struct topic *find(const dt_topic_gate *gate, struct dt_str name)
+static struct topic *find(const dt_writable_topics *known, struct dt_str name)
 {
     struct topic *topic = NULL;
-    HASH_FIND(hh, gate->topics, name.p, name.n, topic);
+    HASH_FIND(hh, known->topics, name.p, name.n, topic);
     return topic;
 }
 
-static struct topic *lookup(dt_topic_gate *gate, struct dt_str name)
+static struct topic *lookup(dt_writable_topics *known, struct dt_str name)
 {
-    struct topic *topic = find(gate, name);
+    struct topic *topic = find(known, name);
     if (topic || name.n > DT_KAFKA_TOPIC_MAX || !(topic = calloc(1, sizeof(*topic))))
         return topic;
     memcpy(topic->name, name.p, name.n);
     topic->n = name.n;
-    HASH_ADD_KEYPTR(hh, gate->topics, topic->name, topic->n, topic);
+    HASH_ADD_KEYPTR(hh, known->topics, topic->name, topic->n, topic);
     if (topic->hh.tbl)
         return topic;
     free(topic);
@@ -101,10 +101,10 @@ static bool closed(const struct topic *topic)
     return topic->bar_us || (topic->asked_us && !topic->writable);
 }
 
-static void recount(dt_topic_gate *gate, const struct topic *topic, bool was_closed)
+static void recount(dt_writable_topics *known, const struct topic *topic, bool was_closed)
 {
-    gate->n_closed += closed(topic);
-    gate->n_closed -= was_closed;
+    known->n_closed += closed(topic);
+    known->n_closed -= was_closed;
 }
 
 /* ---- asking ---- */
@@ -120,29 +120,29 @@ static enum dt_writable answer(const struct topic *topic, int64_t bytes)
     return topic->bar_us || bytes > topic->max_bytes ? DT_WRITABLE_ALONE : DT_WRITABLE_YES;
 }
 
-static void want(dt_topic_gate *gate, struct topic *topic)
+static void want(dt_writable_topics *known, struct topic *topic)
 {
     if (topic->wanted)
         return;
     topic->wanted = true;
-    topic->next_wanted = gate->wanted;
-    gate->wanted = topic;
+    topic->next_wanted = known->wanted;
+    known->wanted = topic;
 }
 
-enum dt_writable dt_topic_gate_ask(void *arg, struct dt_str kafka_topic, int64_t bytes)
+enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, int64_t bytes)
 {
-    dt_topic_gate *gate = arg;
-    struct topic *topic = lookup(gate, kafka_topic);
+    dt_writable_topics *known = arg;
+    struct topic *topic = lookup(known, kafka_topic);
     if (!topic)
         return DT_WRITABLE_UNKNOWN;
-    int64_t now_us = dt_clock_mono_us(gate->clock);
+    int64_t now_us = dt_clock_mono_us(known->clock);
     int64_t age_us = now_us - topic->asked_us;
     if (bytes)
         topic->wanted_us = now_us;
     if (now_us < topic->barred_until_us)
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0 || age_us > (topic->writable ? FRESH_US : RETRY_US))
-        want(gate, topic);
+        want(known, topic);
     return answer(topic, bytes);
 }
 
@@ -162,111 +162,111 @@ static void note_refused(struct topic *topic, bool news, const char *why)
 }
 
 /* False: nothing is known yet, it stays wanted. */
-static bool resolve(dt_topic_gate *gate, struct topic *topic, bool *any_news)
+static bool resolve(dt_writable_topics *known, struct topic *topic, bool *any_news)
 {
     struct dt_error err = {0};
     struct dt_kafka_topic_info info = {0};
-    dt_status status = dt_kafka_asker_ask(gate->asker, (struct dt_str){topic->name, topic->n}, &info, &err);
+    dt_status status = dt_kafka_asker_ask(known->asker, (struct dt_str){topic->name, topic->n}, &info, &err);
     if (status == DT_BUSY)
         return false;
     if (status != DT_OK && status != DT_REFUSED) {
-        snprintf(gate->trouble, sizeof(gate->trouble), "%s", err.text);
+        snprintf(known->trouble, sizeof(known->trouble), "%s", err.text);
         return true;
     }
     bool news = topic->asked_us == 0 || topic->writable != (status == DT_OK), was_closed = closed(topic);
-    gate->trouble[0] = '\0';
-    topic->asked_us = dt_clock_mono_us(gate->clock);
+    known->trouble[0] = '\0';
+    topic->asked_us = dt_clock_mono_us(known->clock);
     topic->writable = status == DT_OK;
     topic->max_bytes = info.max_message_bytes;
-    recount(gate, topic, was_closed);
+    recount(known, topic, was_closed);
     if (status == DT_REFUSED)
         note_refused(topic, news, err.text);
     *any_news |= news;
     return true;
 }
 
-bool dt_topic_gate_resolve(dt_topic_gate *gate)
+bool dt_writable_topics_resolve(dt_writable_topics *known)
 {
     bool news = false;
-    struct topic *topic = gate->wanted;
+    struct topic *topic = known->wanted;
     struct topic *next;
-    gate->wanted = NULL;
+    known->wanted = NULL;
     for (; topic; topic = next) {
         next = topic->next_wanted;
         topic->wanted = false;
-        if (!resolve(gate, topic, &news))
-            want(gate, topic);
+        if (!resolve(known, topic, &news))
+            want(known, topic);
     }
     return news;
 }
 
-bool dt_topic_gate_waits(const dt_topic_gate *gate)
+bool dt_writable_topics_waits(const dt_writable_topics *known)
 {
-    return gate->wanted;
+    return known->wanted;
 }
 
 /* ---- what sending has shown ---- */
 
-static void bar(dt_topic_gate *gate, struct topic *topic, const char *why)
+static void bar(dt_writable_topics *known, struct topic *topic, const char *why)
 {
     if (topic->bar_us == 0)
-        gate->n_barred++;
+        known->n_barred++;
     topic->bar_us = topic->bar_us ? dt_earlier(topic->bar_us * 2, BAR_MAX_US) : BAR_FIRST_US;
-    topic->barred_until_us = dt_clock_mono_us(gate->clock) + topic->bar_us;
+    topic->barred_until_us = dt_clock_mono_us(known->clock) + topic->bar_us;
     keep_reason(topic, why);
     DT_LOG(ERROR, "kafka", "topic takes no messages: its jobs wait", DT_S("topic", topic->name),
            DT_I("seconds", topic->bar_us / 1000000), DT_S("reason", why));
 }
 
-void dt_topic_gate_refused(dt_topic_gate *gate, struct dt_str kafka_topic, bool whole_topic, const char *why)
+void dt_writable_topics_refused(dt_writable_topics *known, struct dt_str kafka_topic, bool whole_topic, const char *why)
 {
-    struct topic *topic = lookup(gate, kafka_topic);
-    dt_kafka_admin_forget(gate->admin, kafka_topic);
+    struct topic *topic = lookup(known, kafka_topic);
+    dt_kafka_admin_forget(known->admin, kafka_topic);
     if (!topic)
         return;
     bool was_closed = closed(topic);
     topic->asked_us = 0;
-    if (whole_topic && dt_clock_mono_us(gate->clock) >= topic->barred_until_us)
-        bar(gate, topic, why);
-    recount(gate, topic, was_closed);
+    if (whole_topic && dt_clock_mono_us(known->clock) >= topic->barred_until_us)
+        bar(known, topic, why);
+    recount(known, topic, was_closed);
 }
 
-bool dt_topic_gate_doubts(const dt_topic_gate *gate)
+bool dt_writable_topics_doubts(const dt_writable_topics *known)
 {
-    return gate->n_barred > 0;
+    return known->n_barred > 0;
 }
 
-bool dt_topic_gate_sent(dt_topic_gate *gate, struct dt_str kafka_topic)
+bool dt_writable_topics_sent(dt_writable_topics *known, struct dt_str kafka_topic)
 {
-    struct topic *topic = find(gate, kafka_topic);
+    struct topic *topic = find(known, kafka_topic);
     if (!topic || topic->bar_us == 0)
         return false;
     topic->bar_us = topic->barred_until_us = 0;
-    gate->n_barred--;
-    recount(gate, topic, true);
+    known->n_barred--;
+    recount(known, topic, true);
     DT_LOG(INFO, "kafka", "topic takes messages again", DT_S("topic", topic->name));
     return true;
 }
 
 /* ---- telling ---- */
 
-static bool waited_for(const dt_topic_gate *gate, const struct topic *topic)
+static bool waited_for(const dt_writable_topics *known, const struct topic *topic)
 {
-    return closed(topic) && topic->wanted_us && dt_clock_mono_us(gate->clock) - topic->wanted_us < WAITED_US;
+    return closed(topic) && topic->wanted_us && dt_clock_mono_us(known->clock) - topic->wanted_us < WAITED_US;
 }
 
-const char *dt_topic_gate_trouble(const dt_topic_gate *gate)
+const char *dt_writable_topics_trouble(const dt_writable_topics *known)
 {
-    for (const struct topic *topic = gate->n_closed ? gate->topics : NULL; topic; topic = topic->hh.next)
-        if (waited_for(gate, topic))
+    for (const struct topic *topic = known->n_closed ? known->topics : NULL; topic; topic = topic->hh.next)
+        if (waited_for(known, topic))
             return topic->why;
-    return gate->trouble;
+    return known->trouble;
 }
 
-size_t dt_topic_gate_unwritable(const dt_topic_gate *gate)
+size_t dt_writable_topics_unwritable(const dt_writable_topics *known)
 {
     size_t n = 0;
-    for (const struct topic *topic = gate->n_closed ? gate->topics : NULL; topic; topic = topic->hh.next)
-        n += waited_for(gate, topic);
+    for (const struct topic *topic = known->n_closed ? known->topics : NULL; topic; topic = topic->hh.next)
+        n += waited_for(known, topic);
     return n;
 }

@@ -1,4 +1,4 @@
-/* Which topics a claim may take: what the gate answers from memory, finds out, and learns from what Kafka refused. */
+/* Which topics a claim may take: what the memory answers, finds out, and learns from what Kafka refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "delivery/kafka/topic_gate.h"
+#include "delivery/kafka/writable_topics.h"
 
 #define SECOND INT64_C(1000000)
 #define TOPIC  DT_STR_LIT("orders")
@@ -57,7 +57,7 @@ static int64_t mono_us(const dt_clock *clock)
 }
 
 static const dt_clock hand_clock = {.mono_us = mono_us};
-static dt_topic_gate *gate;
+static dt_writable_topics *known;
 
 static int make(void **state)
 {
@@ -66,31 +66,31 @@ static int make(void **state)
     kafka.max_bytes = 1000;
     kafka.asked = kafka.forgotten = 0;
     kafka.now_us = 1000 * SECOND;
-    return dt_topic_gate_new(NULL, &hand_clock, NULL, NULL, &gate) == DT_OK ? 0 : -1;
+    return dt_writable_topics_new(NULL, &hand_clock, NULL, NULL, &known) == DT_OK ? 0 : -1;
 }
 
 static int clear(void **state)
 {
     (void)state;
-    dt_topic_gate_free(gate);
+    dt_writable_topics_free(known);
     return 0;
 }
 
 static enum dt_writable ask(int64_t bytes)
 {
-    return dt_topic_gate_ask(gate, TOPIC, bytes);
+    return dt_writable_topics_ask(known, TOPIC, bytes);
 }
 
 /* The topic as it is now is known. */
 static void learn(void)
 {
     (void)ask(1);
-    dt_topic_gate_resolve(gate);
+    dt_writable_topics_resolve(known);
 }
 
 static void refuse(bool whole)
 {
-    dt_topic_gate_refused(gate, TOPIC, whole, "not authorised");
+    dt_writable_topics_refused(known, TOPIC, whole, "not authorised");
 }
 
 /* ---- knowing ---- */
@@ -100,9 +100,9 @@ static void a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told(voi
     (void)state;
     assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
     assert_int_equal(kafka.asked, 0); /* a row is locked meanwhile */
-    assert_true(dt_topic_gate_resolve(gate));
+    assert_true(dt_writable_topics_resolve(known));
     assert_int_equal(ask(10), DT_WRITABLE_YES);
-    assert_false(dt_topic_gate_resolve(gate)); /* nothing was asked for anew */
+    assert_false(dt_writable_topics_resolve(known)); /* nothing was asked for anew */
     assert_int_equal(kafka.asked, 1);
 }
 
@@ -111,13 +111,13 @@ static void a_topic_that_is_still_being_looked_up_stays_wanted(void **state)
     (void)state;
     kafka.status = DT_BUSY;
     assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
-    assert_false(dt_topic_gate_resolve(gate));
+    assert_false(dt_writable_topics_resolve(known));
     assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
-    assert_string_equal(dt_topic_gate_trouble(gate), ""); /* it takes its time: nothing is wrong */
-    assert_false(dt_topic_gate_resolve(gate));
+    assert_string_equal(dt_writable_topics_trouble(known), ""); /* it takes its time: nothing is wrong */
+    assert_false(dt_writable_topics_resolve(known));
     assert_int_equal(kafka.asked, 2); /* once a time, whoever asked in between */
     kafka.status = DT_OK;
-    assert_true(dt_topic_gate_resolve(gate)); /* though nobody has asked since */
+    assert_true(dt_writable_topics_resolve(known)); /* though nobody has asked since */
     assert_int_equal(ask(10), DT_WRITABLE_YES);
 }
 
@@ -128,7 +128,7 @@ static void what_is_known_is_used_while_it_is_looked_up_anew(void **state)
     kafka.now_us += 31 * SECOND;
     assert_int_equal(ask(10), DT_WRITABLE_YES);
     kafka.max_bytes = 5;
-    assert_false(dt_topic_gate_resolve(gate)); /* no news: nobody waited */
+    assert_false(dt_writable_topics_resolve(known)); /* no news: nobody waited */
     assert_int_equal(kafka.asked, 2);
     assert_int_equal(ask(10), DT_WRITABLE_ALONE);
 }
@@ -139,7 +139,7 @@ static void a_message_that_may_be_too_large_goes_alone(void **state)
     learn();
     assert_int_equal(ask(1000), DT_WRITABLE_YES);
     assert_int_equal(ask(1001), DT_WRITABLE_ALONE);
-    assert_string_equal(dt_topic_gate_trouble(gate), "");
+    assert_string_equal(dt_writable_topics_trouble(known), "");
 }
 
 static void a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_somebody_waits(void **state)
@@ -149,15 +149,15 @@ static void a_topic_that_cannot_be_written_is_asked_for_again_and_told_of_while_
     learn();
     assert_int_equal(ask(10), DT_WRITABLE_NO);
     assert_int_equal(ask(0), DT_WRITABLE_NO);
-    assert_string_equal(dt_topic_gate_trouble(gate), "Kafka says no");
-    assert_int_equal(dt_topic_gate_unwritable(gate), 1);
+    assert_string_equal(dt_writable_topics_trouble(known), "Kafka says no");
+    assert_int_equal(dt_writable_topics_unwritable(known), 1);
     kafka.now_us += 6 * SECOND;
     kafka.status = DT_OK;
     assert_int_equal(ask(10), DT_WRITABLE_NO);
-    assert_true(dt_topic_gate_resolve(gate));
+    assert_true(dt_writable_topics_resolve(known));
     assert_int_equal(ask(10), DT_WRITABLE_YES);
-    assert_string_equal(dt_topic_gate_trouble(gate), "");
-    assert_int_equal(dt_topic_gate_unwritable(gate), 0);
+    assert_string_equal(dt_writable_topics_trouble(known), "");
+    assert_int_equal(dt_writable_topics_unwritable(known), 0);
 }
 
 static void a_closed_topic_that_nobody_waits_for_is_no_trouble(void **state)
@@ -167,8 +167,8 @@ static void a_closed_topic_that_nobody_waits_for_is_no_trouble(void **state)
     learn();
     kafka.now_us += 16 * SECOND;
     (void)ask(0); /* whether the held ones may come back: no due job */
-    assert_string_equal(dt_topic_gate_trouble(gate), "");
-    assert_int_equal(dt_topic_gate_unwritable(gate), 0);
+    assert_string_equal(dt_writable_topics_trouble(known), "");
+    assert_int_equal(dt_writable_topics_unwritable(known), 0);
 }
 
 static void a_kafka_that_does_not_answer_is_trouble_and_changes_nothing(void **state)
@@ -177,11 +177,11 @@ static void a_kafka_that_does_not_answer_is_trouble_and_changes_nothing(void **s
     kafka.status = DT_UNAVAILABLE;
     learn();
     assert_int_equal(ask(10), DT_WRITABLE_UNKNOWN);
-    assert_string_equal(dt_topic_gate_trouble(gate), "Kafka says no");
-    assert_int_equal(dt_topic_gate_unwritable(gate), 0);
+    assert_string_equal(dt_writable_topics_trouble(known), "Kafka says no");
+    assert_int_equal(dt_writable_topics_unwritable(known), 0);
     kafka.status = DT_OK;
-    assert_true(dt_topic_gate_resolve(gate));
-    assert_string_equal(dt_topic_gate_trouble(gate), "");
+    assert_true(dt_writable_topics_resolve(known));
+    assert_string_equal(dt_writable_topics_trouble(known), "");
 }
 
 /* ---- refused ---- */
@@ -194,10 +194,10 @@ static void a_refused_message_makes_its_topic_be_looked_up_anew(void **state)
     refuse(false);
     assert_int_equal(kafka.forgotten, 1);
     assert_int_equal(ask(500), DT_WRITABLE_UNKNOWN);
-    assert_true(dt_topic_gate_resolve(gate));
+    assert_true(dt_writable_topics_resolve(known));
     assert_int_equal(ask(50), DT_WRITABLE_YES); /* the topic itself is fine */
     assert_int_equal(ask(500), DT_WRITABLE_ALONE);
-    assert_false(dt_topic_gate_doubts(gate));
+    assert_false(dt_writable_topics_doubts(known));
 }
 
 static void a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_one_message(void **state)
@@ -205,21 +205,21 @@ static void a_topic_that_refuses_as_a_whole_is_left_alone_and_then_tried_with_on
     (void)state;
     learn();
     refuse(true);
-    assert_true(dt_topic_gate_doubts(gate));
+    assert_true(dt_writable_topics_doubts(known));
     assert_int_equal(ask(10), DT_WRITABLE_NO);
-    assert_string_equal(dt_topic_gate_trouble(gate), "not authorised");
-    assert_int_equal(dt_topic_gate_unwritable(gate), 1);
+    assert_string_equal(dt_writable_topics_trouble(known), "not authorised");
+    assert_int_equal(dt_writable_topics_unwritable(known), 1);
     kafka.now_us += 5 * SECOND;
     assert_int_equal(ask(0), DT_WRITABLE_NO); /* those that are held stay */
     learn();
     assert_int_equal(ask(10), DT_WRITABLE_ALONE);
     assert_int_equal(ask(0), DT_WRITABLE_NO);
-    assert_true(dt_topic_gate_sent(gate, TOPIC));
+    assert_true(dt_writable_topics_sent(known, TOPIC));
     assert_int_equal(ask(10), DT_WRITABLE_YES);
     assert_int_equal(ask(0), DT_WRITABLE_YES);
-    assert_false(dt_topic_gate_doubts(gate));
-    assert_false(dt_topic_gate_sent(gate, TOPIC)); /* no news */
-    assert_int_equal(dt_topic_gate_unwritable(gate), 0);
+    assert_false(dt_writable_topics_doubts(known));
+    assert_false(dt_writable_topics_sent(known, TOPIC)); /* no news */
+    assert_int_equal(dt_writable_topics_unwritable(known), 0);
 }
 
 static void each_try_in_vain_doubles_the_wait_up_to_five_minutes(void **state)
@@ -253,12 +253,12 @@ static void topics_do_not_stand_in_for_each_other(void **state)
 {
     (void)state;
     learn();
-    (void)dt_topic_gate_ask(gate, DT_STR_LIT("other"), 1);
-    dt_topic_gate_resolve(gate);
+    (void)dt_writable_topics_ask(known, DT_STR_LIT("other"), 1);
+    dt_writable_topics_resolve(known);
     refuse(true);
-    assert_int_equal(dt_topic_gate_ask(gate, DT_STR_LIT("other"), 1), DT_WRITABLE_YES);
-    assert_false(dt_topic_gate_sent(gate, DT_STR_LIT("other")));
-    assert_int_equal(dt_topic_gate_unwritable(gate), 1);
+    assert_int_equal(dt_writable_topics_ask(known, DT_STR_LIT("other"), 1), DT_WRITABLE_YES);
+    assert_false(dt_writable_topics_sent(known, DT_STR_LIT("other")));
+    assert_int_equal(dt_writable_topics_unwritable(known), 1);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
