@@ -120,8 +120,8 @@ KINDS = {
     "POP_DUE": [[47, 33], [48, 33]], "POP_IN_HANDS": [[48, 46], [48, 46, 34]], "POP_IN_TIME": [[47]], "POP_LOCK": [[47, 33]], "POP_STATE": [[47, 33], [48, 33]],
     "LIMIT_GATE": [[49], [49, 47]], "LIMIT_COUNT_AFTER_GATE": [[49], [49, 47]], "LIMIT_LEADER": [[49]], "LIMIT_LOWERED": [[49]], "LIMIT_POP": [[49, 47]], "LIMIT_PUT_LOCKS_GATE": [[49]],
     "BARRIER": [[9]], "BARRIER_TOKEN": [[19]], "CANCEL": [[33]], "CLAIM": [[33]], "DEADLINE": [[34, 35]],
-    "DEADLINE_GREATEST": [[35]], "ENDTXN_COUNT": [[14]], "EPOCH": [[19, 12], [10, 12]], "HINT": [[18, 12]], "LIST_ELSEWHERE": [[39, 5], [39, 34]], "HAND_ON": [[39]], "LED_UNTIL_EMPTY": [[39, 8], [39, 6]], "MAP_WAKE": [[39]], "ORPHANS": [[39, 36]],
-    "HINT_LAST": [[18, 12, 8]], "LEDGER_END": [[43, 8], [19]], "LEDGER_ANCHOR": [[19, 8]], "LEDGER_LIST": [[19]], "LEDGER_ONE": [[19]],
+    "DEADLINE_GREATEST": [[35]], "ENDTXN_COUNT": [[14]], "EPOCH": [[19, 12], [10, 12]], "REFUSAL": [[18, 12]], "LIST_ELSEWHERE": [[39, 5], [39, 34]], "HAND_ON": [[39]], "LED_UNTIL_EMPTY": [[39, 8], [39, 6]], "MAP_WAKE": [[39]], "ORPHANS": [[39, 36]],
+    "REFUSAL_LAST": [[18, 12, 8]], "LEDGER_END": [[43, 8], [19]], "LEDGER_ANCHOR": [[19, 8]], "LEDGER_LIST": [[19]], "LEDGER_ONE": [[19]],
     "LEDGER_RANGE": [[19]], "REST": [[18]], "RESULT": [[34, 33]], "RESULT_ATTEMPT": [[34]], "STRANGERS": [[41]], "TOKEN": [[19]], "UNREAD": [[42], [42, 36]], "TRIM_YOUNG": [[43, 8], [43, 13]], "VERSION": [[19]],
 }
 

@@ -191,8 +191,8 @@ struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool in_ledger,
                                         const struct dt_inflight *refused)
 {
-    bool was_refused = refused->n && DT_GUARD(HINT, dt_inflight_equal(list->v, send_n, refused->v, refused->n));
-    if (in_ledger && !(DT_UNGUARDED(HINT_LAST) && was_refused))
+    bool was_refused = refused->n && DT_GUARD(REFUSAL, dt_inflight_equal(list->v, send_n, refused->v, refused->n));
+    if (in_ledger && !(DT_UNGUARDED(REFUSAL_LAST) && was_refused))
         return dt_inflight_sent(list->n, send_n);
     if (send_n == 0 || !was_refused)
         return (struct dt_shrink){.send_n = send_n};
