@@ -323,7 +323,7 @@ static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
 static void doubt_all(void *arg)
 {
     dt_dispatcher *d = arg;
-    tell_all_loops(d, dt_shard_loop_doubt);
+    tell_all_loops(d, dt_shard_loop_index_doubted);
     dt_housekeeper_doubt(d->housekeeper);
 }
 
@@ -332,10 +332,10 @@ static void tell_all(void *arg)
     dt_announcer_all(((dt_dispatcher *)arg)->announcer);
 }
 
-static void index_sure(void *arg, unsigned shard, uint64_t doubts)
+static void index_compared(void *arg, unsigned shard, uint64_t doubts)
 {
     dt_dispatcher *d = arg;
-    dt_loop_table_tell_number(d->loops, shard, dt_shard_loop_index_sure, doubts);
+    dt_loop_table_tell_number(d->loops, shard, dt_shard_loop_index_compared, doubts);
 }
 
 static void index_whole(void *arg, unsigned shard, uint64_t losses)
@@ -491,7 +491,7 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
     d->process = (int64_t)(d->random() >> 1);
     struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock,   &d->ref,    d,           shards_here,
-                                       get_map,   loop_state,   wake_shard, held_shard, index_whole, index_sure};
+                                       get_map,   loop_state,   wake_shard, held_shard, index_whole, index_compared};
     struct dt_heartbeat_env heartbeat = {d->config,   d->clock,   d->owner,  d->process, d,
                                          shards_here, loop_state, doubt_all, tell_all};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};

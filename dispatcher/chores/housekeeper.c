@@ -363,25 +363,25 @@ static void tell_stats(dt_housekeeper *h)
 static bool led_here(dt_housekeeper *h, struct dt_shard_set *led)
 {
     struct dt_loop_state state;
-    bool unsure = false;
+    bool awaits_compare = false;
     *led = (struct dt_shard_set){0};
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (h->env.state(h->env.arg, shard, &state) && state.leading) {
             dt_shard_set_add(led, shard);
             h->losses[shard] = state.losses;
             h->doubts[shard] = state.doubts;
-            unsure |= state.unsure;
+            awaits_compare |= state.awaits_compare;
         }
-    return unsure;
+    return awaits_compare;
 }
 
-static void take_sure(dt_housekeeper *h, const struct dt_reconcile_out *out)
+static void tell_compared(dt_housekeeper *h, const struct dt_reconcile_out *out)
 {
     if (out->near_begun)
         memcpy(h->compared, h->doubts, sizeof(h->compared));
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (dt_shard_set_has(&out->near, shard))
-            h->env.index_sure(h->env.arg, shard, h->compared[shard]);
+            h->env.index_compared(h->env.arg, shard, h->compared[shard]);
 }
 
 static void reconcile(dt_housekeeper *h)
@@ -392,11 +392,11 @@ static void reconcile(dt_housekeeper *h)
     if (!atomic_exchange(&h->hurry, false) && mono_us(h) < h->reconcile_us)
         return;
     h->env.map(h->env.arg, &map);
-    bool unsure = led_here(h, &led);
-    struct dt_reconcile_in in = {mono_us(h), dt_refclock_earliest_ms(h->env.ref), &map, &led, unsure};
+    bool awaits_compare = led_here(h, &led);
+    struct dt_reconcile_in in = {mono_us(h), dt_refclock_earliest_ms(h->env.ref), &map, &led, awaits_compare};
     dt_reconcile_tick(h->reconciler, &in, &out);
     h->reconcile_us = out.next_us;
-    take_sure(h, &out);
+    tell_compared(h, &out);
     for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
         if (dt_shard_set_has(&out.whole, shard))
             h->env.index_whole(h->env.arg, shard, h->losses[shard]);

@@ -24,8 +24,8 @@ struct dt_housekeeper_env {
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
     void (*wake)(void *arg, unsigned shard);
     void (*held)(void *arg, unsigned shard); /* something was put into a held set of the shard */
-    void (*index_whole)(void *arg, unsigned shard, uint64_t losses); /* as `state` said before the tick */
-    void (*index_sure)(void *arg, unsigned shard, uint64_t doubts);  /* as it said before the compare */
+    void (*index_whole)(void *arg, unsigned shard, uint64_t losses);    /* as `state` said before the tick */
+    void (*index_compared)(void *arg, unsigned shard, uint64_t doubts); /* as it said before the compare */
 };
 
 DT_MUST_CHECK dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekeeper **out,

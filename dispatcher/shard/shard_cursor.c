@@ -18,9 +18,9 @@ void dt_shard_due_from_start(dt_shard_loop *l)
     l->cursor.swept_ms = l->cursor.walk_ms = l->cursor.walk_id = 0;
 }
 
-void dt_shard_pass_by_index(dt_shard_loop *l)
+void dt_shard_read_through(dt_shard_loop *l)
 {
-    l->cursor.stuck = true;
+    l->cursor.reads_through = true;
     dt_shard_due_from_start(l);
 }
 
@@ -77,7 +77,7 @@ void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
 
 void dt_shard_cursor_end(dt_shard_loop *l)
 {
-    l->cursor.stuck = false;
+    l->cursor.reads_through = false;
 }
 
 void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last)

@@ -149,7 +149,8 @@ static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *tx
 {
     size_t dealt_with = txn->seen.n + (news || dt_delivery_finding_out(l->delivery) ? txn->seen.unknown : 0);
     bool full = l->due.backlog || l->fair.n_hints == (size_t)l->env->config->dispatch_batch_jobs;
-    return txn->seen.locked && !txn->chosen.more && full && dealt_with < l->fair.n_hints / 2 && !l->cursor.stuck;
+    return txn->seen.locked && !txn->chosen.more && full && dealt_with < l->fair.n_hints / 2 &&
+           !l->cursor.reads_through;
 }
 
 /*
@@ -242,7 +243,7 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
     *news = learn_topics(l);
     dt_shard_note_left(l, txn);
     if (left_in_front(l, txn, *news))
-        dt_shard_pass_by_index(l);
+        dt_shard_read_through(l);
     if (txn->stale_map)
         l->env->stale_map(l->env->arg);
     if (txn->batch.n && !txn->seen.locked)
@@ -562,7 +563,7 @@ dt_status dt_shard_loop_start(const struct dt_loop_env *env, unsigned shard, dt_
     l->env = env;
     l->shard = shard;
     l->trust.whole = true;
-    l->trust.sure = true; /* what its last leader had not told when it died is the reconciler's, within its period */
+    l->trust.compared = true; /* entries that the last leader had not told are the reconciler's, within its period */
     l->state.losses = env->random(env->arg); /* those of two leaderships differ */
     pthread_mutex_init(&l->state_lock, NULL);
     dt_arena_init(&l->arena);

@@ -32,10 +32,10 @@ struct dt_loop_env {
     void (*stale_map)(void *arg);                     /* reload it */
     void (*index_lost)(void *arg,
                        unsigned shard); /* the shard's set must be rebuilt: dt_shard_loop_index_whole when it is */
-    void (*index_doubted)(void *arg);   /* entries of the shard may be missing: dt_shard_loop_index_sure when not */
-    /* Entries of any shard were lost here; the index: through which. */
+    void (*index_doubted)(void *arg);   /* entries of the shard may be missing: dt_shard_loop_index_compared when not */
+    /* The index could not be told of entries of some shard, which are lost; index: the one that failed. */
     void (*index_untold)(void *arg, const dt_index *index);
-    /* Nobody that changes jobs is cut off from that endpoint, as far as is known. */
+    /* Every process that changes jobs can write to that endpoint, as far as is known. */
     bool (*index_told)(void *arg, const char *endpoint);
     bool (*hears)(void *arg); /* wake-ups arrive: from Redis, or without an index from the watch of MySQL */
     /* Without an index: the shard's row as the watch saw it last; a change since then wakes the loop. False: not
@@ -62,11 +62,11 @@ void dt_shard_loop_topics(
 /* The rebuild that index_lost asked for is done; `losses` as the loop's state said before it was finished. Ignored if
  * the set was lost once more since. */
 void dt_shard_loop_index_whole(dt_shard_loop *loop, uint64_t losses);
-/* Somebody could not tell the index of a change: due jobs are read from MySQL until it is known to be right again. */
-void dt_shard_loop_doubt(dt_shard_loop *loop);
-/* It has been compared with MySQL, as far as it is looked at before the next compare, since the loop's state said
- * `doubts`. Ignored if there is another doubt since. */
-void dt_shard_loop_index_sure(dt_shard_loop *loop, uint64_t doubts);
+/* A process could not tell the index of a change: due jobs are read from MySQL until the index is believed again. */
+void dt_shard_loop_index_doubted(dt_shard_loop *loop);
+/* The set has been compared with MySQL, as far as it is looked at before the next compare, after the loop's state said
+ * `doubts`. Ignored if there was another doubt since. */
+void dt_shard_loop_index_compared(dt_shard_loop *loop, uint64_t doubts);
 void dt_shard_loop_room(dt_shard_loop *loop); /* there may be places for attempts in the hands of this process again */
 /* The job's attempt may be in the hands of an owner that is gone. NULL: the shard has no loop here. */
 void dt_shard_loop_lost(dt_shard_loop *loop, int64_t id);
@@ -82,8 +82,8 @@ struct dt_loop_state {
     char detail[320];
     int64_t generation; /* of the map that it works with, its set filled for it; 0 = not yet */
     bool halted;
-    bool unsure;     /* the index can be asked, and waits to be compared */
-    uint64_t doubts; /* rises with each doubt */
+    bool awaits_compare; /* the index could be asked, and is not believed before it is compared with MySQL */
+    uint64_t doubts;     /* rises with each doubt */
     int64_t drains;  /* jobs a second that it claimed while more were due, when that last lasted; 0 = it never did */
     uint64_t losses; /* rises with each index_lost, together with it; begins anywhere */
 };

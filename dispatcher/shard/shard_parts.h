@@ -74,16 +74,17 @@ struct dt_shard_trust {
     struct dt_shard_map map;
     int64_t filled_for;   /* generation of the map that the shard's set was filled for; it has got no slots since */
     bool up;              /* there is an index, it answered last time, and took what it was told */
-    uint64_t doubts;      /* so many are known here: MySQL is read once through since the last of them */
-    bool marked;          /* this leadership has put its marker into its set */
-    bool vouched;         /* and the marker says that the set is whole */
+    uint64_t doubts;      /* as many are known here, and had MySQL read once through */
     bool rebuild_unasked; /* the set is not to be believed, and the rebuild is not asked for yet */
-    bool mark_unsure;     /* the last marking failed: the next count may be there already … */
-    bool mark_vouches;    /* … and say that the set is whole */
-    int64_t mark_count;   /* of the marker that is there */
-    int64_t marked_us;    /* mono: when the index was last seen to take a change */
-    _Atomic bool whole;   /* any thread sets, the loop clears, both with state_lock */
-    _Atomic bool sure;    /* any thread sets and clears, with state_lock */
+    /* The marker of this leadership in the set. */
+    bool marked;                /* it was put there */
+    bool says_whole;            /* and it says that the set is whole */
+    int64_t mark_count;         /* its count */
+    int64_t marked_us;          /* mono: when the index was last seen to take it */
+    bool mark_unanswered;       /* the last marking failed: a marker with the next count may be there … */
+    bool unanswered_says_whole; /* … which says that the set is whole */
+    _Atomic bool whole;         /* the set is whole. Any thread sets, the loop clears, both with state_lock */
+    _Atomic bool compared;      /* it was compared with MySQL since the last doubt. Any thread, with state_lock */
     struct dt_outage_part outage;
 };
 
@@ -91,10 +92,10 @@ struct dt_shard_trust {
 
 #define DT_SKIPPED 256
 struct dt_shard_cursor {
-    bool stuck;       /* what stands at the head of the index cannot be moved: MySQL is read once through */
-    int64_t ms, id;   /* the cursor */
-    bool closed;      /* the sweep has met some that may not go, and all that is behind swept_ms is of that kind */
-    int64_t swept_ms; /* so far it has come; 0: it has not come to the end */
+    bool reads_through; /* MySQL is read once through: after a doubt, or if the head of the index cannot be moved */
+    int64_t ms, id;     /* the cursor */
+    bool closed;        /* the sweep has met some that may not go, and all that is behind swept_ms is of that kind */
+    int64_t swept_ms;   /* so far it has come; 0: it has not come to the end */
     int64_t walk_ms, walk_id;   /* how far a walk over those has come */
     int64_t walk_us;            /* mono: its next piece */
     int64_t ahead_ms, ahead_id; /* and the reader that goes on ahead of it */
@@ -217,7 +218,7 @@ struct dt_shard_loop {
 
     pthread_mutex_t state_lock;
     struct dt_shard_lost lost;  /* under state_lock: any thread adds, the loop takes */
-    struct dt_loop_state state; /* under state_lock, for any thread; losses, doubts and unsure are shard_trust.c's */
+    struct dt_loop_state state; /* under state_lock, for any thread; its parts about the index are shard_trust.c's */
 };
 
 static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
@@ -366,8 +367,8 @@ enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 
 /* ---- shard_cursor.c ---- */
 
-/* Makes the next due scans go past the index: MySQL is read from the longest overdue on, with a cursor. */
-void dt_shard_pass_by_index(dt_shard_loop *l);
+/* Has the next due scans read MySQL once through, from the longest overdue on, in place of the index. */
+void dt_shard_read_through(dt_shard_loop *l);
 /* Takes the readers of MySQL back to the longest overdue: what they passed by may go now. */
 void dt_shard_due_from_start(dt_shard_loop *l);
 /* True: without an index, all that was due by the last scan and is there still may not go, as far as is known. */
@@ -385,7 +386,7 @@ void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Moves the cursor: everything up to this place was dealt with. */
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* The cursor came to the end: the index is not passed by any more. */
+/* The cursor came to the end: the index may be asked again. */
 void dt_shard_cursor_end(dt_shard_loop *l);
 /* Places the reader ahead: not before `last`, which stands at the cursor. If the cursor has come that far, it begins
  * there and has skipped nothing. */

@@ -477,7 +477,7 @@ static bool park(dt_shard_loop *l, const struct dt_entry *left, size_t stay)
         return all;
     DT_LOG(DEBUG, "shard", "nothing was parked", DT_I("shard", l->shard), DT_S("reason", err.text));
     dt_shard_mark_soon(l); /* does the index take any change? */
-    dt_shard_pass_by_index(l);
+    dt_shard_read_through(l);
     return false;
 }
 

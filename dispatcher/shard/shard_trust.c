@@ -13,8 +13,8 @@
  * that was out of reach, or a change of our own that did not arrive. After a doubt the set is believed again when
  *
  *   (1) every process that changes jobs can write to the set's endpoint, as far as is known (env->index_told),
- *   (2) what is due soon has been compared with MySQL since the doubt (trust.sure), and
- *   (3) MySQL has been read through once for what was due at the doubt (shard_cursor.c: no longer stuck).
+ *   (2) what is due soon has been compared with MySQL since the doubt (trust.compared), and
+ *   (3) MySQL has been read through once for what was due at the doubt (cursor.reads_through, in shard_cursor.c).
  */
 #include "base/hooks/guard.h"
 #include "base/outage.h"
@@ -25,7 +25,7 @@
 void dt_shard_trust_init(dt_shard_loop *l)
 {
     struct dt_shard_trust *trust = &l->trust;
-    trust->marked = trust->vouched = trust->mark_unsure = false;
+    trust->marked = trust->says_whole = trust->mark_unanswered = false;
     trust->rebuild_unasked = !trust->whole; /* a rebuild does not outlive the leadership that asked for it */
     trust->mark_count = 0;
     trust->marked_us = 0;
@@ -33,14 +33,14 @@ void dt_shard_trust_init(dt_shard_loop *l)
 
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
-    return (struct dt_marker){l->fence.epoch,       l->fence.token,    l->trust.mark_count,    l->trust.filled_for,
-                              l->fence.index_epoch, !l->trust.vouched, l->trust.map.generation};
+    return (struct dt_marker){l->fence.epoch,       l->fence.token,       l->trust.mark_count,    l->trust.filled_for,
+                              l->fence.index_epoch, !l->trust.says_whole, l->trust.map.generation};
 }
 
 /* Holds the lock, so that whoever ends a rebuild has seen either all of it or nothing. */
 static void lose(dt_shard_loop *l)
 {
-    l->trust.vouched = l->trust.rebuild_unasked = false;
+    l->trust.says_whole = l->trust.rebuild_unasked = false;
     pthread_mutex_lock(&l->state_lock);
     l->trust.whole = false;
     l->state.losses++;
@@ -62,7 +62,7 @@ void dt_shard_read_map(dt_shard_loop *l)
     if (whole || (l->trust.filled_for && DT_UNGUARDED(FILLED_FOR)))
         return;
     l->trust.filled_for = next.generation;
-    if (l->trust.marked && !l->trust.vouched) /* it is being rebuilt for the old one */
+    if (l->trust.marked && !l->trust.says_whole) /* it is being rebuilt for the old one */
         lose(l);
 }
 
@@ -70,7 +70,7 @@ void dt_shard_read_map(dt_shard_loop *l)
  * that it compares soon. */
 void dt_shard_doubt_index(dt_shard_loop *l)
 {
-    dt_shard_loop_doubt(l);
+    dt_shard_loop_index_doubted(l);
     l->env->index_doubted(l->env->arg);
 }
 
@@ -80,33 +80,34 @@ void dt_shard_take_doubts(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);
     uint64_t doubts = l->state.doubts;
-    l->state.unsure = l->trust.up && l->trust.whole && !l->trust.sure;
+    l->state.awaits_compare = l->trust.up && l->trust.whole && !l->trust.compared;
     pthread_mutex_unlock(&l->state_lock);
     if (doubts != l->trust.doubts)
-        dt_shard_pass_by_index(l);
+        dt_shard_read_through(l);
     l->trust.doubts = doubts;
 }
 
 bool dt_shard_believes_index(const dt_shard_loop *l)
 {
-    return l->trust.up && l->trust.whole && l->trust.sure && !l->cursor.stuck &&
+    return l->trust.up && l->trust.whole && l->trust.compared && !l->cursor.reads_through &&
            l->env->index_told(l->env->arg, dt_index_home(l->index, l->shard));
 }
 
 /* The next marker, in place of whatever is there: the present one, as far as we have seen. */
-static dt_status put_marker(dt_shard_loop *l, bool there, bool vouches, bool *intact, bool *gone, struct dt_error *err)
+static dt_status put_marker(dt_shard_loop *l, bool there, bool says_whole, bool *intact, bool *gone,
+                            struct dt_error *err)
 {
     const struct dt_marker present = dt_shard_marker(l);
     struct dt_marker next = present;
     next.count++;
-    next.filling = !vouches;
+    next.filling = !says_whole;
     dt_status status = dt_index_mark(l->index, l->shard, next, there ? &present : NULL, intact, gone, err);
-    l->trust.mark_unsure = status != DT_OK;
-    l->trust.mark_vouches = vouches;
+    l->trust.mark_unanswered = status != DT_OK;
+    l->trust.unanswered_says_whole = says_whole;
     if (status != DT_OK)
         return status;
     l->trust.mark_count = next.count;
-    l->trust.vouched = vouches;
+    l->trust.says_whole = says_whole;
     l->trust.marked_us = dt_shard_mono_us(l);
     return DT_OK;
 }
@@ -119,7 +120,7 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
      * answer to the first marking was lost, nobody knows what was there before. */
     if (l->trust.marked)
         l->trust.rebuild_unasked = true;
-    l->trust.marked = l->trust.vouched = false;
+    l->trust.marked = l->trust.says_whole = false;
     dt_status status = put_marker(l, false, false, &intact, &gone, err);
     if (status != DT_OK)
         return status;
@@ -135,10 +136,10 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
 }
 
 /* The next one of ours; where the last one, that we have just seen, is gone all of a sudden, the set went with it. */
-static dt_status mark_again(dt_shard_loop *l, bool vouches, struct dt_error *err)
+static dt_status mark_again(dt_shard_loop *l, bool says_whole, struct dt_error *err)
 {
     bool intact, gone;
-    dt_status status = put_marker(l, true, vouches, &intact, &gone, err);
+    dt_status status = put_marker(l, true, says_whole, &intact, &gone, err);
     return status == DT_OK && gone ? mark_anew(l, err) : status;
 }
 
@@ -149,17 +150,17 @@ static dt_status mark_again(dt_shard_loop *l, bool vouches, struct dt_error *err
 static dt_status mark(dt_shard_loop *l, bool there, struct dt_error *err)
 {
     if (there && l->trust.marked)
-        return mark_again(l, l->trust.vouched, err);
+        return mark_again(l, l->trust.says_whole, err);
     l->trust.rebuild_unasked |= there; /* the answer to its marking was lost */
     return mark_anew(l, err);
 }
 
 bool dt_shard_assume_marked(dt_shard_loop *l)
 {
-    if (!l->trust.mark_unsure)
+    if (!l->trust.mark_unanswered)
         return false;
     l->trust.mark_count++;
-    l->trust.vouched = l->trust.mark_vouches;
+    l->trust.says_whole = l->trust.unanswered_says_whole;
     return true;
 }
 
@@ -173,7 +174,7 @@ dt_status dt_shard_keep_marked(dt_shard_loop *l, bool there, struct dt_error *er
     dt_status status = DT_OK;
     if (!there || !l->trust.marked || dt_shard_mono_us(l) - l->trust.marked_us >= MARK_US)
         status = mark(l, there, err);
-    if (status == DT_OK && l->trust.whole && !l->trust.vouched)
+    if (status == DT_OK && l->trust.whole && !l->trust.says_whole)
         status = mark_again(l, true, err);
     return status;
 }
@@ -199,21 +200,21 @@ void dt_shard_loop_index_whole(dt_shard_loop *l, uint64_t losses)
     dt_mailbox_signal(l->mailbox, WAKE);
 }
 
-void dt_shard_loop_doubt(dt_shard_loop *l)
+void dt_shard_loop_index_doubted(dt_shard_loop *l)
 {
     pthread_mutex_lock(&l->state_lock);
-    l->trust.sure = false;
+    l->trust.compared = false;
     l->state.doubts++;
     pthread_mutex_unlock(&l->state_lock);
     dt_mailbox_signal(l->mailbox, WAKE);
 }
 
-void dt_shard_loop_index_sure(dt_shard_loop *l, uint64_t doubts)
+void dt_shard_loop_index_compared(dt_shard_loop *l, uint64_t doubts)
 {
     pthread_mutex_lock(&l->state_lock);
     if (l->state.doubts == doubts) {
-        l->trust.sure = true;
-        l->state.unsure = false;
+        l->trust.compared = true;
+        l->state.awaits_compare = false;
     }
     pthread_mutex_unlock(&l->state_lock);
     dt_mailbox_signal(l->mailbox, WAKE);

@@ -91,7 +91,7 @@ struct dt_reconciler {
     bool slower_owed;               /* one step of what does not belong to a period */
     bool tidy_owed;                 /* likewise, without an index, where much is overdue */
     int64_t tidy_ms, tidy_id;       /* how far tidying has come; 0, 0: to the end */
-    bool unsure;                    /* as this tick was told */
+    bool awaits_compare;            /* as this tick was told */
     int64_t hurry_us;               /* while it is so, the next period begins no later */
     struct dt_shard_set unrepaired; /* of a compare's step: shards whose Redis did not do what was asked */
     int64_t next_period_us, next_overdue_us, next_scan_us, quiet_until_us;

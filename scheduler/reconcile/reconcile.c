@@ -561,7 +561,7 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
 
 static int64_t next_us(const dt_reconciler *r)
 {
-    int64_t next = r->unsure ? dt_earlier(r->next_period_us, r->hurry_us) : r->next_period_us;
+    int64_t next = r->awaits_compare ? dt_earlier(r->next_period_us, r->hurry_us) : r->next_period_us;
 
     if (!period_is_through(r) || dt_compare_active(&r->edge) || dt_compare_active(&r->exact) || dt_rebuild_active(r))
         return r->now_us;
@@ -601,8 +601,8 @@ void dt_reconcile_tick(dt_reconciler *r, const struct dt_reconcile_in *in, struc
     out->next_us = r->quiet_until_us;
     if (r->now_us < r->quiet_until_us)
         return;
-    r->unsure = in->unsure;
-    if (r->unsure)
+    r->awaits_compare = in->awaits_compare;
+    if (r->awaits_compare)
         r->next_period_us = dt_earlier(r->next_period_us, r->hurry_us);
     if (r->now_us >= r->next_period_us && period_is_through(r))
         r->index ? begin_period(r) : begin_plain_period(r);

@@ -49,7 +49,7 @@ struct dt_reconcile_in {
     const struct dt_shard_map *map;   /* borrowed for the call */
     const struct dt_shard_set *leads; /* what this process leads now */
     /* A leader waits for a compare of what is near: the next period begins soon, and so until it is done. */
-    bool unsure;
+    bool awaits_compare;
 };
 /* The output of a tick. */
 struct dt_reconcile_out {

@@ -43,7 +43,7 @@ struct fixture {
     int64_t now_ms; /* virtual; mono_us = (now_ms - START) * 1000 */
     int64_t next_us;
     int ticks;
-    bool unsure, begun;
+    bool awaits_compare, begun;
     struct dt_shard_set wake, whole, held, near; /* since forget_output */
 };
 
@@ -113,7 +113,7 @@ static inline int done(void **state)
 
 static inline void tick(struct fixture *fx)
 {
-    struct dt_reconcile_in in = {(fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads, fx->unsure};
+    struct dt_reconcile_in in = {(fx->now_ms - START) * 1000 + 1, fx->now_ms, &fx->map, &fx->leads, fx->awaits_compare};
     struct dt_reconcile_out out;
 
     dt_reconcile_tick(fx->r, &in, &out);

@@ -150,11 +150,11 @@ static void what_is_near_is_compared_soon_while_a_leader_waits_for_it(void **sta
     settle(fx);
     a_period(fx);
     forget_output(fx);
-    fx->unsure = true;
+    fx->awaits_compare = true;
     fx->next_us = 0;
     pass(fx, 600); /* much less than a period */
     assert_true(fx->begun && dt_shard_set_has(&fx->near, 0));
-    fx->unsure = false;
+    fx->awaits_compare = false;
     pass(fx, 300);
     forget_output(fx);
     pass(fx, 600);
@@ -176,7 +176,7 @@ static void a_shard_whose_redis_did_not_do_what_was_asked_is_not_called_compared
     for (unsigned shard = 0; shard < SHARDS; shard++) /* it reads as before, and has nothing to write for the others */
         assert_int_equal(dt_shard_set_has(&fx->near, shard), shard != dt_shard_of(&fx->map, 1));
     redis_fixture_text(fx->endpoints, 0, "CONFIG SET maxmemory 0");
-    fx->unsure = true;
+    fx->awaits_compare = true;
     pass(fx, 600);
     assert_true(dt_shard_set_has(&fx->near, dt_shard_of(&fx->map, 1)));
     assert_true(score(fx, 1) > 0);

@@ -241,7 +241,7 @@ static int make(void **state)
     l->due.rows = calloc(SCAN, sizeof(*l->due.rows));
     l->trust.up = true;
     l->trust.whole = true;
-    l->trust.sure = true;
+    l->trust.compared = true;
     pthread_mutex_init(&l->state_lock, NULL);
     dt_arena_init(&l->fair.arena);
     assert_int_equal(dt_mailbox_new(&l->mailbox), DT_OK);
@@ -389,7 +389,7 @@ static void the_marker_is_put_there_and_again_every_five_seconds(void **state)
     scan();
     assert_int_equal(fake.marks, 4);
     assert_int_equal(fake.losses, 1);
-    assert_false(l->trust.vouched);
+    assert_false(l->trust.says_whole);
 }
 
 static void a_marking_whose_answer_was_lost_is_looked_for(void **state)
@@ -397,16 +397,16 @@ static void a_marking_whose_answer_was_lost_is_looked_for(void **state)
     (void)state;
     scan();
     fake.asked = fake.marks = 0;
-    l->trust.mark_unsure = true;
-    l->trust.mark_vouches = true;
-    l->trust.vouched = false;
+    l->trust.mark_unanswered = true;
+    l->trust.unanswered_says_whole = true;
+    l->trust.says_whole = false;
     fake.marked_as++; /* it came about */
     scan();
     assert_int_equal(fake.asked, 2);
     assert_int_equal(fake.marks, 0);
-    assert_true(l->trust.vouched);
+    assert_true(l->trust.says_whole);
     fake.asked = 0;
-    l->trust.mark_unsure = false;
+    l->trust.mark_unanswered = false;
     fake.marked_as++;
     scan();
     assert_int_equal(fake.asked, 1);
@@ -448,10 +448,10 @@ static void what_is_overdue_is_read_in_its_order_and_from_the_start_again(void *
     fake.believed = false;
     fake.next_due_ms = NOW + 9;
     add_rows(1, 4, 100);
-    l->cursor.stuck = true;
+    l->cursor.reads_through = true;
     assert_int_equal(scan(), NOW + 9);
     assert_int_equal(l->fair.n_hints, 4);
-    assert_false(l->cursor.stuck); /* read once through */
+    assert_false(l->cursor.reads_through); /* read once through */
     claim(each);
     add_rows(1, 3, 50); /* before what was read */
     scan();
@@ -548,7 +548,7 @@ static void a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order
     add_rows(1, 2000, 100);
     add_rows(2, 30, 3000); /* behind all of the first */
     add_rows(3, 1, 4000);
-    l->cursor.stuck = true;
+    l->cursor.reads_through = true;
     while (each[3] == 0) {
         assert_int_equal(scan(), NOW);
         assert_true(l->fair.n_hints > 0);
@@ -568,7 +568,7 @@ static void a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order
     assert_int_equal(each[2], 30);
     scan();
     assert_int_equal(l->fair.n_hints, 0);
-    assert_false(l->cursor.stuck);
+    assert_false(l->cursor.reads_through);
 }
 
 static void what_may_not_go_is_passed_by_at_the_cursor(void **state)

@@ -138,7 +138,7 @@ static void where_nothing_can_be_parked_the_index_is_passed_by(void **state)
     due_scan(rig);
     assert_int_equal(rig->loop.fair.n_hints, BATCH); /* these go all the same */
     assert_true(rig->remainder);
-    assert_true(rig->loop.cursor.stuck);
+    assert_true(rig->loop.cursor.reads_through);
     assert_int_equal(rig->loop.trust.marked_us, 0); /* does it take any change? */
     assert_int_equal(rig->loop.fair.n, 0);
 }
