@@ -68,12 +68,13 @@ struct archiving {
 
 /* ---- which jobs ---- */
 
-/* Rows that a manual edit finished, with next_at set to NULL as well: nobody said when they may go. */
-static dt_status tidy_untold(struct archiving *a)
+/* Tidies rows that a manual edit finished and that have no leave_at: nobody said when they may go. */
+static dt_status tidy_without_leave_at(struct archiving *a)
 {
     struct dt_found_ids ids = {.n = 0};
     dt_strbuf_init(&ids.list);
-    dt_status status = dt_select_ids(a->db, dt_sql_select_untold, DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, a->err);
+    dt_status status =
+        dt_select_ids(a->db, dt_sql_select_without_leave_at, DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, a->err);
     if (status == DT_OK && ids.n)
         status = dt_tidy_list(a->store, a->db, dt_strbuf_str(&ids.list), NULL, a->err);
     dt_strbuf_clear(&ids.list);
@@ -265,7 +266,7 @@ static dt_status copy(struct archiving *a)
     return status;
 }
 
-static dt_status delete (struct archiving *a)
+static dt_status delete_rows(struct archiving *a)
 {
     dt_status status = DT_OK;
     if (a->retried)
@@ -380,7 +381,7 @@ static dt_status archive_locked(struct archiving *a)
     if (status == DT_OK)
         status = copy(a);
     if (status == DT_OK)
-        status = delete (a);
+        status = delete_rows(a);
     if (status == DT_OK)
         status = note_moved(a);
     return status == DT_OK ? count(a) : status;
@@ -442,7 +443,7 @@ static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
     if (status == DT_OK && !a->archiver->partitions.read)
         status = dt_store_partitions_read(a->store, &a->archiver->partitions, a->err);
     if (status == DT_OK)
-        status = tidy_untold(a);
+        status = tidy_without_leave_at(a);
     if (status == DT_OK)
         status = select_due(a, limit, &candidates, n);
     if (status == DT_OK && *n)
