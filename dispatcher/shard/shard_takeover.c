@@ -38,7 +38,7 @@ static void tell_undeliverable(dt_shard_loop *l, const struct dt_settled *done, 
 static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *found, struct dt_error *err)
 {
     const struct dt_findings findings = {.inflight = &l->flight.list,
-                                         .in_ledger = found->sent,
+                                         .sent = found->sent,
                                          .next_offset = found->next_offset,
                                          .refused = found->refused,
                                          .refusal = found->refusal,

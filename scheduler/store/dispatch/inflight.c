@@ -188,11 +188,11 @@ struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
  * alone ends as undeliverable. The remainder goes on with a head of one, which doubles with each that is sent
  * (dt_inflight_sent): if a topic takes nothing, its next message is refused alone at once.
  */
-struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool in_ledger,
+struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,
                                         const struct dt_inflight *refused)
 {
     bool was_refused = refused->n && DT_GUARD(REFUSAL, dt_inflight_equal(list->v, send_n, refused->v, refused->n));
-    if (in_ledger && !(DT_UNGUARDED(REFUSAL_LAST) && was_refused))
+    if (sent && !(DT_UNGUARDED(REFUSAL_LAST) && was_refused))
         return dt_inflight_sent(list->n, send_n);
     if (send_n == 0 || !was_refused)
         return (struct dt_shrink){.send_n = send_n};

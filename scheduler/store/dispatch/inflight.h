@@ -64,9 +64,9 @@ struct dt_shrink {
 };
 /* After the batch went through: it leaves, and twice as many go next. */
 struct dt_shrink dt_inflight_sent(size_t n, size_t send_n);
-/* At a takeover, after the ledger was read. in_ledger: it has the batch. refused: the list that this process had sent
- * when Kafka refused it for good; n = 0: none, or forgotten. */
-struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool in_ledger,
+/* At a takeover, once the delivery has told what was sent. sent: the batch was. refused: the list that this process had
+ * sent when it was refused for good; n = 0: none, or forgotten. */
+struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,
                                         const struct dt_inflight *refused);
 
 #endif

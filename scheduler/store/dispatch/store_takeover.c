@@ -163,7 +163,7 @@ static dt_status end_undeliverable(struct settling *s)
 static dt_status settle(struct settling *s)
 {
     const struct dt_findings *f = s->found;
-    const struct dt_shrink shrink = dt_inflight_taken_over(f->inflight, s->next->send_n, f->in_ledger, &f->refused);
+    const struct dt_shrink shrink = dt_inflight_taken_over(f->inflight, s->next->send_n, f->sent, &f->refused);
     const struct dt_inflight sent = {.v = f->inflight->v, .n = shrink.leave};
     const struct dt_fence_values values = {
         .inflight = {.v = f->inflight->v + shrink.leave, .n = f->inflight->n - shrink.leave},

@@ -28,7 +28,7 @@ DT_MUST_CHECK dt_status dt_store_takeover(dt_store *store, const struct dt_leade
 /* The findings of a takeover between ledger_offset and its barrier, and what it remembers of a refusal. */
 struct dt_findings {
     const struct dt_inflight *inflight; /* as step 1 read it */
-    bool in_ledger;                     /* the batch, the first fence->send_n entries, was committed */
+    bool sent;                          /* the batch, the first fence->send_n entries, was committed */
     int64_t next_offset;                /* after our barrier */
     const char *halt;                   /* not NULL: what cannot be explained */
     struct dt_inflight refused;         /* as the delivery remembers it: see dt_inflight_taken_over; n = 0: none */

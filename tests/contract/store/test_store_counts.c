@@ -111,7 +111,7 @@ static dt_status lead(struct leader *l, struct dt_error *why)
                                          &l->flight, why);
     struct dt_settled done;
     const struct dt_findings findings = {
-        .inflight = &l->flight, .in_ledger = true, .next_offset = l->fence.ledger_offset + 1, .map = &map};
+        .inflight = &l->flight, .sent = true, .next_offset = l->fence.ledger_offset + 1, .map = &map};
     if (status == DT_OK)
         status = dt_store_takeover_settle(l->store, &l->fence, &findings, &done, why);
     if (status == DT_OK)

@@ -122,7 +122,7 @@ static inline dt_status settle(struct rig *rig, struct dt_fence *fence, bool sen
                                struct dt_error *err)
 {
     const struct dt_findings findings = {
-        .inflight = &rig->flight, .in_ledger = sent, .next_offset = next_offset, .map = &rig->map};
+        .inflight = &rig->flight, .sent = sent, .next_offset = next_offset, .map = &rig->map};
     return dt_store_takeover_settle(rig->store, fence, &findings, &rig->done, err);
 }
 

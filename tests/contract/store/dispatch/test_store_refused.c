@@ -167,7 +167,7 @@ static void what_the_ledger_has_is_sent_even_if_it_was_refused(void **state)
     claim_some(rig, &id, 1);
     take_over(rig, 120);
     const struct dt_findings findings = {.inflight = &rig->flight,
-                                         .in_ledger = true,
+                                         .sent = true,
                                          .next_offset = 9,
                                          .refused = rig->flight,
                                          .refusal = "x",
