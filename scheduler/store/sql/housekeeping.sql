@@ -17,7 +17,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
 -- name: select_old_notices
 SELECT id FROM outbox FORCE INDEX (PRIMARY) WHERE made_at < ? ORDER BY id LIMIT ?;
 
--- Rows that a manual edit finished, with next_at set to NULL and no leave_at (its 0 is the due_key): nobody said when they may go.
+-- Rows that a manual edit finished, with next_at set to NULL and leave_at (the due_key of such rows) at 0: nobody said when they may go.
 -- name: select_without_leave_at
 SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 LIMIT ?;
 
