@@ -197,6 +197,8 @@ static dt_heartbeat *heartbeat_of(dt_dispatcher *d)
     return __atomic_load_n(&d->heartbeat, __ATOMIC_ACQUIRE);
 }
 
+/* Entries could not be written into the index: the heartbeat has all leaders doubt the sets of the endpoints that
+ * fail. */
 static void index_untold(void *arg, const dt_index *index)
 {
     char down[256];

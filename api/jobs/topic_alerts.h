@@ -1,6 +1,6 @@
 /*
- * The member "alerts" of a topic between JSON and the domain. The secret is given back by nobody: an answer has "***"
- * in its place, and a body that has "***" keeps what is there. Pure.
+ * The member "alerts" of a topic between JSON and the domain. Answers never show its secret: they have "***" in its
+ * place, and a body with "***" keeps the secret that is there (topic_secret.h). Pure.
  */
 #ifndef DT_API_TOPIC_ALERTS_H
 #define DT_API_TOPIC_ALERTS_H

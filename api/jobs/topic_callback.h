@@ -1,6 +1,6 @@
 /*
- * The callback settings of a topic between JSON and the domain. Values of headers and secrets are given back by nobody:
- * an answer has "***" in their place, and a body that has "***" keeps what is there. Pure.
+ * The callback settings of a topic between JSON and the domain. Answers show neither secrets nor values of headers:
+ * they have "***" in their place, and a body with "***" keeps what is there (topic_secret.h). Pure.
  */
 #ifndef DT_API_TOPIC_CALLBACK_H
 #define DT_API_TOPIC_CALLBACK_H

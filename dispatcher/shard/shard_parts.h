@@ -93,14 +93,15 @@ struct dt_shard_trust {
 #define DT_SKIPPED 256
 struct dt_shard_cursor {
     bool reads_through; /* MySQL is read once through: after a doubt, or if the head of the index cannot be moved */
-    int64_t ms, id;     /* the cursor */
-    bool closed;        /* the sweep has met some that may not go, and all that is behind swept_ms is of that kind */
-    int64_t swept_ms;   /* so far it has come; 0: it has not come to the end */
-    int64_t walk_ms, walk_id;   /* how far a walk over those has come */
-    int64_t walk_us;            /* mono: its next piece */
-    int64_t ahead_ms, ahead_id; /* and the reader that goes on ahead of it */
-    int64_t ahead_us;           /* mono: when that one last began at the cursor */
-    size_t skipped[DT_SKIPPED]; /* since then: queues of which it passed something by, by their hashes */
+    int64_t ms, id;     /* the cursor: what stands before it was dealt with */
+    /* A sweep is a scan from the longest overdue to what is not due yet. */
+    bool closed;                /* it has left jobs that may not go, and no others, up to swept_ms */
+    int64_t swept_ms;           /* the instant of its end; 0: it has not come to the end */
+    int64_t walk_ms, walk_id;   /* how far a walk over the jobs that were left has come */
+    int64_t walk_us;            /* mono: when the walk does its next piece */
+    int64_t ahead_ms, ahead_id; /* where the reader ahead of the cursor stands */
+    int64_t ahead_us;           /* mono: when that reader last began at the cursor */
+    size_t skipped[DT_SKIPPED]; /* hashes of the queues of which it has passed something by since then */
     size_t n_skipped;
 };
 

@@ -1,8 +1,9 @@
 /*
- * A page of jobs being filled: what its windows have in common. For store/list/ only.
+ * A page of a list of jobs while it is being filled: the parts that are the same for every kind of window. For
+ * store/list/ only.
  *
- * A window is a range of an index that holds a known number of rows. store_list.c finds those by id and by key, and
- * reads them all; list_times.c those of the due index. Functions fill in p->err when they fail.
+ * A window is a range of an index that holds a known number of rows. store_list.c finds windows by id and by key, and
+ * reads them all; list_times.c finds those of the due index. Functions fill in p->err when they fail.
  */
 #ifndef DT_STORE_LIST_PAGE_H
 #define DT_STORE_LIST_PAGE_H

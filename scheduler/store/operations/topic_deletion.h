@@ -1,10 +1,10 @@
 /*
- * Deleting topics. A topic goes only without jobs that are not finished, so nothing waits for it; its finished jobs, in
- * `jobs` and in history, stay as long as they would.
+ * Deleting topics. A topic goes only when none of its jobs is unfinished, so nothing waits for it. Its finished jobs,
+ * in `jobs` and in history, stay as long as they would without the deletion.
  *
- * Whoever makes jobs knows topics from a snapshot that is a second old at most, and a process that was stopped may know
- * one that is older. A job that comes so of a topic that is gone is what the first job of a new topic is: the topic is
- * made again, with defaults. dt_store_topics_revive sees to that for a day.
+ * Whoever makes jobs knows topics from a snapshot that is a second old at most, or older in a process that was stopped
+ * for a while. So a job may still be made in a topic that is gone. It is treated as the first job of a new topic: the
+ * topic is made again, with defaults. dt_store_topics_revive sees to that for a day.
  */
 #ifndef DT_STORE_TOPIC_DELETION_H
 #define DT_STORE_TOPIC_DELETION_H
