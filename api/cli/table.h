@@ -40,7 +40,7 @@ struct dt_cli_option {
     const char *help; /* a sentence */
 };
 
-/* What an answer holds, and so how it is shown. */
+/* The kind of an answer, which decides how it is shown. */
 enum dt_cli_thing {
     DT_CLI_NOTHING,
     DT_CLI_JOB,

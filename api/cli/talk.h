@@ -1,5 +1,5 @@
 /*
- * What is said beside the data, on standard error: errors, refusals with their detail, and the exit codes that follow.
+ * Messages beside the data, on standard error: errors, refusals with their detail, and the exit codes that follow.
  */
 #ifndef DT_CLI_TALK_H
 #define DT_CLI_TALK_H

@@ -48,7 +48,7 @@ struct dt_finding_kind_text {
 };
 extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
 
-/* What was read; anything that could not be is absent. */
+/* The facts to judge; those that could not be read are absent. */
 struct dt_examined {
     int64_t now_ms;  /* MySQL's clock */
     int64_t host_ms; /* of the API's host, when MySQL was asked for its own */

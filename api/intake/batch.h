@@ -30,7 +30,7 @@
 
 typedef struct dt_batch dt_batch;
 
-/* What the elements of a batch are decoded by; lives as long as the batch. */
+/* The terms by which the elements of a batch are decoded; they live as long as the batch. */
 struct dt_batch_terms {
     const struct dt_api *api;
     struct dt_caller caller; /* chunks outlive the request */

@@ -12,7 +12,7 @@
 #define DT_OVERVIEW_COUNTED   10000 /* due jobs that are looked at */
 #define DT_OVERVIEW_WINDOW_MS INT64_C(10000)
 
-/* What is known of a topic. */
+/* A topic in the overview. */
 struct dt_topic_line {
     struct dt_str topic;
     int64_t jobs[DT_JOB_STATES];

@@ -116,7 +116,7 @@ void dt_alerts_end_sending(dt_alerts *alerts);
 
 /* ---- alert_message.c ---- */
 
-/* What a message says; in the arena. */
+/* The texts of a message, in the arena. */
 struct dt_alert_text {
     struct dt_str id; /* webhook-id */
     struct dt_str body;

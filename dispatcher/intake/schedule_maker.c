@@ -53,7 +53,7 @@ static void count(dt_schedule_maker *m, const struct dt_fires_made *made)
 
 /* ---- a new tzdata ---- */
 
-/* What is remembered of a zone; NULL: memory is out. *known: it was there. */
+/* The memory of a zone; NULL: memory is out. *known: it was there. */
 static struct seen_zone *seen_of(dt_schedule_maker *m, struct dt_str name, bool *known)
 {
     struct seen_zone *z = m->seen;

@@ -58,7 +58,7 @@ DT_MUST_CHECK dt_status dt_kafka_admin_check_ledger(dt_kafka_admin *admin, unsig
 /* Makes the partition of a shard that nobody has ever led, if it is not there yet, and those below it. (Never for one
  * that was led: a ledger that has lost its partition has to be seen by the check.) */
 DT_MUST_CHECK dt_status dt_kafka_admin_grow_ledger(dt_kafka_admin *admin, unsigned shard, struct dt_error *err);
-/* What Kafka says of a topic of ours. */
+/* The state and settings of a topic of ours, as Kafka says. */
 struct dt_kafka_topic_state {
     char name[250];
     bool there;

@@ -1,5 +1,5 @@
 /*
- * What the parts of the Kafka port share: configuration of librdkafka handles, translation of its errors, and their
+ * Shared by the parts of the Kafka port: configuration of librdkafka handles, translation of its errors, and their
  * destruction, which may block and is therefore left to a thread of its own. Included by kafka_*.c only.
  */
 #ifndef DT_DISPATCHER_KAFKA_COMMON_H

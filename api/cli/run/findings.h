@@ -45,7 +45,7 @@ typedef void dt_found_fn(void *arg, enum dt_finding finding, const char *detail)
 
 /* Judges the answer of /readyz. */
 void dt_judge_readiness(const dt_json *json, const struct dt_json_node *root, dt_found_fn *found, void *arg);
-/* What an answer of /v1/info is judged by. */
+/* The limits that an answer of /v1/info is judged by. */
 struct dt_info_limits {
     int64_t before_ms, after_ms; /* our clock before and after the request */
     int64_t skew_ms;             /* clocks may differ by so much */

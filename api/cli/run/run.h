@@ -13,7 +13,7 @@ dt_cli_run *dt_cli_run_of(const struct dt_cli_call *call);
 
 /* run_request.c: one request and its answer, by the verb's row; a job may be named by topic and key. */
 int dt_cli_run_request(struct dt_cli *cli);
-/* What is there, with what the options change, put back. */
+/* Reads what is there, changes what the options say, and puts it back. */
 int dt_cli_run_set(struct dt_cli *cli);
 int dt_cli_run_pop(struct dt_cli *cli);
 

@@ -8,7 +8,8 @@
 
 void dt_cli_add_man(struct dt_strbuf *out);
 void dt_cli_add_reference(struct dt_strbuf *out);
-/* What is asked of the API, for a test that compares it with openapi.yaml: "METHOD PATH body|query NAME" a line. */
+/* Appends the requests that the program can make, for a test that compares it with openapi.yaml: "METHOD PATH
+ * body|query NAME" a line. */
 void dt_cli_add_requests(struct dt_strbuf *out);
 
 #endif

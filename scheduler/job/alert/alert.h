@@ -36,7 +36,7 @@ static inline bool dt_alert_is_time(enum dt_alert_kind kind)
 
 #define DT_ALERT_DEFAULT (-1) /* as a limit: the configuration's */
 
-/* What a topic says about its alerts. limits[kind - 1]: 0 = never. */
+/* A topic's setting of its alerts. limits[kind - 1]: 0 = never. */
 struct dt_alert_setting {
     int64_t limits[DT_ALERT_TOPIC_KINDS];
     struct dt_str url, secret; /* absent: there is none */

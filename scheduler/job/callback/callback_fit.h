@@ -15,7 +15,7 @@ struct dt_callback_terms {
     int64_t timeout_ms; /* that holds (dt_callback_timeout_ms) */
 };
 
-/* What is asked of a job. Borrowed. */
+/* The demands on a job that its topic's delivery has to fit. Borrowed. */
 struct dt_callback_asked {
     bool asks_url;          /* where callbacks go is asked for: */
     struct dt_str url;      /* there; absent: wherever the topic says */
@@ -33,7 +33,7 @@ struct dt_callback_misfit {
 /* Says whether all fits: then the reason is NULL; else *out names the first that does not. */
 bool dt_callback_fits(const struct dt_callback_terms *topic, const struct dt_callback_asked *asked,
                       struct dt_callback_misfit *out);
-/* What a caller asks of a job that is to be made. */
+/* The demands that a caller makes on a new job. */
 struct dt_callback_asked dt_callback_asked_of(const struct dt_new_job *job);
 
 #endif

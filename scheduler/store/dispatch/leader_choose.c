@@ -249,7 +249,7 @@ static void choose_by_hands(struct dt_open_txn *t, struct dt_candidate *c)
     t->hands[t->n_hands++] = (struct dt_claim){c->id, c->attempt + 1, due_of(t, c)};
 }
 
-/* What follows a lost attempt goes in the transaction that ends it, whatever else is due. */
+/* The attempt after a lost one is claimed in the transaction that ends the lost one, whatever else is due. */
 dt_status dt_claims_choose(struct dt_open_txn *t)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;

@@ -1,5 +1,5 @@
 /*
- * What a leader offers to pops, in a leader transaction.
+ * The offers that a leader makes to pops, in a leader transaction.
  *
  * Owns:            `offered` of struct dt_leader_txn, and the rows that say that a job is offered.
  * Refuses to know: who pops (store/pop/).

@@ -1,4 +1,4 @@
-/* What differs between a job, a topic or a schedule before and after: see event_of.h. */
+/* The differences between a job, a topic or a schedule before and after a change: see event_of.h. */
 #include "store/events/event_of.h"
 
 #include "job/job_state.h"

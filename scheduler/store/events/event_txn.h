@@ -9,7 +9,8 @@
 DT_MUST_CHECK dt_status dt_events_write(dt_db *db, const struct dt_job_event *v, size_t n, struct dt_error *err);
 
 /*
- * What differs, as JSON: begin, add members that may differ, write. Where nothing differs, nothing is written.
+ * The members that differ, as JSON: begin, add members that may differ, write. Where nothing differs, nothing is
+ * written.
  *
  *     struct dt_event_diff d;
  *     dt_event_diff_begin(&d);

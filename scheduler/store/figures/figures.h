@@ -43,7 +43,7 @@ struct dt_lateness {
     int64_t up_to_us;
     int64_t attempts;
 };
-/* What one process counted in one step. */
+/* The figures of one process in one step. */
 struct dt_figures_step {
     int64_t at_ms, writer; /* at_ms: some instant within the step */
     const struct dt_tally *tally;

@@ -1,6 +1,6 @@
 /*
- * What is far: band 0 of the due index, which has days. A day's jobs are spread evenly over it. Their topics are those
- * of the counters of the jobs that were made for such a day (jobs/counts.h).
+ * The far part of a forecast: band 0 of the due index, which has days. A day's jobs are spread evenly over it. Their
+ * topics are those of the counters of the jobs that were made for such a day (jobs/counts.h).
  */
 #include "store/forecast/forecast_parts.h"
 #include "store/sql/statements.h"

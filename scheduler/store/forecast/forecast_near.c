@@ -1,6 +1,6 @@
 /*
- * What is near: band 1 of the due index, which has the exact times of scheduled jobs, and of the deadlines of
- * dispatched ones; only a job's row tells these apart.
+ * The near part of a forecast: band 1 of the due index, which has the exact times of scheduled jobs, and of the
+ * deadlines of dispatched ones; only a job's row tells these apart.
  *
  *     few enough to look up    each row is: exact
  *     more                     entries are counted by step, and a sample of rows is looked up: of a step in which some

@@ -46,7 +46,7 @@ void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due);
 void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
 /* Puts parts in the order of steps and topics, each once. */
 void dt_forecast_merge(struct dt_forecast *out);
-/* What is due from a time on is not counted any more. */
+/* Notes that jobs due from a time on are estimated, not counted. */
 void dt_forecast_estimated_from(struct dt_forecasting *f, int64_t ms);
 
 /* Ends the parts: merged, the largest of each step, in the arena. NOMEM: memory was out at some time. */

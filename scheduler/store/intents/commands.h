@@ -69,7 +69,7 @@ struct dt_command_answers {
     size_t n_ids;
 };
 
-/* What carries messages out: one thread's. All zero but for what is marked in. */
+/* The state of whoever carries messages out, owned by one thread. All zero but for what is marked in. */
 struct dt_command_taker {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */

@@ -17,7 +17,8 @@
 #define DT_INBOX_AT_ONCE  1000 /* rows in one transaction; dt_watch_inbox has it, too */
 #define DT_INBOX_PATIENCE 64
 
-/* What moves rows: one thread's. All zero but for what is marked in; dt_inbox_mover_clear gives its memory back. */
+/* The state of a mover of rows, owned by one thread. All zero but for what is marked in; dt_inbox_mover_clear gives its
+ * memory back. */
 struct dt_inbox_mover {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
@@ -35,7 +36,7 @@ struct dt_inbox_mover {
     size_t n_patience;
 };
 
-/* What one move did. */
+/* The outcome of one move. */
 struct dt_inbox_moved {
     size_t done, refused, waiting;
     const struct dt_job_move *moves; /* for the index; in the mover's arena */

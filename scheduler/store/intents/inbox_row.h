@@ -22,7 +22,7 @@ struct dt_inbox_row {
     int64_t created_at_ms;
 };
 
-/* What decoding needs. All texts that come out are in the arena or in the row. */
+/* The means of decoding. All texts that come out are in the arena or in the row. */
 struct dt_inbox_reader {
     const struct dt_job_rules *rules;
     dt_json *json;

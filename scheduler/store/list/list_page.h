@@ -10,7 +10,7 @@
 
 #include "store/store_internal.h"
 
-/* What a window is a range of. */
+/* The index that a window is a range of. */
 enum range { RANGE_IDS, RANGE_KEYS, RANGE_BEHIND_DUE, RANGE_BETWEEN_DUE, RANGE_ARCHIVED };
 #define RANGES (RANGE_ARCHIVED + 1)
 

@@ -46,7 +46,7 @@ static dt_status no_memory(struct work *w)
 
 /* ---- the next jobs ---- */
 
-/* What may go at once; *interval_ns: of the rate, 0 = none. */
+/* The number of jobs that may be changed at once; *interval_ns: of the rate, 0 = none. */
 static size_t piece_jobs(const struct dt_operation_row *row, int64_t *interval_ns)
 {
     size_t most = row->shown.kind == DT_OPERATION_REDRIVE ? REDRIVE_JOBS : DT_OPERATION_PIECE;
@@ -163,7 +163,7 @@ static dt_status refuse_one(void *arg)
     return DT_OK;
 }
 
-/* What is on its way is sent nevertheless: only a cancel, which says that nothing is, minds. */
+/* An attempt that is on its way is sent in any case. That matters to a cancel alone, which promises that none is. */
 static dt_status refuse_in_flight(struct work *w)
 {
     dt_db *db = w->txn->db;

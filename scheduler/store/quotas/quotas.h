@@ -39,7 +39,7 @@ DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, 
 #define DT_DAY_MS          INT64_C(86400000)
 #define DT_USAGE_KEPT_DAYS 400
 
-/* What a token was used for. */
+/* The use of a token. */
 struct dt_usage {
     struct dt_str token;
     int64_t requests, requests_refused, jobs, jobs_refused, payload_bytes;

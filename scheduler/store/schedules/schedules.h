@@ -34,7 +34,7 @@ struct dt_schedule {
     int64_t catch_up_ms, catch_up_max /* 0 = all */, jitter_ms;
     bool paused;
     int64_t created_at_ms, updated_at_ms, version;
-    /* What its jobs have: topic, retry (absent = the topic's), ack_timeout_ms (0 = the topic's), digest, … */
+    /* Members of its jobs: topic, retry (absent = the topic's), ack_timeout_ms (0 = the topic's), digest, … */
     struct dt_new_job job;
     /* How far it is. */
     int64_t next_fire_ms, last_fire_ms, last_job_id, zone_stamp, look_ms;
@@ -58,7 +58,7 @@ struct dt_fire_maker {
     size_t n_moves;
 };
 
-/* What comes of looking at schedules that are due for it. */
+/* The outcome of looking at the schedules that were to be looked at. */
 struct dt_fires_made {
     size_t schedules; /* that were looked at */
     size_t made, skipped, returned;

@@ -10,7 +10,7 @@
 
 #define DT_WATCH_DUE 1000 /* as dt_watch has it */
 
-/* What ends the wait, beside its time. */
+/* Events that end the wait before its time is over. */
 struct dt_watch {
     int64_t wait_ms;     /* 0: not at all */
     int64_t due_from_ms; /* a near row that is due from then on */
