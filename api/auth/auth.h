@@ -30,8 +30,8 @@ struct dt_token_set;
 struct dt_caller {
     unsigned scopes;              /* enum dt_scope, or-ed; DT_SCOPE_ALL_TOPICS: no prefix binds it */
     struct dt_topic_bound topics; /* else it sees these */
-    uint8_t
-        fair_queue; /* where callers share threads, those of one number share one queue; of its token, 0 without one */
+    /* Where callers share threads, those of one number share one queue; of its token, 0 without one. */
+    uint8_t fair_queue;
     struct dt_str name;       /* of its token; absent without one */
     struct dt_tenant *tenant; /* its quotas; NULL without a token, and where there are no quotas (dt_auth_use_quotas) */
     struct dt_token_set *set;

@@ -15,8 +15,8 @@ struct dt_explained {
     const struct dt_topic_settings *topic; /* NULL: there is no such topic */
     unsigned shard_number;                 /* of the shard whose leader dispatches it */
     const struct dt_shard_info *shard;     /* NULL: nothing is known of it */
-    const struct dt_shard_info
-        *claimed; /* the shard that its latest attempt was claimed by; NULL: none, or not known */
+    /* The shard that its latest attempt was claimed by; NULL: none, or not known. */
+    const struct dt_shard_info *claimed;
 };
 
 /* Its entry in the index. */

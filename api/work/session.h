@@ -18,8 +18,8 @@ struct dt_session_env {
     const struct dt_config *config;
     const dt_clock *clock;
     dt_refclock *ref; /* MySQL's clock: each session feeds it */
-    _Atomic int64_t
-        *answered_us; /* mono: when MySQL last answered one of the process's sessions; NULL: each is alone */
+    /* Mono: when MySQL last answered one of the process's sessions; NULL: each is alone. */
+    _Atomic int64_t *answered_us;
 };
 
 struct dt_session {

@@ -70,8 +70,8 @@ struct dt_delivery_findings {
     char halt[320];      /* not empty: what was sent and what the row says cannot both be true; the shard must halt */
     bool sent;           /* the first fence->send_n entries of the in-flight list were sent and committed */
     int64_t next_offset; /* where the next reading begins: the row's new ledger_offset */
-    struct dt_inflight
-        refused;         /* borrowed: exactly what this process had sent when it was refused for good; n = 0: none */
+    /* Borrowed: exactly what this process had sent when it was refused for good; n = 0: none. */
+    struct dt_inflight refused;
     const char *refusal; /* the reason of that refusal; borrowed */
 };
 

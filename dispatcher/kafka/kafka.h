@@ -19,8 +19,8 @@ struct dt_kafka_env {
     const struct dt_config *config;
     const char *installation, *uuid;
     unsigned shards; /* when this process started: what a ledger is made with */
-    dt_kafka_admin
-        *admin; /* where producers look up the size limits of topics; NULL: they take Kafka's default for granted */
+    /* Where producers look up the size limits of topics; NULL: they take Kafka's default for granted. */
+    dt_kafka_admin *admin;
 };
 
 /* Waits until all handles that were freed are destroyed, which happens in the background; at most timeout_ms. Called

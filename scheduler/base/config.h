@@ -27,8 +27,8 @@ struct dt_secrets;
 struct dt_properties;
 
 struct dt_config {
-    struct dt_secrets
-        *secrets; /* how secrets are now: connection/secrets.h; shared by copies, NULL where nothing was loaded */
+    /* How secrets are now: connection/secrets.h; shared by copies, NULL where nothing was loaded. */
+    struct dt_secrets *secrets;
     struct dt_properties *kafka_client; /* [kafka] client.<name>: connection/properties.h; as secrets */
 #define INT(section, key, def, min, max, flags, help)      int64_t section##_##key;
 #define DURATION(section, key, def, min, max, flags, help) int64_t section##_##key;

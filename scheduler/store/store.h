@@ -84,8 +84,8 @@ DT_MUST_CHECK dt_status dt_store_set_shards(dt_store *store, unsigned shards, st
                                             struct dt_error *err);
 /* The shards that there are. */
 struct dt_shard_range {
-    unsigned
-        led; /* shards below it are to be led: those that the map names, and up to the last whose list is not empty */
+    /* Shards below it are to be led: those that the map names, and up to the last whose list is not empty. */
+    unsigned led;
     unsigned rows; /* shards below it have a row */
     /* Of a shard that the map does not name: the token of the leadership that its row tells of; 0 = the last one has
      * stepped down. */
@@ -325,8 +325,8 @@ struct dt_topic_callback {
 struct dt_topic {
     struct dt_str name, kafka_topic /* absent = own name */, retry /* absent = default */;
     int64_t ack_timeout_ms, retention_ms; /* 0 / -1 = default; retention 0 is a value */
-    enum dt_delivery_id
-        delivery;             /* UNSET in a setting: as it is; of a topic that is made kafka, or pull without Kafka */
+    /* UNSET in a setting: as it is; of a topic that is made kafka, or pull without Kafka. */
+    enum dt_delivery_id delivery;
     int64_t max_in_flight;    /* attempts that may be dispatched and not reported; 0 = any number */
     struct dt_str rate_limit; /* job/rate.h; absent = any number of attempts may begin */
     bool paused;

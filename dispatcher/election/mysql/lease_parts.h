@@ -23,8 +23,8 @@ enum dt_hold { DT_HOLD_NONE, DT_HOLD_LED, DT_HOLD_RELEASING, DT_HOLD_DROPPING };
 struct dt_lease_watch {
     struct dt_election_member member;
     int64_t seen_us; /* mono: when this number of renewals was seen first */
-    int64_t
-        over_us; /* mono: when MySQL's clock will say that its timeout has passed; that was so already: in the past */
+    /* Mono: when MySQL's clock will say that its timeout has passed; that was so already: in the past. */
+    int64_t over_us;
 };
 
 typedef struct dt_mysql_elector {

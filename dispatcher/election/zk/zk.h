@@ -59,10 +59,11 @@ enum dt_zk_state { DT_ZK_CLOSED, DT_ZK_CONNECTING, DT_ZK_CONNECTED, DT_ZK_EXPIRE
 DT_MUST_CHECK dt_status dt_zk_new(dt_mailbox *mailbox, dt_zk **out);
 void dt_zk_free(dt_zk *zk); /* closed; accepts NULL */
 struct dt_zk_server {
-    const char
-        *hosts; /* host:port, separated by commas; behind the last one a chroot ("/apps/jobs"), which must be there */
-    const char
-        *digest; /* "user:password": who we are, and nobody else may touch nodes that are made; "": anybody may */
+    /* The servers as host:port, separated by commas; behind the last one a chroot ("/apps/jobs"), which must be
+     * there. */
+    const char *hosts;
+    /* "user:password": who we are, and nobody else may touch nodes that are made; "": anybody may. */
+    const char *digest;
 };
 /* False: there is no session, nor will be. Connecting goes on behind it. Texts are copied. */
 bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);

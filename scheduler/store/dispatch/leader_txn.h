@@ -45,9 +45,9 @@ enum dt_writable {
 
 /* The batch that was sent. */
 struct dt_leader_sent {
-    const struct dt_inflight
-        *list;             /* the whole in-flight list; its first fence->send_n entries were sent and committed;
-                                       n = 0: nothing is in flight */
+    /* The whole in-flight list; its first fence->send_n entries were sent and committed. n = 0: nothing is in
+     * flight. */
+    const struct dt_inflight *list;
     int64_t offset;        /* first offset after its ledger record */
     bool extend_deadlines; /* its claim is so old that its deadlines are counted from now */
 };

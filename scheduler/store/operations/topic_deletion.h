@@ -16,8 +16,8 @@ struct dt_topic_deletion {
     enum dt_topic_keeper keeper; /* why nothing was deleted */
     int64_t jobs;                /* HAS_JOBS: scheduled and dispatched ones */
     struct dt_str schedule;      /* HAS_SCHEDULE: one of those that make jobs of the topic; in the arena */
-    int64_t
-        operation; /* of dt_store_topic_delete_with_jobs: what deletes the topic; 0 = keeper says why nothing does */
+    /* Of dt_store_topic_delete_with_jobs: the operation that deletes the topic; 0 = keeper says why there is none. */
+    int64_t operation;
 };
 /* Deletes a topic, with its gate; forgets deletions that are older than a day. NOT_FOUND: there is none. OK:
  * out->keeper says whether it is gone. */

@@ -14,8 +14,8 @@
 struct dt_watch {
     int64_t wait_ms;     /* 0: not at all */
     int64_t due_from_ms; /* a near row that is due from then on */
-    const char
-        *owner; /* whose leaderships: shards.owner. The next three are what the caller knows; another one ends it */
+    /* Whose leaderships: shards.owner. The next three are what the caller knows; another one ends it. */
+    const char *owner;
     int64_t generation, topics_version, leads;
     int64_t look_from_ms; /* what is due from then on is told */
 };
