@@ -15,6 +15,7 @@
 #include "store/limits/topic_gate.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
+#include "store/topics_version.h"
 
 #define OVERDUE_ROWS 20000
 
@@ -218,11 +219,6 @@ static dt_status lock_topics(dt_db *db, char installation[101], struct dt_error 
     }
     status = dt_db_end(db, err);
     return status || fits ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
-}
-
-static dt_status raise_version(dt_db *db, struct dt_error *err)
-{
-    return dt_db_run(db, dt_sql_raise_topics_version, DT_NO_PARAMS, NULL, err);
 }
 
 static char folded(char c)
@@ -512,7 +508,7 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
         status =
             exists ? change_topic(db, put, now_ms, &changed, err) : insert_topic(db, t, put->fallback, now_ms, err);
     if (status == DT_OK && changed)
-        status = raise_version(db, err);
+        status = dt_topics_raise_version(db, err);
     if (status == DT_OK)
         status = note_after(&put->event, db, t->name, exists ? "topic_change" : "topic_create", now_ms, err);
     put->created = !exists;
@@ -574,7 +570,7 @@ dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, struct dt_str name, b
         status =
             dt_db_run(db, dt_sql_pause_topic,
                       DT_PARAMS(DT_P_INT(paused), DT_P_INT(now_ms), DT_P_STR(name), DT_P_INT(paused)), &changed, err);
-    return status == DT_OK && changed ? raise_version(db, err) : status;
+    return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
 static dt_status pause_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)

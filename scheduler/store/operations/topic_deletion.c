@@ -6,6 +6,7 @@
 #include "store/events/event_of.h"
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
+#include "store/topics_version.h"
 
 #define REMEMBERED_MS INT64_C(86400000)
 #define REVIVED_MOST  100
@@ -82,7 +83,7 @@ static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, stru
         status = dt_db_run(db, dt_sql_remember_deleted_topic, DT_PARAMS(name, DT_P_INT(now_ms)), NULL, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_forget_deleted_topics, DT_PARAMS(DT_P_INT(now_ms - REMEMBERED_MS)), NULL, err);
-    return status == DT_OK ? dt_db_run(db, dt_sql_raise_topics_version, DT_NO_PARAMS, NULL, err) : status;
+    return status == DT_OK ? dt_topics_raise_version(db, err) : status;
 }
 
 /* The gate's lock comes before that of the installation. */
@@ -170,7 +171,7 @@ static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, struct
         status =
             dt_db_run(db, dt_sql_mark_topic,
                       DT_PARAMS(DT_P_INT(out->operation), DT_P_INT(now_ms), DT_P_STR(m->deleting.name)), NULL, err);
-    return status == DT_OK ? dt_db_run(db, dt_sql_raise_topics_version, DT_NO_PARAMS, NULL, err) : status;
+    return status == DT_OK ? dt_topics_raise_version(db, err) : status;
 }
 
 static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
@@ -221,7 +222,7 @@ dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct 
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_unmark_topic, DT_PARAMS(DT_P_INT(now_ms), DT_P_STR(dt_str(name)), DT_P_INT(id)),
                            &changed, err);
-    return status == DT_OK && changed ? dt_db_run(db, dt_sql_raise_topics_version, DT_NO_PARAMS, NULL, err) : status;
+    return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
 /* ---- those that got a job all the same ---- */

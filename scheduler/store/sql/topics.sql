@@ -28,9 +28,10 @@ SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_a
 -- name: lock_topics
 SELECT name FROM installation FOR UPDATE;
 
+-- The step is random, so that a MySQL that went back reaches no version that processes have read before.
 -- name: raise_topics_version
 UPDATE installation
-   SET topics_version = topics_version + 1;
+   SET topics_version = topics_version + ?;
 
 -- name: find_kafka_clash
 SELECT 1

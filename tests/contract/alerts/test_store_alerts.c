@@ -92,7 +92,7 @@ static void a_topic_that_changes_ends_the_wait(void **state)
     struct dt_alert_watched now;
     OK(dt_store_topic_ensure(store, S("another"), NULL, &err));
     OK(dt_store_watch_alerts(store, &was, 20000, &now, &err)); /* or the suite takes long */
-    assert_int_equal(now.topics_version, was.topics_version + 1);
+    assert_true(now.topics_version > was.topics_version);
     assert_true(now.now_ms - was.now_ms < 15000);
 }
 

@@ -78,7 +78,8 @@ static void what_waits_is_cancelled_and_the_topic_gone(void **state)
     int64_t version = number("SELECT topics_version FROM installation");
     int64_t id = begin().operation;
     assert_int_equal(number("SELECT deletion FROM topics WHERE name = 'orders'"), id);
-    assert_int_equal(number("SELECT topics_version FROM installation"), version + 1);
+    int64_t marked = number("SELECT topics_version FROM installation");
+    assert_true(marked > version);
     assert_int_equal(begin().operation, id);
     step(store, id);
     assert_int_equal(piece.n_moves, 2);
@@ -86,7 +87,7 @@ static void what_waits_is_cancelled_and_the_topic_gone(void **state)
     assert_int_equal(op.state, DT_OPERATION_DONE);
     assert_int_equal(op.changed, 2);
     assert_false(is_there());
-    assert_int_equal(number("SELECT topics_version FROM installation"), version + 2);
+    assert_true(number("SELECT topics_version FROM installation") > marked);
     assert_job(&fx, 1, "CONCAT(state, ' ', version, ' ', next_at IS NULL, ' ', purge_at > 0)", "cancelled 2 1 1");
     assert_job(&fx, 2, "state", "cancelled");
     assert_job(&fx, 3, "state", "scheduled");
@@ -166,7 +167,7 @@ static void stopped_or_failed_it_leaves_the_topic(void **state)
         int64_t version = number("SELECT topics_version FROM installation");
         OK(failed ? dt_store_operation_fail(store, id, S("why"), &err) : dt_store_operation_stop(store, id, &err));
         assert_int_equal(number("SELECT COUNT(*) FROM topics WHERE deletion IS NULL AND name = 'orders'"), 1);
-        assert_int_equal(number("SELECT topics_version FROM installation"), version + 1);
+        assert_true(number("SELECT topics_version FROM installation") > version);
         assert_int_not_equal(begin().operation, id);
         mysql_fixture_run(&fx, "UPDATE operations SET state = 'stopped'; UPDATE topics SET deletion = NULL");
     }
