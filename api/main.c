@@ -19,6 +19,7 @@
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/service/stop_bound.h"
 #include "base/zone/zone_files.h"
 #include "commands.h"
 #include "http/front/http_listen.h"
@@ -409,6 +410,7 @@ static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool mi
             reload(s);
         if (sig == SIGTERM || sig == SIGINT) {
             DT_LOG(INFO, "main", "finishing what is under way");
+            dt_stop_bound(DT_STOP_SECONDS);
             dt_service_stopping(&s->signs.service);
             return DT_OK;
         }

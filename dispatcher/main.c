@@ -16,6 +16,7 @@
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/service/service.h"
+#include "base/service/stop_bound.h"
 #include "base/thread.h"
 #include "chores/metrics_mhd.h"
 #include "dispatcher.h"
@@ -139,6 +140,7 @@ static void reload(const char *file, const struct dt_config *running)
 static void wait_for_signals(void *arg)
 {
     struct signals *s = arg;
+    bool stopping = false;
     int number;
     while (sigwait(&s->set, &number) == 0) {
         if (number == SIGHUP) {
@@ -148,6 +150,9 @@ static void wait_for_signals(void *arg)
         } else if (number == SIGUSR1) { /* ours: the dispatcher ended by itself */
             break;
         } else {
+            if (!stopping)
+                dt_stop_bound(DT_STOP_SECONDS);
+            stopping = true;
             dt_service_stopping(&s->service);
             dt_dispatcher_stop(s->dispatcher);
         }
