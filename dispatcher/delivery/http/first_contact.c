@@ -16,10 +16,10 @@
 #define WARM_US INT64_C(1000000) /* connections that idled as long are closed, or will be (http_curl_request.c) */
 
 struct dt_contact {
-    const struct dt_exchange *first; /* NULL: not making, or its exchange has ended */
-    unsigned users;                  /* exchanges that point at the contact */
-    int64_t used_us;                 /* when the last of them left */
-    bool listed;                     /* in `making` */
+    const struct dt_client_exchange *first; /* NULL: not making, or its exchange has ended */
+    unsigned users;                         /* exchanges that point at the contact */
+    int64_t used_us;                        /* when the last of them left */
+    bool listed;                            /* in `making` */
     struct dt_contact *prev;
     struct dt_contact *next;
     UT_hash_handle hh;
@@ -80,7 +80,7 @@ static struct dt_contact *contact_of(dt_contacts *contacts, const char *key, int
     return add(contacts, key, now_us);
 }
 
-static void go_first(dt_contacts *contacts, struct dt_contact *contact, const struct dt_exchange *exchange)
+static void go_first(dt_contacts *contacts, struct dt_contact *contact, const struct dt_client_exchange *exchange)
 {
     contact->first = exchange;
     if (!contact->listed)
@@ -88,7 +88,7 @@ static void go_first(dt_contacts *contacts, struct dt_contact *contact, const st
     contact->listed = true;
 }
 
-bool dt_contact_may_begin(dt_contacts *contacts, struct dt_exchange *exchange, int64_t now_us)
+bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exchange, int64_t now_us)
 {
     if (!exchange->url.tls || exchange->contact)
         return true;
@@ -102,7 +102,7 @@ bool dt_contact_may_begin(dt_contacts *contacts, struct dt_exchange *exchange, i
     return !contact->first || contact->first == exchange;
 }
 
-void dt_contact_leave(struct dt_exchange *exchange, int64_t now_us)
+void dt_contact_leave(struct dt_client_exchange *exchange, int64_t now_us)
 {
     struct dt_contact *contact = exchange->contact;
     if (!contact)

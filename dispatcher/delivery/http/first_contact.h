@@ -11,7 +11,7 @@
 
 #define DT_CONTACT_WAIT_US (INT64_C(1) * 1000000) /* nobody waits longer for another request's connection */
 
-struct dt_exchange;
+struct dt_client_exchange;
 struct dt_contact;
 typedef struct dt_contacts dt_contacts;
 
@@ -22,11 +22,11 @@ void dt_contacts_free(dt_contacts *contacts); /* accepts NULL */
  * Whether an exchange may begin now. False: it waits, until dt_contacts_next_made gives its contact, or for
  * DT_CONTACT_WAIT_US. It may begin when it is asked for a second time.
  */
-bool dt_contact_may_begin(dt_contacts *contacts, struct dt_exchange *exchange, int64_t now_us);
+bool dt_contact_may_begin(dt_contacts *contacts, struct dt_client_exchange *exchange, int64_t now_us);
 /* The exchange has ended, whether it began or waited. */
-void dt_contact_leave(struct dt_exchange *exchange, int64_t now_us);
-/* A contact (struct dt_exchange, contact) whose first connection stands now, or did not come about; NULL: no further
- * one. */
+void dt_contact_leave(struct dt_client_exchange *exchange, int64_t now_us);
+/* A contact (struct dt_client_exchange, contact) whose first connection stands now, or did not come about; NULL: no
+ * further one. */
 const struct dt_contact *dt_contacts_next_made(dt_contacts *contacts);
 
 #endif

@@ -49,7 +49,7 @@ struct dt_http_client {
     struct dt_thread thread;
 
     pthread_mutex_t lock;
-    struct dt_exchange *inbox;
+    struct dt_client_exchange *inbox;
     _Atomic unsigned in_flight; /* written under the lock */
     size_t bytes;
 
@@ -57,9 +57,9 @@ struct dt_http_client {
     int64_t timer_us; /* when libcurl wants to be called; INT64_MAX = not */
     dt_host_names *names;
     dt_contacts *contacts;
-    struct dt_exchange *waiting;
+    struct dt_client_exchange *waiting;
     int64_t waiting_until_us; /* no exchange has waited long enough before; it may be too early */
-    struct dt_exchange *under_way;
+    struct dt_client_exchange *under_way;
     CURL *spare[SPARE_MAX];
     unsigned n_spare;
     dt_wire_guard *guard;
@@ -80,7 +80,8 @@ static void wake(const dt_http_client *client)
 
 /* ---- ends ---- */
 
-static void give_answer(dt_http_client *client, struct dt_exchange *exchange, const struct dt_http_answer *answer)
+static void give_answer(dt_http_client *client, struct dt_client_exchange *exchange,
+                        const struct dt_http_answer *answer)
 {
     pthread_mutex_lock(&client->lock);
     client->in_flight--;
@@ -88,11 +89,12 @@ static void give_answer(dt_http_client *client, struct dt_exchange *exchange, co
     pthread_mutex_unlock(&client->lock);
     dt_contact_leave(exchange, now(client));
     client->answered(client->arg, exchange->tag, answer);
-    dt_exchange_free(exchange);
+    dt_client_exchange_free(exchange);
 }
 
 /* Ends an exchange that libcurl has not got. */
-static void end_early(dt_http_client *client, struct dt_exchange *exchange, enum dt_http_end end, const char *detail)
+static void end_early(dt_http_client *client, struct dt_client_exchange *exchange, enum dt_http_end end,
+                      const char *detail)
 {
     struct dt_http_answer answer = {
         .end = end, .duration_ms = (now(client) - exchange->taken_us) / 1000, .detail = detail};
@@ -117,7 +119,7 @@ static void give_easy_back(dt_http_client *client, CURL *easy)
 /* ---- beginnings ---- */
 
 /* Hands an exchange, which is in no list, to libcurl. addresses: NULL when the host is an address. */
-static void begin(dt_http_client *client, struct dt_exchange *exchange, const char *addresses)
+static void begin(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
 {
     CURL *easy = take_easy(client);
     if (!easy) {
@@ -129,12 +131,12 @@ static void begin(dt_http_client *client, struct dt_exchange *exchange, const ch
     exchange->fresh = now(client) < client->fresh_until_us;
     exchange->may_send = client->may_send;
     exchange->arg = client->arg;
-    if (dt_exchange_attach(exchange, easy, addresses, now(client)) == DT_OK &&
+    if (dt_client_exchange_attach(exchange, easy, addresses, now(client)) == DT_OK &&
         curl_multi_add_handle(client->multi, easy) == CURLM_OK) {
         DL_APPEND(client->under_way, exchange);
         return;
     }
-    curl_easy_cleanup(dt_exchange_detach(exchange));
+    curl_easy_cleanup(dt_client_exchange_detach(exchange));
     end_early(client, exchange, DT_HTTP_CONNECT, "libcurl refuses the request");
 }
 
@@ -144,21 +146,21 @@ static bool is_address(const char *host)
     return strchr(host, ':') || inet_pton(AF_INET, host, &address) == 1;
 }
 
-static void wait_until(dt_http_client *client, struct dt_exchange *exchange, int64_t until_us)
+static void wait_until(dt_http_client *client, struct dt_client_exchange *exchange, int64_t until_us)
 {
     exchange->wait_until_us = dt_earlier(until_us, exchange->until_us);
     client->waiting_until_us = dt_earlier(client->waiting_until_us, exchange->wait_until_us);
     DL_APPEND(client->waiting, exchange);
 }
 
-static void wait_for_name(dt_http_client *client, struct dt_exchange *exchange, struct dt_host_name *name)
+static void wait_for_name(dt_http_client *client, struct dt_client_exchange *exchange, struct dt_host_name *name)
 {
     name->waiting++;
     exchange->name = name;
     wait_until(client, exchange, exchange->until_us);
 }
 
-static void begin_in_turn(dt_http_client *client, struct dt_exchange *exchange, const char *addresses)
+static void begin_in_turn(dt_http_client *client, struct dt_client_exchange *exchange, const char *addresses)
 {
     int64_t now_us = now(client);
     if (dt_contact_may_begin(client->contacts, exchange, now_us))
@@ -167,7 +169,7 @@ static void begin_in_turn(dt_http_client *client, struct dt_exchange *exchange, 
         wait_until(client, exchange, now_us + DT_CONTACT_WAIT_US);
 }
 
-static void start(dt_http_client *client, struct dt_exchange *exchange)
+static void start(dt_http_client *client, struct dt_client_exchange *exchange)
 {
     struct dt_host_name *name;
     if (!dt_host_allowed(dt_str(client->allow_hosts), exchange->url.host))
@@ -182,10 +184,10 @@ static void start(dt_http_client *client, struct dt_exchange *exchange)
         wait_for_name(client, exchange, name);
 }
 
-static struct dt_exchange *take_inbox(dt_http_client *client)
+static struct dt_client_exchange *take_inbox(dt_http_client *client)
 {
     pthread_mutex_lock(&client->lock);
-    struct dt_exchange *all = client->inbox;
+    struct dt_client_exchange *all = client->inbox;
     client->inbox = NULL;
     pthread_mutex_unlock(&client->lock);
     return all;
@@ -193,9 +195,9 @@ static struct dt_exchange *take_inbox(dt_http_client *client)
 
 static void start_inbox(dt_http_client *client)
 {
-    struct dt_exchange *all = take_inbox(client);
+    struct dt_client_exchange *all = take_inbox(client);
     while (all) {
-        struct dt_exchange *exchange = all;
+        struct dt_client_exchange *exchange = all;
         DL_DELETE(all, exchange);
         start(client, exchange);
     }
@@ -203,7 +205,7 @@ static void start_inbox(dt_http_client *client)
 
 /* ---- those who wait ---- */
 
-static void stop_waiting(dt_http_client *client, struct dt_exchange *exchange)
+static void stop_waiting(dt_http_client *client, struct dt_client_exchange *exchange)
 {
     DL_DELETE(client->waiting, exchange);
     if (exchange->name)
@@ -213,8 +215,8 @@ static void stop_waiting(dt_http_client *client, struct dt_exchange *exchange)
 
 static void serve_name(dt_http_client *client, const struct dt_host_name *name)
 {
-    struct dt_exchange *exchange;
-    struct dt_exchange *next;
+    struct dt_client_exchange *exchange;
+    struct dt_client_exchange *next;
     DL_FOREACH_SAFE(client->waiting, exchange, next)
     {
         if (exchange->name != name)
@@ -236,8 +238,8 @@ static void serve_names(dt_http_client *client)
 
 static void serve_contact(dt_http_client *client, const struct dt_contact *contact)
 {
-    struct dt_exchange *exchange;
-    struct dt_exchange *next;
+    struct dt_client_exchange *exchange;
+    struct dt_client_exchange *next;
     DL_FOREACH_SAFE(client->waiting, exchange, next)
     {
         if (exchange->contact != contact || exchange->name)
@@ -255,7 +257,7 @@ static void serve_contacts(dt_http_client *client)
 }
 
 /* Who waited for a connection goes on without; who waited for a name, or has no time left, is over. */
-static void end_wait(dt_http_client *client, struct dt_exchange *exchange, int64_t now_us)
+static void end_wait(dt_http_client *client, struct dt_client_exchange *exchange, int64_t now_us)
 {
     bool resolved = !exchange->name;
     stop_waiting(client, exchange);
@@ -268,8 +270,8 @@ static void end_wait(dt_http_client *client, struct dt_exchange *exchange, int64
 
 static void end_waits(dt_http_client *client)
 {
-    struct dt_exchange *exchange;
-    struct dt_exchange *next;
+    struct dt_client_exchange *exchange;
+    struct dt_client_exchange *next;
     int64_t now_us = now(client);
     if (now_us < client->waiting_until_us)
         return;
@@ -339,11 +341,11 @@ static void serve_timer(dt_http_client *client)
     leave_guard(client);
 }
 
-static void finish(dt_http_client *client, struct dt_exchange *exchange, CURLcode code)
+static void finish(dt_http_client *client, struct dt_client_exchange *exchange, CURLcode code)
 {
-    struct dt_http_answer answer = dt_exchange_answer(exchange, (int)code, now(client));
+    struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)code, now(client));
     curl_multi_remove_handle(client->multi, exchange->easy);
-    give_easy_back(client, dt_exchange_detach(exchange));
+    give_easy_back(client, dt_client_exchange_detach(exchange));
     DL_DELETE(client->under_way, exchange);
     if (!exchange->sent)
         dt_host_names_doubt(client->names, exchange->url.host);
@@ -359,7 +361,7 @@ static void finish_done(dt_http_client *client)
         CURLcode code = message->data.result;
         if (message->msg == CURLMSG_DONE &&
             curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange) == CURLE_OK && exchange)
-            finish(client, (struct dt_exchange *)(void *)exchange, code);
+            finish(client, (struct dt_client_exchange *)(void *)exchange, code);
     }
 }
 
@@ -391,21 +393,21 @@ static void serve_events(dt_http_client *client)
     }
 }
 
-static void end_list(dt_http_client *client, struct dt_exchange *list)
+static void end_list(dt_http_client *client, struct dt_client_exchange *list)
 {
     while (list) {
-        struct dt_exchange *exchange = list;
+        struct dt_client_exchange *exchange = list;
         DL_DELETE(list, exchange);
         end_early(client, exchange, DT_HTTP_UNKNOWN, STOPPED);
     }
 }
 
 /* A head that is whole decides now as well. */
-static void abandon(dt_http_client *client, struct dt_exchange *exchange)
+static void abandon(dt_http_client *client, struct dt_client_exchange *exchange)
 {
-    struct dt_http_answer answer = dt_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
+    struct dt_http_answer answer = dt_client_exchange_answer(exchange, (int)CURLE_ABORTED_BY_CALLBACK, now(client));
     curl_multi_remove_handle(client->multi, exchange->easy);
-    curl_easy_cleanup(dt_exchange_detach(exchange));
+    curl_easy_cleanup(dt_client_exchange_detach(exchange));
     if (answer.end == DT_HTTP_ANSWERED)
         give_answer(client, exchange, &answer);
     else
@@ -415,7 +417,7 @@ static void abandon(dt_http_client *client, struct dt_exchange *exchange)
 static void end_all(dt_http_client *client)
 {
     while (client->under_way) {
-        struct dt_exchange *exchange = client->under_way;
+        struct dt_client_exchange *exchange = client->under_way;
         DL_DELETE(client->under_way, exchange);
         abandon(client, exchange);
     }
@@ -476,8 +478,8 @@ static dt_status take_room(dt_http_client *client, size_t bytes)
 
 dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request)
 {
-    struct dt_exchange *exchange;
-    dt_status status = dt_exchange_new(request, &exchange);
+    struct dt_client_exchange *exchange;
+    dt_status status = dt_client_exchange_new(request, &exchange);
     if (status != DT_OK)
         return status;
     exchange->taken_us = now(client);
@@ -489,7 +491,7 @@ dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_reque
         DL_APPEND(client->inbox, exchange);
     pthread_mutex_unlock(&client->lock);
     if (status != DT_OK)
-        dt_exchange_free(exchange);
+        dt_client_exchange_free(exchange);
     else if (first)
         wake(client);
     return status;

@@ -24,9 +24,9 @@ struct dt_head_value {
     char p[DT_HTTP_VALUE_MAX];
 };
 
-struct dt_exchange {
-    struct dt_exchange *prev;
-    struct dt_exchange *next;
+struct dt_client_exchange {
+    struct dt_client_exchange *prev;
+    struct dt_client_exchange *next;
 
     /* The request. All texts lie behind the struct, in the same allocation. */
     void *tag;
@@ -67,8 +67,8 @@ struct dt_exchange {
 /* ---- http_curl_request.c ---- */
 
 /* Copies a request. INVALID: its URL, or the name or value of a header. NOMEM. */
-DT_MUST_CHECK dt_status dt_exchange_new(const struct dt_http_request *request, struct dt_exchange **out);
-void dt_exchange_free(struct dt_exchange *exchange); /* accepts NULL; detached */
+DT_MUST_CHECK dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out);
+void dt_client_exchange_free(struct dt_client_exchange *exchange); /* accepts NULL; detached */
 
 /* INVALID: libcurl is too old or lacks a protocol, or ca_file is none; err says which. */
 DT_MUST_CHECK dt_status dt_easy_check(const char *ca_file, struct dt_error *err);
@@ -79,17 +79,17 @@ void *dt_easy_new(const char *ca_file);
  * Gives the exchange a handle, and the handle the exchange's options. addresses (struct dt_host_name) is copied; NULL:
  * the host is an address itself. NOMEM: the exchange has the handle, and is detached as usual.
  */
-DT_MUST_CHECK dt_status dt_exchange_attach(struct dt_exchange *exchange, void *easy, const char *addresses,
-                                           int64_t now_us);
+DT_MUST_CHECK dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy,
+                                                  const char *addresses, int64_t now_us);
 /* Takes the handle, which is in no multi handle any more, from the exchange, fit for another one. */
-void *dt_exchange_detach(struct dt_exchange *exchange);
+void *dt_client_exchange_detach(struct dt_client_exchange *exchange);
 
 /* ---- http_curl_answer.c ---- */
 
 /* libcurl's callbacks for the head, line by line, and for the body. arg is the exchange. */
-size_t dt_exchange_on_head(char *line, size_t size, size_t n, void *arg);
-size_t dt_exchange_on_body(char *bytes, size_t size, size_t n, void *arg);
+size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg);
+size_t dt_client_exchange_on_body(char *bytes, size_t size, size_t n, void *arg);
 /* The answer to an exchange that ended with this CURLcode. Its texts are borrowed from the exchange. */
-struct dt_http_answer dt_exchange_answer(struct dt_exchange *exchange, int curl_code, int64_t now_us);
+struct dt_http_answer dt_client_exchange_answer(struct dt_client_exchange *exchange, int curl_code, int64_t now_us);
 
 #endif

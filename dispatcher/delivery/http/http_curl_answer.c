@@ -26,7 +26,7 @@ static void keep(struct dt_head_value *out, struct dt_str value)
         memcpy(out->p, value.p, value.n);
 }
 
-static void note_header(struct dt_exchange *exchange, struct dt_str line)
+static void note_header(struct dt_client_exchange *exchange, struct dt_str line)
 {
     const char *colon = memchr(line.p, ':', line.n);
     if (!colon)
@@ -39,14 +39,14 @@ static void note_header(struct dt_exchange *exchange, struct dt_str line)
         keep(&exchange->retry_after, value);
 }
 
-static void begin_head(struct dt_exchange *exchange)
+static void begin_head(struct dt_client_exchange *exchange)
 {
     exchange->in_head = true;
     exchange->content_type.seen = exchange->content_type.kept = false;
     exchange->retry_after.seen = exchange->retry_after.kept = false;
 }
 
-static void end_head(struct dt_exchange *exchange)
+static void end_head(struct dt_client_exchange *exchange)
 {
     long status = 0;
     exchange->in_head = false;
@@ -65,9 +65,9 @@ static struct dt_str without_line_end(struct dt_str line)
     return line;
 }
 
-size_t dt_exchange_on_head(char *line, size_t size, size_t n, void *arg)
+size_t dt_client_exchange_on_head(char *line, size_t size, size_t n, void *arg)
 {
-    struct dt_exchange *exchange = arg;
+    struct dt_client_exchange *exchange = arg;
     struct dt_str text = without_line_end((struct dt_str){line, size * n});
     if (exchange->head_whole)
         return size * n; /* a trailer behind the body */
@@ -85,9 +85,9 @@ size_t dt_exchange_on_head(char *line, size_t size, size_t n, void *arg)
 
 /* ---- the body ---- */
 
-size_t dt_exchange_on_body(char *bytes, size_t size, size_t n, void *arg)
+size_t dt_client_exchange_on_body(char *bytes, size_t size, size_t n, void *arg)
 {
-    struct dt_exchange *exchange = arg;
+    struct dt_client_exchange *exchange = arg;
     size_t room = DT_HTTP_BODY_MAX - exchange->answer_body.n;
     size_t taken = size * n < room ? size * n : room;
     dt_strbuf_add(&exchange->answer_body, bytes, taken);
@@ -116,7 +116,7 @@ static bool is_tls_fault(int curl_code)
     }
 }
 
-static enum dt_http_end end_of_unsent(const struct dt_exchange *exchange, int curl_code)
+static enum dt_http_end end_of_unsent(const struct dt_client_exchange *exchange, int curl_code)
 {
     if (exchange->withheld)
         return DT_HTTP_WITHHELD;
@@ -129,7 +129,7 @@ static enum dt_http_end end_of_unsent(const struct dt_exchange *exchange, int cu
     return is_tls_fault(curl_code) ? DT_HTTP_TLS : DT_HTTP_CONNECT;
 }
 
-static enum dt_http_end end_of(const struct dt_exchange *exchange, int curl_code)
+static enum dt_http_end end_of(const struct dt_client_exchange *exchange, int curl_code)
 {
     if (exchange->head_whole)
         return DT_HTTP_ANSWERED;
@@ -138,7 +138,7 @@ static enum dt_http_end end_of(const struct dt_exchange *exchange, int curl_code
     return curl_code == CURLE_OPERATION_TIMEDOUT ? DT_HTTP_TIMEOUT : DT_HTTP_BROKEN;
 }
 
-static const char *detail_of(const struct dt_exchange *exchange, enum dt_http_end end, int curl_code)
+static const char *detail_of(const struct dt_client_exchange *exchange, enum dt_http_end end, int curl_code)
 {
     if (end == DT_HTTP_ANSWERED)
         return "";
@@ -160,7 +160,7 @@ static struct dt_str text_of(const struct dt_head_value *value)
     return value->kept ? (struct dt_str){value->p, value->n} : DT_STR_NONE;
 }
 
-struct dt_http_answer dt_exchange_answer(struct dt_exchange *exchange, int curl_code, int64_t now_us)
+struct dt_http_answer dt_client_exchange_answer(struct dt_client_exchange *exchange, int curl_code, int64_t now_us)
 {
     enum dt_http_end end = end_of(exchange, curl_code);
     struct dt_http_answer answer = {

@@ -111,7 +111,7 @@ static char *put_headers(struct curl_slist *nodes, char *at, const struct dt_htt
 }
 
 /* One allocation: the struct, the nodes of the headers and one for the addresses, the texts. */
-static void fill(struct dt_exchange *exchange, const struct dt_http_request *request)
+static void fill(struct dt_client_exchange *exchange, const struct dt_http_request *request)
 {
     struct curl_slist *nodes = (struct curl_slist *)(void *)(exchange + 1);
     char *at = (char *)(nodes + request->n_headers + TAKEN_AWAY + 1);
@@ -127,13 +127,13 @@ static void fill(struct dt_exchange *exchange, const struct dt_http_request *req
     dt_strbuf_init(&exchange->resolved_text);
 }
 
-dt_status dt_exchange_new(const struct dt_http_request *request, struct dt_exchange **out)
+dt_status dt_client_exchange_new(const struct dt_http_request *request, struct dt_client_exchange **out)
 {
     struct dt_callback_url url;
     if (dt_callback_url_check(request->url, &url) || !headers_sound(request))
         return DT_INVALID;
     size_t bytes = text_bytes(request);
-    struct dt_exchange *exchange =
+    struct dt_client_exchange *exchange =
         calloc(1, sizeof(*exchange) + (request->n_headers + TAKEN_AWAY + 1) * sizeof(struct curl_slist) + bytes);
     if (!exchange)
         return DT_NOMEM;
@@ -144,7 +144,7 @@ dt_status dt_exchange_new(const struct dt_http_request *request, struct dt_excha
     return DT_OK;
 }
 
-void dt_exchange_free(struct dt_exchange *exchange)
+void dt_client_exchange_free(struct dt_client_exchange *exchange)
 {
     if (!exchange)
         return;
@@ -158,7 +158,7 @@ void dt_exchange_free(struct dt_exchange *exchange)
 /* An address needs no lookup, but libcurl asks all the same. */
 static int before_resolving(void *resolver, void *reserved, void *arg)
 {
-    struct dt_exchange *exchange = arg;
+    struct dt_client_exchange *exchange = arg;
     (void)resolver;
     (void)reserved;
     exchange->again = exchange->again || exchange->sent;
@@ -167,7 +167,7 @@ static int before_resolving(void *resolver, void *reserved, void *arg)
 
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
-    struct dt_exchange *exchange = arg;
+    struct dt_client_exchange *exchange = arg;
     static const int patience = UNACKNOWLEDGED_MS;
     if (exchange->sent) {
         exchange->again = true;
@@ -200,7 +200,7 @@ static int close_socket(void *arg, curl_socket_t fd)
  * returns (http_curl.c). */
 static int before_request(void *arg, char *remote, char *local, int remote_port, int local_port)
 {
-    struct dt_exchange *exchange = arg;
+    struct dt_client_exchange *exchange = arg;
     (void)remote;
     (void)local;
     (void)remote_port;
@@ -270,8 +270,8 @@ static CURLcode set_callbacks(CURL *easy)
     SET(CURLOPT_OPENSOCKETFUNCTION, open_socket);
     SET(CURLOPT_CLOSESOCKETFUNCTION, close_socket);
     SET(CURLOPT_PREREQFUNCTION, before_request);
-    SET(CURLOPT_HEADERFUNCTION, dt_exchange_on_head);
-    SET(CURLOPT_WRITEFUNCTION, dt_exchange_on_body);
+    SET(CURLOPT_HEADERFUNCTION, dt_client_exchange_on_head);
+    SET(CURLOPT_WRITEFUNCTION, dt_client_exchange_on_body);
     return failed;
 }
 
@@ -288,7 +288,7 @@ void *dt_easy_new(const char *ca_file)
 }
 
 /* "+host:port:addresses", with the host as the URL has it, a final dot included. The plus lets the entry grow old. */
-static bool put_addresses(struct dt_exchange *exchange, const char *addresses)
+static bool put_addresses(struct dt_client_exchange *exchange, const char *addresses)
 {
     size_t scheme = strlen(exchange->url.tls ? "https://" : "http://");
     bool dot = exchange->url_text[scheme + strlen(exchange->url.host)] == '.';
@@ -300,7 +300,7 @@ static bool put_addresses(struct dt_exchange *exchange, const char *addresses)
     return !exchange->resolved_text.failed;
 }
 
-static CURLcode set_request(CURL *easy, struct dt_exchange *exchange, long timeout_ms)
+static CURLcode set_request(CURL *easy, struct dt_client_exchange *exchange, long timeout_ms)
 {
     CURLcode failed = CURLE_OK;
     SET(CURLOPT_URL, exchange->url_text);
@@ -313,7 +313,7 @@ static CURLcode set_request(CURL *easy, struct dt_exchange *exchange, long timeo
     return failed;
 }
 
-static CURLcode set_exchange(CURL *easy, struct dt_exchange *exchange)
+static CURLcode set_exchange(CURL *easy, struct dt_client_exchange *exchange)
 {
     CURLcode failed = CURLE_OK;
     SET(CURLOPT_PRIVATE, (void *)exchange);
@@ -328,7 +328,8 @@ static CURLcode set_exchange(CURL *easy, struct dt_exchange *exchange)
     return failed;
 }
 
-dt_status dt_exchange_attach(struct dt_exchange *exchange, void *easy, const char *addresses, int64_t now_us)
+dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy, const char *addresses,
+                                    int64_t now_us)
 {
     int64_t remaining_ms = (exchange->until_us - now_us) / 1000;
     exchange->easy = easy;
@@ -340,7 +341,7 @@ dt_status dt_exchange_attach(struct dt_exchange *exchange, void *easy, const cha
 }
 
 /* The data of callbacks, which stay set, are read only while the handle is in a multi handle. */
-void *dt_exchange_detach(struct dt_exchange *exchange)
+void *dt_client_exchange_detach(struct dt_client_exchange *exchange)
 {
     CURL *easy = exchange->easy;
     CURLcode failed = CURLE_OK;
