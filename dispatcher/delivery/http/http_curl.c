@@ -295,12 +295,20 @@ static int on_timer(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
+/* Has libcurl begun to write a request of this handle? It has none of ours while it closes a connection. */
+static bool has_begun(CURL *easy)
+{
+    char *exchange = NULL;
+    return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange) == CURLE_OK && exchange &&
+           ((struct dt_client_exchange *)(void *)exchange)->sent;
+}
+
 /* known is what curl_multi_assign gave the socket: not NULL while the epoll set has it. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
 {
     dt_http_client *client = arg;
     struct epoll_event event = {.data.fd = fd};
-    (void)easy;
+    dt_wire_guard_owes(client->guard, fd, what != CURL_POLL_REMOVE && (what & CURL_POLL_OUT) && has_begun(easy));
     if (what == CURL_POLL_REMOVE) {
         (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* a socket that was closed has left by itself */
         return 0;

@@ -1,5 +1,5 @@
 /*
- * A bit a socket, one timer, one signal. What the handler reads is written by the thread that it interrupts; it calls
+ * Two bits a socket, one timer, one signal. What the handler reads is written by the thread that it interrupts; it calls
  * shutdown(2) and nothing else.
  */
 #include "wire_guard.h"
@@ -31,13 +31,13 @@ struct dt_wire_guard {
     volatile sig_atomic_t inside, shut;
     _Atomic int highest; /* of the words that have a bit */
     _Atomic uint64_t sockets[SOCKETS / WORD_BITS];
+    _Atomic uint64_t owing[SOCKETS / WORD_BITS]; /* of these, those with the rest of a request to write */
 };
 
 /* ---- the handler ---- */
 
-static void shut_word(dt_wire_guard *guard, int word)
+static void shut_word(int word, uint64_t bits)
 {
-    uint64_t bits = guard->sockets[word];
     for (int bit = 0; bits; bit++, bits >>= 1)
         if (bits & 1)
             (void)shutdown(word * WORD_BITS + bit, SHUT_WR);
@@ -49,11 +49,11 @@ static void on_end(int number, siginfo_t *info, void *context)
     int saved = errno;
     (void)number;
     (void)context;
-    if (guard->inside) {
-        for (int word = 0; word <= guard->highest; word++)
-            shut_word(guard, word);
+    const bool all = guard->inside;
+    for (int word = 0; word <= guard->highest; word++)
+        shut_word(word, all ? guard->sockets[word] : guard->owing[word]);
+    if (all)
         guard->shut = 1;
-    }
     errno = saved;
 }
 
@@ -116,6 +116,11 @@ void dt_wire_guard_detach(dt_wire_guard *guard)
 
 /* ---- sockets ---- */
 
+static uint64_t bit_of(int fd)
+{
+    return UINT64_C(1) << (fd % WORD_BITS);
+}
+
 bool dt_wire_guard_open(dt_wire_guard *guard, int fd)
 {
     if (fd < 0 || fd >= SOCKETS)
@@ -123,14 +128,26 @@ bool dt_wire_guard_open(dt_wire_guard *guard, int fd)
     int word = fd / WORD_BITS;
     if (word > guard->highest)
         guard->highest = word;
-    atomic_fetch_or(&guard->sockets[word], UINT64_C(1) << (fd % WORD_BITS));
+    atomic_fetch_or(&guard->sockets[word], bit_of(fd));
     return true;
 }
 
 void dt_wire_guard_close(dt_wire_guard *guard, int fd)
 {
-    if (fd >= 0 && fd < SOCKETS)
-        atomic_fetch_and(&guard->sockets[fd / WORD_BITS], ~(UINT64_C(1) << (fd % WORD_BITS)));
+    if (fd < 0 || fd >= SOCKETS)
+        return;
+    dt_wire_guard_owes(guard, fd, false);
+    atomic_fetch_and(&guard->sockets[fd / WORD_BITS], ~bit_of(fd));
+}
+
+void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes)
+{
+    if (fd < 0 || fd >= SOCKETS)
+        return;
+    if (owes)
+        atomic_fetch_or(&guard->owing[fd / WORD_BITS], bit_of(fd));
+    else
+        atomic_fetch_and(&guard->owing[fd / WORD_BITS], ~bit_of(fd));
 }
 
 void dt_wire_guard_enter(dt_wire_guard *guard)

@@ -140,6 +140,68 @@ static void the_end_of_a_lease_leaves_what_was_written_before_alone(void **state
     forget(got, 1);
 }
 
+/* A receiver that takes little, and reads nothing before it is told to. */
+static int listen_narrowly(char *url, size_t cap)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(address);
+    static const int little = 65536;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little)), 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, n), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &n), 0);
+    snprintf(url, cap, "http://127.0.0.1:%u/", (unsigned)ntohs(address.sin_port));
+    return fd;
+}
+
+/* Or to the end of the connection. */
+static size_t read_up_to(int fd, size_t most)
+{
+    static char bytes[65536];
+    size_t all = 0;
+    ssize_t n = 1;
+    while (all < most && n > 0) {
+        n = recv(fd, bytes, sizeof(bytes), 0);
+        all += n > 0 ? (size_t)n : 0;
+    }
+    return all;
+}
+
+/* What did not fit into the buffers was let through in time, and would be written whenever the receiver reads. */
+static void the_rest_of_a_body_is_not_written_after_the_lease(void **state)
+{
+    enum { BODY = 32 << 20 };
+    struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
+    static struct got got[1];
+    char url[64];
+    char *body = calloc(1, BODY);
+    (void)state;
+    assert_non_null(body);
+    settings.max_bytes = 2 * (size_t)BODY;
+    reopen(&settings);
+    for (int ends = 0; ends < 2; ends++) {
+        int fd = listen_narrowly(url, sizeof(url));
+        const struct dt_http_request request = {
+            .url = dt_str(url), .body = {body, BODY}, .timeout_ms = SOON_MS, .tag = got};
+        memset(got, 0, sizeof(got));
+        dt_http_client_write_until(client, ends ? 300000 : 60000000);
+        assert_int_equal(dt_http_client_send(client, &request), DT_OK);
+        int accepted = accept(fd, NULL, NULL);
+        usleep(600000);
+        size_t n = read_up_to(accepted, BODY);
+        close(accepted);
+        close(fd);
+        wait_for(got, 1);
+        assert_end(&got[0], DT_HTTP_BROKEN);
+        assert_int_equal(n >= BODY, !ends);
+        forget(got, 1);
+    }
+    free(body);
+    dt_http_client_write_until(client, 60000000);
+    assert_status(ask(at("/204"), SOON_MS), 204);
+}
+
 /* ---- names ---- */
 
 static void a_name_is_looked_up_once_for_all_who_wait(void **state)
@@ -459,6 +521,7 @@ int main(void)
         TEST(what_is_withheld_is_not_put_on_the_wire),
         TEST(what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_the_wire),
         TEST(the_end_of_a_lease_leaves_what_was_written_before_alone),
+        TEST(the_rest_of_a_body_is_not_written_after_the_lease),
         TEST(a_name_is_looked_up_once_for_all_who_wait),
         TEST(a_lookup_that_fails_fails_for_all_who_wait),
         TEST(a_lookup_that_hangs_costs_its_own_requests_only),
