@@ -1,6 +1,8 @@
 /*
- * look ─▶ the same as before: sleep
- *      └▶ another: one transaction that replaces what this process wrote ─▶ sleep
+ * look ─▶ as it was written, and not long ago: sleep
+ *      └▶ else: one transaction that replaces what this process wrote ─▶ sleep
+ *
+ * A MySQL that was restored has other rows than were written, or none: what has not changed is written anew now and then.
  *
  * While something is wrong it looks every few seconds, so that its end shows soon; else twice a minute, and at Kafka
  * once.
@@ -25,6 +27,8 @@
 #define SOON_US  INT64_C(3000000)  /* where something is */
 #define KAFKA_US INT64_C(60000000) /* between questions to Kafka, where nothing is wrong there */
 #define AWAY_US  INT64_C(10000000) /* while Kafka does not answer: each question may take two seconds */
+#define ANEW_US  INT64_C(60000000)  /* between two writings of what has not changed, where something is wrong */
+#define WELL_US  INT64_C(600000000) /* where nothing is */
 #define SKEW_MS  1000
 #define DAYS     30
 #define DAY_S    86400
@@ -44,6 +48,7 @@ struct dt_examiner {
     struct dt_thread thread;
     struct seen now, kafka, written; /* kafka: as it was asked last */
     int64_t kafka_us;                /* mono: not before */
+    int64_t anew_us;                 /* mono: from then on it is written anew */
     bool failed;                     /* to write, the last time */
 };
 
@@ -137,12 +142,14 @@ static dt_status put(dt_examiner *e, struct dt_error *err)
 static void write_changes(dt_examiner *e)
 {
     struct dt_error err = {0};
-    if (are_equal(&e->now, &e->written))
+    if (are_equal(&e->now, &e->written) && now_us(e) < e->anew_us)
         return;
     dt_status status = put(e, &err);
-    if (status == DT_OK)
+    if (status == DT_OK) {
         e->written = e->now;
-    else if (!e->failed)
+        e->anew_us = now_us(e) + (e->now.n ? ANEW_US : WELL_US);
+    }
+    if (status != DT_OK && !e->failed)
         DT_LOG(WARN, "examiner", "what is wrong is not written", DT_S("reason", err.text));
     e->failed = status != DT_OK;
 }
@@ -185,6 +192,7 @@ dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out
         return dt_fail(err, DT_NOMEM, "out of memory");
     e->env = *env;
     dt_status status = dt_mailbox_new(&e->mailbox);
+    e->anew_us = now_us(e) + WELL_US;
     if (status == DT_OK)
         status = dt_store_new(env->config, NULL, &e->store);
     if (status == DT_OK)

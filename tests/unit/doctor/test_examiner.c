@@ -1,0 +1,158 @@
+/*
+ * How often a dispatcher writes what it sees: at a change, and now and then without one. The thread is the real one; its sleep
+ * moves the clock, and MySQL is a fake that counts.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/connection/certificates.h"
+#include "base/mailbox.h"
+#include "base/outage.h"
+#include "doctor/examiner.h"
+#include "store/process_findings.h"
+
+#define SECOND INT64_C(1000000)
+
+static struct {
+    _Atomic int64_t mono_us;
+    _Atomic bool away; /* ZooKeeper */
+    _Atomic unsigned puts, findings;
+} fake;
+
+/* ---- the clock, and who sleeps by it ---- */
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return fake.mono_us;
+}
+
+static int64_t real_ms(const dt_clock *clock)
+{
+    (void)clock;
+    return fake.mono_us / 1000;
+}
+
+static const dt_clock hand_clock = {mono_us, real_ms};
+
+dt_status dt_mailbox_new(dt_mailbox **out)
+{
+    *out = (dt_mailbox *)&fake;
+    return DT_OK;
+}
+
+void dt_mailbox_free(dt_mailbox *mailbox)
+{
+    (void)mailbox;
+}
+
+void dt_mailbox_signal(dt_mailbox *mailbox, uint32_t bits)
+{
+    (void)mailbox, (void)bits;
+}
+
+uint32_t dt_mailbox_wait(dt_mailbox *mailbox, int64_t until_us)
+{
+    (void)mailbox;
+    usleep(100);
+    fake.mono_us = until_us;
+    return 0;
+}
+
+/* ---- what it looks at ---- */
+
+bool dt_outage_lasts(enum dt_outage_of what)
+{
+    (void)what;
+    return fake.away;
+}
+
+void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *hear, void *arg)
+{
+    (void)config, (void)hear, (void)arg;
+}
+
+/* ---- MySQL ---- */
+
+dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out)
+{
+    (void)config, (void)ref;
+    *out = (dt_store *)&fake;
+    return DT_OK;
+}
+
+void dt_store_free(dt_store *store)
+{
+    (void)store;
+}
+
+void dt_store_cut(dt_store *store)
+{
+    (void)store;
+}
+
+dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v, size_t n,
+                                struct dt_error *err)
+{
+    (void)store, (void)v, (void)err;
+    assert_int_equal(process, 7);
+    fake.puts++;
+    fake.findings = (unsigned)n;
+    return DT_OK;
+}
+
+/* ---- the tests ---- */
+
+/* How often it writes in so many seconds of a state that does not change. */
+static unsigned puts_in(int64_t seconds, bool away)
+{
+    static char servers[] = "a:1";
+    static struct dt_config config = {.zookeeper_servers = servers};
+    dt_refclock ref;
+    dt_examiner *examiner;
+    struct dt_error err = {0};
+    fake.mono_us = SECOND;
+    fake.puts = 0;
+    fake.away = away;
+    dt_refclock_init(&ref, &hand_clock);
+    dt_refclock_sample(&ref, fake.mono_us / 1000, fake.mono_us, fake.mono_us);
+    const struct dt_examiner_env env = {&config, &hand_clock, &ref, NULL, 7};
+    assert_int_equal(dt_examiner_start(&env, &examiner, &err), DT_OK);
+    while (fake.mono_us < seconds * SECOND)
+        usleep(100);
+    dt_examiner_stop(examiner);
+    return fake.puts;
+}
+
+/* A MySQL that was restored may have forgotten it. */
+static void what_is_wrong_is_written_anew_once_a_minute(void **state)
+{
+    (void)state;
+    assert_in_range(puts_in(1000, true), 10, 25);
+    assert_int_equal(fake.findings, 1);
+}
+
+static void where_all_is_well_next_to_nothing_is_written(void **state)
+{
+    (void)state;
+    assert_in_range(puts_in(3700, false), 5, 8);
+    assert_int_equal(fake.findings, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_is_written_anew_once_a_minute),
+        cmocka_unit_test(where_all_is_well_next_to_nothing_is_written),
+    };
+    return cmocka_run_group_tests_name("what a dispatcher writes of what it sees", tests, NULL, NULL);
+}
