@@ -8,11 +8,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/service/service.h"
+#include "base/service/stop_bound.h"
 
 struct manager {
     int fd;
@@ -157,6 +159,24 @@ static void without_a_manager_nothing_happens(void **state)
     }
 }
 
+/* However its threads hang. */
+static void a_program_that_does_not_end_by_itself_is_ended_in_order(void **state)
+{
+    int status = 0;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        (void)!freopen("/dev/null", "w", stderr);
+        dt_stop_bound(0);
+        for (;;)
+            pause();
+    }
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +187,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_watchdog_of_another_process_is_not_ours, listen_abstractly, close_manager),
         cmocka_unit_test_setup_teardown(numbers_that_are_none_start_no_watchdog, listen_abstractly, close_manager),
         cmocka_unit_test_setup_teardown(without_a_manager_nothing_happens, listen_abstractly, close_manager),
+        cmocka_unit_test(a_program_that_does_not_end_by_itself_is_ended_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
