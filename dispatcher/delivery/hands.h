@@ -58,12 +58,16 @@ DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
 /* How many attempts of a topic may be claimed now, about. 0: its jobs wait; `room` tells when to ask again. */
 size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback);
+/* Answers it for the jobs of a topic that name a host of this number (dt_callback_host_number). */
+size_t dt_hands_claims_room_at(dt_hands_claims *claims, struct dt_str topic, uint32_t host);
+/* A job of the topic found no place at the host that it names, and is met again at once: the topic rests for a moment. */
+void dt_hands_claims_host_full(dt_hands_claims *claims, struct dt_str topic);
 /* Whether this process takes any attempts into its hands. */
 bool dt_hands_claims_open(const dt_hands_claims *claims);
 /* A leader transaction begins. */
 void dt_hands_claims_begin(dt_hands_claims *claims);
 /* For struct dt_leader_gate. `claims` is a dt_hands_claims. */
-bool dt_hands_claims_take(void *claims, const struct dt_hand_wanted *wanted, int64_t *owner);
+enum dt_hand_place dt_hands_claims_take(void *claims, const struct dt_hand_wanted *wanted, int64_t *owner);
 /* The transaction is committed with these claims, which are in the order in which their places were taken: they go out.
  * Everything is borrowed for the call. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,

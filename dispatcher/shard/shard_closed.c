@@ -17,10 +17,18 @@ static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str destina
     }
 }
 
-static bool has_room(dt_shard_loop *l, struct dt_str topic)
+/* host: of dt_held_topic. */
+static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
-    bool room = callback && dt_hands_claims_room(l->claims, topic, callback) > 0;
+    if (!callback)
+        return 0;
+    return host ? dt_hands_claims_room_at(l->claims, topic, host) : dt_hands_claims_room(l->claims, topic, callback);
+}
+
+static bool has_room(dt_shard_loop *l, struct dt_str topic, uint32_t host)
+{
+    bool room = places_for(l, topic, host) > 0;
     if (!room)
         l->full_us = dt_shard_mono_us(l);
     return room;
@@ -37,8 +45,10 @@ static size_t allowed(const dt_shard_loop *l, struct dt_str topic)
     return limited ? dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l)) : SIZE_MAX;
 }
 
-enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic)
+enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
 {
+    uint32_t host;
+    struct dt_str topic = dt_held_topic(name, &host);
     struct dt_str destination = dt_topic_snapshot_kafka_topic(l->snapshot, topic);
     if (!destination.p)
         return DT_CLOSED_NO_ROW;
@@ -48,7 +58,7 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str topic)
         return DT_CLOSED_LIMIT;
     switch (dealing_of(l, topic)) {
     case DT_DEALING_HANDS:
-        return has_room(l, topic) ? DT_CLOSED_NOT : DT_CLOSED_LIMIT;
+        return has_room(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_LIMIT;
     case DT_DEALING_OFFERS:
         return DT_CLOSED_NOT; /* what is offered is nobody's to send */
     default:
@@ -69,12 +79,13 @@ enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic)
     return dealing_of(l, topic) == DT_DEALING_HANDS ? DT_CLOSED_LIMIT : DT_CLOSED_UNWRITABLE;
 }
 
-size_t dt_shard_room(dt_shard_loop *l, struct dt_str topic)
+size_t dt_shard_room(dt_shard_loop *l, struct dt_str name)
 {
-    const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
+    uint32_t host;
+    struct dt_str topic = dt_held_topic(name, &host);
     size_t most = allowed(l, topic);
-    if (!callback || dealing_of(l, topic) != DT_DEALING_HANDS)
+    if (!dt_topic_snapshot_callback(l->snapshot, topic) || dealing_of(l, topic) != DT_DEALING_HANDS)
         return most;
-    size_t places = dt_hands_claims_room(l->claims, topic, callback);
+    size_t places = places_for(l, topic, host);
     return places < most ? places : most;
 }

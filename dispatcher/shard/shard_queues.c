@@ -11,6 +11,9 @@
  *             too much (below), closed,                               its part of each batch
  *   due set ───── or the queue has a held set ──────▶ held:<queue> ────── while it is open ──────▶ due set
  *
+ * Of a topic whose jobs name their hosts, those whose host has no place wait in a held set of that host beside the topic's, so
+ * that they stand before no other host's.
+ *
  * Too much is more than a batch, or, when the due scan came to its limit, more than a queue's equal part of a batch:
  * many queues together stand before others, too.
  *
@@ -122,16 +125,26 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
     memcpy(held->name, name.p, name.n);
 }
 
+/* Is it the held set of a topic, or of those of its jobs that name one host? */
+static bool is_of(const struct dt_held_queue *held, struct dt_str topic)
+{
+    uint32_t host;
+    return dt_str_eq(dt_held_topic(dt_str(held->name), &host), topic);
+}
+
 void dt_shard_reclose_held(dt_shard_loop *l, struct dt_str topic)
 {
-    struct dt_held_queue *held = find_held(&l->fair, topic);
-    if (held)
-        held->closed = dt_shard_why_held(l, topic);
+    for (size_t i = 0; i < l->fair.n; i++)
+        if (is_of(&l->fair.v[i], topic))
+            l->fair.v[i].closed = dt_shard_why_held(l, dt_str(l->fair.v[i].name));
 }
 
 bool dt_shard_has_held(dt_shard_loop *l, struct dt_str topic)
 {
-    return find_held(&l->fair, topic) != NULL;
+    for (size_t i = 0; i < l->fair.n; i++)
+        if (is_of(&l->fair.v[i], topic))
+            return true;
+    return false;
 }
 
 static void drop_held(struct dt_fair_queues *fair, size_t i)

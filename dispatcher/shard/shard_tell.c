@@ -10,22 +10,26 @@
 
 #define SOON_MS 2000 /* a leader looks by itself once a second */
 
-/* Moves the entries of one topic that cannot go now, seen[first] and those after it, to the topic's held set. */
+/* Moves the entries of one topic that cannot go now, seen[first] and those after it, to the topic's held set, or to that of
+ * the host that they name. */
 static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
                             struct dt_error *err)
 {
     struct dt_str topic = seen[0].hold;
+    uint32_t host = seen[0].host;
     enum dt_closed why = seen[0].at_limit ? DT_CLOSED_LIMIT : dt_shard_why_left(l, topic);
+    char text[DT_HELD_NAME_SIZE];
+    struct dt_str name = host ? dt_held_name_at(topic, host, text) : topic;
     size_t held = 0;
     for (size_t i = 0; i < n; i++)
-        if (seen[i].hold.p && dt_str_eq(seen[i].hold, topic)) {
+        if (seen[i].hold.p && seen[i].host == host && dt_str_eq(seen[i].hold, topic)) {
             entries[held++] = (struct dt_entry){seen[i].id, seen[i].hint_ms, 0};
             seen[i].hold = DT_STR_NONE;
             seen[i].id = 0; /* dealt with */
         }
-    dt_status status = dt_index_hold(l->index, l->shard, topic, entries, held, err);
+    dt_status status = dt_index_hold(l->index, l->shard, name, entries, held, err);
     if (status == DT_OK)
-        dt_shard_note_held(l, topic, why);
+        dt_shard_note_held(l, name, why);
     return status;
 }
 
@@ -55,10 +59,20 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int6
     return status;
 }
 
+/* Where nothing is parked, or what is parked is not believed, the topic rests for a moment in place of the host. */
+static void rest_topics(dt_shard_loop *l, const struct dt_leader_txn *txn)
+{
+    for (size_t i = 0; txn->hands.full && i < txn->seen.n; i++)
+        if (txn->seen.v[i].hold.p && txn->seen.v[i].host)
+            dt_hands_claims_host_full(l->claims, txn->seen.v[i].hold);
+}
+
 /* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
  * due scan, before all others. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
+    if (!l->trust.up || !dt_shard_believes_index(l))
+        rest_topics(l, txn);
     if (!l->trust.up || txn->seen.n + txn->settled.moved.n == 0)
         return;
     int64_t horizon_ms = txn->now_ms + l->env->config->index_horizon;

@@ -13,7 +13,8 @@
  * - `<installation>:{<shard>}:due:<name>`: a page; score = ms after its beginning, member: see index_pack.h. It ends
  *   where the next one begins
  * - `<installation>:{<shard>}:held:<topic>`: due entries of a topic that cannot go now, or is one of many: score = ms,
- *   members likewise; with DT_HELD_TIMEOUTS behind the topic: its acknowledgements that did not come in time
+ *   members likewise; with DT_HELD_TIMEOUTS behind the topic: its acknowledgements that did not come in time; with
+ *   DT_HELD_HOST and a number behind it: its jobs that name a host of that number
  * - `<installation>:{<shard>}:held`: set of the topics that have a held set
  * - `<installation>:probe`: written and emptied again, to see whether the server takes changes
  * - `<installation>:wake`: pub/sub channel; messages "<shard>" or "<shard> outbox" or "topic"
@@ -167,14 +168,33 @@ struct dt_fix {
 /* Moves or removes entries that are still where they were seen; where there is none any more nothing comes. */
 DT_MUST_CHECK dt_status dt_index_fix(dt_index *index, unsigned shard, const struct dt_fix *fixes, size_t n,
                                      struct dt_error *err);
-#define DT_HELD_TIMEOUTS  "~" /* no topic has it in its name */
-#define DT_HELD_NAME_SIZE (DT_TOPIC_MAX + sizeof(DT_HELD_TIMEOUTS))
+#define DT_HELD_TIMEOUTS  "~" /* no topic has it in its name, nor the next one */
+#define DT_HELD_HOST      "@"
+#define DT_HELD_NAME_SIZE (DT_TOPIC_MAX + sizeof(DT_HELD_HOST "ffffffff"))
 /* Writes the name of a topic's held set, or of that of its timeouts, into `name`; returns it. */
 static inline struct dt_str dt_held_name(struct dt_str topic, bool timeouts, char name[DT_HELD_NAME_SIZE])
 {
     int n = snprintf(name, DT_HELD_NAME_SIZE, "%.*s%s", (int)topic.n, topic.p ? topic.p : "",
                      timeouts ? DT_HELD_TIMEOUTS : "");
     return (struct dt_str){name, (size_t)n};
+}
+/* Writes the name of the held set of those jobs of a topic that name a host of this number (dt_callback_host_number). */
+static inline struct dt_str dt_held_name_at(struct dt_str topic, uint32_t host, char name[DT_HELD_NAME_SIZE])
+{
+    int n = snprintf(name, DT_HELD_NAME_SIZE, "%.*s" DT_HELD_HOST "%08x", (int)topic.n, topic.p ? topic.p : "",
+                     (unsigned)host);
+    return (struct dt_str){name, (size_t)n};
+}
+/* The topic of a held set that is not of timeouts; *host: the number of its host, 0 = all of the topic. */
+static inline struct dt_str dt_held_topic(struct dt_str name, uint32_t *host)
+{
+    const char *at = name.n ? memchr(name.p, DT_HELD_HOST[0], name.n) : NULL;
+    *host = 0;
+    if (!at)
+        return name;
+    for (const char *p = at + 1; p < name.p + name.n; p++)
+        *host = *host * 16 + (uint32_t)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
+    return (struct dt_str){name.p, (size_t)(at - name.p)};
 }
 /* Moves entries that are still at due_ms, or not in the due set (any more), to the held set of a topic. */
 DT_MUST_CHECK dt_status dt_index_hold(dt_index *index, unsigned shard, struct dt_str topic,

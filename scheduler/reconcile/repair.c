@@ -133,14 +133,11 @@ struct verdict {
     int64_t elsewhere_ms; /* FIX: its slot is another shard's, whose set gets it; 0 = not so */
     enum dt_drift kind;
     struct dt_str topic;
+    uint32_t host; /* HOLD: with the jobs of the topic that name this host; 0 = with all */
 };
 
-/* Says whether a topic, or its timeouts, has a held set. */
-static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str topic, bool timeouts)
+static bool has_held_set(const dt_reconciler *r, unsigned shard, struct dt_str name)
 {
-    char text[DT_HELD_NAME_SIZE];
-    struct dt_str name = dt_held_name(topic, timeouts, text);
-
     for (size_t i = 0; i < r->n_held; i++) {
         if (r->held[i].shard == shard && dt_str_eq(r->held[i].topic, name))
             return true;
@@ -169,9 +166,15 @@ static struct verdict add(const dt_reconciler *r, const struct dt_suspect *s, co
 {
     const struct dt_shard_view *view = &r->views[s->shard];
     bool due = t->next_ms <= r->now_ms, timeout = t->state == DT_DISPATCHED;
+    char text[DT_HELD_NAME_SIZE];
+    struct verdict hold = {.what = HOLD, .to_ms = t->next_ms, .topic = t->topic, .timeout = timeout};
 
-    if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, t->topic, timeout)))
-        return (struct verdict){.what = HOLD, .to_ms = t->next_ms, .topic = t->topic, .timeout = timeout};
+    if (due && !timeout && t->host && has_held_set(r, s->shard, dt_held_name_at(t->topic, t->host, text))) {
+        hold.host = t->host;
+        return hold;
+    }
+    if (due && ((!timeout && t->topic_paused) || has_held_set(r, s->shard, dt_held_name(t->topic, timeout, text))))
+        return hold;
     return (struct verdict){.what = ADD,
                             .to_ms = t->next_ms,
                             .kind = DT_DRIFT_MISSING,
@@ -291,21 +294,25 @@ static bool keep_absent(dt_reconciler *r, unsigned shard, size_t *n)
     return kept > 0;
 }
 
-/* All of the shard's that have the topic of suspect `first`; they are marked as done. The leader learns of it: it may
+static bool same_held_set(const struct verdict *a, const struct verdict *b)
+{
+    return a->timeout == b->timeout && a->host == b->host && dt_str_eq(a->topic, b->topic);
+}
+
+/* All of the shard's that go to the held set of suspect `first`; they are marked as done. The leader learns of it: it may
  * have emptied the set, and forgotten it, a moment ago. */
 static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
 {
     unsigned shard = r->suspects[first].shard;
-    struct dt_str topic = verdicts[first].topic;
-    bool timeout = verdicts[first].timeout;
+    const struct verdict like = verdicts[first];
     char text[DT_HELD_NAME_SIZE];
-    struct dt_str name = dt_held_name(topic, timeout, text);
+    struct dt_str name =
+        like.host ? dt_held_name_at(like.topic, like.host, text) : dt_held_name(like.topic, like.timeout, text);
     struct dt_error err;
     size_t n = 0;
 
     for (size_t i = first; i < r->n_suspects; i++) {
-        if (r->suspects[i].shard != shard || verdicts[i].what != HOLD || verdicts[i].timeout != timeout ||
-            !dt_str_eq(verdicts[i].topic, topic))
+        if (r->suspects[i].shard != shard || verdicts[i].what != HOLD || !same_held_set(&verdicts[i], &like))
             continue;
         r->entries[n++] = (struct dt_entry){r->suspects[i].id, verdicts[i].to_ms, 0};
         verdicts[i].what = LEAVE;

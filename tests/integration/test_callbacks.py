@@ -258,7 +258,7 @@ def test_a_dead_host_does_not_stop_the_other_hosts_of_a_topic_whose_jobs_name_th
     silent = Receiver(lambda request: None)
     try:
         assert api.put("/v1/topics/hosts", {"delivery": "http", "callback_timeout": "PT60S", "ack_timeout": "PT5M"}).status in (200, 201)
-        api.batch([{"topic": "hosts", "delay": 0, "callback_url": silent.url} for _ in range(300)])
+        api.batch([{"topic": "hosts", "delay": 0, "callback_url": silent.url} for _ in range(4000)])  # more a shard than there are places
         until(lambda: len(silent.log) >= 50, 30, stack.logs)
         jobs = [int(api.make(topic="hosts", delay=0, callback_url=receiver.url)["id"]) for _ in range(20)]
         until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 60, stack.logs)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "hash.h"
+#include "job/callback/callback_url.h"
 
 #define WAITS_US    INT64_C(1000000)
 #define EARNED      2 /* places beyond the free part that an answer earns */
@@ -45,7 +46,8 @@ struct dt_place_host {
     struct dt_place_share *shares;
     int64_t slowed_us; /* when its places were last halved */
     int64_t used_us;
-    UT_hash_handle hh;
+    uint32_t number; /* dt_callback_host_number of its key */
+    UT_hash_handle hh, by_number;
     char key[];
 };
 
@@ -53,7 +55,8 @@ struct dt_places {
     struct dt_places_limits limits;
     struct pool by_host, by_topic;
     size_t bytes;
-    struct dt_place_host *hosts; /* the first is looked at next when a host is added */
+    struct dt_place_host *hosts;   /* the first is looked at next when a host is added */
+    struct dt_place_host *numbers; /* of them those that have one */
     struct dt_place_topic *topics;
 };
 
@@ -134,6 +137,8 @@ static void drop_host(dt_places *places, struct dt_place_host *host)
     }
     forget(&places->by_host, &host->user);
     HASH_DEL(places->hosts, host);
+    if (host->by_number.tbl)
+        HASH_DELETE(by_number, places->numbers, host);
     free(host);
 }
 
@@ -187,10 +192,14 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
     host->pool.limit = places->limits.per_host;
     host->slowed_us = INT64_MIN;
     HASH_ADD_KEYPTR(hh, places->hosts, host->key, key.n, host);
-    if (host->hh.tbl)
-        return host;
-    free(host);
-    return NULL;
+    if (!host->hh.tbl) {
+        free(host);
+        return NULL;
+    }
+    host->number = dt_callback_host_of(dt_str(host->key));
+    if (host->number) /* without memory it has none */
+        HASH_ADD(by_number, places->numbers, number, sizeof(host->number), host);
+    return host;
 }
 
 static struct dt_place_topic *topic_of(dt_places *places, struct dt_str name)
@@ -335,6 +344,17 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str top
         note_waiters(places, &place, now_us);
     drop_idle(places, &place, now_us);
     return room;
+}
+
+/* A host that nothing is known of has all its places. */
+unsigned dt_places_room_at(dt_places *places, uint32_t host, struct dt_str topic, int64_t now_us)
+{
+    struct dt_place_host *found;
+    HASH_FIND(by_number, places->numbers, &host, sizeof(host), found);
+    if (found)
+        return dt_places_room(places, dt_str(found->key), topic, now_us);
+    unsigned room = dt_places_room_anywhere(places, topic, now_us);
+    return least(room, (places->limits.per_host + 1) / 2);
 }
 
 unsigned dt_places_room_anywhere(dt_places *places, struct dt_str name, int64_t now_us)

@@ -63,6 +63,8 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str top
 /* Answers the question of dt_places_room for a topic whose jobs name their hosts themselves: how many places it could
  * take if their hosts had some. 0 for DT_PLACES_AGAIN_US after dt_places_host_full. */
 unsigned dt_places_room_anywhere(dt_places *places, struct dt_str name, int64_t now_us);
+/* Answers it for jobs that name a host of this number (dt_callback_host_number). */
+unsigned dt_places_room_at(dt_places *places, uint32_t host, struct dt_str topic, int64_t now_us);
 /* A job of the topic found no place at a host of its own. Those behind it may go to others, but not all that wait are
  * looked at each time that a place comes back. */
 void dt_places_host_full(dt_places *places, struct dt_str name, int64_t now_us);

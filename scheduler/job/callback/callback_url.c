@@ -218,3 +218,15 @@ const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *ou
     const char *wrong = check_characters(text);
     return wrong ? wrong : read_parts(text, out ? out : &unwanted);
 }
+
+uint32_t dt_callback_host_number(const struct dt_callback_url *url)
+{
+    uint32_t hash = dt_str_hash(dt_str(url->key));
+    return hash ? hash : 1;
+}
+
+uint32_t dt_callback_host_of(struct dt_str text)
+{
+    struct dt_callback_url url;
+    return text.p && !dt_callback_url_check(text, &url) ? dt_callback_host_number(&url) : 0;
+}

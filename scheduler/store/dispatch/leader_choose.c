@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/hooks/guard.h"
+#include "job/callback/callback_url.h"
 #include "store/dispatch/leader_parts.h"
 
 /* ---- limits ---- */
@@ -240,8 +241,10 @@ static void choose_for_list(struct dt_open_txn *t, const struct dt_candidate *c)
 
 static void choose_by_hands(struct dt_open_txn *t, struct dt_candidate *c)
 {
-    if (!dt_hands_take(t, c)) {
+    enum dt_hand_place place = dt_hands_take(t, c);
+    if (place != DT_HAND_TAKEN) {
         c->fate = DT_FATE_HELD;
+        c->host = place == DT_HAND_FULL_THERE ? dt_callback_host_of(c->callback_url) : 0;
         t->io->hands.full++;
         return;
     }

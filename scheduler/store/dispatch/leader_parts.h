@@ -47,6 +47,7 @@ struct dt_candidate {
     bool lost;     /* its latest attempt was in hands whose owner is gone */
     bool limited;  /* its topic has a limit */
     bool at_limit; /* with DT_FATE_HELD: there is no room */
+    uint32_t host; /* with DT_FATE_HELD: of struct dt_seen */
     bool busy;     /* with DT_FATE_LEFT: another transaction claims of its topic */
     struct dt_str topic, kafka_topic; /* kafka_topic: with DT_FATE_CLAIM and DT_FATE_HELD */
     struct dt_str callback_url;       /* its own; absent: it has none */
@@ -106,7 +107,7 @@ bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct 
  * jobs are candidates for their next attempt from then on, as they are in the table. Before judging. */
 DT_MUST_CHECK dt_status dt_hands_look(struct dt_open_txn *t);
 /* Takes a place for the candidate's next attempt in the hands of this process. False: there is none. */
-bool dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c);
+enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c);
 /* Writes whose hands the claims are in. */
 DT_MUST_CHECK dt_status dt_hands_write(struct dt_open_txn *t);
 

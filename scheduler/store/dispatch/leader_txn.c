@@ -66,8 +66,10 @@ static struct dt_seen seen_of(const struct dt_open_txn *t, const struct dt_candi
         seen.next_ms = t->row.now_ms + c->ack_timeout_ms;
     else if (c->fate == DT_FATE_MOVED || c->fate == DT_FATE_ELSEWHERE || c->fate == DT_FATE_HELD)
         seen.next_ms = c->next_ms;
-    if (c->fate == DT_FATE_HELD)
+    if (c->fate == DT_FATE_HELD) {
         seen.hold = c->topic;
+        seen.host = c->host;
+    }
     return seen;
 }
 

@@ -27,6 +27,7 @@ struct dt_seen {
     bool at_limit;      /* with hold: because its topic is at its limit */
     struct dt_str hold; /* present: due, but this topic of it is paused, at its limit or cannot be written: the entry is
                            parked */
+    uint32_t host;      /* with hold: the number of the host that it names, which alone has no place; 0 = not so */
 };
 struct dt_seen_list {
     struct dt_seen *v;
@@ -70,14 +71,20 @@ struct dt_hand_wanted {
     struct dt_str url; /* the job's own, or its topic's; absent: neither has one */
     bool own_url;
 };
+/* What became of the wish. */
+enum dt_hand_place {
+    DT_HAND_FULL,       /* there is no place now */
+    DT_HAND_FULL_THERE, /* the host that the job names itself has none; jobs of the topic for others may have one */
+    DT_HAND_TAKEN
+};
 
 /* Asked while rows are locked: it answers from memory. */
 struct dt_leader_gate {
     enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);
     void *arg;
     /* Takes a place in the hands of this process, and says whose number they have, the same throughout a transaction.
-     * False: there is no place now. May be NULL: there never is. */
-    bool (*take)(void *hands, const struct dt_hand_wanted *wanted, int64_t *owner);
+     * May be NULL: there never is a place. */
+    enum dt_hand_place (*take)(void *hands, const struct dt_hand_wanted *wanted, int64_t *owner);
     void *hands;
     /* The most jobs of a topic with limits that may be claimed, if it has room for them; NULL: any number. */
     size_t (*allowed)(void *limits, struct dt_str topic);

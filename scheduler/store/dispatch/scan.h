@@ -69,6 +69,7 @@ struct dt_truth {
     bool topic_paused;
     int64_t updated_at_ms;
     int64_t generation; /* of the shard map, at that moment */
+    uint32_t host;      /* the number of the host that its own callback_url names; 0: it has none */
 };
 struct dt_truths {
     struct dt_truth *v; /* in the arena */

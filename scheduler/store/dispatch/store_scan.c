@@ -2,6 +2,7 @@
  * Bounded, ordered readings of the due index for reconciler and degraded leaders. They lock nothing and cover the
  * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
  */
+#include "job/callback/callback_url.h"
 #include "job/job_id.h"
 #include "store/dispatch/scan.h"
 
@@ -190,7 +191,8 @@ static dt_status read_truth(dt_db *db, struct dt_arena *arena, struct dt_truth *
                              .topic = dt_arena_copy(arena, dt_db_bytes(db, 3)),
                              .topic_paused = dt_db_i64(db, 4) != 0,
                              .updated_at_ms = dt_db_i64(db, 5),
-                             .generation = dt_db_i64(db, 6)};
+                             .generation = dt_db_i64(db, 6),
+                             .host = dt_callback_host_of(dt_db_bytes(db, 7))};
     return out->topic.p ? DT_OK : DT_NOMEM;
 }
 

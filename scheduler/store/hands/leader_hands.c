@@ -124,7 +124,7 @@ dt_status dt_hands_look(struct dt_open_txn *t)
 
 /* ---- what is claimed ---- */
 
-bool dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c)
+enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c)
 {
     const struct dt_leader_gate *gate = &t->io->gate;
     const struct dt_topic_callback *topic = dt_topic_snapshot_callback(t->io->due.topics, c->topic);
@@ -136,7 +136,7 @@ bool dt_hands_take(struct dt_open_txn *t, const struct dt_candidate *c)
     wanted.own_url = wanted.url.p;
     if (!wanted.own_url && topic)
         wanted.url = topic->url;
-    return gate->take && topic && gate->take(gate->hands, &wanted, &t->owner);
+    return gate->take && topic ? gate->take(gate->hands, &wanted, &t->owner) : DT_HAND_FULL;
 }
 
 dt_status dt_hands_write(struct dt_open_txn *t)

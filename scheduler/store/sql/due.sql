@@ -41,7 +41,7 @@ CALL dt_watch(?, ?, ?, ?, ?, ?, ?);
 -- Jobs as they are now; next_at of finished ones is 0.
 -- name: select_truth
 SELECT j.id, IF(j.state IN ('scheduled','dispatched'), GREATEST(j.next_at, 1), 0), j.state+0, j.topic,
-       COALESCE(p.paused, 0), j.updated_at, (SELECT generation FROM installation)
+       COALESCE(p.paused, 0), j.updated_at, (SELECT generation FROM installation), j.callback_url
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
   LEFT JOIN topics p ON p.name = j.topic

@@ -1,5 +1,6 @@
 /* The reconciler against real servers: what it compares near and far, and what it mends. */
 #include "contract/reconcile/reconcile_suite.h"
+#include "job/callback/callback_url.h"
 
 /* Is there an entry of the job at its row's time, whatever there is beside it? */
 static bool is_where_its_row_says(struct fixture *fx, int64_t id)
@@ -304,6 +305,36 @@ static void due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set(void
     expect_drift(fx, 1, 0, 0);
 }
 
+/* The reconciler knows by the row's URL in which of a topic's held sets a job belongs. */
+static void due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host(void **state)
+{
+    struct fixture *fx = *state;
+    unsigned shard = dt_shard_of(&fx->map, 1);
+    int64_t other = 2;
+    const struct dt_entry held = {1, START - 1000, 0};
+    char name[DT_HELD_NAME_SIZE];
+    struct dt_str set = dt_held_name_at(DT_STR_LIT("c"), dt_callback_host_of(DT_STR_LIT("http://dead/")), name);
+
+    while (dt_shard_of(&fx->map, other) != shard)
+        other++;
+    settle(fx);
+    row(fx, 1, "c", "scheduled", START - 1000);
+    row(fx, other, "c", "scheduled", START - 1000);
+    change_row(fx, 1, "callback_url = 'http://dead/one'");
+    change_row(fx, other, "callback_url = 'http://live/one'");
+    OK(dt_index_hold(fx->index, shard, set, &held, 1, &fx->err));
+    for (int i = 0; i < 2; i++)
+        a_period(fx);
+    assert_int_equal(score(fx, 1), 0);
+    assert_int_not_equal(score(fx, other), 0);
+    assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:%s", fx->installation, shard, name), 1);
+    assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:c", fx->installation, shard), 0);
+    redis_fixture_sum(fx->endpoints, "DEL %s:{%u}:held:%s", fx->installation, shard, name); /* it comes back there */
+    for (int i = 0; i < 2; i++)
+        a_period(fx);
+    assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:%s", fx->installation, shard, name), 1);
+}
+
 static void what_a_leader_has_too_much_of_is_no_drift(void **state)
 {
     struct fixture *fx = *state;
@@ -546,6 +577,7 @@ int main(void)
         T(without_an_index_rows_are_counted_and_tidied, shared),
         T(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared),
         T(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared),
+        T(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, shared),
         T(what_a_leader_has_too_much_of_is_no_drift, shared),
         T(overdue_jobs_are_counted_and_the_oldest_is_known, shared),
         T(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared),

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "job/callback/callback_url.h"
 #include "store/dispatch/leader_txn.h"
 #include "store/dispatch/takeover.h"
 #include "store/hands/hands.h"
@@ -75,14 +76,14 @@ static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
     return topic.n > 0 && bytes > 0 ? DT_WRITABLE_YES : DT_WRITABLE_NO;
 }
 
-static bool take(void *arg, const struct dt_hand_wanted *wanted, int64_t *number)
+static enum dt_hand_place take(void *arg, const struct dt_hand_wanted *wanted, int64_t *number)
 {
     (void)arg;
     assert_true(wanted->bytes > 0 && wanted->attempt > 0);
     snprintf(asked_url, sizeof(asked_url), "%s%.*s", wanted->own_url ? "own " : "", (int)wanted->url.n,
              wanted->url.p ? wanted->url.p : "");
     *number = owner;
-    return places > 0 && places-- > 0;
+    return places > 0 && places-- > 0 ? DT_HAND_TAKEN : wanted->own_url ? DT_HAND_FULL_THERE : DT_HAND_FULL;
 }
 
 static struct dt_leader_txn lead(const int64_t *ids, size_t n)
@@ -157,6 +158,22 @@ static void a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size(
     struct dt_leader_txn t = lead_one(plain);
     assert_string_equal(asked_url, "http://127.0.0.1:1/");
     assert_null(t.hands.claimed.jobs[0].callback_url.p);
+}
+
+static void what_finds_no_place_at_the_host_that_it_names_says_which_host(void **state)
+{
+    (void)state;
+    int64_t own = job("h");
+    int64_t plain = job("h");
+    mysql_fixture_run(&fx, "UPDATE jobs SET callback_url = 'http://own:81/path' WHERE id = %lld", (long long)own);
+    places = 0;
+    struct dt_leader_txn t = lead_one(own);
+    assert_true(dt_str_is(t.seen.v[0].hold, "h"));
+    assert_int_equal(t.seen.v[0].host, dt_callback_host_of(S("http://own:81")));
+    t = lead_one(plain);
+    assert_true(dt_str_is(t.seen.v[0].hold, "h"));
+    assert_int_equal(t.seen.v[0].host, 0);
+    places = 100;
 }
 
 static void a_job_without_any_url_is_claimed_so_that_it_can_tell(void **state)
@@ -498,6 +515,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_jobs_own_url_goes_before_its_topics_and_is_sent_whatever_the_size),
+        TEST(what_finds_no_place_at_the_host_that_it_names_says_which_host),
         TEST(a_job_without_any_url_is_claimed_so_that_it_can_tell),
         TEST(a_callback_is_claimed_into_hands_and_not_into_the_list),
         TEST(a_large_message_comes_with_its_claim),

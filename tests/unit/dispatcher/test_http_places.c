@@ -10,6 +10,7 @@
 /* clang-format on */
 
 #include "delivery/http/http_places.h"
+#include "job/callback/callback_url.h"
 
 #define SECOND INT64_C(1000000)
 #define MANY   3000
@@ -273,6 +274,23 @@ static void a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one(void *
     assert_true(dt_places_room_anywhere(places, dt_str("t"), now_us) > 100);
 }
 
+static void a_host_is_asked_for_by_its_number(void **state)
+{
+    const char *const dead = "https://dead.example:443";
+    uint32_t number = dt_callback_host_of(dt_str("https://DEAD.example/some/path"));
+    (void)state;
+    start(1000, 4, 1 << 20);
+    assert_int_equal(number, dt_callback_host_of(dt_str(dead)));
+    assert_int_equal(dt_callback_host_of(dt_str("no url")), 0);
+    assert_int_equal(dt_places_room_at(places, number, dt_str("t"), now_us), 2); /* nothing is known of it */
+    assert_int_equal(take_all(dead, "t"), 2);
+    assert_int_equal(dt_places_room_at(places, number, dt_str("t"), now_us), 0);
+    assert_true(dt_places_room_at(places, number, dt_str("u"), now_us) > 0);
+    while (n_taken > 0)
+        dt_places_give_back(places, &taken[--n_taken], DT_PLACE_SILENT, now_us);
+    assert_int_equal(dt_places_room_at(places, number, dt_str("t"), now_us), 2);
+}
+
 static void a_topic_that_met_a_full_host_and_has_nothing_under_way_is_forgotten_later(void **state)
 {
     (void)state;
@@ -291,6 +309,7 @@ static void a_topic_that_met_a_full_host_and_has_nothing_under_way_is_forgotten_
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        T(a_host_is_asked_for_by_its_number),
         T(a_dead_topic_holds_half_of_its_hosts_places),
         T(dead_topics_leave_a_part_however_many_they_are),
         T(a_topic_that_is_alone_and_answered_uses_all_places_of_its_host),

@@ -64,6 +64,27 @@ size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const 
     return room;
 }
 
+size_t dt_hands_claims_room_at(dt_hands_claims *claims, struct dt_str topic, uint32_t host)
+{
+    dt_hands *hands = claims->hands;
+    size_t room = 0;
+    pthread_mutex_lock(&hands->lock);
+    if (may_claim(hands, claims->shard))
+        room = dt_places_room_at(hands->places, host, topic, dt_pool_now_us(hands));
+    hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
+    pthread_mutex_unlock(&hands->lock);
+    ask_for_number(hands);
+    return room;
+}
+
+void dt_hands_claims_host_full(dt_hands_claims *claims, struct dt_str topic)
+{
+    dt_hands *hands = claims->hands;
+    pthread_mutex_lock(&hands->lock);
+    dt_places_host_full(hands->places, topic, dt_pool_now_us(hands));
+    pthread_mutex_unlock(&hands->lock);
+}
+
 bool dt_hands_claims_open(const dt_hands_claims *claims)
 {
     return claims->hands->enabled;
@@ -89,35 +110,34 @@ void dt_hands_claims_begin(dt_hands_claims *claims)
 }
 
 /* Under the lock. All claims of a transaction carry one number. */
-static bool take(dt_hands_claims *claims, const struct dt_hand_wanted *wanted, struct dt_str key)
+static enum dt_hand_place take(dt_hands_claims *claims, const struct dt_hand_wanted *wanted, struct dt_str key)
 {
     dt_hands *hands = claims->hands;
     if (!may_claim(hands, claims->shard) || (claims->owner && claims->owner != hands->owner))
-        return false;
+        return DT_HAND_FULL;
     if (dt_places_take(hands->places, key, wanted->topic, wanted->bytes, dt_pool_now_us(hands),
                        &claims->places[claims->n]) != DT_OK) {
         hands->refused[claims->shard] = true;
-        if (wanted->own_url)
-            dt_places_host_full(hands->places, wanted->topic, dt_pool_now_us(hands));
-        return false;
+        bool others = wanted->own_url && dt_places_room_anywhere(hands->places, wanted->topic, dt_pool_now_us(hands));
+        return others ? DT_HAND_FULL_THERE : DT_HAND_FULL;
     }
     claims->owner = hands->owner;
     claims->n++;
-    return true;
+    return DT_HAND_TAKEN;
 }
 
-bool dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner)
+enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner)
 {
     dt_hands_claims *claims = arg;
     dt_hands *hands = claims->hands;
     struct dt_callback_url url;
     struct dt_str key = key_of(wanted->url, &url);
     if (!make_room(claims))
-        return false;
+        return DT_HAND_FULL;
     pthread_mutex_lock(&hands->lock);
-    bool taken = take(claims, wanted, key);
+    enum dt_hand_place taken = take(claims, wanted, key);
     pthread_mutex_unlock(&hands->lock);
-    if (taken)
+    if (taken == DT_HAND_TAKEN)
         *owner = claims->owner;
     else
         ask_for_number(hands);

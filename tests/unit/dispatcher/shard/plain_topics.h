@@ -36,4 +36,12 @@ size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const 
     return 0;
 }
 
+size_t dt_hands_claims_room_at(dt_hands_claims *claims, struct dt_str topic, uint32_t host)
+{
+    (void)claims;
+    (void)topic;
+    (void)host;
+    return 0;
+}
+
 #endif
