@@ -68,6 +68,41 @@ void dt_pool_tell_room(dt_hands *hands)
             hands->env.room(hands->env.arg, shard);
 }
 
+/* The next shard that asked in vain, behind the one that was told last; DT_SHARDS_MAX: there is none. */
+static unsigned next_refused(dt_hands *hands)
+{
+    for (unsigned i = 1; i <= DT_SHARDS_MAX; i++) {
+        unsigned shard = (hands->told + i) % DT_SHARDS_MAX;
+        if (hands->refused[shard])
+            return shard;
+    }
+    return DT_SHARDS_MAX;
+}
+
+static unsigned take_refused_one(dt_hands *hands, bool *others)
+{
+    pthread_mutex_lock(&hands->lock);
+    unsigned shard = next_refused(hands);
+    if (shard < DT_SHARDS_MAX) {
+        hands->refused[shard] = false;
+        hands->told = shard;
+    }
+    *others = next_refused(hands) < DT_SHARDS_MAX;
+    pthread_mutex_unlock(&hands->lock);
+    return shard;
+}
+
+bool dt_pool_tell_some(dt_hands *hands, size_t most)
+{
+    bool others = true;
+    for (size_t i = 0; i < most && others; i++) {
+        unsigned shard = take_refused_one(hands, &others);
+        if (shard < DT_SHARDS_MAX)
+            hands->env.room(hands->env.arg, shard);
+    }
+    return others;
+}
+
 /* ---- the client's thread ---- */
 
 /* The lease is looked at before the number: a lease that was begun anew belongs to another number. */

@@ -65,6 +65,7 @@ struct dt_hands {
     int64_t doubts[DT_SHARDS_MAX]; /* the number that a claim in doubt carries; 0 = none */
     bool some_doubt, wanted;       /* wanted: somebody needs a number */
     bool refused[DT_SHARDS_MAX];   /* asked in vain */
+    unsigned told;                 /* the shard that was last told of room by the recorder */
     _Atomic bool leaving;
 
     /* the recorder's */
@@ -112,6 +113,8 @@ void dt_pool_unwanted(dt_hands *hands, struct dt_callback *callback);
 void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
 /* Tells leaders that asked in vain to ask again. Without the lock. */
 void dt_pool_tell_room(dt_hands *hands);
+/* Tells so many of them, each in its turn. True: others are left. */
+bool dt_pool_tell_some(dt_hands *hands, size_t most);
 /* For the client: an answer. Any thread, where it is none of a receiver. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer);
 /* For the client: may this attempt be put on the wire? */

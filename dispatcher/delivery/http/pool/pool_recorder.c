@@ -2,6 +2,10 @@
  * The recorder: a thread that writes the outcomes of callbacks into MySQL, all that there are at a time, tells the
  * index, and tells leaders that there is room again.
  *
+ * It tells a leader for each PLACES_EACH places that came back, in turn: if all were told, all would look for jobs, lock
+ * their rows and find that one of them has taken the places. Who was not told is told with what is recorded next, or
+ * after OTHERS_US.
+ *
  * Killed after the COMMIT, before the index was told: the reconciler. Killed before: the attempt is lost.
  */
 #include <stdlib.h>
@@ -10,14 +14,17 @@
 #include "base/log.h"
 #include "pool_parts.h"
 
-#define BATCH    500
-#define PAUSE_US INT64_C(200000)
+#define BATCH       500
+#define PAUSE_US    INT64_C(200000)
+#define PLACES_EACH 64
+#define OTHERS_US   INT64_C(100000)
 
 struct batch {
     struct dt_callback *v[BATCH];
     struct dt_hand_answer answers[BATCH];
     size_t n;
     struct dt_shard_map map;
+    int64_t others_us; /* mono: when leaders are told that were not told yet; INT64_MAX: there are none */
 };
 
 static void take_batch(dt_hands *hands, struct batch *batch)
@@ -100,18 +107,31 @@ static bool record(dt_hands *hands, struct batch *batch)
     tell_index(hands, batch);
     hands->env.ended(hands->env.arg);
     bool all = let_go(hands, batch, true);
-    dt_pool_tell_room(hands);
+    bool others = dt_pool_tell_some(hands, 1 + batch->n / PLACES_EACH);
+    batch->others_us = others ? dt_pool_now_us(hands) + OTHERS_US : INT64_MAX;
     return all;
+}
+
+/* Nothing was answered in the meantime that others would have been told with. */
+static void tell_others(dt_hands *hands, struct batch *batch)
+{
+    if (dt_pool_now_us(hands) < batch->others_us)
+        return;
+    batch->others_us = INT64_MAX;
+    dt_pool_tell_room(hands);
 }
 
 void dt_pool_record(void *arg)
 {
     dt_hands *hands = arg;
     struct batch *batch = calloc(1, sizeof(*batch));
+    if (batch)
+        batch->others_us = INT64_MAX;
     while (batch && !dt_thread_stopping(&hands->recorder)) {
+        tell_others(hands, batch);
         take_batch(hands, batch);
         if (batch->n == 0)
-            (void)dt_mailbox_wait(hands->recorder_mailbox, INT64_MAX);
+            (void)dt_mailbox_wait(hands->recorder_mailbox, batch->others_us);
         else if (!record(hands, batch))
             (void)dt_mailbox_pause(hands->recorder_mailbox, dt_pool_now_us(hands) + PAUSE_US, DT_THREAD_STOP);
     }
