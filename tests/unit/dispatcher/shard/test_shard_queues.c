@@ -158,6 +158,21 @@ static void of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked
     assert_true(dt_closed_rule(held(rig, "t01")->closed).holds);
 }
 
+/* Counted in due scans: as many of it go with the first one as if it were alone. */
+static void beside_a_topic_that_takes_nothing_another_goes_as_it_goes_alone(void **state)
+{
+    struct rig *rig = *state;
+    fake.closed[1] = true;
+    for (int beside = 0; beside < 2; beside++) {
+        due(rig, 2, 0, BATCH - 1, 5000);
+        if (beside)
+            due(rig, 1, 0, 4 * BATCH, 1000); /* all of it is overdue for longer */
+        due_scan(rig);
+        assert_int_equal(hints_of(rig, 2, 0), BATCH - 1);
+        assert_int_equal(hints_of(rig, 1, 0), beside);
+    }
+}
+
 static void a_paused_topic_is_closed_and_its_timeouts_are_not(void **state)
 {
     struct rig *rig = *state;
@@ -187,6 +202,7 @@ int main(void)
         T(jobs_without_a_topic_are_never_parked),
         T(where_nothing_can_be_parked_the_index_is_passed_by),
         T(of_a_topic_that_cannot_be_written_one_goes_and_the_others_are_parked),
+        T(beside_a_topic_that_takes_nothing_another_goes_as_it_goes_alone),
         T(a_paused_topic_is_closed_and_its_timeouts_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
