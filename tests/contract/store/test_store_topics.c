@@ -163,9 +163,7 @@ static void a_mysql_that_went_back_reaches_no_version_that_it_had(void **state)
     OK(dt_store_topic_pause(rig->store, S("a"), true, &err));
     int64_t forgotten = topics_version(rig);
     mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = FALSE");
-    char sql[100];
-    snprintf(sql, sizeof(sql), "UPDATE installation SET topics_version = %lld", (long long)copied);
-    mysql_fixture_run(&rig->fx, sql);
+    mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = %lld", (long long)copied);
     OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
     assert_true(topics_version(rig) > copied);
     assert_int_not_equal(topics_version(rig), forgotten);
