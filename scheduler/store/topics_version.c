@@ -1,11 +1,14 @@
+/*
+ * Owns the step of the version. Processes compare for equality: after steps of one a MySQL that was restored from a copy
+ * would count the same versions again with other topics, and a process that had read them before would go on with what it
+ * knows.
+ */
 #include "store/topics_version.h"
 
 #include <sys/random.h>
 
 #include "store/sql/statements.h"
 
-/* Processes compare for equality. After steps of one a MySQL that was restored from a copy would count the same versions
- * again with other topics, and a process that had read them before would go on with what it knows. */
 dt_status dt_topics_raise_version(dt_db *db, struct dt_error *err)
 {
     uint32_t random = 0;
