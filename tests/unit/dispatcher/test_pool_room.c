@@ -1,0 +1,82 @@
+/* Which leaders are told of places that came back: as many as can use them, in turn, and all of them in the end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "delivery/http/pool/pool_parts.h"
+
+static struct dt_hands hands;
+static unsigned told[8], n_told;
+
+static void room(void *arg, unsigned shard)
+{
+    assert_ptr_equal(arg, &hands);
+    assert_true(n_told < 8);
+    told[n_told++] = shard;
+}
+
+static int make(void **state)
+{
+    (void)state;
+    memset(&hands, 0, sizeof(hands));
+    hands.env = (struct dt_hands_env){.arg = &hands, .room = room};
+    n_told = 0;
+    return pthread_mutex_init(&hands.lock, NULL);
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    return pthread_mutex_destroy(&hands.lock);
+}
+
+static void leaders_are_told_in_turn_and_as_many_as_are_asked_for(void **state)
+{
+    (void)state;
+    hands.refused[0] = hands.refused[3] = hands.refused[5] = true;
+    assert_true(dt_pool_tell_some(&hands, 1));
+    assert_int_equal(told[0], 3);
+    hands.refused[3] = true; /* it found nothing: it stands behind the others */
+    assert_true(dt_pool_tell_some(&hands, 2));
+    assert_int_equal(told[1], 5);
+    assert_int_equal(told[2], 0);
+    assert_false(dt_pool_tell_some(&hands, 9));
+    assert_int_equal(told[3], 3);
+    assert_int_equal(n_told, 4);
+}
+
+static void nobody_is_told_who_did_not_ask(void **state)
+{
+    (void)state;
+    assert_false(dt_pool_tell_some(&hands, 3));
+    dt_pool_tell_room(&hands);
+    assert_int_equal(n_told, 0);
+}
+
+static void those_who_were_left_are_told_together(void **state)
+{
+    (void)state;
+    hands.refused[1] = hands.refused[2] = hands.refused[4] = true;
+    assert_true(dt_pool_tell_some(&hands, 1));
+    dt_pool_tell_room(&hands);
+    assert_int_equal(n_told, 3);
+    assert_false(dt_pool_tell_some(&hands, 1));
+    assert_int_equal(n_told, 3);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(leaders_are_told_in_turn_and_as_many_as_are_asked_for),
+        T(nobody_is_told_who_did_not_ask),
+        T(those_who_were_left_are_told_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
