@@ -1,5 +1,7 @@
 -- What tokens are used for, by days.
 
+UPDATE schema_migrations SET needs = 32 WHERE applied_at = 0;
+
 CREATE TABLE IF NOT EXISTS token_usage (
   day BIGINT NOT NULL COMMENT 'its beginning, UTC',
   token VARBINARY(100) NOT NULL COMMENT 'name of the token',

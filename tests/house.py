@@ -426,6 +426,27 @@ def check_statements(tree, names, found):
             breach(found, name, line, f"{what.split()[2]} deletes by a list, for which the server walks the table all the same (dt_id_list_delete)")
 
 
+MIGRATION = re.compile(r"sql/(\d{4})_\w+\.sql")
+NEEDS_FROM = 33  # 0032_needs.sql brought the column
+PERMITS = re.compile(r"UPDATE schema_migrations SET needs = (\d+) WHERE applied_at = 0;")
+REFUSES = re.compile(r"(?m)^-- No program before it: \S")
+
+
+def check_needs(tree, names, found):
+    """A migration begins by saying which older programs may work beside it, or tells why none may."""
+    for name in names:
+        number = MIGRATION.fullmatch(name)
+        if not number or int(number[1]) < NEEDS_FROM:
+            continue
+        text = (tree / name).read_text()
+        permits = PERMITS.match(re.sub(r"(?m)^--.*\n|^\n", "", text))
+        if not permits and not REFUSES.search(text):
+            breach(found, name, 1, "permits no older programs, and does not say why: its first statement is UPDATE schema_migrations SET needs = <n>"
+                   " WHERE applied_at = 0; or it has a line -- No program before it: <why> (sql/README.md)")
+        elif permits and not NEEDS_FROM - 1 <= int(permits[1]) < int(number[1]):
+            breach(found, name, 1, f"permits programs of {permits[1]}: from {NEEDS_FROM - 1} to {int(number[1]) - 1} there are some that can ask")
+
+
 SIGNPOSTS = "## Where is it decided"
 # A definition of NAME: of a function or a table in C (its type begins the line), of a statement in SQL, of a function in Lua.
 DEFINITION = r"(?m)^(?:[A-Za-z_][\w \t*]*?\bNAME\s*(?:\([^;{}]*\)\s*|(?:\[[^]]*\])+ = )\{|-- name: NAME$|(?:local )?function NAME\()"
@@ -517,7 +538,7 @@ def check_headers(tree, names, found):
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
          check_header_circles, check_parameters, check_story, check_voice, check_comment_width, check_machine, check_links, check_signposts, check_rooms,
-         check_recipes, check_front_door, check_headers]
+         check_recipes, check_front_door, check_needs, check_headers]
 
 
 def check(tree):
@@ -545,6 +566,9 @@ GOOD = {
     "api/x.c": "/* x */\n/* Thatch: so many. */\nvoid b(void)\n{\n    a();\n}\n",
     "tests/t.c": "#include <mysql.h>\n",
     "scheduler/README.md": "base/, base/in/, [job/](job/), `store/db/`, index/redis/, and reconcile/\n",
+    "sql/0032_a.sql": "-- a\n\nCREATE TABLE a (b INT);\n",
+    "sql/0033_b.sql": "-- b\n\nUPDATE schema_migrations SET needs = 32 WHERE applied_at = 0;\nCREATE TABLE b (c INT);\n",
+    "sql/0034_c.sql": "-- c\n-- No program before it: jobs lose a column.\n\nALTER TABLE jobs DROP COLUMN d;\n",
     "README.md": "text, and [a room](api/h.c#x), [another](https://example.org/)\n```\n[no link](x)\n```\n",
     ".hidden": "text\n",
     **{f"{INPUTS}f/{n}": "x\n" for n in range(FOLDER_FILES + 1)},
@@ -620,6 +644,10 @@ BAD = [
     (".github/CONTRIBUTING.md", "see `api/h.c`,\n`api/gone.c`\n", "CONTRIBUTING.md:2: names api/gone.c, which is not there"),
     ("README.md", "text\n" * 131, "README.md:1: is longer than 130 lines"),
     ("README.md", "many words " * 901, "README.md:1: is longer than 130 lines or 1,800 words"),
+    ("sql/0035_d.sql", "-- d\n\nCREATE TABLE d (e INT);\n", "sql/0035_d.sql:1: permits no older programs, and does not say why"),
+    ("sql/0035_d.sql", "CREATE TABLE d (e INT);\nUPDATE schema_migrations SET needs = 34 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits no older"),
+    ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 35 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits programs of 35"),
+    ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 31 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits programs of 31"),
     ("api/o.h", "/* b */\nuint32_t f(void);\n", "api/o.h:1: does not compile alone"),
     ("scheduler/base/p.h", "/* b */\n#include <stdio.h>\nint f(FILE *);\nsize_t g(dt_status);\n", "does not compile alone"),
 ]

@@ -186,7 +186,7 @@ dt_status dt_store_check_schema(dt_store *store, struct dt_error *err)
     int64_t rows = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = query_number(db, dt_sql_count_migrations, DT_NO_PARAMS, &found, &applied, err);
+        status = query_number(db, dt_sql_count_migrations, DT_PARAMS(DT_P_INT(dt_migrations_n)), &found, &applied, err);
     if (status == DT_OK)
         status = query_number(db, dt_sql_select_newest_migration, DT_NO_PARAMS, &found, &newest, err);
     if (status == DT_OK)

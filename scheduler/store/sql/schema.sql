@@ -47,7 +47,7 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
 ) ENGINE=InnoDB COMMENT='which files of sql/ have been applied';
 
 -- name: count_migrations
-SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0;
+SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 0 AND version <= ?;
 
 -- name: select_newest_migration
 SELECT MAX(version) FROM schema_migrations;

@@ -210,6 +210,30 @@ static void a_newer_schema_is_worked_on_where_its_migrations_permit_it(void **st
     dt_store_free(store);
 }
 
+/* 0033_token_usage.sql is additive. */
+static void a_migration_tells_what_it_permits(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    mysql_fixture_migrate(fx);
+    assert_int_equal(mysql_fixture_number(fx, "SELECT needs FROM schema_migrations WHERE version = 33"), 32);
+    assert_int_equal(
+        mysql_fixture_number(fx, "SELECT COUNT(*) FROM schema_migrations WHERE version < 33 AND needs > 0"), 0);
+}
+
+/* Later ones that permit it do not make up for one of its own that is missing. */
+static void a_missing_migration_is_seen_beside_later_ones(void **state)
+{
+    struct mysql_fixture *fx = *state;
+    struct dt_error err = {0};
+    dt_store *store = mysql_fixture_store(fx);
+    OK(dt_store_migrate(store, NULL, &err));
+    mysql_fixture_run(fx, "UPDATE schema_migrations SET version = %d, needs = 1 WHERE version = 2",
+                      dt_migrations_n + 1);
+    assert_int_equal(dt_store_check_schema(store, &err), DT_SCHEMA);
+    assert_non_null(strstr(err.text, "migrations are applied"));
+    dt_store_free(store);
+}
+
 static void a_bad_installation_name_is_refused(void **state)
 {
     struct mysql_fixture *fx = *state;
@@ -282,6 +306,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_that_were_run_by_hand_before_do_no_harm, setup, teardown),
         cmocka_unit_test_setup_teardown(another_schema_than_this_programs_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_newer_schema_is_worked_on_where_its_migrations_permit_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_migration_tells_what_it_permits, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_missing_migration_is_seen_beside_later_ones, setup, teardown),
         cmocka_unit_test_setup_teardown(a_bad_installation_name_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(due_columns_follow_next_at, setup, teardown),
         cmocka_unit_test_setup_teardown(a_ping_feeds_the_clock_and_reconnects, setup, teardown),
