@@ -116,6 +116,63 @@ def check_scraping(table, services):
                 yield f"prometheus.yaml: {job['job_name']}: {missing or names['port']}"
 
 
+# ---- monitoring in the compose file ----
+
+def mounted(service, path):
+    """The file or folder of the tree that stands at a path of the container; None where nothing of the tree does."""
+    for volume in service["volumes"]:
+        source, target = volume.split(":")[:2]
+        if source.startswith(".") and (path == target or path.startswith(f"{target}/")):
+            return (COMPOSE / source / path[len(target):].lstrip("/")).resolve()
+    return None
+
+
+def provisioned(grafana, kind):
+    """What Grafana reads of datasources or dashboards when it starts."""
+    folder = mounted(grafana, f"/etc/grafana/provisioning/{kind}")
+    files = sorted(folder.glob("*.yaml")) if folder else []
+    return [entry for file in files for entry in yaml.safe_load(file.read_text())[{"dashboards": "providers"}.get(kind, kind)]]
+
+
+def sources_of(board):
+    """Each data source that a dashboard names, as (type, uid)."""
+    named = [board, *board["panels"], *board["annotations"]["list"], *(target for panel in board["panels"] for target in panel.get("targets", []))]
+    return {(each["datasource"]["type"], each["datasource"]["uid"]) for each in named if "datasource" in each}
+
+
+def check_dashboards(_):
+    services = yaml.safe_load((COMPOSE / "compose.yaml").read_text())["services"]
+    grafana, sources = services["grafana"], provisioned(services["grafana"], "datasources")
+    shown = {path for provider in provisioned(grafana, "dashboards") for path in (mounted(grafana, provider["options"]["path"]) or COMPOSE).glob("*.json")}
+    if shown != set((TREE / "deploy" / "monitoring").glob("*.json")):
+        yield f"Grafana shows {sorted(map(str, shown))}, and not the dashboards of deploy/monitoring"
+    home = mounted(grafana, grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    if home not in shown:
+        yield f"Grafana opens with {home}"
+    port = services["prometheus"]["ports"][0].rsplit(":", 1)[1]
+    if [(source["type"], source["url"], source["isDefault"]) for source in sources] != [("prometheus", f"http://prometheus:{port}", True)]:
+        yield f"Grafana asks {sources}, and not the Prometheus of the compose file"
+    for path in sorted(shown):
+        board = json.loads(path.read_text())
+        chosen = {f"${{{variable['name']}}}": variable["query"] for variable in board["templating"]["list"] if variable["type"] == "datasource"}
+        known = {**{source["uid"]: source["type"] for source in sources}, **chosen}
+        yield from (f"{path.name}: no source {uid} of type {kind} is there" for kind, uid in sorted(sources_of(board)) if known.get(uid) != kind)
+
+
+def check_rules(_):
+    """Prometheus has the rules of deploy/monitoring, and its jobs are called as they say."""
+    prometheus = yaml.safe_load((COMPOSE / "compose.yaml").read_text())["services"]["prometheus"]
+    settings = yaml.safe_load(mounted(prometheus, "/etc/prometheus/prometheus.yml").read_text())
+    files = [mounted(prometheus, path) for path in settings.get("rule_files", [])]
+    if files != [TREE / "deploy" / "monitoring" / "alerts.yml"]:
+        yield f"prometheus.yaml: rules {files}"
+        return
+    jobs = {job["job_name"] for job in settings["scrape_configs"]}
+    named = set(re.findall(r'\bjob="([\w-]+)"', "".join(file.read_text() for file in files)))
+    if not named or named - jobs:
+        yield f"prometheus.yaml: the rules speak of {sorted(named)}, and the jobs are {sorted(jobs)}"
+
+
 # ---- the chart ----
 
 def check_chart(table):
@@ -182,7 +239,7 @@ def lint(_):
 
 def main():
     table = Table(Path(sys.argv[1]).resolve())
-    checks = [check_image, check_compose, check_chart] + ([lint] if "--linters" in sys.argv else [])
+    checks = [check_image, check_compose, check_dashboards, check_rules, check_chart] + ([lint] if "--linters" in sys.argv else [])
     told = [line for check in checks for line in check(table)]
     print("\n".join(told), end="\n" if told else "")
     return 1 if told else 0
