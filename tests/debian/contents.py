@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from sbom import check_sbom
+
 TREE = Path(__file__).resolve().parents[2]
 DEBIAN = TREE / "deploy" / "debian"
 UNITS = ("duetime-api.service", "duetime-dispatcher.service")
@@ -118,7 +120,7 @@ def check_settings(_, build):
                 yield "the sample is not read back"
 
 
-CHECKS = (check_files, check_control, check_units, check_credentials, check_settings)
+CHECKS = (check_files, check_control, check_sbom, check_units, check_credentials, check_settings)
 
 
 def main():

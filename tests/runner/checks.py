@@ -33,7 +33,7 @@ def formatted():
 def scripts():
     """Shell scripts parse; Python files compile."""
     told = []
-    for path in [tree.TREE / name for name in ("deploy/local", "deploy/packages", "deploy/quickstart", "tests/run", "tests/coverage", "tests/mutants", "deploy/compose/rootfs", "deploy/debian/postinst", "deploy/debian/prerm", "deploy/debian/postrm", ".ci/run")]:
+    for path in [tree.TREE / name for name in ("deploy/local", "deploy/packages", "deploy/quickstart", "tests/run", "tests/coverage", "tests/mutants", "deploy/compose/rootfs", "deploy/debian/postinst", "deploy/debian/prerm", "deploy/debian/postrm", "deploy/debian/pack", "deploy/debian/reproduce", ".ci/run")]:
         code, output = command.run(["bash", "-n", path], SECONDS)
         told += [output] if code else []
     for path in _files("*.py"):
