@@ -74,6 +74,8 @@ def judge(bom, depends, embedded):
 def check_sbom(package, build):
     bom = json.loads(text_of(package))
     yield from (f"sbom: {line}" for line in judge(bom, libraries(package), shipped(build)))
+    notices = (TREE / "deploy" / "debian" / "copyright").read_text()
+    yield from (f"copyright has no notice of {name}" for name in sorted({"uthash", *shipped(build)}) if f"/{name}" not in notices)
     again = json.loads(output(TREE / "deploy" / "sbom", build))
     if again["components"] != bom["components"]:
         yield "sbom: deploy/sbom makes another list of this build"
