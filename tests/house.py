@@ -12,6 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from house_trees import BAD, FOLDER_FILES, GOOD, INPUTS
+
 TREE = Path(__file__).resolve().parent.parent
 
 TOP = {"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "CHANGELOG.md",
@@ -233,9 +235,7 @@ def check_dialect(tree, names, found):
                 breach(found, name, line, what)
 
 
-FOLDER_FILES = 24
 SOURCE_LINES = 700
-INPUTS = "tests/fuzz/corpus/"  # what a fuzzer found: as many as it takes
 
 
 def check_sizes(tree, names, found):
@@ -549,109 +549,6 @@ def check(tree):
 
 
 # ---- each rule can fail ----
-
-GOOD = {
-    "scheduler/base/status.h": "/* s */\n#include <stdbool.h>\nbool dt_ok(void);\n",
-    "scheduler/base/clock.c": "/* c */\n#include <time.h>\nlong dt_now(void) { return time(0); }\n",
-    "scheduler/base/json.c": "/* j */\n#include <yajl/yajl_parse.h>\n",
-    "scheduler/base/in/i.h": '/* i */\n#include "base/status.h"\n',
-    "scheduler/job/job.h": '/* j */\n#include "base/status.h"\n',
-    "scheduler/store/db/db_mysql.c": '/* m */\n#include <mysql.h>\nconst char *q = "SELECT id"\n" FROM jobs";\n',
-    "scheduler/index/redis/index_link.c": '/* r */\n#include <hiredis/hiredis.h>\nconst char *k = "%s:{%u}:due", *c = "ZADD";\n',
-    "scheduler/reconcile/r.c": '/* r */\n#include "job/job.h"\n#include "base/status.h"\n',
-    "dispatcher/loop.h": "/* l */\nint dt_loop(void);\n",
-    "dispatcher/loop.c": '/* l: time(0), SELECT id FROM jobs */\n#include "loop.h"\nint f(int (*random)(void)) { return random(); }\n'
-                         .replace("random()", "x->random()"),
-    "api/h.c": '/* h */\n#include "job/job.h"\nconst char *s = "{\\"error\\":{\\"code\\":1}", *t = "SELECTED by time(0)";\n',
-    "api/x.c": "/* x */\n/* Thatch: so many. */\nvoid b(void)\n{\n    a();\n}\n",
-    "tests/t.c": "#include <mysql.h>\n",
-    "scheduler/README.md": "base/, base/in/, [job/](job/), `store/db/`, index/redis/, and reconcile/\n",
-    "sql/0032_a.sql": "-- a\n\nCREATE TABLE a (b INT);\n",
-    "sql/0033_b.sql": "-- b\n\nUPDATE schema_migrations SET needs = 32 WHERE applied_at = 0;\nCREATE TABLE b (c INT);\n",
-    "sql/0034_c.sql": "-- c\n-- No program before it: jobs lose a column.\n\nALTER TABLE jobs DROP COLUMN d;\n",
-    "README.md": "text, and [a room](api/h.c#x), [another](https://example.org/)\n```\n[no link](x)\n```\n",
-    ".hidden": "text\n",
-    **{f"{INPUTS}f/{n}": "x\n" for n in range(FOLDER_FILES + 1)},
-}
-
-# name of the file that is changed ({}: of one file more than a folder may have), its text, what the breach says
-BAD = [
-    ("notes/x.md", "text\n", "notes:1: not a top-level name"),
-    ("scheduler/base/b.c", '/* b */\n#include "job/job.h"\n', "scheduler/base/b.c:2: \"job/job.h\": base must not include job"),
-    ("scheduler/job/b.c", '/* b */\n\n#include "store/store.h"\n', "scheduler/job/b.c:3: \"store/store.h\": job must not"),
-    ("scheduler/store/b.c", '/* b */\n#include "index/index.h"\n', "store must not include index"),
-    ("scheduler/index/b.c", '/* b */\n#include "store/store.h"\n', "index must not include store"),
-    ("scheduler/index/c.c", '/* b */\n#include "reconcile/r.h"\n', "index must not include reconcile"),
-    ("dispatcher/b.c", '/* b */\n#include "api/h.h"\n', "dispatcher must not include api"),
-    ("api/b.c", '/* b */\n#include "dispatcher/loop.h"\n', "api must not include dispatcher"),
-    ("api/c.c", '/* b */\n#include "loop.h"\n', "\"loop.h\" is not in the same folder"),
-    ("api/d.c", '/* b */\n#include "../dispatcher/loop.h"\n', "no way upwards"),
-    ("api/e.c", "/* b */\n#include <mysql.h>\n", "api/e.c:2: <mysql.h> belongs in scheduler/store/db/db_mysql*.c only"),
-    ("scheduler/store/c.c", "/* b */\n# include <mysql/mysql.h>\n", "<mysql/mysql.h> belongs in"),
-    ("scheduler/store/d.c", "/* b */\n#include <hiredis/hiredis.h>\n", "<hiredis/hiredis.h> belongs in"),
-    ("dispatcher/c.c", "/* b */\n#include <librdkafka/rdkafka.h>\n", "<librdkafka/rdkafka.h> belongs in"),
-    ("dispatcher/d.c", "/* b */\n#include <zookeeper/zookeeper.h>\n", "<zookeeper/zookeeper.h> belongs in"),
-    ("api/f.c", "/* b */\n#include <yajl/yajl_gen.h>\n", "<yajl/yajl_gen.h> belongs in"),
-    ("dispatcher/e.c", "/* b */\n#include <microhttpd.h>\n", "<microhttpd.h> belongs in"),
-    ("api/g.c", "/* b */\n#include <ini.h>\n", "<ini.h> belongs in"),
-    ("api/i.c", "/* b */\n#include <curl/curl.h>\n", "<curl/curl.h> belongs in"),
-    ("api/j.c", "/* b */\n#include <unheard_of.h>\n", "no adapter is named"),
-    ("api/k.c", '/* b */\nconst char *q = "SELECT "\n    "id FROM jobs";\n', "api/k.c:2: SQL outside"),
-    ("dispatcher/f.c", '/* b */\nconst char *q = "UPDATE jobs SET state = 1";\n', "SQL outside"),
-    ("scheduler/reconcile/b.c", '/* b */\nconst char *q = "... FORCE INDEX (due)";\n', "SQL outside"),
-    ("scheduler/store/jobs/b.c", '/* b */\nconst char *q = "SELECT id FROM jobs";\n', "SQL outside"),
-    ("scheduler/store/sql/b.sql", "-- b\n\n-- name: nobody\nSELECT 1;\n", "scheduler/store/sql/b.sql:3: nobody is not used"),
-    ("scheduler/store/sql/d.sql", "-- b\n\n-- name: some\nDELETE j FROM jobs j FORCE INDEX (PRIMARY)\n WHERE j.id IN (?,...);\n", "some deletes by a list"),
-    ("scheduler/store/sql/c.sql", "-- b\n\n-- name: some\nDELETE FROM jobs\n WHERE id IN (?,...);\n", "scheduler/store/sql/c.sql:3: some looks for a list without"),
-    ("dispatcher/g.c", '/* b */\nconst char *k = "%s:{%d}:due";\n', "dispatcher/g.c:2: Redis outside"),
-    ("api/l.c", '/* b */\nconst char *k = "PUBLISH %s";\n', "Redis outside"),
-    ("api/m.c", "/* b */\nlong f(void) { return time(0); }\n", "api/m.c:2: time("),
-    ("dispatcher/h.c", "/* b */\nint f(void) { return\n rand (); }\n", "dispatcher/h.c:3: rand"),
-    ("scheduler/store/e.c", "/* b */\nvoid f(void) { gettimeofday(0, 0); }\n", "gettimeofday("),
-    ("scheduler/base/c.c", "/* b */\nvoid f(void) { clock_gettime(0, 0); }\n", "clock_gettime("),
-    ("api/n.c", "int f(void);\n", "api/n.c:1: does not open with a comment"),
-    ("api/v.c", "/* b */\n\n/*\n * The same for names.\n */\nint f(void);\n", 'api/v.c:3: a comment begins with "The same"'),
-    ("api/v.h", "/* b */\nint f(void); /* Until then. */\n", 'api/v.h:2: a comment begins with "Until"'),
-    ("api/v.c", "/* b */\n\n/*\n * " + "so " * 40 + "\n * wide. */\nint f(void);\n", "api/v.c:4: a comment reaches column 123"),
-    ("api/v.h", "/* b */\nint f(void); /* " + "so " * 35 + "*/\n", "api/v.h:2: a comment reaches column 123"),
-    ("api/q.c", "/* b */\nvoid f(char *p) { g(p, sizeof *p); }\n", "api/q.c:2: sizeof takes"),
-    ("api/r.c", "/* b */\nvoid f(char *p) { if (p == NULL) g(); }\n", "api/r.c:2: a pointer is tested"),
-    ("api/s.c", "/* b */\nvoid f(int status) { if (!status) g(); }\n", "api/s.c:2: a status is compared"),
-    ("api/t.c", "/* b */\nint f(struct s *x) { return x->status ? 1 : 2; }\n", "api/t.c:2: a status is compared"),
-    ("api/u.c", "/* b */\n\nstatic const size_t LIMIT = 5;\n", "api/u.c:3: a constant is a #define"),
-    ("api/w.c", "/* b */\nvoid a(void)\n{\n    b();\n}\n", "api/w.c:1: stands in a circle: it calls api/x.c (b)"),
-    ("scheduler/base/status.h", '/* s */\n#pragma once\n#include <stdbool.h>\n#include "base/in/i.h"\nbool dt_ok(void);\n',
-     "scheduler/base:1: stands in a circle of headers: it includes scheduler/base/in (scheduler/base/status.h includes scheduler/base/in/i.h)"),
-    ("scheduler/base/status.h", '/* s */\n#pragma once\n#include <stdbool.h>\n#include "job/job.h"\nbool dt_ok(void);\n',
-     "scheduler/job/job.h:1: stands in a circle of headers: it includes scheduler/base/status.h (base/status.h)"),
-    ("api/p.c", "/* b */\nint f(int a, int (*b)(int, int), int c, int d, int e, int g, int h)\n{\n    return a;\n}\n",
-     "api/p.c:2: f has 7 parameters; more than 6 in 1 of"),
-    ("dispatcher/v.c", "/* b */\n" + "int f(void);\n" * 800, "801 lines, 700 at most"),
-    ("tests/v.py", "pass\n" * 701, "tests/v.py:700: 701 lines, 700 at most"),
-    ("api/many/{}.c", "/* b */\n", "api/many:1: 25 files, 24 at most"),
-    ("tests/many/{}.py", "pass\n", "tests/many:1: 25 files, 24 at most"),
-    ("deploy/a", "curl http://deb." + "debian.org/x\n", "deploy/a:1: names a host"),
-    ("deploy/b", "\nindex-url = https://py" + "pi.org\n", "deploy/b:2: names a host"),
-    ("deploy/c", "cd /wo" + "rk/main\n", "deploy/c:1: names a host or a path"),
-    ("tests/d.py", "open('/ho" + "me/me/x')\n", "tests/d.py:1: names a host or a path"),
-    ("README.md", "see ../sha" + "red/x\n", "README.md:1: names a host or a path"),
-    ("README.md", "text\n[gone](api/gone.c)\n", "README.md:2: points at api/gone.c, which is not there"),
-    ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [h](h.c) | `gone` |\n", "api/README.md:4: says that gone is in a file"),
-    ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [x](x.c) | `a` |\n", "api/README.md:4: says that a is in a file that does not define it"),
-    ("api/README.md", "## Where is it decided\n\n| q | file | f |\n| why | [x](x.c) | b |\n", "api/README.md:4: does not say which function"),
-    ("api/room/x.c", "/* b */\n", "api/room:1: is not named by api/README.md"),
-    ("scheduler/README.md", "`job/` jobs; a job/inside/ is not base/in\n", "scheduler/base/in:1: is not named by scheduler/README.md"),
-    (".github/CONTRIBUTING.md", "see `api/h.c`,\n`api/gone.c`\n", "CONTRIBUTING.md:2: names api/gone.c, which is not there"),
-    ("README.md", "text\n" * 131, "README.md:1: is longer than 130 lines"),
-    ("README.md", "many words " * 901, "README.md:1: is longer than 130 lines or 1,800 words"),
-    ("sql/0035_d.sql", "-- d\n\nCREATE TABLE d (e INT);\n", "sql/0035_d.sql:1: permits no older programs, and does not say why"),
-    ("sql/0035_d.sql", "CREATE TABLE d (e INT);\nUPDATE schema_migrations SET needs = 34 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits no older"),
-    ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 35 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits programs of 35"),
-    ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 31 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits programs of 31"),
-    ("api/o.h", "/* b */\nuint32_t f(void);\n", "api/o.h:1: does not compile alone"),
-    ("scheduler/base/p.h", "/* b */\n#include <stdio.h>\nint f(FILE *);\nsize_t g(dt_status);\n", "does not compile alone"),
-]
-
 
 def make(tree, texts):
     for name, text in texts.items():

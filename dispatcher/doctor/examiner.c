@@ -2,7 +2,8 @@
  * look ─▶ as it was written, and not long ago: sleep
  *      └▶ else: one transaction that replaces what this process wrote ─▶ sleep
  *
- * A MySQL that was restored has other rows than were written, or none: what has not changed is written anew now and then.
+ * A MySQL that was restored has other rows than were written, or none: what has not changed is written anew now and
+ * then.
  *
  * While something is wrong it looks every few seconds, so that its end shows soon; else twice a minute, and at Kafka
  * once.

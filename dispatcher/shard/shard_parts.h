@@ -361,7 +361,8 @@ void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_err
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
 /* Why parked jobs may not go. name: of their held set. */
 enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name);
-/* How many jobs of a topic, or of a held set of this name, may be claimed now, about; SIZE_MAX: as many as there are. */
+/* How many jobs of a topic, or of a held set of this name, may be claimed now, about; SIZE_MAX: as many as there
+ * are. */
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str name);
 /* Why the leader transaction has left jobs of a topic. */
 enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);

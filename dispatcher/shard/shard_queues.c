@@ -11,8 +11,8 @@
  *             too much (below), closed,                               its part of each batch
  *   due set ───── or the queue has a held set ──────▶ held:<queue> ────── while it is open ──────▶ due set
  *
- * Of a topic whose jobs name their hosts, those whose host has no place wait in a held set of that host beside the topic's, so
- * that they stand before no other host's.
+ * Of a topic whose jobs name their hosts, those whose host has no place wait in a held set of that host beside the
+ * topic's, so that they stand before no other host's.
  *
  * Too much is more than a batch, or, when the due scan came to its limit, more than a queue's equal part of a batch:
  * many queues together stand before others, too.

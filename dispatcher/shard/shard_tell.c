@@ -10,8 +10,8 @@
 
 #define SOON_MS 2000 /* a leader looks by itself once a second */
 
-/* Moves the entries of one topic that cannot go now, seen[first] and those after it, to the topic's held set, or to that of
- * the host that they name. */
+/* Moves the entries of one topic that cannot go now, seen[first] and those after it, to the topic's held set, or to
+ * that of the host that they name. */
 static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
                             struct dt_error *err)
 {

@@ -299,8 +299,8 @@ static bool same_held_set(const struct verdict *a, const struct verdict *b)
     return a->timeout == b->timeout && a->host == b->host && dt_str_eq(a->topic, b->topic);
 }
 
-/* All of the shard's that go to the held set of suspect `first`; they are marked as done. The leader learns of it: it may
- * have emptied the set, and forgotten it, a moment ago. */
+/* All of the shard's that go to the held set of suspect `first`; they are marked as done. The leader learns of it:
+ * it may have emptied the set, and forgotten it, a moment ago. */
 static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
 {
     unsigned shard = r->suspects[first].shard;

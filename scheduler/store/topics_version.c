@@ -1,7 +1,7 @@
 /*
- * Owns the step of the version. Processes compare for equality: after steps of one a MySQL that was restored from a copy
- * would count the same versions again with other topics, and a process that had read them before would go on with what it
- * knows.
+ * Owns the step of the version. Processes compare for equality: after steps of one a MySQL that was restored from a
+ * copy would count the same versions again with other topics, and a process that had read them before would go on
+ * with what it knows.
  */
 #include "store/topics_version.h"
 

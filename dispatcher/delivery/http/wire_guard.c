@@ -1,6 +1,6 @@
 /*
- * Two bits a socket, one timer, one signal. What the handler reads is written by the thread that it interrupts; it calls
- * shutdown(2) and nothing else.
+ * Two bits a socket, one timer, one signal. What the handler reads is written by the thread that it interrupts; it
+ * calls shutdown(2) and nothing else.
  */
 #include "wire_guard.h"
 

@@ -3,11 +3,13 @@
  * any time: when it goes on, the write would follow although the lease has ended long since.
  *
  * A timer of the kernel is armed for the end of the lease and moved by each renewal. Its signal goes to the thread that
- * writes, and a thread that was stopped, or not chosen, handles a signal that is pending before its next instruction. If
- * the thread is inside (enter … leave) at that time, the handler shuts the sending side of all guarded sockets; outside
- * it shuts those alone that have the rest of a request to write, because for all others the next look says no.
+ * writes, and a thread that was stopped, or not chosen, handles a signal that is pending before its next
+ * instruction. If the thread is inside (enter … leave) at that time, the handler shuts the sending side of all
+ * guarded sockets; outside it shuts those alone that have the rest of a request to write, because for all others
+ * the next look says no.
  *
- *     enter ─▶ look at the lease ─▶ write ─▶ leave ─▶ (the socket is full: the rest is owed, and written when it has room)
+ *     enter ─▶ look at the lease ─▶ write ─▶ leave
+ *                                            └─▶ full: the rest is owed, and written when there is room
  *
  * The timer counts the time of a suspended machine, too. It fires at the end of the lease, two thirds of the timeout;
  * others take the lease for over after all of it, so a signal may come late by the last third.

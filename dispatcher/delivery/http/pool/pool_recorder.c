@@ -2,9 +2,9 @@
  * The recorder: a thread that writes the outcomes of callbacks into MySQL, all that there are at a time, tells the
  * index, and tells leaders that there is room again.
  *
- * It tells a leader for each PLACES_EACH places that came back, in turn: if all were told, all would look for jobs, lock
- * their rows and find that one of them has taken the places. Who was not told is told with what is recorded next, or
- * after OTHERS_US.
+ * It tells a leader for each PLACES_EACH places that came back, in turn: if all were told, all would look for jobs,
+ * lock their rows and find that one of them has taken the places. Who was not told is told with what is recorded
+ * next, or after OTHERS_US.
  *
  * Killed after the COMMIT, before the index was told: the reconciler. Killed before: the attempt is lost.
  */
