@@ -30,7 +30,7 @@ static dt_status take_hand(void *arg)
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
     if (!c)
         return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
-    c->lost = DT_GUARD(CALL_OWNER_GONE, dt_db_i64(t->db, 2) <= t->row.now_ms);
+    c->lost = DT_GUARD(CALL_OWNER_GONE, dt_db_i64(t->db, 2) == 0);
     c->in_hands = !c->lost;
     return DT_OK;
 }

@@ -110,33 +110,33 @@ SELECT m.id, m.alert, m.type + 0, m.target + 0, m.topic, m.kind + 0, m.value, m.
        t.alerts
   FROM alert_messages m
   LEFT JOIN topics t ON t.name = m.topic
- WHERE m.next_at <= CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+ WHERE m.next_at <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
    AND NOT EXISTS (SELECT 1 FROM alert_messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id)
  ORDER BY m.tries > 0, m.next_at, m.id LIMIT ?;
 
 -- name: find_next_alert_message
-SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), MIN(m.next_at)
+SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), MIN(m.next_at)
   FROM alert_messages m
  WHERE NOT EXISTS (SELECT 1 FROM alert_messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id);
 
 -- name: take_alert_message
 UPDATE alert_messages
-   SET next_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) + ?, tries = tries + 1
+   SET next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?, tries = tries + 1
  WHERE id = ?
    AND tries = ?;
 
 -- Whoever had taken these for the first time is gone: they are under way no more.
 -- name: free_alert_messages
 UPDATE alert_messages
-   SET next_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+   SET next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
  WHERE tries > 0
    AND error IS NULL
-   AND next_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
+   AND next_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED);
 
 -- name: delete_alert_message
 DELETE FROM alert_messages WHERE id = ?;
 
 -- name: fail_alert_message
 UPDATE alert_messages
-   SET next_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) + ?, error = ?
+   SET next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?, error = ?
  WHERE id = ?;

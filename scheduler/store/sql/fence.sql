@@ -48,7 +48,7 @@ SELECT epoch, version, ledger_offset, batch_no, inflight, send_n, trim_offset, t
 -- name: write_leadership
 UPDATE shards
    SET epoch = ?, token = ?, version = ?, owner = ?, index_at = ?, index_epoch = ?,
-       owner_since = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+       owner_since = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
  WHERE shard = ?;
 
 -- name: halt_shard

@@ -2,12 +2,12 @@
 
 -- name: own_hands
 INSERT INTO hand_owners (owner, name, timeout_ms, renewed_at)
-VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED));
+VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED));
 
 -- The count tells of a MySQL that went back: there it is less than what the owner knows of.
 -- name: renew_hands
 UPDATE hand_owners
-   SET renewed_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), renewals = renewals + 1
+   SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), renewals = renewals + 1
  WHERE owner = ?
    AND renewals >= ? -- guard: CALL_RENEWALS or: AND ? IS NOT NULL
    AND renewals <= ?;
@@ -18,7 +18,7 @@ DELETE FROM hand_owners WHERE owner = ?;
 -- Numbers that nobody renews.
 -- name: forget_hand_owners
 DELETE FROM hand_owners
- WHERE renewed_at + timeout_ms < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - 60000;
+ WHERE renewed_at + timeout_ms < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 60000;
 
 -- Jobs above one, of which an attempt is in the hands of an owner that is gone. An owner without a row is gone, too.
 -- name: select_lost
@@ -26,7 +26,7 @@ SELECT h.job_id
   FROM hands h FORCE INDEX (PRIMARY)
   LEFT JOIN hand_owners o FORCE INDEX (PRIMARY) ON o.owner = h.owner
  WHERE h.job_id > ?
-   AND (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED))
+   AND (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED))
  ORDER BY h.job_id LIMIT ?;
 
 -- Attempts that nobody has in hands and whose jobs have left `jobs`: there is nothing to end.
@@ -34,12 +34,12 @@ SELECT h.job_id
 DELETE h
   FROM hands h
   LEFT JOIN hand_owners o ON o.owner = h.owner
- WHERE (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED))
+ WHERE (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED))
    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = h.job_id);
 
--- Of locked jobs, those whose latest attempt is in somebody's hands, and whether that owner is gone.
+-- Of locked jobs, those whose latest attempt is in somebody's hands, and whether that owner lives.
 -- name: find_in_hands
-SELECT h.job_id, h.attempt, COALESCE(o.renewed_at + o.timeout_ms, 0)
+SELECT h.job_id, h.attempt, COALESCE(o.renewed_at + o.timeout_ms, 0) > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
   FROM hands h FORCE INDEX (PRIMARY)
   LEFT JOIN hand_owners o FORCE INDEX (PRIMARY) ON o.owner = h.owner
  WHERE h.job_id IN (?,...)

@@ -2,18 +2,18 @@
 
 -- name: join_election
 INSERT INTO election_members (id, name, timeout_ms, joined_at, renewed_at)
-VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED));
+VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED));
 
 -- name: forget_ended_members
 -- A dispatcher is told from one that ZooKeeper elected by its name in this table: rows stay for longer than a process that
 -- is gone counts as living (DT_PROCESS_FRESH_MS).
 DELETE FROM election_members
- WHERE ended AND renewed_at < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - 60000;
+ WHERE ended AND renewed_at < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 60000;
 
 -- name: renew_member
 -- The count makes the row another one even twice in a millisecond.
 UPDATE election_members
-   SET renewed_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), renewals = renewals + 1, leaving = ?
+   SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), renewals = renewals + 1, leaving = ?
  WHERE id = ? AND NOT ended;
 
 -- Both, and the look at the election: sql/0011_renewal.sql.
@@ -31,8 +31,8 @@ UPDATE election_members
 UPDATE election_members
    SET ended = TRUE
  WHERE id = ? AND renewals = ? AND NOT ended
-   AND (CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) >= renewed_at + timeout_ms
-    OR CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) < renewed_at);
+   AND (CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) >= renewed_at + timeout_ms
+    OR CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) < renewed_at);
 
 -- name: free_leases
 -- Of members that have ended, and of none at all (a manual edit).
@@ -56,11 +56,11 @@ DELETE FROM leases
 -- name: select_election
 -- A row for each member and shard that it holds, or for the member alone. Last: dispatchers that live and lead without being
 -- members, since ZooKeeper elected them.
-SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - m.renewed_at, m.timeout_ms, m.leaving, l.shard,
+SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - m.renewed_at, m.timeout_ms, m.leaving, l.shard,
        (SELECT COUNT(*)
           FROM processes p
          WHERE p.kind = 'dispatcher'
-           AND p.seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
+           AND p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
            AND p.leads <> ''
            AND NOT EXISTS (SELECT 1 FROM election_members e WHERE e.name = p.name))
   FROM election_members m

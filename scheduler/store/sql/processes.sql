@@ -2,11 +2,11 @@
 
 -- name: delete_old_processes
 DELETE FROM processes
- WHERE seen_at < CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
+ WHERE seen_at < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
 
 -- name: put_process
 INSERT INTO processes (id, kind, name, version, started_at, seen_at, index_down, index_losses, leads, waits)
-VALUES (?, ?, ?, ?, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?,
+VALUES (?, ?, ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), ?,
     ?, ?, ?)
 ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
        index_down = VALUES(index_down), index_losses = VALUES(index_losses), leads = VALUES(leads),
@@ -15,18 +15,18 @@ ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
 -- name: select_index_debts
 SELECT id, index_losses, index_down
   FROM processes
- WHERE seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
+ WHERE seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
 
 -- name: select_dispatchers
-SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - seen_at, waits
+SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - seen_at, waits
   FROM processes
  WHERE kind = 'dispatcher'
-   AND seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
+   AND seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
 
 -- name: select_processes
-SELECT id, kind, name, version, started_at, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - seen_at, leads, waits
+SELECT id, kind, name, version, started_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - seen_at, leads, waits
   FROM processes
- WHERE seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
+ WHERE seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
  ORDER BY kind, name;
 
 -- ---- what processes see that others cannot (process_findings.h) ----
@@ -47,7 +47,7 @@ VALUES (?,?,?,?,?);
 SELECT f.finding, f.subject, MIN(f.detail), MIN(p.name)
   FROM processes p
   JOIN process_findings f ON f.process = p.id
- WHERE p.seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
+ WHERE p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
  GROUP BY f.finding, f.subject
  ORDER BY f.finding, f.subject LIMIT ?;
 

@@ -29,7 +29,7 @@ DELETE FROM quota_shares WHERE token = ? AND process <> 0 AND until < ?;
 SELECT COUNT(*)
   FROM processes
  WHERE kind = 'api'
-   AND seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?;
+   AND seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
 
 -- What was used.
 

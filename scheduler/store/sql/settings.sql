@@ -2,7 +2,7 @@
 
 -- name: select_server_settings
 SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog,
-       CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED);
+       CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED);
 
 -- Whether commits wait for a replica, and how: MariaDB's names, and MySQL's. No rows where the server cannot.
 -- name: select_semi_sync_settings

@@ -6,11 +6,11 @@ SELECT s.shard, s.epoch,
           FROM processes p
          WHERE p.name = s.owner
            AND p.kind = 'dispatcher'
-           AND p.seen_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) - ?
+           AND p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
            AND FIND_IN_SET(s.shard, p.leads)),
        s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, t.detail, t.overdue, t.oldest_due_at,
        t.drift_missing, t.drift_extra, t.drift_wrong, t.generation, t.callbacks,
-       CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+       CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
   FROM installation i
   JOIN shards s
   LEFT JOIN shard_stats t ON t.shard = s.shard
@@ -42,7 +42,7 @@ SELECT shard, inflight <> '[]', owner, token
 -- name: put_shard_stats
 INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,
      drift_extra, drift_wrong, generation, callbacks, drains)
-VALUES (CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
        epoch = VALUES(epoch), waiting = VALUES(waiting), detail = VALUES(detail), overdue = VALUES(overdue),
        oldest_due_at = VALUES(oldest_due_at), drift_missing = VALUES(drift_missing),

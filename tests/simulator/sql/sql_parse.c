@@ -195,7 +195,7 @@ static struct expr *parse_call(struct parser *p, const char *name)
 {
     struct expr *e;
     need(p, "(");
-    if (strcasecmp(name, "NOW") == 0) {
+    if (strcasecmp(name, "NOW") == 0 || strcasecmp(name, "SYSDATE") == 0) {
         take_number(p);
         need(p, ")");
         return make(E_NOW, NULL, NULL);
