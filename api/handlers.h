@@ -109,6 +109,10 @@ enum dt_next dt_handle_doctor(struct dt_request *req);
 /* ops/handlers_admin.c */
 enum dt_next dt_handle_shards(struct dt_request *req);
 
+/* ops/handlers_clock.c */
+enum dt_next dt_handle_clock(struct dt_request *req);
+enum dt_next dt_handle_clock_set(struct dt_request *req);
+
 /* ops/handlers_caller.c */
 enum dt_next dt_handle_caller(struct dt_request *req);
 

@@ -36,6 +36,8 @@
 #include "pull/pop_room.h"
 #include "request/budget.h"
 #include "request/router.h"
+#include "store/clock/clock_follower.h"
+#include "store/clock/test_clock.h"
 #include "store/db/db.h"
 #include "store/figures/figures.h"
 #include "store/grants.h"
@@ -188,6 +190,7 @@ struct server {
     dt_router *router;
     dt_http *http;
     dt_figures *figures;
+    dt_clock_follower *follower;
     struct dt_signs signs;
     bool loopback; /* nothing is listened on but the loopback and Unix sockets */
 };
@@ -212,6 +215,12 @@ static dt_status start_figures(struct server *s, struct dt_error *err)
     return dt_figures_start(&env, &s->figures, err);
 }
 
+static dt_status start_follower(struct server *s, struct dt_error *err)
+{
+    const struct dt_clock_follower_env env = {.config = &s->config, .ref = &s->ref};
+    return dt_clock_follower_start(&env, &s->follower, err);
+}
+
 static dt_status start_parts(struct server *s, struct dt_error *err)
 {
     struct dt_api *api = &s->api;
@@ -227,6 +236,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
         (struct dt_session_env){.config = &s->config, .clock = clock, .ref = &s->ref, .answered_us = &s->answered_us};
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
+    if (status == DT_OK)
+        status = start_follower(s, err);
     if (status == DT_OK)
         status = dt_topic_cache_new(api->config, clock, &api->topics);
     if (status == DT_OK)
@@ -302,6 +313,7 @@ static void stop_parts(struct server *s)
     if (api->health)
         dt_health_stop(api->health);
     dt_figures_stop(s->figures);
+    dt_clock_follower_stop(s->follower);
 }
 
 static void free_parts(struct server *s)
@@ -341,6 +353,17 @@ static dt_status migrate(struct server *s, struct dt_error *err)
         status = dt_store_migrate(store, log_migration, err);
     dt_store_free(store);
     return status;
+}
+
+/* OK also while MySQL cannot be reached, or has no schema: requests wait for both, and readiness tells (ops/health.h). */
+static dt_status check_clock(struct server *s, struct dt_error *err)
+{
+    dt_store *store = NULL;
+    dt_status status = dt_store_new(&s->config, NULL, &store);
+    if (status == DT_OK)
+        status = dt_store_check_test_clock(store, err);
+    dt_store_free(store);
+    return status == DT_INVALID || status == DT_NOMEM ? status : DT_OK;
 }
 
 /* Listening beyond the loopback with no token would be an open door. */
@@ -449,6 +472,8 @@ static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_
         *migrate_later = status == DT_UNAVAILABLE;
         status = *migrate_later ? DT_OK : status;
     }
+    if (status == DT_OK)
+        status = check_clock(s, err);
     if (status == DT_OK)
         status = start_parts(s, err);
     if (status == DT_OK)

@@ -60,6 +60,8 @@ static const struct dt_route routes[] = {
     {"PATCH",  "/v1/tokens/{name}",           DT_SCOPE_ADMIN_ALL, DT_BODY_JSON, NULL,     dt_handle_token_set,    NULL},
     {"DELETE", "/v1/tokens/{name}",           DT_SCOPE_ADMIN_ALL, DT_BODY_NONE, NULL,     dt_handle_token_revoke, NULL},
     {"POST",   "/v1/admin/shards",            DT_SCOPE_ADMIN_ALL, DT_BODY_JSON,   NULL,       dt_handle_shards,       NULL},
+    {"GET",    "/v1/admin/clock",             DT_SCOPE_ADMIN_ALL, DT_BODY_NONE,   NULL,       dt_handle_clock,        NULL},
+    {"POST",   "/v1/admin/clock",             DT_SCOPE_ADMIN_ALL, DT_BODY_JSON,   NULL,       dt_handle_clock_set,    NULL},
     {"GET",    "/v1/caller",                  DT_SCOPE_ANY,    DT_BODY_NONE,   NULL,       dt_handle_caller,       NULL},
     {"GET",    "/v1/overview",                DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_overview,     NULL},
     {"GET",    "/v1/series",                  DT_SCOPE_READ,   DT_BODY_NONE,   "metric from to step topic", dt_handle_series, NULL},

@@ -29,6 +29,8 @@
 #include "intake/intake.h"
 #include "shard/loop_table.h"
 #include "shard/shard_loop.h"
+#include "store/clock/clock_follower.h"
+#include "store/clock/test_clock.h"
 #include "store/store.h"
 #include "until_ready.h"
 
@@ -61,6 +63,8 @@ struct dt_dispatcher {
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
     dt_announcer *announcer;
+    dt_clock_follower *follower;
+    struct dt_error wrong_clock; /* of the configuration; its status is not OK */
     dt_shard_map_source *watch;
     struct dt_shard_range range; /* as it was at the start; then the watch has it */
     _Atomic bool stop;
@@ -329,6 +333,16 @@ static void doubt_all(void *arg)
     dt_housekeeper_doubt(d->housekeeper);
 }
 
+/* What is due by the new time may be unknown to the index, and further ahead than sleepers have planned for. */
+static void clock_changed(void *arg)
+{
+    dt_dispatcher *d = arg;
+    if (dt_index_configured(d->config))
+        doubt_all(d);
+    tell_all_loops(d, dt_shard_loop_wake);
+    dt_intake_clock_changed(d->intake);
+}
+
 static void tell_all(void *arg)
 {
     dt_announcer_all(((dt_dispatcher *)arg)->announcer);
@@ -407,6 +421,12 @@ static dt_status reach_mysql(void *arg, struct dt_error *err)
     dt_status status = dt_store_ping(d->store, err);
     if (status == DT_OK)
         status = dt_store_check_schema(d->store, err);
+    if (status == DT_OK)
+        status = dt_store_check_test_clock(d->store, err);
+    if (status == DT_INVALID) { /* for good: dt_dispatcher_run ends with it */
+        d->wrong_clock = *err;
+        return DT_OK;
+    }
     if (status == DT_OK)
         status = dt_store_installation(d->store, &d->inst, err);
     if (status == DT_OK)
@@ -489,6 +509,12 @@ static dt_status start_examiner(dt_dispatcher *d, struct dt_error *err)
     return dt_examiner_start(&env, &d->examiner, err);
 }
 
+static dt_status start_follower(dt_dispatcher *d, struct dt_error *err)
+{
+    const struct dt_clock_follower_env env = {d->config, &d->ref, d, clock_changed};
+    return dt_clock_follower_start(&env, &d->follower, err);
+}
+
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
     d->process = (int64_t)(d->random() >> 1);
@@ -513,7 +539,9 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
         status = start_alerts(d, err);
     if (status == DT_OK)
         status = start_examiner(d, err);
-    return status == DT_OK ? start_listening(d, &heartbeat, err) : status;
+    if (status == DT_OK)
+        status = start_listening(d, &heartbeat, err);
+    return status == DT_OK ? start_follower(d, err) : status;
 }
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
@@ -558,6 +586,7 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
 /* In the order of dependence: what calls others ends first. */
 static void end_parts(dt_dispatcher *d)
 {
+    dt_clock_follower_stop(d->follower);
     dt_hands_stop(d->hands);
     dt_wake_stop(d->wake);
     dt_due_watch_stop(d->due_watch);
@@ -579,6 +608,10 @@ static void end_parts(dt_dispatcher *d)
 dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
 {
     dt_status status = until_ready(d, DT_OUTAGE_MYSQL, reach_mysql);
+    if (status == DT_OK && d->wrong_clock.status == DT_INVALID) {
+        *err = d->wrong_clock;
+        status = DT_INVALID;
+    }
     if (status == DT_OK)
         status = until_ready(d, DT_OUTAGE_KAFKA, reach_kafka);
     if (status == DT_OK)

@@ -84,7 +84,7 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
     if (req->body.n && !json)
         return DT_REPLY;
     if (json) {
-        read_silence(json, dt_refclock_latest_ms(req->api->ref), &faults, &silence->until_ms);
+        read_silence(json, dt_refclock_real_latest_ms(req->api->ref), &faults, &silence->until_ms);
         if (faults.n > 0)
             return dt_answer_faults(req, DT_INVALID, &faults);
     }

@@ -183,6 +183,12 @@ static const struct dt_cli_option resize[] = {
     {"count", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "So many shards, 1024 at most."},
 };
 
+static const struct dt_cli_option clock_set[] = {
+    {"advance", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "So much later: what falls due on the way is dispatched on the way, in order."},
+    {"wait", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "With --advance, the longest wait for reports at each instant, in real time; default 500ms, at most 10s."},
+    {"freeze", "true|false", DT_CLI_JSON, DT_CLI_BODY, "Stops it, so that nothing falls due; or lets it go on."},
+};
+
 static const struct dt_cli_option overview[] = {
     {"watch", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Draws it anew until it is interrupted."},
     {"interval", "DURATION", DT_CLI_TEXT, DT_CLI_HERE, "How often; default 2s."},
@@ -337,6 +343,12 @@ static const struct dt_cli_verb verbs[] = {
     {"shards", "resize", "", "Changes the number of shards, under load.",
      DT_CLI_BY_REQUEST, "POST", "/v1/admin/shards", NULL, NULL, DT_CLI_NOTHING, OPTIONS(resize),
      "shards resize --count 2"},
+    {"clock", "get", "", "Shows the time in which jobs are due, of an installation for tests.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/admin/clock", NULL, NULL, DT_CLI_CLOCK, NO_OPTIONS,
+     "clock get"},
+    {"clock", "set", "", "Advances that time, or freezes it.",
+     DT_CLI_BY_REQUEST, "POST", "/v1/admin/clock", NULL, NULL, DT_CLI_CLOCK, OPTIONS(clock_set),
+     "clock set --advance P3D\nclock set --freeze true"},
     {"overview", "", "", "Shows how the installation is: readiness, what happens a second, lateness, what is overdue, shards, and the twenty busiest topics.",
      DT_CLI_BY_OVERVIEW, "GET", "/v1/overview", NULL, NULL, DT_CLI_NOTHING, OPTIONS(overview),
      "overview"},
@@ -372,6 +384,7 @@ static const struct {
     {"events", "Events: who changed what."},
     {"tokens", "Tokens: who may do what."},
     {"shards", "Shards: the parts that the work is divided into."},
+    {"clock", "The clock of an installation for tests: the time in which jobs are due."},
 };
 
 /* clang-format on */

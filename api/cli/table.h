@@ -57,6 +57,7 @@ enum dt_cli_thing {
     DT_CLI_EVENT,
     DT_CLI_TOKEN,
     DT_CLI_USED,
+    DT_CLI_CLOCK,
     DT_CLI_THINGS
 };
 

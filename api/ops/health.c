@@ -24,6 +24,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "store/clock/test_clock.h"
 #include "work/session.h"
 
 #define TICK_US  INT64_C(1000000)
@@ -77,6 +78,8 @@ static dt_status check_schema(dt_health *h, struct dt_error *err)
     if (h->schema_fits)
         return DT_OK;
     dt_status status = dt_store_check_schema(h->session.store, err);
+    if (status == DT_OK)
+        status = dt_store_check_test_clock(h->session.store, err);
     h->schema_fits = status == DT_OK;
     return status;
 }

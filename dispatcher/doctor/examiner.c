@@ -104,8 +104,8 @@ static void look_at_clock(dt_examiner *e)
 {
     char detail[100];
     int64_t host_ms = dt_clock_real_ms(e->env.clock);
-    int64_t ahead_ms = host_ms - dt_refclock_latest_ms(e->env.ref);
-    int64_t behind_ms = dt_refclock_earliest_ms(e->env.ref) - host_ms;
+    int64_t ahead_ms = host_ms - dt_refclock_real_latest_ms(e->env.ref);
+    int64_t behind_ms = dt_refclock_real_earliest_ms(e->env.ref) - host_ms;
     int64_t apart_ms = ahead_ms > behind_ms ? ahead_ms : behind_ms;
     if (apart_ms <= SKEW_MS)
         return;

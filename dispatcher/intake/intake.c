@@ -31,6 +31,14 @@ dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, stru
     return DT_OK;
 }
 
+void dt_intake_clock_changed(dt_intake *intake)
+{
+    if (!intake)
+        return;
+    dt_schedule_maker_wake(intake->schedules);
+    dt_operation_runner_wake(intake->operations);
+}
+
 void dt_intake_leave(dt_intake *intake)
 {
     if (intake)

@@ -17,6 +17,7 @@
 #include "store/schedules/schedules.h"
 #include "tell_index.h"
 
+#define WOKEN (UINT32_C(1) << 0)
 #define LOOK_US                                                                                                        \
     INT64_C(10000000) /* longest sleep; fires are made a minute ahead, and by the API that changes a schedule */
 #define RETRY_US INT64_C(500000)
@@ -32,7 +33,7 @@ struct seen_zone {
 struct dt_schedule_maker {
     struct dt_intake_env env;
     struct dt_thread thread;
-    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_mailbox *mailbox; /* to sleep on, interruptibly */
     struct dt_arena arena;
     dt_index *index;
     dt_store *store;
@@ -135,7 +136,7 @@ static void run(void *arg)
         follow_zones(m);
         int64_t next_us = look(m);
         if (next_us > dt_clock_mono_us(m->env.clock))
-            dt_mailbox_pause(m->mailbox, next_us, DT_THREAD_STOP);
+            dt_mailbox_pause(m->mailbox, next_us, DT_THREAD_STOP | WOKEN);
     }
 }
 
@@ -186,6 +187,11 @@ dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_m
     }
     *out = m;
     return DT_OK;
+}
+
+void dt_schedule_maker_wake(dt_schedule_maker *m)
+{
+    dt_mailbox_signal(m->mailbox, WOKEN);
 }
 
 void dt_schedule_maker_stop(dt_schedule_maker *m)

@@ -21,8 +21,11 @@
 #define SKEW_PPM INT64_C(200)
 #define MILLION  INT64_C(1000000)
 
+#define LOOK_US INT64_C(1000000) /* for who waits for a test clock that stands still */
+
 struct sample {
     int64_t offset_us, error_us, taken_us;
+    int64_t ahead_ms, frozen_ms;
 };
 
 static int64_t system_us(clockid_t id)
@@ -82,6 +85,8 @@ static struct sample load(const dt_refclock *ref)
         s.offset_us = atomic_load(&ref->offset_us);
         s.error_us = atomic_load(&ref->error_us);
         s.taken_us = atomic_load(&ref->taken_us);
+        s.ahead_ms = atomic_load(&ref->ahead_ms);
+        s.frozen_ms = atomic_load(&ref->frozen_ms);
         if (before % 2 == 0 && before == atomic_load(&ref->seq))
             return s;
         sched_yield();
@@ -124,53 +129,104 @@ void dt_refclock_init(dt_refclock *ref, const dt_clock *clock)
     atomic_init(&ref->offset_us, 0);
     atomic_init(&ref->error_us, 0);
     atomic_init(&ref->taken_us, 0);
+    atomic_init(&ref->ahead_ms, 0);
+    atomic_init(&ref->frozen_ms, 0);
     atomic_init(&ref->seq, 0);
+    atomic_init(&ref->follows, false);
 }
 
-void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, int64_t after_us)
+/* The server's reading was cut to a millisecond: it stood up to 999 us further on. */
+static struct sample sample_of(int64_t server_ms, int64_t before_us, int64_t after_us)
 {
-    /* The server's reading was cut to a millisecond: it stood up to 999 us further on. */
-    struct sample new = {
+    return (struct sample){
         .offset_us = server_ms * 1000 - after_us,
         .error_us = after_us - before_us + 999,
         .taken_us = after_us > 0 ? after_us : 1, /* 0 means none */
     };
+}
+
+static void store(dt_refclock *ref, const struct sample *new)
+{
+    atomic_store(&ref->offset_us, new->offset_us);
+    atomic_store(&ref->error_us, new->error_us);
+    atomic_store(&ref->taken_us, new->taken_us);
+}
+
+void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, int64_t after_us)
+{
+    struct sample new = sample_of(server_ms, before_us, after_us);
     struct sample old;
 
-    if (after_us < before_us)
+    if (after_us < before_us || atomic_load(&ref->follows))
         return;
     lock(ref);
     old.offset_us = atomic_load(&ref->offset_us);
     old.error_us = atomic_load(&ref->error_us);
     old.taken_us = atomic_load(&ref->taken_us);
-    if (replaces(&new, &old)) {
-        atomic_store(&ref->offset_us, new.offset_us);
-        atomic_store(&ref->error_us, new.error_us);
-        atomic_store(&ref->taken_us, new.taken_us);
-    }
+    if (replaces(&new, &old))
+        store(ref, &new);
     unlock(ref);
+}
+
+void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real_ms, int64_t before_us,
+                        int64_t after_us)
+{
+    struct sample new = sample_of(real_ms, before_us, after_us);
+
+    atomic_store(&ref->follows, true);
+    lock(ref);
+    store(ref, &new);
+    atomic_store(&ref->ahead_ms, test.ahead_ms);
+    atomic_store(&ref->frozen_ms, test.frozen_ms);
+    unlock(ref);
+}
+
+static int64_t real_earliest_ms(const dt_refclock *ref, const struct sample *s)
+{
+    int64_t mono_us;
+
+    if (s->taken_us == 0)
+        return dt_clock_real_ms(ref->clock);
+    mono_us = dt_clock_mono_us(ref->clock);
+    return floor_div(mono_us + s->offset_us - skew_us(mono_us - s->taken_us), 1000);
+}
+
+static int64_t real_latest_ms(const dt_refclock *ref, const struct sample *s)
+{
+    int64_t mono_us;
+
+    if (s->taken_us == 0)
+        return dt_clock_real_ms(ref->clock) + 1;
+    mono_us = dt_clock_mono_us(ref->clock);
+    return -floor_div(-(mono_us + s->offset_us + s->error_us + skew_us(mono_us - s->taken_us)), 1000);
+}
+
+int64_t dt_refclock_real_earliest_ms(const dt_refclock *ref)
+{
+    struct sample s = load(ref);
+
+    return real_earliest_ms(ref, &s);
+}
+
+int64_t dt_refclock_real_latest_ms(const dt_refclock *ref)
+{
+    struct sample s = load(ref);
+
+    return real_latest_ms(ref, &s);
 }
 
 int64_t dt_refclock_earliest_ms(const dt_refclock *ref)
 {
     struct sample s = load(ref);
-    int64_t mono_us;
 
-    if (s.taken_us == 0)
-        return dt_clock_real_ms(ref->clock);
-    mono_us = dt_clock_mono_us(ref->clock);
-    return floor_div(mono_us + s.offset_us - skew_us(mono_us - s.taken_us), 1000);
+    return s.frozen_ms ? s.frozen_ms : real_earliest_ms(ref, &s) + s.ahead_ms;
 }
 
 int64_t dt_refclock_latest_ms(const dt_refclock *ref)
 {
     struct sample s = load(ref);
-    int64_t mono_us;
 
-    if (s.taken_us == 0)
-        return dt_clock_real_ms(ref->clock) + 1;
-    mono_us = dt_clock_mono_us(ref->clock);
-    return -floor_div(-(mono_us + s.offset_us + s.error_us + skew_us(mono_us - s.taken_us)), 1000);
+    return s.frozen_ms ? s.frozen_ms : real_latest_ms(ref, &s) + s.ahead_ms;
 }
 
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
@@ -179,6 +235,9 @@ int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
     int64_t mono_us;
     int64_t left_us;
 
+    if (s.frozen_ms)
+        return dt_clock_mono_us(ref->clock) + (server_ms > s.frozen_ms ? LOOK_US : 0);
+    server_ms -= s.ahead_ms;
     if (s.taken_us == 0)
         return dt_clock_mono_us(ref->clock) + (server_ms - dt_clock_real_ms(ref->clock)) * 1000;
     /* The first moment at which dt_refclock_earliest_ms() says server_ms: the skew of the way there is added, so

@@ -56,8 +56,17 @@ typedef struct dt_refclock {
     _Atomic int64_t offset_us; /* server time (us since the epoch) less mono_us, lower bound */
     _Atomic int64_t error_us;  /* width of the sample: server time lies in [mono+offset, mono+offset+error] */
     _Atomic int64_t taken_us;  /* mono_us of the sample; 0 = none yet */
-    _Atomic uint32_t seq;      /* the three above change together: odd while they do */
+    _Atomic int64_t ahead_ms;  /* of a test clock: what it is ahead of the server's clock; 0 = there is none */
+    _Atomic int64_t frozen_ms; /* of a test clock that stands still: where; 0 = it goes on */
+    _Atomic uint32_t seq;      /* the five above change together: odd while they do */
+    _Atomic bool follows;      /* a test clock: samples come from its follower alone */
 } dt_refclock;
+
+/* A test clock as its row in MySQL has it (store/clock/): the server's clock and ahead_ms, or an instant. */
+struct dt_test_time {
+    int64_t ahead_ms;
+    int64_t frozen_ms; /* 0 = it goes on */
+};
 
 void dt_refclock_init(dt_refclock *ref, const dt_clock *clock);
 /* The server said server_ms (truncated to a millisecond) at some moment between before_us and after_us. */
@@ -66,7 +75,20 @@ void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, 
 int64_t dt_refclock_earliest_ms(const dt_refclock *ref);
 /* Not earlier than the server's clock: to add delays to. */
 int64_t dt_refclock_latest_ms(const dt_refclock *ref);
-/* The monotonic time at which the server's clock will have reached server_ms: to sleep until a due time. */
+/* The monotonic time at which the server's clock will have reached server_ms: to sleep until a due time. A test clock that
+ * stands still never will: whoever waits looks again in a second. */
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms);
+
+/*
+ * From here on the three above tell the time of a test clock, in which jobs are due: test is how it stands, real_ms the
+ * server's own clock, sampled as above. dt_refclock_sample does nothing any more: what sessions say may be of before a
+ * change. One thread calls it.
+ */
+void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real_ms, int64_t before_us,
+                        int64_t after_us);
+/* The server's clock itself, not later and not earlier than it is, whatever a test clock says: for what others compare
+ * with clocks of their own. */
+int64_t dt_refclock_real_earliest_ms(const dt_refclock *ref);
+int64_t dt_refclock_real_latest_ms(const dt_refclock *ref);
 
 #endif

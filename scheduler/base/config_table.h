@@ -114,6 +114,7 @@
   DURATION(history, keys, 36525*DT_DAY, 0, 36525*DT_DAY, DT_OPT_NONE, "How long the key of a finished job stays taken. It ends with the job's retention in any case, so by default a key is taken as long as its job is kept.") \
   INT(shards, count, 4, 1, 1024, DT_OPT_NONE, "Number of shards, used by the first migration only; afterwards it lives in MySQL.") \
   TEXT(installation, name, "duetime", DT_OPT_NONE, "Name of the installation, used by the first migration only; prefix of Kafka topics, Redis keys and ZooKeeper paths.") \
+  BOOL(installation, test_clock, false, DT_OPT_NONE, "For tests of one's own software: the time in which jobs are due can be advanced and frozen (POST /v1/admin/clock). It holds for an installation as long as it exists: one that was made without, as every one with real jobs should be, has real time, and programs that are set otherwise than their installation do not start.") \
   INT(commands, batch, 1000, 1, 10000, DT_OPT_NONE, "Most messages of the commands topic carried out in one transaction.") \
   DURATION(inbox, keep_errors, 30*DT_DAY, DT_MINUTE, 3653*DT_DAY, DT_OPT_NONE, "How long a row of job_inbox that could not be carried out is kept with its error.") \
   TEXT(alerts, url, "", DT_OPT_NONE, "Where messages about all alerts are sent, of topics and of the installation (POST, as Standard Webhooks say); empty: nowhere. The rules of callbacks hold: callbacks.allow_networks, allow_hosts, ca_file.") \

@@ -49,13 +49,15 @@ static const struct {
     {"schema_migrations", "S", "S"},
     {"shard_stats", "S", "SIU"},
     {"shards", "SIU", "SU"},
+    {"test_clock", "SU", "S"},
     {"token_usage", "SIUD", ""},
     {"topic_gates", "SIUD", "SIU"},
     {"topics", "SIUD", "SIU"},
 };
 
 /* Run with the rights of whoever calls them. */
-static const char *const routines[] = {"dt_renew_member", "dt_watch", "dt_watch_alerts", "dt_watch_inbox"};
+static const char *const routines[] = {"dt_renew_member", "dt_watch", "dt_watch_alerts", "dt_watch_clock",
+                                       "dt_watch_inbox"};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -91,6 +93,7 @@ void dt_store_print_grants(const char *database, FILE *out)
             database);
     for (size_t i = 0; i < N(grants); i++)
         print_table(database, grants[i].table, grants[i].api, "'duetime_api'@'%'", out);
+    fprintf(out, "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_clock TO 'duetime_api'@'%%';\n", database);
     fputs("\n-- duetime-dispatcher, which also adds and drops partitions\n", out);
     for (size_t i = 0; i < N(grants); i++)
         print_table(database, grants[i].table, grants[i].dispatcher, "'duetime_dispatcher'@'%'", out);

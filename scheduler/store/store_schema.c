@@ -143,6 +143,8 @@ static dt_status migrate_locked(dt_db *db, const struct dt_config *config, void 
     dt_status status = dt_db_script(db, dt_str(dt_sql_create_migrations), err);
     for (int i = 0; i < dt_migrations_n && status == DT_OK; i++)
         status = apply(db, config, &dt_migrations[i], log, err);
+    if (status == DT_OK && config->installation_test_clock)
+        status = dt_db_run(db, dt_sql_insert_test_clock, DT_NO_PARAMS, NULL, err);
     return status;
 }
 

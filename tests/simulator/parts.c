@@ -146,6 +146,10 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operatio
     *out = NULL;
     return DT_OK;
 }
+void dt_operation_runner_wake(dt_operation_runner *runner)
+{
+    (void)runner;
+}
 void dt_operation_runner_stop(dt_operation_runner *runner)
 {
     (void)runner;

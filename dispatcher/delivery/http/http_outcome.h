@@ -26,7 +26,7 @@ enum dt_callback_kind { DT_CALLBACK_RESULT, DT_CALLBACK_TAKEN, DT_CALLBACK_UNKNO
 /* Which attempt was sent, and what bounds its delay. */
 struct dt_callback_attempt {
     int64_t job_id, attempt;
-    int64_t now_ms;       /* when the answer came, by the clock that due times go by */
+    int64_t now_ms;       /* when the answer came, by a clock that receivers have, too */
     int64_t max_delay_ms; /* limits.max_delay: the longest delay that Retry-After sets */
 };
 

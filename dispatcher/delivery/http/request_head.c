@@ -139,7 +139,7 @@ static dt_status add_webhook(struct head *h, const struct dt_outgoing *from, con
 {
     struct dt_webhook webhook = {.id = made(h, dt_arena_printf(h->arena, "%lld/%lld", (long long)from->claim.id,
                                                                (long long)from->claim.attempt)),
-                                 .timestamp_s = now_ms / 1000,
+                                 .timestamp_s = (now_ms - setting->ahead_ms) / 1000,
                                  .body = from->payload};
     push(h, DT_STR_LIT("idempotency-key"), webhook.id);
     push(h, DT_STR_LIT("webhook-id"), webhook.id);

@@ -17,6 +17,7 @@ struct dt_callback_setting {
     const char *installation;
     struct dt_str headers;                   /* of the topic: a JSON object of strings; absent = none */
     const struct dt_callback_secret *secret; /* NULL = no signature */
+    int64_t ahead_ms;                        /* what a test clock is ahead of the receivers' clocks */
 };
 
 /*

@@ -29,6 +29,7 @@
     X(NOT_PULL, 409, "not-pull", "The jobs of this topic are not popped")                                              \
     X(TOPIC_IN_USE, 409, "topic-in-use", "Jobs or schedules of the topic are not finished")                            \
     X(TOPIC_DELETING, 409, "topic-deleting", "The topic is being deleted")                                             \
+    X(NO_TEST_CLOCK, 409, "no-test-clock", "The time of this installation cannot be changed")                          \
     X(VERSION_MISMATCH, 412, "version-mismatch", "The job has another version")                                        \
     X(TOO_LARGE, 413, "too-large", "The request is too large")                                                         \
     X(TARGET_TOO_LONG, 414, "target-too-long", "The address of the request is too long")                               \

@@ -8,7 +8,8 @@
  * UNAVAILABLE until dt_db_reconnect; nothing reconnects by itself, because a leadership must notice. Transactions are
  * READ COMMITTED; autocommit is on outside of them. With mysql.hosts, a connection whose server has become read-only is
  * dead within a second of use. Sessions carry short limits of the server (config [mysql]) and
- * time_zone '+00:00'.
+ * time_zone '+00:00'. With installation.test_clock each statement has the time of the test clock in NOW(), and the
+ * server's in SYSDATE().
  *
  * Statuses of every call that talks to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled
  * back), BUSY (1213, 1205, 3572: the caller rolls back and may repeat the whole transaction), EXISTS (1062; in DDL

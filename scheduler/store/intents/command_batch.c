@@ -143,7 +143,8 @@ static dt_status check_reply_to(struct carrying *c, const struct dt_command_mess
 static dt_status decode_one(struct carrying *c, const struct dt_command_decoder *with, size_t i)
 {
     const struct dt_command_message *m = &c->batch->v[i];
-    const struct dt_command_text text = {.value = m->value, .timestamp_ms = m->timestamp_ms};
+    const bool test_clock = dt_store_config(c->taker->store)->installation_test_clock; /* who sent it had real time */
+    const struct dt_command_text text = {.value = m->value, .timestamp_ms = test_clock ? 0 : m->timestamp_ms};
     struct dt_intent *x = &c->intents[i];
     c->commands[i].intent = x;
     dt_status status = dt_command_message_decode(with, &text, &c->commands[i]);

@@ -187,8 +187,11 @@ static dt_status decode_rows(struct moving *t, int64_t now_ms)
 {
     struct dt_inbox_mover *m = t->mover;
     const struct dt_inbox_reader reader = {.rules = &m->rules, .json = m->json, .arena = &m->arena, .now_ms = now_ms};
+    const bool test_clock = dt_store_config(m->store)->installation_test_clock;
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
+        if (test_clock) /* the session that wrote the row had the server's time */
+            t->rows[i].created_at_ms = now_ms;
         status = dt_inbox_decode(&reader, &t->rows[i], &t->txn.v[i]);
         t->txn.v[i].patient = is_patient(m, t->rows[i].id);
     }

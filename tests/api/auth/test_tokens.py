@@ -430,6 +430,13 @@ def test_what_concerns_all_topics_is_refused_to_a_bound_token(callers, jobs, met
     assert callers["read" if method == "GET" else "admin"].ask(method, path, body).status in (200, 202)
 
 
+def test_the_test_clock_is_for_the_scope_admin_over_all_topics(callers):
+    for method, body in (("GET", None), ("POST", {"freeze": True})):
+        for name in ("read", "bound-admin"):
+            refused(callers[name].ask(method, "/v1/admin/clock", body), 403, "forbidden")
+        refused(callers["admin"].ask(method, "/v1/admin/clock", body), 409, "no-test-clock")
+
+
 def test_a_series_of_a_topic_is_for_those_who_see_the_topic(callers, jobs):
     bound = callers["bound"]
     assert bound.get("/v1/series?topic=in.side&metric=created").status == 200

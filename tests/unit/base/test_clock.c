@@ -263,6 +263,58 @@ static void readers_never_see_half_of_a_sample(void **state)
     assert_int_equal(mixed, 0);
 }
 
+static void a_test_clock_is_ahead_of_the_servers_and_moves_with_it(void **state)
+{
+    enum { AHEAD = 3 * 86400000 };
+    struct hand_clock hand;
+    dt_refclock ref;
+    int64_t wake_us;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_follow(&ref, (struct dt_test_time){AHEAD, 0}, SERVER_MS, hand.mono_us - 300, hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + AHEAD);
+    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + AHEAD + 2);
+    assert_int_equal(dt_refclock_real_earliest_ms(&ref), SERVER_MS);
+    assert_int_equal(dt_refclock_real_latest_ms(&ref), SERVER_MS + 2);
+    wake_us = dt_refclock_mono_us_at(&ref, SERVER_MS + AHEAD + 1000);
+    assert_in_range(wake_us - hand.mono_us, SECOND_US, SECOND_US + 1000);
+    hand.mono_us = wake_us;
+    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + AHEAD + 1000);
+}
+
+static void a_frozen_clock_stands_still_and_who_waits_for_it_looks_again(void **state)
+{
+    const struct dt_test_time frozen = {.ahead_ms = 5, .frozen_ms = SERVER_MS + 777};
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_follow(&ref, frozen, SERVER_MS, hand.mono_us - 300, hand.mono_us);
+    hand.mono_us += 100 * SECOND_US;
+    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 777);
+    assert_int_equal(dt_refclock_latest_ms(&ref), SERVER_MS + 777);
+    assert_int_equal(dt_refclock_mono_us_at(&ref, SERVER_MS + 777), hand.mono_us);
+    assert_int_equal(dt_refclock_mono_us_at(&ref, SERVER_MS + 778), hand.mono_us + SECOND_US);
+    assert_true(dt_refclock_real_earliest_ms(&ref) > SERVER_MS + 99000);
+}
+
+/* A session that asked before the clock was advanced says the old time after it. */
+static void what_sessions_say_does_not_move_a_test_clock(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    dt_refclock_follow(&ref, (struct dt_test_time){1000, 0}, SERVER_MS, hand.mono_us - 300, hand.mono_us);
+    dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 1000);
+    dt_refclock_follow(&ref, (struct dt_test_time){3000, 0}, SERVER_MS, hand.mono_us - 9000, hand.mono_us);
+    assert_int_equal(dt_refclock_earliest_ms(&ref), SERVER_MS + 3000);
+}
+
 static void a_wait_on_a_condition_ends_at_its_time_and_not_before(void **state)
 {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -295,6 +347,9 @@ int main(void)
         cmocka_unit_test(one_who_sleeps_until_a_due_time_wakes_up_exactly_then),
         cmocka_unit_test(a_due_time_in_the_past_is_a_monotonic_time_in_the_past),
         cmocka_unit_test(readers_never_see_half_of_a_sample),
+        cmocka_unit_test(a_test_clock_is_ahead_of_the_servers_and_moves_with_it),
+        cmocka_unit_test(a_frozen_clock_stands_still_and_who_waits_for_it_looks_again),
+        cmocka_unit_test(what_sessions_say_does_not_move_a_test_clock),
         cmocka_unit_test(a_wait_on_a_condition_ends_at_its_time_and_not_before),
     };
 

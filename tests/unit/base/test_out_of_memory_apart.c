@@ -56,7 +56,7 @@ static dt_status make_the_head_of_a_callback(void)
     struct desk desk;
     struct dt_http_request request = {0};
     struct dt_callback_secret secret;
-    struct dt_callback_setting setting = {"duetime", DT_STR_LIT("{\"x-a\":\"topic\",\"x-d\":\"4\"}"), &secret};
+    struct dt_callback_setting setting = {"duetime", DT_STR_LIT("{\"x-a\":\"topic\",\"x-d\":\"4\"}"), &secret, 0};
     assert_null(dt_callback_secret_read(dt_str("whsec_QUJD whsec_REU="), &secret));
     dt_status status = sit_down(&desk);
     if (status == DT_OK)

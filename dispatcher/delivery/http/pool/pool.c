@@ -153,7 +153,7 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
     struct dt_callback *callback = tag;
     const struct dt_callback_attempt attempt = {.job_id = callback->hand.job_id,
                                                 .attempt = callback->hand.attempt,
-                                                .now_ms = dt_refclock_earliest_ms(hands->env.ref),
+                                                .now_ms = dt_refclock_real_earliest_ms(hands->env.ref),
                                                 .max_delay_ms = hands->env.config->limits_max_delay};
     struct dt_callback_outcome outcome;
     pthread_mutex_lock(&hands->lock);

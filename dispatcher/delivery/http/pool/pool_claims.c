@@ -183,13 +183,15 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
 {
     dt_hands_claims *claims = s->claims;
     dt_hands *hands = claims->hands;
-    const struct dt_callback_setting setting = {
-        .installation = hands->env.installation, .headers = s->topic->headers, .secret = secret};
+    const int64_t now_ms = dt_refclock_latest_ms(hands->env.ref);
+    const struct dt_callback_setting setting = {.installation = hands->env.installation,
+                                                .headers = s->topic->headers,
+                                                .secret = secret,
+                                                .ahead_ms = now_ms - dt_refclock_real_latest_ms(hands->env.ref)};
     struct dt_http_request request = {
         .url = s->url, .body = s->job->payload, .timeout_ms = s->topic->timeout_ms, .tag = s->callback};
     dt_arena_reset(&claims->arena);
-    dt_status status = dt_request_head(s->job, &setting, dt_refclock_latest_ms(hands->env.ref), claims->json,
-                                       &claims->arena, &request);
+    dt_status status = dt_request_head(s->job, &setting, now_ms, claims->json, &claims->arena, &request);
     return status == DT_OK ? dt_http_client_send(hands->client, &request) : status;
 }
 

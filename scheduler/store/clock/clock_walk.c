@@ -1,0 +1,185 @@
+/*
+ * An advance of the test clock: from instant to instant, each until what fell due is done.
+ *
+ *   promote what lies on the way ─▶ next instant ─▶ the clock stands there ─▶ leaders deal with it ─▶ reports ─▶ next …
+ *
+ * Owns the pace: how long an instant is waited for, and from when on strides are taken in place of instants. Refuses to know
+ * who dispatches. It looks every LOOK_US, and only while an advance is under way.
+ */
+#include <time.h>
+
+#include "base/clock.h"
+#include "store/archive/housekeeping.h"
+#include "store/clock/clock_parts.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+#define LOOK_US     INT64_C(10000)
+#define PATIENCE_US INT64_C(3000000) /* for leaders at one instant; a topic at its limit would hold it up for ever … */
+#define HURRY_US    INT64_C(150000)  /* … and so long for them, and for reports, once the walk is late */
+#define LATE_US     INT64_C(10000000)
+#define STRIDES     32
+#define PROMOTED    1000
+
+struct walk {
+    dt_store *store;
+    dt_db *db;
+    struct dt_test_clock *clock;
+    struct dt_clock_walk *ask;
+    struct dt_error *err;
+    int64_t at_ms, end_ms;
+    int64_t late_us; /* mono: strides from here on */
+    int64_t stride_ms;
+    int64_t under_way; /* attempts without a report when the last instant was left */
+};
+
+static int64_t mono_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+static bool is_late(const struct walk *w)
+{
+    return mono_us() >= w->late_us;
+}
+
+/* Jobs on the way are in the due index by their days; leaders see them by their times. */
+static dt_status promote(struct walk *w)
+{
+    struct dt_again again = {0};
+    size_t done = PROMOTED;
+    dt_status status = DT_OK;
+    do
+        status = dt_store_promote(w->store, w->end_ms, PROMOTED, &done, w->err);
+    while ((status == DT_OK && done == PROMOTED) || dt_store_again(&again, status));
+    return status;
+}
+
+static int64_t end_of_stride(struct walk *w)
+{
+    if (!w->stride_ms)
+        w->stride_ms = (w->end_ms - w->at_ms) / STRIDES + 1;
+    return w->at_ms + w->stride_ms;
+}
+
+static dt_status find_next(struct walk *w, int64_t *next_ms)
+{
+    int64_t found_ms = 0;
+    dt_status status = dt_clock_number(w->db, dt_sql_find_next_instant,
+                                       DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->at_ms)), &found_ms, w->err);
+    *next_ms = found_ms > w->at_ms ? dt_earlier(found_ms, w->end_ms) : w->end_ms;
+    if (is_late(w))
+        *next_ms = dt_earlier(w->end_ms, dt_later(*next_ms, end_of_stride(w)));
+    return status;
+}
+
+/* ---- at one instant ---- */
+
+/* Whether something that fell due in (from, at] is to be dispatched still. */
+static dt_status is_undone(struct walk *w, int64_t from_ms, bool *some)
+{
+    int64_t found = 0;
+    dt_status status =
+        dt_clock_number(w->db, dt_sql_find_undone, DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(from_ms), DT_P_INT(w->at_ms)),
+                        &found, w->err);
+    *some = found != 0;
+    return status;
+}
+
+/* Whether more attempts wait for a report than before the instant. */
+static dt_status is_unreported(struct walk *w, int64_t from_ms, bool *some)
+{
+    int64_t found = 0;
+    dt_status status = dt_clock_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, &found, w->err);
+    (void)from_ms;
+    *some = found > w->under_way;
+    return status;
+}
+
+/* *some: it was so still when the time was up. */
+static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, int64_t from_ms, bool *some),
+                            int64_t from_ms, int64_t most_us, bool *some)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_US * 1000};
+    int64_t until_us = mono_us() + (is_late(w) ? dt_earlier(most_us, HURRY_US) : most_us);
+    dt_status status = look(w, from_ms, some);
+    while (status == DT_OK && *some && mono_us() < until_us) {
+        nanosleep(&pause, NULL);
+        status = look(w, from_ms, some);
+    }
+    return status;
+}
+
+/* A report may bring about what is due at once: that is waited for as well. */
+static dt_status settle(struct walk *w, int64_t from_ms)
+{
+    bool undone = false, unreported = false;
+    dt_status status = wait_while(w, is_undone, from_ms, PATIENCE_US, &undone);
+    if (status == DT_OK)
+        status = wait_while(w, is_unreported, from_ms, w->ask->wait_ms * 1000, &unreported);
+    if (status == DT_OK && !undone)
+        status = wait_while(w, is_undone, from_ms, PATIENCE_US, &undone);
+    if (status == DT_OK)
+        status = dt_clock_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, &w->under_way, w->err);
+    w->ask->whole &= !undone;
+    return status;
+}
+
+static dt_status step(struct walk *w)
+{
+    int64_t from_ms = w->at_ms;
+    int64_t next_ms = 0;
+    dt_status status = promote(w);
+    if (status == DT_OK)
+        status = find_next(w, &next_ms);
+    if (status == DT_OK)
+        status = dt_clock_change(w->db, dt_sql_freeze_test_clock_at,
+                                 DT_PARAMS(DT_P_INT(next_ms), DT_P_INT(w->clock->version)), w->clock, w->err);
+    if (status != DT_OK)
+        return status;
+    w->at_ms = next_ms;
+    w->ask->steps++;
+    return settle(w, from_ms);
+}
+
+/* A clock that goes on stops first, so that it is never set back to an instant that has just passed. */
+static dt_status begin(struct walk *w)
+{
+    dt_status status = DT_OK;
+    if (!w->clock->time.frozen_ms)
+        status =
+            dt_clock_change(w->db, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(w->clock->version)), w->clock, w->err);
+    if (status == DT_OK)
+        status = dt_store_test_clock(w->store, w->clock, w->err);
+    w->at_ms = w->clock->time.frozen_ms;
+    w->end_ms = w->at_ms + w->ask->by_ms;
+    return status != DT_OK ? status
+                           : dt_clock_number(w->db, dt_sql_count_under_way, DT_NO_PARAMS, &w->under_way, w->err);
+}
+
+static dt_status walk_to_end(struct walk *w)
+{
+    bool goes_on = !w->clock->time.frozen_ms;
+    if (dt_test_clock_now_ms(w->clock) + w->ask->by_ms > DT_TEST_CLOCK_END_MS)
+        return dt_fail(w->err, DT_INVALID, "the clock ends in January 2038");
+    dt_status status = begin(w);
+    while (status == DT_OK && w->at_ms < w->end_ms)
+        status = step(w);
+    if (!goes_on || !w->at_ms)
+        return status;
+    struct dt_error other = {0}; /* what ended the walk is told */
+    dt_status going = dt_clock_go_on(w->db, w->at_ms, w->clock, status == DT_OK ? w->err : &other);
+    return status == DT_OK ? going : status;
+}
+
+dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask, struct dt_test_clock *out,
+                                      struct dt_error *err)
+{
+    struct walk w = {.store = store, .clock = out, .ask = ask, .err = err, .late_us = mono_us() + LATE_US};
+    ask->steps = 0;
+    ask->whole = true;
+    dt_status status = dt_clock_lock(store, &w.db, out, err);
+    if (status == DT_OK)
+        status = walk_to_end(&w);
+    return dt_clock_unlock(store, w.db, status, out, err);
+}

@@ -1,0 +1,137 @@
+/* The row of the test clock, read and changed; how it is advanced is clock_walk.c's. See test_clock.h. */
+#include "store/clock/test_clock.h"
+
+#include "base/clock.h"
+#include "store/clock/clock_parts.h"
+#include "store/sql/statements.h"
+#include "store/store_internal.h"
+
+static int64_t mono_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system());
+}
+
+/* ---- reading ---- */
+
+dt_status dt_store_test_clock_watch(dt_store *store, int64_t version, int64_t wait_ms, struct dt_test_clock *out,
+                                    struct dt_error *err)
+{
+    dt_db *db;
+    *out = (struct dt_test_clock){.asked_us = mono_us()};
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query_index(db, dt_sql_watch_clock, DT_PARAMS(DT_P_INT(version), DT_P_INT(wait_ms)), err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(db)) {
+        out->time = (struct dt_test_time){.ahead_ms = dt_db_i64(db, 0), .frozen_ms = dt_db_i64(db, 1)};
+        out->version = dt_db_i64(db, 2);
+        out->real_ms = dt_db_i64(db, 3);
+        out->heard_us = mono_us();
+    }
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err)
+{
+    return dt_store_test_clock_watch(store, 0, 0, out, err);
+}
+
+dt_status dt_clock_number(dt_db *db, const char *sql, struct dt_params params, int64_t *out, struct dt_error *err)
+{
+    *out = 0;
+    dt_status status = dt_db_query(db, sql, params, err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(db))
+        *out = dt_db_i64(db, 0);
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_check_test_clock(dt_store *store, struct dt_error *err)
+{
+    const bool wanted = dt_store_config(store)->installation_test_clock;
+    int64_t clocks = 0;
+    dt_db *db;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_clock_number(db, dt_sql_count_test_clocks, DT_NO_PARAMS, &clocks, err);
+    if (status != DT_OK || wanted == (clocks > 0))
+        return status;
+    return dt_fail(err, DT_INVALID,
+                   wanted
+                       ? "[installation] test_clock is true, but the installation was made without: its jobs have "
+                         "real time, and only a database in which nothing was made yet can get a test clock"
+                       : "[installation] test_clock is false, but the installation was made with true: its jobs have "
+                         "a time of their own");
+}
+
+/* ---- changing ---- */
+
+static dt_status take_lock(dt_db *db, struct dt_error *err)
+{
+    int64_t got = 0;
+    dt_status status = dt_clock_number(db, dt_sql_lock_test_clock, DT_NO_PARAMS, &got, err);
+    return status == DT_OK && !got ? dt_fail(err, DT_BUSY, "another request is changing the clock") : status;
+}
+
+dt_status dt_clock_lock(dt_store *store, dt_db **db, struct dt_test_clock *clock, struct dt_error *err)
+{
+    dt_db *session = NULL;
+    *db = NULL;
+    dt_status status = dt_store_test_clock(store, clock, err);
+    if (status == DT_OK && clock->version == 0)
+        status = dt_fail(err, DT_UNSUPPORTED, "the installation has no test clock");
+    if (status == DT_OK)
+        status = dt_store_db(store, &session, err);
+    if (status == DT_OK)
+        status = take_lock(session, err);
+    if (status != DT_OK)
+        return status;
+    *db = session;
+    return dt_store_test_clock(store, clock, err);
+}
+
+dt_status dt_clock_unlock(dt_store *store, dt_db *db, dt_status status, struct dt_test_clock *clock,
+                          struct dt_error *err)
+{
+    int64_t got;
+    if (db && dt_db_alive(db)) /* else the lock went with the session */
+        (void)!dt_clock_number(db, dt_sql_unlock_test_clock, DT_NO_PARAMS, &got, NULL);
+    return status != DT_OK ? status : dt_store_test_clock(store, clock, err);
+}
+
+dt_status dt_clock_change(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
+                          struct dt_error *err)
+{
+    uint64_t changed = 0;
+    dt_status status = dt_db_run(db, sql, params, &changed, err);
+    if (status == DT_OK && changed != 1)
+        return dt_fail(err, DT_BUSY, "somebody else has changed the clock");
+    clock->version++;
+    return status;
+}
+
+dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_clock_lock(store, &db, out, err);
+    if (status == DT_OK && !out->time.frozen_ms)
+        status = dt_clock_change(db, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(out->version)), out, err);
+    return dt_clock_unlock(store, db, status, out, err);
+}
+
+dt_status dt_clock_go_on(dt_db *db, int64_t from_ms, struct dt_test_clock *clock, struct dt_error *err)
+{
+    return dt_clock_change(db, dt_sql_release_test_clock, DT_PARAMS(DT_P_INT(from_ms), DT_P_INT(clock->version)), clock,
+                           err);
+}
+
+dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out, struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_clock_lock(store, &db, out, err);
+    if (status == DT_OK && out->time.frozen_ms)
+        status = dt_clock_go_on(db, out->time.frozen_ms, out, err);
+    return dt_clock_unlock(store, db, status, out, err);
+}

@@ -1,0 +1,245 @@
+/* The test clock: its row, what time sessions have by it, how it is advanced; on a server. Nobody leads here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/thread.h"
+#include "store/clock/clock_follower.h"
+#include "store/clock/test_clock.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define DAY_MS     INT64_C(86400000)
+#define NEAR_MS    30000 /* so much may pass on a busy machine */
+#define SYSTEM_MS  "CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)"
+
+static const char select_both[] = "SELECT " DT_SQL_NOW_MS ", " SYSTEM_MS;
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_store *store;
+    struct dt_test_clock clock;
+};
+
+static int setup(void **state)
+{
+    struct dt_error err = {0};
+    struct rig *rig = calloc(1, sizeof(*rig));
+    mysql_fixture_make(&rig->fx, "store_clock");
+    rig->fx.config.installation_test_clock = true;
+    rig->store = mysql_fixture_store(&rig->fx);
+    OK(dt_store_migrate(rig->store, NULL, &err));
+    *state = rig;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *rig = *state;
+    dt_store_free(rig->store);
+    mysql_fixture_drop(&rig->fx);
+    free(rig);
+    return 0;
+}
+
+static int64_t ahead_of(int64_t now_ms, int64_t system_ms)
+{
+    return now_ms - system_ms;
+}
+
+/* How far NOW() is ahead of SYSDATE() in the open query. */
+static int64_t end_ahead(dt_db *db)
+{
+    struct dt_error err = {0};
+    assert_true(dt_db_next(db));
+    int64_t ahead_ms = ahead_of(dt_db_i64(db, 0), dt_db_i64(db, 1));
+    OK(dt_db_end(db, &err));
+    return ahead_ms;
+}
+
+static void assert_near(int64_t ms, int64_t expected_ms)
+{
+    assert_in_range(ms - expected_ms + NEAR_MS, 0, 2 * NEAR_MS);
+}
+
+static void advance(struct rig *rig, int64_t by_ms)
+{
+    struct dt_error err = {0};
+    struct dt_clock_walk walk = {.by_ms = by_ms};
+    OK(dt_store_test_clock_advance(rig->store, &walk, &rig->clock, &err));
+    assert_true(walk.whole);
+}
+
+static void an_installation_made_with_it_has_it_for_good(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_store_check_test_clock(rig->store, &err));
+    OK(dt_store_test_clock(rig->store, &rig->clock, &err));
+    assert_true(rig->clock.version > 0 && rig->clock.time.frozen_ms == 0 && rig->clock.time.ahead_ms == 0);
+    rig->fx.config.installation_test_clock = false;
+    assert_int_equal(dt_store_check_test_clock(rig->store, &err), DT_INVALID);
+    assert_non_null(strstr(err.text, "made with true"));
+    rig->fx.config.installation_test_clock = true;
+}
+
+static void one_in_which_something_was_made_gets_none(void **state)
+{
+    struct mysql_fixture fx;
+    struct dt_error err = {0};
+    struct dt_test_clock clock;
+    struct dt_clock_walk walk = {.by_ms = 1};
+    (void)state;
+    mysql_fixture_make(&fx, "store_clock_real");
+    mysql_fixture_migrate(&fx);
+    dt_store *store = mysql_fixture_store(&fx);
+    int64_t first;
+    OK(dt_store_reserve_ids(store, 10, &first, &err));
+    fx.config.installation_test_clock = true;
+    OK(dt_store_migrate(store, NULL, &err));
+    assert_int_equal(dt_store_check_test_clock(store, &err), DT_INVALID);
+    assert_non_null(strstr(err.text, "made without"));
+    assert_int_equal(dt_store_test_clock_advance(store, &walk, &clock, &err), DT_UNSUPPORTED);
+    assert_int_equal(dt_store_test_clock_freeze(store, &clock, &err), DT_UNSUPPORTED);
+    assert_int_equal(dt_store_test_clock_release(store, &clock, &err), DT_UNSUPPORTED);
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+}
+
+static void every_statement_has_its_time_and_sysdate_the_servers(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    dt_db *db;
+    int64_t now_ms, system_ms;
+    advance(rig, 3 * DAY_MS);
+    OK(dt_store_db(rig->store, &db, &err));
+    OK(dt_db_query(db, select_both, DT_NO_PARAMS, &err));
+    assert_near(end_ahead(db), 3 * DAY_MS);
+    OK(dt_db_query_index(db, select_both, DT_NO_PARAMS, &err));
+    assert_near(end_ahead(db), 3 * DAY_MS);
+    system_ms = mysql_fixture_number(&rig->fx, "SELECT " SYSTEM_MS);
+    OK(dt_db_begin_at(db, &now_ms, &err));
+    assert_near(ahead_of(now_ms, system_ms), 3 * DAY_MS);
+    dt_db_rollback(db);
+}
+
+static void a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    dt_store *other = mysql_fixture_store(&rig->fx);
+    dt_db *db;
+    OK(dt_store_db(other, &db, &err));
+    OK(dt_db_begin_soon(db, &err));
+    OK(dt_db_query(db, select_both, DT_NO_PARAMS, &err));
+    int64_t before_ms = end_ahead(db);
+    advance(rig, DAY_MS);
+    OK(dt_db_query(db, select_both, DT_NO_PARAMS, &err));
+    assert_near(end_ahead(db) - before_ms, DAY_MS);
+    OK(dt_db_commit(db, &err));
+    dt_store_free(other);
+}
+
+static void frozen_it_stands_still_until_it_is_advanced_or_released(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    dt_db *db;
+    OK(dt_store_test_clock_freeze(rig->store, &rig->clock, &err));
+    int64_t at_ms = rig->clock.time.frozen_ms;
+    assert_int_not_equal(at_ms, 0);
+    OK(dt_store_test_clock_freeze(rig->store, &rig->clock, &err));
+    assert_int_equal(rig->clock.time.frozen_ms, at_ms);
+    OK(dt_store_db(rig->store, &db, &err));
+    OK(dt_db_query(db, "SELECT " DT_SQL_NOW_MS " FROM (SELECT SLEEP(0.05)) s", DT_NO_PARAMS, &err));
+    assert_true(dt_db_next(db));
+    assert_int_equal(dt_db_i64(db, 0), at_ms);
+    OK(dt_db_end(db, &err));
+    advance(rig, 60000);
+    assert_int_equal(rig->clock.time.frozen_ms, at_ms + 60000);
+    OK(dt_store_test_clock_release(rig->store, &rig->clock, &err));
+    assert_int_equal(rig->clock.time.frozen_ms, 0);
+    assert_in_range(dt_test_clock_now_ms(&rig->clock), at_ms + 60000, at_ms + 60000 + NEAR_MS);
+}
+
+static void it_is_changed_by_one_at_a_time_and_never_beyond_its_end(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_clock_walk walk = {.by_ms = 12 * 366 * DAY_MS};
+    struct dt_test_clock clock;
+    mysql_fixture_number(&rig->fx, "SELECT GET_LOCK(CONCAT('duetime.clock.', LEFT(SHA2(DATABASE(), 256), 40)), 0)");
+    assert_int_equal(dt_store_test_clock_freeze(rig->store, &clock, &err), DT_BUSY);
+    mysql_fixture_number(&rig->fx, "SELECT RELEASE_LOCK(CONCAT('duetime.clock.', LEFT(SHA2(DATABASE(), 256), 40)))");
+    OK(dt_store_test_clock(rig->store, &rig->clock, &err));
+    assert_int_equal(dt_store_test_clock_advance(rig->store, &walk, &clock, &err), DT_INVALID);
+    OK(dt_store_test_clock(rig->store, &clock, &err));
+    assert_int_equal(clock.version, rig->clock.version);
+}
+
+/* ---- the follower ---- */
+
+struct told {
+    _Atomic int times;
+};
+
+static void count(void *arg)
+{
+    ((struct told *)arg)->times++;
+}
+
+static bool comes_true(struct told *told, int times)
+{
+    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 10000000;
+    while (told->times < times && dt_clock_mono_us(dt_clock_system()) < until_us)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    return told->times >= times;
+}
+
+static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct told told = {0};
+    dt_refclock ref;
+    dt_clock_follower *follower;
+    dt_refclock_init(&ref, dt_clock_system());
+    const struct dt_clock_follower_env env = {&rig->fx.config, &ref, &told, count};
+    OK(dt_clock_follower_start(&env, &follower, &err));
+    assert_true(comes_true(&told, 1));
+    OK(dt_store_test_clock(rig->store, &rig->clock, &err));
+    assert_near(dt_refclock_earliest_ms(&ref), dt_test_clock_now_ms(&rig->clock));
+    OK(dt_store_test_clock_freeze(rig->store, &rig->clock, &err));
+    assert_true(comes_true(&told, 2));
+    assert_int_equal(dt_refclock_earliest_ms(&ref), rig->clock.time.frozen_ms);
+    assert_int_equal(dt_refclock_latest_ms(&ref), rig->clock.time.frozen_ms);
+    OK(dt_store_test_clock_release(rig->store, &rig->clock, &err));
+    assert_true(comes_true(&told, 3));
+    dt_clock_follower_stop(follower);
+    rig->fx.config.installation_test_clock = false;
+    OK(dt_clock_follower_start(&env, &follower, &err));
+    assert_null(follower);
+    rig->fx.config.installation_test_clock = true;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_installation_made_with_it_has_it_for_good),
+        cmocka_unit_test(one_in_which_something_was_made_gets_none),
+        cmocka_unit_test(every_statement_has_its_time_and_sysdate_the_servers),
+        cmocka_unit_test(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too),
+        cmocka_unit_test(frozen_it_stands_still_until_it_is_advanced_or_released),
+        cmocka_unit_test(it_is_changed_by_one_at_a_time_and_never_beyond_its_end),
+        cmocka_unit_test(a_process_hears_of_a_change_and_has_the_new_time),
+    };
+    return cmocka_run_group_tests_name("the test clock", tests, setup, teardown);
+}
