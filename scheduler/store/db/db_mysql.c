@@ -176,9 +176,11 @@ static dt_status connected(dt_db *db, struct dt_error *err)
  * decimal places. A database without its table, which is about to get it, or a row in it, has the server's. */
 static dt_status follow_test_clock(dt_db *db, struct dt_error *err)
 {
-    static const char sql[] = "SET timestamp = COALESCE((SELECT COALESCE(frozen_at, "
-                              "CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ahead_ms) / 1000 + 0.0005 "
-                              "FROM test_clock), 0)";
+    /* A query in the SET itself would lock the row until the transaction ends. */
+    static const char sql[] =
+        "SELECT COALESCE(MAX(COALESCE(frozen_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + "
+        "ahead_ms) / 1000 + 0.0005), 0) INTO @dt_test_clock FROM test_clock; "
+        "SET timestamp = @dt_test_clock";
     dt_status status = run_text(db, sql, sizeof(sql) - 1, err);
     return status == DT_SCHEMA ? DT_OK : status;
 }
