@@ -148,11 +148,9 @@ static const struct column usage[] = {{"TOKEN", "token", false},
                                       {"MAX PENDING", "limits.pending_jobs", true},
                                       {NULL, NULL, false}};
 static const struct column facts[] = {{"WHAT", "what", false}, {"VALUE", "value", false}, {NULL, NULL, false}};
-static const struct column clock_columns[] = {{"NOW", "now", false},
-                                              {"REAL", "real", false},
-                                              {"FROZEN", "frozen", false},
-                                              {"STEPS", "steps", true},
-                                              {"DISPATCHED", "dispatched", true},
+static const struct column clock_columns[] = {{"NOW", "now", false},       {"REAL", "real", false},
+                                              {"FROZEN", "frozen", false}, {"LEFT", "left", false},
+                                              {"STEPS", "steps", true},    {"DISPATCHED", "dispatched", true},
                                               {NULL, NULL, false}};
 static const struct column *const columns_of[DT_CLI_THINGS] = {
     [DT_CLI_JOB] = jobs,        [DT_CLI_ATTEMPT] = attempts,     [DT_CLI_TOPIC] = topics,

@@ -184,7 +184,7 @@ static const struct dt_cli_option resize[] = {
 };
 
 static const struct dt_cli_option clock_set[] = {
-    {"advance", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "So much later: what falls due on the way is dispatched on the way, in order."},
+    {"advance", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "So much later: what falls due on the way is dispatched on the way, in order; what is left after some fifteen seconds is told."},
     {"wait", "DURATION", DT_CLI_TEXT, DT_CLI_BODY, "With --advance, the longest wait for reports at each instant, in real time; default 500ms, at most 10s."},
     {"freeze", "true|false", DT_CLI_JSON, DT_CLI_BODY, "Stops it, so that nothing falls due; or lets it go on."},
 };

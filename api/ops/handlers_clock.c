@@ -1,6 +1,7 @@
 /*
  * The test clock over REST: how it stands, and its changes (scheduler/store/clock/test_clock.h carries them out). An installation that
- * was made without one refuses both. An advance keeps one worker for as long as it takes, some fifteen seconds at most.
+ * was made without one refuses both. An advance keeps one worker for as long as it takes, some fifteen seconds at most:
+ * what is left then is for another request.
  */
 #include "answer.h"
 #include "api.h"
@@ -30,6 +31,13 @@ static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)
     dt_strbuf_addf(out, "\"%s\":\"%s\",", name, text);
 }
 
+static void add_walk(struct dt_strbuf *out, const struct dt_clock_walk *walk)
+{
+    dt_strbuf_addf(out, ",\"steps\":%u,\"dispatched\":%s,\"left\":\"", walk->steps, walk->whole ? "true" : "false");
+    dt_duration_add_iso(out, walk->left_ms);
+    dt_strbuf_addc(out, '"');
+}
+
 static void answer_clock(struct dt_request *req, const struct dt_test_clock *clock, const struct ask *ask)
 {
     req->status = 200;
@@ -38,8 +46,7 @@ static void answer_clock(struct dt_request *req, const struct dt_test_clock *clo
     add_time(&req->out, "real", clock->real_ms);
     dt_strbuf_addf(&req->out, "\"frozen\":%s", clock->time.frozen_ms ? "true" : "false");
     if (ask->change == ADVANCE)
-        dt_strbuf_addf(&req->out, ",\"steps\":%u,\"dispatched\":%s", ask->walk.steps,
-                       ask->walk.whole ? "true" : "false");
+        add_walk(&req->out, &ask->walk);
     dt_strbuf_addc(&req->out, '}');
 }
 

@@ -88,7 +88,7 @@ def test_three_days_pass_in_seconds_and_everything_comes_in_the_order_of_its_tim
     start = ms(before["now"])
     assert rest.put("/v1/schedules/daily", {"topic": "daily", "every": "P1D", "starts_at": made["day1"]["run_at"].replace("Z", "+00:00")}).status == 201
     walked = clocked.clock(advance="P3DT1H")
-    assert walked["dispatched"] is True and walked["frozen"] is False, walked
+    assert walked["dispatched"] is True and walked["frozen"] is False and walked["left"] == "PT0S", walked
     assert 3 * DAY < ms(walked["now"]) - start < 3 * DAY + 2 * 3_600_000, (before, walked)
     order = clocked.called()
     assert [call for call in order if call[0] != "daily"] == [("day1", 1), ("ladder", 1), ("ladder", 2), ("day2", 1), ("ladder", 3), ("day3", 1)], order

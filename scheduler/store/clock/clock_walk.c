@@ -3,8 +3,8 @@
  *
  *   promote what lies on the way ─▶ next instant ─▶ the clock stands there ─▶ leaders deal with it ─▶ reports ─▶ next …
  *
- * Owns the pace: how long an instant is waited for, and from when on strides are taken in place of instants. Refuses to know
- * who dispatches. It looks every LOOK_US, and only while an advance is under way.
+ * Owns the pace: how long an instant is waited for, and when a walk is long enough for one request. Refuses to know who
+ * dispatches. It looks every LOOK_US, and only while an advance is under way.
  */
 #include <time.h>
 
@@ -16,9 +16,7 @@
 
 #define LOOK_US     INT64_C(10000)
 #define PATIENCE_US INT64_C(3000000) /* for leaders at one instant; a topic at its limit would hold it up for ever … */
-#define HURRY_US    INT64_C(150000)  /* … and so long for them, and for reports, once the walk is late */
-#define LATE_US     INT64_C(10000000)
-#define STRIDES     32
+#define WALK_US     INT64_C(15000000) /* … and so long for all of them: less than callers wait for an answer */
 #define PROMOTED    1000
 
 struct walk {
@@ -28,19 +26,13 @@ struct walk {
     struct dt_clock_walk *ask;
     struct dt_error *err;
     int64_t at_ms, end_ms;
-    int64_t late_us; /* mono: strides from here on */
-    int64_t stride_ms;
+    int64_t until_us;  /* mono: the next instant after it is another walk's */
     int64_t under_way; /* attempts without a report when the last instant was left */
 };
 
 static int64_t mono_us(void)
 {
     return dt_clock_mono_us(dt_clock_system());
-}
-
-static bool is_late(const struct walk *w)
-{
-    return mono_us() >= w->late_us;
 }
 
 /* Jobs on the way are in the due index by their days; leaders see them by their times. */
@@ -55,21 +47,12 @@ static dt_status promote(struct walk *w)
     return status;
 }
 
-static int64_t end_of_stride(struct walk *w)
-{
-    if (!w->stride_ms)
-        w->stride_ms = (w->end_ms - w->at_ms) / STRIDES + 1;
-    return w->at_ms + w->stride_ms;
-}
-
 static dt_status find_next(struct walk *w, int64_t *next_ms)
 {
     int64_t found_ms = 0;
     dt_status status = dt_clock_number(w->db, dt_sql_find_next_instant,
                                        DT_PARAMS(DT_P_INT(w->at_ms), DT_P_INT(w->at_ms)), &found_ms, w->err);
     *next_ms = found_ms > w->at_ms ? dt_earlier(found_ms, w->end_ms) : w->end_ms;
-    if (is_late(w))
-        *next_ms = dt_earlier(w->end_ms, dt_later(*next_ms, end_of_stride(w)));
     return status;
 }
 
@@ -101,7 +84,7 @@ static dt_status wait_while(struct walk *w, dt_status (*look)(struct walk *w, in
                             int64_t from_ms, int64_t most_us, bool *some)
 {
     const struct timespec pause = {.tv_nsec = LOOK_US * 1000};
-    int64_t until_us = mono_us() + (is_late(w) ? dt_earlier(most_us, HURRY_US) : most_us);
+    int64_t until_us = mono_us() + most_us;
     dt_status status = look(w, from_ms, some);
     while (status == DT_OK && *some && mono_us() < until_us) {
         nanosleep(&pause, NULL);
@@ -163,8 +146,9 @@ static dt_status walk_to_end(struct walk *w)
     if (dt_test_clock_now_ms(w->clock) + w->ask->by_ms > DT_TEST_CLOCK_END_MS)
         return dt_fail(w->err, DT_INVALID, "the clock ends in January 2038");
     dt_status status = begin(w);
-    while (status == DT_OK && w->at_ms < w->end_ms)
+    while (status == DT_OK && w->at_ms < w->end_ms && mono_us() < w->until_us)
         status = step(w);
+    w->ask->left_ms = w->end_ms - w->at_ms;
     if (!goes_on || !w->at_ms)
         return status;
     struct dt_error other = {0}; /* what ended the walk is told */
@@ -175,8 +159,9 @@ static dt_status walk_to_end(struct walk *w)
 dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *ask, struct dt_test_clock *out,
                                       struct dt_error *err)
 {
-    struct walk w = {.store = store, .clock = out, .ask = ask, .err = err, .late_us = mono_us() + LATE_US};
+    struct walk w = {.store = store, .clock = out, .ask = ask, .err = err, .until_us = mono_us() + WALK_US};
     ask->steps = 0;
+    ask->left_ms = 0;
     ask->whole = true;
     dt_status status = dt_clock_lock(store, &w.db, out, err);
     if (status == DT_OK)

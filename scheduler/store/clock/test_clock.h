@@ -49,12 +49,13 @@ struct dt_clock_walk {
     int64_t wait_ms; /* so long, in real time, each instant waits for reports on what was dispatched at it */
     unsigned steps;  /* out: instants that it came to */
     bool whole;      /* out: all that fell due on the way had been dispatched by the end */
+    int64_t left_ms; /* out: what is left of by_ms */
 };
 /*
  * Advances the clock. Every instant on the way at which something falls due is come to, in order, and left when the leaders
  * have dealt with it, and its attempts were reported on (or wait_ms is over): retries, deadlines and fires that these bring
- * about on the way fall due on the way, too. That takes some ten seconds at most for instants, and then longer and longer
- * strides, within which all that is due goes by its time as far as a shard's leader sees. It goes on afterwards if it went on
+ * about on the way fall due on the way, too. A walk ends after some fifteen seconds, wherever it has come to by then: left_ms
+ * says how much is left, for another call. The clock goes on afterwards if it went on
  * before. A process that is killed on the way leaves it frozen where it came to. INVALID: beyond DT_TEST_CLOCK_END_MS;
  * UNSUPPORTED.
  */
