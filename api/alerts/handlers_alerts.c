@@ -12,7 +12,6 @@
 #include "work/workers.h"
 
 #define BY_ALERT    'l'
-#define FOR_EVER_MS INT64_C(253402300799999) /* the last millisecond that is a time */
 #define ALERT_BYTES ((size_t)2 << 10)
 
 static void add_alert(struct dt_strbuf *out, const struct dt_alert *alert)
@@ -75,7 +74,7 @@ enum dt_next dt_handle_alert_silence(struct dt_request *req)
     struct dt_faults faults;
     if (!silence)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *silence = (struct dt_alert_silence){.until_ms = FOR_EVER_MS};
+    *silence = (struct dt_alert_silence){.until_ms = DT_TIME_MAX_MS};
     if (!dt_job_id_parse(req->params[0], &silence->id))
         return dt_answer_not_found(req, "alert");
     if (!dt_answer_clock(req))

@@ -232,7 +232,8 @@ static void read_delay(struct decoder *d, const struct dt_json_node *node)
 static void read_shift(struct decoder *d, const struct dt_json_node *node)
 {
     struct dt_json_node plain = *node;
-    bool back = node->type == DT_JSON_STRING && node->str.n > 0 && node->str.p[0] == '-';
+    bool text = node->type == DT_JSON_STRING || node->type == DT_JSON_NUMBER;
+    bool back = text && node->str.n > 0 && node->str.p[0] == '-';
     bool fewer = node->type == DT_JSON_INT && node->i < 0;
     if (back) {
         plain.str.p++;

@@ -1,7 +1,4 @@
 /* Decodes commands: see command.h. One table of members, with the commands that each goes with. */
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/text/timetext.h"
 #include "command.h"
 #include "job/request/job_fields.h"
@@ -45,17 +42,9 @@ static void read_id(struct decoder *d, const struct dt_json_node *node)
 /* A number of seconds, perhaps with a fraction. False: a fault was added. */
 static bool read_seconds(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t *out_ms)
 {
-    char text[64];
-    bool number = (node->type == DT_JSON_INT || node->type == DT_JSON_NUMBER) && node->raw.n < sizeof(text);
-    if (number) {
-        memcpy(text, node->raw.p, node->raw.n);
-        text[node->raw.n] = '\0';
-    }
-    double ms = number ? strtod(text, NULL) * 1000 : -1;
-    if (ms >= 0 && ms <= (double)DT_DURATION_MAX_MS) {
-        *out_ms = (int64_t)ceil(ms - 1e-6); /* 1.1 s are 1100 ms, though the double is a little more */
+    bool number = node->type == DT_JSON_INT || node->type == DT_JSON_NUMBER;
+    if (number && dt_number_parse_ms(node->raw, 3, out_ms) == DT_OK)
         return true;
-    }
     dt_faults_add(d->faults, pointer, "must be a number of seconds, from 0 to 100 years");
     return false;
 }

@@ -89,8 +89,8 @@ static void decode_retry_after(struct decoder *d, const struct dt_json_node *nod
         return;
     if (node->type == DT_JSON_INT && node->i >= 0 && node->i <= DT_DURATION_MAX_MS)
         ms = node->i;
-    else if ((node->type != DT_JSON_STRING && node->type != DT_JSON_NUMBER) ||
-             dt_duration_parse(node->str, &ms) != DT_OK) {
+    else if (!(node->type == DT_JSON_STRING && dt_duration_parse(node->str, &ms) == DT_OK) &&
+             !(node->type == DT_JSON_NUMBER && dt_number_parse_ms(node->str, 0, &ms) == DT_OK)) {
         refuse(d, "/retry_after", "must be a duration such as \"PT5M\" or \"3m\", or milliseconds");
         return;
     }

@@ -4,10 +4,6 @@
  */
 #include "base/text/timetext.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/text/civil.h"
 
 #define SECOND_MS INT64_C(1000)
@@ -175,22 +171,94 @@ static int64_t short_unit_ms(char letter)
     }
 }
 
-/* A JSON number with an exponent: rare, and exact enough as a double (100 years are 3e12 ms). */
-static bool parse_exponent(struct dt_str text, int64_t *out_ms)
-{
-    char copy[64];
-    char *end;
-    double v;
+/* ---- numbers with an exponent ---- */
 
-    if (text.n >= sizeof(copy))
+#define EXPONENT_MAX 1000000 /* beyond it any number is zero, too large, or as small as can be */
+
+/* "e5", "E-5"; none is 0. */
+static bool read_exponent(struct cursor *c, int *out)
+{
+    int v = 0;
+    int sign = 1;
+
+    if (!eat(c, 'e') && !eat(c, 'E')) {
+        *out = 0;
+        return true;
+    }
+    if (eat(c, '-'))
+        sign = -1;
+    else
+        eat(c, '+');
+    if (!at_digit(c))
         return false;
-    memcpy(copy, text.p, text.n);
-    copy[text.n] = '\0';
-    v = strtod(copy, &end);
-    if (end != copy + text.n || end[-1] < '0' || end[-1] > '9' || !(v >= 0) || v > (double)DT_DURATION_MAX_MS)
-        return false;
-    *out_ms = (int64_t)ceil(v);
+    for (; at_digit(c); c->p++)
+        v = v < EXPONENT_MAX ? v * 10 + (*c->p - '0') : v;
+    *out = sign * v;
     return true;
+}
+
+/* Passes digits, perhaps with a point among them; *before: how many stand before it. */
+static bool pass_digits(struct cursor *c, int64_t *before)
+{
+    const char *begin = c->p;
+
+    while (at_digit(c))
+        c->p++;
+    *before = c->p - begin;
+    if (*before == 0)
+        return false;
+    if (!eat(c, '.'))
+        return true;
+    begin = c->p;
+    while (at_digit(c))
+        c->p++;
+    return c->p > begin;
+}
+
+/* The digits with their point at `place`, rounded up. False: too much. */
+static bool sum_digits(struct cursor digits, int64_t place, int64_t *out)
+{
+    int64_t v = 0;
+    bool rest = false;
+
+    for (; digits.p < digits.end; digits.p++) {
+        if (*digits.p == '.')
+            continue;
+        if (place-- > 0)
+            v = v * 10 + (*digits.p - '0');
+        else
+            rest |= *digits.p != '0';
+        if (v > DT_DURATION_MAX_MS)
+            return false;
+    }
+    for (; place > 0 && v > 0; place--) {
+        v *= 10;
+        if (v > DT_DURATION_MAX_MS)
+            return false;
+    }
+    *out = v + rest;
+    return *out <= DT_DURATION_MAX_MS;
+}
+
+dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms)
+{
+    struct cursor c = {number.p, number.p + number.n};
+    struct cursor digits;
+    bool negative;
+    int64_t place;
+    int64_t ms;
+    int own;
+
+    negative = eat(&c, '-');
+    digits = c;
+    if (!pass_digits(&c, &place))
+        return DT_INVALID;
+    digits.end = c.p;
+    if (!read_exponent(&c, &own) || c.p != c.end || !sum_digits(digits, place + own + exponent, &ms) ||
+        (negative && ms > 0))
+        return DT_INVALID;
+    *out_ms = ms;
+    return DT_OK;
 }
 
 /* "1500", "0.5", "1e3" milliseconds; "15s". */
@@ -201,10 +269,10 @@ static bool parse_plain(struct dt_str text, int64_t *out_ms)
     int64_t sum = 0;
     int64_t unit_ms = 1;
 
+    if (memchr(text.p, 'e', text.n) || memchr(text.p, 'E', text.n))
+        return dt_number_parse_ms(text, 0, out_ms) == DT_OK;
     if (memchr(text.p, ',', text.n) || !read_number(&c, &n))
         return false;
-    if (c.p < c.end && (*c.p == 'e' || *c.p == 'E'))
-        return parse_exponent(text, out_ms);
     if (c.p < c.end) {
         unit_ms = short_unit_ms(*c.p++);
         if (unit_ms == 0 || n.has_fraction || c.p != c.end)

@@ -3,14 +3,11 @@
  * every member is read by itself into dt_job_fields, then what belongs together is compared, then the result is put
  * together; faults are collected all the way, so that a caller learns all of them at once.
  */
-#include <math.h>
-#include <stdlib.h>
-
+#include "job_decode.h"
 #include "base/text/base64.h"
 #include "job/callback/callback_header.h"
 #include "job/callback/callback_host.h"
 #include "job/retry.h"
-#include "job_decode.h"
 #include "job_fields.h"
 
 struct decoder {
@@ -31,21 +28,6 @@ struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsig
 
 /* ---- values ---- */
 
-/* A number that is no plain integer: "1e3", "0.5", or beyond 64 bits. */
-static bool number_to_ms(struct dt_str text, int64_t *out_ms)
-{
-    char buf[64];
-    if (text.n >= sizeof(buf))
-        return false;
-    memcpy(buf, text.p, text.n);
-    buf[text.n] = '\0';
-    double ms = strtod(buf, NULL);
-    if (!(ms >= 0 && ms <= (double)DT_DURATION_MAX_MS))
-        return false;
-    *out_ms = (int64_t)ceil(ms);
-    return true;
-}
-
 const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms)
 {
     static const char *const range = "must not be negative, nor longer than 100 years";
@@ -54,7 +36,7 @@ const char *dt_duration_decode(const struct dt_json_node *node, int64_t *out_ms)
         *out_ms = node->i;
         return node->i >= 0 && node->i <= DT_DURATION_MAX_MS ? NULL : range;
     case DT_JSON_NUMBER:
-        return number_to_ms(node->str, out_ms) ? NULL : range;
+        return dt_number_parse_ms(node->str, 0, out_ms) == DT_OK ? NULL : range;
     case DT_JSON_STRING:
         if (dt_duration_parse(node->str, out_ms) == DT_OK)
             return NULL;

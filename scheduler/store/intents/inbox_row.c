@@ -8,9 +8,8 @@
 #include "store/intents/inbox_row.h"
 
 #include "base/text/base64.h"
+#include "base/text/timetext.h"
 #include "job/job_encode.h"
-
-#define LATEST_MS INT64_C(253402300799999) /* the end of the year 9999 */
 
 struct reading {
     const struct dt_inbox_reader *with;
@@ -218,7 +217,7 @@ static void check_name(struct reading *r, bool creates)
 static void check_times(struct reading *r)
 {
     const struct dt_inbox_row *row = r->row;
-    if (row->has_run_at && row->run_at_ms > LATEST_MS)
+    if (row->has_run_at && row->run_at_ms > DT_TIME_MAX_MS)
         fault(r, "/run_at", "must be a time in ms before the year 10000");
     if (row->created_at_ms < 0 || row->created_at_ms > r->with->now_ms + r->with->rules->max_delay_ms)
         fault(r, "/created_at", "must be a time in ms, no further ahead than limits.max_delay allows");

@@ -15,7 +15,6 @@ enum dt_operation_walk { DT_WALK_JOBS = 1, DT_WALK_KEYS, DT_WALK_HISTORY, DT_WAL
 
 #define DT_OPERATION_WINDOW 10000 /* rows that one step looks at while it finds jobs */
 #define DT_OPERATION_PIECE  1024  /* rows that are locked at once: half of what a leader dispatches at once */
-#define DT_TIME_MAX_MS      INT64_C(253402300799999)
 
 /* A row of `operations`; texts are in the arena of whoever read it. */
 struct dt_operation_row {

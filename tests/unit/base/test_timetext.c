@@ -106,6 +106,9 @@ static void what_is_finer_than_a_millisecond_rounds_up(void **state)
         {"0.1", 1},
         {"1499.0001", 1500},
         {"1.1e0", 2},
+        {"1.00000000000000000000001e3", 1001},
+        {"1e-400", 1},
+        {"10000000000000000001e-16", 1001},
     };
 
     (void)state;
@@ -114,6 +117,41 @@ static void what_is_finer_than_a_millisecond_rounds_up(void **state)
 
         if (dt_duration_parse(hold(cases[i].text), &ms) || ms != cases[i].ms)
             fail_msg("%s gives %lld", cases[i].text, (long long)ms);
+    }
+}
+
+static void a_number_is_read_exactly_whatever_its_exponent(void **state)
+{
+    static const struct {
+        const char *text;
+        int exponent;
+        int64_t ms;
+    } cases[] = {
+        {"1.1", 3, 1100},
+        {"1.0000000000000000000000000000000000000000000000000000000000000000000000000000001", 3, 1001},
+        {"1000.00000000000000000000000000000000000000000000000000000000000000000000000000000", 0, 1000},
+        {"0.0000000001", 3, 1},
+        {"3155760000", 3, DT_DURATION_MAX_MS},
+        {"31557600000000e-1", 0, DT_DURATION_MAX_MS},
+        {"0.000003155760e+18", 0, DT_DURATION_MAX_MS},
+        {"0e999999999999", 3, 0},
+        {"-0.0", 0, 0},
+    };
+    static const char *const bad[] = {
+        "", "-", "-0.1", "1.", ".5", "1e", "1e+", "3155760000000.1", "1e13", "1e99999999999", "1x"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t ms = -1;
+
+        if (dt_number_parse_ms(hold(cases[i].text), cases[i].exponent, &ms) || ms != cases[i].ms)
+            fail_msg("%s gives %lld", cases[i].text, (long long)ms);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        int64_t ms = -7;
+
+        if (dt_number_parse_ms(hold(bad[i]), 0, &ms) != DT_INVALID || ms != -7)
+            fail_msg("\"%s\" is accepted: %lld", bad[i], (long long)ms);
     }
 }
 
@@ -422,6 +460,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_durations_are_read),
         cmocka_unit_test(what_is_finer_than_a_millisecond_rounds_up),
+        cmocka_unit_test(a_number_is_read_exactly_whatever_its_exponent),
         cmocka_unit_test(bad_durations_are_refused_and_leave_the_output),
         cmocka_unit_test(a_slice_is_read_to_its_end_only),
         cmocka_unit_test(durations_are_written_in_their_usual_iso_form),
