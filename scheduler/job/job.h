@@ -15,7 +15,8 @@
 #define DT_KEY_MAX                255
 #define DT_PARTITION_KEY_MAX      255
 #define DT_CONTENT_TYPE_MAX       255
-#define DT_ERROR_CODE_MAX         100 /* bytes; longer ones are cut at a character */
+#define DT_HEADERS_TEXT_MAX       65535 /* bytes of a job's headers as JSON, in which they are kept */
+#define DT_ERROR_CODE_MAX         100   /* bytes; longer ones are cut at a character */
 #define DT_ERROR_MESSAGE_MAX      1000
 #define DT_ACK_TIMEOUT_DEFAULT_MS INT64_C(300000)
 #define DT_RETENTION_DEFAULT_MS   (INT64_C(30) * 86400000)

@@ -274,6 +274,15 @@ static void read_header_members(struct decoder *d, const struct dt_json_node *no
     }
 }
 
+/* Many short names with escapes are longer as JSON than their bytes tell. */
+static void check_headers_text(struct decoder *d, size_t n)
+{
+    if (n <= DT_HEADERS_TEXT_MAX)
+        return;
+    d->too_large = true;
+    dt_faults_addf(d->faults, "/headers", "has %zu bytes as JSON, %d are allowed", n, DT_HEADERS_TEXT_MAX);
+}
+
 static void read_headers(struct decoder *d, const struct dt_json_node *node)
 {
     if (node->type != DT_JSON_OBJECT) {
@@ -287,6 +296,7 @@ static void read_headers(struct decoder *d, const struct dt_json_node *node)
     if (d->f.pairs)
         read_header_members(d, node, &text);
     dt_strbuf_addc(&text, '}');
+    check_headers_text(d, text.n);
     d->f.headers = keep(d, dt_strbuf_str(&text));
     d->faults->failed = d->faults->failed || text.failed || !d->f.pairs;
     dt_strbuf_clear(&text);

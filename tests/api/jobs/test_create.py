@@ -1,5 +1,6 @@
 """POST /v1/jobs: what a job may be, how its answer looks, durations and times."""
 import datetime
+import itertools
 import json
 
 import pytest
@@ -162,6 +163,11 @@ def test_headers_have_8_kib_in_all(api, topic):
     fits = {"a": "x" * 4095, "b": "x" * 4095}
     assert api.make(topic=topic, delay="PT1H", headers=fits)["headers"] == fits
     refused(api.post("/v1/jobs", {"topic": topic, "delay": "PT1H", "headers": {**fits, "c": ""}}), 413, "too-large", "/headers")
+    controls = [chr(c) for c in range(1, 32) if chr(c) not in "\b\t\n\f\r"]
+    names = ["".join(name) for length in (1, 2, 3) for name in itertools.product(controls, repeat=length)]
+    escapes = {name: "" for name in names[:2970]}
+    assert sum(map(len, escapes)) < 8192 and len(json.dumps(escapes, separators=(",", ":"))) > 65535
+    refused(api.post("/v1/jobs", {"topic": topic, "delay": "PT1H", "headers": escapes}), 413, "too-large", "/headers")
 
 
 def test_all_errors_are_told_at_once(api, nothing_made):
