@@ -23,7 +23,8 @@
 struct ask {
     struct dt_schedule_body body;
     bool cancel;
-    int64_t from_ms; /* of next; 0 = now */
+    bool has_from; /* of next; else from now on */
+    int64_t from_ms;
     unsigned count;
     unsigned limit;
     struct dt_str after;
@@ -252,7 +253,7 @@ static enum dt_next answer_next(struct dt_request *req, const struct dt_schedule
         return refuse_member(req, "/time_zone", err.text);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    int64_t at_ms = (ask->from_ms ? ask->from_ms : dt_refclock_earliest_ms(req->api->ref)) - 1;
+    int64_t at_ms = (ask->has_from ? ask->from_ms : dt_refclock_earliest_ms(req->api->ref)) - 1;
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"next\":[");
@@ -276,7 +277,7 @@ static enum dt_next preview(struct dt_request *req, dt_store *store)
     struct ask *ask = req->state;
     struct dt_schedule *s = &ask->body.schedule;
     (void)store;
-    s->anchor_ms = s->starts_at_ms ? s->starts_at_ms : dt_refclock_earliest_ms(req->api->ref);
+    s->anchor_ms = s->has_start ? s->starts_at_ms : dt_refclock_earliest_ms(req->api->ref);
     return answer_next(req, s);
 }
 
@@ -375,6 +376,7 @@ static void read_span(struct dt_request *req, struct dt_faults *faults, struct a
     ask->count = NEXT_DEFAULT;
     if (!dt_answer_count(req, "count", NEXT_MAX, &ask->count))
         dt_faults_add_query(faults, DT_STR_LIT("count"), "must be a whole number from 1 to 100");
+    ask->has_from = from.p;
     if (from.p && dt_time_parse(from, &ask->from_ms) != DT_OK)
         dt_faults_add_query(faults, DT_STR_LIT("from"), "must be an RFC 3339 time with an offset");
 }

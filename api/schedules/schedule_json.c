@@ -38,8 +38,8 @@ static void read_duration(struct decoder *d, const struct dt_json_node *node, co
 
 static void read_time(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t *out)
 {
-    if (node->type != DT_JSON_STRING || dt_time_parse(node->str, out) != DT_OK || *out <= 0)
-        dt_faults_add(d->faults, pointer, "must be an RFC 3339 time with an offset, after 1970");
+    if (node->type != DT_JSON_STRING || dt_time_parse(node->str, out) != DT_OK)
+        dt_faults_add(d->faults, pointer, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z");
 }
 
 static void read_bounded(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t max_ms,
@@ -88,11 +88,13 @@ static void read_zone(struct decoder *d, const struct dt_json_node *node)
 
 static void read_starts_at(struct decoder *d, const struct dt_json_node *node)
 {
+    d->s->has_start = true;
     read_time(d, node, "/starts_at", &d->s->starts_at_ms);
 }
 
 static void read_ends_at(struct decoder *d, const struct dt_json_node *node)
 {
+    d->s->has_end = true;
     read_time(d, node, "/ends_at", &d->s->ends_at_ms);
 }
 
@@ -197,7 +199,7 @@ static void check_pairs(struct decoder *d)
         dt_faults_add(d->faults, "/cron", "is required: give exactly one of cron and every");
     if (d->name.p && !dt_json_member(d->json, dt_json_root(d->json), "topic"))
         dt_faults_add(d->faults, "/topic", "is required");
-    if (s->ends_at_ms && s->ends_at_ms <= s->starts_at_ms)
+    if (s->has_start && s->has_end && s->ends_at_ms <= s->starts_at_ms)
         dt_faults_add(d->faults, "/ends_at", "must be after starts_at");
 }
 
@@ -207,9 +209,9 @@ static void add_to_digest(struct decoder *d)
     const struct dt_schedule *s = d->s;
     struct dt_strbuf text;
     dt_strbuf_init(&text);
-    dt_strbuf_addf(&text, "%lld %lld %lld %d %lld %lld %lld ", (long long)s->every_ms, (long long)s->starts_at_ms,
-                   (long long)s->ends_at_ms, (int)s->overlap, (long long)s->catch_up_ms, (long long)s->catch_up_max,
-                   (long long)s->jitter_ms);
+    dt_strbuf_addf(&text, "%lld %d %lld %d %lld %d %lld %lld %lld ", (long long)s->every_ms, s->has_start,
+                   (long long)s->starts_at_ms, s->has_end, (long long)s->ends_at_ms, (int)s->overlap,
+                   (long long)s->catch_up_ms, (long long)s->catch_up_max, (long long)s->jitter_ms);
     dt_strbuf_add(&text, s->time_zone.p, s->time_zone.n);
     dt_strbuf_addc(&text, ' ');
     if (s->cron.p)
@@ -258,16 +260,22 @@ static void add_string(struct dt_strbuf *out, const char *name, struct dt_str te
     dt_json_add_string(out, text);
 }
 
-static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)
+static void add_bound(struct dt_strbuf *out, const char *name, bool given, int64_t ms)
 {
     char text[25];
     dt_strbuf_adds(out, name);
-    if (ms == 0) {
+    if (!given) {
         dt_strbuf_adds(out, "null");
         return;
     }
     dt_time_format(ms, text);
     dt_strbuf_addf(out, "\"%s\"", text);
+}
+
+/* A time of ours, which is not 1970. */
+static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)
+{
+    add_bound(out, name, ms != 0, ms);
 }
 
 static void add_duration(struct dt_strbuf *out, const char *name, int64_t ms)
@@ -284,8 +292,8 @@ static void add_times(struct dt_strbuf *out, const struct dt_schedule *s)
     if (!s->cron.p)
         add_duration(out, ",\"every\":", s->every_ms);
     add_string(out, ",\"time_zone\":", s->time_zone);
-    add_time(out, ",\"starts_at\":", s->starts_at_ms);
-    add_time(out, ",\"ends_at\":", s->ends_at_ms);
+    add_bound(out, ",\"starts_at\":", s->has_start, s->starts_at_ms);
+    add_bound(out, ",\"ends_at\":", s->has_end, s->ends_at_ms);
     add_string(out, ",\"overlap\":", dt_str(dt_overlap_name(s->overlap)));
     add_duration(out, ",\"catch_up\":", s->catch_up_ms);
     dt_strbuf_adds(out, ",\"catch_up_max\":");

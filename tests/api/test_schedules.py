@@ -89,6 +89,22 @@ def test_next_and_preview_tell_the_times_of_fires(api, topic, schedule):
     assert len(api.post("/v1/schedules:preview?count=1", {"cron": "@daily"}).json["next"]) == 1, "no topic is needed to look"
 
 
+@pytest.mark.parametrize("at, first", [("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z"), ("1969-12-31T23:30:00Z", "1970-01-01T00:00:00.000Z"),
+                                       ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00.000Z")])
+def test_next_begins_at_any_past_time(api, topic, schedule, at, first):
+    path = schedule(cron=None, time_zone=None, every="PT1H", starts_at=at[:14] + "00:00Z")
+    assert api.get(path).json["starts_at"] == at[:14] + "00:00.000Z"
+    assert following(api, path, f"?count=1&from={at}") == [first]
+    assert api.post(f"/v1/schedules:preview?count=1&from={at}", {"cron": "0 * * * *"}).json["next"] == [first]
+
+
+def test_times_of_a_schedule_may_be_any(api, topic, schedule):
+    for member, at in (("starts_at", "9999-12-31T23:59:59.9999Z"), ("starts_at", "9999-12-31T23:59:59-23:59"), ("ends_at", "1970-01-01T00:00:00Z")):
+        path = schedule(cron=None, time_zone=None, every="PT1H", jitter="P1D", **{member: at})
+        assert following(api, path) == [] and api.get(path).json["next_at"] is None
+    schedule(cron=None, time_zone=None, every="PT1H", jitter="P1D", starts_at="9999-12-31T23:59:59Z")
+
+
 def test_a_pause_withdraws_the_fire_and_a_resume_returns_it(api, topic, name, schedule):
     path = schedule()
     [at] = following(api, path, "?count=1")

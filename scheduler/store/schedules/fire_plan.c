@@ -5,6 +5,8 @@
  */
 #include "store/schedules/fire_plan.h"
 
+#include "base/text/timetext.h"
+
 #define REST_MAX_MS DT_FIRES_AHEAD_MS
 
 dt_status dt_schedule_recurrence(const struct dt_schedule *schedule, dt_zone_files *zones, struct dt_recurrence *out,
@@ -15,8 +17,8 @@ dt_status dt_schedule_recurrence(const struct dt_schedule *schedule, dt_zone_fil
     *out = (struct dt_recurrence){
         .every_ms = schedule->cron.p ? 0 : schedule->every_ms,
         .anchor_ms = schedule->anchor_ms,
-        .starts_at_ms = schedule->starts_at_ms ? schedule->starts_at_ms : INT64_MIN,
-        .ends_at_ms = schedule->ends_at_ms ? schedule->ends_at_ms : INT64_MAX,
+        .starts_at_ms = schedule->has_start ? schedule->starts_at_ms : INT64_MIN,
+        .ends_at_ms = dt_earlier(schedule->has_end ? schedule->ends_at_ms : INT64_MAX, DT_TIME_MAX_MS + 1),
     };
     if (schedule->cron.p)
         status = dt_cron_parse(schedule->cron, &out->cron, err);
@@ -30,7 +32,7 @@ dt_status dt_schedule_recurrence(const struct dt_schedule *schedule, dt_zone_fil
 
 int64_t dt_fire_runs_at_ms(const struct dt_schedule *s, int64_t fire_ms)
 {
-    return fire_ms + dt_recurrence_jitter_ms(s->name, fire_ms, s->jitter_ms);
+    return dt_earlier(fire_ms + dt_recurrence_jitter_ms(s->name, fire_ms, s->jitter_ms), DT_TIME_MAX_MS);
 }
 
 static void set_next(struct dt_schedule *s, int64_t next_ms)

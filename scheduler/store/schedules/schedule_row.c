@@ -3,6 +3,7 @@
  */
 #include "store/schedules/schedule_row.h"
 
+#include "base/text/timetext.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
 
@@ -46,10 +47,36 @@ static void take_job(const dt_db *db, struct dt_arena *arena, struct dt_new_job 
     job->payload = text_at(db, 24, arena, ok);
 }
 
+/* ---- what a manual edit may have left ---- */
+
+static int64_t within(int64_t value, int64_t least, int64_t most)
+{
+    return dt_earlier(dt_later(value, least), most);
+}
+
+/* Reads a number from 1 on, or NULL as 0. */
+static int64_t above_zero(const dt_db *db, unsigned column, int64_t most)
+{
+    return dt_db_is_null(db, column) ? 0 : within(dt_db_i64(db, column), 1, most);
+}
+
+/* Reads an instant that can be written: its sum with a duration is a number. */
+static int64_t time_at(const dt_db *db, unsigned column)
+{
+    return within(dt_db_i64(db, column), -DT_TIME_MAX_MS, DT_TIME_MAX_MS);
+}
+
+static int64_t duration_at(const dt_db *db, unsigned column)
+{
+    return within(dt_db_i64(db, column), 0, DT_DURATION_MAX_MS);
+}
+
+/* ---- reading ---- */
+
 static void take_progress(const dt_db *db, struct dt_arena *arena, struct dt_schedule *s, bool *ok)
 {
-    s->next_fire_ms = dt_db_i64(db, 25);
-    s->last_fire_ms = dt_db_i64(db, 26);
+    s->next_fire_ms = above_zero(db, 25, DT_TIME_MAX_MS);
+    s->last_fire_ms = within(dt_db_i64(db, 26), 0, DT_TIME_MAX_MS);
     s->last_job_id = dt_db_i64(db, 27);
     s->zone_stamp = dt_db_i64(db, 28);
     s->error = text_at(db, 29, arena, ok);
@@ -65,15 +92,17 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
     *s = (struct dt_schedule){
         .name = text_at(db, 0, arena, &ok),
         .cron = text_at(db, 2, arena, &ok),
-        .every_ms = dt_db_i64(db, 3),
-        .anchor_ms = dt_db_i64(db, 4),
+        .every_ms = duration_at(db, 3),
+        .anchor_ms = time_at(db, 4),
         .time_zone = text_at(db, 5, arena, &ok),
-        .starts_at_ms = dt_db_i64(db, 6),
-        .ends_at_ms = dt_db_i64(db, 7),
+        .has_start = !dt_db_is_null(db, 6),
+        .has_end = !dt_db_is_null(db, 7),
+        .starts_at_ms = time_at(db, 6),
+        .ends_at_ms = time_at(db, 7),
         .overlap = overlap_at(db, 8),
-        .catch_up_ms = dt_db_i64(db, 9),
-        .catch_up_max = dt_db_i64(db, 10),
-        .jitter_ms = dt_db_i64(db, 11),
+        .catch_up_ms = duration_at(db, 9),
+        .catch_up_max = within(dt_db_i64(db, 10), 0, DT_CATCH_UP_MAX),
+        .jitter_ms = duration_at(db, 11),
         .paused = dt_db_i64(db, 12) != 0,
         .created_at_ms = dt_db_i64(db, 13),
         .updated_at_ms = dt_db_i64(db, 14),
@@ -100,19 +129,19 @@ dt_status dt_schedule_read(dt_db *db, struct dt_str name, struct dt_arena *arena
 dt_status dt_schedule_write(dt_db *db, const struct dt_schedule *s, struct dt_error *err)
 {
     const struct dt_new_job *job = &s->job;
-    return dt_db_run(db, dt_sql_put_schedule,
-                     DT_PARAMS(DT_P_STR(s->name), DT_P_STR(job->topic), DT_P_STR_OR_NULL(s->cron),
-                               DT_P_INT_OR_NULL(s->every_ms), DT_P_INT(s->anchor_ms), DT_P_STR(s->time_zone),
-                               DT_P_INT_OR_NULL(s->starts_at_ms), DT_P_INT_OR_NULL(s->ends_at_ms),
-                               DT_P_INT(s->overlap + 1), DT_P_INT(s->catch_up_ms), DT_P_INT_OR_NULL(s->catch_up_max),
-                               DT_P_INT(s->jitter_ms), DT_P_INT(s->paused), DT_P_INT(s->created_at_ms),
-                               DT_P_INT(s->updated_at_ms), DT_P_INT(s->version),
-                               DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)})),
-                               DT_P_STR_OR_NULL(job->retry), DT_P_INT_OR_NULL(job->ack_timeout_ms),
-                               DT_P_STR_OR_NULL(job->partition_key), DT_P_STR_OR_NULL(job->headers),
-                               DT_P_STR_OR_NULL(job->callback_url), DT_P_STR_OR_NULL(job->content_type),
-                               DT_P_INT(job->payload_binary), DT_P_STR(job->payload)),
-                     NULL, err);
+    return dt_db_run(
+        db, dt_sql_put_schedule,
+        DT_PARAMS(DT_P_STR(s->name), DT_P_STR(job->topic), DT_P_STR_OR_NULL(s->cron), DT_P_INT_OR_NULL(s->every_ms),
+                  DT_P_INT(s->anchor_ms), DT_P_STR(s->time_zone), s->has_start ? DT_P_INT(s->starts_at_ms) : DT_P_NULL,
+                  s->has_end ? DT_P_INT(s->ends_at_ms) : DT_P_NULL, DT_P_INT(s->overlap + 1), DT_P_INT(s->catch_up_ms),
+                  DT_P_INT_OR_NULL(s->catch_up_max), DT_P_INT(s->jitter_ms), DT_P_INT(s->paused),
+                  DT_P_INT(s->created_at_ms), DT_P_INT(s->updated_at_ms), DT_P_INT(s->version),
+                  DT_P_STR(((struct dt_str){(const char *)job->digest, sizeof(job->digest)})),
+                  DT_P_STR_OR_NULL(job->retry), DT_P_INT_OR_NULL(job->ack_timeout_ms),
+                  DT_P_STR_OR_NULL(job->partition_key), DT_P_STR_OR_NULL(job->headers),
+                  DT_P_STR_OR_NULL(job->callback_url), DT_P_STR_OR_NULL(job->content_type),
+                  DT_P_INT(job->payload_binary), DT_P_STR(job->payload)),
+        NULL, err);
 }
 
 dt_status dt_schedule_write_progress(dt_db *db, struct dt_arena *arena, const struct dt_schedule_progress *v, size_t n,

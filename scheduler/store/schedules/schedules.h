@@ -29,7 +29,9 @@ const char *dt_overlap_name(enum dt_overlap overlap);
 struct dt_schedule {
     struct dt_str name;
     struct dt_str cron, time_zone; /* cron absent: every_ms */
-    int64_t every_ms, anchor_ms, starts_at_ms, ends_at_ms;
+    int64_t every_ms, anchor_ms;
+    bool has_start, has_end; /* whether the next two are set */
+    int64_t starts_at_ms, ends_at_ms;
     enum dt_overlap overlap;
     int64_t catch_up_ms, catch_up_max /* 0 = all */, jitter_ms;
     bool paused;

@@ -287,7 +287,7 @@ static void fill_new(struct task *t, struct dt_schedule *s, const struct dt_sche
     s->created_at_ms = old ? old->created_at_ms : t->batch.now_ms;
     s->updated_at_ms = t->batch.now_ms;
     s->version = old ? old->version + 1 : 1;
-    s->anchor_ms = s->starts_at_ms ? s->starts_at_ms : s->created_at_ms;
+    s->anchor_ms = s->has_start ? s->starts_at_ms : s->created_at_ms;
 }
 
 static dt_status put_schedule(struct task *t)

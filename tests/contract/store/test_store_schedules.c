@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* clang-format off */
@@ -391,6 +392,91 @@ static void what_a_manual_edit_left_of_a_schedule_goes(void **state)
     assert_jobs(1, 0);
 }
 
+/* Two schedules that are to be looked at, one of which has a number in a column of its rows. */
+static void two_with(const char *column, const char *number)
+{
+    struct dt_schedule other = every(HOUR_MS);
+    other.name = S("other");
+    mysql_fixture_run(&fx, "DELETE FROM schedules; DELETE FROM schedule_fires");
+    put(every(HOUR_MS));
+    put(other);
+    mysql_fixture_run(&fx,
+                      "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts;"
+                      "UPDATE schedule_fires SET look_at = 1, last_fire_at = NULL;"
+                      "UPDATE schedules s JOIN schedule_fires f ON f.name = s.name SET %s = %s WHERE s.name = '" NAME
+                      "'",
+                      column, number);
+}
+
+static void no_number_of_a_manual_edit_keeps_other_schedules_from_their_fires(void **state)
+{
+    (void)state;
+    static const char *const columns[] = {"every_ms",     "anchor_at",   "starts_at",      "ends_at",
+                                          "catch_up_ms",  "jitter_ms",   "paused",         "s.created_at",
+                                          "s.updated_at", "s.version",   "ack_timeout_ms", "next_fire_at",
+                                          "last_fire_at", "last_job_id", "zone_stamp"};
+    static const char *const numbers[] = {"-9223372036854775808", "-1", "0", "253402300799999", "9223372036854775807"};
+    for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++)
+        for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++) {
+            struct dt_schedule s;
+            if (strcmp(columns[i], "paused") == 0 && strlen(numbers[k]) > 3)
+                continue;
+            two_with(columns[i], numbers[k]);
+            make();
+            if (!count("job_key LIKE 'other@%'"))
+                fail_msg("%s = %s keeps the other schedule from its fire", columns[i], numbers[k]);
+            OK(dt_store_schedule_get(store, S(NAME), &arena, &s, &err));
+            set_paused(true);
+            struct dt_fire_maker maker = a_maker();
+            dt_status status = dt_store_schedule_pause(&maker, S(NAME), false, &s, &err);
+            assert_true(status == DT_OK || status == DT_INVALID);
+        }
+}
+
+static void a_number_of_missed_fires_below_zero_means_all_of_them(void **state)
+{
+    (void)state;
+    struct dt_schedule s = every(1000);
+    s.catch_up_ms = 2 * HOUR_MS;
+    s.catch_up_max = 1;
+    put(s);
+    mysql_fixture_run(
+        &fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; UPDATE schedules SET catch_up_max = -1");
+    was_away(HOUR_MS);
+    make();
+    assert_int_equal(count(SCHEDULED), DT_FIRES_AT_ONCE);
+    assert_true(mysql_fixture_number(&fx, "SELECT MIN(run_at) FROM jobs") < mysql_now_ms(&fx) - HOUR_MS + 300000);
+}
+
+static void a_schedule_ends_where_times_do(void **state)
+{
+    (void)state;
+    struct dt_schedule s = every(1000);
+    s.has_start = true;
+    s.starts_at_ms = INT64_C(253402300799999);
+    s.jitter_ms = HOUR_MS;
+    put(s);
+    assert_int_equal(count("next_at = 253402300799999"), 1);
+    s.starts_at_ms++;
+    s.job.digest[0]++;
+    put(s);
+    assert_jobs(0, 1);
+}
+
+static void a_schedule_may_begin_with_1970_or_end_with_it(void **state)
+{
+    (void)state;
+    struct dt_schedule s = every(HOUR_MS);
+    s.has_start = true;
+    assert_true(put(s).has_start);
+    assert_int_equal(count("run_at MOD 3600000 = 0"), count("TRUE"));
+    assert_true(count("TRUE") > 0);
+    s.has_end = true;
+    s.job.digest[0]++;
+    assert_true(put(s).has_end);
+    assert_int_equal(count(SCHEDULED), 0);
+}
+
 static void a_large_payload_is_made_a_few_at_a_time(void **state)
 {
     (void)state;
@@ -528,6 +614,10 @@ int main(void)
         TEST(a_job_for_this_very_moment_is_made_also_while_paused),
         TEST(a_schedule_whose_topic_went_says_so),
         TEST(what_a_manual_edit_left_of_a_schedule_goes),
+        TEST(no_number_of_a_manual_edit_keeps_other_schedules_from_their_fires),
+        TEST(a_number_of_missed_fires_below_zero_means_all_of_them),
+        TEST(a_schedule_ends_where_times_do),
+        TEST(a_schedule_may_begin_with_1970_or_end_with_it),
         TEST(a_large_payload_is_made_a_few_at_a_time),
         TEST(a_new_tzdata_moves_the_fires_that_lie_ahead),
         TEST(a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed),
