@@ -9,6 +9,7 @@
 #include "job/result_json.h"
 
 #define ERROR_CODE_MAX 100
+#define FILTER_MAX     65535 /* bytes of the filter as it is kept, without white space */
 
 struct decoder {
     const dt_json *json;
@@ -43,8 +44,8 @@ static void read_text(struct decoder *d, const struct dt_json_node *node, const 
 
 static void read_time(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t *out)
 {
-    if (node->type != DT_JSON_STRING || dt_time_parse(node->str, out) != DT_OK || *out <= 0)
-        dt_faults_add(d->faults, pointer, "must be an RFC 3339 time with an offset, after 1970");
+    if (node->type != DT_JSON_STRING || dt_time_parse(node->str, out) != DT_OK)
+        dt_faults_add(d->faults, pointer, "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z");
 }
 
 static void read_duration(struct decoder *d, const struct dt_json_node *node, const char *pointer, int64_t max_ms,
@@ -94,22 +95,26 @@ static void read_key_prefix(struct decoder *d, const struct dt_json_node *node)
 
 static void read_run_from(struct decoder *d, const struct dt_json_node *node)
 {
-    read_time(d, node, "/filter/run_from", &filter_of(d)->run_from_ms);
+    filter_of(d)->run.given = true;
+    read_time(d, node, "/filter/run_from", &filter_of(d)->run.from_ms);
 }
 
 static void read_run_to(struct decoder *d, const struct dt_json_node *node)
 {
-    read_time(d, node, "/filter/run_to", &filter_of(d)->run_to_ms);
+    filter_of(d)->run.given = true;
+    read_time(d, node, "/filter/run_to", &filter_of(d)->run.to_ms);
 }
 
 static void read_created_from(struct decoder *d, const struct dt_json_node *node)
 {
-    read_time(d, node, "/filter/created_from", &filter_of(d)->created_from_ms);
+    filter_of(d)->created.given = true;
+    read_time(d, node, "/filter/created_from", &filter_of(d)->created.from_ms);
 }
 
 static void read_created_to(struct decoder *d, const struct dt_json_node *node)
 {
-    read_time(d, node, "/filter/created_to", &filter_of(d)->created_to_ms);
+    filter_of(d)->created.given = true;
+    read_time(d, node, "/filter/created_to", &filter_of(d)->created.to_ms);
 }
 
 static void read_error_code(struct decoder *d, const struct dt_json_node *node)
@@ -182,10 +187,32 @@ static void read_members(struct decoder *d, const struct dt_json_node *object, c
     }
 }
 
+/* Copies a JSON text without the white space between its tokens. */
+static struct dt_str keep_compact(struct decoder *d, struct dt_str json)
+{
+    char *copy = dt_arena_alloc(d->faults->arena, json.n + 1);
+    size_t n = 0;
+    bool inside = false; /* a string */
+    d->faults->failed |= !copy;
+    for (size_t i = 0; copy && i < json.n; i++) {
+        char c = json.p[i];
+        if (!inside && (c == ' ' || c == '\t' || c == '\r' || c == '\n'))
+            continue;
+        copy[n++] = c;
+        if (inside && c == '\\')
+            copy[n++] = json.p[++i];
+        else if (c == '"')
+            inside = !inside;
+    }
+    return (struct dt_str){copy, n};
+}
+
 static void read_filter(struct decoder *d, const struct dt_json_node *node)
 {
     d->has_filter = true;
-    d->out->ask.request = keep(d, node->raw);
+    d->out->ask.request = keep_compact(d, node->raw);
+    if (d->out->ask.request.n > FILTER_MAX)
+        dt_faults_addf(d->faults, "/filter", "has %zu bytes, %d are allowed", d->out->ask.request.n, FILTER_MAX);
     if (node->type != DT_JSON_OBJECT || node->n == 0)
         dt_faults_add(d->faults, "/filter", "must be an object that is not empty");
     else
@@ -270,9 +297,9 @@ static void check_filter(struct decoder *d)
         dt_faults_add(d->faults, "/filter/topic", "is required, unless there are ids");
     if (f->key_prefix.p && (!f->topic.p || dt_operation_topic_is_prefix(f->topic)))
         dt_faults_add(d->faults, "/filter/key_prefix", "needs one topic");
-    if (f->run_from_ms && f->run_to_ms && f->run_from_ms > f->run_to_ms)
+    if (f->run.from_ms > f->run.to_ms)
         dt_faults_add(d->faults, "/filter/run_from", "is after run_to");
-    if (f->created_from_ms && f->created_to_ms && f->created_from_ms > f->created_to_ms)
+    if (f->created.from_ms > f->created.to_ms)
         dt_faults_add(d->faults, "/filter/created_from", "is after created_to");
 }
 
@@ -294,9 +321,11 @@ static void check_time(struct decoder *d)
 dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules, enum dt_operation_kind kind,
                               int64_t now_ms, struct dt_faults *faults, struct dt_operation_body *out)
 {
+    static const struct dt_list_times any = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
     const struct dt_json_node *root = dt_json_root(json);
     struct decoder d = {.json = json, .rules = rules, .now_ms = now_ms, .faults = faults, .out = out};
-    *out = (struct dt_operation_body){.ask = {.kind = kind}, .wait_ms = DT_OPERATION_WAIT_MS};
+    *out = (struct dt_operation_body){.ask = {.kind = kind, .filter = {.run = any, .created = any}},
+                                      .wait_ms = DT_OPERATION_WAIT_MS};
     if (root->type != DT_JSON_OBJECT) {
         dt_faults_add(faults, "", "must be an object");
     } else {

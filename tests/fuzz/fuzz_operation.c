@@ -32,7 +32,7 @@ static void check_taken(const struct dt_operation_body *body)
     int64_t interval_ns;
     MUST(ask->filter.topic.p || ask->filter.n_ids);
     MUST(ask->shift_ms >= -rules.max_delay_ms && ask->shift_ms <= rules.max_delay_ms);
-    MUST(ask->at_ms >= 0 && ask->at_ms <= NOW_MS + rules.max_delay_ms);
+    MUST(ask->at_ms <= NOW_MS + rules.max_delay_ms && !(ask->delays && ask->at_ms < 0));
     MUST(ask->spread_ms >= 0 && !(ask->shifts && ask->spread_ms));
     MUST(!ask->rate.p || dt_rate_parse(ask->rate, &interval_ns));
     MUST(body->wait_ms >= 0 && body->wait_ms <= DT_OPERATION_WAIT_MAX_MS);

@@ -193,6 +193,15 @@ static int64_t clamp(int64_t at_ms, int64_t now_ms)
     return ms < DT_TIME_MAX_MS ? ms : DT_TIME_MAX_MS;
 }
 
+/* Adds the two. Manual edits and dt_shift_all may have any numbers; a sum that is none ends where numbers do. */
+static int64_t shifted(int64_t at_ms, int64_t shift_ms)
+{
+    int64_t sum_ms;
+    if (!__builtin_add_overflow(at_ms, shift_ms, &sum_ms))
+        return sum_ms;
+    return shift_ms < 0 ? INT64_MIN : INT64_MAX;
+}
+
 static bool ends(enum dt_operation_kind kind)
 {
     return kind == DT_OPERATION_CANCEL || kind == DT_OPERATION_DELETE_TOPIC;
@@ -206,7 +215,7 @@ static void set_times(struct work *w)
         if (row->shown.kind == DT_OPERATION_RUN_NOW || row->shown.kind == DT_OPERATION_REDRIVE)
             t->at_ms = w->txn->now_ms;
         else if (!row->at_one_time)
-            t->at_ms = t->next_at_ms + row->shift_ms;
+            t->at_ms = shifted(t->next_at_ms, row->shift_ms);
         t->at_ms = ends(row->shown.kind) ? 0 : clamp(t->at_ms, w->txn->now_ms);
     }
 }

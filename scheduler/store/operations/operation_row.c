@@ -5,14 +5,14 @@
 #define ANY_TOPIC "\x7F" /* above all names, which have no byte above 0x7E */
 #define AHEAD_MS  1000   /* created_at is never earlier than MySQL's clock: it may be ahead of it by an answer's time */
 
-static int64_t or_max(int64_t ms)
+static int64_t from_of(struct dt_list_times times)
 {
-    return ms ? ms : INT64_MAX;
+    return times.given ? times.from_ms : INT64_MIN;
 }
 
-static int64_t earlier(int64_t a, int64_t b)
+static int64_t to_of(struct dt_list_times times)
 {
-    return a < b ? a : b;
+    return times.given ? times.to_ms : INT64_MAX;
 }
 
 /* "a" -> "a" to "a"; "a*" -> "a" to "a" and DEL; absent -> "" to DEL. */
@@ -39,12 +39,12 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
                   .started_at_ms = now_ms},
         .key_prefix = f->key_prefix,
         .error_code = f->error_code,
-        .run_from_ms = f->run_from_ms ? f->run_from_ms : INT64_MIN,
-        .run_to_ms = or_max(f->run_to_ms),
-        .created_from_ms = f->created_from_ms ? f->created_from_ms : INT64_MIN,
-        .created_to_ms = earlier(or_max(f->created_to_ms) - 1, now_ms + AHEAD_MS),
+        .run_from_ms = from_of(f->run),
+        .run_to_ms = to_of(f->run),
+        .created_from_ms = from_of(f->created),
+        .created_to_ms = dt_earlier(to_of(f->created) - 1, now_ms + AHEAD_MS),
         .at_one_time = !ask->shifts,
-        .at_ms = ask->delays ? now_ms + ask->at_ms : ask->at_ms,
+        .at_ms = ask->delays ? now_ms + ask->at_ms : dt_later(ask->at_ms, now_ms),
         .shift_ms = ask->shift_ms,
         .spread_ms = ask->spread_ms,
         .walk = by_key ? DT_WALK_KEYS : DT_WALK_JOBS,

@@ -28,19 +28,20 @@ enum dt_operation_kind {
 };
 enum dt_operation_state { DT_OPERATION_RUNNING, DT_OPERATION_DONE, DT_OPERATION_STOPPED, DT_OPERATION_FAILED };
 
-/* The jobs that an operation is about. Absent texts, 0 and NULL match any. */
+/* The jobs that an operation is about. Absent texts, times that are not given and NULL match any. */
 struct dt_operation_filter {
     struct dt_str topic;                  /* a name, or its beginning with * behind it; absent only with ids */
     struct dt_str key_prefix, error_code; /* key_prefix: with one topic only */
-    int64_t run_from_ms, run_to_ms, created_from_ms, created_to_ms; /* from inclusive, to exclusive */
-    int64_t *ids;                                                   /* ascending, each once */
+    struct dt_list_times run, created;
+    int64_t *ids; /* ascending, each once */
     size_t n_ids;
 };
 struct dt_operation_ask {
     enum dt_operation_kind kind;
     struct dt_operation_filter filter;
     struct dt_str request; /* the filter as JSON, to be shown */
-    /* Of a reschedule: at_ms, or with `delays` so long from now; or with `shifts` so much later than each would run. */
+    /* Of a reschedule: at_ms (the past is now), or with `delays` so long from now; or with `shifts` so much later than each
+     * would run. */
     bool delays, shifts;
     int64_t at_ms, shift_ms, spread_ms; /* spread_ms: 0 = all at once */
     struct dt_str rate;                 /* job/rate.h; absent = any */

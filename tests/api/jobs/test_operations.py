@@ -1,4 +1,6 @@
 """Operations: one change for all jobs that a filter finds; preview, rate, stop, and a dispatcher that is killed in the middle."""
+import json
+
 import pytest
 
 from harness.problems import refused
@@ -50,8 +52,17 @@ def test_reschedule_shift_and_spread(api, topic, db):
     assert [job["run_at"][17:19] for job in times] == ["00", "02", "04", "06"] and all(job["run_at"] == job["next_at"] for job in times), times
     ask(api, "reschedule", topic, shift="-P1D")
     assert api.get(f"/v1/jobs/{ids[1]}").json["run_at"] == "2030-12-31T00:00:02.000Z"
+    ask(api, "reschedule", topic, shift=-1000.0)
+    assert api.get(f"/v1/jobs/{ids[1]}").json["run_at"] == "2030-12-31T00:00:01.000Z"
     ask(api, "reschedule", topic, delay="PT3H")
     assert len(db("SELECT DISTINCT run_at FROM jobs WHERE topic = %s", topic)) == 1
+
+
+def test_a_past_time_is_now_and_a_spread_begins_with_it(api, held, db):
+    make(api, held, 4)
+    ask(api, "reschedule", held, run_at="1970-01-01T00:00:00Z", spread="PT4H")
+    times = sorted(row["run_at"] for row in db("SELECT run_at FROM jobs WHERE topic = %s", held))
+    assert [later - times[1] for later in times[1:]] == [0, 3600000, 7200000] and 3500000 < times[1] - times[0] <= 3600000, times
 
 
 def test_run_now_dispatches_all(api, topic):
@@ -77,10 +88,20 @@ def test_each_member_of_a_filter_narrows_it(api, topic, db):
     later = api.make(topic=topic, run_at="2033-01-01T00:00:00Z")
     for member, n in (({"key_prefix": "k0000"}, 10), ({"run_from": "2032-12-31T00:00:00Z"}, 1), ({"run_to": "2032-12-31T00:00:00Z"}, 20),
                       ({"created_from": rfc3339(8000000000000)}, 0), ({"created_to": job["created_at"]}, 0), ({"error_code": "boom"}, 1),
-                      ({"state": "scheduled"}, 21), ({"ids": ids[:3] + [later["id"], ids[0], "9"]}, 4)):
+                      ({"run_from": "1970-01-01T00:00:00Z", "created_from": "0000-01-01T00:00:00Z"}, 21), ({"run_to": "1970-01-01T00:00:00Z"}, 0),
+                      ({"created_to": "1969-12-31T23:59:59Z"}, 0), ({"state": "scheduled"}, 21), ({"ids": ids[:3] + [later["id"], ids[0], "9"]}, 4)):
         assert ask(api, "cancel", topic, dry_run=True, filter={"topic": topic, **member})["matched"] == n, member
     assert ask(api, "cancel", topic, dry_run=True, filter={"topic": f"{topic}*"})["matched"] == 21
     assert ask(api, "cancel", topic, filter={"ids": [later["id"]]})["changed"] == 1
+
+
+def test_a_filter_may_be_printed_nicely(api, topic):
+    ids = make(api, topic, 2)
+    body = {"filter": {"topic": topic, "key_prefix": 'k"\\ 0', "ids": [str(10 ** 17 + i) for i in range(998)] + ids}}
+    done = api.post("/v1/jobs:cancel", json.dumps(body, indent=80))
+    assert done.status == 200 and done.json["matched"] == 0 and done.json["filter"] == body["filter"], done
+    ids = ",".join('"' + "".join(f"\\u003{digit}" for digit in str(10 ** 17 + i)) + '"' for i in range(1000))
+    refused(api.post("/v1/jobs:cancel", '{"filter":{"topic":"%s","ids":[%s]}}' % (topic, ids)), 422, "invalid", "/filter")
 
 
 WRONG = [({}, "/filter"), ({"filter": {}}, "/filter"), ({"filter": {"state": "scheduled"}}, "/filter/topic"), ({"filter": {"topic": "a", "state": "dead"}}, "/filter/state"),

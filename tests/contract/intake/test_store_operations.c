@@ -100,9 +100,9 @@ static void each_member_of_a_filter_leaves_out_what_does_not_match(void **state)
         {"topic = 'orderz'", {.topic = DT_STR_LIT("orders")}},
         {"topic = 'order'", {.topic = DT_STR_LIT("orders*")}},
         {"job_key = 'kz'", {.topic = DT_STR_LIT("orders"), .key_prefix = DT_STR_LIT("k1")}},
-        {"run_at = 10", {.topic = DT_STR_LIT("orders"), .run_from_ms = 11}},
-        {"run_at = 8000000000000", {.topic = DT_STR_LIT("orders"), .run_to_ms = 8000000000000}},
-        {"created_at = 10", {.topic = DT_STR_LIT("orders"), .created_from_ms = 11}},
+        {"run_at = 10", {.topic = DT_STR_LIT("orders"), .run = {true, 11, INT64_MAX}}},
+        {"run_at = 8000000000000", {.topic = DT_STR_LIT("orders"), .run = {true, INT64_MIN, 8000000000000}}},
+        {"created_at = 10", {.topic = DT_STR_LIT("orders"), .created = {true, 11, INT64_MAX}}},
         {"created_at = 8000000000000", {.topic = DT_STR_LIT("orders")}},
         {"error_code = 'b'", {.topic = DT_STR_LIT("orders"), .error_code = DT_STR_LIT("a")}},
     };
@@ -237,6 +237,56 @@ static void a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times(voi
     run(&ask);
     assert_int_equal(number("SUM(next_at = 4000000000000 + ELT(id, 250, 500, 750, 0) AND run_at = next_at)"), 4);
     assert_int_equal(number("SUM(near)"), 0);
+}
+
+static void a_spread_from_a_past_time_begins_now(void **state)
+{
+    (void)state;
+    jobs(4);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
+    ask.at_ms = -5;
+    ask.spread_ms = 4 * HOUR_MS;
+    run(&ask);
+    assert_int_equal(number("COUNT(DISTINCT next_at)"), 4);
+    assert_int_equal(number("MAX(next_at)"), op.started_at_ms + 3 * HOUR_MS);
+    assert_true(number("MIN(next_at)") >= op.started_at_ms);
+}
+
+/* Manual edits and dt_shift_all may bring numbers whose sum is none. */
+static void a_shift_ends_where_times_do(void **state)
+{
+    (void)state;
+    jobs(2);
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = -9223372036854775808 WHERE id = 1");
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
+    ask.shifts = true;
+    ask.shift_ms = -HOUR_MS;
+    int64_t before = mysql_now_ms(&fx);
+    run(&ask);
+    assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE id = 1"), before, mysql_now_ms(&fx));
+    ask.shift_ms = INT64_MAX - 7;
+    run(&ask);
+    assert_int_equal(number("SUM(next_at = 253402300799999 AND NOT near)"), 2);
+    ask.shift_ms = INT64_MIN;
+    run(&ask);
+    assert_in_range(number("MIN(next_at)"), before, mysql_now_ms(&fx));
+}
+
+static void a_bound_of_a_filter_may_be_the_beginning_of_1970(void **state)
+{
+    (void)state;
+    jobs(2);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    ask.filter.run = (struct dt_list_times){true, INT64_MIN, 0};
+    run(&ask);
+    assert_int_equal(op.matched, 0);
+    ask.filter.run = (struct dt_list_times){true, 0, INT64_MAX};
+    ask.filter.created = (struct dt_list_times){true, INT64_MIN, 0};
+    run(&ask);
+    assert_int_equal(op.matched, 0);
+    ask.filter.created = (struct dt_list_times){true, 0, INT64_MAX};
+    run(&ask);
+    assert_int_equal(op.changed, 2);
 }
 
 static void a_delay_counts_from_the_start_and_is_the_same_for_all(void **state)
@@ -445,6 +495,9 @@ int main(void)
         T(more_than_a_window_is_found_by_id_and_by_key),
         T(jobs_that_are_not_as_they_were_found_are_refused),
         T(a_shift_moves_each_job_from_where_it_is_and_never_before_now),
+        T(a_spread_from_a_past_time_begins_now),
+        T(a_shift_ends_where_times_do),
+        T(a_bound_of_a_filter_may_be_the_beginning_of_1970),
         T(a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times),
         T(a_delay_counts_from_the_start_and_is_the_same_for_all),
         T(dead_jobs_are_redriven_also_from_history),
