@@ -115,10 +115,10 @@ static enum dt_next list_events(struct dt_request *req, dt_store *store)
 static void read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
 {
     struct dt_str text = dt_request_query(req, name);
-    if (text.p && (dt_time_parse(text, ms) != DT_OK || *ms < 0))
+    if (text.p && dt_time_parse(text, ms) != DT_OK)
         dt_faults_add_query(faults, dt_str(name),
                             "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as "
-                            "%2B), and not before 1970");
+                            "%2B)");
 }
 
 static void read_filter(struct dt_request *req, struct dt_event_filter *filter, struct dt_faults *faults)
@@ -163,7 +163,8 @@ static enum dt_next list(struct dt_request *req, int64_t job_id)
     struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
     if (!page)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *page = (struct page){.filter = {.job_id = job_id, .bound = dt_caller_bound(&req->caller)}, .first = true};
+    *page = (struct page){.filter = {.job_id = job_id, .to_ms = INT64_MAX, .bound = dt_caller_bound(&req->caller)},
+                          .first = true};
     dt_faults_init(&faults, &req->arena);
     if (!job_id)
         read_filter(req, &page->filter, &faults);

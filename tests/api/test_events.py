@@ -93,6 +93,8 @@ def test_pages_follow_each_other_and_end(api, held):
     first = whole[2]["at"]
     assert events(api, topic=held, **{"from": first}) == [event for event in events(api, topic=held) if event["at"] >= first]
     assert events(api, topic=held, to=first) == [event for event in events(api, topic=held) if event["at"] < first]
+    assert events(api, topic=held, to="1970-01-01T00:00:00Z") == [] == events(api, topic=held, to="1969-12-31T23:59:59Z")
+    assert events(api, topic=held, **{"from": "0000-01-01T00:00:00Z"}) == events(api, topic=held)
     cursor = api.get(f"/v1/jobs/{job}/events?limit=2").json["next_cursor"]
     refused(api.get(f"/v1/events?limit=2&cursor={cursor}"), 422, "invalid", "?cursor")
     refused(api.get("/v1/jobs/12345/events"), 404, "not-found")

@@ -23,7 +23,7 @@ struct dt_job_event {
 struct dt_event_filter {
     struct dt_str topic, actor;
     int64_t job_id;
-    int64_t from_ms, to_ms; /* from inclusive, to exclusive; to_ms 0: no bound */
+    int64_t from_ms, to_ms; /* from inclusive, to exclusive */
     const struct dt_topic_bound *bound;
     int64_t below_id; /* 0: from the latest on */
     unsigned limit;

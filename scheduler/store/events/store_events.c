@@ -25,7 +25,7 @@ static dt_status ask(dt_db *db, const struct dt_event_filter *f, struct dt_error
 {
     const struct dt_param below = DT_P_INT(f->below_id ? f->below_id : INT64_MAX);
     const struct dt_param from = DT_P_INT(f->from_ms);
-    const struct dt_param to = DT_P_INT(f->to_ms ? f->to_ms : INT64_MAX);
+    const struct dt_param to = DT_P_INT(f->to_ms);
     const struct dt_param limit = DT_P_INT(f->limit);
     if (f->job_id)
         return dt_db_query(db, dt_sql_select_events_of_job, DT_PARAMS(DT_P_INT(f->job_id), below, from, to, limit),
