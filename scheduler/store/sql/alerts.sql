@@ -38,7 +38,7 @@ SELECT j.topic,
        MIN(CASE
              WHEN j.attempt = 0 OR j.attempt_status NOT IN ('dispatched','timed_out','lost') THEN NULL
              WHEN j.attempt_status = 'dispatched'
-                  AND j.next_at - COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms) > j.dispatched_at + 60000
+                  AND GREATEST(j.next_at, 1) - COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms) > j.dispatched_at + 60000
                THEN j.next_at - COALESCE(NULLIF(j.ttr_ms, 0), j.ack_timeout_ms)
              WHEN j.attempt = 1 THEN j.dispatched_at
              ELSE LEAST(j.dispatched_at, COALESCE((

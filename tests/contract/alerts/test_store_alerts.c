@@ -176,6 +176,18 @@ static void offered_jobs_are_in_a_band_of_their_own(void **state)
     assert_int_equal(sum.oldest_ms, now_ms - 700);
 }
 
+/* A manual edit has ended the attempt; its status is as it was. */
+static void a_job_that_is_to_go_now_by_any_number_is_counted_like_others(void **state)
+{
+    (void)state;
+    unsigned calls;
+    job_row(&fx, 1,
+            "attempt = 1, attempt_status = 'dispatched', dispatched_at = 5, next_at = -9223372036854775808, near = 1");
+    job_row(&fx, 2,
+            "ack_timeout_ms = 9223372036854775807, attempt = 1, attempt_status = 'dispatched', next_at = 0, near = 1");
+    assert_int_equal(walked(1, mysql_now_ms(&fx), &calls).due, 2);
+}
+
 static int64_t unreported_since(void)
 {
     unsigned calls;
@@ -389,6 +401,7 @@ int main(void)
         TEST(counters_have_what_lives_and_what_is_archived),
         TEST(what_is_due_is_counted_in_slices_each_row_once),
         TEST(offered_jobs_are_in_a_band_of_their_own),
+        TEST(a_job_that_is_to_go_now_by_any_number_is_counted_like_others),
         TEST(a_dispatch_without_a_report_counts_from_the_first_over_its_attempts),
         TEST(a_report_that_extended_an_attempt_shows_in_its_deadline),
         TEST(an_alert_begins_once_with_a_message_a_target),

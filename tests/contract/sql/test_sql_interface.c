@@ -220,6 +220,20 @@ static void a_time_of_zero_or_less_stands_at_one_in_the_due_index(void **state)
     assert_int_not_equal(by_hand("UPDATE jobs SET ack_timeout_ms = 0 WHERE id = 7"), DT_OK);
 }
 
+static void numbers_that_rise_with_each_attempt_leave_room_to(void **state)
+{
+    (void)state;
+    static const char *const columns[] = {"attempt", "failures", "version"};
+    job_row(&fx, 7, NULL);
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        char sql[80];
+        snprintf(sql, sizeof sql, "UPDATE jobs SET %s = 2000000000", columns[i]);
+        assert_int_not_equal(by_hand(sql), DT_OK);
+        snprintf(sql, sizeof sql, "UPDATE jobs SET %s = 1999999999", columns[i]);
+        OK(by_hand(sql));
+    }
+}
+
 static const char *const extremes[] = {"-9223372036854775808",
                                        "-2147483648",
                                        "-1",
@@ -232,9 +246,9 @@ static const char *const extremes[] = {"-9223372036854775808",
                                        "253402300799999",
                                        "253402300800000",
                                        "9223372036854775807"};
-static const char *const views[] = {"v_live",     "v_history", "v_jobs",      "v_overdue",
-                                    "v_backlog",  "v_shards",  "v_in_flight", "v_dead",
-                                    "v_attempts", "v_audit",   "v_recount",   "v_history_audit"};
+static const char *const views[] = {"v_live",    "v_history",       "v_jobs",         "v_overdue",  "v_backlog",
+                                    "v_shards",  "v_in_flight",     "v_dead",         "v_attempts", "v_audit",
+                                    "v_recount", "v_history_audit", "v_inbox_errors", "v_commands"};
 
 /* "table column table column …": every column of numbers, of all tables. */
 static const char *number_columns(void)
@@ -411,6 +425,7 @@ int main(void)
         T(nonsense_is_refused),
         T(a_time_that_was_set_by_hand_stands_in_the_due_index),
         T(a_time_of_zero_or_less_stands_at_one_in_the_due_index),
+        T(numbers_that_rise_with_each_attempt_leave_room_to),
         T(every_view_shows_every_row_whatever_its_numbers_are),
         T(dt_reschedule_takes_absurd_dates_for_what_they_can_mean),
         T(a_job_that_is_kept_for_ever_is_cancelled_like_any_other),

@@ -149,12 +149,16 @@ static void a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins(void *
                LAST_OPERATION);
 }
 
-static void a_set_without_a_topic_is_refused(void **state)
+static void a_set_without_a_topic_or_with_a_date_that_is_none_is_refused(void **state)
 {
     (void)state;
     mysql_fixture_run(&fx, "DELETE FROM operations");
     assert_int_not_equal(by_hand("CALL dt_cancel_all('', NULL, NULL)"), DT_OK);
     assert_int_not_equal(by_hand("CALL dt_redrive_all(NULL, NULL, NULL)"), DT_OK);
+    mysql_fixture_run(&fx, "SET @mode = @@sql_mode, SESSION sql_mode = ''");
+    assert_int_not_equal(by_hand("CALL dt_cancel_all('a', '0000-00-00', NULL)"), DT_OK);
+    assert_int_not_equal(by_hand("CALL dt_cancel_all('a', NULL, '0000-00-00 00:00:00')"), DT_OK);
+    mysql_fixture_run(&fx, "SET SESSION sql_mode = @mode");
     assert_sql("0", "SELECT COUNT(*) FROM operations");
 }
 
@@ -421,7 +425,7 @@ int main(void)
         T(dt_reschedule_takes_utc_and_follows_the_rule_of_near),
         T(dt_redrive_gives_a_new_budget_and_no_new_count),
         T(a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins),
-        T(a_set_without_a_topic_is_refused),
+        T(a_set_without_a_topic_or_with_a_date_that_is_none_is_refused),
         T(who_drives_a_job_back_while_another_one_does_is_told_so),
         T(dt_explain_names_the_shard_that_the_dispatcher_uses),
         T(dt_explain_gives_the_reason_for_waiting),
