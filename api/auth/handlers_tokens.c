@@ -267,6 +267,10 @@ enum dt_next dt_handle_token_new(struct dt_request *req)
 enum dt_next dt_handle_token_set(struct dt_request *req)
 {
     struct dt_faults faults;
+    if (req->if_match.p) {
+        dt_request_refuse(req, DT_PROBLEM_INVALID, "a token has no version that If-Match could be about");
+        return DT_REPLY;
+    }
     struct ask *ask = read_body(req, DT_QUOTA_KEPT, &faults);
     if (!ask)
         return DT_REPLY;

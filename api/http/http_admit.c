@@ -287,12 +287,22 @@ static bool check_query(struct dt_exchange *e)
     return false;
 }
 
+/* A condition is kept to, or refused: only a PATCH compares versions. */
+static bool check_condition(struct dt_exchange *e)
+{
+    struct dt_request *req = &e->req;
+    if (!req->if_match.p || req->route->scope == DT_SCOPE_NONE || strcmp(req->route->method, "PATCH") == 0)
+        return true;
+    dt_request_refuse(req, DT_PROBLEM_INVALID, "If-Match goes with PATCH only");
+    return false;
+}
+
 /* ---- all together ---- */
 
 bool dt_exchange_admit(struct dt_exchange *e)
 {
     if (!check_received(e) || !find_route(e) || !check_caller(e) || !check_size(e) || !check_media(e) ||
-        !check_query(e))
+        !check_query(e) || !check_condition(e))
         return false;
     const struct dt_stream *stream = e->req.route->stream;
     if (!stream)

@@ -293,18 +293,10 @@ static void read_if_match(struct change *change, struct dt_str header)
 }
 
 /* A condition that a request does not look at must not be passed over in silence. */
-static bool refuse_if_match(struct dt_request *req)
-{
-    if (!req->if_match.p)
-        return false;
-    dt_request_refuse(req, DT_PROBLEM_INVALID, "If-Match goes with PATCH only");
-    return true;
-}
-
 static enum dt_next submit_by_id(struct dt_request *req, dt_worker_fn run)
 {
     int64_t id;
-    if (!dt_answer_id(req, &id) || refuse_if_match(req))
+    if (!dt_answer_id(req, &id))
         return DT_REPLY;
     struct change *change = change_new(req);
     if (!change)
@@ -334,7 +326,7 @@ enum dt_next dt_handle_job_attempts(struct dt_request *req)
     struct dt_faults faults;
     struct dt_str position;
     int64_t id;
-    if (!dt_answer_id(req, &id) || refuse_if_match(req))
+    if (!dt_answer_id(req, &id))
         return DT_REPLY;
     list = dt_arena_alloc(&req->arena, sizeof(*list));
     if (!list)
@@ -361,8 +353,6 @@ enum dt_next dt_handle_key_get(struct dt_request *req)
         dt_faults_add(&faults, "/key", reason);
         return dt_answer_faults(req, DT_INVALID, &faults);
     }
-    if (refuse_if_match(req))
-        return DT_REPLY;
     struct change *change = change_new(req);
     if (!change)
         return DT_REPLY;
@@ -374,7 +364,7 @@ enum dt_next dt_handle_job_cancel(struct dt_request *req)
 {
     bool retries;
     int64_t id;
-    if (!dt_answer_id(req, &id) || refuse_if_match(req) || !dt_answer_flag(req, "retries", &retries))
+    if (!dt_answer_id(req, &id) || !dt_answer_flag(req, "retries", &retries))
         return DT_REPLY;
     struct change *change = change_new(req);
     if (!change)

@@ -154,6 +154,11 @@ def test_requests_without_a_body_take_none_and_conditions_only_where_they_are_lo
     for path in ("/cancel", "/run-now", "/redrive"):
         refused(api.post(url(job) + path, {"reason": "x"}), 422, "invalid")
         refused(api.post(url(job) + path, headers={"If-Match": '"1"'}), 422, "invalid")
+    schedule = {"topic": topic, "cron": "@daily"}
+    for method, path, body in (("PUT", f"/v1/topics/{topic}", {}), ("PUT", f"/v1/topics/{topic}/jobs/k", {"delay": 1}), ("PUT", f"/v1/schedules/{topic}", schedule),
+                               ("POST", "/v1/jobs", {"topic": topic, "delay": 1}), ("POST", "/v1/jobs:batch", []), ("POST", f"/v1/topics/{topic}/pause", None),
+                               ("POST", "/v1/jobs:cancel", {"filter": {"topic": topic}}), ("PATCH", "/v1/tokens/none", {"pending_jobs": 1}), ("GET", url(job), None)):
+        refused(api.ask(method, path, body, headers={"If-Match": '"1"'}), 422, "invalid")
     assert api.get(url(job)).json == job
 
 
