@@ -60,10 +60,10 @@ static int64_t above_zero(const dt_db *db, unsigned column, int64_t most)
     return dt_db_is_null(db, column) ? 0 : within(dt_db_i64(db, column), 1, most);
 }
 
-/* Reads an instant that can be written: its sum with a duration is a number. */
+/* Reads an instant, of which those that cannot be written are one: its sum with a duration is a number. */
 static int64_t time_at(const dt_db *db, unsigned column)
 {
-    return within(dt_db_i64(db, column), -DT_TIME_MAX_MS, DT_TIME_MAX_MS);
+    return within(dt_db_i64(db, column), -DT_TIME_MAX_MS, DT_TIME_MAX_MS + 1);
 }
 
 static int64_t duration_at(const dt_db *db, unsigned column)
@@ -106,7 +106,7 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
         .paused = dt_db_i64(db, 12) != 0,
         .created_at_ms = dt_db_i64(db, 13),
         .updated_at_ms = dt_db_i64(db, 14),
-        .version = dt_db_i64(db, 15),
+        .version = within(dt_db_i64(db, 15), 0, INT64_MAX - 1),
     };
     take_job(db, arena, &s->job, &ok);
     take_progress(db, arena, s, &ok);
