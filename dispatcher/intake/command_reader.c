@@ -26,10 +26,10 @@
 #define LINGER_MS       5
 #define PAUSE_FIRST_US  INT64_C(50000)
 #define PAUSE_MAX_US    INT64_C(2000000)
-#define SOON_US         INT64_C(5000)     /* when all that there is waits */
-#define SETTLED_US      INT64_C(200000)   /* patience with a batch that is not settled, as a request has it */
-#define LOCKED_US       INT64_C(2000000)  /* patience with a row that another session has */
-#define LOOK_US         INT64_C(60000000) /* answers of others that died are looked for so often */
+#define SOON_US         INT64_C(5000)    /* when all that there is waits */
+#define SETTLED_US      INT64_C(200000)  /* patience with a batch that is not settled, as a request has it */
+#define LOCKED_US       INT64_C(2000000) /* patience with a row that another session has */
+#define LOOK_US         INT64_C(60000000) /* answers of others that died, and where partitions stand, are looked at so often */
 #define HALTED_US       INT64_C(10000000) /* a halted partition is looked at so often */
 #define LOCK_TIMEOUT_MS 1000
 
@@ -148,6 +148,22 @@ static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_
     return DT_OK;
 }
 
+/* A MySQL that came back from an earlier copy, or somebody by hand, may say that partitions stand elsewhere, and no message
+ * may come by which that would show. DEPOSED: reading is to begin anew. */
+static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
+{
+    struct dt_command_place *now = dt_arena_alloc(&r->arena, (r->n_places + 1) * sizeof(*now));
+    if (!now)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < r->n_places; i++)
+        now[i] = (struct dt_command_place){.partition = r->places[i].partition};
+    dt_status status = dt_store_command_places(r->store, now, r->n_places, err);
+    for (size_t i = 0; i < r->n_places && status == DT_OK; i++)
+        if (now[i].next != r->places[i].next)
+            status = dt_fail(err, DT_DEPOSED, "partition %d stands elsewhere", now[i].partition);
+    return status;
+}
+
 /* ---- answers of before ---- */
 
 static dt_status send_owed(dt_command_reader *r, struct dt_error *err)
@@ -263,7 +279,7 @@ static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *
         if (status != DT_OK || b.n == 0)
             continue;
         n = keep_waiting(r, r->messages, n, b.n);
-        most = 2 * most;
+        most = most < n ? 2 * most : most; /* it would pass all bounds while one waits for long */
         status = dt_intent_topics_make(&r->taker.topics, r->store, mono_us(r), err);
         if (status == DT_OK && b.done + b.refused == 0 && !b.again)
             dt_mailbox_pause(r->mailbox, mono_us(r) + SOON_US, DT_THREAD_STOP);
@@ -406,7 +422,10 @@ static dt_status serve(dt_command_reader *r, struct dt_error *err)
     }
     if (status == DT_OK)
         status = take_share(r, &some, err);
-    if (status == DT_OK && some && (r->owes || mono_us(r) >= r->look_us))
+    const bool looks = some && mono_us(r) >= r->look_us;
+    if (status == DT_OK && looks)
+        status = compare_places(r, err);
+    if (status == DT_OK && some && (r->owes || looks))
         status = send_owed(r, err);
     if (status == DT_OK && some)
         return poll(r, err);
