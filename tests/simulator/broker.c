@@ -24,6 +24,7 @@
 #include "delivery/kafka/ledger_record.h"
 #include "kafka/kafka.h"
 #include "simulator/faults.h"
+#include "simulator/intake/intake.h"
 #include "simulator/nemesis.h"
 #include "simulator/processes.h"
 
@@ -68,13 +69,19 @@ struct coordinator {
     int64_t held_epoch;
 };
 
+/* A topic of our own. */
+struct stream {
+    struct partition *partitions[2];
+    int64_t committed[2], applied[2]; /* offsets of its readers; applied: the furthest that was ever committed */
+};
+
 static struct {
     struct coordinator coordinators[SHARDS_MAX][IDS];
     struct partition *topics[PARTITIONS_MAX];
     unsigned n_topics, shards;
-    struct partition *ledgers[SHARDS_MAX], *results[2];
-    int64_t results_committed[2], results_applied[2]; /* applied: the furthest that was ever committed */
-    struct record **messages;                         /* to consumers, in the order of commits */
+    struct partition *ledgers[SHARDS_MAX];
+    struct stream results, commands;
+    struct record **messages; /* to consumers, in the order of commits */
     size_t n_messages, cap_messages;
     struct record **ledger_records[SHARDS_MAX]; /* ever committed */
     size_t n_ledger[SHARDS_MAX], cap_ledger[SHARDS_MAX];
@@ -978,12 +985,26 @@ static bool is_letter(const struct dt_kafka_message *m)
     return m->n_headers > 1; /* what is put aside has its reason alone */
 }
 
+/* A message that was refused: none comes with an answer that is wanted. */
+static bool take_rejected(const struct dt_kafka_message *m)
+{
+    intake_rejected(m->value, m->n_headers ? m->headers[m->n_headers - 1].value : DT_STR_NONE);
+    return !fault(F_REFUSED, 3);
+}
+
 /* What is refused for good may be forgotten by who put it aside. */
 static bool take_nonsense(const struct dt_kafka_message *m)
 {
     size_t at_char = sizeof NONSENSE - 1;
     broker.nonsense[number_of(m->value, &at_char) % 64] = PUT_ASIDE;
     return !fault(F_REFUSED, 3);
+}
+
+static bool take_notice(const struct dt_kafka_message *m)
+{
+    if (dt_str_is(m->topic, "sim.commands.rejected"))
+        return take_rejected(m);
+    return is_letter(m) ? take_letter(m) : take_nonsense(m);
 }
 
 /* Of a batch some may have arrived when nothing more is heard of the others. */
@@ -998,7 +1019,7 @@ dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_k
         return status;
     size_t heard = n && fault(F_PRODUCE_HELD, 3) ? (size_t)rnd_in(0, (int64_t)n - 1) : n;
     for (size_t i = 0; i < heard; i++) {
-        sent[i] = is_letter(&messages[i]) ? take_letter(&messages[i]) : take_nonsense(&messages[i]);
+        sent[i] = take_notice(&messages[i]);
         refused |= !sent[i];
     }
     op("delivery reports");
@@ -1007,11 +1028,14 @@ dt_status dt_notice_producer_send(dt_notice_producer *notices, const struct dt_k
     return refused ? dt_fail(err, DT_REFUSED, "some messages are refused") : DT_OK;
 }
 
-/* ---- results ---- */
+/* ---- topics of our own that are read partition by partition ---- */
 
 struct dt_kafka_reader {
+    struct stream *stream;
+    struct dt_kafka_reading reading;
     unsigned rank, members;
-    bool shared;
+    bool shared, commands;
+    bool left[2]; /* not read until the next share that begins anew */
     int64_t position[2];
     int64_t before[2];
     int64_t again_us; /* when it commits its offsets once more */
@@ -1023,12 +1047,16 @@ dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_ka
                               dt_kafka_reader **out, struct dt_error *err)
 {
     (void)env;
-    (void)reading;
     dt_status status = reach(false, now_us + 1 * SEC, NULL, err);
     if (status != DT_OK)
         return status;
     *out = calloc(1, sizeof **out);
-    return *out ? DT_OK : DT_NOMEM;
+    if (!*out)
+        return DT_NOMEM;
+    (*out)->reading = *reading;
+    (*out)->commands = strcmp(reading->suffix, "commands") == 0;
+    (*out)->stream = (*out)->commands ? &broker.commands : &broker.results;
+    return DT_OK;
 }
 
 void dt_kafka_reader_free(dt_kafka_reader *consumer)
@@ -1038,36 +1066,92 @@ void dt_kafka_reader_free(dt_kafka_reader *consumer)
 
 static bool has(const dt_kafka_reader *c, unsigned partition)
 {
-    return c->shared && partition % c->members == c->rank;
+    return c->shared && partition % c->members == c->rank && !c->left[partition];
+}
+
+/* Its owner says where the partitions are read from: all of them anew. */
+static dt_status begin_anew(dt_kafka_reader *c, struct dt_error *err)
+{
+    struct dt_kafka_start starts[2];
+    size_t n = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        c->left[i] = false;
+        if (has(c, i))
+            starts[n++] = (struct dt_kafka_start){.partition = (int32_t)i, .end = (int64_t)c->stream->partitions[i]->n};
+    }
+    dt_status status = c->reading.begin(c->reading.arg, starts, n, err);
+    for (size_t i = 0; i < n && status == DT_OK; i++) {
+        c->left[starts[i].partition] = starts[i].next < 0;
+        c->position[starts[i].partition] = starts[i].next;
+    }
+    c->shared = status == DT_OK;
+    return status;
 }
 
 dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err)
 {
-    (void)err;
     dt_kafka_reader was = *c;
     if (c->shared && c->rank == rank && c->members == members)
         return DT_OK;
     c->shared = true;
     c->rank = rank;
     c->members = members;
+    if (c->reading.begin)
+        return begin_anew(c, err);
     for (unsigned i = 0; i < 2; i++)
         if (has(c, i) && !has(&was, i))
-            c->position[i] = broker.results_committed[i];
+            c->position[i] = c->stream->committed[i];
     return DT_OK;
+}
+
+void dt_kafka_reader_restart(dt_kafka_reader *c)
+{
+    c->shared = false;
+}
+
+dt_status dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition, struct dt_error *err)
+{
+    (void)err;
+    dt_kafka_reader_rewind(c);
+    c->left[partition] = true;
+    return DT_OK;
+}
+
+/* No message here has headers. */
+dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_arena *arena,
+                                  const struct dt_kafka_header **headers, size_t *n)
+{
+    (void)c;
+    (void)i;
+    (void)arena;
+    (void)headers;
+    *n = 0;
+    return DT_OK;
+}
+
+int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
+{
+    (void)c;
+    return 0;
 }
 
 static bool anything(const dt_kafka_reader *c)
 {
     for (unsigned i = 0; i < 2; i++)
-        if (has(c, i) && c->position[i] < (int64_t)broker.results[i]->n)
+        if (has(c, i) && c->position[i] < (int64_t)c->stream->partitions[i]->n)
             return true;
     return false;
 }
 
-static void wait_for_results(dt_kafka_reader *c, int wait_ms)
+static bool is_late(const dt_kafka_reader *c)
+{
+    return !c->commands && now_us < broker.results_late_until_us;
+}
+
+static void wait_for_records(dt_kafka_reader *c, int wait_ms)
 {
     int64_t until_us = now_us + wait_ms * MS;
-    if (now_us < broker.results_late_until_us) /* the reader is slow, or stands still altogether */
+    if (is_late(c)) /* the reader is slow, or stands still altogether */
         fiber_sleep((one_in(2) ? until_us : broker.results_late_until_us) - now_us);
     while (!anything(c) && now_us < until_us) {
         if (broker.n_pollers == sizeof broker.pollers / sizeof broker.pollers[0])
@@ -1083,17 +1167,20 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
     (void)linger_ms;
     *n = c->n = 0;
     if (!*stop)
-        wait_for_results(c, wait_ms);
+        wait_for_records(c, wait_ms);
     dt_status status = reach(false, now_us + 1 * SEC, stop, err);
     if (status != DT_OK)
         return status;
     c->records = world_alloc(64 * sizeof *c->records);
-    for (unsigned i = 0; i < 2 && (now_us >= broker.results_late_until_us || !faults_on()); i++) {
+    for (unsigned i = 0; i < 2 && (!is_late(c) || !faults_on()); i++) {
         c->before[i] = c->position[i];
-        while (has(c, i) && c->position[i] < (int64_t)broker.results[i]->n && c->n < 64 && c->n < max) {
-            const struct record *r = broker.results[i]->records[c->position[i]++];
-            c->records[c->n++] = (struct dt_kafka_record){
-                .key = r->r.key, .value = r->r.value, .partition = (int32_t)i, .offset = r->r.offset};
+        while (has(c, i) && c->position[i] < (int64_t)c->stream->partitions[i]->n && c->n < 64 && c->n < max) {
+            const struct record *r = c->stream->partitions[i]->records[c->position[i]++];
+            c->records[c->n++] = (struct dt_kafka_record){.key = r->r.key,
+                                                          .value = r->r.value,
+                                                          .partition = (int32_t)i,
+                                                          .offset = r->r.offset,
+                                                          .timestamp_ms = EPOCH_MS + r->r.produced_us / MS};
         }
     }
     *records = c->records;
@@ -1111,9 +1198,9 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
     op("commit offsets");
     for (unsigned i = 0; i < 2; i++)
         if (has(c, i)) {
-            broker.results_committed[i] = c->position[i];
-            if (broker.results_applied[i] < c->position[i])
-                broker.results_applied[i] = c->position[i];
+            c->stream->committed[i] = c->position[i];
+            if (c->stream->applied[i] < c->position[i])
+                c->stream->applied[i] = c->position[i];
         }
     return DT_OK;
 }
@@ -1147,7 +1234,7 @@ dt_status dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err)
     lag->noted = false;
     dt_status status = reach(false, now_us + 2 * SEC, NULL, err);
     for (unsigned i = 0; status == DT_OK && i < 2; i++)
-        lag->ends[i] = (int64_t)broker.results[i]->n;
+        lag->ends[i] = (int64_t)broker.results.partitions[i]->n;
     lag->noted = status == DT_OK;
     return status;
 }
@@ -1157,15 +1244,15 @@ dt_status dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error
     *passed = lag->noted;
     dt_status status = reach(false, now_us + 2 * SEC, NULL, err);
     for (unsigned i = 0; status == DT_OK && i < 2; i++)
-        *passed &= broker.results_committed[i] >= lag->ends[i];
+        *passed &= broker.results.committed[i] >= lag->ends[i];
     return status;
 }
 
 /* ---- for consumers, the nemesis and the oracles ---- */
 
-void broker_report(struct dt_str key, struct dt_str value)
+static void put_and_wake(struct partition *p, struct dt_str key, struct dt_str value)
 {
-    struct record *r = append(broker.results[rnd() % 2], NULL, false);
+    struct record *r = append(p, NULL, false);
     r->r.key = text_copy(key);
     r->r.value = text_copy(value);
     for (unsigned i = 0; i < broker.n_pollers; i++)
@@ -1173,10 +1260,25 @@ void broker_report(struct dt_str key, struct dt_str value)
     broker.n_pollers = 0;
 }
 
+void broker_report(struct dt_str key, struct dt_str value)
+{
+    put_and_wake(broker.results.partitions[rnd() % 2], key, value);
+}
+
+void broker_command(unsigned partition, struct dt_str key, struct dt_str value)
+{
+    put_and_wake(broker.commands.partitions[partition], key, value);
+}
+
+int64_t broker_commands(unsigned partition)
+{
+    return (int64_t)broker.commands.partitions[partition]->n;
+}
+
 bool broker_results_read(void)
 {
-    return broker.results_applied[0] >= (int64_t)broker.results[0]->n &&
-           broker.results_applied[1] >= (int64_t)broker.results[1]->n;
+    return broker.results.applied[0] >= (int64_t)broker.results.partitions[0]->n &&
+           broker.results.applied[1] >= (int64_t)broker.results.partitions[1]->n;
 }
 
 const struct broker_record *broker_message(size_t n)
@@ -1353,6 +1455,8 @@ void broker_begin(unsigned shards)
     broker.shards = shards;
     for (unsigned i = 0; i < shards; i++)
         broker.ledgers[i] = ledger_of_age();
-    for (unsigned i = 0; i < 2; i++)
-        broker.results[i] = partition_new(DT_STR_LIT("results"), false);
+    for (unsigned i = 0; i < 2; i++) {
+        broker.results.partitions[i] = partition_new(DT_STR_LIT("results"), false);
+        broker.commands.partitions[i] = partition_new(DT_STR_LIT("commands"), false);
+    }
 }

@@ -50,6 +50,9 @@ size_t broker_notices(void); /* dead letters sent */
 bool broker_letter_sent(int64_t job, int64_t attempt);
 /* A consumer reports. */
 void broker_report(struct dt_str key, struct dt_str value);
+/* Somebody says a message to the commands topic, which has two partitions; how many lie in one. */
+void broker_command(unsigned partition, struct dt_str key, struct dt_str value);
+int64_t broker_commands(unsigned partition);
 void broker_report_nonsense(void);    /* what no reader of results understands */
 bool broker_nonsense_put_aside(void); /* all of it was offered to the topic for that, which may have refused it */
 bool broker_results_read(void);       /* all reports were applied, and their offsets committed */

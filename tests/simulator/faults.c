@@ -114,7 +114,8 @@ static void may_die(void)
     if (!self || !process_is_dispatcher(self))
         return;
     bool die = (notes->takeover && fault(F_IN_TAKEOVER, 12)) || (notes->just_sent && fault(F_AFTER_SEND, 3)) ||
-               fault(F_RECONCILER, 150);
+               (notes->moves && fault(F_INBOX, 30)) || (notes->operates && fault(F_OPERATION, 30)) ||
+               (notes->commands && fault(F_COMMANDS, 30)) || fault(F_RECONCILER, 150);
     if (die)
         process_crash(self);
 }

@@ -52,14 +52,17 @@
     X(RECEIVER, 46, "receivers dead, slow or busy")                                                                    \
     X(POPS, 47, "API killed or stopped with pops in flight")                                                           \
     X(DELIVERY, 48, "the delivery of topics changes")                                                                  \
-    X(LIMITS, 49, "the limits of topics change")
+    X(LIMITS, 49, "the limits of topics change")                                                                       \
+    X(INBOX, 54, "dispatcher killed with rows of the inbox")                                                           \
+    X(OPERATION, 55, "dispatcher killed in the middle of an operation")                                                \
+    X(COMMANDS, 57, "dispatcher killed between the effects of messages and Kafka's offset")
 /* clang-format on */
 
 enum fault_kind {
 #define X(name, row, text) F_##name = row,
     FAULT_MAP(X)
 #undef X
-        FAULT_KINDS = 50
+        FAULT_KINDS = 58
 };
 
 extern uint64_t fault_counts[FAULT_KINDS]; /* injections, over all seeds */

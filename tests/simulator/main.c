@@ -18,6 +18,7 @@
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/deliveries/receiver.h"
 #include "simulator/faults.h"
+#include "simulator/intake/intake.h"
 #include "simulator/mysql.h"
 #include "simulator/nemesis.h"
 #include "simulator/oracles.h"
@@ -56,6 +57,7 @@ static void draw_config(struct dt_config *config)
     config->reconcile_walk = rnd_in(4000, 12000);
     config->index_horizon = one_in(3) ? 10000 : 3600000;
     config->results_batch = 16;
+    config->commands_batch = one_in(2) ? 16 : rnd_in(1, 4);
     config->history_after = one_in(3) ? DT_MINUTE : rnd_in(0, 4000);
     config->history_dead_after = one_in(3) ? DT_MINUTE : rnd_in(0, 6000);
     config->history_keys = one_in(2) ? DT_DAY : rnd_in(30000, 60000);
@@ -76,6 +78,7 @@ static void world(const struct dt_config *defaults, uint64_t seed)
     run.seed = seed;
     world_begin(seed);
     faults_begin(run.kinds, run.n_kinds);
+    intake_forget();
     draw_config(&config);
     unsigned shards = (unsigned)rnd_in(1, fault_drawn(F_RESHARD) ? 4 : 2), dispatchers = (unsigned)rnd_in(2, 3);
     int64_t heal_us = now_us + rnd_in(3, 9) * SEC;

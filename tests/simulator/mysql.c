@@ -13,6 +13,7 @@
 
 #include "simulator/broker.h"
 #include "simulator/faults.h"
+#include "simulator/intake/intake.h"
 #include "simulator/oracles.h"
 #include "simulator/processes.h"
 #include "simulator/workload.h"
@@ -34,6 +35,7 @@ int64_t mysql_copied_us, mysql_restored_us;
 static struct session *sessions[SESSIONS_MAX];
 static unsigned sessions_n;
 static int64_t down_until_us;
+static struct session *inbox_looker; /* holds the lock of dt_watch_inbox */
 static struct copy *kept;
 static int64_t kept_us;
 static struct {
@@ -345,16 +347,25 @@ static void end_or_stop(struct proc *self)
     fiber_sleep(1);
 }
 
+static void dispatcher_may_die(struct proc *self, bool jobs)
+{
+    const struct fiber_notes *notes = fiber_notes();
+    if ((notes->loop && jobs && fault(F_AFTER_CLAIM, 4)) || (notes->moves && fault(F_INBOX, 6)) ||
+        (notes->commands && fault(F_COMMANDS, 6)) || (notes->operates && fault(F_OPERATION, 6)))
+        process_crash(self);
+}
+
 /* What may happen around a COMMIT to the process that asks for it. */
 static void die_around_commit(bool jobs)
 {
     struct proc *self = proc_self();
     if (!self)
         return;
-    if (process_is_dispatcher(self)) {
-        if (fiber_notes()->loop && jobs && fault(F_AFTER_CLAIM, 4))
-            process_crash(self);
-    } else if (jobs && fault(F_API_BEFORE_COMMIT, 16))
+    if (process_is_dispatcher(self))
+        dispatcher_may_die(self, jobs);
+    else if (!process_is_api(self))
+        return;
+    else if (jobs && fault(F_API_BEFORE_COMMIT, 16))
         process_crash(self);
     else if (jobs && fiber_notes()->pops && fault(F_POPS, 6))
         end_or_stop(self);
@@ -415,7 +426,7 @@ dt_status dt_db_commit(dt_db *db, struct dt_error *err)
     TRACE("mysql: session %u committed", db->session->number);
     oracles_committed(false);
     die_around_commit(jobs);
-    if (jobs && proc_self() && !process_is_dispatcher(proc_self()) && fault(F_API_AFTER_COMMIT, 16))
+    if (jobs && proc_self() && process_is_api(proc_self()) && fault(F_API_AFTER_COMMIT, 16))
         process_crash(proc_self());
     if (fiber_notes()->loop) /* settled, or claimed anew */
         fiber_notes()->just_sent = false;
@@ -437,10 +448,22 @@ void dt_db_rollback(dt_db *db)
 
 /* ---- statements ---- */
 
+/* Whose transaction this is, of those that take in what callers ask for. */
+static void note_intake(const struct stmt *st)
+{
+    const char *const table = st->select.sources[0].table->name;
+    struct fiber_notes *notes = fiber_notes();
+    notes->moves = notes->moves || strcmp(table, "job_inbox") == 0;
+    notes->commands = notes->commands || strcmp(table, "command_offsets") == 0;
+    notes->operates = notes->operates || strcmp(table, "operations") == 0;
+}
+
 static void note_statement(const struct stmt *st)
 {
-    if (st->kind == S_SELECT && st->select.lock && st->select.sources[0].table &&
-        strcmp(st->select.sources[0].table->name, "shards") == 0) {
+    if (st->kind != S_SELECT || !st->select.lock || !st->select.sources[0].table)
+        return;
+    note_intake(st);
+    if (strcmp(st->select.sources[0].table->name, "shards") == 0) {
         fiber_notes()->loop = true;
         for (unsigned i = 0; i < st->select.n_items; i++) /* a takeover reads the list, a leader transaction knows it */
             if (strcmp(st->select.items[i]->name, "inflight") == 0)
@@ -679,8 +702,59 @@ static dt_status watch(dt_db *db, struct dt_params params, struct dt_error *err)
     return answer(db, DT_OK, err);
 }
 
+/* ---- procedure dt_watch_inbox ---- */
+
+static bool is_looker(struct session *s)
+{
+    if (!inbox_looker || !inbox_looker->open)
+        inbox_looker = s;
+    return inbox_looker == s;
+}
+
+static void tell_inbox(struct result *result, int64_t after, bool operations)
+{
+    const struct table *inbox = table_named("job_inbox");
+    *result = (struct result){.columns = 2, .cells = world_alloc((inbox->n + 1) * 2 * sizeof(struct val))};
+    for (size_t i = 0; i < inbox->n; i++) {
+        const struct row *row = inbox->rows[i];
+        if (!row->committed || cell_null(row, "is_open") || cell_int(row, "id") <= after)
+            continue;
+        result->cells[result->n * 2] = (struct val){.t = V_INT, .i = cell_int(row, "id")};
+        result->cells[result->n++ * 2 + 1] = (struct val){.t = V_INT, .i = 1};
+    }
+    for (unsigned i = 0; operations && i < 2; i++)
+        result->cells[result->n * 2 + i] = (struct val){.t = V_INT, .i = 0};
+    result->n += operations;
+}
+
+/* Its parameters: after, operations, wait_ms. Where nothing ever comes it sleeps at one go. */
+static dt_status watch_inbox(dt_db *db, struct dt_params params, struct dt_error *err)
+{
+    const struct dt_param *v = params.v;
+    const int64_t end_us = now_us + v[2].i * MS;
+    bool rows = false, operations = false;
+    dt_status status = ask(db, "watch the inbox", err);
+    if (status != DT_OK)
+        return status;
+    while (db->session->open) {
+        const bool looks = is_looker(db->session);
+        rows = looks && intake_rows_open();
+        operations = looks && v[1].i && intake_operation_due();
+        if (rows || operations || now_us >= end_us)
+            break;
+        fiber_sleep(intake_is_used() ? rnd_in(20 * MS, 200 * MS) : end_us - now_us);
+    }
+    if (!db->session->open)
+        return lost(db, "2013 the server is gone", err);
+    tell_inbox(&db->result, rows ? v[0].i : INT64_MAX, operations);
+    db->at = 0;
+    return answer(db, DT_OK, err);
+}
+
 dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
+    if (strncmp(sql, "CALL dt_watch_inbox", 19) == 0)
+        return watch_inbox(db, params, err);
     if (strncmp(sql, "CALL dt_watch", 13) == 0)
         return watch(db, params, err);
     return dt_db_query(db, sql, params, err);
@@ -877,6 +951,7 @@ void mysql_begin(void)
     tables_begin();
     sessions_n = 0;
     down_until_us = 0;
+    inbox_looker = NULL;
     kept = NULL;
     mysql_copied_us = mysql_restored_us = 0;
     cut.proc = NULL;

@@ -107,11 +107,20 @@ static int64_t some_dispatched(void)
     return 0;
 }
 
+static int64_t some_job(void)
+{
+    const struct table *jobs = table_named("jobs");
+    const struct row *row = jobs->n ? jobs->rows[rnd_in(0, (int64_t)jobs->n - 1)] : NULL;
+    return row && row->committed ? cell_int(row, "id") : 0;
+}
+
 static void hold_some_row(void)
 {
     const struct journal_job *j = &journal->jobs[rnd_in(0, (int64_t)journal->n_jobs - 1)];
     int64_t id = one_in(2) ? some_dispatched() : 0;
     id = id ? id : j->id;
+    if (!id || one_in(3)) /* one that nobody here has asked for */
+        id = some_job();
     if (id)
         mysql_hold_row(id, rnd_in(10 * MS, 3 * SEC));
 }

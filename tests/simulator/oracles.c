@@ -12,6 +12,7 @@
 #include "index/index.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"
+#include "simulator/intake/intake.h"
 #include "simulator/mysql.h"
 #include "simulator/redis.h"
 #include "simulator/workload.h"
@@ -159,10 +160,10 @@ static const char *unrest_of_index(const struct table *jobs, int64_t horizon_ms)
 
 static bool in_transaction(void)
 {
-    static const char *const names[] = {"jobs",           "history",          "attempts", "history_attempts",
-                                        "history_counts", "history_days",     "key_ends", "job_keys",
-                                        "job_counts",     "deferred_results", "hands",    "pop_queue",
-                                        "schedule_fires"};
+    static const char *const names[] = {
+        "jobs",           "history",   "attempts",   "history_attempts", "history_counts",  "history_days",
+        "key_ends",       "job_keys",  "job_counts", "deferred_results", "hands",           "pop_queue",
+        "schedule_fires", "job_inbox", "operations", "operation_jobs",   "command_offsets", "command_answers"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const struct table *table = table_named(names[k]);
         for (size_t i = 0; i < table->n; i++)
@@ -212,6 +213,9 @@ const char *oracles_unrest(const struct dt_config *config)
     }
     if (unrest_of_hands())
         return "an attempt is in hands";
+    const char *intake = intake_unrest();
+    if (intake)
+        return intake;
     if (!broker_results_read() || table_named("deferred_results")->n)
         return "results are not applied";
     for (size_t i = 0; i < table_named("outbox")->n; i++)
@@ -800,7 +804,7 @@ static void judge_conservation(void)
             unsigned known = 0;
             for (unsigned k = 0; k < journal->n_jobs; k++)
                 known += journal->jobs[k].id == id;
-            known += schedule_of(table->rows[i]) != NULL;
+            known += schedule_of(table->rows[i]) != NULL || intake_knows(table->rows[i]);
             if (known != 1)
                 violated("conservation", "job %lld is there, and %u requests asked for it", (long long)id, known);
             if (p == 0 && table_find(table_named("history"), id))
@@ -958,6 +962,7 @@ static int64_t dispatched_of(unsigned topic)
 /* Whoever claims stays within the limit that is committed by then: a lowered one, too. */
 void oracles_committed(bool by_hand)
 {
+    intake_committed();
     for (unsigned i = 0; i < TOPICS; i++) {
         const struct row *row = journal && journal->limited[i] ? topic_row(i) : NULL;
         if (!row)
@@ -1100,6 +1105,7 @@ void oracles_judge(void)
     judge_answers();
     for (unsigned i = 0; i < journal->n_schedules && !history_lost; i++)
         judge_fires(&journal->schedules[i]);
+    intake_judge();
     for (unsigned i = 0; i < TOPICS && !history_lost; i++)
         if (journal->rated[i])
             judge_rate(i);

@@ -8,9 +8,6 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "doctor/examiner.h"
-#include "intake/command_reader.h"
-#include "intake/inbox_mover.h"
-#include "intake/operation_runner.h"
 #include "simulator/world.h"
 #include "store/db/db.h"
 
@@ -137,24 +134,6 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     return status == DT_OK ? dt_db_commit(db, err) : status;
 }
 
-/* ---- intake/operation_runner.h: no world has operations ---- */
-
-dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out, struct dt_error *err)
-{
-    (void)env;
-    (void)err;
-    *out = NULL;
-    return DT_OK;
-}
-void dt_operation_runner_wake(dt_operation_runner *runner)
-{
-    (void)runner;
-}
-void dt_operation_runner_stop(dt_operation_runner *runner)
-{
-    (void)runner;
-}
-
 /* ---- alerts/alerts.h: no world has alerts ---- */
 
 dt_status dt_alerts_start(const struct dt_alerts_env *env, dt_alerts **out, struct dt_error *err)
@@ -185,39 +164,4 @@ dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out
 void dt_examiner_stop(dt_examiner *examiner)
 {
     (void)examiner;
-}
-
-/* ---- intake/inbox_mover.h: no world has rows of job_inbox ---- */
-
-dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations, dt_inbox_chore **out,
-                               struct dt_error *err)
-{
-    (void)operations;
-    (void)env;
-    (void)err;
-    *out = NULL;
-    return DT_OK;
-}
-void dt_inbox_chore_leave(dt_inbox_chore *chore)
-{
-    (void)chore;
-}
-void dt_inbox_chore_stop(dt_inbox_chore *chore)
-{
-    (void)chore;
-}
-
-/* ---- intake/command_reader.h: no world has commands ---- */
-
-dt_status dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
-                                  struct dt_error *err)
-{
-    (void)env;
-    (void)err;
-    *out = NULL;
-    return DT_OK;
-}
-void dt_command_reader_stop(dt_command_reader *reader)
-{
-    (void)reader;
 }

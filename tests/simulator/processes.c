@@ -305,6 +305,11 @@ bool process_is_dispatcher(const struct proc *proc)
     return proc->name[0] == 'D';
 }
 
+bool process_is_api(const struct proc *proc)
+{
+    return proc->name[0] == 'A';
+}
+
 static void session_times_out(void *arg)
 {
     expire(arg);

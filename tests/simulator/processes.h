@@ -21,6 +21,7 @@
 #define LEASE_US            (1500 * MS) /* of what a process has in its hands: zookeeper.session_timeout */
 
 bool process_is_dispatcher(const struct proc *proc);
+bool process_is_api(const struct proc *proc);
 /* kill -9, and a new one soon. Does not return when the caller is a fiber of it. */
 void process_crash(struct proc *proc);
 /* It was stopped: its session expires unless it comes back in time. */

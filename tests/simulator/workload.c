@@ -7,6 +7,7 @@
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/deliveries/workload_parts.h"
 #include "simulator/faults.h"
+#include "simulator/intake/intake.h"
 #include "simulator/mysql.h"
 #include "simulator/processes.h"
 
@@ -83,7 +84,7 @@ bool workload_done(void)
     for (unsigned i = 0; i < it.n_ops; i++)
         if (!it.ops[i].done)
             return false;
-    return it.healed;
+    return it.healed && intake_done();
 }
 
 /* ---- the API ---- */
@@ -131,7 +132,8 @@ static void make_digest(unsigned char digest[16], unsigned job)
 /* Not even by a MySQL that has forgotten it. In the very moment of a restore numbers may be ahead of the clock. */
 static void judge_new_id(const struct answer *a, int64_t id)
 {
-    const int64_t ahead_us = journal->n_schedules ? SEC : JOBS_MAX * MS; /* makers of fires take a thousand at once */
+    const bool thousands = journal->n_schedules || intake_takes_ids(); /* of ids are taken at once */
+    const int64_t ahead_us = thousands ? SEC : JOBS_MAX * MS;
     if (mysql_restored_us && a->asked_us < mysql_restored_us + ahead_us)
         return;
     for (unsigned i = 0; i < journal->n_jobs; i++)
@@ -507,6 +509,7 @@ void workload_begin(const struct dt_config *config, unsigned shards)
     if (fault_drawn(F_RESHARD) || fault_drawn(F_RESTORE))
         learn_map(NULL);
     api_start(NULL);
+    intake_begin(config);
 }
 
 void workload_heal(void)

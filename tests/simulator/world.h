@@ -41,6 +41,9 @@ struct fiber_notes { /* what the fakes remember of a fiber */
     bool takeover;  /* between a new connection and the settling that ends a takeover */
     bool just_sent; /* a batch was committed to Kafka and is not settled */
     bool pops;      /* it pops for clients of the API */
+    bool moves;     /* it has locked rows of the inbox … */
+    bool commands;  /* … places of the commands topic … */
+    bool operates;  /* … an operation */
     int64_t token;  /* that it wrote into a shard's row last */
 };
 

@@ -3,7 +3,9 @@
 
 #include <sys/random.h>
 
+#ifndef BLOCK_IDS
 #define BLOCK_IDS INT64_C(20000)
+#endif
 
 static dt_status take_block(struct dt_id_block *block, dt_store *store, size_t n, struct dt_error *err)
 {

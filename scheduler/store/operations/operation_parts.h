@@ -13,8 +13,10 @@
 /* operations.walk, as its ENUM counts. */
 enum dt_operation_walk { DT_WALK_JOBS = 1, DT_WALK_KEYS, DT_WALK_HISTORY, DT_WALK_OVER };
 
+#ifndef DT_OPERATION_WINDOW
 #define DT_OPERATION_WINDOW 10000 /* rows that one step looks at while it finds jobs */
 #define DT_OPERATION_PIECE  1024  /* rows that are locked at once: half of what a leader dispatches at once */
+#endif
 
 /* A row of `operations`; texts are in the arena of whoever read it. */
 struct dt_operation_row {

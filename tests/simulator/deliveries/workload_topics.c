@@ -3,6 +3,7 @@
 #include "simulator/faults.h"
 #include "simulator/mysql.h"
 
+#define FAR_MS       30000 /* for what is due later nobody waits */
 #define CALLBACK_URL "http://receiver.example/jobs"
 
 /* ---- changes ---- */
@@ -52,7 +53,7 @@ static int64_t about_to_claim(unsigned topic)
             !cell_null(jobs->rows[i], "next_at") && cell_int(jobs->rows[i], "next_at") >= mysql_now_ms() &&
             cell_int(jobs->rows[i], "next_at") < due_ms)
             due_ms = cell_int(jobs->rows[i], "next_at");
-    return due_ms == INT64_MAX || one_in(4) ? now_us : (due_ms - EPOCH_MS) * MS + rnd_in(-1 * MS, 9 * MS);
+    return due_ms > mysql_now_ms() + FAR_MS || one_in(4) ? now_us : (due_ms - EPOCH_MS) * MS + rnd_in(-1 * MS, 9 * MS);
 }
 
 void workload_change_topic(bool limits)

@@ -95,7 +95,8 @@ enum expr_op {
     E_MAX,
     E_MIN,
     E_SUM,
-    E_REGEXP
+    E_REGEXP,
+    E_LAST_ID
 };
 
 struct select;
@@ -113,8 +114,9 @@ struct expr {
 
 struct source {
     char alias[32];
-    const struct table_def *table; /* NULL: JSON_TABLE */
+    const struct table_def *table; /* NULL: JSON_TABLE, or a SELECT in FROM */
     struct expr *json;
+    struct select *derived;
     struct {
         char name[32];
         int index; /* -1: the element itself */
@@ -138,6 +140,9 @@ struct select {
     unsigned n_order;
     bool lock, skip_locked, counts, grouped; /* counts: there is a COUNT or a SUM */
     struct expr *group;
+    struct select *also;    /* (SELECT …) UNION ALL (SELECT …): the next one, of the first one … */
+    unsigned by[4], n_by;   /* … whose places all are sorted by … */
+    struct expr *all_limit; /* … and of which so many are told */
 };
 
 struct assignment {
@@ -154,7 +159,7 @@ struct stmt {
     unsigned n_set;
     unsigned columns[COLUMNS_MAX], n_columns; /* INSERT */
     struct expr *values[COLUMNS_MAX];
-    bool from_select, on_duplicate;
+    bool from_select, on_duplicate, ignore; /* ignore: a row that is there stays, and nobody hears of it */
     unsigned n_params;
     const char *text;
 };
@@ -201,6 +206,7 @@ struct session {
     unsigned number;
     struct proc *proc;
     bool commit_later;
+    int64_t last_id; /* of an AUTO_INCREMENT */
 };
 void session_end_transaction(struct session *session, bool commit);
 

@@ -200,6 +200,10 @@ static struct expr *parse_call(struct parser *p, const char *name)
         need(p, ")");
         return make(E_NOW, NULL, NULL);
     }
+    if (strcasecmp(name, "LAST_INSERT_ID") == 0) {
+        need(p, ")");
+        return make(E_LAST_ID, NULL, NULL);
+    }
     if (strcasecmp(name, "UNIX_TIMESTAMP") == 0) {
         e = parse_expr(p);
         need(p, ")");
@@ -490,6 +494,8 @@ static void resolve_select(const struct parser *p, struct select *s, const struc
 {
     const struct scope scope = {s, outer};
     for (unsigned i = 0; i < s->n_sources; i++) {
+        if (s->sources[i].derived)
+            resolve_select(p, s->sources[i].derived, outer);
         resolve(p, s->sources[i].json, &scope, NULL);
         resolve(p, s->sources[i].on, &scope, NULL);
     }
@@ -508,6 +514,9 @@ static void resolve_select(const struct parser *p, struct select *s, const struc
         resolve(p, s->order[i], &scope, NULL);
     resolve(p, s->limit, &scope, NULL);
     resolve(p, s->offset, &scope, NULL);
+    resolve(p, s->all_limit, &scope, NULL);
+    if (s->also)
+        resolve_select(p, s->also, outer);
     for (unsigned i = 0; i < s->n_sources; i++) {
         struct source *of = &s->sources[i];
         of->key = find_key(of->on, of, i);
@@ -561,6 +570,22 @@ static bool is_clause(const struct parser *p)
     return false;
 }
 
+/* Its columns have the names of what it selects. */
+static void parse_derived(struct parser *p, struct source *s)
+{
+    s->derived = parse_select(p);
+    need(p, ")");
+    for (unsigned i = 0; i < s->derived->n_items; i++) {
+        const struct expr *item = s->derived->items[i];
+        if (i == sizeof s->cells / sizeof *s->cells)
+            cannot(p, "fewer columns of a SELECT in FROM");
+        memcpy(s->cells[i].name, s->derived->item_names[i], sizeof s->cells[i].name);
+        if (!s->cells[i].name[0] && item->op == E_COLUMN)
+            memcpy(s->cells[i].name, item->name, sizeof s->cells[i].name);
+        s->n_cells++;
+    }
+}
+
 static void parse_source(struct parser *p, struct select *s, bool left)
 {
     if (s->n_sources == SOURCES_MAX)
@@ -569,6 +594,8 @@ static void parse_source(struct parser *p, struct select *s, bool left)
     of->left = left;
     if (take(p, "JSON_TABLE"))
         parse_json_table(p, of);
+    else if (take(p, "("))
+        parse_derived(p, of);
     else {
         char name[32];
         take_name(p, name);
@@ -663,6 +690,35 @@ static struct select *parse_select(struct parser *p)
     return s;
 }
 
+static void parse_union_tail(struct parser *p, struct select *first)
+{
+    if (take(p, "ORDER")) {
+        need(p, "BY");
+        do {
+            if (first->n_by == 4)
+                cannot(p, "fewer columns to sort by");
+            first->by[first->n_by++] = (unsigned)take_number(p) - 1;
+        } while (take(p, ","));
+    }
+    if (take(p, "LIMIT"))
+        first->all_limit = parse_expr(p);
+}
+
+/* (SELECT …) UNION ALL (SELECT …) ORDER BY 1, 2 LIMIT n: each stands in parentheses. */
+static void parse_union(struct parser *p, struct select *first)
+{
+    need(p, "(");
+    parse_select_into(p, first);
+    need(p, ")");
+    for (struct select *last = first; take(p, "UNION"); last = last->also) {
+        need(p, "ALL");
+        need(p, "(");
+        last->also = parse_select(p);
+        need(p, ")");
+    }
+    parse_union_tail(p, first);
+}
+
 /* ---- changes ---- */
 
 static unsigned need_column(const struct parser *p, const struct table_def *table, const char *name)
@@ -729,6 +785,7 @@ static void parse_insert(struct parser *p, struct stmt *st)
 {
     char name[32];
     st->kind = S_INSERT;
+    st->ignore = take(p, "IGNORE");
     need(p, "INTO");
     take_name(p, name);
     st->table = sql_table(name);
@@ -781,6 +838,9 @@ static struct stmt *parse_statement(const char *text)
     next(&p);
     if (is(&p, "SELECT")) {
         parse_select_into(&p, &st->select);
+        resolve_select(&p, &st->select, NULL);
+    } else if (is(&p, "(")) {
+        parse_union(&p, &st->select);
         resolve_select(&p, &st->select, NULL);
     } else if (take(&p, "UPDATE"))
         parse_update(&p, st);

@@ -365,6 +365,8 @@ static struct val eval(const struct expr *e, struct frame *f)
         return f->summed ? int_val(f->sum) : null_val;
     case E_REGEXP:
         return eval_regexp(e, f);
+    case E_LAST_ID:
+        return int_val(f->session->last_id);
     case E_VALUES:
         return f->inserted[e->column];
     case E_COALESCE:
@@ -882,11 +884,14 @@ static dt_status walk_table(struct walk *w, unsigned number)
     return walk_bound(w, number);
 }
 
+static dt_status walk_derived(struct walk *w, unsigned number);
+
 static dt_status walk_from(struct walk *w, unsigned number)
 {
     if (w->select->n_sources == 0)
         return walk_matched(w);
-    return w->select->sources[number].table ? walk_table(w, number) : walk_json(w, number);
+    const struct source *s = &w->select->sources[number];
+    return s->table ? walk_table(w, number) : s->derived ? walk_derived(w, number) : walk_json(w, number);
 }
 
 /* ---- SELECT ---- */
@@ -936,6 +941,25 @@ static void take_extreme(const struct expr *e, struct frame *f)
         f->extreme = v;
 }
 
+/* By how much a row more of its group raises what is told of it. */
+static int64_t grouped_step(const struct expr *e, struct frame *f)
+{
+    if (e->op != E_SUM)
+        return e->op == E_COUNT;
+    struct val v = eval(e->args[0], f);
+    return v.t == V_NULL ? 0 : as_int(&v);
+}
+
+/* The first row of a group. */
+static void begin_group(const struct select *s, struct frame *f)
+{
+    f->count = 1;
+    f->sum = 0;
+    for (unsigned i = 0; i < s->n_items; i++)
+        if (s->items[i]->op == E_SUM)
+            add_to_sum(s->items[i], f);
+}
+
 static dt_status select_row(struct walk *w)
 {
     struct selection *out = w->arg;
@@ -954,10 +978,10 @@ static dt_status select_row(struct walk *w)
         for (size_t i = 0; i < out->n; i++)
             if (same(&out->rows[i].order[0], &key)) {
                 for (unsigned k = 0; k < s->n_items; k++)
-                    out->rows[i].items[k].i += s->items[k]->op == E_COUNT;
+                    out->rows[i].items[k].i += grouped_step(s->items[k], w->frame);
                 return DT_OK;
             }
-        w->frame->count = 1;
+        begin_group(s, w->frame);
     }
     struct selected *row = new_selected(out);
     for (unsigned i = 0; i < s->n_items; i++)
@@ -1008,6 +1032,22 @@ static dt_status run_select(const struct select *s, struct frame *frame, struct 
             out->n = (size_t)as_int(&limit);
     }
     return frame->status;
+}
+
+/* A SELECT in FROM sees nothing of what stands beside it. */
+static dt_status walk_derived(struct walk *w, unsigned number)
+{
+    const struct source *s = &w->select->sources[number];
+    struct frame *at = w->frame;
+    struct frame frame = {.session = at->session, .params = at->params, .outer = at->outer, .err = at->err};
+    struct selection out = {0};
+    dt_status status = run_select(s->derived, &frame, &out);
+    for (size_t i = 0; i < out.n && status == DT_OK && !w->enough; i++) {
+        at->bound[number] = out.rows[i].items;
+        if (!s->on || truth(eval(s->on, at)))
+            status = walk_bound(w, number);
+    }
+    return status;
 }
 
 static struct val eval_select(const struct select *s, struct frame *outer, bool exists)
@@ -1188,7 +1228,7 @@ static dt_status insert_values(struct frame *frame, const struct stmt *st, struc
     dt_status status = complete(st->table, values, frame->err);
     for (unsigned i = 0; i < st->table->n_columns; i++)
         if (st->table->columns[i].auto_increment && values[i].t == V_NULL)
-            values[i] = int_val(t->next_auto++);
+            values[i] = int_val(frame->session->last_id = t->next_auto++);
     for (;;) {
         bool found, fresh, gone;
         if (status != DT_OK)
@@ -1212,6 +1252,8 @@ static dt_status insert_values(struct frame *frame, const struct stmt *st, struc
             ++*affected;
             return DT_OK;
         }
+        if (st->ignore)
+            return DT_OK;
         if (!st->on_duplicate)
             return dt_fail(frame->err, DT_EXISTS, "duplicate entry in %s", st->table->name);
         return insert_duplicate(frame, st, row, values, affected);
@@ -1261,6 +1303,37 @@ static void give_result(const struct select *s, const struct selection *from, st
         memcpy(out->cells + i * s->n_items, from->rows[i].items, s->n_items * sizeof *out->cells);
 }
 
+static int compare_places(const void *a, const void *b, void *arg)
+{
+    const struct selected *x = a, *y = b;
+    const struct select *first = arg;
+    for (unsigned i = 0; i < first->n_by; i++) {
+        int order = compare(&x->items[first->by[i]], &y->items[first->by[i]]);
+        if (order)
+            return order;
+    }
+    return 0;
+}
+
+/* One after the other, then all of them in order. */
+static dt_status run_union(const struct select *first, const struct frame *like, struct selection *out)
+{
+    struct frame frame = *like;
+    dt_status status = DT_OK;
+    for (const struct select *s = first; s && status == DT_OK; s = s->also) {
+        struct selection some = {0};
+        frame = *like;
+        status = run_select(s, &frame, &some);
+        for (size_t i = 0; i < some.n; i++)
+            *new_selected(out) = some.rows[i];
+    }
+    if (out->n > 1 && first->n_by)
+        qsort_r(out->rows, out->n, sizeof *out->rows, compare_places, (void *)(uintptr_t)first);
+    struct val most = first->all_limit ? eval(first->all_limit, &frame) : int_val(INT64_MAX);
+    out->n = out->n > (size_t)as_int(&most) ? (size_t)as_int(&most) : out->n;
+    return status;
+}
+
 dt_status sql_run(struct session *session, const struct stmt *st, struct dt_params params, struct result *result,
                   uint64_t *affected, struct dt_error *err)
 {
@@ -1271,7 +1344,8 @@ dt_status sql_run(struct session *session, const struct stmt *st, struct dt_para
     if (params.n != st->n_params)
         broken("%zu parameters for %u in: %s", params.n, st->n_params, st->text);
     if (st->kind == S_SELECT) {
-        status = run_select(&st->select, &frame, &selection);
+        status =
+            st->select.also ? run_union(&st->select, &frame, &selection) : run_select(&st->select, &frame, &selection);
         if (status == DT_OK && result)
             give_result(&st->select, &selection, result);
     } else if (st->kind == S_INSERT)
