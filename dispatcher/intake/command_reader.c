@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/outage.h"
@@ -322,7 +323,7 @@ static bool is_wanted(dt_command_reader *r, const struct dt_kafka_record *record
     size_t i = place ? (size_t)(place - r->places) : 0;
     if (place && r->partitions[i].check)
         check_first(r, i, record);
-    return place && record->offset >= place->next && !r->partitions[i].halted;
+    return place && DT_GUARD(COMMAND_NEXT, record->offset >= place->next) && !r->partitions[i].halted;
 }
 
 static dt_status take_headers(dt_command_reader *r, size_t i, struct dt_command_message *m)

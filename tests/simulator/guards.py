@@ -119,6 +119,8 @@ KINDS = {
     "CALL_RENEWALS": [[19, 46]], "CALL_OWNER_GONE": [[46], [46, 44]], "CANCEL_IN_HANDS": [[46, 33], [44, 33]],
     "POP_DUE": [[47, 33], [48, 33]], "POP_IN_HANDS": [[48, 46], [48, 46, 34]], "POP_IN_TIME": [[47]], "POP_LOCK": [[47, 33]], "POP_STATE": [[47, 33], [48, 33]],
     "LIMIT_GATE": [[49], [49, 47]], "LIMIT_COUNT_AFTER_GATE": [[49], [49, 47]], "LIMIT_LEADER": [[49]], "LIMIT_LOWERED": [[49]], "LIMIT_POP": [[49, 47]], "LIMIT_PUT_LOCKS_GATE": [[49]],
+    "INBOX_LOCK": [[54]], "INBOX_ORDER": [[54, 26], [54]], "COMMAND_PLACE": [[57], [57, 36]], "COMMAND_NEXT": [[57]], "COMMAND_ORDER": [[57, 26]],
+    "OPERATION_LOCK": [[55]], "OPERATION_CURSOR": [[55]], "OPERATION_STATE": [[55]], "OPERATION_IN_FLIGHT": [[55, 34], [55, 35]],
     "BARRIER": [[9]], "BARRIER_TOKEN": [[19]], "CANCEL": [[33]], "CLAIM": [[33]], "DEADLINE": [[34, 35]],
     "DEADLINE_GREATEST": [[35]], "ENDTXN_COUNT": [[14]], "EPOCH": [[19, 12], [10, 12]], "REFUSAL": [[18, 12]], "LIST_ELSEWHERE": [[39, 5], [39, 34]], "HAND_ON": [[39]], "LED_UNTIL_EMPTY": [[39, 8], [39, 6]], "MAP_WAKE": [[39]], "ORPHANS": [[39, 36]],
     "REFUSAL_LAST": [[18, 12, 8]], "LEDGER_END": [[43, 8], [19]], "LEDGER_ANCHOR": [[19, 8]], "LEDGER_LIST": [[19]], "LEDGER_ONE": [[19]],

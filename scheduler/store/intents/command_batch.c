@@ -8,6 +8,7 @@
  * a run are applied by one set of statements, unless a job among them is locked: then, once more, each by itself.
  */
 #include "base/hooks/fail_point.h"
+#include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/intents/command_answers.h"
 #include "store/intents/command_decode.h"
@@ -71,7 +72,9 @@ static dt_status lock_places(struct carrying *c)
     c->agreed = 0;
     dt_status status =
         dt_id_in_read(c->db, &dt_sql_lock_command_offsets, DT_NO_PARAMS, DT_IDS(ids, n), compare_place, c, c->err);
-    return status == DT_OK && c->agreed != n ? dt_fail(c->err, DT_DEPOSED, "another reader has gone on") : status;
+    return status == DT_OK && !DT_GUARD(COMMAND_PLACE, c->agreed == n)
+               ? dt_fail(c->err, DT_DEPOSED, "another reader has gone on")
+               : status;
 }
 
 static void add_place(struct dt_strbuf *list, const struct dt_command_place *place)
@@ -107,7 +110,9 @@ static dt_status raise_places(struct carrying *c)
         status = dt_db_run(c->db, dt_sql_set_command_offsets,
                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(c->now_ms)), &changed, c->err);
     dt_strbuf_clear(&list);
-    return status == DT_OK && changed != n ? dt_fail(c->err, DT_DEPOSED, "another reader has gone on") : status;
+    return status == DT_OK && !DT_GUARD(COMMAND_PLACE, changed == n)
+               ? dt_fail(c->err, DT_DEPOSED, "another reader has gone on")
+               : status;
 }
 
 /* The reader believes what was committed. */

@@ -5,6 +5,7 @@
  */
 #include "store/intents/intents_txn.h"
 
+#include "base/hooks/guard.h"
 #include "job/callback/callback_fit.h"
 #include "job/callback/callback_timeout.h"
 #include "job/request/job_decode.h"
@@ -354,13 +355,13 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
 
 static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
-    if (x->stopped && *x->stopped) {
+    if (x->stopped && *x->stopped && !DT_UNGUARDED(COMMAND_ORDER)) {
         x->outcome = DT_INTENT_WAITS;
         return DT_OK;
     }
     if (x->outcome == DT_INTENT_REFUSED)
         return DT_OK;
-    if (has_name(&t->waiting, x)) {
+    if (has_name(&t->waiting, x) && !DT_UNGUARDED(INBOX_ORDER)) {
         wait_with(t, x);
         return DT_OK;
     }

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "base/hooks/guard.h"
 #include "base/text/timetext.h"
 #include "job/job_id.h"
 #include "job/rate.h"
@@ -69,9 +70,11 @@ static void take_next(struct work *w, dt_db *db)
 {
     struct dt_operation_row *row = w->row;
     int64_t place = row->shown.changed + row->shown.refused + (int64_t)w->n;
+    w->v[w->n++] = (struct target){.id = dt_db_i64(db, 1), .at_ms = time_of(row, place)};
+    if (DT_UNGUARDED(OPERATION_CURSOR))
+        return;
     row->after_at_ms = dt_db_i64(db, 0);
     row->after_id = dt_db_i64(db, 1);
-    w->v[w->n++] = (struct target){.id = row->after_id, .at_ms = time_of(row, place)};
 }
 
 static int by_id(const void *a, const void *b)
@@ -126,7 +129,7 @@ static dt_status take_row(void *arg)
     t->next_at_ms = dt_db_i64(db, 3);
     t->attempt = dt_db_i64(db, 4);
     t->state = (enum dt_job_state)(dt_db_i64(db, 1) - 1);
-    t->refused = !acts_on(w->row->shown.kind, t->state);
+    t->refused = !DT_GUARD(OPERATION_STATE, acts_on(w->row->shown.kind, t->state));
     return t->topic.p ? DT_OK : no_memory(w);
 }
 
@@ -159,7 +162,7 @@ static dt_status refuse_one(void *arg)
     struct work *w = arg;
     struct target *t = find(w, dt_db_i64(w->txn->db, 0));
     if (t)
-        t->refused = true;
+        t->refused = !DT_UNGUARDED(OPERATION_IN_FLIGHT);
     return DT_OK;
 }
 

@@ -20,7 +20,8 @@ INSERT IGNORE INTO command_offsets (kafka_partition, next_offset, updated_at) VA
 -- name: set_command_offsets
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (kafka_partition INT PATH '$[0]', was BIGINT PATH '$[1]', next_offset BIGINT PATH '$[2]',
        last_offset BIGINT PATH '$[3]', last_digest VARCHAR(32) PATH '$[4]')) r
-  STRAIGHT_JOIN command_offsets o FORCE INDEX (PRIMARY) ON o.kafka_partition = r.kafka_partition AND o.next_offset = r.was
+  STRAIGHT_JOIN command_offsets o FORCE INDEX (PRIMARY) ON o.kafka_partition = r.kafka_partition
+   AND o.next_offset = r.was -- guard: COMMAND_PLACE
    SET o.next_offset = r.next_offset, o.last_offset = r.last_offset, o.last_digest = UNHEX(r.last_digest), o.halted = NULL,
        o.updated_at = ?;
 

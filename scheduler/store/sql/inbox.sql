@@ -20,7 +20,7 @@ SELECT id, action+0, topic, job_key, job_id, run_at, delay_ms, LEFT(payload, ?),
    AND id > ?
    AND id <= ?
  ORDER BY id LIMIT ?
-   FOR UPDATE SKIP LOCKED;
+   FOR UPDATE SKIP LOCKED; -- guard: INBOX_LOCK
 
 -- Asked behind lock_inbox: rows that are committed and were not locked then stand between ours.
 -- name: select_inbox_names

@@ -30,7 +30,7 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
        sample, error, look_at, started_at, finished_at, actor
   FROM operations
  WHERE id = ?
-   FOR UPDATE SKIP LOCKED;
+   FOR UPDATE SKIP LOCKED; -- guard: OPERATION_LOCK
 
 -- name: lock_due_operation
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
@@ -39,7 +39,7 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
   FROM operations FORCE INDEX (look)
  WHERE look_at <= ?
  ORDER BY look_at LIMIT 1
-   FOR UPDATE SKIP LOCKED;
+   FOR UPDATE SKIP LOCKED; -- guard: OPERATION_LOCK
 
 -- name: find_next_operation
 SELECT look_at FROM operations FORCE INDEX (look) WHERE look_at IS NOT NULL ORDER BY look_at LIMIT 1;
@@ -219,7 +219,7 @@ UPDATE jobs FORCE INDEX (PRIMARY)
        leave_at = ? + LEAST(LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
                                   7223372036854775807), ?),
        version = version + 1, updated_at = ?
- WHERE state = 'scheduled'
+ WHERE state = 'scheduled' -- guard: OPERATION_STATE or: WHERE TRUE
    AND id IN (?,...);
 
 -- As cancel_retries does it.
