@@ -58,10 +58,20 @@ static int64_t now_us(const dt_examiner *e)
     return dt_clock_mono_us(e->env.clock);
 }
 
+static bool is_there(const struct seen *seen, const char *finding, const char *subject)
+{
+    for (size_t i = 0; i < seen->n; i++)
+        if (strcmp(seen->v[i].finding, finding) == 0 &&
+            strncmp(seen->v[i].subject, subject, sizeof(seen->v[i].subject) - 1) == 0)
+            return true;
+    return false;
+}
+
+/* A subject is found once by a name: several settings may name one file. */
 static void add(void *arg, const char *finding, const char *subject, const char *detail)
 {
     struct seen *seen = arg;
-    if (seen->n == MAX)
+    if (seen->n == MAX || is_there(seen, finding, subject))
         return;
     memset(&seen->v[seen->n], 0, sizeof(seen->v[0])); /* they are compared as a whole */
     snprintf(seen->v[seen->n].finding, sizeof(seen->v[0].finding), "%s", finding);

@@ -67,7 +67,8 @@ def test_a_clock_and_certificates_that_are_not_as_they_should_be(api, stack, tmp
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, TREE / "tests/support/clock_shim.c", "-ldl"], check=True)
     certificate(file, 10)
     shim = {"LD_PRELOAD": str(library), "DUETIME_CLOCK_SKEW_MS": "-5000", "ASAN_OPTIONS": "verify_asan_link_order=0"}
-    with restarted(stack, env=shim, settings={"callbacks.ca_file": str(file)}):
+    twice = {"DUETIME_KAFKA_CLIENT_SSL_CA_LOCATION": str(file)}  # a file that two settings name is told of once
+    with restarted(stack, env={**shim, **twice}, settings={"callbacks.ca_file": str(file)}):
         assert found(api, "dispatcher-clock")["detail"].startswith("the dispatcher's clock is some 5 s behind MySQL's (seen by ")
         assert found(api, "certificate-file-ends", str(file))["detail"].startswith("callbacks.ca_file ends in ")
         certificate(file, 60)
