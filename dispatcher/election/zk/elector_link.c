@@ -62,6 +62,7 @@ void dt_zk_elector_note(dt_zk_elector *e, const char *what, const char *request,
 void dt_zk_elector_trouble(dt_zk_elector *e, const char *request, const struct dt_zk_reply *r)
 {
     dt_zk_elector_note(e, "ZooKeeper refused a request", request, r->reason);
+    e->refused = true;
     dt_zk_elector_back_off(e);
 }
 

@@ -68,6 +68,7 @@ typedef struct dt_zk_elector {
     unsigned outstanding; /* requests whose reply was not read */
     bool pinging;
     int64_t asked_us; /* when the last request was sent */
+    bool refused;     /* a request was, since the password was last compared with the one that the session has */
 
     /* the elector's thread only: every session */
     int64_t not_before_us; /* after trouble: no requests, or no new session, until then */

@@ -53,11 +53,16 @@ static void await_replies(dt_zk_elector *e)
 
 typedef bool open_fn(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
 
+static bool read_digest(const dt_zk_elector *e, struct dt_strbuf *digest)
+{
+    return dt_secret_now(e->config, &e->config->zookeeper_auth, digest) == DT_OK;
+}
+
 /* False: there is no handle now. */
 static bool open_handle(dt_zk_elector *e, open_fn *by)
 {
     struct dt_strbuf digest = {0};
-    bool known = dt_secret_now(e->config, &e->config->zookeeper_auth, &digest) == DT_OK;
+    bool known = read_digest(e, &digest);
     const struct dt_zk_server server = {e->servers, digest.p ? digest.p : ""};
     bool open = known && by(e->zk, &server, e->timeout_ms);
 
@@ -133,6 +138,28 @@ static void replace_handle(dt_zk_elector *e)
     }
 }
 
+/* A request was refused, and the password is another one by now: nodes of a new session are for that one alone. */
+static bool is_somebody_else(dt_zk_elector *e)
+{
+    struct dt_strbuf digest = {0};
+    bool other = e->refused && read_digest(e, &digest) && !dt_zk_opened_as(e->zk, digest.p ? digest.p : "");
+
+    e->refused = false;
+    dt_secret_forget(&digest);
+    return other;
+}
+
+static bool serve_open(dt_zk_elector *e, bool connected, int timeout_ms)
+{
+    if (is_somebody_else(e)) {
+        dt_zk_elector_session_close(e);
+        return false;
+    }
+    if (!note_state(e, connected, timeout_ms) && dt_elector_now_us(&e->base) >= replaced_us(e))
+        replace_handle(e);
+    return e->connected;
+}
+
 bool dt_zk_elector_session_serve(dt_zk_elector *e)
 {
     int timeout_ms = 0;
@@ -149,9 +176,7 @@ bool dt_zk_elector_session_serve(dt_zk_elector *e)
         dt_zk_elector_back_off(e);
         return false;
     default:
-        if (!note_state(e, state == DT_ZK_CONNECTED, timeout_ms) && dt_elector_now_us(&e->base) >= replaced_us(e))
-            replace_handle(e);
-        return e->connected;
+        return serve_open(e, state == DT_ZK_CONNECTED, timeout_ms);
     }
 }
 

@@ -16,6 +16,7 @@
 struct dt_zk {
     zhandle_t *zh;
     bool secured; /* nodes are for us alone */
+    char *digest; /* by which */
     dt_mailbox *mailbox;
     pthread_mutex_t lock; /* of the list */
     struct dt_zk_reply *inbox, **inbox_end;
@@ -193,12 +194,28 @@ void dt_zk_free(dt_zk *zk)
     free(zk);
 }
 
+static void forget_who(dt_zk *zk)
+{
+    if (zk->digest)
+        explicit_bzero(zk->digest, strlen(zk->digest));
+    free(zk->digest);
+    zk->digest = NULL;
+}
+
 /* ZooKeeper takes any digest: a wrong one shows where a node is somebody else's. The client says it again after each
  * reconnect. */
 static bool say_who(dt_zk *zk, const char *digest)
 {
+    forget_who(zk);
     zk->secured = digest[0];
-    return !zk->secured || zoo_add_auth(zk->zh, "digest", digest, (int)strlen(digest), NULL, NULL) == ZOK;
+    zk->digest = strdup(digest);
+    return zk->digest &&
+           (!zk->secured || zoo_add_auth(zk->zh, "digest", digest, (int)strlen(digest), NULL, NULL) == ZOK);
+}
+
+bool dt_zk_opened_as(const dt_zk *zk, const char *digest)
+{
+    return zk->digest && strcmp(zk->digest, digest) == 0;
 }
 
 static bool open_as(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms, const clientid_t *session)
@@ -227,6 +244,7 @@ void dt_zk_close(dt_zk *zk)
     if (zk->zh)
         zookeeper_close(zk->zh); /* no callback runs any more when it returns */
     zk->zh = NULL;
+    forget_who(zk);
 }
 
 enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms)

@@ -72,6 +72,8 @@ bool dt_zk_open(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
  * For a session that is CONNECTING, with no request under way; lists are watched no more. False: as after
  * dt_zk_open. */
 bool dt_zk_reopen(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms);
+/* Whether the handle was opened with this digest. */
+bool dt_zk_opened_as(const dt_zk *zk, const char *digest);
 /* Ends the session. No reply is added, and no signal sent, after it returned. Replies that ZooKeeper's client lost on
  * the way do not come any more. */
 void dt_zk_close(dt_zk *zk);

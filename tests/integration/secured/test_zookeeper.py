@@ -1,4 +1,5 @@
 """ZooKeeper with digest authentication: our nodes are ours alone, below a chroot."""
+import signal
 import sys
 
 import pytest
@@ -54,9 +55,17 @@ def test_nodes_are_ours_alone(world, zookeeper, tmp_path):
         for node in nodes:
             acls = stranger.get_acls(node)[0]
             assert [(acl.id.scheme, acl.id.id.split(":")[0], acl.perms) for acl in acls] == [("digest", "duetime", 31)], (node, acls)
-        other = world.program(settings(server, auth="duetime:wrong-word"), dispatcher=True).launch()
+        put_right = tmp_path / "put-right"
+        put_right.write_text("duetime:wrong-word\n")
+        other = world.program(settings(server, auth_file=put_right), dispatcher=True).launch()
         until(lambda: "not authenticated" in other.log(), 20, other.log)
-        assert "took over" not in other.log() and "wrong-word" not in other.log()
+        assert "took over" not in other.log()
+        put_right.write_text("duetime:zk word\n")
+        other.process.send_signal(signal.SIGHUP)
+        dispatcher.end()
+        until(lambda: "took over" in other.log(), 30, other.log)
+        assert len([line for line in other.log().splitlines() if "not authenticated" in line]) <= 2, other.log()
+        assert "wrong-word" not in other.log()
     finally:
         codes = dispatcher.end(), other and other.end()
     assert codes == (0, 0), dispatcher.log()

@@ -25,6 +25,7 @@ struct dt_zk {
     size_t n_asked;
     struct dt_zk_reply *ready, **ready_end;
     unsigned reopened;
+    bool renamed; /* the password is another one than the session was opened with */
 };
 
 static struct dt_zk fake;
@@ -75,6 +76,12 @@ bool dt_zk_reopen(dt_zk *zk, const struct dt_zk_server *server, int timeout_ms)
     assert_int_equal(fake.state, DT_ZK_CONNECTING);
     fake.reopened++;
     return true;
+}
+
+bool dt_zk_opened_as(const dt_zk *zk, const char *digest)
+{
+    (void)zk, (void)digest;
+    return !fake.renamed;
 }
 
 void dt_zk_close(dt_zk *zk)
@@ -370,6 +377,33 @@ static void an_expired_session_loses_everything_and_is_followed_by_another(void 
 }
 
 /* Nothing of it is sent before: the client tries by itself. */
+static void who_was_refused_comes_by_another_session_once_the_password_is_another(void **state)
+{
+    dt_elector *e = *state;
+    char guid[DT_ELECTOR_GUID];
+
+    step(e);
+    step(e);
+    memcpy(guid, guid_of(e), sizeof(guid));
+    for (int i = 0; i < 2; i++) {
+        answer_all(DT_ASK_PATH, DT_ZK_REFUSED);
+        step(e);
+        now_us += 10000000;
+        step(e);
+        assert_true(is_asked(DT_ASK_PATH));
+        assert_string_equal(guid, guid_of(e)); /* with the same password nothing would be gained */
+    }
+    fake.renamed = true;
+    answer_all(DT_ASK_PATH, DT_ZK_REFUSED);
+    step(e);
+    step(e);
+    assert_int_equal(fake.state, DT_ZK_CLOSED);
+    fake.renamed = false;
+    now_us += 10000000;
+    lead_both(e);
+    assert_string_not_equal(guid, guid_of(e));
+}
+
 static void a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_anew(void **state)
 {
     dt_elector *e = *state;
@@ -411,6 +445,7 @@ int main(void)
         STARTED(an_answer_that_comes_after_the_lease_gains_nothing),
         STARTED(a_node_is_kept_until_its_loop_has_stopped),
         STARTED(an_expired_session_loses_everything_and_is_followed_by_another),
+        STARTED(who_was_refused_comes_by_another_session_once_the_password_is_another),
         STARTED(a_handle_that_nobody_answers_is_replaced_and_lists_are_asked_for_anew),
     };
 
