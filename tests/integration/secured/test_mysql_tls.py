@@ -1,4 +1,6 @@
 """MySQL by TLS, with certificates and passwords that are right, wrong, and changed while the programs run."""
+import shutil
+
 import pytest
 
 from harness.stack import until
@@ -61,6 +63,40 @@ def test_a_stranger_is_told_of_once_and_the_api_comes_by_itself_when_he_is_gone(
         world.server.present(world.good)
     until(lambda: api.rest.post("/v1/jobs", {"topic": "t", "delay": 60}).status == 201, 20, api.log)
     assert api.end() == 0
+
+
+def told(api):
+    return [line for line in api.log().splitlines() if "begins=" in line and "outage=mysql" in line]
+
+
+def takes_jobs(api):
+    return api.rest.post("/v1/jobs", {"topic": "t", "delay": 60}).status == 201
+
+
+def test_an_authority_and_a_certificate_in_files_are_changed_without_a_restart(world, tmp_path):
+    """Each is wrong at first, and put right while the API runs."""
+    files = [tmp_path / name for name in ("ca.pem", "cert.pem", "key.pem")]
+    strange, trusted = [(made.file, *made.issue(f"api-by-{made.name}")) for made in (world.stranger, world.trusted)]
+    for source, target in zip((trusted[0], *strange[1:]), files):
+        shutil.copy(source, target)
+    api = world.program(user="certified", ca_file=files[0], cert_file=files[1], key_file=files[2]).start(ready=False)
+    try:
+        until(lambda: told(api), 20, api.log)  # the server says nothing, it hangs up
+        assert not takes_jobs(api)
+        for source, target in zip(trusted[1:], files[1:]):
+            shutil.copy(source, target)
+        until(lambda: takes_jobs(api), 30, api.log)
+        world.server.present(world.stranger.issue("strange"))
+        for session in world.server.sql("SELECT id FROM information_schema.processlist WHERE user = 'certified'"):
+            world.server.sql(f"KILL {session[0]}")
+        until(lambda: not takes_jobs(api), 30, api.log)
+        shutil.copy(strange[0], files[0])
+        until(lambda: takes_jobs(api), 30, api.log)
+        assert len(told(api)) <= 4, api.log()
+    finally:
+        world.server.present(world.good)
+        code = api.end()
+    assert code == 0, api.log()
 
 
 def test_a_password_in_a_file_is_changed_without_a_restart(world, tmp_path):
