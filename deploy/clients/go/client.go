@@ -29,6 +29,7 @@ type Options struct {
 	WaitingLines int           // beyond it callers wait for room: 10,000
 	WaitingBytes int           // 64 MiB
 	MakeKeys     bool          // creates without a key get one, so that each may be sent again
+	CAFile       string        // for https with an authority of your own: the file (PEM) with its certificate
 	Transport    http.RoundTripper
 }
 
@@ -41,17 +42,22 @@ type Client struct {
 	made             atomic.Int64
 }
 
-// New makes a client of the API at address.
+// New makes a client of the API at address: https://HOST, http://HOST, or unix:/PATH of its socket.
 func New(address string, options Options) (*Client, error) {
 	base, err := url.Parse(address)
 	if err != nil {
 		return nil, err
 	}
-	if base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") {
-		return nil, fmt.Errorf("duetime: %q is no http or https URL", address)
+	socket := base.Scheme == "unix" && base.Path != ""
+	if !socket && (base.Host == "" || (base.Scheme != "http" && base.Scheme != "https")) {
+		return nil, fmt.Errorf("duetime: %q is no http or https URL, and no Unix socket (unix:/PATH)", address)
 	}
 	defaults(&options)
-	client := &Client{server: newServer(strings.TrimSuffix(address, "/"), options), timeout: options.Timeout}
+	server, err := newServer(base, strings.TrimSuffix(address, "/"), options)
+	if err != nil {
+		return nil, err
+	}
+	client := &Client{server: server, timeout: options.Timeout}
 	client.creates = newCoalescer(&client.server, "/v1/jobs:batch", options)
 	client.reports = newCoalescer(&client.server, "/v1/results", options)
 	if options.MakeKeys {

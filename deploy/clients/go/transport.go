@@ -3,11 +3,17 @@ package duetime
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/rand"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -48,15 +54,44 @@ type notNow struct {
 
 func (n *notNow) Error() string { return n.why }
 
-func newServer(url string, options Options) server {
+func newServer(base *url.URL, address string, options Options) (server, error) {
 	transport := options.Transport
 	if transport == nil {
-		own := http.DefaultTransport.(*http.Transport).Clone()
-		own.MaxIdleConnsPerHost, own.IdleConnTimeout = 100, kept
+		own, err := ownTransport(base, options.CAFile)
+		if err != nil {
+			return server{}, err
+		}
 		transport = own
 	}
+	if base.Scheme == "unix" {
+		address = "http://localhost"
+	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return server{url: url, token: options.Token, http: &http.Client{Transport: transport, CheckRedirect: stay}}
+	return server{url: address, token: options.Token, http: &http.Client{Transport: transport, CheckRedirect: stay}}, nil
+}
+
+func ownTransport(base *url.URL, caFile string) (*http.Transport, error) {
+	own := http.DefaultTransport.(*http.Transport).Clone()
+	own.MaxIdleConnsPerHost, own.IdleConnTimeout = 100, kept
+	if base.Scheme == "unix" {
+		own.Proxy = nil
+		own.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", base.Path)
+		}
+	}
+	if caFile == "" {
+		return own, nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, err
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("duetime: %s holds no certificates", caFile)
+	}
+	own.TLSClientConfig = &tls.Config{RootCAs: authorities}
+	return own, nil
 }
 
 // ask makes one request. Without a whole answer the error is a *notNow, which is doubted once the request was on its way.

@@ -30,6 +30,7 @@ class Language:
     prepare: list = field(default_factory=list)
     env: dict = field(default_factory=dict)
     leaves: tuple = ()
+    unix: bool = True  # whether it can ask by a Unix socket
 
 
 JAVA = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", "target/test-classes:target/classes:target/dependency/*"]
@@ -45,7 +46,7 @@ LANGUAGES = {
         packages="client_java",
         prepare=[["mvn", "-q", "-B", "test-compile", "dependency:copy-dependencies"]],  # with every lint of javac as an error
         create=[*JAVA, "duetime.examples.Create"], consumer=[*JAVA, "duetime.examples.Consumer"], worker=[*JAVA, "duetime.examples.Worker"],
-        tests=["mvn", "-q", "-B", "surefire:test"], linters=[], leaves=("target",)),
+        tests=["mvn", "-q", "-B", "surefire:test"], linters=[], leaves=("target",), unix=False),
     "node": Language(
         packages="console",
         create=["node", "examples/create.js"], consumer=["node", "examples/consumer.js"], worker=["node", "examples/worker.js"],
@@ -72,7 +73,7 @@ class Programs:
         self.stack, self.language, self.effects = stack, LANGUAGES[name], pathlib.Path(effects)
         self.sources = CLIENTS / name
         self.folder = COPIES / name if self.language.leaves else self.sources
-        addresses = {key: stack[key] for key in ("DUETIME_URL", "DUETIME_KAFKA")}
+        addresses = {key: stack[key] for key in ("DUETIME_URL", "DUETIME_KAFKA", "DUETIME_TOKEN", "DUETIME_CA_FILE") if key in stack.env}
         self.env = {**os.environ, **self.language.env, **addresses, "DUETIME_EFFECTS": str(effects)}
         self.running = []
 
@@ -98,15 +99,15 @@ class Programs:
         assert done.returncode == 0, f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout[-4000:]}"
         return done.stdout
 
-    def create(self, topic, first, count):
-        done = subprocess.run([*self.language.create, topic, str(first), str(count)], cwd=self.folder, env=self.env, timeout=300,
+    def create(self, topic, first, count, **variables):
+        done = subprocess.run([*self.language.create, topic, str(first), str(count)], cwd=self.folder, env={**self.env, **variables}, timeout=300,
                               stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout.split()
 
-    def start(self, command, topic):
+    def start(self, command, *words, **variables):
         """Runs on; what it says goes to a file beside the effects."""
         with open(self.effects.with_suffix(".out"), "ab") as out:
-            self.running.append(subprocess.Popen([*command, topic], cwd=self.folder, env=self.env, stdout=out, stderr=out))
+            self.running.append(subprocess.Popen([*command, *words], cwd=self.folder, env={**self.env, **variables}, stdout=out, stderr=out))
         return self.running[-1]
 
     def lines(self):

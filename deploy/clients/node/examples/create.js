@@ -12,7 +12,7 @@ function order(n) {
   return { topic, key: `order-${n}`, delay: (n % 100) * 10, payload, retry: ["1s", "1s", "1s", "1s", "1s"] };
 }
 
-const duetime = new Duetime({ url: process.env.DUETIME_URL, token: process.env.DUETIME_TOKEN });
+const duetime = new Duetime({ url: process.env.DUETIME_URL, token: process.env.DUETIME_TOKEN, caFile: process.env.DUETIME_CA_FILE });
 const made = await Promise.all(Array.from({ length: count }, (_, i) => duetime.create(order(first + i))));
 for (const { id } of made) console.log(id);
 await duetime.close();

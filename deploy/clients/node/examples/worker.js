@@ -8,7 +8,7 @@ const HANDS = 20;
 const TTR_MS = 3_000; // a worker that dies costs its jobs so much time
 
 const topic = process.argv[2];
-const duetime = new Duetime({ url: process.env.DUETIME_URL, token: process.env.DUETIME_TOKEN });
+const duetime = new Duetime({ url: process.env.DUETIME_URL, token: process.env.DUETIME_TOKEN, caFile: process.env.DUETIME_CA_FILE });
 const effects = new Effects();
 const busy = new Map();
 let ending = false;

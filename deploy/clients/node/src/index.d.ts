@@ -71,9 +71,11 @@ export interface SingleCallOptions extends CallOptions {
 }
 
 export interface Options {
-  /** Default http://127.0.0.1:8080. */
+  /** https://HOST, http://HOST, or unix:/PATH of the API's socket; default http://127.0.0.1:8080. */
   url?: string;
   token?: string;
+  /** For https with an authority of your own: the file (PEM) with its certificate. */
+  caFile?: string;
   /** For https: `ca`, `cert`, `key` … as Node's tls.connect takes them. */
   tls?: Record<string, unknown>;
   /** Milliseconds for each call, unless it says otherwise (30,000). */

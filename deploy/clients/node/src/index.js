@@ -33,8 +33,8 @@ export class Duetime {
 
   constructor(options = {}) {
     this.#options = { ...DEFAULTS, ...options };
-    const { url, token, tls, connections } = this.#options;
-    this.#transport = new Transport(url, token, tls);
+    const { url, token, tls, caFile, connections } = this.#options;
+    this.#transport = new Transport(url, token, tls, caFile);
     this.#creates = this.#coalescer("/v1/jobs:batch");
     this.#reports = this.#coalescer("/v1/results");
     this.#single = this.#transport.agent(connections);

@@ -1,5 +1,6 @@
 // HTTP to one API over kept connections. Owns connections, the token and what an exchange that failed means; refuses to know
 // what is asked. An answer that is no success, and an exchange that fails, end as an error of errors.js with `retryAfter` (ms).
+import { readFileSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
 import { DuetimeError, errorOf, OutcomeUnknownError, UnavailableError } from "./errors.js";
@@ -20,17 +21,20 @@ export function retryable(error) {
 
 export class Transport {
   #url;
+  #socketPath;
   #library;
   #agents = [];
   #ready;
   #headers;
 
-  constructor(url, token, tls = {}) {
-    this.#url = new URL(url);
+  constructor(url, token, tls = {}, caFile = undefined) {
+    const { protocol, pathname } = new URL(url);
+    this.#socketPath = protocol === "unix:" ? pathname : undefined;
+    this.#url = new URL(this.#socketPath ? "http://localhost" : url);
     this.#library = this.#url.protocol === "https:" ? https : http;
     this.#ready = this.#library === https ? "secureConnect" : "connect";
     this.#headers = token ? { authorization: `Bearer ${token}` } : {};
-    this.tls = tls;
+    this.tls = caFile ? { ca: readFileSync(caFile), ...tls } : tls;
   }
 
   /** A group of at most so many connections. */
@@ -50,7 +54,8 @@ export class Transport {
     if (body) Object.assign(sent, { "content-type": type, "content-length": Buffer.byteLength(body) });
     return new Promise((resolve, reject) => {
       let begun = false; // on a connection that stood: from then on nobody knows what the server has got
-      const request = this.#library.request(new URL(path, this.#url), { agent, method, headers: sent, signal }, (response) =>
+      const options = { agent, method, headers: sent, signal, socketPath: this.#socketPath };
+      const request = this.#library.request(new URL(path, this.#url), options, (response) =>
         receive(response).then(resolve, reject),
       );
       request.on("socket", (socket) => {

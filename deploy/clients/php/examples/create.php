@@ -21,7 +21,8 @@ function orders(string $topic, int $first, int $count): iterable
     }
 }
 
-$client = new Client(getenv('DUETIME_URL'), getenv('DUETIME_TOKEN') ?: null);
+$authority = array_filter([CURLOPT_CAINFO => getenv('DUETIME_CA_FILE')]);
+$client = new Client(getenv('DUETIME_URL'), getenv('DUETIME_TOKEN') ?: null, curl: $authority);
 foreach ($client->createMany(orders($argv[1], (int) $argv[2], (int) $argv[3])) as $made) {
     echo $made instanceof Created ? $made->id : throw $made, "\n";
 }

@@ -16,7 +16,8 @@ use Duetime\Exception\DuetimeException;
 const JOBS = 20;
 const TTR_MS = 3000; // a worker that dies costs its jobs so much time
 
-$client = new Client(getenv('DUETIME_URL'), getenv('DUETIME_TOKEN') ?: null);
+$authority = array_filter([CURLOPT_CAINFO => getenv('DUETIME_CA_FILE')]);
+$client = new Client(getenv('DUETIME_URL'), getenv('DUETIME_TOKEN') ?: null, curl: $authority);
 $effects = new Orders\Effects();
 $ending = false;
 pcntl_async_signals(true);

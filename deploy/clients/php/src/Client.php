@@ -23,9 +23,10 @@ final class Client
     private int $made = 0;
 
     /**
+     * @param string $url https://HOST, http://HOST, or unix:/PATH of the API's socket
      * @param float $timeout seconds for each call
      * @param bool $makeKeys creates without a key get one, so that each may be sent again
-     * @param array<int, mixed> $curl further options of ext-curl, CURLOPT_CAINFO for one
+     * @param array<int, mixed> $curl further options of ext-curl: CURLOPT_CAINFO for an authority of your own, CURLOPT_SSLCERT, CURLOPT_SSLKEY …
      */
     public function __construct(
         string $url,

@@ -11,10 +11,16 @@ final class Transport
     private const KEPT_SECONDS = 50; // the server closes a connection that was silent for 75
 
     private \CurlHandle $curl;
+    private readonly string $url;
+    /** @var array<int, mixed> */
+    private readonly array $curlOptions;
 
     /** @param array<int, mixed> $curlOptions */
-    public function __construct(private readonly string $url, private readonly ?string $token, private readonly array $curlOptions)
+    public function __construct(string $url, private readonly ?string $token, array $curlOptions)
     {
+        $socket = str_starts_with($url, 'unix:') ? substr($url, 5) : null;
+        $this->url = $socket === null ? $url : 'http://localhost';
+        $this->curlOptions = $curlOptions + ($socket === null ? [] : [CURLOPT_UNIX_SOCKET_PATH => $socket]);
         $this->curl = curl_init();
     }
 

@@ -30,9 +30,9 @@ class _NotNow(Exception):
 
 
 class Client:
-    """For any number of threads. `token`: a bearer token; `timeout`: seconds for each call, unless it brings its own; `limits`: how creates
+    """For any number of threads. `url`: https://HOST, http://HOST, or unix:/PATH of the API's socket; `token`: a bearer token; `timeout`: seconds for each call, unless it brings its own; `limits`: how creates
     and reports are coalesced; `make_keys`: creates without a key get one, so that each may be sent again; `tls`: for https with an authority
-    of one's own.
+    or a certificate of one's own, an ssl.create_default_context(cafile=…).
 
     A job is named by its id, or by (topic, key). Durations are "PT30M", "15s", milliseconds or a timedelta; times are RFC 3339 or a
     datetime with its offset. Use it as a context manager, or close it: what waits is sent then.

@@ -4,6 +4,7 @@ from __future__ import annotations
 import http.client
 import json
 import select
+import socket
 import ssl
 import time
 import urllib.parse
@@ -48,16 +49,36 @@ class Address:
 
     def __init__(self, url: str, token: str | None = None, tls: ssl.SSLContext | None = None) -> None:
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{url} is no http or https URL")
-        self.host, self.port, self.prefix = parts.hostname, parts.port, parts.path.rstrip("/")
+        self.socket = parts.path if parts.scheme == "unix" else None
+        if not self.socket and (parts.scheme not in ("http", "https") or not parts.hostname):
+            raise ValueError(f"{url} is no http or https URL, and no Unix socket (unix:/PATH)")
+        self.name = self.socket or parts.netloc
+        self.host, self.port, self.prefix = parts.hostname or "localhost", parts.port, "" if self.socket else parts.path.rstrip("/")
         self.tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
         self.headers = {"User-Agent": "duetime-python/0.1.0", **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def connection(self, timeout: float) -> http.client.HTTPConnection:
+        if self.socket:
+            return _UnixConnection(self.socket, timeout)
         if self.tls:
             return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=self.tls)
         return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            made.settimeout(self.timeout)
+            made.connect(self._path)
+        except OSError:
+            made.close()
+            raise
+        self.sock = made
 
 
 class Connection:
@@ -97,7 +118,7 @@ class Connection:
             try:
                 link.connect()
             except OSError as error:
-                raise NotSent(f"{self._address.host}:{link.port}: {error}") from error
+                raise NotSent(f"{self._address.name}: {error}") from error
             self._http = link
         if self._http.sock:
             self._http.sock.settimeout(seconds)

@@ -2,6 +2,7 @@
 """Makes jobs from 64 threads: python3 create.py TOPIC FIRST COUNT. They leave in a few requests, and each has its own answer. The key makes it
 safe to ask again: the second run gives the same ids. Some are made to fail a time or two, some are impossible."""
 import os
+import ssl
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +21,8 @@ def order(n):
 
 
 def main(topic, first, count):
-    with duetime.Client(os.environ["DUETIME_URL"], os.environ.get("DUETIME_TOKEN")) as client, ThreadPoolExecutor(64) as callers:
+    tls = ssl.create_default_context(cafile=os.environ.get("DUETIME_CA_FILE"))
+    with duetime.Client(os.environ["DUETIME_URL"], os.environ.get("DUETIME_TOKEN"), tls=tls) as client, ThreadPoolExecutor(64) as callers:
         def create(n):
             return client.create(topic, order(n), key=f"order-{n}", delay=n % 100 * 10, retry=["1s"] * 5)
 

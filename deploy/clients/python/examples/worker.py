@@ -3,6 +3,7 @@
 on SIGTERM it ends what it has begun, reports it, and takes nothing more."""
 import os
 import signal
+import ssl
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -72,7 +73,8 @@ class Worker:
 
 
 def main(topic):
-    with duetime.Client(os.environ["DUETIME_URL"], os.environ.get("DUETIME_TOKEN")) as client:
+    tls = ssl.create_default_context(cafile=os.environ.get("DUETIME_CA_FILE"))
+    with duetime.Client(os.environ["DUETIME_URL"], os.environ.get("DUETIME_TOKEN"), tls=tls) as client:
         worker = Worker(client, topic)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: worker.ending.set())

@@ -34,7 +34,7 @@ func main() {
 	}
 	first, _ := strconv.Atoi(os.Args[2])
 	count, _ := strconv.Atoi(os.Args[3])
-	client, err := duetime.New(os.Getenv("DUETIME_URL"), duetime.Options{Token: os.Getenv("DUETIME_TOKEN")})
+	client, err := duetime.New(os.Getenv("DUETIME_URL"), duetime.Options{Token: os.Getenv("DUETIME_TOKEN"), CAFile: os.Getenv("DUETIME_CA_FILE")})
 	if err != nil {
 		log.Fatal(err)
 	}

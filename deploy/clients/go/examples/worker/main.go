@@ -31,7 +31,7 @@ func main() {
 	if len(os.Args) != 2 {
 		log.Fatal("worker TOPIC")
 	}
-	client, err := duetime.New(os.Getenv("DUETIME_URL"), duetime.Options{Token: os.Getenv("DUETIME_TOKEN")})
+	client, err := duetime.New(os.Getenv("DUETIME_URL"), duetime.Options{Token: os.Getenv("DUETIME_TOKEN"), CAFile: os.Getenv("DUETIME_CA_FILE")})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package duetime.client;
 import java.net.URI;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -69,6 +70,11 @@ public final class Duetime implements AutoCloseable {
     public Builder tls(SSLContext context) {
       this.tls = context;
       return this;
+    }
+
+    /** For https with an authority of your own: the file (PEM) with its certificates; null: those that Java trusts. */
+    public Builder caFile(String file) {
+      return file == null ? this : tls(Trust.in(Path.of(file)));
     }
 
     /** For each call, with all its tries (30 s). */

@@ -35,7 +35,7 @@ final class Create {
   public static void main(String[] words) {
     int first = Integer.parseInt(words[1]);
     int count = Integer.parseInt(words[2]);
-    try (Duetime duetime = Duetime.builder(System.getenv("DUETIME_URL")).token(System.getenv("DUETIME_TOKEN")).build()) {
+    try (Duetime duetime = Duetime.builder(System.getenv("DUETIME_URL")).token(System.getenv("DUETIME_TOKEN")).caFile(System.getenv("DUETIME_CA_FILE")).build()) {
       List<CompletableFuture<Duetime.Created>> made = new ArrayList<>();
       for (int n = first; n < first + count; n++) {
         made.add(duetime.createAsync(order(words[0], n)));

@@ -22,7 +22,8 @@ final class Worker {
   private static final Duration WAIT = Duration.ofSeconds(5);
   private static final Duration TTR = Duration.ofSeconds(3); // a worker that dies costs its jobs so much time
 
-  private final Duetime duetime = Duetime.builder(System.getenv("DUETIME_URL")).token(System.getenv("DUETIME_TOKEN")).build();
+  private final Duetime duetime =
+      Duetime.builder(System.getenv("DUETIME_URL")).token(System.getenv("DUETIME_TOKEN")).caFile(System.getenv("DUETIME_CA_FILE")).build();
   private final Orders orders = new Orders();
   private final Set<Job> busy = ConcurrentHashMap.newKeySet();
   private final Semaphore free = new Semaphore(HANDS);
