@@ -132,8 +132,9 @@ static void reload(const char *file, const struct dt_config *running)
         dt_log_set_level(level);
     if (dt_secrets_renew(running, &config) != DT_OK)
         DT_LOG(ERROR, "main", "no memory for new secrets: the old ones stay");
+    if (dt_kafka_renew(running, &config, &err) != DT_OK)
+        DT_LOG(ERROR, "main", "the settings of Kafka stay as they are", DT_S("reason", err.text));
     dt_config_clear(&config);
-    dt_kafka_renew_credentials(running);
     DT_LOG(INFO, "main", "reloaded the log level and secrets");
 }
 

@@ -28,10 +28,15 @@ struct dt_kafka_env {
 void dt_kafka_drain(int timeout_ms);
 
 /* Says what of [kafka] client.* cannot be: a setting that the promise rests on, one that librdkafka has not, or with a
- * value that it does not take (INVALID; err names it, never its value). Connects nowhere. */
+ * value that it does not take, a token that is none (INVALID; err names it, never its value). Connects nowhere. */
 DT_MUST_CHECK dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
-/* Gives all handles the user and password of SASL as they are in the configuration now; thread-safe. */
-void dt_kafka_renew_credentials(const struct dt_config *config);
+/*
+ * Takes [kafka] client.* of a configuration that was loaded anew into the one that runs, with its files as they are now:
+ * open handles get the user and password of SASL, or the token, and are replaced as soon as nobody holds them; a
+ * leader's producers keep the other settings until they are made anew. Not OK: as dt_kafka_check, and nothing changes.
+ */
+DT_MUST_CHECK dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh,
+                                       struct dt_error *err);
 /* Prints commands for kafka-acls.sh that grant a dispatcher what it needs, and no more. */
 void dt_kafka_print_acls(const struct dt_config *config, FILE *out);
 

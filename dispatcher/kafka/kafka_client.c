@@ -1,16 +1,19 @@
 /*
- * Owns: settings of librdkafka that the configuration gives under its own names, credentials that change, and which
- * rights a dispatcher needs. Refuses to know: what a handle is for.
+ * Owns: settings of librdkafka that the configuration gives under its own names, how they change while handles are open,
+ * and which rights a dispatcher needs. Refuses to know: what a handle is for, and what is in a token (kafka_token.c).
+ * Invariant: of the two locks the list's is taken first, the handles' second.
  */
 #include "kafka_client.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/connection/properties.h"
 #include "base/connection/secrets.h"
 #include "base/log.h"
+#include "kafka_token.h"
 
 /* ---- what may be set ---- */
 
@@ -33,6 +36,7 @@ static const struct {
     {"message.timeout.ms", PROMISE},
     {"delivery.timeout.ms", PROMISE},
     {"enable.gapless.guarantee", PROMISE},
+    {"delivery.report.only.error", "each message is awaited by its report"},
     {"isolation.level", "results and the ledger are read as they are committed"},
     {"enable.auto.commit", "offsets follow MySQL"},
     {"auto.commit.enable", "offsets follow MySQL"},
@@ -64,6 +68,8 @@ static dt_status set_one(rd_kafka_conf_t *conf, const struct dt_property *proper
     char reason[200];
     dt_status status = check_name(property->name, err);
 
+    if (strcmp(property->name, DT_KAFKA_TOKEN) == 0)
+        return dt_kafka_token_use(conf, property, err);
     if (status == DT_OK)
         status = dt_property_now(property, &value);
     if (status == DT_OK && rd_kafka_conf_set(conf, property->name, value.p, reason, sizeof(reason)) != RD_KAFKA_CONF_OK)
@@ -77,8 +83,10 @@ dt_status dt_kafka_client_set(rd_kafka_conf_t *conf, const struct dt_config *con
 {
     dt_status status = DT_OK;
 
+    dt_properties_hold(config->kafka_client);
     for (size_t i = 0; config->kafka_client && i < config->kafka_client->n && status == DT_OK; i++)
         status = set_one(conf, &config->kafka_client->v[i], err);
+    dt_properties_let_go(config->kafka_client);
     return status;
 }
 
@@ -88,13 +96,17 @@ dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     char reason[200] = "";
+    struct dt_error seen = {0};
     dt_status status = dt_kafka_client_set(conf, config, err);
     rd_kafka_t *rk = NULL;
 
+    if (status == DT_OK)
+        status = dt_kafka_token_check(config->kafka_client, err);
     if (status == DT_OK && config->kafka_client && config->kafka_client->n) {
         rd_kafka_conf_set_log_cb(conf, NULL);
+        dt_kafka_token_watch(conf, config->kafka_client, &seen);
         rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, reason, sizeof(reason));
-        status = rk ? DT_OK : dt_fail(err, DT_INVALID, "[kafka] client: %s", reason);
+        status = rk ? dt_kafka_token_try(rk, &seen, err) : dt_fail(err, DT_INVALID, "[kafka] client: %s", reason);
     }
     if (rk)
         rd_kafka_destroy(rk); /* the settings are its own */
@@ -110,6 +122,12 @@ enum { HANDLES_MAX = 4096 };
 static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
 static rd_kafka_t *handles[HANDLES_MAX]; /* under the lock; a handle in it is not being destroyed */
 static size_t n_handles;
+static _Atomic unsigned generation;
+
+unsigned dt_kafka_client_generation(void)
+{
+    return atomic_load(&generation);
+}
 
 void dt_kafka_client_enter(rd_kafka_t *rk)
 {
@@ -130,26 +148,50 @@ void dt_kafka_client_leave(rd_kafka_t *rk)
     pthread_mutex_unlock(&handles_lock);
 }
 
-static bool credential(const struct dt_config *config, const char *name, struct dt_strbuf *out)
+/* The list is held. */
+static bool credential(const struct dt_properties *list, const char *name, struct dt_strbuf *out)
 {
-    const struct dt_property *property = dt_properties_find(config->kafka_client, name);
+    const struct dt_property *property = dt_properties_find(list, name);
 
     return property && dt_property_now(property, out) == DT_OK && out->p;
 }
 
-void dt_kafka_renew_credentials(const struct dt_config *config)
+static void give_password(const struct dt_properties *list)
 {
     struct dt_strbuf user = {0};
     struct dt_strbuf password = {0};
 
-    if (credential(config, "sasl.username", &user) && credential(config, "sasl.password", &password)) {
-        pthread_mutex_lock(&handles_lock);
+    if (credential(list, "sasl.username", &user) && credential(list, "sasl.password", &password)) {
         for (size_t i = 0; i < n_handles; i++)
             rd_kafka_error_destroy(rd_kafka_sasl_set_credentials(handles[i], user.p, password.p));
-        pthread_mutex_unlock(&handles_lock);
     }
     dt_secret_forget(&user);
     dt_secret_forget(&password);
+}
+
+static void give_token(const struct dt_properties *list)
+{
+    const struct dt_property *token = dt_properties_find(list, DT_KAFKA_TOKEN);
+
+    for (size_t i = 0; token && i < n_handles; i++)
+        dt_kafka_token_give(handles[i], token->file);
+}
+
+dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh, struct dt_error *err)
+{
+    dt_status status = dt_kafka_check(fresh, err);
+
+    if (status != DT_OK)
+        return status;
+    dt_properties_exchange(running->kafka_client, fresh->kafka_client);
+    atomic_fetch_add(&generation, 1);
+    dt_properties_hold(running->kafka_client);
+    pthread_mutex_lock(&handles_lock);
+    give_password(running->kafka_client);
+    give_token(running->kafka_client);
+    pthread_mutex_unlock(&handles_lock);
+    dt_properties_let_go(running->kafka_client);
+    return DT_OK;
 }
 
 /* ---- rights ---- */

@@ -15,6 +15,7 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "kafka_client.h"
+#include "kafka_token.h"
 
 /* ---- settings ---- */
 
@@ -96,6 +97,7 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kaf
         return status;
     }
     rd_kafka_conf_set_log_cb(conf, dt_kafka_on_log);
+    rd_kafka_conf_enable_sasl_queue(conf, 1);
     rd_kafka_conf_set_opaque(conf, opaque);
     *out = conf;
     return DT_OK;
@@ -110,6 +112,7 @@ dt_status dt_kafka_handle_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, rd_ka
         rd_kafka_conf_destroy(conf);
         return dt_fail(err, DT_SYSTEM, "kafka: %s", reason);
     }
+    dt_kafka_token_background(*out);
     dt_kafka_client_enter(*out);
     return DT_OK;
 }

@@ -3,7 +3,8 @@
  * Refuses to know: what it is used for.
  * Invariants: while there is a handle a janitor thread exists (unless none could be started; then the handle stays); it
  * sleeps until the handle may have gone unused for long enough, so it wakes about once in that time; without a handle
- * there is no thread.
+ * there is no thread. A handle is lent only while the settings are those that it was made with, and for AGE_MAX_US at
+ * most, since certificates and passwords in files may have changed.
  */
 #include "kafka_handle.h"
 
@@ -11,6 +12,9 @@
 #include <stdlib.h>
 
 #include "base/thread.h"
+#include "kafka_client.h"
+
+#define AGE_MAX_US INT64_C(600000000)
 
 struct dt_kafka_on_demand {
     const struct dt_kafka_env *env;
@@ -21,6 +25,8 @@ struct dt_kafka_on_demand {
     rd_kafka_t *rk;
     bool held, janitor, closing;
     int64_t used_us; /* when it was let go last */
+    int64_t made_us;
+    unsigned generation; /* of the settings that it was made with */
 };
 
 static void reap(const struct dt_kafka_on_demand_ops *ops, rd_kafka_t *rk)
@@ -58,23 +64,45 @@ static void janitor_main(void *arg)
     reap(ops, unused);
 }
 
-dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct dt_error *err)
+/* The handle when it is not to be lent any more, else NULL. Holds the lock. */
+static rd_kafka_t *take_outdated(struct dt_kafka_on_demand *h)
+{
+    rd_kafka_t *rk = h->rk;
+
+    if (!rk || (h->generation == dt_kafka_client_generation() && dt_kafka_now_us() < h->made_us + AGE_MAX_US))
+        return NULL;
+    h->rk = NULL;
+    return rk;
+}
+
+/* Holds the lock. */
+static dt_status make(struct dt_kafka_on_demand *h, struct dt_error *err)
 {
     rd_kafka_conf_t *conf;
+    dt_status status;
+
+    h->generation = dt_kafka_client_generation();
+    h->made_us = dt_kafka_now_us();
+    status = h->ops->conf(h->env, &conf, err);
+    return status == DT_OK ? dt_kafka_handle_new(h->ops->type, conf, &h->rk, err) : status;
+}
+
+dt_status dt_kafka_on_demand_hold(dt_kafka_on_demand *h, rd_kafka_t **rk, struct dt_error *err)
+{
+    rd_kafka_t *outdated;
     dt_status status = DT_OK;
 
     pthread_mutex_lock(&h->lock);
-    if (!h->rk) {
-        status = h->ops->conf(h->env, &conf, err);
-        if (status == DT_OK)
-            status = dt_kafka_handle_new(h->ops->type, conf, &h->rk, err);
-    }
+    outdated = take_outdated(h);
+    if (!h->rk)
+        status = make(h, err);
     if (status == DT_OK) {
         h->held = true;
         h->janitor = h->janitor || dt_thread_start_detached(janitor_main, h);
     }
     *rk = h->rk;
     pthread_mutex_unlock(&h->lock);
+    reap(h->ops, outdated);
     return status;
 }
 

@@ -8,6 +8,7 @@
  * behind the last record there may be markers of transactions. It is committed again now and then, because a reader
  * that was stopped may have come between with an older offset.
  */
+#include "kafka_client.h"
 #include "kafka_common.h"
 
 #include <stdio.h>
@@ -15,10 +16,13 @@
 
 #include "base/log.h"
 
-enum { LOOK_EVERY_US = 5000000, LOOK_TIMEOUT_US = 2000000, COMMIT_EVERY_US = 100000 };
+enum { LOOK_EVERY_US = 5000000, LOOK_TIMEOUT_US = 2000000, COMMIT_EVERY_US = 100000, SILENCE_US = 60000000 };
 
 struct dt_kafka_reader {
+    const struct dt_kafka_env *env;
     struct dt_kafka_reading how;
+    unsigned generation; /* of the settings that the handle was made with */
+    int64_t silent_us;   /* since when Kafka does not say where the partitions are; 0 = it does */
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
     unsigned rank, members; /* 0 members: nothing is read yet */
@@ -333,6 +337,120 @@ int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
     return lag;
 }
 
+/* ---- the handle ---- */
+
+static dt_status consumer_conf(const struct dt_kafka_env *env, const struct dt_kafka_reading *how, const char *group,
+                               rd_kafka_conf_t **out, struct dt_error *err)
+{
+    const char *const pairs[] = {
+        "group.id",
+        group,
+        "isolation.level",
+        "read_committed",
+        "enable.auto.commit",
+        "false",
+        "enable.auto.offset.store",
+        "false",
+        "auto.offset.reset",
+        how->begin ? "error" : "earliest",
+        "enable.partition.eof",
+        "true",
+        "fetch.wait.max.ms",
+        "1000", /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
+        "fetch.error.backoff.ms",
+        "50",
+        "queued.min.messages",
+        "100000", /* with so many of a partition here it is asked again only a second later: more than is applied then
+                   */
+        "queued.max.messages.kbytes",
+        "32768",
+        NULL,
+    };
+    dt_status status = dt_kafka_conf_new(env, NULL, out, err);
+
+    return status == DT_OK ? dt_kafka_conf_set(*out, pairs, err) : status;
+}
+
+/* Into *out: a handle with the settings, and the files that they name, as they are now. */
+static dt_status open_handle(const struct dt_kafka_reader *c, struct dt_kafka_reader *out, struct dt_error *err)
+{
+    char topic[DT_KAFKA_TOPIC_MAX + 1];
+    rd_kafka_conf_t *conf = NULL;
+    dt_status status = dt_kafka_topic_name(c->env, c->how.suffix, topic, err); /* the group has the topic's name */
+
+    if (status == DT_OK)
+        status = consumer_conf(c->env, &c->how, topic, &conf, err);
+    if (status == DT_OK)
+        status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &out->rk, err);
+    else if (conf)
+        rd_kafka_conf_destroy(conf);
+    if (status != DT_OK)
+        return status;
+    rd_kafka_poll_set_consumer(out->rk);
+    out->topic = rd_kafka_topic_new(out->rk, topic, NULL);
+    return out->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), topic);
+}
+
+static void consumer_leave(void *arg)
+{
+    struct dt_kafka_reader *c = arg;
+    struct dt_error err = {0};
+
+    if (commit_applied(c, &err) != DT_OK)
+        DT_LOG(DEBUG, "kafka", "offsets were not committed", DT_S("reason", err.text));
+    rd_kafka_consumer_close(c->rk); /* waits for the offsets that are being committed */
+    if (c->topic)
+        rd_kafka_topic_destroy(c->topic);
+}
+
+static void consumer_done(void *arg)
+{
+    struct dt_kafka_reader *c = arg;
+
+    free(c->messages);
+    free(c->records);
+    free(c->next);
+    free(c->ends);
+    free(c);
+}
+
+/* Whether another handle may help: settings have changed, or, since Kafka does not answer, maybe files that they name. */
+static bool is_outdated(const struct dt_kafka_reader *c, int64_t now_us)
+{
+    return c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
+}
+
+static void exchange_handles(struct dt_kafka_reader *a, struct dt_kafka_reader *b)
+{
+    struct dt_kafka_reader had = *a;
+
+    a->rk = b->rk;
+    a->topic = b->topic;
+    a->applied = b->applied;
+    b->rk = had.rk;
+    b->topic = had.topic;
+    b->applied = had.applied;
+}
+
+/* Takes another handle, which reads on from what was applied; the old one commits that, and ends in the background. Where
+ * there is none to be had, the old one stays. */
+static void reopen(struct dt_kafka_reader *c)
+{
+    struct dt_kafka_reader *other = calloc(1, sizeof(*other));
+    struct dt_error err = {0};
+    dt_status status = other ? open_handle(c, other, &err) : dt_fail(&err, DT_NOMEM, "out of memory");
+
+    c->generation = dt_kafka_client_generation();
+    c->silent_us = 0;
+    if (status == DT_OK) {
+        dt_kafka_reader_restart(c);
+        exchange_handles(c, other);
+    } else {
+        DT_LOG(WARN, "kafka", "the reader keeps its connections", DT_S("reason", err.text));
+    }
+    dt_kafka_reader_free(other);
+}
+
 /* ---- shares ---- */
 
 static bool is_ours(unsigned partition, unsigned rank, unsigned members)
@@ -445,16 +563,28 @@ dt_status dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition, struct dt
     return assign(c, err);
 }
 
+static void note_answer(struct dt_kafka_reader *c, int64_t now_us, dt_status status)
+{
+    if (status == DT_OK)
+        c->silent_us = 0;
+    else if (c->silent_us == 0)
+        c->silent_us = now_us;
+}
+
 dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err)
 {
-    const bool same = rank == c->rank && members == c->members;
     const int64_t now_us = dt_kafka_now_us();
     int partitions = c->partitions;
     dt_status status;
+    bool same;
 
+    if (is_outdated(c, now_us))
+        reopen(c);
+    same = rank == c->rank && members == c->members;
     if (same && now_us < c->looked_us + LOOK_EVERY_US)
         return DT_OK;
     status = dt_kafka_await_topic(c->rk, c->topic, now_us + LOOK_TIMEOUT_US, NULL, &partitions, err);
+    note_answer(c, now_us, status);
     if (status != DT_OK)
         return status;
     c->looked_us = now_us;
@@ -481,91 +611,25 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
 
 /* ---- life ---- */
 
-static dt_status consumer_conf(const struct dt_kafka_env *env, const struct dt_kafka_reading *how, const char *group,
-                               rd_kafka_conf_t **out, struct dt_error *err)
-{
-    const char *const pairs[] = {
-        "group.id",
-        group,
-        "isolation.level",
-        "read_committed",
-        "enable.auto.commit",
-        "false",
-        "enable.auto.offset.store",
-        "false",
-        "auto.offset.reset",
-        how->begin ? "error" : "earliest",
-        "enable.partition.eof",
-        "true",
-        "fetch.wait.max.ms",
-        "1000", /* how often the broker answers for nothing; newly assigned partitions wait for that, too */
-        "fetch.error.backoff.ms",
-        "50",
-        "queued.min.messages",
-        "100000", /* with so many of a partition here it is asked again only a second later: more than is applied then
-                   */
-        "queued.max.messages.kbytes",
-        "32768",
-        NULL,
-    };
-    dt_status status = dt_kafka_conf_new(env, NULL, out, err);
-
-    return status == DT_OK ? dt_kafka_conf_set(*out, pairs, err) : status;
-}
-
 dt_status dt_kafka_reader_new(const struct dt_kafka_env *env, const struct dt_kafka_reading *how, dt_kafka_reader **out,
                               struct dt_error *err)
 {
-    char topic[DT_KAFKA_TOPIC_MAX + 1];
     struct dt_kafka_reader *c = calloc(1, sizeof(*c));
-    rd_kafka_conf_t *conf = NULL;
     dt_status status;
 
     *out = NULL;
     if (!c)
         return dt_fail(err, DT_NOMEM, "out of memory");
+    c->env = env;
     c->how = *how;
-    status = dt_kafka_topic_name(env, how->suffix, topic, err); /* the group has the topic's name */
-    if (status == DT_OK)
-        status = consumer_conf(env, how, topic, &conf, err);
-    if (status == DT_OK)
-        status = dt_kafka_handle_new(RD_KAFKA_CONSUMER, conf, &c->rk, err);
-    else if (conf)
-        rd_kafka_conf_destroy(conf);
-    if (status == DT_OK) {
-        rd_kafka_poll_set_consumer(c->rk);
-        c->topic = rd_kafka_topic_new(c->rk, topic, NULL);
-        status = c->topic ? DT_OK : dt_kafka_fail(err, rd_kafka_last_error(), topic);
-    }
+    c->generation = dt_kafka_client_generation();
+    status = open_handle(c, c, err);
     if (status != DT_OK) {
         dt_kafka_reader_free(c);
         return status;
     }
     *out = c;
     return DT_OK;
-}
-
-static void consumer_leave(void *arg)
-{
-    struct dt_kafka_reader *c = arg;
-    struct dt_error err = {0};
-
-    if (commit_applied(c, &err) != DT_OK)
-        DT_LOG(DEBUG, "kafka", "offsets were not committed", DT_S("reason", err.text));
-    rd_kafka_consumer_close(c->rk); /* waits for the offsets that are being committed */
-    if (c->topic)
-        rd_kafka_topic_destroy(c->topic);
-}
-
-static void consumer_done(void *arg)
-{
-    struct dt_kafka_reader *c = arg;
-
-    free(c->messages);
-    free(c->records);
-    free(c->next);
-    free(c->ends);
-    free(c);
 }
 
 void dt_kafka_reader_free(dt_kafka_reader *c)

@@ -2,12 +2,16 @@
 #include "base/connection/certificates.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
 #include "base/connection/properties.h"
+
+#define KAFKA_CLIENT "kafka.client."
 
 static int64_t end_of(const X509 *certificate)
 {
@@ -32,10 +36,22 @@ static int64_t end_of_file(const char *file, bool authorities)
     return ends_s;
 }
 
-static const char *of_kafka(const struct dt_config *config, const char *name)
+static void look_at(const char *key, const char *file, bool authorities, dt_certificate_fn *heard, void *arg)
 {
-    const struct dt_property *property = dt_properties_find(config->kafka_client, name);
-    return property && property->value ? property->value : "";
+    int64_t ends_s = file[0] ? end_of_file(file, authorities) : 0;
+    if (ends_s)
+        heard(arg, key, file, ends_s);
+}
+
+static void look_at_kafkas(const struct dt_config *config, const char *key, bool authorities, dt_certificate_fn *heard,
+                           void *arg)
+{
+    dt_properties_hold(config->kafka_client);
+    const struct dt_property *property = dt_properties_find(config->kafka_client, key + strlen(KAFKA_CLIENT));
+    char *file = property && property->value ? strdup(property->value) : NULL;
+    dt_properties_let_go(config->kafka_client);
+    look_at(key, file ? file : "", authorities, heard, arg);
+    free(file);
 }
 
 void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *heard, void *arg)
@@ -44,17 +60,12 @@ void dt_certificates_look(const struct dt_config *config, dt_certificate_fn *hea
         const char *key, *file;
         bool authorities;
     } files[] = {
-        {"mysql.ca_file", config->mysql_ca_file, true},
-        {"mysql.cert_file", config->mysql_cert_file, false},
-        {"redis.ca_file", config->redis_ca_file, true},
-        {"redis.cert_file", config->redis_cert_file, false},
+        {"mysql.ca_file", config->mysql_ca_file, true},         {"mysql.cert_file", config->mysql_cert_file, false},
+        {"redis.ca_file", config->redis_ca_file, true},         {"redis.cert_file", config->redis_cert_file, false},
         {"callbacks.ca_file", config->callbacks_ca_file, true},
-        {"kafka.client.ssl.ca.location", of_kafka(config, "ssl.ca.location"), true},
-        {"kafka.client.ssl.certificate.location", of_kafka(config, "ssl.certificate.location"), false},
     };
-    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-        int64_t ends_s = files[i].file[0] ? end_of_file(files[i].file, files[i].authorities) : 0;
-        if (ends_s)
-            heard(arg, files[i].key, files[i].file, ends_s);
-    }
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+        look_at(files[i].key, files[i].file, files[i].authorities, heard, arg);
+    look_at_kafkas(config, KAFKA_CLIENT "ssl.ca.location", true, heard, arg);
+    look_at_kafkas(config, KAFKA_CLIENT "ssl.certificate.location", false, heard, arg);
 }

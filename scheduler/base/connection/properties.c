@@ -18,7 +18,11 @@ static void forget(struct dt_property *property)
 
 struct dt_properties *dt_properties_new(void)
 {
-    return calloc(1, sizeof(struct dt_properties));
+    struct dt_properties *list = calloc(1, sizeof(*list));
+
+    if (list)
+        pthread_mutex_init(&list->lock, NULL);
+    return list;
 }
 
 void dt_properties_free(struct dt_properties *list)
@@ -28,7 +32,33 @@ void dt_properties_free(struct dt_properties *list)
     for (size_t i = 0; i < list->n; i++)
         forget(&list->v[i]);
     free(list->v);
+    pthread_mutex_destroy(&list->lock);
     free(list);
+}
+
+void dt_properties_hold(struct dt_properties *list)
+{
+    if (list)
+        pthread_mutex_lock(&list->lock);
+}
+
+void dt_properties_let_go(struct dt_properties *list)
+{
+    if (list)
+        pthread_mutex_unlock(&list->lock);
+}
+
+void dt_properties_exchange(struct dt_properties *running, struct dt_properties *fresh)
+{
+    struct dt_property *v = fresh->v;
+    size_t n = fresh->n;
+
+    dt_properties_hold(running);
+    fresh->v = running->v;
+    fresh->n = running->n;
+    running->v = v;
+    running->n = n;
+    dt_properties_let_go(running);
 }
 
 const struct dt_property *dt_properties_find(const struct dt_properties *list, const char *name)
@@ -82,7 +112,8 @@ dt_status dt_property_now(const struct dt_property *property, struct dt_strbuf *
 
 bool dt_property_is_secret(const char *name)
 {
-    static const char *const words[] = {"password", "secret", "key.pem", "jaas", "oauthbearer.config", "credential"};
+    static const char *const words[] = {"password",           "secret",          "key.pem",   "jaas",
+                                        "oauthbearer.config", "oauthbearer.jwt", "credential"};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcasestr(name, words[i]))

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/connection/properties.h"
 #include "delivery/kafka/kafka_producer.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
@@ -115,6 +116,29 @@ static void each_result_comes_once_when_it_is_committed(void **state)
     collect(c, 1, true, seen);
     assert_int_equal(seen[0], 1);
     dt_kafka_reader_free(c);
+}
+
+static void a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was(void **state)
+{
+    struct dt_config running = {.kafka_client = dt_properties_new()};
+    struct dt_config fresh = {.kafka_client = dt_properties_new()};
+    struct dt_error err = {0};
+    int seen[100] = {0};
+    dt_kafka_reader *c;
+
+    (void)state;
+    report(0, 60);
+    c = consumer();
+    collect(c, 60, true, seen);
+    KAFKA_FIXTURE_OK(dt_kafka_renew(&running, &fresh, &err), &err);
+    report(60, 40);
+    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
+    collect(c, 40, true, seen);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(seen[i], 1);
+    dt_kafka_reader_free(c);
+    dt_properties_free(running.kafka_client);
+    dt_properties_free(fresh.kafka_client);
 }
 
 static void what_was_not_committed_comes_again_for_the_next_consumer(void **state)
@@ -578,6 +602,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(each_result_comes_once_when_it_is_committed),
+        TEST(a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was),
         TEST(what_was_not_committed_comes_again_for_the_next_consumer),
         TEST(results_that_could_not_be_applied_come_again_after_a_rewind),
         TEST(a_poll_takes_no_more_than_it_is_told_and_what_is_there),

@@ -1,34 +1,66 @@
-"""A private Kafka that serves users of SASL by TLS and grants nobody anything; whoever comes by its plain listener is its administrator."""
+"""A private Kafka that serves users of SASL by TLS and grants nobody anything but its chief; whoever comes by its plain listener is its administrator.
+
+Listeners: SASL_SSL for names and passwords (PLAIN, SCRAM) and for tokens that nobody signed, SIGNED for tokens that `tokens.Signer` has signed.
+"""
+import json
 import os
 import subprocess
 import sys
 
-from ..stack import TREE
+from confluent_kafka import Consumer, Producer
+
+from ..stack import TREE, until
 
 sys.path.insert(0, str(TREE / "deploy"))
 
 from stack import ports  # noqa: E402
 from stack.servers.kafka import Kafka  # noqa: E402
 
+CHIEF = "chief"  # may do everything
+MODULES = "org.apache.kafka.common.security"
+SCRAMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
 
 class SecuredKafka(Kafka):
-    def __init__(self, home, certificate, authority, users):
+    """passwords: {user: password} of PLAIN and of SCRAM. signer: who signs tokens; without one there is no listener SIGNED."""
+
+    def __init__(self, home, certificate, authority, passwords, mechanisms=("PLAIN",), signer=None):
         home.mkdir(parents=True)
-        taken = [ports.choose(set(), home) for _ in range(3)]
-        pem = home / "server.pem"
-        pem.write_text("".join(open(file, encoding="utf-8").read() for file in reversed(certificate)))
-        names = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+        taken = [ports.choose(set(), home) for _ in range(4)]
+        self.secured, self.signed = f"127.0.0.1:{taken[2]}", f"127.0.0.1:{taken[3]}"
+        self.passwords, self.mechanisms, self.keystore = passwords, mechanisms, home / "server.pem"
+        self.keystore.write_text("".join(open(file, encoding="utf-8").read() for file in reversed(certificate)))
+        told = f"PLAINTEXT://127.0.0.1:{taken[0]},SASL_SSL://{self.secured}" + (f",SIGNED://{self.signed}" if signer else "")
         settings = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{taken[0]},SASL_SSL://127.0.0.1:{taken[2]},CONTROLLER://127.0.0.1:{taken[1]}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{taken[0]},SASL_SSL://127.0.0.1:{taken[2]}",
-            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.sasl_ssl.plain.sasl.jaas.config": f"org.apache.kafka.common.security.plain.PlainLoginModule required {names};",
-            "ssl.keystore.type": "PEM", "ssl.keystore.location": pem, "ssl.truststore.type": "PEM", "ssl.truststore.location": authority.file,
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super.users": "User:ANONYMOUS",
+            "listeners": f"{told},CONTROLLER://127.0.0.1:{taken[1]}", "advertised.listeners": told,
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,SIGNED:SASL_SSL",
+            "sasl.enabled.mechanisms": ",".join(mechanisms), **self._logins(),
+            "ssl.keystore.type": "PEM", "ssl.keystore.location": self.keystore, "ssl.truststore.type": "PEM", "ssl.truststore.location": authority.file,
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super.users": f"User:ANONYMOUS;User:{CHIEF}",
+            **(self._of_signed(signer) if signer else {}),
         }
         super().__init__(home, "3", taken[0], taken[1], {}, settings)
-        self.secured = f"127.0.0.1:{taken[2]}"
+        if signer:
+            self.machine = [*self.machine, f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={signer.keys.as_uri()}"]
+
+    def _logins(self):
+        """What a listener asks a mechanism's module for; users of SCRAM are in the cluster's own data."""
+        names = " ".join(f'user_{name}="{password}"' for name, password in self.passwords.items())
+        modules = {"PLAIN": f"{MODULES}.plain.PlainLoginModule required {names};", "OAUTHBEARER": f"{MODULES}.oauthbearer.OAuthBearerLoginModule required;",
+                   **{scram: f"{MODULES}.scram.ScramLoginModule required;" for scram in SCRAMS}}
+        return {f"listener.name.sasl_ssl.{name.lower()}.sasl.jaas.config": modules[name] for name in self.mechanisms}
+
+    @staticmethod
+    def _of_signed(signer):
+        name = "listener.name.signed"
+        return {f"{name}.sasl.enabled.mechanisms": "OAUTHBEARER",
+                f"{name}.oauthbearer.sasl.jaas.config": f"{MODULES}.oauthbearer.OAuthBearerLoginModule required;",
+                f"{name}.oauthbearer.sasl.server.callback.handler.class": f"{MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler",
+                "sasl.oauthbearer.jwks.endpoint.url": signer.keys.as_uri(), "sasl.oauthbearer.expected.audience": "kafka"}
+
+    def _tool(self, *arguments):
+        users = [f"{scram}=[name={name},password={password}]" for scram in SCRAMS if scram in self.mechanisms for name, password in self.passwords.items()]
+        return super()._tool(*arguments, *(word for user in users if arguments[0] == "format" for word in ("--add-scram", user)))
 
     def up(self):
         self.start()
@@ -49,3 +81,22 @@ class SecuredKafka(Kafka):
         for process in started:
             said = process.communicate(timeout=60)[0]
             assert process.returncode == 0, said
+
+    def received(self, topic):
+        """The first message there."""
+        consumer = Consumer({"bootstrap.servers": self.address, "group.id": "of-the-test", "auto.offset.reset": "earliest", "isolation.level": "read_committed"})
+        consumer.subscribe([topic])
+        try:
+            return until(lambda: (message := consumer.poll(0.5)) and not message.error() and message, 60, f"a message of {topic}")
+        finally:
+            consumer.close()
+
+    def carries_a_job(self, api, installation, topic, log):
+        """A job goes out by a topic of its own, and its result comes in by Kafka."""
+        assert api.rest.put(f"/v1/topics/{topic}", {"delivery": "kafka"}).status in (200, 201)
+        job = api.rest.make(topic=topic, delay=0, payload={"a": 1})
+        assert json.loads(self.received(topic).value()) == {"a": 1}
+        producer = Producer({"bootstrap.servers": self.address})
+        producer.produce(f"{installation}.results", json.dumps({"job_id": job["id"], "attempt": 1, "status": "succeeded"}))
+        producer.flush(10)
+        until(lambda: api.rest.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded", 30, log)

@@ -1,9 +1,7 @@
 """Kafka by TLS and SASL, settings of librdkafka under their own names, and the least rights as they are printed."""
-import json
 import signal
 
 import pytest
-from confluent_kafka import Consumer, Producer
 
 from harness.secured.kafka import SecuredKafka
 from harness.stack import until
@@ -31,8 +29,10 @@ def errors(program, *words):
 
 
 @pytest.mark.parametrize("name, value, word", [
-    ("enable.idempotence", "false", "sent once"), ("acks", "1", "sent once"), ("transactional.id", "x", "fences"), ("isolation.level", "read_uncommitted", "committed"),
-    ("bootstrap.servers", "x", "kafka.brokers"), ("no.such.thing", "1", "No such configuration property"), ("ssl.ca.location", "/nowhere", "failed")])
+    ("enable.idempotence", "false", "sent once"), ("acks", "1", "sent once"), ("transactional.id", "x", "fences"), ("delivery.report.only.error", "true", "awaited by its report"),
+    ("isolation.level", "read_uncommitted", "committed"),
+    ("bootstrap.servers", "x", "kafka.brokers"), ("no.such.thing", "1", "No such configuration property"), ("ssl.ca.location", "/nowhere", "failed"),
+    ("sasl.oauthbearer.jwt", "a.b.c", "sasl.oauthbearer.jwt_file")])
 def test_what_the_promise_rests_on_cannot_be_set(world, kafka, name, value, word):
     done = world.program(settings(world, kafka, **{name: value}), dispatcher=True).command("--check-config")
     assert done.returncode == 2 and word in done.stderr and name in done.stderr, done.stderr
@@ -58,15 +58,6 @@ def test_what_is_wrong_is_told_of_once(world, kafka, client, word):
         assert dispatcher.end() == 0, dispatcher.log()
 
 
-def received(kafka, topic):
-    consumer = Consumer({"bootstrap.servers": kafka.address, "group.id": "of-the-test", "auto.offset.reset": "earliest", "isolation.level": "read_committed"})
-    consumer.subscribe([topic])
-    try:
-        return until(lambda: (message := consumer.poll(0.5)) and not message.error() and message, 60, "a message")
-    finally:
-        consumer.close()
-
-
 def test_a_dispatcher_needs_no_other_rights_than_are_printed(world, kafka):
     wanted = settings(world, kafka)
     dispatcher = world.program(wanted, dispatcher=True)
@@ -74,14 +65,7 @@ def test_a_dispatcher_needs_no_other_rights_than_are_printed(world, kafka):
     api = world.program({"kafka.brokers": kafka.secured}).start(ready=False)
     dispatcher.launch()
     try:
-        assert api.rest.put("/v1/topics/jobs.a", {"delivery": "kafka"}).status in (200, 201)
-        job = api.rest.make(topic="jobs.a", delay=0, payload={"a": 1})
-        message = received(kafka, "jobs.a")
-        assert json.loads(message.value()) == {"a": 1}
-        producer = Producer({"bootstrap.servers": kafka.address})
-        producer.produce(f"{wanted['installation.name']}.results", json.dumps({"job_id": job["id"], "attempt": 1, "status": "succeeded"}))
-        producer.flush(10)
-        until(lambda: api.rest.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded", 30, dispatcher.log)
+        kafka.carries_a_job(api, wanted["installation.name"], "jobs.a", dispatcher.log)
         assert not errors(dispatcher, "uthoriz"), dispatcher.log()
     finally:
         codes = api.end(), dispatcher.end()
