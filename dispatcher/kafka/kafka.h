@@ -31,8 +31,8 @@ void dt_kafka_drain(int timeout_ms);
  * value that it does not take, a token that is none (INVALID; err names it, never its value). Connects nowhere. */
 DT_MUST_CHECK dt_status dt_kafka_check(const struct dt_config *config, struct dt_error *err);
 /*
- * Takes [kafka] client.* of a configuration that was loaded anew into the one that runs, with its files as they are now:
- * open handles get the user and password of SASL, or the token, and are replaced as soon as nobody holds them; a
+ * Takes [kafka] client.* of a configuration that was loaded anew into the one that runs, with its files as they are
+ * now: open handles get the user and password of SASL, or the token, and are replaced as soon as nobody holds them; a
  * leader's producers keep the other settings until they are made anew. Not OK: as dt_kafka_check, and nothing changes.
  */
 DT_MUST_CHECK dt_status dt_kafka_renew(const struct dt_config *running, const struct dt_config *fresh,

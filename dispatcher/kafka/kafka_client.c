@@ -1,6 +1,7 @@
 /*
- * Owns: settings of librdkafka that the configuration gives under its own names, how they change while handles are open,
- * and which rights a dispatcher needs. Refuses to know: what a handle is for, and what is in a token (kafka_token.c).
+ * Owns: settings of librdkafka that the configuration gives under its own names, how they change while handles are
+ * open, and which rights a dispatcher needs. Refuses to know: what a handle is for, and what is in a token
+ * (kafka_token.c).
  * Invariant: of the two locks the list's is taken first, the handles' second.
  */
 #include "kafka_client.h"

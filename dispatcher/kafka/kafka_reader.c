@@ -414,7 +414,8 @@ static void consumer_done(void *arg)
     free(c);
 }
 
-/* Whether another handle may help: settings have changed, or, since Kafka does not answer, maybe files that they name. */
+/* Whether another handle may help: settings have changed, or, since Kafka does not answer, maybe files that they name.
+ */
 static bool is_outdated(const struct dt_kafka_reader *c, int64_t now_us)
 {
     return c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
@@ -432,8 +433,8 @@ static void exchange_handles(struct dt_kafka_reader *a, struct dt_kafka_reader *
     b->applied = had.applied;
 }
 
-/* Takes another handle, which reads on from what was applied; the old one commits that, and ends in the background. Where
- * there is none to be had, the old one stays. */
+/* Takes another handle, which reads on from what was applied; the old one commits that, and ends in the background.
+ * Where there is none to be had, the old one stays. */
 static void reopen(struct dt_kafka_reader *c)
 {
     struct dt_kafka_reader *other = calloc(1, sizeof(*other));
