@@ -355,7 +355,8 @@ static dt_status migrate(struct server *s, struct dt_error *err)
     return status;
 }
 
-/* OK also while MySQL cannot be reached, or has no schema: requests wait for both, and readiness tells (ops/health.h). */
+/* OK also while MySQL cannot be reached, or has no schema: requests wait for both, and readiness tells
+ * (ops/health.h). */
 static dt_status check_clock(struct server *s, struct dt_error *err)
 {
     dt_store *store = NULL;

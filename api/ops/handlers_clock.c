@@ -1,7 +1,7 @@
 /*
- * The test clock over REST: how it stands, and its changes (scheduler/store/clock/test_clock.h carries them out). An installation that
- * was made without one refuses both. An advance keeps one worker for as long as it takes, some fifteen seconds at most:
- * what is left then is for another request.
+ * The test clock over REST: how it stands, and its changes (scheduler/store/clock/test_clock.h carries them out).
+ * An installation that was made without one refuses both. An advance keeps one worker for as long as it takes, some
+ * fifteen seconds at most: what is left then is for another request.
  */
 #include "answer.h"
 #include "api.h"

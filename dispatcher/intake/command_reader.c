@@ -149,8 +149,8 @@ static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_
     return DT_OK;
 }
 
-/* A MySQL that came back from an earlier copy, or somebody by hand, may say that partitions stand elsewhere, and no message
- * may come by which that would show. DEPOSED: reading is to begin anew. */
+/* A MySQL that came back from an earlier copy, or somebody by hand, may say that partitions stand elsewhere, and no
+ * message may come by which that would show. DEPOSED: reading is to begin anew. */
 static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
 {
     struct dt_command_place *now = dt_arena_alloc(&r->arena, (r->n_places + 1) * sizeof(*now));

@@ -75,8 +75,8 @@ void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, 
 int64_t dt_refclock_earliest_ms(const dt_refclock *ref);
 /* Not earlier than the server's clock: to add delays to. */
 int64_t dt_refclock_latest_ms(const dt_refclock *ref);
-/* The monotonic time at which the server's clock will have reached server_ms: to sleep until a due time. A test clock that
- * stands still never will: whoever waits looks again in a second. */
+/* The monotonic time at which the server's clock will have reached server_ms: to sleep until a due time. A test
+ * clock that stands still never will: whoever waits looks again in a second. */
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms);
 
 /*

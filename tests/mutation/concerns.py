@@ -37,7 +37,7 @@ BY_HAND = [
     (r"store/(store_schema|sql_split)\.c", "contract/test_store_schema"),
     (r"store/(store_outbox|store_row)\.c", "contract/test_store_results contract/test_store_results_together contract/test_outbox contract/test_store_jobs contract/test_store_jobs_races"),
     (r"store/(store|store_txn|store_topics)\.c", "contract/test_store_topics contract/test_store_schema contract/test_store_jobs contract/test_store_jobs_races api/test_topics"),
-    (r"store/(store_list|list_times|list_filter)\.c", "contract/test_store_list contract/test_store_history contract/test_store_history_days api/test_lists"),
+    (r"store/(store_list|list_times|list_filter)\.c", "contract/test_store_list contract/test_store_list_times contract/test_store_history contract/test_store_history_days api/test_lists"),
     (r"store/(store_jobs|store_insert|store_results)\.c", "contract/test_store_history contract/test_store_history_days api/test_changes api/test_keys"),
     (r"store/(store_shards)\.c", "contract/test_store_shards api/test_shards"),
     (r"store/store_leases\.c", "contract/test_store_leases contract/test_elector_leases integration/test_without_zookeeper"),

@@ -20,8 +20,8 @@
 
 /* INVALID leaves out_ms as it was. */
 DT_MUST_CHECK dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms);
-/* Reads a JSON number times ten to the power of `exponent`, exactly, however many digits it has; finer than 1 rounds up.
- * INVALID: it is none, or below zero, or more than DT_DURATION_MAX_MS; out_ms stays as it was. */
+/* Reads a JSON number times ten to the power of `exponent`, exactly, however many digits it has; finer than 1
+ * rounds up. INVALID: it is none, or below zero, or more than DT_DURATION_MAX_MS; out_ms stays as it was. */
 DT_MUST_CHECK dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms);
 /* ISO 8601, shortest usual form: 60000 -> "PT1M", 500 -> "PT0.5S", 259200000 -> "P3D". Negative ones are written as 0.
  */

@@ -1,4 +1,5 @@
-/* See clock_follower.h. A wait says when the clock changed; a look after it, which is quick, says exactly how it stands. */
+/* See clock_follower.h. A wait says when the clock changed; a look after it, which is quick, says exactly how it
+ * stands. */
 #include "store/clock/clock_follower.h"
 
 #include <stdlib.h>

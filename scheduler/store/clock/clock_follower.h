@@ -1,6 +1,6 @@
 /*
- * The thread by which a process follows the test clock: it waits in the server for a change (one statement in a few seconds),
- * feeds the reference clock, and tells. Where the configuration has no test clock there is no thread.
+ * The thread by which a process follows the test clock: it waits in the server for a change (one statement in a few
+ * seconds), feeds the reference clock, and tells. Where the configuration has no test clock there is no thread.
  */
 #ifndef DT_STORE_CLOCK_FOLLOWER_H
 #define DT_STORE_CLOCK_FOLLOWER_H

@@ -10,8 +10,8 @@ DT_MUST_CHECK dt_status dt_clock_number(dt_db *db, const char *sql, struct dt_pa
                                         struct dt_error *err);
 /* Locks the clock, and reads it. *db is the session that has the lock, NULL: none has. UNSUPPORTED, BUSY. */
 DT_MUST_CHECK dt_status dt_clock_lock(dt_store *store, dt_db **db, struct dt_test_clock *clock, struct dt_error *err);
-/* Gives the lock back that db has, if there is one, and reads the clock again where `status` is OK. Returns the status, or that
- * of reading. */
+/* Gives the lock back that db has, if there is one, and reads the clock again where `status` is OK. Returns the
+ * status, or that of reading. */
 DT_MUST_CHECK dt_status dt_clock_unlock(dt_store *store, dt_db *db, dt_status status, struct dt_test_clock *clock,
                                         struct dt_error *err);
 /* Changes the row, if it is of the clock's version, which rises. BUSY: it is not. */

@@ -1,15 +1,16 @@
 /*
- * The test clock: the time in which jobs are due, where an installation was made with installation.test_clock. It is one row
- * in MySQL (test_clock), and nobody else's: each session takes its NOW() from it before each statement (db/db.h), and each
- * process its reference clock (clock_follower.h), so that due times, scores in the index and "never early" agree.
+ * The test clock: the time in which jobs are due, where an installation was made with installation.test_clock. It
+ * is one row in MySQL (test_clock), and nobody else's: each session takes its NOW() from it before each statement
+ * (db/db.h), and each process its reference clock (clock_follower.h), so that due times, scores in the index and
+ * "never early" agree.
  *
  *             freeze                            advance walks from instant to instant, each as if frozen at it
  *   goes on ─────────▶ stands still ──▶ …
  *           ◀─────────
  *            release, from where it stood
  *
- * It is never set back. What is about servers and processes (leases, heartbeats, hands, time-outs) runs by the server's own
- * clock: statements about them say SYSDATE(), which SET timestamp does not move.
+ * It is never set back. What is about servers and processes (leases, heartbeats, hands, time-outs) runs by the
+ * server's own clock: statements about them say SYSDATE(), which SET timestamp does not move.
  */
 #ifndef DT_STORE_TEST_CLOCK_H
 #define DT_STORE_TEST_CLOCK_H
@@ -52,12 +53,12 @@ struct dt_clock_walk {
     int64_t left_ms; /* out: what is left of by_ms */
 };
 /*
- * Advances the clock. Every instant on the way at which something falls due is come to, in order, and left when the leaders
- * have dealt with it, and its attempts were reported on (or wait_ms is over): retries, deadlines and fires that these bring
- * about on the way fall due on the way, too. A walk ends after some fifteen seconds, wherever it has come to by then: left_ms
- * says how much is left, for another call. The clock goes on afterwards if it went on
- * before. A process that is killed on the way leaves it frozen where it came to. INVALID: beyond DT_TEST_CLOCK_END_MS;
- * UNSUPPORTED.
+ * Advances the clock. Every instant on the way at which something falls due is come to, in order, and left when the
+ * leaders have dealt with it, and its attempts were reported on (or wait_ms is over): retries, deadlines and fires
+ * that these bring about on the way fall due on the way, too. A walk ends after some fifteen seconds, wherever it
+ * has come to by then: left_ms says how much is left, for another call. The clock goes on afterwards if it went on
+ * before. A process that is killed on the way leaves it frozen where it came to. INVALID: beyond
+ * DT_TEST_CLOCK_END_MS; UNSUPPORTED.
  */
 DT_MUST_CHECK dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *walk,
                                                     struct dt_test_clock *out, struct dt_error *err);

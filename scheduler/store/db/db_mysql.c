@@ -172,8 +172,8 @@ static dt_status connected(dt_db *db, struct dt_error *err)
     return look_due(db) ? look(db, err) : DT_OK;
 }
 
-/* Has NOW() tell the time of the test clock from here on: half a millisecond more, since servers cut what they made of the
- * decimal places. A database without its table, which is about to get it, or a row in it, has the server's. */
+/* Has NOW() tell the time of the test clock from here on: half a millisecond more, since servers cut what they made
+ * of the decimal places. A database without its table, which is about to get it, or a row in it, has the server's. */
 static dt_status follow_test_clock(dt_db *db, struct dt_error *err)
 {
     /* A query in the SET itself would lock the row until the transaction ends. */

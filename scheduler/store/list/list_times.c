@@ -1,13 +1,15 @@
 /*
  * Windows of a list by time, which walks the due index: see list_page.h.
  *
- *     due       near (exact times) ──▶ offered to who pops ──▶ far (by day)
+ *     due       near and offered to who pops (exact times) ──▶ far (by day, and by id within it)
  *     finished  those that leave late ──▶ those that leave soon ──▶ history, by id
  *
- * Each part but history is a range of one band of the index, in its order. A value of the index may be one job's or a
- * million's (a day of the far band), so a part is walked in two kinds of windows that take turns: what is left *behind*
- * a place within one value, by id, and what lies *between* that value and one some rows on, which is the next place.
- * Dead jobs stay in the table for longer than others, so they are mostly alone among those that leave late.
+ * Each part but history is a range of one band of the index, in its order, or of two, whose orders are merged: a window
+ * ends where the nearer of theirs does, so that it has at most a window's rows of each. A value of the index may be
+ * one job's or a million's (a day of the far band), so a part is walked in two kinds of windows that take turns:
+ * what is left *behind* a place within one value, by id, and what lies *between* that value and one some rows on,
+ * which is the next place. Dead jobs stay in the table for longer than others, so they are mostly alone among those
+ * that leave late.
  *
  * place.due_ms: the value that was reached; place.id: how far within it, -1 when it is done.
  */
@@ -21,16 +23,16 @@
 #define BAND_NEAR     1
 #define BAND_FINISHED 2
 
-enum part { BEGINS, NEAR, OFFERED, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER };
+enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER };
 
-static const enum part next_part[] = {[NEAR] = OFFERED,          [OFFERED] = FAR,         [FAR] = OVER,
-                                      [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
+static const enum part next_part[] = {
+    [NEAR] = FAR, [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
 
-static const int64_t band_of[] = {[OFFERED] = BAND_OFFERED,
-                                  [NEAR] = BAND_NEAR,
-                                  [FAR] = BAND_FAR,
-                                  [LEAVE_LATE] = BAND_FINISHED,
-                                  [LEAVE_SOON] = BAND_FINISHED};
+/* A part of one band names it twice. */
+static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
+                                      [FAR] = {BAND_FAR, BAND_FAR},
+                                      [LEAVE_LATE] = {BAND_FINISHED, BAND_FINISHED},
+                                      [LEAVE_SOON] = {BAND_FINISHED, BAND_FINISHED}};
 
 static int64_t later(int64_t a, int64_t b)
 {
@@ -42,7 +44,6 @@ static int64_t first_of(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
     switch (part) {
-    case OFFERED:
     case NEAR:
         return later(f->due.from_ms, 0);
     case FAR:
@@ -59,7 +60,6 @@ static int64_t end_of(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
     switch (part) {
-    case OFFERED:
     case NEAR:
     case FAR:
         return later(f->due.to_ms, 2);
@@ -89,23 +89,39 @@ static dt_status find(struct page *p, const char *sql, struct dt_params params, 
     return dt_db_end(p->db, p->err);
 }
 
-static dt_status find_behind(struct page *p, struct window *w)
+/* Ends the window where that many rows of the band end, if it does not end before; *cut: the band has so many. */
+static dt_status end_behind(struct page *p, struct window *w, int64_t band, bool *cut)
 {
-    w->range = RANGE_BEHIND_DUE;
-    return find(p, dt_sql_find_window_behind_due,
-                DT_PARAMS(DT_P_INT(band_of[p->place.part]), DT_P_INT(p->place.due_ms), DT_P_INT(p->place.id),
-                          DT_P_INT(w->rows - 1)),
-                &w->end_id, &w->cut);
+    int64_t end_id = w->end_id;
+    dt_status status =
+        find(p, dt_sql_find_window_behind_due,
+             DT_PARAMS(DT_P_INT(band), DT_P_INT(p->place.due_ms), DT_P_INT(p->place.id), DT_P_INT(w->rows - 1)),
+             &end_id, cut);
+    w->end_id = end_id < w->end_id ? end_id : w->end_id;
+    return status;
 }
 
-static dt_status find_between(struct page *p, struct window *w)
+/* The band is looked at up to the window's end alone, so what is found is nearer. */
+static dt_status end_between(struct page *p, struct window *w, int64_t band, bool *cut)
 {
-    w->range = RANGE_BETWEEN_DUE;
-    w->end_due_ms = end_of(p, (enum part)p->place.part);
     return find(p, dt_sql_find_window_between_due,
-                DT_PARAMS(DT_P_INT(band_of[p->place.part]), DT_P_INT(p->place.due_ms), DT_P_INT(w->end_due_ms),
-                          DT_P_INT(w->rows - 1)),
-                &w->end_due_ms, &w->cut);
+                DT_PARAMS(DT_P_INT(band), DT_P_INT(p->place.due_ms), DT_P_INT(w->end_due_ms), DT_P_INT(w->rows - 1)),
+                &w->end_due_ms, cut);
+}
+
+static dt_status find_due(struct page *p, struct window *w)
+{
+    const int64_t *bands = bands_of[p->place.part];
+    bool between = p->place.id == DONE;
+    dt_status (*const end)(struct page *, struct window *, int64_t, bool *) = between ? end_between : end_behind;
+    bool other = false;
+    w->range = between ? RANGE_BETWEEN_DUE : RANGE_BEHIND_DUE;
+    w->end_due_ms = between ? end_of(p, (enum part)p->place.part) : 0;
+    dt_status status = end(p, w, bands[0], &w->cut);
+    if (status == DT_OK && bands[1] != bands[0])
+        status = end(p, w, bands[1], &other);
+    w->cut = w->cut || other;
+    return status;
 }
 
 static dt_status find_archived(struct page *p, struct window *w)
@@ -122,14 +138,14 @@ dt_status dt_list_find_times(struct page *p, struct window *w)
     w->end_id = INT64_MAX;
     if (p->place.part == ARCHIVED)
         return find_archived(p, w);
-    return p->place.id == DONE ? find_between(p, w) : find_behind(p, w);
+    return find_due(p, w);
 }
 
 size_t dt_list_times_params(const struct page *p, const struct window *w, struct dt_param *params)
 {
     size_t n = 0;
-    if (w->range != RANGE_ARCHIVED)
-        params[n++] = DT_P_INT(band_of[p->place.part]);
+    for (size_t i = 0; i < 2 && w->range != RANGE_ARCHIVED; i++)
+        params[n++] = DT_P_INT(bands_of[p->place.part][i]);
     if (w->range != RANGE_ARCHIVED)
         params[n++] = DT_P_INT(p->place.due_ms);
     if (w->range != RANGE_BETWEEN_DUE)

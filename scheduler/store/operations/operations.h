@@ -40,8 +40,8 @@ struct dt_operation_ask {
     enum dt_operation_kind kind;
     struct dt_operation_filter filter;
     struct dt_str request; /* the filter as JSON, to be shown */
-    /* Of a reschedule: at_ms (the past is now), or with `delays` so long from now; or with `shifts` so much later than each
-     * would run. */
+    /* Of a reschedule: at_ms (the past is now), or with `delays` so long from now; or with `shifts` so much later
+     * than each would run. */
     bool delays, shifts;
     int64_t at_ms, shift_ms, spread_ms; /* spread_ms: 0 = all at once */
     struct dt_str rate;                 /* job/rate.h; absent = any */

@@ -466,14 +466,14 @@ UNION ALL
   ORDER BY k.job_key LIMIT ?)
 ORDER BY 3 LIMIT ?;
 
--- What is left of one value of the due index, by id; the value itself comes last, for the cursor.
+-- What is left of one value of the due index in two of its bands (or one, named twice), by id; the value itself comes last, for the cursor.
 -- name: list_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
        j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.due_key
   FROM jobs j FORCE INDEX (due)
- WHERE j.due_band = ?
+ WHERE j.due_band IN (?,?)
    AND j.due_key = ?
    AND j.id > ?
    AND j.id <= ?
@@ -497,7 +497,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
        j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.due_key
   FROM jobs j FORCE INDEX (due)
- WHERE j.due_band = ?
+ WHERE j.due_band IN (?,?)
    AND j.due_key > ?
    AND j.due_key < ?
    AND (? IS NULL OR j.topic = ?)
@@ -536,14 +536,14 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.id LIMIT ?;
 
--- What is left of one value of the due index, by id; the value itself comes last, for the cursor.
+-- What is left of one value of the due index in two of its bands (or one, named twice), by id; the value itself comes last, for the cursor.
 -- name: list_payloads_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
        j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
        j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload, j.due_key
   FROM jobs j FORCE INDEX (due)
- WHERE j.due_band = ?
+ WHERE j.due_band IN (?,?)
    AND j.due_key = ?
    AND j.id > ?
    AND j.id <= ?
@@ -567,7 +567,7 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.
        j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
        j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload, j.due_key
   FROM jobs j FORCE INDEX (due)
- WHERE j.due_band = ?
+ WHERE j.due_band IN (?,?)
    AND j.due_key > ?
    AND j.due_key < ?
    AND (? IS NULL OR j.topic = ?)

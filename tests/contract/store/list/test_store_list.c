@@ -1,44 +1,7 @@
 /* Pages of jobs on a real server: filters, cursors, and that a page looks at a bounded number of rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-/* clang-format off */
-#include <cmocka.h>
-/* clang-format on */
-
-#include "support/store_suite.h"
-
-#define MANY 24000
-
-/* The page that was read last. */
-static struct dt_job_list last;
+#include "contract/store/list/list_suite.h"
 
 STORE_SUITE("list", 0)
-
-static struct dt_list_filter all(unsigned limit)
-{
-    return (struct dt_list_filter){.state = -1, .limit = limit};
-}
-
-static void list(struct dt_list_filter f)
-{
-    OK(dt_store_list(store, &f, &arena, &last, &err));
-}
-
-/* "1 2 3" of the last page, with "+" behind it when there may be more. */
-static const char *page(void)
-{
-    static char text[8000];
-    size_t at = 0;
-    text[0] = '\0';
-    for (size_t i = 0; i < last.n; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", i ? " " : "", (long long)last.v[i].id);
-    snprintf(text + at, sizeof text - at, "%s", last.more ? "+" : "");
-    return text;
-}
 
 static void keyed(int64_t id, const char *topic, const char *key)
 {
@@ -46,25 +9,6 @@ static void keyed(int64_t id, const char *topic, const char *key)
     mysql_fixture_run(&fx,
                       "INSERT INTO job_keys VALUES ('%s', '%s', %lld) ON DUPLICATE KEY UPDATE job_id = VALUES(job_id)",
                       topic, key, (long long)id);
-}
-
-/* Ids 1 to MANY, all alike. */
-static void many_jobs(void)
-{
-    job_row(&fx, 1, NULL);
-    job_rows_multiply(&fx, MANY, 0);
-}
-
-static int64_t rows_read(void)
-{
-    dt_db *db;
-    int64_t sum = 0;
-    OK(dt_store_db(store, &db, &err));
-    OK(dt_db_query_text(db, S("SHOW SESSION STATUS LIKE 'Handler_read%'"), &err));
-    while (dt_db_next(db))
-        sum += strtoll(dt_db_bytes(db, 1).p, NULL, 10);
-    OK(dt_db_end(db, &err));
-    return sum;
 }
 
 /* ---- pages ---- */
@@ -318,11 +262,6 @@ static void an_id_lists_its_job_and_looks_at_no_other(void **state)
     assert_string_equal(page(), "");
 }
 
-static struct dt_list_times between(int64_t from_ms, int64_t to_ms)
-{
-    return (struct dt_list_times){true, from_ms, to_ms};
-}
-
 static void jobs_are_found_by_their_failures_and_by_when_they_were_made(void **state)
 {
     (void)state;
@@ -358,119 +297,6 @@ static void jobs_are_found_by_their_failures_and_by_when_they_were_made(void **s
     f.failed = between(200, INT64_MAX);
     list(f);
     assert_string_equal(page(), "2 3");
-}
-
-/* ---- by time ---- */
-
-/* All pages of a list by time as one text. */
-static const char *way(struct dt_list_filter f)
-{
-    static char text[8000];
-    size_t at = 0;
-    text[0] = '\0';
-    do {
-        list(f);
-        for (size_t i = 0; i < last.n; i++)
-            at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", at ? " " : "", (long long)last.v[i].id);
-        f.after = last.last_place;
-    } while (last.more);
-    return text;
-}
-
-#define DAY INT64_C(86400000)
-
-static void a_list_by_due_time_has_near_jobs_before_far_ones(void **state)
-{
-    (void)state;
-    job_row(&fx, 1, "next_at = 300, near = 1");
-    job_row(&fx, 2, "next_at = 100, near = 1");
-    job_row(&fx, 3, "next_at = 300, near = 1, state = 'dispatched'");
-    job_row(&fx, 4, "next_at = -5, near = 1");
-    job_row(&fx, 5, "next_at = %lld, near = 0", (long long)(7 * DAY + 9));
-    job_row(&fx, 6, "next_at = %lld, near = 0", (long long)(7 * DAY + 3));
-    job_row(&fx, 7, "next_at = %lld, near = 0", (long long)(6 * DAY + 5));
-    job_row(&fx, 8, "state = 'dead', next_at = NULL, leave_at = 100");
-    for (unsigned limit = 1; limit <= 8; limit++) {
-        struct dt_list_filter f = all(limit);
-        f.due = between(INT64_MIN, INT64_MAX);
-        assert_string_equal(way(f), "4 2 1 3 7 5 6");
-        f.due = between(100, 7 * DAY + 9);
-        assert_string_equal(way(f), "2 1 3 7 6");
-        f.due = between(101, 300);
-        assert_string_equal(way(f), "");
-        f.due = between(INT64_MIN, 0);
-        assert_string_equal(way(f), "4");
-        f.due = between(300, 301);
-        f.state = DT_SCHEDULED;
-        assert_string_equal(way(f), "1");
-        f.payload = true;
-        f.bytes = 2000;
-        f.state = -1;
-        f.due = between(INT64_MIN, INT64_MAX);
-        assert_string_equal(way(f), "4 2 1 3 7 5 6");
-        assert_non_null(last.n ? last.v[0].payload.p : "");
-    }
-}
-
-/* Rows with payloads are asked for in parts of four at first: one ends within the jobs that are due at 300. */
-static void no_job_is_left_out_where_a_part_ends_within_one_due_time(void **state)
-{
-    (void)state;
-    for (int64_t id = 1; id <= 9; id++)
-        job_row(&fx, id, "near = 1, next_at = %d", id <= 2 ? 100 : 300);
-    job_row(&fx, 10, "near = 1, next_at = 400");
-    struct dt_list_filter f = all(100);
-    f.due = between(0, 500);
-    f.payload = true;
-    f.bytes = 1000000;
-    assert_string_equal(way(f), "1 2 3 4 5 6 7 8 9 10");
-}
-
-static void finished(int64_t id, const char *table, const char *what, int64_t finished_at, int64_t leave_at)
-{
-    job_row(&fx, id, "state = '%s', next_at = NULL, finished_at = %lld, leave_at = %lld", what, (long long)finished_at,
-            (long long)leave_at);
-    if (strcmp(table, "history") != 0)
-        return;
-    mysql_fixture_run(
-        &fx,
-        "INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, "
-        "dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, "
-        "updated_at, purge_at, maker, digest, payload_binary, payload) SELECT id, 0, topic, state, run_at, "
-        "attempt, failures, attempt_status, due_at, dispatched_at, finished_at, claim_shard, no_retries, "
-        "retry, ack_timeout_ms, version, created_at, updated_at, 9000000000000, maker, digest, "
-        "payload_binary, payload FROM jobs WHERE id = %lld",
-        (long long)id);
-    mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id = %lld", (long long)id);
-}
-
-static void a_list_of_finished_jobs_goes_on_in_history(void **state)
-{
-    (void)state;
-    job_row(&fx, 1, "finished_at = 500"); /* lives: an earlier attempt ended */
-    finished(2, "jobs", "succeeded", 500, 1500);
-    finished(3, "jobs", "dead", 400, 9400);
-    finished(4, "jobs", "dead", 300, 9300);
-    finished(5, "jobs", "cancelled", 100, 1100);
-    finished(6, "history", "dead", 50, 0);
-    finished(7, "history", "succeeded", 60, 0);
-    for (unsigned limit = 1; limit <= 6; limit++) {
-        struct dt_list_filter f = all(limit);
-        f.after.split_ms = 2000;
-        f.finished = between(INT64_MIN, INT64_MAX);
-        assert_string_equal(way(f), "4 3 5 2 6 7");
-        f.state = DT_DEAD;
-        assert_string_equal(way(f), "4 3 6");
-        f.payload = true;
-        f.bytes = 2000;
-        assert_string_equal(way(f), "4 3 6");
-        f.finished = between(50, 400);
-        assert_string_equal(way(f), "4 6");
-    }
-    struct dt_list_filter f = all(10); /* and by id, where another filter says the way */
-    f.id = 1;
-    f.finished = between(INT64_MIN, INT64_MAX);
-    assert_string_equal(way(f), "");
 }
 
 /* ---- bounds ---- */
@@ -624,47 +450,6 @@ static void a_search_by_key_is_bounded_too(void **state)
     assert_int_equal(found, 1);
 }
 
-/* All of them due at one time, then all on one day: the due index has no more than ids to divide them by. */
-static void a_search_by_due_time_is_bounded_even_within_one_value(void **state)
-{
-    (void)state;
-    many_jobs();
-    mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'rare' WHERE id IN (5, 15000, %d)", MANY);
-    for (int near = 1; near >= 0; near--) {
-        mysql_fixture_run(&fx, "UPDATE jobs SET near = %d, next_at = %lld", near, (long long)(9 * DAY));
-        struct dt_list_filter f = all(100);
-        f.topic = S("rare");
-        f.due = between(8 * DAY, 10 * DAY);
-        int64_t before = rows_read();
-        list(f);
-        assert_string_equal(page(), "5+");
-        assert_in_range(rows_read() - before, 10000, 45000); /* an entry of the index, and its row */
-        assert_string_equal(way(f), "5 15000 24000");
-        f.due = between(1 * DAY, 9 * DAY);
-        before = rows_read();
-        assert_string_equal(way(f), "");
-        assert_in_range(rows_read() - before, 0, 100);
-    }
-}
-
-static void what_is_due_is_found_without_looking_at_what_is_not(void **state)
-{
-    (void)state;
-    many_jobs();
-    mysql_fixture_run(&fx, "UPDATE jobs SET near = 1, next_at = 1000000 + id");
-    struct dt_list_filter f = all(100);
-    f.due = between(1000100, 1000103);
-    int64_t before = rows_read();
-    assert_string_equal(way(f), "100 101 102");
-    assert_in_range(rows_read() - before, 3, 100);
-    f = all(100);
-    f.finished = between(INT64_MIN, INT64_MAX);
-    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, finished_at = 7 WHERE id = 23000");
-    before = rows_read();
-    assert_string_equal(way(f), "23000");
-    assert_in_range(rows_read() - before, 1, 100);
-}
-
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup(name, empty_tables)
@@ -683,17 +468,12 @@ int main(void)
         T(a_key_lists_its_latest_job_and_no_other),
         T(an_id_lists_its_job_and_looks_at_no_other),
         T(jobs_are_found_by_their_failures_and_by_when_they_were_made),
-        T(a_list_by_due_time_has_near_jobs_before_far_ones),
-        T(no_job_is_left_out_where_a_part_ends_within_one_due_time),
-        T(a_list_of_finished_jobs_goes_on_in_history),
         T(a_page_ends_by_bytes_as_well_as_by_rows),
         T(a_row_that_is_larger_than_a_page_comes_alone),
         T(large_rows_behind_small_ones_are_not_read_in_vain),
         T(a_page_that_finds_nothing_ends_after_a_bounded_number_of_rows),
         T(a_full_page_costs_about_what_it_holds),
         T(a_search_by_key_is_bounded_too),
-        T(a_search_by_due_time_is_bounded_even_within_one_value),
-        T(what_is_due_is_found_without_looking_at_what_is_not),
     };
     return cmocka_run_group_tests_name("lists in the store", tests, open_store, close_store);
 }
