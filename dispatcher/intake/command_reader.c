@@ -502,6 +502,9 @@ static void free_parts(dt_command_reader *r)
 static dt_status make_taker(dt_command_reader *r)
 {
     const struct dt_config *config = r->env.intake.config;
+    char actor[DT_ACTOR_MAX + 1];
+    snprintf(actor, sizeof(actor), "commands:%.80s.commands", r->env.intake.installation);
+    dt_store_act_as(r->store, dt_str(actor));
     snprintf(r->rejected, sizeof(r->rejected), "%s.commands.rejected", r->env.intake.installation);
     r->taker = (struct dt_command_taker){.store = r->store, .rejected = r->rejected};
     r->taker.rules = (struct dt_job_rules){.max_delay_ms = config->limits_max_delay,

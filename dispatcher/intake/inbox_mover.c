@@ -177,6 +177,7 @@ static void make_meters(dt_inbox_chore *c)
 static dt_status make_mover(dt_inbox_chore *c)
 {
     const struct dt_config *config = c->env.config;
+    dt_store_act_as(c->store, DT_STR_LIT("inbox"));
     c->mover = (struct dt_inbox_mover){.store = c->store, .clock = c->env.clock};
     c->mover.rules = (struct dt_job_rules){.max_delay_ms = config->limits_max_delay,
                                            .payload_max = (size_t)config->limits_payload,

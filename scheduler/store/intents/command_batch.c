@@ -262,8 +262,10 @@ static dt_status run_pause(struct carrying *c, size_t i)
     struct dt_intent *x = &c->intents[i];
     if (!is_open(x))
         return DT_OK;
-    dt_status status =
-        dt_topic_pause_in_txn(c->db, c->now_ms, x->topic, c->commands[i].action == DT_COMMAND_PAUSE, c->err);
+    const struct dt_topic_pausing pausing = {.name = x->topic,
+                                             .paused = c->commands[i].action == DT_COMMAND_PAUSE,
+                                             .actor = dt_store_actor(c->taker->store)};
+    dt_status status = dt_topic_pause_in_txn(c->db, c->now_ms, &pausing, c->err);
     x->outcome = DT_INTENT_DONE;
     c->batch->topics = true;
     if (status == DT_NOT_FOUND)

@@ -337,7 +337,12 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
                                                               [DT_INTENT_CHANGE] = DT_CHANGE_PATCH,
                                                               [DT_INTENT_RUN_NOW] = DT_CHANGE_RUN_NOW,
                                                               [DT_INTENT_REPLACE] = DT_CHANGE_REPLACE};
-    const struct dt_change_txn in = {t->store, t->db, t->now_ms, t->counts, t->arena};
+    const struct dt_change_txn in = {.store = t->store,
+                                     .db = t->db,
+                                     .now_ms = t->now_ms,
+                                     .counts = t->counts,
+                                     .arena = t->arena,
+                                     .actor = dt_store_actor(t->store)};
     struct dt_job_change change = {.how = how[x->action],
                                    .id = x->job_id,
                                    .topic = x->topic,

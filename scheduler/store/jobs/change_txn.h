@@ -15,6 +15,7 @@ struct dt_change_txn {
     int64_t now_ms;
     struct dt_counts *counts; /* has what changes */
     struct dt_arena *arena;   /* of what is read */
+    struct dt_str actor;      /* for whom, noted with each change (events/events.h); absent: nobody is noted here */
 };
 enum dt_change_how { DT_CHANGE_CANCEL, DT_CHANGE_PATCH, DT_CHANGE_RUN_NOW, DT_CHANGE_REDRIVE, DT_CHANGE_REPLACE };
 struct dt_job_change {
@@ -40,9 +41,15 @@ DT_MUST_CHECK dt_status dt_job_read_in_txn(const struct dt_change_txn *txn, int6
 DT_MUST_CHECK dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_str key, int64_t *id,
                                     struct dt_error *err);
 
-/* Pauses or resumes a topic in the open transaction, which began at now_ms, and holds the lock of all changes of topics
- * from then on. NOT_FOUND changes nothing, and the transaction goes on. */
-DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, struct dt_str name, bool paused,
+/* The pause or the end of a pause. */
+struct dt_topic_pausing {
+    struct dt_str name;
+    bool paused;
+    struct dt_str actor; /* for whom, noted with it; absent: nobody is noted */
+};
+/* Pauses or resumes a topic in the open transaction, which began at now_ms, and holds the lock of all changes of topics from
+ * then on. NOT_FOUND changes nothing, and the transaction goes on. */
+DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *pausing,
                                               struct dt_error *err);
 
 /* Reads a topic, inside a transaction or outside. NOT_FOUND. */

@@ -573,11 +573,14 @@ dt_status dt_store_replace(dt_store *store, const struct dt_new_job *body, struc
 
 dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *change, struct dt_error *err)
 {
-    static dt_status (*const decide[])(struct change *) = {[DT_CHANGE_CANCEL] = decide_cancel,
-                                                           [DT_CHANGE_PATCH] = decide_patch,
-                                                           [DT_CHANGE_RUN_NOW] = decide_run_now,
-                                                           [DT_CHANGE_REDRIVE] = decide_redrive,
-                                                           [DT_CHANGE_REPLACE] = decide_replace};
+    static const struct {
+        dt_status (*decide)(struct change *);
+        const char *action;
+    } ways[] = {[DT_CHANGE_CANCEL] = {decide_cancel, "cancel"},
+                [DT_CHANGE_PATCH] = {decide_patch, "change"},
+                [DT_CHANGE_RUN_NOW] = {decide_run_now, "run_now"},
+                [DT_CHANGE_REDRIVE] = {decide_redrive, "redrive"},
+                [DT_CHANGE_REPLACE] = {decide_replace, "replace"}};
     struct change c = {.id = change->id,
                        .topic = change->topic,
                        .patch = change->patch,
@@ -587,7 +590,9 @@ dt_status dt_change_in_txn(const struct dt_change_txn *t, struct dt_job_change *
                        .arena = t->arena,
                        .job = &change->job,
                        .passes_locked = true,
-                       .decide = decide[change->how],
+                       .decide = ways[change->how].decide,
+                       .actor = t->actor,
+                       .action = ways[change->how].action,
                        .counts = t->counts,
                        .err = err};
     dt_status status = DT_OK;

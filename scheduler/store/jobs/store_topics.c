@@ -550,13 +550,7 @@ dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_t
     return status || exists ? status : put_topic(store, &put, err);
 }
 
-struct pausing {
-    struct topic_event event;
-    struct dt_str name;
-    bool paused;
-};
-
-dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, struct dt_str name, bool paused, struct dt_error *err)
+static dt_status set_paused(dt_db *db, int64_t now_ms, struct dt_str name, bool paused, struct dt_error *err)
 {
     char installation[101];
     bool exists = false;
@@ -573,23 +567,28 @@ dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, struct dt_str name, b
     return status == DT_OK && changed ? dt_topics_raise_version(db, err) : status;
 }
 
+dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *p, struct dt_error *err)
+{
+    struct topic_event event = {.actor = p->actor};
+    dt_arena_init(&event.arena);
+    dt_status status = note_before(&event, db, p->name, err);
+    if (status == DT_OK)
+        status = set_paused(db, now_ms, p->name, p->paused, err);
+    if (status == DT_OK)
+        status = note_after(&event, db, p->name, p->paused ? "topic_pause" : "topic_resume", now_ms, err);
+    dt_arena_clear(&event.arena);
+    return status;
+}
+
 static dt_status pause_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
-    struct pausing *p = arg;
-    dt_status status = note_before(&p->event, db, p->name, err);
-    if (status == DT_OK)
-        status = dt_topic_pause_in_txn(db, now_ms, p->name, p->paused, err);
-    return status == DT_OK ? note_after(&p->event, db, p->name, p->paused ? "topic_pause" : "topic_resume", now_ms, err)
-                           : status;
+    return dt_topic_pause_in_txn(db, now_ms, arg, err);
 }
 
 dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err)
 {
-    struct pausing pausing = {.event = {.actor = dt_store_actor(store)}, .name = name, .paused = paused};
-    dt_arena_init(&pausing.event.arena);
-    dt_status status = dt_store_commit_work(store, NULL, pause_topic, &pausing, err);
-    dt_arena_clear(&pausing.event.arena);
-    return status;
+    struct dt_topic_pausing pausing = {.name = name, .paused = paused, .actor = dt_store_actor(store)};
+    return dt_store_commit_work(store, NULL, pause_topic, &pausing, err);
 }
 
 /* ---- looking ---- */

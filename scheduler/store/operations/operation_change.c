@@ -391,7 +391,8 @@ static dt_status write_event(struct work *w, const struct target *t)
 static dt_status redrive_archived(struct work *w)
 {
     const struct dt_operation_txn *txn = w->txn;
-    const struct dt_change_txn change = {txn->store, txn->db, txn->now_ms, txn->counts, txn->arena};
+    const struct dt_change_txn change = {
+        .store = txn->store, .db = txn->db, .now_ms = txn->now_ms, .counts = txn->counts, .arena = txn->arena};
     dt_status status = DT_OK;
     for (size_t i = 0; i < w->n && status == DT_OK && w->row->shown.kind == DT_OPERATION_REDRIVE; i++) {
         struct target *t = &w->v[i];

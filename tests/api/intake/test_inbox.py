@@ -83,6 +83,9 @@ def test_a_job_can_be_cancelled_changed_and_run_at_once(api, topic, put, gone, h
     assert by_key(api, held, "k")["next_at"] < job["next_at"]
     gone(put(action="cancel", topic=held, job_key="k"), put(action="cancel", topic=held, job_key="k"))
     assert by_key(api, held, "k")["state"] == "cancelled"
+    story = api.get(f"/v1/jobs/{job['id']}/events").json["events"]
+    assert [(event["actor"], event["action"]) for event in reversed(story)] == [("inbox", "change"), ("inbox", "run_now"), ("inbox", "cancel")]
+    assert (story[0]["before"]["state"], story[0]["after"]["state"], story[2]["after"]["payload"]) == ("scheduled", "cancelled", "***")
 
 
 def test_rows_of_one_transaction_are_carried_out_in_their_order(api, db, topic, stack, gone):

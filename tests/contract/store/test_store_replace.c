@@ -200,7 +200,7 @@ static void a_callers_transaction_replaces_or_makes(void **state)
     keyed_row(7, "k", "state = 'succeeded', next_at = NULL, purge_at = 8000000000000000");
     dt_counts_init(&counts);
     OK(dt_store_begin(store, &db, &now_ms, &err));
-    const struct dt_change_txn txn = {store, db, now_ms, &counts, &arena};
+    const struct dt_change_txn txn = {.store = store, .db = db, .now_ms = now_ms, .counts = &counts, .arena = &arena};
     assert_int_equal(dt_change_in_txn(&txn, &replacing, &err), DT_NOT_FOUND);
     OK(dt_insert_in_txn(store, db, now_ms, &(struct dt_insert_rows){.v = rows, .n = 1, .maker = 4711}, &counts, &err));
     assert_int_equal(row.outcome, DT_INSERT_CREATED);

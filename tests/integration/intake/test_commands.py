@@ -72,6 +72,9 @@ def test_messages_do_what_requests_do(stack, topic, api, commander, messages):
     told = rejected.wait(1)[0]
     assert (told.key(), json.loads(told.value())) == (b"k", {"action": "cancel", **name})
     assert (problem(told)["type"], problem(told)["status"], problem(told)["attempt"]) == ("/problems/too-late", 409, 1)
+    story = api.get(f"/v1/events?topic={topic}&limit=1000").json["events"]
+    assert {event["actor"] for event in story} == {"commands:duetime.commands"}
+    assert sorted(event["action"] for event in story)[:2] == ["cancel", "change"] and {"topic_pause", "topic_resume", "replace", "run_now"} <= {event["action"] for event in story}
 
 
 def test_answers_go_where_the_message_says(stack, topic, commander, messages):
