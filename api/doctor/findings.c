@@ -44,6 +44,12 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                                 "of the others, reports, commands or dead letters go nowhere.",
                                 "restart a dispatcher: it makes what is missing, or says why it may not",
                                 PAGE("kafka/kafka-topic-missing")},
+    [DT_FINDING_KAFKA_JOB_TOPIC] =
+        {"kafka-job-topic-missing", DT_SEVERITY_ERROR,
+         "Jobs go to a topic of Kafka that is not there and cannot be made, or that may not be written: they wait.",
+         "kafka-topics.sh --bootstrap-server KAFKA --create --topic TOPIC, with as many partitions as its consumers "
+         "want; or kafka.auto_create_partitions and the right to make topics",
+         PAGE("kafka/kafka-job-topic-missing")},
     [DT_FINDING_KAFKA_MIN_ISR] = {"kafka-min-isr", DT_SEVERITY_ERROR,
                                   "Too high, nothing can be written; too low, what one broker alone has taken counts "
                                   "as written, and is gone with it.",
@@ -92,6 +98,11 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
     [DT_FINDING_REDIS_AWAY] = {"redis-away", DT_SEVERITY_WARNING,
                                "The index of due jobs cannot be asked; dispatch goes on from MySQL, at more cost.",
                                "redis-cli ping, from the API's machine", PAGE("redis/redis-away")},
+    [DT_FINDING_INDEX] =
+        {"index-incomplete", DT_SEVERITY_WARNING,
+         "The index of due jobs in Redis is not whole; leaders read due jobs from MySQL until it is, at more cost.",
+         "redis-cli ping, from the machine of the process that is named; a shard's set fills by itself within seconds",
+         PAGE("redis/index-incomplete")},
     [DT_FINDING_WAITS] = {"shard-waits", DT_SEVERITY_WARNING,
                           "The leader of the shard cannot go on before a server answers.",
                           "duetime shards list --output wide", PAGE("shards/shard-waits")},
@@ -171,6 +182,9 @@ static void look_at_processes(const struct judging *j)
     for (size_t i = 0; i < e->n_processes; i++) {
         const struct dt_live_process *p = &e->processes[i];
         dispatchers += p->dispatcher;
+        if (j->kind == DT_FINDING_INDEX && p->index_down.n)
+            tell(j, p->name.p, "it cannot write to %.*s", bytes(p->index_down),
+                 dt_str_is(p->index_down, "*") ? "any Redis" : p->index_down.p);
         if (j->kind == DT_FINDING_VERSIONS && !dt_str_is(p->version, DUETIME_VERSION))
             tell(j, p->name.p, "it is of version %.*s, the API that answers of " DUETIME_VERSION, bytes(p->version),
                  p->version.p ? p->version.p : "");
@@ -188,6 +202,8 @@ static void look_at_shard(const struct judging *j, const struct dt_shard_info *s
         tell(j, subject, "%.*s", bytes(shard->halted), shard->halted.p);
     if (j->kind == DT_FINDING_NO_LEADER && named && !shard->halted.p && !shard->owner.p)
         tell(j, subject, "no process that lives leads it");
+    if (j->kind == DT_FINDING_INDEX && named && shard->owner.p && !dt_shard_has_index(shard))
+        tell(j, subject, "its set is being filled, or its leader cannot reach Redis");
     if (j->kind == DT_FINDING_WAITS && shard->owner.p && shard->waiting.p)
         tell(j, subject, "it waits for %.*s%s%.*s", bytes(shard->waiting), shard->waiting.p,
              shard->detail.n ? ": " : "", bytes(shard->detail), shard->detail.p ? shard->detail.p : "");
@@ -244,6 +260,9 @@ static void look_for(const struct judging *j)
         look_at_told(j, &e->told[i]);
     if (j->kind == DT_FINDING_CERTIFICATE && e->config)
         dt_certificates_look(e->config, hear_certificate, (void *)j);
+    if (j->kind == DT_FINDING_CERTIFICATE && e->shown_ends_ms)
+        hear_certificate((void *)j, "the certificate that is shown to callers", "http.tls_cert",
+                         e->shown_ends_ms / 1000);
     if (j->kind == DT_FINDING_INBOX && e->inbox_errors)
         tell(j, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
 }

@@ -22,6 +22,7 @@ enum dt_finding_kind {
     DT_FINDING_OVERDUE,
     DT_FINDING_KAFKA_AWAY,
     DT_FINDING_KAFKA_TOPIC,
+    DT_FINDING_KAFKA_JOB_TOPIC,
     DT_FINDING_KAFKA_MIN_ISR,
     DT_FINDING_KAFKA_UNCLEAN,
     DT_FINDING_KAFKA_REPLICATION,
@@ -33,6 +34,7 @@ enum dt_finding_kind {
     DT_FINDING_CLOCK,
     DT_FINDING_REDIS_POLICY,
     DT_FINDING_REDIS_AWAY,
+    DT_FINDING_INDEX,
     DT_FINDING_WAITS,
     DT_FINDING_VERSIONS,
     DT_FINDING_INBOX,
@@ -66,6 +68,7 @@ struct dt_examined {
     const struct dt_process_finding *told; /* by dispatchers */
     size_t n_told;
     const struct dt_config *config; /* its certificates are looked at */
+    int64_t shown_ends_ms;          /* the certificate that callers of the API are shown now; 0 = none is */
     const struct dt_index_memory *redis;
     size_t n_redis;
     const char *redis_trouble; /* NULL: none */

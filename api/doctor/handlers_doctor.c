@@ -7,6 +7,7 @@
 #include "answer.h"
 #include "doctor/findings.h"
 #include "handlers.h"
+#include "http/tls/tls_files.h"
 #include "job/job_encode.h"
 #include "store/intents/inbox.h"
 #include "topics/topic_cache.h"
@@ -56,6 +57,7 @@ static dt_status read_tables(struct examination *x, struct dt_error *err)
         status = dt_store_findings(x->store, &x->arena, &told, &x->found.n_told, err);
     x->found.told = told;
     x->found.config = x->api->config;
+    x->found.shown_ends_ms = x->api->tls ? dt_tls_files_end_at_ms(x->api->tls) : 0;
     x->found.processes = processes;
     x->found.overdue = overdue;
     return status;

@@ -14,6 +14,7 @@
 #include "job/job.h"
 #include "jobs/job_json.h"
 #include "openapi.h"
+#include "overview/shard_json.h"
 #include "request/budget.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
@@ -177,6 +178,7 @@ static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, i
     dt_strbuf_addf(out, ",\"in_flight\":%lld,\"backlog\":%lld,\"overdue\":%lld,\"oldest_overdue_ms\":%lld",
                    (long long)info->inflight, (long long)info->overdue, (long long)info->overdue,
                    (long long)(oldest_ms > 0 ? oldest_ms : 0));
+    dt_strbuf_addf(out, ",\"index_whole\":%s", dt_shard_has_index(info) ? "true" : "false");
     dt_strbuf_addf(out, ",\"drift\":{\"missing\":%lld,\"extra\":%lld,\"wrong\":%lld},\"seen_at\":",
                    (long long)info->drift_missing, (long long)info->drift_extra, (long long)info->drift_wrong);
     dt_json_add_time(out, info->seen_at_ms);

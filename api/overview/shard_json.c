@@ -21,6 +21,11 @@ int64_t dt_shard_oldest_ms(const struct dt_shard_info *shard, int64_t now_ms)
     return oldest_ms > 0 ? oldest_ms : 0;
 }
 
+bool dt_shard_has_index(const struct dt_shard_info *shard)
+{
+    return shard->owner.p && shard->generation > 0;
+}
+
 static void add_text(struct dt_strbuf *out, const char *name, struct dt_str value)
 {
     dt_strbuf_addf(out, ",\"%s\":", name);
@@ -35,6 +40,9 @@ void dt_shard_add_json(struct dt_strbuf *out, const struct dt_shard_info *shard,
     add_text(out, "halted", shard->halted);
     add_text(out, "waiting_for", shard->waiting);
     add_text(out, "detail", shard->detail);
-    dt_strbuf_addf(out, ",\"in_flight\":%lld,\"overdue\":%lld,\"oldest_overdue_ms\":%lld}", (long long)shard->inflight,
+    dt_strbuf_addf(out, ",\"in_flight\":%lld,\"overdue\":%lld,\"oldest_overdue_ms\":%lld", (long long)shard->inflight,
                    (long long)shard->overdue, (long long)dt_shard_oldest_ms(shard, now_ms));
+    dt_strbuf_addf(out, ",\"index_whole\":%s,\"drift\":{\"missing\":%lld,\"extra\":%lld,\"wrong\":%lld}}",
+                   dt_shard_has_index(shard) ? "true" : "false", (long long)shard->drift_missing,
+                   (long long)shard->drift_extra, (long long)shard->drift_wrong);
 }

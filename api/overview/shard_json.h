@@ -9,7 +9,9 @@
 const char *dt_shard_health(const struct dt_shard_info *shard, int64_t now_ms);
 /* For how many ms its oldest due job has been due; 0: none is due. */
 int64_t dt_shard_oldest_ms(const struct dt_shard_info *shard, int64_t now_ms);
-/* Appends the shard as a JSON object. */
+/* Says whether its leader finds due jobs in Redis, where the shard's set is whole; without Redis that is so, too. */
+bool dt_shard_has_index(const struct dt_shard_info *shard);
+/* Appends the shard. */
 void dt_shard_add_json(struct dt_strbuf *out, const struct dt_shard_info *shard, int64_t now_ms);
 
 #endif

@@ -87,6 +87,14 @@ static bool are_equal(const struct seen *a, const struct seen *b)
 
 /* ---- looking ---- */
 
+/* A topic whose finding has no room here is not looked up anew for it. */
+static bool hear_topic(void *arg, const struct dt_kafka_asked_topic *topic)
+{
+    dt_examiner *e = arg;
+    bool wrong = dt_kafka_judge_asked(topic, e->env.config->kafka_replication_factor, add, &e->kafka);
+    return wrong && e->kafka.n < MAX;
+}
+
 static void look_at_kafka(dt_examiner *e)
 {
     struct dt_kafka_state state;
@@ -96,10 +104,12 @@ static void look_at_kafka(dt_examiner *e)
     e->kafka.n = 0;
     dt_status status = dt_kafka_admin_examine(e->env.admin, &state, &err);
     int64_t pause_us = status == DT_OK ? SOON_US : AWAY_US;
-    if (status == DT_OK)
+    if (status == DT_OK) {
         dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add, &e->kafka);
-    else
+        dt_kafka_admin_tell_asked(e->env.admin, hear_topic, e);
+    } else {
         add(&e->kafka, "kafka-away", "kafka", err.text[0] ? err.text : dt_status_text(status));
+    }
     e->kafka_us = now_us(e) + (e->kafka.n ? pause_us : KAFKA_US);
 }
 

@@ -8,7 +8,10 @@
 /* Hears of a finding, by its name in GET /v1/doctor; the texts are valid during the call. */
 typedef void dt_found_here_fn(void *arg, const char *finding, const char *subject, const char *detail);
 
-/* replicas: kafka.replication_factor. */
+/* Judges duetime's own topics. replicas: kafka.replication_factor. */
 void dt_kafka_judge(const struct dt_kafka_state *state, int64_t replicas, dt_found_here_fn *found, void *arg);
+/* Judges a topic that jobs go to. True: something was found. */
+bool dt_kafka_judge_asked(const struct dt_kafka_asked_topic *topic, int64_t replicas, dt_found_here_fn *found,
+                          void *arg);
 
 #endif

@@ -81,6 +81,9 @@ DT_MUST_CHECK dt_status dt_kafka_admin_examine(dt_kafka_admin *admin, struct dt_
 struct dt_kafka_topic_info {
     int64_t max_message_bytes;
     int partitions;
+    int replicas, brokers; /* replicas: of the partition that has fewest; 0 = Kafka does not say */
+    int64_t min_in_sync;   /* min.insync.replicas; 0 = Kafka does not say */
+    bool elects_unclean;   /* unclean.leader.election.enable */
 };
 /*
  * What is known of a topic, looked up anew after 30 s (then in the background: a caller never waits for a topic that
@@ -92,6 +95,17 @@ DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_st
 /* Finds out all of them, in few requests. Not OK: the status of the first that is not, and *at_fault is its place. */
 DT_MUST_CHECK dt_status dt_kafka_admin_topics(dt_kafka_admin *admin, const struct dt_str *topics, size_t n,
                                               size_t *at_fault, struct dt_error *err);
+/* The last lookup of a topic that somebody asked for within the last ten minutes; within the last one, if it was not OK. */
+struct dt_kafka_asked_topic {
+    const char *name;
+    dt_status status;                /* of the last lookup */
+    const char *reason;              /* where it was not OK */
+    struct dt_kafka_topic_info info; /* where it was */
+};
+/* True: the topic is looked up anew when the lookup is old. Must not call the admin. */
+typedef bool dt_kafka_hear_topic_fn(void *arg, const struct dt_kafka_asked_topic *topic);
+/* Tells of each such topic; asks Kafka for nothing before it returns. Thread-safe. */
+void dt_kafka_admin_tell_asked(dt_kafka_admin *admin, dt_kafka_hear_topic_fn *heard, void *arg);
 /* An asker must not wait. `told` is called on a thread of the admin's when there may be an answer to what was BUSY;
  * it must not call the admin. Freed before the admin; not called any more then. */
 typedef struct dt_kafka_asker dt_kafka_asker;

@@ -276,15 +276,15 @@ static void grow(struct dt_kafka_admin *a, struct look *look, unsigned partition
 }
 
 /* Only for topics that exist: metadata would make others. */
-static dt_status count_partitions(struct dt_kafka_admin *a, const char *topic, int64_t deadline_us, int *partitions,
-                                  struct dt_error *err)
+static dt_status read_shape(struct dt_kafka_admin *a, const char *topic, int64_t deadline_us,
+                            struct dt_kafka_shape *shape, struct dt_error *err)
 {
     rd_kafka_topic_t *rkt = rd_kafka_topic_new(a->rk, topic, NULL);
     dt_status status;
 
     if (!rkt)
         return dt_kafka_fail(err, rd_kafka_last_error(), topic);
-    status = dt_kafka_await_topic(a->rk, rkt, deadline_us, NULL, partitions, err);
+    status = dt_kafka_await_topic(a->rk, rkt, deadline_us, NULL, shape, err);
     rd_kafka_topic_destroy(rkt);
     return status;
 }
@@ -379,6 +379,8 @@ static bool no_answer(const struct look *v, size_t n)
 static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bool made, int64_t deadline_us,
                            struct dt_kafka_finding *f)
 {
+    struct dt_kafka_shape shape = {0};
+
     f->made = look->made;
     f->status = judge(look, made, false, &f->error);
     if (f->status != DT_OK)
@@ -386,7 +388,12 @@ static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bo
     /* the client has a limit of its own */
     f->info.max_message_bytes =
         look->max_message_bytes < DT_KAFKA_MESSAGE_MAX ? look->max_message_bytes : DT_KAFKA_MESSAGE_MAX;
-    f->status = count_partitions(a, f->name, deadline_us, &f->info.partitions, &f->error);
+    f->info.min_in_sync = look->code == RD_KAFKA_RESP_ERR_NO_ERROR ? look->min_in_sync : 0;
+    f->info.elects_unclean = look->elects_unclean;
+    f->status = read_shape(a, f->name, deadline_us, &shape, &f->error);
+    f->info.partitions = shape.partitions;
+    f->info.replicas = shape.replicas;
+    f->info.brokers = shape.brokers;
 }
 
 static void list_led(struct look *looks, const struct dt_kafka_finding *v, size_t n,
@@ -484,7 +491,7 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
 {
     char topic[DT_KAFKA_TOPIC_MAX + 1];
     struct look look = {.topic = topic};
-    int partitions = 0;
+    struct dt_kafka_shape shape = {0};
     dt_status status = dt_kafka_topic_name(a->env, "ledger", topic, err);
 
     if (status == DT_OK)
@@ -492,11 +499,11 @@ static dt_status check_ledger(struct dt_kafka_admin *a, unsigned shards, bool re
     if (status == DT_OK)
         status = check_ledger_settings(&look, err);
     if (status == DT_OK)
-        status = count_partitions(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &partitions, err);
-    if (status != DT_OK || partitions >= (int)shards)
+        status = read_shape(a, topic, dt_kafka_now_us() + LEADERS_WITHIN_US, &shape, err);
+    if (status != DT_OK || shape.partitions >= (int)shards)
         return status;
     if (!repair)
-        return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, partitions, shards);
+        return dt_fail(err, DT_REFUSED, "topic %s has %d partitions for %u shards", topic, shape.partitions, shards);
     grow(a, &look, shards);
     /* Two processes may grow it at once: the later one is told that it has that many. */
     if (look.code != RD_KAFKA_RESP_ERR_NO_ERROR && look.code != RD_KAFKA_RESP_ERR_INVALID_PARTITIONS)

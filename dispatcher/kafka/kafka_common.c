@@ -217,7 +217,20 @@ rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, boo
 
 /* ---- metadata ---- */
 
-static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int timeout_ms, int *partitions)
+static struct dt_kafka_shape shape_of(const struct rd_kafka_metadata *md)
+{
+    const struct rd_kafka_metadata_topic *topic = &md->topics[0];
+    struct dt_kafka_shape shape = {.partitions = topic->partition_cnt, .brokers = md->broker_cnt};
+
+    for (int i = 0; i < topic->partition_cnt; i++) {
+        if (i == 0 || topic->partitions[i].replica_cnt < shape.replicas)
+            shape.replicas = topic->partitions[i].replica_cnt;
+    }
+    return shape;
+}
+
+static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int timeout_ms,
+                                         struct dt_kafka_shape *shape)
 {
     const struct rd_kafka_metadata *md = NULL;
     rd_kafka_resp_err_t code = rd_kafka_metadata(rk, 0, topic, &md, timeout_ms);
@@ -225,8 +238,8 @@ static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return code;
     code = md->topic_cnt == 1 ? md->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && partitions)
-        *partitions = md->topics[0].partition_cnt;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR && shape)
+        *shape = shape_of(md);
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < md->topics[0].partition_cnt; i++) {
         if (md->topics[0].partitions[i].leader < 0)
             code = RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
@@ -237,7 +250,7 @@ static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
 
 /* A topic that was just made may be unknown to a broker for a moment, so an unknown one is asked for a few times. */
 dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const _Atomic bool *stop,
-                               int *partitions, struct dt_error *err)
+                               struct dt_kafka_shape *shape, struct dt_error *err)
 {
     const int64_t unknown_until_us = dt_kafka_now_us() + 300000;
     const struct timespec pause = {.tv_nsec = 5000000};
@@ -246,7 +259,7 @@ dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t 
     for (;;) {
         if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "kafka: stopped while asking for metadata");
-        code = look_at_topic(rk, topic, 100, partitions);
+        code = look_at_topic(rk, topic, 100, shape);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             return DT_OK;
         if (dt_kafka_now_us() >= deadline_us)

@@ -47,12 +47,17 @@ size_t dt_kafka_message_size(const struct dt_kafka_message *message);
 /* Header list for librdkafka (NULL when there are none or memory is out: *ok tells which). */
 rd_kafka_headers_t *dt_kafka_headers(const struct dt_kafka_message *message, bool *ok);
 
+/* A topic's partitions by Kafka's metadata. */
+struct dt_kafka_shape {
+    int partitions, replicas, brokers; /* replicas: of the partition that has fewest */
+};
 /*
  * Metadata of one topic, waited for until deadline_us or stop (may be NULL; looked at every 100 ms). UNAVAILABLE: no
  * answer, or a partition without a leader; REFUSED: no such topic, or no right to it; SHUTDOWN.
  */
 DT_MUST_CHECK dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
-                                             const _Atomic bool *stop, int *partitions, struct dt_error *err);
+                                             const _Atomic bool *stop, struct dt_kafka_shape *shape,
+                                             struct dt_error *err);
 
 /* Where partitions begin or end (`which`: RD_KAFKA_OFFSET_BEGINNING or _END), in one request; a reader of committed
  * messages is told their end. Fills the offsets in. */

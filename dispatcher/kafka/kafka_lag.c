@@ -27,14 +27,15 @@ static void forget(struct dt_result_lag *l)
 
 /* ---- where partitions begin and end ---- */
 
-static dt_status count_partitions(struct dt_result_lag *l, rd_kafka_t *rk, int *partitions, struct dt_error *err)
+static dt_status look_at_topic(struct dt_result_lag *l, rd_kafka_t *rk, struct dt_kafka_shape *shape,
+                               struct dt_error *err)
 {
     rd_kafka_topic_t *topic = rd_kafka_topic_new(rk, l->topic, NULL);
     dt_status status;
 
     if (!topic)
         return dt_kafka_fail(err, rd_kafka_last_error(), l->topic);
-    status = dt_kafka_await_topic(rk, topic, dt_kafka_now_us() + ANSWER_MS * INT64_C(1000), NULL, partitions, err);
+    status = dt_kafka_await_topic(rk, topic, dt_kafka_now_us() + ANSWER_MS * INT64_C(1000), NULL, shape, err);
     rd_kafka_topic_destroy(topic);
     return status;
 }
@@ -50,12 +51,12 @@ static rd_kafka_topic_partition_list_t *list_of(const struct dt_result_lag *l, i
 
 static dt_status mark(struct dt_result_lag *l, rd_kafka_t *rk, struct dt_error *err)
 {
-    int partitions = 0;
-    dt_status status = count_partitions(l, rk, &partitions, err);
+    struct dt_kafka_shape shape = {0};
+    dt_status status = look_at_topic(l, rk, &shape, err);
 
     if (status != DT_OK)
         return status;
-    l->ends = list_of(l, partitions);
+    l->ends = list_of(l, shape.partitions);
     status = dt_kafka_ask_offsets(rk, l->ends, RD_KAFKA_OFFSET_END, err);
     if (status != DT_OK)
         forget(l);

@@ -575,7 +575,7 @@ static void note_answer(struct dt_kafka_reader *c, int64_t now_us, dt_status sta
 dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err)
 {
     const int64_t now_us = dt_kafka_now_us();
-    int partitions = c->partitions;
+    struct dt_kafka_shape shape = {.partitions = c->partitions};
     dt_status status;
     bool same;
 
@@ -584,19 +584,19 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     same = rank == c->rank && members == c->members;
     if (same && now_us < c->looked_us + LOOK_EVERY_US)
         return DT_OK;
-    status = dt_kafka_await_topic(c->rk, c->topic, now_us + LOOK_TIMEOUT_US, NULL, &partitions, err);
+    status = dt_kafka_await_topic(c->rk, c->topic, now_us + LOOK_TIMEOUT_US, NULL, &shape, err);
     note_answer(c, now_us, status);
     if (status != DT_OK)
         return status;
     c->looked_us = now_us;
-    if (same && partitions == c->partitions) {
+    if (same && shape.partitions == c->partitions) {
         commit_again(c);
         return DT_OK;
     }
     drop_records(c);
     if (commit_applied(c, err) != DT_OK) /* others may apply some again */
         DT_LOG(DEBUG, "kafka", "offsets were not committed");
-    status = keep_offsets(c, partitions, rank, members, err);
+    status = keep_offsets(c, shape.partitions, rank, members, err);
     if (status != DT_OK)
         return status;
     c->rank = rank;

@@ -21,6 +21,8 @@
 
 enum {
     GOOD_FOR_US = 30000000,
+    ASKED_FOR_US = 600000000, /* so long it is told of a topic that is fine … */
+    WAITS_FOR_US = 60000000,  /* … and of another: jobs that wait for it ask again and again */
     STALE_FOR_US = 600000000, /* after that: a good answer is still given while it is looked up anew */
     BAD_FOR_US = 5000000,
     DOWN_FOR_US = 1000000, /* a broker that did not answer is not asked again by everybody */
@@ -35,7 +37,8 @@ enum {
 struct known {
     UT_hash_handle hh;
     int64_t until_us;
-    bool good; /* info was filled at least once */
+    int64_t asked_us; /* by somebody who wants to write to it */
+    bool good;        /* info was filled at least once */
     dt_status status;
     struct dt_kafka_topic_info info;
     struct dt_error error;
@@ -81,6 +84,7 @@ static struct known *entry(struct dt_kafka_lookups *l, struct dt_str name)
         return k;
     memcpy(k->name, name.p, name.n);
     k->name_n = name.n;
+    k->asked_us = dt_kafka_now_us();
     HASH_ADD_KEYPTR(hh, l->known, k->name, k->name_n, k);
     if (k->hh.tbl)
         return k;
@@ -101,6 +105,8 @@ static bool answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kaf
     const int64_t now_us = dt_kafka_now_us();
     struct known *k = find(l, name);
 
+    if (k)
+        k->asked_us = now_us;
     if (k && now_us < k->until_us + (k->status == DT_OK ? STALE_FOR_US : 0)) {
         *status = k->status;
         *out = k->info;
@@ -380,6 +386,22 @@ bool dt_kafka_admin_known(dt_kafka_admin *a, struct dt_str topic, struct dt_kafk
         *out = k->info;
     pthread_mutex_unlock(&l->lock);
     return good;
+}
+
+void dt_kafka_admin_tell_asked(dt_kafka_admin *a, dt_kafka_hear_topic_fn *heard, void *arg)
+{
+    struct dt_kafka_lookups *l = a->lookups;
+    const int64_t now_us = dt_kafka_now_us();
+
+    pthread_mutex_lock(&l->lock);
+    for (const struct known *k = l->known; k; k = k->hh.next) {
+        const struct dt_kafka_asked_topic topic = {k->name, k->status, k->error.text, k->info};
+
+        if (now_us < k->asked_us + (k->status == DT_OK ? ASKED_FOR_US : WAITS_FOR_US) && heard(arg, &topic) &&
+            now_us >= k->until_us)
+            want(l, (struct dt_str){k->name, k->name_n});
+    }
+    pthread_mutex_unlock(&l->lock);
 }
 
 void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)

@@ -456,7 +456,7 @@ struct dt_live_process {
     bool dispatcher; /* otherwise an API */
     struct dt_str name, version;
     int64_t started_at_ms, seen_ms_ago;
-    struct dt_str leads, waits; /* lists with commas; absent: nothing */
+    struct dt_str leads, waits, index_down; /* lists with commas; absent: nothing */
 };
 /* Reads the processes that live, by kind and name. */
 DT_MUST_CHECK dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out,

@@ -111,7 +111,8 @@ static dt_status read_live(const dt_db *db, struct dt_arena *arena, void *row, v
                                   .started_at_ms = dt_db_i64(db, 4),
                                   .seen_ms_ago = dt_db_i64(db, 5),
                                   .leads = dt_arena_copy(arena, dt_db_bytes(db, 6)),
-                                  .waits = dt_arena_copy(arena, dt_db_bytes(db, 7))};
+                                  .waits = dt_arena_copy(arena, dt_db_bytes(db, 7)),
+                                  .index_down = dt_arena_copy(arena, dt_db_bytes(db, 8))};
     return p->name.p ? DT_OK : DT_NOMEM;
 }
 

@@ -64,10 +64,6 @@ const struct dt_finding_text dt_finding_texts[DT_FINDINGS] = {
     [DT_FOUND_MOVING] = {"shards-moving",
                          "The number of shards was changed, and these are not through yet; that takes seconds.",
                          "duetime shards list --output wide", PAGE("shards/shards-moving")},
-    [DT_FOUND_INDEX] =
-        {"index-differs",
-         "The index of due jobs differed from MySQL when they were compared last; it is repaired as it is compared.",
-         "duetime shards list --output wide, after a period of the reconciler", PAGE("redis/index-differs")},
     [DT_FOUND_OVERDUE] = {"overdue", "Jobs are due for longer than they should be.",
                           "duetime jobs list --overdue --limit 20", PAGE("jobs/overdue")},
     [DT_FOUND_PAUSED] = {"paused-and-due", "The topic is paused and has jobs that are due.",
@@ -153,16 +149,8 @@ static void judge_shard(const dt_json *json, const struct dt_json_node *shard, c
                         dt_found_fn *found, void *arg)
 {
     char detail[160];
-    const struct dt_json_node *drift = member(json, shard, "drift");
     long long n = number(json, shard, "shard");
-    long long missing = number(json, drift, "missing");
-    long long extra = number(json, drift, "extra");
-    long long wrong = number(json, drift, "wrong");
     long long oldest = number(json, shard, "oldest_overdue_ms");
-    if (missing + wrong > 0) {
-        snprintf(detail, sizeof(detail), "shard %lld: %lld missing, %lld extra, %lld wrong", n, missing, extra, wrong);
-        found(arg, DT_FOUND_INDEX, detail);
-    }
     if (oldest > limits->late_ms) {
         snprintf(detail, sizeof(detail), "shard %lld: %lld jobs, the oldest for %lld s", n,
                  (long long)number(json, shard, "overdue"), oldest / 1000);

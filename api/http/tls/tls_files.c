@@ -231,15 +231,21 @@ static bool have_changed(const dt_tls_files *files)
     return changed;
 }
 
+/* Under the lock. */
+static void read_if_changed(dt_tls_files *files)
+{
+    int64_t now_us = dt_clock_mono_us(files->clock);
+    if (now_us - files->looked_us <= LOOK_US)
+        return;
+    files->looked_us = now_us;
+    if (have_changed(files))
+        read_again(files);
+}
+
 SSL_CTX *dt_tls_files_take(dt_tls_files *files)
 {
     pthread_mutex_lock(&files->lock);
-    int64_t now_us = dt_clock_mono_us(files->clock);
-    if (now_us - files->looked_us > LOOK_US) {
-        files->looked_us = now_us;
-        if (have_changed(files))
-            read_again(files);
-    }
+    read_if_changed(files);
     SSL_CTX *ctx = files->ctx;
     SSL_CTX_up_ref(ctx);
     pthread_mutex_unlock(&files->lock);
@@ -280,6 +286,7 @@ void dt_tls_files_renew(dt_tls_files *files, const struct dt_config *config)
 int64_t dt_tls_files_end_at_ms(dt_tls_files *files)
 {
     pthread_mutex_lock(&files->lock);
+    read_if_changed(files);
     int64_t end_at_ms = files->end_at_ms;
     pthread_mutex_unlock(&files->lock);
     return end_at_ms;

@@ -1,8 +1,8 @@
 /*
- * The certificate that clients are shown, as the files of http.tls_* are now. Who begins a connection takes the
- * settings of that moment (tls_files_take); connections that are there keep theirs. The files are looked at when
- * connections come, at most once a second, and when the configuration is loaded again. A pair that cannot be used
- * leaves the one before it, and is told of once.
+ * The certificate that clients are shown, as the files of http.tls_* are now. Who begins a connection takes the settings
+ * of that moment (tls_files_take); connections that are there keep theirs. The files are looked at when connections
+ * come or somebody asks when it ends, at most once a second, and when the configuration is loaded again. A pair that cannot be used leaves the one
+ * before it, and is told of once.
  *
  * tls_files_renew: one thread; the other functions: any thread.
  */
@@ -31,7 +31,7 @@ void dt_tls_files_free(dt_tls_files *files);
 void dt_tls_files_renew(dt_tls_files *files, const struct dt_config *config);
 /* The settings for a connection that begins: SSL_CTX_free when it ends. */
 struct ssl_ctx_st *dt_tls_files_take(dt_tls_files *files);
-/* When the certificate that is shown now ends, in milliseconds since the epoch. */
+/* When the certificate that a connection would be shown now ends, in milliseconds since the epoch. */
 int64_t dt_tls_files_end_at_ms(dt_tls_files *files);
 /* Sets the gauge of the seconds that are left, for who reads the metrics now. Accepts NULL. */
 void dt_tls_files_report(dt_tls_files *files);

@@ -830,7 +830,7 @@ static dt_status producer_conf(dt_txn_producer *p, const char *suffix, rd_kafka_
 static dt_status open_ledger(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop, struct dt_error *err)
 {
     char name[DT_KAFKA_TOPIC_MAX + 1];
-    int partitions = 0;
+    struct dt_kafka_shape shape = {0};
     dt_status status = dt_kafka_topic_name(p->env, "ledger", name, err);
 
     if (status != DT_OK)
@@ -838,9 +838,9 @@ static dt_status open_ledger(dt_txn_producer *p, int64_t deadline_us, const _Ato
     p->ledger = rd_kafka_topic_new(p->rk, name, NULL);
     if (!p->ledger)
         return dt_kafka_fail(err, rd_kafka_last_error(), name);
-    status = dt_kafka_await_topic(p->rk, p->ledger, deadline_us, stop, &partitions, err);
-    if (status == DT_OK && partitions <= (int)p->shard)
-        status = dt_fail(err, DT_REFUSED, "%s has %d partitions, none for shard %u", name, partitions, p->shard);
+    status = dt_kafka_await_topic(p->rk, p->ledger, deadline_us, stop, &shape, err);
+    if (status == DT_OK && shape.partitions <= (int)p->shard)
+        status = dt_fail(err, DT_REFUSED, "%s has %d partitions, none for shard %u", name, shape.partitions, p->shard);
     return status;
 }
 

@@ -24,7 +24,8 @@ SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - seen_at, waits
    AND seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
 
 -- name: select_processes
-SELECT id, kind, name, version, started_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - seen_at, leads, waits
+SELECT id, kind, name, version, started_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - seen_at, leads, waits,
+       index_down
   FROM processes
  WHERE seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
  ORDER BY kind, name;

@@ -39,6 +39,14 @@ def test_a_redis_that_drops_entries(api, stack):
         client.config_set("maxmemory-policy", before)
 
 
+def test_an_index_that_is_not_whole_is_told_until_redis_is_back(api, stack):
+    gone(api, "index-incomplete")
+    with stack.stopped("redis1"):
+        assert found(api, "index-incomplete")["do"].startswith("redis-cli ping")
+        assert "Redis" in found(api, "index-incomplete", "shard 0")["detail"]
+    gone(api, "index-incomplete")
+
+
 def test_without_a_dispatcher_no_shard_has_a_leader_and_jobs_are_late(api, db, stack, topic):
     job = api.make(topic=topic, delay="PT5M")["id"]
     stack.stop("dispatcher1")

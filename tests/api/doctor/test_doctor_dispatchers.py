@@ -7,9 +7,9 @@ import pytest
 
 from doctor_findings import findings, found, gone
 from harness.kafka_admin import Broker
-from harness.stack import TREE
+from harness.stack import TREE, until
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.in_turns(12)
 
 
 @contextlib.contextmanager
@@ -43,6 +43,21 @@ def test_topics_that_lose_messages_that_take_none_and_that_are_missing(api, stac
     finally:
         broker.set("duetime.dead")
         broker.set("duetime.commands.rejected")
+
+
+def test_a_topic_of_jobs_that_is_missing_or_has_too_few_replicas(api, stack, topic):
+    broker = Broker(stack)
+    with restarted(stack, settings={"kafka.replication_factor": "2", "kafka.auto_create_partitions": "0"}):
+        found(api, "kafka-replication", "duetime.ledger")  # something to look at again soon
+        api.put(f"/v1/topics/{topic}", {"delivery": "kafka"})
+        job = api.make(topic=topic, delay=0)
+        missing = found(api, "kafka-job-topic-missing", topic)
+        assert missing["severity"] == "error" and "--create --topic TOPIC" in missing["do"] and "does not exist" in missing["detail"]
+        broker.make(topic)
+        gone(api, "kafka-job-topic-missing", topic)
+        until(lambda: api.get(f"/v1/jobs/{job['id']}").json["state"] == "dispatched", 30, lambda: api.get(f"/v1/jobs/{job['id']}"))
+        assert found(api, "kafka-replication", topic)["detail"].startswith("it has partitions with 1 replicas, and should have 2")
+    gone(api, "kafka-replication", topic)
 
 
 @pytest.mark.parametrize("part, name", [("kafka", "kafka-away"), ("zookeeper", "zookeeper-away")])

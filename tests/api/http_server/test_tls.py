@@ -168,6 +168,19 @@ def test_the_end_of_the_certificate_is_told(secured, api):
     assert api.get("/v1/info").json["tls"] is None
 
 
+def test_a_certificate_that_ends_soon_is_a_finding_until_a_renewed_one_is_in_its_place(secured, authority):
+    def told():
+        found = secured.api.rest.get("/v1/doctor").json["findings"]
+        return [each["detail"] for each in found if each["subject"] == "http.tls_cert"]
+    secured.show(authority.issue("renewed", days=60))
+    until(lambda: not told(), 20, told)
+    secured.show(authority.issue("ending", days=10))
+    assert until(told, 20, told)[0].startswith("the certificate that is shown to callers of the API ends in ")
+    secured.show(authority.issue("renewed", days=60))
+    until(lambda: not told(), 20, told)
+    secured.present(secured.good)
+
+
 # ---- what clients refuse ----
 
 @pytest.mark.parametrize("names, days, told", [("DNS:elsewhere.example", 30, "127.0.0.1"), ("IP:127.0.0.1", -1, "expired")], ids=["name", "expired"])

@@ -133,8 +133,9 @@ def test_is_redis_complete(asked):
     def complete():
         head, *lines = question.told().splitlines()
         drift = [[line[head.index(name):].split()[0] for name in ("MISSING", "EXTRA", "WRONG")] for line in lines]
+        whole = {line[head.index("INDEX WHOLE"):].split()[0] for line in lines}
         read = [[str(row[f"drift_{name}"]) for name in ("missing", "extra", "wrong")] for row in question.read()]
-        return len(drift) == 4 and drift == read == [["0"] * 3] * 4
+        return len(drift) == 4 and drift == read == [["0"] * 3] * 4 and whole == {"true"} and {row["whole"] for row in question.read()} == {1}
     until(complete, 60, "nothing is missing, extra or wrong", every=0.5)
 
 

@@ -86,6 +86,30 @@ static void what_kafka_does_not_say_is_not_judged(void **state)
                               "kafka-unclean-election t1: unclean.leader.election.enable is true\n");
 }
 
+static bool judge_asked(struct dt_kafka_asked_topic topic, int64_t replicas)
+{
+    told[0] = '\0';
+    return dt_kafka_judge_asked(&topic, replicas, hear, NULL);
+}
+
+static void topics_of_jobs_are_judged_alike_and_missing_only_where_nobody_may_make_them(void **state)
+{
+    (void)state;
+    struct dt_kafka_asked_topic sound = {"t", DT_OK, "", {.replicas = 3, .brokers = 3, .min_in_sync = 2}};
+    assert_false(judge_asked(sound, 1));
+    assert_string_equal(told, "");
+    sound.info.replicas = 2;
+    sound.info.min_in_sync = 1;
+    assert_true(judge_asked(sound, 1));
+    assert_string_equal(told, "kafka-replication t: it has partitions with 2 replicas, and should have 3\n"
+                              "kafka-min-isr t: min.insync.replicas is 1, of 2 replicas\n");
+    struct dt_kafka_asked_topic refused = {"t", DT_REFUSED, "topic t does not exist", {0}};
+    assert_true(judge_asked(refused, 3));
+    assert_string_equal(told, "kafka-job-topic-missing t: topic t does not exist\n");
+    refused.status = DT_UNAVAILABLE;
+    assert_false(judge_asked(refused, 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,6 +117,7 @@ int main(void)
         cmocka_unit_test(fewer_replicas_than_brokers_allow_or_the_configuration_says_are_told),
         cmocka_unit_test(replicas_in_sync_that_do_not_fit_are_told_either_way),
         cmocka_unit_test(what_kafka_does_not_say_is_not_judged),
+        cmocka_unit_test(topics_of_jobs_are_judged_alike_and_missing_only_where_nobody_may_make_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
