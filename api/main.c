@@ -211,7 +211,7 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
 static dt_status start_figures(struct server *s, struct dt_error *err)
 {
     const struct dt_figures_env env = {
-        .config = &s->config, .clock = s->api.clock, .ref = &s->ref, .lateness = "duetime_pop_lateness_seconds"};
+        .config = &s->config, .clock = s->api.clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}};
     return dt_figures_start(&env, &s->figures, err);
 }
 

@@ -174,11 +174,12 @@ static void block_signals(struct signals *s)
 static dt_status start_figures(const struct dt_config *config, const dt_dispatcher *dispatcher, dt_figures **out,
                                struct dt_error *err)
 {
-    const struct dt_figures_env env = {.config = config,
-                                       .clock = dt_clock_system(),
-                                       .ref = dt_dispatcher_refclock(dispatcher),
-                                       .lateness = "duetime_dispatch_lateness_seconds",
-                                       .overdue = "duetime_overdue_jobs"};
+    const struct dt_figures_env env = {
+        .config = config,
+        .clock = dt_clock_system(),
+        .ref = dt_dispatcher_refclock(dispatcher),
+        .lateness = {"duetime_dispatch_lateness_seconds", "duetime_callback_lateness_seconds"},
+        .overdue = "duetime_overdue_jobs"};
     return dt_figures_start(&env, out, err);
 }
 

@@ -6,6 +6,7 @@ import uuid
 import pytest
 
 from harness.problems import refused
+from harness.receiver import Receiver
 from harness.stack import until
 
 RATES = ("created", "dispatched", "succeeded", "failed", "dead", "cancelled")
@@ -54,6 +55,18 @@ def test_what_happened_in_all_processes_is_added_up_once(api, lived):
     p50, p99 = series["metrics"]["lateness_p50"], series["metrics"]["lateness_p99"]
     late = [(a, b) for a, b in zip(p50, p99) if a is not None]
     assert late and all(0 < a <= b for a, b in late)
+
+
+def test_callbacks_are_among_what_lateness_tells(api, db, topic):
+    attempts = lambda: int(db("SELECT COALESCE(SUM(attempts), 0) n FROM figures_lateness WHERE step_ms = 5000")[0]["n"])  # noqa: E731
+    receiver = Receiver()
+    try:
+        assert api.put(f"/v1/topics/{topic}", {"delivery": "http", "callback_url": receiver.url}).status == 201
+        before = attempts()
+        api.batch([{"topic": topic, "delay": 0} for _ in range(50)])
+        until(lambda: attempts() >= before + 50, 30, lambda: (before, attempts(), len(receiver.log)))
+    finally:
+        receiver.end()
 
 
 def test_overdue_jobs_and_their_topic_come_first(api, held):

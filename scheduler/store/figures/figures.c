@@ -35,25 +35,37 @@ struct dt_figures {
     struct dt_backlog backlog;
     int64_t backlog_us; /* mono: not before */
     dt_metric *happened[DT_TALLIES];
-    uint64_t seen[BUCKETS]; /* of the histogram, when it was written last */
-    int64_t expired_ms;     /* when old rows were removed last */
-    bool failed;            /* the last time */
-    _Atomic bool writes;    /* MySQL is being asked */
+    uint64_t seen[DT_LATENESSES][BUCKETS]; /* of the histograms, when they were written last */
+    int64_t expired_ms;                    /* when old rows were removed last */
+    bool failed;                           /* the last time */
+    _Atomic bool writes;                   /* MySQL is being asked */
 };
+
+/* How much a bucket grew since the last call, of all histograms together: they have the same bounds. */
+static uint64_t take_bucket(dt_figures *f, size_t i, double *bound)
+{
+    uint64_t grown = 0;
+    for (size_t k = 0; k < DT_LATENESSES; k++) {
+        const dt_metric *metric = f->env.lateness[k] ? dt_metric_find(f->env.lateness[k]) : NULL;
+        if (!metric || i >= dt_metric_buckets(metric))
+            continue;
+        uint64_t now = dt_metric_bucket(metric, i, bound);
+        grown += now - f->seen[k][i];
+        f->seen[k][i] = now;
+    }
+    return grown;
+}
 
 /* Gives the buckets that grew since the last call. */
 static size_t take_lateness(dt_figures *f, struct dt_lateness out[static BUCKETS])
 {
-    const dt_metric *metric = dt_metric_find(f->env.lateness);
-    size_t all = dt_metric_buckets(metric);
     size_t n = 0;
-    for (size_t i = 0; i < all && i < BUCKETS; i++) {
-        double bound;
-        uint64_t now = dt_metric_bucket(metric, i, &bound);
-        if (now > f->seen[i])
+    for (size_t i = 0; i < BUCKETS; i++) {
+        double bound = 0;
+        uint64_t grown = take_bucket(f, i, &bound);
+        if (grown)
             out[n++] = (struct dt_lateness){.up_to_us = isinf(bound) ? LATEST_US : llround(bound * 1e6),
-                                            .attempts = (int64_t)(now - f->seen[i])};
-        f->seen[i] = now;
+                                            .attempts = (int64_t)grown};
     }
     return n;
 }

@@ -25,12 +25,13 @@
 /* ---- writing ---- */
 
 typedef struct dt_figures dt_figures;
+#define DT_LATENESSES 2
 struct dt_figures_env {
     const struct dt_config *config;
     const dt_clock *clock;
-    const dt_refclock *ref; /* steps are of MySQL's clock */
-    const char *lateness;   /* name of the histogram of lateness that this process keeps */
-    const char *overdue;    /* name of the gauge of what is due and not dispatched here; NULL = it leads nothing */
+    const dt_refclock *ref;              /* steps are of MySQL's clock */
+    const char *lateness[DT_LATENESSES]; /* names of the histograms of lateness that this process keeps; NULL: none */
+    const char *overdue; /* name of the gauge of what is due and not dispatched here; NULL = it leads nothing */
 };
 /* Starts the thread that writes what this process tallies, with a connection of its own. env's members are borrowed. */
 DT_MUST_CHECK dt_status dt_figures_start(const struct dt_figures_env *env, dt_figures **out, struct dt_error *err);

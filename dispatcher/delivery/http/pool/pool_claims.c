@@ -192,7 +192,11 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
         .url = s->url, .body = s->job->payload, .timeout_ms = s->topic->timeout_ms, .tag = s->callback};
     dt_arena_reset(&claims->arena);
     dt_status status = dt_request_head(s->job, &setting, now_ms, claims->json, &claims->arena, &request);
-    return status == DT_OK ? dt_http_client_send(hands->client, &request) : status;
+    if (status == DT_OK)
+        status = dt_http_client_send(hands->client, &request);
+    if (status == DT_OK)
+        dt_metric_observe(hands->meters.lateness, (double)(now_ms - s->job->claim.due_ms) / 1000);
+    return status;
 }
 
 /* What cannot be sent, however often it is tried, fails: it is retried as the job's retries say, and tells why. */

@@ -19,6 +19,8 @@ static void make_meters(dt_hands *hands)
         .failed = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"failed\""),
         .unknown = dt_counter("duetime_callbacks_total", "Callbacks that ended, by outcome.", "outcome=\"unknown\""),
         .seconds = dt_histogram("duetime_callback_seconds", "From handing a callback to the client to its answer.", ""),
+        .lateness = dt_histogram("duetime_callback_lateness_seconds",
+                                 "From when a job was due until its callback was handed to the client.", ""),
         .in_hands = dt_gauge("duetime_callbacks_in_hands", "Attempts in the hands of this process.", ""),
         .recorded = dt_histogram_count("duetime_callbacks_recorded", "Outcomes recorded in one transaction.", ""),
         .given_away = dt_counter("duetime_callbacks_given_away_total",

@@ -41,7 +41,7 @@ struct dt_callback {
 };
 
 struct dt_pool_meters {
-    dt_metric *succeeded, *taken, *failed, *unknown, *seconds, *in_hands, *recorded, *given_away;
+    dt_metric *succeeded, *taken, *failed, *unknown, *seconds, *lateness, *in_hands, *recorded, *given_away;
 };
 
 struct dt_hands {
