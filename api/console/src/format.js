@@ -59,10 +59,13 @@ export function spoken(text) {
 const RELATIVE = /^([+-]?)(\d+)\s*(s|min|m|h|d)$/;
 const SIZES = {s: 1000, m: 60000, min: 60000, h: 3600000, d: 86400000};
 
-// What a person writes for a time: "now", "-1h", "+2d", "2026-11-26 09:00" (UTC) or RFC 3339. null: nothing that is understood.
+const DAYS = {yesterday: -1, today: 0, tomorrow: 1};
+
+// What a person writes for a time: "now", "today" (its midnight), "-1h", "+2d", "2026-11-26 09:00" (UTC) or RFC 3339. null: nothing that is understood.
 export function readTime(text, now = Date.now()) {
   const written = text.trim();
   if (written === 'now') return new Date(now).toISOString();
+  if (written in DAYS) return new Date((Math.floor(now / SIZES.d) + DAYS[written]) * SIZES.d).toISOString();
   const moved = RELATIVE.exec(written);
   if (moved) return new Date(now + (moved[1] === '-' ? -1 : 1) * moved[2] * SIZES[moved[3]]).toISOString();
   if (!/^\d{4}-\d\d-\d\d/.test(written)) return null;

@@ -1,10 +1,11 @@
-// Dead letters: grouped by topic and error, redriven one, some or all of a group.
+// Dead letters: grouped by topic and error, redriven one, some, all of a group, or all of a day.
 import {useState} from 'preact/hooks';
 import {withQuery} from '../api.js';
 import {useMay} from '../caller.js';
 import {count, plural} from '../format.js';
-import {useLive} from '../live.js';
+import {readPage, useLive} from '../live.js';
 import {href} from '../router.js';
+import {say} from '../ui/dialog.jsx';
 import {Filters} from '../ui/filters.jsx';
 import {Empty, Loading, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
 import {operate} from '../ui/sets.jsx';
@@ -13,7 +14,12 @@ import {withTimes} from './jobs.jsx';
 
 const PAGE = 1000;
 const EVER = '1970-01-01';
-const FIELDS = [{name: 'topic', label: 'Topic', placeholder: 'orders.close'}, {name: 'since', label: 'Died since', kind: 'time', placeholder: '-1d'}];
+const FIELDS = [
+  {name: 'topic', label: 'Topic', placeholder: 'orders.close'},
+  {name: 'since', label: 'Died since', kind: 'time', placeholder: 'today'},
+  {name: 'until', label: 'Died before', kind: 'time', placeholder: 'now'},
+];
+const PERIODS = [['Today', {since: 'today'}], ['Yesterday', {since: 'yesterday', until: 'today'}], ['Seven days', {since: '-7d'}], ['Ever', {}]];
 const NONE = '(none)';
 const codeOf = (job) => job.last_error?.code || NONE;
 
@@ -30,24 +36,53 @@ export function groupsOf(jobs) {
   return [...groups.values()].sort((a, b) => b.jobs.length - a.jobs.length);
 }
 
-// Jobs without an error code cannot be named by one: they are listed.
-const filterOf = (group) => (group.code === NONE ? {ids: group.jobs.map((job) => job.id)} : {topic: group.topic, error_code: group.code});
+const pathOf = ({topic, since, until, cursor}, now) => {
+  const {finished_from, finished_to} = withTimes({finished_from: since || EVER, finished_to: until}, now);
+  return withQuery('/v1/jobs', {state: 'dead', topic, finished_from, finished_to, cursor, limit: PAGE});
+};
 
-function Groups({groups, done}) {
+function Periods({query}) {
+  const {topic, since, until} = query;
+  return (
+    <nav class="periods" aria-label="When they died">
+      {PERIODS.map(([name, period]) => (
+        <a key={name} class="button" href={href('dead', {topic, ...period})} aria-current={period.since === since && period.until === until ? 'true' : undefined}>{name}</a>
+      ))}
+    </nav>
+  );
+}
+
+// Those that died yesterday, whatever their error and topic. They are named one by one, so a thousand go at a time.
+async function redriveYesterdays(topic, done) {
+  const path = pathOf({topic, since: 'yesterday', until: 'today'}, Date.now());
+  try {
+    const {jobs} = await readPage(path, 'jobs');
+    if (jobs.length) await operate('redrive', {ids: jobs.map((job) => job.id)}, done);
+    else say('Nothing died yesterday that is still dead.');
+  } catch (problem) {
+    say(`They cannot be listed: ${problem.lines.join(' · ')}`);
+  }
+}
+
+// Jobs without an error code cannot be named by one, nor those of a time by when they died: they are listed.
+const filterOf = (group, {since, until}) => (group.code === NONE || since || until ? {ids: group.jobs.map((job) => job.id)} : {topic: group.topic, error_code: group.code});
+
+function Groups({groups, query, done}) {
+  const {since, until} = query;
   const may = useMay()('write');
   return (
-    <Table label="Dead letters by error" rows={groups} keyOf={(group) => group.key} linkOf={(group) => href('dead', {topic: group.topic, code: group.code})} columns={[
+    <Table label="Dead letters by error" rows={groups} keyOf={(group) => group.key} linkOf={(group) => href('dead', {topic: group.topic, code: group.code, since, until})} columns={[
       {name: 'Error', of: (group) => <code>{group.code}</code>},
       {name: 'Last message', of: (group) => group.message || <span class="quiet">–</span>},
       {name: 'Topic', of: (group) => group.topic},
       {name: 'Jobs', kind: 'number', of: (group) => count(group.jobs.length)},
       {name: 'Last', of: (group) => <Time at={group.last} />},
-      may && {name: 'Redrive', kind: 'actions', of: (group) => <button type="button" onClick={() => operate('redrive', filterOf(group), done)} aria-label={`Redrive all of ${group.topic} with ${group.code}`}>Redrive all</button>},
+      may && {name: 'Redrive', kind: 'actions', of: (group) => <button type="button" onClick={() => operate('redrive', filterOf(group, query), done)} aria-label={`Redrive all of ${group.topic} with ${group.code}`}>Redrive all</button>},
     ]} />
   );
 }
 
-function One({group, done}) {
+function One({group, query, done}) {
   const [chosen, choose] = useState([]);
   const may = useMay()('write');
   const ids = chosen.filter((id) => group.jobs.some((job) => job.id === id));
@@ -59,7 +94,7 @@ function One({group, done}) {
         <div class="actions">
           <button type="button" onClick={() => choose(ids.length ? [] : all)}>{ids.length ? 'Choose none' : 'Choose all here'}</button>
           <button type="button" disabled={!ids.length} onClick={() => operate('redrive', {ids}, done)}>Redrive {ids.length ? plural(ids.length, 'chosen job') : 'chosen jobs'}</button>
-          <button type="button" class="primary" onClick={() => operate('redrive', filterOf(group), done)}>Redrive all</button>
+          <button type="button" class="primary" onClick={() => operate('redrive', filterOf(group, query), done)}>Redrive all</button>
         </div>
       )}
       <Table label="Dead letters" rows={group.jobs} keyOf={(job) => job.id} linkOf={(job) => href(['jobs', job.id])} columns={[
@@ -74,20 +109,20 @@ function One({group, done}) {
 }
 
 export function Dead({query}) {
-  const {topic, code, since, cursor} = query;
-  const finished_from = withTimes({finished_from: since || EVER}, useNow(5000)).finished_from;
-  const list = useLive(withQuery('/v1/jobs', {state: 'dead', topic, finished_from, cursor, limit: PAGE}), 5000, {key: JSON.stringify([topic, since, cursor]), list: 'jobs'});
+  const {topic, code, since, until, cursor} = query;
+  const may = useMay()('write');
+  const list = useLive(pathOf(query, useNow(5000)), 5000, {key: JSON.stringify([topic, since, until, cursor]), list: 'jobs'});
   const groups = groupsOf(list.data?.jobs || []);
   const one = code && (groups.find((group) => group.code === code && (!topic || group.topic === topic)) || {code, topic, jobs: []});
   const more = list.data?.next_cursor;
   return (
     <>
-      <Title>{code ? <>Dead letters: <code>{code}</code>{topic && ` of ${topic}`}</> : 'Dead letters'}</Title>
-      {code ? <p><a href={href('dead', {topic, since})}>All errors</a></p> : <Filters path="dead" query={query} fields={FIELDS} />}
+      <Title actions={may && !code && <button type="button" onClick={() => redriveYesterdays(topic, list.refresh)}>Redrive yesterday’s…</button>}>{code ? <>Dead letters: <code>{code}</code>{topic && ` of ${topic}`}</> : 'Dead letters'}</Title>
+      {code ? <p><a href={href('dead', {topic, since, until})}>All errors</a></p> : <><Periods query={query} /><Filters path="dead" query={query} fields={FIELDS} /></>}
       <Trouble problem={list.problem} shown={list.data} what="jobs" />
       <Loading of={list} />
-      {(more || cursor) && <p class="quiet">Groups of {plural(list.data?.jobs.length ?? 0, 'dead job')} on this page. “Redrive all” is counted over all of them before it asks.</p>}
-      {list.data && (one ? one.jobs.length > 0 && <One group={one} done={list.refresh} /> : groups.length > 0 && <Groups groups={groups} done={list.refresh} />)}
+      {(more || cursor) && <p class="quiet">Groups of {plural(list.data?.jobs.length ?? 0, 'dead job')} on this page. {since || until ? '“Redrive all” takes those on this page.' : '“Redrive all” is counted over all of them before it asks.'}</p>}
+      {list.data && (one ? one.jobs.length > 0 && <One group={one} query={query} done={list.refresh} /> : groups.length > 0 && <Groups groups={groups} query={query} done={list.refresh} />)}
       {list.data && !(one ? one.jobs.length : groups.length) && <Empty>{more ? 'None so far; the list goes on.' : 'Nothing is dead here.'}</Empty>}
       {list.data && <Pages path="dead" query={query} next={more} />}
     </>

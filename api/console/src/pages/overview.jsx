@@ -1,4 +1,5 @@
 // How the installation is, on one screen: what is late, what happens, what comes, and which part is not as it should be.
+import {useMay} from '../caller.js';
 import {useOffered} from '../offers.js';
 import {count, duration, plural, roughly} from '../format.js';
 import {useLive} from '../live.js';
@@ -8,6 +9,7 @@ import {Facts, Figure, Loading, Panel, Title, Trouble} from '../ui/parts.jsx';
 import {Table} from '../ui/table.jsx';
 import {Findings} from './findings.jsx';
 import {History, secondsOf} from './history.jsx';
+import {pause} from './topic.jsx';
 
 const LATE_MS = 2000;
 const rate = (n) => (n >= 10 || n === 0 ? count(Math.round(n)) : n.toFixed(1));
@@ -57,18 +59,26 @@ function Forecast() {
   );
 }
 
-function Topics({of}) {
+// Stops or opens a topic from its row, so that it takes no more than a click and the answer.
+function Pause({topic, done}) {
+  const {topic: name, paused, scheduled} = topic;
+  return <button type="button" onClick={() => pause({name, paused, counts: {scheduled}}, done)} aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}>{paused ? 'Resume' : 'Pause'}</button>;
+}
+
+function Topics({of, done}) {
+  const may = useMay()('admin');
   return (
     <Panel title="Topics">
       <Table label="Topics" rows={of.topics} keyOf={(topic) => topic.topic} linkOf={(topic) => href(['topics', topic.topic])} columns={[
         {name: 'Topic', of: (topic) => <>{topic.topic}{topic.paused && <span class="state paused flag"> paused</span>}</>},
         {name: 'Overdue', kind: 'number', of: (topic) => (topic.overdue ? <a class="late" href={lateJobs(topic.topic)}>{count(topic.overdue)}, {duration(topic.oldest_overdue_ms)}</a> : <span class="quiet">0</span>)},
-        {name: 'Scheduled', kind: 'number', of: (topic) => count(topic.scheduled)},
+        {name: 'Scheduled', kind: 'number', of: (topic) => <a href={href('jobs', {topic: topic.topic, state: 'scheduled'})}>{count(topic.scheduled)}</a>},
         {name: 'Dispatched', kind: 'number', of: (topic) => count(topic.dispatched)},
         {name: 'Dead', kind: 'number', of: (topic) => (topic.dead ? <a class="bad" href={href('dead', {topic: topic.topic})}>{count(topic.dead)}</a> : <span class="quiet">0</span>)},
         {name: 'Created/s', kind: 'number', of: (topic) => rate(topic.rates.created)},
         {name: 'Dispatched/s', kind: 'number', of: (topic) => rate(topic.rates.dispatched)},
         {name: 'Failed/s', kind: 'number', of: (topic) => <span class={topic.rates.failed ? 'late' : ''}>{rate(topic.rates.failed)}</span>},
+        may && {name: 'Stop', kind: 'actions', of: (topic) => <Pause topic={topic} done={done} />},
       ]} />
       {of.topics_more > 0 && <p class="quiet">And {plural(of.topics_more, 'topic')} more: <a href={href('topics')}>all topics</a>.</p>}
     </Panel>
@@ -92,7 +102,20 @@ function Parts({of}) {
   );
 }
 
+// Whether a shard's part of the index is whole, and what of it was not as MySQL says since its leader took over.
+function Index({shard}) {
+  const {missing, extra, wrong} = shard.drift;
+  if (!shard.leader) return <span class="quiet">–</span>;
+  return (
+    <>
+      {shard.index_whole ? 'whole' : <span class="late">not whole</span>}
+      {missing + extra + wrong > 0 && <span class="quiet">, repaired {count(missing + extra + wrong)}</span>}
+    </>
+  );
+}
+
 function Shards({of}) {
+  const redis = of.parts.some((part) => part.part === 'redis' && part.state !== 'none');
   return (
     <Panel title="Shards">
       <Table label="Shards" rows={of.shards} keyOf={(shard) => shard.shard} columns={[
@@ -101,6 +124,7 @@ function Shards({of}) {
         {name: 'Leader', of: (shard) => shard.leader || <span class="bad">nobody</span>},
         {name: 'In flight', kind: 'number', of: (shard) => count(shard.in_flight)},
         {name: 'Overdue', kind: 'number', of: (shard) => count(shard.overdue)},
+        redis && {name: 'Index', of: (shard) => <Index shard={shard} />},
       ]} />
     </Panel>
   );
@@ -119,7 +143,7 @@ export function Overview() {
           <Figures of={of} />
           <Findings />
           <div class="columns three"><History /><Lateness /><Forecast /></div>
-          <Topics of={of} />
+          <Topics of={of} done={read.refresh} />
           <div class="columns"><Parts of={of} /><Shards of={of} /></div>
         </>
       )}

@@ -12,7 +12,8 @@ import {editTopic} from './topic_settings.jsx';
 
 const STATES = ['scheduled', 'dispatched', 'succeeded', 'dead', 'cancelled'];
 
-function pause(topic, done) {
+// Asks whether the topic is to be paused, or resumed: its name, whether it is paused, and its counts are enough.
+export function pause(topic, done) {
   const verb = topic.paused ? 'resume' : 'pause';
   const waiting = plural(topic.counts?.scheduled ?? 0, 'scheduled job');
   question({

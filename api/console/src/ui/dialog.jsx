@@ -5,7 +5,8 @@ let show = () => {};
 let tell = () => {};
 
 // ask({title, body, fields, yes, danger, act}): act(values) is carried out on "yes", and what it throws is shown in the dialog, which
-// stays. It may give a text that is told when it is done. `body` may be a component: it gets {values}.
+// stays. It may give a text that is told when it is done. `body` may be a component: it gets {values}. Enter says yes where a field has
+// the focus, and where nothing is lost and there is no field.
 export function question(of) {
   show(of);
 }
@@ -61,7 +62,7 @@ function Question({of, close}) {
         {problem && <div class="note bad" role="alert">{problem.map((line) => <div key={line}>{line}</div>)}</div>}
         <div class="buttons">
           <button type="button" onClick={close}>{of.no || 'Leave it'}</button>
-          <button type="submit" class={of.danger ? 'danger' : 'primary'} disabled={busy || of.blocked?.(values)}>{busy ? 'Working…' : of.yes}</button>
+          <button type="submit" class={of.danger ? 'danger' : 'primary'} autofocus={!of.danger && !of.fields?.length} disabled={busy || of.blocked?.(values)}>{busy ? 'Working…' : of.yes}</button>
         </div>
       </form>
     </dialog>

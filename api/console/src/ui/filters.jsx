@@ -40,7 +40,7 @@ export function Filters({path, query, fields, children}) {
     event.preventDefault();
     const given = Object.fromEntries(new FormData(event.currentTarget.closest('form')));
     const bad = fields.find((field) => field.kind === 'time' && given[field.name] && !readTime(given[field.name]));
-    setWrong(bad ? `${bad.label}: not a time. Write now, -1h, +2d or 2026-11-26 09:00 (UTC).` : null);
+    setWrong(bad ? `${bad.label}: not a time. Write now, today, -1h, +2d or 2026-11-26 09:00 (UTC).` : null);
     if (!bad) go(path, given);
   }
   return (
