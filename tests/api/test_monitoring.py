@@ -10,7 +10,7 @@ import pytest
 from harness.stack import TREE, until
 from monitoring import check
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.in_turns(12)
 
 GRAFANA = f"""#!{sys.executable}
 # Stands for Grafana: what it was told stands in told.json, and it is well.

@@ -33,6 +33,11 @@ class Language:
     unix: bool = True  # whether it can ask by a Unix socket
 
 
+# Installs the packages of the lock, unless these very ones are there.
+NPM_CI = "cmp -s package-lock.json node_modules/installed || { npm ci --ignore-scripts && cp package-lock.json node_modules/installed; }"
+# Maven asks for new versions of nothing where these goals were reached with this pom before, and its repository is still there.
+MVN = ["sh", "-c", 'done="target/reached-$1"; cmp -s pom.xml "$done" && [ -d "$HOME/.m2/repository/org/junit" ] && offline=-o; '
+                   'mvn -q -B ${offline-} "$@" && cp pom.xml "$done"', "mvn"]
 JAVA = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", "target/test-classes:target/classes:target/dependency/*"]
 
 LANGUAGES = {
@@ -44,13 +49,13 @@ LANGUAGES = {
         linters=[["sh", "-c", "! gofmt -l . | grep ."], ["go", "vet", "./..."], ["sh", "-c", "cd examples && go vet ./..."]]),
     "java": Language(
         packages="client_java",
-        prepare=[["mvn", "-q", "-B", "test-compile", "dependency:copy-dependencies"]],  # with every lint of javac as an error
+        prepare=[[*MVN, "test-compile", "dependency:copy-dependencies"]],  # with every lint of javac as an error
         create=[*JAVA, "duetime.examples.Create"], consumer=[*JAVA, "duetime.examples.Consumer"], worker=[*JAVA, "duetime.examples.Worker"],
-        tests=["mvn", "-q", "-B", "surefire:test"], linters=[], leaves=("target",), unix=False),
+        tests=[*MVN, "surefire:test"], linters=[], leaves=("target",), unix=False),
     "node": Language(
         packages="console",
         create=["node", "examples/create.js"], consumer=["node", "examples/consumer.js"], worker=["node", "examples/worker.js"],
-        tests=["npm", "test"], linters=[["npm", "run", "lint"]], prepare=[["npm", "ci", "--ignore-scripts"]], leaves=("node_modules",)),
+        tests=["npm", "test"], linters=[["npm", "run", "lint"]], prepare=[["sh", "-c", NPM_CI]], leaves=("node_modules",)),
     "php": Language(
         packages="client_php",
         create=["php", "examples/create.php"], consumer=["php", "-d", "auto_prepend_file=tests/RdKafka.php", "examples/consumer.php"],
