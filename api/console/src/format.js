@@ -65,7 +65,7 @@ const DAYS = {yesterday: -1, today: 0, tomorrow: 1};
 export function readTime(text, now = Date.now()) {
   const written = text.trim();
   if (written === 'now') return new Date(now).toISOString();
-  if (written in DAYS) return new Date((Math.floor(now / SIZES.d) + DAYS[written]) * SIZES.d).toISOString();
+  if (Object.hasOwn(DAYS, written)) return new Date((Math.floor(now / SIZES.d) + DAYS[written]) * SIZES.d).toISOString();
   const moved = RELATIVE.exec(written);
   if (moved) return new Date(now + (moved[1] === '-' ? -1 : 1) * moved[2] * SIZES[moved[3]]).toISOString();
   if (!/^\d{4}-\d\d-\d\d/.test(written)) return null;
