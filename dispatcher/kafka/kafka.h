@@ -95,7 +95,7 @@ DT_MUST_CHECK dt_status dt_kafka_admin_topic(dt_kafka_admin *admin, struct dt_st
 /* Finds out all of them, in few requests. Not OK: the status of the first that is not, and *at_fault is its place. */
 DT_MUST_CHECK dt_status dt_kafka_admin_topics(dt_kafka_admin *admin, const struct dt_str *topics, size_t n,
                                               size_t *at_fault, struct dt_error *err);
-/* The last lookup of a topic that somebody asked for within the last ten minutes; within the last one, if it was not OK. */
+/* The last lookup of a topic that somebody asked for within the last ten minutes, or the last one if it was not OK. */
 struct dt_kafka_asked_topic {
     const char *name;
     dt_status status;                /* of the last lookup */

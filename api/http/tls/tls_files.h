@@ -1,8 +1,8 @@
 /*
- * The certificate that clients are shown, as the files of http.tls_* are now. Who begins a connection takes the settings
- * of that moment (tls_files_take); connections that are there keep theirs. The files are looked at when connections
- * come or somebody asks when it ends, at most once a second, and when the configuration is loaded again. A pair that cannot be used leaves the one
- * before it, and is told of once.
+ * The certificate that clients are shown, as the files of http.tls_* are now. Who begins a connection takes the
+ * settings of that moment (tls_files_take); connections that are there keep theirs. The files are looked at when
+ * connections come or somebody asks when it ends, at most once a second, and when the configuration is loaded again. A
+ * pair that cannot be used leaves the one before it, and is told of once.
  *
  * tls_files_renew: one thread; the other functions: any thread.
  */

@@ -2,9 +2,9 @@
  * Who did what: a row of `job_events` for each change that somebody asked for, written in the transaction of the
  * change.
  *
- * A store that acts for somebody (dt_store_act_as) writes events; one that acts for nobody, as a leader's, writes none. So
- * neither making jobs nor dispatching them has any part in it. The inbox and messages act for themselves. An operation is an event when it is asked for and when it
- * is stopped, and each job that it changes has one as well.
+ * A store that acts for somebody (dt_store_act_as) writes events; one that acts for nobody, as a leader's, writes none.
+ * So neither making jobs nor dispatching them has any part in it. The inbox and messages act for themselves. An
+ * operation is an event when it is asked for and when it is stopped, and each job that it changes has one as well.
  */
 #ifndef DT_STORE_EVENTS_H
 #define DT_STORE_EVENTS_H

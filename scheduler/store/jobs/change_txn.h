@@ -47,8 +47,8 @@ struct dt_topic_pausing {
     bool paused;
     struct dt_str actor; /* for whom, noted with it; absent: nobody is noted */
 };
-/* Pauses or resumes a topic in the open transaction, which began at now_ms, and holds the lock of all changes of topics from
- * then on. NOT_FOUND changes nothing, and the transaction goes on. */
+/* Pauses or resumes a topic in the open transaction, which began at now_ms, and holds the lock of all changes of topics
+ * from then on. NOT_FOUND changes nothing, and the transaction goes on. */
 DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *pausing,
                                               struct dt_error *err);
 
