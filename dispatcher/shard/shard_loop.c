@@ -134,8 +134,8 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
  */
 static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
 {
-    bool all = txn && txn->batch.n + txn->hands.claimed.n + txn->offered.n && !txn->chosen.more &&
-               !dt_shard_has_remainder(l) && !l->due.backlog;
+    bool all = txn && txn->batch.n + txn->hands.claimed.n && !txn->chosen.more && !dt_shard_has_remainder(l) &&
+               !l->due.backlog;
     int64_t took_us = dt_shard_mono_us(l) - began_us;
     if (!all || took_us >= BEAT_US)
         return 0;
