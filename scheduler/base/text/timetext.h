@@ -16,7 +16,7 @@
 #include "base/strbuf.h"
 
 #define DT_DURATION_MAX_MS (INT64_C(36525) * 86400000)
-#define DT_TIME_MAX_MS     INT64_C(253402300799999) /* the end of the year 9999: later ones cannot be written */
+#define DT_TIME_MAX_MS     INT64_C(253402300799999) /* the end of the year 9999 */
 
 /* INVALID leaves out_ms as it was. */
 DT_MUST_CHECK dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms);
