@@ -42,6 +42,8 @@ static const struct dt_cli_option common[] = {
     {"run-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: the latest run_at, exclusive."}, \
     {"created-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: made no earlier."}, \
     {"created-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: made earlier."}, \
+    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: whose last failure was no earlier."}, \
+    {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: whose last failure was earlier."}, \
     {"error-code", "CODE", DT_CLI_TEXT, DT_CLI_FILTER, "Of a set: whose last failure had this code."}, \
     {"ids", "IDS", DT_CLI_LIST, DT_CLI_FILTER, "Of a set: these jobs, between commas."}, \
     {"rate", "RATE", DT_CLI_TEXT, DT_CLI_SET, "Of a set: so many jobs in a second or a minute (1000/s)."}, \

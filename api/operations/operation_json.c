@@ -117,6 +117,25 @@ static void read_created_to(struct decoder *d, const struct dt_json_node *node)
     read_time(d, node, "/filter/created_to", &filter_of(d)->created.to_ms);
 }
 
+/* A bound that is not given is none. */
+static struct dt_list_times *failed_of(struct decoder *d)
+{
+    struct dt_list_times *failed = &filter_of(d)->failed;
+    if (!failed->given)
+        *failed = (struct dt_list_times){true, INT64_MIN, INT64_MAX};
+    return failed;
+}
+
+static void read_failed_from(struct decoder *d, const struct dt_json_node *node)
+{
+    read_time(d, node, "/filter/failed_from", &failed_of(d)->from_ms);
+}
+
+static void read_failed_to(struct decoder *d, const struct dt_json_node *node)
+{
+    read_time(d, node, "/filter/failed_to", &failed_of(d)->to_ms);
+}
+
 static void read_error_code(struct decoder *d, const struct dt_json_node *node)
 {
     read_text(d, node, "/filter/error_code", ERROR_CODE_MAX, &filter_of(d)->error_code);
@@ -167,6 +186,8 @@ static const struct member filter_members[] = {
     {DT_STR_LIT("run_to"), read_run_to},
     {DT_STR_LIT("created_from"), read_created_from},
     {DT_STR_LIT("created_to"), read_created_to},
+    {DT_STR_LIT("failed_from"), read_failed_from},
+    {DT_STR_LIT("failed_to"), read_failed_to},
     {DT_STR_LIT("error_code"), read_error_code},
     {DT_STR_LIT("ids"), read_ids},
     {DT_STR_LIT(""), NULL},
@@ -301,6 +322,8 @@ static void check_filter(struct decoder *d)
         dt_faults_add(d->faults, "/filter/run_from", "is after run_to");
     if (f->created.from_ms > f->created.to_ms)
         dt_faults_add(d->faults, "/filter/created_from", "is after created_to");
+    if (f->failed.given && f->failed.from_ms > f->failed.to_ms)
+        dt_faults_add(d->faults, "/filter/failed_from", "is after failed_to");
 }
 
 static void check_time(struct decoder *d)

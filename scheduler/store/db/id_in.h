@@ -14,7 +14,7 @@
 
 #define DT_ID_IN_SIZES 5
 #define DT_ID_IN_MOST  960 /* ids of one statement; MariaDB makes a table of them from 1,000 on, and joins that */
-#define DT_ID_IN_HEAD  12  /* parameters before the list, at most */
+#define DT_ID_IN_HEAD  15  /* parameters before the list, at most */
 
 struct dt_id_in {
     const char *sql[DT_ID_IN_SIZES];

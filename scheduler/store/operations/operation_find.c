@@ -8,7 +8,7 @@
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
 
-enum { FILTER_PARAMS = 12, MATCH_PARAMS = FILTER_PARAMS + 7 };
+enum { FILTER_PARAMS = 15, MATCH_PARAMS = FILTER_PARAMS + 7 };
 
 static struct dt_param *filter_params(const struct dt_operation_row *row, struct dt_param *p)
 {
@@ -25,6 +25,9 @@ static struct dt_param *filter_params(const struct dt_operation_row *row, struct
     *p++ = DT_P_INT(row->created_to_ms);
     *p++ = DT_P_STR_OR_NULL(row->error_code);
     *p++ = DT_P_STR_OR_NULL(row->error_code);
+    *p++ = DT_P_INT(row->failed.given);
+    *p++ = DT_P_INT(row->failed.from_ms);
+    *p++ = DT_P_INT(row->failed.to_ms);
     return p;
 }
 

@@ -23,7 +23,8 @@ struct dt_operation_row {
     struct dt_operation shown;
     struct dt_str key_prefix, error_code, after_key;
     int64_t run_from_ms, run_to_ms, created_from_ms, created_to_ms; /* created_to_ms inclusive */
-    bool at_one_time;                                               /* at_ms holds, not shift_ms */
+    struct dt_list_times failed;
+    bool at_one_time; /* at_ms holds, not shift_ms */
     int64_t at_ms, shift_ms, spread_ms;
     enum dt_operation_walk walk;
     int64_t after_id, after_at_ms, look_at_ms;

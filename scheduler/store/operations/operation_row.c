@@ -43,6 +43,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
         .run_to_ms = to_of(f->run),
         .created_from_ms = from_of(f->created),
         .created_to_ms = dt_earlier(to_of(f->created) - 1, now_ms + AHEAD_MS),
+        .failed = f->failed,
         .at_one_time = !ask->shifts,
         .at_ms = ask->delays ? now_ms + ask->at_ms : dt_later(ask->at_ms, now_ms),
         .shift_ms = ask->shift_ms,
@@ -76,6 +77,7 @@ static void read_numbers(const dt_db *db, struct dt_operation_row *row)
     row->look_at_ms = dt_db_i64(db, 25);
     op->started_at_ms = dt_db_i64(db, 26);
     op->finished_at_ms = dt_db_i64(db, 27);
+    row->failed = (struct dt_list_times){!dt_db_is_null(db, 29), dt_db_i64(db, 29), dt_db_i64(db, 30)};
     op->found = row->walk == DT_WALK_OVER;
 }
 
@@ -103,15 +105,17 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
 dt_status dt_operation_row_insert(dt_db *db, const struct dt_operation_row *row, int64_t *id, struct dt_error *err)
 {
     const struct dt_operation *op = &row->shown;
-    dt_status status = dt_db_run(
-        db, dt_sql_insert_operation,
-        DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from), DT_P_STR(op->topic_to),
-                  DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms), DT_P_INT(row->run_to_ms),
-                  DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms), DT_P_STR_OR_NULL(row->error_code),
-                  row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL, DT_P_INT(row->shift_ms),
-                  DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate), DT_P_INT(row->walk), DT_P_INT(row->look_at_ms),
-                  DT_P_INT(op->started_at_ms), DT_P_STR_OR_NULL(op->actor)),
-        NULL, err);
+    dt_status status =
+        dt_db_run(db, dt_sql_insert_operation,
+                  DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from),
+                            DT_P_STR(op->topic_to), DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms),
+                            DT_P_INT(row->run_to_ms), DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms),
+                            DT_P_STR_OR_NULL(row->error_code), row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL,
+                            DT_P_INT(row->shift_ms), DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate),
+                            DT_P_INT(row->walk), DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms),
+                            DT_P_STR_OR_NULL(op->actor), row->failed.given ? DT_P_INT(row->failed.from_ms) : DT_P_NULL,
+                            row->failed.given ? DT_P_INT(row->failed.to_ms) : DT_P_NULL),
+                  NULL, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_select_last_operation, DT_NO_PARAMS, err);
     if (status != DT_OK)

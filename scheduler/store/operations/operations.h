@@ -33,7 +33,8 @@ struct dt_operation_filter {
     struct dt_str topic;                  /* a name, or its beginning with * behind it; absent only with ids */
     struct dt_str key_prefix, error_code; /* key_prefix: with one topic only */
     struct dt_list_times run, created;
-    int64_t *ids; /* ascending, each once */
+    struct dt_list_times failed; /* when its last failure was */
+    int64_t *ids;                /* ascending, each once */
     size_t n_ids;
 };
 struct dt_operation_ask {

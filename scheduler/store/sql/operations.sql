@@ -2,8 +2,8 @@
 
 -- name: insert_operation
 INSERT INTO operations (kind, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to, error_code,
-     at_ms, shift_ms, spread_ms, rate, walk, look_at, started_at, actor)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+     at_ms, shift_ms, spread_ms, rate, walk, look_at, started_at, actor, failed_from, failed_to)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: select_last_operation
 SELECT LAST_INSERT_ID();
@@ -11,14 +11,14 @@ SELECT LAST_INSERT_ID();
 -- name: select_operation
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
-       sample, error, look_at, started_at, finished_at, actor
+       sample, error, look_at, started_at, finished_at, actor, failed_from, failed_to
   FROM operations
  WHERE id = ?;
 
 -- name: select_operations
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
-       sample, error, look_at, started_at, finished_at, actor
+       sample, error, look_at, started_at, finished_at, actor, failed_from, failed_to
   FROM operations
  WHERE id < ?
  ORDER BY id DESC LIMIT ?;
@@ -27,7 +27,7 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
 -- name: lock_operation
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
-       sample, error, look_at, started_at, finished_at, actor
+       sample, error, look_at, started_at, finished_at, actor, failed_from, failed_to
   FROM operations
  WHERE id = ?
    FOR UPDATE SKIP LOCKED; -- guard: OPERATION_LOCK
@@ -35,7 +35,7 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
 -- name: lock_due_operation
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
-       sample, error, look_at, started_at, finished_at, actor
+       sample, error, look_at, started_at, finished_at, actor, failed_from, failed_to
   FROM operations FORCE INDEX (look)
  WHERE look_at <= ?
  ORDER BY look_at LIMIT 1
@@ -121,6 +121,7 @@ SELECT j.run_at, j.id, j.topic
    AND j.created_at >= ?
    AND j.created_at <= ?
    AND (? IS NULL OR j.error_code = ?)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
    AND j.id > ?
    AND j.id <= ?
  ORDER BY j.id;
@@ -137,6 +138,7 @@ SELECT j.run_at, j.id, j.topic
    AND j.created_at >= ?
    AND j.created_at <= ?
    AND (? IS NULL OR j.error_code = ?)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
    AND j.id > ?
    AND j.id <= ?
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
@@ -155,6 +157,7 @@ SELECT j.run_at, j.id, j.topic
    AND j.created_at >= ?
    AND j.created_at <= ?
    AND (? IS NULL OR j.error_code = ?)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
    AND k.topic = ?
    AND k.job_key >= ?
    AND k.job_key < UNHEX(?)
@@ -173,6 +176,7 @@ SELECT j.run_at, j.id, j.topic
    AND j.created_at >= ?
    AND j.created_at <= ?
    AND (? IS NULL OR j.error_code = ?)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
    AND j.id IN (?,...);
 
 -- name: match_listed_archived_jobs
@@ -187,6 +191,7 @@ SELECT j.run_at, j.id, j.topic
    AND j.created_at >= ?
    AND j.created_at <= ?
    AND (? IS NULL OR j.error_code = ?)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
    AND j.id IN (?,...);
 

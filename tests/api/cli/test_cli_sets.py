@@ -34,7 +34,8 @@ def test_the_dead_are_redriven(duetime, api, topic):
     assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"]
     api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "gave_up", "error": {"code": "E7"}})
     assert duetime("jobs", "redrive", "--topic", topic, "--error-code", "E8", "--yes", "--json").json["matched"] == 0
-    assert duetime("jobs", "redrive", "--topic", topic, "--error-code", "E7", "--yes", "--json").json["changed"] == 1
+    assert duetime("jobs", "redrive", "--topic", topic, "--failed-to", "2026-01-01T00:00:00Z", "--yes", "--json").json["matched"] == 0
+    assert duetime("jobs", "redrive", "--topic", topic, "--error-code", "E7", "--failed-from", "2026-01-01T00:00:00Z", "--yes", "--json").json["changed"] == 1
     until(lambda: api.get(f"/v1/jobs/{job['id']}").json["state"] == "scheduled", 20, "it is scheduled again")
 
 

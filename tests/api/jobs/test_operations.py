@@ -83,13 +83,15 @@ def test_dead_jobs_are_redriven(api, topic, held, db):
 
 def test_each_member_of_a_filter_narrows_it(api, topic, db):
     ids = make(api, topic, 20)
-    db("UPDATE jobs SET error_code = 'boom' WHERE id = %s", ids[3])
+    db("UPDATE jobs SET error_code = 'boom', error_at = 1900000000000 WHERE id = %s", ids[3])
+    failed = {"failed_from": rfc3339(1900000000000), "failed_to": rfc3339(1900000000001)}
     job = api.get(f"/v1/jobs/{ids[5]}").json
     later = api.make(topic=topic, run_at="2033-01-01T00:00:00Z")
     for member, n in (({"key_prefix": "k0000"}, 10), ({"run_from": "2032-12-31T00:00:00Z"}, 1), ({"run_to": "2032-12-31T00:00:00Z"}, 20),
                       ({"created_from": rfc3339(8000000000000)}, 0), ({"created_to": job["created_at"]}, 0), ({"error_code": "boom"}, 1),
                       ({"run_from": "1970-01-01T00:00:00Z", "created_from": "0000-01-01T00:00:00Z"}, 21), ({"run_to": "1970-01-01T00:00:00Z"}, 0),
-                      ({"created_to": "1969-12-31T23:59:59Z"}, 0), ({"state": "scheduled"}, 21), ({"ids": ids[:3] + [later["id"], ids[0], "9"]}, 4)):
+                      ({"created_to": "1969-12-31T23:59:59Z"}, 0), (failed, 1), ({"failed_to": failed["failed_from"]}, 0), ({"failed_from": failed["failed_to"]}, 0),
+                      ({"state": "scheduled"}, 21), ({"ids": ids[:3] + [later["id"], ids[0], "9"]}, 4)):
         assert ask(api, "cancel", topic, dry_run=True, filter={"topic": topic, **member})["matched"] == n, member
     assert ask(api, "cancel", topic, dry_run=True, filter={"topic": f"{topic}*"})["matched"] == 21
     assert ask(api, "cancel", topic, filter={"ids": [later["id"]]})["changed"] == 1
@@ -107,6 +109,8 @@ def test_a_filter_may_be_printed_nicely(api, topic):
 WRONG = [({}, "/filter"), ({"filter": {}}, "/filter"), ({"filter": {"state": "scheduled"}}, "/filter/topic"), ({"filter": {"topic": "a", "state": "dead"}}, "/filter/state"),
          ({"filter": {"topic": "a", "ids": []}}, "/filter/ids"), ({"filter": {"topic": "a", "ids": ["x"]}}, "/filter/ids"), ({"filter": {"topic": "a/b"}}, "/filter/topic"),
          ({"filter": {"topic": "a", "color": 1}}, "/filter/color"), ({"filter": {"topic": "a"}, "rate": "fast"}, "/rate"), ({"filter": {"topic": "a"}, "run_at": "x"}, "/run_at"),
+         ({"filter": {"topic": "a", "failed_from": 5}}, "/filter/failed_from"),
+         ({"filter": {"topic": "a", "failed_from": "2031-01-02T00:00:00Z", "failed_to": "2031-01-01T00:00:00Z"}}, "/filter/failed_from"),
          ({"filter": {"topic": "a*", "key_prefix": "k"}}, "/filter/key_prefix"), ({"filter": {"topic": "a"}, "wait": "PT5M"}, "/wait"),
          ({"filter": {"ids": [str(i) for i in range(1, 1002)]}}, "/filter/ids")]
 

@@ -105,13 +105,16 @@ static void each_member_of_a_filter_leaves_out_what_does_not_match(void **state)
         {"created_at = 10", {.topic = DT_STR_LIT("orders"), .created = {true, 11, INT64_MAX}}},
         {"created_at = 8000000000000", {.topic = DT_STR_LIT("orders")}},
         {"error_code = 'b'", {.topic = DT_STR_LIT("orders"), .error_code = DT_STR_LIT("a")}},
+        {"error_at = 10", {.topic = DT_STR_LIT("orders"), .failed = {true, 11, INT64_MAX}}},
+        {"error_at = 30", {.topic = DT_STR_LIT("orders"), .failed = {true, INT64_MIN, 30}}},
+        {"error_at = NULL", {.topic = DT_STR_LIT("orders"), .failed = {true, INT64_MIN, INT64_MAX}}},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
         ask.filter = cases[i].filter;
         mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys");
-        job_row(&fx, 1, "job_key = 'k1x', error_code = 'a'");
-        job_row(&fx, 2, "job_key = 'k1y', error_code = 'a'");
+        job_row(&fx, 1, "job_key = 'k1x', error_code = 'a', error_at = 20");
+        job_row(&fx, 2, "job_key = 'k1y', error_code = 'a', error_at = 20");
         mysql_fixture_run(&fx,
                           "UPDATE jobs SET %s WHERE id = 2; INSERT INTO job_keys SELECT topic, job_key, id FROM jobs",
                           cases[i].other);
