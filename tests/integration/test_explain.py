@@ -179,6 +179,18 @@ def test_no_query_that_is_issued_scans_a_table_or_sorts_more_than_a_batch(stack,
     assert found == []
 
 
+def test_an_operation_on_one_topic_reads_no_more_than_the_days_that_have_its_jobs(stack):
+    """The table has 64,000 rows, some 35 a day; what one step may look at is a window of ten thousand."""
+    connection, rest = connect(stack), Rest(stack["DUETIME_URL"])
+    rest.make(topic="few", delay="P1D")
+    with explain.caught(connection) as statements:
+        answer = rest.post("/v1/jobs:cancel", {"filter": {"topic": "few"}, "dry_run": True})
+    assert answer.json["matched"] == 1, answer
+    walks = [sql for samples in statements.values() for sql in samples if sql.startswith(b"SELECT j.run_at, j.id, j.topic FROM jobs j FORCE INDEX (PRIMARY)")]
+    read = [sum(int(part["rows"]) for part in rows(connection, "EXPLAIN " + sql.decode())) for sql in walks]
+    assert read and max(read) < 1000, read
+
+
 # ---- what was not seen ----
 
 def statements_of(text):

@@ -1,7 +1,7 @@
 /*
- * Finding the jobs of an operation: windows of a known number of rows, in the order of a primary key; those of a prefix
- * of keys by the index of keys. Dead jobs are looked for in `jobs` and then in history; one that moves there meanwhile
- * is found twice and noted once.
+ * Finding the jobs of an operation: windows of a known number of rows, in the order of a primary key, on the days on
+ * which the topic has jobs (operation_days.c); those of a prefix of keys by the index of keys. Dead jobs are looked for
+ * in `jobs` and then in history; one that moves there meanwhile is found twice and noted once.
  */
 #include "store/db/id_in.h"
 #include "store/jobs/key_range.h"
@@ -58,18 +58,25 @@ static dt_status match(dt_db *db, const char *sql, struct dt_params params, stru
 
 /* ---- by id ---- */
 
+#define RANGES_AT_ONCE 64 /* stretches of days that one step looks at, together no more rows than a window has */
+
 static const struct table {
     const char *window, *match;
 } tables[] = {
-    [DT_WALK_JOBS] = {dt_sql_find_window_by_id, dt_sql_match_jobs},
-    [DT_WALK_HISTORY] = {dt_sql_find_archived_window_by_id, dt_sql_match_archived_jobs},
+    [DT_WALK_JOBS] = {dt_sql_find_rows_by_id, dt_sql_match_jobs},
+    [DT_WALK_HISTORY] = {dt_sql_find_archived_rows_by_id, dt_sql_match_archived_jobs},
+};
+
+/* A range of a table that is looked at. */
+struct range {
+    int64_t after_id, end_id, rows;
 };
 
 /* Where the window ends; *last: with the table. */
-static dt_status find_end(dt_db *db, const char *sql, int64_t after_id, int64_t *end_id, bool *last,
-                          struct dt_error *err)
+dt_status dt_operation_window(dt_db *db, int64_t after_id, int64_t *end_id, bool *last, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, sql, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(DT_OPERATION_WINDOW - 1)), err);
+    dt_status status = dt_db_query(db, dt_sql_find_window_by_id,
+                                   DT_PARAMS(DT_P_INT(after_id), DT_P_INT(DT_OPERATION_WINDOW - 1)), err);
     if (status != DT_OK)
         return status;
     *last = !dt_db_next(db);
@@ -77,29 +84,85 @@ static dt_status find_end(dt_db *db, const char *sql, int64_t after_id, int64_t 
     return dt_db_end(db, err);
 }
 
-dt_status dt_operation_window(dt_db *db, int64_t after_id, int64_t *end_id, bool *last, struct dt_error *err)
+/* Cuts the range behind so many rows, if it has as many; range->rows: so many it has. */
+static dt_status cut_range(dt_db *db, const char *sql, int64_t most, struct range *range, struct dt_error *err)
 {
-    return find_end(db, dt_sql_find_window_by_id, after_id, end_id, last, err);
+    dt_status status =
+        dt_db_query(db, sql, DT_PARAMS(DT_P_INT(range->after_id), DT_P_INT(range->end_id), DT_P_INT(most)), err);
+    if (status != DT_OK)
+        return status;
+    range->rows = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    if (range->rows == most)
+        range->end_id = dt_db_i64(db, 1);
+    return dt_db_end(db, err);
+}
+
+static dt_status match_range(dt_db *db, const struct dt_operation_row *row, const struct range *range,
+                             struct dt_arena *arena, struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_param params[MATCH_PARAMS];
+    struct dt_param *p = filter_params(row, params);
+    *p++ = DT_P_INT(range->after_id);
+    *p++ = DT_P_INT(range->end_id);
+    return match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+}
+
+/* The table has been looked through. */
+static void end_walk(struct dt_operation_row *row)
+{
+    const bool archived = row->walk == DT_WALK_JOBS && row->shown.kind == DT_OPERATION_REDRIVE;
+    row->after_id = 0;
+    row->walk = archived ? DT_WALK_HISTORY : DT_WALK_OVER;
+}
+
+static dt_status add_finds(struct dt_operation_finds *out, const struct dt_operation_finds *more,
+                           struct dt_arena *arena, struct dt_error *err)
+{
+    if (more->n == 0)
+        return DT_OK;
+    struct dt_operation_found *v = dt_arena_alloc(arena, (out->n + more->n) * sizeof(*v));
+    if (!v)
+        return no_memory(err);
+    if (out->n)
+        memcpy(v, out->v, out->n * sizeof(*v));
+    memcpy(v + out->n, more->v, more->n * sizeof(*v));
+    *out = (struct dt_operation_finds){v, out->n + more->n};
+    return DT_OK;
+}
+
+/* Looks at the next stretch of days, or some of it; *left: so many rows may be looked at yet. */
+static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const struct dt_operation_days *days,
+                              int64_t *left, struct dt_arena *arena, struct dt_operation_finds *out,
+                              struct dt_error *err)
+{
+    struct range range = {.after_id = row->after_id};
+    dt_status status = dt_operation_days_next(db, days, &range.after_id, &range.end_id, err);
+    if (status == DT_OK && range.end_id >= 0)
+        status = cut_range(db, tables[row->walk].window, *left, &range, err);
+    if (status == DT_OK && range.rows > 0)
+        status = match_range(db, row, &range, arena, out, err);
+    *left -= range.rows;
+    row->after_id = range.end_id;
+    if (status == DT_OK && (range.end_id < 0 || range.end_id == INT64_MAX))
+        end_walk(row);
+    return status;
 }
 
 static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
                             struct dt_operation_finds *out, struct dt_error *err)
 {
-    const struct table *table = &tables[row->walk];
-    struct dt_param params[MATCH_PARAMS];
-    struct dt_param *p = filter_params(row, params);
-    int64_t end_id;
-    bool last;
-    dt_status status = find_end(db, table->window, row->after_id, &end_id, &last, err);
-    if (status != DT_OK)
-        return status;
-    *p++ = DT_P_INT(row->after_id);
-    *p++ = DT_P_INT(end_id);
-    row->after_id = last ? 0 : end_id;
-    if (last)
-        row->walk =
-            row->walk == DT_WALK_JOBS && row->shown.kind == DT_OPERATION_REDRIVE ? DT_WALK_HISTORY : DT_WALK_OVER;
-    return match(db, table->match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    const enum dt_operation_walk walk = row->walk;
+    struct dt_operation_days days;
+    int64_t left = DT_OPERATION_WINDOW;
+    *out = (struct dt_operation_finds){0};
+    dt_status status = dt_operation_days_read(db, row, arena, &days, err);
+    for (int i = 0; i < RANGES_AT_ONCE && left > 0 && row->walk == walk && status == DT_OK; i++) {
+        struct dt_operation_finds some = {0};
+        status = find_on_days(db, row, &days, &left, arena, &some, err);
+        if (status == DT_OK)
+            status = add_finds(out, &some, arena, err);
+    }
+    return status;
 }
 
 /* ---- by key ---- */

@@ -108,6 +108,32 @@ SELECT j.run_at, j.id
 -- name: find_deleted_topic
 SELECT topic_from FROM operations WHERE id = ? AND kind = 'delete_topic';
 
+-- What all states of a topic have together in each piece of `jobs` (home day MOD 32): 0 where it has no row.
+-- name: select_topic_pieces
+SELECT piece, CAST(SUM(scheduled + dispatched + succeeded + dead + cancelled) AS SIGNED)
+  FROM job_counts FORCE INDEX (PRIMARY)
+ WHERE topic = ?
+ GROUP BY piece;
+
+-- Home days on which history may have dead jobs of a topic.
+-- name: select_topic_archived_days
+SELECT DISTINCT d.home_day
+  FROM history_counts c FORCE INDEX (PRIMARY)
+  STRAIGHT_JOIN history_days d FORCE INDEX (by_part) ON d.part = c.part
+ WHERE c.topic = ?
+   AND c.state = 'dead'
+   AND c.jobs > 0
+ ORDER BY d.home_day;
+
+-- How many rows a range has, up to a number, and the last of them.
+-- name: find_rows_by_id
+SELECT COUNT(*), MAX(w.id)
+  FROM (SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? ORDER BY j.id LIMIT ?) w;
+
+-- name: find_archived_rows_by_id
+SELECT COUNT(*), MAX(w.id)
+  FROM (SELECT j.id FROM history j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? ORDER BY j.id LIMIT ?) w;
+
 -- Jobs that match, in a range of the primary key of one table.
 -- name: match_jobs
 SELECT j.run_at, j.id, j.topic

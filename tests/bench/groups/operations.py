@@ -2,6 +2,7 @@
 import threading
 import time
 
+from harness.checker import connect, rows
 from harness.rest import Rest
 from harness.stack import until
 
@@ -10,6 +11,12 @@ import lateness
 import table
 
 JOBS = 1000000
+
+
+def count(stack):
+    """The table was filled past the product, which counts what it makes, and looks for jobs where they are counted."""
+    rows(connect(stack), "INSERT INTO job_counts (topic, piece, writer, scheduled) SELECT topic, (id >> 40) MOD 32, 31, COUNT(*) FROM jobs WHERE topic = %s"
+         " GROUP BY topic, (id >> 40) MOD 32 ON DUPLICATE KEY UPDATE scheduled = VALUES(scheduled)", table.TOPIC)
 
 
 class Shift:
@@ -41,6 +48,7 @@ def measure(bench):
     stack = bench.stack("--shards", "1")
     account = bench.account(stack)
     table.fill(stack, bench.count(JOBS, JOBS // 5), bench.say)
+    count(stack)
     seconds = bench.seconds(15, 8)
     lateness.of_stream(stack, account, "moved-warm", bench.seconds(60, 20), lambda _: None)
     alone, beside, rates = [], [], []

@@ -28,9 +28,20 @@ static struct dt_operation_ask ask_of(enum dt_operation_kind kind)
     return (struct dt_operation_ask){.kind = kind, .filter = {.topic = S("orders")}, .request = S("{}")};
 }
 
+/* Rows that were made by plain SQL are counted as the product counts its own. */
+static void count_rows(void)
+{
+    mysql_fixture_run(
+        &fx, "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded, dead) SELECT topic, "
+             "(id >> 40) MOD 32, 31, SUM(state = 'scheduled'), SUM(state = 'dispatched'), SUM(state = "
+             "'succeeded'), SUM(state = 'dead') FROM jobs GROUP BY topic, (id >> 40) MOD 32 ON DUPLICATE KEY "
+             "UPDATE scheduled = VALUES(scheduled), dead = VALUES(dead)");
+}
+
 static int64_t make(const struct dt_operation_ask *ask)
 {
     int64_t id;
+    count_rows();
     OK(dt_store_operation_make(store, ask, 0, &id, &err));
     return id;
 }
@@ -151,6 +162,7 @@ static void a_preview_finds_the_same_and_keeps_nothing(void **state)
     jobs(25);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     struct dt_operation_preview preview = {.ask = &ask};
+    count_rows();
     while (!preview.over)
         OK(dt_store_operation_preview(store, &preview, &arena, &err));
     assert_int_equal(preview.matched, 25);
@@ -168,6 +180,7 @@ static void more_than_a_window_is_found_by_id_and_by_key(void **state)
     jobs(10050);
     mysql_fixture_run(
         &fx, "UPDATE jobs SET job_key = CONCAT('k', id); INSERT INTO job_keys SELECT topic, job_key, id FROM jobs");
+    count_rows();
     for (int by_key = 0; by_key < 2; by_key++) {
         struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
         struct dt_operation_preview preview = {.ask = &ask};
@@ -178,6 +191,35 @@ static void more_than_a_window_is_found_by_id_and_by_key(void **state)
             OK(dt_store_operation_preview(store, &preview, &arena, &err));
         assert_int_equal(preview.matched, 10050);
         assert_int_equal(windows, 2);
+    }
+}
+
+/* Some 10,000 jobs of another topic on each of the days 1 and 3, and three of ours on day 2. */
+static void fill_days(void)
+{
+    jobs(20050);
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs SET topic = 'other', id = id + ((1 + (id MOD 2) * 2) << 40);"
+                      "UPDATE jobs SET topic = 'orders', id = id + (1 << 40) WHERE id >> 40 = 1 ORDER BY id LIMIT 3");
+    count_rows();
+}
+
+/* What other days have costs nothing; an edit by hand that is not counted yet hides no job. */
+static void the_jobs_of_a_topic_are_looked_for_on_its_days_alone(void **state)
+{
+    (void)state;
+    fill_days();
+    mysql_fixture_run(&fx, "UPDATE job_counts SET dead = scheduled, scheduled = 0");
+    for (int topics = 0; topics < 2; topics++) {
+        struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+        struct dt_operation_preview preview = {.ask = &ask};
+        if (topics)
+            ask.filter.topic = S("absent");
+        int windows = 0;
+        for (; !preview.over; windows++)
+            OK(dt_store_operation_preview(store, &preview, &arena, &err));
+        assert_int_equal(preview.matched, topics ? 0 : 3);
+        assert_int_equal(windows, 1);
     }
 }
 
@@ -493,6 +535,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(all_scheduled_jobs_of_a_topic_are_cancelled_and_counted),
         T(each_member_of_a_filter_leaves_out_what_does_not_match),
+        T(the_jobs_of_a_topic_are_looked_for_on_its_days_alone),
         T(listed_jobs_are_found_within_the_topics_that_bind),
         T(a_preview_finds_the_same_and_keeps_nothing),
         T(more_than_a_window_is_found_by_id_and_by_key),

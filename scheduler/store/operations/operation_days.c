@@ -1,0 +1,112 @@
+/*
+ * Home days on which a topic may have jobs. A walk over a table for the jobs of one topic looks at these days alone: so it
+ * costs what they hold, and not what the table does.
+ *
+ * For `jobs` the counters say which they are, by pieces (home day modulo 32): all states of a topic together, since an
+ * edit by hand may change a state uncounted, and never makes a row. For history they are the days of the partitions that
+ * have dead jobs of the topic.
+ */
+#include "store/operations/operation_parts.h"
+#include "store/sql/statements.h"
+
+#define DAY_BITS 40
+#define PIECES   32
+
+/* ---- which days ---- */
+
+static dt_status read_pieces(dt_db *db, struct dt_str topic, struct dt_operation_days *out, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_select_topic_pieces, DT_PARAMS(DT_P_STR(topic)), err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db))
+        if (dt_db_i64(db, 1) != 0)
+            out->pieces |= UINT32_C(1) << (dt_db_i64(db, 0) % PIECES);
+    return dt_db_end(db, err);
+}
+
+static dt_status read_day(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    (void)arena;
+    (void)arg;
+    *(int64_t *)row = dt_db_i64(db, 0);
+    return DT_OK;
+}
+
+static dt_status read_archived(dt_db *db, struct dt_str topic, struct dt_arena *arena, struct dt_operation_days *out,
+                               struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(int64_t), .read = read_day};
+    dt_status status = dt_db_query(db, dt_sql_select_topic_archived_days, DT_PARAMS(DT_P_STR(topic)), err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &rows, err);
+    out->v = rows.v;
+    out->n = rows.n;
+    return status;
+}
+
+dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row, struct dt_arena *arena,
+                                 struct dt_operation_days *out, struct dt_error *err)
+{
+    const struct dt_operation *op = &row->shown;
+    *out = (struct dt_operation_days){.all = !op->topic_from.n || !dt_str_eq(op->topic_from, op->topic_to),
+                                      .archived = row->walk == DT_WALK_HISTORY};
+    if (out->all)
+        return DT_OK;
+    return out->archived ? read_archived(db, op->topic_from, arena, out, err)
+                         : read_pieces(db, op->topic_from, out, err);
+}
+
+/* The first of the days from this one on; -1: there is none. */
+static int64_t first_from(const struct dt_operation_days *days, int64_t day)
+{
+    for (size_t i = 0; i < days->n; i++)
+        if (days->v[i] >= day)
+            return days->v[i];
+    if (days->archived || !days->pieces)
+        return -1;
+    while (!(days->pieces >> (day % PIECES) & 1))
+        day++;
+    return day;
+}
+
+/* The last id of this day and of those that follow it without a gap. */
+static int64_t end_of(const struct dt_operation_days *days, int64_t day)
+{
+    int64_t end = day + 1;
+    while (end < day + PIECES && first_from(days, end) == end)
+        end++;
+    return (end << DAY_BITS) - 1;
+}
+
+/* ---- ranges ---- */
+
+static dt_status find_next(dt_db *db, const struct dt_operation_days *days, int64_t after_id, int64_t *id,
+                           struct dt_error *err)
+{
+    const char *sql = days->archived ? dt_sql_find_archived_window_by_id : dt_sql_find_window_by_id;
+    dt_status status = dt_db_query(db, sql, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(0)), err);
+    if (status != DT_OK)
+        return status;
+    *id = dt_db_next(db) ? dt_db_i64(db, 0) : -1;
+    return dt_db_end(db, err);
+}
+
+dt_status dt_operation_days_next(dt_db *db, const struct dt_operation_days *days, int64_t *after_id, int64_t *end_id,
+                                 struct dt_error *err)
+{
+    *end_id = INT64_MAX;
+    for (bool there = days->all; !there;) {
+        int64_t id;
+        dt_status status = find_next(db, days, *after_id, &id, err);
+        if (status != DT_OK)
+            return status;
+        const int64_t day = id < 0 ? -1 : first_from(days, dt_job_home_day(id));
+        *end_id = day < 0 ? -1 : end_of(days, day);
+        if (day < 0)
+            return DT_OK;
+        there = day == dt_job_home_day(id);
+        *after_id = there ? id - 1 : (day << DAY_BITS) - 1;
+    }
+    return DT_OK;
+}
