@@ -1,7 +1,7 @@
-"""Rows of the fault catalogue about what makes and changes jobs inside the dispatchers: the inbox, operations, schedules.
+"""Rows of the fault catalogue about what makes and changes jobs inside the dispatchers: the inbox, operations, schedules, messages.
 
 Each has topics of its own beside the load, and an oracle of its own: every row of the inbox has one effect, every job of an operation is
-changed once, every fire has one job.
+changed once, every fire has one job, every message of the commands topic has one effect.
 """
 import datetime
 import random
@@ -11,6 +11,7 @@ import traceback
 import pytest
 
 from harness.checker import connect, now_ms, rows
+from harness.commands import Commander
 from harness.harm.nemesis import HOUR_MS, skewed
 from harness.load import Run, under_load
 from harness.rest import Rest
@@ -229,3 +230,63 @@ def sent_fires(stack, name):
     found = rows(connection, "SELECT id FROM jobs WHERE topic = %s AND attempt > 0", name)
     connection.close()
     return found
+
+
+# ---- row 57: readers of commands ----
+
+class Sayers:
+    """Messages by which jobs are made and changed; those of a job lie in one partition, in their order."""
+
+    def __init__(self, stack, topic, seed):
+        self.topic, self.wanted, self._end = topic, {}, threading.Event()
+        self._commander, self._chance = Commander(stack["DUETIME_KAFKA"]), random.Random(seed)
+        self._thread = threading.Thread(target=self._say)
+        self._thread.start()
+
+    def _say(self):
+        while not self._end.wait(self._chance.random() * .02):
+            key, changes, cancelled = f"m{len(self.wanted)}", self._chance.randrange(4), self._chance.random() < .3
+            name = {"topic": self.topic, "key": key}
+            commands = [{"action": "create", **name, "delay": "P1D", "payload": 1}]
+            commands += [{"action": "change", **name, "delay": f"P{change + 2}D"} for change in range(changes)]
+            commands += [{"action": "cancel", **name}] * cancelled
+            for command in commands:
+                self._commander.send(command, key=key)
+            self.wanted[key] = ("cancelled" if cancelled else "scheduled", len(commands))
+
+    def end(self):
+        self._end.set()
+        self._thread.join()
+        self._commander.flush()
+
+
+def each_message_had_one_effect(stack, sayers):
+    """A job's version counts what was done to it."""
+    connection = connect(stack)
+
+    def found():
+        made = rows(connection, "SELECT job_key, state, version FROM jobs WHERE topic = %s", sayers.topic)
+        assert len(made) == len({row["job_key"] for row in made}), "a message made two jobs"
+        return {row["job_key"].decode(): (row["state"], row["version"]) for row in made}
+    until(lambda: sum(n for _, n in found().values()) >= sum(n for _, n in sayers.wanted.values()), 60, lambda: rows(connection, "SELECT * FROM v_commands"))
+    made = found()
+    assert made == sayers.wanted, [(key, made.get(key), sayers.wanted.get(key)) for key in {*made, *sayers.wanted} if made.get(key) != sayers.wanted.get(key)][:9]
+
+
+@pytest.mark.one_of
+@pytest.mark.parametrize("point", ["commands.read", "commands.carried_out", "commands.raised", "commands.committed"])
+def test_row57_readers_killed_between_the_effects_of_messages_and_their_offset_do_each_once(stack, seed, point):
+    chance = random.Random(seed)
+    with under_load(stack, seed) as run:
+        sayers = Sayers(stack, f"commands-{run.topics[0]}", seed)
+        try:
+            stack.kill("dispatcher2")  # so that the other one reads all partitions
+            dies(stack, "dispatcher1", point, chance.randrange(1, 12))
+            run.faults[point] += 1
+            stack.start("dispatcher2")  # now this one does
+            run.goes_on()
+            stack.start("dispatcher1")
+            run.goes_on()
+        finally:
+            sayers.end()
+        each_message_had_one_effect(stack, sayers)
