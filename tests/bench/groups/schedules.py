@@ -14,17 +14,19 @@ from rest import usage, wait
 SCHEDULES = 100000
 MAKERS = 8
 MINUTE_MS = 60000
+SAMPLE = 500     # schedules that tell how long all of them take to be made
+REST_MS = 60000  # at most, from when the last one is made until the first fire
 
 
-def put_all(stack, names, first_ms):
-    """Each fires once a day, the first time within the minute that begins at first_ms."""
+def put_all(stack, topic, names, first_ms):
+    """Each fires once a day, the first time within the minute that begins at first_ms; returns how many were made a second."""
     host, port = stack["DUETIME_URL"].removeprefix("http://").split(":")
 
     def client(part):
         connection = http.client.HTTPConnection(host, int(port), timeout=60)
         for n in part:
             at = rfc3339(int(first_ms + n * MINUTE_MS / len(names)))
-            body = json.dumps({"topic": "fires", "every": "P1D", "starts_at": at, "payload": {"text": clients.TEXT}})
+            body = json.dumps({"topic": topic, "every": "P1D", "starts_at": at, "payload": {"text": clients.TEXT}})
             connection.request("PUT", f"/v1/schedules/{names[n]}", body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             assert answer.status == 201, answer.read()
@@ -58,8 +60,10 @@ def measure(bench):
     load = clients.Ndjson(stack, "plain", 20000)
     load.post(1)
     alone, shares = at_rest(bench, stack)
-    first_ms = clients.now() + 60000 + count * 3  # made at a few hundred a second at least, and then at rest for a while
-    rate = put_all(stack, [f"s{n}" for n in range(count)], first_ms)
+    clients.make_topic(stack, "sample")
+    guess = put_all(stack, "sample", [f"sample{n}" for n in range(SAMPLE)], clients.now() + 86400000)
+    first_ms = int(clients.now() + 2 * count / guess * 1000 + REST_MS)  # twice as long as they should take, and then at rest for a while
+    rate = put_all(stack, "fires", [f"s{n}" for n in range(count)], first_ms)
     rest, cpu = at_rest(bench, stack)
     bench.figure(None, f"{count:,} schedules made by PUT, each with the job of its first fire", rate, "schedules/s", f"NDJSON in the same run {load.post(1, clients.BULK_CLIENTS):,.0f} jobs/s")
     account.accepted("plain", load.accepted)
@@ -74,3 +78,4 @@ def measure(bench):
     next_fires = "SELECT COUNT(*) n FROM jobs WHERE topic = 'fires'"
     until(lambda: rows(connect(stack), next_fires)[0]["n"] == 2 * count, 300, lambda: rows(connect(stack), next_fires), every=1)
     account.accepted("fires", 2 * count)
+    account.accepted("sample", SAMPLE)
