@@ -1,10 +1,10 @@
 /*
- * Home days on which a topic may have jobs. A walk over a table for the jobs of one topic looks at these days alone: so it
- * costs what they hold, and not what the table does.
+ * Home days on which a topic may have jobs. A walk over a table for the jobs of one topic looks at these days alone: so
+ * it costs what they hold, and not what the table does.
  *
  * For `jobs` the counters say which they are, by pieces (home day modulo 32): all states of a topic together, since an
- * edit by hand may change a state uncounted, and never makes a row. For history they are the days of the partitions that
- * have dead jobs of the topic.
+ * edit by hand may change a state uncounted, and never makes a row. For history they are the days of the partitions
+ * that have dead jobs of the topic.
  */
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"

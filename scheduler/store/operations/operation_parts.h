@@ -72,8 +72,8 @@ struct dt_operation_days {
 /* Reads those for the table that the row's walk is at. */
 DT_MUST_CHECK dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row, struct dt_arena *arena,
                                                struct dt_operation_days *out, struct dt_error *err);
-/* Moves *after_id to before the first row on such a day; *end_id is the last id of the days that follow without a gap. -1: there
- * is no such row. */
+/* Moves *after_id to before the first row on such a day; *end_id is the last id of the days that follow without a gap.
+ * -1: there is no such row. */
 DT_MUST_CHECK dt_status dt_operation_days_next(dt_db *db, const struct dt_operation_days *days, int64_t *after_id,
                                                int64_t *end_id, struct dt_error *err);
 /* Finds those of the listed jobs that match: all there is to find. */
