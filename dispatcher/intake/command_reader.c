@@ -27,9 +27,9 @@
 #define LINGER_MS       5
 #define PAUSE_FIRST_US  INT64_C(50000)
 #define PAUSE_MAX_US    INT64_C(2000000)
-#define SOON_US         INT64_C(5000)    /* when all that there is waits */
-#define SETTLED_US      INT64_C(200000)  /* patience with a batch that is not settled, as a request has it */
-#define LOCKED_US       INT64_C(2000000) /* patience with a row that another session has */
+#define SOON_US         INT64_C(5000)     /* when all that there is waits */
+#define SETTLED_US      INT64_C(200000)   /* patience with a batch that is not settled, as a request has it */
+#define LOCKED_US       INT64_C(2000000)  /* patience with a row that another session has */
 #define LOOK_US         INT64_C(60000000) /* answers of others that died, and where partitions stand, are looked at */
 #define HALTED_US       INT64_C(10000000) /* a halted partition is looked at so often */
 #define LOCK_TIMEOUT_MS 1000
