@@ -1,6 +1,6 @@
 # Writes OUT, a C file with the text of every migration in FILES (paths that end in NNNN_name.sql), in order of number.
 cmake_policy(VERSION 3.25)
-list(SORT FILES)
+list(SORT FILES COMPARE FILE_BASENAME)
 set(rows "")
 set(count 0)
 foreach(file IN LISTS FILES)

@@ -103,10 +103,8 @@ static struct dt_operation_ask ask_of(const struct set *s)
         .kind = s->kind, .filter = {.topic = workload_topic(s->topic)}, .request = DT_STR_LIT("{}")};
     if (s->by_key)
         ask.filter.key_prefix = dt_str(s->prefix);
-    else {
-        ask.filter.run_from_ms = s->from_ms;
-        ask.filter.run_to_ms = s->from_ms + 12 * HOUR_MS;
-    }
+    else
+        ask.filter.run = (struct dt_list_times){true, s->from_ms, s->from_ms + 12 * HOUR_MS};
     ask.shifts = s->kind == DT_OPERATION_RESCHEDULE;
     ask.shift_ms = s->shift_ms;
     if (one_in(2))
