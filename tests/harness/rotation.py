@@ -5,15 +5,21 @@ Files whose setting up is what takes the time take turns as wholes: `pytestmark 
 
 What reads, or says, something on connections of the product that are in the clear is marked `plain` with the reason: the lane `tls` leaves it out.
 
+A bounded run of the integration suite takes one in thirteen of the files that use the suite's stack over secured connections, in place of the others: it
+runs the suite twice, with DUETIME_TEST_SLICE=plain and =secured. What is marked `secured` is in each of the second kind, and in none of the first.
+
 For a conftest.py: `from harness.rotation import pytest_collection_modifyitems, pytest_configure`; a file says
 `pytestmark = pytest.mark.in_turns(3)`, and a test with at least three variants `@pytest.mark.in_turns(3)`.
 """
 import os
 
+SLICES = 13  # shares no divisor with the turns of tests and files: each gets to be in the slice
+
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "in_turns(n): a bounded run takes one in n of a file's tests, by its seed")
     config.addinivalue_line("markers", "plain(why): not with TLS on every connection")
+    config.addinivalue_line("markers", "secured: in a bounded run it is of those over secured connections")
     config.addinivalue_line("markers", "turn(k, n): a bounded run takes the file when its seed leaves k, divided by n")
 
 
@@ -40,9 +46,33 @@ def not_in_turn(items, seed):
     return others
 
 
+def is_of_the_stack(item):
+    """It uses the stack that the whole suite has, and makes none of its own."""
+    own = any(hasattr(item.module, name) for name in ("stack", "Stack"))
+    return "stack" in item.fixturenames and not own and not item.get_closest_marker("plain")
+
+
+def in_slice(items, seed):
+    """Those that go over secured connections this time: whole files, so that what one sets up is set up once."""
+    files = sorted({item.path for item in items if is_of_the_stack(item)})
+    chosen = set(files[seed % SLICES::SLICES])
+    return [item for item in items if item.get_closest_marker("secured") or (item.path in chosen and is_of_the_stack(item))]
+
+
+def take_slice(config, items, seed):
+    kind = os.environ.get("DUETIME_TEST_SLICE")
+    chosen = in_slice(items, seed)
+    if kind == "secured":
+        leave_out(config, items, [item for item in items if item not in chosen])
+        items.sort(key=lambda item: not item.get_closest_marker("secured"))  # first, on a stack that nobody has used
+    elif kind == "plain":
+        leave_out(config, items, chosen)
+
+
 def pytest_collection_modifyitems(config, items):
     if os.environ.get("DUETIME_TEST_SECURED"):
         leave_out(config, items, [item for item in items if item.get_closest_marker("plain")])
     seed = os.environ.get("DUETIME_TEST_SEED")
     if seed and not config.option.keyword and not os.environ.get("DUETIME_TEST_LONG"):
+        take_slice(config, items, int(seed))
         leave_out(config, items, not_in_turn(items, int(seed)))

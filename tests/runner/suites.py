@@ -1,4 +1,5 @@
 """The suites by name. A suite is a function of (report, chosen): `chosen` narrows it to names that contain it."""
+import functools
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -40,10 +41,26 @@ def _seconds():
     return PYTEST_SECONDS * times
 
 
-def _of_folder(report, name, chosen):
+def _of_folder(report, name, chosen, variables=None):
     report.say(f"{name} tests on the whole stack")
-    pytests.run(report, tree.TREE / "tests" / name, tree.WORK / f"{name}.xml", dict(os.environ), _seconds(), chosen)
+    pytests.run(report, tree.TREE / "tests" / name, tree.WORK / f"{name}.xml", {**os.environ, **(variables or {})}, _seconds(), chosen)
     report.say(f"{name} tests have ended")
+
+
+def _over_secured_connections(report):
+    """The slice of the integration suite whose turn it is; the lane `tls` has all of it."""
+    report.say("integration tests over secured connections, a slice")
+    pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "slice.xml",
+                {**os.environ, "DUETIME_TEST_SECURED": "1", "DUETIME_TEST_SLICE": "secured", "DUETIME_TEST_STACK": "slice"}, PYTEST_SECONDS)
+    report.say("the slice has ended")
+
+
+def _parts(report, names, chosen):
+    """What a pool is to run, in this order. A bounded integration suite is two: most of it in the clear, and a slice of it secured."""
+    sliced = "integration" in names and chosen is None and not os.environ.get("DUETIME_TEST_LONG")
+    variables = {"integration": {"DUETIME_TEST_SLICE": "plain"}} if sliced else {}
+    each = [functools.partial(_of_folder, report, name, chosen, variables.get(name)) for name in names]
+    return each + ([functools.partial(_over_secured_connections, report)] if sliced else [])
 
 
 def _pytest(*names):
@@ -52,7 +69,7 @@ def _pytest(*names):
         builds.sanitize(report)
         with servers.none_left_behind(), ThreadPoolExecutor(max_workers=len(names)) as pool:
             try:
-                for done in [pool.submit(_of_folder, report, name, chosen) for name in names]:
+                for done in [pool.submit(part) for part in _parts(report, names, chosen)]:
                     done.result()
             except KeyboardInterrupt:
                 command.end_all()
