@@ -23,7 +23,7 @@ int64_t dt_shard_oldest_ms(const struct dt_shard_info *shard, int64_t now_ms)
 
 bool dt_shard_has_index(const struct dt_shard_info *shard)
 {
-    return shard->owner.p && shard->generation > 0;
+    return shard->owner.p && shard->generation > 0 && !dt_str_is(shard->waiting, "redis");
 }
 
 static void add_text(struct dt_strbuf *out, const char *name, struct dt_str value)
