@@ -67,8 +67,8 @@ void dt_hands_claims_host_full(dt_hands_claims *claims, struct dt_str topic);
 bool dt_hands_claims_open(const dt_hands_claims *claims);
 /* A leader transaction begins. */
 void dt_hands_claims_begin(dt_hands_claims *claims);
-/* For struct dt_leader_gate. `claims` is a dt_hands_claims. */
-enum dt_hand_place dt_hands_claims_take(void *claims, const struct dt_hand_wanted *wanted, int64_t *owner);
+/* For struct dt_leader_gate. `arg` is a dt_hands_claims. */
+enum dt_hand_place dt_hands_claims_take(void *arg, const struct dt_hand_wanted *wanted, int64_t *owner);
 /* The transaction is committed with these claims, which are in the order in which their places were taken: they go out.
  * Everything is borrowed for the call. */
 void dt_hands_claims_committed(dt_hands_claims *claims, const struct dt_leader_batch *claimed,
