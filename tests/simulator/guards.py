@@ -114,7 +114,7 @@ def failed_by(suite, program):
 
 # Where to look first: the kinds of faults that a guard is against, one set after the other; all kinds come last.
 KINDS = {
-    "CALL_ALREADY": [[19, 46]], "CALL_CONFIRMED": [[44, 3], [44, 25]], "CALL_DOUBT_FIRST": [[3, 24]], "CALL_DOUBT_HAS_ENDED": [[3, 25], [44, 25]], "CALL_IN_HANDS": [[46], [46, 48]],
+    "CALL_ALREADY": [[19, 46]], "CALL_CONFIRMED": [[44, 3], [44, 25]], "CALL_DOUBT_FIRST": [[3, 24]], "CALL_DOUBT_HAS_ENDED": [[3], [44, 3], [3, 25], [44, 25]], "CALL_IN_HANDS": [[46], [46, 48]],
     "CALL_LEASE": [[45], [45, 24]], "CALL_NEVER_AGAIN": [[45], [45, 24]], "CALL_ORPHANS": [[44, 3], [44, 25]], "CALL_OUTCOME": [[45, 44]],
     "CALL_RENEWALS": [[19, 46]], "CALL_OWNER_GONE": [[46], [46, 44]], "CANCEL_IN_HANDS": [[46, 33], [44, 33]],
     "POP_DUE": [[47, 33], [48, 33]], "POP_IN_HANDS": [[48, 46], [48, 46, 34]], "POP_IN_TIME": [[47]], "POP_LOCK": [[47, 33]], "POP_STATE": [[47, 33], [48, 33]],

@@ -184,6 +184,50 @@ static bool unrest_of_hands(void)
     return false;
 }
 
+/* ---- fires ---- */
+
+static const struct journal_schedule *schedule_of(const struct row *job)
+{
+    const struct dt_str key = cell_null(job, "job_key") ? DT_STR_NONE : cell_text(job, "job_key");
+    for (unsigned i = 0; i < journal->n_schedules && key.p; i++) {
+        const size_t n = strlen(journal->schedules[i].name);
+        if (key.n > n && memcmp(key.p, journal->schedules[i].name, n) == 0 && key.p[n] == '@')
+            return &journal->schedules[i];
+    }
+    return NULL;
+}
+
+/* A fire that is made late runs at once: its key says which it is. */
+static int64_t fire_of(const struct row *job)
+{
+    const struct dt_str key = cell_text(job, "job_key");
+    return strtoll((const char *)memchr(key.p, '@', key.n) + 1, NULL, 10);
+}
+
+static unsigned jobs_of_fire(const struct journal_schedule *s, int64_t fire_ms)
+{
+    const char *const places[] = {"jobs", "history"};
+    unsigned n = 0;
+    for (size_t p = 0; p < 2; p++) {
+        const struct table *table = table_named(places[p]);
+        for (size_t i = 0; i < table->n; i++)
+            n += schedule_of(table->rows[i]) == s && fire_of(table->rows[i]) == fire_ms;
+    }
+    return n;
+}
+
+static const char *unrest_of_fires(const struct journal_schedule *s, int64_t now_ms)
+{
+    if (now_ms < s->ends_ms + 1000)
+        return "a schedule goes on";
+    for (int64_t at_ms = s->starts_ms; at_ms < s->ends_ms; at_ms += s->step_ms)
+        if (jobs_of_fire(s, at_ms) == 0)
+            return "a fire is to be made";
+    return NULL;
+}
+
+/* ---- rest ---- */
+
 const char *oracles_unrest(const struct dt_config *config)
 {
     const struct table *jobs = table_named("jobs");
@@ -194,9 +238,11 @@ const char *oracles_unrest(const struct dt_config *config)
         return "something is still to be asked";
     if (in_transaction())
         return "a transaction is open";
-    for (unsigned i = 0; i < journal->n_schedules; i++)
-        if (now_ms < journal->schedules[i].ends_ms + 1000)
-            return "a schedule goes on";
+    for (unsigned i = 0; i < journal->n_schedules; i++) {
+        const char *why = unrest_of_fires(&journal->schedules[i], now_ms);
+        if (why)
+            return why;
+    }
     for (size_t i = 0; i < jobs->n; i++) {
         const char *why = unrest_of_job(jobs->rows[i], now_ms);
         if (why)
@@ -741,36 +787,6 @@ static void judge_order(void)
 }
 
 /* ---- schedules ---- */
-
-static const struct journal_schedule *schedule_of(const struct row *job)
-{
-    const struct dt_str key = cell_null(job, "job_key") ? DT_STR_NONE : cell_text(job, "job_key");
-    for (unsigned i = 0; i < journal->n_schedules && key.p; i++) {
-        const size_t n = strlen(journal->schedules[i].name);
-        if (key.n > n && memcmp(key.p, journal->schedules[i].name, n) == 0 && key.p[n] == '@')
-            return &journal->schedules[i];
-    }
-    return NULL;
-}
-
-/* A fire that is made late runs at once: its key says which it is. */
-static int64_t fire_of(const struct row *job)
-{
-    const struct dt_str key = cell_text(job, "job_key");
-    return strtoll((const char *)memchr(key.p, '@', key.n) + 1, NULL, 10);
-}
-
-static unsigned jobs_of_fire(const struct journal_schedule *s, int64_t fire_ms)
-{
-    const char *const places[] = {"jobs", "history"};
-    unsigned n = 0;
-    for (size_t p = 0; p < 2; p++) {
-        const struct table *table = table_named(places[p]);
-        for (size_t i = 0; i < table->n; i++)
-            n += schedule_of(table->rows[i]) == s && fire_of(table->rows[i]) == fire_ms;
-    }
-    return n;
-}
 
 /* Each fire has one job, however many dispatchers made them, and none lies outside of the schedule's time. */
 static void judge_fires(const struct journal_schedule *s)
