@@ -734,6 +734,8 @@ static dt_status watch_inbox(dt_db *db, struct dt_params params, struct dt_error
     const int64_t end_us = now_us + v[2].i * MS;
     bool rows = false, operations = false;
     dt_status status = ask(db, "watch the inbox", err);
+    if (status == DT_OK && intake_without_watch())
+        return answer(db, dt_fail(err, DT_FORBIDDEN, "1370 execute command denied"), err);
     if (status != DT_OK)
         return status;
     while (db->session->open) {

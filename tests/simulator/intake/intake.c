@@ -13,7 +13,7 @@ struct proc *intake_proc;
 const struct dt_config *intake_config;
 
 static struct {
-    bool rows, messages, sets;
+    bool rows, messages, sets, without_watch;
 } it;
 
 /* ---- which worlds ---- */
@@ -21,6 +21,11 @@ static struct {
 bool intake_is_used(void)
 {
     return it.rows || it.sets;
+}
+
+bool intake_without_watch(void)
+{
+    return it.without_watch;
 }
 
 bool intake_has_commands(void)
@@ -35,7 +40,7 @@ bool intake_takes_ids(void)
 
 void intake_forget(void)
 {
-    it.rows = it.messages = it.sets = false;
+    it.rows = it.messages = it.sets = it.without_watch = false;
     stories_forget();
     sets_forget();
 }
@@ -44,6 +49,7 @@ void intake_begin(const struct dt_config *config)
 {
     intake_config = config;
     it.rows = fault_drawn(F_INBOX) || one_in(8);
+    it.without_watch = it.rows && one_in(3);
     it.messages = fault_drawn(F_COMMANDS) || one_in(8);
     it.sets = fault_drawn(F_OPERATION) || one_in(8);
     if (!it.rows && !it.messages && !it.sets)
