@@ -216,7 +216,8 @@ static bool has_share_of_pending(const struct dt_meter *m)
 
 /*
  * The jobs that may be pending beside those that were counted. A share that came or grew after the count is not
- * believed before the next one: others have made jobs from it meanwhile that this count lacks.
+ * believed before the next one: others have made jobs from it meanwhile that this count lacks. Without such a share it
+ * is this process's part of a tenth of the quota, one job at least.
  */
 static int64_t pending_room(const struct dt_meter *m)
 {

@@ -97,7 +97,7 @@ struct judged {
     struct dt_alert alert; /* as it would stand now; id 0: it does not */
     struct dt_alert *row;  /* as it stands; NULL: it does not */
     const struct dt_watched_topic *topic;
-    bool stands, known;
+    bool known;
 };
 
 static bool is_muted(const struct round *r, const struct judged *j)
@@ -255,7 +255,7 @@ static dt_status judge_installation(struct round *r)
     for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS && status == DT_OK; i++) {
         const enum dt_alert_kind kind = kind_of_figure(i);
         struct judged j = {.alert = {.kind = kind}, .row = find_standing(r, kind)};
-        /* what stood before this process judged goes on until the figure is 0 */
+        /* what stands goes on until the figure itself is 0; only a beginning waits for it to settle */
         int64_t figure = settled_figure(r->a, i);
         if (j.row && has_part(r->a, kind))
             figure = r->a->was.figures[i];

@@ -38,7 +38,7 @@ struct dt_results_watermark {
     _Atomic uint32_t waiting[SHARD_WORDS];
 
     /* the thread's */
-    int64_t since_us; /* mono: leaders have been waiting without a break since then, and nothing was read up to then */
+    int64_t since_us; /* mono, from where give_up counts: leaders began to wait, or the last mark was reached, then */
     int64_t mark_ms;  /* of the mark that is compared; 0 = there is none */
     int64_t mark_us;  /* mono */
     int64_t pause_us;

@@ -147,8 +147,9 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
 
 /* ---- instants ---- */
 
-/* Later local times have later instants. A local time that comes twice has the instant of its first passage: if after_s
- * lies in the second passage, that instant is over, and the next local time is taken. */
+/* Later local times never have earlier instants: those that clocks jump over share one, the jump, which fires once. A
+ * local time that comes twice has the instant of its first passage: if after_s lies in the second passage, that instant
+ * is over, and the next local time is taken. */
 static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);
@@ -163,6 +164,7 @@ static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, 
     return at_s;
 }
 
+/* A local time that clocks jump over does not come; one that comes twice fires twice. */
 static int64_t next_by_elapsed_s(const struct dt_cron *cron, const dt_zone *zone, int64_t after_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, after_s + 1);

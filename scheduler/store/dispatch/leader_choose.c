@@ -162,7 +162,8 @@ static struct part *part_of(struct parts *parts, struct dt_str topic)
     return &parts->v[parts->n++];
 }
 
-/* Takes, in order of due time, what fits into the batch and into its topic's part; one of a topic at least. */
+/* Takes, in order of due time, what fits into the batch and into its topic's part; a topic's first job also when it is
+ * larger than that part, while the batch has room. */
 static void fill(struct dt_open_txn *t, struct parts *parts, size_t part_bytes)
 {
     const struct dt_leader_due *due = &t->io->due;

@@ -6,7 +6,7 @@
  *
  * Invariants: a finished job is gone, another shard's is handed on, one that is not due has moved, in this order; a job
  * with an earlier attempt in another shard's list, or in anybody's hands, waits; nothing times out before the results
- * up to its deadline were read.
+ * watermark has reached its deadline: the results up to then were read, or leaders have waited for them for 30 s.
  */
 #include "base/hooks/guard.h"
 #include "job/job_state.h"

@@ -11,7 +11,7 @@
  *     [INSERT pop_queue              (what can be popped at once)]
  *     INSERT job_counts + COMMIT     (one round trip)
  *
- * Without keys, and while the server's time is known well enough, the last two alone.
+ * Without keys, and while the server's time is known well enough, from INSERT jobs on alone.
  *
  * Invariants: a row is CREATED only if its job and its key were written by the transaction that was committed; a key
  * that is taken concerns its own row alone; no other error of a row is ever swallowed. When a statement fails because

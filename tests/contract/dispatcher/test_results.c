@@ -288,8 +288,9 @@ static void report_all(int64_t first, int64_t last)
     bool *sent = calloc(n, sizeof *sent);
     snprintf(topic, sizeof topic, "%s", kafka_fixture_own(&kafka, "results"));
     for (size_t i = 0; i < n; i++) {
-        snprintf(values[i], TEXT_SIZE, "{\"job_id\":\"%lld\",\"attempt\":1,\"status\":\"succeeded\"}",
-                 (long long)first + (long long)i);
+        int size = snprintf(values[i], TEXT_SIZE, "{\"job_id\":\"%lld\",\"attempt\":1,\"status\":\"succeeded\"}",
+                            (long long)first + (long long)i);
+        assert_in_range(size, 1, TEXT_SIZE - 1);
         messages[i] =
             (struct dt_kafka_message){.topic = dt_str(topic), .key = DT_STR_LIT("k"), .value = dt_str(values[i])};
     }
