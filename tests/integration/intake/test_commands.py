@@ -178,6 +178,22 @@ def test_what_kafka_remembers_and_who_reads_does_not_matter(stack, topic, comman
     judge(connection, topic, commander, answers, 400)
 
 
+@slow
+def test_a_cancel_that_is_read_once_more_does_not_hit_the_job_that_has_its_key_now(stack, topic, api, commander):
+    """Whoever begins to read a partition reads the last message that was done, too, to see that the topic is the one that it was."""
+    connection = connect(stack)
+    commander.say({"action": "create", "topic": topic, "key": "k", "delay": "PT1H"}, {"action": "cancel", "topic": topic, "key": "k"})
+    await_all(connection, commander)
+    job = api.put(f"/v1/topics/{topic}/jobs/k?replace=true", {"delay": "PT1H"}).json["id"]
+    for part in ("dispatcher1", "dispatcher2", "dispatcher3"):
+        stack.restart(part)
+    commander.send({"action": "create", "topic": topic, "key": "behind", "delay": "PT1H"}, key="k")
+    commander.flush()
+    await_all(connection, commander)
+    assert jobs(connection, topic)["behind"][0] == "scheduled"
+    assert api.get(f"/v1/jobs/{job}").json["state"] == "scheduled"
+
+
 def crowd_from(commander, topic, start, keys=10):
     for i in range(start, start + 20):
         command = {"action": "cancel" if i // keys % 2 else "replace", "topic": topic, "key": f"k{i % keys}"}
