@@ -2,15 +2,13 @@
  * Home days on which a topic may have jobs. A walk over a table for the jobs of one topic looks at these days alone: so
  * it costs what they hold, and not what the table does.
  *
- * For `jobs` the counters say which they are, by pieces (home day modulo 32): all states of a topic together, since an
- * edit by hand may change a state uncounted, and never makes a row. For history they are the days of the partitions
- * that have dead jobs of the topic.
+ * For `jobs` the counters say which they are, by pieces (home day modulo DT_COUNT_PIECES): all states of a topic
+ * together, since an edit by hand may change a state uncounted, and never makes a row. For history they are the
+ * days of the partitions that have dead jobs of the topic.
  */
+#include "store/jobs/counts.h"
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
-
-#define DAY_BITS 40
-#define PIECES   32
 
 /* ---- which days ---- */
 
@@ -21,7 +19,7 @@ static dt_status read_pieces(dt_db *db, struct dt_str topic, struct dt_operation
         return status;
     while (dt_db_next(db))
         if (dt_db_i64(db, 1) != 0)
-            out->pieces |= UINT32_C(1) << (dt_db_i64(db, 0) % PIECES);
+            out->pieces |= UINT32_C(1) << (dt_db_i64(db, 0) % DT_COUNT_PIECES);
     return dt_db_end(db, err);
 }
 
@@ -65,7 +63,7 @@ static int64_t first_from(const struct dt_operation_days *days, int64_t day)
             return days->v[i];
     if (days->archived || !days->pieces)
         return -1;
-    while (!(days->pieces >> (day % PIECES) & 1))
+    while (!(days->pieces >> (day % DT_COUNT_PIECES) & 1))
         day++;
     return day;
 }
@@ -74,9 +72,9 @@ static int64_t first_from(const struct dt_operation_days *days, int64_t day)
 static int64_t end_of(const struct dt_operation_days *days, int64_t day)
 {
     int64_t end = day + 1;
-    while (end < day + PIECES && first_from(days, end) == end)
+    while (end < day + DT_COUNT_PIECES && first_from(days, end) == end)
         end++;
-    return (end << DAY_BITS) - 1;
+    return (end << DT_SEQUENCE_BITS) - 1;
 }
 
 /* ---- ranges ---- */
@@ -106,7 +104,7 @@ dt_status dt_operation_days_next(dt_db *db, const struct dt_operation_days *days
         if (day < 0)
             return DT_OK;
         there = day == dt_job_home_day(id);
-        *after_id = there ? id - 1 : (day << DAY_BITS) - 1;
+        *after_id = there ? id - 1 : (day << DT_SEQUENCE_BITS) - 1;
     }
     return DT_OK;
 }
