@@ -62,15 +62,23 @@ class Writers:
             thread.join()
 
 
+def made_in(connection, topic):
+    """{key: (state, version)} of its jobs; a version counts what was done to a job."""
+    made = rows(connection, "SELECT job_key, state, version FROM jobs WHERE topic = %s", topic)
+    found = {row["job_key"].decode(): (row["state"], row["version"]) for row in made}
+    assert len(made) == len(found), "what was asked for once made two jobs"
+    return found
+
+
+def is_as_wanted(found, wanted):
+    assert found == wanted, [(key, found.get(key), wanted.get(key)) for key in {*found, *wanted} if found.get(key) != wanted.get(key)][:9]
+
+
 def each_row_had_one_effect(stack, writers):
-    """A job's version counts what was done to it."""
     connection = connect(stack)
     until(lambda: not rows(connection, "SELECT 1 FROM job_inbox WHERE topic = %s LIMIT 1", writers.topic), 60,
           lambda: rows(connection, "SELECT id, job_key, action, error FROM job_inbox WHERE topic = %s LIMIT 9", writers.topic))
-    made = rows(connection, "SELECT job_key, state, version FROM jobs WHERE topic = %s", writers.topic)
-    found = {row["job_key"].decode(): (row["state"], row["version"]) for row in made}
-    assert len(made) == len(found), "a row of the inbox made two jobs"
-    assert found == writers.wanted, [(key, found.get(key), writers.wanted.get(key)) for key in {*found, *writers.wanted} if found.get(key) != writers.wanted.get(key)][:9]
+    is_as_wanted(made_in(connection, writers.topic), writers.wanted)
 
 
 @pytest.mark.one_of
@@ -261,16 +269,9 @@ class Sayers:
 
 
 def each_message_had_one_effect(stack, sayers):
-    """A job's version counts what was done to it."""
-    connection = connect(stack)
-
-    def found():
-        made = rows(connection, "SELECT job_key, state, version FROM jobs WHERE topic = %s", sayers.topic)
-        assert len(made) == len({row["job_key"] for row in made}), "a message made two jobs"
-        return {row["job_key"].decode(): (row["state"], row["version"]) for row in made}
-    until(lambda: sum(n for _, n in found().values()) >= sum(n for _, n in sayers.wanted.values()), 60, lambda: rows(connection, "SELECT * FROM v_commands"))
-    made = found()
-    assert made == sayers.wanted, [(key, made.get(key), sayers.wanted.get(key)) for key in {*made, *sayers.wanted} if made.get(key) != sayers.wanted.get(key)][:9]
+    connection, asked = connect(stack), sum(n for _, n in sayers.wanted.values())
+    until(lambda: sum(n for _, n in made_in(connection, sayers.topic).values()) >= asked, 60, lambda: rows(connection, "SELECT * FROM v_commands"))
+    is_as_wanted(made_in(connection, sayers.topic), sayers.wanted)
 
 
 @pytest.mark.one_of
