@@ -29,21 +29,6 @@ void dt_cli_member_of(const char *option, char out[64])
         *p = *p == '-' ? '_' : *p;
 }
 
-void dt_cli_add_compact(struct dt_strbuf *out, struct dt_str json)
-{
-    bool inside = false;
-    for (size_t i = 0; i < json.n; i++) {
-        char c = json.p[i];
-        if (inside && c == '\\' && i + 1 < json.n) {
-            dt_strbuf_add(out, json.p + i++, 2);
-            continue;
-        }
-        inside = c == '"' ? !inside : inside;
-        if (inside || !strchr(" \t\r\n", c))
-            dt_strbuf_addc(out, c);
-    }
-}
-
 /* ---- values ---- */
 
 static dt_status read_whole(const char *path, struct dt_strbuf *out, struct dt_error *err)

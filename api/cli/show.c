@@ -235,7 +235,7 @@ static void add_value(struct dt_strbuf *out, const struct dt_json_node *node)
     else {
         struct dt_strbuf compact;
         dt_strbuf_init(&compact);
-        dt_cli_add_compact(&compact, node->raw);
+        dt_json_add_compact(&compact, node->raw);
         dt_cli_add_plain(out, dt_strbuf_str(&compact));
         dt_strbuf_clear(&compact);
     }

@@ -114,7 +114,7 @@ static void say_as_json(const struct dt_json_node *root)
 {
     struct dt_strbuf out;
     dt_strbuf_init(&out);
-    dt_cli_add_compact(&out, root->raw);
+    dt_json_add_compact(&out, root->raw);
     fflush(stdout);
     fprintf(stderr, "%s\n", out.p ? out.p : "");
     dt_strbuf_clear(&out);

@@ -93,47 +93,47 @@ static void read_key_prefix(struct decoder *d, const struct dt_json_node *node)
     read_text(d, node, "/filter/key_prefix", DT_KEY_MAX, &filter_of(d)->key_prefix);
 }
 
+static void read_bound(struct decoder *d, const struct dt_json_node *node, const char *pointer,
+                       struct dt_list_times *times, int64_t *bound_ms)
+{
+    times->given = true;
+    read_time(d, node, pointer, bound_ms);
+}
+
 static void read_run_from(struct decoder *d, const struct dt_json_node *node)
 {
-    filter_of(d)->run.given = true;
-    read_time(d, node, "/filter/run_from", &filter_of(d)->run.from_ms);
+    struct dt_list_times *times = &filter_of(d)->run;
+    read_bound(d, node, "/filter/run_from", times, &times->from_ms);
 }
 
 static void read_run_to(struct decoder *d, const struct dt_json_node *node)
 {
-    filter_of(d)->run.given = true;
-    read_time(d, node, "/filter/run_to", &filter_of(d)->run.to_ms);
+    struct dt_list_times *times = &filter_of(d)->run;
+    read_bound(d, node, "/filter/run_to", times, &times->to_ms);
 }
 
 static void read_created_from(struct decoder *d, const struct dt_json_node *node)
 {
-    filter_of(d)->created.given = true;
-    read_time(d, node, "/filter/created_from", &filter_of(d)->created.from_ms);
+    struct dt_list_times *times = &filter_of(d)->created;
+    read_bound(d, node, "/filter/created_from", times, &times->from_ms);
 }
 
 static void read_created_to(struct decoder *d, const struct dt_json_node *node)
 {
-    filter_of(d)->created.given = true;
-    read_time(d, node, "/filter/created_to", &filter_of(d)->created.to_ms);
-}
-
-/* A bound that is not given is none. */
-static struct dt_list_times *failed_of(struct decoder *d)
-{
-    struct dt_list_times *failed = &filter_of(d)->failed;
-    if (!failed->given)
-        *failed = (struct dt_list_times){true, INT64_MIN, INT64_MAX};
-    return failed;
+    struct dt_list_times *times = &filter_of(d)->created;
+    read_bound(d, node, "/filter/created_to", times, &times->to_ms);
 }
 
 static void read_failed_from(struct decoder *d, const struct dt_json_node *node)
 {
-    read_time(d, node, "/filter/failed_from", &failed_of(d)->from_ms);
+    struct dt_list_times *times = &filter_of(d)->failed;
+    read_bound(d, node, "/filter/failed_from", times, &times->from_ms);
 }
 
 static void read_failed_to(struct decoder *d, const struct dt_json_node *node)
 {
-    read_time(d, node, "/filter/failed_to", &failed_of(d)->to_ms);
+    struct dt_list_times *times = &filter_of(d)->failed;
+    read_bound(d, node, "/filter/failed_to", times, &times->to_ms);
 }
 
 static void read_error_code(struct decoder *d, const struct dt_json_node *node)
@@ -208,24 +208,15 @@ static void read_members(struct decoder *d, const struct dt_json_node *object, c
     }
 }
 
-/* Copies a JSON text without the white space between its tokens. */
 static struct dt_str keep_compact(struct decoder *d, struct dt_str json)
 {
-    char *copy = dt_arena_alloc(d->faults->arena, json.n + 1);
-    size_t n = 0;
-    bool inside = false; /* a string */
-    d->faults->failed |= !copy;
-    for (size_t i = 0; copy && i < json.n; i++) {
-        char c = json.p[i];
-        if (!inside && (c == ' ' || c == '\t' || c == '\r' || c == '\n'))
-            continue;
-        copy[n++] = c;
-        if (inside && c == '\\')
-            copy[n++] = json.p[++i];
-        else if (c == '"')
-            inside = !inside;
-    }
-    return (struct dt_str){copy, n};
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_json_add_compact(&text, json);
+    d->faults->failed |= text.failed;
+    struct dt_str copy = keep(d, dt_strbuf_str(&text));
+    dt_strbuf_clear(&text);
+    return copy;
 }
 
 static void read_filter(struct decoder *d, const struct dt_json_node *node)
@@ -322,7 +313,7 @@ static void check_filter(struct decoder *d)
         dt_faults_add(d->faults, "/filter/run_from", "is after run_to");
     if (f->created.from_ms > f->created.to_ms)
         dt_faults_add(d->faults, "/filter/created_from", "is after created_to");
-    if (f->failed.given && f->failed.from_ms > f->failed.to_ms)
+    if (f->failed.from_ms > f->failed.to_ms)
         dt_faults_add(d->faults, "/filter/failed_from", "is after failed_to");
 }
 
@@ -347,7 +338,7 @@ dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *ru
     static const struct dt_list_times any = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
     const struct dt_json_node *root = dt_json_root(json);
     struct decoder d = {.json = json, .rules = rules, .now_ms = now_ms, .faults = faults, .out = out};
-    *out = (struct dt_operation_body){.ask = {.kind = kind, .filter = {.run = any, .created = any}},
+    *out = (struct dt_operation_body){.ask = {.kind = kind, .filter = {.run = any, .created = any, .failed = any}},
                                       .wait_ms = DT_OPERATION_WAIT_MS};
     if (root->type != DT_JSON_OBJECT) {
         dt_faults_add(faults, "", "must be an object");

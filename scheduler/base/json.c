@@ -1057,3 +1057,18 @@ void dt_json_add_string(struct dt_strbuf *out, struct dt_str s)
     }
     dt_strbuf_addc(out, '"');
 }
+
+void dt_json_add_compact(struct dt_strbuf *out, struct dt_str json)
+{
+    bool inside = false; /* a string */
+    for (size_t i = 0; i < json.n; i++) {
+        char c = json.p[i];
+        if (inside && c == '\\' && i + 1 < json.n) {
+            dt_strbuf_add(out, json.p + i++, 2);
+            continue;
+        }
+        inside = c == '"' ? !inside : inside;
+        if (inside || !strchr(" \t\r\n", c))
+            dt_strbuf_addc(out, c);
+    }
+}

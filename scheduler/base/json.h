@@ -73,6 +73,8 @@ const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_j
 
 /* Writing: a quoted and escaped string (invalid UTF-8 becomes U+FFFD). */
 void dt_json_add_string(struct dt_strbuf *out, struct dt_str s);
+/* Adds JSON in one line: without the white space outside of strings. */
+void dt_json_add_compact(struct dt_strbuf *out, struct dt_str json);
 /* Well-formed UTF-8 without overlong forms and surrogates. */
 bool dt_utf8_valid(struct dt_str s);
 

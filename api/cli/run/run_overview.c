@@ -152,7 +152,7 @@ static int add_part(struct overview *o, struct dt_strbuf *out, const char *name,
 {
     int code = ask(o, path);
     dt_strbuf_addf(out, "%s\"%s\":", out->n ? "," : "{", name);
-    dt_cli_add_compact(out, dt_strbuf_str(&o->answer.body));
+    dt_json_add_compact(out, dt_strbuf_str(&o->answer.body));
     return code;
 }
 
