@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "base/hooks/fail_point.h"
 #include "delivery/http/http_client.h"
+#include "support/fail_rule.h"
 #include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"
 
@@ -104,7 +104,6 @@ static void what_is_withheld_is_not_put_on_the_wire(void **state)
 static void what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_the_wire(void **state)
 {
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
-    struct dt_error err = {0};
     (void)state;
     settings.may_send = may_send;
     lease_runs = true;
@@ -114,9 +113,9 @@ static void what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_t
         if (kept)
             assert_status(ask(at("/204"), SOON_MS), 204);
         dt_http_client_write_until(client, 100000);
-        assert_int_equal(dt_fail_points_set("callbacks.let_through=delay:1000@1", &err), DT_OK);
+        fail_rule("callbacks.let_through=delay:1000@1");
         assert_int_equal(ask(at("/204"), SOON_MS)->answer.end, DT_HTTP_BROKEN);
-        assert_int_equal(dt_fail_points_set(NULL, &err), DT_OK);
+        fail_rule(NULL);
         assert_int_equal(receiver_requests(server), before + (unsigned)kept);
         dt_http_client_write_until(client, 60000000);
         assert_status(ask(at("/204"), SOON_MS), 204); /* not on a connection that was shut */

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "base/hooks/fail_point.h"
 #include "store/intents/commands.h"
+#include "support/fail_rule.h"
 #include "support/store_suite.h"
 
 #define HOUR "3600000"
@@ -378,9 +378,9 @@ static void a_batch_happens_as_a_whole_or_not_at_all(void **state)
     static const char *const points[] = {"commands.carried_out=error@1", "commands.raised=error@1"};
     for (size_t i = 0; i < sizeof(points) / sizeof(*points); i++) {
         say(CREATE("a", "1"))->reply_to = S("replies");
-        assert_int_equal(dt_fail_points_set(points[i], &err), DT_OK);
+        fail_rule(points[i]);
         assert_int_equal(carry_out(), DT_UNAVAILABLE);
-        assert_int_equal(dt_fail_points_set(NULL, &err), DT_OK);
+        fail_rule(NULL);
         assert_int_equal(jobs("TRUE"), 0);
         assert_int_equal(next_offset(0), 0);
         assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM command_answers"), 0);

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "base/hooks/fail_point.h"
 #include "store/intents/inbox.h"
+#include "support/fail_rule.h"
 #include "support/store_suite.h"
 
 #define HOUR "3600000"
@@ -232,10 +232,10 @@ static void a_move_that_fails_anywhere_has_done_nothing_and_goes_again(void **st
         bool some;
         put("'create', NULL, " HOUR ", '1'"), put("'cancel', 'none', NULL, NULL");
         snprintf(rule, sizeof(rule), "%s=error:INTERNAL@1", points[i]);
-        OK(dt_fail_points_set(rule, &err));
+        fail_rule(rule);
         OK(dt_store_look_at_inbox(&mover, &some, &err));
         assert_int_equal(dt_store_move_inbox(&mover, &moved, &err), DT_INTERNAL);
-        OK(dt_fail_points_set(NULL, &err));
+        fail_rule(NULL);
         assert_int_equal(jobs("TRUE"), i);
         assert_int_equal(rows("error IS NULL"), 2);
         assert_int_equal(move_once(&mover).done, 1);
