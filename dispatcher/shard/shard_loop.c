@@ -37,6 +37,7 @@
 #define PAUSE_FIRST_US  INT64_C(20000)
 #define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
+#define LOCKED_STILL_US INT64_C(40000)   /* the pause after three in a row */
 #define BUSY_US         INT64_C(4000)    /* somebody else claims of a topic with limits: about a transaction */
 #define IDLE_EARLY_MS   1500             /* an idle shard takes over so long before something is due */
 #define FULL_US         INT64_C(6000000) /* callbacks that found no place are told of for so long */
@@ -144,12 +145,14 @@ static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn
 
 /* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's list,
  * or whose topic the delivery says nothing about): the next due scan would see little else. Topics that are being
- * looked up, or were a moment ago, are no such thing. */
+ * looked up, or were a moment ago, are no such thing, nor are rows that a transaction of ours has for a moment: reading
+ * MySQL costs more than looking at them again. */
 static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *txn, bool news)
 {
     size_t dealt_with = txn->seen.n + (news || dt_delivery_finding_out(l->delivery) ? txn->seen.unknown : 0);
     bool full = l->due.backlog || l->fair.n_hints == (size_t)l->env->config->dispatch_batch_jobs;
-    return txn->seen.locked && !txn->chosen.more && full && dealt_with < l->fair.n_hints / 2 &&
+    bool again = l->pace.locked_pause_us >= LOCKED_STILL_US;
+    return txn->seen.locked && again && !txn->chosen.more && full && dealt_with < l->fair.n_hints / 2 &&
            !l->cursor.reads_through;
 }
 
