@@ -2,9 +2,13 @@
  * The recorder: a thread that writes the outcomes of callbacks into MySQL, all that there are at a time, tells the
  * index, and tells leaders that there is room again.
  *
- * It tells a leader for each PLACES_EACH places that came back, in turn: if all were told, all would look for jobs,
- * lock their rows and find that one of them has taken the places. Who was not told is told with what is recorded
- * next, or after OTHERS_US.
+ * Leaders are told before the outcomes are recorded: the places came back with the answers, and the next jobs are
+ * claimed while these outcomes are written. It tells a leader for each PLACES_EACH places that came back, in turn: if
+ * all were told, all would look for jobs, lock their rows and find that one of them has taken the places. Who was not
+ * told is told with what is answered next, or after OTHERS_US.
+ *
+ * While many outcomes come, GATHER_US at least lie between the beginnings of two transactions, so that there are fewer
+ * of them: each costs MySQL as much as ten outcomes do.
  *
  * Killed after the COMMIT, before the index was told: the reconciler. Killed before: the attempt is lost.
  */
@@ -16,6 +20,8 @@
 
 #define BATCH       500
 #define PAUSE_US    INT64_C(200000)
+#define MANY        16 /* outcomes in a transaction: there is a stream of them */
+#define GATHER_US   INT64_C(10000)
 #define PLACES_EACH 64
 #define OTHERS_US   INT64_C(100000)
 
@@ -106,10 +112,14 @@ static bool record(dt_hands *hands, struct batch *batch)
     dt_metric_observe(hands->meters.recorded, (double)batch->n);
     tell_index(hands, batch);
     hands->env.ended(hands->env.arg);
-    bool all = let_go(hands, batch, true);
+    return let_go(hands, batch, true);
+}
+
+/* Of the places that the answers gave back. */
+static void tell_some(dt_hands *hands, struct batch *batch)
+{
     bool others = dt_pool_tell_some(hands, 1 + batch->n / PLACES_EACH);
     batch->others_us = others ? dt_pool_now_us(hands) + OTHERS_US : INT64_MAX;
-    return all;
 }
 
 /* Nothing was answered in the meantime that others would have been told with. */
@@ -130,10 +140,16 @@ void dt_pool_record(void *arg)
     while (batch && !dt_thread_stopping(&hands->recorder)) {
         tell_others(hands, batch);
         take_batch(hands, batch);
-        if (batch->n == 0)
+        if (batch->n == 0) {
             (void)dt_mailbox_wait(hands->recorder_mailbox, batch->others_us);
-        else if (!record(hands, batch))
+            continue;
+        }
+        int64_t begun_us = dt_pool_now_us(hands);
+        tell_some(hands, batch);
+        if (!record(hands, batch))
             (void)dt_mailbox_pause(hands->recorder_mailbox, dt_pool_now_us(hands) + PAUSE_US, DT_THREAD_STOP);
+        else if (batch->n >= MANY && batch->n < BATCH)
+            (void)dt_mailbox_pause(hands->recorder_mailbox, begun_us + GATHER_US, DT_THREAD_STOP);
     }
     free(batch);
 }
