@@ -31,12 +31,20 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 void dt_rate_adopt(struct dt_rate *rate, int64_t was_interval_ns, int64_t now_ms)
 {
     int64_t last_ns = now_ms * NS_PER_MS + ahead_ns(rate);
-    bool same = was_interval_ns == rate->interval_ns && rate->next_ns - last_ns <= rate->interval_ns + CLOCK_NS;
-    if (!same && rate->next_ns > last_ns)
-        rate->next_ns = last_ns;
+    int64_t slower_ns = was_interval_ns ? rate->interval_ns - was_interval_ns : 0;
+    bool same = slower_ns == 0 && rate->next_ns - last_ns <= rate->interval_ns + CLOCK_NS;
+    if (same || rate->next_ns <= last_ns)
+        return;
+    int64_t owed_ns = slower_ns ? rate->next_ns + slower_ns : last_ns;
+    rate->next_ns = later(last_ns, earlier(owed_ns, last_ns + rate->interval_ns));
 }
 
 size_t dt_rate_room(const struct dt_rate *rate, int64_t now_ms)

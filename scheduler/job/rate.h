@@ -22,8 +22,9 @@ struct dt_rate {
     int64_t interval_ns; /* > 0 */
     int64_t next_ns;     /* 0 = nothing has begun yet */
 };
-/* Takes up what was counted at another rate (was_interval_ns, 0 = none), or by a clock that has gone back since: of it
- * no more is remembered than that the burst is used up but for one attempt, which then counts at this rate. */
+/* Takes up what was counted at another rate (was_interval_ns, 0 = none), or by a clock that has gone back since. A
+ * burst that was used up stays so, but for one attempt; that one waits until an interval of this rate has passed since
+ * the last attempt, so that a rate which changes all the time lets begin no more than the fastest of them. */
 void dt_rate_adopt(struct dt_rate *rate, int64_t was_interval_ns, int64_t now_ms);
 /* The number of attempts that may begin at now_ms. */
 size_t dt_rate_room(const struct dt_rate *rate, int64_t now_ms);

@@ -115,6 +115,41 @@ static void another_rate_takes_over_a_burst_that_is_used_up_but_for_one(void **s
     assert_int_equal(same.next_ns, rate.next_ns);
 }
 
+/* How many attempts begin in so many seconds, if the rate changes in each of them. */
+static size_t begun_while_changing(const char *one, const char *other, int seconds)
+{
+    struct dt_rate rate = {.interval_ns = interval_of(one)};
+    size_t begun = 0;
+    for (int s = 0; s < seconds; s++) {
+        const int64_t was = rate.interval_ns, now = NOW + s * INT64_C(1000);
+        rate.interval_ns = interval_of(s % 2 ? other : one);
+        dt_rate_adopt(&rate, was, now);
+        size_t room = dt_rate_room(&rate, now);
+        dt_rate_take(&rate, now, room);
+        begun += room;
+    }
+    return begun;
+}
+
+static void changes_of_a_rate_give_no_attempts_away(void **state)
+{
+    (void)state;
+    struct dt_rate rate = {.interval_ns = interval_of("2/m")};
+    dt_rate_take(&rate, NOW, 1);
+    struct dt_rate slower = {interval_of("1/m"), rate.next_ns};
+    dt_rate_adopt(&slower, rate.interval_ns, NOW + 1000);
+    assert_int_equal(dt_rate_room(&slower, NOW + 59999), 0);
+    assert_int_equal(dt_rate_room(&slower, NOW + 60000), 1);
+    rate = (struct dt_rate){.interval_ns = interval_of("100/s")};
+    dt_rate_take(&rate, NOW, 90);
+    slower.next_ns = rate.next_ns;
+    dt_rate_adopt(&slower, rate.interval_ns, NOW); /* no more than an interval is owed */
+    assert_int_equal(dt_rate_opens_ms(&slower), NOW + 60000);
+    assert_in_range(begun_while_changing("1/m", "2/m", 120), 3, 5);
+    assert_in_range(begun_while_changing("30/m", "29/m", 60), 15, 31);
+    assert_true(begun_while_changing("5/s", "1/m", 60) <= 60 * 5);
+}
+
 static void a_clock_that_went_back_closes_no_rate_for_long(void **state)
 {
     (void)state;
@@ -135,6 +170,7 @@ int main(void)
         cmocka_unit_test(what_is_used_up_comes_back_one_by_one),
         cmocka_unit_test(no_ten_seconds_have_more_than_the_rate_allows_and_most_of_it_is_used),
         cmocka_unit_test(another_rate_takes_over_a_burst_that_is_used_up_but_for_one),
+        cmocka_unit_test(changes_of_a_rate_give_no_attempts_away),
         cmocka_unit_test(a_clock_that_went_back_closes_no_rate_for_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
