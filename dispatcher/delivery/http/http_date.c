@@ -10,6 +10,7 @@
 #include "base/text/timetext.h"
 
 #define YEAR_DIGITS_2 2
+#define LEAP_SECOND   60
 #define SECONDS_MAX   INT64_C(1000000000000)
 
 struct cursor {
@@ -169,11 +170,12 @@ static int full_year(int two_digits, int now)
     return year <= now - 50 ? year + 100 : year;
 }
 
+/* A leap second is the one before it: the calendar has none. */
 static bool to_ms(const struct date *date, int64_t *out_ms)
 {
     char text[64];
     int n = snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02dZ", date->year, date->month, date->day,
-                     date->hour, date->minute, date->second);
+                     date->hour, date->minute, date->second == LEAP_SECOND ? LEAP_SECOND - 1 : date->second);
     return n > 0 && dt_time_parse((struct dt_str){text, (size_t)n}, out_ms) == DT_OK;
 }
 

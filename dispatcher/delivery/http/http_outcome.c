@@ -97,11 +97,12 @@ static void start_result(struct dt_callback_outcome *out, const struct dt_callba
         .job_id = attempt->job_id, .attempt = attempt->attempt, .status = status, .retry_after_ms = -1};
 }
 
-/* A failure may say when to come back. */
+/* A failure may say when to come back, by its header or in its report, which wins. */
 static void take_retry_after(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
                              struct dt_callback_outcome *out)
 {
-    if (answer->retry_after.p)
+    bool wanted = out->result.status == DT_RESULT_FAILED && out->result.retry_after_ms < 0;
+    if (wanted && answer->retry_after.p)
         (void)dt_retry_after_parse(answer->retry_after, attempt->now_ms, attempt->max_delay_ms,
                                    &out->result.retry_after_ms);
 }
@@ -110,13 +111,12 @@ static dt_status judge_report(const struct dt_http_answer *answer, const struct 
                               dt_json *json, struct dt_arena *arena, struct dt_callback_outcome *out)
 {
     dt_status status = read_report(answer, json, out);
-    if (status == DT_OK)
-        return keep_texts(&out->result, arena);
     if (status == DT_NOMEM)
         return status;
-    start_result(out, attempt, DT_RESULT_FAILED);
+    if (status != DT_OK)
+        start_result(out, attempt, DT_RESULT_FAILED);
     take_retry_after(answer, attempt, out);
-    return add_error(out, "http_report", answer->body, arena);
+    return status == DT_OK ? keep_texts(&out->result, arena) : add_error(out, "http_report", answer->body, arena);
 }
 
 static dt_status judge_failure(const struct dt_http_answer *answer, const struct dt_callback_attempt *attempt,
@@ -125,8 +125,7 @@ static dt_status judge_failure(const struct dt_http_answer *answer, const struct
     char code[32];
     snprintf(code, sizeof(code), "http_%d", answer->status);
     out->result.status = answer->status == 410 ? DT_RESULT_GAVE_UP : DT_RESULT_FAILED;
-    if (out->result.status == DT_RESULT_FAILED)
-        take_retry_after(answer, attempt, out);
+    take_retry_after(answer, attempt, out);
     return add_error(out, code, answer->body, arena);
 }
 

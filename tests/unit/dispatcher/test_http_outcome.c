@@ -165,6 +165,27 @@ static void a_report_may_carry_its_attempt_and_an_error(void **state)
     assert_null(outcome.fault);
 }
 
+static void a_report_of_a_failure_may_leave_the_delay_to_the_header(void **state)
+{
+    static const struct {
+        const char *body;
+        int64_t ms;
+    } rows[] = {{"{\"status\":\"failed\"}", 7000},
+                {"{\"status\":\"failed\",\"retry_after\":\"PT2S\"}", 2000},
+                {"{\"status\":\"failed\",\"retry_after\":0}", 0},
+                {"{\"status\":\"snoozed\",\"retry_after\":\"PT3S\"}", 3000},
+                {"{\"status\":\"gave_up\"}", -1},
+                {"{\"status\":\"succeeded\"}", -1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct dt_http_answer answer = answer_of(200, REPORT, rows[i].body);
+        answer.retry_after = dt_str("7");
+        judge(&answer);
+        if (outcome.result.retry_after_ms != rows[i].ms)
+            fail_msg("%s: %lld", rows[i].body, (long long)outcome.result.retry_after_ms);
+    }
+}
+
 static void what_is_no_report_is_a_failure(void **state)
 {
     static const char *const bodies[] = {"",
@@ -224,6 +245,8 @@ static void retry_after_sets_the_delay_of_a_failure(void **state)
                 {"sun, 06 nov 1994 08:50:37 gmt", 60000},
                 {"Sunday, 06-Nov-94 08:50:37 GMT", 60000},
                 {"Sun Nov  6 08:50:37 1994", 60000},
+                {"Sun, 06 Nov 1994 08:50:60 GMT", 82000},
+                {"Sun, 06 Nov 1994 08:50:61 GMT", -1},
                 {"Sun, 06 Nov 1994 08:49:36 GMT", 0},
                 {"Thu, 01 Jan 1970 00:00:00 GMT", 0},
                 {"Sun, 06 Nov 2094 08:49:37 GMT", MAX_DELAY},
@@ -323,6 +346,7 @@ int main(void)
         T(a_client_that_was_stopped_knows_nothing),
         T(a_report_decides_whatever_the_2xx),
         T(a_report_may_carry_its_attempt_and_an_error),
+        T(a_report_of_a_failure_may_leave_the_delay_to_the_header),
         T(what_is_no_report_is_a_failure),
         T(a_report_that_is_not_whole_is_a_failure),
         T(a_media_type_that_is_similar_is_no_report),
