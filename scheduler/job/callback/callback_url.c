@@ -119,7 +119,8 @@ static bool numeric_label(const char *p)
     return p[strspn(p, "0123456789")] == '\0';
 }
 
-static const char *check_labels(const char *host)
+/* dot: one stands behind the last label, as behind names that are whole, and not behind addresses. */
+static const char *check_labels(const char *host, bool dot)
 {
     struct in_addr address;
     const char *label = host;
@@ -131,15 +132,15 @@ static const char *check_labels(const char *host)
             break;
         label += n + 1;
     }
-    if (numeric_label(label) && inet_pton(AF_INET, host, &address) != 1)
+    if (numeric_label(label) && (dot || inet_pton(AF_INET, host, &address) != 1))
         return "has a number as its host that is not four decimal parts";
     return NULL;
 }
 
 static const char *read_name(struct dt_str text, struct dt_callback_url *out)
 {
-    if (text.n > 0 && text.p[text.n - 1] == '.')
-        text.n--;
+    const bool dot = text.n > 0 && text.p[text.n - 1] == '.';
+    text.n -= dot;
     if (text.n == 0)
         return "has no host";
     if (text.n > DT_HOST_MAX)
@@ -147,7 +148,7 @@ static const char *read_name(struct dt_str text, struct dt_callback_url *out)
     for (size_t i = 0; i < text.n; i++)
         out->host[i] = lower(text.p[i]);
     out->host[text.n] = '\0';
-    return check_labels(out->host);
+    return check_labels(out->host, dot);
 }
 
 static const char *read_bracketed(struct dt_str authority, struct dt_callback_url *out)
