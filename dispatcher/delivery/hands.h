@@ -60,9 +60,6 @@ void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
 size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback);
 /* Answers it for the jobs of a topic that name a host of this number (dt_callback_host_number). */
 size_t dt_hands_claims_room_at(dt_hands_claims *claims, struct dt_str topic, uint32_t host);
-/* A job of the topic found no place at the host that it names, and is met again at once: the topic rests for a
- * moment. */
-void dt_hands_claims_host_full(dt_hands_claims *claims, struct dt_str topic);
 /* Whether this process takes any attempts into its hands. */
 bool dt_hands_claims_open(const dt_hands_claims *claims);
 /* A leader transaction begins. */

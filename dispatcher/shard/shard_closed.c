@@ -26,12 +26,13 @@ static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
     return host ? dt_hands_claims_room_at(l->claims, topic, host) : dt_hands_claims_room(l->claims, topic, callback);
 }
 
-static bool has_room(dt_shard_loop *l, struct dt_str topic, uint32_t host)
+/* Notes where there are none. */
+static size_t ask_for_places(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
-    bool room = places_for(l, topic, host) > 0;
-    if (!room)
+    size_t places = places_for(l, topic, host);
+    if (places == 0)
         l->full_us = dt_shard_mono_us(l);
-    return room;
+    return places;
 }
 
 static enum dt_dealing dealing_of(const dt_shard_loop *l, struct dt_str topic)
@@ -43,6 +44,11 @@ static size_t allowed(const dt_shard_loop *l, struct dt_str topic)
 {
     bool limited = dt_topic_snapshot_limited(l->snapshot, topic) && dealing_of(l, topic) != DT_DEALING_OFFERS;
     return limited ? dt_limit_memory_allowed(&l->limits, topic, dt_shard_mono_us(l)) : SIZE_MAX;
+}
+
+size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host)
+{
+    return dealing_of(l, topic) == DT_DEALING_HANDS ? ask_for_places(l, topic, host) : SIZE_MAX;
 }
 
 enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
@@ -58,7 +64,7 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
         return DT_CLOSED_LIMIT;
     switch (dealing_of(l, topic)) {
     case DT_DEALING_HANDS:
-        return has_room(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_LIMIT;
+        return ask_for_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_LIMIT;
     case DT_DEALING_OFFERS:
         return DT_CLOSED_NOT; /* what is offered is nobody's to send */
     default:

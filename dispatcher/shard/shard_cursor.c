@@ -12,10 +12,24 @@
 #define WALK_US       INT64_C(200000)  /* between two pieces of a walk over what may not go */
 #define AHEAD_BACK_MS 2000             /* otherwise so far back: commits come out of order, and clocks differ */
 
+static void cursor_from_start(dt_shard_loop *l)
+{
+    l->cursor.ms = l->cursor.id = 0;
+    l->cursor.swept_ms = l->cursor.walk_ms = l->cursor.walk_id = 0;
+}
+
 void dt_shard_due_from_start(dt_shard_loop *l)
 {
-    l->cursor.ms = l->cursor.id = l->cursor.ahead_ms = l->cursor.ahead_id = l->cursor.ahead_us = 0;
-    l->cursor.swept_ms = l->cursor.walk_ms = l->cursor.walk_id = 0;
+    cursor_from_start(l);
+    l->cursor.ahead_ms = l->cursor.ahead_id = l->cursor.ahead_us = 0;
+}
+
+void dt_shard_due_again(dt_shard_loop *l)
+{
+    if (l->cursor.ahead_ended)
+        dt_shard_due_from_start(l);
+    else
+        cursor_from_start(l);
 }
 
 void dt_shard_read_through(dt_shard_loop *l)
@@ -88,6 +102,7 @@ void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last)
     c->ahead_ms = last->due_ms;
     c->ahead_id = last->id;
     c->ahead_us = dt_shard_mono_us(l);
+    c->ahead_ended = false;
     c->n_skipped = 0;
 }
 
@@ -102,6 +117,7 @@ void dt_shard_ahead_end(dt_shard_loop *l)
 {
     bool all = dt_shard_mono_us(l) - l->cursor.ahead_us >= AHEAD_US;
     dt_shard_ahead_to(l, all ? 0 : l->cursor.ahead_ms - AHEAD_BACK_MS, 0);
+    l->cursor.ahead_ended = true;
 }
 
 bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash)

@@ -116,7 +116,7 @@ static dt_status walk_closed(dt_shard_loop *l, struct dt_error *err)
     part.scan = DEGRADED_SCAN / PIECES;
     dt_status status = read_rows(l, &part, 0, err);
     if (status == DT_OK && part.n)
-        status = dt_shard_sort_queues(l, part.n, err);
+        status = dt_shard_sort_queues(l, part.n, true, err);
     if (status != DT_OK)
         return status;
     if (part.n && dt_shard_some_may_go(l))

@@ -362,7 +362,7 @@ static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
         dt_shard_topics_changed(l);
     if (signals & ROOM) {
         dt_shard_look_for_room(l);
-        dt_shard_due_from_start(l);
+        dt_shard_due_again(l);
     }
 }
 

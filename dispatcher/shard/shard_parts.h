@@ -101,6 +101,7 @@ struct dt_shard_cursor {
     int64_t walk_us;            /* mono: when the walk does its next piece */
     int64_t ahead_ms, ahead_id; /* where the reader ahead of the cursor stands */
     int64_t ahead_us;           /* mono: when that reader last began at the cursor */
+    bool ahead_ended;           /* it has come to its end since then */
     size_t skipped[DT_SKIPPED]; /* hashes of the queues of which it has passed something by since then */
     size_t n_skipped;
 };
@@ -125,13 +126,14 @@ struct dt_held_queue {
 /* A fair queue as one due scan sees it. */
 struct dt_due_queue {
     struct dt_str topic; /* absent: jobs that have no row */
+    uint32_t host;       /* not 0: those of its jobs that name this host, beyond the places that it has */
     size_t waiting, given;
     int64_t next_ms; /* of what is held still, the first; with given only */
     size_t met, may; /* entries of the topic that stand before that one; those of them that the queue may send */
     struct dt_due_queue *own; /* of timeouts: the topic's own queue; absent: nothing else of it is due */
     bool timeouts, held;
     enum dt_closed closed;
-    size_t room; /* so many of it may be claimed now */
+    size_t room; /* so many of it may be claimed now; of a host: so many of its jobs may join their topic's queue */
     size_t hash;
     bool left;    /* something of it stays where MySQL's cursor stands */
     bool skipped; /* the reader ahead of that has passed some of it by */
@@ -312,8 +314,9 @@ bool dt_shard_has_held(dt_shard_loop *l, struct dt_str topic);
 bool dt_shard_parked_may_go(const dt_shard_loop *l);
 /* Moves a part of each held set that may go back to the due set, before a due scan: about a batch in all. */
 void dt_shard_give_back(dt_shard_loop *l);
-/* Fills fair.queues and fair.of: the queue of each of due.entries[0..n), from MySQL. */
-DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct dt_error *err);
+/* Fills fair.queues and fair.of: the queue of each of due.entries[0..n), from MySQL. by_host: jobs of a topic that name
+ * a host without places for them have a queue of their own. */
+DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);
 /* Takes the hints back. */
 void dt_shard_hint_none(dt_shard_loop *l);
 /* Hints at jobs whose attempts may be lost, in place of all others, if there are any. */
@@ -364,6 +367,9 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name);
 /* How many jobs of a topic, or of a held set of this name, may be claimed now, about; SIZE_MAX: as many as there
  * are. */
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str name);
+/* How many jobs of the topic that name the host of this number themselves find a place there now; SIZE_MAX: they need
+ * none. */
+size_t dt_shard_room_at(dt_shard_loop *l, struct dt_str topic, uint32_t host);
 /* Why the leader transaction has left jobs of a topic. */
 enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic);
 
@@ -386,6 +392,9 @@ void dt_shard_begin_sweep(dt_shard_loop *l);
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
 /* Notes what a leader transaction left behind. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
+/* Does so after places came back, which they do all the time: a reader ahead that is under way comes to its end first.
+ */
+void dt_shard_due_again(dt_shard_loop *l);
 /* Moves the cursor: everything up to this place was dealt with. */
 void dt_shard_cursor_to(dt_shard_loop *l, int64_t ms, int64_t id);
 /* The cursor came to the end: the index may be asked again. */

@@ -12,7 +12,8 @@
  *   due set ───── or the queue has a held set ──────▶ held:<queue> ────── while it is open ──────▶ due set
  *
  * Of a topic whose jobs name their hosts, those whose host has no place wait in a held set of that host beside the
- * topic's, so that they stand before no other host's.
+ * topic's, so that they stand before no other host's. Among what MySQL's readers find, those beyond the places that
+ * their host has are a closed queue of their own.
  *
  * Too much is more than a batch, or, when the due scan came to its limit, more than a queue's equal part of a batch:
  * many queues together stand before others, too.
@@ -267,44 +268,67 @@ void dt_shard_give_back(dt_shard_loop *l)
 
 static bool same_queue(const struct dt_due_queue *queue, const struct dt_topic_of *of)
 {
-    return queue->timeouts == of->dispatched && (queue->topic.p == of->topic.p || dt_str_eq(queue->topic, of->topic));
+    return queue->timeouts == of->dispatched && queue->host == of->host &&
+           (queue->topic.p == of->topic.p || dt_str_eq(queue->topic, of->topic));
 }
 
 static size_t hash(const struct dt_topic_of *of)
 {
-    return dt_str_hash(of->topic) ^ (of->dispatched ? 0x9e3779b9u : 0);
+    return dt_str_hash(of->topic) ^ (of->dispatched ? 0x9e3779b9u : 0) ^ (size_t)of->host * 0x85ebca6bu;
 }
 
-/* The slot of a queue, or the free one that it would get. slots: n_slots (a power of two), places among the queues +
- * 1. */
-static size_t slot_of(const struct dt_fair_queues *fair, const uint32_t *slots, size_t n_slots,
-                      const struct dt_topic_of *of)
+/* A hash table of the queues: n (a power of two) places among them + 1. */
+struct slots {
+    uint32_t *v;
+    size_t n;
+};
+
+/* The slot of a queue, or the free one that it would get. */
+static uint32_t *slot_of(const struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
-    size_t at = hash(of) & (n_slots - 1);
-    while (slots[at] && !same_queue(&fair->queues[slots[at] - 1], of))
-        at = (at + 1) & (n_slots - 1);
-    return at;
+    size_t at = hash(of) & (slots->n - 1);
+    while (slots->v[at] && !same_queue(&fair->queues[slots->v[at] - 1], of))
+        at = (at + 1) & (slots->n - 1);
+    return &slots->v[at];
 }
 
 /* The place of a queue among those of this due scan; a new one at the end. */
-static uint32_t place_of(struct dt_fair_queues *fair, uint32_t *slots, size_t n_slots, const struct dt_topic_of *of)
+static uint32_t place_of(struct dt_fair_queues *fair, const struct slots *slots, const struct dt_topic_of *of)
 {
-    size_t at = slot_of(fair, slots, n_slots, of);
-    if (!slots[at]) {
+    uint32_t *slot = slot_of(fair, slots, of);
+    if (!*slot) {
         fair->queues[fair->n_queues] =
-            (struct dt_due_queue){.topic = of->topic, .timeouts = of->dispatched, .hash = hash(of)};
-        slots[at] = (uint32_t)++fair->n_queues;
+            (struct dt_due_queue){.topic = of->topic, .timeouts = of->dispatched, .host = of->host, .hash = hash(of)};
+        *slot = (uint32_t)++fair->n_queues;
     }
-    return slots[at] - 1;
+    return *slot - 1;
 }
 
-static void find_own(struct dt_fair_queues *fair, const uint32_t *slots, size_t n_slots)
+/* The place of a topic's queue; of a job that names a host itself, beyond the places that the host has, of that host's
+ * queue. */
+static uint32_t place_by_host(dt_shard_loop *l, const struct slots *slots, const struct dt_topic_of *of)
+{
+    const struct dt_topic_of all = {.topic = of->topic, .dispatched = of->dispatched};
+    if (!of->host || of->dispatched)
+        return place_of(&l->fair, slots, &all);
+    const bool known = *slot_of(&l->fair, slots, of);
+    const uint32_t at = place_of(&l->fair, slots, of);
+    struct dt_due_queue *queue = &l->fair.queues[at];
+    if (!known)
+        queue->room = dt_shard_room_at(l, of->topic, of->host);
+    if (queue->room == 0)
+        return at;
+    queue->room--;
+    return place_of(&l->fair, slots, &all);
+}
+
+static void find_own(struct dt_fair_queues *fair, const struct slots *slots)
 {
     for (size_t i = 0; i < fair->n_queues; i++) {
         const struct dt_topic_of own = {.topic = fair->queues[i].topic};
-        size_t at = fair->queues[i].timeouts ? slot_of(fair, slots, n_slots, &own) : 0;
-        if (fair->queues[i].timeouts && slots[at])
-            fair->queues[i].own = &fair->queues[slots[at] - 1];
+        const uint32_t *slot = fair->queues[i].timeouts ? slot_of(fair, slots, &own) : NULL;
+        if (slot && *slot)
+            fair->queues[i].own = &fair->queues[*slot - 1];
     }
 }
 
@@ -327,17 +351,21 @@ static void end_parts(dt_shard_loop *l, size_t n)
     }
 }
 
-static dt_status make_room(struct dt_fair_queues *fair, size_t n, size_t n_slots, uint32_t **slots)
+static dt_status make_room(struct dt_fair_queues *fair, size_t n, struct slots *slots)
 {
+    const size_t queues = 2 * n; /* each entry may bring a topic and a host */
+    slots->n = 16;
+    while (slots->n < 2 * queues)
+        slots->n *= 2;
     dt_arena_reset(&fair->arena);
     fair->n_queues = 0;
     fair->of = dt_arena_alloc(&fair->arena, n * sizeof(*fair->of));
-    fair->queues = dt_arena_alloc(&fair->arena, n * sizeof(*fair->queues));
-    fair->parts = dt_arena_alloc(&fair->arena, n * sizeof(*fair->parts));
-    *slots = dt_arena_alloc(&fair->arena, n_slots * sizeof(**slots));
-    if (!fair->of || !fair->queues || !fair->parts || !*slots)
+    fair->queues = dt_arena_alloc(&fair->arena, queues * sizeof(*fair->queues));
+    fair->parts = dt_arena_alloc(&fair->arena, queues * sizeof(*fair->parts));
+    slots->v = dt_arena_alloc(&fair->arena, slots->n * sizeof(*slots->v));
+    if (!fair->of || !fair->queues || !fair->parts || !slots->v)
         return DT_NOMEM;
-    memset(*slots, 0, n_slots * sizeof(**slots));
+    memset(slots->v, 0, slots->n * sizeof(*slots->v));
     return DT_OK;
 }
 
@@ -345,6 +373,10 @@ static void see_queues(dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n_queues; i++) {
         struct dt_due_queue *queue = &l->fair.queues[i];
+        if (queue->host) {
+            queue->closed = DT_CLOSED_LIMIT;
+            continue;
+        }
         char name[DT_HELD_NAME_SIZE];
         const struct dt_held_queue *held = find_held(&l->fair, dt_held_name(queue->topic, queue->timeouts, name));
         queue->held = held != NULL;
@@ -356,9 +388,17 @@ static void see_queues(dt_shard_loop *l)
     }
 }
 
+/* False: MySQL is to be asked. */
+static bool remember(const struct dt_fair_queues *fair, int64_t id, bool by_host, struct dt_topic_of *out)
+{
+    bool names_host;
+    *out = (struct dt_topic_of){0};
+    return dt_topic_memory_find(&fair->memory, id, &out->topic, &names_host) && !(by_host && names_host);
+}
+
 /* The topics of ids[n), ascending: what is remembered, and for the others MySQL is asked. What queues up by its
- * acknowledgement is asked for each time. */
-static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, struct dt_topic_of *out,
+ * acknowledgement, or by its host, is asked for each time. */
+static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, bool by_host, struct dt_topic_of *out,
                            struct dt_error *err)
 {
     struct dt_fair_queues *fair = &l->fair;
@@ -368,11 +408,9 @@ static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, struc
     size_t at = 0;
     if (!asked || !found)
         return dt_fail(err, DT_NOMEM, "queues");
-    for (size_t i = 0; i < n; i++) {
-        out[i] = (struct dt_topic_of){0};
-        if (!dt_topic_memory_find(&fair->memory, ids[i], &out[i].topic))
+    for (size_t i = 0; i < n; i++)
+        if (!remember(fair, ids[i], by_host, &out[i]))
             asked[n_asked++] = ids[i];
-    }
     if (n_asked == 0)
         return DT_OK;
     dt_status status = dt_store_topics_of(l->store, asked, n_asked, &fair->arena, found, err);
@@ -381,19 +419,30 @@ static dt_status topics_of(dt_shard_loop *l, const int64_t *ids, size_t n, struc
             continue;
         out[i] = found[at++];
         if (out[i].topic.p && !out[i].dispatched)
-            dt_topic_memory_note(&fair->memory, ids[i], out[i].topic);
+            dt_topic_memory_note(&fair->memory, ids[i], out[i].topic, out[i].host != 0);
     }
     return status;
 }
 
-dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct dt_error *err)
+/* Gives each of due.entries[0..n) its queue. ids: theirs, ascending, beside topics. */
+static void place_entries(dt_shard_loop *l, const int64_t *ids, const struct dt_topic_of *topics, size_t n,
+                          bool by_host, const struct slots *slots)
 {
     struct dt_fair_queues *fair = &l->fair;
-    uint32_t *slots;
-    size_t n_slots = 16;
-    while (n_slots < 2 * n)
-        n_slots *= 2;
-    dt_status status = make_room(fair, n, n_slots, &slots);
+    for (size_t i = 0; i < n; i++) {
+        const int64_t *at = bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id);
+        struct dt_topic_of of = topics[at - ids];
+        of.host = by_host ? of.host : 0;
+        fair->of[i] = place_by_host(l, slots, &of);
+        fair->queues[fair->of[i]].waiting++;
+    }
+}
+
+dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err)
+{
+    struct dt_fair_queues *fair = &l->fair;
+    struct slots slots;
+    dt_status status = make_room(fair, n, &slots);
     int64_t *ids = dt_arena_alloc(&fair->arena, n * sizeof(*ids));
     struct dt_topic_of *topics = dt_arena_alloc(&fair->arena, n * sizeof(*topics));
     if (status != DT_OK || !ids || !topics)
@@ -401,15 +450,11 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct dt_error *err)
     for (size_t i = 0; i < n; i++)
         ids[i] = l->due.entries[i].id;
     qsort(ids, n, sizeof(*ids), dt_by_job_id);
-    status = topics_of(l, ids, n, topics, err);
-    for (size_t i = 0; status == DT_OK && i < n; i++) {
-        const int64_t *at = bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id);
-        fair->of[i] = place_of(fair, slots, n_slots, &topics[at - ids]);
-        fair->queues[fair->of[i]].waiting++;
-    }
+    status = topics_of(l, ids, n, by_host, topics, err);
     if (status != DT_OK)
         return status;
-    find_own(fair, slots, n_slots);
+    place_entries(l, ids, topics, n, by_host, &slots);
+    find_own(fair, &slots);
     see_queues(l);
     return DT_OK;
 }
@@ -419,6 +464,8 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, struct dt_error *err)
 static size_t at_most(const struct dt_due_queue *queue, bool held_sets)
 {
     size_t most = queue->waiting;
+    if (queue->host)
+        return 0; /* places are looked up in memory: no job needs to find out */
     if (dt_closed_rule(queue->closed).parks)
         most = 1; /* that one finds out whether the queue is open again */
     else if (held_sets && queue->held)
@@ -520,7 +567,7 @@ static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
 
 dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err)
 {
-    dt_status status = dt_shard_sort_queues(l, n, err);
+    dt_status status = dt_shard_sort_queues(l, n, false, err);
     struct dt_entry *left = status == DT_OK ? dt_arena_alloc(&l->fair.arena, n * sizeof(*left)) : NULL;
     if (status != DT_OK)
         return status;
@@ -560,9 +607,12 @@ static void see_skipped(dt_shard_loop *l, size_t n_head)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
 }
 
-/* Leaves the queue's entries to the cursor. False: the reader ahead cannot remember any more queues. */
+/* Leaves the queue's entries to the cursor; those of a host to whoever meets them when it has places. False: the reader
+ * ahead cannot remember any more queues. */
 static bool skip(dt_shard_loop *l, struct dt_due_queue *queue)
 {
+    if (queue->host)
+        return true;
     if (!queue->skipped)
         queue->skipped = dt_shard_skip(l, queue->hash);
     return queue->skipped;
@@ -609,7 +659,7 @@ static bool take_further_on(dt_shard_loop *l, size_t from, size_t n)
 
 dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, bool *all, struct dt_error *err)
 {
-    dt_status status = dt_shard_sort_queues(l, n, err);
+    dt_status status = dt_shard_sort_queues(l, n, true, err);
     if (status != DT_OK)
         return status;
     see_skipped(l, n_head);

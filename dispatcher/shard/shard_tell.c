@@ -59,20 +59,10 @@ static dt_status hand_on(dt_shard_loop *l, const struct dt_leader_txn *txn, int6
     return status;
 }
 
-/* Where nothing is parked, or what is parked is not believed, the topic rests for a moment in place of the host. */
-static void rest_topics(dt_shard_loop *l, const struct dt_leader_txn *txn)
-{
-    for (size_t i = 0; txn->hands.full && i < txn->seen.n; i++)
-        if (txn->seen.v[i].hold.p && txn->seen.v[i].host)
-            dt_hands_claims_host_full(l->claims, txn->seen.v[i].hold);
-}
-
 /* Tells the index what became of the hints. What it cannot be told stays at its head and would be met again at every
  * due scan, before all others. */
 void dt_shard_tell_index(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
-    if (!l->trust.up || !dt_shard_believes_index(l))
-        rest_topics(l, txn);
     if (!l->trust.up || txn->seen.n + txn->settled.moved.n == 0)
         return;
     int64_t horizon_ms = txn->now_ms + l->env->config->index_horizon;

@@ -10,6 +10,7 @@
 struct dt_remembered {
     int64_t id;
     uint32_t topic;
+    bool names_host;
 };
 
 static struct dt_remembered *place(const struct dt_topic_memory *memory, int64_t id)
@@ -34,7 +35,7 @@ static size_t number_of(struct dt_topic_memory *memory, struct dt_str topic)
     return n;
 }
 
-void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic)
+void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic, bool names_host)
 {
     if (!memory->jobs)
         memory->jobs = calloc(DT_TOPIC_MEMORY_JOBS, sizeof(*memory->jobs));
@@ -42,7 +43,7 @@ void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_
         return;
     size_t number = number_of(memory, topic);
     if (number < DT_TOPIC_MEMORY_TOPICS)
-        *place(memory, id) = (struct dt_remembered){id, (uint32_t)number};
+        *place(memory, id) = (struct dt_remembered){id, (uint32_t)number, names_host};
 }
 
 void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id)
@@ -51,11 +52,12 @@ void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id)
         place(memory, id)->id = 0;
 }
 
-bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic)
+bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host)
 {
     if (!memory->jobs || id == 0 || place(memory, id)->id != id)
         return false;
     *topic = dt_str(memory->topics[place(memory, id)->topic]);
+    *names_host = place(memory, id)->names_host;
     return true;
 }
 

@@ -4,7 +4,8 @@
  *
  * The memory has a limited size: a job that it does not know is looked up, and forgetting one costs one more look. A
  * job's topic never changes, but whether the job waits for its acknowledgement does. So only scheduled jobs are
- * remembered, and the leader forgets those that it is about to claim.
+ * remembered, and the leader forgets those that it is about to claim. Which host a job's own callback_url names may
+ * change as well: the memory knows only that there is such a URL.
  */
 #ifndef DT_DISPATCHER_TOPIC_MEMORY_H
 #define DT_DISPATCHER_TOPIC_MEMORY_H
@@ -27,9 +28,9 @@ struct dt_topic_memory {
 };
 
 void dt_topic_memory_clear(struct dt_topic_memory *memory);
-void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic);
+void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_str topic, bool names_host);
 void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id);
 /* False: not known. *topic stays valid until the memory is cleared. */
-bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic);
+bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host);
 
 #endif

@@ -11,6 +11,7 @@ import pytest
 
 from harness.checker import connect, rows
 from harness.load import under_load
+from harness.receiver import Receiver
 from harness.rest import Rest
 from harness.stack import Stack, until
 
@@ -128,3 +129,27 @@ def test_everything_is_dispatched_without_an_index(stack):
         run.goes_on()
         stack.start("dispatcher1")
         run.goes_on()
+
+
+@pytest.fixture
+def receivers():
+    """One that never answers, and one that does."""
+    made = Receiver(lambda request: None), Receiver()
+    yield made
+    for one in made:
+        one.end()
+
+
+def test_hosts_that_a_topics_jobs_name_do_not_wait_behind_a_dead_one(stack, receivers):
+    """Its overdue jobs are more than the topic has places, and than a due scan reads at once."""
+    all_led(stack)
+    api, topic, (silent, alive) = Rest(stack["DUETIME_URL"]), f"t-{uuid.uuid4().hex[:8]}", receivers
+    assert api.put(f"/v1/topics/{topic}", {"delivery": "http", "callback_timeout": "PT2S", "ack_timeout": "PT5M", "retry": ["PT1H"]}).status == 201
+    api.batch([{"topic": topic, "delay": 0, "callback_url": silent.url} for _ in range(20000)])
+    until(lambda: len(silent.log) >= 50, 30, stack.logs)
+    began = time.monotonic()
+    jobs = [api.make(topic=topic, delay=0, callback_url=alive.url)["id"] for _ in range(20)]
+    until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] == "succeeded" for job in jobs), 60, stack.logs)
+    print(f"20 callbacks behind {20000 - len(silent.log)} of a dead host took {time.monotonic() - began:.1f} s")
+    assert silent.twice() == []
+    assert api.delete(f"/v1/topics/{topic}?cancel=true&wait=PT30S").status in (200, 202)

@@ -29,7 +29,6 @@ struct pool {
 struct dt_place_topic {
     struct user user;
     size_t bytes;
-    int64_t full_us; /* when a job last found its own host full */
     UT_hash_handle hh;
     char name[];
 };
@@ -212,7 +211,6 @@ static struct dt_place_topic *topic_of(dt_places *places, struct dt_str name)
     if (!topic)
         return NULL;
     memcpy(topic->name, name.p, name.n);
-    topic->full_us = INT64_MIN / 2;
     HASH_ADD_KEYPTR(hh, places->topics, topic->name, name.n, topic);
     if (topic->hh.tbl)
         return topic;
@@ -243,14 +241,9 @@ static bool idle(const struct pool *pool, const struct user *user, int64_t now_u
     return user->held == 0 && (pool->waiter != user || now_us - pool->waiter_us >= WAITS_US);
 }
 
-static bool met_full_host(const struct dt_place_topic *topic, int64_t now_us)
-{
-    return now_us - topic->full_us < DT_PLACES_AGAIN_US;
-}
-
 static void drop_idle_topic(dt_places *places, struct dt_place_topic *topic, int64_t now_us)
 {
-    if (idle(&places->by_topic, &topic->user, now_us) && !met_full_host(topic, now_us))
+    if (idle(&places->by_topic, &topic->user, now_us))
         drop_topic(places, topic);
 }
 
@@ -360,20 +353,13 @@ unsigned dt_places_room_at(dt_places *places, uint32_t host, struct dt_str topic
 unsigned dt_places_room_anywhere(dt_places *places, struct dt_str name, int64_t now_us)
 {
     struct dt_place_topic *topic = topic_of(places, name);
-    if (!topic || met_full_host(topic, now_us))
+    if (!topic)
         return 0;
     unsigned room = bytes_fit(places, topic, 0) ? room_of(&places->by_topic, &topic->user, now_us) : 0;
     if (room == 0)
         note_waiter(&places->by_topic, &topic->user, now_us);
     drop_idle_topic(places, topic, now_us);
     return room;
-}
-
-void dt_places_host_full(dt_places *places, struct dt_str name, int64_t now_us)
-{
-    struct dt_place_topic *topic = topic_of(places, name);
-    if (topic)
-        topic->full_us = now_us;
 }
 
 /* ---- giving back ---- */

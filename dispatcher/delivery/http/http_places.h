@@ -19,7 +19,6 @@
 
 #define DT_PLACES_REMEMBERED_US (INT64_C(600) * 1000000) /* a slowed host is forgotten after so long without requests */
 #define DT_PLACES_HOSTS_MAX     10000                    /* idle hosts that are remembered */
-#define DT_PLACES_AGAIN_US      (INT64_C(100) * 1000)    /* between two looks for jobs whose own hosts have places */
 
 struct dt_places_limits {
     unsigned max_in_flight, per_host; /* from 1 */
@@ -61,13 +60,10 @@ void dt_places_give_back(dt_places *places, const struct dt_place *place, enum d
  * the request is too large. It counts as asking: who finds none is next. */
 unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str topic, int64_t now_us);
 /* Answers the question of dt_places_room for a topic whose jobs name their hosts themselves: how many places it could
- * take if their hosts had some. 0 for DT_PLACES_AGAIN_US after dt_places_host_full. */
+ * take if their hosts had some. */
 unsigned dt_places_room_anywhere(dt_places *places, struct dt_str name, int64_t now_us);
 /* Answers it for jobs that name a host of this number (dt_callback_host_number). */
 unsigned dt_places_room_at(dt_places *places, uint32_t host, struct dt_str topic, int64_t now_us);
-/* A job of the topic found no place at a host of its own. Those behind it may go to others, but not all that wait are
- * looked at each time that a place comes back. */
-void dt_places_host_full(dt_places *places, struct dt_str name, int64_t now_us);
 /* Places that are taken. */
 unsigned dt_places_taken(const dt_places *places);
 /* Places that a host has now, taken ones included: per_host unless it was slowed. */

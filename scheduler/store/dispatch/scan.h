@@ -83,6 +83,7 @@ DT_MUST_CHECK dt_status dt_store_truth(dt_store *store, const int64_t *ids, size
 struct dt_topic_of {
     struct dt_str topic;
     bool dispatched; /* it waits for a result */
+    uint32_t host;   /* the number of the host that its own callback_url names; 0: it has none */
 };
 /* Reads it for ids, which ascend; out[n] in their order, without a topic where there is no row. */
 DT_MUST_CHECK dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena,

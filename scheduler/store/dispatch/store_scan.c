@@ -241,7 +241,7 @@ static dt_status read_topic(void *arg)
     if (!t->last.p || !dt_str_eq(t->last, topic))
         t->last = dt_arena_copy(t->arena, topic);
     bool dispatched = (enum dt_job_state)(dt_db_i64(t->db, 1) - 1) == DT_DISPATCHED;
-    t->out[at - t->ids] = (struct dt_topic_of){t->last, dispatched};
+    t->out[at - t->ids] = (struct dt_topic_of){t->last, dispatched, dt_callback_host_of(dt_db_bytes(t->db, 3))};
     return t->last.p ? DT_OK : DT_NOMEM;
 }
 

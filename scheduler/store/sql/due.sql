@@ -48,4 +48,4 @@ SELECT j.id, IF(j.state IN ('scheduled','dispatched'), GREATEST(j.next_at, 1), 0
  ORDER BY j.id;
 
 -- name: select_queues_of_jobs
-SELECT j.id, j.state+0, j.topic FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);
+SELECT j.id, j.state+0, j.topic, j.callback_url FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id IN (?,...);

@@ -266,12 +266,7 @@ static void a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one(void *
     start(1000, 4, 1 << 20);
     assert_int_equal(take_all("dead", "t"), 2);
     assert_true(dt_places_room_anywhere(places, dt_str("t"), now_us) > 100);
-    dt_places_host_full(places, dt_str("t"), now_us);
-    assert_int_equal(dt_places_room_anywhere(places, dt_str("t"), now_us), 0);
-    assert_true(dt_places_room_anywhere(places, dt_str("u"), now_us) > 100);
     assert_true(take("live", "t"));
-    now_us += DT_PLACES_AGAIN_US;
-    assert_true(dt_places_room_anywhere(places, dt_str("t"), now_us) > 100);
 }
 
 static void a_host_is_asked_for_by_its_number(void **state)
@@ -289,19 +284,6 @@ static void a_host_is_asked_for_by_its_number(void **state)
     while (n_taken > 0)
         dt_places_give_back(places, &taken[--n_taken], DT_PLACE_SILENT, now_us);
     assert_int_equal(dt_places_room_at(places, number, dt_str("t"), now_us), 2);
-}
-
-static void a_topic_that_met_a_full_host_and_has_nothing_under_way_is_forgotten_later(void **state)
-{
-    (void)state;
-    start(1000, 1, 1 << 20);
-    assert_true(take("h", "a"));
-    assert_false(take("h", "b"));
-    dt_places_host_full(places, dt_str("b"), now_us);
-    assert_int_equal(dt_places_room_anywhere(places, dt_str("b"), now_us), 0);
-    now_us += 2 * SECOND;
-    assert_true(dt_places_room_anywhere(places, dt_str("b"), now_us) > 100);
-    assert_true(dt_places_room_anywhere(places, dt_str("b"), now_us) > 100);
 }
 
 #define T(name) cmocka_unit_test_teardown(name, end)
@@ -322,7 +304,6 @@ int main(void)
         T(a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise),
         T(idle_hosts_that_were_slowed_are_forgotten_in_the_end),
         T(a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one),
-        T(a_topic_that_met_a_full_host_and_has_nothing_under_way_is_forgotten_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

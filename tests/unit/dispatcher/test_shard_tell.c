@@ -27,7 +27,6 @@ static struct {
     char untold_arg;    /* its address is the environment's arg */
     char index;         /* and this one's the index */
     int untold, doubted;
-    bool disbelieved;
 } fake;
 
 static struct dt_config config;
@@ -139,17 +138,6 @@ void dt_shard_doubt_index(dt_shard_loop *loop)
 {
     assert_ptr_equal(loop, l);
     fake.doubted++;
-}
-
-bool dt_shard_believes_index(const dt_shard_loop *loop)
-{
-    return loop->trust.up && !fake.disbelieved;
-}
-
-void dt_hands_claims_host_full(dt_hands_claims *claims, struct dt_str topic)
-{
-    assert_null(claims);
-    write_down("%.*s rests\n", (int)topic.n, topic.p);
 }
 
 static void untold(void *arg, const dt_index *index)
@@ -303,21 +291,6 @@ static void what_names_a_host_without_places_is_parked_apart_from_what_names_oth
     assert_int_equal(host, 0);
 }
 
-/* It is met again at every look. */
-static void a_topic_rests_where_what_names_a_full_host_cannot_be_parked(void **state)
-{
-    (void)state;
-    for (int up = 0; up < 2; up++) {
-        struct dt_seen seen[] = {{.id = 1, .hint_ms = 10, .next_ms = NOW, .hold = DT_STR_LIT("a"), .host = 1},
-                                 {.id = 2, .hint_ms = 20, .next_ms = NOW, .hold = DT_STR_LIT("b")}};
-        struct dt_leader_txn txn = {.now_ms = NOW, .seen = {.v = seen, .n = 2}, .hands.full = 1};
-        fake.told[0] = '\0';
-        fake.disbelieved = l->trust.up = up;
-        dt_shard_tell_index(l, &txn);
-        assert_told(up ? "a rests\nhold a@00000001 1@10\nheld a@00000001\nhold b 2@20\nheld b\n" : "a rests\n");
-    }
-}
-
 static void what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_who_is_to_hurry(void **state)
 {
     int64_t soon = id_of(5, 0);
@@ -404,7 +377,6 @@ int main(void)
         T(nothing_is_told_where_there_is_nothing_or_nobody_listens),
         T(what_is_parked_goes_to_its_topics_set_together),
         T(what_names_a_host_without_places_is_parked_apart_from_what_names_others),
-        T(a_topic_rests_where_what_names_a_full_host_cannot_be_parked),
         T(what_belongs_elsewhere_goes_there_before_it_leaves_here_and_wakes_who_is_to_hurry),
         T(an_index_that_cannot_be_told_is_not_believed_and_others_hear_of_it),
         T(a_job_that_ended_in_a_takeover_moves_wherever_its_entry_is),

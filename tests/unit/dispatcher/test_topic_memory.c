@@ -13,19 +13,20 @@ static void what_was_noted_is_known_until_it_is_forgotten(void **state)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
+    bool names_host;
     (void)state;
-    assert_false(dt_topic_memory_find(&memory, 7, &topic));
+    assert_false(dt_topic_memory_find(&memory, 7, &topic, &names_host));
     dt_topic_memory_forget(&memory, 7);
-    dt_topic_memory_note(&memory, 7, dt_str("mail"));
-    dt_topic_memory_note(&memory, 8, dt_str("post"));
-    assert_true(dt_topic_memory_find(&memory, 7, &topic) && dt_str_is(topic, "mail"));
-    assert_true(dt_topic_memory_find(&memory, 8, &topic) && dt_str_is(topic, "post"));
-    assert_false(dt_topic_memory_find(&memory, 9, &topic));
+    dt_topic_memory_note(&memory, 7, dt_str("mail"), false);
+    dt_topic_memory_note(&memory, 8, dt_str("post"), false);
+    assert_true(dt_topic_memory_find(&memory, 7, &topic, &names_host) && dt_str_is(topic, "mail"));
+    assert_true(dt_topic_memory_find(&memory, 8, &topic, &names_host) && dt_str_is(topic, "post"));
+    assert_false(dt_topic_memory_find(&memory, 9, &topic, &names_host));
     dt_topic_memory_forget(&memory, 7);
-    assert_false(dt_topic_memory_find(&memory, 7, &topic));
-    assert_true(dt_topic_memory_find(&memory, 8, &topic));
+    assert_false(dt_topic_memory_find(&memory, 7, &topic, &names_host));
+    assert_true(dt_topic_memory_find(&memory, 8, &topic, &names_host));
     dt_topic_memory_clear(&memory);
-    assert_false(dt_topic_memory_find(&memory, 8, &topic));
+    assert_false(dt_topic_memory_find(&memory, 8, &topic, &names_host));
 }
 
 /* Ids as they are given out: a day's, one after the other. */
@@ -33,13 +34,14 @@ static void more_jobs_than_it_has_room_for_are_forgotten_never_mistaken(void **s
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
+    bool names_host;
     const int64_t day = INT64_C(690) << 40;
     size_t known = 0, halves = 0;
     (void)state;
     for (int64_t i = 0; i < 2 * DT_TOPIC_MEMORY_JOBS; i++)
-        dt_topic_memory_note(&memory, day + i, dt_str(i % 2 ? "odd" : "even"));
+        dt_topic_memory_note(&memory, day + i, dt_str(i % 2 ? "odd" : "even"), false);
     for (int64_t i = 0; i < 2 * DT_TOPIC_MEMORY_JOBS; i++) {
-        if (!dt_topic_memory_find(&memory, day + i, &topic))
+        if (!dt_topic_memory_find(&memory, day + i, &topic, &names_host))
             continue;
         assert_true(dt_str_is(topic, i % 2 ? "odd" : "even"));
         known++;
@@ -54,12 +56,13 @@ static void a_backlog_of_one_shard_of_a_spike_is_known_nearly_whole(void **state
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
+    bool names_host;
     size_t known = 0;
     (void)state;
     for (int64_t i = 0; i < 25000; i++)
-        dt_topic_memory_note(&memory, 4 * i, dt_str("spike"));
+        dt_topic_memory_note(&memory, 4 * i, dt_str("spike"), false);
     for (int64_t i = 0; i < 25000; i++)
-        known += dt_topic_memory_find(&memory, 4 * i, &topic);
+        known += dt_topic_memory_find(&memory, 4 * i, &topic, &names_host);
     assert_true(known > 20000);
     dt_topic_memory_clear(&memory);
 }
@@ -68,14 +71,16 @@ static void topics_beyond_its_room_are_not_remembered(void **state)
 {
     struct dt_topic_memory memory = {0};
     struct dt_str topic;
+    bool names_host;
     char name[20];
     (void)state;
     for (int64_t i = 1; i <= DT_TOPIC_MEMORY_TOPICS + 1; i++) {
         snprintf(name, sizeof name, "topic-%d", (int)i);
-        dt_topic_memory_note(&memory, i, dt_str(name));
+        dt_topic_memory_note(&memory, i, dt_str(name), false);
     }
-    assert_true(dt_topic_memory_find(&memory, DT_TOPIC_MEMORY_TOPICS, &topic) && dt_str_is(topic, "topic-64"));
-    assert_false(dt_topic_memory_find(&memory, DT_TOPIC_MEMORY_TOPICS + 1, &topic));
+    assert_true(dt_topic_memory_find(&memory, DT_TOPIC_MEMORY_TOPICS, &topic, &names_host) &&
+                dt_str_is(topic, "topic-64"));
+    assert_false(dt_topic_memory_find(&memory, DT_TOPIC_MEMORY_TOPICS + 1, &topic, &names_host));
     dt_topic_memory_clear(&memory);
 }
 

@@ -77,14 +77,6 @@ size_t dt_hands_claims_room_at(dt_hands_claims *claims, struct dt_str topic, uin
     return room;
 }
 
-void dt_hands_claims_host_full(dt_hands_claims *claims, struct dt_str topic)
-{
-    dt_hands *hands = claims->hands;
-    pthread_mutex_lock(&hands->lock);
-    dt_places_host_full(hands->places, topic, dt_pool_now_us(hands));
-    pthread_mutex_unlock(&hands->lock);
-}
-
 bool dt_hands_claims_open(const dt_hands_claims *claims)
 {
     return claims->hands->enabled;

@@ -1,5 +1,6 @@
 /* store/dispatch/ on a real server: entries that were refused for good, ledgers that are trimmed, shards that halt. */
 #include "contract/store/dispatch/dispatch_suite.h"
+#include "job/callback/callback_url.h"
 
 /* Step 5 after Kafka refused n entries of the list from `first` on, and the ledger has nothing. */
 static void refuse(struct rig *rig, size_t first, size_t n)
@@ -349,12 +350,15 @@ static void what_queues_up_with_what_is_told_by_id(void **state)
     struct dt_topic_of of[5];
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'dispatched', attempt = 1 WHERE id = %lld", (long long)ids[2]);
     mysql_fixture_run(&rig->fx, "DELETE FROM jobs WHERE id = %lld", (long long)ids[3]);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET callback_url = 'http://a.test/x' WHERE id = %lld", (long long)ids[4]);
     OK(dt_store_topics_of(rig->store, ids, 5, &rig->arena, of, &err));
     assert_true(dt_str_is(of[0].topic, "t") && !of[0].dispatched);
     assert_true(dt_str_is(of[1].topic, "u") && !of[1].dispatched);
     assert_true(dt_str_is(of[2].topic, "t") && of[2].dispatched);
     assert_null(of[3].topic.p);
     assert_true(dt_str_is(of[4].topic, "u") && !of[4].dispatched);
+    assert_int_equal(of[0].host, 0);
+    assert_int_equal(of[4].host, dt_callback_host_of(DT_STR_LIT("http://a.test:80/")));
     OK(dt_store_topics_of(rig->store, ids, 0, &rig->arena, of, &err));
 }
 

@@ -1,7 +1,7 @@
 /*
  * What a due scan hints at: from the index while it is believed, and from MySQL, with a cursor and a reader ahead of it,
  * while it is not. The index and MySQL are fakes; whether to believe the index, the queues and the readers' places are
- * the real ones. A job's id tells its topic: 100,000 times the number of it.
+ * the real ones. A job's id tells its topic: 100,000 times the number of it, and the host that it names, 10,000 times.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +23,7 @@
 #define ROWS   5000
 #define TOPICS 8
 #define TOPIC  100000
+#define HOST   10000
 #define NOW    INT64_C(1000000)
 #define SECOND INT64_C(1000000)
 
@@ -174,7 +175,8 @@ dt_status dt_store_topics_of(dt_store *store, const int64_t *ids, size_t n, stru
         return dt_fail(err, fake.topics_status, "away");
     for (size_t i = 0; i < n; i++) {
         char name[] = {(char)('0' + ids[i] / TOPIC), '\0'};
-        out[i] = (struct dt_topic_of){.topic = dt_arena_copy(arena, dt_str(name))};
+        out[i] = (struct dt_topic_of){.topic = dt_arena_copy(arena, dt_str(name)),
+                                      .host = (uint32_t)(ids[i] % TOPIC / HOST)};
     }
     return DT_OK;
 }
@@ -223,6 +225,7 @@ static int make(void **state)
 {
     (void)state;
     memset(&fake, 0, sizeof(fake));
+    memset(&plain, 0, sizeof(plain));
     fake.mono_us = 100 * SECOND;
     fake.marked_as = -1;
     fake.believed = true;
@@ -598,6 +601,63 @@ static void what_may_not_go_is_passed_by_at_the_cursor(void **state)
     assert_int_equal(each[1], 200);
 }
 
+static void add_rows_at(uint32_t host, size_t n, int64_t from_ms)
+{
+    for (size_t i = 0; i < n; i++)
+        fake.rows[fake.n_rows++] = (struct dt_due){TOPIC + (int64_t)host * HOST + (int64_t)i, from_ms + (int64_t)i};
+}
+
+/* Each hint is claimed. How many are of that host; no other has more than one. */
+static size_t claim_at(uint32_t host)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->fair.n_hints; i++) {
+        n += l->fair.hints[i].id % TOPIC / HOST == host;
+        take_out(l->fair.hints[i].id);
+    }
+    assert_true(l->fair.n_hints <= n + 1);
+    return n;
+}
+
+/* The dead one's place comes back again and again, and each time all is read from the start. */
+static void hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places(void **state)
+{
+    size_t n = 0;
+    int scans = 0;
+    (void)state;
+    l->index = NULL;
+    l->trust.up = false;
+    plain.called_back = '1';
+    plain.places[1] = 1;
+    plain.places[2] = 1000;
+    add_rows_at(1, 2000, 100);
+    add_rows_at(2, 20, 3000);
+    while (n < 20) {
+        scan();
+        n += claim_at(2);
+        dt_shard_due_again(l);
+        assert_true(++scans < 100);
+    }
+}
+
+/* A change of its URL needs no other word. */
+static void the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time(void **state)
+{
+    size_t each[TOPICS] = {0};
+    (void)state;
+    fake.believed = false;
+    plain.called_back = '1';
+    add_rows_at(1, 3 * BATCH, 100);
+    scan();
+    assert_int_equal(l->fair.n_hints, 0);
+    plain.places[1] = 3;
+    dt_shard_due_from_start(l);
+    scan();
+    assert_int_equal(l->fair.n_hints, 3);
+    claim(each);
+    assert_int_equal(fake.topics_asked, 2);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
 
 int main(void)
@@ -614,6 +674,8 @@ int main(void)
         T(whatever_cannot_be_read_is_told),
         T(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order),
         T(what_may_not_go_is_passed_by_at_the_cursor),
+        T(hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places),
+        T(the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time),
     };
     return cmocka_run_group_tests_name("due scans", tests, NULL, NULL);
 }

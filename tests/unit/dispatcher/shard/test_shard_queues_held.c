@@ -223,7 +223,7 @@ static void a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes(void *
             due(rig, topic, 0, 1, 1000);
             due(rig, topic, TIMEOUTS, 1, 1000);
         }
-        assert_int_equal(dt_shard_sort_queues(&rig->loop, rig->n, &err), DT_OK);
+        assert_int_equal(dt_shard_sort_queues(&rig->loop, rig->n, false, &err), DT_OK);
         assert_int_equal(rig->loop.fair.n_queues, 8);
         for (size_t i = 0; i < 8; i++) {
             const struct dt_due_queue *queue = &rig->loop.fair.queues[i];
