@@ -12,7 +12,7 @@ answer within the topic's `callback_timeout`, or answer 202 and report later.
 |---|---|
 | 2xx | the job succeeded |
 | 202 | the work goes on: a report must follow, by REST or Kafka |
-| 200, `content-type: application/vnd.duetime.result+json` | the body is the report, `{"status": "snoozed", "retry_after": "PT5M"}` |
+| 2xx, `content-type: application/vnd.duetime.result+json` | the body is the report, `{"status": "snoozed", "retry_after": "PT5M"}` |
 | 410 | the job is given up |
 | anything else | the attempt failed: again by the retry schedule, or after `Retry-After` |
 """

@@ -298,6 +298,21 @@ def test_what_finds_no_place_says_so(stack, api):
         silent.end()
 
 
+def test_nothing_is_sent_where_callbacks_are_not_enabled_and_jobs_wait_until_they_are(stack, api, receiver):
+    make_topic(api, "disabled", receiver)
+    for part in ("dispatcher1", "dispatcher2"):
+        stack.restart(part, settings={"callbacks.enabled": "false"})
+    try:
+        job = int(api.make(topic="disabled", delay=0)["id"])
+        until(lambda: state_of(api, job)["waiting_for"] == "limit", 20, lambda: f"{state_of(api, job)} {stack.logs()}")
+        assert (state_of(api, job)["attempt"], receiver.log) == (0, [])
+    finally:
+        for part in ("dispatcher1", "dispatcher2"):
+            stack.restart(part)
+    until(lambda: state_of(api, job)["state"] == "succeeded", 20, stack.logs)
+    assert attempts_of(api, job) == [(1, "succeeded")]
+
+
 class Gauge:
     """A receiver's rule that counts how many requests are with it at once, and answers them when they may go."""
 
