@@ -73,12 +73,15 @@ class Stack:
             api.secured(self.secure.ca, self.state.token)
 
     def _redis_options(self, number):
-        return self.secure.redis_options(self.state.port(f"redis{number}_secured")) if self.secure else ()
+        if not self.secure:
+            return ()
+        return self.secure.redis_options(self.state.port(f"redis{number}_secured") if self.secure.redis_tls else None)
 
-    def _redis_of_programs(self):
-        if self.secure and self.secure.redis_tls:
-            return ",".join(f"127.0.0.1:{self.state.port(redis.name + '_secured')}" for redis in self.redis)
-        return ",".join(redis.address for redis in self.redis)
+    def _redis_of_programs(self, via):
+        """Endpoints, those with a detour by it. Shards find their server by its address: with several, a detour is the same for all programs."""
+        tls = self.secure and self.secure.redis_tls
+        own = {redis.name: self.state.port(f"{redis.name}_secured") if tls else redis.port for redis in self.redis}
+        return ",".join(f"127.0.0.1:{via.get(name, port)}" for name, port in own.items())
 
     def _kafka_of_programs(self):
         if self._without("kafka"):
@@ -107,7 +110,7 @@ class Stack:
         """What a program is told."""
         settings = {
             "mysql": {"socket": self.mysql.socket, "user": self.mysql.user, "password": self.mysql.password, "database": DATABASE},
-            "redis": {"endpoints": self._redis_of_programs()},
+            "redis": {"endpoints": self._redis_of_programs(self.state.options["via"].get(program, {}))},
             "kafka": {"brokers": self._kafka_of_programs()},
             "zookeeper": self._election(),
             "shards": {"count": self.state.options["shards"]},
@@ -132,9 +135,6 @@ class Stack:
         if "mysql" in via:
             settings["mysql"].pop("socket", None)
             settings["mysql"].update(host="127.0.0.1", port=via["mysql"])
-        if any(redis.name in via for redis in self.redis):  # shards find their server by its address: with several, the same for all
-            settings["redis"]["endpoints"] = ",".join(f"127.0.0.1:{via[redis.name]}" if redis.name in via else redis.address
-                                                      for redis in self.redis)
         if "zookeeper" in via:
             settings["zookeeper"]["servers"] = f"127.0.0.1:{via['zookeeper']}"
         if "kafka" in via:

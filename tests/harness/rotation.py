@@ -3,9 +3,7 @@ one after the other see them all. What is named by -k runs, and with DUETIME_TES
 
 Files whose setting up is what takes the time take turns as wholes: `pytestmark = pytest.mark.turn(k, n)` for the k-th of n files.
 
-What reads, or says, something on connections of the product that are in the clear is marked `plain` with the reason: the lane `tls` leaves it out.
-
-A bounded run of the integration suite takes one in thirteen of the files that use the suite's stack over secured connections, in place of the others: it
+A bounded run of the integration suite takes one in thirteen of the files that use a stack over secured connections, in place of the others: it
 runs the suite twice, with DUETIME_TEST_SLICE=plain and =secured. What is marked `secured` is in each of the second kind, and in none of the first.
 
 For a conftest.py: `from harness.rotation import pytest_collection_modifyitems, pytest_configure`; a file says
@@ -18,7 +16,6 @@ SLICES = 13  # shares no divisor with the turns of tests and files: each gets to
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "in_turns(n): a bounded run takes one in n of a file's tests, by its seed")
-    config.addinivalue_line("markers", "plain(why): not with TLS on every connection")
     config.addinivalue_line("markers", "secured: in a bounded run it is of those over secured connections")
     config.addinivalue_line("markers", "turn(k, n): a bounded run takes the file when its seed leaves k, divided by n")
 
@@ -46,17 +43,16 @@ def not_in_turn(items, seed):
     return others
 
 
-def is_of_the_stack(item):
-    """It uses the stack that the whole suite has, and makes none of its own."""
-    own = any(hasattr(item.module, name) for name in ("stack", "Stack"))
-    return "stack" in item.fixturenames and not own and not item.get_closest_marker("plain")
+def has_a_stack(item):
+    """It uses the stack that the whole suite has, or makes one of its own."""
+    return "stack" in item.fixturenames or hasattr(item.module, "Stack")
 
 
 def in_slice(items, seed):
     """Those that go over secured connections this time: whole files, so that what one sets up is set up once."""
-    files = sorted({item.path for item in items if is_of_the_stack(item)})
+    files = sorted({item.path for item in items if has_a_stack(item)})
     chosen = set(files[seed % SLICES::SLICES])
-    return [item for item in items if item.get_closest_marker("secured") or (item.path in chosen and is_of_the_stack(item))]
+    return [item for item in items if item.get_closest_marker("secured") or (item.path in chosen and has_a_stack(item))]
 
 
 def take_slice(config, items, seed):
@@ -70,8 +66,6 @@ def take_slice(config, items, seed):
 
 
 def pytest_collection_modifyitems(config, items):
-    if os.environ.get("DUETIME_TEST_SECURED"):
-        leave_out(config, items, [item for item in items if item.get_closest_marker("plain")])
     seed = os.environ.get("DUETIME_TEST_SEED")
     if seed and not config.option.keyword and not os.environ.get("DUETIME_TEST_LONG"):
         take_slice(config, items, int(seed))

@@ -21,7 +21,7 @@ SECONDS = 40  # chores of five and of ten seconds, and of twenty, come several t
 
 @pytest.fixture(scope="module")
 def with_kafka():
-    made = Stack(os.environ.get("DUETIME_TEST_STACK", "at-rest"), *OPTIONS)
+    made = Stack("at-rest", *OPTIONS)
     yield made.up()
     made.reset()
 

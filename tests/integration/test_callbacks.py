@@ -20,7 +20,7 @@ OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "4",
 
 @pytest.fixture(scope="module")
 def stack():
-    made = Stack(os.environ.get("DUETIME_TEST_STACK", "callbacks"), *OPTIONS)
+    made = Stack("callbacks", *OPTIONS)
     yield made.up()
     made.reset()
 

@@ -19,7 +19,7 @@ NO_KAFKA = {"kafka.brokers": ""}
 
 @pytest.fixture(scope="module")
 def stack():
-    made = Stack(os.environ.get("DUETIME_TEST_STACK", "growing"), *OPTIONS, "--without", "kafka").up()
+    made = Stack("growing", *OPTIONS, "--without", "kafka").up()
     yield made
     made.reset()
 

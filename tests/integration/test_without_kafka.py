@@ -1,5 +1,4 @@
 """An installation without Kafka: nothing connects to one, nothing waits for one, and what only a Kafka could do says so."""
-import os
 import pathlib
 import time
 
@@ -17,7 +16,7 @@ OPTIONS = ["--apis", "1", "--dispatchers", "1", "--redis", "1", "--shards", str(
 
 @pytest.fixture(scope="module")
 def stack():
-    made = Stack(os.environ.get("DUETIME_TEST_STACK", "no-kafka"), *OPTIONS, "--without", "kafka")
+    made = Stack("no-kafka", *OPTIONS, "--without", "kafka")
     yield made.up()
     made.reset()
 

@@ -28,7 +28,7 @@ LATE_AT_REST_MS = 250  # with sanitizers, on a busy machine; tests/soak states f
 
 @pytest.fixture(scope="module")
 def with_redis():
-    made = Stack(os.environ.get("DUETIME_TEST_STACK", "without-redis"), *OPTIONS)
+    made = Stack("without-redis", *OPTIONS)
     yield made.up()
     made.reset()
 

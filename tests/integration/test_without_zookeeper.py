@@ -27,7 +27,7 @@ BOUND = TIMEOUT + 0.1 + 0.25  # a tick of ZooKeeper's, and what finding out may 
 SLACK = 0.65  # to the takeover in MySQL, on a busy machine with sanitizers
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
 LEASES = {"zookeeper.servers": ""}
-pytestmark = [pytest.mark.in_turns(3), pytest.mark.plain("a proxy reads what a dispatcher says to MySQL")]
+pytestmark = pytest.mark.in_turns(3)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def detours():
 
 @pytest.fixture(scope="module")
 def with_zookeeper(detours):
-    made = Stack(os.environ.get("DUETIME_TEST_STACK", "leases"), *OPTIONS, *detours.options)
+    made = Stack("leases", *OPTIONS, *detours.options)
     detours.attach(made)
     yield made.up()
     made.reset()

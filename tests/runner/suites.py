@@ -122,7 +122,7 @@ def tls(report, chosen):
     builds.sanitize(report)
     report.say("integration tests with TLS and authentication on every connection")
     with servers.none_left_behind():
-        pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "tls.xml", {**os.environ, "DUETIME_TEST_SECURED": "1"}, PYTEST_SECONDS, chosen)
+        pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "tls.xml", {**os.environ, "DUETIME_TEST_SECURED": "1"}, 2 * _seconds(), chosen)
 
 
 def of_model(report, chosen):
