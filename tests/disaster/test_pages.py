@@ -36,6 +36,21 @@ def test_a_page_uses_no_variable_that_nobody_sets(name):
     assert set(re.findall(r"\$\{?([A-Za-z_]\w*)", commands)) <= given | made
 
 
+ONLY = {"mariadb": r"\b(?:START|STOP|RESET|SHOW) SLAVE\b|CHANGE MASTER|semi_sync_(?:slave|master)|MASTER_GTID_WAIT|\bmariadb(?:-\w+)? ",
+        "mysql": r"\b(?:START|STOP|RESET|SHOW) REPLICA\b|REPLICATION SOURCE|semi_sync_(?:replica|source)|WAIT_FOR_EXECUTED|super_read_only|\bmysql(?:dump)? "}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_one_server_alone_understands_is_said_for_the_other_one_as_well(name):
+    """MariaDB's commands first, then MySQL's; whatever says for nobody in particular what it is for, both understand."""
+    found = [(line, word, inside) for line, _, kind, word, inside, _ in page.blocks((PAGES / f"{name}.md").read_text(encoding="utf-8")) if kind == "sh"]
+    words = [word for _, word, _ in found if word]
+    assert words == ["mariadb", "mysql"] * (len(words) // 2)
+    for line, word, inside in found:
+        strange = [foreign[0] for reader, pattern in ONLY.items() if reader != word for foreign in re.finditer(pattern, inside)]
+        assert not strange, f"{name}.md, line {line}: {strange}"
+
+
 def test_blocks_are_run_in_order_in_one_shell_and_what_they_say_is_read(tmp_path, monkeypatch):
     told = following(tmp_path, monkeypatch, "```sh\nseen=\"$GIVEN 7\"\n```\nprose\n\n```sh\necho \"  $seen\"\necho end\n```\n```text\na b …\nend\n```\n")
     assert told == ["", "  a b 7\nend\n"]
