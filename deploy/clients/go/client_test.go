@@ -249,6 +249,47 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
+func TestAServerThatAsksForNoPauseIsNotAskedAllTheTime(t *testing.T) {
+	server := newTeller(t, saying{503, "0", func(string) string { return `{"type":"/problems/unavailable","title":"not now"}` }})
+	c := client(t, server.URL, Options{Timeout: time.Second})
+	if _, err := c.Create(bg, hour("t", nil)); !errors.Is(err, ErrUnavailable) {
+		t.Error(err)
+	}
+	if _, err := c.Pop(within(time.Second), Pop{Topics: []string{"t"}}); !errors.Is(err, ErrUnavailable) {
+		t.Error(err)
+	}
+	if asked := len(server.asked()); asked > 30 {
+		t.Error(asked, "requests in two seconds")
+	}
+}
+
+func TestAnAnswerThatAProxyHasLostIsAnUnknownOutcome(t *testing.T) {
+	lost := func(string) string { return "<html>" }
+	server := newTeller(t, saying{502, "", lost}, saying{504, "", lost}, saying{200, "", made}, saying{502, "", lost})
+	c := client(t, server.URL, Options{})
+	if created := create(t, c, NewJob{Topic: "t", Key: "k"}); created.ID != "0" || len(server.asked()) != 3 {
+		t.Error(created, server.asked())
+	}
+	if _, err := c.Create(bg, hour("t", nil)); !errors.Is(err, ErrOutcomeUnknown) {
+		t.Error(err)
+	}
+	if _, err := c.Pop(bg, Pop{Topics: []string{"t"}}); !errors.Is(err, ErrOutcomeUnknown) {
+		t.Error(err)
+	}
+}
+
+func TestARedirectIsARefusal(t *testing.T) {
+	server := newTeller(t, saying{301, "", func(string) string { return "" }})
+	c := client(t, server.URL, Options{})
+	var problem *Problem
+	if created, err := c.Create(bg, hour("t", nil)); !errors.As(err, &problem) || problem.Status != 301 {
+		t.Error(created, err)
+	}
+	if job, err := c.Get(bg, "1"); !errors.As(err, &problem) || problem.Status != 301 {
+		t.Error(job, err)
+	}
+}
+
 func TestNobodyThereIsUnavailableAtTheDeadline(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -320,9 +320,9 @@ func (c *coalescer) settle(batch []*line, said []told, pause time.Duration) {
 func (l *line) settle(said *told) bool {
 	problem := said.Problem
 	switch {
-	case problem.Status < 400:
+	case problem.Status < 300:
 		l.settled <- settlement{told: *said}
-	case problem.Code() == "outcome-unknown":
+	case problem.doubted():
 		l.inDoubt, l.why = true, problem.Error()
 		if l.repeatable {
 			return false

@@ -16,6 +16,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -96,15 +97,15 @@ func ownTransport(base *url.URL, caFile string) (*http.Transport, error) {
 
 // ask makes one request. Without a whole answer the error is a *notNow, which is doubted once the request was on its way.
 func (s *server) ask(ctx context.Context, asked request) (answer, error) {
-	onItsWay := false
-	trace := &httptrace.ClientTrace{WroteHeaders: func() { onItsWay = true }}
+	var onItsWay atomic.Bool // the transport tells of it in a goroutine of its own, which may outlive the request
+	trace := &httptrace.ClientTrace{WroteHeaders: func() { onItsWay.Store(true) }}
 	made, err := s.made(httptrace.WithClientTrace(ctx, trace), asked)
 	if err != nil {
 		return answer{}, err
 	}
 	reply, err := s.http.Do(made)
 	if err != nil {
-		return answer{}, &notNow{why: err.Error(), doubted: onItsWay, retryAfter: -1}
+		return answer{}, &notNow{why: err.Error(), doubted: onItsWay.Load(), retryAfter: -1}
 	}
 	defer reply.Body.Close()
 	body, err := io.ReadAll(reply.Body)
@@ -153,20 +154,25 @@ func (a answer) problem() Problem {
 
 // decode gives the answer, a *Problem, or a *notNow.
 func (a answer) decode(into any) error {
-	if a.status < 400 {
+	if a.status < 300 {
 		if into == nil {
 			return nil
 		}
 		return json.Unmarshal(a.body, into)
 	}
 	problem := a.problem()
-	if refusedForNow(a.status) {
-		return &notNow{why: problem.Error(), doubted: problem.Code() == "outcome-unknown", retryAfter: a.retryAfter}
+	if problem.doubted() || refusedForNow(a.status) {
+		return &notNow{why: problem.Error(), doubted: problem.doubted(), retryAfter: a.retryAfter}
 	}
 	return &problem
 }
 
 func refusedForNow(status int) bool { return status == 408 || status == 429 || status == 503 }
+
+// doubted: it may have been carried out. A proxy that says 502 or 504 has lost the server's answer.
+func (p *Problem) doubted() bool {
+	return p.Code() == "outcome-unknown" || p.Status == 502 || p.Status == 504
+}
 
 // seconds of Retry-After; a date is not understood and left to our own pauses.
 func seconds(text string) time.Duration {
@@ -186,16 +192,17 @@ func duration(text string) time.Duration {
 	return given
 }
 
-// pauseOf is the server's own, or one that grows from try to try and is not the same for all callers.
+// pauseOf grows from try to try and is not the same for all callers; it is as long as the server asks for at least.
 func pauseOf(retryAfter time.Duration, tries int) time.Duration {
-	if retryAfter >= 0 {
-		return retryAfter
-	}
 	pause := longestPause
 	if tries < 6 {
 		pause = firstPause << tries
 	}
-	return pause/2 + time.Duration(rand.Int63n(int64(pause/2)))
+	pause = pause/2 + time.Duration(rand.Int63n(int64(pause/2)))
+	if retryAfter > pause {
+		return retryAfter
+	}
+	return pause
 }
 
 // sleep is false when the context ends first, or would.

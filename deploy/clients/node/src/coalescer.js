@@ -7,7 +7,7 @@
 // Invariants: at most `connections` batches are under way; at most `pendingJobs` calls and about `pendingBytes` bytes are held as text,
 // the others wait with the caller's own object; a call settles once, at its deadline at the latest.
 import { OutcomeUnknownError, UnavailableError } from "./errors.js";
-import { lineOf, pauseOf, retryable } from "./transport.js";
+import { linesOf, pauseOf, retryable } from "./transport.js";
 
 export class Coalescer {
   #send;
@@ -32,7 +32,7 @@ export class Coalescer {
   add(value, { again, timeout }) {
     return new Promise((resolve, reject) => {
       const call = { value, again, resolve, reject, line: null, bytes: 0, sent: false, failure: null, unknown: null, settled: false };
-      call.deadline = Date.now() + timeout;
+      call.deadline = performance.now() + timeout;
       call.timer = setTimeout(() => this.#expire(call), timeout);
       this.#waiting.push(call);
       if (this.#waiting.length === 1) this.#admitWaiting();
@@ -74,7 +74,7 @@ export class Coalescer {
 
   /** Without a wait it is after what else this turn of the event loop brings, so that callers who go on at the same time go together. */
   #flushSoon(ms) {
-    const wait = Math.max(ms, this.#pausedUntil - Date.now());
+    const wait = Math.max(ms, this.#pausedUntil - performance.now());
     if (this.#immediate) return;
     if (wait > 0) {
       this.#timer ??= setTimeout(() => this.#flush(), wait);
@@ -86,7 +86,7 @@ export class Coalescer {
 
   #flush() {
     this.#timer = this.#immediate = null;
-    if (this.#pausedUntil > Date.now()) this.#flushSoon(0);
+    if (this.#pausedUntil > performance.now()) this.#flushSoon(0);
     else while (this.#underWay < this.#limits.connections && this.#queue.length > 0) this.#sendBatch(this.#nextBatch());
   }
 
@@ -106,10 +106,10 @@ export class Coalescer {
     for (const call of batch) call.sent = true;
     const abandon = new AbortController();
     const latest = batch.reduce((most, call) => Math.max(most, call.deadline), 0);
-    const timer = setTimeout(() => abandon.abort(), latest - Date.now());
+    const timer = setTimeout(() => abandon.abort(), latest - performance.now());
     try {
-      const lines = (await this.#send(batch.map((call) => call.line).join(""), abandon.signal)).split("\n");
-      this.#answered(batch, (i) => lineOf(lines[i]));
+      const told = linesOf(await this.#send(batch.map((call) => call.line).join(""), abandon.signal), batch.length);
+      this.#answered(batch, (i) => told[i]);
     } catch (error) {
       this.#answered(batch, () => error);
     }
@@ -140,7 +140,7 @@ export class Coalescer {
 
   /** In front of all others and in their order, when the server will have them. */
   #comeAgain(calls, retryAfter) {
-    this.#pausedUntil = Date.now() + Math.max(retryAfter, pauseOf(this.#failures++));
+    this.#pausedUntil = performance.now() + Math.max(retryAfter, pauseOf(this.#failures++));
     this.#queue.unshift(...calls);
   }
 

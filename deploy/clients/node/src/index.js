@@ -1,7 +1,8 @@
 // A client of duetime's REST API. index.d.ts describes every call; errors.js has what they throw.
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Coalescer } from "./coalescer.js";
-import { UnavailableError } from "./errors.js";
+import { OutcomeUnknownError, UnavailableError } from "./errors.js";
 import { pauseOf, retryable, Transport } from "./transport.js";
 
 export * from "./errors.js";
@@ -29,6 +30,7 @@ export class Duetime {
   #pops;
   #prefix = `${Date.now().toString(36)}-${randomBytes(6).toString("hex")}-`;
   #keys = 0;
+  #asking = new Set(); // single calls, but for pops
   #closed = false;
 
   constructor(options = {}) {
@@ -59,20 +61,22 @@ export class Duetime {
   }
 
   get(id, options) {
-    return this.#ask("GET", `/v1/jobs/${part(id)}`, undefined, options);
+    return this.#awaited(this.#ask("GET", `/v1/jobs/${part(id)}`, undefined, options));
   }
 
   getByKey(topic, key, options) {
-    return this.#ask("GET", `/v1/topics/${part(topic)}/jobs/${part(key)}`, undefined, options);
+    return this.#awaited(this.#ask("GET", `/v1/topics/${part(topic)}/jobs/${part(key)}`, undefined, options));
   }
 
   change(id, changes, { version, ...options } = {}) {
     const headers = version === undefined ? {} : { "if-match": `"${version}"` };
-    return this.#ask("PATCH", `/v1/jobs/${part(id)}`, withBytes(changes), { ...options, headers, again: version === undefined });
+    return this.#awaited(
+      this.#ask("PATCH", `/v1/jobs/${part(id)}`, withBytes(changes), { ...options, headers, again: version === undefined }),
+    );
   }
 
   cancel(id, { retries = false, ...options } = {}) {
-    return this.#ask("POST", `/v1/jobs/${part(id)}/cancel${retries ? "?retries=true" : ""}`, undefined, options);
+    return this.#awaited(this.#ask("POST", `/v1/jobs/${part(id)}/cancel${retries ? "?retries=true" : ""}`, undefined, options));
   }
 
   async pop(topics, { max, wait, ttr, timeout = this.#options.timeout, signal } = {}) {
@@ -83,12 +87,20 @@ export class Duetime {
 
   async close() {
     this.#closed = true;
-    await Promise.all([this.#creates.drained(), this.#reports.drained()]);
+    await Promise.all([this.#creates.drained(), this.#reports.drained(), Promise.allSettled(this.#asking)]);
     this.#transport.close();
   }
 
   #mustBeOpen() {
     if (this.#closed) throw new UnavailableError("the client is closed");
+  }
+
+  /** A call that close() awaits. */
+  #awaited(call) {
+    const over = () => this.#asking.delete(call);
+    this.#asking.add(call);
+    call.then(over, over);
+    return call;
   }
 
   /** Keys of one client ascend, which is what the server's index of keys likes best. */
@@ -100,8 +112,9 @@ export class Duetime {
   /** One request, again until its deadline as long as that does no harm. */
   async #ask(method, path, body, { agent = this.#single, again = true, timeout = this.#options.timeout, headers, signal } = {}) {
     this.#mustBeOpen();
-    const end = Date.now() + timeout;
+    const end = performance.now() + timeout;
     const text = body === undefined ? "" : JSON.stringify(body);
+    let doubt = null; // a try that may have been carried out
     for (let tries = 0; ; tries++) {
       try {
         return JSON.parse(
@@ -109,9 +122,11 @@ export class Duetime {
         );
       } catch (error) {
         const pause = Math.max(error.retryAfter ?? 0, pauseOf(tries));
-        const harmless = again ? retryable(error) : error instanceof UnavailableError;
-        if (!harmless || Date.now() + pause > end) throw error;
-        await new Promise((done) => setTimeout(done, pause));
+        const harmless = again ? retryable(error) : error instanceof UnavailableError && !this.#closed;
+        if (!harmless) throw error;
+        if (error instanceof OutcomeUnknownError) doubt = error;
+        if (performance.now() + pause > end) throw doubt ?? error;
+        await pauseFor(pause, signal);
       }
     }
   }
@@ -120,7 +135,7 @@ export class Duetime {
   async #bounded(end, signal, exchange) {
     signal?.throwIfAborted();
     const controller = new AbortController();
-    const timer = setTimeout(() => controller.abort(), Math.max(0, end - Date.now()));
+    const timer = setTimeout(() => controller.abort(), Math.max(0, end - performance.now()));
     const given = () => controller.abort();
     signal?.addEventListener("abort", given);
     try {
@@ -132,6 +147,10 @@ export class Duetime {
       signal?.removeEventListener("abort", given);
     }
   }
+}
+
+async function pauseFor(ms, signal) {
+  await sleep(ms, undefined, { signal }).catch(() => signal.throwIfAborted());
 }
 
 function part(text) {

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
-import { DuetimeError, errorOf, OutcomeUnknownError, UnavailableError } from "./errors.js";
+import { errorOf, OutcomeUnknownError, UnavailableError } from "./errors.js";
 
 const IDLE_MS = 20_000; // well below what the server allows, so that a kept connection is not closed just as it is used
 const FIRST_PAUSE_MS = 50;
@@ -55,9 +55,7 @@ export class Transport {
     return new Promise((resolve, reject) => {
       let begun = false; // on a connection that stood: from then on nobody knows what the server has got
       const options = { agent, method, headers: sent, signal, socketPath: this.#socketPath };
-      const request = this.#library.request(new URL(path, this.#url), options, (response) =>
-        receive(response).then(resolve, reject),
-      );
+      const request = this.#library.request(new URL(path, this.#url), options, (response) => receive(response).then(resolve, reject));
       request.on("socket", (socket) => {
         if (socket.connecting) socket.once(this.#ready, () => (begun = true));
         else begun = true;
@@ -97,8 +95,24 @@ function problemOf(text) {
 }
 
 /** A line of a batch's answer: its value, or an error. */
-export function lineOf(text) {
-  const value = problemOf(text ?? "");
+function lineOf(text) {
+  const value = problemOf(text);
   if (value.status >= 200 && value.status < 300) return value;
-  return value.status ? errorOf(value.status, value) : new DuetimeError(`no line of an answer: ${text}`);
+  return value.status ? errorOf(value.status, value) : new OutcomeUnknownError(`no line of an answer: ${text.slice(0, 200)}`);
+}
+
+/**
+ * Reads the outcome of each of `count` lines from the answer to their batch. A batch that the server ended early has fewer: the last one is a
+ * problem, and holds for the rest. When that is 413, the lines before it were made: what is left comes in a request of its own.
+ */
+export function linesOf(text, count) {
+  const told = text
+    .split("\n", count + 1)
+    .filter(Boolean)
+    .map(lineOf);
+  if (told.length >= count) return told;
+  let last = new OutcomeUnknownError("no result");
+  if (told.at(-1) instanceof Error) last = told.pop();
+  if (last.status === 413 && told.length > 0) last = new UnavailableError(last.message, { status: 413, problem: last.problem });
+  return [...told, ...Array(count - told.length).fill(last)];
 }

@@ -106,6 +106,52 @@ test("while the server is away or busy calls wait for it", async () => {
   assert.ok((await waiting).created);
 });
 
+test("an answer that a proxy has lost, and a server that is away then, are an unknown outcome", async () => {
+  const { id } = await duetime.create({ topic, key: "k", ...far });
+  door.answers = [answerOf(502, "bad-gateway")];
+  assert.equal((await duetime.create({ topic, key: "k", ...far })).id, id);
+  const change = (delay) => duetime.change(id, { delay }, { timeout: 1_000 });
+  door.answers = [answerOf(504, "gateway-timeout")];
+  const changing = assert.rejects(change("P4D"), client.OutcomeUnknownError);
+  while (door.answers.length > 0) await sleep(1);
+  await sleep(20); // the answer has come
+  await door.close();
+  await changing;
+  await assert.rejects(change("P4D"), client.UnavailableError);
+  await door.listen(door.port);
+});
+
+test("a redirect is a refusal", async () => {
+  door.answers = [answerOf(301, ""), answerOf(301, "")];
+  await assert.rejects(duetime.create({ topic, ...far }), { status: 301 });
+  await assert.rejects(duetime.get("1"), { status: 301 });
+});
+
+test("an answer that does not come to its end is an unknown outcome at the deadline", async () => {
+  door.answers = ["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"];
+  await assert.rejects(duetime.pop(topic, { timeout: 300 }), client.OutcomeUnknownError);
+});
+
+test("closing awaits what was asked, and gives up pops", async () => {
+  await pullTopic();
+  const closed = new client.Duetime({ url: door.url, token: process.env.DUETIME_TOKEN });
+  const { id } = await closed.create({ topic, ...far });
+  const popping = assert.rejects(closed.pop(topic, { wait: "PT20S" }), client.OutcomeUnknownError);
+  await sleep(50);
+  const [state] = await Promise.all([closed.change(id, { delay: "P4D" }, { version: 1 }).then((job) => job.version), closed.close()]);
+  assert.equal(state, 2);
+  await popping;
+});
+
+test("a signal ends the pause before the next try as well", async () => {
+  door.answers = [answerOf(503, "unavailable", "Retry-After: 20\r\n")];
+  const giveUp = new AbortController();
+  const began = Date.now();
+  setTimeout(() => giveUp.abort(), 100);
+  await assert.rejects(duetime.pop(topic, { timeout: 60_000, signal: giveUp.signal }), { name: "AbortError" });
+  assert.ok(Date.now() - began < 15_000);
+});
+
 test("a pop waits for a due job, and what is reported is applied once", async () => {
   await pullTopic();
   const popping = duetime.pop(topic, { max: 5, wait: "PT20S", ttr: "PT1M" });

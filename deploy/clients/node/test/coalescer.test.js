@@ -15,7 +15,8 @@ function fake(limits = {}) {
     const values = text.trim().split("\n").map(JSON.parse);
     return new Promise((resolve, reject) => {
       const lines = (of) => values.map((value) => `${JSON.stringify(of(value))}\n`).join("");
-      batches.push({ values, answer: (of = (value) => ({ status: 201, id: `${value}` })) => resolve(lines(of)), fail: reject });
+      const answer = (of = (value) => ({ status: 201, id: `${value}` })) => resolve(lines(of));
+      batches.push({ values, answer, answerText: resolve, fail: reject });
     });
   };
   fakes.push({ batches, coalescer: new Coalescer(send, { ...LIMITS, ...limits }) });
@@ -170,13 +171,36 @@ test("a value that is no JSON fails alone", async () => {
   assert.equal((await good).id, "2");
 });
 
-test("an answer with too few lines fails those that have none", async () => {
+test("of an answer with too few lines those that have none are unknown", async () => {
+  const { batches, coalescer } = fake();
+  const made = calls(coalescer, 3, 0, { ...CALL, again: false });
+  await turn();
+  batches[0].answer((value) => (value < 2 ? (value ? undefined : { status: 201, id: "0" }) : undefined));
+  assert.deepEqual(
+    (await Promise.allSettled(made)).map((one) => one.reason?.name),
+    [undefined, "OutcomeUnknownError", "OutcomeUnknownError"],
+  );
+});
+
+for (const status of [413, 503])
+  test(`of a batch that the server ended with ${status} the rest goes again`, async () => {
+    const { batches, coalescer } = fake();
+    const made = calls(coalescer, 3, 0, { ...CALL, again: false });
+    await turn();
+    batches[0].answerText(`{"status":201,"id":"0"}\n{"status":${status},"type":"/problems/ended"}\n`);
+    await until(() => batches.length === 2);
+    assert.deepEqual(batches[1].values, [1, 2]);
+    batches[1].answer();
+    assert.deepEqual(
+      (await Promise.all(made)).map(({ id }) => id),
+      ["0", "1", "2"],
+    );
+  });
+
+test("a batch that is refused as a whole as too large does not go again", async () => {
   const { batches, coalescer } = fake();
   const made = calls(coalescer, 2);
   await turn();
-  batches[0].answer((value) => (value === 0 ? { status: 201, id: "0" } : undefined));
-  assert.deepEqual(
-    (await Promise.allSettled(made)).map((one) => one.status),
-    ["fulfilled", "rejected"],
-  );
+  batches[0].answerText('{"status":413,"type":"/problems/too-large"}\n');
+  for (const { reason } of await Promise.allSettled(made)) assert.equal(reason.name, "InvalidError");
 });

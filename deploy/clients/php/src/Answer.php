@@ -7,13 +7,11 @@ namespace Duetime;
 /** @internal A whole answer. `retryAfter`: null where the server names no time. */
 final class Answer
 {
+    /** Stands for the result of a line that has none. */
+    public const NO_RESULT = ['status' => 503, 'type' => 'outcome-unknown', 'title' => 'no result'];
+
     public function __construct(public readonly int $status, public readonly ?float $retryAfter, public readonly string $body)
     {
-    }
-
-    public function isRefusedForNow(): bool
-    {
-        return self::refusedForNow($this->status);
     }
 
     public static function refusedForNow(int $status): bool
@@ -45,6 +43,17 @@ final class Answer
     public function lines(): array
     {
         $lines = array_filter(explode("\n", $this->body), static fn (string $line): bool => trim($line) !== '');
-        return array_map(static fn (string $line): array => (array) json_decode($line, true), array_values($lines));
+        return array_map(self::told(...), array_values($lines));
+    }
+
+    /**
+     * The result in a line; whatever else may stand there says nothing.
+     *
+     * @return array<string, mixed>
+     */
+    private static function told(string $line): array
+    {
+        $members = json_decode($line, true);
+        return is_int($members['status'] ?? null) ? $members : self::NO_RESULT;
     }
 }

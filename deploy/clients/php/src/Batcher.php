@@ -50,7 +50,7 @@ final class Batcher
         $deadline = Transport::now() + $this->timeout;
         for ($tries = 1; $batch !== []; $tries++) {
             [$batch, $retryAfter] = $this->send($batch, $deadline - Transport::now());
-            $pause = $retryAfter ?? Transport::pause($tries);
+            $pause = Transport::pause($tries, $retryAfter);
             if (Transport::now() + $pause >= $deadline) {
                 self::failLate($batch);
                 return;
@@ -100,7 +100,7 @@ final class Batcher
         if ($there >= $count) {
             return $told;
         }
-        $last = ['status' => 503, 'type' => 'outcome-unknown', 'title' => 'no result'];
+        $last = Answer::NO_RESULT;
         if ($there > 0 && ($told[$there - 1]['status'] ?? 0) >= 400) {
             $last = array_pop($told);
             $last['status'] = $last['status'] === 413 && $there > 1 ? 503 : $last['status'];
@@ -115,13 +115,13 @@ final class Batcher
      */
     private function settle(Line $line, array $told): bool
     {
-        if ($told['status'] < 400) {
+        if ($told['status'] < 300) {
             $line->deferred->settle(($this->read)($told));
             return true;
         }
         $problem = Problem::of($told);
         $line->why = $problem->getMessage();
-        if ($problem->slug === 'outcome-unknown') {
+        if ($problem->isDoubted()) {
             $line->inDoubt = true;
             return !$line->repeatable && $line->fail(new OutcomeUnknown($line->why, $told['id'] ?? null));
         }

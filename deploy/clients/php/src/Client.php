@@ -208,7 +208,7 @@ final class Client
                 return $this->once($method, $path, $body, $deadline, $headers);
             } catch (NoAnswer $none) {
                 $inDoubt = $inDoubt || $none->doubted;
-                $pause = $none->retryAfter ?? Transport::pause($tries);
+                $pause = Transport::pause($tries, $none->retryAfter);
                 if (($none->doubted && !$repeatable) || Transport::now() + $pause >= $deadline) {
                     throw $inDoubt ? new OutcomeUnknown($none->getMessage()) : new Unavailable($none->getMessage());
                 }
@@ -224,12 +224,12 @@ final class Client
     private function once(string $method, string $path, string $body, float $deadline, array $headers): array
     {
         $answer = $this->transport->ask($method, $path, $body, $deadline - Transport::now(), $headers);
-        if ($answer->status < 400) {
+        if ($answer->status < 300) {
             return (array) json_decode($answer->body, true, 512, JSON_THROW_ON_ERROR);
         }
         $problem = Problem::of($answer->problem());
-        if ($answer->isRefusedForNow()) {
-            throw new NoAnswer($problem->getMessage(), $problem->slug === 'outcome-unknown', $answer->retryAfter);
+        if ($problem->isDoubted() || Answer::refusedForNow($answer->status)) {
+            throw new NoAnswer($problem->getMessage(), $problem->isDoubted(), $answer->retryAfter);
         }
         throw $problem;
     }

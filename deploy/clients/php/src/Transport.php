@@ -46,10 +46,10 @@ final class Transport
         return new Answer(curl_getinfo($this->curl, CURLINFO_RESPONSE_CODE), $retryAfter, $answer);
     }
 
-    /** Seconds before the next try where the server names none: more from time to time, and not the same for all callers. */
-    public static function pause(int $tries): float
+    /** Seconds before the next try: more from time to time, not the same for all callers, and what the server asks for at least. */
+    public static function pause(int $tries, ?float $asked): float
     {
-        return min(self::LONGEST_PAUSE, 0.05 * 2 ** min($tries, 10)) * mt_rand(50, 100) / 100;
+        return max($asked ?? 0.0, min(self::LONGEST_PAUSE, 0.05 * 2 ** min($tries, 10)) * mt_rand(50, 100) / 100);
     }
 
     public static function now(): float

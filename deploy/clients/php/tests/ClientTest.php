@@ -14,6 +14,7 @@ use Duetime\Exception\Invalid;
 use Duetime\Exception\KeyConflict;
 use Duetime\Exception\NotFound;
 use Duetime\Exception\OutcomeUnknown;
+use Duetime\Exception\Problem;
 use Duetime\Exception\TooLate;
 use Duetime\Exception\Unavailable;
 use Duetime\Exception\VersionMismatch;
@@ -157,6 +158,51 @@ final class ClientTest extends TestCase
         $began = microtime(true);
         self::assertSame('0', $this->client()->create($this->topic)->id);
         self::assertGreaterThanOrEqual(2.5, microtime(true) - $began);
+    }
+
+    public function testAServerThatAsksForNoPauseIsNotAskedAllTheTime(): void
+    {
+        $this->between(tell: array_fill(0, 1000, [503, '0', '{"type":"/problems/unavailable","title":"not now"}']));
+        $client = $this->client(timeout: 1.0);
+        foreach ([fn () => $client->create('t'), fn () => $client->get('1')] as $call) {
+            try {
+                $call();
+                self::fail('it is not now');
+            } catch (Unavailable) {
+                self::assertLessThan(30, count($this->asked()));
+            }
+        }
+    }
+
+    public function testAnAnswerThatAProxyHasLostIsAnUnknownOutcome(): void
+    {
+        $page = '<html>';
+        $lost = [504, null, $page];
+        $this->between(tell: [[502, null, $page], $lost, [200, null, null], [502, null, $page], [200, null, "$page\n"], $lost]);
+        $client = $this->client();
+        self::assertSame('0', $client->create('t', key: 'k')->id);
+        self::assertCount(3, $this->asked());
+        foreach ([fn () => $client->create('t'), fn () => $client->create('t'), fn () => $client->pop('t', wait: 0)] as $call) {
+            try {
+                $call();
+                self::fail('nobody knows');
+            } catch (OutcomeUnknown $unknown) {
+                self::assertNotSame('', $unknown->getMessage());
+            }
+        }
+    }
+
+    public function testARedirectIsARefusal(): void
+    {
+        $this->between(tell: [[301, null, ''], [301, null, '']]);
+        foreach ([fn () => $this->client()->create('t'), fn () => $this->client()->get('1')] as $call) {
+            try {
+                $call();
+                self::fail('it leads elsewhere');
+            } catch (Problem $problem) {
+                self::assertSame(301, $problem->status);
+            }
+        }
     }
 
     public function testNobodyThereIsUnavailableAtTheDeadline(): void

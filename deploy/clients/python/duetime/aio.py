@@ -8,7 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Callable, TypeVar, cast
 
-from .client import Client, JobRef
+from .client import GRACE, Client, JobRef
+from .errors import OutcomeUnknown, Unavailable
 from .job import Created, Job
 
 T = TypeVar("T")
@@ -37,11 +38,16 @@ class AsyncClient:
     async def report(self, job_id: str, attempt: int, status: str = "succeeded", **members: Any) -> str:
         return await self._later(self._client.report_later, job_id, attempt, status, **members)
 
-    async def _later(self, put: Callable[..., Future[T]], *arguments: Any, **members: Any) -> T:
-        """The loop itself never waits for room: a thread does."""
-        if self._client.is_crowded():
-            return await asyncio.wrap_future(await self._in_thread(put, *arguments, **members))
-        return await asyncio.wrap_future(put(*arguments, **members))
+    async def _later(self, put: Callable[..., Future[T]], *arguments: Any, timeout: float | None = None, **members: Any) -> T:
+        """The loop itself never waits for room: a thread does. At its deadline the call ends, whoever shares its request."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + GRACE + (self._client.timeout if timeout is None else timeout)
+        call = functools.partial(put, *arguments, timeout=timeout, **members)
+        made = await self._in_thread(call) if self._client.is_crowded() else call()
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(made), max(0, end - loop.time()))
+        except asyncio.TimeoutError:
+            raise (Unavailable if made.cancelled() else OutcomeUnknown)("the deadline passed") from None
 
     async def get(self, job: JobRef, **options: Any) -> Job:
         return await self._in_thread(self._client.get, job, **options)

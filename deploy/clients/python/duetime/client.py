@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Union, cast
 
-from .coalescer import REFUSED_FOR_NOW, Coalescer, Limits, Line, own_pause
+from .coalescer import DOUBTED, REFUSED_FOR_NOW, Coalescer, Limits, Line, pause_of
 from .errors import OutcomeUnknown, Unavailable, problem_of
 from .job import Created, Job, body_of, encode, plain
 from .transport import Address, Answer, Broken, Connection, NotSent
@@ -41,7 +41,7 @@ class Client:
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 30.0, limits: Limits | None = None, make_keys: bool = False,
                  tls: ssl.SSLContext | None = None) -> None:
         self._address = Address(url, token, tls)
-        self._timeout = timeout
+        self.timeout = timeout
         self.limits = limits or Limits()
         # Keys of one client ascend, which is what the server's index of keys likes best.
         self._keys = f"{int(time.time() * 1000):013d}-{secrets.token_hex(4)}-" if make_keys else None
@@ -126,12 +126,14 @@ class Client:
         """Cancels the job; `retries`: a dispatched one gets no further attempt."""
         return cast(Job, self._asked("POST", f"/v1/jobs/{job_id}/cancel{'?retries=true' if retries else ''}", timeout=timeout))
 
-    def pop(self, topics: str | Iterable[str], *, max: int = 1, wait: Any = 20_000, ttr: Any = None) -> list[Job]:
-        """Claims due jobs of pull topics; waits until there is one (`wait`, at most a minute). `ttr`: time for each attempt."""
+    def pop(self, topics: str | Iterable[str], *, max: int = 1, wait: Any = 20_000, ttr: Any = None, timeout: float | None = None) -> list[Job]:
+        """Claims due jobs of pull topics; waits until there is one (`wait`, at most a minute). `ttr`: time for each attempt. `timeout`: of the
+        call, its wait included."""
         body = {"topics": [topics] if isinstance(topics, str) else list(topics), "max": max, "wait": plain(wait)}
         if ttr is not None:
             body["ttr"] = plain(ttr)
-        return cast("list[Job]", self._asked("POST", "/v1/pop", body, repeatable=False, timeout=self._timeout + 60)["jobs"])
+        return cast("list[Job]", self._asked("POST", "/v1/pop", body, repeatable=False,
+                                             timeout=self.timeout + 60 if timeout is None else timeout)["jobs"])
 
     def put_topic(self, topic: str, **settings: Any) -> dict[str, Any]:
         """Sets a topic: delivery, retry, ack_timeout, rate_limit, max_in_flight …; what is left out takes its default."""
@@ -151,7 +153,7 @@ class Client:
                 if error.doubted and not repeatable:
                     raise OutcomeUnknown(error.why) from None
                 pauses += 1
-                seconds = own_pause(pauses) if error.retry_after is None else error.retry_after
+                seconds = pause_of(pauses, error.retry_after)
                 if time.monotonic() + seconds >= deadline:
                     raise (OutcomeUnknown if in_doubt else Unavailable)(error.why) from None
             time.sleep(seconds)
@@ -161,11 +163,12 @@ class Client:
             answer = self._once(method, path, body, deadline, headers)
         except (NotSent, Broken) as error:
             raise _NotNow(str(error), isinstance(error, Broken)) from error
-        if answer.status < 400:
+        if answer.status < 300:
             return answer.json()
         problem = problem_of(answer.problem())
-        if answer.status in REFUSED_FOR_NOW:
-            raise _NotNow(str(problem), problem.code == "outcome-unknown", answer.retry_after)
+        doubted = problem.code == "outcome-unknown" or answer.status in DOUBTED
+        if doubted or answer.status in REFUSED_FOR_NOW:
+            raise _NotNow(str(problem), doubted, answer.retry_after)
         raise problem
 
     def _once(self, method: str, path: str, body: bytes | None, deadline: float, headers: dict[str, str]) -> Answer:
@@ -179,7 +182,7 @@ class Client:
             self._kept.put(connection)
 
     def _deadline(self, timeout: float | None) -> float:
-        return time.monotonic() + (self._timeout if timeout is None else timeout)
+        return time.monotonic() + (self.timeout if timeout is None else timeout)
 
 
 def _awaited(line: Line) -> Any:

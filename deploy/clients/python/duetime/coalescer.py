@@ -18,12 +18,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .errors import OutcomeUnknown, Unavailable, problem_of
+from .errors import DuetimeError, OutcomeUnknown, Unavailable, problem_of
 from .job import seconds_of
-from .transport import Address, Answer, Broken, Connection, NotSent
+from .transport import NO_RESULT, Address, Answer, Broken, Connection, NotSent
 
 LONGEST_PAUSE = 2.0
 REFUSED_FOR_NOW = (408, 429, 503)
+DOUBTED = (502, 504)  # a proxy has lost the server's answer
 
 
 @dataclass(frozen=True)
@@ -64,18 +65,18 @@ def _filled(told: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     """A result for each line. A batch that the server ended early has fewer: the last one is a problem, and holds for the rest. When that
     is 413, the lines before it were made: what is left comes in a request of its own."""
     last = told[-1] if told else {"status": 0}
-    if len(told) == count:
+    if len(told) >= count:
         return told
     if last["status"] < 400:
-        return told + [{"status": 503, "type": "/problems/outcome-unknown", "title": "no result"}] * (count - len(told))
+        return told + [NO_RESULT] * (count - len(told))
     if last["status"] == 413 and len(told) > 1:
         last = {**last, "status": 503}
     return told[:-1] + [last] * (count - len(told) + 1)
 
 
-def own_pause(failures: int) -> float:
-    """Seconds before the next try where the server names none: more from time to time, and not the same for all callers."""
-    return min(LONGEST_PAUSE, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1)
+def pause_of(failures: int, asked: float | None) -> float:
+    """Seconds before the next try: more from time to time, not the same for all callers, and what the server asks for at least."""
+    return max(asked or 0, min(LONGEST_PAUSE, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1))
 
 
 class Coalescer:
@@ -96,9 +97,10 @@ class Coalescer:
     def put(self, line: Line) -> None:
         """Waits for room, at most until the line's deadline; then the line is settled as Unavailable."""
         with self._room:
+            roomy = self._room.wait_for(lambda: self._closing or self.has_room(), max(0, line.deadline - time.monotonic()))
             if self._closing:
                 raise RuntimeError("the client is closed")
-            if not self._room.wait_for(self.has_room, max(0, line.deadline - time.monotonic())):
+            if not roomy:
                 line.why = "too many lines wait"
                 line.fail_late()
                 return
@@ -114,6 +116,7 @@ class Coalescer:
         with self._news:
             self._closing = True
             self._news.notify_all()
+            self._room.notify_all()
         for sender in self._senders:
             sender.join()
 
@@ -135,8 +138,18 @@ class Coalescer:
             batch = self._take()
             if not batch:
                 break
-            self._send(connection, batch)
+            try:
+                self._send(connection, batch)
+            except Exception as error:  # a token that no header can carry, say: its callers are told, and the sender goes on
+                connection.close()
+                self._fail(batch, error)
         connection.close()
+
+    @staticmethod
+    def _fail(batch: list[Line], error: Exception) -> None:
+        for line in batch:
+            if not line.future.done():
+                line.future.set_exception(DuetimeError(f"{type(error).__name__}: {error}"))
 
     # ---- what waits ----
 
@@ -195,8 +208,7 @@ class Coalescer:
         """Back to the front, in order; nothing leaves before the pause is over."""
         with self._news:
             self._failures += 1
-            seconds = own_pause(self._failures) if pause is None else pause
-            self._pause_until = max(self._pause_until, time.monotonic() + seconds)
+            self._pause_until = max(self._pause_until, time.monotonic() + pause_of(self._failures, pause))
             for line in lines:
                 line.put_at = 0.0  # it has lingered
             self._waiting.extendleft(reversed(lines))
@@ -230,11 +242,11 @@ class Coalescer:
     def _settled(self, line: Line, told: dict[str, Any]) -> bool:
         """False for a line that is to be sent again."""
         status = told["status"]
-        if status < 400:
+        if status < 300:
             line.future.set_result(self._read(told))
             return True
         problem = problem_of(told)
-        if problem.code == "outcome-unknown":
+        if problem.code == "outcome-unknown" or status in DOUBTED:
             return self._doubted(line, str(problem), told.get("id"))
         if status in REFUSED_FOR_NOW:
             line.why = str(problem)

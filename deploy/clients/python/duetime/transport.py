@@ -8,11 +8,14 @@ import socket
 import ssl
 import time
 import urllib.parse
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .errors import DuetimeError
 
 KEPT_SECONDS = 50  # the server closes a connection that was silent for 75
+
+
+NO_RESULT = {"status": 503, "type": "/problems/outcome-unknown", "title": "no result"}  # of a line that has none
 
 
 class NotSent(DuetimeError):
@@ -33,7 +36,7 @@ class Answer(NamedTuple):
         return json.loads(self.body) if self.body else None
 
     def lines(self) -> list[Any]:
-        return [json.loads(line) for line in self.body.splitlines() if line.strip()]
+        return [_told(line) for line in self.body.splitlines() if line.strip()]
 
     def problem(self) -> dict[str, Any]:
         """The members of the problem, also when something between us and the server answered in its own words."""
@@ -42,6 +45,15 @@ class Answer(NamedTuple):
         except ValueError:
             members = None
         return {"status": self.status, **(members if isinstance(members, dict) else {"title": http.client.responses.get(self.status, "")})}
+
+
+def _told(line: bytes) -> dict[str, Any]:
+    """The result in a line; whatever else may stand there says nothing."""
+    try:
+        members = json.loads(line)
+    except ValueError:
+        return NO_RESULT
+    return members if isinstance(members, dict) and isinstance(members.get("status"), int) else NO_RESULT
 
 
 class Address:
@@ -95,12 +107,14 @@ class Connection:
             self._http = None
 
     def ask(self, method: str, path: str, body: bytes | None, seconds: float, headers: dict[str, str]) -> Answer:
-        """Raises NotSent or Broken."""
+        """One exchange, in so many seconds. Raises NotSent or Broken."""
+        end = time.monotonic() + seconds
         link = self._ready(seconds)
         try:
             link.request(method, self._address.prefix + path, body, {**self._address.headers, **headers})
+            at = cast(socket.socket, link.sock)
             reply = link.getresponse()
-            answer = Answer(reply.status, reply.headers.get("Content-Type", ""), _seconds(reply.headers.get("Retry-After")), reply.read())
+            answer = Answer(reply.status, reply.headers.get("Content-Type", ""), _seconds(reply.headers.get("Retry-After")), _whole(reply, at, end))
         except (OSError, http.client.HTTPException) as error:
             self.close()
             raise Broken(f"{type(error).__name__}: {error}") from error
@@ -123,6 +137,20 @@ class Connection:
         if self._http.sock:
             self._http.sock.settimeout(seconds)
         return self._http
+
+
+def _whole(reply: http.client.HTTPResponse, at: socket.socket, end: float) -> bytes:
+    """The body, if it comes to its end in time: a socket's own timeout begins anew with each byte."""
+    parts = []
+    while part := reply.read1(1 << 16):
+        parts.append(part)
+        if time.monotonic() >= end:
+            raise TimeoutError("the answer did not come to its end in time")
+        at.settimeout(end - time.monotonic())
+    if reply.length:
+        raise http.client.IncompleteRead(b"".join(parts), reply.length)
+    reply.close()
+    return b"".join(parts)
 
 
 def _has_news(link: http.client.HTTPConnection) -> bool:

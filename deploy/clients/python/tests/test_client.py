@@ -188,6 +188,63 @@ class Failures(Case):
         self.assertGreaterEqual(time.monotonic() - began, 2.5)
         self.assertEqual(len(server.asked), 4)
 
+    def test_a_server_that_asks_for_no_pause_is_not_asked_all_the_time(self):
+        server = self.told((503, {"retry-after": 0}, b'{"type":"/problems/unavailable","title":"not now"}'))
+        client = self.client(server.url)
+        for call in (lambda: client.create("t", timeout=1), lambda: client.cancel("1", timeout=1)):
+            with self.assertRaises(duetime.Unavailable):
+                call()
+        self.assertLess(len(server.asked), 30)
+
+    def test_an_answer_that_a_proxy_has_lost_is_an_unknown_outcome(self):
+        server = self.told((502, {}, b"<html>"), (504, {}, b"<html>"), (200, {}, made), (502, {}, b"<html>"))
+        client = self.client(server.url)
+        self.assertEqual(client.create("t", key="k").id, "0")
+        self.assertEqual(len(server.asked), 3)
+        for call in (lambda: client.create("t"), lambda: client.pop("t", wait=0)):
+            with self.assertRaises(duetime.OutcomeUnknown):
+                call()
+
+    def test_a_redirect_is_a_refusal(self):
+        client = self.client(self.told((301, {"location": "https://127.0.0.1"}, b"")).url)
+        for call in (lambda: client.create("t"), lambda: client.cancel("1")):
+            with self.assertRaises(duetime.Problem) as caught:
+                call()
+            self.assertEqual(caught.exception.status, 301)
+
+    def test_what_is_no_answer_of_a_batch_is_an_unknown_outcome(self):
+        client = self.client(self.told((200, {}, b"<html>\nLog in, please\n"), (200, {}, b'{"status":201}\n'), (200, {}, made)).url)
+        with self.assertRaises(duetime.OutcomeUnknown):
+            client.create("t")
+        with self.assertRaisesRegex(duetime.DuetimeError, "KeyError"):
+            client.create("t")
+        self.assertEqual(client.create("t").id, "0")
+
+    def test_a_token_that_no_header_can_carry_is_told_to_each_caller(self):
+        client = duetime.Client(self.told((200, {}, made)).url, "secret\n", limits=duetime.Limits(connections=1))
+        self.addCleanup(client.close)
+        for _ in range(2):
+            with self.assertRaisesRegex(duetime.DuetimeError, "Invalid header"):
+                client.create("t")
+
+    def test_an_answer_that_drips_is_an_unknown_outcome_at_the_deadline(self):
+        drip = socket.create_server(("127.0.0.1", 0))
+        over = threading.Event()
+
+        def run():
+            with drip.accept()[0] as link:
+                link.recv(1 << 16)
+                link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+                while not over.wait(0.05):
+                    link.sendall(b" ")
+        thread = ended(run)
+        client = self.client(f"http://127.0.0.1:{drip.getsockname()[1]}")
+        with self.assertRaises(duetime.OutcomeUnknown):
+            client.pop("t", wait=0, timeout=1)
+        over.set()
+        thread.join()
+        drip.close()
+
     def test_nobody_there_is_unavailable_at_the_deadline(self):
         taken = socket.socket()  # bound, but nobody listens
         self.addCleanup(taken.close)
@@ -274,7 +331,39 @@ class Lives(Case):
         self.assertLess(len(self.between.requests), 150)
 
 
+    def test_asyncio_calls_end_at_their_own_deadline_whoever_shares_their_request(self):
+        server = self.told((200, {}, made))
+        server.hold.clear()
+
+        async def both():
+            async with duetime.AsyncClient(server.url, limits=duetime.Limits(linger=30, batch_lines=2)) as client:
+                patient = asyncio.create_task(client.create("t", timeout=30))
+                await asyncio.sleep(0)
+                try:
+                    with self.assertRaises(duetime.OutcomeUnknown):
+                        await client.create("t", timeout=1.5)
+                finally:
+                    server.hold.set()
+                self.assertEqual((await patient).id, "0")
+        asyncio.run(both())
+
+
 class Closed(Case):
+    def test_a_call_that_waits_for_room_ends_with_the_client(self):
+        server = self.told((200, {}, made))
+        server.hold.clear()
+        client = duetime.Client(server.url, limits=duetime.Limits(connections=1, batch_lines=1, waiting_lines=1))
+        sent = client.create_later("t")
+        until(lambda: server.asked)
+        waits = client.create_later("t")
+        crowded = ended(lambda: client.create_later("t"))
+        closing = ended(client.close)
+        crowded.join()
+        self.assertIsInstance(crowded.result, RuntimeError)
+        server.hold.set()
+        closing.join()
+        self.assertEqual([sent.result(0).id, waits.result(0).id], ["0", "0"])
+
     def test_what_waits_is_sent_by_close(self):
         client = duetime.Client(self.between.url, limits=duetime.Limits(linger=30))
         futures = [client.create_later(self.topic, i, delay="PT1H") for i in range(5)]

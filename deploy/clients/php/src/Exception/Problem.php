@@ -39,6 +39,12 @@ class Problem extends DuetimeException
         return new $class($members);
     }
 
+    /** It may have been carried out. A proxy that says 502 or 504 has lost the server's answer. */
+    public function isDoubted(): bool
+    {
+        return $this->slug === 'outcome-unknown' || in_array($this->status, [502, 504], true);
+    }
+
     /** @param array<string, mixed> $members */
     public static function slugOf(array $members): string
     {

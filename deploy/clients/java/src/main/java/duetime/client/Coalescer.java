@@ -3,6 +3,7 @@ package duetime.client;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Deque;
 import java.util.List;
 import java.util.Map;
@@ -202,20 +203,15 @@ final class Coalescer {
       latest = call.deadline - latest > 0 ? call.deadline : latest;
     }
     try {
-      String[] lines = sender.send(text.toString(), Duration.ofNanos(latest - System.nanoTime())).split("\n");
-      answered(batch, lines, null);
+      answered(batch, Transport.linesOf(sender.send(text.toString(), Duration.ofNanos(latest - System.nanoTime())), batch.size()));
     } catch (DuetimeException failure) {
-      answered(batch, null, failure);
+      answered(batch, Collections.nCopies(batch.size(), failure));
     } catch (RuntimeException bug) {
-      answered(batch, null, new DuetimeException("not sent: " + bug, 0, Map.of(), Duration.ZERO, bug));
+      answered(batch, Collections.nCopies(batch.size(), new DuetimeException("not sent: " + bug, 0, Map.of(), Duration.ZERO, bug)));
     }
   }
 
-  private void answered(List<Call> batch, String[] lines, DuetimeException failure) {
-    List<Object> outcomes = new ArrayList<>(batch.size());
-    for (int i = 0; i < batch.size(); i++) {
-      outcomes.add(failure != null ? failure : outcomeOf(i < lines.length ? lines[i] : ""));
-    }
+  private void answered(List<Call> batch, List<? extends Object> outcomes) {
     List<Runnable> toTell = new ArrayList<>(batch.size());
     lock.lock();
     try {
@@ -227,16 +223,8 @@ final class Coalescer {
     toTell.forEach(Runnable::run);
   }
 
-  private static Object outcomeOf(String line) {
-    try {
-      return Transport.lineOf(line);
-    } catch (DuetimeException e) {
-      return e;
-    }
-  }
-
   /** What is settled is told after the lock is let go; the rest goes to the front of the queue, in its order. */
-  private void settle(List<Call> batch, List<Object> outcomes, List<Runnable> toTell) {
+  private void settle(List<Call> batch, List<? extends Object> outcomes, List<Runnable> toTell) {
     Duration retryAfter = Duration.ZERO;
     int again = 0;
     for (int i = batch.size() - 1; i >= 0; i--) {

@@ -194,28 +194,34 @@ public final class Duetime implements AutoCloseable {
   /** One request, again until its deadline as long as that does no harm. */
   private Map<String, Object> ask(String method, String path, String body, String ifMatch, boolean again, Duration timeout) {
     long end = System.nanoTime() + timeout.toNanos();
+    DuetimeException doubt = null; // a try that may have been carried out
     for (int tries = 0; ; tries++) {
-      if (closed) {
+      if (closed && (tries == 0 || !again)) {
         throw new DuetimeException.Unavailable("the client is closed", null);
       }
       try {
         return Json.parseAnswer(transport.exchange(method, path, JSON, body, ifMatch, Duration.ofNanos(end - System.nanoTime())));
       } catch (DuetimeException e) {
-        pause(e, again, Transport.pauseOf(tries, e.retryAfter), end);
+        boolean harmless = again ? e.mayPass() : e instanceof DuetimeException.Unavailable;
+        doubt = e instanceof DuetimeException.OutcomeUnknown ? e : doubt;
+        if (!harmless || !paused(Transport.pauseOf(tries, e.retryAfter), end)) {
+          throw harmless && doubt != null ? doubt : e;
+        }
       }
     }
   }
 
-  private static void pause(DuetimeException failure, boolean again, Duration pause, long end) {
-    boolean harmless = again ? failure.mayPass() : failure instanceof DuetimeException.Unavailable;
-    if (!harmless || System.nanoTime() + pause.toNanos() - end > 0 || Thread.currentThread().isInterrupted()) {
-      throw failure;
+  /** False: it would last until the end, or an interrupt has come. */
+  private static boolean paused(Duration pause, long end) {
+    if (System.nanoTime() + pause.toNanos() - end > 0 || Thread.currentThread().isInterrupted()) {
+      return false;
     }
     try {
       Thread.sleep(pause.toMillis());
+      return true;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
-      throw failure;
+      return false;
     }
   }
 }

@@ -236,14 +236,31 @@ class CoalescerTest {
   }
 
   @Test
-  void anAnswerWithTooFewLinesFailsThoseThatHaveNone() throws Exception {
+  void ofAnAnswerWithTooFewLinesThoseThatHaveNoneAreUnknown() throws Exception {
     start(limits(1, 100, 10_000, 1_000));
     call("a");
     Batch first = next();
-    var others = List.of(call("b"), call("c"));
+    var others = List.of(call("b", false, LONG), call("c", false, LONG), call("d", false, LONG));
     first.answer();
-    next().answer(line -> line.equals("b") ? made(line) : "");
+    next().answer(line -> line.equals("b") ? made(line) : line.equals("c") ? "nonsense" : "");
     assertEquals("b", others.get(0).join().get("id"));
-    failureOf(others.get(1));
+    assertInstanceOf(DuetimeException.OutcomeUnknown.class, failureOf(others.get(1)));
+    assertInstanceOf(DuetimeException.OutcomeUnknown.class, failureOf(others.get(2)));
+  }
+
+  @Test
+  void ofABatchThatTheServerEndedEarlyTheRestGoesAgain() throws Exception {
+    start(limits(1, 100, 10_000, 1_000));
+    for (int status : List.of(413, 503)) {
+      call("a");
+      Batch first = next();
+      var others = List.of(call("b", false, LONG), call("c", false, LONG), call("d", false, LONG));
+      first.answer();
+      next().text().complete(made("b") + "\n{\"status\":" + status + ",\"type\":\"/problems/ended\"}\n");
+      Batch again = next();
+      assertEquals(List.of("c", "d"), again.lines());
+      again.answer();
+      assertEquals(List.of("b", "c", "d"), others.stream().map(call -> call.join().get("id")).toList());
+    }
   }
 }

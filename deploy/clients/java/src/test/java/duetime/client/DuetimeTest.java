@@ -3,6 +3,7 @@ package duetime.client;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -19,6 +20,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -170,6 +172,46 @@ class DuetimeTest {
     Thread.sleep(100);
     door.listen(port);
     assertTrue(waiting.join().created());
+  }
+
+  @Test
+  void anAnswerThatAProxyHasLostAndAServerThatIsAwayThenAreAnUnknownOutcome() throws Exception {
+    String id = duetime.create(job().key("k")).id();
+    door.answers.add(Door.answerOf(502, "bad-gateway", ""));
+    assertEquals(id, duetime.create(job().key("k")).id());
+    int port = door.port();
+    try (Duetime hasty = builder().timeout(Duration.ofSeconds(2)).build()) {
+      hasty.get(id);
+      door.answers.add(Door.answerOf(504, "gateway-timeout", ""));
+      var changing = CompletableFuture.supplyAsync(() -> hasty.change(id, new JobChanges().delay(Duration.ofDays(4))));
+      while (!door.answers.isEmpty()) {
+        Thread.sleep(1);
+      }
+      Thread.sleep(20);
+      door.close();
+      var failure = assertThrows(CompletionException.class, changing::join);
+      assertInstanceOf(DuetimeException.OutcomeUnknown.class, failure.getCause());
+      assertThrows(DuetimeException.Unavailable.class, () -> hasty.get(id));
+    }
+    door.listen(port);
+  }
+
+  @Test
+  void aRedirectIsARefusal() {
+    door.answers.addAll(List.of(Door.answerOf(301, "moved", ""), Door.answerOf(301, "moved", "")));
+    assertEquals(301, assertThrows(DuetimeException.class, () -> duetime.create(job())).status());
+    assertEquals(301, assertThrows(DuetimeException.class, () -> duetime.get("1")).status());
+  }
+
+  @Test
+  void anAnswerThatDoesNotComeToItsEndIsAnUnknownOutcomeAtTheDeadline() {
+    String half = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{";
+    try (Duetime hasty = builder().timeout(Duration.ofMillis(500)).build()) {
+      door.answers.add(half);
+      assertThrows(DuetimeException.OutcomeUnknown.class, () -> hasty.pop(List.of(topic), 1, Duration.ZERO, Duration.ofMinutes(1)));
+      door.answers.add(half);
+      assertThrows(DuetimeException.OutcomeUnknown.class, () -> hasty.create(job()));
+    } // which waits for the end of its requests
   }
 
   @Test

@@ -54,8 +54,10 @@ final class Worker {
   }
 
   private void extend() {
-    for (Job job : busy) {
-      duetime.reportAsync(Report.extended(job.id(), job.attempt()));
+    try {
+      busy.forEach(job -> duetime.reportAsync(Report.extended(job.id(), job.attempt())));
+    } catch (DuetimeException e) {
+      System.err.println("not extended: " + e.getMessage()); // what is thrown here would end the extending for good
     }
   }
 
