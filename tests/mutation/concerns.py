@@ -1,13 +1,13 @@
 """Which suites concern a file, cheapest first. What names a header concerns its source; the rest is told here by hand.
 
-A suite is "unit/test_inflight", "simulated/test_store_jobs" (a contract suite on the simulator's servers), "sim", "contract/test_store_jobs",
+A suite is "unit/test_inflight", "check/cron" (of the sources, by a program), "simulated/test_store_jobs" (a contract suite on the simulator's servers), "sim", "contract/test_store_jobs",
 "api/test_batch" or "integration/test_life"; one that the tree does not have is passed over.
 """
 import re
 
 from runner import tree
 
-ORDER = ("unit", "simulated", "sim", "contract", "api", "integration")
+ORDER = ("unit", "check", "simulated", "sim", "contract", "api", "integration")
 ON_SERVERS = ("contract", "api", "integration")
 
 
@@ -72,11 +72,62 @@ BY_HAND = [
     (r"api/(handlers_results|results_batcher)\.c", "api/test_results"),
     (r"api/(handlers_topics|topic_json|topic_cache)\.c", "api/test_topics api/test_lists"),
     (r"api/(http_|answer|problem|request|router|routes)", "api/test_http api/test_batch api/test_create api/test_limits"),
+    (r"^api/alerts/|api/jobs/topic_alerts", "api/test_cli_alerts api/test_topics integration/test_alerts"),
+    (r"^api/auth/", "api/test_tokens api/test_forbidden api/test_lists api/test_cli_tokens"),
+    (r"^api/cli/", "unit/test_cli_words api/test_cli api/test_cli_texts api/test_cli_many api/test_cli_sets api/test_cli_doctor"),
+    (r"^api/console/", "api/test_console_files"),
+    (r"^(api|dispatcher)/doctor/|store/process_findings", "api/test_doctor api/test_doctor_dispatchers api/test_cli_doctor"),
+    (r"^api/events/|scheduler/store/events/", "api/test_events"),
+    (r"^api/forecast/|scheduler/store/forecast/", "api/test_forecast"),
+    (r"^api/http/tls/", "api/test_tls"),
+    (r"^api/intake/", "api/test_batch api/test_batch_ends api/test_result_batch api/test_create"),
+    (r"^api/jobs/explain|api/jobs/handlers_explain", "api/test_explain"),
+    (r"^api/jobs/(topic|report|attempt|waiting)", "api/test_topics api/test_results"),
+    (r"^api/operations/|scheduler/store/operations/|dispatcher/intake/operation_runner", "contract/test_store_operations api/test_operations api/test_cli_sets"),
+    (r"operations/topic_(cancel|deletion)", "contract/test_topic_deletion integration/test_topic_deletion"),
+    (r"^api/(ops|overview)/", "api/test_overview api/test_clock api/test_health"),
+    (r"^api/pull/", "unit/test_pop_lines api/test_pop api/test_waiting_pops api/test_queue_commands"),
+    (r"^api/quota/", "api/test_tokens api/test_forbidden"),
+    (r"scheduler/store/jobs/", "contract/test_store_jobs contract/test_store_jobs_races contract/test_store_insert contract/test_store_replace contract/test_store_topics "
+                               "contract/test_store_history contract/test_store_unknown contract/test_store_counts api/test_results api/test_changes"),
+    (r"scheduler/store/(list|archive)/", "contract/test_store_list contract/test_store_list_times contract/test_store_history contract/test_store_history_days api/test_lists"),
+    (r"scheduler/store/results/", "contract/test_store_results contract/test_store_results_together contract/test_outbox contract/test_results api/test_results"),
+    (r"scheduler/store/dispatch/", "contract/test_store_dispatch contract/test_store_refused contract/test_store_scans"),
+    (r"scheduler/store/db/", "contract/test_db contract/test_store_insert_faults contract/test_store_jobs contract/test_store_unknown"),
+    (r"scheduler/store/\w+\.c", "contract/test_store_topics contract/test_store_schema contract/test_store_processes contract/test_store_tokens contract/test_store_shards contract/test_store_leases"),
+    (r"dispatcher/(kafka|delivery/kafka)/", "contract/test_kafka_topics contract/test_kafka_results contract/test_kafka_producer contract/test_kafka_producer_refused contract/test_kafka_ledger integration/test_life"),
+    (r"dispatcher/election/", "unit/test_elector unit/test_elector_leases contract/test_elector contract/test_elector_leases"),
+    (r"dispatcher/shard/", "integration/test_life integration/test_refused"),
+    (r"^api/quota/|scheduler/store/quotas/|scheduler/job/quota", "unit/test_meter contract/test_store_quotas api/test_quotas"),
+    (r"^api/schedules/|scheduler/store/schedules/|scheduler/job/schedule/|dispatcher/intake/schedule_maker",
+     "unit/test_fire_plan unit/test_cron contract/test_store_schedules api/test_schedules integration/test_schedules"),
+    (r"^api/topics/", "api/test_topics api/test_batch api/test_without_kafka"),
+    (r"^api/work/", "api/test_batch_ends api/test_connections api/test_http"),
+    (r"dispatcher/alerts/|scheduler/store/alerts/|scheduler/job/alert/", "unit/test_alert contract/test_store_alerts integration/test_alerts"),
+    (r"dispatcher/delivery/http/|scheduler/job/callback/|scheduler/store/hands/",
+     "unit/test_pool_room contract/test_http_curl contract/test_http_curl_hosts contract/test_store_hands api/test_topics integration/test_callbacks"),
+    (r"dispatcher/intake/(command|intake)|store/intents/command", "contract/test_store_commands integration/test_commands"),
+    (r"dispatcher/intake/(inbox|intake|tell)|store/intents/(inbox|intents|store)", "contract/test_store_inbox integration/test_inbox"),
+    (r"dispatcher/kafka/kafka_token|base/connection/|base/service/", "unit/test_connection unit/test_service unit/test_credentials api/test_commands api/test_service"),
+    (r"dispatcher/chores/", "contract/test_results contract/test_outbox integration/test_life"),
+    (r"scheduler/base/config", "check/configuration"),
+    (r"^api/cli/", "check/command_line"),
+    (r"^api/(routes|request/)", "check/openapi"),
+    (r"scheduler/base/zone/|scheduler/job/schedule/", "check/cron"),
+    (r"scheduler/base/zone/", "unit/test_zone unit/test_cron_zones unit/test_recurrence"),
+    (r"scheduler/store/(pop|limits)/|dispatcher/shard/(limit|shard_limits)", "simulated/test_store_pop simulated/test_store_limits contract/test_store_pop contract/test_store_limits api/test_pop api/test_offers"),
+    (r"scheduler/store/hands/", "simulated/test_store_hands"),
+    (r"scheduler/store/clock/", "contract/test_store_clock api/test_clock"),
+    (r"scheduler/store/figures/", "contract/test_store_figures api/test_overview"),
+    (r"store/(store_settings|topics_version|grants)\.c", "contract/test_store_schema contract/test_store_topics api/test_commands api/test_unavailable"),
+    (r"^api/(http|request|work|auth|intake|topics)/|scheduler/(base|store|index)/|dispatcher/(delivery|kafka)/", "unit/test_out_of_memory unit/test_out_of_memory_apart"),
+    (r"^api/(http|request|work|auth|intake|topics)/", "api/test_limits"),
+    (r"scheduler/store/watch/", "contract/test_store_watch integration/test_without_redis"),
 ]
 
 
 def _flat(path):
-    """The path without its room: areas and names are what the table above goes by."""
+    """The path without its room; the table above goes by areas and names, or by rooms."""
     return re.sub(r"^(dispatcher|api|scheduler/store)/(?:\w+/)+", r"\1/", path)
 
 
@@ -93,6 +144,8 @@ def _there(suite, targets):
     kind, _, name = suite.partition("/")
     if kind == "sim":
         return "simulator" in targets
+    if kind == "check":
+        return True
     if kind in ("api", "integration"):
         return any((tree.TREE / "tests" / kind).rglob(f"{name}.py"))
     return f"{kind}_{name}" in targets
@@ -105,7 +158,7 @@ def suites_of(path, targets):
     if not _not_simulated().search(path):
         found.append("sim")
     for pattern, suites in BY_HAND:
-        if re.search(pattern, _flat(path)):
+        if re.search(pattern, _flat(path)) or re.search(pattern, path):
             found += suites.split()
     there = [suite for suite in dict.fromkeys(found) if _there(suite, targets)]
     words = set(stem.split("_")) - {"store", "kafka"}
@@ -118,6 +171,6 @@ def needs_servers(suite):
 
 def misnamed():
     """Suites that are told by hand and that the tree does not have: a renamed one would be passed over in silence."""
-    where = {"unit": "unit/**/{}.c", "contract": "contract/**/{}.c", "simulated": "contract/**/{}.c", "api": "api/**/{}.py", "integration": "integration/**/{}.py"}
+    where = {"check": "runner/checks.py", "unit": "unit/**/{}.c", "contract": "contract/**/{}.c", "simulated": "contract/**/{}.c", "api": "api/**/{}.py", "integration": "integration/**/{}.py"}
     told = {suite for _, suites in BY_HAND for suite in suites.split()}
     return sorted(suite for suite in told if not any((tree.TREE / "tests").glob(where[suite.split("/")[0]].format(suite.split("/")[1]))))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mutation import campaign, concerns, faults  # noqa: E402
+from mutation import campaign, concerns, faults, trial  # noqa: E402
 from mutation.account import Account  # noqa: E402
 
 TEXT = r'''/* a < b in a comment, "a && b" as well */
@@ -208,6 +208,25 @@ def what_concerns_a_file():
            f"claims.c concerns {concerns.suites_of('scheduler/store/dispatch/inflight.c', targets)}")
 
 
+def what_runs_again_alone():
+    """A test that failed in its turn is run again alone, though it takes turns; that no test is run decides nothing then."""
+    asked = []
+
+    def run(_argv, _seconds, environment, **_more):
+        asked.append(environment.get("DUETIME_TEST_LONG"))
+        return 5, ""
+    real, trial.command.run = trial.command.run, run
+    copy, trial.COPY = trial.COPY, Path(__file__).resolve().parents[2]
+    try:
+        trials = trial.Trials(None)
+        trials.kept = True
+        whole, alone = trials.run("api/test_batch")[0], trials.run("api/test_batch", 1, "test_it")[0]
+    finally:
+        trial.command.run, trial.COPY = real, copy
+    expect((whole, alone, asked[-1]) == (True, False, "1"), f"a suite without tests is {whole}, a test that is not run {alone}, asked with {asked}")
+    expect("duetime" in trials.target("api/test_cli"), "the command line stays as it was")
+
+
 def whether_all_suites_are_there():
     expect(not concerns.misnamed(), f"no such suites: {concerns.misnamed()}")
 
@@ -217,6 +236,7 @@ def main():
     what_is_planted()
     what_is_drawn()
     what_concerns_a_file()
+    what_runs_again_alone()
     with tempfile.TemporaryDirectory() as folder:
         what_is_said(Path(folder))
 

@@ -14,6 +14,9 @@ SIM_SECONDS = 8
 FIRST_SECONDS = 400  # of a suite whose time is not known yet
 PATIENCE = 10  # so many seconds more may pass than the processor works: others have it, too
 FAILED = "[  FAILED  ]"  # what cmocka begins a line with: the first is enough
+PROGRAMS = ("duetime-api", "duetime-dispatcher", "duetime")
+CHECKED = {"configuration": "duetime-dispatcher", "command_line": "duetime", "openapi": "duetime-api", "cron": "cron_next"}  # by a check of the sources
+NTH = ("nth_api", "nth_dispatcher")  # which running out is tried with
 PYTEST = ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", "-x"]
 
 
@@ -39,7 +42,9 @@ class Trials:
         """What must be built for it."""
         kind, _, name = suite.partition("/")
         if kind in ("api", "integration"):
-            return ["duetime-api", "duetime-dispatcher"]
+            return [*PROGRAMS, *(NTH if name == "test_limits" else ())]
+        if kind == "check":
+            return [CHECKED[name]]
         return ["simulator"] if kind == "sim" else [f"{kind}_{name}"]
 
     def run(self, suite, seconds=None, only=None):
@@ -58,6 +63,11 @@ class Trials:
     def _unit(self, name, seconds, _only):
         return self._cmocka("unit", name, seconds, os.environ, _worked)
 
+    def _check(self, name, seconds, _only):
+        words = f"import sys; from runner import checks; sys.exit(not checks.{name}()[0])"
+        code, _ = command.run(["/usr/bin/python3", "-c", words], seconds, {**os.environ, "PYTHONPATH": str(COPY / "tests")}, cwd=COPY)
+        return code == 0, "no end" if code is None else name
+
     def _simulated(self, name, seconds, _only):
         return self._cmocka("simulated", name, seconds, os.environ, _worked)
 
@@ -72,9 +82,11 @@ class Trials:
     def _pytest(self, kind, name, seconds, only, **environment):
         found = next((COPY / "tests" / kind).rglob(f"{name}.py"))
         words = [str(found) + (f"::{only}" if only else "")]
+        if only:
+            environment["DUETIME_TEST_LONG"] = "1"  # among others it was its turn, and it is alone
         code, output = command.run([*PYTEST, *words], seconds, {**os.environ, "DUETIME_TEST_PREFIX": "", **environment}, cwd=COPY)
         failed = [line.split(" ")[1].split("::")[-1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-        return code in (0, 5), failed[0] if failed else "no end" if code is None else f"exit code {code}"
+        return code in ((0,) if only else (0, 5)), failed[0] if failed else "no end" if code is None else f"exit code {code}"
 
     def _api(self, name, seconds, only):
         if not self.kept:
