@@ -1,6 +1,7 @@
 """GET /v1/overview and /v1/series: figures of all processes together, and what looking at them costs."""
 import datetime
 import itertools
+import re
 import uuid
 
 import pytest
@@ -19,8 +20,21 @@ def overview(api):
     return answer.json
 
 
+def committed(api):
+    """What the process says in /metrics that it committed."""
+    return {of: int(n) for of, n in re.findall(r'^duetime_figures_total\{of="(\w+)"\} (\d+)$', api.get("/metrics").text, re.MULTILINE)}
+
+
 def line(api, topic):
     return next((each for each in overview(api)["topics"] if each["topic"] == topic), None)
+
+
+def test_what_a_process_commits_is_in_its_metrics(api, topic):
+    before = committed(api)
+    assert set(before) == set(RATES), before
+    made = [api.make(topic=topic, delay="PT1H")["id"] for _ in range(3)]
+    assert api.delete(f"/v1/jobs/{made[0]}").status == 200
+    until(lambda: (now := committed(api))["created"] >= before["created"] + 3 and now["cancelled"] >= before["cancelled"] + 1, 20, lambda: (before, committed(api)))
 
 
 @pytest.fixture(scope="module")

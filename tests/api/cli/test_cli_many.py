@@ -40,6 +40,12 @@ def test_lines_that_are_refused_are_told_by_number_and_the_others_made(duetime, 
     assert api.get(f"/v1/topics/{topic}/jobs/last").status == 200
 
 
+def test_of_very_many_refused_lines_some_are_told_and_all_are_counted(duetime, topic):
+    told = duetime("jobs", "import", stdin=ndjson([{"topic": topic, "delay": "soon"}] * 30))
+    assert told.code == 1 and sums(told)["refused"] == 30, told
+    assert told.err.count(": /delay: ") == 20 and told.err.count("further lines are counted alone") == 1, told
+
+
 def test_an_api_that_takes_small_batches_alone_gets_them(small, topic):
     told = run("jobs", "import", "--json", "--url", small.url, stdin=ndjson({"topic": topic, "delay": "P1D"} for _ in range(95)))
     assert told.code == 0 and told.json == {"made": 95, "existing": 0, "refused": 0, "unknown": 0}, told

@@ -1,5 +1,6 @@
 """One job is changed, cancelled, made due, driven again: what is answered, and what the version says."""
 import concurrent.futures
+import re
 
 import pytest
 
@@ -49,6 +50,22 @@ def test_null_is_the_topics_default_and_missing_is_unchanged(api, topic):
     now = api.patch(url(job), {"retry": None, "ack_timeout": None, "headers": None, "partition_key": None}).json
     assert now["retry"] == ["7s"] and now["ack_timeout"] == "PT7S" and now["payload"] == 1 and not {"headers", "partition_key"} & set(now)
     assert api.patch(url(job), {"payload": None}).json["payload"] is None
+
+
+def mysql_failures(api):
+    found = re.search(r'^duetime_outage_failures_total\{of="mysql"\} (\d+)$', api.get("/metrics").text, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def test_what_a_caller_asked_wrongly_is_no_outage_of_mysql(api, topic):
+    before = mysql_failures(api)
+    job = api.make(topic=topic, delay="P1D")
+    refused(api.patch(url(job), {"payload": 1}, headers={"If-Match": '"9"'}), 412, "version-mismatch")
+    assert api.delete(url(job)).status == 200
+    refused(api.post(url(job) + "/redrive"), 409, "not-dead")
+    refused(api.get("/v1/jobs/1"), 404, "not-found")
+    refused(api.delete(f"/v1/topics/{topic}-none"), 404, "not-found")
+    assert mysql_failures(api) == before
 
 
 def test_a_patch_that_changes_nothing_keeps_the_version(api, topic):

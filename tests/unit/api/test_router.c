@@ -219,6 +219,25 @@ static void media_types_are_read_without_case_and_parameters(void **state)
     assert_int_equal(dt_media_parse(dt_str("application/x-www-form-urlencoded")), DT_MEDIA_OTHER);
 }
 
+static void other_character_sets_than_utf8_are_no_media_type_of_ours(void **state)
+{
+    static const char *const fine[] = {"utf-8", "UTF8", "us-ascii", "\"utf-8\"", " \"Utf-8\" "};
+    static const char *const others[] = {"utf-16",   "latin1",   "",   "\"utf-8", "utf-8\"",
+                                         "\"utf-8x", "xutf-8\"", "\"", "\"\""};
+    char text[100];
+    (void)state;
+    for (size_t i = 0; i < sizeof(fine) / sizeof(*fine); i++) {
+        snprintf(text, sizeof(text), "application/json; a=b; charset=%s", fine[i]);
+        if (dt_media_parse(dt_str(text)) != DT_MEDIA_JSON)
+            fail_msg("%s is refused", text);
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        snprintf(text, sizeof(text), "application/json; charset=%s", others[i]);
+        if (dt_media_parse(dt_str(text)) != DT_MEDIA_OTHER)
+            fail_msg("%s is taken", text);
+    }
+}
+
 static void every_route_of_the_api_finds_itself(void **state)
 {
     size_t n;
@@ -253,6 +272,7 @@ int main(void)
         cmocka_unit_test(escapes_are_decoded_to_bytes),
         cmocka_unit_test(bad_escapes_are_malformed),
         cmocka_unit_test(media_types_are_read_without_case_and_parameters),
+        cmocka_unit_test(other_character_sets_than_utf8_are_no_media_type_of_ours),
         cmocka_unit_test(every_route_of_the_api_finds_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,8 @@ static void one_secret_or_two_are_read(void **state)
     assert_int_equal(secret.n, 2);
     assert_int_equal(secret.keys[1].n, 2);
     assert_memory_equal(secret.keys[1].bytes, "DE", 2);
+    assert_null(dt_callback_secret_read(dt_str("whsec_QQ=="), &secret)); /* the shortest */
+    assert_int_equal(secret.keys[0].n, 1);
     dt_callback_secret_wipe(&secret);
     assert_int_equal(secret.n, 0);
     assert_int_equal(secret.keys[1].bytes[0], 0);
