@@ -135,6 +135,17 @@ def test_usage_is_one_s_own_but_for_admins(two):
     assert 'duetime_api_quota_refused_total{quota="jobs_per_second"}' in boss.get("/metrics").text
 
 
+def test_usage_of_days_that_are_over_goes_when_an_api_writes_its_first(two, own_apis):
+    first, _, boss = two
+    first.rows("INSERT INTO token_usage (day, token, requests) VALUES (0, 'long_gone', 1)")
+    third = own_apis("quotas_three", {"mysql.database": "api_quotas", "installation.name": "quotas"}, shared=True).start()
+    third.rest.close()
+    third.rest = Rest(third.url, token=boss.token)
+    until(lambda: third.rest.get("/v1/jobs").status == 200, 10, "the token holds")
+    until(lambda: not first.rows("SELECT 1 FROM token_usage WHERE token = 'long_gone'"), 30, third.log)
+    third.end()
+
+
 def flood(rest, seconds, made):
     """Makes jobs as fast as it is let, in small batches; appends (time, number)."""
     ends = time.monotonic() + seconds

@@ -130,12 +130,54 @@ static void a_share_that_is_not_renewed_ends_and_its_row_goes(void **state)
     mysql_fixture_drop(&fx);
 }
 
+/* Notes 10 bytes and a job of the token's at that time. */
+static void use(dt_store *store, const char *token, int64_t now_ms)
+{
+    struct dt_error err = {0};
+    const struct dt_usage row = {.token = dt_str(token), .requests = 2, .jobs = 1, .payload_bytes = 10};
+    OK(dt_store_usage_add(store, &row, 1, now_ms, &err));
+}
+
+static void usage_is_summed_by_day_and_goes_when_its_days_are_over(void **state)
+{
+    const int64_t today_ms = 1000 * DT_DAY_MS, now_ms = today_ms + 5000;
+    const int64_t last_kept_ms = today_ms - DT_USAGE_KEPT_DAYS * DT_DAY_MS;
+    struct dt_error err = {0};
+    struct mysql_fixture fx;
+    struct dt_usage *rows;
+    struct dt_arena arena;
+    size_t n;
+    (void)state;
+    dt_arena_init(&arena);
+    mysql_fixture_make(&fx, "quotas_usage");
+    mysql_fixture_migrate(&fx);
+    dt_store *store = mysql_fixture_store(&fx);
+    use(store, "a", now_ms);
+    use(store, "a", today_ms + DT_DAY_MS - 1);
+    use(store, "a", last_kept_ms);
+    use(store, "a", last_kept_ms - 1);
+    use(store, "b", last_kept_ms - 100 * DT_DAY_MS);
+    OK(dt_store_usage(store, today_ms, &arena, &rows, &n, &err));
+    assert_int_equal(n, 1);
+    assert_true(dt_str_is(rows[0].token, "a"));
+    assert_int_equal(rows[0].requests, 4);
+    assert_int_equal(rows[0].jobs, 2);
+    assert_int_equal(rows[0].payload_bytes, 20);
+    OK(dt_store_usage_expire(store, now_ms, &err));
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM token_usage"), 2);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT MIN(day) FROM token_usage"), last_kept_ms);
+    dt_arena_clear(&arena);
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_shares_of_two_processes_are_never_more_than_the_whole),
         cmocka_unit_test(processes_that_settle_at_the_same_time_hold_no_more_than_the_whole),
         cmocka_unit_test(a_share_that_is_not_renewed_ends_and_its_row_goes),
+        cmocka_unit_test(usage_is_summed_by_day_and_goes_when_its_days_are_over),
     };
     return cmocka_run_group_tests_name("store_quotas", tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "store/process_findings.h"
 #include "store/store.h"
 #include "support/mysql_fixture.h"
 
@@ -128,6 +129,67 @@ static void rows_that_are_an_hour_old_are_removed_when_a_process_begins(void **s
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes"), 2);
 }
 
+static void find(struct rig *rig, int64_t process, const char *finding, const char *subject)
+{
+    struct dt_error err = {0};
+    const struct dt_process_finding f = {
+        .finding = dt_str(finding), .subject = dt_str(subject), .detail = dt_str("as it was seen")};
+    OK(dt_store_put_findings(rig->store, process, &f, 1, &err));
+}
+
+/* "finding subject" of each, with commas between. */
+static const char *findings(struct rig *rig)
+{
+    static char told[300];
+    struct dt_error err = {0};
+    struct dt_process_finding *v;
+    struct dt_arena arena;
+    size_t n;
+    dt_arena_init(&arena);
+    OK(dt_store_findings(rig->store, &arena, &v, &n, &err));
+    told[0] = '\0';
+    for (size_t i = 0, at = 0; i < n; i++)
+        at += (size_t)snprintf(told + at, sizeof told - at, "%s%.*s %.*s", i ? ", " : "", (int)v[i].finding.n,
+                               v[i].finding.p, (int)v[i].subject.n, v[i].subject.p);
+    dt_arena_clear(&arena);
+    return told;
+}
+
+static void what_a_process_finds_stands_in_place_of_what_it_found_before(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    beat(rig, 1, NULL, 0);
+    beat(rig, 2, NULL, 0);
+    find(rig, 1, "replicas", "t1");
+    find(rig, 2, "replicas", "t1");
+    find(rig, 2, "replicas", "t2");
+    assert_string_equal(findings(rig), "replicas t1, replicas t2");
+    find(rig, 1, "clock", "mysql");
+    assert_string_equal(findings(rig), "clock mysql, replicas t2");
+    OK(dt_store_put_findings(rig->store, 2, NULL, 0, &err));
+    assert_string_equal(findings(rig), "clock mysql");
+}
+
+static void what_is_found_counts_while_its_process_lives_and_goes_an_hour_later(void **state)
+{
+    struct rig *rig = *state;
+    beat(rig, 1, NULL, 0);
+    find(rig, 1, "clock", "mysql");
+    find(rig, 2, "replicas", "t"); /* it has no row any more */
+    assert_string_equal(findings(rig), "clock mysql");
+    mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at - 3500000");
+    find(rig, 3, "replicas", "u");
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM process_findings"), 3);
+    mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at - 200000");
+    find(rig, 3, "replicas", "u");
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM process_findings WHERE process IN (1, 3)"),
+                     2);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM process_findings"), 2);
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 60000 WHERE id = 1");
+    assert_string_equal(findings(rig), "");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -137,6 +199,8 @@ int main(void)
         T(every_loss_of_every_process_that_lives_makes_another_number),
         T(endpoints_are_down_while_a_process_that_lives_says_so),
         T(rows_that_are_an_hour_old_are_removed_when_a_process_begins),
+        T(what_a_process_finds_stands_in_place_of_what_it_found_before),
+        T(what_is_found_counts_while_its_process_lives_and_goes_an_hour_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

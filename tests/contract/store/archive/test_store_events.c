@@ -1,0 +1,125 @@
+/*
+ * Events lie in partitions of a day each, which are made before their day comes, and go with it when its last event was
+ * kept for long enough.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/events/events.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+#define DAY_MS     INT64_C(86400000)
+#define TODAY      INT64_C(20000) /* the number of a day */
+#define NOON_MS    (TODAY * DAY_MS + DAY_MS / 2)
+#define PARTITIONS "FROM information_schema.partitions WHERE table_schema = DATABASE() AND table_name = 'job_events'"
+
+static struct mysql_fixture fx;
+static dt_store *store;
+static struct dt_error err;
+
+static int setup(void **state)
+{
+    (void)state;
+    mysql_fixture_make(&fx, "events");
+    mysql_fixture_migrate(&fx);
+    store = mysql_fixture_store(&fx);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+    return 0;
+}
+
+static void event_at(int64_t at_ms)
+{
+    mysql_fixture_run(&fx, "INSERT INTO job_events (at, actor, action) VALUES (%lld, 'a', 'cancel')", (long long)at_ms);
+}
+
+static int64_t events(void)
+{
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_events");
+}
+
+static int64_t days(void)
+{
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) " PARTITIONS " AND partition_name LIKE 'd%%'");
+}
+
+/* The day has a partition, which ends where the next day begins. */
+static bool has_day(int64_t day)
+{
+    return mysql_fixture_number(
+               &fx, "SELECT COUNT(*) " PARTITIONS " AND partition_name = 'd%lld' AND partition_description = '%lld'",
+               (long long)day, (long long)((day + 1) * DAY_MS)) == 1;
+}
+
+static void days_have_partitions_before_they_come(void **state)
+{
+    (void)state;
+    OK(dt_store_events_tend(store, NOON_MS, DAY_MS, &err));
+    assert_int_equal(days(), 3);
+    assert_true(has_day(TODAY) && has_day(TODAY + 1) && has_day(TODAY + 2));
+    OK(dt_store_events_tend(store, NOON_MS + DAY_MS / 2 - 1, DAY_MS, &err));
+    assert_int_equal(days(), 3);
+    OK(dt_store_events_tend(store, NOON_MS + DAY_MS / 2, DAY_MS, &err));
+    assert_int_equal(days(), 4);
+    assert_true(has_day(TODAY + 3));
+}
+
+static void events_of_days_that_nobody_cut_off_are_sorted_into_them_later(void **state)
+{
+    (void)state;
+    event_at(NOON_MS - 2 * DAY_MS); /* of a day before the first partition */
+    event_at(NOON_MS + DAY_MS);
+    event_at(NOON_MS + 5 * DAY_MS); /* of one behind the last */
+    OK(dt_store_events_tend(store, NOON_MS, 100 * DAY_MS, &err));
+    OK(dt_store_events_tend(store, NOON_MS + 5 * DAY_MS, 100 * DAY_MS, &err));
+    assert_int_equal(days(), 8);
+    assert_int_equal(events(), 3);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_events PARTITION (d20005)"), 1);
+}
+
+static void a_day_goes_when_its_last_event_was_kept_for_long_enough(void **state)
+{
+    const int64_t over_ms = (TODAY + 1) * DAY_MS + 2 * DAY_MS; /* today's last event is two days old */
+    (void)state;
+    OK(dt_store_events_tend(store, NOON_MS, 2 * DAY_MS, &err));
+    event_at(NOON_MS - 9 * DAY_MS); /* goes with the first day that has a partition */
+    event_at((TODAY + 1) * DAY_MS - 1);
+    event_at((TODAY + 1) * DAY_MS);
+    event_at(over_ms);
+    OK(dt_store_events_tend(store, over_ms - 1, 2 * DAY_MS, &err));
+    assert_int_equal(events(), 4);
+    assert_true(has_day(TODAY));
+    OK(dt_store_events_tend(store, over_ms, 2 * DAY_MS, &err));
+    assert_int_equal(events(), 2);
+    assert_false(has_day(TODAY));
+    assert_true(has_day(TODAY + 1));
+    OK(dt_store_events_tend(store, over_ms + 3 * DAY_MS, 2 * DAY_MS, &err)); /* several at once, after a pause */
+    assert_int_equal(events(), 0);
+    assert_true(has_day(TODAY + 4));
+    assert_int_equal(days(), 5);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(days_have_partitions_before_they_come),
+        T(events_of_days_that_nobody_cut_off_are_sorted_into_them_later),
+        T(a_day_goes_when_its_last_event_was_kept_for_long_enough),
+    };
+    return cmocka_run_group_tests_name("days of events", tests, NULL, NULL);
+}
