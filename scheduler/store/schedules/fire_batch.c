@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/hooks/fail_point.h"
+#include "base/text/timetext.h"
 #include "store/jobs/insert_txn.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
@@ -105,8 +106,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many more jobs of the schedule fit. */
-static size_t room(const struct dt_fire_batch *b, const struct dt_schedule *s)
+size_t dt_fire_batch_room(const struct dt_fire_batch *b, const struct dt_schedule *s)
 {
     size_t rows = smaller(DT_FIRES_AT_ONCE - b->n_rows, (size_t)b->maker->ids);
     if (b->bytes >= BYTES_AT_ONCE)
@@ -134,10 +134,12 @@ static void note_progress(struct dt_fire_batch *b, const struct dt_schedule *s, 
 static dt_status plan_fires(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r)
 {
     struct dt_fire fires[DT_FIRES_AT_ONCE];
-    struct dt_fire_plan plan = {.recurrence = r, .now_ms = b->now_ms, .room = room(b, s), .fires = fires};
+    const bool returns = b->n_rows > 0 && b->rows[b->n_rows - 1].schedule == s;
+    struct dt_fire_plan plan = {.recurrence = r, .now_ms = b->now_ms, .room = dt_fire_batch_room(b, s), .fires = fires};
     dt_status status = ask_unfinished(b, s, &plan);
     if (status != DT_OK)
         return status;
+    plan.unfinished = plan.unfinished || returns;
     dt_fire_plan_make(s, &plan);
     if (plan.cancel_first)
         b->cancel_first[b->n_cancel_first++] = s->last_job_id;
@@ -164,11 +166,22 @@ static dt_status follow_zone(struct dt_fire_batch *b, struct dt_schedule *s, con
     int64_t stamp = dt_zone_stamp(r->zone);
     dt_status status = DT_OK;
     if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
-        status = dt_fire_batch_withdraw(b, s, 0);
+        status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
         s->last_fire_ms = dt_earlier(s->last_fire_ms, b->now_ms);
-        dt_fire_plan_from(s, r, b->now_ms);
+        dt_fire_plan_from(s, r, b->now_ms + 1);
     }
     s->zone_stamp = stamp;
+    return status;
+}
+
+/* Fires that jitter has put off, and that the schedule still names, have their jobs again. */
+static dt_status return_put_off(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r)
+{
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < b->n_put_off && !s->paused && status == DT_OK; i++)
+        if (dt_recurrence_next_ms(r, b->put_off[i] - 1) == b->put_off[i] && dt_fire_batch_room(b, s) > 0)
+            status = add_row(b, s, &(struct dt_fire){b->put_off[i], DT_FIRE_RUNS});
+    b->n_put_off = 0;
     return status;
 }
 
@@ -186,6 +199,8 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
     if (status != DT_OK)
         return dt_fire_batch_refuse(b, s, why.text);
     status = follow_zone(b, s, &r);
+    if (status == DT_OK)
+        status = return_put_off(b, s, &r);
     if (status == DT_OK)
         status = plan_fires(b, s, &r);
     dt_zone_free(zone);
@@ -312,30 +327,40 @@ dt_status dt_fire_batch_write(struct dt_fire_batch *b)
 /* ---- withdrawing ---- */
 
 struct pending {
-    int64_t id, next_at_ms;
+    int64_t id, next_at_ms, fire_ms; /* fire_ms: its instant */
 };
 
 static dt_status take_pending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
+    const size_t *digits = arg; /* where they begin in a key */
+    struct dt_str key = dt_db_bytes(db, 2);
     struct pending *p = row;
     (void)arena;
-    (void)arg;
-    *p = (struct pending){dt_db_i64(db, 0), dt_db_i64(db, 1)};
+    *p = (struct pending){dt_db_i64(db, 0), dt_db_i64(db, 1), 0};
+    for (size_t i = *digits; i < key.n && key.p[i] >= '0' && key.p[i] <= '9' && p->fire_ms <= DT_TIME_MAX_MS; i++)
+        p->fire_ms = p->fire_ms * 10 + (key.p[i] - '0');
     return DT_OK;
 }
 
-/* Fires behind now, in order of their times; numbers of one length stand in that order as text. */
-static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule *s, struct dt_rows *rows)
+/* Reads fires of the schedule behind an instant that have not begun, in the order of their keys: numbers of one length
+ * stand in that order as text. A fire that is further away is the only one behind the next minutes. */
+static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t after_ms,
+                              struct dt_rows *rows)
 {
-    struct dt_str from;
-    dt_status status = fire_key(b, s->name, b->now_ms, &from);
+    size_t digits = s->name.n + 1;
+    struct dt_str after;
+    struct dt_str last;
+    struct dt_str below = dt_arena_printf(b->maker->arena, "%.*s@:", (int)s->name.n, s->name.p);
+    dt_status status = fire_key(b, s->name, after_ms, &after);
+    if (status == DT_OK)
+        status = fire_key(b, s->name, dt_later(s->last_fire_ms, b->now_ms + 1), &last);
+    if (status == DT_OK && !below.p)
+        status = dt_fail(b->err, DT_NOMEM, "out of memory");
     if (status != DT_OK)
         return status;
-    struct dt_str below = dt_arena_printf(b->maker->arena, "%.*s@:", (int)s->name.n, s->name.p);
-    if (!below.p)
-        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    *rows = (struct dt_rows){.row_bytes = sizeof(struct pending), .read = take_pending, .arg = &digits};
     status = dt_db_query(b->db, dt_sql_select_pending_fires,
-                         DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(from), DT_P_STR(below)), b->err);
+                         DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(after), DT_P_STR(below), DT_P_STR(last)), b->err);
     return status != DT_OK ? status : dt_store_read_rows(b->db, b->maker->arena, rows, b->err);
 }
 
@@ -347,15 +372,39 @@ static dt_status withdraw_one(struct dt_fire_batch *b, const struct dt_schedule 
     if (status != DT_OK || !ended)
         return status;
     dt_counts_move(&b->counts, s->job.topic, p->id, DT_SCHEDULED, DT_CANCELLED);
+    if (p->fire_ms <= b->now_ms)
+        b->put_off[b->n_put_off++] = p->fire_ms;
     return add_move(b, (struct dt_job_move){p->id, 0, p->next_at_ms});
 }
 
-dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t keep)
+/* Whether the fire lies ahead, or its job does. */
+static bool is_ahead(const struct dt_fire_batch *b, const struct pending *p)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(struct pending), .read = take_pending};
-    dt_status status = list_pending(b, s, &rows);
+    return p->fire_ms > b->now_ms || p->next_at_ms > b->now_ms;
+}
+
+dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t most)
+{
+    struct dt_rows rows = {.n = 0};
+    dt_status status = list_pending(b, s, b->now_ms - s->jitter_ms, &rows);
     const struct pending *v = rows.v;
-    for (size_t i = keep; i < rows.n && status == DT_OK; i++)
+    b->n_put_off = 0;
+    if (status == DT_OK)
+        b->put_off = dt_arena_alloc(b->maker->arena, (rows.n + 1) * sizeof(*b->put_off));
+    if (status == DT_OK && !b->put_off)
+        status = dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < rows.n && status == DT_OK; i++)
+        if (is_ahead(b, &v[i]) && (v[i].fire_ms > b->now_ms || b->n_put_off < most))
+            status = withdraw_one(b, s, &v[i]);
+    return status;
+}
+
+dt_status dt_fire_batch_withdraw_but_next(struct dt_fire_batch *b, const struct dt_schedule *s)
+{
+    struct dt_rows rows = {.n = 0};
+    dt_status status = list_pending(b, s, b->now_ms, &rows);
+    const struct pending *v = rows.v;
+    for (size_t i = 1; i < rows.n && status == DT_OK; i++)
         status = withdraw_one(b, s, &v[i]);
     return status;
 }

@@ -23,6 +23,8 @@ struct dt_fire_batch {
     size_t n_progress;
     int64_t *cancel_first; /* jobs whose retries are to end before their schedule is looked at again; likewise */
     size_t n_cancel_first;
+    int64_t *put_off; /* instants of withdrawn fires that are over, by jitter not their jobs' times */
+    size_t n_put_off;
     size_t made, skipped, returned;
     /* The defaults of the topic that was asked for last. */
     struct dt_str topic, retry;
@@ -41,7 +43,12 @@ DT_MUST_CHECK dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_
 DT_MUST_CHECK dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s);
 /* Writes the jobs and the progress. */
 DT_MUST_CHECK dt_status dt_fire_batch_write(struct dt_fire_batch *b);
-/* Cancels fires that lie ahead of now, but for the first `keep`. */
-DT_MUST_CHECK dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t keep);
+/* Cancels fires that lie ahead. Those whose instant is over, and whose jobs are not due yet by their jitter, are listed
+ * in put_off, and are left beyond `most`. */
+DT_MUST_CHECK dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t most);
+/* Cancels fires of a schedule that goes, but for its next one and what jitter has put off. */
+DT_MUST_CHECK dt_status dt_fire_batch_withdraw_but_next(struct dt_fire_batch *b, const struct dt_schedule *s);
+/* How many more jobs of the schedule fit. */
+size_t dt_fire_batch_room(const struct dt_fire_batch *b, const struct dt_schedule *s);
 
 #endif

@@ -242,13 +242,23 @@ static dt_status note(struct task *t, const char *action, const struct dt_schedu
     return event.actor.p ? dt_event_of_schedule(b->db, &event, before, after, b->err) : DT_OK;
 }
 
+/* The instant from which on a schedule's fires are reckoned: what was there before has had its fire of this moment. One
+ * that is paused remembers the first fire that jitter had put off. */
+static int64_t first_from_ms(const struct dt_fire_batch *b, const struct dt_schedule *s, const struct dt_schedule *old)
+{
+    if (s->paused && b->n_put_off > 0)
+        return b->put_off[0];
+    return old && !old->paused ? b->now_ms + 1 : b->now_ms;
+}
+
 /* Fires that lie ahead go; the next ones are reckoned from now on. */
 static dt_status begin_anew(struct task *t, struct dt_schedule *s, const struct dt_schedule *old)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_recurrence r;
     dt_zone *zone = NULL;
-    dt_status status = old ? dt_fire_batch_withdraw(b, old, 0) : DT_OK;
+    const size_t most = s->paused ? SIZE_MAX : dt_fire_batch_room(b, s);
+    dt_status status = old ? dt_fire_batch_withdraw(b, old, most) : DT_OK;
     if (status == DT_OK)
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
     if (status == DT_INVALID && s->paused && old)
@@ -258,7 +268,7 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, const struct 
     s->zone_stamp = dt_zone_stamp(zone);
     s->last_fire_ms = old ? dt_earlier(old->last_fire_ms, b->now_ms) : 0;
     s->last_job_id = old ? old->last_job_id : 0;
-    dt_fire_plan_from(s, &r, b->now_ms);
+    dt_fire_plan_from(s, &r, first_from_ms(b, s, old));
     dt_zone_free(zone);
     return DT_OK;
 }
@@ -319,6 +329,25 @@ dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_
     return commit_task(maker, &t, err);
 }
 
+/* Fires that are older than catch_up says have jobs where jitter has put these off until later than now. */
+static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                             int64_t missed_ms)
+{
+    const int64_t from_ms = dt_later(missed_ms, b->now_ms - s->catch_up_ms);
+    const size_t most = dt_fire_batch_room(b, s);
+    b->put_off = dt_arena_alloc(b->maker->arena, (most + 1) * sizeof(*b->put_off));
+    if (!b->put_off)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    dt_fire_plan_from(s, r, dt_later(missed_ms, b->now_ms - s->jitter_ms));
+    while (s->next_fire_ms && s->next_fire_ms < from_ms && b->n_put_off < most) {
+        if (dt_fire_runs_at_ms(s, s->next_fire_ms) > b->now_ms)
+            b->put_off[b->n_put_off++] = s->next_fire_ms;
+        dt_fire_plan_from(s, r, s->next_fire_ms + 1);
+    }
+    dt_fire_plan_from(s, r, from_ms);
+    return DT_OK;
+}
+
 /* Fires that a pause made miss are made if they are no older than catch_up says. */
 static dt_status resume_from(struct task *t, struct dt_schedule *s)
 {
@@ -330,10 +359,10 @@ static dt_status resume_from(struct task *t, struct dt_schedule *s)
     if (status != DT_OK)
         return status;
     if (missed_ms)
-        dt_fire_plan_from(s, &r, dt_later(missed_ms, b->now_ms - s->catch_up_ms));
+        status = plan_missed(b, s, &r, missed_ms);
     s->zone_stamp = dt_zone_stamp(zone);
     dt_zone_free(zone);
-    return DT_OK;
+    return status;
 }
 
 static dt_status pause_schedule(struct task *t)
@@ -366,7 +395,7 @@ static dt_status delete_schedule(struct task *t)
     struct dt_schedule s;
     dt_status status = lock_and_read(t, &s);
     if (status == DT_OK)
-        status = dt_fire_batch_withdraw(b, &s, t->cancel ? 0 : 1);
+        status = t->cancel ? dt_fire_batch_withdraw(b, &s, SIZE_MAX) : dt_fire_batch_withdraw_but_next(b, &s);
     if (status == DT_OK)
         status = dt_db_run(b->db, dt_sql_delete_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
     if (status == DT_OK)

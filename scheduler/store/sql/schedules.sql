@@ -68,14 +68,13 @@ ON DUPLICATE KEY UPDATE next_fire_at = VALUES(next_fire_at), look_at = VALUES(lo
 -- name: find_schedule_of_key
 SELECT 1 FROM schedules WHERE name = ? AND topic = ?;
 
--- Fires that lie ahead, by their keys.
+-- Fires of a stretch of keys, and the one that was made last: a number of more digits stands elsewhere among the keys.
 -- name: select_pending_fires
-SELECT j.id, GREATEST(j.next_at, 1)
+SELECT j.id, GREATEST(j.next_at, 1), k.job_key
   FROM job_keys k FORCE INDEX (PRIMARY)
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = k.job_id
  WHERE k.topic = ?
-   AND k.job_key > ?
-   AND k.job_key < ?
+   AND (k.job_key > ? AND k.job_key < ? OR k.job_key = ?)
    AND j.state = 'scheduled'
    AND j.attempt = 0
  ORDER BY k.job_key;

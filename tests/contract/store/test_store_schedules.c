@@ -173,6 +173,71 @@ static void a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it(void **sta
     assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE error_code IS NULL AND leave_at = 0"), id);
 }
 
+/* The first fire was at the schedule's making, and its job comes hours later. */
+static struct dt_schedule put_off(enum dt_overlap overlap)
+{
+    struct dt_schedule s = every(24 * HOUR_MS);
+    s.overlap = overlap;
+    s.jitter_ms = 12 * HOUR_MS;
+    int64_t made_ms = put(s).created_at_ms;
+    while (mysql_now_ms(&fx) <= made_ms + 1)
+        continue;
+    return s;
+}
+
+static void a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due(void **state)
+{
+    (void)state;
+    for (int overlap = DT_OVERLAP_ALLOW; overlap <= DT_OVERLAP_SKIP; overlap++) {
+        const int64_t n = overlap == DT_OVERLAP_ALLOW ? 2 : 1;
+        struct dt_fire_maker maker = a_maker();
+        struct dt_schedule s = put_off((enum dt_overlap)overlap);
+        int64_t id = mysql_fixture_number(&fx, "SELECT MIN(id) FROM jobs WHERE " SCHEDULED);
+        assert_jobs(n, 0);
+        set_paused(true);
+        assert_jobs(0, n);
+        set_paused(false);
+        assert_jobs(n, 0);
+        s.job.payload = S("{\"n\":2}");
+        s.job.digest[0]++;
+        put(s);
+        assert_jobs(n, 0);
+        assert_int_equal(count(SCHEDULED " AND payload = '{\"n\":2}'"), n);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT MIN(id) FROM jobs WHERE " SCHEDULED), id);
+        s.cron = S("30 9 29 2 *");
+        s.job.digest[0]++;
+        put(s);
+        assert_jobs(1, n);
+        OK(dt_store_schedule_delete(&maker, S(NAME), true, &err));
+        assert_jobs(0, n + 1);
+        mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
+    }
+}
+
+static void a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire(void **state)
+{
+    (void)state;
+    struct dt_fire_maker maker = a_maker();
+    put_off(DT_OVERLAP_ALLOW);
+    OK(dt_store_schedule_delete(&maker, S(NAME), false, &err));
+    assert_jobs(2, 0);
+}
+
+/* Its number has a digit more, and stands among those of the past as text. */
+static void a_fire_of_another_century_is_withdrawn_as_well(void **state)
+{
+    (void)state;
+    struct dt_schedule s = every(24 * HOUR_MS);
+    s.has_start = true;
+    s.starts_at_ms = INT64_C(10413792000000);
+    put(s);
+    assert_jobs(1, 0);
+    set_paused(true);
+    assert_jobs(0, 1);
+    set_paused(false);
+    assert_jobs(1, 0);
+}
+
 static void a_change_reaches_the_fires_that_lie_ahead(void **state)
 {
     (void)state;
@@ -600,6 +665,9 @@ int main(void)
         TEST(a_schedule_with_many_fires_is_made_in_pieces),
         TEST(an_equal_request_changes_nothing),
         TEST(a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it),
+        TEST(a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due),
+        TEST(a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire),
+        TEST(a_fire_of_another_century_is_withdrawn_as_well),
         TEST(a_change_reaches_the_fires_that_lie_ahead),
         TEST(a_fire_that_its_caller_cancelled_stays_cancelled),
         TEST(a_fire_that_is_under_way_is_not_withdrawn),
