@@ -1,7 +1,8 @@
 /*
  * watch (the server waits) ─▶ move (MySQL, one transaction: jobs, and the rows are gone) ─▶ tell the index ─▶ watch
  *
- * It sees operations that are due, too, and wakes their thread: one wait in the server is enough for both.
+ * It sees operations and schedules that are due, too, and wakes their threads: one wait in the server is enough for
+ * all.
  *
  * Killed anywhere, what was not committed stands in the inbox still; what was committed and not told to the index is
  * found by the reconciler.
@@ -21,6 +22,7 @@
 #include "tell_index.h"
 
 #define WAIT_MS   INT64_C(8000)
+#define BUSY_MS   INT64_C(1000)      /* while fires are being made, and a schedule that is due does not end the wait */
 #define LOOK_US   INT64_C(500000)    /* between two looks without the procedure */
 #define RETRY_US  INT64_C(500000)    /* after a failure */
 #define SOON_US   INT64_C(10000)     /* when all that there is waits */
@@ -33,6 +35,7 @@ struct dt_inbox_chore {
     dt_index *index;
     dt_store *store;
     dt_operation_runner *operations;
+    dt_schedule_maker *schedules;
     struct dt_inbox_mover mover;
     _Atomic bool waits; /* in the server, where nothing but a cut ends it early */
     bool looks;         /* the account may not call the procedure */
@@ -79,15 +82,17 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 static int64_t wait_of(const dt_inbox_chore *c)
 {
     int64_t seconds = c->env.config->mysql_io_timeout * 4 / 5 / 1000;
-    return dt_earlier(WAIT_MS, (seconds > 0 ? seconds : 1) * 1000);
+    int64_t longest_ms = c->mover.schedules ? WAIT_MS : BUSY_MS;
+    return dt_earlier(longest_ms, (seconds > 0 ? seconds : 1) * 1000);
 }
 
 /* Waits, or looks; *pause_us is set where it did not wait. */
 static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct dt_error *err)
 {
-    int64_t wait_ms = wait_of(c);
     c->mover.operations = dt_operation_runner_rests(c->operations);
-    c->mover.operation_due = false;
+    c->mover.schedules = dt_schedule_maker_rests(c->schedules);
+    c->mover.operation_due = c->mover.schedule_due = false;
+    int64_t wait_ms = wait_of(c);
     atomic_store(&c->waits, true);
     dt_status status = c->looks                         ? DT_FORBIDDEN
                        : dt_thread_stopping(&c->thread) ? DT_OK
@@ -95,6 +100,8 @@ static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct 
     atomic_store(&c->waits, false);
     if (c->mover.operation_due)
         dt_operation_runner_wake(c->operations);
+    if (c->mover.schedule_due)
+        dt_schedule_maker_wake(c->schedules);
     if (status != DT_FORBIDDEN)
         return status;
     if (!c->looks)
@@ -190,14 +197,15 @@ static dt_status make_mover(dt_inbox_chore *c)
     return dt_json_new(&c->mover.json);
 }
 
-dt_status dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations, dt_inbox_chore **out,
-                               struct dt_error *err)
+dt_status dt_inbox_chore_start(const struct dt_intake_env *env, const struct dt_inbox_wakes *wakes,
+                               dt_inbox_chore **out, struct dt_error *err)
 {
     dt_inbox_chore *c = calloc(1, sizeof(*c));
     if (!c)
         return DT_NOMEM;
     c->env = *env;
-    c->operations = operations;
+    c->operations = wakes->operations;
+    c->schedules = wakes->schedules;
     make_meters(c);
     dt_status status = dt_mailbox_new(&c->mailbox);
     if (status == DT_OK)

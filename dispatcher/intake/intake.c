@@ -5,7 +5,6 @@
 
 #include "inbox_mover.h"
 #include "operation_runner.h"
-#include "schedule_maker.h"
 
 struct dt_intake {
     dt_schedule_maker *schedules;
@@ -22,7 +21,8 @@ dt_status dt_intake_start(const struct dt_intake_env *env, dt_intake **out, stru
     if (status == DT_OK)
         status = dt_operation_runner_start(env, &intake->operations, err);
     if (status == DT_OK)
-        status = dt_inbox_chore_start(env, intake->operations, &intake->inbox, err);
+        status = dt_inbox_chore_start(env, &(struct dt_inbox_wakes){intake->operations, intake->schedules},
+                                      &intake->inbox, err);
     if (status != DT_OK) {
         dt_intake_stop(intake);
         return status;
@@ -50,7 +50,7 @@ void dt_intake_stop(dt_intake *intake)
     if (!intake)
         return;
     dt_intake_leave(intake);
-    dt_inbox_chore_stop(intake->inbox); /* it wakes the runner */
+    dt_inbox_chore_stop(intake->inbox); /* it wakes both others */
     dt_operation_runner_stop(intake->operations);
     dt_schedule_maker_stop(intake->schedules);
     free(intake);

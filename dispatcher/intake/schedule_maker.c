@@ -3,10 +3,12 @@
  *
  * Killed anywhere, the next look makes what was not committed; what was committed and not told to the index is found by
  * the reconciler, long before its time as a rule. A schedule that is changed or made has its next fires from the API
- * already; others' changes are seen within LOOK_US.
+ * already. That one is to be looked at sooner the thread sees that waits for rows of the inbox anyway
+ * (inbox_mover.h), and wakes this one; where it cannot, this one looks within LOOK_US.
  */
 #include "schedule_maker.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -41,6 +43,7 @@ struct dt_schedule_maker {
     struct dt_fire_maker fires;
     struct seen_zone *seen;
     int64_t zones_us; /* mono: not before */
+    _Atomic bool rests;
     struct dt_outage_part outage;
     dt_metric *made, *skipped, *returned;
 };
@@ -108,8 +111,8 @@ static void follow_zones(dt_schedule_maker *m)
 
 /* ---- the loop ---- */
 
-/* Returns the monotonic time of the next look. */
-static int64_t look(dt_schedule_maker *m)
+/* Returns the monotonic time of the next look; *rests: all is done until then. */
+static int64_t look(dt_schedule_maker *m, bool *rests)
 {
     struct dt_fires_made made = {0};
     struct dt_error err = {0};
@@ -125,6 +128,7 @@ static int64_t look(dt_schedule_maker *m)
     dt_outage_over(&m->outage);
     count(m, &made);
     dt_intake_tell_index(&m->env, m->index, &m->arena, m->fires.moves, m->fires.n_moves);
+    *rests = true;
     int64_t next_us = made.next_look_ms ? dt_refclock_mono_us_at(m->env.ref, made.next_look_ms) : INT64_MAX;
     return dt_earlier(next_us, now_us + LOOK_US);
 }
@@ -133,10 +137,14 @@ static void run(void *arg)
 {
     dt_schedule_maker *m = arg;
     while (!dt_thread_stopping(&m->thread)) {
+        bool rests = false;
         follow_zones(m);
-        int64_t next_us = look(m);
-        if (next_us > dt_clock_mono_us(m->env.clock))
-            dt_mailbox_pause(m->mailbox, next_us, DT_THREAD_STOP | WOKEN);
+        int64_t next_us = look(m, &rests);
+        if (next_us <= dt_clock_mono_us(m->env.clock))
+            continue;
+        atomic_store(&m->rests, rests);
+        dt_mailbox_pause(m->mailbox, next_us, DT_THREAD_STOP | WOKEN);
+        atomic_store(&m->rests, false);
     }
 }
 
@@ -189,8 +197,14 @@ dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_m
     return DT_OK;
 }
 
+bool dt_schedule_maker_rests(dt_schedule_maker *m)
+{
+    return atomic_load(&m->rests);
+}
+
 void dt_schedule_maker_wake(dt_schedule_maker *m)
 {
+    atomic_store(&m->rests, false); /* so that it is not woken again before it has looked */
     dt_mailbox_signal(m->mailbox, WOKEN);
 }
 

@@ -11,6 +11,8 @@ typedef struct dt_schedule_maker dt_schedule_maker;
 
 DT_MUST_CHECK dt_status dt_schedule_maker_start(const struct dt_intake_env *env, dt_schedule_maker **out,
                                                 struct dt_error *err);
+/* Says whether it sleeps until the next look that it knows of. Any thread. */
+bool dt_schedule_maker_rests(dt_schedule_maker *maker);
 /* It looks at schedules at once. Any thread. */
 void dt_schedule_maker_wake(dt_schedule_maker *maker);
 void dt_schedule_maker_stop(dt_schedule_maker *maker); /* joins, frees; NULL is accepted */

@@ -4,6 +4,7 @@ import uuid
 import pytest
 
 from harness.checker import connect, now_ms, rows
+from harness.soak import rfc3339
 from harness.stack import until
 
 SECONDS = 20
@@ -59,6 +60,23 @@ def test_makers_die_at_each_step_and_each_fire_is_one_job_on_time(stack, api, to
     assert keys["n"] == keys["k"]
     for job in jobs:
         assert consumer.wait(str(job["id"])).received_ms >= job["run_at"]
+
+
+def test_the_first_fires_of_a_schedule_whose_jobs_may_not_overlap_come_on_time(stack, api, topic, consume):
+    """Its makers slept when it was made; each of its fires is made when the job before it is finished, or when its own time has come."""
+    consume(topic)  # nobody reports
+    name = f"s-{uuid.uuid4().hex[:10]}"
+    began = int(now_ms() // 1000 + 2) * 1000
+    answer = api.put(f"/v1/schedules/{name}", {"topic": topic, "every": "PT1S", "overlap": "skip", "starts_at": rfc3339(began)})
+    assert answer.status == 201, answer
+    connection, wanted = connect(stack), [began + 1000 * n for n in range(7)]
+
+    def fires():
+        jobs = rows(connection, "SELECT job_key FROM jobs WHERE topic = %s", topic)
+        return key_times([name], jobs)[name]
+    until(lambda: len(fires()) >= len(wanted), 30, fires)
+    assert fires()[:len(wanted)] == wanted
+    assert api.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200
 
 
 def test_a_fire_that_meets_an_unfinished_job_is_skipped(stack, api, topic, consume):

@@ -741,7 +741,7 @@ static dt_status watch_inbox(dt_db *db, struct dt_params params, struct dt_error
     while (db->session->open) {
         const bool looks = is_looker(db->session);
         rows = looks && intake_rows_open();
-        operations = looks && v[1].i && intake_operation_due();
+        operations = looks && (v[1].i & 1) && intake_operation_due();
         if (rows || operations || now_us >= end_us)
             break;
         fiber_sleep(intake_is_used() ? rnd_in(20 * MS, 200 * MS) : end_us - now_us);

@@ -22,13 +22,15 @@
 struct dt_inbox_mover {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
-    bool operations;           /* in: an operation that is due ends the wait of dt_store_watch_inbox, too */
+    bool operations;           /* in: an operation that is due ends the wait of dt_store_watch_inbox, too … */
+    bool schedules;            /* in: … and so does a schedule that is to be looked at */
     dt_json *json;             /* in */
     const dt_clock *clock;     /* in */
     struct dt_arena arena;     /* of the last call; in: made */
     struct dt_id_block ids;
     struct dt_intent_topics topics;
-    bool operation_due;  /* out: one ended the wait */
+    bool operation_due;  /* out: one ended the wait … */
+    bool schedule_due;   /* out: … likewise */
     int64_t after, last; /* ids: open rows were seen behind `after`, up to `last`, at the last look */
     struct dt_inbox_patience {
         int64_t id, since_us; /* a row that waits for a batch to be settled */

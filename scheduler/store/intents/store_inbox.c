@@ -42,8 +42,9 @@ static dt_status take_seen(struct dt_inbox_mover *m, dt_db *db, bool *some, stru
     size_t n = 0;
     bool full = false;
     while (dt_db_next(db)) {
-        if (dt_db_i64(db, 0) == 0) { /* no row has this id */
-            m->operation_due = true;
+        if (dt_db_i64(db, 0) <= 0) { /* no row has such an id */
+            m->operation_due |= dt_db_i64(db, 0) == 0;
+            m->schedule_due |= dt_db_i64(db, 0) < 0;
             continue;
         }
         bytes += (size_t)dt_db_i64(db, 1);
@@ -62,11 +63,12 @@ dt_status dt_store_watch_inbox(struct dt_inbox_mover *m, int64_t wait_ms, bool *
 {
     dt_db *db;
     *some = false;
-    m->operation_due = false;
+    m->operation_due = m->schedule_due = false;
     dt_status status = dt_store_db(m->store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query_index(db, dt_sql_watch_inbox,
-                                   DT_PARAMS(DT_P_INT(m->after), DT_P_INT(m->operations), DT_P_INT(wait_ms)), err);
+        status = dt_db_query_index(
+            db, dt_sql_watch_inbox,
+            DT_PARAMS(DT_P_INT(m->after), DT_P_INT(m->operations | m->schedules << 1), DT_P_INT(wait_ms)), err);
     return status == DT_OK ? take_seen(m, db, some, err) : status;
 }
 

@@ -337,7 +337,28 @@ static void an_operation_that_is_due_ends_the_wait_of_those_who_ask_for_it(void 
     put("'create', 'k', " HOUR ", '1'");
     OK(dt_store_watch_inbox(&mover, 50, &some, &err));
     assert_true(mover.operation_due && some);
+    assert_int_equal(move_once(&mover).done, 1);
     mysql_fixture_run(&fx, "DELETE FROM operations");
+}
+
+static void a_schedule_that_is_to_be_looked_at_ends_the_wait_of_those_who_ask_for_it(void **state)
+{
+    (void)state;
+    bool some;
+    mysql_fixture_run(&fx, "INSERT INTO schedule_fires (name, look_at) VALUES ('s', 8000000000000)");
+    mover.schedules = true;
+    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
+    assert_false(mover.schedule_due);
+    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
+    mover.schedules = false;
+    mover.operations = true;
+    OK(dt_store_watch_inbox(&mover, 50, &some, &err));
+    assert_false(mover.schedule_due || mover.operation_due);
+    mover.schedules = true;
+    OK(dt_store_watch_inbox(&mover, 30000, &some, &err));
+    assert_true(mover.schedule_due);
+    assert_false(some || mover.operation_due);
+    mysql_fixture_run(&fx, "DELETE FROM schedule_fires");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -356,6 +377,7 @@ int main(void)
         TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again),
         TEST(several_movers_share_rows_and_keep_the_order_of_each_key),
         TEST(an_operation_that_is_due_ends_the_wait_of_those_who_ask_for_it),
+        TEST(a_schedule_that_is_to_be_looked_at_ends_the_wait_of_those_who_ask_for_it),
         TEST(one_of_those_that_wait_looks_and_the_next_one_when_it_ends),
 
     };
