@@ -4,6 +4,7 @@
  * together; faults are collected all the way, so that a caller learns all of them at once.
  */
 #include "job_decode.h"
+#include "base/clock.h"
 #include "base/text/base64.h"
 #include "job/callback/callback_header.h"
 #include "job/callback/callback_host.h"
@@ -403,14 +404,14 @@ static int64_t due_ms(struct decoder *d, int64_t now_ms)
 {
     if (!d->time_read)
         return now_ms;
-    int64_t delay = d->f.delay_ms;
-    if (has(d, DT_MEMBER_RUN_AT))
-        delay = d->f.run_at_ms > now_ms ? d->f.run_at_ms - now_ms : 0;
+    const bool at_a_time = has(d, DT_MEMBER_RUN_AT);
+    int64_t from_ms = !at_a_time && d->rules->delays_from_ms ? d->rules->delays_from_ms : now_ms;
+    int64_t delay = at_a_time ? dt_later(d->f.run_at_ms, now_ms) - now_ms : d->f.delay_ms;
     if (delay > d->rules->max_delay_ms)
-        dt_faults_addf(d->faults, has(d, DT_MEMBER_RUN_AT) ? "/run_at" : "/delay",
+        dt_faults_addf(d->faults, at_a_time ? "/run_at" : "/delay",
                        "is further ahead than limits.max_delay allows (%lld days)",
                        (long long)(d->rules->max_delay_ms / DT_DAY_MS));
-    return now_ms + delay;
+    return dt_later(from_ms + delay, now_ms);
 }
 
 static bool read_object(struct decoder *d)

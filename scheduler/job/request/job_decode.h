@@ -23,6 +23,7 @@ struct dt_job_rules {
     struct dt_str installation;
     bool callbacks;            /* topics may have the delivery http */
     struct dt_str allow_hosts; /* where callbacks may go (job/callback/callback_host.h) */
+    int64_t delays_from_ms;    /* the instant that delays count from; 0 = now_ms of the decoder */
     /* Says which members of an object belong to what the body stands in; they are passed by. NULL: none. */
     bool (*beside)(struct dt_str name);
 };
@@ -37,8 +38,9 @@ struct dt_job_path {
 
 /*
  * Decodes a body (the root of json) of POST /v1/jobs and of PUT /v1/topics/{t}/jobs/{key} into *out, everything but its
- * id: run_at is final (a delay is counted from now_ms, a past time is now_ms), retry and ack_timeout are as given
- * (absent: the topic's), the digest is made. now_ms: MySQL's clock, not earlier than it is (dt_refclock_latest_ms).
+ * id: run_at is final (a delay is counted from now_ms, or as the rules say; a past time is now_ms), retry and
+ * ack_timeout are as given (absent: the topic's), the digest is made. now_ms: MySQL's clock, not earlier than it is
+ * (dt_refclock_latest_ms).
  * INVALID: faults has at least one. TOO_LARGE: likewise, and one of them is a size beyond its limit. NOMEM.
  *
  * The digest is xxh3-128 over the request: topic, key, run_at as an instant or delay as a duration, retry as delays,

@@ -161,7 +161,7 @@ static dt_status read_create(struct reading *r)
         fault(r, "/id", "is not the caller's to say");
     if (!member(r, "key"))
         fault(r, "/key", "is required: a message may come again");
-    dt_status status = dt_job_decode(r->with->json, &r->rules, &path, r->base_ms, &x->faults, job);
+    dt_status status = dt_job_decode(r->with->json, &r->rules, &path, r->with->now_ms, &x->faults, job);
     x->topic = job->topic;
     x->key = job->key;
     if (status == DT_OK)
@@ -174,7 +174,7 @@ static dt_status read_change(struct reading *r)
     struct dt_intent *x = r->out->intent;
     r->rules.beside = is_beside_a_change;
     read_name(r);
-    dt_status status = dt_patch_decode(r->with->json, &r->rules, r->base_ms, &x->faults, &x->patch);
+    dt_status status = dt_patch_decode(r->with->json, &r->rules, r->with->now_ms, &x->faults, &x->patch);
     if (status == DT_OK && x->patch.has_run_at) {
         x->patch.run_at_ms += x->patch.run_at_is_delay ? r->base_ms : 0;
         x->patch.run_at_is_delay = false;
@@ -283,7 +283,8 @@ dt_status dt_command_message_decode(const struct dt_command_decoder *with, const
     *out = (struct dt_command){.intent = out->intent};
     *out->intent = (struct dt_intent){.job_id = 0};
     dt_faults_init(&out->intent->faults, with->arena);
-    r.base_ms = text->timestamp_ms ? text->timestamp_ms : with->now_ms;
+    r.base_ms = text->timestamp_ms > 0 ? text->timestamp_ms : with->now_ms;
+    r.rules.delays_from_ms = r.base_ms;
     dt_status status = read_value(&r, text->value);
     return out->intent->faults.failed ? DT_NOMEM : status;
 }

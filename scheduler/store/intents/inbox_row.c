@@ -18,6 +18,7 @@ struct reading {
     struct dt_str payload; /* without the white space around it */
     bool has_content_type;
     struct dt_strbuf body;
+    struct dt_job_rules rules; /* of the reader, but that delays count from the row's INSERT */
 };
 
 /* ---- refusals ---- */
@@ -246,7 +247,7 @@ static dt_status read_create(struct reading *r)
     const struct dt_job_path path = {.topic = r->row->topic, .key = r->row->key};
     struct dt_new_job *job = &r->out->insert.job;
     dt_status status =
-        decoded(r, dt_job_decode(r->with->json, r->with->rules, &path, r->row->created_at_ms, &r->out->faults, job));
+        decoded(r, dt_job_decode(r->with->json, &r->rules, &path, r->with->now_ms, &r->out->faults, job));
     if (status == DT_OK && !is_refused(r))
         check_due(r, job->run_at_ms);
     return status;
@@ -255,8 +256,7 @@ static dt_status read_create(struct reading *r)
 static dt_status read_change(struct reading *r)
 {
     struct dt_patch *patch = &r->out->patch;
-    dt_status status =
-        decoded(r, dt_patch_decode(r->with->json, r->with->rules, r->row->created_at_ms, &r->out->faults, patch));
+    dt_status status = decoded(r, dt_patch_decode(r->with->json, &r->rules, r->with->now_ms, &r->out->faults, patch));
     if (status != DT_OK || is_refused(r) || !patch->has_run_at)
         return status;
     if (patch->run_at_is_delay)
@@ -331,7 +331,8 @@ static dt_status read_row(struct reading *r)
 dt_status dt_inbox_decode(const struct dt_inbox_reader *reader, const struct dt_inbox_row *row, struct dt_intent *out)
 {
     *out = (struct dt_intent){.topic = row->topic, .key = row->key, .job_id = row->has_job_id ? row->job_id : 0};
-    struct reading r = {.with = reader, .row = row, .out = out};
+    struct reading r = {.with = reader, .row = row, .out = out, .rules = *reader->rules};
+    r.rules.delays_from_ms = dt_later(row->created_at_ms, 1);
     dt_faults_init(&out->faults, reader->arena);
     dt_strbuf_init(&r.body);
     dt_status status = read_row(&r);

@@ -184,6 +184,25 @@ static void rows_that_are_not_committed_keep_no_mover_waiting(void **state)
     dt_store_free(other);
 }
 
+/* created_at is what delays count from, and nothing else: an application may have set it. */
+static void a_time_is_kept_whatever_created_at_says(void **state)
+{
+    (void)state;
+    int64_t at_ms = mysql_now_ms(&fx) + 600000;
+    for (int i = 0; i < 3; i++)
+        mysql_fixture_run(&fx,
+                          "INSERT INTO job_inbox (topic, action, job_key, run_at, created_at) VALUES "
+                          "('t', '%s', 'k', %lld, %lld)",
+                          ((const char *[]){"create", "change", "replace"})[i], (long long)at_ms + i,
+                          (long long)at_ms + 3600000);
+    assert_int_equal(move_once(&mover).done, 3);
+    assert_int_equal(jobs("version = 3"), 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at FROM jobs"), at_ms + 2);
+    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms, created_at) VALUES ('t', 'old', 5, 0)");
+    assert_int_equal(move_once(&mover).done, 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at >= created_at FROM jobs WHERE job_key = 'old'"), 1);
+}
+
 static void a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be(void **state)
 {
     (void)state;
@@ -372,6 +391,7 @@ int main(void)
         TEST(a_job_that_somebody_has_keeps_its_own_rows_waiting_alone),
         TEST(a_row_that_commits_late_with_a_low_id_is_not_overlooked),
         TEST(rows_that_are_not_committed_keep_no_mover_waiting),
+        TEST(a_time_is_kept_whatever_created_at_says),
         TEST(a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be),
         TEST(poison_is_put_aside_and_the_others_go),
         TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again),
