@@ -214,6 +214,19 @@ static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, s
         rd_kafka_event_destroy(event);
 }
 
+/* Messages that were refused have a header more than they came with, so they may be larger than the topic that they
+ * came by allows. */
+static void allow_header(rd_kafka_NewTopic_t *made, const char *topic)
+{
+    static const char suffix[] = ".rejected";
+    char bytes[16];
+    size_t n = strlen(topic);
+
+    snprintf(bytes, sizeof(bytes), "%d", DT_KAFKA_MESSAGE_MAX);
+    if (n >= sizeof(suffix) && strcmp(topic + n - (sizeof(suffix) - 1), suffix) == 0)
+        (void)!rd_kafka_NewTopic_set_config(made, "max.message.bytes", bytes);
+}
+
 static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *look, int partitions, bool ledger)
 {
     int replicas = (int)a->env->config->kafka_replication_factor;
@@ -226,6 +239,8 @@ static rd_kafka_NewTopic_t *new_topic(struct dt_kafka_admin *a, struct look *loo
         (void)!rd_kafka_NewTopic_set_config(made, "retention.ms", "-1");
         (void)!rd_kafka_NewTopic_set_config(made, "retention.bytes", "-1");
         (void)!rd_kafka_NewTopic_set_config(made, "cleanup.policy", "delete");
+    } else {
+        allow_header(made, look->topic);
     }
     return made;
 }

@@ -183,6 +183,15 @@ static bool is_open(struct dt_intent *x)
     return !*x->stopped && x->outcome != DT_INTENT_REFUSED;
 }
 
+/* A topic beside an id must be the job's. NOT_FOUND. */
+static dt_status check_topic(struct carrying *c, const struct dt_command *command)
+{
+    const struct dt_change_txn txn = {.store = c->taker->store, .db = c->db, .arena = &c->taker->arena};
+    struct dt_job job;
+    dt_status status = dt_job_read_in_txn(&txn, command->result.job_id, &job, c->err);
+    return status == DT_OK && !dt_str_eq(job.topic, command->intent->topic) ? DT_NOT_FOUND : status;
+}
+
 /* NOT_FOUND is said in the intent. */
 static dt_status find_reported(struct carrying *c, struct dt_command *command)
 {
@@ -190,6 +199,8 @@ static dt_status find_reported(struct carrying *c, struct dt_command *command)
     dt_status status = DT_OK;
     if (!command->result.job_id)
         status = dt_key_find(c->db, x->topic, x->key, &command->result.job_id, c->err);
+    else if (x->topic.p)
+        status = check_topic(c, command);
     if (status == DT_NOT_FOUND)
         refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such job"));
     return status == DT_NOT_FOUND ? DT_OK : status;
@@ -367,8 +378,13 @@ static dt_status make_lists(struct carrying *c)
     c->moves = dt_arena_alloc(arena, room * (DT_WAS_MAX + 1) * sizeof(*c->moves));
     c->batch->dead = dt_arena_alloc(arena, room * sizeof(*c->batch->dead));
     c->n_moves = c->batch->n_dead = 0;
-    c->replies = (struct dt_command_replies){
-        .store = t->store, .db = c->db, .arena = arena, .json = t->json, .rejected = t->rejected, .now_ms = c->now_ms};
+    c->replies = (struct dt_command_replies){.store = t->store,
+                                             .db = c->db,
+                                             .arena = arena,
+                                             .json = t->json,
+                                             .rejected = t->rejected,
+                                             .installation = t->rules.installation,
+                                             .now_ms = c->now_ms};
     c->txn = (struct dt_intents_txn){.store = t->store,
                                      .db = c->db,
                                      .now_ms = c->now_ms,

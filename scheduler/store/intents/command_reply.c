@@ -15,6 +15,8 @@ const char *dt_command_reply_check(struct dt_str topic, struct dt_str installati
     return dt_kafka_topic_internal(topic) ? "is internal to an installation" : NULL;
 }
 
+#define REPLY_MAX 1000000 /* bytes, below Kafka's default limit of a message */
+
 /* ---- the list ---- */
 
 static struct dt_command_answer *new_answer(struct dt_command_replies *r)
@@ -87,11 +89,31 @@ static dt_status find_job(struct dt_command_replies *r, const struct dt_command 
     return DT_OK;
 }
 
-static const char *waiting_for(const struct dt_command_replies *r, const struct dt_job *job)
+/* Mostly the topic is the one that was asked for last. */
+static dt_status find_paused(struct dt_command_replies *r, struct dt_str name, bool *paused, struct dt_error *err)
 {
-    if (job->state == DT_DISPATCHED)
-        return "ack";
-    return job->state != DT_SCHEDULED ? NULL : job->next_at_ms > r->now_ms ? "time" : "leader";
+    struct dt_topic topic = {.paused = false};
+    dt_status status = DT_OK;
+    if (!r->topic.p || !dt_str_eq(r->topic, name)) {
+        status = dt_topic_read(r->db, name, r->arena, &topic, err);
+        r->topic = dt_arena_copy(r->arena, name);
+        r->paused = status == DT_OK && topic.paused;
+    }
+    *paused = r->paused;
+    return status == DT_NOT_FOUND ? DT_OK : status;
+}
+
+/* Sets what the job waits for, as a request would see it in this moment. */
+static dt_status find_wait(struct dt_command_replies *r, const struct dt_job *job, const char **out,
+                           struct dt_error *err)
+{
+    bool paused = false;
+    *out = job->state == DT_DISPATCHED ? "ack" : job->state == DT_SCHEDULED ? "time" : NULL;
+    if (job->state != DT_SCHEDULED || job->next_at_ms > r->now_ms)
+        return DT_OK;
+    dt_status status = find_paused(r, job->topic, &paused, err);
+    *out = paused ? "paused" : "leader";
+    return status;
 }
 
 static const char *outcome_word(const struct dt_command *command)
@@ -110,17 +132,28 @@ static int http_status(const struct dt_command *command)
     return body && x->insert.outcome == DT_INSERT_CREATED ? 201 : 200;
 }
 
+/* Adds the job; without its payload where that, as text, makes the answer larger than Kafka takes. */
+static void add_view(struct dt_strbuf *text, const struct dt_job *job, struct dt_job_view *view)
+{
+    dt_job_add(text, job, view);
+    if (text->n <= REPLY_MAX)
+        return;
+    dt_strbuf_reset(text);
+    view->payload = false;
+    dt_job_add(text, job, view);
+}
+
 /* A report counted, also when its job was removed at once (a retention of zero). */
 static dt_status add_job(struct dt_command_replies *r, const struct dt_command *command, struct dt_strbuf *text,
                          struct dt_error *err)
 {
     struct dt_job job;
+    struct dt_job_view view = {.payload = true, .outcome = outcome_word(command), .check = r->json};
     dt_status status = find_job(r, command, &job, err);
-    if (status == DT_OK) {
-        struct dt_job_view view = {
-            .payload = true, .waiting_for = waiting_for(r, &job), .outcome = outcome_word(command), .check = r->json};
-        dt_job_add(text, &job, &view);
-    }
+    if (status == DT_OK)
+        status = find_wait(r, &job, &view.waiting_for, err);
+    if (status == DT_OK)
+        add_view(text, &job, &view);
     if (status == DT_NOT_FOUND && command->action == DT_COMMAND_REPORT)
         dt_strbuf_addf(text, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)command->result.job_id,
                        outcome_word(command));

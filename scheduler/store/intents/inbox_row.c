@@ -158,6 +158,15 @@ static void add_times(struct reading *r)
     }
 }
 
+/* The payload is what cannot be read. Where that shows by itself, its bytes are counted from its own first one. */
+static dt_status refuse_payload(struct reading *r, const struct dt_error *of_body)
+{
+    if (!r->payload.p)
+        return refuse_text(r, "payload", of_body);
+    dt_status status = parse_text(r, r->payload, "payload");
+    return status != DT_OK || is_refused(r) ? status : refuse_text(r, "payload", of_body);
+}
+
 static dt_status parse_body(struct reading *r)
 {
     struct dt_json_limits limits = dt_job_json_limits(r->with->rules, 0);
@@ -166,7 +175,7 @@ static dt_status parse_body(struct reading *r)
     if (r->body.failed || !text.p)
         return DT_NOMEM;
     dt_status status = dt_json_parse(r->with->json, text, &limits, &why);
-    return status == DT_OK || status == DT_NOMEM ? status : refuse_text(r, "payload", &why);
+    return status == DT_OK || status == DT_NOMEM ? status : refuse_payload(r, &why);
 }
 
 /* Does the body say what was put into it? Other texts than one value make other members of it. */

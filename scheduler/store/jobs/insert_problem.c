@@ -32,7 +32,9 @@ bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt
     case DT_INSERT_REFUSED:
         return say_invalid(faults, problem, "/topic", reason ? reason : "the job cannot be stored");
     case DT_INSERT_RESERVED:
-        return say_invalid(faults, problem, "/key", "is that of a fire: a schedule makes the jobs with such keys");
+        say_invalid(faults, problem, "/key", "is that of a fire: a schedule makes the jobs with such keys");
+        problem->detail = DT_STR_LIT("the key is that of a schedule's fire");
+        return false;
     case DT_INSERT_DELETING:
         *problem = dt_topic_deleting();
         return false;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "base/text/timetext.h"
 #include "store/intents/commands.h"
 #include "support/fail_rule.h"
 #include "support/store_suite.h"
@@ -150,6 +151,9 @@ static void every_action_does_what_it_does_by_http(void **state)
     assert_int_equal(jobs("job_key = 'c' AND next_at <= updated_at"), 1);
     assert_int_equal(jobs("job_key = 'd' AND payload = '3'"), 1);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT paused FROM topics WHERE name = 't'"), 1);
+    say(ON("run_now", "c"))->reply_to = S("replies");
+    done(1, 0, 0);
+    assert_true(has_text(batch.answers.v[0].value, "\"waiting_for\":\"paused\""));
     say("{\"action\":\"resume\",\"topic\":\"t\"}")->reply_to = S("replies");
     done(1, 0, 0);
     assert_int_equal(batch.answers.n, 1);
@@ -284,6 +288,80 @@ static void nobody_is_answered_where_nobody_may_write(void **state)
     for (size_t i = 0; i < batch.answers.n; i++)
         assert_true(dt_str_is(batch.answers.v[i].topic, "duetime.commands.rejected"));
     batch.n = 0;
+}
+
+/* The installation's own names are nobody's to be answered in, be they in use or not; the others are. */
+static void a_refused_message_is_not_answered_where_it_may_not_be(void **state)
+{
+    (void)state;
+    say(CREATE("k", "1"))->reply_to = S("duetime.mine");
+    say("{")->reply_to = S("duetime.mine");
+    say("{")->reply_to = S("duetime-replies");
+    done(0, 3, 0);
+    assert_int_equal(batch.answers.n, 4);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(dt_str_is(batch.answers.v[i].topic, "duetime.commands.rejected"));
+    assert_true(has_text(header_of(&batch.answers.v[0], "problem"), "header reply_to: must not start with"));
+    assert_true(dt_str_is(batch.answers.v[3].topic, "duetime-replies"));
+}
+
+static void an_answer_that_is_too_large_goes_without_the_payload(void **state)
+{
+    (void)state;
+    say(CREATE("k", "1"));
+    done(1, 0, 0);
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs SET payload = REPEAT('x', 900000), payload_binary = TRUE, content_type = 'a/b'");
+    say(ON("cancel", "k"))->reply_to = S("replies");
+    done(1, 0, 0);
+    assert_true(batch.answers.v[0].value.n < 1000);
+    assert_true(has_text(batch.answers.v[0].value, "\"state\":\"cancelled\""));
+}
+
+/* The clock of whoever sends may be an hour ahead, or behind: a time is a time. */
+static void a_time_is_kept_whatever_the_clock_of_the_message(void **state)
+{
+    (void)state;
+    static const char *const actions[] = {"create", "change", "replace"};
+    static const int64_t clocks[] = {-2 * DT_DAY_MS, -3600000, 3600000};
+    int64_t at_ms = mysql_now_ms(&fx) + 600000;
+    for (size_t i = 0; i < 9; i++, at_ms += 1000) {
+        char value[200];
+        char at[25];
+        dt_time_format(at_ms, at);
+        snprintf(value, sizeof(value), "{\"action\":\"%s\",\"topic\":\"t\",\"key\":\"k\",\"run_at\":\"%s\"}",
+                 actions[i == 0 ? 0 : 1 + i % 2], at);
+        say(value)->timestamp_ms = mysql_now_ms(&fx) + clocks[i % 3];
+        done(1, 0, 0);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at FROM jobs"), at_ms);
+    }
+    int64_t now_ms = mysql_now_ms(&fx);
+    say("{\"action\":\"create\",\"topic\":\"t\",\"key\":\"past\",\"run_at\":\"2020-01-01T00:00:00Z\"}")->timestamp_ms =
+        now_ms + 3600000;
+    say(CREATE("old", "1"))->timestamp_ms = 5;
+    done(2, 0, 0);
+    assert_in_range(mysql_fixture_number(&fx, "SELECT MIN(run_at) FROM jobs"), now_ms, mysql_now_ms(&fx));
+    assert_true(mysql_fixture_number(&fx, "SELECT MIN(id) >> 40 FROM jobs") > 0); /* of a day of now */
+}
+
+static void a_report_with_an_id_and_another_topic_is_refused(void **state)
+{
+    (void)state;
+    char text[200];
+    say(CREATE("a", "1"));
+    done(1, 0, 0);
+    dispatch("a");
+    for (int right = 0; right < 2; right++) {
+        snprintf(text, sizeof(text),
+                 "{\"action\":\"report\",\"id\":\"%lld\",\"topic\":\"%s\",\"attempt\":1,\"status\":\"succeeded\"}",
+                 (long long)mysql_fixture_number(&fx, "SELECT id FROM jobs"), right ? "t" : "other");
+        say(text);
+        OK(carry_out());
+        assert_int_equal(batch.done, right);
+        assert_int_equal(batch.refused, !right);
+        assert_int_equal(jobs("state = 'succeeded'"), right);
+        batch.n = 0;
+    }
 }
 
 static void delays_count_from_the_message(void **state)
@@ -426,6 +504,10 @@ int main(void)
                                        TEST(poison_is_refused_alone_and_told_as_it_came),
                                        TEST(answers_are_rows_until_they_have_left),
                                        TEST(nobody_is_answered_where_nobody_may_write),
+                                       TEST(a_refused_message_is_not_answered_where_it_may_not_be),
+                                       TEST(an_answer_that_is_too_large_goes_without_the_payload),
+                                       TEST(a_time_is_kept_whatever_the_clock_of_the_message),
+                                       TEST(a_report_with_an_id_and_another_topic_is_refused),
                                        TEST(delays_count_from_the_message),
                                        TEST(messages_wait_in_their_order),
                                        TEST(a_job_that_somebody_keeps_is_waited_for_so_long),
