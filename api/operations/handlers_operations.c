@@ -127,12 +127,19 @@ static bool do_piece(struct dt_request *req, dt_store *store, struct operate *o)
     return status == DT_OK && piece.id && piece.state != DT_OPERATION_RUNNING;
 }
 
+/* Tries to; where it fails, the dispatchers take the operation when its lease is over. */
+static void hand_over(struct dt_request *req, dt_store *store, struct operate *o)
+{
+    int64_t wait_ms = (o->next_us - dt_clock_mono_us(req->api->clock)) / 1000;
+    o->handed_over = dt_store_operation_hand_over(store, o->id, wait_ms, NULL) == DT_OK;
+}
+
 /* True: it has finished. */
 static bool look(struct dt_request *req, dt_store *store, struct operate *o)
 {
     struct dt_operation op = {0};
     if (!o->handed_over)
-        o->handed_over = dt_store_operation_hand_over(store, o->id, NULL) == DT_OK;
+        hand_over(req, store, o);
     o->next_us = dt_clock_mono_us(req->api->clock) + LOOK_US;
     struct dt_arena row;
     dt_arena_init(&row);
@@ -157,7 +164,7 @@ static enum dt_next go_on(struct dt_request *req, dt_store *store)
     if (!over && now_us < o->until_us && dt_workers_later(req->api->workers, req, go_on))
         return DT_PENDING;
     if (!over && !o->handed_over)
-        (void)(dt_store_operation_hand_over(store, o->id, NULL) == DT_OK); /* else when its lease is over */
+        hand_over(req, store, o);
     if (o->body.ask.kind == DT_OPERATION_DELETE_TOPIC)
         announce_topics(req);
     return answer_as_it_is(req, store, o->id);

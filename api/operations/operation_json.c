@@ -317,6 +317,15 @@ static void check_filter(struct decoder *d)
         dt_faults_add(d->faults, "/filter/failed_from", "is after failed_to");
 }
 
+/* The last job of a spread may not go further than a request for it alone could have it. */
+static void check_spread(struct decoder *d)
+{
+    const struct dt_operation_ask *ask = &d->out->ask;
+    int64_t begins_ms = ask->delays ? ask->at_ms : dt_later(ask->at_ms, d->now_ms) - d->now_ms;
+    if (!ask->shifts && ask->spread_ms > d->rules->max_delay_ms - begins_ms)
+        dt_faults_add(d->faults, "/spread", "ends further ahead than limits.max_delay allows");
+}
+
 static void check_time(struct decoder *d)
 {
     const struct dt_operation_ask *ask = &d->out->ask;
@@ -330,6 +339,8 @@ static void check_time(struct decoder *d)
                       "give exactly one of run_at, delay and shift");
     if (ask->shifts && ask->spread_ms)
         dt_faults_add(d->faults, "/spread", "does not go with shift");
+    else if (d->faults->n == 0)
+        check_spread(d);
 }
 
 dt_status dt_operation_decode(const dt_json *json, const struct dt_job_rules *rules, enum dt_operation_kind kind,

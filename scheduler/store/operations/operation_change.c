@@ -58,12 +58,12 @@ static size_t piece_jobs(const struct dt_operation_row *row, int64_t *interval_n
     return allowed < 1 ? 1 : allowed < (int64_t)most ? (size_t)allowed : most;
 }
 
-/* The i-th of all that were found, in order; those that were refused count. */
+/* When the i-th of all that were found runs, in order; those that were refused count. A product of all three numbers
+ * would have no room, and a floating-point quotient is a millisecond short now and then. */
 static int64_t time_of(const struct dt_operation_row *row, int64_t i)
 {
-    const struct dt_operation *op = &row->shown;
-    double part = op->matched ? (double)i / (double)op->matched : 0;
-    return row->at_ms + (int64_t)((double)row->spread_ms * part);
+    const int64_t n = row->shown.matched > i ? row->shown.matched : i + 1;
+    return row->at_ms + row->spread_ms / n * i + row->spread_ms % n * i / n;
 }
 
 static void take_next(struct work *w, dt_db *db)
@@ -210,6 +210,14 @@ static bool ends(enum dt_operation_kind kind)
     return kind == DT_OPERATION_CANCEL || kind == DT_OPERATION_DELETE_TOPIC;
 }
 
+/* A job may not go further than a request for it alone could have it: it stays where it is. */
+static void shift_one(const struct work *w, struct target *t)
+{
+    const int64_t last_ms = w->txn->now_ms + dt_store_config(w->txn->store)->limits_max_delay;
+    t->at_ms = shifted(t->next_at_ms, w->row->shift_ms);
+    t->refused = t->refused || (w->row->shift_ms > 0 && t->at_ms > last_ms);
+}
+
 static void set_times(struct work *w)
 {
     const struct dt_operation_row *row = w->row;
@@ -218,7 +226,7 @@ static void set_times(struct work *w)
         if (row->shown.kind == DT_OPERATION_RUN_NOW || row->shown.kind == DT_OPERATION_REDRIVE)
             t->at_ms = w->txn->now_ms;
         else if (!row->at_one_time)
-            t->at_ms = shifted(t->next_at_ms, row->shift_ms);
+            shift_one(w, t);
         t->at_ms = ends(row->shown.kind) ? 0 : clamp(t->at_ms, w->txn->now_ms);
     }
 }

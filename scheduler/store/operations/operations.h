@@ -78,8 +78,10 @@ DT_MUST_CHECK dt_status dt_store_operation_list(dt_store *store, int64_t below_i
 /* Ends a running operation after the piece that is under way. Nothing happens to one that has finished, or is not
  * there. */
 DT_MUST_CHECK dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_error *err);
-/* Gives a running operation to the dispatchers: its lease is over. */
-DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, struct dt_error *err);
+/* Gives a running operation to the dispatchers: its lease is over. They do its next piece in wait_ms, as its rate
+ * wants. */
+DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait_ms,
+                                                     struct dt_error *err);
 
 struct dt_operation_piece {
     int64_t id; /* in: the operation; 0 = one whose look is due. Out: which it was; 0 = there was none to be had */

@@ -284,6 +284,39 @@ static void a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times(voi
     assert_int_equal(number("SUM(near)"), 0);
 }
 
+/* 29/100 has no floating-point number: 28.999… of 100 ms. */
+static void a_spread_is_reckoned_in_whole_numbers(void **state)
+{
+    (void)state;
+    jobs(100);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
+    ask.at_ms = 4000000000000;
+    ask.spread_ms = 100;
+    ask.delays = false;
+    run(&ask);
+    assert_int_equal(number("SUM(run_at = 4000000000000 + id - 1)"), 100);
+}
+
+static void a_shift_takes_no_job_further_than_a_request_could(void **state)
+{
+    (void)state;
+    jobs(2);
+    int64_t most = fx.config.limits_max_delay;
+    mysql_fixture_run(&fx, "UPDATE jobs SET run_at = %lld, next_at = run_at, near = FALSE WHERE id = 2",
+                      (long long)(mysql_now_ms(&fx) + most - HOUR_MS));
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_RESCHEDULE);
+    ask.shifts = true;
+    ask.shift_ms = 2 * HOUR_MS;
+    run(&ask);
+    assert_int_equal(op.changed, 1);
+    assert_int_equal(op.refused, 1);
+    assert_job(&fx, 2, "version", "1");
+    assert_int_equal(piece.n_moves, 1);
+    ask.shift_ms = -HOUR_MS;
+    run(&ask);
+    assert_int_equal(op.changed, 2);
+}
+
 static void a_spread_from_a_past_time_begins_now(void **state)
 {
     (void)state;
@@ -311,7 +344,11 @@ static void a_shift_ends_where_times_do(void **state)
     assert_in_range(mysql_fixture_number(&fx, "SELECT next_at FROM jobs WHERE id = 1"), before, mysql_now_ms(&fx));
     ask.shift_ms = INT64_MAX - 7;
     run(&ask);
-    assert_int_equal(number("SUM(next_at = 253402300799999 AND NOT near)"), 2);
+    assert_int_equal(op.refused, 2);
+    mysql_fixture_run(&fx, "UPDATE jobs SET next_at = 253402300799999 WHERE id = 1");
+    ask.shift_ms = -1;
+    run(&ask);
+    assert_int_equal(number("SUM(next_at = 253402300799998 AND NOT near)"), 1);
     ask.shift_ms = INT64_MIN;
     run(&ask);
     assert_in_range(number("MIN(next_at)"), before, mysql_now_ms(&fx));
@@ -458,7 +495,10 @@ static void a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back(void *
     assert_int_equal(piece.id, 0);
     OK(dt_store_operation_next(store, &look_ms, &err));
     assert_true(look_ms > mysql_now_ms(&fx) + HOUR_MS / 2);
-    OK(dt_store_operation_hand_over(store, id, &err));
+    OK(dt_store_operation_hand_over(store, id, HOUR_MS, &err)); /* as a slow rate wants it */
+    step(0);
+    assert_int_equal(piece.id, 0);
+    OK(dt_store_operation_hand_over(store, id, 0, &err));
     step(0);
     assert_int_equal(piece.id, id);
 }
@@ -541,6 +581,8 @@ int main(void)
         T(more_than_a_window_is_found_by_id_and_by_key),
         T(jobs_that_are_not_as_they_were_found_are_refused),
         T(a_shift_moves_each_job_from_where_it_is_and_never_before_now),
+        T(a_spread_is_reckoned_in_whole_numbers),
+        T(a_shift_takes_no_job_further_than_a_request_could),
         T(a_spread_from_a_past_time_begins_now),
         T(a_shift_ends_where_times_do),
         T(a_bound_of_a_filter_may_be_the_beginning_of_1970),

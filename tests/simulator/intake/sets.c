@@ -126,7 +126,7 @@ static void do_pieces(struct worker *w, int64_t id)
         fiber_sleep(piece.wait_ms * MS);
     }
     if (one_in(2))
-        (void)!dt_store_operation_hand_over(w->store, id, &w->err);
+        (void)!dt_store_operation_hand_over(w->store, id, 0, &w->err);
 }
 
 /* Where the outcome of making it is not known, the table says whether it is there. */
