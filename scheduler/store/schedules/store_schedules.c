@@ -242,13 +242,71 @@ static dt_status note(struct task *t, const char *action, const struct dt_schedu
     return event.actor.p ? dt_event_of_schedule(b->db, &event, before, after, b->err) : DT_OK;
 }
 
-/* The instant from which on a schedule's fires are reckoned: what was there before has had its fire of this moment. One
- * that is paused remembers the first fire that jitter had put off. */
-static int64_t first_from_ms(const struct dt_fire_batch *b, const struct dt_schedule *s, const struct dt_schedule *old)
+static bool same_text(struct dt_str a, struct dt_str b)
 {
+    return !a.p == !b.p && dt_str_eq(a, b);
+}
+
+/* Whether both name the same instants. */
+static bool same_times(const struct dt_schedule *a, const struct dt_schedule *b)
+{
+    return same_text(a->cron, b->cron) && a->every_ms == b->every_ms && dt_str_eq(a->time_zone, b->time_zone) &&
+           a->has_start == b->has_start && a->starts_at_ms == b->starts_at_ms && a->has_end == b->has_end &&
+           a->ends_at_ms == b->ends_at_ms;
+}
+
+/* The first fire that no job was made for; INT64_MAX: there is none, or none that is wanted still. */
+static int64_t missed_from_ms(const struct dt_schedule *s, const struct dt_schedule *old)
+{
+    return old && old->next_fire_ms && same_times(s, old) ? old->next_fire_ms : INT64_MAX;
+}
+
+/* Plans from a fire that was missed on, but for what is older than within_ms; of that, fires have jobs which jitter has
+ * put off until later than now. */
+static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                             int64_t missed_ms, int64_t within_ms)
+{
+    const int64_t from_ms = dt_later(missed_ms, b->now_ms - within_ms);
+    const size_t most = b->n_put_off + dt_fire_batch_room(b, s);
+    int64_t *put_off = dt_arena_alloc(b->maker->arena, (most + 1) * sizeof(*put_off));
+    if (!put_off)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    if (b->n_put_off)
+        memcpy(put_off, b->put_off, b->n_put_off * sizeof(*put_off));
+    b->put_off = put_off;
+    dt_fire_plan_from(s, r, dt_later(missed_ms, b->now_ms - s->jitter_ms));
+    while (s->next_fire_ms && s->next_fire_ms < from_ms && b->n_put_off < most) {
+        if (dt_fire_runs_at_ms(s, s->next_fire_ms) > b->now_ms)
+            b->put_off[b->n_put_off++] = s->next_fire_ms;
+        dt_fire_plan_from(s, r, s->next_fire_ms + 1);
+    }
+    dt_fire_plan_from(s, r, from_ms);
+    return DT_OK;
+}
+
+/* Plans from now on: what was there before has had its fire of this moment. A schedule that is paused remembers the
+ * first fire that has no job, or none any more, for when it goes on. */
+static void plan_anew(const struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                      const struct dt_schedule *old)
+{
+    int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
+    if (s->paused)
+        from_ms = dt_earlier(from_ms, missed_from_ms(s, old));
     if (s->paused && b->n_put_off > 0)
-        return b->put_off[0];
-    return old && !old->paused ? b->now_ms + 1 : b->now_ms;
+        from_ms = dt_earlier(from_ms, b->put_off[0]);
+    dt_fire_plan_from(s, r, from_ms);
+}
+
+/* A fire whose time came just before a change has its job as a maker that is a little late would have made it. */
+static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                              const struct dt_schedule *old)
+{
+    const int64_t missed_ms = missed_from_ms(s, old);
+    if (!s->paused && missed_ms <= b->now_ms)
+        return plan_missed(b, s, r, missed_ms,
+                           old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS));
+    plan_anew(b, s, r, old);
+    return DT_OK;
 }
 
 /* Fires that lie ahead go; the next ones are reckoned from now on. */
@@ -268,9 +326,9 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, const struct 
     s->zone_stamp = dt_zone_stamp(zone);
     s->last_fire_ms = old ? dt_earlier(old->last_fire_ms, b->now_ms) : 0;
     s->last_job_id = old ? old->last_job_id : 0;
-    dt_fire_plan_from(s, &r, first_from_ms(b, s, old));
+    status = plan_changed(b, s, &r, old);
     dt_zone_free(zone);
-    return DT_OK;
+    return status;
 }
 
 /* What keeps the schedule from having jobs stands in its row, and refuses a request that sets it so. */
@@ -329,25 +387,6 @@ dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_
     return commit_task(maker, &t, err);
 }
 
-/* Fires that are older than catch_up says have jobs where jitter has put these off until later than now. */
-static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
-                             int64_t missed_ms)
-{
-    const int64_t from_ms = dt_later(missed_ms, b->now_ms - s->catch_up_ms);
-    const size_t most = dt_fire_batch_room(b, s);
-    b->put_off = dt_arena_alloc(b->maker->arena, (most + 1) * sizeof(*b->put_off));
-    if (!b->put_off)
-        return dt_fail(b->err, DT_NOMEM, "out of memory");
-    dt_fire_plan_from(s, r, dt_later(missed_ms, b->now_ms - s->jitter_ms));
-    while (s->next_fire_ms && s->next_fire_ms < from_ms && b->n_put_off < most) {
-        if (dt_fire_runs_at_ms(s, s->next_fire_ms) > b->now_ms)
-            b->put_off[b->n_put_off++] = s->next_fire_ms;
-        dt_fire_plan_from(s, r, s->next_fire_ms + 1);
-    }
-    dt_fire_plan_from(s, r, from_ms);
-    return DT_OK;
-}
-
 /* Fires that a pause made miss are made if they are no older than catch_up says. */
 static dt_status resume_from(struct task *t, struct dt_schedule *s)
 {
@@ -359,7 +398,7 @@ static dt_status resume_from(struct task *t, struct dt_schedule *s)
     if (status != DT_OK)
         return status;
     if (missed_ms)
-        status = plan_missed(b, s, &r, missed_ms);
+        status = plan_missed(b, s, &r, missed_ms, s->catch_up_ms);
     s->zone_stamp = dt_zone_stamp(zone);
     dt_zone_free(zone);
     return status;

@@ -12,104 +12,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "store/schedules/schedules.h"
-#include "support/store_suite.h"
-
-#define HOUR_MS INT64_C(3600000)
-#define NAME    "nightly"
-
-STORE_SUITE("schedules", 0)
-
-static dt_zone_files *zones;
-
-static int begin(void **state)
-{
-    assert_int_equal(dt_zone_files_new(NULL, &zones), DT_OK);
-    return open_store(state);
-}
-
-static int end(void **state)
-{
-    dt_zone_files_free(zones);
-    return close_store(state);
-}
-
-static int with_topic(void **state)
-{
-    empty_tables(state);
-    OK(dt_store_topic_ensure(store, S("t"), NULL, &err));
-    return 0;
-}
-
-static struct dt_schedule cron(const char *text)
-{
-    return (struct dt_schedule){.name = S(NAME),
-                                .cron = dt_str(text),
-                                .time_zone = S("Europe/Berlin"),
-                                .job = {.topic = S("t"), .payload = S("{\"n\":1}"), .digest = "one"}};
-}
-
-static struct dt_schedule every(int64_t ms)
-{
-    struct dt_schedule s = cron(NULL);
-    s.every_ms = ms;
-    return s;
-}
-
-static struct dt_fire_maker a_maker(void)
-{
-    return (struct dt_fire_maker){.store = store, .zones = zones, .arena = &arena};
-}
-
-static struct dt_schedule put(struct dt_schedule s)
-{
-    struct dt_fire_maker maker = a_maker();
-    struct dt_schedule_put ask = {.schedule = &s};
-    struct dt_schedule out;
-    OK(dt_store_schedule_put(&maker, &ask, &out, &err));
-    return out;
-}
-
-static struct dt_fires_made make(void)
-{
-    struct dt_fire_maker maker = a_maker();
-    struct dt_fires_made made;
-    OK(dt_store_make_fires(&maker, &made, &err));
-    return made;
-}
-
-static void set_paused(bool paused)
-{
-    struct dt_fire_maker maker = a_maker();
-    struct dt_schedule s;
-    OK(dt_store_schedule_pause(&maker, S(NAME), paused, &s, &err));
-}
-
-static int64_t count(const char *where)
-{
-    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE %s", where);
-}
-
-#define SCHEDULED "state = 'scheduled'"
-#define WITHDRAWN "state = 'cancelled' AND error_code = 'withdrawn' AND error_at > 0 AND next_at IS NULL"
-#define OVERLAP   "state = 'cancelled' AND error_code = 'overlap'"
-
-static void assert_jobs(int64_t scheduled, int64_t withdrawn)
-{
-    assert_int_equal(count(SCHEDULED), scheduled);
-    assert_int_equal(count(WITHDRAWN), withdrawn);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM job_keys"), count("TRUE"));
-    assert_int_equal(mysql_fixture_audit(&fx), 0);
-}
-
-/* Moves a schedule back: its next fire was so long ago, and it is to be looked at. */
-static void was_away(int64_t ms)
-{
-    mysql_fixture_run(&fx,
-                      "UPDATE schedules SET anchor_at = anchor_at - %lld; UPDATE schedule_fires SET next_fire_at = "
-                      "next_fire_at - %lld, last_fire_at = NULL, look_at = 1",
-                      (long long)ms, (long long)ms);
-}
+#include "support/rigs/schedules_rig.h"
 
 static void there_is_always_a_fire_ahead(void **state)
 {
@@ -171,71 +74,6 @@ static void a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it(void **sta
     set_paused(false);
     assert_jobs(1, 0);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE error_code IS NULL AND leave_at = 0"), id);
-}
-
-/* The first fire was at the schedule's making, and its job comes hours later. */
-static struct dt_schedule put_off(enum dt_overlap overlap)
-{
-    struct dt_schedule s = every(24 * HOUR_MS);
-    s.overlap = overlap;
-    s.jitter_ms = 12 * HOUR_MS;
-    int64_t made_ms = put(s).created_at_ms;
-    while (mysql_now_ms(&fx) <= made_ms + 1)
-        continue;
-    return s;
-}
-
-static void a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due(void **state)
-{
-    (void)state;
-    for (int overlap = DT_OVERLAP_ALLOW; overlap <= DT_OVERLAP_SKIP; overlap++) {
-        const int64_t n = overlap == DT_OVERLAP_ALLOW ? 2 : 1;
-        struct dt_fire_maker maker = a_maker();
-        struct dt_schedule s = put_off((enum dt_overlap)overlap);
-        int64_t id = mysql_fixture_number(&fx, "SELECT MIN(id) FROM jobs WHERE " SCHEDULED);
-        assert_jobs(n, 0);
-        set_paused(true);
-        assert_jobs(0, n);
-        set_paused(false);
-        assert_jobs(n, 0);
-        s.job.payload = S("{\"n\":2}");
-        s.job.digest[0]++;
-        put(s);
-        assert_jobs(n, 0);
-        assert_int_equal(count(SCHEDULED " AND payload = '{\"n\":2}'"), n);
-        assert_int_equal(mysql_fixture_number(&fx, "SELECT MIN(id) FROM jobs WHERE " SCHEDULED), id);
-        s.cron = S("30 9 29 2 *");
-        s.job.digest[0]++;
-        put(s);
-        assert_jobs(1, n);
-        OK(dt_store_schedule_delete(&maker, S(NAME), true, &err));
-        assert_jobs(0, n + 1);
-        mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts");
-    }
-}
-
-static void a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire(void **state)
-{
-    (void)state;
-    struct dt_fire_maker maker = a_maker();
-    put_off(DT_OVERLAP_ALLOW);
-    OK(dt_store_schedule_delete(&maker, S(NAME), false, &err));
-    assert_jobs(2, 0);
-}
-
-/* Its number has a digit more, and stands among those of the past as text. */
-static void a_fire_of_another_century_is_withdrawn_as_well(void **state)
-{
-    (void)state;
-    struct dt_schedule s = every(24 * HOUR_MS);
-    s.has_start = true;
-    s.starts_at_ms = INT64_C(10413792000000);
-    put(s);
-    assert_jobs(1, 0);
-    set_paused(true);
-    assert_jobs(0, 1);
-    set_paused(false);
-    assert_jobs(1, 0);
 }
 
 static void a_change_reaches_the_fires_that_lie_ahead(void **state)
@@ -335,9 +173,7 @@ static void fire_meets_a_job_that_is_under_way(enum dt_overlap overlap)
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1, due_at = 1, dispatched_at = 1; "
                            "UPDATE job_counts SET scheduled = 0, dispatched = 1");
     mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1, next_fire_at = last_fire_at + 1000");
-    while (mysql_fixture_number(&fx, "SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) <= next_fire_at FROM "
-                                     "schedule_fires"))
-        ;
+    wait_for_the_next_fire();
 }
 
 static void a_fire_that_overlaps_is_a_cancelled_job(void **state)
@@ -665,9 +501,6 @@ int main(void)
         TEST(a_schedule_with_many_fires_is_made_in_pieces),
         TEST(an_equal_request_changes_nothing),
         TEST(a_pause_withdraws_what_lies_ahead_and_a_resume_returns_it),
-        TEST(a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due),
-        TEST(a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire),
-        TEST(a_fire_of_another_century_is_withdrawn_as_well),
         TEST(a_change_reaches_the_fires_that_lie_ahead),
         TEST(a_fire_that_its_caller_cancelled_stays_cancelled),
         TEST(a_fire_that_is_under_way_is_not_withdrawn),
