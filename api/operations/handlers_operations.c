@@ -343,6 +343,8 @@ static enum dt_next stop_operation(struct dt_request *req, dt_store *store)
     dt_status status = dt_store_operation_stop(store, op.id, &err);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
+    if (op.kind == DT_OPERATION_DELETE_TOPIC)
+        announce_topics(req);
     return get_operation(req, store);
 }
 

@@ -207,6 +207,15 @@ enum dt_next dt_handle_topic_pause(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, pause_topic);
 }
 
+/* Nothing is waited for where no job is cancelled. */
+static enum dt_next refuse_wait(struct dt_request *req)
+{
+    struct dt_faults faults;
+    dt_faults_init(&faults, &req->arena);
+    dt_faults_add_query(&faults, DT_STR_LIT("wait"), "goes with cancel=true alone");
+    return dt_answer_faults(req, DT_INVALID, &faults);
+}
+
 enum dt_next dt_handle_topic_delete(struct dt_request *req)
 {
     bool with_jobs;
@@ -214,6 +223,8 @@ enum dt_next dt_handle_topic_delete(struct dt_request *req)
         return DT_REPLY;
     if (with_jobs)
         return dt_handle_topic_delete_with_jobs(req);
+    if (dt_request_query(req, "wait").p)
+        return refuse_wait(req);
     return dt_workers_submit(req->api->workers, req, delete_topic);
 }
 
