@@ -1,6 +1,7 @@
 /*
  * Home days on which a topic may have jobs. A walk over a table for the jobs of one topic looks at these days alone: so
- * it costs what they hold, and not what the table does.
+ * it costs what they hold, and not what the table does. So does a walk over `jobs` for topics that begin alike, unless
+ * they are so many that reading what is counted of them would cost as much as a window.
  *
  * For `jobs` the counters say which they are, by pieces (home day modulo DT_COUNT_PIECES): all states of a topic
  * together, since an edit by hand may change a state uncounted, and never makes a row. For history they are the
@@ -10,16 +11,48 @@
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
 
+/* A topic has 32 pieces with 32 writers each at most: the rows of ten topics, at least. */
+#define ROWS_MOST 10240
+
 /* ---- which days ---- */
 
-static dt_status read_pieces(dt_db *db, struct dt_str topic, struct dt_operation_days *out, struct dt_error *err)
+/* The sum of the rows of one topic and piece. */
+struct sum {
+    char topic[DT_TOPIC_MAX + 1];
+    int64_t piece, jobs;
+};
+
+static void end_sum(const struct sum *sum, struct dt_operation_days *out)
 {
-    dt_status status = dt_db_query(db, dt_sql_select_topic_pieces, DT_PARAMS(DT_P_STR(topic)), err);
+    if (sum->jobs != 0)
+        out->pieces |= UINT32_C(1) << (sum->piece % DT_COUNT_PIECES);
+}
+
+static void add_row(const dt_db *db, struct sum *sum, struct dt_operation_days *out)
+{
+    struct dt_str topic = dt_db_bytes(db, 0);
+    if (!dt_str_is(topic, sum->topic) || sum->piece != dt_db_i64(db, 1)) {
+        end_sum(sum, out);
+        *sum = (struct sum){.piece = dt_db_i64(db, 1)};
+        memcpy(sum->topic, topic.p, topic.n < DT_TOPIC_MAX ? topic.n : DT_TOPIC_MAX);
+    }
+    sum->jobs += dt_db_i64(db, 2);
+}
+
+static dt_status read_pieces(dt_db *db, const struct dt_operation *op, struct dt_operation_days *out,
+                             struct dt_error *err)
+{
+    struct sum sum = {.jobs = 0};
+    size_t n = 0;
+    dt_status status =
+        dt_db_query(db, dt_sql_select_topic_pieces,
+                    DT_PARAMS(DT_P_STR(op->topic_from), DT_P_STR(op->topic_to), DT_P_INT(ROWS_MOST)), err);
     if (status != DT_OK)
         return status;
-    while (dt_db_next(db))
-        if (dt_db_i64(db, 1) != 0)
-            out->pieces |= UINT32_C(1) << (dt_db_i64(db, 0) % DT_COUNT_PIECES);
+    for (; dt_db_next(db); n++)
+        add_row(db, &sum, out);
+    end_sum(&sum, out);
+    out->all = n == ROWS_MOST;
     return dt_db_end(db, err);
 }
 
@@ -47,12 +80,12 @@ dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row, 
                                  struct dt_operation_days *out, struct dt_error *err)
 {
     const struct dt_operation *op = &row->shown;
-    *out = (struct dt_operation_days){.all = !op->topic_from.n || !dt_str_eq(op->topic_from, op->topic_to),
-                                      .archived = row->walk == DT_WALK_HISTORY};
+    bool archived = row->walk == DT_WALK_HISTORY;
+    bool one = dt_str_eq(op->topic_from, op->topic_to);
+    *out = (struct dt_operation_days){.all = !op->topic_from.n || (archived && !one), .archived = archived};
     if (out->all)
         return DT_OK;
-    return out->archived ? read_archived(db, op->topic_from, arena, out, err)
-                         : read_pieces(db, op->topic_from, out, err);
+    return archived ? read_archived(db, op->topic_from, arena, out, err) : read_pieces(db, op, out, err);
 }
 
 /* The first of the days from this one on; -1: there is none. */

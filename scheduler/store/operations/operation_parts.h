@@ -64,7 +64,7 @@ DT_MUST_CHECK dt_status dt_operation_find(dt_db *db, struct dt_operation_row *ro
                                           struct dt_operation_finds *out, struct dt_error *err);
 /* Home days on which there may be jobs of an operation's topic, by what is counted (operation_days.c). */
 struct dt_operation_days {
-    bool all, archived; /* all: the operation is about more than one topic; archived: of history */
+    bool all, archived; /* all: it may be any day; archived: of history */
     uint32_t pieces;    /* of `jobs`: bits, by the home day modulo 32 */
     int64_t *v;         /* of history: ascending, in the arena */
     size_t n;

@@ -108,12 +108,13 @@ SELECT j.run_at, j.id
 -- name: find_deleted_topic
 SELECT topic_from FROM operations WHERE id = ? AND kind = 'delete_topic';
 
--- What all states of a topic have together in each piece of `jobs` (home day MOD 32): 0 where it has no row.
+-- All states of topics together, in each piece of `jobs` (home day MOD 32), by writer: the sum over writers is 0 where a topic has no row.
 -- name: select_topic_pieces
-SELECT piece, CAST(SUM(scheduled + dispatched + succeeded + dead + cancelled) AS SIGNED)
+SELECT topic, piece, scheduled + dispatched + succeeded + dead + cancelled
   FROM job_counts FORCE INDEX (PRIMARY)
- WHERE topic = ?
- GROUP BY piece;
+ WHERE topic >= ?
+   AND topic <= ?
+ ORDER BY topic, piece, writer LIMIT ?;
 
 -- Home days on which history may have dead jobs of a topic.
 -- name: select_topic_archived_days
