@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from harness.checker import now_ms
 from harness.problems import refused
 from harness.soak import rfc3339
 from harness.stack import until
@@ -122,7 +123,8 @@ def test_what_is_wrong_is_told_with_its_member(api, body, pointer):
 
 def test_a_reschedule_has_one_time(api):
     for body, pointer in (({}, "/shift"), ({"run_at": "2031-01-01T00:00:00Z", "shift": "P1D"}, "/run_at"), ({"shift": "P1D", "spread": "PT1S"}, "/spread"),
-                          ({"delay": "P20000D"}, "/delay"), ({"shift": "later"}, "/shift")):
+                          ({"delay": "P20000D"}, "/delay"), ({"shift": "later"}, "/shift"), ({"delay": "P3650D", "spread": "P10D"}, "/spread"),
+                          ({"run_at": rfc3339(int(now_ms()) + 3650 * 86400000), "spread": "P10D"}, "/spread")):
         refused(api.post("/v1/jobs:reschedule", {"filter": {"topic": "a"}, **body}), 422, "invalid", pointer)
     refused(api.get("/v1/operations/x"), 404, "not-found")
     refused(api.post("/v1/operations/99999999/stop"), 404, "not-found")
@@ -141,6 +143,16 @@ def test_a_rate_is_kept_to_and_an_operation_is_stopped(api, topic, db):
     assert counts(api, topic) == {"scheduled": 60 - stopped["changed"], "cancelled": stopped["changed"]}
     assert any(op["id"] == stopped["id"] for op in api.get("/v1/operations").json["operations"])
     until(lambda: db("SELECT COUNT(*) n FROM operation_jobs WHERE operation = %s", int(stopped["id"]))[0]["n"] == 0, 30, "what is left is removed")
+
+
+def test_who_stops_waiting_for_an_operation_hands_it_over_at_its_rate(api, topic, db):
+    """The dispatchers' first piece comes a minute after the one that was done while the caller waited."""
+    make(api, topic, 3)
+    answer = api.post("/v1/jobs:cancel", {"filter": {"topic": topic}, "rate": "1/m", "wait": "PT1S"})
+    assert answer.status == 202, answer
+    [row] = db("SELECT changed, look_at - started_at AS ms FROM operations WHERE id = %s", int(answer.json["id"]))
+    assert row["changed"] <= 1 and (row["ms"] >= 55000 or row["changed"] == 0), row
+    assert api.post(f"/v1/operations/{answer.json['id']}/stop").json["state"] == "stopped"
 
 
 def test_a_dispatcher_that_is_killed_in_the_middle_goes_on_where_it_was(stack, api, topic, swept, db):
