@@ -131,6 +131,29 @@ static bool must_walk(const dt_shard_loop *l)
     return !l->index && dt_shard_has_closed(l) && dt_shard_mono_us(l) >= l->cursor.walk_us;
 }
 
+/* Some topic or host may have room for fewer jobs than are due. */
+static bool room_is_scarce(const dt_shard_loop *l)
+{
+    return l->limits.n || l->full_us;
+}
+
+/* Less than a batch is due: all of it may try, or, where room is scarce, as many as there is room for. *all: nothing
+ * that may go is left. */
+static dt_status hint_rest(dt_shard_loop *l, size_t n, bool *all, struct dt_error *err)
+{
+    *all = true;
+    if (n == 0 || !room_is_scarce(l)) {
+        dt_shard_forget_topics(l);
+        dt_shard_hint_first(l, n);
+        return DT_OK;
+    }
+    dt_status status = dt_shard_hint_rows(l, n, n, all, err);
+    const struct dt_entry *last = &l->due.entries[n - 1];
+    *all = l->cursor.ms == last->due_ms && l->cursor.id == last->id;
+    l->due.backlog = !*all;
+    return status;
+}
+
 /* Reads a bounded part: a cursor goes through what is overdue, then starts over. */
 static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
@@ -140,6 +163,7 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     if (!l->index)
         dt_shard_begin_sweep(l);
     struct dt_shard_scan part = part_of_rows(l, now_ms, l->cursor.ms, l->cursor.id);
+    bool all = true;
     dt_shard_hint_none(l);
     dt_status status = read_rows(l, &part, 0, err);
     if (status != DT_OK)
@@ -147,7 +171,9 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     *next_ms = now_ms;
     if (part.n == batch_jobs(l))
         return scan_ahead(l, now_ms, part.n, err);
-    dt_shard_hint_first(l, part.n);
+    status = hint_rest(l, part.n, &all, err);
+    if (status != DT_OK || !all)
+        return status;
     dt_shard_cursor_to(l, part.end ? 0 : part.after_ms, part.end ? 0 : part.after_id);
     if (!part.end)
         return DT_OK;

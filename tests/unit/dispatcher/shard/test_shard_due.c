@@ -226,6 +226,7 @@ static int make(void **state)
     (void)state;
     memset(&fake, 0, sizeof(fake));
     memset(&plain, 0, sizeof(plain));
+    plain.all_places = 1000;
     fake.mono_us = 100 * SECOND;
     fake.marked_as = -1;
     fake.believed = true;
@@ -607,18 +608,6 @@ static void add_rows_at(uint32_t host, size_t n, int64_t from_ms)
         fake.rows[fake.n_rows++] = (struct dt_due){TOPIC + (int64_t)host * HOST + (int64_t)i, from_ms + (int64_t)i};
 }
 
-/* Each hint is claimed. How many are of that host; no other has more than one. */
-static size_t claim_at(uint32_t host)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < l->fair.n_hints; i++) {
-        n += l->fair.hints[i].id % TOPIC / HOST == host;
-        take_out(l->fair.hints[i].id);
-    }
-    assert_true(l->fair.n_hints <= n + 1);
-    return n;
-}
-
 /* The dead one's place comes back again and again, and each time all is read from the start. */
 static void hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places(void **state)
 {
@@ -634,10 +623,37 @@ static void hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places(
     add_rows_at(2, 20, 3000);
     while (n < 20) {
         scan();
-        n += claim_at(2);
+        for (size_t i = 0; i < l->fair.n_hints; i++) {
+            n += l->fair.hints[i].id % TOPIC / HOST == 2;
+            take_out(l->fair.hints[i].id);
+        }
         dt_shard_due_again(l);
         assert_true(++scans < 100);
     }
+}
+
+/* All of them would be locked and looked at for the few that can go. */
+static void where_room_is_scarce_no_more_are_hinted_at_than_there_is_room_for(void **state)
+{
+    size_t each[TOPICS] = {0};
+    (void)state;
+    l->index = NULL;
+    l->trust.up = false;
+    plain.called_back = '1';
+    plain.all_places = 3;
+    fake.next_due_ms = NOW + 9;
+    add_rows(1, BATCH - 2, 100);
+    add_rows(2, 1, 200);
+    assert_int_equal(scan(), NOW + 9);
+    assert_int_equal(l->fair.n_hints, BATCH - 1);
+    l->full_us = 1; /* some of them found none */
+    assert_int_equal(scan(), NOW);
+    assert_int_equal(l->fair.n_hints, 3 + 1);
+    claim(each);
+    plain.all_places = 0;
+    assert_int_equal(scan(), NOW + 9); /* one finds out, the others are passed by */
+    assert_int_equal(l->fair.n_hints, 1);
+    assert_true(dt_shard_has_closed(l));
 }
 
 /* A change of its URL needs no other word. */
@@ -675,6 +691,7 @@ int main(void)
         T(a_topic_with_very_many_lets_the_others_pass_and_each_keeps_its_order),
         T(what_may_not_go_is_passed_by_at_the_cursor),
         T(hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places),
+        T(where_room_is_scarce_no_more_are_hinted_at_than_there_is_room_for),
         T(the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time),
     };
     return cmocka_run_group_tests_name("due scans", tests, NULL, NULL);
