@@ -1,10 +1,11 @@
 """Commands by message on the whole stack: each has one effect, in its order, whoever dies and whatever comes again."""
+import base64
 import collections
 import json
 import threading
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from harness.checker import connect, now_ms, rows
 from harness.commands import Commander, Messages, header, problem
@@ -96,6 +97,23 @@ def test_answers_go_where_the_message_says(stack, topic, commander, messages):
     told = rejected.wait(4)
     assert [problem(m)["status"] for m in told] == [409, 400, 400, 422]
     assert told[1].value() == b"{" and told[2].value() is None and told[0].headers()[:2] == reply
+
+
+def test_what_is_as_large_as_a_message_may_be_is_told_as_well(stack, topic, api, commander, messages):
+    """With its problem a refused message is larger than the topic that it came by allows; a job's answer goes without a payload that makes it so."""
+    connection, rejected, answers = connect(stack), messages(commander.rejected_topic), f"{topic}-answers"
+    job = api.make(topic=topic, key="k", delay="PT1H", payload_base64=base64.b64encode(b"\0" * 900000).decode(), content_type="a/b")
+    producer = Producer({"bootstrap.servers": commander.brokers, "message.max.bytes": 1048588})
+    large = b'{"action":"sing","' + b"x" * 1048200
+    producer.produce(commander.topic, value=large, key=b"large")
+    assert producer.flush(30) == 0
+    commander.send({"action": "cancel", "topic": topic, "key": "k"}, key="k", headers=[("reply_to", answers.encode())])
+    commander.flush()
+    await_all(connection, commander)
+    [told] = until(lambda: [message for message in rejected.more() if message.key() == b"large"], 60, "it is told")
+    assert told.value() == large and problem(told)["status"] == 400
+    answer = json.loads(messages(answers, beginning=True).wait(1)[0].value())
+    assert (answer["id"], answer["state"], answer.get("payload_base64")) == (job["id"], "cancelled", None)
 
 
 def crowd(commander, topic, n, keys=10):
