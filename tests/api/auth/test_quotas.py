@@ -110,6 +110,7 @@ def test_pending_jobs_of_the_topics_of_a_token_have_a_quota(two):
         return answers
     until(lambda: fill(rest, 2)[-1]["status"] == 429 and len(made) >= 19, 20, lambda: made)
     over(fill(rest, 3)[-1], "pending_jobs", 20)
+    assert int(rest.post("/v1/jobs", {"topic": "pend.x", "delay": "PT24H"}).headers["Retry-After"]) >= 1
     over(until(lambda: (answers := fill(other, 5))[-1]["status"] == 429 and answers[-1], 10, "through the other"), "pending_jobs", 20)
     assert len(made) <= 22, "a tenth more, where two begin at once"
     assert two[2].post("/v1/jobs", {"topic": "elsewhere", "delay": "PT24H"}).status == 201
@@ -172,6 +173,36 @@ def test_two_apis_let_pass_together_what_one_would_and_one_alone_gets_all(two):
     flood(rests[1], 6, alone)
     late = [(at, n) for at, n in alone if at > alone[0][0] + 4]
     assert sum(n for _, n in late) >= 0.5 * quota * (late[-1][0] - late[0][0]), "more than its half is let pass soon after the other has ended"
+
+
+def passed_together(rests, seconds, ask):
+    """How often both APIs together let pass what each is asked for all the time, and in what time."""
+    counts, ends, began = [0] * len(rests), time.monotonic() + seconds, time.monotonic()
+
+    def go_on(n):
+        while time.monotonic() < ends:
+            answer = ask(rests[n])
+            counts[n] += answer.status != 429
+            assert answer.status != 429 or int(answer.headers["Retry-After"]) >= 1, answer
+    threads = [threading.Thread(target=go_on, args=(n,)) for n in range(len(rests))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert min(counts) > 0, counts
+    return sum(counts), time.monotonic() - began
+
+
+def test_two_apis_let_pass_together_what_one_would_of_requests(two):
+    count, took = passed_together(new_token(two, "asker", requests_per_second=40), 3, lambda rest: rest.get("/v1/jobs?topic=none&limit=1"))
+    assert count <= (took + 2) * 40, (count, took)
+
+
+def test_two_apis_let_pass_together_what_one_would_of_bytes(two):
+    payload = "x" * 998
+    rests = new_token(two, "sender", payload_bytes_per_second=40000)
+    count, took = passed_together(rests, 3, lambda rest: rest.post("/v1/jobs", {"topic": "q", "delay": "PT24H", "payload": payload}))
+    assert count <= (took + 2) * 40 + 2, (count, took)  # the last one of each may be larger than what is left
 
 
 def test_the_command_line_makes_tokens_with_quotas_and_changes_them(two, tmp_path):
