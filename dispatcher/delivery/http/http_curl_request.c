@@ -35,10 +35,12 @@
 /* A connection that idled for whole seconds beyond this is not used again. Servers close theirs after 2 s and more,
  * perhaps just when a request is on its way that cannot be sent again; a host that gets less than a request a second
  * can do with a connection for each. */
-#define IDLE_MAX_S       1L
-#define RESOLVED_KEPT_S  60L
-#define KEEPALIVE_IDLE_S 30L
-#define KEEPALIVE_EACH_S 10L
+#define IDLE_MAX_S      1L
+#define RESOLVED_KEPT_S 60L
+/* A file of authorities that has changed is read again after so long. Reading the system's takes some ms. */
+#define AUTHORITIES_KEPT_S 5L
+#define KEEPALIVE_IDLE_S   30L
+#define KEEPALIVE_EACH_S   10L
 #define UNACKNOWLEDGED_MS                                                                                              \
     20000 /* a connection whose peer acknowledges nothing for so long is dead, for all its streams */
 
@@ -241,6 +243,9 @@ static CURLcode set_tls(CURL *easy, const char *ca_file)
     CURLcode failed = CURLE_OK;
     SET(CURLOPT_SSL_VERIFYPEER, 1L);
     SET(CURLOPT_SSL_VERIFYHOST, 2L);
+#if LIBCURL_VERSION_NUM >= 0x075700 /* older ones keep none; the others keep them for a day unless told otherwise */
+    SET(CURLOPT_CA_CACHE_TIMEOUT, AUTHORITIES_KEPT_S);
+#endif
     if (ca_file && ca_file[0]) {
         SET(CURLOPT_CAINFO, ca_file);
         SET(CURLOPT_CAPATH, (char *)NULL);

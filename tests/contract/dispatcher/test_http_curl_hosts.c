@@ -285,6 +285,33 @@ static void other_certificates_are_not_trusted(void **state)
     assert_int_equal(receiver_requests(server), 0);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    char text[8192];
+    FILE *in = fopen(from, "re");
+    FILE *out = fopen(to, "we");
+    assert_true(in && out);
+    size_t n = fread(text, 1, sizeof(text), in);
+    assert_int_equal(fwrite(text, 1, n, out), n);
+    fclose(in);
+    fclose(out);
+}
+
+static void a_file_of_authorities_that_has_changed_is_read_again_soon(void **state)
+{
+    char authorities[160];
+    int64_t until_us = now_us() + 30000000;
+    (void)state;
+    snprintf(authorities, sizeof(authorities), "%s.authorities", certificate);
+    copy_file(stranger, authorities);
+    open_tls(RECEIVER_H2_NOT_OFFERED, authorities);
+    assert_failed(url_of("https", "receiver.test", "/204"), "http_tls");
+    copy_file(certificate, authorities);
+    while (ask(url_of("https", "receiver.test", "/204"), SOON_MS)->answer.end != DT_HTTP_ANSWERED)
+        assert_true(now_us() < until_us && usleep(100000) == 0);
+    unlink(authorities);
+}
+
 static void a_server_without_tls_has_none(void **state)
 {
     (void)state;
@@ -526,6 +553,7 @@ int main(void)
         TEST(a_lookup_that_hangs_costs_its_own_requests_only),
         TEST(a_certificate_of_the_right_authority_is_trusted),
         TEST(other_certificates_are_not_trusted),
+        TEST(a_file_of_authorities_that_has_changed_is_read_again_soon),
         TEST(a_server_without_tls_has_none),
         TEST(a_file_of_authorities_that_is_none_is_an_error),
         TEST(http_2_is_spoken_where_it_is_offered_and_its_connection_shared),
