@@ -1,5 +1,6 @@
 """A duetime-api of the test's own: the stack's servers, a database and settings of its own."""
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -74,6 +75,10 @@ class OwnApi:
         assert self.process.poll() is None, self.log()
         found = LISTENING.search(self.log())
         return found and found[1]
+
+    def resident(self, what="VmRSS"):
+        """KiB of memory."""
+        return int(re.search(rf"{what}:\s+(\d+)", pathlib.Path(f"/proc/{self.process.pid}/status").read_text())[1])
 
     def listener(self, kind):
         """The port of the first listener of this kind: plain or tls."""
