@@ -37,7 +37,13 @@ struct dt_kafka_reader {
     int64_t *ends; /* by partition: where the last poll came to its end; -1 = it did not */
     bool owed;     /* records of a poll were neither applied nor gone back to: no end counts */
     bool lost;     /* an offset to go on from is not there any more: the partition is not read */
+    bool failed;   /* Kafka has refused something since the last poll began */
 };
+
+static bool is_ours(unsigned partition, unsigned rank, unsigned members)
+{
+    return members > 0 && partition % members == rank;
+}
 
 static void forget_ends(struct dt_kafka_reader *c)
 {
@@ -100,6 +106,7 @@ static dt_status take(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct d
         c->ends[m->partition] = m->offset;
     else if (m->err != RD_KAFKA_RESP_ERR__PARTITION_EOF)
         status = dt_fail(err, DT_UNAVAILABLE, "%s: %s", rd_kafka_topic_name(c->topic), rd_kafka_message_errstr(m));
+    c->failed = c->failed || status != DT_OK;
     rd_kafka_message_destroy(m);
     return status;
 }
@@ -224,6 +231,24 @@ dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t i, struct dt_
 
 /* ---- polling ---- */
 
+/* A partition of ours is to be read from where the group has it, and nothing has come of it yet. */
+static bool is_unheard(const struct dt_kafka_reader *c)
+{
+    for (int i = 0; i < c->partitions && !c->how.begin; i++)
+        if (is_ours((unsigned)i, c->rank, c->members) && c->next[i] < 0)
+            return true;
+    return false;
+}
+
+/* librdkafka asks the group once for the offset of an assigned partition. When that is refused, by a coordinator that
+ * has moved for instance, it says so and asks no more; the partition would stand still until it is assigned anew. */
+static void assign_anew_if_unheard(struct dt_kafka_reader *c)
+{
+    if (c->failed && is_unheard(c))
+        dt_kafka_reader_restart(c);
+    c->failed = false;
+}
+
 /* Nothing came: all that did before was applied. */
 static dt_status commit_ends(struct dt_kafka_reader *c, struct dt_error *err)
 {
@@ -239,6 +264,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
     *records = NULL;
     *n = 0;
     drop_records(c);
+    assign_anew_if_unheard(c);
     if (c->lost)
         return dt_fail(err, DT_UNAVAILABLE, "%s: messages are gone, or were never there",
                        rd_kafka_topic_name(c->topic));
@@ -453,11 +479,6 @@ static void reopen(struct dt_kafka_reader *c)
 }
 
 /* ---- shares ---- */
-
-static bool is_ours(unsigned partition, unsigned rank, unsigned members)
-{
-    return members > 0 && partition % members == rank;
-}
 
 /* Room for the offsets of all partitions; those that are not ours any more are forgotten, others may read on from them.
  */

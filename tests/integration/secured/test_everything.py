@@ -34,7 +34,8 @@ def test_a_job_lives_where_every_connection_is_secured(secured):
     consumer = TestConsumer(secured["DUETIME_KAFKA"], [topic], rule=lambda arrival: {"status": "succeeded"})
     try:
         job = rest.make(topic=topic, delay=0, payload={"n": 1})
-        until(lambda: rest.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded", 30, secured.logs)
+        seen = lambda: rest.get(f"/v1/jobs/{job['id']}").json
+        until(lambda: seen()["state"] == "succeeded", 30, lambda: f"{seen()}, arrived: {consumer.of(job['id'])}\n{secured.logs()}")
     finally:
         consumer.end()
     pulled = f"{topic}-pulled"

@@ -1,6 +1,6 @@
 /*
- * What the producers make of requests that fail, hang or lose their connection: on librdkafka's mock cluster, which can
- * be told to fail the n-th request. It knows nothing of isolation or fencing; that is tested on a real broker
+ * What producers and readers make of requests that fail, hang or lose their connection: on librdkafka's mock cluster,
+ * which can be told to fail the n-th request. It knows nothing of isolation or fencing; that is tested on a real broker
  * (contract/test_kafka_producer.c).
  */
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@
 #include "support/redis_fixture.h" /* wait_until */
 
 enum { LONGEST = 249 }; /* Kafka's own limit of a topic's name */
-enum { PRODUCE = 0, INIT_PRODUCER_ID = 22, ADD_PARTITIONS = 24, END_TXN = 26 };
+enum { PRODUCE = 0, OFFSET_FETCH = 9, INIT_PRODUCER_ID = 22, ADD_PARTITIONS = 24, END_TXN = 26 };
 /* The mock cluster may take a second to come back, after which librdkafka waits up to two before it connects again. */
 enum { TIMEOUT_MS = 1500, LONG_TIMEOUT_MS = 15000 };
 
@@ -471,6 +471,38 @@ static void a_broker_that_hangs_is_unavailable_in_time_and_asked_anew(void **sta
     assert_true(sent[0]);
 }
 
+/* ---- readers ---- */
+
+static size_t read_within(dt_kafka_reader *reader, int64_t us)
+{
+    const int64_t until_us = now_us() + us;
+    const struct dt_kafka_record *records;
+    size_t n = 0;
+
+    while (n == 0 && now_us() < until_us) {
+        struct dt_error err = {0};
+        if (dt_kafka_reader_share(reader, 0, 1, &err) == DT_OK)
+            (void)!dt_kafka_reader_poll(reader, 10, 100, 5, NULL, &records, &n, &err);
+    }
+    return n;
+}
+
+static void a_reader_whose_offset_the_group_refuses_once_reads_all_the_same(void **state)
+{
+    static const struct dt_kafka_reading results = DT_KAFKA_READS_RESULTS;
+    struct dt_error err = {0};
+    dt_kafka_reader *reader = NULL;
+    bool sent[NOTICES];
+
+    (void)state;
+    assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(notify("mock.results", 1, sent, LONG_TIMEOUT_MS), DT_OK);
+    fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
+    assert_int_equal(dt_kafka_reader_new(&fx.env, &results, &reader, &err), DT_OK);
+    assert_int_equal(read_within(reader, 20000000), 1);
+    dt_kafka_reader_free(reader);
+}
+
 #define TEST(name)         cmocka_unit_test_setup_teardown(name, make_producer, clear)
 #define TEST_NOTICES(name) cmocka_unit_test_setup_teardown(name, make_notices, clear)
 #define TEST_PATIENT(name) cmocka_unit_test_setup_teardown(name, make_patient_producer, clear)
@@ -503,6 +535,7 @@ int main(void)
         TEST_NOTICES(a_notice_that_kafka_refuses_is_refused_and_the_next_one_arrives),
         TEST_NOTICES(notices_that_are_refused_together_go_one_by_one),
         TEST_NOTICES(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew),
+        TEST_NOTICES(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
