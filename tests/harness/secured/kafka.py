@@ -2,12 +2,15 @@
 
 Listeners: SASL_SSL for names and passwords (PLAIN, SCRAM) and for tokens that nobody signed, SIGNED for tokens that `tokens.Signer` has signed.
 """
+import itertools
 import json
 import os
+import ssl
 import subprocess
 import sys
 
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from ..stack import TREE, until
 
@@ -24,17 +27,20 @@ SCRAMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 class SecuredKafka(Kafka):
     """passwords: {user: password} of PLAIN and of SCRAM. signer: who signs tokens; without one there is no listener SIGNED."""
 
+    numbers = itertools.count(1)  # of certificates
+
     def __init__(self, home, certificate, authority, passwords, mechanisms=("PLAIN",), signer=None):
         home.mkdir(parents=True)
         taken = [ports.choose(set(), home) for _ in range(4)]
         self.secured, self.signed = f"127.0.0.1:{taken[2]}", f"127.0.0.1:{taken[3]}"
         self.passwords, self.mechanisms, self.keystore = passwords, mechanisms, home / "server.pem"
-        self.keystore.write_text("".join(open(file, encoding="utf-8").read() for file in reversed(certificate)))
+        self._write(certificate)
         told = f"PLAINTEXT://127.0.0.1:{taken[0]},SASL_SSL://{self.secured}" + (f",SIGNED://{self.signed}" if signer else "")
         settings = {
             "listeners": f"{told},CONTROLLER://127.0.0.1:{taken[1]}", "advertised.listeners": told,
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,SIGNED:SASL_SSL",
             "sasl.enabled.mechanisms": ",".join(mechanisms), **self._logins(),
+            "ssl.allow.dn.changes": "true", "ssl.allow.san.changes": "true",  # of a certificate that is presented later
             "ssl.keystore.type": "PEM", "ssl.keystore.location": self.keystore, "ssl.truststore.type": "PEM", "ssl.truststore.location": authority.file,
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super.users": f"User:ANONYMOUS;User:{CHIEF}",
             **(self._of_signed(signer) if signer else {}),
@@ -66,6 +72,20 @@ class SecuredKafka(Kafka):
         self.start()
         self.wait_ready()
         return self
+
+    def _write(self, certificate):
+        self.keystore.write_text("".join(open(file, encoding="utf-8").read() for file in reversed(certificate)))
+
+    def present(self, certificate):
+        """New connections are shown this one: a file of another name, so that the broker reads it."""
+        self.keystore = self.home / f"server-{next(self.numbers)}.pem"
+        self._write(certificate)
+        broker = ConfigResource(ConfigResource.Type.BROKER, "1")
+        broker.set_config("listener.name.sasl_ssl.ssl.keystore.location", str(self.keystore))
+        admin = AdminClient({"bootstrap.servers": self.address})
+        admin.alter_configs([broker])[broker].result(20)
+        host, port = self.secured.split(":")
+        until(lambda: ssl.get_server_certificate((host, int(port))).strip() in self.keystore.read_text(), 20, "it is shown")
 
     def run_acls(self, commands, **variables):
         """Runs the printed commands of kafka-acls.sh, all at once: each is a JVM of its own."""

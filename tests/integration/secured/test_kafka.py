@@ -58,6 +58,21 @@ def test_what_is_wrong_is_told_of_once(world, kafka, client, word):
         assert dispatcher.end() == 0, dispatcher.log()
 
 
+@pytest.mark.parametrize("names, days", [("DNS:elsewhere.example", 30), ("IP:127.0.0.1", -1)], ids=["name", "expired"])
+def test_a_broker_whose_certificate_is_not_good_is_told_of_once_until_it_is_good(world, kafka, names, days):
+    kafka.present(world.trusted.issue("bad-broker", names, days))
+    dispatcher = world.program(settings(world, kafka), dispatcher=True).launch()
+    try:
+        until(lambda: errors(dispatcher, "certificate"), 20, dispatcher.log)
+        until(lambda: dispatcher.log().count("outage=kafka") >= 1, 10, dispatcher.log)
+        assert "authorization" not in dispatcher.log() and len(errors(dispatcher, "outage=kafka")) <= 3, dispatcher.log()
+        kafka.present(world.good)
+        until(lambda: "authorization failed" in dispatcher.log() or "took over" in dispatcher.log(), 60, dispatcher.log)  # it is let in
+    finally:
+        kafka.present(world.good)
+        assert dispatcher.end() == 0, dispatcher.log()
+
+
 def test_a_dispatcher_needs_no_other_rights_than_are_printed(world, kafka):
     wanted = settings(world, kafka)
     dispatcher = world.program(wanted, dispatcher=True)
