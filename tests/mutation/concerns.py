@@ -21,10 +21,12 @@ def _not_simulated():
 
 BY_HAND = [
     (r"scheduler/base/(json|strbuf|text/base64|text/timetext)\.c", "unit/test_job_json unit/test_message unit/test_result_json unit/test_batch unit/test_batch_leaving api/test_create"),
-    (r"scheduler/base/config\.c", "api/test_commands"),
+    (r"scheduler/base/config\w*\.c", "unit/test_config api/test_commands api/test_service"),
     (r"scheduler/base/mailbox\.c", "contract/test_elector"),
     (r"scheduler/base/(metrics|log)\.c", "contract/test_reconcile contract/test_reconcile_rebuild contract/test_reconcile_told api/test_http"),
     (r"scheduler/job/", "contract/test_store_jobs contract/test_store_jobs_races api/test_create api/test_changes"),
+    (r"scheduler/job/job\.c", "unit/test_auth api/test_tokens contract/test_store_results"),
+    (r"scheduler/store/", "contract/test_failing_statements"),
     (r"scheduler/index/", "contract/test_index contract/test_index_wake contract/test_index_pages contract/test_index_failures contract/test_reconcile contract/test_reconcile_rebuild contract/test_reconcile_told contract/test_wake integration/test_index_losses"),
     (r"scheduler/reconcile/", "contract/test_reconcile contract/test_reconcile_rebuild contract/test_reconcile_told"),
     (r"scheduler/store/", "simulated/test_store_dispatch simulated/test_store_refused simulated/test_store_scans simulated/test_store_jobs simulated/test_store_jobs_races simulated/test_store_results simulated/test_store_results_together simulated/test_store_history simulated/test_store_history_days simulated/test_store_insert simulated/test_store_insert_faults"),

@@ -29,13 +29,15 @@ static dt_status find_live(const struct dt_operation_txn *txn, struct dt_operati
     if (status == DT_OK)
         status = dt_store_read_rows(txn->db, txn->arena, &rows, err);
     *out = (struct dt_operation_finds){rows.v, rows.n};
+    if (status != DT_OK)
+        return status;
     if (out->n == DT_OPERATION_PIECE)
         row->after_id = out->v[out->n - 1].id;
     else
         row->after_id = end_id;
     if (out->n < DT_OPERATION_PIECE && last)
         row->walk = DT_WALK_OVER;
-    return status;
+    return DT_OK;
 }
 
 static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operation_row *row,

@@ -1,0 +1,346 @@
+/*
+ * Each statement of a piece of work fails once, as a server refuses it that goes on: the work then says so, and nothing of
+ * it is there. The linker wraps the calls that ask the server (tests/CMakeLists.txt).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "store/db/db.h"
+#include "store/operations/operations.h"
+#include "store/operations/topic_deletion.h"
+#include "store/schedules/schedules.h"
+#include "support/store_suite.h"
+
+#define MOST    60 /* statements of a work */
+#define HOUR_MS INT64_C(3600000)
+
+static unsigned left; /* statements until one fails; 0: none does */
+static bool failed;
+static const char *failed_sql;
+
+static bool fails(const char *sql)
+{
+    if (left == 0 || --left > 0)
+        return false;
+    failed = true;
+    failed_sql = sql;
+    return true;
+}
+
+#define WRAP(name, params, args)                                                                                       \
+    dt_status __real_##name params;                                                                                    \
+    dt_status __wrap_##name params;                                                                                    \
+    dt_status __wrap_##name params                                                                                     \
+    {                                                                                                                  \
+        return fails(sql) ? dt_fail(error, DT_INTERNAL, "the test lets it fail: %.60s", sql) : __real_##name args;     \
+    }
+
+WRAP(dt_db_run, (dt_db * db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *error),
+     (db, sql, params, affected, error))
+WRAP(dt_db_run_many,
+     (dt_db * db, const char *sql, struct dt_param_rows rows, uint64_t *affected, struct dt_error *error),
+     (db, sql, rows, affected, error))
+WRAP(dt_db_query, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
+     (db, sql, params, error))
+WRAP(dt_db_query_index, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
+     (db, sql, params, error))
+
+STORE_SUITE("failing", 0)
+
+static dt_zone_files *zones;
+
+static int begin(void **state)
+{
+    assert_int_equal(dt_zone_files_new(NULL, &zones), DT_OK);
+    return open_store(state);
+}
+
+static int end(void **state)
+{
+    dt_zone_files_free(zones);
+    return close_store(state);
+}
+
+/* A number that stands for what callers see of all tables. */
+static int64_t told(void)
+{
+    return mysql_fixture_number(
+        &fx, "SELECT COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', id, state, version, IFNULL(next_at, -1), no_retries, "
+             "topic))) FROM jobs), 0) + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', id, state, matched, changed, "
+             "refused))) FROM operations), 0) * 3 + (SELECT COUNT(*) FROM operation_jobs) * 5 + (SELECT COUNT(*) FROM "
+             "job_events) * 7 + (SELECT COUNT(*) FROM schedules) * 11 + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', "
+             "next_fire_at, last_fire_at))) FROM schedule_fires), 0) + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', name, "
+             "paused, deletion))) FROM topics), 0) + (SELECT COUNT(*) FROM job_keys) * 13");
+}
+
+struct work {
+    const char *name;
+    void (*prepare)(void);
+    dt_status (*run)(void);
+};
+
+/* The n-th statement fails. False: the work has fewer. */
+static bool fails_at(const struct work *work, unsigned n)
+{
+    mysql_fixture_empty(&fx, &arena);
+    work->prepare();
+    int64_t before = told();
+    failed = false;
+    left = n;
+    dt_status status = work->run();
+    left = 0;
+    if (!failed)
+        MYSQL_FIXTURE_OK(status, &err);
+    else if (status == DT_OK)
+        fail_msg("%s: statement %u failed, and nobody says so: %.200s", work->name, n, failed_sql);
+    else if (told() != before)
+        fail_msg("%s: statement %u failed, and some of it is there: %.200s", work->name, n, failed_sql);
+    return failed;
+}
+
+static void try_all(const struct work *works, size_t n_works)
+{
+    for (size_t i = 0; i < n_works; i++) {
+        unsigned n = 1;
+        while (n <= MOST && fails_at(&works[i], n))
+            n++;
+        if (n <= 2 || n > MOST)
+            fail_msg("%s has %u statements", works[i].name, n - 1);
+        print_message("%s: each of %u statements failed once\n", works[i].name, n - 1);
+    }
+}
+
+#define TRY(...)                                                                                                       \
+    do {                                                                                                               \
+        const struct work works[] = {__VA_ARGS__};                                                                     \
+        try_all(works, sizeof(works) / sizeof(*works));                                                                \
+    } while (0)
+
+/* ---- single jobs ---- */
+
+static struct dt_job job;
+
+static void some_jobs(void)
+{
+    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
+    job_row(&fx, 1, "job_key = 'k1'");
+    job_row(&fx, 2, NULL);
+    job_row(&fx, 3, "state = 'dead', next_at = NULL, purge_at = 9000000000000");
+    job_row_dispatched(&fx, 4, 1, 0);
+}
+
+static dt_status cancel(void)
+{
+    return dt_store_cancel(store, 1, false, &arena, &job, &err);
+}
+
+static dt_status cancel_retries(void)
+{
+    return dt_store_cancel(store, 4, true, &arena, &job, &err);
+}
+
+static dt_status run_now(void)
+{
+    return dt_store_run_now(store, 1, &arena, &job, &err);
+}
+
+static dt_status redrive(void)
+{
+    return dt_store_redrive(store, 3, &arena, &job, &err);
+}
+
+static dt_status patch(void)
+{
+    const struct dt_patch p = {
+        .has_run_at = true, .run_at_ms = HOUR_MS, .run_at_is_delay = true, .has_payload = true, .payload = S("7")};
+    return dt_store_patch(store, 1, &p, &arena, &job, &err);
+}
+
+static void a_change_of_a_job_fails_with_each_of_its_statements(void **state)
+{
+    (void)state;
+    TRY({"cancel", some_jobs, cancel}, {"cancel of retries", some_jobs, cancel_retries}, {"patch", some_jobs, patch},
+        {"run-now", some_jobs, run_now}, {"redrive", some_jobs, redrive});
+}
+
+/* ---- new jobs, results ---- */
+
+/* One that has a key, one that has none, and one whose key somebody has. */
+static dt_status insert(void)
+{
+    static const char *const keys[] = {"new", NULL, "k1"};
+    struct dt_insert rows[3] = {{.outcome = DT_INSERT_REFUSED}};
+    struct dt_insert *ptrs[3];
+    int64_t created_ms;
+    for (size_t i = 0; i < 3; i++) {
+        rows[i].job = (struct dt_new_job){.id = 100 + (int64_t)i,
+                                          .topic = S("orders"),
+                                          .run_at_ms = INT64_C(4000000000000),
+                                          .retry = S("15s"),
+                                          .ack_timeout_ms = 1000,
+                                          .key = dt_str(keys[i]),
+                                          .payload = S("{}")};
+        ptrs[i] = &rows[i];
+    }
+    return dt_store_insert(store, ptrs, 3, 4711, &created_ms, &err);
+}
+
+static void attempts_under_way(void)
+{
+    some_jobs();
+    job_row_dispatched(&fx, 5, 1, 0);
+    mysql_fixture_run(&fx, "UPDATE jobs SET retry = '' WHERE id = 5");
+}
+
+/* A failure that is tried again, and one that is the last. */
+static dt_status apply(void)
+{
+    struct dt_shard_map map;
+    dt_shard_map_init(&map, 1, 1);
+    struct dt_apply results[] = {
+        {.result = {.job_id = 4, .attempt = 1, .status = DT_RESULT_FAILED, .error_code = S("code")}},
+        {.result = {.job_id = 5, .attempt = 1, .status = DT_RESULT_GAVE_UP}},
+    };
+    return dt_store_apply(store, &map, results, 2, &err);
+}
+
+static void new_jobs_and_results_fail_with_each_of_their_statements(void **state)
+{
+    (void)state;
+    TRY({"new jobs", some_jobs, insert}, {"results", attempts_under_way, apply});
+}
+
+/* ---- topics, operations ---- */
+
+static dt_status change_topic(void)
+{
+    const struct dt_topic topic = {.name = S("orders"), .paused = true, .retention_ms = -1};
+    bool created;
+    return dt_store_topic_put(store, &topic, true, NULL, &created, &err);
+}
+
+static dt_status pause_topic(void)
+{
+    return dt_store_topic_pause(store, S("orders"), true, &err);
+}
+
+static void a_change_of_a_topic_fails_with_each_of_its_statements(void **state)
+{
+    (void)state;
+    TRY({"a topic's settings", some_jobs, change_topic}, {"its pause", some_jobs, pause_topic});
+}
+
+static int64_t operation;
+
+static dt_status make_operation(void)
+{
+    const struct dt_operation_ask ask = {
+        .kind = DT_OPERATION_CANCEL, .filter = {.topic = S("orders")}, .request = S("{}")};
+    return dt_store_operation_make(store, &ask, 0, &operation, &err);
+}
+
+static dt_status step(void)
+{
+    struct dt_operation_piece piece = {.id = operation};
+    return dt_store_operation_step(store, &piece, &arena, &err);
+}
+
+static void made_operation(void)
+{
+    some_jobs();
+    OK(make_operation());
+}
+
+static void found_jobs(void)
+{
+    made_operation();
+    OK(step());
+}
+
+static dt_status delete_topic(void)
+{
+    struct dt_topic_deletion deletion;
+    dt_status status = dt_store_topic_delete_with_jobs(store, S("orders"), 0, &arena, &deletion, &err);
+    operation = deletion.operation;
+    return status;
+}
+
+static void marked_topic(void)
+{
+    some_jobs();
+    OK(delete_topic());
+}
+
+static void an_operation_fails_with_each_of_its_statements(void **state)
+{
+    (void)state;
+    TRY({"an operation", some_jobs, make_operation}, {"what it finds", made_operation, step},
+        {"what it changes", found_jobs, step}, {"deletion of a topic", some_jobs, delete_topic},
+        {"what that cancels", marked_topic, step});
+}
+
+/* ---- schedules ---- */
+
+static void only_its_topic(void)
+{
+    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
+}
+
+static struct dt_schedule a_schedule(void)
+{
+    return (struct dt_schedule){.name = S("hourly"),
+                                .every_ms = HOUR_MS,
+                                .time_zone = S("Europe/Berlin"),
+                                .overlap = DT_OVERLAP_CANCEL,
+                                .job = {.topic = S("orders"), .payload = S("1"), .digest = "one"}};
+}
+
+static dt_status put_schedule(void)
+{
+    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
+    struct dt_schedule s = a_schedule(), out;
+    struct dt_schedule_put ask = {.schedule = &s};
+    return dt_store_schedule_put(&maker, &ask, &out, &err);
+}
+
+static void a_fire_is_due_while_the_last_one_is_under_way(void)
+{
+    only_its_topic();
+    OK(put_schedule());
+    mysql_fixture_run(&fx, "UPDATE schedules SET anchor_at = anchor_at - 3600000; UPDATE schedule_fires SET "
+                           "next_fire_at = next_fire_at - 3600000, look_at = 1");
+}
+
+static dt_status make_fires(void)
+{
+    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
+    struct dt_fires_made made;
+    return dt_store_make_fires(&maker, &made, &err);
+}
+
+static void a_schedule_fails_with_each_of_its_statements(void **state)
+{
+    (void)state;
+    TRY({"a schedule", only_its_topic, put_schedule},
+        {"its fires", a_fire_is_due_while_the_last_one_is_under_way, make_fires});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_change_of_a_job_fails_with_each_of_its_statements),
+        cmocka_unit_test(new_jobs_and_results_fail_with_each_of_their_statements),
+        cmocka_unit_test(a_change_of_a_topic_fails_with_each_of_its_statements),
+        cmocka_unit_test(an_operation_fails_with_each_of_its_statements),
+        cmocka_unit_test(a_schedule_fails_with_each_of_its_statements),
+    };
+    return cmocka_run_group_tests_name("failing statements", tests, begin, end);
+}
