@@ -23,6 +23,13 @@ def told(found):
     return [event["action"] for event in reversed(found)]
 
 
+def test_the_days_that_come_have_partitions_of_their_own(stack, db):
+    """A dispatcher looks after them, and drops a day as a whole (contract/test_store_events)."""
+    today = db("SELECT FLOOR(UNIX_TIMESTAMP() / 86400) day")[0]["day"]
+    until(lambda: {f"d{today + ahead}" for ahead in range(2)} <= {row["name"] for row in db(
+        "SELECT partition_name name FROM information_schema.partitions WHERE table_schema = DATABASE() AND table_name = 'job_events'")}, 60, lambda: stack.log("dispatcher1"))
+
+
 def test_each_change_of_a_job_is_in_its_story_with_before_and_after(api, held):
     job = api.make(topic=held, key="k", delay="PT1H", payload={"secret": 1})
     path = f"/v1/jobs/{job['id']}"
