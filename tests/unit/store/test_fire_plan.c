@@ -155,6 +155,20 @@ static void missed_fires_are_made_as_far_back_as_is_wanted(void **state)
     assert_int_equal(fires[1].at_ms, minute);
 }
 
+static void a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_old(void **state)
+{
+    struct dt_recurrence r = every(60000);
+    struct dt_schedule s = from(NOW / 60000 * 60000 - HOUR);
+    (void)state;
+    r.ends_at_ms = NOW - HOUR / 2;
+    s.catch_up_ms = 10 * 60000;
+    s.catch_up_max = 2;
+    struct dt_fire_plan p = plan(&s, &r, false);
+    assert_int_equal(p.n, 0);
+    assert_int_equal(p.look_ms, 0);
+    assert_int_equal(s.next_fire_ms, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries),
         cmocka_unit_test(a_fire_that_jitter_puts_off_was_not_missed),
         cmocka_unit_test(missed_fires_are_made_as_far_back_as_is_wanted),
+        cmocka_unit_test(a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_old),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
