@@ -28,7 +28,7 @@ struct dt_cli {
     const struct dt_cli_call *call;
     struct dt_cli_settings settings;
     enum dt_cli_form form;
-    unsigned width; /* of the terminal that standard output is; 0: it is none */
+    unsigned width, height; /* of the terminal that standard output is; 0: it is none */
     bool colours;
     const dt_clock *clock;
     dt_rest *rest;

@@ -19,21 +19,28 @@
 
 #define NARROWEST 40
 
-/* What standard output is: how wide, and whether colours may be used. */
+/* A length of the terminal: by the environment, by the terminal itself, or what is usual. */
+static unsigned length_of(const char *variable, unsigned own, unsigned usual)
+{
+    const char *text = getenv(variable);
+    int given = text ? atoi(text) : 0; // NOLINT(cert-err34-c): what is no number is 0
+    return given > 0 ? (unsigned)given : own > 0 ? own : usual;
+}
+
+/* What standard output is: how large, and whether colours may be used. */
 static void look_at_terminal(struct dt_cli *cli)
 {
     struct winsize size = {0};
-    const char *columns = getenv("COLUMNS");
     const char *plain = getenv("NO_COLOR");
     const char *term = getenv("TERM");
     if (!isatty(STDOUT_FILENO))
         return;
     cli->colours = (!plain || !*plain) && term && strcmp(term, "dumb") != 0;
-    if (columns && atoi(columns) > 0)         // NOLINT(cert-err34-c): what is no number is 0
-        cli->width = (unsigned)atoi(columns); // NOLINT(cert-err34-c)
-    else
-        cli->width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        size = (struct winsize){0};
+    cli->width = length_of("COLUMNS", size.ws_col, 80);
     cli->width = cli->width < NARROWEST ? NARROWEST : cli->width;
+    cli->height = length_of("LINES", size.ws_row, 24);
 }
 
 static dt_status choose_form(struct dt_cli *cli, struct dt_error *err)

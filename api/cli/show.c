@@ -59,14 +59,14 @@ static const struct column topics[] = {{"NAME", "name", false},
                                        {NULL, NULL, false}};
 static const struct column traffic[] = {{"TOPIC", "topic", false},
                                         {"PAUSED", "paused", false},
-                                        {"CREATED/S", "rates.created", false},
-                                        {"DISPATCHED/S", "rates.dispatched", false},
-                                        {"FAILED/S", "rates.failed", false},
+                                        {"OVERDUE", "overdue", false},
+                                        {"OLDEST MS", "oldest_overdue_ms", false},
                                         {"SCHEDULED", "scheduled", false},
                                         {"DISPATCHED", "dispatched", false},
                                         {"DEAD", "dead", false},
-                                        {"OVERDUE", "overdue", false},
-                                        {"OLDEST MS", "oldest_overdue_ms", false},
+                                        {"CREATED/S", "rates.created", false},
+                                        {"SENT/S", "rates.dispatched", false},
+                                        {"FAILED/S", "rates.failed", false},
                                         {NULL, NULL, false}};
 static const struct column schedules[] = {{"NAME", "name", false},
                                           {"TOPIC", "topic", false},
@@ -197,8 +197,7 @@ static size_t width_of(struct dt_str text)
     return n;
 }
 
-/* Appends at most `width` characters; where some are left out, the last one is an ellipsis. */
-static void add_cut(struct dt_strbuf *out, struct dt_str text, size_t width)
+void dt_cli_add_cut(struct dt_strbuf *out, struct dt_str text, size_t width)
 {
     size_t i = 0;
     if (width_of(text) <= width) {
@@ -354,25 +353,49 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
     }
 }
 
-/* Columns are as wide as their cells; where the terminal is narrower, the widest gives way. */
+/* The widest cell of a column, its title apart. */
+static size_t content_width(const struct dt_cli_list *list, size_t column)
+{
+    size_t most = NARROWEST;
+    for (size_t at = column; at < list->n_cells; at += list->n) {
+        size_t width = width_of(list->cells[at]);
+        most = width > most ? width : most;
+    }
+    return most;
+}
+
+/*
+ * The column that gives way where the terminal is too narrow: whose title is longest beyond its cells, then the widest.
+ * The first one names the thing, and is kept up to a third of the line.
+ */
+static size_t yielding_column(const struct dt_cli_list *list, const size_t *content)
+{
+    size_t title = 0;
+    size_t widest = list->n == 1 || list->width[0] > list->cli->width / 3 ? 0 : 1;
+    for (size_t i = 1; i < list->n; i++) {
+        title = list->width[i] + content[title] > list->width[title] + content[i] ? i : title;
+        widest = list->width[i] > list->width[widest] ? i : widest;
+    }
+    if (list->width[title] > content[title])
+        return title;
+    return list->width[widest] > NARROWEST ? widest : 0;
+}
+
 static void set_widths(struct dt_cli_list *list)
 {
+    size_t content[COLUMNS_MAX];
     size_t all = list->n ? 2 * (list->n - 1) : 0;
     for (size_t i = 0; i < list->n; i++) {
-        list->width[i] = strlen(list->columns[i]->title);
-        for (size_t at = i; at < list->n_cells; at += list->n) {
-            size_t width = width_of(list->cells[at]);
-            list->width[i] = width > list->width[i] ? width : list->width[i];
-        }
+        size_t title = strlen(list->columns[i]->title);
+        content[i] = content_width(list, i);
+        list->width[i] = content[i] > title ? content[i] : title;
         all += list->width[i];
     }
     while (list->cli->width && all > list->cli->width) {
-        size_t widest = 0;
-        for (size_t i = 1; i < list->n; i++)
-            widest = list->width[i] > list->width[widest] ? i : widest;
-        if (list->width[widest] <= NARROWEST)
+        size_t column = yielding_column(list, content);
+        if (list->width[column] <= NARROWEST)
             break;
-        list->width[widest]--;
+        list->width[column]--;
         all--;
     }
 }
@@ -382,7 +405,7 @@ static void add_cell(struct dt_cli_list *list, size_t i, struct dt_str text, con
     size_t limit = list->cli->width ? list->width[i] : SIZE_MAX;
     size_t width = width_of(text) < limit ? width_of(text) : limit;
     dt_strbuf_adds(&list->line, colour ? colour : "");
-    add_cut(&list->line, text, limit);
+    dt_cli_add_cut(&list->line, text, limit);
     dt_strbuf_adds(&list->line, colour ? PLAIN : "");
     if (i + 1 < list->n)
         dt_strbuf_addf(&list->line, "%*s", (int)((width < list->width[i] ? list->width[i] - width : 0) + 2), "");

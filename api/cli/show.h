@@ -24,5 +24,7 @@ void dt_cli_list_end(struct dt_cli_list *list);
 
 /* Appends text for a terminal: control characters are written as \xNN. */
 void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text);
+/* Appends at most `width` characters; where some are left out, the last one is an ellipsis. */
+void dt_cli_add_cut(struct dt_strbuf *out, struct dt_str text, size_t width);
 
 #endif

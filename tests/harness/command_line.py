@@ -1,7 +1,11 @@
 """The command line `duetime`, run as a user would run it; the https URL of a secured stack with that stack's authority and token."""
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
+import termios
 
 from .rest import TRUST
 from .stack import PRESET, TREE
@@ -42,3 +46,30 @@ def run(*words, variables=None, stdin="", home="/nonexistent"):
                                timeout=60, check=False))
     assert "Sanitizer" not in told.err and "runtime error" not in told.err, told
     return told
+
+
+# ---- at a terminal ----
+
+def read_all(terminal):
+    text = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            text += piece
+    except OSError:
+        pass  # the end of a terminal
+    os.close(terminal)
+    return text.decode().replace("\r\n", "\n")
+
+
+def at_a_terminal(url, *words, typed="", columns=60, lines=24, out=None, code=0, **variables):
+    """What a terminal of this size shows; `typed` is written there, and `out` takes standard output away from it."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DUETIME_", "NO_COLOR", "COLUMNS", "LINES"))}
+    done = subprocess.Popen([PROGRAM, *words, "--url", url], stdin=theirs, stdout=out or theirs, stderr=theirs,
+                            env={**kept, "TERM": "xterm", **trusted(url), **variables})
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    text = read_all(ours)
+    assert done.wait(60) == code, text
+    return text

@@ -12,7 +12,9 @@
 
 #define BAR_DEFAULT 40 /* characters of the longest bar, where standard output is no terminal */
 #define BAR_MAX     60
+#define BAR_MIN     4
 #define AROUND      50 /* of a line, beside its bar */
+#define BEFORE      32 /* of these: time and number, and the spaces around the bar */
 
 struct chart {
     struct dt_cli *cli;
@@ -57,6 +59,17 @@ static void add_time(struct chart *c, struct dt_str time)
     dt_strbuf_adds(&c->line, second == 19 ? "Z" : "");
 }
 
+/* As much of the name as the line has room for. */
+static void add_topic(struct chart *c, struct dt_str name)
+{
+    struct dt_strbuf plain;
+    int room = (int)c->cli->width - BEFORE - c->bar;
+    dt_strbuf_init(&plain);
+    dt_cli_add_plain(&plain, name);
+    dt_cli_add_cut(&c->line, dt_strbuf_str(&plain), c->cli->width == 0 ? SIZE_MAX : room > 0 ? (size_t)room : 1);
+    dt_strbuf_clear(&plain);
+}
+
 static void show_step(struct chart *c, const struct dt_json_node *step)
 {
     const struct dt_json_node *topics = step->type == DT_JSON_OBJECT ? dt_json_member(c->json, step, "topics") : NULL;
@@ -68,7 +81,7 @@ static void show_step(struct chart *c, const struct dt_json_node *step)
     add_bar(c, due_of(c, step));
     dt_strbuf_adds(&c->line, c->cli->colours ? "\033[0m " : " ");
     if (largest)
-        dt_cli_add_plain(&c->line, text_of(c, largest, "topic"));
+        add_topic(c, text_of(c, largest, "topic"));
     while (c->line.n > 0 && c->line.p[c->line.n - 1] == ' ')
         c->line.n--;
     printf("%.*s\n", (int)c->line.n, c->line.p);
@@ -86,7 +99,7 @@ static void say_what_is_estimated(const struct chart *c)
 static void show_steps(struct chart *c, const struct dt_json_node *steps)
 {
     int width = (int)c->cli->width - AROUND;
-    c->bar = c->cli->width == 0 ? BAR_DEFAULT : width < 10 ? 10 : width > BAR_MAX ? BAR_MAX : width;
+    c->bar = c->cli->width == 0 ? BAR_DEFAULT : width < BAR_MIN ? BAR_MIN : width > BAR_MAX ? BAR_MAX : width;
     for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s))
         c->most = due_of(c, s) > c->most ? due_of(c, s) : c->most;
     for (const struct dt_json_node *s = dt_json_first(c->json, steps); s; s = dt_json_sibling(c->json, steps, s)) {

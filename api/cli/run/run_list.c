@@ -1,10 +1,14 @@
-/* Lists and exports: a page at a time, so that memory is that of a page, to the end or to --limit. */
+/*
+ * Lists and exports: a page at a time, so that memory is that of a page, to the end or to --limit. How far it is, is
+ * told of exports, and of lists at a terminal: a page that has found nothing shows nothing.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text/timetext.h"
 #include "cli/request.h"
+#include "cli/run/progress.h"
 #include "cli/run/run.h"
 #include "cli/show.h"
 #include "cli/talk.h"
@@ -20,6 +24,8 @@ struct listing {
     bool exports;       /* jobs are written as import takes them */
     int64_t overdue_ms; /* jobs alone that were due before; 0: all */
     char *cursor;
+    struct dt_cli_progress progress;
+    int64_t done, whole; /* rows that were shown, and that there are; whole 0: nobody knows */
 };
 
 /* Writes a job as a request that makes one like it, due when this one next is. */
@@ -51,6 +57,7 @@ static void show_item(struct listing *l, const struct dt_json_node *item)
     else
         dt_cli_list_row(l->list, l->json, item);
     l->left--;
+    l->done++;
 }
 
 static int show_page(struct listing *l)
@@ -64,6 +71,8 @@ static int show_page(struct listing *l)
         dt_cli_say("%s answers without %s", l->cli->settings.url, name);
         return DT_CLI_REFUSED;
     }
+    if (dt_json_first(l->json, items) && l->cli->width) /* rows come where the progress stands */
+        dt_cli_progress_end(&l->progress);
     for (const struct dt_json_node *item = dt_json_first(l->json, items); item && l->left > 0;
          item = dt_json_sibling(l->json, items, item))
         show_item(l, item);
@@ -107,6 +116,50 @@ static int ask_page(struct listing *l)
     return code == DT_CLI_DONE ? show_page(l) : code;
 }
 
+/* ---- progress ---- */
+
+/* Whether nothing but a topic and a state choose the jobs, so that the topic's counters know how many they are. */
+static bool is_counted(const struct dt_cli_call *call)
+{
+    bool counted = dt_cli_value(call, "topic");
+    for (unsigned i = 0; i < call->n_given; i++) {
+        const struct dt_cli_option *option = call->given[i].option;
+        bool counts = strcmp(option->name, "topic") == 0 || strcmp(option->name, "state") == 0;
+        counted = counted && (option->place != DT_CLI_QUERY || counts);
+    }
+    return counted;
+}
+
+/* How many jobs an export will write; 0: nobody knows. */
+static int64_t count_jobs(struct listing *l)
+{
+    const char *state = dt_cli_value(l->cli->call, "state");
+    struct dt_strbuf path;
+    if (!l->exports || !is_counted(l->cli->call))
+        return 0;
+    dt_strbuf_init(&path);
+    dt_strbuf_adds(&path, "/v1/topics/");
+    dt_rest_add_encoded(&path, dt_cli_value(l->cli->call, "topic"));
+    struct dt_error err = {0};
+    const struct dt_json_node *n = NULL;
+    if (dt_rest_ask(l->cli->rest, &(struct dt_rest_request){.method = "GET", .path = path.p}, &l->answer, &err) ==
+            DT_OK &&
+        dt_json_parse(l->json, dt_strbuf_str(&l->answer.body), &(struct dt_json_limits){.depth = 64}, NULL) == DT_OK)
+        n = dt_json_root(l->json);
+    n = n && n->type == DT_JSON_OBJECT ? dt_json_member(l->json, n, "counts") : NULL;
+    n = n && n->type == DT_JSON_OBJECT ? dt_json_member(l->json, n, state ? state : "scheduled") : NULL;
+    dt_strbuf_clear(&path);
+    return n && n->type == DT_JSON_INT ? n->i : 0;
+}
+
+static void tell_progress(struct listing *l)
+{
+    if (l->exports || l->cli->width)
+        dt_cli_progress_tell(&l->progress, l->done, l->done, l->whole);
+}
+
+/* ---- all of it ---- */
+
 static int read_limit(struct listing *l)
 {
     const char *limit = dt_cli_value(l->cli->call, "limit");
@@ -122,6 +175,21 @@ static int read_limit(struct listing *l)
     return DT_CLI_DONE;
 }
 
+static int read_all(struct listing *l)
+{
+    int code;
+    dt_cli_progress_begin(&l->progress, l->cli->clock, l->cli->call->verb->list);
+    l->whole = count_jobs(l);
+    if (l->whole > 0 && (uint64_t)l->whole > l->left)
+        l->whole = (int64_t)l->left;
+    do {
+        code = ask_page(l);
+        tell_progress(l);
+    } while (code == DT_CLI_DONE && l->cursor && l->left > 0 && !ferror(stdout));
+    dt_cli_progress_end(&l->progress);
+    return code;
+}
+
 static int run(struct dt_cli *cli, bool exports)
 {
     struct listing l = {.cli = cli, .exports = exports};
@@ -133,9 +201,7 @@ static int run(struct dt_cli *cli, bool exports)
     if (code == DT_CLI_DONE && (!l.list || dt_json_new(&l.json) != DT_OK))
         code = DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
-        do {
-            code = ask_page(&l);
-        } while (code == DT_CLI_DONE && l.cursor && l.left > 0 && !ferror(stdout));
+        code = read_all(&l);
     dt_cli_list_end(l.list);
     dt_json_free(l.json);
     dt_rest_answer_clear(&l.answer);

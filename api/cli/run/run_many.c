@@ -19,6 +19,7 @@
 #include "cli/talk.h"
 
 #define LOOK_NS 300000000L /* between two looks at an operation */
+#define WAIT    "PT1S"     /* of an answer: what takes longer is followed, with its progress */
 
 struct many {
     struct dt_cli *cli;
@@ -100,6 +101,8 @@ static int post(struct many *m, bool dry)
     dt_status status = dt_cli_request_build(m->cli->call, m->cli->call->verb->set, m->cli->call->args, &request, &err);
     if (dry)
         dt_cli_request_add_member(&request, "dry_run", DT_STR_LIT("true"));
+    else
+        dt_cli_request_add_member(&request, "wait", DT_STR_LIT("\"" WAIT "\""));
     int code = status == DT_OK ? dt_cli_ask(m->cli,
                                             &(struct dt_rest_request){.method = "POST",
                                                                       .path = request.path.p,
@@ -163,6 +166,8 @@ static int ask_topic(struct many *m, const struct dt_cli_call *call, const char 
     struct dt_error err = {0};
     dt_cli_request_init(&request);
     dt_status status = dt_cli_request_build(call, call->verb->path, m->cli->call->args, &request, &err);
+    if (strcmp(method, "DELETE") == 0)
+        dt_cli_request_add_query(&request, "wait", WAIT);
     const struct dt_rest_request rest = {.method = method, .path = request.path.p, .timeout_ms = 60000};
     int code = status == DT_OK ? dt_cli_ask(m->cli, &rest, &m->answer, m->json) : dt_cli_failed(status, &err);
     dt_cli_request_clear(&request);

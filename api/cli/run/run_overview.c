@@ -1,6 +1,7 @@
 /*
  * Overview: one screen of how the installation is. Ready or not, what is late, shards with their leaders, and topics
- * with what happens in them: the twenty most important ones. With --watch it is drawn anew every two seconds.
+ * with what happens in them: the twenty most important ones, and at a terminal as many as it has lines for. With
+ * --watch it is drawn anew every two seconds.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 #define TOPICS 20
 #define SHARDS 32
+#define TITLE  12 /* characters before the words of a line */
 
 struct overview {
     struct dt_cli *cli;
@@ -71,41 +73,44 @@ static int show_readiness(struct overview *o, struct dt_strbuf *out)
     return DT_CLI_DONE;
 }
 
-/* The first `most` of them. */
-static int show_list(struct overview *o, const struct dt_json_node *items, enum dt_cli_thing thing, unsigned most)
-{
-    struct dt_cli_list *list = dt_cli_list_begin(o->cli, thing);
-    if (!list)
-        return DT_CLI_REFUSED;
-    for (const struct dt_json_node *item = items ? dt_json_first(o->json, items) : NULL; item && most--;
-         item = dt_json_sibling(o->json, items, item))
-        dt_cli_list_row(list, o->json, item);
-    dt_cli_list_end(list);
-    return DT_CLI_DONE;
-}
+/* ---- lines of words ---- */
 
-/* Members of an object, as words. */
-static void add_words(struct dt_strbuf *out, const dt_json *json, const struct dt_json_node *node)
+/* Appends "name value", on a line of its own where the terminal's is full; *begin is where the line begins. */
+static void add_pair(const struct overview *o, struct dt_strbuf *out, size_t *begin, const struct dt_json_node *member)
 {
-    if (!node || node->type != DT_JSON_OBJECT)
-        dt_strbuf_adds(out, "-");
-    for (const struct dt_json_node *m = node && node->type == DT_JSON_OBJECT ? dt_json_first(json, node) : NULL; m;
-         m = dt_json_sibling(json, node, m)) {
-        dt_cli_add_plain(out, m->name);
-        dt_strbuf_addc(out, ' ');
-        dt_cli_add_plain(out, m->type == DT_JSON_STRING ? m->str : m->type == DT_JSON_NULL ? DT_STR_LIT("-") : m->raw);
-        dt_strbuf_adds(out, "  ");
+    struct dt_strbuf pair;
+    dt_strbuf_init(&pair);
+    dt_cli_add_plain(&pair, member->name);
+    dt_strbuf_addc(&pair, ' ');
+    dt_cli_add_plain(&pair, member->type == DT_JSON_STRING ? member->str
+                            : member->type == DT_JSON_NULL ? DT_STR_LIT("-")
+                                                           : member->raw);
+    bool first = out->n - *begin <= TITLE;
+    if (!first && o->cli->width && out->n - *begin + 2 + pair.n > o->cli->width) {
+        dt_strbuf_addf(out, "\n%*s", TITLE, "");
+        *begin = out->n - TITLE;
+        first = true;
     }
+    dt_strbuf_adds(out, first ? "" : "  ");
+    dt_strbuf_add(out, pair.p ? pair.p : "", pair.n);
+    dt_strbuf_clear(&pair);
 }
 
-static void add_line(struct overview *o, struct dt_strbuf *out, const char *title, const char *member)
+static void add_line(const struct overview *o, struct dt_strbuf *out, const char *title, const char *name)
 {
-    dt_strbuf_addf(out, "%-12s", title);
-    add_words(out, o->json, dt_json_member(o->json, dt_json_root(o->json), member));
+    const struct dt_json_node *node = dt_json_member(o->json, dt_json_root(o->json), name);
+    bool there = node && node->type == DT_JSON_OBJECT;
+    size_t begin = out->n;
+    dt_strbuf_addf(out, "%-*s", TITLE, title);
+    if (!there)
+        dt_strbuf_addc(out, '-');
+    for (const struct dt_json_node *m = there ? dt_json_first(o->json, node) : NULL; m;
+         m = dt_json_sibling(o->json, node, m))
+        add_pair(o, out, &begin, m);
     dt_strbuf_addc(out, '\n');
 }
 
-static void add_figures(struct overview *o, struct dt_strbuf *out)
+static void add_figures(const struct overview *o, struct dt_strbuf *out)
 {
     const struct dt_json_node *root = dt_json_root(o->json);
     dt_strbuf_adds(out, "duetime ");
@@ -120,30 +125,124 @@ static void add_figures(struct overview *o, struct dt_strbuf *out)
     dt_strbuf_addc(out, '\n');
 }
 
-static int show_figures(struct overview *o, struct dt_strbuf *out)
+/* ---- tables ---- */
+
+/* A table of the screen: its rows, and how many of them there is room for. */
+struct part {
+    enum dt_cli_thing thing;
+    const struct dt_json_node *items;
+    const char *rest; /* the command that lists them all */
+    unsigned n, room;
+};
+
+static struct part part_of(const struct overview *o, enum dt_cli_thing thing, const char *name, const char *rest)
 {
-    int code = ask(o, "/v1/overview");
-    if (code == DT_CLI_DONE && dt_json_root(o->json)->type == DT_JSON_OBJECT)
-        add_figures(o, out);
-    fwrite(out->p ? out->p : "", 1, out->n, stdout);
-    if (code != DT_CLI_DONE || dt_json_root(o->json)->type != DT_JSON_OBJECT)
-        return code;
-    code = show_list(o, dt_json_member(o->json, dt_json_root(o->json), "shards"), DT_CLI_SHARD, SHARDS);
+    const struct dt_json_node *items = dt_json_member(o->json, dt_json_root(o->json), name);
+    struct part part = {.thing = thing, .rest = rest};
+    if (!items || items->type != DT_JSON_ARRAY)
+        return part;
+    part.items = items;
+    for (const struct dt_json_node *item = dt_json_first(o->json, items); item;
+         item = dt_json_sibling(o->json, items, item))
+        part.n++;
+    return part;
+}
+
+/* Each table has half of the lines, and those that the other one does not need. */
+static void share_lines(unsigned lines, struct part *shards, struct part *topics)
+{
+    unsigned wanted = topics->room < lines ? topics->room : lines;
+    unsigned most = lines - wanted > lines / 2 ? lines - wanted : lines / 2;
+    shards->room = shards->room < most ? shards->room : most;
+    topics->room = topics->room < lines - shards->room ? topics->room : lines - shards->room;
+}
+
+/* head: lines that stand above the tables. */
+static void find_room(const struct overview *o, unsigned head, struct part *shards, struct part *topics)
+{
+    unsigned taken = head + 4; /* two heads of tables, a line between them, and the prompt's */
+    shards->room = shards->n < SHARDS ? shards->n : SHARDS;
+    topics->room = topics->n < TOPICS ? topics->n : TOPICS;
+    if (!o->cli->height || taken + shards->room + topics->room <= o->cli->height)
+        return;
+    taken += 2; /* what says that there are more */
+    share_lines(o->cli->height > taken + 2 ? o->cli->height - taken : 2, shards, topics);
+}
+
+static bool is_well(const struct overview *o, const struct dt_json_node *item)
+{
+    return dt_str_is(text(o->json, item, "health"), "ok");
+}
+
+/* Adds the rows that are well, or the others, `most` at most; gives how many. */
+static unsigned add_rows(struct overview *o, struct dt_cli_list *list, const struct part *part, bool well,
+                         unsigned most)
+{
+    unsigned n = 0;
+    for (const struct dt_json_node *item = dt_json_first(o->json, part->items); item && n < most;
+         item = dt_json_sibling(o->json, part->items, item))
+        if (is_well(o, item) == well) {
+            dt_cli_list_row(list, o->json, item);
+            n++;
+        }
+    return n;
+}
+
+/* Where not all have room, those that are not well come first. */
+static int show_part(struct overview *o, const struct part *part)
+{
+    struct dt_cli_list *list = dt_cli_list_begin(o->cli, part->thing);
+    if (!list)
+        return DT_CLI_REFUSED;
+    const struct dt_json_node *item = part->items && part->room == part->n ? dt_json_first(o->json, part->items) : NULL;
+    for (; item; item = dt_json_sibling(o->json, part->items, item))
+        dt_cli_list_row(list, o->json, item);
+    if (part->room < part->n)
+        add_rows(o, list, part, true, part->room - add_rows(o, list, part, false, part->room));
+    dt_cli_list_end(list);
+    if (part->room < part->n)
+        printf("… and %u more: duetime %s\n", part->n - part->room, part->rest);
+    return DT_CLI_DONE;
+}
+
+static int show_tables(struct overview *o, unsigned head)
+{
+    struct part shards = part_of(o, DT_CLI_SHARD, "shards", "shards list");
+    struct part topics = part_of(o, DT_CLI_TRAFFIC, "topics", "topics list");
+    const struct dt_json_node *more = dt_json_member(o->json, dt_json_root(o->json), "topics_more");
+    topics.n += more && more->type == DT_JSON_INT ? (unsigned)more->i : 0;
+    find_room(o, head, &shards, &topics);
+    int code = show_part(o, &shards);
     putchar('\n');
-    return code == DT_CLI_DONE
-               ? show_list(o, dt_json_member(o->json, dt_json_root(o->json), "topics"), DT_CLI_TRAFFIC, TOPICS)
-               : code;
+    return code == DT_CLI_DONE ? show_part(o, &topics) : code;
 }
 
 /* ---- the screen ---- */
 
-static int draw(struct overview *o)
+static unsigned lines_of(const struct dt_strbuf *text)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < text->n; i++)
+        n += text->p[i] == '\n';
+    return n;
+}
+
+/* The screen before it is kept until this one is known, and where it cannot be known. */
+static int draw(struct overview *o, bool clear)
 {
     struct dt_strbuf head;
     dt_strbuf_init(&head);
     int code = show_readiness(o, &head);
     if (code == DT_CLI_DONE)
-        code = show_figures(o, &head);
+        code = ask(o, "/v1/overview");
+    bool whole = code == DT_CLI_DONE && dt_json_root(o->json)->type == DT_JSON_OBJECT;
+    if (whole)
+        add_figures(o, &head);
+    if (whole && clear)
+        fputs("\033[H\033[2J", stdout);
+    fwrite(head.p ? head.p : "", 1, head.n, stdout);
+    if (whole)
+        code = show_tables(o, lines_of(&head));
     dt_strbuf_clear(&head);
     return code;
 }
@@ -176,9 +275,7 @@ static int draw_all(struct overview *o, bool watch, int64_t interval_ms)
 {
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
     for (;;) {
-        if (watch && o->cli->width)
-            fputs("\033[H\033[2J", stdout);
-        int code = o->cli->form == DT_CLI_AS_JSON ? draw_json(o) : draw(o);
+        int code = o->cli->form == DT_CLI_AS_JSON ? draw_json(o) : draw(o, watch && o->cli->width);
         if (fflush(stdout) != 0 || !watch || (code != DT_CLI_DONE && code != DT_CLI_UNREACHED))
             return code;
         nanosleep(&pause, NULL);

@@ -1,7 +1,5 @@
 """The command line: jobs and topics from the terminal, exit codes, settings, what is said of refusals."""
 import json
-import os
-import pty
 import re
 import subprocess
 
@@ -159,33 +157,6 @@ def test_control_characters_of_others_do_not_reach_the_terminal(duetime, api, to
     for words in (["jobs", "list", "--topic", topic], ["jobs", "get", topic, "a\x1b[31m\u009bb"]):
         told = duetime(*words)
         assert "a\\x1b[31m\\x9bb" in told.out and "\x1b" not in told.out, told
-
-
-def at_a_terminal(stack, *words, **variables):
-    """What a terminal of 60 columns is shown."""
-    ours, theirs = pty.openpty()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("DUETIME_", "NO_COLOR"))}
-    done = subprocess.Popen([PROGRAM, *words, "--url", stack["DUETIME_URL_API1"]], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
-                            env={**kept, "TERM": "xterm", "COLUMNS": "60", **variables})
-    os.close(theirs)
-    text = b""
-    try:
-        while piece := os.read(ours, 65536):
-            text += piece
-    except OSError:
-        pass  # the end of a terminal
-    os.close(ours)
-    assert done.wait(60) == 0, text
-    return text.decode()
-
-
-def test_a_terminal_gets_colours_and_tables_that_fit(stack, api, topic):
-    api.make(topic=topic, key="k" * 200, delay="PT1H")
-    coloured = at_a_terminal(stack, "jobs", "list", "--topic", topic)
-    plain = at_a_terminal(stack, "jobs", "list", "--topic", topic, NO_COLOR="1")
-    assert "\x1b[1m" in coloured and "\x1b" not in plain
-    assert re.sub(r"\x1b\[\d*m", "", coloured) == plain and "…" in plain
-    assert max(len(line) for line in plain.splitlines()) <= 60
 
 
 # ---- topics, schedules, shards ----

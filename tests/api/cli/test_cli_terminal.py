@@ -1,0 +1,139 @@
+"""What a person at a terminal is shown: colours, tables that fit, questions, how far it is, one screen."""
+import contextlib
+import http.server
+import json
+import re
+import threading
+import time
+import urllib.parse
+
+from harness.command_line import at_a_terminal
+
+CLEAR = "\x1b[H\x1b[2J"
+
+
+@contextlib.contextmanager
+def answering(answer):
+    """An API whose GETs answer(path, query) answers, None with a refusal; gives its URL."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            at = urllib.parse.urlsplit(self.path)
+            told = answer(at.path, dict(urllib.parse.parse_qsl(at.query)))
+            data = json.dumps(told).encode()
+            self.send_response(403 if told is None else 200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
+
+
+def test_a_terminal_gets_colours_and_tables_that_fit(stack, api, topic):
+    job = api.make(topic=topic, key="k" * 200, delay="PT1H")
+    coloured = at_a_terminal(stack["DUETIME_URL_API1"], "jobs", "list", "--topic", topic)
+    without = at_a_terminal(stack["DUETIME_URL_API1"], "jobs", "list", "--topic", topic, NO_COLOR="1")
+    assert "\x1b[1m" in coloured and "\x1b" not in without
+    assert plain(coloured) == without and "…" in without
+    assert max(len(line) for line in without.splitlines()) <= 60
+    wider = at_a_terminal(stack["DUETIME_URL_API1"], "jobs", "list", "--topic", topic, columns=80, NO_COLOR="1")
+    assert job["id"] in wider and topic in wider and max(len(line) for line in wider.splitlines()) <= 80
+
+
+def test_a_forecast_fits_the_terminal(stack, api, topic):
+    api.make(topic=topic + "-" * 100, delay="PT5M")
+    told = at_a_terminal(stack["DUETIME_URL_API1"], "forecast", "--topic", topic + "-" * 100, NO_COLOR="1")
+    assert "█" in told and max(len(line) for line in told.splitlines()) <= 60
+
+
+def test_whoever_is_at_a_terminal_is_asked_with_the_count(stack, api, topic):
+    for n in range(3):
+        api.make(topic=topic, key=f"k{n}", delay="P9D")
+    words = ("jobs", "cancel", "--topic", topic)
+    left = at_a_terminal(stack["DUETIME_URL_API1"], *words, typed="\n", code=1)
+    assert "cancel 3 jobs? [y/N]" in left and api.get(f"/v1/topics/{topic}").json["counts"]["scheduled"] == 3
+    done = at_a_terminal(stack["DUETIME_URL_API1"], *words, typed="y\n")
+    assert "cancel 3 jobs? [y/N]" in done and api.get(f"/v1/topics/{topic}").json["counts"]["cancelled"] == 3
+
+
+def test_an_operation_that_takes_longer_than_a_second_tells_how_far_it_is(stack, api, topic):
+    for n in range(4):
+        api.make(topic=topic, key=f"k{n}", delay="P9D")
+    told = at_a_terminal(stack["DUETIME_URL_API1"], "jobs", "cancel", "--topic", topic, "--rate", "1/s", "--yes")
+    assert re.search(r"\r\d jobs, \d+/s, \d+ %, \d+ s left", told), told
+    assert re.search(r"changed +4\n", told), told
+
+
+PAGES = 4
+
+
+def page(path, query):
+    """Pages of a job each, half a second apart."""
+    if path.startswith("/v1/topics/"):
+        return {"counts": {"scheduled": PAGES}}
+    time.sleep(0.5)
+    n = int(query.get("cursor", "0")) + 1
+    return {"jobs": [{"id": str(n), "topic": "t", "run_at": "2035-01-01T00:00:00.000Z"}], "next_cursor": str(n) if n < PAGES else None}
+
+
+def test_an_export_that_takes_longer_than_a_second_tells_how_far_it_is(tmp_path):
+    with answering(page) as url, open(tmp_path / "jobs", "wb") as out:
+        told = at_a_terminal(url, "jobs", "export", "--topic", "t", out=out)
+        assert re.fullmatch(r"(\r\d jobs, \d/s, (50|75|100) %, \d s left\x1b\[K)+\r\x1b\[K", told), repr(told)
+        assert len((tmp_path / "jobs").read_text().splitlines()) == PAGES
+        told = at_a_terminal(url, "jobs", "export", "--topic", "t", "--key-prefix", "k", out=out)
+        assert re.fullmatch(r"(\r\d jobs, \d/s\x1b\[K)+\r\x1b\[K", told), repr(told)
+
+
+def test_a_list_that_finds_nothing_for_a_while_tells_that_it_goes_on():
+    def none_yet(path, query):
+        answer = page(path, query)
+        return answer if answer["next_cursor"] is None else {**answer, "jobs": []}
+    with answering(none_yet) as url:
+        told = at_a_terminal(url, "jobs", "list", "--error-code", "E1", NO_COLOR="1")
+    assert re.match(r"(\r0 jobs, 0/s\x1b\[K)+\r\x1b\[KID +TOPIC", told), repr(told)
+
+
+RATES = {"created": 120.04, "dispatched": 118.6, "succeeded": 117.3, "failed": 0.4, "dead": 0.0, "cancelled": 0.0}
+
+
+def large(path, _query):
+    """An installation of 40 shards and 60 topics."""
+    if path == "/readyz":
+        return {"status": "degraded", "mysql": "ok", "redis": "ok", "leaders": "degraded", "kafka": "ok"}
+    shards = [{"shard": n, "leader": None if n == 39 else "host:1", "health": "no-leader" if n == 39 else "ok", "epoch": 1, "in_flight": 0, "overdue": 0} for n in range(40)]
+    topics = [{"topic": f"topic-{n}", "paused": False, "rates": RATES, "scheduled": 1, "dispatched": 0, "dead": 0, "overdue": 0, "oldest_overdue_ms": None} for n in range(50)]
+    return {"version": "1", "now": "2026-11-26T09:00:00.000Z", "rates": RATES, "lateness_ms": {"p50": 3, "p99": 21}, "overdue": {"count": 0, "at_least": False, "oldest_ms": None},
+            "jobs": {"scheduled": 1, "dispatched": 0, "dead": 0}, "shards": shards, "topics": topics, "topics_more": 10}
+
+
+def test_the_overview_is_one_screen_whatever_the_installation_has():
+    with answering(large) as url:
+        for columns, lines in ((80, 24), (60, 30), (200, 50)):
+            told = plain(at_a_terminal(url, "overview", columns=columns, lines=lines)).splitlines()
+            assert len(told) < lines and max(map(len, told)) <= columns, (columns, lines, told)
+            shown = [sum(bool(re.match(begins, line)) for line in told) for begins in (r"\d+ +(-|host:1) ", r"topic.")]
+            assert min(shown) > 0 and sum(shown) >= lines - 17, told
+            assert [line for line in told if re.match(r"39 +- ", line)], "the shard that is not well is among them"
+            assert f"… and {40 - shown[0]} more: duetime shards list" in told and f"… and {60 - shown[1]} more: duetime topics list" in told, told
+        assert len(at_a_terminal(url, "overview", columns=200, lines=200).splitlines()) > 60
+
+
+def test_watching_the_overview_keeps_a_screen_until_the_next_one_is_there():
+    looks = []
+
+    def then_away(path, query):
+        looks.append(path)
+        return large(path, query) if len(looks) <= 5 else None
+    with answering(then_away) as url:
+        told = at_a_terminal(url, "overview", "--watch", "--interval", "20", NO_COLOR="1", code=1)
+    assert told.count(CLEAR) == 2 and told.count(CLEAR + "degraded") == 2, told
