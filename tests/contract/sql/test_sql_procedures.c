@@ -133,13 +133,21 @@ static void who_drives_a_job_back_while_another_one_does_is_told_so(void **state
     "SELECT CONCAT_WS('|', kind, request, HEX(topic_from), HEX(topic_to), run_from, run_to, shift_ms, walk, "          \
     "look_at = started_at, created_to - started_at, LEFT(actor, 4)) FROM operations ORDER BY id DESC LIMIT 1"
 
+#define LAST_FAILURES "SELECT CONCAT_WS('|', failed_from, failed_to) FROM operations ORDER BY id DESC LIMIT 1"
+
 static void a_set_of_jobs_is_changed_by_an_operation_that_one_call_begins(void **state)
 {
     (void)state;
     assert_non_null(strstr(answer("CALL dt_redrive_all('a.b', '2026-11-25', '2026-11-26 06:00:00')"), "begun|"));
-    assert_sql("redrive|{\"topic\":\"a.b\",\"run_from\":\"2026-11-25T00:00:00Z\",\"run_to\":\"2026-11-26T06:00:00Z\"}|"
-               "612E62|612E62|1795564800000|1795672800000|0|jobs|1|1000|sql:",
-               LAST_OPERATION);
+    assert_sql(
+        "redrive|{\"topic\":\"a.b\",\"failed_from\":\"2026-11-25T00:00:00Z\",\"failed_to\":\"2026-11-26T06:00:00Z\"}|"
+        "612E62|612E62|-9223372036854775807|9223372036854775807|0|jobs|1|1000|sql:",
+        LAST_OPERATION);
+    assert_sql("1795564800000|1795672800000", LAST_FAILURES);
+    assert_non_null(strstr(answer("CALL dt_redrive_all('a.b', NULL, '2026-11-26 06:00:00')"), "begun|"));
+    assert_sql("-9223372036854775807|1795672800000", LAST_FAILURES);
+    assert_non_null(strstr(answer("CALL dt_redrive_all('a.b', NULL, NULL)"), "begun|"));
+    assert_sql("", LAST_FAILURES);
     assert_non_null(strstr(answer("CALL dt_shift_all('a*', NULL, '2026-11-26', -86400)"), "begun|"));
     assert_sql("reschedule|{\"topic\":\"a*\",\"run_to\":\"2026-11-26T00:00:00Z\"}|61|617F|-9223372036854775807|"
                "1795651200000|-86400000|jobs|1|1000|sql:",

@@ -168,7 +168,8 @@ def test_redo_yesterdays_dead(asked, api, topic, by):
     for job in jobs:
         fail(api, topic, job, "no")
     api.post(f"/v1/topics/{topic}/pause")
-    rows(question.connection, "UPDATE jobs SET run_at = run_at - %s WHERE id = %s", DAY_MS, jobs[0]["id"])
+    rows(question.connection, "UPDATE jobs SET error_at = error_at - %s, finished_at = finished_at - %s WHERE id = %s", DAY_MS, DAY_MS, jobs[0]["id"])
+    rows(question.connection, "UPDATE jobs SET run_at = run_at - %s WHERE id = %s", DAY_MS, jobs[1]["id"])  # yesterday's job, today's death
     getattr(question, by)()
     until(lambda: api.get(f"/v1/jobs/{jobs[0]['id']}").json["state"] == "scheduled", 30, "yesterday's is redriven")
     assert api.get(f"/v1/jobs/{jobs[1]['id']}").json["state"] == "dead"
