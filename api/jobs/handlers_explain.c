@@ -10,12 +10,22 @@
 #include "topics/topic_cache.h"
 #include "work/workers.h"
 
-/* Nobody reads an entry of a job that is finished, or offered, or whose time is not near: promotion comes first. */
+/* Whether the leader has put the job aside: it is offered, or held back with the others of its topic. */
+static bool is_aside(const struct dt_explained *e)
+{
+    static const char *const reasons[] = {"pop", "paused", "limit"};
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (e->waiting_for && strcmp(e->waiting_for, reasons[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Nobody reads an entry of a job that is finished, or aside, or whose time is not near: promotion comes first. */
 static bool needs_entry(const struct dt_api *api, const struct dt_explained *e)
 {
     const struct dt_job *job = e->job;
-    bool offered = e->waiting_for && strcmp(e->waiting_for, "pop") == 0;
-    return !dt_job_state_terminal(job->state) && !offered && job->next_at_ms - e->now_ms < api->config->index_horizon;
+    return !dt_job_state_terminal(job->state) && !is_aside(e) &&
+           job->next_at_ms - e->now_ms < api->config->index_horizon;
 }
 
 /* Whoever asks this is a person: a connection for one question costs little, and needs no thread of its own. */

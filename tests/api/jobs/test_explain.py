@@ -30,6 +30,7 @@ def test_a_job_that_lies_ahead_says_when_it_is_due(api, topic):
 def test_a_paused_topic_is_named_with_what_resumes_it(api, held):
     seen = when(api, api.make(topic=held, delay=0)["id"], waiting_for="paused")
     assert "its topic is paused" in seen["reason"] and seen["action"] == f"duetime topics resume {held}"
+    assert seen["index"] == {"state": "not-needed", "at": None}, "its leader holds it back with the others of the topic"
     api.post(f"/v1/topics/{held}/resume")
     seen = when(api, seen["id"], waiting_for="ack")
     assert seen["reason"].startswith("Attempt 1 was sent at ") and "its report has not come yet" in seen["reason"]
