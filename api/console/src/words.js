@@ -27,6 +27,9 @@ export function reason(job, now) {
   return late ? `late ${duration(late)}, waits for ${WAITING[job.waiting_for] || job.waiting_for}` : `waits for ${WAITING[job.waiting_for] || job.waiting_for}`;
 }
 
+// What can be done, as a sentence; a command stays as it is typed.
+export const advice = (text) => (/^(duetime|systemctl|redis-cli|kafka|CALL|SET)/.test(text) ? text : text[0].toUpperCase() + text.slice(1));
+
 const DID = {cancel: 'cancelled', change: 'changed', run_now: 'made due now', redrive: 'redriven', replace: 'replaced', pause: 'paused', resume: 'resumed',
   delete: 'deleted', stop: 'stopped', silence: 'silenced', reschedule: 'moved'};
 

@@ -48,6 +48,7 @@ const VERBS = {
   overflow: async () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
   storage: async () => page.evaluate(() => ({session: {...sessionStorage}, local: {...localStorage}, cookies: document.cookie})),
   shot: async ({path, full = false}) => void await page.screenshot({path, fullPage: full}),
+  wait: async ({ms}) => void await page.waitForTimeout(ms),
   faults: async () => faults,
   // Serious findings of axe-core, by rule. It is put in by the debugger: the policy would not let the page load it.
   async axe() {

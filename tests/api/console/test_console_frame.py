@@ -118,6 +118,20 @@ def test_two_clicks_lead_from_the_overview_to_the_reason_of_a_late_job(console_o
     admin.close()
 
 
+def test_the_overview_has_what_happens_what_waits_what_comes_and_how_parts_are(console, api, held):
+    api.batch([{"topic": held, "delay": 0} for _ in range(400)])  # so many that its topic stands among the first
+    console.open("#/overview")
+    for figure in ("overdue", "lateness, 99 of 100", "created", "dispatched", "succeeded", "failed", "dead", "scheduled"):
+        console.browser.sees(css=f".figure .name:text-is('{figure}')")
+    for panel in ("A second, in the last hour", "Lateness in the last hour", "What comes in the next hour"):
+        console.browser.sees(css=f"[aria-label='{panel}'] .chart canvas")
+    console.browser.sees(css=f"table[aria-label=Topics] tr:has-text('{held}') td[data-label=Overdue] a.late:has-text('400')")
+    for part in ("MySQL", "Redis", "Kafka", "ZooKeeper"):
+        console.browser.sees(css=f"[aria-label=Parts] div:has(dt:text-is('{part}')) .state.done:has-text('ok')")
+    console.browser.sees(css="table[aria-label=Shards] tr:nth-child(2) td[data-label=Health] .state.done:has-text('ok')")
+    api.post("/v1/jobs:cancel", {"filter": {"topic": held}})
+
+
 def test_late_jobs_are_listed_as_they_become_late(console, api, held):
     api.make(topic=held, key="first", delay=0)
     console.open(f"#/jobs?topic={held}&state=scheduled&run_to=now")

@@ -1,4 +1,6 @@
 """Whole sets of jobs in the console: dead letters by error, and operations."""
+import time
+
 import pytest
 
 from harness.stack import until
@@ -51,6 +53,24 @@ def test_dead_letters_are_grouped_by_error_and_redriven_all_some_or_one(console,
     console.press_button("Redrive all")
     console.answer("Redrive 3 jobs")
     console.says("Nothing is dead here.")
+
+
+def test_all_that_died_yesterday_are_redriven_however_many(console, api, db, held, swept):
+    """More than the page names one by one."""
+    api.batch([{"topic": held, "key": f"k{n}", "delay": "P9D"} for n in range(1100)])
+    yesterday = (int(time.time()) // 86400 * 86400 - 3600) * 1000
+    db("UPDATE jobs SET state = 'dead', next_at = NULL, error_code = 'E1', finished_at = %s, error_at = %s, purge_at = %s, leave_at = %s WHERE topic = %s",
+       yesterday, yesterday, yesterday + 10**9, yesterday + 10**9, held)
+    console.open(f"#/dead?topic={held}")
+    console.browser.sees(css="tr:has-text('E1')")
+    console.press_button("Redrive yesterday’s…")
+    console.says("Redrive 1,100 jobs?")
+    console.browser.press(keys=["Escape"])
+    console.browser.click(css="[aria-label='When they died'] a:text-is('Yesterday')")
+    console.browser.sees(css="[aria-label='When they died'] a[aria-current]:text-is('Yesterday')")
+    console.press_button(f"Redrive all of {held} with E1")
+    console.says("Redrive 1,100 jobs?")
+    console.browser.press(keys=["Escape"])
 
 
 def test_all_jobs_of_a_filter_are_moved_run_and_cancelled(console, api, held):

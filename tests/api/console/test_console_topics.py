@@ -1,4 +1,7 @@
 """Topics and schedules in the console."""
+import datetime
+import time
+
 import pytest
 
 from harness.stack import until
@@ -83,6 +86,32 @@ def test_a_schedule_is_made_shown_changed_and_deleted(console, api, topic, sched
     console.press_button("Delete")
     console.answer("Delete the schedule")
     until(lambda: api.get(f"/v1/schedules/{schedule}").status == 404, 10, "it is deleted")
+
+
+def test_a_schedule_that_fires_each_minute_shows_its_last_fires(console, api, held, schedule):
+    assert api.put(f"/v1/schedules/{schedule}", {"topic": held, "cron": "* * * * *", "payload": {}}).status == 201
+    minute = int(time.time()) // 60 * 60000
+    at = lambda n: datetime.datetime.fromtimestamp(minute / 1000 - n * 60, datetime.timezone.utc).isoformat()  # noqa: E731
+    api.batch([{"topic": held, "key": f"{schedule}@{minute - n * 60000}", "run_at": at(n)} for n in range(1300)])  # as if it had fired all day
+    console.open(f"#/schedules/{schedule}")
+    console.browser.sees(css=f"table[aria-label=Fires] a.row:has-text('{schedule}@{minute}')")
+    console.browser.click(role="link", name="a day", exact=True)
+    console.says("More than are read here")
+    console.is_sound()
+    api.post("/v1/jobs:cancel", {"filter": {"topic": held}})
+
+
+def test_the_late_jobs_of_a_topic_are_those_that_are_due(console, api, topic):
+    """A job that was due once and whose retry lies ahead is not late."""
+    assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
+    api.make(topic=topic, key="retried", delay=0, retry=["PT1H"])
+    job = until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT5S"}).json["jobs"], 20, "it is popped")[0]
+    assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed"}).status == 200
+    api.make(topic=topic, key="tardy", delay=0)
+    console.open(f"#/topics/{topic}")
+    console.browser.click(css="a.figure:has-text('overdue for')")
+    console.browser.sees(css="a.row:has-text('tardy')")
+    assert console.browser.count(css="a.row:has-text('retried')") == 0
 
 
 def test_a_schedule_shows_what_became_of_its_fires(console, api, held, schedule):

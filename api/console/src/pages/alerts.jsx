@@ -20,7 +20,7 @@ export function causeOf({kind, topic}) {
   if (!topic) return href('overview');
   if (kind === 'dead') return href('dead', {topic});
   if (kind === 'unreported') return href('jobs', {topic, state: 'dispatched'});
-  return href('jobs', {topic, state: 'scheduled', run_to: 'now'});
+  return href('jobs', {topic, state: 'scheduled', due_to: 'now'});
 }
 
 function silence(alert, done) {

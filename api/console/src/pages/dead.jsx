@@ -13,6 +13,8 @@ import {Pages, Table} from '../ui/table.jsx';
 import {withTimes} from './jobs.jsx';
 
 const PAGE = 1000;
+const MOST = 20000; // are grouped together
+const SHOWN = 1000; // one by one
 const EVER = '1970-01-01';
 const FIELDS = [
   {name: 'topic', label: 'Topic', placeholder: 'orders.close'},
@@ -52,22 +54,31 @@ function Periods({query}) {
   );
 }
 
-// Those that died yesterday, whatever their error and topic. They are named one by one, so a thousand go at a time.
-async function redriveYesterdays(topic, done) {
-  const path = pathOf({topic, since: 'yesterday', until: 'today'}, Date.now());
+// The last failure of a dead job is when it died.
+function diedWithin({since, until}) {
+  const {from, to} = withTimes({from: since, to: until}, Date.now());
+  return {...(from && {failed_from: from}), ...(to && {failed_to: to})};
+}
+
+// Those that died yesterday, whatever their error and topic. As many as a page has are named one by one, which finds them at once; more by
+// when they died, which asks for a topic, or for a token that may reach all of them.
+async function redriveYesterdays(topic, all, done) {
+  const period = {since: 'yesterday', until: 'today'};
   try {
-    const {jobs} = await readPage(path, 'jobs');
-    if (jobs.length) await operate('redrive', {ids: jobs.map((job) => job.id)}, done);
+    const {jobs, next_cursor} = await readPage(pathOf({topic, ...period}, Date.now()), 'jobs');
+    const many = next_cursor && (topic || all);
+    if (jobs.length) await operate('redrive', many ? {topic: topic || '*', ...diedWithin(period)} : {ids: jobs.map((job) => job.id)}, done);
     else say('Nothing died yesterday that is still dead.');
   } catch (problem) {
     say(`They cannot be listed: ${problem.lines.join(' · ')}`);
   }
 }
 
-// Jobs without an error code cannot be named by one, nor those of a time by when they died: they are listed.
-const filterOf = (group, {since, until}) => (group.code === NONE || since || until ? {ids: group.jobs.map((job) => job.id)} : {topic: group.topic, error_code: group.code});
+// What a page has is listed; what goes on behind it is named by error and time. Jobs without an error code cannot be named by one.
+const isListed = (group, {since, until, cursor}, more) => group.code === NONE || (!more && !cursor && (since || until) && group.jobs.length <= PAGE);
+const filterOf = (group, query, more) => (isListed(group, query, more) ? {ids: group.jobs.slice(0, PAGE).map((job) => job.id)} : {topic: group.topic, error_code: group.code, ...diedWithin(query)});
 
-function Groups({groups, query, done}) {
+function Groups({groups, query, more, done}) {
   const {since, until} = query;
   const may = useMay()('write');
   return (
@@ -77,27 +88,29 @@ function Groups({groups, query, done}) {
       {name: 'Topic', of: (group) => group.topic},
       {name: 'Jobs', kind: 'number', of: (group) => count(group.jobs.length)},
       {name: 'Last', of: (group) => <Time at={group.last} />},
-      may && {name: 'Redrive', kind: 'actions', of: (group) => <button type="button" onClick={() => operate('redrive', filterOf(group, query), done)} aria-label={`Redrive all of ${group.topic} with ${group.code}`}>Redrive all</button>},
+      may && {name: 'Redrive', kind: 'actions', of: (group) => <button type="button" onClick={() => operate('redrive', filterOf(group, query, more), done)} aria-label={`Redrive all of ${group.topic} with ${group.code}`}>Redrive all</button>},
     ]} />
   );
 }
 
-function One({group, query, done}) {
+function One({group, query, more, done}) {
   const [chosen, choose] = useState([]);
   const may = useMay()('write');
   const ids = chosen.filter((id) => group.jobs.some((job) => job.id === id));
   const toggle = (id) => choose(ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id]);
-  const all = group.jobs.slice(0, 1000).map((job) => job.id);
+  const shown = group.jobs.slice(0, SHOWN);
+  const all = shown.map((job) => job.id);
   return (
     <>
       {may && (
         <div class="actions">
           <button type="button" onClick={() => choose(ids.length ? [] : all)}>{ids.length ? 'Choose none' : 'Choose all here'}</button>
           <button type="button" disabled={!ids.length} onClick={() => operate('redrive', {ids}, done)}>Redrive {ids.length ? plural(ids.length, 'chosen job') : 'chosen jobs'}</button>
-          <button type="button" class="primary" onClick={() => operate('redrive', filterOf(group, query), done)}>Redrive all</button>
+          <button type="button" class="primary" onClick={() => operate('redrive', filterOf(group, query, more), done)}>Redrive all</button>
         </div>
       )}
-      <Table label="Dead letters" rows={group.jobs} keyOf={(job) => job.id} linkOf={(job) => href(['jobs', job.id])} columns={[
+      {group.jobs.length > SHOWN && <p class="quiet">The first {count(SHOWN)} of {plural(group.jobs.length, 'job')}.</p>}
+      <Table label="Dead letters" rows={shown} keyOf={(job) => job.id} linkOf={(job) => href(['jobs', job.id])} columns={[
         {name: 'Job', of: (job) => <>{job.key || ''} <span class="quiet mono">{job.id}</span></>},
         may && {name: 'Choose', of: (job) => <input type="checkbox" aria-label={`Choose ${job.key || job.id}`} checked={ids.includes(job.id)} onChange={() => toggle(job.id)} />},
         {name: 'Attempts', kind: 'number', of: (job) => count(job.attempt)},
@@ -111,18 +124,19 @@ function One({group, query, done}) {
 export function Dead({query}) {
   const {topic, code, since, until, cursor} = query;
   const may = useMay()('write');
-  const list = useLive(pathOf(query, useNow(5000)), 5000, {key: JSON.stringify([topic, since, until, cursor]), list: 'jobs'});
+  const all = useMay()('admin', true);
+  const list = useLive(pathOf(query, useNow(60000)), 5000, {key: JSON.stringify([topic, since, until, cursor]), list: 'jobs', most: MOST});
   const groups = groupsOf(list.data?.jobs || []);
   const one = code && (groups.find((group) => group.code === code && (!topic || group.topic === topic)) || {code, topic, jobs: []});
   const more = list.data?.next_cursor;
   return (
     <>
-      <Title actions={may && !code && <button type="button" onClick={() => redriveYesterdays(topic, list.refresh)}>Redrive yesterday’s…</button>}>{code ? <>Dead letters: <code>{code}</code>{topic && ` of ${topic}`}</> : 'Dead letters'}</Title>
+      <Title actions={may && !code && <button type="button" onClick={() => redriveYesterdays(topic, all, list.refresh)}>Redrive yesterday’s…</button>}>{code ? <>Dead letters: <code>{code}</code>{topic && ` of ${topic}`}</> : 'Dead letters'}</Title>
       {code ? <p><a href={href('dead', {topic, since, until})}>All errors</a></p> : <><Periods query={query} /><Filters path="dead" query={query} fields={FIELDS} /></>}
       <Trouble problem={list.problem} shown={list.data} what="jobs" />
       <Loading of={list} />
-      {(more || cursor) && <p class="quiet">Groups of {plural(list.data?.jobs.length ?? 0, 'dead job')} on this page. {since || until ? '“Redrive all” takes those on this page.' : '“Redrive all” is counted over all of them before it asks.'}</p>}
-      {list.data && (one ? one.jobs.length > 0 && <One group={one} query={query} done={list.refresh} /> : groups.length > 0 && <Groups groups={groups} query={query} done={list.refresh} />)}
+      {(more || cursor) && <p class="quiet">Groups of {plural(list.data?.jobs.length ?? 0, 'dead job')} on this page. “Redrive all” is counted over all of them before it asks; of those without an error code it takes a thousand.</p>}
+      {list.data && (one ? one.jobs.length > 0 && <One group={one} query={query} more={more} done={list.refresh} /> : groups.length > 0 && <Groups groups={groups} query={query} more={more} done={list.refresh} />)}
       {list.data && !(one ? one.jobs.length : groups.length) && <Empty>{more ? 'None so far; the list goes on.' : 'Nothing is dead here.'}</Empty>}
       {list.data && <Pages path="dead" query={query} next={more} />}
     </>

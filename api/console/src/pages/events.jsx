@@ -37,11 +37,11 @@ export function Events({query}) {
       <Loading of={list} />
       {events.length > 0 && (
         <Table label="Events" rows={events} keyOf={(event) => event.id} columns={[
-          {name: 'When', of: (event) => <Time at={event.at} full />},
+          {name: 'When', kind: 'short', of: (event) => <Time at={event.at} full />},
           {name: 'Who', of: (event) => (event.actor === '-' ? <span class="quiet">nobody in particular</span> : event.actor)},
-          {name: 'Did', of: (event) => didOf(event)},
-          {name: 'Topic', of: (event) => event.topic || <span class="quiet">–</span>},
-          {name: 'With', of: (event) => <Subject event={event} />},
+          {name: 'Did', kind: 'short', of: (event) => didOf(event)},
+          {name: 'Topic', kind: 'name', of: (event) => event.topic || <span class="quiet">–</span>},
+          {name: 'With', kind: 'name', of: (event) => <Subject event={event} />},
           {name: 'Change', of: (event) => <Changes event={event} />},
         ]} />
       )}

@@ -13,7 +13,7 @@ export function Findings() {
         {data.findings.map((finding) => (
           <li key={`${finding.finding} ${finding.subject}`} class={`reason ${TONES[finding.severity]}`}>
             <strong>{finding.subject}</strong>: {finding.detail}
-            <div>{finding.means} <strong>{finding.do}</strong></div>
+            <div>{finding.means} <strong>{finding.do.replaceAll('TOPIC', finding.subject)}</strong></div>
           </li>
         ))}
       </ul>

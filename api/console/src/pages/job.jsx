@@ -5,7 +5,7 @@ import {pretty} from '../json.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
 import {Facts, Loading, Panel, State, Time, Title, Trouble, useNow} from '../ui/parts.jsx';
-import {lateBy, reason} from '../words.js';
+import {advice, lateBy, reason} from '../words.js';
 import {Explanation, useExplanation} from './explain.jsx';
 import {actionsOf} from './job_actions.jsx';
 import {Story} from './story.jsx';
@@ -15,7 +15,7 @@ function Reason({job, told}) {
   const text = reason(job, now);
   if (told) {
     const tone = job.state === 'dead' ? 'bad' : lateBy(job, now) ? 'warn' : '';
-    return <p class={`reason ${tone}`}>{told.reason}{told.action && <strong class="to-do">{told.action}</strong>}</p>;
+    return <p class={`reason ${tone}`}>{told.reason}{told.action && <strong class="to-do">{advice(told.action)}</strong>}</p>;
   }
   if (text) return <p class={`reason ${text.startsWith('late') ? 'warn' : ''}`}>This job {text.startsWith('late') ? 'is ' : ''}{text}.</p>;
   if (job.state === 'dead') return <p class="reason bad">This job is dead: its attempts are used up, or its consumer gave up.</p>;

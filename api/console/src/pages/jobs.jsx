@@ -63,7 +63,7 @@ export function JobTable({jobs, label}) {
 }
 
 // What an operation can be asked for. A list by anything else shows fewer jobs than it would change.
-const OF_SETS = ['topic', 'key_prefix', 'run_from', 'run_to', 'created_from', 'created_to', 'error_code'];
+const OF_SETS = ['topic', 'key_prefix', 'run_from', 'run_to', 'created_from', 'created_to', 'failed_from', 'failed_to', 'error_code'];
 
 // What can be done with all jobs of the filter. It needs a topic, and a state that the verb can act on.
 function Sets({query, done}) {

@@ -1,6 +1,7 @@
 // One schedule: when it fires next, what became of its fires, what can be done with it.
 import {ask, post, withQuery} from '../api.js';
 import {useMay} from '../caller.js';
+import {count, spoken} from '../format.js';
 import {useLive} from '../live.js';
 import {pretty} from '../json.js';
 import {go, href} from '../router.js';
@@ -16,7 +17,7 @@ function pause(schedule, done) {
   const verb = schedule.paused ? 'resume' : 'pause';
   question({
     title: schedule.paused ? `Resume ${schedule.name}?` : `Pause ${schedule.name}?`, yes: schedule.paused ? 'Resume' : 'Pause', danger: !schedule.paused,
-    body: schedule.paused ? `It fires again, and catches up with what it missed within ${schedule.catch_up}.` : 'It makes no jobs, and those that lie ahead are withdrawn.',
+    body: schedule.paused ? `It fires again, and catches up with what it missed within ${spoken(schedule.catch_up)}.` : 'It makes no jobs, and those that lie ahead are withdrawn.',
     act: async () => {
       await post(`${pathOf(schedule.name)}/${verb}`);
       done();
@@ -45,8 +46,7 @@ function remove(schedule) {
   });
 }
 
-function Next({name}) {
-  const {data, problem} = useLive(`${pathOf(name)}/next?count=8`, 10000);
+function Next({of: {data, problem}}) {
   return (
     <Panel title="Next fires">
       <Trouble problem={problem} shown={data} />
@@ -55,19 +55,30 @@ function Next({name}) {
   );
 }
 
-const SPANS = {'-1d': 'a day', '-7d': 'a week', '-30d': 'a month'};
+const SPANS = {'-1h': 'an hour', '-1d': 'a day', '-7d': 'a week', '-30d': 'a month'};
+const PAGE = 1000;
+const SHOWN = 200;
+const DAY_MS = 86400000;
+
+// A day of fires, or an hour where a day has more than a page: its end, which matters most, would not be read.
+function usualSpan(next) {
+  const apart = next.length > 1 ? (new Date(next.at(-1)) - new Date(next[0])) / (next.length - 1) : DAY_MS;
+  return apart * PAGE < DAY_MS ? '-1h' : '-1d';
+}
 
 // Fires are jobs with the schedule's name in their keys; the newest first.
-function Fires({schedule, query}) {
-  const since = SPANS[query.since] ? query.since : '-1d';
+function Fires({schedule, query, next}) {
+  const since = SPANS[query.since] ? query.since : usualSpan(next);
   const {run_from} = withTimes({run_from: since}, useNow(60000));
-  const list = useLive(withQuery('/v1/jobs', {topic: schedule.topic, key_prefix: `${schedule.name}@`, run_from, limit: 200}), 5000, {key: since});
-  const jobs = [...(list.data?.jobs || [])].reverse();
+  const list = useLive(withQuery('/v1/jobs', {topic: schedule.topic, key_prefix: `${schedule.name}@`, run_from, limit: PAGE}), 5000, {key: since, list: 'jobs'});
+  const found = list.data?.jobs || [];
+  const jobs = found.slice(-SHOWN).reverse();
   const spans = Object.entries(SPANS).map(([span, word]) => <a key={span} class="button" aria-current={span === since ? 'true' : undefined} href={href(['schedules', schedule.name], {since: span})}>{word}</a>);
+  const all = <a href={href('jobs', {topic: schedule.topic, key_prefix: `${schedule.name}@`})}>all</a>;
   return (
     <Panel title="Fires" actions={spans}>
       <Trouble problem={list.problem} shown={list.data} what="its jobs" />
-      {list.data?.next_cursor && <p class="quiet">The first 200 of them; <a href={href('jobs', {topic: schedule.topic, key_prefix: `${schedule.name}@`})}>all</a>.</p>}
+      {list.data?.next_cursor ? <p class="quiet">More than are read here, from the earliest on: choose a shorter time, or see {all}.</p> : found.length > SHOWN && <p class="quiet">The last {SHOWN} of {count(found.length)}; {all}.</p>}
       {jobs.length > 0 && <JobTable jobs={jobs} label="Fires" />}
       {list.data && !jobs.length && <Empty>None in this time.</Empty>}
     </Panel>
@@ -82,8 +93,8 @@ function About({schedule}) {
       ['Topic', <a href={href(['topics', schedule.topic])}>{schedule.topic}</a>],
       ['Next', <Time at={schedule.next_at} full />],
       ['Overlap', schedule.overlap],
-      ['Catches up', schedule.catch_up],
-      ['Jitter', schedule.jitter],
+      ['Catches up', spoken(schedule.catch_up)],
+      ['Jitter', spoken(schedule.jitter)],
       ['Starts', schedule.starts_at && <Time at={schedule.starts_at} full />],
       ['Ends', schedule.ends_at && <Time at={schedule.ends_at} full />],
       ['Payload', schedule.payload !== undefined && <code>{pretty(schedule.payload)}</code>],
@@ -94,6 +105,7 @@ function About({schedule}) {
 
 export function Schedule({id, query}) {
   const read = useLive(pathOf(id), 3000, {exact: true});
+  const next = useLive(`${pathOf(id)}/next?count=8`, 10000);
   const may = useMay();
   const schedule = read.data;
   const actions = schedule && may('write') && (
@@ -112,8 +124,8 @@ export function Schedule({id, query}) {
       {schedule && (
         <>
           {schedule.last_error && <p class="reason bad">It cannot have jobs: {schedule.last_error.message}</p>}
-          <div class="columns"><Panel title="Schedule"><About schedule={schedule} /></Panel><Next name={id} /></div>
-          <Fires schedule={schedule} query={query} />
+          <div class="columns"><Panel title="Schedule"><About schedule={schedule} /></Panel><Next of={next} /></div>
+          {(next.data || next.problem) && <Fires schedule={schedule} query={query} next={next.data?.next || []} />}
         </>
       )}
     </>

@@ -1,6 +1,7 @@
 // Schedules by name, with their next fires.
 import {withQuery} from '../api.js';
 import {useMay} from '../caller.js';
+import {spoken} from '../format.js';
 import {useLive} from '../live.js';
 import {href} from '../router.js';
 import {Empty, Loading, Time, Title, Trouble} from '../ui/parts.jsx';
@@ -12,7 +13,7 @@ export function stateOf(schedule) {
   return schedule.paused ? <span class="state paused">paused</span> : schedule.next_at ? <span class="state done">on</span> : <span class="state">over</span>;
 }
 
-export const rhythm = (schedule) => <><span class="mono">{schedule.cron ?? `every ${schedule.every}`}</span>{schedule.cron && <span class="quiet"> {schedule.time_zone}</span>}</>;
+export const rhythm = (schedule) => <><span class="mono">{schedule.cron ?? `every ${spoken(schedule.every)}`}</span>{schedule.cron && <span class="quiet"> {schedule.time_zone}</span>}</>;
 
 export function Schedules({query}) {
   const list = useLive(withQuery('/v1/schedules', {limit: 50, cursor: query.cursor}), 5000);

@@ -43,7 +43,7 @@ function Counts({topic}) {
   const {counts = {}, oldest_overdue_ms: oldest} = topic;
   return (
     <div class="figures">
-      <Figure name="overdue for" value={oldest === null || oldest === undefined ? 'none' : duration(oldest)} tone={oldest ? 'late' : ''} href={href('jobs', {topic: topic.name, state: 'scheduled', run_to: 'now'})} />
+      <Figure name="overdue for" value={oldest === null || oldest === undefined ? 'none' : duration(oldest)} tone={oldest ? 'late' : ''} href={href('jobs', {topic: topic.name, state: 'scheduled', due_to: 'now'})} />
       {STATES.map((state) => (
         <Figure key={state} name={state} value={counts[state] ?? 0} tone={state === 'dead' && counts.dead ? 'bad' : ''}
           href={state === 'dead' ? href('dead', {topic: topic.name}) : href('jobs', {topic: topic.name, state})} />
