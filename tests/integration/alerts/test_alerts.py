@@ -16,6 +16,7 @@ from harness.stack import until
 
 pytestmark = [pytest.mark.turn(2, 5), pytest.mark.in_turns(3)]  # its setting up takes some seconds, and so does each of its tests
 
+BACKLOG = 7  # of topics that say nothing
 OTHER = "whsec_" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo="
 
 
@@ -47,9 +48,9 @@ def provider():
 @pytest.fixture(scope="module")
 def alerting(stack, provider):
     """The suite's stack, whose dispatchers tell the provider, and remind every two seconds."""
-    stack.up_again("--set", f"alerts.url={provider.url}", "--set", f"alerts.secret={SECRET}", "--set", "alerts.remind=PT2S")
+    stack.up_again("--set", f"alerts.url={provider.url}", "--set", f"alerts.secret={SECRET}", "--set", "alerts.remind=PT2S", "--set", f"alerts.backlog={BACKLOG}")
     yield stack
-    stack.up_again("--set", "alerts.url=", "--set", "alerts.secret=", "--set", "alerts.remind=")
+    stack.up_again("--set", "alerts.url=", "--set", "alerts.secret=", "--set", "alerts.remind=", "--set", "alerts.backlog=")
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +114,21 @@ def test_a_topic_that_is_late_is_told_of_by_all_ways(alerting, api, provider, te
     for way in ways:
         until(lambda: way.types(topic, "overdue")[-1:] == ["ended"], 10, alerting.logs)
     assert not standing(connection, topic)
+
+
+def test_a_topic_that_says_nothing_has_the_limits_of_the_installation(alerting, api, provider, connection, topic):
+    quiet = f"{topic}-quiet"
+    put(api, topic, delivery="pull", paused=True)
+    put(api, quiet, delivery="pull", paused=True, alerts={"backlog": 0})
+    for name in (quiet, topic):
+        api.batch([{"topic": name, "delay": 0} for _ in range(BACKLOG)])
+    row = until(lambda: standing(connection, topic), 10, alerting.logs)["backlog"]
+    assert (row["bound"], row["value"]) == (BACKLOG, BACKLOG) and not standing(connection, quiet)
+    until(lambda: posted(provider).types(topic, "backlog")[:1] == ["began"], 10, alerting.logs)
+    for name in (quiet, topic):
+        api.post("/v1/jobs:cancel", {"filter": {"topic": name}})
+    until(lambda: posted(provider).types(topic, "backlog")[-1:] == ["ended"], 10, alerting.logs)
+    assert posted(provider).types(quiet, "backlog") == []
 
 
 def test_what_piles_up_dies_and_is_not_reported_is_told_of(alerting, api, provider, connection, topic):
