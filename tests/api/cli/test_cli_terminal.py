@@ -46,7 +46,7 @@ def test_a_terminal_gets_colours_and_tables_that_fit(stack, api, topic):
     assert plain(coloured) == without and "…" in without
     assert max(len(line) for line in without.splitlines()) <= 60
     wider = at_a_terminal(stack["DUETIME_URL_API1"], "jobs", "list", "--topic", topic, columns=80, NO_COLOR="1")
-    assert job["id"] in wider and topic in wider and max(len(line) for line in wider.splitlines()) <= 80
+    assert job["id"] in wider and max(len(line) for line in wider.splitlines()) <= 80
 
 
 def test_a_forecast_fits_the_terminal(stack, api, topic):

@@ -32,12 +32,22 @@ def test_an_api_that_is_down_is_said_to_be_so_and_comes_back_by_itself(console_o
     console.browser.misses(css=".parts.bad")
 
 
-def test_a_part_that_is_down_is_named(console, stack):
-    console.open("#/jobs")
-    with stack.stopped("redis1"):
-        console.browser.sees(css=".parts.warn:has-text('Redis')")
+@pytest.mark.parametrize("part, name, tone", [("redis1", "Redis", "warn"), ("zookeeper", "leaders of shards", "warn"), ("mysql", "MySQL", "bad")])
+def test_a_part_that_is_down_is_named(console, stack, api, held, part, name, tone):
+    """Also to whoever opens the page then; what was there stays, and what cannot be had is told of."""
+    api.make(topic=held, key="before", delay="PT1H")
+    console.open(f"#/jobs?topic={held}")
+    console.browser.sees(css="a.row:has-text('before')")
+    with stack.stopped(part):
+        console.browser.sees(css=f".parts.{tone}:has-text('{name}')")
+        console.browser.sees(css="a.row:has-text('before')")
+        console.is_sound()
+        console.open("#/overview")
+        console.browser.sees(css=f".parts.{tone}:has-text('{name}')")
+        console.browser.sees(css="main .note.bad:has-text('This cannot be shown')" if part == "mysql" else "table[aria-label=Shards]")
         console.is_sound()
     console.browser.misses(css=".parts")
+    console.browser.sees(css="table[aria-label=Shards]")
 
 
 @pytest.fixture(scope="module")
