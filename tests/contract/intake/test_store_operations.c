@@ -101,6 +101,30 @@ static void all_scheduled_jobs_of_a_topic_are_cancelled_and_counted(void **state
     assert_true(op.finished_at_ms >= op.started_at_ms);
 }
 
+/* How many events have these texts; in LIKE's form. */
+static int64_t events_like(const char *was, const char *became)
+{
+    return mysql_fixture_number(
+        &fx, "SELECT COUNT(*) FROM job_events WHERE job_id = 1 AND was LIKE '%s' AND became LIKE '%s'", was, became);
+}
+
+static void what_becomes_of_a_job_is_in_its_event_with_what_it_was(void **state)
+{
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    (void)state;
+    job_row(&fx, 1, NULL);
+    dt_store_act_as(store, S("who"));
+    run(&ask);
+    assert_int_equal(
+        events_like("{\"state\":\"scheduled\",\"next_at\":\"%Z\"}", "{\"state\":\"cancelled\",\"next_at\":null}"), 1);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', purge_at = 9000000000000");
+    ask = ask_of(DT_OPERATION_REDRIVE);
+    run(&ask);
+    assert_int_equal(
+        events_like("{\"state\":\"dead\",\"next_at\":null}", "{\"state\":\"scheduled\",\"next_at\":\"2%Z\"}"), 1);
+    dt_store_act_as(store, DT_STR_NONE);
+}
+
 static void each_member_of_a_filter_leaves_out_what_does_not_match(void **state)
 {
     (void)state;
@@ -574,6 +598,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup(name, empty_all)
     const struct CMUnitTest tests[] = {
         T(all_scheduled_jobs_of_a_topic_are_cancelled_and_counted),
+        T(what_becomes_of_a_job_is_in_its_event_with_what_it_was),
         T(each_member_of_a_filter_leaves_out_what_does_not_match),
         T(the_jobs_of_a_topic_are_looked_for_on_its_days_alone),
         T(listed_jobs_are_found_within_the_topics_that_bind),

@@ -78,7 +78,8 @@ static int64_t told(void)
              "refused))) FROM operations), 0) * 3 + (SELECT COUNT(*) FROM operation_jobs) * 5 + (SELECT COUNT(*) FROM "
              "job_events) * 7 + (SELECT COUNT(*) FROM schedules) * 11 + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', "
              "next_fire_at, last_fire_at))) FROM schedule_fires), 0) + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', name, "
-             "paused, deletion))) FROM topics), 0) + (SELECT COUNT(*) FROM job_keys) * 13");
+             "paused, deletion))) FROM topics), 0) + (SELECT COUNT(*) FROM job_keys) * 13 + (SELECT COUNT(*) FROM "
+             "api_tokens) * 17");
 }
 
 struct work {
@@ -218,6 +219,30 @@ static void new_jobs_and_results_fail_with_each_of_their_statements(void **state
     TRY({"new jobs", some_jobs, insert}, {"results", attempts_under_way, apply});
 }
 
+/* ---- tokens ---- */
+
+static void no_tokens(void)
+{
+    mysql_fixture_run(&fx, "DELETE FROM api_tokens");
+}
+
+static dt_status add_token(void)
+{
+    const struct dt_token token = {.name = S("a"), .scopes = S("read")};
+    return dt_store_token_add(store, &token, &err);
+}
+
+static dt_status waive_tokens(void)
+{
+    return dt_store_tokens_waive(store, &err);
+}
+
+static void a_change_of_tokens_fails_with_each_of_its_statements(void **state)
+{
+    (void)state;
+    TRY({"a token", no_tokens, add_token}, {"the rule that none is asked for", no_tokens, waive_tokens});
+}
+
 /* ---- topics, operations ---- */
 
 static dt_status change_topic(void)
@@ -338,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_change_of_a_job_fails_with_each_of_its_statements),
         cmocka_unit_test(new_jobs_and_results_fail_with_each_of_their_statements),
+        cmocka_unit_test(a_change_of_tokens_fails_with_each_of_its_statements),
         cmocka_unit_test(a_change_of_a_topic_fails_with_each_of_its_statements),
         cmocka_unit_test(an_operation_fails_with_each_of_its_statements),
         cmocka_unit_test(a_schedule_fails_with_each_of_its_statements),
