@@ -22,8 +22,9 @@
 #define WOKEN (UINT32_C(1) << 0)
 #define LOOK_US                                                                                                        \
     INT64_C(10000000) /* longest sleep; fires are made a minute ahead, and by the API that changes a schedule */
-#define RETRY_US INT64_C(500000)
-#define ZONES_US INT64_C(60000000) /* a new tzdata is noticed so soon */
+#define RETRY_US  INT64_C(500000)
+#define LOCKED_US INT64_C(50000)    /* others have all whose time has come */
+#define ZONES_US  INT64_C(60000000) /* a new tzdata is noticed so soon */
 
 /* The tzdata that this process saw of a zone last. */
 struct seen_zone {
@@ -128,9 +129,9 @@ static int64_t look(dt_schedule_maker *m, bool *rests)
     dt_outage_over(&m->outage);
     count(m, &made);
     dt_intake_tell_index(&m->env, m->index, &m->arena, m->fires.moves, m->fires.n_moves);
-    *rests = true;
     int64_t next_us = made.next_look_ms ? dt_refclock_mono_us_at(m->env.ref, made.next_look_ms) : INT64_MAX;
-    return dt_earlier(next_us, now_us + LOOK_US);
+    *rests = made.schedules || next_us > now_us;
+    return dt_earlier(*rests ? next_us : now_us + LOCKED_US, now_us + LOOK_US);
 }
 
 static void run(void *arg)

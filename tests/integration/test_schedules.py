@@ -62,6 +62,27 @@ def test_makers_die_at_each_step_and_each_fire_is_one_job_on_time(stack, api, to
         assert consumer.wait(str(job["id"])).received_ms >= job["run_at"]
 
 
+def test_schedules_that_somebody_keeps_locked_are_asked_for_now_and_then(stack, api, topic):
+    [name] = make_schedules(api, topic, 1)
+    connection, holder = connect(stack), connect(stack)
+
+    def asked():
+        return int(rows(connection, "SHOW GLOBAL STATUS LIKE 'Com_select'")[0]["Value"])
+    stack.kill("dispatcher1")
+    stack.kill("dispatcher2")
+    look_at_all(connection)
+    holder.begin()
+    rows(holder, "SELECT * FROM schedule_fires FOR UPDATE")
+    try:
+        stack.heal()
+        before, began = asked(), now_ms()
+        until(lambda: now_ms() > began + 3000, 10, "time passes")
+        assert (asked() - before) / (now_ms() - began) < 0.5  # a millisecond; without a pause two makers ask for many more
+    finally:
+        holder.rollback()
+    assert api.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200
+
+
 def test_the_first_fires_of_a_schedule_whose_jobs_may_not_overlap_come_on_time(stack, api, topic, consume):
     """Its makers slept when it was made; each of its fires is made when the job before it is finished, or when its own time has come."""
     consume(topic)  # nobody reports
