@@ -128,9 +128,12 @@ bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now
     return uncounted;
 }
 
+/* Who was alone when pending jobs were counted, and is not any more, waits for a count with its share. */
 void dt_meter_set_apis(dt_meter *m, int64_t apis)
 {
     pthread_mutex_lock(&m->lock);
+    if (m->apis == 1 && apis > 1)
+        m->pending_share = 0;
     m->apis = apis;
     pthread_mutex_unlock(&m->lock);
 }
@@ -356,18 +359,20 @@ bool dt_meter_wants_pending(dt_meter *m)
     pthread_mutex_lock(&m->lock);
     const bool wanted = m->limits.v[DT_QUOTA_PENDING] > 0 && m->pending_asked;
     m->made_marked = m->made;
-    m->share_marked = has_share_of_pending(m) ? m->rates[DT_QUOTA_JOBS].share : 0;
+    m->share_marked = m->rates[DT_QUOTA_JOBS].until_us > 0 ? m->rates[DT_QUOTA_JOBS].share : 0;
     m->pending_asked = m->pending_asked && !wanted;
     pthread_mutex_unlock(&m->lock);
     return wanted;
 }
 
-void dt_meter_set_pending(dt_meter *m, int64_t jobs)
+/* Who counts itself alone has all, and needs no share for that. */
+void dt_meter_set_pending(dt_meter *m, int64_t jobs, int64_t apis)
 {
     pthread_mutex_lock(&m->lock);
+    m->apis = apis;
     m->pending = jobs;
     m->made_before = m->made_marked;
-    m->pending_share = m->share_marked;
+    m->pending_share = apis == 1 ? DT_QUOTA_WHOLE : m->share_marked;
     pthread_mutex_unlock(&m->lock);
 }
 

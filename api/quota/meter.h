@@ -69,8 +69,8 @@ void dt_meter_settled(dt_meter *meter, const struct dt_quota_claim *claim, int64
 /* Says whether pending jobs are limited, and of late were asked about; then they are about to be counted: what is made
  * from here on may be missing in the count. */
 bool dt_meter_wants_pending(dt_meter *meter);
-/* Tells how many jobs of the token's topics are pending. */
-void dt_meter_set_pending(dt_meter *meter, int64_t jobs);
+/* Tells how many jobs of the token's topics are pending, and how many API processes lived at that time. */
+void dt_meter_set_pending(dt_meter *meter, int64_t jobs, int64_t apis);
 /* Copies the limits. */
 struct dt_quota_limits dt_meter_limits(dt_meter *meter);
 /* Takes the counts since the last call, but no name. False: all are 0. */

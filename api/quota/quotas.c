@@ -300,7 +300,7 @@ static void tell_pending(dt_quotas *q, dt_tenant **wants, size_t n, const struct
 {
     pthread_mutex_lock(&q->lock);
     for (size_t i = 0; i < n; i++)
-        dt_meter_set_pending(wants[i]->meter, dt_pending_within(dt_str(wants[i]->topics), pending, topics));
+        dt_meter_set_pending(wants[i]->meter, dt_pending_within(dt_str(wants[i]->topics), pending, topics), q->apis);
     pthread_mutex_unlock(&q->lock);
 }
 

@@ -61,7 +61,7 @@ struct dt_topic_pending {
 DT_MUST_CHECK dt_status dt_store_pending(dt_store *store, struct dt_arena *arena, struct dt_topic_pending **out,
                                          size_t *n, struct dt_error *err);
 
-/* The number of API processes that live; at least 1. */
+/* The number of API processes that live, or did some seconds ago; at least 1. */
 DT_MUST_CHECK dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err);
 
 #endif

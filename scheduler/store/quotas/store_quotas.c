@@ -7,7 +7,8 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-#define COLUMNS 9 /* of put_quota_shares */
+#define COLUMNS       9     /* of put_quota_shares */
+#define APIS_FRESH_MS 15000 /* nobody takes himself for alone because others' heartbeats are late */
 
 struct sums {
     int64_t demand[DT_QUOTA_RATES], share[DT_QUOTA_RATES]; /* of others, as far as they hold */
@@ -163,8 +164,7 @@ dt_status dt_store_quota_apis(dt_store *store, int64_t *n, struct dt_error *err)
     struct dt_arena arena;
     struct dt_rows rows = {.row_bytes = sizeof(*n), .read = read_count};
     dt_arena_init(&arena);
-    dt_status status =
-        dt_store_read(store, dt_sql_count_apis, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), &arena, &rows, err);
+    dt_status status = dt_store_read(store, dt_sql_count_apis, DT_PARAMS(DT_P_INT(APIS_FRESH_MS)), &arena, &rows, err);
     if (status == DT_OK)
         *n = rows.n && *(int64_t *)rows.v > 1 ? *(int64_t *)rows.v : 1;
     dt_arena_clear(&arena);

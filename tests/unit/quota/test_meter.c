@@ -268,16 +268,16 @@ static void pending_jobs_are_those_counted_and_those_let_pass_since(void **state
     dt_meter *meter = pending_meter(100, 1);
     assert_int_equal(ask_meter(meter, 50), 10); /* not counted yet: a tenth */
     assert_true(dt_meter_wants_pending(meter));
-    dt_meter_set_pending(meter, 40);
+    dt_meter_set_pending(meter, 40, 1);
     assert_int_equal(ask_meter(meter, 100), 50); /* the ten may be missing in the count */
     dt_meter_jobs_done(meter, &(struct dt_jobs_done){60, 60, 45, 45});
     assert_int_equal(ask_meter(meter, 100), 15);
     assert_true(dt_meter_wants_pending(meter)); /* all 45 are in the next count */
     dt_meter_jobs_done(meter, &(struct dt_jobs_done){15, 15, 15, 15});
-    dt_meter_set_pending(meter, 90);
+    dt_meter_set_pending(meter, 90, 1);
     assert_int_equal(ask_meter(meter, 100), 0);
     assert_true(dt_meter_wants_pending(meter));
-    dt_meter_set_pending(meter, 90);
+    dt_meter_set_pending(meter, 90, 1);
     assert_int_equal(ask_meter(meter, 100), 10);
     dt_meter_free(meter);
 }
@@ -289,7 +289,7 @@ static void a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_
     (void)state;
     dt_meter *meter = pending_meter(1000, 2);
     assert_true(dt_meter_wants_pending(meter));
-    dt_meter_set_pending(meter, 0);
+    dt_meter_set_pending(meter, 0, 2);
     assert_int_equal(ask_meter(meter, 500), 50);
     assert_true(dt_meter_wish(meter, &claim, &fresh, SECOND));
     assert_true(fresh);
@@ -297,11 +297,28 @@ static void a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_
     dt_meter_settled(meter, &claim, 4 * SECOND, SECOND);
     assert_int_equal(ask_meter(meter, 1000), 0); /* others may have made jobs since the count */
     assert_true(dt_meter_wants_pending(meter));
-    dt_meter_set_pending(meter, 300);
+    dt_meter_set_pending(meter, 300, 2);
     assert_int_equal(ask_meter(meter, 1000), 300);
     claim.share[DT_QUOTA_JOBS] = DT_QUOTA_WHOLE;
     dt_meter_settled(meter, &claim, 4 * SECOND, SECOND);
     assert_int_equal(ask_meter(meter, 1000), 0); /* likewise for what a share grew by */
+    dt_meter_free(meter);
+}
+
+/* It took itself for alone when it was asked to count, or was so at an earlier count. */
+static void a_process_that_is_not_alone_takes_no_more_than_a_tenth_of_what_may_be_pending(void **state)
+{
+    (void)state;
+    dt_meter *meter = pending_meter(1000, 1);
+    assert_true(dt_meter_wants_pending(meter));
+    dt_meter_set_pending(meter, 0, 2);
+    assert_int_equal(ask_meter(meter, 500), 50);
+    dt_meter_free(meter);
+    meter = pending_meter(1000, 1);
+    assert_true(dt_meter_wants_pending(meter));
+    dt_meter_set_pending(meter, 0, 1);
+    dt_meter_set_apis(meter, 2);
+    assert_int_equal(ask_meter(meter, 500), 50);
     dt_meter_free(meter);
 }
 
@@ -328,6 +345,7 @@ int main(void)
         cmocka_unit_test(a_process_that_begins_beside_another_refuses_nobody_below_the_quota),
         cmocka_unit_test(a_share_that_is_not_renewed_is_an_equal_part),
         cmocka_unit_test(pending_jobs_are_those_counted_and_those_let_pass_since),
+        cmocka_unit_test(a_process_that_is_not_alone_takes_no_more_than_a_tenth_of_what_may_be_pending),
         cmocka_unit_test(a_process_beside_others_takes_a_tenth_of_what_may_be_pending_before_a_count_with_its_share),
         cmocka_unit_test(a_token_without_that_quota_has_nothing_counted),
     };
