@@ -77,7 +77,7 @@ def test_schedules_that_somebody_keeps_locked_are_asked_for_now_and_then(stack, 
         stack.heal()
         before, began = asked(), now_ms()
         until(lambda: now_ms() > began + 3000, 10, "time passes")
-        assert (asked() - before) / (now_ms() - began) < 0.5  # a millisecond; without a pause two makers ask for many more
+        assert (asked() - before) / (now_ms() - began) < 1  # a millisecond; without a pause two makers ask for four and more
     finally:
         holder.rollback()
     assert api.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200
