@@ -1,18 +1,13 @@
 """`duetime doctor`: each finding is seen when its fault is planted, on the real stack or in what an API says of itself."""
-import contextlib
-import http.server
-import json
 import re
-import ssl
 import subprocess
-import threading
-import urllib.parse
 
 import pytest
 
 from harness.command_line import run
 from harness.program import OwnApi
 from harness.stack import TREE, until
+from stand_in import answering
 
 READY = {"status": "ready", "mysql": "ok", "redis": "ok", "leaders": "ok", "kafka": "ok", "age_ms": {}}
 SHARD = {"shard": 0, "epoch": 1, "leader": "here:1", "halted": None, "waiting_for": None, "detail": None, "in_flight": 0, "backlog": 0, "overdue": 0,
@@ -24,29 +19,9 @@ def info(**members):
     return {"version": re.search(r"\d\S+", run("version").out)[0], "shard_map": {"count": 1, "generation": 1, "moving": []}, "shards": [SHARD], **members}
 
 
-@contextlib.contextmanager
 def saying(answers, certificate=None):
     """An API that answers these paths so; gives its URL."""
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            body = answers.get(urllib.parse.urlsplit(self.path).path, {"topics": [], "next_cursor": None})
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        if certificate:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"{'https' if certificate else 'http'}://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    return answering(lambda path, _: answers.get(path, {"topics": [], "next_cursor": None}), certificate)
 
 
 def findings(told):

@@ -1,37 +1,11 @@
 """What a person at a terminal is shown: colours, tables that fit, questions, how far it is, one screen."""
-import contextlib
-import http.server
-import json
 import re
-import threading
 import time
-import urllib.parse
 
 from harness.command_line import at_a_terminal
+from stand_in import answering
 
 CLEAR = "\x1b[H\x1b[2J"
-
-
-@contextlib.contextmanager
-def answering(answer):
-    """An API whose GETs answer(path, query) answers, None with a refusal; gives its URL."""
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            at = urllib.parse.urlsplit(self.path)
-            told = answer(at.path, dict(urllib.parse.parse_qsl(at.query)))
-            data = json.dumps(told).encode()
-            self.send_response(403 if told is None else 200)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
 
 
 def plain(text):
