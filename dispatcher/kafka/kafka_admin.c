@@ -218,12 +218,10 @@ static void await_change(struct dt_kafka_admin *a, rd_kafka_event_type_t type, s
  * came by allows. */
 static void allow_header(rd_kafka_NewTopic_t *made, const char *topic)
 {
-    static const char suffix[] = ".rejected";
     char bytes[16];
-    size_t n = strlen(topic);
 
     snprintf(bytes, sizeof(bytes), "%d", DT_KAFKA_MESSAGE_MAX);
-    if (n >= sizeof(suffix) && strcmp(topic + n - (sizeof(suffix) - 1), suffix) == 0)
+    if (dt_str_ends(dt_str(topic), DT_STR_LIT(".rejected")))
         (void)!rd_kafka_NewTopic_set_config(made, "max.message.bytes", bytes);
 }
 

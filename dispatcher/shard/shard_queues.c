@@ -351,9 +351,8 @@ static void end_parts(dt_shard_loop *l, size_t n)
     }
 }
 
-static dt_status make_room(struct dt_fair_queues *fair, size_t n, struct slots *slots)
+static dt_status make_room(struct dt_fair_queues *fair, size_t n, size_t queues, struct slots *slots)
 {
-    const size_t queues = 2 * n; /* each entry may bring a topic and a host */
     slots->n = 16;
     while (slots->n < 2 * queues)
         slots->n *= 2;
@@ -442,7 +441,7 @@ dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct 
 {
     struct dt_fair_queues *fair = &l->fair;
     struct slots slots;
-    dt_status status = make_room(fair, n, &slots);
+    dt_status status = make_room(fair, n, by_host ? 2 * n : n, &slots); /* each may bring a topic, and a host */
     int64_t *ids = dt_arena_alloc(&fair->arena, n * sizeof(*ids));
     struct dt_topic_of *topics = dt_arena_alloc(&fair->arena, n * sizeof(*topics));
     if (status != DT_OK || !ids || !topics)

@@ -34,6 +34,11 @@ static inline bool dt_str_begins(struct dt_str s, struct dt_str prefix)
 {
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);
 }
+/* Whether s ends with the suffix; everything ends with an empty one. */
+static inline bool dt_str_ends(struct dt_str s, struct dt_str suffix)
+{
+    return s.n >= suffix.n && (suffix.n == 0 || memcmp(s.p + s.n - suffix.n, suffix.p, suffix.n) == 0);
+}
 /* The order of bytes: less than, equal to or greater than 0, as memcmp; a text comes before what it begins. */
 static inline int dt_str_order(struct dt_str a, struct dt_str b)
 {

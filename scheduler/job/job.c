@@ -72,18 +72,13 @@ const char *dt_topic_check(struct dt_str topic, struct dt_str installation)
     return NULL;
 }
 
-static bool ends_with(struct dt_str s, struct dt_str ending)
-{
-    return s.n >= ending.n && memcmp(s.p + s.n - ending.n, ending.p, ending.n) == 0;
-}
-
 bool dt_kafka_topic_internal(struct dt_str kafka_topic)
 {
     /* The CHECK of the table topics has the same list. */
     static const char *const endings[] = {".ledger",   ".results",           ".results.rejected",
                                           ".commands", ".commands.rejected", ".dead"};
     for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
-        if (ends_with(kafka_topic, dt_str(endings[i])))
+        if (dt_str_ends(kafka_topic, dt_str(endings[i])))
             return true;
     return dt_str_begins(kafka_topic, DT_STR_LIT("__"));
 }

@@ -1,6 +1,8 @@
 /* Owns the arithmetic of rates; job/rate.h has its contract. */
 #include "job/rate.h"
 
+#include "base/clock.h"
+
 #define NS_PER_MS INT64_C(1000000)
 #define NS_PER_S  INT64_C(1000000000)
 #define BURST_NS  (NS_PER_S / 10 * 9)
@@ -26,16 +28,6 @@ static int64_t ahead_ns(const struct dt_rate *rate)
     return rate->interval_ns < BURST_NS ? BURST_NS - rate->interval_ns : 0;
 }
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 void dt_rate_adopt(struct dt_rate *rate, int64_t was_interval_ns, int64_t now_ms)
 {
     int64_t last_ns = now_ms * NS_PER_MS + ahead_ns(rate);
@@ -44,20 +36,20 @@ void dt_rate_adopt(struct dt_rate *rate, int64_t was_interval_ns, int64_t now_ms
     if (same || rate->next_ns <= last_ns)
         return;
     int64_t owed_ns = slower_ns ? rate->next_ns + slower_ns : last_ns;
-    rate->next_ns = later(last_ns, earlier(owed_ns, last_ns + rate->interval_ns));
+    rate->next_ns = dt_later(last_ns, dt_earlier(owed_ns, last_ns + rate->interval_ns));
 }
 
 size_t dt_rate_room(const struct dt_rate *rate, int64_t now_ms)
 {
     int64_t now_ns = now_ms * NS_PER_MS;
-    int64_t left_ns = now_ns + ahead_ns(rate) - later(rate->next_ns, now_ns);
+    int64_t left_ns = now_ns + ahead_ns(rate) - dt_later(rate->next_ns, now_ns);
     return left_ns < 0 ? 0 : (size_t)(left_ns / rate->interval_ns) + 1;
 }
 
 void dt_rate_take(struct dt_rate *rate, int64_t now_ms, size_t n)
 {
     if (n)
-        rate->next_ns = later(rate->next_ns, now_ms * NS_PER_MS) + (int64_t)n * rate->interval_ns;
+        rate->next_ns = dt_later(rate->next_ns, now_ms * NS_PER_MS) + (int64_t)n * rate->interval_ns;
 }
 
 int64_t dt_rate_opens_ms(const struct dt_rate *rate)

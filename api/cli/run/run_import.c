@@ -308,17 +308,11 @@ static int import_from(struct dt_cli *cli, FILE *in, bool csv)
     return code;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text);
-    return n >= strlen(end) && strcmp(text + n - strlen(end), end) == 0;
-}
-
 int dt_cli_run_import(struct dt_cli *cli)
 {
     const char *path = cli->call->n_args > 0 ? cli->call->args[0] : "-";
     const char *format = dt_cli_value(cli->call, "format");
-    bool csv = format ? strcmp(format, "csv") == 0 : ends_with(path, ".csv");
+    bool csv = format ? strcmp(format, "csv") == 0 : dt_str_ends(dt_str(path), DT_STR_LIT(".csv"));
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (!in) {
         dt_cli_say("%s: %s", path, strerror(errno));
