@@ -1,5 +1,4 @@
 -- Messages of <installation>.commands: how far they are done, and what is to be answered.
-
 CREATE TABLE IF NOT EXISTS command_offsets (
   kafka_partition INT NOT NULL PRIMARY KEY,
   next_offset BIGINT NOT NULL COMMENT 'of the first message that is not done; changed in the transaction that does those before it',
@@ -17,8 +16,4 @@ CREATE TABLE IF NOT EXISTS command_answers (
   KEY by_partition (kafka_partition, id)
 ) ENGINE=InnoDB COMMENT='answers to messages that were done, and messages that were refused, until they have left for Kafka';
 
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_commands AS
-SELECT o.kafka_partition, o.next_offset, o.halted,
-       (SELECT COUNT(*) FROM command_answers a WHERE a.kafka_partition = o.kafka_partition) AS answers_waiting,
-       CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(o.updated_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS updated_at
-  FROM command_offsets o;
+-- defines v_commands 845eea5f1fa9

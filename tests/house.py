@@ -5,6 +5,7 @@ Before the tree itself, every rule is tried on a small tree that breaks it (a ru
 the same tree mended. `house.py FOLDER` checks another tree.
 """
 import fnmatch
+import hashlib
 import re
 import shutil
 import subprocess
@@ -447,6 +448,36 @@ def check_needs(tree, names, found):
             breach(found, name, 1, f"permits programs of {permits[1]}: from {NEEDS_FROM - 1} to {int(number[1]) - 1} there are some that can ask")
 
 
+DEFINITION_FILE = re.compile(r"sql/(?:views|procedures)/(\w+)\.sql")
+DEFINES = re.compile(r"(?m)^-- defines (\w+)(?: ([0-9a-f]{12}))?$")
+SQL_DEFINED = r"(?m)^CREATE (?:OR REPLACE SQL SECURITY INVOKER VIEW|PROCEDURE) (\w+)"
+
+
+def check_definitions(tree, names, found):
+    """A view or procedure has one file. The last migration that names it defines it, and says which text by its digest, so that nobody
+    changes the text without a migration; what reads a view is defined with it, or later."""
+    texts = {path[1]: (name, (tree / name).read_text()) for name in names if (path := DEFINITION_FILE.fullmatch(name))}
+    last = {}  # name -> (migration, line, digest)
+    for name in sorted(filter(MIGRATION.fullmatch, names)):
+        text = (tree / name).read_text()
+        for line, what in lines_with(re.compile(SQL_DEFINED), text):
+            breach(found, name, line, f"{what}: the text belongs in sql/views/ or sql/procedures/, and here a line -- defines <name> <digest>")
+        for match in DEFINES.finditer(text):
+            last[match[1]] = name, text.count("\n", 0, match.start()) + 1, match[2]
+    for what, (name, line, _) in last.items():
+        if what not in texts:
+            breach(found, name, line, f"defines {what}, which has no file in sql/views/ or sql/procedures/")
+    for what, (name, text) in texts.items():
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        if re.findall(SQL_DEFINED, text) != [what]:
+            breach(found, name, 1, f"does not define {what}, and only that")
+        if what not in last or last[what][2] != digest:
+            breach(found, name, 1, f"is not the text of a migration: a new one has the line -- defines {what} {digest}")
+        for view in set(re.findall(r"\bv_\w+", re.sub(r"--.*", "", text))) & set(last) - {what} if what.startswith("v_") and what in last else ():
+            if (last[what][0], last[what][1]) < (last[view][0], last[view][1]):
+                breach(found, *last[what][:2], f"defines {what} before {view}, which it reads")
+
+
 SIGNPOSTS = "## Where is it decided"
 # A definition of NAME: of a function or a table in C (its type begins the line), of a statement in SQL, of a function in Lua.
 DEFINITION = r"(?m)^(?:[A-Za-z_][\w \t*]*?\bNAME\s*(?:\([^;{}]*\)\s*|(?:\[[^]]*\])+ = )\{|-- name: NAME$|(?:local )?function NAME\()"
@@ -538,7 +569,7 @@ def check_headers(tree, names, found):
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
          check_header_circles, check_parameters, check_story, check_voice, check_comment_width, check_machine, check_links, check_signposts, check_rooms,
-         check_recipes, check_front_door, check_needs, check_headers]
+         check_recipes, check_front_door, check_needs, check_definitions, check_headers]
 
 
 def check(tree):

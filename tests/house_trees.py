@@ -1,6 +1,15 @@
 """The small trees on which house.py tries its rules: one that breaks none, and for each rule files that break it."""
+import hashlib
+
 FOLDER_FILES = 24
 INPUTS = "tests/fuzz/corpus/"  # what a fuzzer found: as many as it takes
+V_A = "CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_a AS SELECT b FROM a;\n"
+V_B = "CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_b AS SELECT b FROM v_a;\n"
+
+
+def digest_of(text):
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
 
 GOOD = {
     "scheduler/base/status.h": "/* s */\n#include <stdbool.h>\nbool dt_ok(void);\n",
@@ -21,6 +30,9 @@ GOOD = {
     "sql/0032_a.sql": "-- a\n\nCREATE TABLE a (b INT);\n",
     "sql/0033_b.sql": "-- b\n\nUPDATE schema_migrations SET needs = 32 WHERE applied_at = 0;\nCREATE TABLE b (c INT);\n",
     "sql/0034_c.sql": "-- c\n-- No program before it: jobs lose a column.\n\nALTER TABLE jobs DROP COLUMN d;\n",
+    "sql/0036_e.sql": f"-- e\n-- No program before it: x\n-- defines v_a {digest_of(V_A)}\n-- defines v_b {digest_of(V_B)}\n",
+    "sql/views/v_a.sql": V_A,
+    "sql/views/v_b.sql": V_B,
     "README.md": "text, and [a room](api/h.c#x), [another](https://example.org/)\n```\n[no link](x)\n```\n",
     ".hidden": "text\n",
     **{f"{INPUTS}f/{n}": "x\n" for n in range(FOLDER_FILES + 1)},
@@ -100,6 +112,12 @@ BAD = [
     ("sql/0035_d.sql", "CREATE TABLE d (e INT);\nUPDATE schema_migrations SET needs = 34 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits no older"),
     ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 35 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits programs of 35"),
     ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 31 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits programs of 31"),
+    ("sql/views/v_a.sql", f"-- more\n{V_A}", f"sql/views/v_a.sql:1: is not the text of a migration: a new one has the line -- defines v_a {digest_of('-- more' + chr(10) + V_A)}"),
+    ("sql/views/v_c.sql", V_A.replace("v_a", "v_c"), "sql/views/v_c.sql:1: is not the text of a migration"),
+    ("sql/views/v_a.sql", V_B, "sql/views/v_a.sql:1: does not define v_a, and only that"),
+    ("sql/0037_f.sql", "-- f\n-- No program before it: x\n-- defines v_c\n", "sql/0037_f.sql:3: defines v_c, which has no file"),
+    ("sql/0037_f.sql", f"-- f\n-- No program before it: x\n{V_A}", "sql/0037_f.sql:3: CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_a: the text belongs"),
+    ("sql/0037_f.sql", f"-- f\n-- No program before it: x\n-- defines v_a {digest_of(V_A)}\n", "sql/0036_e.sql:4: defines v_b before v_a, which it reads"),
     ("api/o.h", "/* b */\nuint32_t f(void);\n", "api/o.h:1: does not compile alone"),
     ("scheduler/base/p.h", "/* b */\n#include <stdio.h>\nint f(FILE *);\nsize_t g(dt_status);\n", "does not compile alone"),
 ]

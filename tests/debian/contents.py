@@ -2,7 +2,7 @@
 """What is in the Debian packages, without installing them: the files with their modes, what they depend on, the units, the
 file of settings. usage: contents.py FOLDER (of the packages) BUILD (of the programs)
 
-The migrations are those of sql/, and deploy/monitoring, where there is one, is there whole; all else is named in deploy/debian/files.list.
+Migrations, views and procedures are those of sql/, and deploy/monitoring, where there is one, is there whole; all else is named in deploy/debian/files.list.
 """
 import re
 import shutil
@@ -17,7 +17,7 @@ TREE = Path(__file__).resolve().parents[2]
 DEBIAN = TREE / "deploy" / "debian"
 UNITS = ("duetime-api.service", "duetime-dispatcher.service")
 MOST_EXPOSED = 2.0
-FOLDERS = {"/usr/share/duetime/sql": ("sql", "*.sql"), "/usr/share/duetime/monitoring": ("deploy/monitoring", "**/*")}
+FOLDERS = {"/usr/share/duetime/sql": ("sql", "**/*.sql"), "/usr/share/duetime/monitoring": ("deploy/monitoring", "**/*")}
 
 
 def output(*argv):

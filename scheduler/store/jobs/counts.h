@@ -22,7 +22,7 @@
 #include "store/db/db.h"
 #include "store/figures/tally.h"
 
-#define DT_COUNT_PIECES  32 /* sql/0003_procedures.sql has both numbers, too */
+#define DT_COUNT_PIECES  32 /* the files in sql/procedures/ have both numbers, too */
 #define DT_COUNT_WRITERS 32
 #define DT_COUNT_FEW     32
 

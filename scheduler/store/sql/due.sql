@@ -34,7 +34,7 @@ SELECT CRC32(id) % 1024 AS slot, COUNT(*)
    AND due_key < ?
  GROUP BY slot;
 
--- The server waits and looks: sql/0007_watch.sql.
+-- The server waits and looks: sql/procedures/dt_watch.sql.
 -- name: watch_due
 CALL dt_watch(?, ?, ?, ?, ?, ?, ?);
 

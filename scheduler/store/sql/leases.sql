@@ -16,7 +16,7 @@ UPDATE election_members
    SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), renewals = renewals + 1, leaving = ?
  WHERE id = ? AND NOT ended;
 
--- Both, and the look at the election: sql/0011_renewal.sql.
+-- Both, and the look at the election: sql/procedures/dt_renew_member.sql.
 -- name: renew_and_look
 CALL dt_renew_member(?, ?, ?);
 

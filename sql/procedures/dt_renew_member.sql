@@ -1,0 +1,26 @@
+-- Renews the member, unless it has ended, and answers as the statement select_election does (store/sql/leases.sql). The answer
+-- has no row of a member that has ended.
+DROP PROCEDURE IF EXISTS dt_renew_member;
+
+DELIMITER $$
+CREATE PROCEDURE dt_renew_member(IN p_leaving BOOLEAN, IN p_id BIGINT, IN p_fresh_ms BIGINT)
+  MODIFIES SQL DATA
+  SQL SECURITY INVOKER
+  COMMENT 'for dispatchers without ZooKeeper: renews their leases'
+BEGIN
+  UPDATE election_members
+     SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED), renewals = renewals + 1, leaving = p_leaving
+   WHERE id = p_id AND NOT ended;
+  SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED) - m.renewed_at, m.timeout_ms, m.leaving, l.shard,
+         (SELECT COUNT(*)
+            FROM processes p
+           WHERE p.kind = 'dispatcher'
+             AND p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED) - p_fresh_ms
+             AND p.leads <> ''
+             AND NOT EXISTS (SELECT 1 FROM election_members e WHERE e.name = p.name))
+    FROM election_members m
+    LEFT JOIN leases l ON l.member = m.id
+   WHERE NOT m.ended
+   ORDER BY m.joined_at, m.id, l.shard;
+END$$
+DELIMITER ;

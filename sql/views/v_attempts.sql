@@ -1,0 +1,60 @@
+-- Every attempt: the archived ones, and each job's latest, which stands in its row; with what receivers of callbacks answered.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_attempts AS
+SELECT
+  a.job_id,
+  a.attempt,
+  a.status,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  LEAST(GREATEST(NULLIF(a.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(a.due_at, 0), 0), 253402300799999) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  a.error_code,
+  a.error_message,
+  a.http_status,
+  a.duration_ms
+FROM attempts a
+UNION ALL
+SELECT
+  j.id,
+  j.attempt,
+  IF(j.attempt_status = 'none', 'dispatched', CAST(j.attempt_status AS CHAR)),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  LEAST(GREATEST(NULLIF(j.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(j.due_at, 0), 0), 253402300799999),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
+  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL),
+  j.http_status,
+  j.duration_ms
+FROM jobs j
+WHERE j.attempt > 0
+UNION ALL
+SELECT
+  a.job_id,
+  a.attempt,
+  a.status,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  LEAST(GREATEST(NULLIF(a.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(a.due_at, 0), 0), 253402300799999) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  a.error_code,
+  a.error_message,
+  a.http_status,
+  a.duration_ms
+FROM history_attempts a
+WHERE a.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000
+UNION ALL
+SELECT
+  j.id,
+  j.attempt,
+  IF(j.attempt_status = 'none', 'dispatched', CAST(j.attempt_status AS CHAR)),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  LEAST(GREATEST(NULLIF(j.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(j.due_at, 0), 0), 253402300799999),
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
+  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
+  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL),
+  j.http_status,
+  j.duration_ms
+FROM history j
+WHERE j.attempt > 0 AND j.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;

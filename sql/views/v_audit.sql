@@ -1,0 +1,51 @@
+-- Conservation: every job that was ever created in a topic is in one of the states, or was removed after its retention, or
+-- was put in or taken away by hand (`edited`, as the audit found). All of it is counted as it changes: job_counts for jobs,
+-- history_counts for history, removed_jobs; v_recount and v_history_audit count row by row. Compare `created` with the 2xx
+-- answers that you have. `missing` is 0 in a sound database.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_audit AS
+SELECT
+  u.topic,
+  CAST(SUM(u.created) AS SIGNED) AS created,
+  CAST(SUM(u.scheduled) AS SIGNED) AS scheduled,
+  CAST(SUM(u.dispatched) AS SIGNED) AS dispatched,
+  CAST(SUM(u.succeeded) AS SIGNED) AS succeeded,
+  CAST(SUM(u.dead) AS SIGNED) AS dead,
+  CAST(SUM(u.cancelled) AS SIGNED) AS cancelled,
+  CAST(SUM(u.removed) AS SIGNED) AS removed,
+  CAST(SUM(u.edited) AS SIGNED) AS edited,
+  CAST(SUM(u.corrected) AS SIGNED) AS corrected,
+  CAST(SUM(u.created + u.edited - u.scheduled - u.dispatched - u.succeeded - u.dead - u.cancelled - u.removed) AS SIGNED) AS missing,
+  (SELECT IF(COUNT(*) = 32, CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(MIN(a.audited_at), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)), NULL)
+    FROM count_audits a) AS audited_since
+FROM (
+  SELECT
+    c.topic,
+    SUM(c.created) AS created,
+    SUM(c.scheduled) AS scheduled,
+    SUM(c.dispatched) AS dispatched,
+    SUM(c.succeeded) AS succeeded,
+    SUM(c.dead) AS dead,
+    SUM(c.cancelled) AS cancelled,
+    0 AS removed,
+    SUM(c.edited) AS edited,
+    SUM(c.corrected) AS corrected
+  FROM job_counts c
+  GROUP BY c.topic
+  UNION ALL
+  SELECT
+    h.topic,
+    0,
+    0,
+    0,
+    SUM(IF(h.state = 'succeeded', h.jobs, 0)),
+    SUM(IF(h.state = 'dead', h.jobs, 0)),
+    SUM(IF(h.state = 'cancelled', h.jobs, 0)),
+    0,
+    0,
+    0
+  FROM history_counts h
+  GROUP BY h.topic
+  UNION ALL
+  SELECT r.topic, 0, 0, 0, 0, 0, 0, r.removed, 0, 0 FROM removed_jobs r
+) u
+GROUP BY u.topic;

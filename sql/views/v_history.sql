@@ -1,0 +1,38 @@
+-- Finished jobs that have left the table of live ones, and whose retention is not over.
+CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_history AS
+SELECT
+  j.id,
+  j.topic,
+  j.job_key,
+  j.state,
+  NULL AS waiting_for,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.run_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS run_at,
+  CAST(NULL AS DATETIME(3)) AS next_at,
+  NULL AS overdue_ms,
+  j.attempt,
+  IF(TRIM(j.retry) = '', 1, 2 + LENGTH(TRIM(j.retry)) - LENGTH(REPLACE(TRIM(j.retry), ' ', ''))) AS max_attempts,
+  j.failures,
+  NULLIF(CAST(j.attempt_status AS CHAR), 'none') AS attempt_status,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
+  LEAST(GREATEST(NULLIF(j.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(j.due_at, 0), 0), 253402300799999) AS lateness_ms,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
+  j.error_code,
+  j.error_message,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.error_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS error_at,
+  j.retry,
+  j.ack_timeout_ms,
+  j.no_retries,
+  j.partition_key,
+  j.content_type,
+  j.headers,
+  j.callback_url,
+  j.payload,
+  CRC32(j.id) % 1024 AS slot,
+  NULLIF(j.claim_shard, -1) AS claim_shard,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.purge_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS purge_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.created_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS created_at,
+  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.updated_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS updated_at,
+  j.version
+FROM history j
+WHERE j.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
