@@ -213,3 +213,32 @@ bool dt_answer_limit(const struct dt_request *req, struct dt_faults *faults, uns
     dt_faults_add_query(faults, DT_STR_LIT("limit"), "must be a whole number from 1 to 1000");
     return false;
 }
+
+struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t first)
+{
+    struct dt_faults faults;
+    struct dt_str position;
+    struct dt_id_page *page = dt_arena_alloc(&req->arena, sizeof(*page));
+    if (!page) {
+        dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        return NULL;
+    }
+    *page = (struct dt_id_page){.id = first};
+    dt_faults_init(&faults, &req->arena);
+    dt_answer_limit(req, &faults, &page->limit);
+    if (!dt_answer_list(req, kind, NULL, 0, &page->cursor))
+        return NULL;
+    if (dt_answer_cursor(req, &page->cursor, &faults, &position) && position.p && !dt_job_id_parse(position, &page->id))
+        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
+    if (faults.n == 0)
+        return page;
+    dt_answer_faults(req, DT_INVALID, &faults);
+    return NULL;
+}
+
+void dt_answer_next_id(struct dt_request *req, const struct dt_id_page *page, bool more, int64_t last)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)last);
+    dt_answer_next_cursor(req, &page->cursor, more, dt_str(text));
+}

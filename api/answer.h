@@ -86,6 +86,17 @@ bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list,
 void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
                            struct dt_str position);
 
+/* A page of a list that goes by ids: it begins behind `id`. */
+struct dt_id_page {
+    int64_t id;
+    unsigned limit;
+    struct dt_cursor_list cursor;
+};
+/* Reads "limit" and "cursor"; first: the id behind which the list begins. In the request's arena. NULL: it is answered. */
+struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t first);
+/* Ends a page whose last row has the id `last`. */
+void dt_answer_next_id(struct dt_request *req, const struct dt_id_page *page, bool more, int64_t last);
+
 /* Reads a parameter that is a whole number from 1 to `most`; *count stays where it is absent. False: it is something
  * else. */
 bool dt_answer_count(const struct dt_request *req, const char *name, unsigned most, unsigned *count);

@@ -348,21 +348,13 @@ static enum dt_next stop_operation(struct dt_request *req, dt_store *store)
     return get_operation(req, store);
 }
 
-struct page {
-    int64_t below_id;
-    unsigned limit;
-    struct dt_cursor_list cursor;
-};
-
-static void answer_page(struct dt_request *req, const struct page *page, const struct dt_operation_list *list)
+static void answer_page(struct dt_request *req, const struct dt_id_page *page, const struct dt_operation_list *list)
 {
-    char last[24] = "";
     bool first = true;
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"operations\":[");
     for (size_t i = 0; i < list->n; i++) {
-        snprintf(last, sizeof(last), "%lld", (long long)list->v[i].id);
         if (!sees(req, &list->v[i]))
             continue;
         if (!first)
@@ -370,19 +362,19 @@ static void answer_page(struct dt_request *req, const struct page *page, const s
         dt_operation_add(&req->out, &list->v[i]);
         first = false;
     }
-    dt_answer_next_cursor(req, &page->cursor, list->n == page->limit, dt_str(last));
+    dt_answer_next_id(req, page, list->n == page->limit, list->n ? list->v[list->n - 1].id : 0);
 }
 
 static enum dt_next list_operations(struct dt_request *req, dt_store *store)
 {
-    const struct page *page = req->state;
+    const struct dt_id_page *page = req->state;
     struct dt_operation_list list;
     struct dt_error err = {0};
     struct dt_arena rows;
     if (!dt_request_hold(req, dt_page_room(page->limit * OPERATION_BYTES)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
-    dt_status status = dt_store_operation_list(store, page->below_id, page->limit, &rows, &list, &err);
+    dt_status status = dt_store_operation_list(store, page->id, page->limit, &rows, &list, &err);
     if (status == DT_OK)
         answer_page(req, page, &list);
     dt_arena_clear(&rows);
@@ -401,21 +393,6 @@ enum dt_next dt_handle_operation_stop(struct dt_request *req)
 
 enum dt_next dt_handle_operation_list(struct dt_request *req)
 {
-    struct dt_faults faults;
-    struct dt_str position;
-    struct page *page = dt_arena_alloc(&req->arena, sizeof(*page));
-    if (!page)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *page = (struct page){.below_id = INT64_MAX};
-    dt_faults_init(&faults, &req->arena);
-    dt_answer_limit(req, &faults, &page->limit);
-    if (!dt_answer_list(req, BY_OPERATION, NULL, 0, &page->cursor))
-        return DT_REPLY;
-    if (dt_answer_cursor(req, &page->cursor, &faults, &position) && position.p &&
-        !dt_job_id_parse(position, &page->below_id))
-        dt_faults_add_query(&faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
-    if (faults.n > 0)
-        return dt_answer_faults(req, DT_INVALID, &faults);
-    req->state = page;
-    return dt_workers_submit(req->api->workers, req, list_operations);
+    req->state = dt_answer_id_page(req, BY_OPERATION, INT64_MAX);
+    return req->state ? dt_workers_submit(req->api->workers, req, list_operations) : DT_REPLY;
 }
