@@ -389,13 +389,17 @@ static bool no_answer(const struct look *v, size_t n)
     return n > 0;
 }
 
-static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bool made, int64_t deadline_us,
+static void finish_finding(struct dt_kafka_admin *a, const struct look *look, bool make, int64_t deadline_us,
                            struct dt_kafka_finding *f)
 {
+    const bool on_demand = a->env->config->kafka_auto_create_partitions > 0;
     struct dt_kafka_shape shape = {0};
 
     f->made = look->made;
-    f->status = judge(look, made, false, &f->error);
+    if (look->code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART && on_demand && !make)
+        f->status = DT_BUSY;
+    else
+        f->status = judge(look, on_demand, false, &f->error);
     if (f->status != DT_OK)
         return;
     /* the client has a limit of its own */
@@ -452,9 +456,10 @@ static void await_led(struct dt_kafka_admin *a, struct look *looks, const struct
     rd_kafka_topic_partition_list_destroy(list);
 }
 
-dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, struct dt_error *err)
+dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, bool make,
+                              struct dt_error *err)
 {
-    const int partitions = (int)a->env->config->kafka_auto_create_partitions;
+    const int partitions = make ? (int)a->env->config->kafka_auto_create_partitions : 0;
     struct look looks[DT_KAFKA_FIND_MAX];
     int64_t deadline_us;
     dt_status status = begin(a, err);
@@ -466,7 +471,7 @@ dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding 
     look_or_make(a, looks, n, partitions, false);
     deadline_us = dt_kafka_now_us() + LEADERS_WITHIN_US; /* of all together: others wait */
     for (size_t i = 0; i < n; i++)
-        finish_finding(a, look_of(looks, n, v[i].name), partitions > 0, deadline_us, &v[i]);
+        finish_finding(a, look_of(looks, n, v[i].name), make, deadline_us, &v[i]);
     await_led(a, looks, v, n);
     if (no_answer(looks, n))
         status = dt_fail(err, DT_UNAVAILABLE, "%s", v[0].error.text);

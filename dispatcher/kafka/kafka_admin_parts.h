@@ -30,16 +30,17 @@ struct dt_kafka_admin {
 /* A topic that is asked for, and the answer. */
 struct dt_kafka_finding {
     char name[DT_KAFKA_TOPIC_MAX + 1]; /* in */
-    dt_status status;                  /* OK, REFUSED, or UNAVAILABLE: nobody can say now */
+    dt_status status;                  /* OK, REFUSED, UNAVAILABLE: nobody can say now, or BUSY: it is to be made */
     bool made;                         /* it was missing */
     struct dt_kafka_topic_info info;   /* with OK */
     struct dt_error error;             /* otherwise */
 };
 
 /* ---- kafka_admin.c ---- */
-/* Asks Kafka about up to DT_KAFKA_FIND_MAX topics, each once; what is missing is made, if that is wanted. Waits, and
- * takes the request lock. UNAVAILABLE: Kafka does not answer, nothing was found out. */
-DT_MUST_CHECK dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n,
+/* Asks Kafka about up to DT_KAFKA_FIND_MAX topics, each once. One that is missing, where topics are made on demand, is
+ * made, or is BUSY (make: which of the two). Waits, and takes the request lock. UNAVAILABLE: Kafka does not answer,
+ * nothing was found out. */
+DT_MUST_CHECK dt_status dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, bool make,
                                             struct dt_error *err);
 
 /* ---- kafka_topics.c ---- */

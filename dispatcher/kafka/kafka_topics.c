@@ -6,8 +6,10 @@
  * Invariants:
  *   - One lock guards all that is remembered, and is never held while Kafka is asked.
  *   - The thread sleeps unless something is wanted. Between two requests it lets those in who wait for one.
- *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So a hundred are
- *     made as soon as they are wanted, and further ones at a steady pace.
+ *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So a few are made at
+ *     a time, with rests between them; the first ones as soon as they are wanted, and further ones at a pace that follows
+ *     from what they cost: brokers that are quick about it make many.
+ *   - Who wants a topic that is there waits for none that is missing: these stand in a queue of their own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,13 +27,14 @@ enum {
     WAITS_FOR_US = 60000000,  /* … and of another: jobs that wait for it ask again and again */
     STALE_FOR_US = 600000000, /* after that: a good answer is still given while it is looked up anew */
     BAD_FOR_US = 5000000,
-    DOWN_FOR_US = 1000000, /* a broker that did not answer is not asked again by everybody */
-    LINGER_US = 2000,      /* what is wanted at the same time is asked for together */
-    PACING_US = 2000,      /* between two requests of the thread, at least … */
-    PACING_SHARE = 4,      /* … and this part of what the last one took */
-    MADE_EACH_US = 50000,  /* a topic's share of the time, once … */
-    MADE_AT_ONCE = 100,    /* … so many were made without regard to that; then … */
-    FIND_FEW = 2,          /* … a request asks for so many, that nobody waits long for the next */
+    DOWN_FOR_US = 1000000,    /* a broker that did not answer is not asked again by everybody */
+    LINGER_US = 2000,         /* what is wanted at the same time is asked for together */
+    PACING_US = 2000,         /* between two requests of the thread, at least … */
+    PACING_SHARE = 4,         /* … and this part of what the last one took */
+    MAKE_FEW = 2,             /* a request makes so many, … */
+    MADE_REST = 3,            /* … the next one does after so many times what it took, … */
+    MADE_SHARE = 20,          /* … and making has, in the long run, this part of the time, … */
+    MADE_AHEAD_US = 10000000, /* … of which so much may be used in advance */
 };
 
 struct known {
@@ -62,7 +65,8 @@ struct dt_kafka_lookups {
     pthread_cond_t changed;
     int64_t down_until_us;
     struct known *known;
-    dt_topic_queue *wanted;
+    dt_topic_queue *wanted;  /* to be looked at */
+    dt_topic_queue *missing; /* to be made */
     struct dt_kafka_asker *askers;
 };
 
@@ -94,7 +98,7 @@ static struct known *entry(struct dt_kafka_lookups *l, struct dt_str name)
 
 static void want(struct dt_kafka_lookups *l, struct dt_str name)
 {
-    if (dt_topic_queue_add(l->wanted, name) == DT_OK)
+    if (!dt_topic_queue_has(l->missing, name) && dt_topic_queue_add(l->wanted, name) == DT_OK)
         pthread_cond_broadcast(&l->changed);
 }
 
@@ -127,10 +131,16 @@ static int64_t good_for_us(dt_status status)
     return status == DT_OK ? GOOD_FOR_US : status == DT_REFUSED ? BAD_FOR_US : DOWN_FOR_US;
 }
 
+/* What is to be made and finds no room in the queue is forgotten: whoever asks again when told will find some. */
 static void remember(struct dt_kafka_lookups *l, const struct dt_kafka_finding *f)
 {
-    struct known *k = entry(l, dt_str(f->name));
+    struct known *k;
 
+    if (f->status == DT_BUSY) {
+        (void)!dt_topic_queue_add(l->missing, dt_str(f->name));
+        return;
+    }
+    k = entry(l, dt_str(f->name));
     if (!k)
         return;
     k->status = f->status;
@@ -157,44 +167,49 @@ static void tell_askers(struct dt_kafka_lookups *l)
 /* A silence of Kafka's is remembered for all topics at once, not for each. */
 static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, dt_status status)
 {
+    bool settled = status != DT_OK;
+
     pthread_mutex_lock(&l->lock);
     if (status != DT_OK)
         l->down_until_us = dt_kafka_now_us() + DOWN_FOR_US;
-    for (size_t i = 0; status == DT_OK && i < n; i++)
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
         remember(l, &v[i]);
-    tell_askers(l);
+        settled = settled || v[i].status != DT_BUSY;
+    }
+    if (settled)
+        tell_askers(l);
     pthread_mutex_unlock(&l->lock);
 }
 
 /* ---- on the thread of its own ---- */
 
-/* When the next request may be sent, and how much it may ask for. */
+/* When the next request may be sent. */
 struct pace {
-    int64_t not_before_us;
-    size_t most;
-    int64_t paid_until_us; /* the shares of the topics that were made, one behind the other */
+    int64_t look_us;
+    int64_t make_us;
+    int64_t paid_until_us; /* the shares of the requests that made any, one behind the other */
 };
 
-static size_t count_made(const struct dt_kafka_finding *v, size_t n)
+static bool made_any(const struct dt_kafka_finding *v, size_t n)
 {
-    size_t n_made = 0;
-
-    for (size_t i = 0; i < n; i++)
-        n_made += v[i].made;
-    return n_made;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].made)
+            return true;
+    }
+    return false;
 }
 
-/* After a request that was sent at began_us, and made so many topics (the generic cell rate algorithm). */
-static void set_pace(struct pace *pace, int64_t began_us, size_t n_made)
+/* After a request that was sent at began_us (the generic cell rate algorithm, whose cells are what making takes). */
+static void set_pace(struct pace *pace, int64_t began_us, bool made)
 {
     const int64_t now_us = dt_kafka_now_us();
-    const int64_t paced_us = now_us + dt_later((now_us - began_us) / PACING_SHARE, PACING_US);
-    int64_t made_us;
+    const int64_t took_us = now_us - began_us;
 
-    pace->paid_until_us = dt_later(pace->paid_until_us, now_us) + (int64_t)n_made * MADE_EACH_US;
-    made_us = pace->paid_until_us - (int64_t)MADE_AT_ONCE * MADE_EACH_US;
-    pace->not_before_us = dt_later(paced_us, made_us);
-    pace->most = made_us > now_us ? FIND_FEW : DT_KAFKA_FIND_MAX;
+    pace->look_us = now_us + dt_later(took_us / PACING_SHARE, PACING_US);
+    if (!made)
+        return;
+    pace->paid_until_us = dt_later(pace->paid_until_us, now_us) + took_us * MADE_SHARE;
+    pace->make_us = dt_later(now_us + took_us * MADE_REST, pace->paid_until_us - MADE_AHEAD_US);
 }
 
 static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
@@ -203,20 +218,33 @@ static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
         dt_clock_wait(&l->changed, &l->lock, until_us);
 }
 
-/* Takes the names to be asked for next; 0: the end. */
-static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, struct dt_kafka_finding *v)
+/* Waits until something is to be looked at, or may be made: true. */
+static bool await_work(struct dt_kafka_lookups *l, const struct pace *pace)
+{
+    while (!dt_thread_stopping(&l->thread) && dt_topic_queue_length(l->wanted) == 0) {
+        if (dt_topic_queue_length(l->missing) == 0)
+            pthread_cond_wait(&l->changed, &l->lock);
+        else if (dt_kafka_now_us() < pace->make_us)
+            dt_clock_wait(&l->changed, &l->lock, pace->make_us);
+        else
+            return true;
+    }
+    return dt_topic_queue_length(l->missing) > 0 && dt_kafka_now_us() >= pace->make_us;
+}
+
+/* Takes the names to be asked for next, and says whether they are to be made; 0: the end. */
+static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, struct dt_kafka_finding *v, bool *make)
 {
     size_t n = 0;
 
     pthread_mutex_lock(&l->lock);
-    await_until(l, pace->not_before_us);
-    while (!dt_thread_stopping(&l->thread) && dt_topic_queue_length(l->wanted) == 0)
-        pthread_cond_wait(&l->changed, &l->lock);
+    await_until(l, pace->look_us);
+    *make = await_work(l, pace);
     await_until(l, dt_kafka_now_us() + LINGER_US);
     await_until(l, l->down_until_us);
-    for (; !dt_thread_stopping(&l->thread) && n < pace->most; n++) {
+    for (; !dt_thread_stopping(&l->thread) && n < (*make ? MAKE_FEW : DT_KAFKA_FIND_MAX); n++) {
         v[n] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
-        if (!dt_topic_queue_take(l->wanted, v[n].name))
+        if (!dt_topic_queue_take(*make ? l->missing : l->wanted, v[n].name))
             break;
     }
     pthread_mutex_unlock(&l->lock);
@@ -227,14 +255,15 @@ static void lookups_main(void *arg)
 {
     struct dt_kafka_lookups *l = arg;
     struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
-    struct pace pace = {.most = DT_KAFKA_FIND_MAX};
+    struct pace pace = {0};
+    bool make;
     size_t n;
 
-    while ((n = next_wanted(l, &pace, v)) > 0) {
+    while ((n = next_wanted(l, &pace, v, &make)) > 0) {
         const int64_t began_us = dt_kafka_now_us();
 
-        take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, NULL));
-        set_pace(&pace, began_us, count_made(v, n));
+        take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, make, NULL));
+        set_pace(&pace, began_us, made_any(v, n));
     }
 }
 
@@ -330,7 +359,7 @@ static dt_status find_some(dt_kafka_admin *a, const struct dt_str *topics, size_
     }
     if (n_found == 0)
         return DT_OK;
-    status = dt_kafka_admin_find(a, v, n_found, err);
+    status = dt_kafka_admin_find(a, v, n_found, true, err);
     take_findings(a->lookups, v, n_found, status);
     return status;
 }
@@ -429,7 +458,7 @@ dt_status dt_kafka_lookups_new(struct dt_kafka_admin *a, struct dt_error *err)
     pthread_mutex_init(&l->find_lock, NULL);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->changed, NULL);
-    if (dt_topic_queue_new(&l->wanted) != DT_OK)
+    if (dt_topic_queue_new(&l->wanted) != DT_OK || dt_topic_queue_new(&l->missing) != DT_OK)
         return dt_fail(err, DT_NOMEM, "kafka topics");
     return dt_thread_start(&l->thread, "kafka-topics", lookups_main, l, err);
 }
@@ -452,6 +481,7 @@ void dt_kafka_lookups_free(struct dt_kafka_lookups *l)
         free(k);
     }
     dt_topic_queue_free(l->wanted);
+    dt_topic_queue_free(l->missing);
     pthread_cond_destroy(&l->changed);
     pthread_mutex_destroy(&l->lock);
     pthread_mutex_destroy(&l->find_lock);

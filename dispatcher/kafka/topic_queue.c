@@ -86,7 +86,7 @@ static void drop_if_empty(dt_topic_queue *queue, struct group *group)
     free(group);
 }
 
-static bool is_there(const dt_topic_queue *queue, struct dt_str name)
+bool dt_topic_queue_has(const dt_topic_queue *queue, struct dt_str name)
 {
     struct entry *entry = NULL;
     HASH_FIND(hh, queue->entries, name.p, name.n, entry);
@@ -115,7 +115,7 @@ dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name)
 {
     if (name.n == 0 || name.n > DT_TOPIC_NAME_MAX)
         return DT_INVALID;
-    if (is_there(queue, name))
+    if (dt_topic_queue_has(queue, name))
         return DT_OK;
     if (queue->length >= DT_TOPIC_QUEUE_MAX)
         return DT_FULL;

@@ -20,6 +20,7 @@ void dt_topic_queue_free(dt_topic_queue *queue); /* accepts NULL */
 dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name);
 /* Takes the name that goes next; false: the queue is empty. */
 bool dt_topic_queue_take(dt_topic_queue *queue, char name[DT_TOPIC_NAME_MAX + 1]);
+bool dt_topic_queue_has(const dt_topic_queue *queue, struct dt_str name);
 size_t dt_topic_queue_length(const dt_topic_queue *queue);
 
 #endif
