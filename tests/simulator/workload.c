@@ -229,6 +229,7 @@ static void report(struct worker *w, struct op *op)
                                         .status = op->result,
                                         .retry_after_ms = op->retry_after_ms}};
     a->result = op->result;
+    a->attempt = op->attempt; /* also of one that nobody is left to answer */
     dt_status status = dt_store_apply(w->store, &journal->map, &apply, 1, &w->err);
     a->outcome = apply.outcome;
     workload_answered(a, status, NULL);
