@@ -1,6 +1,7 @@
 /*
  * The mailbox: a word of signal bits under a mutex and a condition on the monotonic clock.
- * Owns the bits; refuses to know what they mean. Invariant: a bit that was signalled is returned by exactly one wait.
+ * Owns the bits; refuses to know what they mean. Invariants: a bit that was signalled is returned by exactly one wait;
+ * a sleep is woken once at most: a thread that is woken for each of ten thousand signals a second does little else.
  */
 #include "base/mailbox.h"
 
@@ -13,6 +14,7 @@ struct dt_mailbox {
     pthread_mutex_t mutex;
     pthread_cond_t posted;
     uint32_t bits;
+    uint32_t awaited; /* bits that end the owner's sleep; 0 = he is awake, or is being woken */
 };
 
 dt_status dt_mailbox_new(dt_mailbox **out)
@@ -48,21 +50,31 @@ void dt_mailbox_signal(dt_mailbox *box, uint32_t bits)
 {
     pthread_mutex_lock(&box->mutex);
     box->bits |= bits;
-    if (box->bits)
+    if (box->bits & box->awaited) {
+        box->awaited = 0;
         pthread_cond_signal(&box->posted);
+    }
     pthread_mutex_unlock(&box->mutex);
 }
 
-uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
+uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
 {
     uint32_t bits;
     bool in_time = until_us > 0;
 
     pthread_mutex_lock(&box->mutex);
-    while (!box->bits && in_time)
+    while (!(box->bits & ends) && in_time) {
+        box->awaited = ends;
         in_time = dt_clock_wait(&box->posted, &box->mutex, until_us);
+    }
+    box->awaited = 0;
     bits = box->bits;
     box->bits = 0;
     pthread_mutex_unlock(&box->mutex);
     return bits;
+}
+
+uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
+{
+    return dt_mailbox_pause(box, until_us, UINT32_MAX);
 }

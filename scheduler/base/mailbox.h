@@ -21,18 +21,9 @@ void dt_mailbox_signal(dt_mailbox *box, uint32_t bits);
  * INT64_MAX = for ever; in the past = do not sleep). Returns the bits and clears them; 0 = time is up.
  */
 uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us);
-/* The owner's thread. Sleeps until until_us, or until one of the bits in `ends` is there; other signals do not shorten
- * the pause. Returns all bits that came meanwhile, and clears them. A bit that an earlier wait has returned ends
- * nothing. */
-static inline uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
-{
-    uint32_t came = 0;
-    uint32_t bits;
-    do {
-        bits = dt_mailbox_wait(box, until_us);
-        came |= bits;
-    } while (bits && !(bits & ends));
-    return came;
-}
+/* The owner's thread. Sleeps until until_us, or until one of the bits in `ends` is there; other signals neither shorten
+ * the pause nor wake the thread. Returns all bits that came meanwhile, and clears them. A bit that an earlier wait has
+ * returned ends nothing. */
+uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends);
 
 #endif

@@ -36,15 +36,20 @@ void dt_mailbox_signal(dt_mailbox *box, uint32_t bits)
         fiber_wake(box->owner);
 }
 
-uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
+uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
 {
     box->owner = fiber_self();
-    while (!box->bits && until_us > now_us)
+    while (!(box->bits & ends) && until_us > now_us)
         fiber_block(until_us);
     box->owner = NULL;
     uint32_t bits = box->bits;
     box->bits = 0;
     return bits;
+}
+
+uint32_t dt_mailbox_wait(dt_mailbox *box, int64_t until_us)
+{
+    return dt_mailbox_pause(box, until_us, UINT32_MAX);
 }
 
 /* ---- log.h ---- */

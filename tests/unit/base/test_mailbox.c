@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -164,6 +166,48 @@ static void a_pause_in_the_past_does_not_sleep(void **state)
     assert_int_equal(dt_mailbox_pause(*state, 0, 2), 1);
 }
 
+struct sleeper {
+    dt_mailbox *box;
+    _Atomic bool sleeps;
+    long woken; /* times that the thread let go of its core */
+};
+
+static long times_let_go(void)
+{
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
+    return usage.ru_nvcsw;
+}
+
+static void *pause_until_two(void *arg)
+{
+    struct sleeper *sleeper = arg;
+    long before = times_let_go();
+    sleeper->sleeps = true;
+    (void)dt_mailbox_pause(sleeper->box, INT64_MAX, 2);
+    sleeper->woken = times_let_go() - before;
+    return NULL;
+}
+
+/* Each signal comes when the sleeper has had time to sleep again. */
+static void a_signal_that_does_not_end_a_pause_wakes_nobody(void **state)
+{
+    struct sleeper sleeper = {.box = *state};
+    const struct timespec moment = {.tv_nsec = 200000};
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, pause_until_two, &sleeper), 0);
+    while (!sleeper.sleeps)
+        nanosleep(&moment, NULL);
+    for (int i = 0; i < 200; i++) {
+        dt_mailbox_signal(*state, 1);
+        nanosleep(&moment, NULL);
+    }
+    dt_mailbox_signal(*state, 2);
+    pthread_join(thread, NULL);
+    assert_in_range(sleeper.woken, 0, 20);
+}
+
 #define BOXED(test) cmocka_unit_test_setup_teardown(test, open_box, close_box)
 
 int main(void)
@@ -179,6 +223,7 @@ int main(void)
         BOXED(a_pause_is_not_cut_short_by_signals_that_do_not_end_it),
         BOXED(a_pause_ends_with_its_end_and_tells_of_all_that_came),
         BOXED(a_pause_in_the_past_does_not_sleep),
+        BOXED(a_signal_that_does_not_end_a_pause_wakes_nobody),
         cmocka_unit_test(free_accepts_null),
     };
 

@@ -59,9 +59,9 @@ void dt_mailbox_signal(dt_mailbox *mailbox, uint32_t bits)
     (void)mailbox, (void)bits;
 }
 
-uint32_t dt_mailbox_wait(dt_mailbox *mailbox, int64_t until_us)
+uint32_t dt_mailbox_pause(dt_mailbox *mailbox, int64_t until_us, uint32_t ends)
 {
-    (void)mailbox;
+    (void)mailbox, (void)ends;
     usleep(100);
     fake.mono_us = until_us;
     return 0;
