@@ -255,7 +255,7 @@ class Checker:
         now = self._now(connection)
         table = {row["id"]: {**row, "undeliverable": set(), "past": [], "now": now} for row in rows(
             connection, "SELECT j.id, j.topic, j.state, j.next_at, j.attempt, j.attempt_status, j.dispatched_at, j.finished_at,"
-            " j.ack_timeout_ms, j.failures, j.http_status, j.error_code, IF(j.payload LIKE '{%%', CAST(JSON_VALUE(CONVERT(j.payload USING utf8mb4), '$.serial') AS SIGNED), NULL) serial,"
+            " j.ack_timeout_ms, j.failures, NULLIF(j.http_status, 0) http_status, j.error_code, IF(j.payload LIKE '{%%', CAST(JSON_VALUE(CONVERT(j.payload USING utf8mb4), '$.serial') AS SIGNED), NULL) serial,"
             " COALESCE(t.paused, 0) paused FROM (SELECT topic, id, state, next_at, attempt, attempt_status, dispatched_at, finished_at, ack_timeout_ms,"
             " failures, http_status, error_code, payload FROM jobs WHERE topic IN %s UNION ALL SELECT topic, id, state, NULL, attempt, attempt_status, dispatched_at, finished_at, ack_timeout_ms,"
             " failures, http_status, error_code, payload FROM history WHERE topic IN %s) j LEFT JOIN topics t ON t.name = j.topic", tuple(topics), tuple(topics))}

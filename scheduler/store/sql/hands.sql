@@ -80,7 +80,7 @@ SELECT h.job_id, h.attempt, h.owner
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH '$[1]', http_status INT PATH '$[2]',
        duration_ms INT PATH '$[3]')) r
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id
-   SET j.http_status = r.http_status, j.duration_ms = r.duration_ms
+   SET j.http_status = COALESCE(r.http_status, 0), j.duration_ms = COALESCE(r.duration_ms, -1)
  WHERE j.attempt = r.attempt;
 
 -- name: delete_answered_hands

@@ -16,7 +16,8 @@ SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.job_id IN (
 INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms)
 SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,
        IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
-       IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL), j.http_status, j.duration_ms
+       IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL),
+       NULLIF(j.http_status, 0), NULLIF(j.duration_ms, -1)
   FROM JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$[0]')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
  WHERE j.attempt > 0
@@ -27,7 +28,7 @@ ON DUPLICATE KEY UPDATE status = VALUES(status);
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched',
        j.due_at = IF(j.next_at > 1, j.next_at, ?), j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?,
-       j.ttr_ms = 0, j.http_status = NULL, j.duration_ms = NULL,
+       j.ttr_ms = 0, j.http_status = 0, j.duration_ms = -1,
        j.next_at = ? + LEAST(j.ack_timeout_ms, 3155760000000),
        j.near = (? + LEAST(j.ack_timeout_ms, 3155760000000) < ?), j.updated_at = ?, j.version = j.version + 1
  WHERE j.state = 'scheduled' AND j.next_at <= ? -- guard: CLAIM or: WHERE ? > 0

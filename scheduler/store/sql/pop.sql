@@ -53,7 +53,7 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shar
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched',
        j.due_at = IF(j.next_at > 1, j.next_at, ?), j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = -1,
-       j.ttr_ms = ?, j.http_status = NULL, j.duration_ms = NULL, j.next_at = ? + COALESCE(?, LEAST(j.ack_timeout_ms, 3155760000000)),
+       j.ttr_ms = ?, j.http_status = 0, j.duration_ms = -1, j.next_at = ? + COALESCE(?, LEAST(j.ack_timeout_ms, 3155760000000)),
        j.near = (? + COALESCE(?, LEAST(j.ack_timeout_ms, 3155760000000)) < ?), j.updated_at = ?,
        j.version = j.version + 1
  WHERE j.state = 'scheduled' -- guard: POP_STATE, POP_LOCK or: WHERE TRUE
