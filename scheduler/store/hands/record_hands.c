@@ -2,14 +2,15 @@
  * The outcomes of callbacks, in batches: one transaction in which attempts leave the hands that they were claimed for,
  * and their results are applied.
  *
- *     read whose hands the attempts are in        SELECT
+ *     read whose hands the attempts are in        SELECT, not in the first try
  *     apply the results of those still in ours    dt_results_apply_within, answers included
  *     write what other receivers answered         UPDATE, if any: of attempts that stay dispatched, or ended by hand
  *     take the attempts out of our hands          DELETE
  *
- * Invariants: nothing is applied of an attempt that has left these hands. The reading locks nothing; a leader that ends
- * an attempt as lost between the reading and the DELETE makes the DELETE find fewer rows, and all is taken back and
- * done again. Rows of jobs are written before rows of `hands`, which is the order of a leader.
+ * Invariants: nothing is applied of an attempt that has left these hands. The first try takes all of them for ours, and
+ * later ones read without locks; a leader that has ended an attempt as lost, or does so between the reading and the
+ * DELETE, makes the DELETE find fewer rows, and all is taken back and done again. Rows of jobs are written before rows
+ * of `hands`, which is the order of a leader.
  */
 #include <stdlib.h>
 
@@ -54,13 +55,21 @@ static dt_status read_hands(struct recording *r)
     int64_t *ids = dt_arena_alloc(r->txn->arena, r->n * sizeof(*ids));
     if (!ids)
         return DT_NOMEM;
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++)
         ids[i] = r->answers[i].apply.result.job_id;
-        r->answers[i].held = false;
+    return dt_id_in_read(r->txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, r->err);
+}
+
+/* Attempts hardly ever leave our hands but by us, and the DELETE tells. */
+static dt_status find_held(struct recording *r)
+{
+    const bool first_try = r->txn->locking == DT_LOCK_NONE;
+    for (size_t i = 0; i < r->n; i++) {
+        r->answers[i].held = first_try;
         r->answers[i].apply.outcome = DT_OUTCOME_STALE;
         r->answers[i].apply.outbox = false;
     }
-    return dt_id_in_read(r->txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, r->err);
+    return first_try ? DT_OK : read_hands(r);
 }
 
 /* ---- results ---- */
@@ -163,7 +172,7 @@ static dt_status record(void *arg, const struct dt_results_txn *txn, struct dt_e
     struct recording *r = arg;
     r->txn = txn;
     r->err = err;
-    dt_status status = read_hands(r);
+    dt_status status = find_held(r);
     if (status == DT_OK)
         status = apply_results(r);
     if (status == DT_OK)
