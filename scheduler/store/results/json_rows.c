@@ -37,6 +37,14 @@ void dt_json_row_add_duration(struct dt_strbuf *text, int64_t duration_ms)
         dt_strbuf_add_i64(text, duration_ms < INT32_MAX ? duration_ms : INT32_MAX);
 }
 
+void dt_keyed_add(struct dt_strbuf *text, int64_t id, int64_t value)
+{
+    dt_strbuf_addc(text, ' ');
+    dt_strbuf_add_i64(text, id);
+    dt_strbuf_addc(text, ':');
+    dt_strbuf_add_i64(text, value);
+}
+
 void dt_json_row_add_hex(struct dt_strbuf *text, struct dt_str s)
 {
     static const char digits[] = "0123456789ABCDEF";

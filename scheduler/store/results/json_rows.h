@@ -32,4 +32,8 @@ void dt_json_row_add_hex(struct dt_strbuf *text, struct dt_str s);
 /* Adds a string without a comma, cut at a character of UTF-8 to `max` bytes; null if s.p is NULL. */
 void dt_json_row_add_text(struct dt_strbuf *text, struct dt_str s, size_t max);
 
+/* Adds " id:value", which is no JSON: what a statement looks up by SUBSTRING_INDEX, of numbers that only the ids tell
+ * apart. */
+void dt_keyed_add(struct dt_strbuf *text, int64_t id, int64_t value);
+
 #endif

@@ -55,8 +55,9 @@ struct place {
 };
 
 /* A group of jobs that are alike has a statement of its own when it is so large a part of its batch: at most eight. */
-#define ALIKE_SHARE 8
-#define ALIKE_MIN   16 /* with fewer it costs more than it saves */
+#define ALIKE_SHARE   8
+#define ALIKE_MIN     16  /* with fewer it costs more than it saves */
+#define ANSWERED_MOST 128 /* of answers: the server looks through a text of all their durations for each */
 
 struct batch {
     dt_db *db;
@@ -242,10 +243,7 @@ static void count_changed(struct batch *b, const struct judged *j)
     if (!j->changes)
         return;
     b->n_dead += j->dead_letter;
-    if (ended_well(j))
-        b->n_ended_well++;
-    else
-        b->n_others++;
+    ++*(ended_well(j) ? &b->n_ended_well : &b->n_others);
 }
 
 static void note_was(struct dt_apply *a, const struct dt_job *was)
@@ -426,35 +424,61 @@ static dt_status write_rows(struct batch *b, const char *sql, struct dt_params p
     return status != DT_OK ? status : expect_written(b, affected, rows);
 }
 
-static int by_likeness(const void *a, const void *b)
+static int by_job(const void *a, const void *b)
 {
     const struct judged *x = *(struct judged *const *)a;
     const struct judged *y = *(struct judged *const *)b;
-    const int64_t of_x[] = {x->was.attempt, x->was.version, x->was.state, x->retention_ms, x->was.id};
-    const int64_t of_y[] = {y->was.attempt, y->was.version, y->was.state, y->retention_ms, y->was.id};
+    return (x->was.id > y->was.id) - (x->was.id < y->was.id);
+}
+
+static int http_status_of(const struct judged *j)
+{
+    return j->answer ? j->answer->http_status : 0;
+}
+
+static int compare_likeness(const struct judged *x, const struct judged *y)
+{
+    const int64_t of_x[] = {x->was.attempt, x->was.version, x->was.state, x->retention_ms, http_status_of(x)};
+    const int64_t of_y[] = {y->was.attempt, y->was.version, y->was.state, y->retention_ms, http_status_of(y)};
     for (size_t i = 0; i < sizeof(of_x) / sizeof(*of_x); i++)
         if (of_x[i] != of_y[i])
             return of_x[i] < of_y[i] ? -1 : 1;
     return 0;
 }
 
-static bool alike(const struct judged *x, const struct judged *y)
+static int by_likeness(const void *a, const void *b)
 {
-    return x->was.attempt == y->was.attempt && x->was.version == y->was.version && x->was.state == y->was.state &&
-           x->retention_ms == y->retention_ms;
+    int order = compare_likeness(*(struct judged *const *)a, *(struct judged *const *)b);
+    return order ? order : by_job(a, b);
 }
 
+/* What it lacks stays as it is. */
+static bool has_half_an_answer(const struct judged *j)
+{
+    return j->answer && (j->answer->http_status == 0 || j->answer->duration_ms < 0);
+}
+
+/* Of answered callbacks each has a duration of its own. */
 static dt_status write_alike(struct batch *b, struct judged *const *group, size_t n, int64_t *ids)
 {
     const struct judged *j = group[0];
     uint64_t written = 0;
-    for (size_t i = 0; i < n; i++)
+    dt_strbuf_reset(&b->text);
+    for (size_t i = 0; i < n; i++) {
         ids[i] = group[i]->was.id;
-    dt_status status = dt_id_in_run(
-        b->db, &dt_sql_write_alike_successes,
-        DT_PARAMS(DT_P_INT(b->now_ms), DT_P_INT(purge_at_ms(b, j)), DT_P_INT(leave_at_ms(b, j)), DT_P_INT(b->now_ms),
-                  DT_P_INT(j->was.attempt), DT_P_INT(j->was.version), DT_P_INT((int64_t)j->was.state + 1)),
-        DT_IDS(ids, n), &written, b->err);
+        if (j->answer)
+            dt_keyed_add(&b->text, ids[i] - ids[0], dt_earlier(group[i]->answer->duration_ms, INT32_MAX));
+    }
+    if (b->text.failed)
+        return no_memory(b);
+    const struct dt_param params[] = {
+        DT_P_INT(http_status_of(j)), DT_P_STR(dt_strbuf_str(&b->text)),  DT_P_INT(ids[0]),    DT_P_INT(b->now_ms),
+        DT_P_INT(purge_at_ms(b, j)), DT_P_INT(leave_at_ms(b, j)),        DT_P_INT(b->now_ms), DT_P_INT(j->was.attempt),
+        DT_P_INT(j->was.version),    DT_P_INT((int64_t)j->was.state + 1)};
+    const size_t first = j->answer ? 0 : 3;
+    dt_status status = dt_id_in_run(b->db, j->answer ? &dt_sql_write_answered_successes : &dt_sql_write_alike_successes,
+                                    (struct dt_params){params + first, sizeof(params) / sizeof(*params) - first},
+                                    DT_IDS(ids, n), &written, b->err);
     return status != DT_OK ? status : expect_written(b, written, n);
 }
 
@@ -487,13 +511,6 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
                       DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)), n);
 }
 
-static int by_job(const void *a, const void *b)
-{
-    const struct judged *x = *(struct judged *const *)a;
-    const struct judged *y = *(struct judged *const *)b;
-    return (x->was.id > y->was.id) - (x->was.id < y->was.id);
-}
-
 static bool worth_a_statement(size_t group, size_t n)
 {
     return group == n || (group >= ALIKE_MIN && group >= n / ALIKE_SHARE);
@@ -508,7 +525,8 @@ static dt_status write_groups(struct batch *b, struct judged **v, size_t n, stru
         return no_memory(b);
     qsort(v, n, sizeof(struct judged *), by_likeness);
     for (size_t first = 0, end; status == DT_OK && first < n; first = end) {
-        for (end = first + 1; end < n && alike(v[first], v[end]);)
+        const size_t most = v[first]->answer ? ANSWERED_MOST : n;
+        for (end = first + 1; end < n && end - first < most && compare_likeness(v[first], v[end]) == 0;)
             end++;
         if (worth_a_statement(end - first, n))
             status = write_alike(b, &v[first], end - first, ids);
@@ -519,7 +537,7 @@ static dt_status write_groups(struct batch *b, struct judged **v, size_t n, stru
     return status;
 }
 
-/* Large groups that are alike by a statement each; all that is left together: an answer is like no other. */
+/* Large groups that are alike by a statement each; all that is left together. */
 static dt_status write_ended_well(struct batch *b)
 {
     struct judged **v = dt_arena_alloc(b->arena, (b->n_ended_well + 1) * sizeof(*v));
@@ -531,7 +549,7 @@ static dt_status write_ended_well(struct batch *b)
     for (size_t i = 0; i < b->n_jobs; i++) {
         struct judged *j = &b->jobs[i];
         if (ended_well(j))
-            *(j->answer ? &left[n_left++] : &v[n++]) = j;
+            *(has_half_an_answer(j) ? &left[n_left++] : &v[n++]) = j;
     }
     dt_status status = write_groups(b, v, n, left, &n_left);
     qsort(left, n_left, sizeof(struct judged *), by_job);
@@ -622,7 +640,7 @@ static void count_moves(struct batch *b)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- all of it ---- */
 
 static void forget_outcomes(struct dt_apply *results, size_t n)
 {

@@ -86,9 +86,11 @@ static enum dt_hand_place take(void *arg, const struct dt_hand_wanted *wanted, i
     return places > 0 && places-- > 0 ? DT_HAND_TAKEN : wanted->own_url ? DT_HAND_FULL_THERE : DT_HAND_FULL;
 }
 
+#define MANY 150 /* answers: more than one statement writes */
+
 static struct dt_leader_txn lead(const int64_t *ids, size_t n)
 {
-    static struct dt_hint hints[16];
+    static struct dt_hint hints[MANY];
     for (size_t i = 0; i < n; i++)
         hints[i] = (struct dt_hint){.id = ids[i]};
     struct dt_leader_txn t = {.sent = {.list = &flight, .offset = fence.ledger_offset + 2},
@@ -306,6 +308,45 @@ static void a_batch_of_answers_is_recorded_together(void **state)
     assert_int_equal(count("jobs WHERE state = 'succeeded'"), 2);
     assert_int_equal(count("jobs WHERE state = 'scheduled'"), 1);
     assert_int_equal(count("hands"), 0);
+}
+
+static void of_many_answers_each_keeps_its_own(void **state)
+{
+    (void)state;
+    static struct dt_hand_answer answers[MANY];
+    int64_t ids[MANY];
+    places = MANY;
+    for (int i = 0; i < MANY; i++)
+        ids[i] = job("h");
+    assert_int_equal(lead(ids, MANY).hands.claimed.n, MANY);
+    for (int i = 0; i < MANY; i++) {
+        answers[i] = answer_of(ids[i], 1, DT_RESULT_SUCCEEDED);
+        answers[i].answer = (struct dt_answer){.http_status = i % 10 ? 204 : 200, .duration_ms = i * 37};
+    }
+    OK(dt_store_hands_record(store, &map, answers, MANY, &err));
+    for (int i = 0; i < MANY; i++) {
+        char expected[64];
+        snprintf(expected, sizeof(expected), "succeeded %d %d", i % 10 ? 204 : 200, i * 37);
+        assert_job(&fx, ids[i], "CONCAT_WS(' ', state, http_status, duration_ms)", expected);
+    }
+    assert_int_equal(count("hands"), 0);
+}
+
+static void of_a_batch_only_what_is_in_hands_still_is_recorded(void **state)
+{
+    (void)state;
+    int64_t ids[] = {job("h"), job("h"), job("h")};
+    assert_int_equal(lead(ids, 3).hands.claimed.n, 3);
+    mysql_fixture_run(&fx, "UPDATE hands SET owner = %d WHERE job_id = %lld", OWNER + 1, (long long)ids[1]);
+    struct dt_hand_answer answers[] = {answer_of(ids[0], 1, DT_RESULT_SUCCEEDED),
+                                       answer_of(ids[1], 1, DT_RESULT_SUCCEEDED),
+                                       answer_of(ids[2], 1, DT_RESULT_FAILED)};
+    OK(dt_store_hands_record(store, &map, answers, 3, &err));
+    assert_true(answers[0].held && !answers[1].held && answers[2].held);
+    assert_job(&fx, ids[0], "state", "succeeded");
+    assert_job(&fx, ids[1], "CONCAT_WS(' ', state, http_status)", "dispatched 0");
+    assert_job(&fx, ids[2], "CONCAT_WS(' ', state, failures)", "scheduled 1");
+    assert_int_equal(count("hands"), 1);
 }
 
 /* ---- what may not come between ---- */
@@ -526,6 +567,8 @@ int main(void)
         TEST(an_outcome_that_is_recorded_twice_counts_once),
         TEST(what_a_report_ended_before_the_answer_leaves_the_hands_as_it_is),
         TEST(a_batch_of_answers_is_recorded_together),
+        TEST(of_many_answers_each_keeps_its_own),
+        TEST(of_a_batch_only_what_is_in_hands_still_is_recorded),
         TEST(what_is_in_hands_does_not_time_out),
         TEST(no_attempt_is_claimed_while_an_earlier_one_is_in_hands),
         TEST(a_cancel_is_too_late_while_an_earlier_attempt_is_in_hands),

@@ -96,7 +96,8 @@ enum expr_op {
     E_MIN,
     E_SUM,
     E_REGEXP,
-    E_LAST_ID
+    E_LAST_ID,
+    E_SUBSTRING_INDEX
 };
 
 struct select;

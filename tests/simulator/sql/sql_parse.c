@@ -189,6 +189,7 @@ static const struct {
     {"MAX", E_MAX},
     {"MIN", E_MIN},
     {"SUM", E_SUM},
+    {"SUBSTRING_INDEX", E_SUBSTRING_INDEX},
 };
 
 static struct expr *parse_call(struct parser *p, const char *name)

@@ -269,6 +269,18 @@ static int64_t json_length(struct dt_str s)
     return n + (any || (s.n > 2));
 }
 
+/* With a count of 1 what stands before the first `by`, with -1 what stands behind the last one; all of it without. */
+static struct val eval_substring_index(struct dt_str s, struct dt_str by, int64_t count)
+{
+    size_t at = s.n;
+    for (size_t i = 0; i + by.n <= s.n && (at == s.n || count < 0); i++)
+        if (memcmp(s.p + i, by.p, by.n) == 0)
+            at = i;
+    if (count > 0)
+        return str_val(s.p, at);
+    return at == s.n ? str_val(s.p, s.n) : str_val(s.p + at + by.n, s.n - at - by.n);
+}
+
 static struct val eval_text_function(const struct expr *e, struct frame *f)
 {
     struct val v[3] = {null_val, null_val, null_val};
@@ -293,6 +305,8 @@ static struct val eval_text_function(const struct expr *e, struct frame *f)
         return eval_unhex(a);
     case E_JSON_LENGTH:
         return int_val(json_length(a));
+    case E_SUBSTRING_INDEX:
+        return eval_substring_index(a, b, v[2].i);
     default:
         return eval_replace(v[0], b, as_text(&v[2]));
     }
