@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static const size_t sizes[DT_ID_IN_SIZES] = {8, 32, 128, 512, DT_ID_IN_MOST};
+static const size_t sizes[DT_ID_IN_SIZES] = {8, 32, 64, 128, 256, 512, DT_ID_IN_MOST};
 
 static unsigned size_for(size_t n)
 {

@@ -1,8 +1,9 @@
 /*
- * UPDATEs and SELECTs of one table for many ids: prepared statements with "… id IN (?,…,?)", in five sizes; a list is
- * filled up with its last id. An UPDATE of a join with a JSON_TABLE, which takes values of its own for each row, makes
- * the server note the rows first and find and write them again afterwards: a quarter more a row, twice as much for few
- * rows. A SELECT of such a join has it make a table of the ids first, and read that. For store/ only.
+ * UPDATEs and SELECTs of one table for many ids: prepared statements with "… id IN (?,…,?)", in seven sizes; a list
+ * is filled up with its last id, which the server looks at each time, so that the next size is twice as large at most
+ * where batches of callbacks are. An UPDATE of a join with a JSON_TABLE, which takes values of its own for each row,
+ * makes the server note the rows first and find and write them again afterwards: a quarter more a row, twice as much
+ * for few rows. A SELECT of such a join has it make a table of the ids first, and read that. For store/ only.
  *
  * A statement of store/sql/ with `IN (?,...)` is such a constant: DT_ID_IN(before, after) is what the build writes for
  * it.
@@ -12,7 +13,7 @@
 
 #include "store/db/db.h"
 
-#define DT_ID_IN_SIZES 5
+#define DT_ID_IN_SIZES 7
 #define DT_ID_IN_MOST  960 /* ids of one statement; MariaDB makes a table of them from 1,000 on, and joins that */
 #define DT_ID_IN_HEAD  15  /* parameters before the list, at most */
 
@@ -26,14 +27,16 @@ struct dt_id_in {
 #define DT_ID_IN_128                        DT_ID_IN_4_OF(DT_ID_IN_32)
 #define DT_ID_IN_512                        DT_ID_IN_4_OF(DT_ID_IN_128)
 #define DT_ID_IN_64                         DT_ID_IN_32 "," DT_ID_IN_32
-#define DT_ID_IN_384                        DT_ID_IN_128 "," DT_ID_IN_128 "," DT_ID_IN_128
+#define DT_ID_IN_256                        DT_ID_IN_128 "," DT_ID_IN_128
+#define DT_ID_IN_384                        DT_ID_IN_256 "," DT_ID_IN_128
 #define DT_ID_IN_960                        DT_ID_IN_512 "," DT_ID_IN_384 "," DT_ID_IN_64
 #define DT_ID_IN_LIST(before, marks, after) before " IN (" marks ")" after
 #define DT_ID_IN(before, after)                                                                                        \
     {                                                                                                                  \
         {                                                                                                              \
             DT_ID_IN_LIST(before, DT_ID_IN_8, after), DT_ID_IN_LIST(before, DT_ID_IN_32, after),                       \
-                DT_ID_IN_LIST(before, DT_ID_IN_128, after), DT_ID_IN_LIST(before, DT_ID_IN_512, after),                \
+                DT_ID_IN_LIST(before, DT_ID_IN_64, after), DT_ID_IN_LIST(before, DT_ID_IN_128, after),                 \
+                DT_ID_IN_LIST(before, DT_ID_IN_256, after), DT_ID_IN_LIST(before, DT_ID_IN_512, after),                \
                 DT_ID_IN_LIST(before, DT_ID_IN_960, after)                                                             \
         }                                                                                                              \
     }
