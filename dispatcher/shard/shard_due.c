@@ -56,7 +56,7 @@ static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_
     if (waits || n > 2 * batch)
         status = n ? dt_shard_hint_fairly(l, n, &backlog, err) : DT_OK;
     else {
-        dt_shard_forget_topics(l);
+        dt_shard_forget_topics_unless_held(l);
         dt_shard_hint_first(l, n < batch ? n : batch);
     }
     l->due.backlog = backlog || n == DT_SCAN_BATCHES * batch || dt_shard_parked_may_go(l);

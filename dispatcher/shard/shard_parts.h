@@ -298,6 +298,8 @@ void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn);
 void dt_shard_queues_init(dt_shard_loop *l);
 /* There is no backlog whose topics are worth remembering. */
 void dt_shard_forget_topics(dt_shard_loop *l);
+/* The backlog, if there is one, is parked. */
+void dt_shard_forget_topics_unless_held(dt_shard_loop *l);
 /* Topics changed: held sets are listed before the next due scan. */
 void dt_shard_topics_changed(dt_shard_loop *l);
 /* Lists the held sets, and which of them may go, when topics changed and every few seconds. */

@@ -165,6 +165,21 @@ void dt_shard_look_for_room(dt_shard_loop *l)
             l->fair.v[i].closed = dt_shard_why_held(l, dt_str(l->fair.v[i].name));
 }
 
+/* Some of what is parked may go, or has no room at present. */
+static bool backlog_goes_on(const dt_shard_loop *l)
+{
+    for (size_t i = 0; i < l->fair.n; i++)
+        if (may_go(&l->fair.v[i]) || l->fair.v[i].closed == DT_CLOSED_LIMIT)
+            return true;
+    return false;
+}
+
+void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
+{
+    if (!backlog_goes_on(l))
+        dt_shard_forget_topics(l);
+}
+
 bool dt_shard_parked_may_go(const dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n; i++)
@@ -217,6 +232,15 @@ static size_t room_of_held(dt_shard_loop *l, struct dt_str name, size_t most)
     return room < most ? room : most;
 }
 
+/* One without room is closed until its leader is told that there is some: it would be looked at for ever. */
+static size_t room_or_close(dt_shard_loop *l, struct dt_held_queue *held, size_t most)
+{
+    size_t room = room_of_held(l, dt_str(held->name), most);
+    if (room == 0)
+        held->closed = dt_shard_why_held(l, dt_str(held->name));
+    return room;
+}
+
 /* Chooses up to HELD_AT_ONCE open held sets, beginning one further each time, and the part of `room` that each
  * gives. */
 static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
@@ -227,10 +251,10 @@ static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t 
         fair->v[i].given = 0;
     for (size_t i = 0; i < fair->n && n < HELD_AT_ONCE; i++) {
         size_t at = (fair->next + i) % fair->n;
-        if (!may_go(&fair->v[at]))
+        size_t waiting = may_go(&fair->v[at]) ? room_or_close(l, &fair->v[at], room) : 0;
+        if (waiting == 0)
             continue;
-        parts[n] = (struct dt_fair_queue){.waiting = room_of_held(l, dt_str(fair->v[at].name), room),
-                                          .timeouts = is_timeouts(dt_str(fair->v[at].name))};
+        parts[n] = (struct dt_fair_queue){.waiting = waiting, .timeouts = is_timeouts(dt_str(fair->v[at].name))};
         which[n++] = at;
     }
     if (n)

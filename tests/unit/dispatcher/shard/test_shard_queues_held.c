@@ -135,6 +135,44 @@ static void where_nothing_is_given_back_nothing_is_counted_on(void **state)
     assert_int_equal(n_parked("t01"), 30);
 }
 
+/* What it has nothing to do with, it does not look at again and again. */
+static void one_without_room_is_closed_until_there_is_some(void **state)
+{
+    struct rig *rig = *state;
+    plain.called_back = 't';
+    plain.all_places = 0;
+    fake.next_ms = 7;
+    dt_shard_note_held(&rig->loop, dt_str("t01"), DT_CLOSED_NOT);
+    dt_shard_give_back(&rig->loop);
+    assert_int_equal(fake.n_given, 0);
+    assert_false(dt_shard_parked_may_go(&rig->loop));
+    plain.all_places = 5;
+    dt_shard_look_for_room(&rig->loop);
+    assert_true(dt_shard_parked_may_go(&rig->loop));
+    dt_shard_give_back(&rig->loop);
+    assert_int_equal(fake.given[0].n, 5);
+    memset(&plain, 0, sizeof plain);
+}
+
+/* ... or has no room at present. */
+static void topics_are_remembered_while_what_is_parked_may_go(void **state)
+{
+    static const enum dt_closed words[] = {DT_CLOSED_NOT, DT_CLOSED_LIMIT, DT_CLOSED_PAUSED};
+    struct rig *rig = *state;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        due(rig, 1, 0, 40, 1000);
+        due_scan(rig);
+        due(rig, 1, 40, 120, 1000);
+        due_scan(rig);
+        fake.ids_asked = 0;
+        dt_shard_note_held(&rig->loop, dt_str("t01"), words[i]);
+        dt_shard_forget_topics_unless_held(&rig->loop);
+        due(rig, 1, 140, 20, 1000); /* they were parked */
+        due_scan(rig);
+        assert_int_equal(fake.ids_asked, words[i] == DT_CLOSED_PAUSED ? 20 : 0);
+    }
+}
+
 static void a_queue_is_noted_once_and_as_it_is_now(void **state)
 {
     struct rig *rig = *state;
@@ -272,6 +310,8 @@ int main(void)
         T(what_others_left_free_is_given_back_and_half_a_batch_at_least),
         T(many_held_queues_take_turns_and_none_is_forgotten),
         T(where_nothing_is_given_back_nothing_is_counted_on),
+        T(one_without_room_is_closed_until_there_is_some),
+        T(topics_are_remembered_while_what_is_parked_may_go),
         T(a_queue_is_noted_once_and_as_it_is_now),
         T(held_sets_are_listed_when_topics_changed_and_every_five_seconds),
         T(without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan),
