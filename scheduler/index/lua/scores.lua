@@ -1,7 +1,10 @@
 -- KEYS set; ARGV times and members. Gives for each the time that its member has in the page of that time, '' = none.
-local out = {}
+local out, at, name, start = {}, nil, nil, nil
 for i = 1, #ARGV, 2 do
-  local name, start = page_of(KEYS[1], ARGV[i])
+  if ARGV[i] ~= at then
+    at = ARGV[i]
+    name, start = page_of(KEYS[1], at)
+  end
   local score = name and call('ZSCORE', KEYS[1] .. ':' .. name, ARGV[i + 1])
   out[#out + 1] = score and string.format('%.0f', start + score) or ''
 end
