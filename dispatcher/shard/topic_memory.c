@@ -1,22 +1,46 @@
 /*
- * Invariant: a place holds the id that was noted last of those that share it, with the number of its topic, or id 0.
- * Out of memory, or with too many topics, nothing more is remembered.
+ * Invariant: an id has WAYS places, which it shares with others; it stands in one of them at most, with the number of
+ * its topic. A newcomer takes one that is free, or else the place of who was there. Out of memory, or with too many
+ * topics, nothing more is remembered.
  */
 #include "topic_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#define WAYS 4 /* so that hardly a job of a backlog is forgotten: one that is costs a statement */
+
 struct dt_remembered {
-    int64_t id;
+    int64_t id; /* 0: free */
     uint32_t topic;
     bool names_host;
 };
 
-static struct dt_remembered *place(const struct dt_topic_memory *memory, int64_t id)
+/* The places of an id. */
+static struct dt_remembered *places(const struct dt_topic_memory *memory, int64_t id)
 {
     uint64_t mixed = (uint64_t)id * 0x9e3779b97f4a7c15u;
-    return &memory->jobs[mixed >> 48];
+    return &memory->jobs[mixed >> 48 & ~(uint64_t)(WAYS - 1)];
+}
+
+/* NULL: it has none. */
+static struct dt_remembered *place_of(const struct dt_topic_memory *memory, int64_t id)
+{
+    struct dt_remembered *at = memory->jobs && id ? places(memory, id) : NULL;
+    for (size_t i = 0; at && i < WAYS; i++)
+        if (at[i].id == id)
+            return &at[i];
+    return NULL;
+}
+
+static struct dt_remembered *place_for(const struct dt_topic_memory *memory, int64_t id)
+{
+    struct dt_remembered *at = places(memory, id);
+    struct dt_remembered *known = place_of(memory, id);
+    for (size_t i = 0; !known && i < WAYS; i++)
+        if (at[i].id == 0)
+            known = &at[i];
+    return known ? known : &at[(uint64_t)id % WAYS];
 }
 
 /* DT_TOPIC_MEMORY_TOPICS: there is no room for one more. */
@@ -43,21 +67,23 @@ void dt_topic_memory_note(struct dt_topic_memory *memory, int64_t id, struct dt_
         return;
     size_t number = number_of(memory, topic);
     if (number < DT_TOPIC_MEMORY_TOPICS)
-        *place(memory, id) = (struct dt_remembered){id, (uint32_t)number, names_host};
+        *place_for(memory, id) = (struct dt_remembered){id, (uint32_t)number, names_host};
 }
 
 void dt_topic_memory_forget(struct dt_topic_memory *memory, int64_t id)
 {
-    if (memory->jobs && place(memory, id)->id == id)
-        place(memory, id)->id = 0;
+    struct dt_remembered *known = place_of(memory, id);
+    if (known)
+        known->id = 0;
 }
 
 bool dt_topic_memory_find(const struct dt_topic_memory *memory, int64_t id, struct dt_str *topic, bool *names_host)
 {
-    if (!memory->jobs || id == 0 || place(memory, id)->id != id)
+    const struct dt_remembered *known = place_of(memory, id);
+    if (!known)
         return false;
-    *topic = dt_str(memory->topics[place(memory, id)->topic]);
-    *names_host = place(memory, id)->names_host;
+    *topic = dt_str(memory->topics[known->topic]);
+    *names_host = known->names_host;
     return true;
 }
 
