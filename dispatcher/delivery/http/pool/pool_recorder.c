@@ -21,7 +21,7 @@
 #define BATCH       500
 #define PAUSE_US    INT64_C(200000)
 #define MANY        16 /* outcomes in a transaction: there is a stream of them */
-#define GATHER_US   INT64_C(10000)
+#define GATHER_US   INT64_C(20000)
 #define PLACES_EACH 64
 #define OTHERS_US   INT64_C(100000)
 
