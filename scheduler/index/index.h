@@ -229,6 +229,10 @@ DT_MUST_CHECK dt_status dt_index_count(dt_index *index, unsigned shard, int64_t 
 /* Finds where ids have their entries, at due_ms and in the remainder of its page: scores[n], 0 = not there. */
 DT_MUST_CHECK dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                         int64_t *scores, struct dt_error *err);
+/* Finds where ids have their entries in a held set: scores[n], 0 = not there. */
+DT_MUST_CHECK dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str topic,
+                                             const struct dt_entry *entries, size_t n, int64_t *scores,
+                                             struct dt_error *err);
 /* Adds entries that are missing. An entry of the same job that is met in the same page stays where it is instead. */
 DT_MUST_CHECK dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                              struct dt_error *err);

@@ -14,8 +14,8 @@
 /* Exactly one of the pointers is set. */
 struct chunks {
     const struct dt_fix *fixes;
-    const struct dt_entry *hold, *missing, *scores;
-    struct dt_str topic; /* of `hold` */
+    const struct dt_entry *hold, *missing, *scores, *held;
+    struct dt_str topic; /* of `hold` and `held` */
 };
 
 /* The removals in the order of a set, then the additions in the order of a set, each with the number of its removal. */
@@ -78,6 +78,21 @@ static void build_scores(dt_index *index, unsigned shard, const struct dt_entry 
     }
 }
 
+/* Members of a held set have their times as scores. */
+static void build_held(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries, size_t n)
+{
+    dt_link *link = dt_index_link(index, shard);
+
+    dt_link_command(link, (unsigned)(2 + n));
+    dt_arg_word(link, "ZMSCORE");
+    dt_arg_held(index, link, shard, topic);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_item item = dt_item_of(entries[i].id, entries[i].due_ms, 0);
+
+        dt_link_arg(link, (struct dt_str){(const char *)item.member.bytes, item.member.n});
+    }
+}
+
 static void build_chunk(dt_index *index, unsigned shard, const struct chunks *chunks, size_t from, size_t n)
 {
     if (chunks->fixes)
@@ -89,11 +104,13 @@ static void build_chunk(dt_index *index, unsigned shard, const struct chunks *ch
                           &(struct dt_change){.how = DT_CHANGE_MISSING,
                                               .new = sorted_items(index, chunks->missing + from, n),
                                               .n_new = n});
+    else if (chunks->held)
+        build_held(index, shard, chunks->topic, chunks->held + from, n);
     else
         build_scores(index, shard, chunks->scores + from, n);
 }
 
-/* The place for the replies of one round trip of build_scores, one reply a chunk. */
+/* The place for the replies of one round trip of build_scores or build_held, one reply a chunk. */
 struct scores_reply {
     int64_t *scores;
     size_t n;
@@ -158,4 +175,11 @@ dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry
 {
     memset(scores, 0, n * sizeof(*scores));
     return send_chunks(index, shard, &(struct chunks){.scores = entries}, n, scores, err);
+}
+
+dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries,
+                               size_t n, int64_t *scores, struct dt_error *err)
+{
+    memset(scores, 0, n * sizeof(*scores));
+    return send_chunks(index, shard, &(struct chunks){.held = entries, .topic = topic}, n, scores, err);
 }

@@ -49,6 +49,8 @@
 #define SOON_MS  2000 /* a leader looks by itself once a second */
 #define SLACK_MS 2000 /* of loaded_ms: clocks of two processes, commits out of order */
 
+#define HELD_SETS_MAX 4
+
 /* ---- (1) scores ---- */
 
 static int by_id(const void *a, const void *b)
@@ -121,6 +123,56 @@ static void see_shard(dt_reconciler *r, unsigned shard)
     for (size_t i = 0; i < r->n_suspects; i++) {
         if (r->suspects[i].shard == shard && r->suspects[i].seen_ms == DT_NOT_SEEN)
             r->suspects[i].seen_ms = r->scores[n++];
+    }
+}
+
+/* ---- what is parked ---- */
+
+static size_t held_sets_of(const dt_reconciler *r, unsigned shard)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_held; i++)
+        n += r->held[i].shard == shard;
+    return n;
+}
+
+/* Overdue rows without an entry in their due set. */
+static bool may_be_parked(const dt_reconciler *r, const struct dt_suspect *s, unsigned shard)
+{
+    return s->shard == shard && s->row && s->seen_ms == 0 && s->row_ms <= r->now_ms;
+}
+
+static void pass_by(dt_reconciler *r, unsigned shard, struct dt_str name)
+{
+    struct dt_error err;
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        if (may_be_parked(r, &r->suspects[i], shard))
+            r->entries[n++] = (struct dt_entry){r->suspects[i].id, r->suspects[i].row_ms, 0};
+    }
+    if (n == 0 || failed_at(r, shard, dt_index_held_scores(r->index, shard, name, r->entries, n, r->scores, &err)))
+        return;
+    n = 0;
+    for (size_t i = 0; i < r->n_suspects; i++) {
+        struct dt_suspect *s = &r->suspects[i];
+
+        if (may_be_parked(r, s, shard) && r->scores[n++] == s->row_ms)
+            s->seen_ms = DT_NOT_SEEN;
+    }
+}
+
+/* What stands in a held set at its row's time is its leader's, who gives it back or takes it away: a backlog of ten
+ * thousand need not be read again and held again for that. Where there are many held sets, that costs less than asking
+ * each of them. */
+static void pass_by_parked(dt_reconciler *r, unsigned shard)
+{
+    if (held_sets_of(r, shard) > HELD_SETS_MAX)
+        return;
+    for (size_t i = 0; i < r->n_held; i++) {
+        if (r->held[i].shard == shard)
+            pass_by(r, shard, r->held[i].topic);
     }
 }
 
@@ -420,8 +472,10 @@ dt_status dt_repair(dt_reconciler *r, struct dt_error *err)
     for (size_t i = 0; i < r->n_suspects; i++)
         dt_shard_set_add(&shards, r->suspects[i].shard);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
-        if (dt_shard_set_has(&shards, shard))
-            see_shard(r, shard);
+        if (!dt_shard_set_has(&shards, shard))
+            continue;
+        see_shard(r, shard);
+        pass_by_parked(r, shard);
     }
     drop_unseen(r);
     if (r->n_suspects)

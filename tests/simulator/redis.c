@@ -558,6 +558,18 @@ dt_status dt_index_scores(dt_index *index, unsigned shard, const struct dt_entry
     return status;
 }
 
+dt_status dt_index_held_scores(dt_index *index, unsigned shard, struct dt_str topic, const struct dt_entry *entries,
+                               size_t n, int64_t *scores, struct dt_error *err)
+{
+    dt_status status = reach(index, err);
+    struct set *held = held_set(&redis.shards[shard], topic, false);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        const struct entry *e = held ? set_find(held, entries[i].id, entries[i].due_ms) : NULL;
+        scores[i] = e ? e->score : 0;
+    }
+    return status;
+}
+
 dt_status dt_index_add_missing(dt_index *index, unsigned shard, const struct dt_entry *entries, size_t n,
                                struct dt_error *err)
 {

@@ -579,6 +579,27 @@ static void scores_come_in_the_order_of_the_ids_asked_for(void **state)
         assert_int_equal(scores[i], i % 3 ? 1000 + i : 0);
 }
 
+static void entries_of_a_held_set_are_found_at_their_times(void **state)
+{
+    struct fixture *fx = *state;
+    enum { N = 3500 };
+    static int64_t scores[N];
+    static struct dt_entry held[N], asked[N];
+    size_t n = 0;
+
+    for (int i = 0; i < N; i++) {
+        asked[i] = (struct dt_entry){N - i, 1000 + i, 0};
+        if (i % 3)
+            held[n++] = (struct dt_entry){N - i, i % 3 == 1 ? 1000 + i : 999, 0};
+    }
+    OK(dt_index_hold(fx->index, 0, DT_STR_LIT("t"), held, n, &fx->err));
+    OK(dt_index_held_scores(fx->index, 0, DT_STR_LIT("t"), asked, N, scores, &fx->err));
+    for (int i = 0; i < N; i++)
+        assert_int_equal(scores[i], i % 3 == 1 ? 1000 + i : i % 3 == 2 ? 999 : 0);
+    OK(dt_index_held_scores(fx->index, 0, DT_STR_LIT("another"), asked, 1, scores, &fx->err));
+    assert_int_equal(scores[0], 0);
+}
+
 static void members_that_are_nobodys_are_removed_where_they_are_met(void **state)
 {
     struct fixture *fx = *state;
@@ -646,6 +667,7 @@ int main(void)
         T(what_is_added_as_missing_never_overwrites, shared),
         T(filling_adds_to_all_shards_and_never_overwrites, shared),
         T(scores_come_in_the_order_of_the_ids_asked_for, shared),
+        T(entries_of_a_held_set_are_found_at_their_times, shared),
         T(members_that_are_nobodys_are_removed_where_they_are_met, shared),
     };
     signal(SIGPIPE, SIG_IGN); /* as the programs do */

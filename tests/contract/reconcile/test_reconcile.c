@@ -335,6 +335,24 @@ static void due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host(
     assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:%s", fx->installation, shard, name), 1);
 }
 
+static void what_is_parked_already_is_not_held_again(void **state)
+{
+    struct fixture *fx = *state;
+    unsigned shard = dt_shard_of(&fx->map, 1);
+    const struct dt_entry parked = {1, START - 1000, 0};
+
+    settle(fx);
+    row(fx, 1, "h", "scheduled", START - 1000);
+    OK(dt_index_hold(fx->index, shard, DT_STR_LIT("h"), &parked, 1, &fx->err));
+    fx->held = (struct dt_shard_set){0};
+    for (int i = 0; i < 2; i++)
+        a_period(fx);
+    assert_int_equal(score(fx, 1), 0);
+    assert_int_equal(redis_fixture_sum(fx->endpoints, "ZCARD %s:{%u}:held:h", fx->installation, shard), 1);
+    assert_false(dt_shard_set_has(&fx->held, shard)); /* nothing was put there */
+    expect_drift(fx, 0, 0, 0);
+}
+
 static void what_a_leader_has_too_much_of_is_no_drift(void **state)
 {
     struct fixture *fx = *state;
@@ -578,6 +596,7 @@ int main(void)
         T(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared),
         T(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared),
         T(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, shared),
+        T(what_is_parked_already_is_not_held_again, shared),
         T(what_a_leader_has_too_much_of_is_no_drift, shared),
         T(overdue_jobs_are_counted_and_the_oldest_is_known, shared),
         T(a_long_overdue_queue_is_compared_in_slices_to_its_end, shared),
