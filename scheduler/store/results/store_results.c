@@ -471,14 +471,14 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
     }
     if (b->text.failed)
         return no_memory(b);
-    const struct dt_param params[] = {
-        DT_P_INT(http_status_of(j)), DT_P_STR(dt_strbuf_str(&b->text)),  DT_P_INT(ids[0]),    DT_P_INT(b->now_ms),
-        DT_P_INT(purge_at_ms(b, j)), DT_P_INT(leave_at_ms(b, j)),        DT_P_INT(b->now_ms), DT_P_INT(j->was.attempt),
-        DT_P_INT(j->was.version),    DT_P_INT((int64_t)j->was.state + 1)};
-    const size_t first = j->answer ? 0 : 3;
+    const struct dt_param text = DT_P_STR(dt_strbuf_str(&b->text)), now = DT_P_INT(b->now_ms);
+    const struct dt_params all =
+        DT_PARAMS(DT_P_INT(http_status_of(j)), text, text, DT_P_INT(ids[0]), now, DT_P_INT(purge_at_ms(b, j)),
+                  DT_P_INT(leave_at_ms(b, j)), now, DT_P_INT(j->was.attempt), DT_P_INT(j->was.version),
+                  DT_P_INT((int64_t)j->was.state + 1));
+    const size_t first = j->answer ? 0 : 4;
     dt_status status = dt_id_in_run(b->db, j->answer ? &dt_sql_write_answered_successes : &dt_sql_write_alike_successes,
-                                    (struct dt_params){params + first, sizeof(params) / sizeof(*params) - first},
-                                    DT_IDS(ids, n), &written, b->err);
+                                    (struct dt_params){all.v + first, all.n - first}, DT_IDS(ids, n), &written, b->err);
     return status != DT_OK ? status : expect_written(b, written, n);
 }
 

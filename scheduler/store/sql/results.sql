@@ -73,12 +73,12 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
    AND j.id IN (?,...);
 
--- Answered callbacks that are alike but for their durations, which stand in one text: " id:duration id:duration", the ids less the first of
--- them, since the server compares each byte of it.
+-- Answered callbacks that are alike but for their durations, which stand in one text, given twice: " id:duration id:duration", the ids less
+-- the first of them. The server looks through it for each row, so that it is short, and searched by INSTR, which costs less.
 -- name: write_answered_successes
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.http_status = ?,
-       j.duration_ms = CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(?, CONCAT(' ', j.id - ?, ':'), -1), ' ', 1) AS SIGNED),
+       j.duration_ms = CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(SUBSTR(?, INSTR(?, CONCAT(' ', j.id - ?, ':'))), ' ', 2), ':', -1) AS SIGNED),
        j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, j.purge_at = ?,
        j.leave_at = ?, j.version = j.version + 1, j.updated_at = ?
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL

@@ -97,7 +97,8 @@ enum expr_op {
     E_SUM,
     E_REGEXP,
     E_LAST_ID,
-    E_SUBSTRING_INDEX
+    E_SUBSTRING_INDEX,
+    E_SUBSTR
 };
 
 struct select;

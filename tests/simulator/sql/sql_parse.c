@@ -190,6 +190,7 @@ static const struct {
     {"MIN", E_MIN},
     {"SUM", E_SUM},
     {"SUBSTRING_INDEX", E_SUBSTRING_INDEX},
+    {"SUBSTR", E_SUBSTR},
 };
 
 static struct expr *parse_call(struct parser *p, const char *name)

@@ -269,16 +269,26 @@ static int64_t json_length(struct dt_str s)
     return n + (any || (s.n > 2));
 }
 
-/* With a count of 1 what stands before the first `by`, with -1 what stands behind the last one; all of it without. */
+/* Above 0: what stands before the count-th `by`; -1: what stands behind the last one; all of it where there is none. */
 static struct val eval_substring_index(struct dt_str s, struct dt_str by, int64_t count)
 {
     size_t at = s.n;
-    for (size_t i = 0; i + by.n <= s.n && (at == s.n || count < 0); i++)
-        if (memcmp(s.p + i, by.p, by.n) == 0)
-            at = i;
-    if (count > 0)
+    for (size_t i = 0; i + by.n <= s.n && count != 0; i++) {
+        if (memcmp(s.p + i, by.p, by.n) != 0)
+            continue;
+        count -= count > 0;
+        at = count > 0 ? s.n : i;
+    }
+    if (count >= 0)
         return str_val(s.p, at);
     return at == s.n ? str_val(s.p, s.n) : str_val(s.p + at + by.n, s.n - at - by.n);
+}
+
+static struct val eval_substr(struct dt_str s, int64_t from)
+{
+    size_t skipped = from > 0 ? (size_t)from - 1 : s.n;
+    skipped = skipped < s.n ? skipped : s.n;
+    return str_val(s.p + skipped, s.n - skipped);
 }
 
 static struct val eval_text_function(const struct expr *e, struct frame *f)
@@ -307,6 +317,8 @@ static struct val eval_text_function(const struct expr *e, struct frame *f)
         return int_val(json_length(a));
     case E_SUBSTRING_INDEX:
         return eval_substring_index(a, b, v[2].i);
+    case E_SUBSTR:
+        return eval_substr(a, as_int(&v[1]));
     default:
         return eval_replace(v[0], b, as_text(&v[2]));
     }
