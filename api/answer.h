@@ -92,7 +92,8 @@ struct dt_id_page {
     unsigned limit;
     struct dt_cursor_list cursor;
 };
-/* Reads "limit" and "cursor"; first: the id behind which the list begins. In the request's arena. NULL: it is answered. */
+/* Reads "limit" and "cursor"; first: the id behind which the list begins. In the request's arena. NULL: it is answered.
+ */
 struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t first);
 /* Ends a page whose last row has the id `last`. */
 void dt_answer_next_id(struct dt_request *req, const struct dt_id_page *page, bool more, int64_t last);

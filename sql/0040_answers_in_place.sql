@@ -1,69 +1,11 @@
 UPDATE schema_migrations SET needs = 37 WHERE applied_at = 0;
 
 -- What a receiver answered stands in a row of `jobs` from the start, as 0 and -1, so that a row does not grow when the outcome of a callback is
--- recorded: it keeps its place in its page, which otherwise is made anew for every second outcome. NULL means the same.
+-- recorded: it keeps its place in its page, which otherwise is made anew for every second outcome. NULL means the same. (Programs
+-- before it show the two as they stand.)
 
 ALTER TABLE jobs
   MODIFY COLUMN http_status SMALLINT NULL DEFAULT 0 COMMENT 'that a receiver answered to the latest attempt; 0 (or NULL) = no callback, or no answer',
   MODIFY COLUMN duration_ms INT NULL DEFAULT -1 COMMENT 'from the sending of that callback to its answer, or its failure; -1 (or NULL) = no callback';
 
--- Every attempt: the archived ones, and each job's latest, which stands in its row.
-CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_attempts AS
-SELECT
-  a.job_id,
-  a.attempt,
-  a.status,
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
-  LEAST(GREATEST(NULLIF(a.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(a.due_at, 0), 0), 253402300799999) AS lateness_ms,
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
-  a.error_code,
-  a.error_message,
-  NULLIF(a.http_status, 0) AS http_status,
-  NULLIF(a.duration_ms, -1) AS duration_ms
-FROM attempts a
-UNION ALL
-SELECT
-  j.id,
-  j.attempt,
-  IF(j.attempt_status = 'none', 'dispatched', CAST(j.attempt_status AS CHAR)),
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
-  LEAST(GREATEST(NULLIF(j.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(j.due_at, 0), 0), 253402300799999),
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
-  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
-  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL),
-  NULLIF(j.http_status, 0),
-  NULLIF(j.duration_ms, -1)
-FROM jobs j
-WHERE j.attempt > 0
-UNION ALL
-SELECT
-  a.job_id,
-  a.attempt,
-  a.status,
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS due_at,
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS dispatched_at,
-  LEAST(GREATEST(NULLIF(a.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(a.due_at, 0), 0), 253402300799999) AS lateness_ms,
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
-  a.error_code,
-  a.error_message,
-  NULLIF(a.http_status, 0) AS http_status,
-  NULLIF(a.duration_ms, -1) AS duration_ms
-FROM history_attempts a
-WHERE a.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000
-UNION ALL
-SELECT
-  j.id,
-  j.attempt,
-  IF(j.attempt_status = 'none', 'dispatched', CAST(j.attempt_status AS CHAR)),
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.due_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(j.dispatched_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
-  LEAST(GREATEST(NULLIF(j.dispatched_at, 0), 0), 253402300799999) - LEAST(GREATEST(NULLIF(j.due_at, 0), 0), 253402300799999),
-  CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
-  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
-  IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL),
-  NULLIF(j.http_status, 0),
-  NULLIF(j.duration_ms, -1)
-FROM history j
-WHERE j.attempt > 0 AND j.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
+-- defines v_attempts afa1e2ea43aa

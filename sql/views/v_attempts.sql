@@ -10,8 +10,8 @@ SELECT
   CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   a.error_code,
   a.error_message,
-  a.http_status,
-  a.duration_ms
+  NULLIF(a.http_status, 0) AS http_status,
+  NULLIF(a.duration_ms, -1) AS duration_ms
 FROM attempts a
 UNION ALL
 SELECT
@@ -24,8 +24,8 @@ SELECT
   CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL),
-  j.http_status,
-  j.duration_ms
+  NULLIF(j.http_status, 0),
+  NULLIF(j.duration_ms, -1)
 FROM jobs j
 WHERE j.attempt > 0
 UNION ALL
@@ -39,8 +39,8 @@ SELECT
   CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(NULLIF(a.finished_at, 0), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS finished_at,
   a.error_code,
   a.error_message,
-  a.http_status,
-  a.duration_ms
+  NULLIF(a.http_status, 0) AS http_status,
+  NULLIF(a.duration_ms, -1) AS duration_ms
 FROM history_attempts a
 WHERE a.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000
 UNION ALL
@@ -54,7 +54,7 @@ SELECT
   CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(IF(j.attempt_status = 'dispatched', NULL, NULLIF(j.finished_at, 0)), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
   IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL),
-  j.http_status,
-  j.duration_ms
+  NULLIF(j.http_status, 0),
+  NULLIF(j.duration_ms, -1)
 FROM history j
 WHERE j.attempt > 0 AND j.purge_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000;
