@@ -13,13 +13,14 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from harness.logs_on_failure import add_logs  # noqa: E402
+from harness.operator.clients import READER  # noqa: E402
 from harness.operator.machines import make_machines  # noqa: E402
 from harness.operator.person import Person  # noqa: E402
 from harness.rotation import pytest_collection_modifyitems, pytest_configure  # noqa: E402,F401
 from harness.stack import Stack  # noqa: E402
 
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
-           "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S", "--set", "mysql.io_timeout=PT3S"]
+           "--mysql", READER, "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S", "--set", "mysql.io_timeout=PT3S"]
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
 
 
@@ -38,9 +39,9 @@ def stack(request):
 
 @pytest.fixture
 def person(stack, tmp_path):
-    """person(**variables): somebody whose shell has these set, beside what the page of pages asks for."""
+    """person(**variables): somebody whose shell has these set, beside what the page of pages asks for, and whose server is READER."""
     machines = make_machines(stack, tmp_path)
-    return lambda reader="mariadb", **variables: Person(tmp_path, {**machines, **variables}, reader)
+    return lambda **variables: Person(tmp_path, {**machines, **variables}, READER)
 
 
 @pytest.hookimpl(hookwrapper=True)

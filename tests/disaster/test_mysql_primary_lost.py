@@ -1,5 +1,4 @@
 """The MySQL primary is killed under load, and its semi-synchronous replica is promoted."""
-import getpass
 import os
 import threading
 import time
@@ -8,6 +7,8 @@ import pytest
 
 from harness.checker import connect, rows
 from harness.load import under_load
+from harness.operator import clients, page
+from harness.operator.person import PAGES
 from harness.operator.servers import Replica
 from harness.rest import Rest
 from harness.stack import until
@@ -20,17 +21,19 @@ PAGE = "mysql-primary-lost"
 
 @pytest.fixture
 def replica(tmp_path):
-    made = Replica(tmp_path / "replica", "of-the-stack").up()
-    yield made
-    made.process.stop()
+    made = Replica(tmp_path / "replica", "of-the-stack", page.settings(PAGES / f"{PAGE}.md", clients.READER))
+    try:
+        yield made.up()
+    finally:
+        made.process.stop()
+        made.discard()
 
 
 @pytest.fixture
 def operator(stack, replica, person):
     """Of programs that know both servers, the replica first."""
     stack.up_again("--set", f"mysql.hosts={replica.address},127.0.0.1:{stack['DUETIME_MYSQL_PORT']}")
-    client = f"mariadb --no-defaults --user={getpass.getuser()} --socket="
-    return person(PRIMARY=client + stack["DUETIME_MYSQL_SOCKET"], REPLICA=client + str(replica.socket), PRIMARY_HOST="127.0.0.1",
+    return person(PRIMARY=clients.admin(stack["DUETIME_MYSQL_SOCKET"]), REPLICA=clients.admin(replica.socket), PRIMARY_HOST="127.0.0.1",
                   PRIMARY_PORT=stack["DUETIME_MYSQL_PORT"], REPL_USER=stack["DUETIME_MYSQL_USER"], REPL_PASSWORD=stack["DUETIME_MYSQL_PASSWORD"])
 
 

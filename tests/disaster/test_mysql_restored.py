@@ -1,11 +1,11 @@
 """MySQL is lost, and what comes back is a dump of a while ago: what the ledger knows is not sent again, and what was acknowledged before goes on."""
-import getpass
 import time
 
 import pytest
 
 from harness.checker import Checker, at_most_once, connect, never_early, rows
 from harness.load import Run
+from harness.operator import clients
 from harness.rest import Rest
 from harness.stack import until
 
@@ -17,7 +17,7 @@ STATES = ("succeeded", "dead", "cancelled")
 
 @pytest.fixture
 def operator(stack, person):
-    return person(ADMIN=f"--no-defaults --user={getpass.getuser()} --socket={stack['DUETIME_MYSQL_SOCKET']}", DATABASE=stack["DUETIME_MYSQL_DATABASE"],
+    return person(ADMIN=clients.admin_options(stack["DUETIME_MYSQL_SOCKET"]), DATABASE=stack["DUETIME_MYSQL_DATABASE"],
                   BROKERS=stack["DUETIME_KAFKA"])
 
 

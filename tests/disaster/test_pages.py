@@ -36,14 +36,15 @@ def test_a_page_uses_no_variable_that_nobody_sets(name):
     assert set(re.findall(r"\$\{?([A-Za-z_]\w*)", commands)) <= given | made
 
 
-ONLY = {"mariadb": r"\b(?:START|STOP|RESET|SHOW) SLAVE\b|CHANGE MASTER|semi_sync_(?:slave|master)|MASTER_GTID_WAIT|\bmariadb(?:-\w+)? ",
-        "mysql": r"\b(?:START|STOP|RESET|SHOW) REPLICA\b|REPLICATION SOURCE|semi_sync_(?:replica|source)|WAIT_FOR_EXECUTED|super_read_only|\bmysql(?:dump)? "}
+ONLY = {"mariadb": r"\b(?:START|STOP|RESET|SHOW) SLAVE\b|CHANGE MASTER|semi_sync_(?:slave|master)|MASTER_GTID_WAIT|\bslave_|log_slave|\bmariadb(?:-\w+)? ",
+        "mysql": r"\b(?:START|STOP|RESET|SHOW) REPLICA\b|REPLICATION SOURCE|semi_sync_(?:replica|source)|WAIT_FOR_EXECUTED|super_read_only|gtid_mode|log_replica|semisync_|\bmysql(?:dump)? "}
 
 
+@pytest.mark.parametrize("kind", ["sh", "ini"])
 @pytest.mark.parametrize("name", ALL)
-def test_what_one_server_alone_understands_is_said_for_the_other_one_as_well(name):
+def test_what_one_server_alone_understands_is_said_for_the_other_one_as_well(name, kind):
     """MariaDB's commands first, then MySQL's; whatever says for nobody in particular what it is for, both understand."""
-    found = [(line, word, inside) for line, _, kind, word, inside, _ in page.blocks((PAGES / f"{name}.md").read_text(encoding="utf-8")) if kind == "sh"]
+    found = [(line, word, inside) for line, _, of, word, inside, _ in page.blocks((PAGES / f"{name}.md").read_text(encoding="utf-8")) if of == kind]
     words = [word for _, word, _ in found if word]
     assert words == ["mariadb", "mysql"] * (len(words) // 2)
     for line, word, inside in found:
@@ -71,6 +72,11 @@ def test_what_is_to_be_repeated_is_run_until_it_is_as_the_page_says(tmp_path, mo
 def test_the_same_for_another_server_is_repeated_as_well(tmp_path, monkeypatch):
     text = "Repeat it:\n\n```sh mysql\nexit 1\n```\n```text mysql\nnothing\n```\n```sh mariadb\necho x >>count; wc -l <count\n```\n```text mariadb\n3\n```\n"
     assert following(tmp_path, monkeypatch, text) == ["3\n"]
+
+
+def test_lines_for_the_configuration_are_those_for_both_and_those_for_the_server(tmp_path):
+    (tmp_path / "trial.md").write_text("```ini\n[mysqld]\na = 1  # why\n```\n```ini mariadb\nb = 2\n```\n```ini mysql\nc = 3\nc = 4\n```\n")
+    assert page.settings(tmp_path / "trial.md", "mysql") == [("a", "1"), ("c", "3"), ("c", "4")]
 
 
 def test_blocks_for_another_server_are_passed_by(tmp_path, monkeypatch):

@@ -94,7 +94,7 @@ def sim(report, chosen):
 
 
 def mysql(report, chosen):
-    """Lane: the store's contract suites on MySQL 9.7."""
+    """Lane: the store's contract suites, then the pages of disasters with the commands of MySQL, on MySQL 9.7."""
     reason = lanes.mysql_unavailable()
     if reason:
         report.skip("lane mysql", reason)
@@ -103,6 +103,10 @@ def mysql(report, chosen):
     report.say("contract tests of the store on MySQL 9.7")
     with servers.running("mysql", mysql="mysql") as environment:
         cmocka.run_all(report, [path for path in _executables("contract", chosen) if lanes.is_store_test(path)], environment)
+    report.say("disasters on MySQL 9.7")
+    with servers.none_left_behind():
+        pytests.run(report, tree.TREE / "tests/disaster", tree.WORK / "mysql.xml",
+                    {**os.environ, "DUETIME_TEST_MYSQL": "mysql", "DUETIME_TEST_LONG": "1"}, _seconds(), chosen)
 
 
 def kafka4(report, chosen):

@@ -19,7 +19,8 @@ SERVER_OPTIONS = ("--bind-address=127.0.0.1", "--mysqlx=OFF", "--secure-file-pri
                   "--character-set-server=utf8mb4", "--collation-server=utf8mb4_bin", "--max-connections=600",
                   "--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1", "--log-bin=binlog", "--server-id=1",
                   "--binlog-expire-logs-seconds=86400", "--innodb-buffer-pool-size=1G", "--innodb-redo-log-capacity=1G",
-                  "--log-bin-trust-function-creators=1")
+                  "--log-bin-trust-function-creators=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
+                  "--plugin-load-add=semisync_source.so")
 
 
 def unavailable():
@@ -97,7 +98,7 @@ class MySQL(MariaDB):
 
     def argv(self):
         return self._chroot(f"--socket={self.inside}/mysql.sock", f"--port={self.port}",
-                            f"--pid-file={self.inside}/mysqld.pid", *SERVER_OPTIONS)
+                            f"--pid-file={self.inside}/mysqld.pid", *SERVER_OPTIONS, *self.options)
 
     def discard(self):
         shutil.rmtree(self.outside, ignore_errors=True)

@@ -6,6 +6,7 @@ import shlex
 import shutil
 
 from ..stack import LOCAL
+from . import clients
 
 ON = """#!/bin/sh
 # on MACHINE COMMAND: runs it there
@@ -38,8 +39,8 @@ def make_machines(stack, folder):
     for part in parts:
         make_machine(stack, folder / "machines" / part, part)
     executable(folder / "on", ON.format(folder=folder / "machines"))
-    client = f"mysql --no-defaults --skip-ssl --socket={stack['DUETIME_MYSQL_SOCKET']} --user={stack['DUETIME_MYSQL_USER']} --password={stack['DUETIME_MYSQL_PASSWORD']} {stack['DUETIME_MYSQL_DATABASE']}"
-    return {"PATH": stack["PATH"], "DUETIME_URL": stack["DUETIME_URL"], "INSTALLATION": "duetime", "MYSQL": client, "ON": folder / "on",
+    path = clients.make_programs(folder / "programs", stack["PATH"])
+    return {"PATH": path, "DUETIME_URL": stack["DUETIME_URL"], "INSTALLATION": "duetime", "MYSQL": clients.of_stack(stack), "ON": folder / "on",
             "APIS": " ".join(part for part in parts if part.startswith("api")),
             "DISPATCHERS": " ".join(part for part in parts if part.startswith("dispatcher")),
             "CONFIG": "duetime.ini", "STOP": "./stop", "KILL": "./kill", "START": "./start", "RESTART": "./restart"}

@@ -2,7 +2,7 @@
 
 A block of ```sh is run as it is. A block of ```text behind one is its output: each of its lines is found in the output, in this order,
 where "…" stands for anything. Where a sentence of the paragraph above the commands begins with "Repeat", they are run until that is seen. A second
-word behind ```sh or ```text (mariadb, mysql) names for whom the block is; others pass it by.
+word behind ```sh or ```text (mariadb, mysql) names for whom the block is; others pass it by. Blocks of ```ini are lines for the configuration file of the server.
 """
 import re
 from dataclasses import dataclass, field
@@ -54,6 +54,16 @@ def steps(path, reader="", of=None):
             found[-1].seen = [one for one in inside.splitlines() if one.strip()]
     found = [step for step in found if of in (None, step.part)]
     assert found, f"{path} has no commands{f' beneath {of}' if of else ''}"
+    return found
+
+
+def settings(path, reader):
+    """[(name, value)] of all that the page has in the configuration file of servers of this kind, in its order."""
+    found = []
+    for _, _, kind, word, inside, _ in blocks(path.read_text(encoding="utf-8")):
+        if kind == "ini" and word in ("", reader):
+            lines = [line.partition("#")[0] for line in inside.splitlines() if "=" in line]
+            found += [tuple(part.strip() for part in line.split("=", 1)) for line in lines]
     return found
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from ..stack import TREE, until
+from .clients import READER
 
 sys.path.insert(0, str(TREE / "deploy"))
 
@@ -12,6 +13,7 @@ from stack import ports  # noqa: E402
 from stack.servers import wire  # noqa: E402
 from stack.servers.kafka import Kafka  # noqa: E402
 from stack.servers.mariadb import MariaDB  # noqa: E402
+from stack.servers.mysql import MySQL  # noqa: E402
 from stack.servers.zookeeper import ZooKeeper  # noqa: E402
 
 
@@ -30,15 +32,16 @@ def empty_redis(folder):
         process.wait()
 
 
-class Replica(MariaDB):
-    """A second MariaDB, which knows nothing yet and refuses to write."""
+SMALL = {"mariadb": "--innodb-log-file-size=64M", "mysql": "--innodb-redo-log-capacity=128M"}
 
-    options = ("--innodb-buffer-pool-size=128M", "--innodb-log-file-size=64M", "--server-id=2", "--log-slave-updates=1", "--read-only=1",
-               "--slave-parallel-threads=8")
 
-    def __init__(self, home, password):
+class Replica({"mariadb": MariaDB, "mysql": MySQL}[READER]):
+    """A second server, which knows nothing yet; `settings` are lines of its configuration file."""
+
+    def __init__(self, home, password, settings):
         home.mkdir(parents=True)
         super().__init__(home, ports.choose(set(), home), password)
+        self.options = ("--server-id=2", SMALL[READER], "--innodb-buffer-pool-size=128M", *(f"--{name}={value}" for name, value in settings))
 
     def up(self):
         for folder in (self.data, self.log.parent, self.process.file.parent):
