@@ -7,14 +7,15 @@
          ─▶ the cheap ones pass, the others were not to be run ─▶ open: a later campaign goes on with the others
 
 Before its first fault a suite is run without any: one that fails then decides nothing, and its time gives the deadline for the faults. What
-fails on real servers, or in a suite that takes seconds, must fail twice, so that a busy machine catches nothing; a suite that hangs has
-noticed.
+fails on real servers, or in a suite that takes seconds, or on a machine that is told to be busy, must fail twice, so that others' work catches
+nothing; a suite that hangs has noticed.
 """
 import difflib
 import time
 
 from .account import digest
 from .concerns import needs_servers
+from .trial import busy
 
 PASSED = ("open", "survived")
 LONG = 2  # seconds: what waits for something may fail for want of time
@@ -48,7 +49,7 @@ class Campaign:
         """What of the suite failed; None when all passed."""
         deadline = 20 + 4 * self.seconds[suite]
         good, what, _ = self.trials.run(suite, deadline)
-        waits = needs_servers(suite) or self.seconds[suite] > LONG
+        waits = busy() or needs_servers(suite) or self.seconds[suite] > LONG
         if not good and what != "no end" and waits and suite != "sim":
             single = what if what.startswith("test_") and "[" not in what else None
             good, what, _ = self.trials.run(suite, deadline, single)
@@ -99,22 +100,33 @@ class Campaign:
     def left_out(self):
         return {suite for suite, seconds in self.seconds.items() if seconds is None}
 
+    def tried(self, fault, text, again):
+        """The entry of the fault, which is tried if need be; None while another campaign is at it."""
+        with self.account.claimed(fault.name) as ours:
+            entry = self.account.known(fault, text)
+            if not ours or self.settled(entry, again):
+                return entry if ours else None
+            passed = entry["suites"] if entry and entry["outcome"] in PASSED and entry["outcome"] not in again else ()
+            entry = self.one(fault, text, passed)
+        by = f" by {entry['by']}: {entry['what']}" if entry["by"] else ""
+        self.say(f"{entry['outcome']}{by}  {fault.name} {fault.path}:{fault.line} {fault.kind}  [{entry['seconds']:.0f} s]")
+        return entry
+
     def run(self, faults, texts, count, until, again=()):
         """Tries faults in their order until `count` have an outcome; gives their entries. `again`: outcomes that are tried again."""
-        entries = []
+        entries, elsewhere = [], 0
         for fault in faults:
-            if len(entries) == count:
+            if len(entries) + elsewhere == count:
                 break
             entry = self.account.known(fault, texts[fault.path])
             if not self.settled(entry, again):
                 if time.monotonic() > until:
                     self.say("the time is over; the same command goes on from here")
                     break
-                passed = entry["suites"] if entry and entry["outcome"] in PASSED and entry["outcome"] not in again else ()
-                entry = self.one(fault, texts[fault.path], passed)
-                by = f" by {entry['by']}: {entry['what']}" if entry["by"] else ""
-                self.say(f"{entry['outcome']}{by}  {fault.name} {fault.path}:{fault.line} {fault.kind}  [{entry['seconds']:.0f} s]")
-            if entry["outcome"] != "does not compile":
+                entry = self.tried(fault, texts[fault.path], again)
+            if entry is None:
+                elsewhere += 1
+            elif entry["outcome"] != "does not compile":
                 entries.append(entry)
         return entries
 
