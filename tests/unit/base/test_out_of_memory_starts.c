@@ -1,0 +1,496 @@
+/*
+ * Each part that has threads is started, or it is not and leaves nothing behind, whichever of its calls for memory or for
+ * a thread fails. There is no server: what a part has started waits for one until it is stopped.
+ */
+#include <errno.h>
+#include <pthread.h>
+
+#include "unit/base/out_of_memory_suite.h"
+
+#include "alerts/alerts.h"
+#include "api.h"
+#include "auth/auth.h"
+#include "chores/announcer.h"
+#include "chores/due_watch.h"
+#include "chores/heartbeat.h"
+#include "chores/housekeeper.h"
+#include "chores/room.h"
+#include "delivery/hands.h"
+#include "dispatcher.h"
+#include "doctor/examiner.h"
+#include "intake/batch_gate.h"
+#include "intake/committer.h"
+#include "intake/index_writer.h"
+#include "intake/intake.h"
+#include "intake/results_batcher.h"
+#include "ops/health.h"
+#include "overview/overview.h"
+#include "pull/pop_room.h"
+#include "quota/quotas.h"
+#include "store/clock/clock_follower.h"
+#include "store/figures/figures.h"
+#include "topics/topic_cache.h"
+#include "work/workers.h"
+
+/* ---- threads ---- */
+
+static _Thread_local long threads_left; /* threads until one cannot be had; 0: all can */
+static _Thread_local bool thread_failed;
+
+int __real_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+
+int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+    if (threads_left == 0 || --threads_left > 0)
+        return __real_pthread_create(id, attr, run, arg);
+    thread_failed = true;
+    return EAGAIN;
+}
+
+/* Starts the part until it has got all its threads. */
+static void at_each_thread(dt_status (*start)(void))
+{
+    long n = 0;
+    do {
+        thread_failed = false;
+        threads_left = ++n;
+        dt_status status = start();
+        threads_left = 0;
+        if (thread_failed == (status == DT_OK))
+            fail_msg("thread %ld: %s", n, dt_status_name(status));
+    } while (thread_failed);
+    assert_true(n >= 2);
+}
+
+static void at_each(dt_status (*start)(void))
+{
+    at_each_call(start);
+    at_each_thread(start);
+}
+
+/* ---- a process ---- */
+
+static struct dt_config config;
+static struct dt_config without_redis; /* the same texts */
+static dt_refclock ref;
+static struct dt_session_env env;
+static dt_topic_cache *topics;
+static struct dt_error err;
+
+static int begin(void **state)
+{
+    (void)state;
+    if (dt_config_load(&config, NULL, &err) != DT_OK)
+        return 1;
+    config.mysql_port = 1; /* nobody listens there */
+    config.installation_test_clock = true;
+    config.api_commit_jobs = 10;
+    config.api_queue_jobs = 100;
+    without_redis = config;
+    without_redis.redis_endpoints = NULL;
+    dt_refclock_init(&ref, dt_clock_system());
+    env = (struct dt_session_env){.config = &config, .clock = dt_clock_system(), .ref = &ref};
+    return dt_topic_cache_new(&config, dt_clock_system(), &topics) != DT_OK;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    dt_topic_cache_free(topics);
+    dt_config_clear(&config);
+    return 0;
+}
+
+/* ---- the API ---- */
+
+static dt_status start_topic_cache(void)
+{
+    dt_topic_cache *cache = NULL;
+    dt_status status = dt_topic_cache_new(&config, dt_clock_system(), &cache);
+    dt_topic_cache_free(cache);
+    return status;
+}
+
+static dt_status start_overview(void)
+{
+    struct dt_api api = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .topics = topics};
+    dt_overview *overview = NULL;
+    dt_status status = dt_overview_new(&api, &overview);
+    dt_overview_free(overview);
+    return status;
+}
+
+static dt_status start_gate(void)
+{
+    dt_gate *gate = NULL;
+    dt_status status = dt_gate_new("jobs", 10, 100, &gate);
+    if (status == DT_OK)
+        dt_gate_close(gate);
+    dt_gate_free(gate);
+    return status;
+}
+
+static void what_the_api_has_without_threads_is_made_or_not(void **state)
+{
+    (void)state;
+    at_each_call(start_topic_cache);
+    at_each_call(start_overview);
+    at_each_call(start_gate);
+}
+
+static dt_status start_quotas(void)
+{
+    dt_quotas *quotas = NULL;
+    dt_status status = dt_quotas_start(&env, &quotas, &err);
+    if (status == DT_OK)
+        dt_quotas_stop(quotas);
+    dt_quotas_free(quotas);
+    return status;
+}
+
+static dt_status start_index_writer(void)
+{
+    dt_index_writer *writer = NULL;
+    dt_status status = dt_index_writer_start(&env, topics, &writer, &err);
+    if (status == DT_OK)
+        dt_index_writer_stop(writer);
+    dt_index_writer_free(writer);
+    return status;
+}
+
+static dt_status start_committer(void)
+{
+    dt_committer *committer = NULL;
+    dt_status status = dt_committer_start(&env, topics, NULL, &committer, &err);
+    if (status == DT_OK)
+        dt_committer_stop(committer);
+    dt_committer_free(committer);
+    return status;
+}
+
+static dt_status start_results_batcher(void)
+{
+    dt_results_batcher *results = NULL;
+    dt_status status = dt_results_batcher_start(&env, topics, NULL, &results, &err);
+    if (status == DT_OK)
+        dt_results_batcher_stop(results);
+    dt_results_batcher_free(results);
+    return status;
+}
+
+static dt_status start_workers(void)
+{
+    dt_workers *workers = NULL;
+    dt_status status = dt_workers_start(&env, &workers, &err);
+    if (status == DT_OK)
+        dt_workers_stop(workers);
+    dt_workers_free(workers);
+    return status;
+}
+
+static dt_status start_pop_room(void)
+{
+    struct dt_api api = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .topics = topics};
+    dt_pop_room *room = NULL;
+    dt_status status = dt_pop_room_start(&env, &api, &room, &err);
+    if (status == DT_OK)
+        dt_pop_room_stop(room);
+    dt_pop_room_free(room);
+    return status;
+}
+
+static void what_takes_requests_is_started_or_leaves_nothing(void **state)
+{
+    (void)state;
+    at_each(start_quotas);
+    at_each(start_index_writer);
+    at_each(start_committer);
+    at_each(start_results_batcher);
+    at_each(start_workers);
+    at_each(start_pop_room);
+}
+
+static dt_status start_health(void)
+{
+    dt_auth *auth = NULL;
+    dt_health *health = NULL;
+    dt_status status = dt_auth_new(false, &auth);
+    if (status == DT_OK)
+        status = dt_health_start(&env, topics, auth, NULL, &health, &err);
+    if (status == DT_OK)
+        dt_health_stop(health);
+    dt_health_free(health);
+    dt_auth_free(auth);
+    return status;
+}
+
+static void what_looks_after_the_api_is_started_or_leaves_nothing(void **state)
+{
+    (void)state;
+    at_each(start_health);
+}
+
+/* ---- both programs ---- */
+
+static dt_status start_figures(void)
+{
+    const struct dt_figures_env figures = {.config = &config, .clock = dt_clock_system(), .ref = &ref};
+    dt_figures *out = NULL;
+    dt_status status = dt_figures_start(&figures, &out, &err);
+    if (status == DT_OK)
+        dt_figures_stop(out);
+    return status;
+}
+
+static dt_status start_clock_follower(void)
+{
+    const struct dt_clock_follower_env follower = {.config = &config, .ref = &ref};
+    dt_clock_follower *out = NULL;
+    dt_status status = dt_clock_follower_start(&follower, &out, &err);
+    if (status == DT_OK)
+        dt_clock_follower_stop(out);
+    return status;
+}
+
+static void what_both_programs_have_is_started_or_leaves_nothing(void **state)
+{
+    (void)state;
+    at_each(start_figures);
+    at_each(start_clock_follower);
+}
+
+/* ---- dispatchers ---- */
+
+static unsigned no_shards(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static bool no_loop(void *arg, unsigned shard, struct dt_loop_state *out)
+{
+    (void)arg, (void)shard, (void)out;
+    return false;
+}
+
+static void nobody(void *arg)
+{
+    (void)arg;
+}
+
+static void no_shard(void *arg, unsigned shard)
+{
+    (void)arg, (void)shard;
+}
+
+static void one_shard(void *arg, struct dt_shard_map *out)
+{
+    (void)arg;
+    dt_shard_map_init(out, 1, 1);
+}
+
+static dt_status start_heartbeat(void)
+{
+    const struct dt_heartbeat_env beats = {.config = &config,
+                                           .clock = dt_clock_system(),
+                                           .name = "test:1",
+                                           .id = 1,
+                                           .shards = no_shards,
+                                           .state = no_loop,
+                                           .doubt = nobody,
+                                           .announce = nobody};
+    dt_heartbeat *out = NULL;
+    dt_status status = dt_heartbeat_start(&beats, &out, &err);
+    if (status == DT_OK)
+        dt_heartbeat_stop(out);
+    return status;
+}
+
+static dt_status start_due_watch(void)
+{
+    const struct dt_due_watch_env due = {.config = &without_redis,
+                                         .clock = dt_clock_system(),
+                                         .ref = &ref,
+                                         .owner = "test:1",
+                                         .map = one_shard,
+                                         .wake = no_shard,
+                                         .again = no_shard,
+                                         .stale_map = nobody};
+    dt_due_watch *out = NULL;
+    dt_status status = dt_due_watch_start(&due, &out, &err);
+    if (status == DT_OK)
+        dt_due_watch_stop(out);
+    return status;
+}
+
+static dt_status start_room(void)
+{
+    const struct dt_room_env grants = {.config = &config, .clock = dt_clock_system(), .granted = no_shard};
+    dt_room *out = NULL;
+    dt_status status = dt_room_start(&grants, &out, &err);
+    if (status == DT_OK)
+        dt_room_stop(out);
+    return status;
+}
+
+static dt_status start_housekeeper(void)
+{
+    const struct dt_housekeeper_env house = {.config = &config,
+                                             .installation = "duetime",
+                                             .clock = dt_clock_system(),
+                                             .ref = &ref,
+                                             .shards = no_shards,
+                                             .map = one_shard,
+                                             .state = no_loop,
+                                             .wake = no_shard,
+                                             .held = no_shard};
+    dt_housekeeper *out = NULL;
+    dt_status status = dt_housekeeper_start(&house, &out, &err);
+    if (status == DT_OK)
+        dt_housekeeper_stop(out);
+    return status;
+}
+
+static dt_status start_announcer(void)
+{
+    dt_announcer *out = NULL;
+    dt_status status = dt_announcer_new(&config, "duetime", dt_clock_system(), &out, &err);
+    if (status == DT_OK)
+        dt_announcer_free(out);
+    return status;
+}
+
+static uint64_t zero(void)
+{
+    return 0;
+}
+
+static void untold(void *arg, const dt_index *index)
+{
+    (void)arg, (void)index;
+}
+
+static dt_status start_intake(void)
+{
+    const struct dt_intake_env intake = {.config = &config,
+                                         .installation = "duetime",
+                                         .clock = dt_clock_system(),
+                                         .ref = &ref,
+                                         .map = one_shard,
+                                         .index_untold = untold};
+    dt_intake *out = NULL;
+    dt_status status = dt_intake_start(&intake, &out, &err);
+    if (status == DT_OK) {
+        dt_intake_leave(out);
+        dt_intake_stop(out);
+    }
+    return status;
+}
+
+static dt_status start_alerts(void)
+{
+    const struct dt_alerts_env alerts = {
+        .config = &config, .installation = "duetime", .clock = dt_clock_system(), .ref = &ref};
+    dt_alerts *out = NULL;
+    dt_status status = dt_alerts_start(&alerts, &out, &err);
+    if (status == DT_OK) {
+        dt_alerts_leave(out);
+        dt_alerts_stop(out);
+    }
+    return status;
+}
+
+static dt_status start_examiner(void)
+{
+    const struct dt_examiner_env examiner = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .process = 1};
+    dt_examiner *out = NULL;
+    dt_status status = dt_examiner_start(&examiner, &out, &err);
+    if (status == DT_OK)
+        dt_examiner_stop(out);
+    return status;
+}
+
+static dt_status make_dispatcher(void)
+{
+    dt_dispatcher *out = NULL;
+    dt_status status = dt_dispatcher_new(&config, dt_clock_system(), zero, &out, &err);
+    if (status == DT_OK)
+        dt_dispatcher_free(out);
+    return status;
+}
+
+static uint64_t no_chance(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static void no_jobs(void *arg, const int64_t *ids, size_t n)
+{
+    (void)arg, (void)ids, (void)n;
+}
+
+static dt_status start_hands(void)
+{
+    const struct dt_hands_env hands = {.config = &config,
+                                       .installation = "duetime",
+                                       .name = "test:1",
+                                       .clock = dt_clock_system(),
+                                       .ref = &ref,
+                                       .random = no_chance,
+                                       .map = one_shard,
+                                       .outbox = no_shard,
+                                       .index_untold = untold,
+                                       .lost = no_jobs,
+                                       .ended = nobody,
+                                       .room = no_shard};
+    dt_hands *out = NULL;
+    dt_status status = dt_hands_start(&hands, &out, &err);
+    if (status == DT_OK)
+        dt_hands_stop(out);
+    /* What the lookups of names share cannot be made for want of memory, among other reasons. */
+    return status == DT_SYSTEM && failed ? DT_NOMEM : status;
+}
+
+static void what_calls_receivers_is_started_or_leaves_nothing(void **state)
+{
+    (void)state;
+    at_each(start_hands);
+    config.callbacks_enabled = !config.callbacks_enabled;
+    at_each(start_hands);
+    config.callbacks_enabled = !config.callbacks_enabled;
+}
+
+static void what_moves_jobs_and_tells_of_them_is_started_or_leaves_nothing(void **state)
+{
+    (void)state;
+    at_each_call(make_dispatcher);
+    at_each(start_intake);
+    at_each(start_alerts);
+    at_each(start_examiner);
+}
+
+static void what_a_dispatcher_has_beside_its_loops_is_started_or_leaves_nothing(void **state)
+{
+    (void)state;
+    at_each(start_heartbeat);
+    at_each(start_due_watch);
+    at_each(start_room);
+    at_each(start_housekeeper);
+    at_each_call(start_announcer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_api_has_without_threads_is_made_or_not),
+        cmocka_unit_test(what_takes_requests_is_started_or_leaves_nothing),
+        cmocka_unit_test(what_looks_after_the_api_is_started_or_leaves_nothing),
+        cmocka_unit_test(what_both_programs_have_is_started_or_leaves_nothing),
+        cmocka_unit_test(what_a_dispatcher_has_beside_its_loops_is_started_or_leaves_nothing),
+        cmocka_unit_test(what_calls_receivers_is_started_or_leaves_nothing),
+        cmocka_unit_test(what_moves_jobs_and_tells_of_them_is_started_or_leaves_nothing),
+    };
+    return cmocka_run_group_tests_name("out of memory: starts", tests, begin, end);
+}
