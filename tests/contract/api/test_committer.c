@@ -484,6 +484,39 @@ static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **s
     free(rows);
 }
 
+/* Nobody who is queued then would fare better: none of them has a try of its own. */
+static void who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work(void **state)
+{
+    struct fixture *f = *state;
+    enum { QUEUED = 3 };
+    static struct call first, held, queued[QUEUED];
+    f->mysql.config.api_committers = 1;
+    start(f);
+    prepare(f, &first, "t", 1);
+    submit(f, &first); /* makes the topic */
+    prepare(f, &held, "t", 1);
+    held.rows[0].row.job.key = DT_STR_LIT("held");
+    mysql_fixture_run(&f->mysql, "START TRANSACTION");
+    mysql_fixture_run(&f->mysql, "INSERT INTO job_keys VALUES ('t', 'held', 1)");
+    submit_all(f, &held, 1);
+    await_waiting_for_locks(f, 1);
+    for (int i = 0; i < QUEUED; i++)
+        prepare(f, &queued[i], "t", 1);
+    submit_all(f, queued, QUEUED);
+    mysql_fixture_kill_sessions(&f->mysql);
+    await(&held);
+    assert_int_not_equal(held.unit.status, DT_OK);
+    for (int i = 0; i < QUEUED; i++) {
+        await(&queued[i]);
+        assert_int_equal(queued[i].unit.status, DT_UNAVAILABLE);
+        dt_unit_clear(&queued[i].unit);
+    }
+    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 1);
+    dt_unit_clear(&held.unit);
+    dt_unit_clear(&first.unit);
+}
+
 /* What a batch that hangs is given before another one is begun beside it, while single jobs come. */
 static void while_single_jobs_come_batches_are_committed_one_at_a_time(void **state)
 {
@@ -640,6 +673,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_bytes_that_have_left_it, make, drop),
         cmocka_unit_test_setup_teardown(a_single_job_does_not_stand_behind_batches, make, drop),
         cmocka_unit_test_setup_teardown(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs, make, drop),
+        cmocka_unit_test_setup_teardown(who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work, make, drop),
         cmocka_unit_test_setup_teardown(while_single_jobs_come_batches_are_committed_one_at_a_time, make, drop),
         cmocka_unit_test_setup_teardown(a_batch_has_its_turn_however_many_single_jobs_there_are, make, drop),
         cmocka_unit_test_setup_teardown(what_is_large_is_committed_apart, make, drop),
