@@ -1,11 +1,19 @@
-"""The knobs of tests/support/nth/nth_call.c: which call for memory, a descriptor or a thread fails next in a program."""
+"""The knobs of tests/support/nth/nth_call.c: which call for memory, a descriptor or a thread fails next in a program, or which of the database."""
 import mmap
+import re
 import struct
 
 from ..stack import PRESET, TREE
 
-KINDS = ("memory", "descriptor", "thread")
-SIZE = 8 * 3 * len(KINDS)
+KINDS = ("memory", "descriptor", "thread")  # what runs out
+KNOBS = (*KINDS, "statement")
+SIZE = 8 * 3 * len(KNOBS)
+REPORT = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|Assertion|terminate called|stack smashing")
+
+
+def no_report(text, what):
+    """A program's log has nothing of a sanitizer's."""
+    assert not REPORT.search(text), f"{what}\n{text[-6000:]}"
 
 
 def program(name):
@@ -22,7 +30,7 @@ class Knobs:
         self.environment = {"DUETIME_NTH": str(path)}
 
     def _at(self, kind, what):
-        return (KINDS.index(kind) * 3 + ("left", "calls", "failed").index(what)) * 8
+        return (KNOBS.index(kind) * 3 + ("left", "calls", "failed").index(what)) * 8
 
     def _get(self, kind, what):
         return struct.unpack_from("<q", self._map, self._at(kind, what))[0]

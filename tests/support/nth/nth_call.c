@@ -1,5 +1,6 @@
 /*
- * Makes the n-th call for memory, for a descriptor or for a thread fail, in a program that is linked with this file
+ * Makes the n-th call for memory, for a descriptor, for a thread or of the database fail, in a program that is linked
+ * with this file
  * (nth_api, nth_dispatcher: the products' own main and libraries). A test turns the knobs from outside, in a file that
  * both map: DUETIME_NTH names it. Without it nothing ever fails.
  *
@@ -7,6 +8,8 @@
  *               memory are theirs to mend
  *   descriptor, thread   calls from everywhere, libraries included: the program's definitions come first. But for the
  * two threads of ZooKeeper's client, which ends the process by an assertion when it does not get them
+ *   statement   calls of the database by threads that serve requests, which answer as a server does that refuses this
+ * one and goes on; the log names each that failed
  *
  * The layout is tests/harness/harm/nth.py's, too.
  */
@@ -26,7 +29,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum kind { MEMORY, DESCRIPTOR, THREAD, KINDS };
+#include "store/db/db.h"
+#include "store/store.h"
+
+enum kind { MEMORY, DESCRIPTOR, THREAD, STATEMENT, KINDS };
 
 struct knobs {
     struct {
@@ -117,4 +123,64 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
 {
     return !is_zookeepers(__builtin_return_address(0)) && fails(THREAD) ? EAGAIN
                                                                         : NEXT(pthread_create)(thread, attr, run, arg);
+}
+
+/* ---- statements: --wrap ---- */
+
+/* Others look at the database at times of their own. */
+static int serves_requests(void)
+{
+    static const char *const names[] = {"worker", "committer", "results"};
+    char name[16] = "";
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return 1;
+    return 0;
+}
+
+static dt_status refused(const char *what, struct dt_error *err)
+{
+    fprintf(stderr, "nth: refused: %.120s\n", what);
+    return dt_fail(err, DT_INTERNAL, "the test lets it fail: %.60s", what);
+}
+
+#define WRAP_STATEMENT(name, what, params, args)                                                                       \
+    dt_status __real_##name params;                                                                                    \
+    dt_status __wrap_##name params;                                                                                    \
+    dt_status __wrap_##name params                                                                                     \
+    {                                                                                                                  \
+        return serves_requests() && fails(STATEMENT) ? refused(what, err) : __real_##name args;                        \
+    }
+
+WRAP_STATEMENT(dt_db_begin, "begin", (dt_db * db, struct dt_error *err), (db, err))
+WRAP_STATEMENT(dt_db_begin_at, "begin_at", (dt_db * db, int64_t *now_ms, struct dt_error *err), (db, now_ms, err))
+WRAP_STATEMENT(dt_db_begin_soon, "begin_soon", (dt_db * db, struct dt_error *err), (db, err))
+WRAP_STATEMENT(dt_db_begin_snapshot, "begin_snapshot", (dt_db * db, struct dt_error *err), (db, err))
+WRAP_STATEMENT(dt_db_commit, "commit", (dt_db * db, struct dt_error *err), (db, err))
+WRAP_STATEMENT(dt_db_commit_with, sql, (dt_db * db, const char *sql, struct dt_param_rows rows, struct dt_error *err),
+               (db, sql, rows, err))
+WRAP_STATEMENT(dt_db_run, sql,
+               (dt_db * db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *err),
+               (db, sql, params, affected, err))
+WRAP_STATEMENT(dt_db_run_many, sql,
+               (dt_db * db, const char *sql, struct dt_param_rows rows, uint64_t *affected, struct dt_error *err),
+               (db, sql, rows, affected, err))
+WRAP_STATEMENT(dt_db_query, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *err),
+               (db, sql, params, err))
+WRAP_STATEMENT(dt_db_query_stream, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *err),
+               (db, sql, params, err))
+WRAP_STATEMENT(dt_db_query_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *err),
+               (db, sql, params, err))
+WRAP_STATEMENT(dt_db_ask_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *err),
+               (db, sql, params, err))
+
+/* An answer that breaks off: its rows were seen. */
+dt_status __real_dt_db_end(dt_db *db, struct dt_error *err);
+dt_status __wrap_dt_db_end(dt_db *db, struct dt_error *err);
+
+dt_status __wrap_dt_db_end(dt_db *db, struct dt_error *err)
+{
+    dt_status status = __real_dt_db_end(db, err);
+    return status == DT_OK && serves_requests() && fails(STATEMENT) ? refused("the end of an answer", err) : status;
 }
