@@ -124,6 +124,9 @@ BY_HAND = [
     (r"store/(store_settings|topics_version|grants)\.c", "contract/test_store_schema contract/test_store_topics api/test_commands api/test_unavailable"),
     (r"^api/(http|request|work|auth|intake|topics)/|scheduler/(base|store|index)/|dispatcher/(delivery|kafka)/", "unit/test_out_of_memory unit/test_out_of_memory_apart"),
     (r"^api/(http|request|work|auth|intake|topics)/", "api/test_limits"),
+    (r"^api/(?!cli|console|doctor)|scheduler/store/", "api/test_failing_statements"),
+    (r"^api/(intake|work|ops|quota|pull|overview|topics)/|scheduler/store/(figures|clock)/|dispatcher/(chores|alerts|intake|doctor|dispatcher)|delivery/http/pool/",
+     "unit/test_out_of_memory_starts"),
     (r"scheduler/store/watch/", "contract/test_store_watch integration/test_without_redis"),
 ]
 
