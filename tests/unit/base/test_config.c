@@ -611,6 +611,32 @@ static void the_reference_has_a_row_for_every_option(void **state)
     free(text);
 }
 
+static void the_sample_has_every_option_and_is_an_installation_on_one_server(void **state)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+
+    (void)state;
+    assert_non_null(out);
+    dt_config_sample(out);
+    fclose(out);
+    struct dt_config sample = loaded(text);
+    struct dt_config small = loaded("[redis]\nendpoints =\n[kafka]\nbrokers =\n[zookeeper]\nservers =\n");
+    char *as_read = print(&sample), *as_wanted = print(&small);
+    assert_string_equal(as_read, as_wanted);
+#define ROW(s, k, ...) assert_non_null(strstr(text, "\n#" #k " ="));
+    DT_CONFIG_MAP(ROW, ROW, ROW, ROW)
+#undef ROW
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        assert_true(strncmp(line, "# ", 2) != 0 || strcspn(line, "\n") <= 120);
+    dt_config_clear(&sample);
+    dt_config_clear(&small);
+    free(as_read);
+    free(as_wanted);
+    free(text);
+}
+
 static void a_cleared_configuration_can_be_cleared_again(void **state)
 {
     struct dt_config config = loaded("");
@@ -662,6 +688,7 @@ int main(void)
         FRESH(texts_of_any_length_are_read_back_as_the_same),
         FRESH(secrets_are_hidden_when_printed),
         FRESH(the_reference_has_a_row_for_every_option),
+        FRESH(the_sample_has_every_option_and_is_an_installation_on_one_server),
         FRESH(a_cleared_configuration_can_be_cleared_again),
     };
 
