@@ -1,6 +1,7 @@
 /*
- * Each statement of a piece of work fails once, as a server refuses it that goes on: the work then says so, and nothing of
- * it is there. The linker wraps the calls that ask the server (tests/CMakeLists.txt).
+ * Each call of the database in a piece of work fails once, as a server refuses it that goes on: the work then says so, and
+ * nothing of it is there. So does each of its calls for memory, after which the work may also be whole. The linker wraps
+ * both (tests/CMakeLists.txt).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,39 +20,62 @@
 #include "store/schedules/schedules.h"
 #include "support/store_suite.h"
 
-#define MOST    60 /* statements of a work */
+#define MOST    400 /* calls of a work */
 #define HOUR_MS INT64_C(3600000)
 
-static unsigned left; /* statements until one fails; 0: none does */
-static bool failed;
-static const char *failed_sql;
+enum kind { STATEMENT, MEMORY, KINDS };
 
-static bool fails(const char *sql)
+static _Thread_local unsigned left[KINDS]; /* calls until one fails; 0: none does */
+static _Thread_local bool failed;
+static _Thread_local const char *failed_call;
+
+static bool fails(enum kind kind, const char *call)
 {
-    if (left == 0 || --left > 0)
+    if (left[kind] == 0 || --left[kind] > 0)
         return false;
     failed = true;
-    failed_sql = sql;
+    failed_call = call;
     return true;
 }
 
-#define WRAP(name, params, args)                                                                                       \
+#define WRAP(name, what, params, args)                                                                                 \
     dt_status __real_##name params;                                                                                    \
     dt_status __wrap_##name params;                                                                                    \
     dt_status __wrap_##name params                                                                                     \
     {                                                                                                                  \
-        return fails(sql) ? dt_fail(error, DT_INTERNAL, "the test lets it fail: %.60s", sql) : __real_##name args;     \
+        return fails(STATEMENT, what) ? dt_fail(error, DT_INTERNAL, "the test lets it fail: %.60s", what)              \
+                                      : __real_##name args;                                                            \
     }
 
-WRAP(dt_db_run, (dt_db * db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *error),
+WRAP(dt_db_run, sql, (dt_db * db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *error),
      (db, sql, params, affected, error))
-WRAP(dt_db_run_many,
+WRAP(dt_db_run_many, sql,
      (dt_db * db, const char *sql, struct dt_param_rows rows, uint64_t *affected, struct dt_error *error),
      (db, sql, rows, affected, error))
-WRAP(dt_db_query, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
+WRAP(dt_db_query, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
      (db, sql, params, error))
-WRAP(dt_db_query_index, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
+WRAP(dt_db_query_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
      (db, sql, params, error))
+WRAP(dt_db_begin_at, "begin", (dt_db * db, int64_t *now_ms, struct dt_error *error), (db, now_ms, error))
+WRAP(dt_db_commit, "commit", (dt_db * db, struct dt_error *error), (db, error))
+WRAP(dt_db_commit_with, sql, (dt_db * db, const char *sql, struct dt_param_rows rows, struct dt_error *error),
+     (db, sql, rows, error))
+WRAP(dt_store_db, "a connection", (dt_store * of, dt_db **out, struct dt_error *error), (of, out, error))
+
+#define WRAP_MEMORY(type, name, params, args)                                                                          \
+    type __real_##name params;                                                                                         \
+    type __wrap_##name params;                                                                                         \
+    type __wrap_##name params                                                                                          \
+    {                                                                                                                  \
+        return fails(MEMORY, #name) ? NULL : __real_##name args;                                                       \
+    }
+
+WRAP_MEMORY(void *, malloc, (size_t size), (size))
+WRAP_MEMORY(void *, calloc, (size_t n, size_t size), (n, size))
+WRAP_MEMORY(void *, realloc, (void *old, size_t size), (old, size))
+WRAP_MEMORY(void *, reallocarray, (void *old, size_t n, size_t size), (old, n, size))
+WRAP_MEMORY(char *, strdup, (const char *text), (text))
+WRAP_MEMORY(char *, strndup, (const char *text, size_t n), (text, n))
 
 STORE_SUITE("failing", 0)
 
@@ -69,17 +93,19 @@ static int end(void **state)
     return close_store(state);
 }
 
-/* A number that stands for what callers see of all tables. */
-static int64_t told(void)
+/* A number that stands for what callers see of all tables; without times, which are others when a work is done later. */
+static int64_t told(bool times)
 {
     return mysql_fixture_number(
-        &fx, "SELECT COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', id, state, version, IFNULL(next_at, -1), no_retries, "
-             "topic))) FROM jobs), 0) + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', id, state, matched, changed, "
-             "refused))) FROM operations), 0) * 3 + (SELECT COUNT(*) FROM operation_jobs) * 5 + (SELECT COUNT(*) FROM "
-             "job_events) * 7 + (SELECT COUNT(*) FROM schedules) * 11 + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', "
-             "next_fire_at, last_fire_at))) FROM schedule_fires), 0) + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', name, "
-             "paused, deletion))) FROM topics), 0) + (SELECT COUNT(*) FROM job_keys) * 13 + (SELECT COUNT(*) FROM "
-             "api_tokens) * 17");
+        &fx,
+        "SELECT COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', id, state, version, IF(%d, IFNULL(next_at, -1), 0), "
+        "no_retries, topic))) FROM jobs), 0) + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', IF(%d, id, 0), state, "
+        "matched, changed, refused, sample))) FROM operations), 0) * 3 + (SELECT COUNT(*) FROM operation_jobs) * 5 + "
+        "(SELECT COUNT(*) FROM job_events) * 7 + (SELECT COUNT(*) FROM schedules) * 11 + COALESCE((SELECT "
+        "SUM(CRC32(CONCAT_WS('|', IF(%d, next_fire_at, 0), IF(%d, last_fire_at, 0)))) FROM schedule_fires), 0) + "
+        "COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', name, paused, deletion))) FROM topics), 0) + (SELECT COUNT(*) FROM "
+        "job_keys) * 13 + (SELECT COUNT(*) FROM api_tokens) * 17",
+        times, times, times, times);
 }
 
 struct work {
@@ -88,34 +114,47 @@ struct work {
     dt_status (*run)(void);
 };
 
-/* The n-th statement fails. False: the work has fewer. */
-static bool fails_at(const struct work *work, unsigned n)
+/* What the work makes when nothing fails. */
+static int64_t made_of(const struct work *work)
 {
     mysql_fixture_empty(&fx, &arena);
     work->prepare();
-    int64_t before = told();
+    MYSQL_FIXTURE_OK(work->run(), &err);
+    return told(false);
+}
+
+/* The n-th call fails. False: the work has fewer. */
+static bool fails_at(const struct work *work, enum kind kind, unsigned n, int64_t made)
+{
+    mysql_fixture_empty(&fx, &arena);
+    work->prepare();
+    int64_t before = told(true);
     failed = false;
-    left = n;
+    left[kind] = n;
     dt_status status = work->run();
-    left = 0;
+    left[kind] = 0;
     if (!failed)
         MYSQL_FIXTURE_OK(status, &err);
-    else if (status == DT_OK)
-        fail_msg("%s: statement %u failed, and nobody says so: %.200s", work->name, n, failed_sql);
-    else if (told() != before)
-        fail_msg("%s: statement %u failed, and some of it is there: %.200s", work->name, n, failed_sql);
+    else if (status != DT_OK && told(true) != before)
+        fail_msg("%s: call %u failed, and some of it is there: %.200s", work->name, n, failed_call);
+    else if (status == DT_OK && (kind == STATEMENT || told(false) != made))
+        fail_msg("%s: call %u failed, and nobody says so: %.200s", work->name, n, failed_call);
     return failed;
 }
 
 static void try_all(const struct work *works, size_t n_works)
 {
     for (size_t i = 0; i < n_works; i++) {
-        unsigned n = 1;
-        while (n <= MOST && fails_at(&works[i], n))
-            n++;
-        if (n <= 2 || n > MOST)
-            fail_msg("%s has %u statements", works[i].name, n - 1);
-        print_message("%s: each of %u statements failed once\n", works[i].name, n - 1);
+        const int64_t made = made_of(&works[i]);
+        for (enum kind kind = STATEMENT; kind < KINDS; kind++) {
+            unsigned n = 1;
+            while (n <= MOST && fails_at(&works[i], kind, n, made))
+                n++;
+            if ((n <= 2 && kind == STATEMENT) || n > MOST)
+                fail_msg("%s has %u calls", works[i].name, n - 1);
+            print_message("%s: each of %u %s failed once\n", works[i].name, n - 1,
+                          kind == STATEMENT ? "statements" : "calls for memory");
+        }
     }
 }
 

@@ -174,6 +174,7 @@ WRAP_STATEMENT(dt_db_query_index, sql, (dt_db * db, const char *sql, struct dt_p
                (db, sql, params, err))
 WRAP_STATEMENT(dt_db_ask_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *err),
                (db, sql, params, err))
+WRAP_STATEMENT(dt_store_db, "a connection", (dt_store * store, dt_db **out, struct dt_error *err), (store, out, err))
 
 /* An answer that breaks off: its rows were seen. */
 dt_status __real_dt_db_end(dt_db *db, struct dt_error *err);
