@@ -43,7 +43,7 @@ BY_HAND = [
     (r"store/(store_jobs|store_insert|store_results)\.c", "contract/test_store_history contract/test_store_history_days api/test_changes api/test_keys"),
     (r"store/(store_shards)\.c", "contract/test_store_shards api/test_shards"),
     (r"store/store_leases\.c", "contract/test_store_leases contract/test_elector_leases integration/test_without_zookeeper"),
-    (r"dispatcher/kafka_(admin.*|topics|warm|watch)\.c", "contract/test_kafka_topics contract/test_kafka_producer integration/test_refused"),
+    (r"dispatcher/kafka_(admin.*|topics|warm|watch)\.c", "unit/test_topic_lookups contract/test_kafka_topics contract/test_kafka_producer integration/test_refused"),
     (r"dispatcher/kafka_(common|txn_producer|ledger|plain|producer|trim)\.c", "contract/test_kafka_producer contract/test_kafka_producer_refused contract/test_kafka_ledger contract/test_kafka_results contract/test_kafka_topics"),
     (r"dispatcher/kafka_(reader|lag)\.c", "contract/test_kafka_results"),
     (r"dispatcher/(delivery_absent|kafka_parts)\.c", "unit/test_delivery_absent integration/test_without_kafka integration/test_growing"),

@@ -1,0 +1,314 @@
+/* What is known of Kafka's topics, and when Kafka is asked: against a Kafka that answers as a topic's name says. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "kafka/kafka.h"
+#include "kafka/kafka_admin_parts.h"
+
+#define S(text) DT_STR_LIT(text)
+#define MANY    (3 * DT_KAFKA_FIND_MAX + 1)
+
+/* ---- Kafka ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the next ones */
+static bool silent;
+static unsigned requests, asked, at_most; /* requests, topics in all of them, topics in the largest */
+static bool blank;                        /* nothing is said of a topic before it is asked for */
+
+dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n,
+                                     struct dt_error *err);
+
+static bool is_blank(const struct dt_kafka_finding *f)
+{
+    static const struct dt_kafka_topic_info none;
+    return f->status == DT_UNAVAILABLE && !f->made && memcmp(&f->info, &none, sizeof(none)) == 0 && !f->error.text[0];
+}
+
+static void answer(struct dt_kafka_finding *f)
+{
+    f->made = true;
+    f->info.partitions = 7;
+    if (strncmp(f->name, "no.", 3) == 0)
+        f->status = dt_fail(&f->error, DT_REFUSED, "%s may not be written", f->name);
+    else if (strncmp(f->name, "odd.", 4) == 0)
+        f->status = dt_fail(&f->error, DT_UNAVAILABLE, "nobody can say");
+    else
+        f->status = DT_OK;
+}
+
+dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n,
+                                     struct dt_error *err)
+{
+    (void)a;
+    pthread_mutex_lock(&lock);
+    requests++;
+    asked += (unsigned)n;
+    at_most = n > at_most ? (unsigned)n : at_most;
+    for (size_t i = 0; i < n; i++)
+        blank = blank && is_blank(&v[i]);
+    dt_status status = silent ? dt_fail(err, DT_UNAVAILABLE, "silence") : DT_OK;
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        answer(&v[i]);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static unsigned requests_so_far(void)
+{
+    pthread_mutex_lock(&lock);
+    unsigned n = requests;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+/* ---- who asks ---- */
+
+struct rig {
+    struct dt_kafka_admin admin;
+    dt_kafka_asker *asker;
+    pthread_mutex_t lock;
+    unsigned told;
+};
+
+static void told(void *arg)
+{
+    struct rig *r = arg;
+    pthread_mutex_lock(&r->lock);
+    r->told++;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static unsigned times_told(struct rig *r)
+{
+    pthread_mutex_lock(&r->lock);
+    unsigned n = r->told;
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+static int make(void **state)
+{
+    static struct rig r;
+    struct dt_error err = {0};
+    r = (struct rig){.lock = PTHREAD_MUTEX_INITIALIZER};
+    silent = false;
+    blank = true;
+    requests = asked = at_most = 0;
+    if (dt_kafka_lookups_new(&r.admin, &err) != DT_OK)
+        return 1;
+    *state = &r;
+    return dt_kafka_asker_new(&r.admin, told, &r, &r.asker) != DT_OK;
+}
+
+static int drop(void **state)
+{
+    struct rig *r = *state;
+    dt_kafka_asker_free(r->asker);
+    dt_kafka_lookups_free(r->admin.lookups);
+    return blank ? 0 : 1;
+}
+
+/* Asks until there is an answer. */
+static dt_status ask(struct rig *r, struct dt_str topic, struct dt_kafka_topic_info *info, struct dt_error *err)
+{
+    dt_status status;
+    for (int tries = 0; (status = dt_kafka_asker_ask(r->asker, topic, info, err)) == DT_BUSY; tries++) {
+        if (tries == 40000)
+            fail_msg("no answer within 20 s");
+        usleep(500);
+    }
+    return status;
+}
+
+static void who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer(void **state)
+{
+    struct rig *r = *state;
+    struct dt_kafka_topic_info info = {.partitions = 3};
+    struct dt_error err = {0};
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), &info, &err), DT_BUSY);
+    assert_int_equal(info.partitions, 0);
+    assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
+    assert_int_equal(info.partitions, 7);
+    assert_int_equal(times_told(r), 1);
+    assert_int_equal(ask(r, S("b"), &info, &err), DT_OK);
+    assert_int_equal(times_told(r), 2);
+    assert_int_equal(ask(r, S("a"), &info, &err), DT_OK); /* remembered */
+    assert_int_equal(requests_so_far(), 2);
+}
+
+static void many_are_asked_for_together_and_no_more_than_fit_into_a_request(void **state)
+{
+    struct rig *r = *state;
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    char names[MANY][8];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof(names[i]), "t%d", i);
+        assert_int_equal(dt_kafka_asker_ask(r->asker, dt_str(names[i]), &info, &err), DT_BUSY);
+    }
+    for (int i = 0; i < MANY; i++)
+        assert_int_equal(ask(r, dt_str(names[i]), &info, &err), DT_OK);
+    assert_int_equal(asked, MANY);
+    assert_in_range(requests_so_far(), 4, MANY - 1);
+    assert_in_range(at_most, 2, DT_KAFKA_FIND_MAX);
+}
+
+static void who_waits_gets_all_and_each_is_asked_for_once(void **state)
+{
+    struct rig *r = *state;
+    struct dt_str topics[MANY];
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    char names[MANY][8];
+    size_t at_fault = 99;
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof(names[i]), "t%d", i % 20); /* 20 different ones */
+        topics[i] = dt_str(names[i]);
+    }
+    assert_int_equal(dt_kafka_admin_topics(&r->admin, topics, MANY, &at_fault, &err), DT_OK);
+    assert_int_equal(at_fault, MANY);
+    assert_int_equal(requests_so_far(), 2);
+    assert_int_equal(asked, 20);
+    assert_int_equal(at_most, DT_KAFKA_FIND_MAX);
+    assert_int_equal(dt_kafka_admin_topic(&r->admin, S("t19"), &info, &err), DT_OK);
+    assert_int_equal(info.partitions, 7);
+    assert_int_equal(requests_so_far(), 2);
+}
+
+static void one_that_is_refused_is_told_with_its_place_and_its_reason(void **state)
+{
+    struct rig *r = *state;
+    const struct dt_str topics[] = {S("a"), S("no.b"), S("c")};
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    size_t at_fault = 99;
+    assert_int_equal(dt_kafka_admin_topics(&r->admin, topics, 3, &at_fault, &err), DT_REFUSED);
+    assert_int_equal(at_fault, 1);
+    assert_string_equal(err.text, "no.b may not be written");
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("no.b"), &info, &err), DT_REFUSED); /* known for a while */
+    assert_int_equal(info.partitions, 0);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("c"), &info, &err), DT_OK); /* found out with it */
+    assert_int_equal(requests_so_far(), 1);
+    assert_false(dt_kafka_admin_known(&r->admin, S("no.b"), &info));
+    assert_int_equal(dt_kafka_admin_topic(&r->admin, S("odd.d"), &info, &err), DT_UNAVAILABLE);
+    assert_string_equal(err.text, "nobody can say");
+}
+
+static void names_that_kafka_cannot_have_are_refused_and_not_asked_for(void **state)
+{
+    struct rig *r = *state;
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    char name[DT_KAFKA_TOPIC_MAX + 2];
+    size_t at_fault;
+    memset(name, 'n', sizeof(name));
+    const struct dt_str topics[] = {S("a"), {name, DT_KAFKA_TOPIC_MAX + 1}};
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S(""), &info, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, topics[1], &info, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_admin_topics(&r->admin, topics, 2, &at_fault, &err), DT_REFUSED);
+    assert_int_equal(at_fault, 1);
+    assert_int_equal(requests_so_far(), 0);
+    assert_int_equal(ask(r, (struct dt_str){name, DT_KAFKA_TOPIC_MAX}, &info, &err), DT_OK);
+}
+
+static void a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays(void **state)
+{
+    struct rig *r = *state;
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
+    pthread_mutex_lock(&lock);
+    silent = true;
+    pthread_mutex_unlock(&lock);
+    assert_int_equal(ask(r, S("b"), &info, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("c"), &info, &err), DT_UNAVAILABLE);
+    assert_string_equal(err.text, "topic c: Kafka did not answer a moment ago");
+    assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
+    pthread_mutex_lock(&lock);
+    silent = false;
+    pthread_mutex_unlock(&lock);
+    for (int tries = 0; ask(r, S("c"), &info, &err) != DT_OK; tries++) {
+        assert_true(tries < 2000);
+        usleep(10000);
+    }
+}
+
+static void what_is_forgotten_is_asked_for_again_and_was_known_meanwhile(void **state)
+{
+    struct rig *r = *state;
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    assert_int_equal(dt_kafka_admin_topic(&r->admin, S("a"), &info, &err), DT_OK);
+    dt_kafka_admin_forget(&r->admin, S("nobody"));
+    dt_kafka_admin_forget(&r->admin, S("a"));
+    info.partitions = 0;
+    assert_true(dt_kafka_admin_known(&r->admin, S("a"), &info));
+    assert_int_equal(info.partitions, 7);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), &info, &err), DT_BUSY);
+    assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
+    assert_int_equal(requests_so_far(), 2);
+}
+
+struct heard {
+    unsigned n, good, bad;
+};
+
+static bool hear(void *arg, const struct dt_kafka_asked_topic *topic)
+{
+    struct heard *heard = arg;
+    heard->n++;
+    if (topic->status == DT_OK)
+        heard->good += strcmp(topic->name, "a") == 0 && topic->info.partitions == 7;
+    else
+        heard->bad += strcmp(topic->name, "no.b") == 0 && strcmp(topic->reason, "no.b may not be written") == 0;
+    return true;
+}
+
+static void what_somebody_asked_for_is_told_of_with_its_last_answer(void **state)
+{
+    struct rig *r = *state;
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    struct heard heard = {0};
+    dt_kafka_admin_tell_asked(&r->admin, hear, &heard);
+    assert_int_equal(heard.n, 0);
+    assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
+    assert_int_equal(ask(r, S("no.b"), &info, &err), DT_REFUSED);
+    dt_kafka_admin_tell_asked(&r->admin, hear, &heard);
+    assert_int_equal(heard.n, 2);
+    assert_int_equal(heard.good, 1);
+    assert_int_equal(heard.bad, 1);
+    assert_int_equal(requests_so_far(), 2); /* both are fresh */
+    dt_kafka_admin_forget(&r->admin, S("a"));
+    dt_kafka_admin_tell_asked(&r->admin, hear, &heard); /* which wants it to be looked up */
+    for (int tries = 0; requests_so_far() < 3; tries++) {
+        assert_true(tries < 40000);
+        usleep(500);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer, make, drop),
+        cmocka_unit_test_setup_teardown(many_are_asked_for_together_and_no_more_than_fit_into_a_request, make, drop),
+        cmocka_unit_test_setup_teardown(who_waits_gets_all_and_each_is_asked_for_once, make, drop),
+        cmocka_unit_test_setup_teardown(one_that_is_refused_is_told_with_its_place_and_its_reason, make, drop),
+        cmocka_unit_test_setup_teardown(names_that_kafka_cannot_have_are_refused_and_not_asked_for, make, drop),
+        cmocka_unit_test_setup_teardown(a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays, make, drop),
+        cmocka_unit_test_setup_teardown(what_is_forgotten_is_asked_for_again_and_was_known_meanwhile, make, drop),
+        cmocka_unit_test_setup_teardown(what_somebody_asked_for_is_told_of_with_its_last_answer, make, drop),
+    };
+    return cmocka_run_group_tests_name("topic lookups", tests, NULL, NULL);
+}
