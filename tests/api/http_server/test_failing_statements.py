@@ -90,6 +90,7 @@ def served(stack, tmp_path_factory):
     knobs = nth.Knobs(tmp_path_factory.mktemp("nth") / "knobs")
     own = OwnApi(stack, tmp_path_factory.mktemp("failing"), "failing_statements", program=nth.program("api"), variables=knobs.environment).start()
     yield Served(own, knobs)
+    assert "MySQL is not ready" not in own.log()  # a statement that fails is no outage of the server
     code = own.end()
     nth.no_report(own.log(), "the end")
     assert code == 0, own.log()[-3000:]
@@ -142,3 +143,11 @@ def test_a_change_whose_statement_fails_says_so_and_changes_nothing(served, name
         assert served.told() == before, f"{name}, call {n}: {which(served)}"
     assert 1 < n < MOST - 1, f"{name} has {n - 1} calls"
     print(f"{name}: {n - 1} calls")
+
+
+def test_what_the_request_is_to_blame_for_is_no_outage(served):
+    rest, before = served.own.rest, len(served.own.log())
+    refused = [rest.get("/v1/jobs/9223372036854775807"), rest.patch("/v1/jobs/9223372036854775807", {"delay": 1}), rest.post("/v1/jobs", {"topic": "failing", "delay": "soon"}),
+               rest.get("/v1/schedules/nobody"), rest.delete("/v1/tokens/nobody"), rest.post(f"/v1/jobs/{served.job}/redrive")]
+    assert [answer.status for answer in refused] == [404, 404, 422, 404, 404, 409]
+    assert "was not served" not in served.own.log()[before:]
