@@ -24,6 +24,7 @@ BY_HAND = [
     (r"scheduler/base/config\w*\.c", "unit/test_config api/test_commands api/test_service"),
     (r"scheduler/base/mailbox\.c", "contract/test_elector"),
     (r"scheduler/base/(metrics|log)\.c", "contract/test_reconcile contract/test_reconcile_rebuild contract/test_reconcile_told api/test_http"),
+    (r"scheduler/job/job_encode", "unit/test_job_json unit/test_message"),
     (r"scheduler/job/", "contract/test_store_jobs contract/test_store_jobs_races api/test_create api/test_changes"),
     (r"scheduler/job/job\.c", "unit/test_auth api/test_tokens contract/test_store_results"),
     (r"scheduler/store/", "contract/test_failing_statements"),

@@ -239,6 +239,16 @@ static void names_inside_opaque_members_are_bounded_too(void **state)
     assert_int_equal(parse(*state, "{\"p\":[{\"a\":1,\"b\":1,\"c\":1},{\"a\":1,\"b\":1,\"c\":1}]}", &limits), DT_OK);
 }
 
+static void values_inside_opaque_members_are_no_nodes(void **state)
+{
+    struct dt_json_limits limits = {.nodes = 9, .opaque = "p"}; /* names count, wherever they stand */
+
+    assert_int_equal(parse(*state, "{\"p\":[null,true,false,1,2.5,\"x\",[],{},null,true,1,[[]],{}]}", &limits), DT_OK);
+    assert_int_equal(dt_json_member(*state, dt_json_root(*state), "p")->n, 0);
+    assert_int_equal(parse(*state, "{\"q\":[null,true,false,1,2.5,\"x\",[],{},null,true,1,[[]],{}]}", &limits),
+                     DT_TOO_LARGE);
+}
+
 /* ---- opaque members ---- */
 
 static void an_opaque_member_is_one_node_with_its_raw_text(void **state)
@@ -390,6 +400,7 @@ int main(void)
         WITH_JSON(a_very_deep_text_is_refused_early),
         WITH_JSON(more_values_than_allowed_are_too_large),
         WITH_JSON(names_inside_opaque_members_are_bounded_too),
+        WITH_JSON(values_inside_opaque_members_are_no_nodes),
         WITH_JSON(an_opaque_member_is_one_node_with_its_raw_text),
         WITH_JSON(opaque_members_of_the_elements_of_an_array_are_opaque),
         WITH_JSON(an_opaque_member_is_checked_all_the_same),

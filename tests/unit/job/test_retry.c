@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "job/job.h"
+#include "job/job_encode.h"
 #include "job/retry.h"
 
 static void assert_reads(const char *text, unsigned want_n, const int64_t *want)
@@ -129,6 +130,31 @@ static void what_is_written_is_read_as_the_same(void **state)
     dt_strbuf_clear(&sb);
 }
 
+static void a_schedule_is_shown_in_short_forms_and_what_hands_wrote_in_forms_that_are_read_again(void **state)
+{
+    static const struct {
+        const char *stored, *shown;
+    } rows[] = {
+        {"", "[]"},
+        {"15s", "[\"15s\"]"},
+        {"15s 3m,1h, 2d", "[\"15s\",\"3m\",\"1h\",\"2d\"]"},
+        {" , 250ms 1500ms 2000ms", "[\"PT0.25S\",\"PT1.5S\",\"2s\"]"},
+        {"1.5s PT1M PT0.5S", "[\"1.5s\",\"1m\",\"PT0.5S\"]"},
+        {"soon s 5x", "[\"soon\",\"s\",\"5x\"]"},
+        {"\"", "[\"\\\"\"]"},
+    };
+    struct dt_strbuf out;
+
+    (void)state;
+    dt_strbuf_init(&out);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        dt_strbuf_reset(&out);
+        dt_retry_add_json(&out, dt_str(rows[i].stored));
+        assert_string_equal(out.p, rows[i].shown);
+    }
+    dt_strbuf_clear(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +167,7 @@ int main(void)
         cmocka_unit_test(a_hundred_delays_are_the_most),
         cmocka_unit_test(the_longest_canonical_text_fits_its_column),
         cmocka_unit_test(what_is_written_is_read_as_the_same),
+        cmocka_unit_test(a_schedule_is_shown_in_short_forms_and_what_hands_wrote_in_forms_that_are_read_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
