@@ -27,7 +27,7 @@ BY_HAND = [
     (r"scheduler/job/job_encode", "unit/test_job_json unit/test_message"),
     (r"scheduler/job/", "contract/test_store_jobs contract/test_store_jobs_races api/test_create api/test_changes"),
     (r"scheduler/job/job\.c", "unit/test_auth api/test_tokens contract/test_store_results"),
-    (r"scheduler/store/", "contract/test_failing_statements"),
+    (r"scheduler/store/", "contract/test_failing_statements contract/test_failing_upkeep"),
     (r"scheduler/index/", "contract/test_index contract/test_index_wake contract/test_index_pages contract/test_index_failures contract/test_reconcile contract/test_reconcile_rebuild contract/test_reconcile_told contract/test_wake integration/test_index_losses"),
     (r"scheduler/reconcile/", "contract/test_reconcile contract/test_reconcile_rebuild contract/test_reconcile_told"),
     (r"scheduler/store/", "simulated/test_store_dispatch simulated/test_store_refused simulated/test_store_scans simulated/test_store_jobs simulated/test_store_jobs_races simulated/test_store_results simulated/test_store_results_together simulated/test_store_history simulated/test_store_history_days simulated/test_store_insert simulated/test_store_insert_faults"),

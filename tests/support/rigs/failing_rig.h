@@ -1,0 +1,68 @@
+/*
+ * Calls of the database, and for memory, that fail where a suite says: of one thread, the n-th from now on, once. The
+ * linker wraps them (tests/CMakeLists.txt). A server that refuses a statement so goes on.
+ */
+#ifndef DT_SUPPORT_RIGS_FAILING_RIG_H
+#define DT_SUPPORT_RIGS_FAILING_RIG_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/db/db.h"
+#include "store/store.h"
+
+enum kind { STATEMENT, MEMORY, KINDS };
+
+static _Thread_local unsigned left[KINDS]; /* calls until one fails; 0: none does */
+static _Thread_local bool failed;
+static _Thread_local const char *failed_call __attribute__((unused));
+
+static inline bool fails(enum kind kind, const char *call)
+{
+    if (left[kind] == 0 || --left[kind] > 0)
+        return false;
+    failed = true;
+    failed_call = call;
+    return true;
+}
+
+#define WRAP(name, what, params, args)                                                                                 \
+    dt_status __real_##name params;                                                                                    \
+    dt_status __wrap_##name params;                                                                                    \
+    dt_status __wrap_##name params                                                                                     \
+    {                                                                                                                  \
+        return fails(STATEMENT, what) ? dt_fail(error, DT_INTERNAL, "the test lets it fail: %.60s", what)              \
+                                      : __real_##name args;                                                            \
+    }
+
+WRAP(dt_db_run, sql, (dt_db * db, const char *sql, struct dt_params params, uint64_t *affected, struct dt_error *error),
+     (db, sql, params, affected, error))
+WRAP(dt_db_run_many, sql,
+     (dt_db * db, const char *sql, struct dt_param_rows rows, uint64_t *affected, struct dt_error *error),
+     (db, sql, rows, affected, error))
+WRAP(dt_db_query, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
+     (db, sql, params, error))
+WRAP(dt_db_query_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
+     (db, sql, params, error))
+WRAP(dt_db_begin_at, "begin", (dt_db * db, int64_t *now_ms, struct dt_error *error), (db, now_ms, error))
+WRAP(dt_db_commit, "commit", (dt_db * db, struct dt_error *error), (db, error))
+WRAP(dt_db_commit_with, sql, (dt_db * db, const char *sql, struct dt_param_rows rows, struct dt_error *error),
+     (db, sql, rows, error))
+WRAP(dt_store_db, "a connection", (dt_store * of, dt_db **out, struct dt_error *error), (of, out, error))
+
+#define WRAP_MEMORY(type, name, params, args)                                                                          \
+    type __real_##name params;                                                                                         \
+    type __wrap_##name params;                                                                                         \
+    type __wrap_##name params                                                                                          \
+    {                                                                                                                  \
+        return fails(MEMORY, #name) ? NULL : __real_##name args;                                                       \
+    }
+
+WRAP_MEMORY(void *, malloc, (size_t size), (size))
+WRAP_MEMORY(void *, calloc, (size_t n, size_t size), (n, size))
+WRAP_MEMORY(void *, realloc, (void *old, size_t size), (old, size))
+WRAP_MEMORY(void *, reallocarray, (void *old, size_t n, size_t size), (old, n, size))
+WRAP_MEMORY(char *, strdup, (const char *text), (text))
+WRAP_MEMORY(char *, strndup, (const char *text, size_t n), (text, n))
+
+#endif
