@@ -175,6 +175,13 @@ static void look_at_server(const struct judging *j)
 
 /* ---- processes and shards ---- */
 
+static void look_at_index_of(const struct judging *j, const struct dt_live_process *p)
+{
+    struct dt_str down = dt_str_is(p->index_down, "*") ? DT_STR_LIT("any Redis") : p->index_down;
+    if (j->kind == DT_FINDING_INDEX && down.n)
+        tell(j, p->name.p, "it cannot write to %.*s", bytes(down), down.p);
+}
+
 static void look_at_processes(const struct judging *j)
 {
     const struct dt_examined *e = j->examined;
@@ -182,9 +189,7 @@ static void look_at_processes(const struct judging *j)
     for (size_t i = 0; i < e->n_processes; i++) {
         const struct dt_live_process *p = &e->processes[i];
         dispatchers += p->dispatcher;
-        if (j->kind == DT_FINDING_INDEX && p->index_down.n)
-            tell(j, p->name.p, "it cannot write to %.*s", bytes(p->index_down),
-                 dt_str_is(p->index_down, "*") ? "any Redis" : p->index_down.p);
+        look_at_index_of(j, p);
         if (j->kind == DT_FINDING_VERSIONS && !dt_str_is(p->version, DUETIME_VERSION))
             tell(j, p->name.p, "it is of version %.*s, the API that answers of " DUETIME_VERSION, bytes(p->version),
                  p->version.p ? p->version.p : "");

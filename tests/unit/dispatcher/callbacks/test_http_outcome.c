@@ -290,6 +290,9 @@ static void a_year_of_two_digits_is_the_nearest(void **state)
     assert_true(dt_http_date_parse(DT_STR_LIT("Sunday, 06-Nov-45 08:49:37 GMT"), NOW, &ms));
     assert_true(dt_http_date_parse(DT_STR_LIT("Sun, 06 Nov 1945 08:49:37 GMT"), NOW, &same));
     assert_true(ms == same);
+    const int64_t later_ms = NOW + 32 * 366 * INT64_C(86400000); /* 2026: 2094 lies further ahead than 1994 behind */
+    assert_true(dt_http_date_parse(DT_STR_LIT("Sunday, 06-Nov-94 08:49:37 GMT"), later_ms, &ms));
+    assert_true(ms == NOW);
 }
 
 /* Each beginning stands in memory of its own, so that nothing is read behind it. */
