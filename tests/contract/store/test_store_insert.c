@@ -396,6 +396,24 @@ static void of_two_with_one_key_in_a_batch_the_first_wins(void **state)
     assert_int_equal(y->existing_id, 9);
 }
 
+static void taking_over_a_key_leaves_those_of_live_jobs_alone(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    add(rig, 1, "live", 1);
+    OK(insert(rig, &err));
+    mysql_fixture_run(&rig->fx, "INSERT INTO job_keys VALUES ('t', 'gone', 99)");
+    rig->n = 0;
+    const struct dt_insert *gone = add(rig, 11, "gone", 2), *same = add(rig, 12, "live", 1),
+                           *other = add(rig, 13, "live", 3);
+    OK(insert(rig, &err));
+    assert_int_equal(gone->outcome, DT_INSERT_CREATED);
+    assert_int_equal(same->outcome, DT_INSERT_SAME);
+    assert_int_equal(other->outcome, DT_INSERT_CONFLICT);
+    assert_int_equal(job_of_key(rig, "gone"), 11);
+    assert_int_equal(job_of_key(rig, "live"), 1);
+}
+
 static void a_key_whose_job_is_gone_is_taken_over(void **state)
 {
     struct rig *rig = *state;
@@ -609,6 +627,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(keys_that_are_taken_are_told_however_many_they_are, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_key_in_another_topic_is_another_key, setup, teardown),
         cmocka_unit_test_setup_teardown(of_two_with_one_key_in_a_batch_the_first_wins, setup, teardown),
+        cmocka_unit_test_setup_teardown(taking_over_a_key_leaves_those_of_live_jobs_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_key_whose_job_is_gone_is_taken_over, setup, teardown),
         cmocka_unit_test_setup_teardown(an_id_of_a_command_is_unique_in_the_installation, setup, teardown),
         cmocka_unit_test_setup_teardown(an_id_of_a_command_and_a_key_are_two_things, setup, teardown),
