@@ -1049,13 +1049,11 @@ dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params,
     dt_status status = dt_db_ask_index(db, sql, params, err);
     if (status != DT_OK)
         return status;
-    struct statement *s = db->open;
-    status = receive(db, s, err);
-    if (status != DT_OK) {
-        db->open = NULL;
-        free_statement(s);
-    }
-    return status;
+    status = receive(db, db->open, err);
+    if (status == DT_OK)
+        return DT_OK;
+    db->fetch_status = status;
+    return dt_db_end(db, NULL); /* what the server has sent is not left to the next statement */
 }
 
 dt_status dt_db_query_text(dt_db *db, struct dt_str text, struct dt_error *err)
@@ -1227,7 +1225,7 @@ static void free_result(dt_db *db, struct statement *s)
 /* What comes behind the rows: of a CALL, that it is over. */
 static void read_remainder(dt_db *db, const char *sql)
 {
-    while (!db->fetch_status && mysql_more_results(db->mysql)) {
+    while (!db->dead && mysql_more_results(db->mysql)) {
         if (mysql_next_result(db->mysql) > 0)
             db->fetch_status = fail_connection(db, sql, &db->fetch_error);
         MYSQL_RES *result = mysql_store_result(db->mysql);

@@ -134,14 +134,16 @@ static void what_is_told_of_all_that_makes_jobs_fails_with_each_of_its_calls(voi
 
 /* ---- processes and leases ---- */
 
-WORK(join, dt_store_election_join(store, 7, "a:1", 4000, &err))
-WORK(renew, dt_store_election_renew(store, 7, false, &(bool){0}, &err))
+static int64_t members;
+
+WORK(join, dt_store_election_join(store, ++members, "a:1", 4000, &err))
+WORK(renew, dt_store_election_renew(store, 1, false, &(bool){0}, &err))
 WORK(look, dt_store_election_look(store, &(struct dt_election){0}, &err))
-WORK(renew_and_look, dt_store_election_renew_and_look(store, 7, false, &(bool){0}, &(struct dt_election){0}, &err))
-WORK(take, dt_store_election_take(store, 7, (const int64_t[]){0, 1}, 2, &err))
-WORK(release, dt_store_election_release(store, 7, (const int64_t[]){0, 1}, 2, &err))
-WORK(leave, dt_store_election_leave(store, 7, &err))
-WORK(end_member, dt_store_election_end(store, 7, 0, &err))
+WORK(renew_and_look, dt_store_election_renew_and_look(store, 1, false, &(bool){0}, &(struct dt_election){0}, &err))
+WORK(take, dt_store_election_take(store, 1, (const int64_t[]){0, 1}, 2, &err))
+WORK(release, dt_store_election_release(store, 1, (const int64_t[]){0, 1}, 2, &err))
+WORK(leave, dt_store_election_leave(store, 1, &err))
+WORK(end_member, dt_store_election_end(store, 1, 0, &err))
 WORK(free_leases, dt_store_election_free(store, &err))
 
 static void a_membership_fails_with_each_of_its_calls(void **state)
