@@ -129,6 +129,7 @@ BY_HAND = [
     (r"^api/(http|request|work|auth|intake|topics)/|scheduler/(base|store|index)/|dispatcher/(delivery|kafka)/", "unit/test_out_of_memory unit/test_out_of_memory_apart"),
     (r"^api/(http|request|work|auth|intake|topics)/", "api/test_limits"),
     (r"^api/(?!cli|console|doctor)|scheduler/store/", "api/test_failing_statements"),
+    (r"^api/.*(_json|_decode|/handlers_\w+|batch_feed)\.c|scheduler/job/(request|result|alert|callback)|scheduler/base/(json|text)", "api/test_member_types"),
     (r"^api/(intake|work|ops|quota|pull|overview|topics)/|scheduler/store/(figures|clock)/|dispatcher/(chores|alerts|intake|doctor|dispatcher)|delivery/http/pool/",
      "unit/test_out_of_memory_starts"),
     (r"scheduler/store/watch/", "contract/test_store_watch integration/test_without_redis"),
