@@ -4,7 +4,7 @@
          ─▶ the same object code ─▶ equivalent
          ─▶ a suite fails or hangs ─▶ caught
          ─▶ all pass ─▶ survived
-         ─▶ the cheap ones pass, the others were not to be run ─▶ open: a later campaign goes on with the others
+         ─▶ some pass, the others were not to be run ─▶ open: a later campaign goes on with the others
 
 Before its first fault a suite is run without any: one that fails then decides nothing, and its time gives the deadline for the faults. What
 fails on real servers, or in a suite that takes seconds, or on a machine that is told to be busy, must fail twice, so that others' work catches
@@ -27,9 +27,9 @@ def difference(fault, text):
 
 
 class Campaign:
-    def __init__(self, shop, trials, account, suites_of, say, servers=True, times=None):
+    def __init__(self, shop, trials, account, suites_of, say, runs=lambda _: True, times=None):
         self.shop, self.trials, self.account, self.suites_of, self.say = shop, trials, account, suites_of, say
-        self.servers = servers  # whether suites that need servers are run
+        self.runs = runs  # whether a suite is to be run now
         self.seconds = {} if times is None else times  # suite -> its time without a fault; None when it fails then
 
     def usable(self, suite, fault):
@@ -65,7 +65,7 @@ class Campaign:
         for suite in self.suites_of(fault.path):
             if suite in passed:
                 continue
-            if not self.servers and needs_servers(suite):
+            if not self.runs(suite):
                 open_ones = True
                 continue
             if not self.usable(suite, fault):
@@ -94,7 +94,7 @@ class Campaign:
         """Whether what is known of a fault will do; what survived some suites has not survived others."""
         if entry is None or entry["outcome"] in again:
             return False
-        wanted = {suite for suite in self.suites_of(entry["path"]) if self.servers or not needs_servers(suite)}
+        wanted = {suite for suite in self.suites_of(entry["path"]) if self.runs(suite)}
         return entry["outcome"] not in PASSED or wanted <= {*entry["suites"], *self.left_out()}
 
     def left_out(self):
@@ -152,5 +152,5 @@ def sum_of(entries):
     number = {outcome: sum(entry["outcome"] == outcome for entry in entries) for outcome in ("caught", "survived", "open", "equivalent", "judged")}
     counted = number["caught"] + number["survived"]
     rate = f", {100 * number['caught'] / counted:.0f} % of those that make a difference" if counted else ""
-    waiting = f", {number['open']} open: suites on servers have not seen them" if number["open"] else ""
+    waiting = f", {number['open']} open: not all suites have seen them" if number["open"] else ""
     return f"{number['caught']} caught, {number['survived']} survived, {number['equivalent'] + number['judged']} equivalent{rate}{waiting}"

@@ -25,8 +25,8 @@ def parser():
     top.add_argument("--kind", choices=faults.KINDS, action="append", help="only faults of this kind")
     top.add_argument("--only", metavar="NAME", action="append", help="only the faults of these names")
     top.add_argument("--with", dest="more", metavar="SUITE", action="append", default=[], help="a suite more for every fault, such as api/test_batch")
-    top.add_argument("--suites", metavar="KIND", choices=concerns.ORDER, action="append", help="only suites of this kind: " + ", ".join(concerns.ORDER))
-    top.add_argument("--without-servers", action="store_true", help="runs no suite that needs servers: what passes the others is open, and a later campaign goes on with it")
+    top.add_argument("--suites", metavar="KIND", choices=concerns.ORDER, action="append", help="only suites of this kind (what passes them is open, and a later campaign goes on with the others): " + ", ".join(concerns.ORDER))
+    top.add_argument("--without-servers", action="store_true", help="runs no suite that needs servers")
     top.add_argument("--again", action="store_true", help="tries survivors of earlier campaigns again")
     top.add_argument("--list", action="store_true", help="prints what would be drawn, and plants nothing")
     top.add_argument("--tell", action="store_true", help="prints what is known of what would be drawn, and plants nothing")
@@ -88,14 +88,16 @@ def work(arguments, account, order, texts):
 
     def suites_of(path):
         found = [*concerns.suites_of(path, targets), *arguments.more]
-        found = [suite for suite in found if not arguments.suites or suite.split("/")[0] in arguments.suites]
         return sorted(dict.fromkeys(found), key=lambda suite: concerns.ORDER.index(suite.split("/")[0]))
 
-    again = campaign.PASSED if arguments.again or arguments.only else ()
+    def runs(suite):
+        kind = suite.split("/")[0]
+        return (not arguments.suites or kind in arguments.suites) and not (arguments.without_servers and concerns.needs_servers(suite))
 
+    again = campaign.PASSED if arguments.again or arguments.only else ()
     with contextlib.ExitStack() as stack:
         times = Times(workshop.HOME / "suites.json", shop.tree)
-        made = campaign.Campaign(shop, Trials(stack), account, suites_of, say, not arguments.without_servers, times)
+        made = campaign.Campaign(shop, Trials(stack), account, suites_of, say, runs, times)
         return made.run(order, texts, len(order) if arguments.only else arguments.count, until, again)
 
 

@@ -191,7 +191,7 @@ def what_is_said(folder):
 def what_waits_for_servers(shop, trials, account, fault):
     """Without servers the fault stays open; a later campaign goes on with the suites that need them."""
     def run(servers):
-        made = campaign.Campaign(shop, trials, account, lambda _: ["unit/test_small", "contract/test_more"], lambda _: None, servers)
+        made = campaign.Campaign(shop, trials, account, lambda _: ["unit/test_small", "contract/test_more"], lambda _: None, lambda suite: servers or not concerns.needs_servers(suite))
         begun = len(trials.runs)
         entry, = made.run([fault], {"small.c": TEXT}, 1, time.monotonic() + 100)
         return entry["outcome"], entry["suites"], trials.runs[begun:]
