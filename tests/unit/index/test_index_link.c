@@ -112,6 +112,27 @@ static void a_link_that_is_well_again_begins_anew(void **state)
     assert_in_range(dt_backoff_us(&backoff, 7), FIRST_US / 2, FIRST_US);
 }
 
+static void a_server_that_is_not_there_is_told_with_the_reason(void **state)
+{
+    struct dt_config config = {.redis_timeout = 1000};
+    struct dt_endpoint *endpoints;
+    struct dt_error err = {0};
+    dt_link *link;
+    unsigned n;
+
+    (void)state;
+    assert_int_equal(dt_endpoints_parse("127.0.0.1:1", &endpoints, &n, &err), DT_OK);
+    assert_int_equal(dt_link_new(&config, endpoints, dt_clock_system(), NULL, 0, &link), DT_OK);
+    assert_false(dt_link_failing(link));
+    assert_int_equal(dt_link_ready(link, &err), DT_UNAVAILABLE);
+    assert_string_equal(err.text, "redis 127.0.0.1:1: connect: Connection refused");
+    assert_true(dt_link_failing(link));
+    assert_false(dt_link_connected(link));
+    assert_int_equal(dt_link_ready(link, &err), DT_UNAVAILABLE);
+    dt_link_free(link);
+    dt_endpoints_free(endpoints, n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +141,7 @@ int main(void)
         cmocka_unit_test(an_endpoint_that_is_none_is_named_and_nothing_is_given),
         cmocka_unit_test(the_wait_doubles_up_to_its_bound_and_half_of_it_is_chance),
         cmocka_unit_test(a_link_that_is_well_again_begins_anew),
+        cmocka_unit_test(a_server_that_is_not_there_is_told_with_the_reason),
     };
     return cmocka_run_group_tests_name("a link to Redis", tests, NULL, NULL);
 }
