@@ -87,10 +87,12 @@ READ_BEHIND = ("an operation", "a topic", "a new topic", "a pause", "its end", "
 def served(stack, tmp_path_factory):
     knobs = nth.Knobs(tmp_path_factory.mktemp("nth") / "knobs")
     own = OwnApi(stack, tmp_path_factory.mktemp("failing"), "failing_statements", program=nth.program("api"), variables=knobs.environment).start()
-    assert not re.search(r"level=(warn|error)", own.log()), own.log()  # a start that nothing ails
-    yield Served(own, knobs)
-    assert "MySQL is not ready" not in own.log()  # a statement that fails is no outage of the server
-    code = own.end()
+    try:
+        assert not re.search(r"level=(warn|error)", own.log()), own.log()  # a start that nothing ails
+        yield Served(own, knobs)
+        assert "MySQL is not ready" not in own.log()  # a statement that fails is no outage of the server
+    finally:
+        code = own.end()
     nth.no_report(own.log(), "the end")
     assert code == 0, own.log()[-3000:]
 
