@@ -77,7 +77,7 @@ BY_HAND = [
     (r"api/(http_|answer|problem|request|router|routes)", "api/test_http api/test_batch api/test_create api/test_limits"),
     (r"^api/alerts/|api/jobs/topic_alerts", "api/test_cli_alerts api/test_topics integration/test_alerts"),
     (r"^api/auth/", "api/test_tokens api/test_forbidden api/test_lists api/test_cli_tokens"),
-    (r"^api/cli/", "unit/test_cli_words api/test_cli api/test_cli_texts api/test_cli_many api/test_cli_sets api/test_cli_doctor"),
+    (r"^api/cli/", "unit/test_cli_words api/test_cli_terminal api/test_cli api/test_cli_texts api/test_cli_many api/test_cli_sets api/test_cli_doctor"),
     (r"^api/console/", "api/test_console_files"),
     (r"^(api|dispatcher)/doctor/|store/process_findings", "api/test_doctor api/test_doctor_dispatchers api/test_cli_doctor"),
     (r"^api/events/|scheduler/store/events/", "contract/test_store_events api/test_events"),

@@ -111,3 +111,11 @@ def test_watching_the_overview_keeps_a_screen_until_the_next_one_is_there():
     with answering(then_away) as url:
         told = at_a_terminal(url, "overview", "--watch", "--interval", "20", NO_COLOR="1", code=1)
     assert told.count(CLEAR) == 2 and told.count(CLEAR + "degraded") == 2, told
+
+
+def test_an_overview_of_an_api_that_tells_of_no_shards_and_topics_is_shown_all_the_same():
+    def small(path, query):
+        return {name: value for name, value in large(path, query).items() if name not in ("shards", "topics", "topics_more")}
+    with answering(small) as url:
+        told = plain(at_a_terminal(url, "overview", columns=100))
+    assert "degraded" in told and not re.search(r"host:1|topic-", told), told
