@@ -49,6 +49,25 @@ void job_rows_multiply(struct mysql_fixture *fx, int64_t n, int64_t apart_ms)
                           have, have, have * (long long)apart_ms, have, end);
 }
 
+#define ARCHIVED                                                                                                       \
+    "topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at, "           \
+    "claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, maker, digest, payload_binary, " \
+    "error_at, error_code, error_message, payload"
+
+void job_rows_archive(struct mysql_fixture *fx, const char *fmt, ...)
+{
+    char where[500];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(where, sizeof where, fmt, args);
+    va_end(args);
+    mysql_fixture_run(fx,
+                      "INSERT INTO history (id, part, purge_at, " ARCHIVED ") SELECT id, 0, "
+                      "COALESCE(purge_at, 9000000000000), " ARCHIVED " FROM jobs WHERE %s",
+                      where);
+    mysql_fixture_run(fx, "DELETE FROM jobs WHERE %s", where);
+}
+
 void job_row_assert(struct mysql_fixture *fx, int64_t id, const char *expression, const char *expected,
                     const char *file, int line)
 {

@@ -20,6 +20,9 @@ void job_row_dispatched(struct mysql_fixture *fx, int64_t id, int64_t attempt, u
  */
 void job_rows_multiply(struct mysql_fixture *fx, int64_t n, int64_t apart_ms);
 
+/* Moves the jobs with "WHERE <fmt>" to history, in its default partition; those without purge_at stay there for long. */
+void job_rows_archive(struct mysql_fixture *fx, const char *fmt, ...) DT_PRINTF(2, 3);
+
 /* Fails the test unless "SELECT <expression> FROM jobs WHERE id = …" reads so (NULL = empty). */
 #define assert_job(fx, id, expression, expected)                                                                       \
     job_row_assert((fx), (id), (expression), (expected), __FILE__, __LINE__)

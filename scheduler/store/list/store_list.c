@@ -10,8 +10,8 @@
  *                                            ▶ table's end: no cursor
  *
  * Finished jobs stand in `jobs` or in `history`: each statement reads both at one time, merged, so that a job that
- * moves is there once; history is left out where only live jobs are asked for. Its partitions have no index but their
- * primary key: each gives its next ids in order.
+ * moves is there once; history is left out where only live jobs are asked for. Its partitions give their next ids in
+ * order, by their primary key.
  *
  * Invariants: by id and by key, rows ascend, each at most once; a cursor never goes back; nothing is locked. Indexes
  * are named, because the optimizer was seen to choose others. Refuses to know tokens: topic prefixes come as texts.

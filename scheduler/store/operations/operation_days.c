@@ -1,11 +1,10 @@
 /*
- * Home days on which a topic may have jobs. A walk over a table for the jobs of one topic looks at these days alone: so
- * it costs what they hold, and not what the table does. So does a walk over `jobs` for topics that begin alike, unless
- * they are so many that reading what is counted of them would cost as much as a window.
+ * Home days on which a topic may have jobs. A walk over `jobs` for those of one topic looks at these days alone: so it
+ * costs what they hold, and not what the table does. So does a walk for topics that begin alike, unless they are so
+ * many that reading what is counted of them would cost as much as a window.
  *
- * For `jobs` the counters say which they are, by pieces (home day modulo DT_COUNT_PIECES): all states of a topic
- * together, since an edit by hand may change a state uncounted, and never makes a row. For history they are the
- * days of the partitions that have dead jobs of the topic.
+ * The counters say which days they are, by pieces (home day modulo DT_COUNT_PIECES): all states of a topic together,
+ * since an edit by hand may change a state uncounted, and never makes a row.
  */
 #include "store/jobs/counts.h"
 #include "store/operations/operation_parts.h"
@@ -56,45 +55,17 @@ static dt_status read_pieces(dt_db *db, const struct dt_operation *op, struct dt
     return dt_db_end(db, err);
 }
 
-static dt_status read_day(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row, struct dt_operation_days *out,
+                                 struct dt_error *err)
 {
-    (void)arena;
-    (void)arg;
-    *(int64_t *)row = dt_db_i64(db, 0);
-    return DT_OK;
-}
-
-static dt_status read_archived(dt_db *db, struct dt_str topic, struct dt_arena *arena, struct dt_operation_days *out,
-                               struct dt_error *err)
-{
-    struct dt_rows rows = {.row_bytes = sizeof(int64_t), .read = read_day};
-    dt_status status = dt_db_query(db, dt_sql_select_topic_archived_days, DT_PARAMS(DT_P_STR(topic)), err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, arena, &rows, err);
-    out->v = rows.v;
-    out->n = rows.n;
-    return status;
-}
-
-dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row, struct dt_arena *arena,
-                                 struct dt_operation_days *out, struct dt_error *err)
-{
-    const struct dt_operation *op = &row->shown;
-    bool archived = row->walk == DT_WALK_HISTORY;
-    bool one = dt_str_eq(op->topic_from, op->topic_to);
-    *out = (struct dt_operation_days){.all = !op->topic_from.n || (archived && !one), .archived = archived};
-    if (out->all)
-        return DT_OK;
-    return archived ? read_archived(db, op->topic_from, arena, out, err) : read_pieces(db, op, out, err);
+    *out = (struct dt_operation_days){.all = !row->shown.topic_from.n};
+    return out->all ? DT_OK : read_pieces(db, &row->shown, out, err);
 }
 
 /* The first of the days from this one on; -1: there is none. */
 static int64_t first_from(const struct dt_operation_days *days, int64_t day)
 {
-    for (size_t i = 0; i < days->n; i++)
-        if (days->v[i] >= day)
-            return days->v[i];
-    if (days->archived || !days->pieces)
+    if (!days->pieces)
         return -1;
     while (!(days->pieces >> (day % DT_COUNT_PIECES) & 1))
         day++;
@@ -112,11 +83,9 @@ static int64_t end_of(const struct dt_operation_days *days, int64_t day)
 
 /* ---- ranges ---- */
 
-static dt_status find_next(dt_db *db, const struct dt_operation_days *days, int64_t after_id, int64_t *id,
-                           struct dt_error *err)
+static dt_status find_next(dt_db *db, int64_t after_id, int64_t *id, struct dt_error *err)
 {
-    const char *sql = days->archived ? dt_sql_find_archived_window_by_id : dt_sql_find_window_by_id;
-    dt_status status = dt_db_query(db, sql, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(0)), err);
+    dt_status status = dt_db_query(db, dt_sql_find_window_by_id, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(0)), err);
     if (status != DT_OK)
         return status;
     *id = dt_db_next(db) ? dt_db_i64(db, 0) : -1;
@@ -129,7 +98,7 @@ dt_status dt_operation_days_next(dt_db *db, const struct dt_operation_days *days
     *end_id = INT64_MAX;
     for (bool there = days->all; !there;) {
         int64_t id;
-        dt_status status = find_next(db, days, *after_id, &id, err);
+        dt_status status = find_next(db, *after_id, &id, err);
         if (status != DT_OK)
             return status;
         const int64_t day = id < 0 ? -1 : first_from(days, dt_job_home_day(id));

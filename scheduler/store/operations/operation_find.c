@@ -1,8 +1,10 @@
 /*
  * Finding the jobs of an operation: windows of a known number of rows, in the order of a primary key, on the days on
  * which the topic has jobs (operation_days.c); those of a prefix of keys by the index of keys. Dead jobs are looked for
- * in `jobs` and then in history; one that moves there meanwhile is found twice and noted once.
+ * by time, in `jobs` and then in history; one that moves there meanwhile is found twice and noted once.
  */
+#include <stdlib.h>
+
 #include "store/db/id_in.h"
 #include "store/jobs/key_range.h"
 #include "store/operations/operation_parts.h"
@@ -60,14 +62,7 @@ static dt_status match(dt_db *db, const char *sql, struct dt_params params, stru
 
 #define RANGES_AT_ONCE 64 /* stretches of days that one step looks at, together no more rows than a window has */
 
-static const struct table {
-    const char *window, *match;
-} tables[] = {
-    [DT_WALK_JOBS] = {dt_sql_find_rows_by_id, dt_sql_match_jobs},
-    [DT_WALK_HISTORY] = {dt_sql_find_archived_rows_by_id, dt_sql_match_archived_jobs},
-};
-
-/* A range of a table that is looked at. */
+/* A range of `jobs` that is looked at. */
 struct range {
     int64_t after_id, end_id, rows;
 };
@@ -85,10 +80,10 @@ dt_status dt_operation_window(dt_db *db, int64_t after_id, int64_t *end_id, bool
 }
 
 /* Cuts the range behind so many rows, if it has as many; range->rows: so many it has. */
-static dt_status cut_range(dt_db *db, const char *sql, int64_t most, struct range *range, struct dt_error *err)
+static dt_status cut_range(dt_db *db, int64_t most, struct range *range, struct dt_error *err)
 {
-    dt_status status =
-        dt_db_query(db, sql, DT_PARAMS(DT_P_INT(range->after_id), DT_P_INT(range->end_id), DT_P_INT(most)), err);
+    dt_status status = dt_db_query(db, dt_sql_find_rows_by_id,
+                                   DT_PARAMS(DT_P_INT(range->after_id), DT_P_INT(range->end_id), DT_P_INT(most)), err);
     if (status != DT_OK)
         return status;
     range->rows = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
@@ -104,15 +99,7 @@ static dt_status match_range(dt_db *db, const struct dt_operation_row *row, cons
     struct dt_param *p = filter_params(row, params);
     *p++ = DT_P_INT(range->after_id);
     *p++ = DT_P_INT(range->end_id);
-    return match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
-}
-
-/* The table has been looked through. */
-static void end_walk(struct dt_operation_row *row)
-{
-    const bool archived = row->walk == DT_WALK_JOBS && row->shown.kind == DT_OPERATION_REDRIVE;
-    row->after_id = 0;
-    row->walk = archived ? DT_WALK_HISTORY : DT_WALK_OVER;
+    return match(db, dt_sql_match_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
 }
 
 static dt_status add_finds(struct dt_operation_finds *out, const struct dt_operation_finds *more,
@@ -138,31 +125,130 @@ static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const str
     struct range range = {.after_id = row->after_id};
     dt_status status = dt_operation_days_next(db, days, &range.after_id, &range.end_id, err);
     if (status == DT_OK && range.end_id >= 0)
-        status = cut_range(db, tables[row->walk].window, *left, &range, err);
+        status = cut_range(db, *left, &range, err);
     if (status == DT_OK && range.rows > 0)
         status = match_range(db, row, &range, arena, out, err);
     *left -= range.rows;
-    row->after_id = range.end_id;
-    if (status == DT_OK && (range.end_id < 0 || range.end_id == INT64_MAX))
-        end_walk(row);
+    const bool over = range.end_id < 0 || range.end_id == INT64_MAX;
+    row->after_id = over ? 0 : range.end_id;
+    if (status == DT_OK && over)
+        row->walk = DT_WALK_OVER;
     return status;
 }
 
 static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
                             struct dt_operation_finds *out, struct dt_error *err)
 {
-    const enum dt_operation_walk walk = row->walk;
     struct dt_operation_days days;
     int64_t left = DT_OPERATION_WINDOW;
     *out = (struct dt_operation_finds){0};
-    dt_status status = dt_operation_days_read(db, row, arena, &days, err);
-    for (int i = 0; i < RANGES_AT_ONCE && left > 0 && row->walk == walk && status == DT_OK; i++) {
+    dt_status status = dt_operation_days_read(db, row, &days, err);
+    for (int i = 0; i < RANGES_AT_ONCE && left > 0 && row->walk != DT_WALK_OVER && status == DT_OK; i++) {
         struct dt_operation_finds some = {0};
         status = find_on_days(db, row, &days, &left, arena, &some, err);
         if (status == DT_OK)
             status = add_finds(out, &some, arena, err);
     }
     return status;
+}
+
+/* ---- by the time when they leave, or died ---- */
+
+/*
+ * Dead jobs are among the finished ones in the due index of `jobs`, in the order in which they leave, and in the index
+ * of the dead of history. So a walk costs what has finished lately and what is dead, and not what the tables hold.
+ */
+static const struct table {
+    const char *window, *match;
+} tables[] = {
+    [DT_WALK_JOBS] = {dt_sql_find_finished_window, dt_sql_match_finished_jobs},
+    [DT_WALK_HISTORY] = {dt_sql_find_dead_window, dt_sql_match_dead_jobs},
+};
+
+/* A row of one of these indexes. */
+struct place {
+    int64_t at_ms, id;
+};
+
+/* The first place that is looked at lies behind it. Of history only jobs are looked at that died in the stretch of time
+ * that is asked for. */
+static struct place begin_of(const struct dt_operation_row *row)
+{
+    const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given && row->failed.from_ms > INT64_MIN;
+    return (struct place){bound ? row->failed.from_ms - 1 : INT64_MIN, INT64_MAX};
+}
+
+/* The cursor is a text, so that a program which walks by id begins anew where it goes on with such an operation. */
+static struct place place_of(const struct dt_operation_row *row)
+{
+    struct place at = begin_of(row);
+    char text[64];
+    char *behind;
+    if (!row->after_key.p)
+        return at;
+    snprintf(text, sizeof(text), "%.*s", (int)row->after_key.n, row->after_key.p);
+    at.at_ms = strtoll(text, &behind, 10);
+    at.id = strtoll(behind, NULL, 10);
+    return at;
+}
+
+static struct dt_param *place_params(struct place at, struct dt_param *p)
+{
+    *p++ = DT_P_INT(at.at_ms);
+    *p++ = DT_P_INT(at.at_ms);
+    *p++ = DT_P_INT(at.id);
+    return p;
+}
+
+/* Where the window ends; *last: with the index. */
+static dt_status find_end_place(dt_db *db, const struct dt_operation_row *row, struct place after, struct place *end,
+                                bool *last, struct dt_error *err)
+{
+    struct dt_param params[4];
+    struct dt_param *p = place_params(after, params);
+    *p++ = DT_P_INT(DT_OPERATION_WINDOW - 1);
+    dt_status status = dt_db_query(db, tables[row->walk].window, (struct dt_params){params, 4}, err);
+    if (status != DT_OK)
+        return status;
+    *last = !dt_db_next(db);
+    *end = *last ? (struct place){row->failed.given && row->walk == DT_WALK_HISTORY ? row->failed.to_ms : INT64_MAX,
+                                  INT64_MAX}
+                 : (struct place){dt_db_i64(db, 0), dt_db_i64(db, 1)};
+    return dt_db_end(db, err);
+}
+
+static dt_status go_on_behind(struct dt_operation_row *row, struct place end, bool last, struct dt_arena *arena,
+                              struct dt_error *err)
+{
+    row->after_key = DT_STR_NONE;
+    if (last)
+        row->walk = row->walk == DT_WALK_JOBS ? DT_WALK_HISTORY : DT_WALK_OVER;
+    else
+        row->after_key = dt_arena_printf(arena, "%lld %lld", (long long)end.at_ms, (long long)end.id);
+    return last || row->after_key.p ? DT_OK : no_memory(err);
+}
+
+/* No job of history that died later is asked for. */
+static bool is_behind(const struct dt_operation_row *row, struct place at)
+{
+    return row->walk == DT_WALK_HISTORY && row->failed.given && at.at_ms >= row->failed.to_ms;
+}
+
+static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                              struct dt_operation_finds *out, struct dt_error *err)
+{
+    struct dt_param params[MATCH_PARAMS];
+    const struct place after = place_of(row);
+    struct place end;
+    bool last;
+    dt_status status = find_end_place(db, row, after, &end, &last, err);
+    if (status != DT_OK)
+        return status;
+    struct dt_param *p = place_params(end, place_params(after, filter_params(row, params)));
+    status = match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    if (status != DT_OK)
+        return status;
+    return go_on_behind(row, end, last || is_behind(row, end), arena, err);
 }
 
 /* ---- by key ---- */
@@ -227,6 +313,8 @@ static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_
 dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
                             struct dt_operation_finds *out, struct dt_error *err)
 {
+    if (row->shown.kind == DT_OPERATION_REDRIVE)
+        return find_by_time(db, row, arena, out, err);
     return row->walk == DT_WALK_KEYS ? find_by_key(db, row, arena, out, err) : find_by_id(db, row, arena, out, err);
 }
 

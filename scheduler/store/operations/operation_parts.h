@@ -62,15 +62,12 @@ struct dt_operation_finds {
 /* Finds the jobs of the next window, and moves the row's cursor behind it. */
 DT_MUST_CHECK dt_status dt_operation_find(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
                                           struct dt_operation_finds *out, struct dt_error *err);
-/* Home days on which there may be jobs of an operation's topic, by what is counted (operation_days.c). */
+/* Home days on which `jobs` may have rows of an operation's topic, by what is counted (operation_days.c). */
 struct dt_operation_days {
-    bool all, archived; /* all: it may be any day; archived: of history */
-    uint32_t pieces;    /* of `jobs`: bits, by the home day modulo 32 */
-    int64_t *v;         /* of history: ascending, in the arena */
-    size_t n;
+    bool all;        /* it may be any day */
+    uint32_t pieces; /* bits, by the home day modulo 32 */
 };
-/* Reads those for the table that the row's walk is at. */
-DT_MUST_CHECK dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row, struct dt_arena *arena,
+DT_MUST_CHECK dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row,
                                                struct dt_operation_days *out, struct dt_error *err);
 /* Moves *after_id to before the first row on such a day; *end_id is the last id of the days that follow without a gap.
  * -1: there is no such row. */

@@ -116,26 +116,26 @@ SELECT topic, piece, scheduled + dispatched + succeeded + dead + cancelled
    AND topic <= ?
  ORDER BY topic, piece, writer LIMIT ?;
 
--- Home days on which history may have dead jobs of a topic.
--- name: select_topic_archived_days
-SELECT DISTINCT d.home_day
-  FROM history_counts c FORCE INDEX (PRIMARY)
-  STRAIGHT_JOIN history_days d FORCE INDEX (by_part) ON d.part = c.part
- WHERE c.topic = ?
-   AND c.state = 'dead'
-   AND c.jobs > 0
- ORDER BY d.home_day;
-
 -- How many rows a range has, up to a number, and the last of them.
 -- name: find_rows_by_id
 SELECT COUNT(*), MAX(w.id)
   FROM (SELECT j.id FROM jobs j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? ORDER BY j.id LIMIT ?) w;
 
--- name: find_archived_rows_by_id
-SELECT COUNT(*), MAX(w.id)
-  FROM (SELECT j.id FROM history j FORCE INDEX (PRIMARY) WHERE j.id > ? AND j.id <= ? ORDER BY j.id LIMIT ?) w;
+-- Where a window of finished jobs ends, in the order in which they leave; and one of the dead of history, in the order in which they died.
+-- name: find_finished_window
+SELECT j.due_key, j.id
+  FROM jobs j FORCE INDEX (due)
+ WHERE j.due_band = 2
+   AND (j.due_key > ? OR j.due_key = ? AND j.id > ?)
+ ORDER BY j.due_key, j.id LIMIT 1 OFFSET ?;
 
--- Jobs that match, in a range of the primary key of one table.
+-- name: find_dead_window
+SELECT j.died_at, j.id
+  FROM history j FORCE INDEX (dead)
+ WHERE (j.died_at > ? OR j.died_at = ? AND j.id > ?)
+ ORDER BY j.died_at, j.id LIMIT 1 OFFSET ?;
+
+-- Jobs that match, in a range of the primary key.
 -- name: match_jobs
 SELECT j.run_at, j.id, j.topic
   FROM jobs j FORCE INDEX (PRIMARY)
@@ -153,9 +153,10 @@ SELECT j.run_at, j.id, j.topic
    AND j.id <= ?
  ORDER BY j.id;
 
--- name: match_archived_jobs
+-- … and in a window of those indexes.
+-- name: match_finished_jobs
 SELECT j.run_at, j.id, j.topic
-  FROM history j FORCE INDEX (PRIMARY)
+  FROM jobs j FORCE INDEX (due)
  WHERE j.state = ?
    AND j.topic >= ?
    AND j.topic <= ?
@@ -166,10 +167,28 @@ SELECT j.run_at, j.id, j.topic
    AND j.created_at <= ?
    AND (? IS NULL OR j.error_code = ?)
    AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
-   AND j.id > ?
-   AND j.id <= ?
+   AND j.due_band = 2
+   AND (j.due_key > ? OR j.due_key = ? AND j.id > ?)
+   AND (j.due_key < ? OR j.due_key = ? AND j.id <= ?)
+ ORDER BY j.due_key, j.id;
+
+-- name: match_dead_jobs
+SELECT j.run_at, j.id, j.topic
+  FROM history j FORCE INDEX (dead)
+ WHERE j.state = ?
+   AND j.topic >= ?
+   AND j.topic <= ?
+   AND (? IS NULL OR LEFT(j.job_key, ?) = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND j.created_at >= ?
+   AND j.created_at <= ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (j.died_at > ? OR j.died_at = ? AND j.id > ?)
+   AND (j.died_at < ? OR j.died_at = ? AND j.id <= ?)
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
- ORDER BY j.id;
+ ORDER BY j.died_at, j.id;
 
 -- name: match_keyed_jobs
 SELECT j.run_at, j.id, j.topic

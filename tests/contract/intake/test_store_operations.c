@@ -416,16 +416,9 @@ static void dead_jobs_are_redriven_also_from_history(void **state)
                       "UPDATE jobs SET state = 'dead', next_at = NULL, failures = 3, attempt = 3, error_code = 'boom', "
                       "purge_at = 8000000000000000, leave_at = 1");
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded' WHERE id = 2");
-    mysql_fixture_run(
-        &fx,
-        "INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, "
-        "dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, "
-        "purge_at, maker, digest, payload_binary, payload, error_code) SELECT id, 0, topic, state, run_at, attempt, "
-        "failures, "
-        "attempt_status, due_at, dispatched_at, claim_shard, no_retries, retry, ack_timeout_ms, version, "
-        "created_at, updated_at, purge_at, maker, digest, payload_binary, payload, error_code FROM jobs WHERE id = 3; "
-        "INSERT INTO history_days (home_day, part) VALUES (0, 0); "
-        "INSERT INTO history_counts VALUES ('orders', 'dead', 0, 1); DELETE FROM jobs WHERE id = 3");
+    job_rows_archive(&fx, "id = 3");
+    mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (0, 0); "
+                           "INSERT INTO history_counts VALUES ('orders', 'dead', 0, 1)");
     struct dt_operation_ask ask = ask_of(DT_OPERATION_REDRIVE);
     ask.filter.error_code = S("boom");
     run(&ask);
@@ -433,6 +426,70 @@ static void dead_jobs_are_redriven_also_from_history(void **state)
     assert_int_equal(number("SUM(state = 'scheduled' AND failures = 0 AND attempt = 3 AND near)"), 2);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM history"), 0);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT SUM(scheduled) FROM job_counts"), 2);
+}
+
+/* How many windows a preview looks at until it has found all, and how many that is. */
+static int windows_of(const struct dt_operation_ask *ask, int64_t matched)
+{
+    struct dt_operation_preview preview = {.ask = ask};
+    int windows = 0;
+    for (; !preview.over; windows++)
+        OK(dt_store_operation_preview(store, &preview, &arena, &err));
+    assert_int_equal(preview.matched, matched);
+    return windows;
+}
+
+/* One window of `jobs` and one of history, whatever else is there. */
+static void dead_jobs_are_looked_for_among_what_is_finished(void **state)
+{
+    (void)state;
+    jobs(20050);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, leave_at = 9000 - id, error_at = id "
+                           "WHERE id MOD 4000 = 0");
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id <= 5");
+    job_rows_archive(&fx, "id IN (1, 2, 3, 8000, 16000)");
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_REDRIVE);
+    assert_int_equal(windows_of(&ask, 5), 2);
+    ask.filter.topic = S("*");
+    assert_int_equal(windows_of(&ask, 5), 2);
+    ask.filter.failed = (struct dt_list_times){true, 4000, 16000};
+    assert_int_equal(windows_of(&ask, 3), 2);
+    run(&ask);
+    assert_int_equal(op.changed, 3);
+    assert_job(&fx, 8000, "state", "scheduled");
+    assert_job(&fx, 4000, "state", "scheduled");
+    assert_job(&fx, 20000, "state", "dead");
+}
+
+/* A place is a time and an id: those of one time are passed one by one, in `jobs` as in history. */
+static void more_than_a_window_that_died_at_one_time_are_found_each_once(void **state)
+{
+    (void)state;
+    jobs(10050);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, leave_at = 70, error_at = 7");
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_REDRIVE);
+    assert_int_equal(windows_of(&ask, 10050), 3);
+    job_rows_archive(&fx, "TRUE");
+    assert_int_equal(windows_of(&ask, 10050), 3);
+    ask.filter.failed = (struct dt_list_times){true, 7, 8};
+    assert_int_equal(windows_of(&ask, 10050), 3);
+    ask.filter.failed = (struct dt_list_times){true, 8, 9};
+    assert_int_equal(windows_of(&ask, 0), 2);
+}
+
+/* As a program does that looks for dead jobs in the order of their ids. */
+static void an_operation_that_another_version_began_is_looked_through_anew(void **state)
+{
+    (void)state;
+    jobs(3);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dead', next_at = NULL, leave_at = 70");
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_REDRIVE);
+    int64_t id = make(&ask);
+    mysql_fixture_run(&fx, "UPDATE operations SET after_id = 2");
+    for (int i = 0; i < 4; i++)
+        step(id);
+    show(id);
+    assert_int_equal(op.changed, 3);
 }
 
 /* ---- pieces ---- */
@@ -614,6 +671,9 @@ int main(void)
         T(a_spread_puts_jobs_at_even_distances_in_the_order_of_their_times),
         T(a_delay_counts_from_the_start_and_is_the_same_for_all),
         T(dead_jobs_are_redriven_also_from_history),
+        T(dead_jobs_are_looked_for_among_what_is_finished),
+        T(more_than_a_window_that_died_at_one_time_are_found_each_once),
+        T(an_operation_that_another_version_began_is_looked_through_anew),
         T(each_job_is_changed_once_whoever_does_the_pieces),
         T(a_piece_that_is_rolled_back_leaves_nothing),
         T(an_operation_that_somebody_is_at_is_passed_by),

@@ -1023,6 +1023,7 @@ static void parse_alter_table(struct parser *p)
     if (!def)
         cannot(p, "a table that there is");
     const unsigned checks = def->n_checks;
+    const unsigned columns = def->n_columns;
     do {
         if (take(p, "MODIFY")) {
             take(p, "COLUMN");
@@ -1037,6 +1038,9 @@ static void parse_alter_table(struct parser *p)
         }
         parse_table_item(p, def);
     } while (take(p, ","));
+    for (unsigned i = columns; i < def->n_columns; i++)
+        if (def->columns[i].generated)
+            resolve_in_table(p, def->columns[i].generated, def);
     for (unsigned i = checks; i < def->n_checks; i++)
         resolve_in_table(p, def->checks[i], def);
 }

@@ -95,18 +95,8 @@ static void finished(int64_t id, const char *table, const char *what, int64_t fi
 {
     job_row(&fx, id, "state = '%s', next_at = NULL, finished_at = %lld, leave_at = %lld", what, (long long)finished_at,
             (long long)leave_at);
-    if (strcmp(table, "history") != 0)
-        return;
-    mysql_fixture_run(
-        &fx,
-        "INSERT INTO history (id, part, topic, state, run_at, attempt, failures, attempt_status, due_at, "
-        "dispatched_at, finished_at, claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, "
-        "updated_at, purge_at, maker, digest, payload_binary, payload) SELECT id, 0, topic, state, run_at, "
-        "attempt, failures, attempt_status, due_at, dispatched_at, finished_at, claim_shard, no_retries, "
-        "retry, ack_timeout_ms, version, created_at, updated_at, 9000000000000, maker, digest, "
-        "payload_binary, payload FROM jobs WHERE id = %lld",
-        (long long)id);
-    mysql_fixture_run(&fx, "DELETE FROM jobs WHERE id = %lld", (long long)id);
+    if (strcmp(table, "history") == 0)
+        job_rows_archive(&fx, "id = %lld", (long long)id);
 }
 
 static void a_list_of_finished_jobs_goes_on_in_history(void **state)
