@@ -50,6 +50,30 @@ bool dt_answer_flag(struct dt_request *req, const char *name, bool *out)
     return false;
 }
 
+static bool read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
+{
+    struct dt_str text = dt_request_query(req, name);
+    if (!text.p)
+        return false;
+    if (dt_time_parse(text, ms) == DT_OK)
+        return true;
+    dt_faults_add_query(faults, dt_str(name),
+                        "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as %2B)");
+    return false;
+}
+
+struct dt_list_times dt_answer_times(const struct dt_request *req, const char *from, const char *to,
+                                     struct dt_faults *faults)
+{
+    struct dt_list_times times = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
+    bool has_from = read_time(req, from, &times.from_ms, faults);
+    bool has_to = read_time(req, to, &times.to_ms, faults);
+    times.given = has_from || has_to;
+    if (has_from && has_to && times.from_ms > times.to_ms)
+        dt_faults_add_query(faults, dt_str(from), "lies behind the end of its range");
+    return times;
+}
+
 bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms, int64_t *out_ms)
 {
     int64_t ms = 0;

@@ -12,6 +12,7 @@
 #include "auth/cursor.h"
 #include "jobs/job_json.h"
 #include "request/request.h"
+#include "store/store.h"
 
 struct dt_view;
 
@@ -32,6 +33,11 @@ dt_json *dt_answer_parse(struct dt_request *req, const struct dt_job_rules *rule
 bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms, int64_t *out_ms);
 /* Reads a query parameter that is true or false; false when it is not given. False is returned: 422. */
 bool dt_answer_flag(struct dt_request *req, const char *name, bool *out);
+
+/* Reads a stretch of time from two query parameters; the side that is not given has no bound. What is wrong with it is
+ * added to the faults. */
+struct dt_list_times dt_answer_times(const struct dt_request *req, const char *from, const char *to,
+                                     struct dt_faults *faults);
 
 /* Reads params[0] as a job's id. False: 404. */
 bool dt_answer_id(struct dt_request *req, int64_t *id);

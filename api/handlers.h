@@ -98,6 +98,7 @@ enum dt_next dt_handle_console_moved(struct dt_request *req);
 /* overview/handlers_overview.c, overview/handlers_series.c */
 enum dt_next dt_handle_overview(struct dt_request *req);
 enum dt_next dt_handle_series(struct dt_request *req);
+enum dt_next dt_handle_dead_letters(struct dt_request *req);
 
 /* alerts/handlers_alerts.c */
 enum dt_next dt_handle_alert_list(struct dt_request *req);

@@ -148,17 +148,22 @@ static const struct column usage[] = {{"TOKEN", "token", false},
                                       {"MAX BYTES/S", "limits.payload_bytes_per_second", true},
                                       {"MAX PENDING", "limits.pending_jobs", true},
                                       {NULL, NULL, false}};
+static const struct column dead[] = {{"JOBS", "jobs", false},      {"ERROR", "error_code", false},
+                                     {"TOPIC", "topic", false},    {"SUCH AS", "message", false},
+                                     {"LAST AT", "last_at", true}, {"ONE OF THEM", "job_id", true},
+                                     {NULL, NULL, false}};
 static const struct column facts[] = {{"WHAT", "what", false}, {"VALUE", "value", false}, {NULL, NULL, false}};
 static const struct column clock_columns[] = {{"NOW", "now", false},       {"REAL", "real", false},
                                               {"FROZEN", "frozen", false}, {"LEFT", "left", false},
                                               {"STEPS", "steps", true},    {"DISPATCHED", "dispatched", true},
                                               {NULL, NULL, false}};
 static const struct column *const columns_of[DT_CLI_THINGS] = {
-    [DT_CLI_JOB] = jobs,        [DT_CLI_ATTEMPT] = attempts,     [DT_CLI_TOPIC] = topics,
-    [DT_CLI_TRAFFIC] = traffic, [DT_CLI_SCHEDULE] = schedules,   [DT_CLI_FIRE] = fires,
-    [DT_CLI_SHARD] = shards,    [DT_CLI_OPERATION] = operations, [DT_CLI_ALERT] = alerts,
-    [DT_CLI_SPIKE] = spikes,    [DT_CLI_EVENT] = events,         [DT_CLI_FACT] = facts,
-    [DT_CLI_TOKEN] = tokens,    [DT_CLI_USED] = usage,           [DT_CLI_CLOCK] = clock_columns};
+    [DT_CLI_JOB] = jobs,           [DT_CLI_ATTEMPT] = attempts,     [DT_CLI_TOPIC] = topics,
+    [DT_CLI_TRAFFIC] = traffic,    [DT_CLI_SCHEDULE] = schedules,   [DT_CLI_FIRE] = fires,
+    [DT_CLI_SHARD] = shards,       [DT_CLI_OPERATION] = operations, [DT_CLI_ALERT] = alerts,
+    [DT_CLI_SPIKE] = spikes,       [DT_CLI_EVENT] = events,         [DT_CLI_FACT] = facts,
+    [DT_CLI_DEAD] = dead,          [DT_CLI_TOKEN] = tokens,         [DT_CLI_USED] = usage,
+    [DT_CLI_CLOCK] = clock_columns};
 
 struct dt_cli_list {
     const struct dt_cli *cli;

@@ -96,6 +96,11 @@ static const struct dt_cli_option job_list[] = {
     {"include", "payload", DT_CLI_TEXT, DT_CLI_QUERY, "Payloads, too."},
     {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Jobs that are due and not dispatched, the most overdue first."},
 };
+static const struct dt_cli_option job_dead[] = {
+    {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic."},
+    {"failed-from", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Which died no earlier."},
+    {"failed-to", "TIME", DT_CLI_TEXT, DT_CLI_QUERY, "Which died earlier."},
+};
 static const struct dt_cli_option job_import[] = {
     {"format", "ndjson|csv", DT_CLI_TEXT, DT_CLI_HERE, "What the file holds; default csv for a name that ends in .csv, else ndjson."},
 };
@@ -227,6 +232,9 @@ static const struct dt_cli_verb verbs[] = {
      DT_CLI_BY_LIST, "GET", "/v1/jobs", NULL, "jobs", DT_CLI_JOB, OPTIONS(job_list),
      "jobs list --overdue\njobs list --topic orders.close --state dead --json\n"
      "jobs list --state dead --finished-from 2030-01-01T00:00:00Z --output wide"},
+    {"jobs", "dead", "", "Counts dead jobs by topic and error, the most first, of the 100,000 that died last.",
+     DT_CLI_BY_REQUEST, "GET", "/v1/dead-letters", NULL, "groups", DT_CLI_DEAD, OPTIONS(job_dead),
+     "jobs dead --failed-from today\njobs dead --topic orders.close --output wide"},
     {"jobs", "watch", DT_CLI_ID_OR_KEY, "Shows a job whenever it has changed, until it is finished; exit code 0 when it succeeded.",
      DT_CLI_BY_WATCH, "GET", "/v1/jobs/{id}", NULL, NULL, DT_CLI_JOB, OPTIONS(watch),
      "jobs watch orders.close order-42"},

@@ -45,6 +45,7 @@ enum dt_cli_thing {
     DT_CLI_NOTHING,
     DT_CLI_JOB,
     DT_CLI_ATTEMPT,
+    DT_CLI_DEAD, /* dead jobs of one topic and error */
     DT_CLI_TOPIC,
     DT_CLI_TRAFFIC, /* a topic by what happens in it */
     DT_CLI_SCHEDULE,

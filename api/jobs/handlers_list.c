@@ -156,31 +156,6 @@ static void read_names(const struct dt_request *req, struct dt_list_filter *filt
     read_text(req, "error_text", &filter->error_text, faults);
 }
 
-static bool read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
-{
-    struct dt_str text = dt_request_query(req, name);
-    if (!text.p)
-        return false;
-    if (dt_time_parse(text, ms) == DT_OK)
-        return true;
-    dt_faults_add_query(faults, dt_str(name),
-                        "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as %2B)");
-    return false;
-}
-
-/* A stretch of time by two parameters; one that is not given has no bound there. */
-static struct dt_list_times read_times(const struct dt_request *req, const char *from, const char *to,
-                                       struct dt_faults *faults)
-{
-    struct dt_list_times times = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
-    bool has_from = read_time(req, from, &times.from_ms, faults);
-    bool has_to = read_time(req, to, &times.to_ms, faults);
-    times.given = has_from || has_to;
-    if (has_from && has_to && times.from_ms > times.to_ms)
-        dt_faults_add_query(faults, dt_str(from), "lies behind the end of its range");
-    return times;
-}
-
 static bool within_a_day(struct dt_list_times times)
 {
     return times.given && times.from_ms > INT64_MIN && times.to_ms <= times.from_ms + DAY_MS;
@@ -204,14 +179,14 @@ static void bound_text(const struct dt_list_filter *f, struct dt_list_times run,
 
 static void read_ranges(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
 {
-    struct dt_list_times run = read_times(req, "run_from", "run_to", faults);
+    struct dt_list_times run = dt_answer_times(req, "run_from", "run_to", faults);
     filter->has_run_from = filter->has_run_to = run.given;
     filter->run_from_ms = run.from_ms;
     filter->run_to_ms = run.to_ms;
-    filter->created = read_times(req, "created_from", "created_to", faults);
-    filter->due = read_times(req, "due_from", "due_to", faults);
-    filter->finished = read_times(req, "finished_from", "finished_to", faults);
-    filter->failed = read_times(req, "failed_from", "failed_to", faults);
+    filter->created = dt_answer_times(req, "created_from", "created_to", faults);
+    filter->due = dt_answer_times(req, "due_from", "due_to", faults);
+    filter->finished = dt_answer_times(req, "finished_from", "finished_to", faults);
+    filter->failed = dt_answer_times(req, "failed_from", "failed_to", faults);
     if (filter->due.given && filter->finished.given)
         dt_faults_add_query(faults, dt_str(dt_request_query(req, "finished_from").p ? "finished_from" : "finished_to"),
                             "cannot stand beside due_from and due_to: what is finished is not due");

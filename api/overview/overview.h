@@ -1,11 +1,13 @@
 /*
- * How the installation is, for people who look: the answers of /v1/overview and /v1/series. Whatever MySQL is asked for
- * them is bounded, and kept: for a second, what has to be counted for longer.
+ * How the installation is, for people who look: the answers of /v1/overview, /v1/series and
+ * /v1/dead-letters. Whatever MySQL is asked for them is bounded, and kept: for a second, what has to be counted for
+ * longer.
  */
 #ifndef DT_API_OVERVIEW_H
 #define DT_API_OVERVIEW_H
 
 #include "api.h"
+#include "store/dead/dead.h"
 #include "store/figures/figures.h"
 #include "store/store.h"
 
@@ -34,5 +36,10 @@ extern const char *const dt_series_names[DT_SERIES_METRICS];
 /* Appends the series as JSON. */
 DT_MUST_CHECK dt_status dt_series_answer(dt_overview *overview, dt_store *store, const struct dt_series_ask *ask,
                                          struct dt_strbuf *out, struct dt_error *err);
+
+/* Appends dead letters by topic and error as JSON, at most a second old, or twenty times what they took to count. The
+ * ask's now_ms is filled in. */
+DT_MUST_CHECK dt_status dt_dead_answer(dt_overview *overview, dt_store *store, struct dt_dead_ask *ask,
+                                       struct dt_strbuf *out, struct dt_error *err);
 
 #endif

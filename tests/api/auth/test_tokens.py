@@ -60,7 +60,7 @@ REQUESTS = [("POST", "/v1/jobs", "write"), ("PUT", "/v1/topics/in.side/jobs/k", 
             ("DELETE", "/v1/jobs/1", "write"), ("POST", "/v1/jobs/1/cancel", "write"), ("POST", "/v1/jobs/1/run-now", "write"), ("POST", "/v1/jobs/1/redrive", "write"),
             ("POST", "/v1/jobs/1/results", "report"), ("POST", "/v1/results", "report"), ("GET", "/v1/jobs", "read"), ("GET", "/v1/jobs/1", "read"), ("GET", "/v1/jobs/1/attempts", "read"), ("GET", "/v1/jobs/1/explain", "read"),
             ("GET", "/v1/topics/in.side/jobs/k", "read"), ("GET", "/v1/topics", "read"), ("GET", "/v1/topics/in.side", "read"), ("GET", "/v1/info", "read"),
-            ("GET", "/v1/overview", "read"), ("GET", "/v1/doctor", "read"), ("GET", "/v1/series", "read"),
+            ("GET", "/v1/overview", "read"), ("GET", "/v1/doctor", "read"), ("GET", "/v1/series", "read"), ("GET", "/v1/dead-letters", "read"),
             ("PUT", "/v1/topics/in.side", "admin"), ("POST", "/v1/topics/in.side/pause", "admin"), ("POST", "/v1/topics/in.side/resume", "admin")]
 
 
@@ -147,6 +147,7 @@ def test_lists_show_what_the_token_sees(callers, jobs):
     seen = callers["bound"].get("/v1/jobs?limit=1000").json
     assert seen["next_cursor"] is None and {job["topic"] for job in seen["jobs"]} <= {"in.side", "in.new", "also-here"} and seen["jobs"]
     assert {topic["name"] for topic in callers["bound"].get("/v1/topics?limit=1000").json["topics"]} <= {"in.side", "in.new", "also-here"}
+    assert {group["topic"] for group in callers["bound"].get("/v1/dead-letters").json["groups"]} <= {"in.side", "in.new", "also-here"}
     assert "outside" in {topic["name"] for topic in callers["admin"].get("/v1/topics?limit=1000").json["topics"]}
 
 

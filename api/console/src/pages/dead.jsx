@@ -1,4 +1,4 @@
-// Dead letters: grouped by topic and error, redriven one, some, all of a group, or all of a day.
+// Dead letters: counted by topic and error, redriven one, some, all of an error, or all of a day.
 import {useState} from 'preact/hooks';
 import {withQuery} from '../api.js';
 import {useMay} from '../caller.js';
@@ -12,9 +12,8 @@ import {operate} from '../ui/sets.jsx';
 import {Pages, Table} from '../ui/table.jsx';
 import {withTimes} from './jobs.jsx';
 
-const PAGE = 1000;
-const MOST = 20000; // are grouped together
-const SHOWN = 1000; // one by one
+const PAGE = 100;
+const MOST_IDS = 1000; // that an operation takes
 const EVER = '1970-01-01';
 const FIELDS = [
   {name: 'topic', label: 'Topic', placeholder: 'orders.close'},
@@ -23,25 +22,22 @@ const FIELDS = [
 ];
 const PERIODS = [['Today', {since: 'today'}], ['Yesterday', {since: 'yesterday', until: 'today'}], ['Seven days', {since: '-7d'}], ['Ever', {}]];
 const NONE = '(none)';
-const codeOf = (job) => job.last_error?.code || NONE;
+const codeOf = (group) => group.error_code ?? NONE;
 
-// Of a page of dead jobs, by topic and error code, the largest group first.
-export function groupsOf(jobs) {
-  const groups = new Map();
-  for (const job of jobs) {
-    const key = `${job.topic} ${codeOf(job)}`;
-    const group = groups.get(key) || {key, topic: job.topic, code: codeOf(job), jobs: [], last: ''};
-    group.jobs.push(job);
-    if (job.last_error && job.last_error.at > group.last) Object.assign(group, {last: job.last_error.at, message: job.last_error.message});
-    groups.set(key, group);
-  }
-  return [...groups.values()].sort((a, b) => b.jobs.length - a.jobs.length);
+// The last failure of a dead job is when it died.
+function diedWithin({since, until}, now = Date.now()) {
+  const {from, to} = withTimes({from: since, to: until}, now);
+  return {...(from && {failed_from: from}), ...(to && {failed_to: to})};
 }
 
-const pathOf = ({topic, since, until, cursor}, now) => {
+const groupsPath = (query, now) => withQuery('/v1/dead-letters', {topic: query.topic, ...diedWithin(query, now)});
+
+// The list of those of one error, or of any; no list can be asked for jobs without an error code.
+function listPath({topic, code, since, until, cursor}, now, limit = PAGE) {
   const {finished_from, finished_to} = withTimes({finished_from: since || EVER, finished_to: until}, now);
-  return withQuery('/v1/jobs', {state: 'dead', topic, finished_from, finished_to, cursor, limit: PAGE});
-};
+  return withQuery('/v1/jobs', {state: 'dead', topic, error_code: code === NONE ? '' : code, finished_from, finished_to, cursor, limit});
+}
+const ofCode = (jobs, code) => (code === NONE ? jobs.filter((job) => !job.last_error?.code) : jobs);
 
 function Periods({query}) {
   const {topic, since, until} = query;
@@ -54,63 +50,73 @@ function Periods({query}) {
   );
 }
 
-// The last failure of a dead job is when it died.
-function diedWithin({since, until}) {
-  const {from, to} = withTimes({from: since, to: until}, Date.now());
-  return {...(from && {failed_from: from}), ...(to && {failed_to: to})};
-}
-
-// Those that died yesterday, whatever their error and topic. As many as a page has are named one by one, which finds them at once; more by
-// when they died, which asks for a topic, or for a token that may reach all of them.
-async function redriveYesterdays(topic, all, done) {
-  const period = {since: 'yesterday', until: 'today'};
+// As many as an operation takes by their ids, where nothing else names them.
+async function redriveListed(query, done) {
   try {
-    const {jobs, next_cursor} = await readPage(pathOf({topic, ...period}, Date.now()), 'jobs');
-    const many = next_cursor && (topic || all);
-    if (jobs.length) await operate('redrive', many ? {topic: topic || '*', ...diedWithin(period)} : {ids: jobs.map((job) => job.id)}, done);
-    else say('Nothing died yesterday that is still dead.');
+    const {jobs} = await readPage(listPath(query, Date.now(), MOST_IDS), 'jobs');
+    const ids = ofCode(jobs, query.code).map((job) => job.id);
+    if (ids.length) await operate('redrive', {ids}, done);
+    else say('Nothing is dead there.');
   } catch (problem) {
     say(`They cannot be listed: ${problem.lines.join(' · ')}`);
   }
 }
 
-// What a page has is listed; what goes on behind it is named by error and time. Jobs without an error code cannot be named by one.
-const isListed = (group, {since, until, cursor}, more) => group.code === NONE || (!more && !cursor && (since || until) && group.jobs.length <= PAGE);
-const filterOf = (group, query, more) => (isListed(group, query, more) ? {ids: group.jobs.slice(0, PAGE).map((job) => job.id)} : {topic: group.topic, error_code: group.code, ...diedWithin(query)});
+// All that died in the time of the query, of its topic and error. A set of all topics is for tokens that may reach all of them.
+function redrive({topic, code, since, until}, all, done) {
+  if (code === NONE || !(topic || all)) return redriveListed({topic, code, since, until}, done);
+  return operate('redrive', {topic: topic || '*', ...(code && {error_code: code}), ...diedWithin({since, until})}, done);
+}
 
-function Groups({groups, query, more, done}) {
+function Groups({groups, query, done}) {
   const {since, until} = query;
   const may = useMay()('write');
   return (
-    <Table label="Dead letters by error" rows={groups} keyOf={(group) => group.key} linkOf={(group) => href('dead', {topic: group.topic, code: group.code, since, until})} columns={[
-      {name: 'Error', of: (group) => <code>{group.code}</code>},
-      {name: 'Last message', of: (group) => group.message || <span class="quiet">–</span>},
+    <Table label="Dead letters by error" rows={groups} keyOf={(group) => `${group.topic} ${codeOf(group)}`} linkOf={(group) => href('dead', {topic: group.topic, code: codeOf(group), since, until})} columns={[
+      {name: 'Error', of: (group) => <code>{codeOf(group)}</code>},
+      {name: 'Such as', of: (group) => group.message || <span class="quiet">–</span>},
       {name: 'Topic', of: (group) => group.topic},
-      {name: 'Jobs', kind: 'number', of: (group) => count(group.jobs.length)},
-      {name: 'Last', of: (group) => <Time at={group.last} />},
-      may && {name: 'Redrive', kind: 'actions', of: (group) => <button type="button" onClick={() => operate('redrive', filterOf(group, query, more), done)} aria-label={`Redrive all of ${group.topic} with ${group.code}`}>Redrive all</button>},
+      {name: 'Jobs', kind: 'number', of: (group) => count(group.jobs)},
+      {name: 'Last', of: (group) => <Time at={group.last_at} />},
+      may && {name: 'Redrive', kind: 'actions', of: (group) => <button type="button" onClick={() => redrive({topic: group.topic, code: codeOf(group), since, until}, false, done)} aria-label={`Redrive all of ${group.topic} with ${codeOf(group)}`}>Redrive all</button>},
     ]} />
   );
 }
 
-function One({group, query, more, done}) {
+function AllErrors({query}) {
+  const may = useMay()('write');
+  const all = useMay()('admin', true);
+  const read = useLive(groupsPath(query, useNow(60000)), 5000, {key: JSON.stringify(query)});
+  const told = read.data;
+  return (
+    <>
+      <Title actions={may && <button type="button" onClick={() => redrive({topic: query.topic, since: 'yesterday', until: 'today'}, all, read.refresh)}>Redrive yesterday’s…</button>}>Dead letters</Title>
+      <Periods query={query} />
+      <Filters path="dead" query={query} fields={FIELDS} />
+      <Trouble problem={read.problem} shown={told} what="dead jobs" />
+      <Loading of={read} />
+      {told?.newest && <p class="quiet">There are more than these {plural(told.jobs, 'job')}: the 100,000 that died last were looked at. “Redrive all” is counted over all of them before it asks.</p>}
+      {told?.groups.length > 0 && <Groups groups={told.groups} query={query} done={read.refresh} />}
+      {told?.groups_more > 0 && <p class="quiet">And {plural(told.groups_more, 'smaller group')} more.</p>}
+      {told && !told.groups.length && <Empty>{told.newest ? 'None of those that died last; there are more.' : 'Nothing is dead here.'}</Empty>}
+    </>
+  );
+}
+
+function Listed({jobs, done}) {
   const [chosen, choose] = useState([]);
   const may = useMay()('write');
-  const ids = chosen.filter((id) => group.jobs.some((job) => job.id === id));
+  const ids = chosen.filter((id) => jobs.some((job) => job.id === id));
   const toggle = (id) => choose(ids.includes(id) ? ids.filter((other) => other !== id) : [...ids, id]);
-  const shown = group.jobs.slice(0, SHOWN);
-  const all = shown.map((job) => job.id);
   return (
     <>
       {may && (
         <div class="actions">
-          <button type="button" onClick={() => choose(ids.length ? [] : all)}>{ids.length ? 'Choose none' : 'Choose all here'}</button>
+          <button type="button" onClick={() => choose(ids.length ? [] : jobs.map((job) => job.id))}>{ids.length ? 'Choose none' : 'Choose all here'}</button>
           <button type="button" disabled={!ids.length} onClick={() => operate('redrive', {ids}, done)}>Redrive {ids.length ? plural(ids.length, 'chosen job') : 'chosen jobs'}</button>
-          <button type="button" class="primary" onClick={() => operate('redrive', filterOf(group, query, more), done)}>Redrive all</button>
         </div>
       )}
-      {group.jobs.length > SHOWN && <p class="quiet">The first {count(SHOWN)} of {plural(group.jobs.length, 'job')}.</p>}
-      <Table label="Dead letters" rows={shown} keyOf={(job) => job.id} linkOf={(job) => href(['jobs', job.id])} columns={[
+      <Table label="Dead letters" rows={jobs} keyOf={(job) => job.id} linkOf={(job) => href(['jobs', job.id])} columns={[
         {name: 'Job', of: (job) => <>{job.key || ''} <span class="quiet mono">{job.id}</span></>},
         may && {name: 'Choose', of: (job) => <input type="checkbox" aria-label={`Choose ${job.key || job.id}`} checked={ids.includes(job.id)} onChange={() => toggle(job.id)} />},
         {name: 'Attempts', kind: 'number', of: (job) => count(job.attempt)},
@@ -121,24 +127,26 @@ function One({group, query, more, done}) {
   );
 }
 
-export function Dead({query}) {
-  const {topic, code, since, until, cursor} = query;
+function OneError({query}) {
+  const {topic, code, since, until} = query;
   const may = useMay()('write');
   const all = useMay()('admin', true);
-  const list = useLive(pathOf(query, useNow(60000)), 5000, {key: JSON.stringify([topic, since, until, cursor]), list: 'jobs', most: MOST});
-  const groups = groupsOf(list.data?.jobs || []);
-  const one = code && (groups.find((group) => group.code === code && (!topic || group.topic === topic)) || {code, topic, jobs: []});
+  const list = useLive(listPath(query, useNow(60000)), 5000, {key: JSON.stringify(query), list: 'jobs'});
+  const jobs = list.data && ofCode(list.data.jobs, code);
   const more = list.data?.next_cursor;
   return (
     <>
-      <Title actions={may && !code && <button type="button" onClick={() => redriveYesterdays(topic, all, list.refresh)}>Redrive yesterday’s…</button>}>{code ? <>Dead letters: <code>{code}</code>{topic && ` of ${topic}`}</> : 'Dead letters'}</Title>
-      {code ? <p><a href={href('dead', {topic, since, until})}>All errors</a></p> : <><Periods query={query} /><Filters path="dead" query={query} fields={FIELDS} /></>}
+      <Title actions={may && jobs?.length > 0 && <button type="button" class="primary" onClick={() => redrive(query, all, list.refresh)}>Redrive all</button>}>Dead letters: <code>{code}</code>{topic && ` of ${topic}`}</Title>
+      <p><a href={href('dead', {topic, since, until})}>All errors</a></p>
       <Trouble problem={list.problem} shown={list.data} what="jobs" />
       <Loading of={list} />
-      {(more || cursor) && <p class="quiet">Groups of {plural(list.data?.jobs.length ?? 0, 'dead job')} on this page. “Redrive all” is counted over all of them before it asks; of those without an error code it takes a thousand.</p>}
-      {list.data && (one ? one.jobs.length > 0 && <One group={one} query={query} more={more} done={list.refresh} /> : groups.length > 0 && <Groups groups={groups} query={query} more={more} done={list.refresh} />)}
-      {list.data && !(one ? one.jobs.length : groups.length) && <Empty>{more ? 'None so far; the list goes on.' : 'Nothing is dead here.'}</Empty>}
+      {jobs?.length > 0 && <Listed jobs={jobs} done={list.refresh} />}
+      {jobs && !jobs.length && <Empty>{more ? 'None so far; the list goes on.' : 'Nothing is dead here.'}</Empty>}
       {list.data && <Pages path="dead" query={query} next={more} />}
     </>
   );
+}
+
+export function Dead({query}) {
+  return query.code ? <OneError query={query} /> : <AllErrors query={query} />;
 }
