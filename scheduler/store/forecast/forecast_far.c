@@ -5,7 +5,8 @@
 #include "store/forecast/forecast_parts.h"
 #include "store/sql/statements.h"
 
-#define ESTIMATED_DAYS 400 /* one by one; what is later is left out where there is too much to count */
+#define ESTIMATED_DAYS  400 /* one by one … */
+#define ESTIMATED_LATER 100 /* … and so many stretches of days behind them */
 
 struct days {
     int64_t first_ms; /* the first one's beginning */
@@ -35,13 +36,27 @@ static dt_status count_days(struct dt_forecasting *f, struct days *days)
     return dt_db_end(f->db, f->err);
 }
 
+/* Days [first, end), each alike. */
+static dt_status estimate_alike(struct dt_forecasting *f, struct days *days, size_t first, size_t end)
+{
+    int64_t from_ms = days->first_ms + (int64_t)first * DT_FORECAST_DAY_MS;
+    int64_t to_ms = days->first_ms + (int64_t)end * DT_FORECAST_DAY_MS;
+    int64_t rows;
+    dt_status status = dt_forecast_estimate(f, 0, from_ms, to_ms, &rows);
+    for (size_t i = first; i < end; i++)
+        days->jobs[i] = rows / (int64_t)(end - first);
+    return status;
+}
+
 static dt_status estimate_days(struct dt_forecasting *f, struct days *days)
 {
+    const size_t single = days->n < ESTIMATED_DAYS ? days->n : ESTIMATED_DAYS;
+    const size_t each = (days->n - single + ESTIMATED_LATER - 1) / ESTIMATED_LATER;
     dt_status status = DT_OK;
-    for (size_t i = 0; i < days->n && i < ESTIMATED_DAYS && status == DT_OK; i++) {
-        int64_t day_ms = days->first_ms + (int64_t)i * DT_FORECAST_DAY_MS;
-        status = dt_forecast_estimate(f, 0, day_ms, day_ms + DT_FORECAST_DAY_MS, &days->jobs[i]);
-    }
+    for (size_t i = 0; i < single && status == DT_OK; i++)
+        status = estimate_alike(f, days, i, i + 1);
+    for (size_t i = single; i < days->n && status == DT_OK; i += each)
+        status = estimate_alike(f, days, i, i + each < days->n ? i + each : days->n);
     return status;
 }
 

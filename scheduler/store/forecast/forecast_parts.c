@@ -18,7 +18,7 @@ void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due)
         f->out->due[step] += due;
 }
 
-static bool has_topic(const struct dt_forecast_ask *ask, struct dt_str topic)
+bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topic)
 {
     return ask->topic.p ? dt_str_eq(ask->topic, topic) : dt_topic_within(ask->bound, topic);
 }
@@ -44,15 +44,22 @@ static bool keep_topic(struct dt_forecasting *f, struct dt_str topic)
     return f->last_topic.p != NULL;
 }
 
-void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due)
+void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due)
 {
-    if (step >= f->ask->steps || due <= 0 || !has_topic(f->ask, topic))
+    if (step >= f->ask->steps || due <= 0)
         return;
     if (!grow(f) || !keep_topic(f, topic)) {
         f->failed = true;
         return;
     }
     f->out->parts[f->out->n_parts++] = (struct dt_forecast_part){step, due, f->last_topic};
+}
+
+void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due)
+{
+    if (step >= f->ask->steps || due <= 0 || !dt_forecast_has_topic(f->ask, topic))
+        return;
+    dt_forecast_show_part(f, step, topic, due);
     if (dt_forecast_is_bound(f->ask))
         f->out->due[step] += due;
 }
@@ -85,51 +92,82 @@ dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_
     return dt_db_end(f->db, f->err);
 }
 
-struct share {
-    struct dt_str topic;
-    int64_t scheduled;
-};
+/* ---- shares of topics ---- */
 
 static dt_status read_share(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
-    struct share *share = row;
-    int64_t *all = arg;
-    *share = (struct share){dt_arena_copy(arena, dt_db_bytes(db, 0)), dt_db_i64(db, 1)};
-    *all += share->scheduled > 0 ? share->scheduled : 0;
+    struct dt_forecast_share *share = row;
+    (void)arg;
+    *share = (struct dt_forecast_share){dt_arena_copy(arena, dt_db_bytes(db, 0)), dt_db_i64(db, 1)};
     return share->topic.p ? DT_OK : DT_NOMEM;
 }
 
-static int by_size(const void *a, const void *b)
+static int by_share(const void *a, const void *b)
 {
-    const struct share *x = a;
-    const struct share *y = b;
+    const struct dt_forecast_share *x = a;
+    const struct dt_forecast_share *y = b;
     return (x->scheduled < y->scheduled) - (x->scheduled > y->scheduled);
 }
 
-static void share_out(struct dt_forecasting *f, const struct share *share, int64_t all, size_t step, int64_t total)
+/* Keeps the largest of the topics that the forecast has. */
+static void keep_shares(const struct dt_forecast_ask *ask, struct dt_forecast_shares *shares, size_t n)
 {
-    double part = (double)total * (double)share->scheduled / (double)all;
-    dt_forecast_add_part(f, step, share->topic, (int64_t)(part + 0.5));
+    struct dt_forecast_share *v = shares->v;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].scheduled <= 0)
+            continue;
+        shares->all += v[i].scheduled;
+        if (!dt_forecast_has_topic(ask, v[i].topic))
+            continue;
+        shares->asked += v[i].scheduled;
+        v[shares->n++] = v[i];
+    }
+    qsort(v, shares->n, sizeof(*v), by_share);
+    if (shares->n > dt_forecast_topics(ask))
+        shares->n = dt_forecast_topics(ask);
+}
+
+/* The shares of a piece, which are read once a forecast. */
+static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt_forecast_shares **out)
+{
+    struct dt_forecast_shares *shares = &f->shares[piece];
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_forecast_share), .read = read_share};
+    *out = shares;
+    if (shares->read)
+        return DT_OK;
+    dt_status status = dt_db_query(f->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(piece)), f->err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(f->db, f->arena, &rows, f->err);
+    if (status != DT_OK)
+        return status;
+    shares->read = true;
+    shares->v = rows.v;
+    keep_shares(f->ask, shares, rows.n);
+    return DT_OK;
+}
+
+static int64_t part_of(int64_t total, int64_t scheduled, int64_t all)
+{
+    return (int64_t)((double)total * (double)scheduled / (double)all + 0.5);
+}
+
+static void share_out(struct dt_forecasting *f, const struct dt_forecast_shares *shares, size_t step, int64_t total)
+{
+    if (dt_forecast_is_bound(f->ask))
+        f->out->due[step] += part_of(total, shares->asked, shares->all);
+    for (size_t i = 0; i < shares->n; i++)
+        dt_forecast_show_part(f, step, shares->v[i].topic, part_of(total, shares->v[i].scheduled, shares->all));
 }
 
 dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last, const int64_t *totals)
 {
-    int64_t all = 0;
-    unsigned piece = dt_count_piece(dt_job_id(day_ms, 0));
-    struct dt_rows rows = {.row_bytes = sizeof(struct share), .read = read_share, .arg = &all};
-    dt_status status = dt_db_query(f->db, dt_sql_select_counters, DT_PARAMS(DT_P_INT(piece)), f->err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(f->db, f->arena, &rows, f->err);
-    if (status != DT_OK || all == 0)
+    struct dt_forecast_shares *shares;
+    dt_status status = read_shares(f, dt_count_piece(dt_job_id(day_ms, 0)), &shares);
+    if (status != DT_OK || shares->all == 0)
         return status;
     f->out->topics_counted = false;
-    struct share *shares = rows.v;
-    qsort(shares, rows.n, sizeof(*shares), by_size);
-    size_t most = dt_forecast_topics(f->ask);
-    size_t shown = dt_forecast_is_bound(f->ask) || rows.n < most ? rows.n : most;
     for (size_t step = first; step < last; step++)
-        for (size_t i = 0; i < shown && shares[i].scheduled > 0; i++)
-            share_out(f, &shares[i], all, step, totals[step - first]);
+        share_out(f, shares, step, totals[step - first]);
     return DT_OK;
 }
 

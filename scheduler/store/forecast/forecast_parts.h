@@ -6,8 +6,21 @@
 
 #include "store/db/db.h"
 #include "store/forecast/forecast.h"
+#include "store/jobs/counts.h"
 
 #define DT_FORECAST_DAY_MS INT64_C(86400000)
+
+/* How the jobs of a piece (jobs/counts.h) are shared out among topics. */
+struct dt_forecast_share {
+    struct dt_str topic;
+    int64_t scheduled;
+};
+struct dt_forecast_shares {
+    bool read;
+    struct dt_forecast_share *v; /* the largest of the topics that the forecast has, as many as a step shows */
+    size_t n;
+    int64_t asked, all; /* scheduled jobs of all topics that the forecast has, and of all topics */
+};
 
 struct dt_forecasting {
     dt_store *store;
@@ -16,8 +29,9 @@ struct dt_forecasting {
     struct dt_forecast *out;
     struct dt_arena *arena;
     struct dt_str last_topic; /* in the arena */
-    size_t cap;               /* of out->parts while it grows, which is allocated then */
-    bool failed;              /* out of memory */
+    struct dt_forecast_shares shares[DT_COUNT_PIECES];
+    size_t cap;  /* of out->parts while it grows, which is allocated then */
+    bool failed; /* out of memory */
     struct dt_error *err;
 };
 
@@ -44,6 +58,9 @@ void dt_forecast_add(struct dt_forecasting *f, size_t step, int64_t due);
 /* Adds jobs of a topic that are due in a step to its part, if the forecast has the topic; to the step itself, too, if
  * the forecast is of some topics alone. */
 void dt_forecast_add_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
+/* Adds to a topic's part alone; the topic is one that the forecast has. */
+void dt_forecast_show_part(struct dt_forecasting *f, size_t step, struct dt_str topic, int64_t due);
+bool dt_forecast_has_topic(const struct dt_forecast_ask *ask, struct dt_str topic);
 /* Puts parts in the order of steps and topics, each once. */
 void dt_forecast_merge(struct dt_forecast *out);
 /* Notes that jobs due from a time on are estimated, not counted. */
