@@ -134,9 +134,11 @@ function Page({route}) {
 // How many alerts stand, a hundred at most; null where the API has none.
 function useAlerts() {
   const offered = useOffered('/v1/alerts');
-  const {data} = useLive(offered ? '/v1/alerts' : null, 5000);
+  const {data} = useLive(offered === false ? null : '/v1/alerts', 5000);
   return offered ? (data?.alerts.length ?? 0) : null;
 }
+
+const FIRST = {path: ['overview'], query: {}}; // as long as nobody knows whether it is offered
 
 function Frame() {
   const route = useRoute();
@@ -146,6 +148,7 @@ function Frame() {
   const alerts = useAlerts();
   const offered = {overview, alerts: alerts !== null, events: useOffered('/v1/events?limit=1')};
   const pages = Object.keys(PAGES).filter((name) => offered[name] ?? true);
+  const shown = route.path.length ? route : overview !== false && FIRST;
   useEffect(() => {
     if (!route.path.length && overview !== null) location.replace(href(overview ? 'overview' : 'jobs'));
   }, [route.path.length, overview]);
@@ -154,12 +157,12 @@ function Frame() {
       <button type="button" class="skip" onClick={() => document.querySelector('h1')?.focus()}>To the content</button>
       <header class="top">
         <a class="brand" href={href([])}>duetime</a>
-        <Nav at={route.path[0]} pages={pages} alerts={alerts} />
+        <Nav at={shown?.path[0]} pages={pages} alerts={alerts} />
         <Search />
         {token && <button type="button" class="plain" onClick={() => session.signOut()}>Sign out</button>}
       </header>
       <Parts downSince={downSince} />
-      <main id="content">{route.path.length > 0 && <Page route={route} />}</main>
+      <main id="content">{shown && <Page route={shown} />}</main>
       <Keys pages={pages} />
     </Caller.Provider>
   );

@@ -23,16 +23,15 @@ export async function readPage(path, member, options) {
   return page;
 }
 
-// A list from here on as one page, of `most` things at least where there are so many: for what is told of all of them together.
-export async function readPages(path, member, most, options) {
-  const all = [];
-  let next = '';
-  for (let hop = 0; hop < HOPS && all.length < most && next !== null; hop++) {
-    const page = await get(next ? `${path.replace(/([?&])cursor=[^&]*&?/, '$1')}&cursor=${encodeURIComponent(next)}` : path, options);
-    all.push(...page[member]);
-    next = page.next_cursor;
-  }
-  return {[member]: all, next_cursor: next};
+const flying = new Map();
+
+// One request for all who ask for a path at the same time.
+async function share(path, {signal}) {
+  const key = `${session.get().token} ${path}`;
+  if (!flying.has(key)) flying.set(key, get(path).finally(() => flying.delete(key)));
+  const data = await flying.get(key);
+  signal.throwIfAborted();
+  return data;
 }
 
 function keepAsking(read, every, tell) {
@@ -73,15 +72,14 @@ function keepAsking(read, every, tell) {
 }
 
 // {data, problem, at, refresh} of `path`. path null: nothing is asked. every 0: once. key: what is shown, where the path says it in
-// another way each time (a time that goes on); what was read stays until it is read anew. list: the member of a page of a list, of which as many pages are
-// read as have `most` things. accept, exact: as in api.js.
-export function useLive(path, every = 3000, {key = path, list, most, accept, exact} = {}) {
+// another way each time (a time that goes on); what was read stays until it is read anew. list: the member of a page of a list. accept, exact: as in api.js.
+export function useLive(path, every = 3000, {key = path, list, accept, exact} = {}) {
   const [shown, set] = useState({});
   const [refresh, setRefresh] = useState(() => () => {});
   const {token} = useSession();
   useEffect(() => {
     if (!path) return undefined;
-    const read = (options) => (most ? readPages(path, list, most, options) : list ? readPage(path, list, options) : get(path, {...options, accept, exact}));
+    const read = (options) => (list ? readPage(path, list, options) : accept || exact ? get(path, {...options, accept, exact}) : share(path, options));
     const asking = keepAsking(read, every, (told) => set((before) => ({...(before.key === key ? before : {}), ...told, key})));
     setRefresh(() => asking.refresh);
     return asking.end;

@@ -47,7 +47,7 @@ function Lateness() {
 
 function Forecast() {
   const offered = useOffered('/v1/forecast');
-  const {data} = useLive(offered ? '/v1/forecast' : null, 15000);
+  const {data} = useLive(offered === false ? null : '/v1/forecast', 15000);
   if (!data) return null;
   const due = data.steps.map((step) => step.due);
   const peak = data.steps[due.indexOf(Math.max(...due))];
@@ -138,11 +138,11 @@ export function Overview() {
       <Title>{of ? of.installation.name : 'Overview'}</Title>
       <Trouble problem={read.problem} shown={of} what="the installation as a whole; its topics and jobs are in the pages above" />
       <Loading of={read} />
+      {of && <Figures of={of} />}
+      <Findings />
+      <div class="columns three"><History /><Lateness /><Forecast /></div>
       {of && (
         <>
-          <Figures of={of} />
-          <Findings />
-          <div class="columns three"><History /><Lateness /><Forecast /></div>
           <Topics of={of} done={read.refresh} />
           <div class="columns"><Parts of={of} /><Shards of={of} /></div>
         </>
