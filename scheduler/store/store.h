@@ -220,7 +220,8 @@ struct dt_list_place {
 /*
  * Which jobs a page has; absent and 0 mean any unless said otherwise. What decides the way through the tables: with
  * `key` or `key_prefix` the index of keys, in the order of keys, each key's latest job; with `id` that row; with `due`
- * or `finished` the due index, in the order of due times, or as jobs leave the table, then history; else ids.
+ * or `finished`, or of dead jobs `failed`, the due index, in the order of due times, or as jobs leave the table, then
+ * history; else ids.
  */
 struct dt_list_filter {
     struct dt_str topic, key, key_prefix; /* absent = any; the key and the prefix need a topic */

@@ -16,7 +16,8 @@
 
 #define SLOTS     1024
 #define ESTIMATES 240
-#define MEASURED  50000 /* entries that the optimizer's estimate is compared with */
+#define ROOM      (2 * DT_FORECAST_LOOKED_UP) /* of a sample, which may be larger than was expected */
+#define MEASURED  50000                       /* entries that the optimizer's estimate is compared with */
 
 /* An entry of the sample. */
 struct seen {
@@ -47,7 +48,7 @@ static int by_id(const void *a, const void *b)
 
 static dt_status read_entries(struct dt_forecasting *f, struct sample *s)
 {
-    const size_t room = 2 * DT_FORECAST_LOOKED_UP;
+    const size_t room = ROOM;
     s->v = dt_arena_alloc(f->arena, room * sizeof(*s->v));
     if (!s->v)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
@@ -241,21 +242,29 @@ static dt_status estimate(struct dt_forecasting *f)
     return status;
 }
 
+/* *whole: there are no more entries than were looked up. */
+static dt_status look_all_up(struct dt_forecasting *f, bool *whole)
+{
+    struct sample s = {.slots = SLOTS};
+    dt_status status = read_sample(f, &s);
+    *whole = s.n < ROOM;
+    if (status == DT_OK && *whole)
+        add_all(f, &s);
+    return status;
+}
+
 dt_status dt_forecast_near(struct dt_forecasting *f)
 {
     int64_t rows;
-    struct sample s = {.slots = SLOTS};
+    bool whole = false;
     dt_status status = dt_forecast_estimate(f, 1, f->ask->from_ms, dt_forecast_end_ms(f->ask), &rows);
-    if (status != DT_OK)
+    if (status == DT_OK && rows <= DT_FORECAST_LOOKED_UP)
+        status = look_all_up(f, &whole);
+    if (status != DT_OK || whole)
         return status;
-    if (rows <= DT_FORECAST_LOOKED_UP) {
-        status = read_sample(f, &s);
-        if (status == DT_OK)
-            add_all(f, &s);
-        return status;
-    }
     if (rows > DT_FORECAST_COUNTED)
         return estimate(f);
-    s.slots = (int)(SLOTS * (int64_t)DT_FORECAST_LOOKED_UP / rows) + 1;
+    rows = rows < ROOM ? ROOM : rows;
+    struct sample s = {.slots = (int)(SLOTS * (int64_t)DT_FORECAST_LOOKED_UP / rows) + 1};
     return count(f, &s);
 }

@@ -3,7 +3,7 @@
  * store/list/ only.
  *
  * A window is a range of an index that holds a known number of rows. store_list.c finds windows by id and by key, and
- * reads them all; list_times.c finds those of the due index. Functions fill in p->err when they fail.
+ * reads them all; list_times.c finds those of the due index, and of the dead in history. Functions fill in p->err when they fail.
  */
 #ifndef DT_STORE_LIST_PAGE_H
 #define DT_STORE_LIST_PAGE_H
@@ -11,8 +11,8 @@
 #include "store/store_internal.h"
 
 /* The index that a window is a range of. */
-enum range { RANGE_IDS, RANGE_KEYS, RANGE_BEHIND_DUE, RANGE_BETWEEN_DUE, RANGE_ARCHIVED };
-#define RANGES (RANGE_ARCHIVED + 1)
+enum range { RANGE_IDS, RANGE_KEYS, RANGE_BEHIND_DUE, RANGE_BETWEEN_DUE, RANGE_ARCHIVED, RANGE_DEAD };
+#define RANGES (RANGE_DEAD + 1)
 
 /* No end (absent, INT64_MAX): to the end of the range. */
 struct window {

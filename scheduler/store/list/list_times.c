@@ -3,27 +3,30 @@
  *
  *     due       near and offered to who pops (exact times) ──▶ far (by day, and by id within it)
  *     finished  those that leave late ──▶ those that leave soon ──▶ history, by id
+ *     dead      those that leave late ──▶ history, by when they died ──▶ those that leave soon
  *
- * Each part but history is a range of one band of the index, in its order, or of two, whose orders are merged: a window
+ * Each part but history's is a range of one band of the index, in its order, or of two, whose orders are merged: a window
  * ends where the nearer of theirs does, so that it has at most a window's rows of each. A value of the index may be
  * one job's or a million's (a day of the far band), so a part is walked in two kinds of windows that take turns:
  * what is left *behind* a place within one value, by id, and what lies *between* that value and one some rows on,
  * which is the next place. Dead jobs stay in the table for longer than others, so they are mostly alone among those
  * that leave late.
  *
- * place.due_ms: the value that was reached; place.id: how far within it, -1 when it is done.
+ * place.due_ms: the value that was reached, or when the last job died; place.id: how far within it, -1 when it is
+ * done.
  */
 #include "store/list/list_page.h"
 #include "store/sql/statements.h"
 
 #define DAY_MS        86400000
 #define DONE          (-1)
+#define FIRST_MS      (INT64_MIN + 1)
 #define BAND_OFFERED  (-1)
 #define BAND_FAR      0
 #define BAND_NEAR     1
 #define BAND_FINISHED 2
 
-enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER };
+enum part { BEGINS, NEAR, FAR, LEAVE_LATE, LEAVE_SOON, ARCHIVED, OVER, ARCHIVED_DEAD };
 
 static const enum part next_part[] = {
     [NEAR] = FAR, [FAR] = OVER, [LEAVE_LATE] = LEAVE_SOON, [LEAVE_SOON] = ARCHIVED, [ARCHIVED] = OVER};
@@ -50,6 +53,8 @@ static int64_t first_of(const struct page *p, enum part part)
         return later(f->due.from_ms, 0) - later(f->due.from_ms, 0) % DAY_MS;
     case LEAVE_LATE:
         return p->place.split_ms;
+    case ARCHIVED_DEAD:
+        return f->failed.given ? later(f->failed.from_ms, FIRST_MS) : FIRST_MS;
     default:
         return 0;
     }
@@ -74,7 +79,16 @@ static void begin_part(struct page *p, enum part part)
 {
     p->place.part = (int)part;
     p->place.due_ms = first_of(p, part) - 1;
-    p->place.id = part == ARCHIVED ? 0 : DONE;
+    p->place.id = part == ARCHIVED ? 0 : part == ARCHIVED_DEAD ? INT64_MAX : DONE;
+}
+
+/* Dead jobs of history come before those few that are about to go there, among all that finished lately. */
+static enum part part_behind(const struct page *p)
+{
+    static const enum part of_dead[] = {
+        [LEAVE_LATE] = ARCHIVED_DEAD, [ARCHIVED_DEAD] = LEAVE_SOON, [LEAVE_SOON] = OVER};
+    const bool dead = p->filter->state == DT_DEAD && !p->filter->due.given;
+    return dead ? of_dead[p->place.part] : next_part[p->place.part];
 }
 
 /* Asks for one number; *found is false where the range has fewer rows. */
@@ -131,6 +145,26 @@ static dt_status find_archived(struct page *p, struct window *w)
                 &w->end_id, &w->cut);
 }
 
+/* Jobs that died later than is asked for are not looked at. */
+static dt_status find_dead(struct page *p, struct window *w)
+{
+    const struct dt_list_times *failed = &p->filter->failed;
+    const int64_t end_ms = failed->given ? failed->to_ms : INT64_MAX;
+    const struct dt_param after = DT_P_INT(p->place.due_ms);
+    w->range = RANGE_DEAD;
+    w->end_due_ms = end_ms;
+    dt_status status = dt_db_query(p->db, dt_sql_find_dead_window,
+                                   DT_PARAMS(after, after, DT_P_INT(p->place.id), DT_P_INT(w->rows - 1)), p->err);
+    if (status != DT_OK)
+        return status;
+    w->cut = dt_db_next(p->db) && dt_db_i64(p->db, 0) < end_ms;
+    if (w->cut) {
+        w->end_due_ms = dt_db_i64(p->db, 0);
+        w->end_id = dt_db_i64(p->db, 1);
+    }
+    return dt_db_end(p->db, p->err);
+}
+
 dt_status dt_list_find_times(struct page *p, struct window *w)
 {
     if (p->place.part == BEGINS)
@@ -138,12 +172,21 @@ dt_status dt_list_find_times(struct page *p, struct window *w)
     w->end_id = INT64_MAX;
     if (p->place.part == ARCHIVED)
         return find_archived(p, w);
+    if (p->place.part == ARCHIVED_DEAD)
+        return find_dead(p, w);
     return find_due(p, w);
 }
 
 size_t dt_list_times_params(const struct page *p, const struct window *w, struct dt_param *params)
 {
     size_t n = 0;
+    if (w->range == RANGE_DEAD) {
+        const int64_t range[] = {p->place.due_ms, p->place.due_ms, p->place.id,
+                                 w->end_due_ms,   w->end_due_ms,   w->end_id};
+        for (; n < sizeof(range) / sizeof(*range); n++)
+            params[n] = DT_P_INT(range[n]);
+        return n;
+    }
     for (size_t i = 0; i < 2 && w->range != RANGE_ARCHIVED; i++)
         params[n++] = DT_P_INT(bands_of[p->place.part][i]);
     if (w->range != RANGE_ARCHIVED)
@@ -156,13 +199,15 @@ size_t dt_list_times_params(const struct page *p, const struct window *w, struct
 
 bool dt_list_pass_times(struct page *p, const struct window *w)
 {
-    if (w->range == RANGE_BETWEEN_DUE && w->cut)
+    if (w->range == RANGE_DEAD && w->cut)
+        p->place = (struct dt_list_place){p->place.part, p->place.split_ms, w->end_due_ms, w->end_id};
+    else if (w->range == RANGE_BETWEEN_DUE && w->cut)
         p->place = (struct dt_list_place){p->place.part, p->place.split_ms, w->end_due_ms, 0};
     else if (w->range != RANGE_BETWEEN_DUE && w->cut)
         p->place.id = w->end_id;
     else if (w->range == RANGE_BEHIND_DUE)
         p->place.id = DONE;
     else
-        begin_part(p, next_part[p->place.part]);
+        begin_part(p, part_behind(p));
     return p->place.part != OVER;
 }

@@ -38,6 +38,7 @@ static const char *const rows_sql[RANGES][2][2] = {
     [RANGE_BEHIND_DUE] = {{dt_sql_list_behind_by_due}, {dt_sql_list_payloads_behind_by_due}},
     [RANGE_BETWEEN_DUE] = {{dt_sql_list_between_by_due}, {dt_sql_list_payloads_between_by_due}},
     [RANGE_ARCHIVED] = {{dt_sql_list_archived_by_id}, {dt_sql_list_payloads_archived_by_id}},
+    [RANGE_DEAD] = {{dt_sql_list_archived_dead}, {dt_sql_list_payloads_archived_dead}},
 };
 
 #define KEY_PARAMS 5
@@ -53,7 +54,8 @@ enum dt_list_way dt_list_way(const struct dt_list_filter *f)
 {
     if (f->key.p || f->key_prefix.p)
         return DT_LIST_BY_KEY;
-    return !f->id && (f->due.given || f->finished.given) ? DT_LIST_BY_TIME : DT_LIST_BY_ID;
+    const bool died = f->state == DT_DEAD && f->failed.given;
+    return !f->id && (f->due.given || f->finished.given || died) ? DT_LIST_BY_TIME : DT_LIST_BY_ID;
 }
 
 /*
@@ -184,7 +186,7 @@ static dt_status query_window(struct page *p, const struct window *w, size_t lim
 {
     struct dt_param params[2 * PART_PARAMS + 1];
     bool both = with_history(p, w->range);
-    size_t filters = w->range == RANGE_ARCHIVED ? LIST_ARCHIVED_PARAMS : LIST_FILTER_PARAMS;
+    size_t filters = w->range == RANGE_ARCHIVED || w->range == RANGE_DEAD ? LIST_ARCHIVED_PARAMS : LIST_FILTER_PARAMS;
     size_t n = part_params(p, w, limit, filters, params);
     if (both) {
         n += part_params(p, w, limit, LIST_ARCHIVED_PARAMS, params + n);

@@ -536,6 +536,29 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.id LIMIT ?;
 
+-- Dead jobs of history, by when they died; that comes last, for the cursor.
+-- name: list_archived_dead
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.died_at
+  FROM history j FORCE INDEX (dead)
+ WHERE (j.died_at > ? OR j.died_at = ? AND j.id > ?)
+   AND (j.died_at < ? OR j.died_at = ? AND j.id <= ?)
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+ ORDER BY j.died_at, j.id LIMIT ?;
+
 -- What is left of one value of the due index in two of its bands (or one, named twice), by id; the value itself comes last, for the cursor.
 -- name: list_payloads_behind_by_due
 SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, GREATEST(j.next_at, 1), j.attempt, j.failures,
@@ -605,3 +628,25 @@ SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
    AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
    AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
  ORDER BY j.id LIMIT ?;
+
+-- name: list_payloads_archived_dead
+SELECT j.id, j.topic, j.job_key, j.state+0, j.run_at, 0, j.attempt, j.failures,
+       j.attempt_status+0, j.due_at, j.dispatched_at, j.finished_at, j.claim_shard, j.no_retries, j.retry,
+       j.ack_timeout_ms, j.partition_key, j.headers, j.callback_url, j.content_type, j.payload_binary, j.error_code,
+       j.error_message, j.error_at, j.created_at, j.updated_at, j.version, j.payload, j.died_at
+  FROM history j FORCE INDEX (dead)
+ WHERE (j.died_at > ? OR j.died_at = ? AND j.id > ?)
+   AND (j.died_at < ? OR j.died_at = ? AND j.id <= ?)
+   AND (? IS NULL OR j.topic = ?)
+   AND (? = 0 OR j.state = ?)
+   AND j.run_at >= ?
+   AND j.run_at < ?
+   AND (? IS NULL OR CONVERT(j.topic USING utf8mb4) COLLATE utf8mb4_bin REGEXP CONVERT(? USING utf8mb4))
+   AND j.created_at >= ?
+   AND j.created_at < ?
+   AND (? IS NULL OR j.error_code = ?)
+   AND (? IS NULL OR INSTR(j.error_message, ?) > 0 OR INSTR(j.error_code, ?) > 0)
+   AND (? = 0 OR j.error_at >= ? AND j.error_at < ?)
+   AND (? = 0 OR j.state IN ('succeeded','dead','cancelled') AND j.finished_at >= ? AND j.finished_at < ?)
+   AND j.purge_at > CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+ ORDER BY j.died_at, j.id LIMIT ?;

@@ -14,7 +14,7 @@ import {withTimes} from './jobs.jsx';
 
 const PAGE = 100;
 const MOST_IDS = 1000; // that an operation takes
-const EVER = '1970-01-01';
+const EVER = '1970-01-01T00:00:00Z';
 const FIELDS = [
   {name: 'topic', label: 'Topic', placeholder: 'orders.close'},
   {name: 'since', label: 'Died since', kind: 'time', placeholder: 'today'},
@@ -34,8 +34,8 @@ const groupsPath = (query, now) => withQuery('/v1/dead-letters', {topic: query.t
 
 // The list of those of one error, or of any; no list can be asked for jobs without an error code.
 function listPath({topic, code, since, until, cursor}, now, limit = PAGE) {
-  const {finished_from, finished_to} = withTimes({finished_from: since || EVER, finished_to: until}, now);
-  return withQuery('/v1/jobs', {state: 'dead', topic, error_code: code === NONE ? '' : code, finished_from, finished_to, cursor, limit});
+  const died = since || until ? diedWithin({since, until}, now) : {finished_from: EVER};
+  return withQuery('/v1/jobs', {state: 'dead', topic, error_code: code === NONE ? '' : code, ...died, cursor, limit});
 }
 const ofCode = (jobs, code) => (code === NONE ? jobs.filter((job) => !job.last_error?.code) : jobs);
 

@@ -128,7 +128,49 @@ static void a_list_of_finished_jobs_goes_on_in_history(void **state)
     assert_string_equal(way(f), "");
 }
 
+static void dead_jobs_of_history_are_listed_by_when_they_died(void **state)
+{
+    (void)state;
+    finished(1, "jobs", "dead", 400, 9400);
+    finished(2, "jobs", "dead", 90, 1000); /* leaves soon */
+    for (int64_t id = 3; id <= 9; id++) {
+        finished(id, "jobs", id == 6 ? "succeeded" : "dead", 300 - id / 2 * 10, 9);
+        mysql_fixture_run(&fx, "UPDATE jobs SET error_at = finished_at WHERE id = %lld", (long long)id);
+        job_rows_archive(&fx, "id = %lld", (long long)id);
+    }
+    for (unsigned limit = 1; limit <= 9; limit++) {
+        struct dt_list_filter f = all(limit);
+        f.after.split_ms = 2000;
+        f.state = DT_DEAD;
+        f.finished = between(INT64_MIN, INT64_MAX);
+        assert_string_equal(way(f), "1 8 9 7 4 5 3 2");
+        f.finished = between(0, 0);
+        assert_string_equal(way(f), "");
+        f.finished = (struct dt_list_times){.given = false};
+        f.failed = between(260, 290);
+        assert_string_equal(way(f), "8 9 7 4 5");
+        f.payload = true;
+        f.bytes = 2000;
+        assert_string_equal(way(f), "8 9 7 4 5");
+    }
+}
+
 /* ---- bounds ---- */
+
+static void the_dead_are_found_without_looking_at_the_others_of_history(void **state)
+{
+    (void)state;
+    many_jobs();
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs SET next_at = NULL, state = IF(id MOD 8000, 'succeeded', 'dead'), error_at = id");
+    job_rows_archive(&fx, "TRUE");
+    struct dt_list_filter f = all(100);
+    f.state = DT_DEAD;
+    f.failed = between(8000, 20000);
+    int64_t before = rows_read();
+    assert_string_equal(way(f), "8000 16000");
+    assert_in_range(rows_read() - before, 2, 100);
+}
 
 /* All of them due at one time, then all on one day: the due index has no more than ids to divide them by. */
 static void a_search_by_due_time_is_bounded_even_within_one_value(void **state)
@@ -178,6 +220,8 @@ int main(void)
         T(a_list_by_due_time_has_near_and_offered_jobs_in_their_order_before_far_ones),
         T(a_list_by_due_time_merges_what_many_windows_have),
         T(no_job_is_left_out_where_a_part_ends_within_one_due_time),
+        T(dead_jobs_of_history_are_listed_by_when_they_died),
+        T(the_dead_are_found_without_looking_at_the_others_of_history),
         T(a_list_of_finished_jobs_goes_on_in_history),
         T(a_search_by_due_time_is_bounded_even_within_one_value),
         T(what_is_due_is_found_without_looking_at_what_is_not),
