@@ -105,6 +105,25 @@ def test_spikes_are_the_steps_that_are_more_than_is_drained(api, db, topic, swep
             db("UPDATE shard_stats SET drains = %s WHERE shard = %s", row["drains"], row["shard"])
 
 
+def test_schedules_that_fire_often_go_on_evenly_to_the_last_of_ten_thousand_steps(api, topic, now_ms):
+    """Far more fires than are reckoned one by one."""
+    start = now_ms - now_ms % DAY + 3 * DAY
+    names = [f"s{n}-{topic}" for n in range(4)]
+    for n, name in enumerate(names):
+        often = {"topic": f"{topic}.{n % 2}", "every": "PT1S", "starts_at": rfc3339(start), "payload": {}}
+        assert api.put(f"/v1/schedules/{name}", often).status == 201
+    try:
+        answer = forecast(api, **{"from": start + MINUTE, "to": start + 10001 * MINUTE, "step": "PT1M"})
+        of_test = [[part["due"] for part in step["topics"] if part["topic"].startswith(topic)] for step in answer["steps"]]
+        assert len(of_test) == 10000 and {due for step in of_test for due in step} <= {119, 120, 121} and {len(step) for step in of_test} == {2}
+        assert answer["counted_until"] < answer["to"]
+        alone = forecast(api, **{"topic": f"{topic}.1", "from": start + MINUTE, "to": start + 10001 * MINUTE, "step": "PT1M"})
+        assert set(due(alone)) <= {119, 120, 121}
+    finally:
+        for name in names:
+            assert api.delete(f"/v1/schedules/{name}?cancel=true").status == 200
+
+
 @pytest.mark.parametrize("query, member", [
     ({"step": "soon"}, "step"), ({"step": "PT0.1S"}, "step"), ({"from": "today"}, "from"), ({"from": "1969-01-01T00:00:00Z"}, "from"),
     ({"from": "2030-01-02T00:00:00Z", "to": "2030-01-01T00:00:00Z"}, "to"), ({"from": "2030-01-01T00:00:00Z", "to": "2045-01-01T00:00:00Z"}, "to"),

@@ -3,7 +3,8 @@
  * store/list/ only.
  *
  * A window is a range of an index that holds a known number of rows. store_list.c finds windows by id and by key, and
- * reads them all; list_times.c finds those of the due index, and of the dead in history. Functions fill in p->err when they fail.
+ * reads them all; list_times.c finds those of the due index, and of the dead in history. Functions fill in p->err when
+ * they fail.
  */
 #ifndef DT_STORE_LIST_PAGE_H
 #define DT_STORE_LIST_PAGE_H

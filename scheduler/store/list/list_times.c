@@ -5,7 +5,7 @@
  *     finished  those that leave late ──▶ those that leave soon ──▶ history, by id
  *     dead      those that leave late ──▶ history, by when they died ──▶ those that leave soon
  *
- * Each part but history's is a range of one band of the index, in its order, or of two, whose orders are merged: a window
+ * Each part of `jobs` is a range of one band of the index, in its order, or of two, whose orders are merged: a window
  * ends where the nearer of theirs does, so that it has at most a window's rows of each. A value of the index may be
  * one job's or a million's (a day of the far band), so a part is walked in two kinds of windows that take turns:
  * what is left *behind* a place within one value, by id, and what lies *between* that value and one some rows on,
