@@ -9,6 +9,7 @@
 #include "forecast_json.h"
 #include "handlers.h"
 #include "job/job.h"
+#include "overview/overview.h"
 #include "work/workers.h"
 
 #define SECOND_MS    INT64_C(1000)
@@ -17,6 +18,7 @@
 #define STEP_DEFAULT INT64_C(60000)
 #define ASSUMED      1000              /* jobs a second, where nobody has measured yet what the installation drains */
 #define ROOM         ((size_t)8 << 20) /* of what is read while it is made */
+#define KEPT_STEPS   240
 
 struct question {
     struct dt_forecast_ask ask;
@@ -25,39 +27,75 @@ struct question {
 
 /* ---- on a worker ---- */
 
-/* Makes the forecast, and adds what of it is asked for, as JSON. */
-static dt_status make(struct dt_request *req, dt_store *store, struct dt_arena *arena, bool *room, struct dt_error *err)
+struct making {
+    struct dt_request *req;
+    dt_store *store;
+    bool no_room;
+};
+
+/* What is asked for of the forecast, as JSON. */
+static void add_json(const struct question *q, struct dt_strbuf *out, const struct dt_forecast *found,
+                     int64_t per_second)
 {
-    const struct question *q = req->state;
+    const struct dt_drains drains = {.per_second = per_second > 0 ? per_second : ASSUMED, .measured = per_second > 0};
+    if (q->spikes)
+        dt_spikes_add_json(out, &q->ask, found, drains);
+    else
+        dt_forecast_add_json(out, &q->ask, found);
+}
+
+static dt_status make_within(struct making *m, struct dt_arena *arena, struct dt_strbuf *out, struct dt_error *err)
+{
+    const struct question *q = m->req->state;
     struct dt_forecast found;
-    struct dt_drains drains = {0};
-    dt_status status = dt_store_forecast(store, &q->ask, arena, &found, err);
+    int64_t per_second = 0;
+    dt_status status = dt_store_forecast(m->store, &q->ask, arena, &found, err);
     if (status == DT_OK && q->spikes)
-        status = dt_store_drains(store, &drains.per_second, err);
+        status = dt_store_drains(m->store, &per_second, err);
     if (status != DT_OK)
         return status;
-    *room = dt_request_hold(req, 2 * dt_forecast_json_room(&q->ask, &found));
-    drains.measured = drains.per_second > 0;
-    drains.per_second = drains.measured ? drains.per_second : ASSUMED;
-    if (*room && q->spikes)
-        dt_spikes_add_json(&req->out, &q->ask, &found, drains);
-    else if (*room)
-        dt_forecast_add_json(&req->out, &q->ask, &found);
+    m->no_room = !dt_request_hold(m->req, 2 * dt_forecast_json_room(&q->ask, &found));
+    if (m->no_room)
+        return dt_fail(err, DT_FULL, "no room for the answer");
+    add_json(q, out, &found, per_second);
     return DT_OK;
+}
+
+static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
+{
+    struct dt_arena arena;
+    dt_arena_init(&arena);
+    dt_status status = make_within(arg, &arena, out, err);
+    dt_arena_clear(&arena);
+    return status;
+}
+
+/* Short ones are what many look at: they are kept for a moment. */
+static dt_status make_or_keep(struct making *m, struct dt_strbuf *out, struct dt_error *err)
+{
+    const struct question *q = m->req->state;
+    struct dt_strbuf key;
+    if (q->ask.steps > KEPT_STEPS)
+        return make(m, out, err);
+    dt_strbuf_init(&key);
+    dt_strbuf_addf(&key, "forecast %d %lld %lld %zu", q->spikes, (long long)q->ask.from_ms, (long long)q->ask.step_ms,
+                   q->ask.steps);
+    dt_overview_add_topics(&key, q->ask.topic, q->ask.bound);
+    dt_status status = dt_slow_answer(m->req->api->overview, &key, make, m, out, err);
+    dt_strbuf_clear(&key);
+    return status;
 }
 
 static enum dt_next forecast(struct dt_request *req, dt_store *store)
 {
     struct dt_error err = {0};
-    struct dt_arena arena;
-    bool room = true;
+    struct making m = {.req = req, .store = store};
     if (!dt_request_hold(req, ROOM))
         return dt_request_no_room(req);
     req->status = 200;
-    dt_arena_init(&arena);
-    dt_status status = make(req, store, &arena, &room, &err);
-    dt_arena_clear(&arena);
-    if (!room)
+    dt_strbuf_reset(&req->out);
+    dt_status status = make_or_keep(&m, &req->out, &err);
+    if (m.no_room)
         return dt_request_no_room(req);
     return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
 }

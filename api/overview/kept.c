@@ -9,23 +9,25 @@ struct answer {
     char key[DT_KEPT_KEY];
     size_t key_n;
     struct dt_strbuf text;
-    int64_t made_us; /* mono; 0 = there is none */
+    int64_t made_us, took_us; /* made_us: mono; 0 = there is none */
 };
 
 struct dt_kept {
     const dt_clock *clock;
+    int share;
     pthread_mutex_t making;  /* one thread makes an answer at a time */
     pthread_mutex_t publish; /* of the answers; held for a copy */
     struct answer answers[DT_KEPT];
 };
 
-dt_status dt_kept_new(const dt_clock *clock, dt_kept **out)
+dt_status dt_kept_new(const dt_clock *clock, int share, dt_kept **out)
 {
     dt_kept *kept = calloc(1, sizeof(*kept));
     *out = kept;
     if (!kept)
         return DT_NOMEM;
     kept->clock = clock;
+    kept->share = share;
     pthread_mutex_init(&kept->making, NULL);
     pthread_mutex_init(&kept->publish, NULL);
     for (size_t i = 0; i < DT_KEPT; i++)
@@ -49,14 +51,20 @@ static bool is_for(const struct answer *answer, struct dt_str key)
     return answer->made_us && answer->key_n == key.n && memcmp(answer->key, key.p, key.n) == 0;
 }
 
+static bool is_young(const dt_kept *kept, const struct answer *answer, int64_t max_age_us)
+{
+    int64_t age_us = dt_clock_mono_us(kept->clock) - answer->made_us;
+    return age_us <= dt_later(max_age_us, kept->share * answer->took_us);
+}
+
 /* False: there is none that is young enough. */
-static bool give(dt_kept *kept, struct dt_str key, int64_t since_us, struct dt_strbuf *out)
+static bool give(dt_kept *kept, struct dt_str key, int64_t max_age_us, struct dt_strbuf *out)
 {
     bool found = false;
     pthread_mutex_lock(&kept->publish);
     for (size_t i = 0; i < DT_KEPT && !found; i++) {
         const struct answer *answer = &kept->answers[i];
-        found = is_for(answer, key) && answer->made_us >= since_us;
+        found = is_for(answer, key) && is_young(kept, answer, max_age_us);
         if (found)
             dt_strbuf_add(out, answer->text.p, answer->text.n);
     }
@@ -77,7 +85,7 @@ static struct answer *place_for(dt_kept *kept, struct dt_str key)
 }
 
 /* Takes the text over. */
-static void keep(dt_kept *kept, struct dt_str key, struct dt_strbuf *text)
+static void keep(dt_kept *kept, struct dt_str key, int64_t begun_us, struct dt_strbuf *text)
 {
     pthread_mutex_lock(&kept->publish);
     struct answer *answer = place_for(kept, key);
@@ -86,6 +94,7 @@ static void keep(dt_kept *kept, struct dt_str key, struct dt_strbuf *text)
     answer->key_n = key.n;
     answer->text = *text;
     answer->made_us = dt_clock_mono_us(kept->clock);
+    answer->took_us = answer->made_us - begun_us;
     *text = old;
     pthread_mutex_unlock(&kept->publish);
 }
@@ -94,6 +103,7 @@ static dt_status make_and_keep(dt_kept *kept, struct dt_str key, dt_make_answer 
                                struct dt_error *err)
 {
     struct dt_strbuf text;
+    const int64_t begun_us = dt_clock_mono_us(kept->clock);
     dt_strbuf_init(&text);
     dt_status status = make(arg, &text, err);
     if (status == DT_OK && text.failed)
@@ -101,7 +111,7 @@ static dt_status make_and_keep(dt_kept *kept, struct dt_str key, dt_make_answer 
     if (status == DT_OK) {
         dt_strbuf_fit(&text);
         dt_strbuf_add(out, text.p, text.n);
-        keep(kept, key, &text);
+        keep(kept, key, begun_us, &text);
     }
     dt_strbuf_clear(&text);
     return status;
@@ -111,13 +121,12 @@ dt_status dt_kept_answer(dt_kept *kept, struct dt_str key, int64_t max_age_us, d
                          struct dt_strbuf *out, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    int64_t since_us = dt_clock_mono_us(kept->clock) - max_age_us;
     if (key.n > DT_KEPT_KEY)
         return make(arg, out, err);
-    if (give(kept, key, since_us, out))
+    if (give(kept, key, max_age_us, out))
         return DT_OK;
     pthread_mutex_lock(&kept->making);
-    if (!give(kept, key, since_us, out))
+    if (!give(kept, key, max_age_us, out))
         status = make_and_keep(kept, key, make, arg, out, err);
     pthread_mutex_unlock(&kept->making);
     return status;

@@ -6,9 +6,8 @@
  *   every two seconds     jobs that are due, by topic                               10,000 rows at most
  *   every five seconds    jobs by topic and state                                   counters; less often if slow
  *   every ten seconds     what comes due in the next hour                           a forecast of one step
- *   every second          dead letters by topic and error, for who asks             100,000 rows; less often if slow
+ *   when it is asked for  dead letters by topic and error; forecasts                bounded; less often if slow
  */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +19,7 @@
 #define NEXT_US    INT64_C(10000000)
 #define LOADS_US   INT64_C(5000000)
 #define SHARE      50 /* reading again what took 1 s waits for 50 s */
-#define DEAD_SHARE 20
+#define SLOW_SHARE 20
 #define HOUR_MS    INT64_C(3600000)
 #define BEHIND_MS  1000 /* a step has been written so long after its end */
 #define ALL_SLOTS  INT64_C(1000000000000000)
@@ -35,8 +34,7 @@ struct part {
 struct dt_overview {
     struct dt_api *api;
     dt_kept *kept;
-    dt_kept *dead; /* apart: they may take as long as everything else together */
-    _Atomic int64_t dead_took_us;
+    dt_kept *slow;                                   /* apart: what may take as long as everything else together */
     struct part loads_part, overdue_part, next_part; /* these and below: whoever makes the answer */
     struct dt_topic_load *loads;
     size_t n_loads;
@@ -69,9 +67,9 @@ dt_status dt_overview_new(struct dt_api *api, dt_overview **out)
     dt_arena_init(&o->next_part.arena);
     dt_arena_init(&o->loads_part.arena);
     dt_arena_init(&o->overdue_part.arena);
-    dt_status status = dt_kept_new(api->clock, &o->kept);
+    dt_status status = dt_kept_new(api->clock, 0, &o->kept);
     if (status == DT_OK)
-        status = dt_kept_new(api->clock, &o->dead);
+        status = dt_kept_new(api->clock, SLOW_SHARE, &o->slow);
     if (status != DT_OK) {
         dt_overview_free(o);
         *out = NULL;
@@ -84,7 +82,7 @@ void dt_overview_free(dt_overview *o)
     if (!o)
         return;
     dt_kept_free(o->kept);
-    dt_kept_free(o->dead);
+    dt_kept_free(o->slow);
     dt_arena_clear(&o->loads_part.arena);
     dt_arena_clear(&o->overdue_part.arena);
     dt_arena_clear(&o->next_part.arena);
@@ -326,10 +324,27 @@ dt_status dt_series_answer(dt_overview *o, dt_store *store, const struct dt_seri
     return dt_kept_answer(o->kept, (struct dt_str){key, (size_t)n}, ANSWER_US, make_series, &r, out, err);
 }
 
+/* ---- what may take longer ---- */
+
+void dt_overview_add_topics(struct dt_strbuf *key, struct dt_str topic, const struct dt_topic_bound *bound)
+{
+    dt_strbuf_addf(key, " %.*s", (int)topic.n, topic.p ? topic.p : "");
+    for (size_t i = 0; bound && i < bound->n; i++)
+        dt_strbuf_addf(key, " %.*s", (int)bound->prefixes[i].n, bound->prefixes[i].p);
+    dt_strbuf_adds(key, bound ? " bound" : "");
+}
+
+dt_status dt_slow_answer(dt_overview *o, const struct dt_strbuf *key, dt_make_answer *make, void *arg,
+                         struct dt_strbuf *out, struct dt_error *err)
+{
+    if (key->failed)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    return dt_kept_answer(o->slow, dt_strbuf_str(key), 0, make, arg, out, err);
+}
+
 /* ---- dead letters ---- */
 
 struct dead_reading {
-    dt_overview *overview;
     dt_store *store;
     const struct dt_dead_ask *ask;
 };
@@ -339,38 +354,25 @@ static dt_status make_dead(void *arg, struct dt_strbuf *out, struct dt_error *er
     const struct dead_reading *r = arg;
     struct dt_dead_groups groups;
     struct dt_arena arena;
-    int64_t begun_us = mono_us(r->overview);
     dt_arena_init(&arena);
     dt_status status = dt_store_dead_groups(r->store, r->ask, &arena, &groups, err);
     if (status == DT_OK)
         dt_dead_add_json(out, &groups);
     dt_arena_clear(&arena);
-    atomic_store(&r->overview->dead_took_us, mono_us(r->overview) - begun_us);
     return status;
-}
-
-/* Everything that decides what the answer is, but for the time. */
-static void add_dead_key(struct dt_strbuf *key, const struct dt_dead_ask *ask)
-{
-    dt_strbuf_addf(key, "%d %lld %lld ", ask->failed.given, (long long)ask->failed.from_ms,
-                   (long long)ask->failed.to_ms);
-    dt_strbuf_add(key, ask->topic.p, ask->topic.n);
-    for (size_t i = 0; ask->bound && i < ask->bound->n; i++)
-        dt_strbuf_addf(key, " %.*s", (int)ask->bound->prefixes[i].n, ask->bound->prefixes[i].p);
-    dt_strbuf_adds(key, ask->bound ? " bound" : "");
 }
 
 dt_status dt_dead_answer(dt_overview *o, dt_store *store, struct dt_dead_ask *ask, struct dt_strbuf *out,
                          struct dt_error *err)
 {
-    struct dead_reading r = {o, store, ask};
-    int64_t age_us = dt_later(ANSWER_US, DEAD_SHARE * atomic_load(&o->dead_took_us));
+    struct dead_reading r = {store, ask};
     struct dt_strbuf key;
     ask->now_ms = dt_refclock_earliest_ms(o->api->ref);
     dt_strbuf_init(&key);
-    add_dead_key(&key, ask);
-    dt_status status =
-        key.failed ? DT_NOMEM : dt_kept_answer(o->dead, dt_strbuf_str(&key), age_us, make_dead, &r, out, err);
+    dt_strbuf_addf(&key, "dead %d %lld %lld", ask->failed.given, (long long)ask->failed.from_ms,
+                   (long long)ask->failed.to_ms);
+    dt_overview_add_topics(&key, ask->topic, ask->bound);
+    dt_status status = dt_slow_answer(o, &key, make_dead, &r, out, err);
     dt_strbuf_clear(&key);
     return status;
 }

@@ -7,6 +7,7 @@
 #define DT_API_OVERVIEW_H
 
 #include "api.h"
+#include "overview/kept.h"
 #include "store/dead/dead.h"
 #include "store/figures/figures.h"
 #include "store/store.h"
@@ -37,8 +38,14 @@ extern const char *const dt_series_names[DT_SERIES_METRICS];
 DT_MUST_CHECK dt_status dt_series_answer(dt_overview *overview, dt_store *store, const struct dt_series_ask *ask,
                                          struct dt_strbuf *out, struct dt_error *err);
 
-/* Appends dead letters by topic and error as JSON, at most a second old, or twenty times what they took to count. The
- * ask's now_ms is filled in. */
+/* Appends an answer that may take long to make, under a key that says all that decides what it is. It is at most twenty
+ * times as old as it took. */
+DT_MUST_CHECK dt_status dt_slow_answer(dt_overview *overview, const struct dt_strbuf *key, dt_make_answer *make,
+                                       void *arg, struct dt_strbuf *out, struct dt_error *err);
+/* Adds to a key which topics the answer is about. */
+void dt_overview_add_topics(struct dt_strbuf *key, struct dt_str topic, const struct dt_topic_bound *bound);
+/* Appends dead letters by topic and error as JSON, at most twenty times as old as they took. The ask's now_ms is
+ * filled in. */
 DT_MUST_CHECK dt_status dt_dead_answer(dt_overview *overview, dt_store *store, struct dt_dead_ask *ask,
                                        struct dt_strbuf *out, struct dt_error *err);
 

@@ -1,0 +1,123 @@
+/* Answers that are kept for a moment: how old one may be, and that the oldest makes room. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "overview/kept.h"
+
+#define SHARE 20
+
+static int64_t now_us = 1;
+static int64_t takes_us; /* to make an answer */
+static int made;
+static dt_status fails;
+
+static int64_t mono(const dt_clock *clock)
+{
+    (void)clock;
+    return now_us;
+}
+
+static const dt_clock clock_of_test = {mono, mono};
+
+static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
+{
+    (void)arg;
+    now_us += takes_us;
+    if (fails != DT_OK)
+        return dt_fail(err, fails, "it fails");
+    dt_strbuf_addf(out, "%d", ++made);
+    return DT_OK;
+}
+
+static dt_kept *kept_for(int share)
+{
+    dt_kept *kept;
+    made = 0;
+    fails = DT_OK;
+    takes_us = 0;
+    assert_int_equal(dt_kept_new(&clock_of_test, share, &kept), DT_OK);
+    return kept;
+}
+
+/* The number of the answer that is given; -1: it failed. */
+static int asked(dt_kept *kept, const char *key, int64_t max_age_us)
+{
+    struct dt_strbuf out;
+    struct dt_error err;
+    dt_strbuf_init(&out);
+    dt_status status = dt_kept_answer(kept, dt_str(key), max_age_us, make, NULL, &out, &err);
+    int n = status == DT_OK ? atoi(out.p) : -1;
+    dt_strbuf_clear(&out);
+    return n;
+}
+
+static void an_answer_is_given_until_it_is_too_old(void **state)
+{
+    (void)state;
+    dt_kept *kept = kept_for(0);
+    assert_int_equal(asked(kept, "a", 1000), 1);
+    now_us += 1000;
+    assert_int_equal(asked(kept, "a", 1000), 1);
+    assert_int_equal(asked(kept, "b", 1000), 2);
+    now_us++;
+    assert_int_equal(asked(kept, "a", 1000), 3);
+    dt_kept_free(kept);
+}
+
+static void one_that_took_long_may_be_older(void **state)
+{
+    (void)state;
+    dt_kept *kept = kept_for(SHARE);
+    takes_us = 300;
+    assert_int_equal(asked(kept, "a", 0), 1);
+    now_us += SHARE * 300;
+    assert_int_equal(asked(kept, "a", 0), 1);
+    now_us++;
+    takes_us = 0;
+    assert_int_equal(asked(kept, "a", 0), 2);
+    now_us++;
+    assert_int_equal(asked(kept, "a", 0), 3);
+    dt_kept_free(kept);
+}
+
+static void what_failed_is_not_kept(void **state)
+{
+    (void)state;
+    dt_kept *kept = kept_for(0);
+    fails = DT_UNAVAILABLE;
+    assert_int_equal(asked(kept, "a", 1000), -1);
+    fails = DT_OK;
+    assert_int_equal(asked(kept, "a", 1000), 1);
+    dt_kept_free(kept);
+}
+
+static void the_oldest_makes_room(void **state)
+{
+    (void)state;
+    char key[] = "a";
+    dt_kept *kept = kept_for(0);
+    for (int i = 0; i <= DT_KEPT; i++) {
+        key[0] = (char)('a' + i);
+        now_us++;
+        assert_int_equal(asked(kept, key, 1000), i + 1);
+    }
+    assert_int_equal(asked(kept, "b", 1000), 2);
+    assert_int_equal(asked(kept, "a", 1000), DT_KEPT + 2);
+    dt_kept_free(kept);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_answer_is_given_until_it_is_too_old),
+        cmocka_unit_test(one_that_took_long_may_be_older),
+        cmocka_unit_test(what_failed_is_not_kept),
+        cmocka_unit_test(the_oldest_makes_room),
+    };
+    return cmocka_run_group_tests_name("answers that are kept", tests, NULL, NULL);
+}
