@@ -46,6 +46,8 @@ const VERBS = {
   focused: async () => page.evaluate(() => document.activeElement?.innerText || document.activeElement?.name || document.activeElement?.tagName),
   styles: async ({css, property}) => page.evaluate(([where, what]) => getComputedStyle(document.querySelector(where))[what], [css, property]),
   overflow: async () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth),
+  // What the page asked for: path, and the milliseconds from which to which it was under way.
+  asked: async () => page.evaluate(() => performance.getEntriesByType('resource').map(({name, startTime, responseEnd}) => [new URL(name).pathname, startTime, responseEnd])),
   storage: async () => page.evaluate(() => ({session: {...sessionStorage}, local: {...localStorage}, cookies: document.cookie})),
   shot: async ({path, full = false}) => void await page.screenshot({path, fullPage: full}),
   wait: async ({ms}) => void await page.waitForTimeout(ms),
