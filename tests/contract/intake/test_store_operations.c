@@ -417,8 +417,7 @@ static void dead_jobs_are_redriven_also_from_history(void **state)
                       "purge_at = 8000000000000000, leave_at = 1");
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded' WHERE id = 2");
     job_rows_archive(&fx, "id = 3");
-    mysql_fixture_run(&fx, "INSERT INTO history_days (home_day, part) VALUES (0, 0); "
-                           "INSERT INTO history_counts VALUES ('orders', 'dead', 0, 1)");
+    mysql_fixture_run(&fx, "INSERT INTO history_counts VALUES ('orders', 'dead', 0, 1)");
     struct dt_operation_ask ask = ask_of(DT_OPERATION_REDRIVE);
     ask.filter.error_code = S("boom");
     run(&ask);
