@@ -115,10 +115,10 @@ def test_schedules_that_fire_often_go_on_evenly_to_the_last_of_ten_thousand_step
     try:
         answer = forecast(api, **{"from": start + MINUTE, "to": start + 10001 * MINUTE, "step": "PT1M"})
         of_test = [[part["due"] for part in step["topics"] if part["topic"].startswith(topic)] for step in answer["steps"]]
-        assert len(of_test) == 10000 and {due for step in of_test for due in step} <= {119, 120, 121} and {len(step) for step in of_test} == {2}
+        assert len(of_test) == 10000 and {due for step in of_test for due in step} <= set(range(116, 125)) and {len(step) for step in of_test} == {2}
         assert answer["counted_until"] < answer["to"]
         alone = forecast(api, **{"topic": f"{topic}.1", "from": start + MINUTE, "to": start + 10001 * MINUTE, "step": "PT1M"})
-        assert set(due(alone)) <= {119, 120, 121}
+        assert set(due(alone)) <= set(range(116, 125))
     finally:
         for name in names:
             assert api.delete(f"/v1/schedules/{name}?cancel=true").status == 200

@@ -65,7 +65,7 @@ static void sum_evens(const struct dt_forecasting *f, const struct evenly *v, si
     for (size_t i = 0; i < n; i++) {
         size_t step = (size_t)((v[i].last_ms - ask->from_ms) / ask->step_ms);
         int64_t next_ms = ask->from_ms + (int64_t)(step + 1) * ask->step_ms;
-        double first = (double)(next_ms - v[i].last_ms) / v[i].each_ms;
+        double first = (double)(next_ms - 1 - v[i].last_ms) / v[i].each_ms; /* a fire at next_ms is the next step's */
         more[step] += first;
         more[step + 1] += (double)ask->step_ms / v[i].each_ms - first;
     }
