@@ -471,7 +471,8 @@ static dt_status write_alike(struct batch *b, struct judged *const *group, size_
     }
     if (b->text.failed)
         return no_memory(b);
-    const struct dt_param text = DT_P_STR(dt_strbuf_str(&b->text)), now = DT_P_INT(b->now_ms);
+    const struct dt_param text = DT_P_STR(dt_strbuf_str(&b->text));
+    const struct dt_param now = DT_P_INT(b->now_ms);
     const struct dt_params all =
         DT_PARAMS(DT_P_INT(http_status_of(j)), text, text, DT_P_INT(ids[0]), now, DT_P_INT(purge_at_ms(b, j)),
                   DT_P_INT(leave_at_ms(b, j)), now, DT_P_INT(j->was.attempt), DT_P_INT(j->was.version),
