@@ -71,6 +71,14 @@ static bool sane_name(struct dt_str name)
     return true;
 }
 
+/* tzdata has files beside its zones: what the host is set to, the rule of POSIX's zones, the zone of a host that was not
+ * set up, and all zones once more with and without leap seconds. */
+static bool is_beside_zones(struct dt_str name)
+{
+    return dt_str_is(name, "localtime") || dt_str_is(name, "posixrules") || dt_str_is(name, "Factory") ||
+           dt_str_begins(name, DT_STR_LIT("posix/")) || dt_str_begins(name, DT_STR_LIT("right/"));
+}
+
 static bool same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
@@ -81,6 +89,13 @@ static dt_status no_zone(struct dt_str name, struct dt_error *err)
 {
     return dt_fail(err, DT_INVALID, "the system's tzdata has no time zone '%.*s'",
                    (int)(name.n < DT_ZONE_NAME_MAX ? name.n : DT_ZONE_NAME_MAX), name.p);
+}
+
+static dt_status no_zone_itself(struct dt_str name, struct dt_error *err)
+{
+    return dt_fail(err, DT_INVALID,
+                   "'%.*s' is a file of the system's tzdata and no time zone: name one, as Europe/Berlin", (int)name.n,
+                   name.p);
 }
 
 static dt_status unreadable(const char *path, struct dt_error *err)
@@ -99,6 +114,14 @@ static dt_status read_all(int fd, const char *path, char *bytes, size_t n, struc
     return DT_OK;
 }
 
+static dt_status decode(struct dt_str bytes, const char *path, dt_zone **out, struct dt_error *err)
+{
+    struct dt_error why = {0};
+    dt_status status = dt_zone_decode(bytes, out, &why);
+
+    return status == DT_OK ? DT_OK : dt_fail(err, status, "%s: %s", path, why.text);
+}
+
 /* Decodes an open file; *seen is its identity. */
 static dt_status read_open(int fd, const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
 {
@@ -114,7 +137,7 @@ static dt_status read_open(int fd, const char *path, struct stat *seen, dt_zone 
         return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = read_all(fd, path, bytes, n, err);
     if (status == DT_OK)
-        status = dt_zone_decode((struct dt_str){bytes, n}, out, err);
+        status = decode((struct dt_str){bytes, n}, path, out, err);
     free(bytes);
     return status;
 }
@@ -195,6 +218,8 @@ dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **
         return DT_OK;
     if (!sane_name(name))
         return no_zone(name, err);
+    if (is_beside_zones(name))
+        return no_zone_itself(name, err);
     pthread_mutex_lock(&files->lock);
     dt_status status = get_locked(files, name, out, err);
     pthread_mutex_unlock(&files->lock);

@@ -19,8 +19,8 @@ DT_MUST_CHECK dt_status dt_zone_files_new(const char *dir, dt_zone_files **out);
 void dt_zone_files_free(dt_zone_files *files);
 /*
  * Gives the zone as its file is now; the caller holds it until dt_zone_free. "UTC" needs no file: *out is NULL with OK.
- * INVALID: there is no such zone, or its file is none; err says which. UNAVAILABLE: it cannot be read now. NOMEM. *out
- * is NULL unless OK.
+ * INVALID: there is no such zone, or the file of this name is none ("localtime", "posix/…"); err says which.
+ * UNAVAILABLE: it cannot be read now. NOMEM. *out is NULL unless OK.
  */
 DT_MUST_CHECK dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **out,
                                           struct dt_error *err);

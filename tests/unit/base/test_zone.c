@@ -130,6 +130,31 @@ static void names_that_lead_elsewhere_are_no_zones(void **state)
     dt_zone_files_free(files);
 }
 
+/* Each is there, and most read like a zone: it would mean another one on another host, or none at all. */
+static void files_of_tzdata_that_are_no_zones_are_refused_by_name(void **state)
+{
+    static const char *const names[] = {"localtime",           "posixrules",  "Factory",  "posix/Europe/Berlin",
+                                        "right/Europe/Berlin", "leapseconds", "zone1970", "posix"};
+    static const char *const fine[] = {"Etc/UTC", "GMT", "EST5EDT", "America/Argentina/Buenos_Aires"};
+    dt_zone_files *files;
+    dt_zone *zone;
+    (void)state;
+    assert_int_equal(dt_zone_files_new(NULL, &files), DT_OK);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct dt_error err = {0};
+        if (dt_zone_files_get(files, dt_str(names[i]), &zone, &err) != DT_INVALID)
+            fail_msg("'%s' is taken", names[i]);
+        if (!strstr(err.text, names[i]))
+            fail_msg("'%s' is not named: %s", names[i], err.text);
+    }
+    for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++) {
+        if (dt_zone_files_get(files, dt_str(fine[i]), &zone, NULL) != DT_OK)
+            fail_msg("'%s' is refused", fine[i]);
+        dt_zone_free(zone);
+    }
+    dt_zone_files_free(files);
+}
+
 static void a_new_file_is_noticed_and_the_old_zone_stays_with_who_holds_it(void **state)
 {
     char dir[] = "/tmp/duetime-zones-XXXXXX", path[64], other[64];
@@ -170,6 +195,7 @@ int main(void)
         cmocka_unit_test(rules_are_read_with_their_extensions),
         cmocka_unit_test(rules_that_are_none_are_refused),
         cmocka_unit_test(names_that_lead_elsewhere_are_no_zones),
+        cmocka_unit_test(files_of_tzdata_that_are_no_zones_are_refused_by_name),
         cmocka_unit_test(a_new_file_is_noticed_and_the_old_zone_stays_with_who_holds_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
