@@ -62,8 +62,9 @@ static void read_kafka_topic(struct decoder *d, const struct dt_json_node *node)
     if (!reason && !is_topic_text(node->str))
         reason = "must have 1 to 249 of A-Z a-z 0-9 . _ -";
     if (!reason && dt_kafka_topic_internal(node->str))
-        reason = "must not end in .ledger, .results, .results.rejected, .commands, .commands.rejected or .dead: such "
-                 "topics are internal to installations";
+        reason =
+            "must not end in .ledger, .results, .results.rejected, .commands, .commands.rejected, .dead or .alerts: "
+            "such topics are internal to installations";
     if (reason)
         dt_faults_add(d->faults, "/kafka_topic", reason);
     else

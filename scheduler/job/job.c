@@ -74,9 +74,9 @@ const char *dt_topic_check(struct dt_str topic, struct dt_str installation)
 
 bool dt_kafka_topic_internal(struct dt_str kafka_topic)
 {
-    /* The CHECK of the table topics has the same list. */
-    static const char *const endings[] = {".ledger",   ".results",           ".results.rejected",
-                                          ".commands", ".commands.rejected", ".dead"};
+    /* The CHECKs of the table topics have the same list. */
+    static const char *const endings[] = {".ledger", ".results", ".results.rejected", ".commands", ".commands.rejected",
+                                          ".dead",   ".alerts"};
     for (size_t i = 0; i < sizeof(endings) / sizeof(*endings); i++)
         if (dt_str_ends(kafka_topic, dt_str(endings[i])))
             return true;

@@ -104,8 +104,8 @@ bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic);
 const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
 /*
  * Whether a Kafka topic of this name may be internal to an installation, ours or another on the same Kafka: "__…", and
- * every name that ends in one of .ledger .results .results.rejected .commands .commands.rejected .dead. What stands
- * before the ending is any installation's name, so no part of it tells them apart. Nothing else is refused:
+ * every name that ends in one of .ledger .results .results.rejected .commands .commands.rejected .dead .alerts. What
+ * stands before the ending is any installation's name, so no part of it tells them apart. Nothing else is refused:
  * "orders.commands.create", "results" and "exam_results" are anybody's.
  */
 bool dt_kafka_topic_internal(struct dt_str kafka_topic);

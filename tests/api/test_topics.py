@@ -169,7 +169,7 @@ def test_unless_jobs_make_topics_an_unknown_one_is_refused(own_apis):
     assert strict.rest.post("/v1/jobs", {"topic": "new", "delay": "PT1H"}).status == 201
 
 
-INTERNAL = ["other.ledger", "other.results", "other.results.rejected", "other.commands", "other.commands.rejected", "other.dead", "a.b.ledger", "__consumer_offsets"]
+INTERNAL = ["other.ledger", "other.results", "other.results.rejected", "other.commands", "other.commands.rejected", "other.dead", "other.alerts", "a.b.ledger", "__consumer_offsets"]
 
 
 @pytest.mark.parametrize("name", INTERNAL)

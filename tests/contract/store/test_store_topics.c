@@ -288,15 +288,15 @@ static dt_status try_put(struct rig *rig, const char *name, const char *kafka_to
     return status;
 }
 
-static const char *const internal[] = {"other.ledger",   "other.results",           "other.results.rejected",
-                                       "other.commands", "other.commands.rejected", "other.dead",
-                                       "a.b.c.ledger",   "__consumer_offsets",      ".results"};
+static const char *const internal[] = {
+    "other.ledger", "other.results", "other.results.rejected", "other.commands", "other.commands.rejected",
+    "other.dead",   "a.b.c.ledger",  "__consumer_offsets",     ".results",       "other.alerts"};
 
 static void jobs_never_go_where_an_installation_keeps_its_records(void **state)
 {
     static const char *const fine[] = {
         "ledger",         "results",        "exam_results", "other.results.daily", "orders.commands.create",
-        "other.deadline", "x.dead.letters", "other.Ledger", "unledgered"};
+        "other.deadline", "x.dead.letters", "other.Ledger", "unledgered",          "orders.alerts.sms"};
     struct rig *rig = *state;
     for (size_t i = 0; i < sizeof internal / sizeof *internal; i++) {
         struct dt_topic_terms terms = {0};
