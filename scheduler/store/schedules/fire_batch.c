@@ -8,6 +8,7 @@
 
 #include "base/hooks/fail_point.h"
 #include "base/text/timetext.h"
+#include "store/jobs/change_txn.h"
 #include "store/jobs/insert_txn.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
@@ -160,13 +161,63 @@ dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, c
     return s->error.p ? DT_OK : dt_fail(b->err, DT_NOMEM, "out of memory");
 }
 
+/* ---- fires whose time has come just before a change ---- */
+
+static dt_status end_retries(struct dt_fire_batch *b, int64_t id)
+{
+    struct dt_store *store = b->maker->store;
+    const struct dt_change_txn txn = {
+        .store = store, .db = b->db, .now_ms = b->now_ms, .counts = &b->counts, .arena = b->maker->arena};
+    struct dt_job_change cancel = {.how = DT_CHANGE_CANCEL, .id = id, .keep_attempt = true};
+    dt_status status = dt_change_in_txn(&txn, &cancel, b->err);
+    return status == DT_NOT_FOUND || status == DT_TOO_LATE ? DT_OK : status;
+}
+
+static dt_status add_due(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                         struct dt_schedule *then)
+{
+    struct dt_fire fires[DT_FIRES_AT_ONCE];
+    struct dt_fire_plan plan = {.recurrence = r, .now_ms = b->now_ms, .due_only = true, .fires = fires};
+    dt_status status = ask_unfinished(b, s, &plan);
+    if (status != DT_OK)
+        return status;
+    plan.room = dt_fire_batch_room(b, s);
+    dt_fire_plan_make(s, &plan);
+    if (plan.cancel_first) {
+        status = end_retries(b, s->last_job_id);
+        plan.retries_ended = true;
+        dt_fire_plan_make(s, &plan);
+    }
+    for (size_t i = 0; i < plan.n && status == DT_OK; i++) {
+        status = add_row(b, s, &fires[i]);
+        b->rows[b->n_rows - 1].schedule = then;
+    }
+    return status;
+}
+
+dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, struct dt_schedule *then)
+{
+    struct dt_recurrence r;
+    dt_zone *zone = NULL;
+    dt_status status = ask_topic(b, s->job.topic);
+    if (status != DT_OK || !b->topic_there || s->paused)
+        return status;
+    status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
+    if (status == DT_OK)
+        status = add_due(b, s, &r, then);
+    dt_zone_free(zone);
+    return status == DT_INVALID ? DT_OK : status; /* it cannot be read any more, and has no fires */
+}
+
 /* With another tzdata the fires that lie ahead are reckoned anew. */
 static dt_status follow_zone(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r)
 {
     int64_t stamp = dt_zone_stamp(r->zone);
     dt_status status = DT_OK;
     if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
-        status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
+        status = add_due(b, s, r, s);
+        if (status == DT_OK)
+            status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
         s->last_fire_ms = dt_earlier(s->last_fire_ms, b->now_ms);
         dt_fire_plan_from(s, r, b->now_ms + 1);
     }
@@ -332,14 +383,22 @@ struct pending {
 
 static dt_status take_pending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
-    const size_t *digits = arg; /* where they begin in a key */
-    struct dt_str key = dt_db_bytes(db, 2);
+    const struct dt_str *name = arg;
     struct pending *p = row;
     (void)arena;
-    *p = (struct pending){dt_db_i64(db, 0), dt_db_i64(db, 1), 0};
-    for (size_t i = *digits; i < key.n && key.p[i] >= '0' && key.p[i] <= '9' && p->fire_ms <= DT_TIME_MAX_MS; i++)
-        p->fire_ms = p->fire_ms * 10 + (key.p[i] - '0');
+    *p = (struct pending){dt_db_i64(db, 0), dt_db_i64(db, 1), dt_fire_key_time_ms(dt_db_bytes(db, 2), *name)};
     return DT_OK;
+}
+
+/* Among the keys of fires there are those of jobs that somebody else made: `<name>@17x`. */
+static void leave_out_others(struct dt_rows *rows)
+{
+    struct pending *v = rows->v;
+    size_t kept = 0;
+    for (size_t i = 0; i < rows->n; i++)
+        if (v[i].fire_ms >= 0)
+            v[kept++] = v[i];
+    rows->n = kept;
 }
 
 /* Reads fires of the schedule behind an instant that have not begun, in the order of their keys: numbers of one length
@@ -347,7 +406,7 @@ static dt_status take_pending(const dt_db *db, struct dt_arena *arena, void *row
 static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t after_ms,
                               struct dt_rows *rows)
 {
-    size_t digits = s->name.n + 1;
+    struct dt_str name = s->name;
     struct dt_str after;
     struct dt_str last;
     struct dt_str below = dt_arena_printf(b->maker->arena, "%.*s@:", (int)s->name.n, s->name.p);
@@ -358,10 +417,13 @@ static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule 
         status = dt_fail(b->err, DT_NOMEM, "out of memory");
     if (status != DT_OK)
         return status;
-    *rows = (struct dt_rows){.row_bytes = sizeof(struct pending), .read = take_pending, .arg = &digits};
+    *rows = (struct dt_rows){.row_bytes = sizeof(struct pending), .read = take_pending, .arg = &name};
     status = dt_db_query(b->db, dt_sql_select_pending_fires,
                          DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(after), DT_P_STR(below), DT_P_STR(last)), b->err);
-    return status != DT_OK ? status : dt_store_read_rows(b->db, b->maker->arena, rows, b->err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(b->db, b->maker->arena, rows, b->err);
+    leave_out_others(rows);
+    return status;
 }
 
 static dt_status withdraw_one(struct dt_fire_batch *b, const struct dt_schedule *s, const struct pending *p)

@@ -41,6 +41,9 @@ DT_MUST_CHECK dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt
 DT_MUST_CHECK dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, const char *why);
 /* Plans a job for now: last_job_id after dt_fire_batch_write. */
 DT_MUST_CHECK dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s);
+/* Adds jobs for the fires of a schedule whose time has come, and which nobody has made yet: it becomes *then, or goes.
+ * BUSY: somebody has the job whose retries are to end. */
+DT_MUST_CHECK dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, struct dt_schedule *then);
 /* Writes the jobs and the progress. */
 DT_MUST_CHECK dt_status dt_fire_batch_write(struct dt_fire_batch *b);
 /* Cancels fires that lie ahead. Those whose instant is over, and whose jobs are not due yet by their jitter, are listed

@@ -74,12 +74,23 @@ static int64_t rested_ms(const struct dt_schedule *s)
     return s->last_fire_ms + 1 + dt_recurrence_jitter_ms(s->name, s->last_fire_ms, rest_ms);
 }
 
+static bool is_due(const struct dt_schedule *s, const struct dt_fire_plan *plan)
+{
+    return s->next_fire_ms && dt_fire_runs_at_ms(s, s->next_fire_ms) <= plan->now_ms;
+}
+
+static bool goes_on(const struct dt_schedule *s, const struct dt_fire_plan *plan)
+{
+    int64_t soon_ms = plan->now_ms + 2 * DT_FIRES_AHEAD_MS;
+    if (plan->due_only)
+        return is_due(s, plan);
+    return s->next_fire_ms && (s->next_fire_ms <= soon_ms || s->last_fire_ms <= plan->now_ms);
+}
+
 /* All that comes soon, and at least one that lies ahead. */
 static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
-    int64_t soon_ms = plan->now_ms + 2 * DT_FIRES_AHEAD_MS;
-
-    while (s->next_fire_ms && (s->next_fire_ms <= soon_ms || s->last_fire_ms <= plan->now_ms)) {
+    while (goes_on(s, plan)) {
         if (plan->n == plan->room) {
             plan->look_ms = plan->now_ms;
             return;
@@ -108,9 +119,9 @@ static void plan_one(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
     bool runs = !plan->unfinished || (s->overlap == DT_OVERLAP_CANCEL && plan->retries_ended);
 
-    if (s->next_fire_ms && !plan->unfinished) {
+    if (s->next_fire_ms && !plan->unfinished && !plan->due_only) {
         take_next(s, plan, DT_FIRE_RUNS);
-    } else if (s->next_fire_ms && dt_fire_runs_at_ms(s, s->next_fire_ms) <= plan->now_ms) {
+    } else if (is_due(s, plan)) {
         plan->cancel_first = s->overlap == DT_OVERLAP_CANCEL && !runs;
         if (!plan->cancel_first)
             take_next(s, plan, runs ? DT_FIRE_RUNS : DT_FIRE_SKIPPED);

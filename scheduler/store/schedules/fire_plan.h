@@ -24,6 +24,7 @@ struct dt_fire_plan {
     int64_t now_ms;                         /* in */
     bool unfinished;                        /* in: the job of the last fire that was to run is not finished */
     bool retries_ended;                     /* in: … and has no further attempts */
+    bool due_only;                          /* in: leave what lies ahead */
     size_t room;                            /* in: of fires */
     struct dt_fire *fires;                  /* out: in order of time */
     size_t n;                               /* out */

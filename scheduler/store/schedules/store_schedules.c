@@ -309,14 +309,21 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
     return DT_OK;
 }
 
-/* Fires that lie ahead go; the next ones are reckoned from now on. */
-static dt_status begin_anew(struct task *t, struct dt_schedule *s, const struct dt_schedule *old)
+/* Fires whose time has come have their jobs as they were to be; those that lie ahead go. */
+static dt_status end_old(struct dt_fire_batch *b, struct dt_schedule *old, struct dt_schedule *s)
+{
+    dt_status status = dt_fire_batch_add_due(b, old, s);
+    const size_t most = s->paused ? SIZE_MAX : dt_fire_batch_room(b, s);
+    return status == DT_OK ? dt_fire_batch_withdraw(b, old, most) : status;
+}
+
+/* The fires from now on are reckoned anew. */
+static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_schedule *old)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_recurrence r;
     dt_zone *zone = NULL;
-    const size_t most = s->paused ? SIZE_MAX : dt_fire_batch_room(b, s);
-    dt_status status = old ? dt_fire_batch_withdraw(b, old, most) : DT_OK;
+    dt_status status = old ? end_old(b, old, s) : DT_OK;
     if (status == DT_OK)
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
     if (status == DT_INVALID && s->paused && old)
@@ -368,7 +375,7 @@ static dt_status put_schedule(struct task *t)
     t->put->created = status == DT_NOT_FOUND;
     if (status != DT_OK && status != DT_NOT_FOUND)
         return status;
-    const struct dt_schedule *was = t->put->created ? NULL : &old;
+    struct dt_schedule *was = t->put->created ? NULL : &old;
     fill_new(t, t->out, was);
     if (was && same_request(was, t->out) && was->paused == t->out->paused) {
         *t->out = old;
@@ -411,7 +418,7 @@ static dt_status pause_schedule(struct task *t)
     dt_status status = lock_and_read(t, s);
     if (status != DT_OK || s->paused == t->paused)
         return status;
-    const struct dt_schedule old = *s;
+    struct dt_schedule old = *s;
     s->paused = t->paused;
     s->version++;
     s->updated_at_ms = b->now_ms;
@@ -433,10 +440,14 @@ static dt_status delete_schedule(struct task *t)
     struct dt_fire_batch *b = &t->batch;
     struct dt_schedule s;
     dt_status status = lock_and_read(t, &s);
+    if (status == DT_OK && !t->cancel)
+        status = dt_fire_batch_add_due(b, &s, &s);
     if (status == DT_OK)
         status = t->cancel ? dt_fire_batch_withdraw(b, &s, SIZE_MAX) : dt_fire_batch_withdraw_but_next(b, &s);
     if (status == DT_OK)
         status = dt_db_run(b->db, dt_sql_delete_schedule, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
+    if (status == DT_OK)
+        status = dt_fire_batch_write(b);
     if (status == DT_OK)
         status = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(t->name)), NULL, b->err);
     return status == DT_OK ? note(t, "schedule_delete", &s, NULL) : status;

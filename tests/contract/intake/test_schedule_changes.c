@@ -113,6 +113,105 @@ static void a_fire_whose_time_came_just_before_a_change_has_its_job(void **state
         mysql_fixture_number(&fx, "SELECT SUBSTRING_INDEX(job_key, '@', -1) + 0 FROM jobs WHERE " SCHEDULED), fire_ms);
 }
 
+/* The fire's time has come, its maker has not looked yet, and the job before it is under way. */
+static int64_t fire_that_nobody_made(enum dt_overlap overlap)
+{
+    struct dt_schedule s = every(1000);
+    s.overlap = overlap;
+    put(s);
+    mysql_fixture_run(&fx, "UPDATE jobs SET state = 'dispatched', attempt = 1, due_at = 1, dispatched_at = 1; "
+                           "UPDATE job_counts SET scheduled = 0, dispatched = 1");
+    int64_t fire_ms = mysql_fixture_number(&fx, "SELECT next_fire_at FROM schedule_fires");
+    wait_for_the_next_fire();
+    return fire_ms;
+}
+
+static void change_times(void)
+{
+    struct dt_schedule s = cron("30 9 29 2 *");
+    s.overlap = DT_OVERLAP_SKIP;
+    s.job.digest[0]++;
+    put(s);
+}
+
+static void pause_now(void)
+{
+    set_paused(true);
+}
+
+static void delete_now(void)
+{
+    struct dt_fire_maker maker = a_maker();
+    OK(dt_store_schedule_delete(&maker, S(NAME), false, &err));
+}
+
+static int64_t jobs_of(int64_t fire_ms, const char *where)
+{
+    return mysql_fixture_number(&fx, "SELECT COUNT(*) FROM jobs WHERE job_key = '" NAME "@%lld' AND %s",
+                                (long long)fire_ms, where);
+}
+
+static void a_fire_whose_time_has_come_has_its_job_whatever_becomes_of_its_schedule(void **state)
+{
+    (void)state;
+    static void (*const changes[])(void) = {pause_now, change_times, delete_now};
+    for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+        int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_SKIP);
+        changes[i]();
+        assert_int_equal(jobs_of(fire_ms, OVERLAP), 1);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires"), changes[i] != delete_now);
+        assert_int_equal(mysql_fixture_audit(&fx), 0);
+        mysql_fixture_run(&fx, "DELETE FROM jobs; DELETE FROM job_keys; DELETE FROM job_counts; "
+                               "DELETE FROM schedules; DELETE FROM schedule_fires");
+    }
+}
+
+static void a_pause_in_the_moment_of_a_fire_ends_the_retries_of_the_one_before(void **state)
+{
+    (void)state;
+    int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_CANCEL);
+    set_paused(true);
+    assert_int_equal(jobs_of(fire_ms, SCHEDULED), 1);
+    assert_int_equal(count("state = 'dispatched' AND no_retries"), 1);
+    assert_jobs(1, 0);
+    set_paused(false); /* its pause made it miss nothing */
+    assert_int_equal(jobs_of(fire_ms, SCHEDULED), 1);
+}
+
+static void a_new_tzdata_in_the_moment_of_a_fire_loses_none(void **state)
+{
+    (void)state;
+    int64_t fire_ms = fire_that_nobody_made(DT_OVERLAP_SKIP);
+    mysql_fixture_run(&fx, "UPDATE schedule_fires SET zone_stamp = zone_stamp + 1, look_at = 1");
+    make();
+    assert_int_equal(jobs_of(fire_ms, OVERLAP), 1);
+}
+
+/* They only look like fires: their callers may do with them as they like. */
+static void jobs_whose_keys_resemble_those_of_fires_are_not_withdrawn(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"9000000000000x", "9x", "9000000000000 ", "9000000000000@9000000000000x"};
+    const size_t n = sizeof(keys) / sizeof(*keys);
+    struct dt_schedule s = cron("0 9 * * *");
+    struct dt_fire_maker maker = a_maker();
+    s.jitter_ms = 12 * HOUR_MS;
+    put(s);
+    for (size_t i = 0; i < n; i++) {
+        job_row(&fx, 7 + (int64_t)i, "topic = 't', job_key = '" NAME "@%s'", keys[i]);
+        mysql_fixture_run(
+            &fx, "INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs WHERE id = %zu",
+            7 + i);
+    }
+    set_paused(true);
+    assert_int_equal(count(SCHEDULED " AND id < 100"), n);
+    assert_int_equal(count(SCHEDULED), n);
+    set_paused(false);
+    OK(dt_store_schedule_delete(&maker, S(NAME), true, &err));
+    assert_int_equal(count(SCHEDULED), n);
+    assert_int_equal(count(WITHDRAWN), 1);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, with_topic)
@@ -122,6 +221,10 @@ int main(void)
         TEST(a_fire_of_another_century_is_withdrawn_as_well),
         TEST(a_put_that_ends_a_pause_catches_up_as_a_resume_does),
         TEST(a_fire_whose_time_came_just_before_a_change_has_its_job),
+        TEST(a_fire_whose_time_has_come_has_its_job_whatever_becomes_of_its_schedule),
+        TEST(a_pause_in_the_moment_of_a_fire_ends_the_retries_of_the_one_before),
+        TEST(a_new_tzdata_in_the_moment_of_a_fire_loses_none),
+        TEST(jobs_whose_keys_resemble_those_of_fires_are_not_withdrawn),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -169,6 +169,26 @@ static void a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_
     assert_int_equal(s.next_fire_ms, 0);
 }
 
+/* Before a schedule changes: what lies ahead is the changed one's. */
+static void what_is_due_alone_is_planned_where_that_is_wanted(void **state)
+{
+    struct dt_recurrence r = every(1000);
+    (void)state;
+    for (int overlap = DT_OVERLAP_ALLOW; overlap <= DT_OVERLAP_CANCEL; overlap++) {
+        struct dt_schedule s = from(NOW - 2000);
+        struct dt_fire_plan p = {.recurrence = &r, .now_ms = NOW, .room = ROOM, .fires = fires, .due_only = true};
+        s.overlap = (enum dt_overlap)overlap;
+        dt_fire_plan_make(&s, &p);
+        assert_int_equal(p.n, overlap == DT_OVERLAP_ALLOW ? 3 : 1);
+        assert_int_equal(fires[0].at_ms, NOW - 2000);
+        assert_int_equal(fires[0].how, DT_FIRE_RUNS);
+        s.next_fire_ms = NOW + 1;
+        dt_fire_plan_make(&s, &p);
+        assert_int_equal(p.n, 0);
+        assert_int_equal(s.next_fire_ms, NOW + 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +199,7 @@ int main(void)
         cmocka_unit_test(a_fire_waits_for_the_job_before_it_until_its_own_time),
         cmocka_unit_test(a_fire_whose_time_has_come_is_skipped_or_ends_the_others_retries),
         cmocka_unit_test(a_fire_that_jitter_puts_off_was_not_missed),
+        cmocka_unit_test(what_is_due_alone_is_planned_where_that_is_wanted),
         cmocka_unit_test(missed_fires_are_made_as_far_back_as_is_wanted),
         cmocka_unit_test(a_schedule_that_ended_while_nobody_looked_makes_nothing_that_is_too_old),
     };
