@@ -71,8 +71,8 @@ static bool sane_name(struct dt_str name)
     return true;
 }
 
-/* tzdata has files beside its zones: what the host is set to, the rule of POSIX's zones, the zone of a host that was not
- * set up, and all zones once more with and without leap seconds. */
+/* tzdata has files beside its zones: the setting of the host, the rule of POSIX's zones, the zone of a host without a
+ * setting, and all zones once more with and without leap seconds. */
 static bool is_beside_zones(struct dt_str name)
 {
     return dt_str_is(name, "localtime") || dt_str_is(name, "posixrules") || dt_str_is(name, "Factory") ||
