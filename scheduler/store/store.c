@@ -157,7 +157,7 @@ bool dt_store_knows_now(const dt_store *store, int64_t *now_ms)
 {
     if (store->asked_us == 0 || mono_us() - store->asked_us > NOW_FRESH_US)
         return false;
-    *now_ms = dt_refclock_latest_ms(store->ref);
+    *now_ms = dt_refclock_earliest_ms(store->ref);
     return true;
 }
 

@@ -27,7 +27,7 @@ DT_MUST_CHECK dt_status dt_store_first(dt_store *store, dt_db **db, dt_first_fn 
  */
 DT_MUST_CHECK dt_status dt_store_begin(dt_store *store, dt_db **db, int64_t *now_ms, struct dt_error *err);
 /* Tells the server's time without a transaction, and without asking the server. False: its time was not asked for
- * lately. *now_ms is never earlier than the server's time. */
+ * lately. *now_ms is never later than the server's time, as that at the beginning of a transaction is. */
 DT_MUST_CHECK bool dt_store_knows_now(const dt_store *store, int64_t *now_ms);
 /* Feeds the reference clock: the server told its time, in answer to what was asked at asked_us (mono). */
 void dt_store_heard_now(dt_store *store, int64_t now_ms, int64_t asked_us);

@@ -3,7 +3,6 @@
 #include "store/sql/statements.h"
 
 #define ANY_TOPIC "\x7F" /* above all names, which have no byte above 0x7E */
-#define AHEAD_MS  1000   /* created_at is never earlier than MySQL's clock: it may be ahead of it by an answer's time */
 
 static int64_t from_of(struct dt_list_times times)
 {
@@ -42,7 +41,7 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
         .run_from_ms = from_of(f->run),
         .run_to_ms = to_of(f->run),
         .created_from_ms = from_of(f->created),
-        .created_to_ms = dt_earlier(to_of(f->created) - 1, now_ms + AHEAD_MS),
+        .created_to_ms = dt_earlier(to_of(f->created) - 1, now_ms),
         .failed = f->failed,
         .at_one_time = !ask->shifts,
         .at_ms = ask->delays ? now_ms + ask->at_ms : dt_later(ask->at_ms, now_ms),
@@ -63,7 +62,7 @@ static void read_numbers(const dt_db *db, struct dt_operation_row *row)
     row->run_from_ms = dt_db_i64(db, 7);
     row->run_to_ms = dt_db_i64(db, 8);
     row->created_from_ms = dt_db_i64(db, 9);
-    row->created_to_ms = dt_db_i64(db, 10);
+    row->created_to_ms = dt_earlier(dt_db_i64(db, 10), dt_db_i64(db, 26)); /* what is made later is not in the set */
     row->at_one_time = !dt_db_is_null(db, 12);
     row->at_ms = dt_db_i64(db, 12);
     row->shift_ms = dt_db_i64(db, 13);

@@ -524,6 +524,25 @@ static void each_job_is_changed_once_whoever_does_the_pieces(void **state)
     assert_job(&fx, 9000, "version", "1");
 }
 
+/* An operation that nobody waits for finds its jobs while its caller makes others. */
+static void a_job_that_is_made_after_the_start_is_not_in_the_set(void **state)
+{
+    (void)state;
+    jobs(2);
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    int64_t id = make(&ask);
+    mysql_fixture_run(&fx,
+                      "UPDATE jobs j, operations o SET j.created_at = o.started_at + j.id - 1, o.created_to = "
+                      "o.started_at + 1000 WHERE o.id = %lld", /* as dt_cancel_all writes it */
+                      (long long)id);
+    step(id);
+    step(id);
+    show(id);
+    assert_int_equal(op.matched, 1);
+    assert_job(&fx, 1, "state", "cancelled");
+    assert_job(&fx, 2, "state", "scheduled");
+}
+
 static void a_piece_that_is_rolled_back_leaves_nothing(void **state)
 {
     (void)state;
@@ -662,6 +681,7 @@ int main(void)
         T(more_than_a_window_is_found_by_id_and_by_key),
         T(jobs_that_are_not_as_they_were_found_are_refused),
         T(a_shift_moves_each_job_from_where_it_is_and_never_before_now),
+        T(a_job_that_is_made_after_the_start_is_not_in_the_set),
         T(a_spread_is_reckoned_in_whole_numbers),
         T(a_shift_takes_no_job_further_than_a_request_could),
         T(a_spread_from_a_past_time_begins_now),
