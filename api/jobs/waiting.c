@@ -1,6 +1,7 @@
-/* The word for what a job waits for: see waiting.h. */
+/* The facts about what a job waits for: see waiting.h. */
 #include "waiting.h"
 
+#include "job/wait/job_wait.h"
 #include "store/limits/topic_gate.h"
 
 void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store)
@@ -16,16 +17,6 @@ void dt_waiting_clear(struct dt_waiting *waiting)
     dt_view_release(waiting->view);
     dt_shards_release(waiting->shards);
     *waiting = (struct dt_waiting){0};
-}
-
-/* What Kafka does matters to jobs that go there. */
-static const char *leader_waits_for(const struct dt_shard_info *shard, bool called)
-{
-    if (called && shard->callbacks.p)
-        return "limit";
-    if (!called && dt_str_is(shard->waiting, "kafka"))
-        return "kafka";
-    return dt_str_is(shard->waiting, "redis") ? "redis" : NULL;
 }
 
 static bool has_leader(const struct dt_waiting *w, const struct dt_shard_info *shard)
@@ -51,46 +42,43 @@ static bool at_limit(struct dt_waiting *w, struct dt_str topic)
     return gate.full || gate.room == 0;
 }
 
-static const char *scheduled_waits_for(struct dt_waiting *w, const struct dt_job *job)
+static void add_topic(struct dt_waiting *w, const struct dt_job *job, struct dt_wait_facts *facts)
 {
-    if (job->next_at_ms > w->now_ms)
-        return "time";
     const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;
-    if (topic && topic->paused)
-        return "paused";
-    if (topic && topic->limited && at_limit(w, topic->name))
-        return "limit";
-    const struct dt_shard_info *shard = shard_of(w, job->id);
-    if (!shard || !has_leader(w, shard))
-        return "leader";
-    if (topic && dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS)
-        return "pop";
-    const char *word = leader_waits_for(shard, topic && dt_delivery_dealing(topic->delivery) == DT_DEALING_HANDS);
-    return word ? word : "leader";
+    if (!topic)
+        return;
+    facts->paused = topic->paused;
+    facts->dealing = dt_delivery_dealing(topic->delivery);
+    facts->full = topic->limited && !topic->paused && at_limit(w, topic->name);
 }
 
-static const char *dispatched_waits_for(const struct dt_waiting *w, const struct dt_job *job)
+static void add_leader(const struct dt_waiting *w, const struct dt_job *job, struct dt_wait_facts *facts)
+{
+    const struct dt_shard_info *shard = shard_of(w, job->id);
+    facts->led = shard && has_leader(w, shard);
+    if (!facts->led)
+        return;
+    facts->leader_says = shard->waiting;
+    facts->no_place = shard->callbacks.p;
+}
+
+static bool is_unsent(const struct dt_waiting *w, const struct dt_job *job)
 {
     const struct dt_shard_info *shard =
         w->shards && job->claim_shard >= 0 ? dt_shards_find(w->shards, (unsigned)job->claim_shard) : NULL;
     bool unsent = shard && shard->inflight > 0 && dt_str_is(shard->waiting, "kafka");
     if (unsent && w->store && dt_store_in_flight(w->store, job->id, job->claim_shard, &unsent, NULL) != DT_OK)
         unsent = false;
-    return unsent ? "kafka" : "ack";
+    return unsent;
 }
 
 const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
 {
-    switch (job->state) {
-    case DT_SCHEDULED:
-        return scheduled_waits_for(w, job);
-    case DT_DISPATCHED:
-        return dispatched_waits_for(w, job);
-    case DT_SUCCEEDED:
-    case DT_DEAD:
-    case DT_CANCELLED:
-    case DT_JOB_STATES:
-        break;
+    struct dt_wait_facts facts = {.now_ms = w->now_ms};
+    if (dt_job_is_due(job, w->now_ms)) {
+        add_topic(w, job, &facts);
+        add_leader(w, job, &facts);
     }
-    return NULL;
+    facts.unsent = job->state == DT_DISPATCHED && is_unsent(w, job);
+    return dt_job_waits_for(job, &facts);
 }

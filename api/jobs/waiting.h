@@ -1,22 +1,7 @@
 /*
- * One word for what a job waits for, from its row and from what the leaders said about their shards a second ago at
- * most:
- *
- *   scheduled, next_at ahead              time
- *   scheduled, due, its topic paused      paused
- *   scheduled, due, its topic is full     limit (no room within max_in_flight or rate_limit, or nearly none)
- *   scheduled, due, nobody leads          leader (no owner, not heard of for 15 s, or halted)
- *   scheduled, due, its topic is popped   pop (from when the leader has offered it: milliseconds)
- *   scheduled, due, no place for callback limit (callbacks.max_in_flight, per_host or max_bytes of the dispatcher that
- *                                         leads its shard; no place at all where callbacks are not enabled)
- *   scheduled, due, its leader waits      kafka, redis: what the leader says; kafka not of a job that is called back
- *   scheduled, due, none of these         leader (it has yet to pick the job up: milliseconds, or a backlog)
- *   dispatched, still to be sent          kafka (the leader waits for Kafka and has the job in its list)
- *   dispatched                            ack
- *   finished                              null
- *
- * Reads snapshots; asks the store only about dispatched jobs of a shard whose leader waits for Kafka, and about topics
- * with limits.
+ * What a job waits for (job/wait/job_wait.h), from its row and from what the leaders said about their shards a second
+ * ago at most. Reads snapshots; asks the store only about dispatched jobs of a shard whose leader waits for Kafka, and
+ * about topics with limits.
  */
 #ifndef DT_API_WAITING_H
 #define DT_API_WAITING_H

@@ -5,6 +5,7 @@
 #include "store/intents/command_reply.h"
 
 #include "job/job_encode.h"
+#include "job/wait/job_wait.h"
 #include "store/jobs/change_txn.h"
 
 const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation)
@@ -90,29 +91,27 @@ static dt_status find_job(struct dt_command_replies *r, const struct dt_command 
 }
 
 /* Mostly the topic is the one that was asked for last. */
-static dt_status find_paused(struct dt_command_replies *r, struct dt_str name, bool *paused, struct dt_error *err)
+static dt_status look_at_topic(struct dt_command_replies *r, struct dt_str name, struct dt_error *err)
 {
     struct dt_topic topic = {.paused = false};
-    dt_status status = DT_OK;
-    if (!r->topic.p || !dt_str_eq(r->topic, name)) {
-        status = dt_topic_read(r->db, name, r->arena, &topic, err);
-        r->topic = dt_arena_copy(r->arena, name);
-        r->paused = status == DT_OK && topic.paused;
-    }
-    *paused = r->paused;
+    if (r->topic.p && dt_str_eq(r->topic, name))
+        return DT_OK;
+    dt_status status = dt_topic_read(r->db, name, r->arena, &topic, err);
+    r->topic = dt_arena_copy(r->arena, name);
+    r->paused = status == DT_OK && topic.paused;
+    r->dealing = status == DT_OK ? dt_delivery_dealing(topic.delivery) : DT_DEALING_LISTS;
     return status == DT_NOT_FOUND ? DT_OK : status;
 }
 
-/* Sets what the job waits for, as a request would see it in this moment. */
+/* Sets what the job waits for, as a request would see it in this moment where leaders are well and limits wide. */
 static dt_status find_wait(struct dt_command_replies *r, const struct dt_job *job, const char **out,
                            struct dt_error *err)
 {
-    bool paused = false;
-    *out = job->state == DT_DISPATCHED ? "ack" : job->state == DT_SCHEDULED ? "time" : NULL;
-    if (job->state != DT_SCHEDULED || job->next_at_ms > r->now_ms)
-        return DT_OK;
-    dt_status status = find_paused(r, job->topic, &paused, err);
-    *out = paused ? "paused" : "leader";
+    struct dt_wait_facts facts = {.now_ms = r->now_ms, .led = true};
+    dt_status status = dt_job_is_due(job, r->now_ms) ? look_at_topic(r, job->topic, err) : DT_OK;
+    facts.paused = r->paused;
+    facts.dealing = r->dealing;
+    *out = dt_job_waits_for(job, &facts);
     return status;
 }
 

@@ -25,8 +25,9 @@ struct dt_command_replies {
     int64_t now_ms;             /* in */
     struct dt_command_answers answers;
     size_t room;
-    struct dt_str topic; /* the one that was asked for last; absent: none was */
-    bool paused;         /* it is */
+    struct dt_str topic; /* the one that was asked for last; absent: none was … */
+    bool paused;         /* … and it is */
+    enum dt_dealing dealing;
 };
 /* Says why nobody can be answered in a topic of this name; NULL: it is fine. */
 const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation);

@@ -154,6 +154,11 @@ static void every_action_does_what_it_does_by_http(void **state)
     say(ON("run_now", "c"))->reply_to = S("replies");
     done(1, 0, 0);
     assert_true(has_text(batch.answers.v[0].value, "\"waiting_for\":\"paused\""));
+    mysql_fixture_run(&fx, "UPDATE topics SET paused = FALSE, delivery = 'pull'");
+    say(ON("run_now", "c"))->reply_to = S("replies");
+    done(1, 0, 0);
+    assert_true(has_text(batch.answers.v[0].value, "\"waiting_for\":\"pop\""));
+    mysql_fixture_run(&fx, "UPDATE topics SET paused = TRUE, delivery = 'kafka'");
     say("{\"action\":\"resume\",\"topic\":\"t\"}")->reply_to = S("replies");
     done(1, 0, 0);
     assert_int_equal(batch.answers.n, 1);
