@@ -60,6 +60,28 @@ static void preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead(v
     KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(fx.env.admin, &err), &err); /* again: nothing to do */
 }
 
+/* A message that is refused has a header more than it came with. */
+static void what_is_refused_may_be_larger_than_what_came(void **state)
+{
+    static const struct {
+        const char *suffix;
+        size_t bytes;
+    } topics[] = {{"results", 1048588},
+                  {"results.rejected", DT_KAFKA_MESSAGE_MAX},
+                  {"commands", 1048588},
+                  {"commands.rejected", DT_KAFKA_MESSAGE_MAX}};
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(topics) / sizeof(*topics); i++) {
+        struct dt_str topic = dt_str(own(topics[i].suffix));
+        KAFKA_FIXTURE_OK(dt_kafka_admin_topic(fx.env.admin, topic, &info, &err), &err);
+        assert_int_equal(info.max_message_bytes, topics[i].bytes);
+    }
+    assert_true(DT_KAFKA_MESSAGE_MAX > 1048588);
+}
+
 static void the_ledger_gets_more_partitions_when_there_are_more_shards(void **state)
 {
     struct dt_error err = {0};
@@ -403,6 +425,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(preparing_makes_the_ledger_and_the_topics_for_results_and_the_dead, make,
                                         clear),
+        cmocka_unit_test_setup_teardown(what_is_refused_may_be_larger_than_what_came, make, clear),
         cmocka_unit_test_setup_teardown(the_ledger_gets_more_partitions_when_there_are_more_shards, make, clear),
         cmocka_unit_test_setup_teardown(a_ledger_that_forgets_is_refused, init, clear),
         cmocka_unit_test_setup_teardown(a_ledger_that_is_compacted_is_refused, init, clear),

@@ -240,6 +240,39 @@ static void poison_is_put_aside_and_the_others_go(void **state)
     assert_int_equal(rows("TRUE"), 70);
 }
 
+/* The place is counted from the payload's own first byte, whatever the row's text is put together with. */
+static void a_payload_that_is_no_json_is_refused_with_the_place_in_it(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"{\"a\" 1}", "", "[1,]", "\xEF\xBB\xBF{}"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        const struct dt_json_limits limits = dt_job_json_limits(&mover.rules, 0);
+        struct dt_error why = {0};
+        assert_int_equal(dt_json_parse(mover.json, dt_str(texts[i]), &limits, &why), DT_MALFORMED);
+        mysql_fixture_run(&fx,
+                          "DELETE FROM job_inbox; INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES "
+                          "('t', 'k', 1, '%s')",
+                          texts[i]);
+        assert_int_equal(move_once(&mover).refused, 1);
+        if (mysql_fixture_number(&fx, "SELECT error <> 'malformed: payload: %s' FROM job_inbox", why.text))
+            fail_msg("'%s' is not refused with: %s", texts[i], why.text);
+    }
+}
+
+static void the_key_of_a_fire_is_refused_as_what_it_is(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx,
+                      "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, "
+                      "jitter_ms, paused, created_at, updated_at, version, digest, payload_binary, payload) VALUES "
+                      "('s', 't', 1000, 0, 'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, 'd', FALSE, '1')");
+    put("'create', 's@5', " HOUR ", '1'");
+    put("'create', 's@5x', " HOUR ", '1'");
+    assert_int_equal(move_once(&mover).done, 1);
+    assert_int_equal(rows("error = 'invalid: the key is that of a schedule\\'s fire'"), 1);
+    mysql_fixture_run(&fx, "DELETE FROM schedules");
+}
+
 /* A move that fails at any of its steps leaves all as it was, or has done all. */
 static void a_move_that_fails_anywhere_has_done_nothing_and_goes_again(void **state)
 {
@@ -394,6 +427,8 @@ int main(void)
         TEST(a_time_is_kept_whatever_created_at_says),
         TEST(a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be),
         TEST(poison_is_put_aside_and_the_others_go),
+        TEST(a_payload_that_is_no_json_is_refused_with_the_place_in_it),
+        TEST(the_key_of_a_fire_is_refused_as_what_it_is),
         TEST(a_move_that_fails_anywhere_has_done_nothing_and_goes_again),
         TEST(several_movers_share_rows_and_keep_the_order_of_each_key),
         TEST(an_operation_that_is_due_ends_the_wait_of_those_who_ask_for_it),
