@@ -7,8 +7,8 @@
  * schedule_fires and writes how far it is with the jobs, in one transaction: each fire has one job, whoever makes it,
  * and whatever dies.
  *
- * A change or a pause withdraws fires that lie ahead: they are cancelled jobs with the error code `withdrawn`, and go
- * back to scheduled when their fire is wanted again.
+ * A change or a pause makes what is due first, as it was to be. Fires that lie ahead are withdrawn: they are cancelled
+ * jobs with the error code `withdrawn`, and go back to scheduled when their fire is wanted again.
  */
 #ifndef DT_STORE_SCHEDULES_H
 #define DT_STORE_SCHEDULES_H
