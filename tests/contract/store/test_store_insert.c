@@ -289,12 +289,25 @@ static void jobs_without_keys_are_two_round_trips(void **state)
     int64_t after = number(rig, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)");
     for (int i = 0; i < 64; i++)
         assert_int_equal(rig->rows[i].outcome, DT_INSERT_CREATED);
-    assert_in_range(rig->created_ms, before - 1000, after); /* never later than the server's time */
+    assert_in_range(rig->created_ms, before - 1000, after);
     assert_int_equal(mysql_fixture_number(&rig->fx,
                                           "SELECT COUNT(*) FROM jobs WHERE created_at = %lld AND next_at = "
                                           "created_at AND near",
                                           (long long)rig->created_ms),
                      64);
+}
+
+/* So an operation that begins then has in its set what was made before, and nothing else. */
+static void jobs_are_made_no_later_than_the_server_says_afterwards(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    for (int i = 0; i < 100; i++) {
+        rig->n = 0;
+        add(rig, i + 1, NULL, i);
+        OK(insert_in_few_trips(rig, &err));
+        assert_true(rig->created_ms <= number(rig, "SELECT " DT_SQL_NOW_MS));
+    }
 }
 
 static void one_at_fault_among_jobs_without_keys_is_refused_alone(void **state)
@@ -622,6 +635,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_past_time_becomes_now_and_near_follows_the_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_thousand_keyed_jobs_take_few_statements, setup, teardown),
         cmocka_unit_test_setup_teardown(jobs_without_keys_are_two_round_trips, setup, teardown),
+        cmocka_unit_test_setup_teardown(jobs_are_made_no_later_than_the_server_says_afterwards, setup, teardown),
         cmocka_unit_test_setup_teardown(one_at_fault_among_jobs_without_keys_is_refused_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_key_that_is_taken_concerns_its_row_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_that_are_taken_are_told_however_many_they_are, setup, teardown),
