@@ -189,15 +189,16 @@ static void a_time_is_kept_whatever_created_at_says(void **state)
 {
     (void)state;
     int64_t at_ms = mysql_now_ms(&fx) + 600000;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         mysql_fixture_run(&fx,
                           "INSERT INTO job_inbox (topic, action, job_key, run_at, created_at) VALUES "
                           "('t', '%s', 'k', %lld, %lld)",
                           ((const char *[]){"create", "change", "replace"})[i], (long long)at_ms + i,
                           (long long)at_ms + 3600000);
-    assert_int_equal(move_once(&mover).done, 3);
+        assert_int_equal(move_once(&mover).done, 1);
+        assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at FROM jobs"), at_ms + i);
+    }
     assert_int_equal(jobs("version = 3"), 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at FROM jobs"), at_ms + 2);
     mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms, created_at) VALUES ('t', 'old', 5, 0)");
     assert_int_equal(move_once(&mover).done, 1);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT run_at >= created_at FROM jobs WHERE job_key = 'old'"), 1);
