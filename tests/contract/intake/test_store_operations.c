@@ -531,10 +531,9 @@ static void a_job_that_is_made_after_the_start_is_not_in_the_set(void **state)
     jobs(2);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     int64_t id = make(&ask);
-    mysql_fixture_run(&fx,
-                      "UPDATE jobs j, operations o SET j.created_at = o.started_at + j.id - 1, o.created_to = "
-                      "o.started_at + 1000 WHERE o.id = %lld", /* as dt_cancel_all writes it */
-                      (long long)id);
+    long long start_ms = mysql_fixture_number(&fx, "SELECT started_at FROM operations WHERE id = %lld", (long long)id);
+    mysql_fixture_run(&fx, "UPDATE jobs SET created_at = %lld + id", start_ms - 1);
+    mysql_fixture_run(&fx, "UPDATE operations SET created_to = %lld", start_ms + 1000); /* as dt_cancel_all has it */
     step(id);
     step(id);
     show(id);
