@@ -138,10 +138,14 @@ static dt_status apply(dt_db *db, const struct dt_config *config, const struct d
     return status;
 }
 
+/* Words that views make keep the collation of the session that creates the view. A binary one gives way to none, so
+ * clients of every collation may compare these words with their own. */
 static dt_status migrate_locked(dt_db *db, const struct dt_config *config, void (*log)(const char *name),
                                 struct dt_error *err)
 {
-    dt_status status = dt_db_script(db, dt_str(dt_sql_create_migrations), err);
+    dt_status status = dt_db_script(db, dt_str(dt_sql_set_migration_collation), err);
+    if (status == DT_OK)
+        status = dt_db_script(db, dt_str(dt_sql_create_migrations), err);
     for (int i = 0; i < dt_migrations_n && status == DT_OK; i++)
         status = apply(db, config, &dt_migrations[i], log, err);
     if (status == DT_OK && config->installation_test_clock)

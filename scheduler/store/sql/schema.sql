@@ -3,6 +3,9 @@
 -- name: lock_migrations
 SELECT GET_LOCK(CONCAT('duetime.', LEFT(SHA2(DATABASE(), 256), 40)), ?);
 
+-- name: set_migration_collation
+SET NAMES utf8mb4 COLLATE utf8mb4_bin;
+
 -- name: set_migration_step
 UPDATE schema_migrations
    SET step = ?

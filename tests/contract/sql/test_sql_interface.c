@@ -324,6 +324,23 @@ static void every_view_shows_every_row_whatever_its_numbers_are(void **state)
     }
 }
 
+static void texts_of_every_view_are_compared_by_a_client_of_another_collation(void **state)
+{
+    (void)state;
+    static const char column[] = "SELECT CONCAT(table_name, ' WHERE ', column_name) FROM information_schema.columns "
+                                 "WHERE table_schema = DATABASE() AND table_name LIKE 'v\\_%%' AND collation_name IS "
+                                 "NOT NULL ORDER BY 1 LIMIT 1 OFFSET %d";
+    char of_view[200];
+    int n = 0;
+    mysql_fixture_run(&fx, "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci");
+    while (*mysql_fixture_text(&fx, of_view, sizeof of_view, column, n)) {
+        assert_sql("0", "SELECT COUNT(*) FROM %s = 'no such word'", of_view);
+        n++;
+    }
+    mysql_fixture_run(&fx, "SET NAMES utf8mb4");
+    assert_in_range(n, 20, 1000);
+}
+
 static void a_job_that_is_kept_for_ever_is_cancelled_like_any_other(void **state)
 {
     (void)state;
@@ -428,6 +445,7 @@ int main(void)
         T(numbers_that_rise_with_each_attempt_leave_room_to),
         T(every_view_shows_every_row_whatever_its_numbers_are),
         T(dt_reschedule_takes_absurd_dates_for_what_they_can_mean),
+        T(texts_of_every_view_are_compared_by_a_client_of_another_collation),
         T(a_job_that_is_kept_for_ever_is_cancelled_like_any_other),
         T(the_legal_hand_edits_are_what_the_store_goes_on_from),
     };
