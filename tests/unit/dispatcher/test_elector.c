@@ -26,6 +26,7 @@ struct dt_zk {
     struct dt_zk_reply *ready, **ready_end;
     unsigned reopened;
     bool renamed; /* the password is another one than the session was opened with */
+    bool loses;   /* requests have no answer before somebody asks for the state */
 };
 
 static struct dt_zk fake;
@@ -56,6 +57,14 @@ static void answer(struct dt_zk_reply *reply, enum dt_zk_outcome outcome)
         dt_lease_extend(reply->lease, reply->sent_us);
     *fake.ready_end = reply;
     fake.ready_end = &reply->next;
+}
+
+/* The clock does not move by itself, so nothing may be waited for when a session is closed. */
+static void lose_requests(void)
+{
+    for (size_t i = 0; i < fake.n_asked; i++)
+        answer(fake.asked[i], DT_ZK_LOST);
+    fake.n_asked = 0;
 }
 
 void dt_zk_free(dt_zk *zk)
@@ -94,6 +103,8 @@ enum dt_zk_state dt_zk_state(dt_zk *zk, int *timeout_ms)
 {
     (void)zk;
     *timeout_ms = TIMEOUT_MS;
+    if (fake.loses)
+        lose_requests();
     return fake.state;
 }
 
@@ -189,14 +200,6 @@ static bool is_asked(enum dt_zk_request request)
         if (fake.asked[i]->request == (int)request)
             return true;
     return false;
-}
-
-/* The clock does not move by itself, so nothing may be waited for when a session is closed. */
-static void lose_requests(void)
-{
-    for (size_t i = 0; i < fake.n_asked; i++)
-        answer(fake.asked[i], DT_ZK_LOST);
-    fake.n_asked = 0;
 }
 
 /* ---- the elector ---- */
@@ -363,9 +366,12 @@ static void an_expired_session_loses_everything_and_is_followed_by_another(void 
 
     lead_both(e);
     memcpy(guid, guid_of(e), sizeof(guid));
-    lose_requests();
+    dt_elector_step(e, DT_ELECTOR_MEMBERS);
+    assert_true(is_asked(DT_ASK_MEMBERS)); /* its answer goes with the session */
+    fake.loses = true;
     fake.state = DT_ZK_EXPIRED;
     step(e);
+    fake.loses = false;
     assert_int_equal(lost[0] + lost[1], 2);
     assert_int_equal(fake.state, DT_ZK_CLOSED);
     step(e);
@@ -374,6 +380,14 @@ static void an_expired_session_loses_everything_and_is_followed_by_another(void 
     step(e);
     assert_int_equal(fake.state, DT_ZK_CONNECTED);
     assert_string_not_equal(guid, guid_of(e));
+    step(e);
+    answer_all(DT_ASK_PATH, DT_ZK_OK);
+    step(e);
+    assert_true(is_asked(DT_ASK_JOIN)); /* nothing holds from the session before: neither this, nor what it knew */
+    answer_all(DT_ASK_JOIN, DT_ZK_OK);
+    step(e);
+    assert_true(is_asked(DT_ASK_MEMBERS) && is_asked(DT_ASK_LEADERS));
+    assert_false(is_asked(DT_ASK_TAKE));
 }
 
 /* Nothing of it is sent before: the client tries by itself. */
