@@ -110,7 +110,7 @@
   DURATION(reconcile, walk, DT_MINUTE, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Time in which the full scan goes over the whole horizon once.") \
   DURATION(reconcile, audit, 20*DT_SECOND, 100, DT_DAY, DT_OPT_NONE, "Pause between two of the 32 pieces of the jobs that are recounted (job_counts); longer after a large piece.") \
   DURATION(history, after, 10*DT_MINUTE, 0, 30*DT_DAY, DT_OPT_NONE, "How long a job that succeeded or was cancelled stays among the live ones (table jobs) before it moves to the table history.") \
-  DURATION(history, dead_after, DT_DAY, 0, 30*DT_DAY, DT_OPT_NONE, "The same for dead jobs, which operators repair in the table jobs.") \
+  DURATION(history, dead_after, 3*DT_DAY, 0, 30*DT_DAY, DT_OPT_NONE, "The same for dead jobs, which operators repair in the table jobs.") \
   DURATION(history, keys, 36525*DT_DAY, 0, 36525*DT_DAY, DT_OPT_NONE, "How long the key of a finished job stays taken. It ends with the job's retention in any case, so by default a key is taken as long as its job is kept.") \
   INT(shards, count, 4, 1, 1024, DT_OPT_NONE, "Number of shards, used by the first migration only; afterwards it lives in MySQL.") \
   TEXT(installation, name, "duetime", DT_OPT_NONE, "Name of the installation, used by the first migration only; prefix of Kafka topics, Redis keys and ZooKeeper paths.") \
