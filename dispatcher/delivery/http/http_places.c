@@ -416,6 +416,11 @@ void dt_places_free(dt_places *places)
     free(places);
 }
 
+unsigned dt_place_beside(const struct dt_place *place)
+{
+    return place->host->user.held - 1;
+}
+
 unsigned dt_places_taken(const dt_places *places)
 {
     return places->by_host.used;

@@ -64,6 +64,8 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str top
 unsigned dt_places_room_anywhere(dt_places *places, struct dt_str name, int64_t now_us);
 /* Answers it for jobs that name a host of this number (dt_callback_host_number). */
 unsigned dt_places_room_at(dt_places *places, uint32_t host, struct dt_str topic, int64_t now_us);
+/* Other places that are taken at the host of this one. */
+unsigned dt_place_beside(const struct dt_place *place);
 /* Places that are taken. */
 unsigned dt_places_taken(const dt_places *places);
 /* Places that a host has now, taken ones included: per_host unless it was slowed. */

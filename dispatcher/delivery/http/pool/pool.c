@@ -103,6 +103,27 @@ bool dt_pool_tell_some(dt_hands *hands, size_t most)
     return others;
 }
 
+bool dt_pool_told_lately(dt_hands *hands)
+{
+    pthread_mutex_lock(&hands->lock);
+    bool told = hands->told_lately;
+    hands->told_lately = false;
+    hands->came_back = told ? hands->came_back : 0;
+    pthread_mutex_unlock(&hands->lock);
+    return told;
+}
+
+bool dt_pool_came_back(dt_hands *hands, unsigned under_way)
+{
+    hands->came_back++;
+    if (hands->came_back < DT_POOL_PLACES_EACH && hands->came_back < under_way)
+        return false;
+    hands->came_back = 0;
+    const bool asked = memchr(hands->refused, true, sizeof(hands->refused));
+    hands->told_lately = hands->told_lately || asked;
+    return asked;
+}
+
 /* ---- the client's thread ---- */
 
 /* The lease is looked at before the number: a lease that was begun anew belongs to another number. */
@@ -157,8 +178,12 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
                                                 .max_delay_ms = hands->env.config->limits_max_delay};
     struct dt_callback_outcome outcome;
     pthread_mutex_lock(&hands->lock);
+    const unsigned under_way = dt_place_beside(&callback->place);
     dt_places_give_back(hands->places, &callback->place, place_end_of(answer), dt_pool_now_us(hands));
+    const bool enough = dt_pool_came_back(hands, under_way);
     pthread_mutex_unlock(&hands->lock);
+    if (enough)
+        (void)dt_pool_tell_some(hands, 1);
     if (dt_callback_outcome(answer, &attempt, hands->json, &callback->arena, &outcome) != DT_OK)
         outcome = (struct dt_callback_outcome){.kind = DT_CALLBACK_UNKNOWN}; /* memory is out */
     dt_metric_add(meter_of(hands, &outcome), 1);

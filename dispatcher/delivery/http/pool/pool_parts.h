@@ -65,7 +65,9 @@ struct dt_hands {
     int64_t doubts[DT_SHARDS_MAX]; /* the number that a claim in doubt carries; 0 = none */
     bool some_doubt, wanted;       /* wanted: somebody needs a number */
     bool refused[DT_SHARDS_MAX];   /* asked in vain */
-    unsigned told;                 /* the shard that was last told of room by the recorder */
+    unsigned told;                 /* the shard that was last told of room in its turn */
+    unsigned came_back;            /* places, since a leader was told */
+    bool told_lately;              /* since the recorder asked last */
     _Atomic bool leaving;
 
     /* the recorder's */
@@ -115,6 +117,12 @@ void dt_pool_forget(dt_hands *hands, struct dt_callback *callback);
 void dt_pool_tell_room(dt_hands *hands);
 /* Tells so many of them, each in its turn. True: others are left. */
 bool dt_pool_tell_some(dt_hands *hands, size_t most);
+#define DT_POOL_PLACES_EACH 48 /* so many places are worth a claim */
+/* Notes that a place came back, at whose host so many callbacks are under way still. Under the lock. True: a leader is
+ * to be told, since those that came back are worth a claim, or as many as are under way. */
+bool dt_pool_came_back(dt_hands *hands, unsigned under_way);
+/* Were so many places together since this was asked last? If not, what came back is counted from here on. */
+bool dt_pool_told_lately(dt_hands *hands);
 /* For the client: an answer. Any thread, where it is none of a receiver. */
 void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer);
 /* For the client: may this attempt be put on the wire? */

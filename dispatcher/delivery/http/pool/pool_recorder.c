@@ -3,9 +3,10 @@
  * index, and tells leaders that there is room again.
  *
  * Leaders are told before the outcomes are recorded: the places came back with the answers, and the next jobs are
- * claimed while these outcomes are written. It tells a leader for each PLACES_EACH places that came back, in turn: if
- * all were told, all would look for jobs, lock their rows and find that one of them has taken the places. Who was not
- * told is told with what is answered next, or after OTHERS_US.
+ * claimed while these outcomes are written. In a stream the client's thread tells one of them, in turn, whenever so
+ * many places came back that they are worth a claim (pool.c); where they are fewer between two transactions, it is done
+ * here. If all were told, all would look for jobs, lock their rows and find that one of them has taken the places. Who
+ * was not told is told with what is answered next, or after FEW_US, or OTHERS_US.
  *
  * While many outcomes come, GATHER_US at least lie between the beginnings of two transactions, so that there are fewer
  * of them: each costs MySQL as much as ten outcomes do.
@@ -18,12 +19,12 @@
 #include "base/log.h"
 #include "pool_parts.h"
 
-#define BATCH       500
-#define PAUSE_US    INT64_C(200000)
-#define MANY        16 /* outcomes in a transaction: there is a stream of them */
-#define GATHER_US   INT64_C(20000)
-#define PLACES_EACH 64
-#define OTHERS_US   INT64_C(100000)
+#define BATCH     500
+#define PAUSE_US  INT64_C(200000)
+#define MANY      16 /* outcomes in a transaction: there is a stream of them */
+#define GATHER_US INT64_C(20000)
+#define OTHERS_US INT64_C(100000)
+#define FEW_US    INT64_C(20000)
 
 struct batch {
     struct dt_callback *v[BATCH];
@@ -118,8 +119,9 @@ static bool record(dt_hands *hands, struct batch *batch)
 /* Of the places that the answers gave back. */
 static void tell_some(dt_hands *hands, struct batch *batch)
 {
-    bool others = dt_pool_tell_some(hands, 1 + batch->n / PLACES_EACH);
-    batch->others_us = others ? dt_pool_now_us(hands) + OTHERS_US : INT64_MAX;
+    const bool told = dt_pool_told_lately(hands);
+    bool others = told || dt_pool_tell_some(hands, 1 + batch->n / DT_POOL_PLACES_EACH);
+    batch->others_us = others ? dt_pool_now_us(hands) + (told ? FEW_US : OTHERS_US) : INT64_MAX;
 }
 
 /* Nothing was answered in the meantime that others would have been told with. */

@@ -69,6 +69,33 @@ static void those_who_were_left_are_told_together(void **state)
     assert_int_equal(n_told, 3);
 }
 
+static void places_that_are_worth_a_claim_are_told_of_once(void **state)
+{
+    (void)state;
+    hands.refused[2] = true;
+    for (unsigned i = 1; i < 2 * DT_POOL_PLACES_EACH; i++)
+        assert_int_equal(dt_pool_came_back(&hands, 100), i == DT_POOL_PLACES_EACH);
+    assert_true(dt_pool_told_lately(&hands));
+    assert_true(dt_pool_came_back(&hands, 100)); /* those before it count still */
+    assert_true(dt_pool_told_lately(&hands));
+    assert_false(dt_pool_came_back(&hands, 100));
+    assert_false(dt_pool_told_lately(&hands)); /* whoever asks tells of this one */
+    for (unsigned i = 1; i <= DT_POOL_PLACES_EACH; i++)
+        assert_int_equal(dt_pool_came_back(&hands, 100), i == DT_POOL_PLACES_EACH);
+}
+
+/* A host with few places has all of them back before that many are together. */
+static void half_of_a_hosts_places_are_worth_a_claim(void **state)
+{
+    (void)state;
+    hands.refused[2] = true;
+    for (unsigned i = 1; i <= 10; i++)
+        assert_int_equal(dt_pool_came_back(&hands, 20 - i), i == 10);
+    hands.refused[2] = false;
+    assert_true(dt_pool_told_lately(&hands));
+    assert_false(dt_pool_came_back(&hands, 0)); /* nobody waits */
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
 
 int main(void)
@@ -77,6 +104,8 @@ int main(void)
         T(leaders_are_told_in_turn_and_as_many_as_are_asked_for),
         T(nobody_is_told_who_did_not_ask),
         T(those_who_were_left_are_told_together),
+        T(places_that_are_worth_a_claim_are_told_of_once),
+        T(half_of_a_hosts_places_are_worth_a_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
