@@ -1,15 +1,14 @@
 /*
  * Makes the n-th call for memory, for a descriptor, for a thread or of the database fail, in a program that is linked
- * with this file
- * (nth_api, nth_dispatcher: the products' own main and libraries). A test turns the knobs from outside, in a file that
- * both map: DUETIME_NTH names it. Without it nothing ever fails.
+ * with this file (nth_api, nth_dispatcher: the products' own main and libraries). A test turns the knobs from outside,
+ * in a file that both map: DUETIME_NTH names it. Without it nothing ever fails.
  *
  *   memory      calls from our own code alone (the linker wraps them): libraries that end the process when there is no
  *               memory are theirs to mend
  *   descriptor, thread   calls from everywhere, libraries included: the program's definitions come first. But for the
- * two threads of ZooKeeper's client, which ends the process by an assertion when it does not get them
+ *               two threads of ZooKeeper's client, which ends the process by an assertion when it does not get them
  *   statement   calls of the database by threads that serve requests, which answer as a server does that refuses this
- * one and goes on; the log names each that failed
+ *               one and goes on; the log names each that failed
  *
  * The layout is tests/harness/harm/nth.py's, too.
  */
