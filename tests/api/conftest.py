@@ -99,7 +99,7 @@ def swept(db, topic):
 def nothing_made(db):
     """No job, key or topic comes of what the test does (tests run one after the other)."""
     def count():
-        return db("SELECT (SELECT COUNT(*) FROM jobs) jobs, (SELECT COUNT(*) FROM job_keys) k, (SELECT COUNT(*) FROM topics) topics")
+        return db("SELECT (SELECT COUNT(*) FROM jobs) + (SELECT COUNT(*) FROM history) jobs, (SELECT COUNT(*) FROM job_keys) k, (SELECT COUNT(*) FROM topics) topics")
     before = count()
     yield
     assert count() == before
