@@ -61,14 +61,22 @@ def fill(stack, jobs, say):
     return found
 
 
+FLUSHING = {"innodb_max_dirty_pages_pct": 0, "innodb_io_capacity_max": 40000, "innodb_io_capacity": 20000}
+
+
 def settle(connection, seconds=300):
     """Until what was written lies in its place on the disk, so that the next measurement does not pay for it."""
-    before = rows(connection, "SELECT @@innodb_max_dirty_pages_pct v")[0]["v"]
-    rows(connection, "SET GLOBAL innodb_max_dirty_pages_pct = 0")
+    before = {name: rows(connection, f"SELECT @@{name} v")[0]["v"] for name in reversed(FLUSHING)}
+    set_all(connection, FLUSHING)
     try:
         until(lambda: status(connection, "Innodb_buffer_pool_pages_dirty") < 500, seconds, "all pages written", every=0.2)
     finally:
-        rows(connection, f"SET GLOBAL innodb_max_dirty_pages_pct = {before}")
+        set_all(connection, before)
+
+
+def set_all(connection, values):
+    for name, value in values.items():
+        rows(connection, f"SET GLOBAL {name} = {value}")
 
 
 def status(connection, name):
