@@ -76,6 +76,7 @@ static void sum_evens(const struct dt_forecasting *f, const struct evenly *v, si
         out[step] = (int64_t)sum - told;
     }
 }
+
 static int by_topic(const void *a, const void *b)
 {
     return dt_str_order(((const struct evenly *)a)->topic, ((const struct evenly *)b)->topic);

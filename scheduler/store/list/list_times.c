@@ -15,6 +15,7 @@
  * place.due_ms: the value that was reached, or when the last job died; place.id: how far within it, -1 when it is
  * done.
  */
+#include "base/clock.h"
 #include "store/list/list_page.h"
 #include "store/sql/statements.h"
 
@@ -37,24 +38,19 @@ static const int64_t bands_of[][2] = {[NEAR] = {BAND_NEAR, BAND_OFFERED},
                                       [LEAVE_LATE] = {BAND_FINISHED, BAND_FINISHED},
                                       [LEAVE_SOON] = {BAND_FINISHED, BAND_FINISHED}};
 
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The first value of the index that a part can have. */
 static int64_t first_of(const struct page *p, enum part part)
 {
     const struct dt_list_filter *f = p->filter;
     switch (part) {
     case NEAR:
-        return later(f->due.from_ms, 0);
+        return dt_later(f->due.from_ms, 0);
     case FAR:
-        return later(f->due.from_ms, 0) - later(f->due.from_ms, 0) % DAY_MS;
+        return dt_later(f->due.from_ms, 0) - dt_later(f->due.from_ms, 0) % DAY_MS;
     case LEAVE_LATE:
         return p->place.split_ms;
     case ARCHIVED_DEAD:
-        return f->failed.given ? later(f->failed.from_ms, FIRST_MS) : FIRST_MS;
+        return f->failed.given ? dt_later(f->failed.from_ms, FIRST_MS) : FIRST_MS;
     default:
         return 0;
     }
@@ -67,7 +63,7 @@ static int64_t end_of(const struct page *p, enum part part)
     switch (part) {
     case NEAR:
     case FAR:
-        return later(f->due.to_ms, 2);
+        return dt_later(f->due.to_ms, 2);
     case LEAVE_SOON:
         return p->place.split_ms;
     default:
