@@ -50,7 +50,7 @@ bool dt_answer_flag(struct dt_request *req, const char *name, bool *out)
     return false;
 }
 
-static bool read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
+bool dt_answer_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
 {
     struct dt_str text = dt_request_query(req, name);
     if (!text.p)
@@ -66,8 +66,8 @@ struct dt_list_times dt_answer_times(const struct dt_request *req, const char *f
                                      struct dt_faults *faults)
 {
     struct dt_list_times times = {.from_ms = INT64_MIN, .to_ms = INT64_MAX};
-    bool has_from = read_time(req, from, &times.from_ms, faults);
-    bool has_to = read_time(req, to, &times.to_ms, faults);
+    bool has_from = dt_answer_time(req, from, &times.from_ms, faults);
+    bool has_to = dt_answer_time(req, to, &times.to_ms, faults);
     times.given = has_from || has_to;
     if (has_from && has_to && times.from_ms > times.to_ms)
         dt_faults_add_query(faults, dt_str(from), "lies behind the end of its range");
@@ -260,9 +260,9 @@ struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t 
     return NULL;
 }
 
-void dt_answer_next_id(struct dt_request *req, const struct dt_id_page *page, bool more, int64_t last)
+void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list, bool more, int64_t last)
 {
     char text[24];
     snprintf(text, sizeof(text), "%lld", (long long)last);
-    dt_answer_next_cursor(req, &page->cursor, more, dt_str(text));
+    dt_answer_next_cursor(req, list, more, dt_str(text));
 }

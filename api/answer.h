@@ -34,6 +34,8 @@ bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms
 /* Reads a query parameter that is true or false; false when it is not given. False is returned: 422. */
 bool dt_answer_flag(struct dt_request *req, const char *name, bool *out);
 
+/* Reads a time. False: it is not given, and *ms stays, or it is none: a fault was added. */
+bool dt_answer_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults);
 /* Reads a stretch of time from two query parameters; the side that is not given has no bound. What is wrong with it is
  * added to the faults. */
 struct dt_list_times dt_answer_times(const struct dt_request *req, const char *from, const char *to,
@@ -92,6 +94,9 @@ bool dt_answer_cursor(struct dt_request *req, const struct dt_cursor_list *list,
 void dt_answer_next_cursor(struct dt_request *req, const struct dt_cursor_list *list, bool more,
                            struct dt_str position);
 
+/* Ends a page whose last row has the id, or number, `last`. */
+void dt_answer_next_id(struct dt_request *req, const struct dt_cursor_list *list, bool more, int64_t last);
+
 /* A page of a list that goes by ids: it begins behind `id`. */
 struct dt_id_page {
     int64_t id;
@@ -101,8 +106,6 @@ struct dt_id_page {
 /* Reads "limit" and "cursor"; first: the id behind which the list begins. In the request's arena. NULL: it is answered.
  */
 struct dt_id_page *dt_answer_id_page(struct dt_request *req, char kind, int64_t first);
-/* Ends a page whose last row has the id `last`. */
-void dt_answer_next_id(struct dt_request *req, const struct dt_id_page *page, bool more, int64_t last);
 
 /* Reads a parameter that is a whole number from 1 to `most`; *count stays where it is absent. False: it is something
  * else. */

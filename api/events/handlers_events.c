@@ -2,13 +2,11 @@
  * Who did what: GET /v1/events, by topic, actor and time; GET /v1/jobs/{id}/events. The latest first. A token that is
  * bound to topics sees the events of its topics, and none that are about no topic.
  */
-#include <stdio.h>
 
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
 #include "base/json.h"
-#include "base/text/timetext.h"
 #include "handlers.h"
 #include "job/result_json.h"
 #include "store/events/events.h"
@@ -62,8 +60,6 @@ static void add_event(struct dt_strbuf *out, const struct dt_job_event *e)
 
 static void answer_page(struct dt_request *req, const struct page *page, const struct dt_event_list *list)
 {
-    char last[24];
-    snprintf(last, sizeof(last), "%lld", (long long)list->last_id);
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"events\":[");
@@ -72,7 +68,7 @@ static void answer_page(struct dt_request *req, const struct page *page, const s
             dt_strbuf_addc(&req->out, ',');
         add_event(&req->out, &list->v[i]);
     }
-    dt_answer_next_cursor(req, &page->cursor, list->more, dt_str(last));
+    dt_answer_next_id(req, &page->cursor, list->more, list->last_id);
 }
 
 /* A job without events has to be there; one that was purged may have some left. */
@@ -112,15 +108,6 @@ static enum dt_next list_events(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-static void read_time(const struct dt_request *req, const char *name, int64_t *ms, struct dt_faults *faults)
-{
-    struct dt_str text = dt_request_query(req, name);
-    if (text.p && dt_time_parse(text, ms) != DT_OK)
-        dt_faults_add_query(faults, dt_str(name),
-                            "must be an RFC 3339 time with an offset, such as 2026-11-21T10:30:00Z (a + is sent as "
-                            "%2B)");
-}
-
 static void read_filter(struct dt_request *req, struct dt_event_filter *filter, struct dt_faults *faults)
 {
     filter->topic = dt_request_query(req, "topic");
@@ -130,8 +117,8 @@ static void read_filter(struct dt_request *req, struct dt_event_filter *filter, 
         dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
     if (filter->actor.p && (filter->actor.n < 1 || filter->actor.n > DT_ACTOR_MAX))
         dt_faults_add_query(faults, DT_STR_LIT("actor"), "must have 1 to 100 bytes");
-    read_time(req, "from", &filter->from_ms, faults);
-    read_time(req, "to", &filter->to_ms, faults);
+    (void)dt_answer_time(req, "from", &filter->from_ms, faults);
+    (void)dt_answer_time(req, "to", &filter->to_ms, faults);
 }
 
 static struct dt_str number(struct dt_arena *arena, int64_t n)

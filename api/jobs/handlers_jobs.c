@@ -4,7 +4,6 @@
  * then the index is told where the job is due now. A job of a topic that the token does not reach is answered as if it
  * did not exist: such a token's changes read the job first (a job's topic never changes).
  */
-#include <stdio.h>
 
 #include "answer.h"
 #include "api.h"
@@ -212,7 +211,6 @@ static enum dt_next redrive_job(struct dt_request *req, dt_store *store)
 /* A page: like those of other lists, but that next_cursor is there only when there are more. */
 static void answer_attempts(struct dt_request *req, const struct attempts *list, const struct dt_attempt_list *page)
 {
-    char last[24];
     size_t i = 0;
     req->status = 200;
     dt_strbuf_reset(&req->out);
@@ -226,8 +224,7 @@ static void answer_attempts(struct dt_request *req, const struct attempts *list,
         dt_strbuf_adds(&req->out, "]}");
         return;
     }
-    snprintf(last, sizeof(last), "%lld", (long long)page->v[i - 1].attempt);
-    dt_answer_next_cursor(req, &list->cursor, true, dt_str(last));
+    dt_answer_next_id(req, &list->cursor, true, page->v[i - 1].attempt);
 }
 
 static enum dt_next list_attempts(struct dt_request *req, dt_store *store)

@@ -362,7 +362,7 @@ static void answer_page(struct dt_request *req, const struct dt_id_page *page, c
         dt_operation_add(&req->out, &list->v[i]);
         first = false;
     }
-    dt_answer_next_id(req, page, list->n == page->limit, list->n ? list->v[list->n - 1].id : 0);
+    dt_answer_next_id(req, &page->cursor, list->n == page->limit, list->n ? list->v[list->n - 1].id : 0);
 }
 
 static enum dt_next list_operations(struct dt_request *req, dt_store *store)
