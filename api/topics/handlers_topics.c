@@ -1,6 +1,9 @@
 /*
  * Topics: GET, PUT, list, pause, resume, DELETE. All work is a worker's; after a change the cache is made to read again
  * and the dispatchers are told. The router has checked the token's topics already.
+ *
+ * Invariant: nothing is read after a change was committed. Its answer shows the topic as it was read in the
+ * transaction, with numbers of jobs that were counted before it.
  */
 #include "answer.h"
 #include "api.h"
@@ -22,7 +25,16 @@
 
 /* ---- on a worker ---- */
 
-static enum dt_next answer_topic(struct dt_request *req, dt_store *store, int http_status)
+static enum dt_next answer_topic(struct dt_request *req, int http_status, const struct dt_topic *topic,
+                                 const struct dt_topic_counts *counts)
+{
+    req->status = http_status;
+    dt_strbuf_reset(&req->out);
+    dt_topic_add(&req->out, topic, counts);
+    return DT_REPLY;
+}
+
+static enum dt_next get_topic(struct dt_request *req, dt_store *store)
 {
     struct dt_topic topic;
     struct dt_topic_counts counts;
@@ -34,15 +46,7 @@ static enum dt_next answer_topic(struct dt_request *req, dt_store *store, int ht
         status = dt_store_topic_counts(store, req->params[0], &counts, &err);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    req->status = http_status;
-    dt_strbuf_reset(&req->out);
-    dt_topic_add(&req->out, &topic, &counts);
-    return DT_REPLY;
-}
-
-static enum dt_next get_topic(struct dt_request *req, dt_store *store)
-{
-    return answer_topic(req, store, 200);
+    return answer_topic(req, 200, &topic, &counts);
 }
 
 static void announce(struct dt_request *req)
@@ -64,7 +68,7 @@ static enum dt_next refuse_topic(struct dt_request *req, const struct dt_topic *
 /* Reads what "***" stands for, and puts it onto the version that was read. INVALID: faults says why, or the terms
  * do. */
 static dt_status put_kept(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
-                          struct dt_faults *faults, bool *created, struct dt_error *err)
+                          struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
 {
     const struct dt_topic_setting *setting = req->state;
     struct dt_topic there;
@@ -79,19 +83,19 @@ static dt_status put_kept(struct dt_request *req, dt_store *store, struct dt_top
     status = dt_topic_callback_keep(json, found ? &there : NULL, setting, faults, &topic);
     if (status == DT_OK)
         status = dt_topic_alerts_keep(json, found ? &there : NULL, faults, &topic);
-    return status == DT_OK ? dt_store_topic_put(store, &topic, setting->set_paused, terms, created, err) : status;
+    return status == DT_OK ? dt_store_topic_put(store, &topic, setting->set_paused, terms, now, err) : status;
 }
 
 static dt_status put_setting(struct dt_request *req, dt_store *store, struct dt_topic_terms *terms,
-                             struct dt_faults *faults, bool *created, struct dt_error *err)
+                             struct dt_faults *faults, struct dt_topic_now *now, struct dt_error *err)
 {
     const struct dt_topic_setting *setting = req->state;
     dt_status status = DT_INVALID;
     if (!setting->keeps)
-        return dt_store_topic_put(store, &setting->topic, setting->set_paused, terms, created, err);
+        return dt_store_topic_put(store, &setting->topic, setting->set_paused, terms, now, err);
     terms->refusal = DT_TOPIC_CHANGED;
     for (int i = 0; i < KEEP_TRIES && status == DT_INVALID && terms->refusal == DT_TOPIC_CHANGED && !faults->n; i++)
-        status = put_kept(req, store, terms, faults, created, err);
+        status = put_kept(req, store, terms, faults, now, err);
     return status == DT_INVALID && terms->refusal == DT_TOPIC_CHANGED && !faults->n ? DT_BUSY : status;
 }
 
@@ -100,10 +104,13 @@ static enum dt_next put_topic(struct dt_request *req, dt_store *store)
     const struct dt_topic_setting *setting = req->state;
     struct dt_topic_terms terms = dt_topic_terms_of(req->api->config, &req->caller, setting->topic.kafka_topic);
     struct dt_faults faults;
-    bool created = false;
+    struct dt_topic_now now = {.arena = &req->arena};
+    struct dt_topic_counts counts;
     struct dt_error err = {0};
     dt_faults_init(&faults, &req->arena);
-    dt_status status = put_setting(req, store, &terms, &faults, &created, &err);
+    dt_status status = dt_store_topic_counts(store, setting->topic.name, &counts, &err);
+    if (status == DT_OK)
+        status = put_setting(req, store, &terms, &faults, &now, &err);
     if (status == DT_INVALID && faults.n)
         return dt_answer_faults(req, DT_INVALID, &faults);
     if (status == DT_INVALID)
@@ -111,19 +118,23 @@ static enum dt_next put_topic(struct dt_request *req, dt_store *store)
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     announce(req);
-    return answer_topic(req, store, created ? 201 : 200);
+    return answer_topic(req, now.created ? 201 : 200, &now.topic, &counts);
 }
 
 static enum dt_next set_paused(struct dt_request *req, dt_store *store, bool paused)
 {
+    struct dt_topic_now now = {.arena = &req->arena};
+    struct dt_topic_counts counts;
     struct dt_error err = {0};
-    dt_status status = dt_store_topic_pause(store, req->params[0], paused, &err);
+    dt_status status = dt_store_topic_counts(store, req->params[0], &counts, &err);
+    if (status == DT_OK)
+        status = dt_store_topic_pause(store, req->params[0], paused, &now, &err);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "topic");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     announce(req);
-    return answer_topic(req, store, 200);
+    return answer_topic(req, 200, &now.topic, &counts);
 }
 
 static enum dt_next pause_topic(struct dt_request *req, dt_store *store)
@@ -141,7 +152,7 @@ static enum dt_next delete_topic(struct dt_request *req, dt_store *store)
 {
     struct dt_topic_deletion deletion;
     struct dt_error err = {0};
-    answer_topic(req, store, 200);
+    get_topic(req, store);
     if (req->status != 200)
         return DT_REPLY;
     dt_status status = dt_store_topic_delete(store, req->params[0], &req->arena, &deletion, &err);

@@ -368,15 +368,23 @@ struct dt_topic_terms {
     bool foreign;                  /* kafka_topic is not the maker's to name: it may stay as it is, and no more */
     enum dt_topic_refusal refusal; /* out, with INVALID */
 };
+/* A topic as a change leaves it. */
+struct dt_topic_now {
+    struct dt_arena *arena; /* in: of its texts */
+    struct dt_topic topic;
+    bool created; /* it was not there before */
+};
 /* Makes a topic, or replaces all its settings but paused (unless set_paused). INVALID: terms->refusal says why; nobody
- * else's topic is named in err. terms may be NULL: no bounds. *created: it was not there before. */
+ * else's topic is named in err. terms may be NULL: no bounds. */
 DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
-                                           struct dt_topic_terms *terms, bool *created, struct dt_error *err);
+                                           struct dt_topic_terms *terms, struct dt_topic_now *now,
+                                           struct dt_error *err);
 /* Makes the topic with defaults unless it exists (auto-creation). INVALID and terms as of dt_store_topic_put. */
 DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms,
                                               struct dt_error *err);
-/* Pauses or resumes a topic. NOT_FOUND. */
-DT_MUST_CHECK dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err);
+/* Pauses or resumes a topic. now may be NULL: nobody wants to see it. NOT_FOUND. */
+DT_MUST_CHECK dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_topic_now *now,
+                                             struct dt_error *err);
 struct dt_topic_filter {
     struct dt_str after; /* names above it in byte order */
     bool bound;          /* names must start with one of the prefixes; an empty one, or none at all, fits nothing */

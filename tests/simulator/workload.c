@@ -244,7 +244,7 @@ static void report(struct worker *w, struct op *op)
 static void pause_or_resume(struct worker *w, struct op *op)
 {
     struct answer *a = workload_ask(op->ask, op->job);
-    dt_status status = dt_store_topic_pause(w->store, dt_str(topics[op->job]), op->ask == ASK_PAUSE, &w->err);
+    dt_status status = dt_store_topic_pause(w->store, dt_str(topics[op->job]), op->ask == ASK_PAUSE, NULL, &w->err);
     workload_answered(a, status, NULL);
     if (status != DT_OK && op->ask == ASK_RESUME)
         ask_again(op);

@@ -45,7 +45,8 @@ DT_MUST_CHECK dt_status dt_key_find(dt_db *db, struct dt_str topic, struct dt_st
 struct dt_topic_pausing {
     struct dt_str name;
     bool paused;
-    struct dt_str actor; /* for whom, noted with it; absent: nobody is noted */
+    struct dt_str actor;      /* for whom, noted with it; absent: nobody is noted */
+    struct dt_topic_now *now; /* the topic afterwards; NULL: nobody wants to see it */
 };
 /* Pauses or resumes a topic in the open transaction, which began at now_ms, and holds the lock of all changes of topics
  * from then on. NOT_FOUND changes nothing, and the transaction goes on. */

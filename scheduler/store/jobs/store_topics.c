@@ -394,9 +394,11 @@ static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paus
                      changed, err);
 }
 
-/* The topic before a change and after it, for an event; only where there is somebody to name. */
+/* The topic before a change and after it: for an event, where there is somebody to name; and for whoever wants to see
+ * it. */
 struct topic_event {
     struct dt_str actor;
+    struct dt_topic_now *now; /* NULL: nobody wants to */
     struct dt_arena arena;
     struct dt_topic before;
     bool existed;
@@ -419,16 +421,18 @@ static dt_status note_before(struct topic_event *e, dt_db *db, struct dt_str nam
     return e->actor.p ? read_in_txn(db, name, &e->arena, &e->before, &e->existed, err) : DT_OK;
 }
 
+/* Reads the topic after the change, and writes the event. */
 static dt_status note_after(struct topic_event *e, dt_db *db, struct dt_str name, const char *action, int64_t now_ms,
                             struct dt_error *err)
 {
-    struct dt_topic after;
+    struct dt_topic_now unseen = {.arena = &e->arena};
+    struct dt_topic_now *now = e->now ? e->now : &unseen;
     bool there = false;
-    dt_status status = e->actor.p ? read_in_txn(db, name, &e->arena, &after, &there, err) : DT_OK;
-    if (status != DT_OK || !there)
+    dt_status status = e->actor.p || e->now ? read_in_txn(db, name, now->arena, &now->topic, &there, err) : DT_OK;
+    if (status != DT_OK || !there || !e->actor.p)
         return status;
     const struct dt_job_event event = {.at_ms = now_ms, .actor = e->actor, .action = dt_str(action)};
-    return dt_event_of_topic(db, &event, e->existed ? &e->before : NULL, &after, err);
+    return dt_event_of_topic(db, &event, e->existed ? &e->before : NULL, &now->topic, err);
 }
 
 /* A topic that is to be made or replaced. */
@@ -524,16 +528,16 @@ static dt_status put_topic(dt_store *store, struct putting *put, struct dt_error
 }
 
 dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
-                             struct dt_topic_terms *terms, bool *created, struct dt_error *err)
+                             struct dt_topic_terms *terms, struct dt_topic_now *now, struct dt_error *err)
 {
-    struct putting put = {.event = {.actor = dt_store_actor(store)},
+    struct putting put = {.event = {.actor = dt_store_actor(store), .now = now},
                           .topic = topic,
                           .how = set_paused ? PUT_ALL : PUT_BUT_PAUSED,
                           .terms = terms};
     dt_arena_init(&put.event.arena);
     dt_status status = put_topic(store, &put, err);
     dt_arena_clear(&put.event.arena);
-    *created = put.created;
+    now->created = put.created;
     return status;
 }
 
@@ -569,7 +573,7 @@ static dt_status set_paused(dt_db *db, int64_t now_ms, struct dt_str name, bool 
 
 dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const struct dt_topic_pausing *p, struct dt_error *err)
 {
-    struct topic_event event = {.actor = p->actor};
+    struct topic_event event = {.actor = p->actor, .now = p->now};
     dt_arena_init(&event.arena);
     dt_status status = note_before(&event, db, p->name, err);
     if (status == DT_OK)
@@ -585,9 +589,10 @@ static dt_status pause_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_err
     return dt_topic_pause_in_txn(db, now_ms, arg, err);
 }
 
-dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_error *err)
+dt_status dt_store_topic_pause(dt_store *store, struct dt_str name, bool paused, struct dt_topic_now *now,
+                               struct dt_error *err)
 {
-    struct dt_topic_pausing pausing = {.name = name, .paused = paused, .actor = dt_store_actor(store)};
+    struct dt_topic_pausing pausing = {.name = name, .paused = paused, .actor = dt_store_actor(store), .now = now};
     return dt_store_commit_work(store, NULL, pause_topic, &pausing, err);
 }
 

@@ -234,13 +234,14 @@ static void a_change_of_tokens_fails_with_each_of_its_statements(void **state)
 static dt_status change_topic(void)
 {
     const struct dt_topic topic = {.name = S("orders"), .paused = true, .retention_ms = -1};
-    bool created;
-    return dt_store_topic_put(store, &topic, true, NULL, &created, &err);
+    struct dt_topic_now now = {.arena = &arena};
+    return dt_store_topic_put(store, &topic, true, NULL, &now, &err);
 }
 
 static dt_status pause_topic(void)
 {
-    return dt_store_topic_pause(store, S("orders"), true, &err);
+    struct dt_topic_now now = {.arena = &arena};
+    return dt_store_topic_pause(store, S("orders"), true, &now, &err);
 }
 
 static void a_change_of_a_topic_fails_with_each_of_its_statements(void **state)

@@ -151,8 +151,8 @@ static void limit(struct rig *rig, const char *topic, int64_t max_in_flight, con
                                  .retention_ms = -1,
                                  .max_in_flight = max_in_flight,
                                  .rate_limit = rate ? dt_str(rate) : DT_STR_NONE};
-    bool created;
-    OK(dt_store_topic_put(rig->leaders[0].store, &put, true, NULL, &created, &err));
+    struct dt_topic_now now = {.arena = &rig->leaders[0].arena};
+    OK(dt_store_topic_put(rig->leaders[0].store, &put, true, NULL, &now, &err));
     mysql_fixture_run(&rig->fx, "UPDATE topic_gates SET opens_at = 0"); /* claims without limits are through */
 }
 
@@ -294,15 +294,15 @@ static void claims_wait_half_a_second_for_those_that_do_not_know_a_first_limit(v
     struct rig *rig = *state;
     struct dt_gate gate = {.topic = DT_STR_LIT("t")};
     const struct dt_topic put = {.name = gate.topic, .retention_ms = -1, .max_in_flight = 5};
-    bool created;
-    OK(dt_store_topic_put(rig->leaders[0].store, &put, true, NULL, &created, &err));
+    struct dt_topic_now now = {.arena = &rig->leaders[0].arena};
+    OK(dt_store_topic_put(rig->leaders[0].store, &put, true, NULL, &now, &err));
     OK(dt_store_gates_look(rig->leaders[0].store, &gate, 1, &err));
     assert_int_equal(gate.room, 0);
     assert_true(gate.opens_ms > now_ms(rig));
     assert_true(gate.opens_ms <= now_ms(rig) + 500);
     mysql_fixture_run(&rig->fx, "UPDATE topic_gates SET opens_at = 1");
     const struct dt_topic again = {.name = gate.topic, .retention_ms = -1, .max_in_flight = 6};
-    OK(dt_store_topic_put(rig->leaders[0].store, &again, true, NULL, &created, &err)); /* not its first limit */
+    OK(dt_store_topic_put(rig->leaders[0].store, &again, true, NULL, &now, &err)); /* not its first limit */
     OK(dt_store_gates_look(rig->leaders[0].store, &gate, 1, &err));
     assert_int_equal(gate.room, 6);
 }

@@ -62,9 +62,9 @@ static struct dt_topic get(struct rig *rig, struct dt_str name)
 static bool put(struct rig *rig, struct dt_topic topic, bool set_paused)
 {
     struct dt_error err = {0};
-    bool created;
-    OK(dt_store_topic_put(rig->store, &topic, set_paused, NULL, &created, &err));
-    return created;
+    struct dt_topic_now now = {.arena = &rig->arena};
+    OK(dt_store_topic_put(rig->store, &topic, set_paused, NULL, &now, &err));
+    return now.created;
 }
 
 static void settings_come_back_as_they_were_put(void **state)
@@ -160,7 +160,7 @@ static void a_mysql_that_went_back_reaches_no_version_that_it_had(void **state)
     struct dt_error err = {0};
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
     int64_t copied = topics_version(rig);
-    OK(dt_store_topic_pause(rig->store, S("a"), true, &err));
+    OK(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err));
     int64_t forgotten = topics_version(rig);
     mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = FALSE");
     mysql_fixture_run(&rig->fx, "UPDATE installation SET topics_version = %lld", (long long)copied);
@@ -179,10 +179,10 @@ static void changes_raise_the_topics_version_and_nothing_else_does(void **state)
     assert_true(rose(rig, &v));
     put(rig, topic, false);
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    OK(dt_store_topic_pause(rig->store, S("a"), false, &err));
+    OK(dt_store_topic_pause(rig->store, S("a"), false, NULL, &err));
     assert_int_equal(topics_version(rig), v);
     assert_int_equal(get(rig, S("a")).version, 1);
-    OK(dt_store_topic_pause(rig->store, S("a"), true, &err));
+    OK(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err));
     assert_true(rose(rig, &v));
     OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
     assert_true(rose(rig, &v));
@@ -199,12 +199,12 @@ static void pause_and_resume(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    assert_int_equal(dt_store_topic_pause(rig->store, S("a"), true, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err), DT_NOT_FOUND);
     OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    OK(dt_store_topic_pause(rig->store, S("a"), true, &err));
+    OK(dt_store_topic_pause(rig->store, S("a"), true, NULL, &err));
     assert_true(get(rig, S("a")).paused);
     assert_int_equal(get(rig, S("a")).version, 2);
-    OK(dt_store_topic_pause(rig->store, S("a"), false, &err));
+    OK(dt_store_topic_pause(rig->store, S("a"), false, NULL, &err));
     assert_false(get(rig, S("a")).paused);
 }
 
@@ -212,17 +212,17 @@ static void clashing_kafka_names_are_refused(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    bool created;
+    struct dt_topic_now now = {.arena = &rig->arena};
     OK(dt_store_topic_ensure(rig->store, S("a.b"), NULL, &err));
     assert_int_equal(dt_store_topic_ensure(rig->store, S("a_b"), NULL, &err), DT_INVALID);
     struct dt_topic t = {.name = S("c"), .kafka_topic = S("a_b"), .retention_ms = -1};
-    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &created, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &now, &err), DT_INVALID);
     t.kafka_topic = S("a.b"); /* the same Kafka topic is no clash */
     put(rig, t, false);
     t = (struct dt_topic){.name = S("a_b"), .kafka_topic = S("other"), .retention_ms = -1};
     put(rig, t, false);
     t.kafka_topic = DT_STR_NONE;
-    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &created, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &now, &err), DT_INVALID);
     assert_true(dt_str_is(get(rig, S("a_b")).kafka_topic, "other"));
     /* A topic may change between names that clash with none but its own. */
     put(rig, (struct dt_topic){.name = S("x.y"), .retention_ms = -1}, false);
@@ -231,7 +231,7 @@ static void clashing_kafka_names_are_refused(void **state)
     assert_int_equal(dt_store_topic_ensure(rig->store, S("duetime_results_rejected"), NULL, &err), DT_INVALID);
     OK(dt_store_topic_ensure(rig->store, S("duetime_orders"), NULL, &err));
     t = (struct dt_topic){.name = S("d"), .kafka_topic = S("duetime.ledger"), .retention_ms = -1};
-    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &created, &err), DT_INVALID);
+    assert_int_equal(dt_store_topic_put(rig->store, &t, false, NULL, &now, &err), DT_INVALID);
 }
 
 struct maker {
@@ -279,11 +279,11 @@ static void of_two_that_clash_made_at_once_one_gets_in(void **state)
 static dt_status try_put(struct rig *rig, const char *name, const char *kafka_topic, struct dt_topic_terms *terms)
 {
     struct dt_error err = {0};
-    bool created;
+    struct dt_topic_now now = {.arena = &rig->arena};
     struct dt_topic t = {.name = dt_str(name), .retention_ms = -1};
     if (kafka_topic)
         t.kafka_topic = dt_str(kafka_topic);
-    dt_status status = dt_store_topic_put(rig->store, &t, false, terms, &created, &err);
+    dt_status status = dt_store_topic_put(rig->store, &t, false, terms, &now, &err);
     assert_true(status == DT_OK || status == DT_INVALID);
     return status;
 }

@@ -103,7 +103,7 @@ static dt_status apply(void)
 
 static dt_status pause_topic(void)
 {
-    return dt_store_topic_pause(store, DT_STR_LIT("t"), true, &err);
+    return dt_store_topic_pause(store, DT_STR_LIT("t"), true, NULL, &err);
 }
 
 /* `done`: what is true once it has happened. */

@@ -386,17 +386,17 @@ static void a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on(void **s
     assert_int_equal(t.batch.n, 0);
     assert_true(t.seen.locked);
     rig->writable = DT_WRITABLE_YES;
-    OK(dt_store_topic_pause(rig->other, dt_str("t"), true, &err));
+    OK(dt_store_topic_pause(rig->other, dt_str("t"), true, NULL, &err));
     t = leader_txn(rig, ids, 2);
     assert_int_equal(t.batch.n, 1);
     assert_int_equal(t.batch.jobs[0].claim.id, ids[1]);
     assert_int_equal(t.seen.held, 1);
     assert_true(dt_topic_snapshot_paused(rig->snapshot, dt_str("t")));
-    OK(dt_store_topic_pause(rig->other, dt_str("u"), true, &err));
+    OK(dt_store_topic_pause(rig->other, dt_str("u"), true, NULL, &err));
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 5 WHERE id = %lld", (long long)ids[1]);
     t = leader_txn(rig, &ids[1], 1);
     assert_int_equal(t.timed_out.n, 1);
-    OK(dt_store_topic_pause(rig->other, dt_str("t"), false, &err));
+    OK(dt_store_topic_pause(rig->other, dt_str("t"), false, NULL, &err));
     assert_int_equal(leader_txn(rig, ids, 1).batch.n, 1);
 }
 

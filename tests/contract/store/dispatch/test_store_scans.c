@@ -154,7 +154,7 @@ static void truth_names_the_next_time_and_nothing_for_finished_jobs(void **state
     struct dt_truths truth;
     int64_t now = now_ms(rig), ids[] = {job(rig, now), job_of(rig, "u", now + 5), 4};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled' WHERE id = %lld", (long long)ids[0]);
-    OK(dt_store_topic_pause(rig->other, dt_str("u"), true, &err));
+    OK(dt_store_topic_pause(rig->other, dt_str("u"), true, NULL, &err));
     OK(dt_store_truth(rig->store, ids, 3, &rig->arena, &truth, &err));
     assert_int_equal(truth.n, 2);
     assert_int_equal(truth.v[0].next_ms, 0);
@@ -387,12 +387,12 @@ static void the_topic_snapshot_tells_of_topics_as_they_were_last_read(void **sta
     struct dt_error err = {0};
     const struct dt_topic v = {
         .name = DT_STR_LIT("v"), .kafka_topic = DT_STR_LIT("Elsewhere"), .retention_ms = -1, .paused = true};
-    bool created;
+    struct dt_topic_now now = {.arena = &rig->arena};
     assert_null(dt_topic_snapshot_kafka_topic(rig->snapshot, v.name).p);
     assert_false(dt_topic_snapshot_paused(rig->snapshot, v.name));
     OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
     assert_true(dt_str_is(dt_topic_snapshot_kafka_topic(rig->snapshot, DT_STR_LIT("t")), "t"));
-    OK(dt_store_topic_put(rig->store, &v, true, NULL, &created, &err));
+    OK(dt_store_topic_put(rig->store, &v, true, NULL, &now, &err));
     assert_null(dt_topic_snapshot_kafka_topic(rig->snapshot, v.name).p);
     OK(dt_store_read_topics(rig->store, rig->snapshot, &err));
     assert_true(dt_str_is(dt_topic_snapshot_kafka_topic(rig->snapshot, v.name), "Elsewhere"));
