@@ -5,6 +5,9 @@
  * A small operation is done while its caller waits: the first pieces are a worker's, one each time the request is taken
  * up, so that others are served in between. What is longer is left to the dispatchers, and only looked at until the
  * wait is over. An API that dies leaves it to them, too, when its lease ends.
+ *
+ * Invariant: once an operation is made its answer is 200 or 202, and shows what was read last: in the transaction that
+ * made it, or that of a piece, or by a look. Whatever fails later fails for the dispatchers to mend.
  */
 #include <stdio.h>
 
@@ -28,13 +31,13 @@
 
 struct operate {
     struct dt_operation_body body;
-    int64_t id;       /* 0 = not made yet */
-    int64_t until_us; /* the answer waits no longer */
-    int64_t next_us;  /* nothing is done before */
-    unsigned pieces;  /* done here */
-    bool handed_over; /* to the dispatchers */
+    struct dt_operation op; /* as it was read last; its id 0 = not made yet */
+    int64_t until_us;       /* the answer waits no longer */
+    int64_t next_us;        /* nothing is done before */
+    unsigned pieces;        /* done here */
+    bool handed_over;       /* to the dispatchers */
     struct dt_operation_preview preview;
-    struct dt_arena rows; /* of the preview */
+    struct dt_arena rows; /* of the preview, or of the operation's texts */
 };
 
 /* ---- answers ---- */
@@ -48,17 +51,6 @@ static enum dt_next answer_operation(struct dt_request *req, int status, const s
     if (location.p && op->id && status == 202)
         dt_request_header(req, "Location", location);
     return DT_REPLY;
-}
-
-/* 200 when it has finished, else 202. */
-static enum dt_next answer_as_it_is(struct dt_request *req, dt_store *store, int64_t id)
-{
-    struct dt_operation op;
-    struct dt_error err = {0};
-    dt_status status = dt_store_operation_get(store, id, &req->arena, &op, &err);
-    if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
-    return answer_operation(req, op.state == DT_OPERATION_RUNNING ? 202 : 200, &op);
 }
 
 /* ---- a dry run ---- */
@@ -112,40 +104,57 @@ static void tell_index(struct dt_request *req, const struct dt_operation_piece *
     }
 }
 
-/* True: it has finished. What fails here is the dispatchers', who try again, or end it. */
-static bool do_piece(struct dt_request *req, dt_store *store, struct operate *o)
+static bool is_over(const struct operate *o)
 {
-    struct dt_operation_piece piece = {.id = o->id, .lease_ms = LEASE_MS};
+    return o->op.state != DT_OPERATION_RUNNING;
+}
+
+/* Takes the operation as it was just read, and the arena that has its texts. */
+static void remember(struct operate *o, const struct dt_operation *op, const struct dt_arena *rows)
+{
+    dt_arena_clear(&o->rows);
+    o->rows = *rows;
+    o->op = *op;
+}
+
+/* What fails here is the dispatchers', who try again, or end it. */
+static void do_piece(struct dt_request *req, dt_store *store, struct operate *o)
+{
+    struct dt_operation_piece piece = {.id = o->op.id, .lease_ms = LEASE_MS};
     struct dt_arena rows;
     dt_arena_init(&rows);
     dt_status status = dt_store_operation_step(store, &piece, &rows, NULL);
+    const bool done = status == DT_OK && piece.id;
     if (status == DT_OK)
         tell_index(req, &piece);
-    dt_arena_clear(&rows);
-    o->pieces = status == DT_OK && piece.id ? o->pieces + 1 : OWN_PIECES;
+    if (done)
+        remember(o, &piece.shown, &rows);
+    else
+        dt_arena_clear(&rows);
+    o->pieces = done ? o->pieces + 1 : OWN_PIECES;
     o->next_us = dt_clock_mono_us(req->api->clock) + piece.wait_ms * 1000;
-    return status == DT_OK && piece.id && piece.state != DT_OPERATION_RUNNING;
 }
 
 /* Tries to; where it fails, the dispatchers take the operation when its lease is over. */
 static void hand_over(struct dt_request *req, dt_store *store, struct operate *o)
 {
     int64_t wait_ms = (o->next_us - dt_clock_mono_us(req->api->clock)) / 1000;
-    o->handed_over = dt_store_operation_hand_over(store, o->id, wait_ms, NULL) == DT_OK;
+    o->handed_over = dt_store_operation_hand_over(store, o->op.id, wait_ms, NULL) == DT_OK;
 }
 
-/* True: it has finished. */
-static bool look(struct dt_request *req, dt_store *store, struct operate *o)
+/* A look that fails leaves what was read before. */
+static void look(struct dt_request *req, dt_store *store, struct operate *o)
 {
-    struct dt_operation op = {0};
+    struct dt_operation op;
     if (!o->handed_over)
         hand_over(req, store, o);
     o->next_us = dt_clock_mono_us(req->api->clock) + LOOK_US;
     struct dt_arena row;
     dt_arena_init(&row);
-    bool over = dt_store_operation_get(store, o->id, &row, &op, NULL) == DT_OK && op.state != DT_OPERATION_RUNNING;
-    dt_arena_clear(&row);
-    return over;
+    if (dt_store_operation_get(store, o->op.id, &row, &op, NULL) == DT_OK)
+        remember(o, &op, &row);
+    else
+        dt_arena_clear(&row);
 }
 
 static void announce_topics(struct dt_request *req)
@@ -158,16 +167,17 @@ static enum dt_next go_on(struct dt_request *req, dt_store *store)
 {
     struct operate *o = req->state;
     int64_t now_us = dt_clock_mono_us(req->api->clock);
-    bool over = false;
-    if (now_us >= o->next_us && now_us < o->until_us)
-        over = o->pieces < OWN_PIECES ? do_piece(req, store, o) : look(req, store, o);
-    if (!over && now_us < o->until_us && dt_workers_later(req->api->workers, req, go_on))
+    if (now_us >= o->next_us && now_us < o->until_us && o->pieces < OWN_PIECES)
+        do_piece(req, store, o);
+    else if (now_us >= o->next_us && now_us < o->until_us)
+        look(req, store, o);
+    if (!is_over(o) && now_us < o->until_us && dt_workers_later(req->api->workers, req, go_on))
         return DT_PENDING;
-    if (!over && !o->handed_over)
-        hand_over(req, store, o);
+    if (!is_over(o))
+        look(req, store, o);
     if (o->body.ask.kind == DT_OPERATION_DELETE_TOPIC)
         announce_topics(req);
-    return answer_as_it_is(req, store, o->id);
+    return answer_operation(req, is_over(o) ? 200 : 202, &o->op);
 }
 
 static enum dt_next begin(struct dt_request *req, dt_store *store)
@@ -178,7 +188,7 @@ static enum dt_next begin(struct dt_request *req, dt_store *store)
         return dt_request_no_room(req);
     if (o->body.dry_run)
         return preview(req, store);
-    dt_status status = dt_store_operation_make(store, &o->body.ask, LEASE_MS, &o->id, &err);
+    dt_status status = dt_store_operation_make(store, &o->body.ask, LEASE_MS, &o->rows, &o->op, &err);
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     req->changed = true;
@@ -192,14 +202,14 @@ static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     if (!dt_request_hold(req, ROOM))
         return dt_request_no_room(req);
-    dt_status status = dt_store_topic_delete_with_jobs(store, req->params[0], LEASE_MS, &req->arena, &deletion, &err);
+    dt_status status = dt_store_topic_delete_with_jobs(store, req->params[0], LEASE_MS, &o->rows, &deletion, &err);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "topic");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     if (deletion.keeper)
         return dt_topic_refuse_deletion(req, &deletion);
-    o->id = deletion.operation;
+    o->op = deletion.operation;
     req->changed = true;
     announce_topics(req);
     return go_on(req, store);
@@ -340,12 +350,14 @@ static enum dt_next stop_operation(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     if (!read_operation(req, store, &op))
         return DT_REPLY;
-    dt_status status = dt_store_operation_stop(store, op.id, &err);
+    dt_status status = dt_store_operation_stop(store, op.id, &req->arena, &op, &err);
+    if (status == DT_NOT_FOUND)
+        return dt_answer_not_found(req, "operation");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
     if (op.kind == DT_OPERATION_DELETE_TOPIC)
         announce_topics(req);
-    return get_operation(req, store);
+    return answer_operation(req, 200, &op);
 }
 
 static void answer_page(struct dt_request *req, const struct dt_id_page *page, const struct dt_operation_list *list)

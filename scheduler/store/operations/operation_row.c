@@ -101,6 +101,20 @@ dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *o
     return DT_OK;
 }
 
+dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_operation *out,
+                            struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_operation_row), .read = dt_operation_row_read};
+    dt_status status = dt_db_query(db, dt_sql_select_operation, DT_PARAMS(DT_P_INT(id)), err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &rows, err);
+    if (status == DT_OK && rows.n == 0)
+        return dt_fail(err, DT_NOT_FOUND, "no operation %lld", (long long)id);
+    if (status == DT_OK)
+        *out = ((const struct dt_operation_row *)rows.v)->shown;
+    return status;
+}
+
 dt_status dt_operation_row_insert(dt_db *db, const struct dt_operation_row *row, int64_t *id, struct dt_error *err)
 {
     const struct dt_operation *op = &row->shown;

@@ -61,10 +61,11 @@ struct dt_operation {
     int64_t started_at_ms, finished_at_ms;
 };
 
-/* Makes an operation, which runs; with ids its jobs are found already. Dispatchers leave it alone for lease_ms. */
+/* Makes an operation, which runs; with ids its jobs are found already. Dispatchers leave it alone for lease_ms. *out:
+ * as it was made; its texts are in the arena, here and below. */
 DT_MUST_CHECK dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
-                                                int64_t *id, struct dt_error *err);
-/* Reads an operation, whose texts are in the arena. NOT_FOUND. */
+                                                struct dt_arena *arena, struct dt_operation *out, struct dt_error *err);
+/* Reads an operation. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_operation_get(dt_store *store, int64_t id, struct dt_arena *arena,
                                                struct dt_operation *out, struct dt_error *err);
 struct dt_operation_list {
@@ -75,9 +76,10 @@ struct dt_operation_list {
 DT_MUST_CHECK dt_status dt_store_operation_list(dt_store *store, int64_t below_id, unsigned limit,
                                                 struct dt_arena *arena, struct dt_operation_list *out,
                                                 struct dt_error *err);
-/* Ends a running operation after the piece that is under way. Nothing happens to one that has finished, or is not
- * there. */
-DT_MUST_CHECK dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_error *err);
+/* Ends a running operation after the piece that is under way. Nothing happens to one that has finished. *out: as it is
+ * then. NOT_FOUND. */
+DT_MUST_CHECK dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_arena *arena,
+                                                struct dt_operation *out, struct dt_error *err);
 /* Gives a running operation to the dispatchers: its lease is over. They do its next piece in wait_ms, as its rate
  * wants. */
 DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id, int64_t wait_ms,
@@ -85,11 +87,11 @@ DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id
 
 struct dt_operation_piece {
     int64_t id; /* in: the operation; 0 = one whose look is due. Out: which it was; 0 = there was none to be had */
-    int64_t lease_ms;              /* in: dispatchers leave it alone for so long */
-    enum dt_operation_state state; /* out, as the rest: after the piece */
-    int64_t changed, refused;      /* by this piece */
-    int64_t wait_ms;               /* before the next piece, by the operation's rate */
-    struct dt_job_move *moves;     /* in the arena */
+    int64_t lease_ms;          /* in: dispatchers leave it alone for so long */
+    struct dt_operation shown; /* out, as the rest: as it is after the piece; valid with OK, where id is one */
+    int64_t changed, refused;  /* by this piece */
+    int64_t wait_ms;           /* before the next piece, by the operation's rate */
+    struct dt_job_move *moves; /* in the arena */
     size_t n_moves;
 };
 /*

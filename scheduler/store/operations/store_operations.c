@@ -18,44 +18,41 @@ static dt_status no_memory(struct dt_error *err)
 struct making {
     const struct dt_operation_ask *ask;
     struct dt_str actor;
-    int64_t lease_ms, id;
-    struct dt_arena arena;
+    int64_t lease_ms;
+    struct dt_arena *arena;
+    struct dt_operation *out;
 };
 
-static dt_status find_listed(struct making *m, dt_db *db, struct dt_operation_row *row, struct dt_error *err)
+static dt_status find_listed(const struct making *m, dt_db *db, struct dt_operation_row *row, struct dt_error *err)
 {
     struct dt_operation_finds found;
-    dt_status status = dt_operation_find_listed(db, row, m->ask, &m->arena, &found, err);
+    dt_status status = dt_operation_find_listed(db, row, m->ask, m->arena, &found, err);
     if (status == DT_OK)
-        status = dt_operation_note(db, row, &found, &m->arena, err);
+        status = dt_operation_note(db, row, &found, m->arena, err);
     return status == DT_OK ? dt_operation_row_write(db, row, err) : status;
 }
 
 static dt_status make(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
-    struct making *m = arg;
-    dt_arena_reset(&m->arena);
-    struct dt_operation_row row = dt_operation_row_of(m->ask, now_ms, &m->arena);
+    const struct making *m = arg;
+    struct dt_operation_row row = dt_operation_row_of(m->ask, now_ms, m->arena);
     row.look_at_ms = now_ms + m->lease_ms;
     row.shown.actor = m->actor;
     if (!row.shown.topic_to.p)
         return no_memory(err);
-    dt_status status = dt_operation_row_insert(db, &row, &m->id, err);
-    row.shown.id = m->id;
+    dt_status status = dt_operation_row_insert(db, &row, &row.shown.id, err);
     if (status == DT_OK)
         status = dt_operation_event(db, &row.shown, m->actor, now_ms, "operation_start", err);
-    return status == DT_OK && m->ask->filter.n_ids ? find_listed(m, db, &row, err) : status;
+    if (status == DT_OK && m->ask->filter.n_ids)
+        status = find_listed(m, db, &row, err);
+    return status == DT_OK ? dt_operation_show(db, row.shown.id, m->arena, m->out, err) : status;
 }
 
-dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms, int64_t *id,
-                                  struct dt_error *err)
+dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
+                                  struct dt_arena *arena, struct dt_operation *out, struct dt_error *err)
 {
-    struct making m = {.ask = ask, .actor = dt_store_actor(store), .lease_ms = lease_ms};
-    dt_arena_init(&m.arena);
-    dt_status status = dt_store_commit_work(store, NULL, make, &m, err);
-    dt_arena_clear(&m.arena);
-    *id = m.id;
-    return status;
+    struct making m = {.ask = ask, .actor = dt_store_actor(store), .lease_ms = lease_ms, .arena = arena, .out = out};
+    return dt_store_commit_work(store, NULL, make, &m, err);
 }
 
 /* ---- reading ---- */
@@ -103,6 +100,8 @@ struct ending {
     int64_t id;
     struct dt_str actor; /* of a stop */
     struct dt_str why;   /* of a failure; absent: it is stopped */
+    struct dt_arena *arena;
+    struct dt_operation *out; /* of a stop */
 };
 
 static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
@@ -117,13 +116,16 @@ static dt_status end_operation(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     const struct dt_operation op = {.id = e->id};
     if (status == DT_OK && ended)
         status = dt_operation_event(db, &op, e->actor, now_ms, "operation_stop", err);
-    return status == DT_OK ? dt_operation_keep_topic(db, e->id, now_ms, err) : status;
+    if (status == DT_OK)
+        status = dt_operation_keep_topic(db, e->id, now_ms, err);
+    return status == DT_OK && e->out ? dt_operation_show(db, e->id, e->arena, e->out, err) : status;
 }
 
-dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_error *err)
+dt_status dt_store_operation_stop(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_operation *out,
+                                  struct dt_error *err)
 {
-    return dt_store_commit_work(store, NULL, end_operation, &(struct ending){.id = id, .actor = dt_store_actor(store)},
-                                err);
+    struct ending e = {.id = id, .actor = dt_store_actor(store), .arena = arena, .out = out};
+    return dt_store_commit_work(store, NULL, end_operation, &e, err);
 }
 
 dt_status dt_store_operation_fail(dt_store *store, int64_t id, struct dt_str why, struct dt_error *err)
@@ -227,7 +229,7 @@ static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error
         status = go_on(s, db, now_ms, &row, err);
     else if (!s->wanted)
         status = clean(db, &row, now_ms, &gone, err);
-    s->piece->state = row.shown.state;
+    s->piece->shown = row.shown;
     if (status == DT_OK && !gone)
         status = dt_operation_row_write(db, &row, err);
     if (s->piece->changed)

@@ -163,14 +163,12 @@ static dt_status insert_operation(dt_db *db, const struct marking *m, int64_t no
                            : status;
 }
 
-static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, struct dt_error *err)
+static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
 {
-    struct dt_topic_deletion *out = m->deleting.out;
-    dt_status status = insert_operation(db, m, now_ms, &out->operation, err);
+    dt_status status = insert_operation(db, m, now_ms, id, err);
     if (status == DT_OK)
-        status =
-            dt_db_run(db, dt_sql_mark_topic,
-                      DT_PARAMS(DT_P_INT(out->operation), DT_P_INT(now_ms), DT_P_STR(m->deleting.name)), NULL, err);
+        status = dt_db_run(db, dt_sql_mark_topic,
+                           DT_PARAMS(DT_P_INT(*id), DT_P_INT(now_ms), DT_P_STR(m->deleting.name)), NULL, err);
     return status == DT_OK ? dt_topics_raise_version(db, err) : status;
 }
 
@@ -178,6 +176,7 @@ static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_
 {
     const struct marking *m = arg;
     const struct deleting *d = &m->deleting;
+    int64_t id = 0;
     *d->out = (struct dt_topic_deletion){0};
     dt_status status = lock_topic(db, d->name, err);
     if (status == DT_OK)
@@ -187,8 +186,10 @@ static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_
         return DT_OK;
     }
     if (status == DT_OK)
-        status = find_deletion(db, d->name, &d->out->operation, err);
-    return status != DT_OK || d->out->operation ? status : mark(db, m, now_ms, err);
+        status = find_deletion(db, d->name, &id, err);
+    if (status == DT_OK && id == 0)
+        status = mark(db, m, now_ms, &id, err);
+    return status == DT_OK ? dt_operation_show(db, id, d->arena, &d->out->operation, err) : status;
 }
 
 dt_status dt_store_topic_delete_with_jobs(dt_store *store, struct dt_str name, int64_t lease_ms, struct dt_arena *arena,

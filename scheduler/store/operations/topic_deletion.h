@@ -9,15 +9,16 @@
 #ifndef DT_STORE_TOPIC_DELETION_H
 #define DT_STORE_TOPIC_DELETION_H
 
-#include "store/store.h"
+#include "store/operations/operations.h"
 
 enum dt_topic_keeper { DT_TOPIC_GOES, DT_TOPIC_HAS_JOBS, DT_TOPIC_HAS_SCHEDULE };
 struct dt_topic_deletion {
     enum dt_topic_keeper keeper; /* why nothing was deleted */
     int64_t jobs;                /* HAS_JOBS: scheduled and dispatched ones */
     struct dt_str schedule;      /* HAS_SCHEDULE: one of those that make jobs of the topic; in the arena */
-    /* Of dt_store_topic_delete_with_jobs: the operation that deletes the topic; 0 = keeper says why there is none. */
-    int64_t operation;
+    /* Of dt_store_topic_delete_with_jobs: the operation that deletes the topic; its id 0 = keeper says why there is
+     * none. */
+    struct dt_operation operation;
 };
 /* Deletes a topic, with its gate; forgets deletions that are older than a day. NOT_FOUND: there is none. OK:
  * out->keeper says whether it is gone. */

@@ -38,10 +38,9 @@ static void count_rows(void)
 
 static int64_t make(const struct dt_operation_ask *ask)
 {
-    int64_t id;
     count_rows();
-    OK(dt_store_operation_make(store, ask, 0, &id, &err));
-    return id;
+    OK(dt_store_operation_make(store, ask, 0, &arena, &op, &err));
+    return op.id;
 }
 
 static void step(int64_t id)
@@ -58,7 +57,7 @@ static void show(int64_t id)
 static void run(const struct dt_operation_ask *ask)
 {
     int64_t id = make(ask);
-    for (int i = 0; i < 100 && (i == 0 || piece.state == DT_OPERATION_RUNNING); i++)
+    for (int i = 0; i < 100 && (i == 0 || piece.shown.state == DT_OPERATION_RUNNING); i++)
         step(id);
     show(id);
     assert_int_equal(op.state, DT_OPERATION_DONE);
@@ -170,7 +169,7 @@ static void listed_jobs_are_found_within_the_topics_that_bind(void **state)
     assert_true(op.found);
     assert_int_equal(op.matched, 2);
     step(id);
-    assert_int_equal(piece.state, DT_OPERATION_DONE);
+    assert_int_equal(piece.shown.state, DT_OPERATION_DONE);
     assert_int_equal(number("SUM(version = 2 AND run_at = next_at AND near)"), 2);
     assert_job(&fx, 2, "version", "1");
 }
@@ -509,7 +508,7 @@ static void each_job_is_changed_once_whoever_does_the_pieces(void **state)
             job_row(&fx, 9000, "run_at = 1, created_at = created_at + 100000");
             mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'orders' WHERE id = 9000");
         }
-    } while (piece.state == DT_OPERATION_RUNNING && pieces < 50);
+    } while (piece.shown.state == DT_OPERATION_RUNNING && pieces < 50);
     dt_store_free(other);
     show(id);
     assert_int_equal(changed, JOBS);
@@ -579,11 +578,11 @@ static void an_operation_that_somebody_is_at_is_passed_by(void **state)
 static void a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back(void **state)
 {
     (void)state;
-    int64_t id;
     int64_t look_ms;
     jobs(1);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
-    OK(dt_store_operation_make(store, &ask, HOUR_MS, &id, &err));
+    OK(dt_store_operation_make(store, &ask, HOUR_MS, &arena, &op, &err));
+    const int64_t id = op.id;
     step(0);
     assert_int_equal(piece.id, 0);
     OK(dt_store_operation_next(store, &look_ms, &err));
@@ -618,13 +617,13 @@ static void a_stopped_operation_changes_nothing_more_and_leaves_nothing(void **s
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     int64_t id = make(&ask);
     step(id);
-    OK(dt_store_operation_stop(store, id, &err));
+    OK(dt_store_operation_stop(store, id, &arena, &op, &err));
     step(id);
-    assert_int_equal(piece.state, DT_OPERATION_STOPPED);
+    assert_int_equal(piece.shown.state, DT_OPERATION_STOPPED);
     assert_int_equal(number("SUM(version)"), 2);
     step(0); /* cleans */
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM operation_jobs"), 0);
-    OK(dt_store_operation_stop(store, id, &err));
+    OK(dt_store_operation_stop(store, id, &arena, &op, &err));
     show(id);
     assert_int_equal(op.state, DT_OPERATION_STOPPED);
     assert_int_equal(op.matched, 2);

@@ -45,7 +45,7 @@ static void run(int64_t id)
 {
     do
         step(store, id);
-    while (piece.state == DT_OPERATION_RUNNING && piece.wait_ms == 0);
+    while (piece.shown.state == DT_OPERATION_RUNNING && piece.wait_ms == 0);
     show(id);
 }
 
@@ -76,11 +76,11 @@ static void what_waits_is_cancelled_and_the_topic_gone(void **state)
     job_row(&fx, 3, "topic = 'other'");
     count();
     int64_t version = number("SELECT topics_version FROM installation");
-    int64_t id = begin().operation;
+    int64_t id = begin().operation.id;
     assert_int_equal(number("SELECT deletion FROM topics WHERE name = 'orders'"), id);
     int64_t marked = number("SELECT topics_version FROM installation");
     assert_true(marked > version);
-    assert_int_equal(begin().operation, id);
+    assert_int_equal(begin().operation.id, id);
     step(store, id);
     assert_int_equal(piece.n_moves, 2);
     run(id);
@@ -99,7 +99,7 @@ static void the_last_attempt_keeps_the_topic_until_it_has_ended(void **state)
     (void)state;
     job_row_dispatched(&fx, 1, 1, 0);
     count();
-    int64_t id = begin().operation;
+    int64_t id = begin().operation.id;
     run(id);
     assert_int_equal(op.state, DT_OPERATION_RUNNING);
     assert_true(piece.wait_ms > 0);
@@ -121,7 +121,7 @@ static void a_job_that_came_all_the_same_is_cancelled_as_well(void **state)
     (void)state;
     job_row_dispatched(&fx, 5, 1, 0);
     count();
-    int64_t id = begin().operation;
+    int64_t id = begin().operation.id;
     run(id);
     job_row(&fx, 2, NULL);
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'succeeded', next_at = NULL WHERE id = 5");
@@ -142,12 +142,12 @@ static void more_than_a_piece_is_ended_by_several_in_turn(void **state)
     job_rows_multiply(&fx, JOBS, 1);
     mysql_fixture_run(&fx, "UPDATE jobs SET topic = 'other' WHERE id MOD 3 = 0");
     count();
-    int64_t id = begin().operation;
+    int64_t id = begin().operation.id;
     int pieces = 0;
     do {
         step(pieces % 2 ? other : store, id);
         assert_true(piece.changed <= 1024);
-    } while (piece.state == DT_OPERATION_RUNNING && ++pieces < 50);
+    } while (piece.shown.state == DT_OPERATION_RUNNING && ++pieces < 50);
     dt_store_free(other);
     show(id);
     assert_int_equal(op.changed, JOBS - JOBS / 3);
@@ -163,12 +163,13 @@ static void stopped_or_failed_it_leaves_the_topic(void **state)
         mysql_fixture_run(&fx, "DELETE FROM jobs");
         job_row_dispatched(&fx, 1, 1, 0);
         count();
-        int64_t id = begin().operation;
+        int64_t id = begin().operation.id;
         int64_t version = number("SELECT topics_version FROM installation");
-        OK(failed ? dt_store_operation_fail(store, id, S("why"), &err) : dt_store_operation_stop(store, id, &err));
+        OK(failed ? dt_store_operation_fail(store, id, S("why"), &err)
+                  : dt_store_operation_stop(store, id, &arena, &op, &err));
         assert_int_equal(number("SELECT COUNT(*) FROM topics WHERE deletion IS NULL AND name = 'orders'"), 1);
         assert_true(number("SELECT topics_version FROM installation") > version);
-        assert_int_not_equal(begin().operation, id);
+        assert_int_not_equal(begin().operation.id, id);
         mysql_fixture_run(&fx, "UPDATE operations SET state = 'stopped'; UPDATE topics SET deletion = NULL");
     }
 }
@@ -180,7 +181,7 @@ static void a_schedule_keeps_the_topic_whenever_it_came(void **state)
         "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
         "paused, created_at, updated_at, version, digest, payload_binary, payload) "
         "VALUES ('s', 'orders', 1000, 0, 'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')";
-    int64_t id = begin().operation;
+    int64_t id = begin().operation.id;
     mysql_fixture_run(&fx, "%s", schedule);
     piece = (struct dt_operation_piece){.id = id};
     OK(dt_store_operation_step(store, &piece, &arena, &err));
@@ -193,7 +194,7 @@ static void a_schedule_keeps_the_topic_whenever_it_came(void **state)
     assert_true(is_there());
     struct dt_topic_deletion deletion = begin();
     assert_int_equal(deletion.keeper, DT_TOPIC_HAS_SCHEDULE);
-    assert_int_equal(deletion.operation, 0);
+    assert_int_equal(deletion.operation.id, 0);
 }
 
 static void a_topic_that_is_not_there_is_not_deleted(void **state)

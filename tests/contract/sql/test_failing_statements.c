@@ -250,18 +250,18 @@ static void a_change_of_a_topic_fails_with_each_of_its_statements(void **state)
     TRY({"a topic's settings", some_jobs, change_topic}, {"its pause", some_jobs, pause_topic});
 }
 
-static int64_t operation;
+static struct dt_operation operation;
 
 static dt_status make_operation(void)
 {
     const struct dt_operation_ask ask = {
         .kind = DT_OPERATION_CANCEL, .filter = {.topic = S("orders")}, .request = S("{}")};
-    return dt_store_operation_make(store, &ask, 0, &operation, &err);
+    return dt_store_operation_make(store, &ask, 0, &arena, &operation, &err);
 }
 
 static dt_status step(void)
 {
-    struct dt_operation_piece piece = {.id = operation};
+    struct dt_operation_piece piece = {.id = operation.id};
     return dt_store_operation_step(store, &piece, &arena, &err);
 }
 

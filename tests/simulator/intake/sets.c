@@ -119,7 +119,7 @@ static void do_pieces(struct worker *w, int64_t id)
         struct dt_operation_piece piece = {.id = id, .lease_ms = 1000};
         dt_arena_reset(&w->arena);
         if (dt_store_operation_step(w->store, &piece, &w->arena, &w->err) != DT_OK || !piece.id ||
-            piece.state != DT_OPERATION_RUNNING)
+            piece.shown.state != DT_OPERATION_RUNNING)
             return;
         for (size_t i = 0; i < piece.n_moves; i++)
             workload_tell_index(w, piece.moves[i].id, piece.moves[i].due_ms, piece.moves[i].was_ms);
@@ -133,11 +133,13 @@ static void do_pieces(struct worker *w, int64_t id)
 static void operate(struct worker *w, struct set *s)
 {
     const struct dt_operation_ask ask = ask_of(s);
-    int64_t id = 0;
-    dt_status status = dt_store_operation_make(w->store, &ask, one_in(2) ? 0 : rnd_in(200, 1500), &id, &w->err);
-    TRACE("operation %lld on %s: %s", (long long)id, s->prefix, dt_status_name(status));
+    struct dt_operation op = {.id = 0};
+    dt_arena_reset(&w->arena);
+    dt_status status =
+        dt_store_operation_make(w->store, &ask, one_in(2) ? 0 : rnd_in(200, 1500), &w->arena, &op, &w->err);
+    TRACE("operation %lld on %s: %s", (long long)op.id, s->prefix, dt_status_name(status));
     if (status == DT_OK && one_in(2))
-        do_pieces(w, id);
+        do_pieces(w, op.id);
 }
 
 static void *operator_main(void *arg)
