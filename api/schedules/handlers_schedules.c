@@ -220,19 +220,15 @@ static enum dt_next run_now(struct dt_request *req, dt_store *store)
     struct dt_schedule s;
     struct dt_job job;
     struct dt_error err = {0};
-    int64_t id;
     if (!read_schedule(req, store, &s))
         return DT_REPLY;
-    dt_status status = dt_store_schedule_run_now(&maker, req->params[0], &id, &err);
+    dt_status status = dt_store_schedule_run_now(&maker, req->params[0], &job, &err);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "schedule");
-    if (status == DT_OK) {
-        tell_index(req, &maker);
-        status = dt_store_get(store, id, &req->arena, &job, &err);
-    }
     if (status != DT_OK)
-        return dt_answer_status(req, status == DT_NOT_FOUND ? DT_UNAVAILABLE : status, NULL, &err);
-    struct dt_str location = dt_arena_printf(&req->arena, "/v1/jobs/%lld", (long long)id);
+        return dt_answer_status(req, status, NULL, &err);
+    tell_index(req, &maker);
+    struct dt_str location = dt_arena_printf(&req->arena, "/v1/jobs/%lld", (long long)job.id);
     enum dt_next next = dt_answer_stored(req, store, &job, NULL);
     req->status = 201;
     dt_request_header(req, "Location", location);

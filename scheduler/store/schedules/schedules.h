@@ -99,7 +99,7 @@ DT_MUST_CHECK dt_status dt_store_schedule_pause(struct dt_fire_maker *maker, str
 DT_MUST_CHECK dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str name, bool cancel,
                                                  struct dt_error *err);
 /* Makes a job for this very moment. NOT_FOUND; INVALID: it cannot be stored. */
-DT_MUST_CHECK dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, int64_t *job_id,
+DT_MUST_CHECK dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, struct dt_job *job,
                                                   struct dt_error *err);
 /* Reads a schedule. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_store_schedule_get(dt_store *store, struct dt_str name, struct dt_arena *arena,

@@ -6,6 +6,7 @@
 
 #include "base/hooks/fail_point.h"
 #include "store/events/event_of.h"
+#include "store/jobs/change_txn.h"
 #include "store/schedules/fire_batch.h"
 #include "store/sql/statements.h"
 
@@ -18,6 +19,7 @@ struct task {
     struct dt_fire_batch batch;
     struct dt_str name;
     struct dt_schedule *out;
+    struct dt_job *job; /* of a fire by hand: out */
     struct dt_schedule_put *put;
     struct dt_fires_made *made;
     bool paused, cancel;
@@ -459,6 +461,14 @@ dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str na
     return commit_task(maker, &t, err);
 }
 
+static dt_status read_made(const struct task *t)
+{
+    const struct dt_fire_batch *b = &t->batch;
+    const struct dt_change_txn txn = {
+        .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .arena = b->maker->arena};
+    return dt_job_read_in_txn(&txn, t->out->last_job_id, t->job, b->err);
+}
+
 static dt_status run_now(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -468,17 +478,17 @@ static dt_status run_now(struct task *t)
         status = dt_fire_batch_now(b, s);
     if (status == DT_OK)
         status = dt_fire_batch_write(b);
-    return status == DT_OK ? note(t, "schedule_run_now", s, s) : status;
+    if (status == DT_OK)
+        status = note(t, "schedule_run_now", s, s);
+    return status == DT_OK ? read_made(t) : status;
 }
 
-dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, int64_t *job_id,
+dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, struct dt_job *job,
                                     struct dt_error *err)
 {
     struct dt_schedule s;
-    struct task t = {.name = name, .out = &s, .work = run_now};
-    dt_status status = commit_task(maker, &t, err);
-    *job_id = status == DT_OK ? s.last_job_id : 0;
-    return status;
+    struct task t = {.name = name, .out = &s, .job = job, .work = run_now};
+    return commit_task(maker, &t, err);
 }
 
 /* ---- reading ---- */

@@ -256,14 +256,15 @@ static void a_job_for_this_very_moment_is_made_also_while_paused(void **state)
 {
     (void)state;
     struct dt_fire_maker maker = a_maker();
-    int64_t id;
+    struct dt_job job;
     put(cron("0 9 * * *"));
     set_paused(true);
-    OK(dt_store_schedule_run_now(&maker, S(NAME), &id, &err));
+    OK(dt_store_schedule_run_now(&maker, S(NAME), &job, &err));
     assert_int_equal(
-        mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE " SCHEDULED " AND job_key LIKE '" NAME "@%%'"), id);
+        mysql_fixture_number(&fx, "SELECT id FROM jobs WHERE " SCHEDULED " AND job_key LIKE '" NAME "@%%'"), job.id);
+    assert_int_equal(job.state, DT_SCHEDULED);
     assert_int_equal(maker.n_moves, 1);
-    assert_int_equal(dt_store_schedule_run_now(&maker, S("other"), &id, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_schedule_run_now(&maker, S("other"), &job, &err), DT_NOT_FOUND);
 }
 
 static void a_schedule_whose_topic_went_says_so(void **state)
