@@ -8,13 +8,13 @@
 /* Reads a number; 0 for NULL, and where there is no row. */
 DT_MUST_CHECK dt_status dt_clock_number(dt_db *db, const char *sql, struct dt_params params, int64_t *out,
                                         struct dt_error *err);
-/* Locks the clock, and reads it. *db is the session that has the lock, NULL: none has. UNSUPPORTED, BUSY. */
+/* Locks the clock, and reads it. *db is the session, which may have the lock whatever is returned. UNSUPPORTED; BUSY:
+ * another one has it. */
 DT_MUST_CHECK dt_status dt_clock_lock(dt_store *store, dt_db **db, struct dt_test_clock *clock, struct dt_error *err);
-/* Gives the lock back that db has, if there is one, and reads the clock again where `status` is OK. Returns the
- * status, or that of reading. */
-DT_MUST_CHECK dt_status dt_clock_unlock(dt_store *store, dt_db *db, dt_status status, struct dt_test_clock *clock,
-                                        struct dt_error *err);
-/* Changes the row, if it is of the clock's version, which rises. BUSY: it is not. */
+/* Gives the lock back, if db has it. A session that cannot do so ends, and the lock with it. Accepts NULL. */
+void dt_clock_unlock(dt_db *db);
+/* Changes the row, if it is of the clock's version, and reads it, in one transaction. BUSY: it is not. The clock stays
+ * as it was unless OK. */
 DT_MUST_CHECK dt_status dt_clock_change(dt_db *db, const char *sql, struct dt_params params,
                                         struct dt_test_clock *clock, struct dt_error *err);
 /* Lets the clock go on from an instant. */

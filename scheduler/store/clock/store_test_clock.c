@@ -13,23 +13,32 @@ static int64_t mono_us(void)
 
 /* ---- reading ---- */
 
+/* Waits for another version than this one, for wait_ms at most. */
+static dt_status read_clock(dt_db *db, int64_t version, int64_t wait_ms, struct dt_test_clock *out,
+                            struct dt_error *err)
+{
+    struct dt_test_clock clock = {.asked_us = mono_us()};
+    dt_status status = dt_db_query_index(db, dt_sql_watch_clock, DT_PARAMS(DT_P_INT(version), DT_P_INT(wait_ms)), err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(db)) {
+        clock.time = (struct dt_test_time){.ahead_ms = dt_db_i64(db, 0), .frozen_ms = dt_db_i64(db, 1)};
+        clock.version = dt_db_i64(db, 2);
+        clock.real_ms = dt_db_i64(db, 3);
+        clock.heard_us = mono_us();
+    }
+    status = dt_db_end(db, err);
+    if (status == DT_OK)
+        *out = clock;
+    return status;
+}
+
 dt_status dt_store_test_clock_watch(dt_store *store, int64_t version, int64_t wait_ms, struct dt_test_clock *out,
                                     struct dt_error *err)
 {
     dt_db *db;
-    *out = (struct dt_test_clock){.asked_us = mono_us()};
     dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query_index(db, dt_sql_watch_clock, DT_PARAMS(DT_P_INT(version), DT_P_INT(wait_ms)), err);
-    if (status != DT_OK)
-        return status;
-    if (dt_db_next(db)) {
-        out->time = (struct dt_test_time){.ahead_ms = dt_db_i64(db, 0), .frozen_ms = dt_db_i64(db, 1)};
-        out->version = dt_db_i64(db, 2);
-        out->real_ms = dt_db_i64(db, 3);
-        out->heard_us = mono_us();
-    }
-    return dt_db_end(db, err);
+    return status == DT_OK ? read_clock(db, version, wait_ms, out, err) : status;
 }
 
 dt_status dt_store_test_clock(dt_store *store, struct dt_test_clock *out, struct dt_error *err)
@@ -77,38 +86,40 @@ static dt_status take_lock(dt_db *db, struct dt_error *err)
 
 dt_status dt_clock_lock(dt_store *store, dt_db **db, struct dt_test_clock *clock, struct dt_error *err)
 {
-    dt_db *session = NULL;
     *db = NULL;
-    dt_status status = dt_store_test_clock(store, clock, err);
-    if (status == DT_OK && clock->version == 0)
-        status = dt_fail(err, DT_UNSUPPORTED, "the installation has no test clock");
+    dt_status status = dt_store_db(store, db, err);
     if (status == DT_OK)
-        status = dt_store_db(store, &session, err);
+        status = take_lock(*db, err);
     if (status == DT_OK)
-        status = take_lock(session, err);
-    if (status != DT_OK)
-        return status;
-    *db = session;
-    return dt_store_test_clock(store, clock, err);
+        status = read_clock(*db, 0, 0, clock, err);
+    return status == DT_OK && clock->version == 0 ? dt_fail(err, DT_UNSUPPORTED, "the installation has no test clock")
+                                                  : status;
 }
 
-dt_status dt_clock_unlock(dt_store *store, dt_db *db, dt_status status, struct dt_test_clock *clock,
-                          struct dt_error *err)
+void dt_clock_unlock(dt_db *db)
 {
     int64_t got;
-    if (db && dt_db_alive(db)) /* else the lock went with the session */
-        (void)!dt_clock_number(db, dt_sql_unlock_test_clock, DT_NO_PARAMS, &got, NULL);
-    return status != DT_OK ? status : dt_store_test_clock(store, clock, err);
+    if (!db || !dt_db_alive(db)) /* the lock went with the session */
+        return;
+    if (dt_clock_number(db, dt_sql_unlock_test_clock, DT_NO_PARAMS, &got, NULL) != DT_OK)
+        (void)!dt_db_reconnect(db, NULL);
 }
 
 dt_status dt_clock_change(dt_db *db, const char *sql, struct dt_params params, struct dt_test_clock *clock,
                           struct dt_error *err)
 {
+    struct dt_test_clock now = *clock;
     uint64_t changed = 0;
-    dt_status status = dt_db_run(db, sql, params, &changed, err);
+    dt_status status = dt_db_begin(db, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, sql, params, &changed, err);
     if (status == DT_OK && changed != 1)
-        return dt_fail(err, DT_BUSY, "somebody else has changed the clock");
-    clock->version++;
+        status = dt_fail(err, DT_BUSY, "somebody else has changed the clock");
+    if (status == DT_OK)
+        status = read_clock(db, 0, 0, &now, err);
+    status = dt_store_commit(db, status, err);
+    if (status == DT_OK)
+        *clock = now;
     return status;
 }
 
@@ -118,7 +129,8 @@ dt_status dt_store_test_clock_freeze(dt_store *store, struct dt_test_clock *out,
     dt_status status = dt_clock_lock(store, &db, out, err);
     if (status == DT_OK && !out->time.frozen_ms)
         status = dt_clock_change(db, dt_sql_freeze_test_clock, DT_PARAMS(DT_P_INT(out->version)), out, err);
-    return dt_clock_unlock(store, db, status, out, err);
+    dt_clock_unlock(db);
+    return status;
 }
 
 dt_status dt_clock_go_on(dt_db *db, int64_t from_ms, struct dt_test_clock *clock, struct dt_error *err)
@@ -133,5 +145,6 @@ dt_status dt_store_test_clock_release(dt_store *store, struct dt_test_clock *out
     dt_status status = dt_clock_lock(store, &db, out, err);
     if (status == DT_OK && out->time.frozen_ms)
         status = dt_clock_go_on(db, out->time.frozen_ms, out, err);
-    return dt_clock_unlock(store, db, status, out, err);
+    dt_clock_unlock(db);
+    return status;
 }

@@ -57,8 +57,8 @@ struct dt_clock_walk {
  * leaders have dealt with it, and its attempts were reported on (or wait_ms is over): retries, deadlines and fires
  * that these bring about on the way fall due on the way, too. A walk ends after some fifteen seconds, wherever it
  * has come to by then: left_ms says how much is left, for another call. The clock goes on afterwards if it went on
- * before. A process that is killed on the way leaves it frozen where it came to. INVALID: beyond
- * DT_TEST_CLOCK_END_MS; UNSUPPORTED.
+ * before. A process that is killed on the way leaves it frozen where it came to. UNKNOWN: the walk broke off on the
+ * way; the clock may stand anywhere on it. INVALID: beyond DT_TEST_CLOCK_END_MS; UNSUPPORTED.
  */
 DT_MUST_CHECK dt_status dt_store_test_clock_advance(dt_store *store, struct dt_clock_walk *walk,
                                                     struct dt_test_clock *out, struct dt_error *err);
