@@ -1,6 +1,6 @@
 /*
  * POST /v1/jobs/{id}/results: decode on the HTTP thread, apply through the results batcher, read the job on a worker
- * for the answer.
+ * for the answer, which has the outcome alone where it cannot be read.
  */
 #include "answer.h"
 #include "api.h"
@@ -17,7 +17,8 @@ struct reporting {
     struct dt_request *req;
 };
 
-/* The result counted, and then the job was deleted before it could be read (a retention of zero). */
+/* The result was judged, and then the job could not be read: it was deleted (a retention of zero), or the read failed,
+ * which takes nothing of that back. */
 static enum dt_next answer_without_job(struct dt_request *req, int64_t id, const char *outcome)
 {
     req->status = 200;
@@ -30,14 +31,11 @@ static enum dt_next answer_result(struct dt_request *req, dt_store *store)
 {
     const struct reporting *r = req->state;
     struct dt_job job;
-    struct dt_error err = {0};
     int64_t id = r->apply.result.job_id;
-    dt_status status = dt_store_get(store, id, &req->arena, &job, &err);
-    if (status == DT_NOT_FOUND)
-        return answer_without_job(req, id, dt_report_outcome(r->apply.outcome));
-    if (status != DT_OK) /* it was applied: asking again is answered "duplicate" */
-        return dt_answer_status(req, status == DT_UNAVAILABLE ? DT_UNKNOWN : status, NULL, &err);
-    return dt_answer_stored(req, store, &job, dt_report_outcome(r->apply.outcome));
+    const char *outcome = dt_report_outcome(r->apply.outcome);
+    if (dt_store_get(store, id, &req->arena, &job, NULL) != DT_OK)
+        return answer_without_job(req, id, outcome);
+    return dt_answer_stored(req, store, &job, outcome);
 }
 
 /* On the batcher's thread, or inside the submit. */
