@@ -36,27 +36,34 @@ void dt_request_trim(struct dt_request *req)
         dt_hold_less(&req->hold, req->hold.n - weight);
 }
 
+/* There is no memory for the answer: a request that may have changed something is not told that nothing happened. */
+static void give_answer_up(struct dt_request *req, bool may_have_changed)
+{
+    bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
+    dt_strbuf_clear(&req->out);
+    if (may_have_changed && !reads)
+        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN, "there is no memory left to tell what became of it");
+    else
+        dt_request_no_room(req);
+}
+
 /*
- * The request holds exactly what its buffers have, from here until the client has read its answer. When there is no
- * room for that, its answer is given up.
+ * The request holds exactly what its buffers have, from here until the client has read its answer. A 503 that there is
+ * no room for goes out all the same: nothing smaller says more.
  */
 static void weigh_answer(struct dt_request *req, const struct dt_strbuf *body)
 {
-    if (dt_hold_exactly(&req->hold, weight_of(req, body)))
-        return;
-    bool changed = req->status < 400 && !dt_str_is(req->method, "GET") && !dt_str_is(req->method, "HEAD");
-    dt_strbuf_clear(&req->out);
-    if (changed)
-        dt_request_refuse(req, DT_PROBLEM_OUTCOME_UNKNOWN, "it was done, but there is no memory left to tell more");
-    else
-        dt_request_no_room(req);
+    if (!dt_hold_exactly(&req->hold, weight_of(req, body)) && req->status != 503)
+        give_answer_up(req, req->status < 400);
 }
 
 bool dt_exchange_answer(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
-    if (req->status == 0 || req->out.failed)
+    if (req->status == 0)
         dt_request_refuse(req, DT_PROBLEM_INTERNAL, "no answer was made");
+    else if (req->out.failed)
+        give_answer_up(req, req->status < 400 || req->status >= 500);
     weigh_answer(req, &e->body);
     dt_connection_enter(&e->http->connections, &e->connection, DT_PHASE_SENDING);
     return dt_mhd_answer(e->mhd, req,
