@@ -127,13 +127,14 @@ void dt_event_diff_bool(struct dt_event_diff *d, const char *name, bool was, boo
 dt_status dt_event_diff_write(struct dt_event_diff *d, dt_db *db, struct dt_job_event *event, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    if (d->after.n) {
-        dt_strbuf_addc(&d->before, '}');
-        dt_strbuf_addc(&d->after, '}');
+    dt_strbuf_addc(&d->before, '}');
+    dt_strbuf_addc(&d->after, '}');
+    if (d->before.failed || d->after.failed) {
+        status = dt_fail(err, DT_NOMEM, "out of memory");
+    } else if (d->after.n > 1) {
         event->before = dt_strbuf_str(&d->before);
         event->after = dt_strbuf_str(&d->after);
-        status = d->before.failed || d->after.failed ? dt_fail(err, DT_NOMEM, "out of memory")
-                                                     : dt_events_write(db, event, 1, err);
+        status = dt_events_write(db, event, 1, err);
     }
     dt_strbuf_clear(&d->before);
     dt_strbuf_clear(&d->after);

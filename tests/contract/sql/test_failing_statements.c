@@ -14,6 +14,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "store/alerts/alerts.h"
 #include "store/db/db.h"
 #include "store/operations/operations.h"
 #include "store/operations/topic_deletion.h"
@@ -31,7 +32,9 @@ static dt_zone_files *zones;
 static int begin(void **state)
 {
     assert_int_equal(dt_zone_files_new(NULL, &zones), DT_OK);
-    return open_store(state);
+    int failed_to_open = open_store(state);
+    dt_store_act_as(store, S("somebody")); /* so that events are written as well */
+    return failed_to_open;
 }
 
 static int end(void **state)
@@ -50,8 +53,10 @@ static int64_t told(bool times)
         "matched, changed, refused, sample))) FROM operations), 0) * 3 + (SELECT COUNT(*) FROM operation_jobs) * 5 + "
         "(SELECT COUNT(*) FROM job_events) * 7 + (SELECT COUNT(*) FROM schedules) * 11 + COALESCE((SELECT "
         "SUM(CRC32(CONCAT_WS('|', IF(%d, next_fire_at, 0), IF(%d, last_fire_at, 0)))) FROM schedule_fires), 0) + "
-        "COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', name, paused, deletion))) FROM topics), 0) + (SELECT COUNT(*) FROM "
-        "job_keys) * 13 + (SELECT COUNT(*) FROM api_tokens) * 17",
+        "COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', name, paused, version))) FROM topics), 0) + (SELECT COUNT(*) FROM "
+        "job_keys) * 13 + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', name, pending_jobs))) FROM api_tokens), 0) + "
+        "COALESCE((SELECT SUM(version * 19 + paused) FROM schedules), 0) + (SELECT shards FROM installation) * 23 + "
+        "COALESCE((SELECT SUM(silenced_until) FROM alerts), 0)",
         times, times, times, times);
 }
 
@@ -61,10 +66,17 @@ struct work {
     dt_status (*run)(void);
 };
 
+static void empty_all_tables(void)
+{
+    mysql_fixture_empty(&fx, &arena);
+    mysql_fixture_run(&fx, "DELETE FROM job_events; DELETE FROM operations; DELETE FROM operation_jobs; DELETE FROM "
+                           "api_tokens; DELETE FROM alerts");
+}
+
 /* What the work makes when nothing fails. */
 static int64_t made_of(const struct work *work)
 {
-    mysql_fixture_empty(&fx, &arena);
+    empty_all_tables();
     work->prepare();
     MYSQL_FIXTURE_OK(work->run(), &err);
     return told(false);
@@ -73,7 +85,7 @@ static int64_t made_of(const struct work *work)
 /* The n-th call fails. False: the work has fewer. */
 static bool fails_at(const struct work *work, enum kind kind, unsigned n, int64_t made)
 {
-    mysql_fixture_empty(&fx, &arena);
+    empty_all_tables();
     work->prepare();
     int64_t before = told(true);
     failed = false;
@@ -151,11 +163,25 @@ static dt_status patch(void)
     return dt_store_patch(store, 1, &p, &arena, &job, &err);
 }
 
+static void a_job_with_a_key(void)
+{
+    some_jobs();
+    mysql_fixture_run(&fx, "INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs WHERE "
+                           "id = 1");
+}
+
+static dt_status replace(void)
+{
+    const struct dt_new_job body = {
+        .topic = S("orders"), .key = S("k1"), .run_at_ms = INT64_C(4000000000000), .payload = S("7")};
+    return dt_store_replace(store, &body, &arena, &job, &err);
+}
+
 static void a_change_of_a_job_fails_with_each_of_its_statements(void **state)
 {
     (void)state;
     TRY({"cancel", some_jobs, cancel}, {"cancel of retries", some_jobs, cancel_retries}, {"patch", some_jobs, patch},
-        {"run-now", some_jobs, run_now}, {"redrive", some_jobs, redrive});
+        {"run-now", some_jobs, run_now}, {"redrive", some_jobs, redrive}, {"another body", a_job_with_a_key, replace});
 }
 
 /* ---- new jobs, results ---- */
@@ -207,15 +233,30 @@ static void new_jobs_and_results_fail_with_each_of_their_statements(void **state
 
 /* ---- tokens ---- */
 
-static void no_tokens(void)
-{
-    mysql_fixture_run(&fx, "DELETE FROM api_tokens");
-}
+static void nothing(void) {}
 
 static dt_status add_token(void)
 {
     const struct dt_token token = {.name = S("a"), .scopes = S("read")};
     return dt_store_token_add(store, &token, &err);
+}
+
+static void a_token(void)
+{
+    OK(add_token());
+}
+
+static dt_status set_quota(void)
+{
+    struct dt_quota_limits quotas = dt_quota_all(DT_QUOTA_KEPT);
+    struct dt_token token;
+    quotas.v[DT_QUOTA_PENDING] = 7;
+    return dt_store_token_set(store, S("a"), &quotas, &arena, &token, &err);
+}
+
+static dt_status revoke_token(void)
+{
+    return dt_store_token_revoke(store, S("a"), &err);
 }
 
 static dt_status waive_tokens(void)
@@ -226,7 +267,8 @@ static dt_status waive_tokens(void)
 static void a_change_of_tokens_fails_with_each_of_its_statements(void **state)
 {
     (void)state;
-    TRY({"a token", no_tokens, add_token}, {"the rule that none is asked for", no_tokens, waive_tokens});
+    TRY({"a token", nothing, add_token}, {"its quota", a_token, set_quota}, {"its end", a_token, revoke_token},
+        {"the rule that none is asked for", nothing, waive_tokens});
 }
 
 /* ---- topics, operations ---- */
@@ -244,10 +286,22 @@ static dt_status pause_topic(void)
     return dt_store_topic_pause(store, S("orders"), true, &now, &err);
 }
 
+static void only_its_topic(void)
+{
+    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
+}
+
+static dt_status remove_topic(void)
+{
+    struct dt_topic_deletion deletion;
+    return dt_store_topic_delete(store, S("orders"), &arena, &deletion, &err);
+}
+
 static void a_change_of_a_topic_fails_with_each_of_its_statements(void **state)
 {
     (void)state;
-    TRY({"a topic's settings", some_jobs, change_topic}, {"its pause", some_jobs, pause_topic});
+    TRY({"a new topic", nothing, change_topic}, {"a topic's settings", some_jobs, change_topic},
+        {"its pause", some_jobs, pause_topic}, {"its end", only_its_topic, remove_topic});
 }
 
 static struct dt_operation operation;
@@ -269,6 +323,12 @@ static void made_operation(void)
 {
     some_jobs();
     OK(make_operation());
+}
+
+static dt_status stop_operation(void)
+{
+    struct dt_operation op;
+    return dt_store_operation_stop(store, operation.id, &arena, &op, &err);
 }
 
 static void found_jobs(void)
@@ -296,15 +356,11 @@ static void an_operation_fails_with_each_of_its_statements(void **state)
     (void)state;
     TRY({"an operation", some_jobs, make_operation}, {"what it finds", made_operation, step},
         {"what it changes", found_jobs, step}, {"deletion of a topic", some_jobs, delete_topic},
-        {"what that cancels", marked_topic, step});
+        {"what that cancels", marked_topic, step}, {"the stop of an operation", made_operation, stop_operation},
+        {"the stop of a deletion", marked_topic, stop_operation});
 }
 
 /* ---- schedules ---- */
-
-static void only_its_topic(void)
-{
-    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
-}
 
 static struct dt_schedule a_schedule(void)
 {
@@ -338,11 +394,87 @@ static dt_status make_fires(void)
     return dt_store_make_fires(&maker, &made, &err);
 }
 
+static void that_schedule(void)
+{
+    only_its_topic();
+    OK(put_schedule());
+}
+
+static dt_status set_paused(bool paused)
+{
+    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
+    struct dt_schedule out;
+    return dt_store_schedule_pause(&maker, S("hourly"), paused, &out, &err);
+}
+
+static dt_status pause_schedule(void)
+{
+    return set_paused(true);
+}
+
+static dt_status resume_schedule(void)
+{
+    return set_paused(false);
+}
+
+static void that_schedule_is_paused(void)
+{
+    that_schedule();
+    OK(pause_schedule());
+}
+
+static dt_status delete_schedule(void)
+{
+    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
+    return dt_store_schedule_delete(&maker, S("hourly"), true, &err);
+}
+
+static dt_status fire_by_hand(void)
+{
+    struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
+    return dt_store_schedule_run_now(&maker, S("hourly"), &job, &err);
+}
+
 static void a_schedule_fails_with_each_of_its_statements(void **state)
 {
     (void)state;
     TRY({"a schedule", only_its_topic, put_schedule},
-        {"its fires", a_fire_is_due_while_the_last_one_is_under_way, make_fires});
+        {"its fires", a_fire_is_due_while_the_last_one_is_under_way, make_fires},
+        {"its pause", that_schedule, pause_schedule}, {"the end of that", that_schedule_is_paused, resume_schedule},
+        {"its end", that_schedule, delete_schedule}, {"a fire by hand", that_schedule, fire_by_hand});
+}
+
+/* ---- the installation ---- */
+
+static void two_shards(void)
+{
+    struct dt_installation inst;
+    OK(dt_store_set_shards(store, 2, &inst, &err));
+}
+
+static dt_status three_shards(void)
+{
+    struct dt_installation inst;
+    return dt_store_set_shards(store, 3, &inst, &err);
+}
+
+static void an_alert(void)
+{
+    mysql_fixture_run(&fx, "INSERT INTO alerts (id, kind, value, bound, began_at) VALUES (1, "
+                           "'backlog', 2, 1, 1)");
+}
+
+static dt_status silence_alert(void)
+{
+    const struct dt_alert_silence silence = {.id = 1, .until_ms = HOUR_MS};
+    struct dt_alert alert;
+    return dt_store_alert_silence(store, &silence, &arena, &alert, &err);
+}
+
+static void a_change_of_the_installation_fails_with_each_of_its_statements(void **state)
+{
+    (void)state;
+    TRY({"the number of shards", two_shards, three_shards}, {"the silence of an alert", an_alert, silence_alert});
 }
 
 int main(void)
@@ -354,6 +486,7 @@ int main(void)
         cmocka_unit_test(a_change_of_a_topic_fails_with_each_of_its_statements),
         cmocka_unit_test(an_operation_fails_with_each_of_its_statements),
         cmocka_unit_test(a_schedule_fails_with_each_of_its_statements),
+        cmocka_unit_test(a_change_of_the_installation_fails_with_each_of_its_statements),
     };
     return cmocka_run_group_tests_name("failing statements", tests, begin, end);
 }
