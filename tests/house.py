@@ -6,11 +6,13 @@ the same tree mended. `house.py FOLDER` checks another tree.
 """
 import fnmatch
 import hashlib
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from house_trees import BAD, FOLDER_FILES, GOOD, INPUTS
@@ -553,17 +555,24 @@ def compilers():
     return [name for name in ("gcc", "clang") if shutil.which(name)]
 
 
+def compile_alone(tree, compiler, name):
+    """What the compiler objects to in a header that stands alone; None when nothing."""
+    result = subprocess.run(
+        [compiler, "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c",
+         "-I", tree / "scheduler", "-I", (tree / name).parent, "-I", tree / "tests", "-I", tree / "dispatcher",
+         "-I", tree / "api", "-include", tree / name, "/dev/null"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if result.returncode == 0:
+        return None
+    return next((text for text in result.stdout.splitlines() if "error" in text), result.stdout[:200])
+
+
 def check_headers(tree, names, found):
     """Every header compiles alone."""
     headers = [name for name in names if name.startswith((*PRODUCT, "tests/")) and name.endswith(".h")]
-    for compiler in compilers():
-        for name in headers:
-            result = subprocess.run(
-                [compiler, "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c",
-                 "-I", tree / "scheduler", "-I", (tree / name).parent, "-I", tree / "tests", "-I", tree / "dispatcher",
-                 "-I", tree / "api", "-include", tree / name, "/dev/null"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-            if result.returncode:
-                told = next((text for text in result.stdout.splitlines() if "error" in text), result.stdout[:200])
+    tries = [(compiler, name) for compiler in compilers() for name in headers]
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for (compiler, name), told in zip(tries, pool.map(lambda one: compile_alone(tree, *one), tries)):
+            if told is not None:
                 breach(found, name, 1, f"does not compile alone ({compiler}): {told}")
 
 

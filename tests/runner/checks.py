@@ -141,13 +141,13 @@ def packages():
 
 
 def run(report, named):
-    """Each check is a test: `named` is {name: check}."""
-    for name, check in named.items():
-        good, output = check()
-        if good:
-            report.ok()
-        else:
-            report.fail(name, output)
+    """Each check is a test: `named` is {name: check}; as many at one time as there are processors."""
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for name, (good, output) in zip(named, pool.map(lambda check: check(), named.values())):
+            if good:
+                report.ok()
+            else:
+                report.fail(name, output)
 
 
 OF_SOURCES = {"clang-format": formatted, "house rules": house, "metrics.md is what the programs count": metrics, "scripts parse": scripts, "examples do what they say": examples, "rules, dashboard and runbook fit the programs": monitoring, "tests/mutants tells faults apart": mutants}

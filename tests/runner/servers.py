@@ -13,7 +13,7 @@ WITH_ACLS = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.Stan
 @contextlib.contextmanager
 def running(suite, **options):
     """The environment with the addresses of fresh servers: MariaDB, two Redis, ZooKeeper, Kafka."""
-    home = tree.WORK / suite
+    home = tree.quick_folder(suite)
     if home.exists():
         tree.Stack(home).reset()
     stack = tree.Stack(home)
@@ -22,6 +22,8 @@ def running(suite, **options):
         yield {**os.environ, **stack.environment()}
     finally:
         stack.reset()
+        with contextlib.suppress(OSError):  # the last one out
+            home.parent.rmdir()
 
 
 def homes():

@@ -72,6 +72,7 @@ def _pytest(*names):
                 for done in [pool.submit(part) for part in _parts(report, names, chosen)]:
                     done.result()
             except KeyboardInterrupt:
+                pool.shutdown(wait=False, cancel_futures=True)
                 command.end_all()
                 raise
     return suite
@@ -136,7 +137,7 @@ def of_model(report, chosen):
 
 
 def of_fuzz(report, chosen):
-    folder = builds.fuzz(report)
+    folder = builds.clang(report)
     if folder:
         report.say("fuzzing what reads text from outside")
         fuzz.run(report, folder, chosen)

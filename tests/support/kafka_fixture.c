@@ -44,6 +44,18 @@ void kafka_fixture_init(struct kafka_fixture *fx, const char *prefix)
         (struct dt_kafka_env){.config = &fx->config, .installation = fx->installation, .uuid = "0f9c2d4e", .shards = 3};
 }
 
+/* As a dispatcher does: a broker that has just begun, on a busy machine, may take seconds to know a topic that it made. */
+static dt_status prepare(dt_kafka_admin *admin, struct dt_error *err)
+{
+    const int64_t until_us = kafka_fixture_now_us() + 30 * 1000000LL;
+    dt_status status;
+
+    do
+        status = dt_kafka_admin_prepare(admin, err);
+    while (status == DT_UNAVAILABLE && kafka_fixture_now_us() < until_us);
+    return status;
+}
+
 void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
 {
     struct dt_error err = {0};
@@ -51,7 +63,7 @@ void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
 
     kafka_fixture_init(fx, prefix);
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx->env, &admin, &err), &err);
-    KAFKA_FIXTURE_OK(dt_kafka_admin_prepare(admin, &err), &err);
+    KAFKA_FIXTURE_OK(prepare(admin, &err), &err);
     fx->env.admin = admin;
 }
 
