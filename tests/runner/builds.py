@@ -1,5 +1,5 @@
-"""The builds: gcc with sanitizers (or DUETIME_TEST_PRESET), which is tested; clang with libFuzzer, of which all else must only compile; a release, in
-which one looks for what must not be there.
+"""The builds: gcc with sanitizers (or DUETIME_TEST_PRESET), which is tested; clang with libFuzzer; clang without, of which
+tests must only compile; a release, in which one looks for what must not be there.
 
 A build that fails counts as a failed test; what could be built is tested nevertheless.
 """
@@ -37,21 +37,30 @@ def sanitize(report):
     return _configure(report, tree.BUILD, tree.PRESET, ["-DCMAKE_C_COMPILER=gcc", "-DDT_CONSOLE=ON"]) and _build(report, tree.BUILD)
 
 
-def _objects(folder):
-    """All that is compiled; what is linked of it is left out."""
+def _objects_of_tests(folder):
+    """What tests are compiled to, none of it linked."""
     _, output = command.run(["ninja", "-C", folder, "-t", "targets", "all"], SECONDS)
-    return [line.split(":", 1)[0] for line in output.splitlines() if re.search(r"\.o: C_COMPILER", line)]
+    return [line.split(":", 1)[0] for line in output.splitlines() if re.match(r"tests/.*\.o: C_COMPILER", line)]
 
 
 @functools.lru_cache(maxsize=None)
-def clang(report):
-    """Once a run, one test: everything compiles with clang, without a warning, and without fail points, as in a release. The folder of the fuzz
-    targets, which are linked as well; None when something was not built."""
-    report.say("compiling everything with clang, and building the fuzz targets")
+def fuzz(report):
+    """Once a run: the folder of the fuzz targets (clang, libFuzzer); None when they were not built."""
+    report.say("building the fuzz targets")
     folder = tree.BUILD.with_name("fuzz")
-    built = _configure(report, folder, "fuzz", []) and _build(report, folder, "fuzz", *_objects(folder))
-    report.ok(1 if built else 0)
+    built = _configure(report, folder, "fuzz", []) and _build(report, folder, "fuzz")
     return folder / "tests" / "fuzz" if built else None
+
+
+def clang(report):
+    """One test: everything compiles with clang, without a warning, and without fail points, as in a release: the product for the fuzz targets,
+    and the tests."""
+    product = fuzz(report)
+    report.say("compiling the tests with clang")
+    folder = tree.BUILD.with_name("clang")
+    options = ["-DCMAKE_C_COMPILER=clang", "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DDT_CONSOLE=OFF"]
+    if _configure(report, folder, "debug", options) and _build(report, folder, *_objects_of_tests(folder)) and product:
+        report.ok()
 
 
 def release(report):

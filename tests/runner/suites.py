@@ -137,7 +137,7 @@ def of_model(report, chosen):
 
 
 def of_fuzz(report, chosen):
-    folder = builds.clang(report)
+    folder = builds.fuzz(report)
     if folder:
         report.say("fuzzing what reads text from outside")
         fuzz.run(report, folder, chosen)
