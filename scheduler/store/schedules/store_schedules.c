@@ -109,12 +109,27 @@ static dt_status lock_due(struct task *t, struct dt_rows *due)
     return status == DT_OK ? dt_store_read_rows(b->db, b->maker->arena, due, b->err) : status;
 }
 
-/* A row without settings is what a manual edit left. */
+/*
+ * Reads the settings of a schedule that came without. Where another session holds them locked, a read that passes by
+ * what is locked leaves them out: they are taken as they were committed last. Where a manual edit deleted them, the row
+ * of the fires goes as well: NOT_FOUND.
+ */
+static dt_status read_settings(struct dt_fire_batch *b, struct dt_schedule *s)
+{
+    const struct dt_str name = s->name;
+    dt_status status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
+    if (status != DT_NOT_FOUND)
+        return status;
+    dt_status gone = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(name)), NULL, b->err);
+    return gone == DT_OK ? DT_NOT_FOUND : gone;
+}
+
 static dt_status advance_one(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
-    if (!s->job.topic.p)
-        return dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(s->name)), NULL, b->err);
+    dt_status status = s->job.topic.p ? DT_OK : read_settings(b, s);
+    if (status != DT_OK)
+        return status == DT_NOT_FOUND ? DT_OK : status;
     return t->refused ? dt_fire_batch_refuse(b, s, t->refused) : dt_fire_batch_advance(b, s);
 }
 

@@ -8,7 +8,7 @@ ON DUPLICATE KEY UPDATE name = name;
 -- name: lock_schedule
 SELECT name FROM schedule_fires WHERE name = ? FOR UPDATE;
 
--- What is to be looked at. Others work on what is locked. A row without settings, which a manual edit left, has no topic.
+-- What is to be looked at. Others work on what is locked. A row whose settings are gone, or locked, has no topic.
 -- name: lock_due_schedules
 SELECT f.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,

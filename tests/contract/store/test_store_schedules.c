@@ -284,6 +284,17 @@ static void a_schedule_whose_topic_went_says_so(void **state)
     assert_null(s.error.p);
 }
 
+static void settings_that_somebody_holds_locked_are_as_they_were_committed_last(void **state)
+{
+    (void)state;
+    put(every(1000));
+    mysql_fixture_run(&fx, "UPDATE schedule_fires SET look_at = 1");
+    mysql_fixture_run(&fx, "START TRANSACTION; UPDATE schedules SET paused = 1");
+    make();
+    mysql_fixture_run(&fx, "ROLLBACK");
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedule_fires WHERE look_at > 1"), 1);
+}
+
 static void what_a_manual_edit_left_of_a_schedule_goes(void **state)
 {
     (void)state;
@@ -514,6 +525,7 @@ int main(void)
         TEST(keys_of_fires_are_reserved_while_the_schedule_is_there),
         TEST(a_job_for_this_very_moment_is_made_also_while_paused),
         TEST(a_schedule_whose_topic_went_says_so),
+        TEST(settings_that_somebody_holds_locked_are_as_they_were_committed_last),
         TEST(what_a_manual_edit_left_of_a_schedule_goes),
         TEST(no_number_of_a_manual_edit_keeps_other_schedules_from_their_fires),
         TEST(a_number_of_missed_fires_below_zero_means_all_of_them),
