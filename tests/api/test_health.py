@@ -96,6 +96,7 @@ def limited(own_apis, stack):
     root.close()
 
 
+@pytest.mark.in_turns(3)
 def test_a_mysql_that_refuses_new_jobs_is_unready_and_says_so_in_our_words(limited):
     one, root, name = limited
     until(lambda: one.rest.get("/readyz").status == 200, 20, one.log)

@@ -147,6 +147,7 @@ def test_in_a_batch_each_line_is_503(limited):
         assert answer.json[0]["status"] == 503, answer
 
 
+@pytest.mark.in_turns(3)
 def test_it_is_an_alarm_once_with_a_metric_and_no_token_is_blamed(limited_apis):
     """On an API that nobody has alarmed yet: an alarm lasts for fifteen quiet seconds."""
     limited = limited_apis("limited_alarm")

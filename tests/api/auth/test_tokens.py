@@ -312,6 +312,7 @@ def closed(api):
     return answer.status == 401
 
 
+@pytest.mark.in_turns(3)
 def test_an_installation_that_had_a_token_asks_for_one_until_that_is_waived(own_apis):
     api = own_apis("once").start()
     assert not closed(api)
@@ -350,6 +351,7 @@ def test_tokens_that_hands_made_are_remembered_like_others(own_apis):
     assert closed(api)
 
 
+@pytest.mark.in_turns(3)
 def test_a_list_of_tokens_that_cannot_be_read_lets_nobody_in(own_apis):
     api = own_apis("unread").start()
     rest = new_token(api, "one", "admin")
@@ -487,6 +489,7 @@ def test_who_keeps_workers_waiting_leaves_one_to_others(own_apis):
         assert not answered, [socket.recv(2000) for socket in answered]
 
 
+@pytest.mark.in_turns(3)
 def test_who_asks_for_much_at_once_waits_for_himself(own_apis):
     """One worker, forty large lists of one token in its queue: a look of another token comes after one or two of them."""
     api = own_apis("taking_turns", {"http.workers": 1}).start()

@@ -106,6 +106,7 @@ def test_what_is_not_understood_ends_with_2_and_says_why(duetime, words, hint):
     assert told.code == 2 and hint in told.err and not told.out, told
 
 
+@pytest.mark.in_turns(3)
 def test_help_tells_every_command_and_each_has_an_example():
     told = run("help")
     assert told.code == 0 and not told.err

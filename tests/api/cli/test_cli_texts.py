@@ -138,6 +138,7 @@ def standing_alert(api, topic):
     return until(lambda: [alert["id"] for alert in api.get("/v1/alerts?limit=1000").json["alerts"] if alert["topic"] == topic], 20, "it stands")[0]
 
 
+@pytest.mark.in_turns(3)
 def test_every_example_of_the_help_works(stack, api, topic, tmp_path):
     (tmp_path / "jobs.ndjson").write_text(f'{{"topic":"{topic}-i","key":"k","delay":"PT1H"}}\n')
     env = {"DUETIME_URL": stack["DUETIME_URL_API1"], "PATH": f"{PROGRAM.parent}:/usr/bin:/bin", "HOME": str(tmp_path)}

@@ -1,12 +1,15 @@
 """Tokens by the command line and by REST, on an installation of their own: made once shown once, listed without secrets, revoked for good."""
 import json
 
+import pytest
+
 from harness.command_line import run
 from harness.problems import refused
 from harness.rest import Rest
 from harness.stack import until
 
 
+@pytest.mark.in_turns(3)
 def test_tokens_are_made_listed_and_revoked_and_one_is_asked_for_from_the_first_on(own_apis, tmp_path):
     own = own_apis("token_cli").start()
 

@@ -335,6 +335,7 @@ def try_each(served, name, route, ask):
     print(f"{name}: {n - 1} calls")
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_whose_statement_fails_is_made_and_shown_or_refused_and_not_made(served, name):
     try_each(served, name, *CHANGES[name])

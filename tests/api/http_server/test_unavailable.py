@@ -77,6 +77,7 @@ def test_a_mysql_that_hangs_keeps_nobody_waiting_for_long(stack, api, topic, at_
     assert max(map(max, took)) < 6, took
 
 
+@pytest.mark.in_turns(3)
 def test_each_kind_of_request_is_503_while_mysql_is_away_and_works_again_after_it(stack, api, topic, db):
     job = api.make(topic=topic, key="k", delay=HOUR)
     path = f"/v1/jobs/{job['id']}"

@@ -149,6 +149,7 @@ def test_two_hundred_batches_in_line_are_all_answered_when_mysql_pauses(stack, o
     all_answered(own, topic, answers)
 
 
+@pytest.mark.in_turns(3)
 def test_two_hundred_batches_whose_time_is_short_are_all_answered_when_mysql_pauses(stack, own_apis, topic):
     own = own_apis("brief", {"http.request_timeout": "PT1S"}).start()
     body = line(topic) * 1300
@@ -166,6 +167,7 @@ def test_two_hundred_batches_whose_time_is_short_are_all_answered_when_mysql_pau
     all_answered(own, topic, [answer for answer in answers if answer not in refused])
 
 
+@pytest.mark.in_turns(3)
 def test_the_end_of_the_server_is_answered_in_every_state_and_comes_soon(own_apis, topic):
     own = own_apis("ending").start()
     body = line(topic) * 1500
@@ -192,6 +194,7 @@ def test_the_end_of_the_server_is_answered_in_every_state_and_comes_soon(own_api
         assert time.monotonic() - begun < 20
 
 
+@pytest.mark.in_turns(3)
 def test_the_end_of_the_server_comes_soon_when_mysql_hangs(stack, own_apis, topic):
     own = own_apis("hanging").start()
     body = line(topic) * 3000
@@ -207,6 +210,7 @@ def test_the_end_of_the_server_comes_soon_when_mysql_hangs(stack, own_apis, topi
     true_of(own, topic, answered + [result for future in arrays for result in future.result().json])
 
 
+@pytest.mark.in_turns(3)
 def test_arrays_in_line_hold_no_worker(stack, own_apis, topic):
     own = own_apis("arrays").start()
     job = own.rest.make(topic=topic, delay=FAR)

@@ -147,6 +147,7 @@ def test_a_shutdown_answers_those_that_wait_for_a_batch(stack, own_apis, topic, 
 
 # ---- thousands, at the instant of their retry ----
 
+@pytest.mark.in_turns(3)
 def test_what_is_cancelled_right_after_a_failure_never_comes_again(stack, topic):
     """Cancels and changes race with results, the settling of batches and retries of 1 to 20 ms. `cancelled` after n attempts:
     no further one; too late with n: n was sent. Hardly any is too late because of its own last attempt."""

@@ -172,6 +172,7 @@ def test_without_redis_those_who_wait_are_looked_after_by_one_statement_for_all(
     settle(alone.rest, 0)
 
 
+@pytest.mark.in_turns(3)
 def test_thousands_wait_beside_ordinary_requests(api, pulled):
     """5,000 waiting pops on one API take no place of others, and all of them are answered."""
     wanted = 5000
