@@ -1,8 +1,7 @@
 """Clients that mean no good, each in a process of its own, so that their work is not taken from the honest ones'. A flood is a
 function of (target, deadline): it goes on until the deadline, survives every refusal, and gives a count of what it did.
 
-They run as batch processes with the lowest priority: a hostile client has a machine of its own, and only what it makes the servers
-do may be felt.
+They run when nothing else wants a processor: a hostile client has a machine of its own, and only what it makes the servers do may be felt.
 """
 import json
 import multiprocessing
@@ -262,8 +261,8 @@ class Flood:
         self._process.start()
 
     def _run(self, flood, target, seconds):
-        os.nice(19)
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, 0, 19)
+        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         self._count.value = flood(target, time.monotonic() + seconds)
 
     def stop(self):
