@@ -37,7 +37,7 @@ def look_at_all(connection):
         cursor.execute("UPDATE schedule_fires SET look_at = 1")
 
 
-@pytest.mark.in_turns(4)
+@pytest.mark.in_turns(8)
 def test_makers_die_at_each_step_and_each_fire_is_one_job_on_time(stack, api, topic, consume):
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     connection = connect(stack)

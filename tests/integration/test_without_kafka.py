@@ -12,6 +12,7 @@ from harness.takeover import leaders
 SHARDS = 2
 OPTIONS = ["--apis", "1", "--dispatchers", "1", "--redis", "1", "--shards", str(SHARDS), "--sanitize", "--without", "zookeeper",
            "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT1S"]
+pytestmark = pytest.mark.turn(1, 3)
 
 
 @pytest.fixture(scope="module")
