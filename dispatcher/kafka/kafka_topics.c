@@ -6,9 +6,10 @@
  * Invariants:
  *   - One lock guards all that is remembered, and is never held while Kafka is asked.
  *   - The thread sleeps unless something is wanted. Between two requests it lets those in who wait for one.
- *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So a few are made
- *     at a time, with rests between them; the first ones as soon as they are wanted, and further ones at a pace that
- *     follows from what they cost: brokers that are quick about it make many.
+ *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So of many a few are
+ *     made at a time, with rests between them; the first ones as soon as they are wanted, and further ones at a pace
+ *     that follows from what they cost: brokers that are quick about it make many. When there are only some they are
+ *     made together: a controller that is slow to answer is waited for once.
  *   - Who wants a topic that is there waits for none that is missing: these stand in a queue of their own.
  */
 #include <stdio.h>
@@ -31,10 +32,11 @@ enum {
     LINGER_US = 2000,         /* what is wanted at the same time is asked for together */
     PACING_US = 2000,         /* between two requests of the thread, at least … */
     PACING_SHARE = 4,         /* … and this part of what the last one took */
-    MAKE_FEW = 2,             /* a request makes so many, … */
+    MAKE_TOGETHER = 8,        /* so many, or fewer, are made by one request, … */
+    MAKE_FEW = 2,             /* … of more it makes so many, … */
     MADE_REST = 3,            /* … the next one does after so many times what it took, … */
     MADE_SHARE = 20,          /* … and making has, in the long run, this part of the time, … */
-    MADE_AHEAD_US = 10000000, /* … of which so much may be used in advance */
+    MADE_AHEAD_US = 30000000, /* … of which so much may be used in advance */
 };
 
 struct known {
@@ -232,17 +234,26 @@ static bool await_work(struct dt_kafka_lookups *l, const struct pace *pace)
     return dt_topic_queue_length(l->missing) > 0 && dt_kafka_now_us() >= pace->make_us;
 }
 
+/* How many names the next request may have. */
+static size_t names_at_once(const struct dt_kafka_lookups *l, bool make)
+{
+    if (!make)
+        return DT_KAFKA_FIND_MAX;
+    return dt_topic_queue_length(l->missing) <= MAKE_TOGETHER ? MAKE_TOGETHER : MAKE_FEW;
+}
+
 /* Takes the names to be asked for next, and says whether they are to be made; 0: the end. */
 static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, struct dt_kafka_finding *v, bool *make)
 {
-    size_t n = 0;
+    size_t n = 0, most;
 
     pthread_mutex_lock(&l->lock);
     await_until(l, pace->look_us);
     *make = await_work(l, pace);
     await_until(l, dt_kafka_now_us() + LINGER_US);
     await_until(l, l->down_until_us);
-    for (; !dt_thread_stopping(&l->thread) && n < (*make ? MAKE_FEW : DT_KAFKA_FIND_MAX); n++) {
+    most = names_at_once(l, *make);
+    for (; !dt_thread_stopping(&l->thread) && n < most; n++) {
         v[n] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
         if (!dt_topic_queue_take(*make ? l->missing : l->wanted, v[n].name))
             break;
