@@ -137,7 +137,7 @@ def test_is_redis_complete(asked):
         whole = {line[head.index("INDEX WHOLE"):].split()[0] for line in lines}
         read = [[str(row[f"drift_{name}"]) for name in ("missing", "extra", "wrong")] for row in question.read()]
         return len(drift) == 4 and drift == read == [["0"] * 3] * 4 and whole == {"true"} and {row["whole"] for row in question.read()} == {1}
-    until(complete, 60, "nothing is missing, extra or wrong", every=0.5)
+    until(complete, 60, lambda: f"nothing is missing, extra or wrong:\n{question.told()}\n{question.read()}", every=0.5)
 
 
 def test_what_comes_in_the_next_hour(asked, api, topic):
