@@ -6,10 +6,10 @@
  * Invariants:
  *   - One lock guards all that is remembered, and is never held while Kafka is asked.
  *   - The thread sleeps unless something is wanted. Between two requests it lets those in who wait for one.
- *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So of many a few are
- *     made at a time, with rests between them; the first ones as soon as they are wanted, and further ones at a pace
- *     that follows from what they cost: brokers that are quick about it make many. When there are only some they are
- *     made together: a controller that is slow to answer is waited for once.
+ *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So of many a few
+ *     are made at a time, with rests between them; the first ones as soon as they are wanted, and further ones at a
+ *     pace that follows from what they cost: brokers that are quick about it make many. When there are only some
+ *     they are made together: a controller that is slow to answer is waited for once.
  *   - Who wants a topic that is there waits for none that is missing: these stand in a queue of their own.
  */
 #include <stdio.h>
