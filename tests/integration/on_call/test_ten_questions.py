@@ -1,4 +1,6 @@
 """The ten questions of the person on call: each command and each statement of the table in deploy/README.md is carried out as it stands there, and its answer is looked at."""
+import time
+
 import pytest
 
 from harness.checker import connect, rows
@@ -131,13 +133,21 @@ def test_who_leads_shard_3(asked, api):
 def test_is_redis_complete(asked):
     question = asked("Is Redis complete")
 
-    def complete():
+    def drift():
+        """What was repaired of each shard since it was gained, where command and SQL agree that its index is whole."""
         head, *lines = question.told().splitlines()
-        drift = [[line[head.index(name):].split()[0] for name in ("MISSING", "EXTRA", "WRONG")] for line in lines]
+        told = [[line[head.index(name):].split()[0] for name in ("MISSING", "EXTRA", "WRONG")] for line in lines]
         whole = {line[head.index("INDEX WHOLE"):].split()[0] for line in lines}
-        read = [[str(row[f"drift_{name}"]) for name in ("missing", "extra", "wrong")] for row in question.read()]
-        return len(drift) == 4 and drift == read == [["0"] * 3] * 4 and whole == {"true"} and {row["whole"] for row in question.read()} == {1}
-    until(complete, 60, lambda: f"nothing is missing, extra or wrong:\n{question.told()}\n{question.read()}", every=0.5)
+        read = question.read()
+        agreed = told == [[str(row[f"drift_{name}"]) for name in ("missing", "extra", "wrong")] for row in read]
+        return told if len(told) == 4 and agreed and whole == {"true"} and {row["whole"] for row in read} == {1} else None
+
+    def complete():
+        """Nothing more is found for a few of the reconciler's passes; what others did to this stack before was repaired."""
+        before = drift()
+        time.sleep(3)
+        return before and before == drift()
+    until(complete, 60, lambda: f"nothing is missing, extra or wrong:\n{question.told()}\n{question.read()}")
 
 
 def test_what_comes_in_the_next_hour(asked, api, topic):
