@@ -78,6 +78,11 @@ class Stack:
             return False
         return text[text.rindex(")") + 2] not in "ZX"
 
+    def core_seconds(self, part):
+        """How long its process has had a core so far."""
+        words = pathlib.Path(f"/proc/{self.pid(part)}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
     def parts(self):
         """The names of all parts that were running at the last look."""
         return [name[12:].lower() for name in self.env if name.startswith("DUETIME_PID_") and name != "DUETIME_PID_REDIS"]

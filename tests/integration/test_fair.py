@@ -159,8 +159,9 @@ def test_two_topics_with_thousands_overdue_share_each_batch(stack, api, topic, c
 def test_ten_topics_with_thousands_overdue_each_let_the_others_pass(stack, api, topic, consume, stopped):
     each = 1200
     hot = [f"{topic}-{n}" for n in range(10)]
+    broker = Broker(stack)
     for name in (topic, *hot):  # so that nobody waits for Kafka to make one
-        Broker(stack).make(name)
+        broker.make(name)
     consumer, hot_consumers = consume(topic), [consume(name) for name in hot]
     with stopped:
         start = now_ms()

@@ -1,6 +1,4 @@
 """What a job costs: microseconds of a core by part, for single POSTs, NDJSON, and whole lives; bytes a job in each store"""
-import os
-import pathlib
 import resource
 
 from harness.servers import redis_clients
@@ -10,19 +8,12 @@ import lives
 import pulls
 import table
 
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def seconds_of(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
 
 def used(stack):
     """{part: CPU seconds so far}; the load is this process and all its helpers that have ended."""
     parts = {"mysql": 0.0, "redis": 0.0, "kafka": 0.0, "zookeeper": 0.0, "api": 0.0, "dispatcher": 0.0}
     for part in stack.parts():
-        parts[part.rstrip("0123456789")] += seconds_of(stack.pid(part))
+        parts[part.rstrip("0123456789")] += stack.core_seconds(part)
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     parts["load"] = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
     return parts

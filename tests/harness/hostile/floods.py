@@ -261,7 +261,6 @@ class Flood:
         self._process.start()
 
     def _run(self, flood, target, seconds):
-        os.setpriority(os.PRIO_PROCESS, 0, 19)
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         self._count.value = flood(target, time.monotonic() + seconds)
 
