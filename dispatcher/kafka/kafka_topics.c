@@ -245,7 +245,8 @@ static size_t names_at_once(const struct dt_kafka_lookups *l, bool make)
 /* Takes the names to be asked for next, and says whether they are to be made; 0: the end. */
 static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, struct dt_kafka_finding *v, bool *make)
 {
-    size_t n = 0, most;
+    size_t n = 0;
+    size_t most;
 
     pthread_mutex_lock(&l->lock);
     await_until(l, pace->look_us);
