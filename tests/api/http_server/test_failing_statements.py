@@ -38,6 +38,10 @@ class Served:
     def __init__(self, own, knobs):
         self.own, self.knobs = own, knobs
 
+    def assert_alive(self, what):
+        code = self.own.process.poll()
+        assert code is None, f"{what}: the API ended with {code}\n{self.own.log()[-3000:]}"
+
     def told(self):
         """What callers see of all tables."""
         sums = ", ".join(f"(SELECT CONCAT(COUNT(*), ' ', IFNULL(SUM(CRC32(CONCAT_WS('|', {columns}))), 0)) FROM {table}) {table}" for table, columns in TABLES.items())
@@ -350,8 +354,9 @@ def test_a_change_that_runs_out_of_memory_is_made_and_shown_or_refused_or_told_t
         before = starved.told()
         try:
             fired, answer = failing(starved, n, route.split()[0], path, body, kind="memory")
-        except (OSError, http.client.HTTPException):
-            continue  # closed without an answer
+        except (OSError, http.client.HTTPException):  # closed without an answer
+            starved.assert_alive(f"{name}, call for memory {n}")
+            continue
         judge(answer, before, starved.told(), f"{name}, call for memory {n}", True)
         if not fired:
             break
