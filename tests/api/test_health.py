@@ -9,6 +9,8 @@ import pytest
 from harness.servers import redis_clients
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(3)
+
 ALL = "SELECT, UPDATE, DELETE, EXECUTE, CREATE, DROP, ALTER, INDEX, REFERENCES, LOCK TABLES"
 
 

@@ -10,6 +10,8 @@ from harness.problems import refused
 from harness.receiver import Receiver
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(2)
+
 RATES = ("created", "dispatched", "succeeded", "failed", "dead", "cancelled")
 OTHERS = 6  # statements a second of processes that do nothing for anybody, in this stack, and some
 

@@ -14,10 +14,10 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from harness import rotation  # noqa: E402
 from harness.harm.detours import Detours  # noqa: E402
 from harness.logs_on_failure import add_logs  # noqa: E402
 from harness.rest import Rest  # noqa: E402
-from harness.rotation import leave_out  # noqa: E402
 from harness.stack import Stack  # noqa: E402
 
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "2", "--shards", "4", "--sanitize",
@@ -75,26 +75,28 @@ shared = Shared()
 
 
 def pytest_configure(config):
+    rotation.pytest_configure(config)
     config.addinivalue_line("markers", "one_of: a row in several forms; the bounded suite takes one of them, by its seed")
     config.addinivalue_line("markers", "long: takes longer than the bounded suite can bear; runs with DUETIME_TEST_LONG=1")
 
 
 def pytest_collection_modifyitems(config, items):
     if ROWS:
-        leave_out(config, items, [item for item in items if item.originalname not in ROWS])
+        rotation.leave_out(config, items, [item for item in items if item.originalname not in ROWS])
     if os.environ.get("DUETIME_TEST_LONG"):
         return
-    leave_out(config, items, [item for item in items if item.get_closest_marker("long")])
+    rotation.leave_out(config, items, [item for item in items if item.get_closest_marker("long")])
     if ROWS or not config.option.keyword:
         one_of_each(config, items)
     if not ROWS and not config.option.keyword:
         every_twelfth(config, items)
+        rotation.leave_out(config, items, rotation.not_in_turn(items, SEED))
 
 
 def every_twelfth(config, items):
     """Of the rows, those whose turn it is by the seed; what is no row of the catalogue stays."""
     rows = sorted({item.originalname for item in items if re.match(r"test_row\d+_", item.originalname)})
-    leave_out(config, items, [item for item in items if item.originalname in rows and (rows.index(item.originalname) + SEED) % 12])
+    rotation.leave_out(config, items, [item for item in items if item.originalname in rows and (rows.index(item.originalname) + SEED) % 12])
 
 
 def one_of_each(config, items):
@@ -103,7 +105,7 @@ def one_of_each(config, items):
     for item in items:
         if item.get_closest_marker("one_of") and not item.get_closest_marker("long"):
             forms.setdefault((item.originalname, item.callspec.params.get("seed")), []).append(item)
-    leave_out(config, items, [item for (_, seed), group in forms.items() for item in group if item is not group[(seed or 0) % len(group)]])
+    rotation.leave_out(config, items, [item for (_, seed), group in forms.items() for item in group if item is not group[(seed or 0) % len(group)]])
 
 
 def pytest_generate_tests(metafunc):

@@ -2,6 +2,8 @@
 import random
 import time
 
+import pytest
+
 from harness.checker import connect, rows
 from harness.load import under_load
 from harness.rest import Rest
@@ -73,6 +75,7 @@ def with_endpoints(stack, parts, endpoints):
         stack.restart(part, settings={"redis.endpoints": endpoints})
 
 
+@pytest.mark.in_turns(2)
 def test_a_redis_endpoint_joins_and_leaves_under_load_and_only_its_shards_move(stack, seed):
     """Out of two endpoints the second leaves, and comes back with all that it had."""
     both = stack["DUETIME_REDIS"]
@@ -90,6 +93,7 @@ def test_a_redis_endpoint_joins_and_leaves_under_load_and_only_its_shards_move(s
         run.goes_on(60)
 
 
+@pytest.mark.in_turns(2)
 def test_shards_to_go_whose_leaders_died_are_given_up_by_those_that_start(stack, seed):
     """Nothing of theirs is in flight, nobody steps down any more, and who starts has seen no change of the number."""
     del seed
@@ -104,6 +108,7 @@ def test_shards_to_go_whose_leaders_died_are_given_up_by_those_that_start(stack,
     through(stack)
 
 
+@pytest.mark.in_turns(2)
 def test_a_shard_to_go_whose_leader_died_is_given_up_by_those_that_run(stack, seed):
     del seed
     ask_for(stack, 5)
@@ -116,6 +121,7 @@ def test_a_shard_to_go_whose_leader_died_is_given_up_by_those_that_run(stack, se
     through(stack)
 
 
+@pytest.mark.in_turns(2)
 def test_what_moves_can_be_watched(stack, seed):
     """While a shard has no leader it stands in `moving`."""
     del seed

@@ -33,6 +33,7 @@ def a_finished_job_in_redis(stack, run):
             index.add(client, name.decode(), job, LATE)
 
 
+@pytest.mark.in_turns(3)
 @pytest.mark.parametrize("harm, found", [(a_message_again, "O2: "), (a_job_gone, "O1: "), (a_finished_job_in_redis, "O5: ")])
 def test_harm_done_by_a_stranger_is_found(stack, seed, harm, found):
     try:

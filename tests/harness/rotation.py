@@ -10,6 +10,7 @@ For a conftest.py: `from harness.rotation import pytest_collection_modifyitems, 
 `pytestmark = pytest.mark.in_turns(3)`, and a test with at least three variants `@pytest.mark.in_turns(3)`.
 """
 import os
+import zlib
 
 SLICES = 13  # shares no divisor with the turns of tests and files: each gets to be in the slice
 
@@ -26,6 +27,11 @@ def leave_out(config, items, some):
         items[:] = [item for item in items if item not in some]
 
 
+def begins_at(item, seed):
+    """Where the turns of a test's file begin: at another place for each file, lest a run has the slow ones of all."""
+    return seed + zlib.crc32(item.path.name.encode())
+
+
 def not_in_turn(items, seed):
     """Those of the marked tests whose turn it is not."""
     numbers, others = {}, []
@@ -38,7 +44,7 @@ def not_in_turn(items, seed):
         if mark is None:
             continue
         number = numbers[item.path] = numbers.get(item.path, -1) + 1
-        if (number + seed) % mark.args[0]:
+        if (number + begins_at(item, seed)) % mark.args[0]:
             others.append(item)
     return others
 

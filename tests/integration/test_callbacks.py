@@ -11,7 +11,7 @@ from harness.receiver import SECRET, Receiver, example
 from harness.rest import Rest
 from harness.stack import Stack, until
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(3)
 
 OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
            "--set", "reconcile.period=PT1S", "--set", "dispatch.rest_after=PT2S", "--set", "callbacks.enabled=true",

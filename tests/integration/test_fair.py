@@ -15,7 +15,7 @@ BATCH = 100  # dispatch.batch_jobs of these dispatchers
 LOOK = 8     # a look is so many batches deep
 SHARDS = 4
 DISPATCHERS = ("dispatcher1", "dispatcher2", "dispatcher3")
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(5)
 
 
 def now_ms():

@@ -15,7 +15,7 @@ PARTS = ["dispatcher1", "api1", "dispatcher2", "api2"]
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", "--without", "zookeeper",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S", "--set", "dispatch.rest_after=PT2S"]
 NO_KAFKA = {"kafka.brokers": ""}
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(5)
 
 
 @pytest.fixture(scope="module")

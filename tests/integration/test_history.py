@@ -5,7 +5,7 @@ from harness.checker import connect, rows
 from harness.problems import refused
 from harness.stack import until
 
-pytestmark = pytest.mark.in_turns(2)  # they are slow, and alike
+pytestmark = pytest.mark.in_turns(3)
 PARTS = ("dispatcher1", "dispatcher2", "dispatcher3")
 
 

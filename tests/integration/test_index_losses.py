@@ -18,7 +18,7 @@ OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4",
            "reconcile.walk=PT30M", "--set", "kafka.transaction_timeout=PT20S"]
 SOON_MS = 1000  # 250 is what is meant; the machine is busy
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(5)
 
 
 @pytest.fixture(scope="module")

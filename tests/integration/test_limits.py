@@ -9,7 +9,7 @@ from harness.checker import connect, rows, shard_of
 from harness.consumer import TestConsumer
 from harness.stack import until
 
-pytestmark = pytest.mark.in_turns(2)
+pytestmark = pytest.mark.in_turns(3)
 
 SHARDS = 4
 

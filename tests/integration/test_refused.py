@@ -18,7 +18,7 @@ from harness.stack import Stack, until
 OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "2", "--sanitize",
            "--set", "kafka.auto_create_partitions=0", "--kafka-set", "auto.create.topics.enable=false",
            "--set", "reconcile.period=PT1S"]
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(5)
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ from harness.servers import redis_clients
 from harness.soak import rfc3339
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(3)
+
 SHARDS = 4
 BATCH = 2000  # dispatch.batch_jobs: so many entries are looked at at once
 

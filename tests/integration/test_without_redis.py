@@ -15,7 +15,7 @@ from harness.receiver import Receiver
 from harness.rest import Rest
 from harness.stack import Stack, until
 
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(5)
 
 SHARDS = 4
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", str(SHARDS), "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),

@@ -27,7 +27,7 @@ BOUND = TIMEOUT + 0.1 + 0.25  # a tick of ZooKeeper's, and what finding out may 
 SLACK = 0.65  # to the takeover in MySQL, on a busy machine with sanitizers
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
 LEASES = {"zookeeper.servers": ""}
-pytestmark = pytest.mark.in_turns(3)
+pytestmark = pytest.mark.in_turns(5)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ from harness.raw import Raw
 from harness.rest import Rest
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(2)
+
 HOUR = "PT1H"
 EFFECT_SECONDS = 5
 

@@ -9,6 +9,8 @@ from harness.program import OwnApi
 from harness.stack import TREE, until
 from stand_in import answering
 
+pytestmark = pytest.mark.in_turns(2)
+
 READY = {"status": "ready", "mysql": "ok", "redis": "ok", "leaders": "ok", "kafka": "ok", "age_ms": {}}
 SHARD = {"shard": 0, "epoch": 1, "leader": "here:1", "halted": None, "waiting_for": None, "detail": None, "in_flight": 0, "backlog": 0, "overdue": 0,
          "oldest_overdue_ms": 0, "drift": {"missing": 0, "extra": 0, "wrong": 0}}

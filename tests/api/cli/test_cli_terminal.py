@@ -2,8 +2,12 @@
 import re
 import time
 
+import pytest
+
 from harness.command_line import at_a_terminal
 from stand_in import answering
+
+pytestmark = pytest.mark.in_turns(2)
 
 CLEAR = "\x1b[H\x1b[2J"
 

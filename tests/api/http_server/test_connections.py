@@ -13,6 +13,8 @@ from harness.raw import Raw, statuses_at_once
 from harness.rest import Rest
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(3)
+
 HALF = b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\n"
 
 

@@ -10,6 +10,8 @@ from harness.problems import refused
 from harness.raw import Raw, post, statuses_at_once
 from harness.rest import Rest
 
+pytestmark = pytest.mark.in_turns(2)
+
 BODY = '{"topic":"framing","delay":0}'
 JSON = "Content-Type: application/json"
 

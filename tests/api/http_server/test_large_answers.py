@@ -11,6 +11,8 @@ from harness.problems import refused
 from harness.rest import Rest
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(3)
+
 JOBS, PAYLOAD = 300, 860_000
 MIB = 1 << 20
 BUDGET = 96 * MIB

@@ -19,6 +19,8 @@ from harness.program import OwnApi
 from harness.rest import Rest
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(3)
+
 LISTENING = re.compile(r"msg=\"?listening")
 EVERY = os.environ.get("DUETIME_NTH_EVERY") == "1"
 

@@ -12,6 +12,8 @@ from harness.raw import Raw, post
 from harness.rest import Rest
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(3)
+
 HOUR = "PT1H"
 FAR = "P300D"
 

@@ -12,6 +12,8 @@ from harness.raw import Raw
 from harness.rest import Rest
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(3)
+
 FAR = 300 * 86400000
 AT_REST = ("duetime_api_batch_rows", "duetime_api_batches_waiting", "duetime_api_batches", "duetime_api_turns",
            "duetime_api_workers_queued", "duetime_api_workers_busy", "duetime_api_queue_jobs")

@@ -7,6 +7,8 @@ from harness.problems import refused
 from harness.raw import Raw
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(2)
+
 FAR = 300 * 86400000
 NDJSON = {"content_type": "application/x-ndjson"}
 

@@ -12,6 +12,8 @@ from harness.commands import Commander, Messages, header, problem
 from harness.kafka_admin import Broker
 from harness.stack import until
 
+pytestmark = pytest.mark.in_turns(2)
+
 slow = pytest.mark.in_turns(8)
 
 
