@@ -9,6 +9,7 @@
  */
 #include <stdlib.h>
 
+#include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "base/log.h"
 #include "job/job_id.h"
@@ -79,6 +80,7 @@ static dt_status renew(dt_hands *hands, struct dt_error *err)
     }
     if (sent_us - hands->renewed_us < renew_every_us(hands))
         return DT_OK;
+    DT_FAIL_POINT("callbacks.renew");
     dt_status status = dt_store_hands_renew(hands->keeper_store, hands->owner, &hands->renewals, &there, err);
     if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, dt_pool_now_us(hands))))
         extend(hands, sent_us);

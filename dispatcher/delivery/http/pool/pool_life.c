@@ -98,12 +98,15 @@ static void free_parts(dt_hands *hands)
     free(hands);
 }
 
-/* Threads that were never started are joined at once. */
+/* The client's thread calls the recorder's and the keeper's mailboxes, and the keeper tells the client how long it may
+ * write: the client ends first and is freed last. Threads that were never started are joined at once. */
 static void end_threads(dt_hands *hands)
 {
-    dt_http_client_free(hands->client);
+    if (hands->client)
+        dt_http_client_stop(hands->client);
     dt_thread_stop(&hands->recorder, hands->recorder_mailbox);
     dt_thread_stop(&hands->keeper, hands->keeper_mailbox);
+    dt_http_client_free(hands->client);
 }
 
 dt_status dt_hands_start(const struct dt_hands_env *env, dt_hands **out, struct dt_error *err)

@@ -1,0 +1,32 @@
+"""Programs that are told to end in the middle of something end cleanly: no sanitizer has anything to say."""
+import pytest
+from harness.harm.nth import no_report
+from harness.program import OwnApi
+from harness.receiver import Receiver
+from harness.stack import PRESET, TREE, until
+
+DISPATCHER = TREE / "build" / PRESET / "dispatcher" / "duetime-dispatcher"
+SETTINGS = {"redis.endpoints": "", "kafka.brokers": "", "zookeeper.servers": "", "shards.count": 2, "dispatch.metrics_port": 0,
+            "zookeeper.session_timeout": "PT6S", "callbacks.enabled": "true", "callbacks.allow_networks": "127.0.0.0/8"}
+
+
+@pytest.fixture
+def receiver():
+    made = Receiver()
+    yield made
+    made.end()
+
+
+def test_a_dispatcher_that_ends_while_it_renews_the_lease_of_its_callbacks_ends_cleanly(stack, tmp_path, receiver):
+    api = OwnApi(stack, tmp_path / "api", "ends", SETTINGS).start()
+    dispatcher = OwnApi(stack, tmp_path / "dispatcher", "ends", SETTINGS, shared=True, program=DISPATCHER,
+                        variables={"DUETIME_FAIL": "callbacks.renew=delay:1500@1"}).launch()
+    try:
+        assert api.rest.put("/v1/topics/called", {"delivery": "http", "callback_url": receiver.url}).status == 201
+        api.rest.make(topic="called", delay=0)
+        until(lambda: receiver.log, 30, dispatcher.log)
+        until(lambda: "callbacks.renew" in dispatcher.log(), 30, dispatcher.log)
+        assert dispatcher.end() == 0, dispatcher.log()[-6000:]
+        no_report(dispatcher.log(), "the end")
+    finally:
+        assert dispatcher.end() is not None and api.end() == 0
