@@ -1,5 +1,4 @@
 """Runs cmocka executables and reads their plain output, so that a crash still shows which test it was."""
-import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 
@@ -50,10 +49,10 @@ def run_one(report, executable, env):
         report.fail(suite, f"{output[-6000:]}\n{what}; whole output: {log}")
 
 
-def run_all(report, executables, env, workers=2):
+def run_all(report, executables, env, workers=3):
     env = {**env, "ASAN_OPTIONS": env.get("ASAN_OPTIONS", "detect_leaks=1"), "UBSAN_OPTIONS": "print_stacktrace=1",
            "CMOCKA_MESSAGE_OUTPUT": "STDOUT"}
-    with ThreadPoolExecutor(max_workers=min(workers, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
             in_order = sorted(executables, key=lambda executable: executable.name not in LONGEST)
             for done in [pool.submit(run_one, report, executable, env) for executable in in_order]:
