@@ -17,6 +17,7 @@
 #include <utlist.h>
 
 #include "answer.h"
+#include "quota/quotas.h"
 #include "request/budget.h"
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
@@ -54,6 +55,7 @@ struct dt_batch {
     struct dt_detached *detached; /* the answer is sent there, when all chunks are back */
     bool array;
     size_t unit_rows, elements, elements_max, bytes;
+    size_t refused; /* elements, by their sender's fault */
     struct dt_strbuf results;
     struct dt_chunk *head; /* submitted, in order (utlist) */
     struct dt_chunk *open, *spare;
@@ -237,6 +239,12 @@ static const char *detail_of(const struct dt_batch *batch, const char *why, bool
     return text;
 }
 
+/* Whether the sender is to blame that nothing was done, and no quota has said so. */
+static bool is_refusal(int status)
+{
+    return status >= 400 && status < 500 && status != 408 && status != 429;
+}
+
 static void write_row(struct dt_batch *batch, struct dt_chunk *chunk, int64_t row)
 {
     char text[DETAIL_BYTES];
@@ -245,7 +253,7 @@ static void write_row(struct dt_batch *batch, struct dt_chunk *chunk, int64_t ro
     else if (!chunk->done)
         write_problem(batch, DT_PROBLEM_OUTCOME_UNKNOWN, "the database did not answer in the request's time");
     else
-        batch->kind->answer(chunk, (size_t)row, &batch->results);
+        batch->refused += is_refusal(batch->kind->answer(chunk, (size_t)row, &batch->results));
 }
 
 static void write_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
@@ -434,12 +442,26 @@ bool dt_batch_wait(dt_batch *batch, bool finished)
     return wait;
 }
 
+bool dt_batch_rest(dt_batch *batch)
+{
+    dt_tenant *tenant = batch->terms.caller.tenant;
+    collect_results(batch);
+    if (!tenant || batch->refused == 0)
+        return false;
+    int64_t now_us = dt_clock_mono_us(batch->terms.api->clock);
+    int64_t rest_us = dt_tenant_refused_elements(tenant, (int64_t)batch->refused, now_us);
+    if (rest_us == 0)
+        return false;
+    return dt_gate_rest(&batch->entry, now_us + rest_us, batch->entry.call == resume ? suspend : NULL);
+}
+
 /* ---- elements ---- */
 
 static void refuse(dt_batch *batch, enum dt_problem_type type, const char *why, bool onward)
 {
     char text[DETAIL_BYTES];
     batch->elements++;
+    batch->refused += is_refusal(dt_problem_http_status(type));
     batch->bytes++;
     if (!open_chunk(batch))
         return;
@@ -479,6 +501,7 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
         problem.detail = dt_str(err->text);
     else if (faults->n > 0)
         problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+    batch->refused += is_refusal(dt_problem_http_status(problem.type));
     dt_chunk_add_refusal(batch->open, &problem);
 }
 

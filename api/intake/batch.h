@@ -54,8 +54,8 @@ struct dt_batch_kind {
     uint64_t (*key_of)(const void *row);
     /* Queues the chunk's unit; its done calls dt_batch_came_back. */
     void (*submit)(const struct dt_batch_terms *terms, struct dt_chunk *chunk, int64_t deadline_us);
-    /* Adds the answer of a row whose unit came back. */
-    void (*answer)(struct dt_chunk *chunk, size_t row, struct dt_strbuf *out);
+    /* Adds the answer of a row whose unit came back, and gives its HTTP status. */
+    int (*answer)(struct dt_chunk *chunk, size_t row, struct dt_strbuf *out);
     void (*clear)(struct dt_chunk *chunk); /* gives back what a unit that came back holds; NULL: nothing */
 };
 extern const struct dt_batch_kind dt_batch_of_jobs;    /* handlers_batch.c */
@@ -112,6 +112,11 @@ void dt_batch_leave_slices(dt_batch *batch);
 /* Waits in a step, as dt_batch_suspend does: after true the step says false, and is called again after the wait. */
 bool dt_batch_wait(dt_batch *batch, bool finished);
 
+/*
+ * Behind the return of all chunks: a batch whose token has very many elements refused rests before it is answered
+ * (quota/refusals.h). Waits as dt_batch_suspend and dt_batch_wait do, whichever is the batch's; once.
+ */
+bool dt_batch_rest(dt_batch *batch);
 /* Fills in the answers as the request's (200, or 503 when memory was out), after the last chunk came back. */
 void dt_batch_answer(dt_batch *batch);
 /* Has the answer sent past the HTTP server (dt_request_detach) when all chunks are back: the request ends unanswered,

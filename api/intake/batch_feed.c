@@ -198,6 +198,13 @@ static enum dt_next answer_lines(struct dt_request *req)
     return DT_REPLY;
 }
 
+static enum dt_next rest_lines(struct dt_request *req)
+{
+    struct lines *lines = req->state;
+    req->then = answer_lines;
+    return dt_batch_rest(lines->batch) ? DT_PENDING : answer_lines(req);
+}
+
 /* A last line without its line feed is a line; one that a limit cut off is not. */
 static void take_last_line(struct lines *lines, bool truncated)
 {
@@ -228,8 +235,8 @@ static enum dt_next finish_lines(struct dt_request *req)
     while (!dt_batch_flush(lines->batch))
         if (dt_batch_suspend(lines->batch, false))
             return DT_PENDING;
-    req->then = answer_lines;
-    return dt_batch_suspend(lines->batch, true) ? DT_PENDING : answer_lines(req);
+    req->then = rest_lines;
+    return dt_batch_suspend(lines->batch, true) ? DT_PENDING : rest_lines(req);
 }
 
 /* The line that was begun is none. */
@@ -252,7 +259,7 @@ struct array {
     const struct dt_batch_kind *kind;
     dt_json *json; /* of its own: a batch parses each element with the thread's parser */
     const struct dt_json_node *element;
-    enum { READ, FEED, FLUSH, FINISH } next;
+    enum { READ, FEED, FLUSH, REST, FINISH } next;
 };
 
 static void drop_array(struct dt_request *req)
@@ -342,8 +349,14 @@ static bool flush_array(struct array *array)
     while (!dt_batch_flush(array->batch))
         if (dt_batch_wait(array->batch, false))
             return false;
-    array->next = FINISH;
+    array->next = REST;
     return !dt_batch_wait(array->batch, true);
+}
+
+static bool rest_array(struct array *array)
+{
+    array->next = FINISH;
+    return !dt_batch_rest(array->batch);
 }
 
 /* A piece of the array, on a thread of the slices. */
@@ -357,6 +370,8 @@ static bool step_array(struct dt_request *req)
         return feed_array(array);
     case FLUSH:
         return flush_array(array);
+    case REST:
+        return rest_array(array);
     case FINISH:
         break;
     }

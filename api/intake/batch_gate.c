@@ -24,7 +24,7 @@ struct dt_gate {
     size_t rows;
     size_t n_waiting;
     struct dt_gate_entry *first; /* the queue, first come first served (utlist) */
-    dt_metric *rows_out, *waiting, *open;
+    dt_metric *rows_out, *waiting, *open, *rests;
 };
 
 static void register_metrics(dt_gate *gate, const char *of)
@@ -36,6 +36,9 @@ static void register_metrics(dt_gate *gate, const char *of)
     gate->waiting =
         dt_gauge("duetime_api_batches_waiting", "Batches that wait for the queue of their elements.", labels);
     gate->open = dt_gauge("duetime_api_batches", "Batches whose request or whose elements are under way.", labels);
+    gate->rests =
+        dt_counter("duetime_api_batch_rests_total",
+                   "Batches that were answered later, since their token has very many elements refused.", labels);
 }
 
 dt_status dt_gate_new(const char *of, size_t unit_rows, size_t rows, dt_gate **out)
@@ -126,7 +129,9 @@ static bool need_not_wait(const struct dt_gate_entry *entry, enum dt_gate_for wh
 {
     if (what == DT_GATE_ALL)
         return entry->under_way == 0;
-    return atomic_load_explicit(&entry->gate->closed, memory_order_relaxed) || has_room(entry);
+    if (atomic_load_explicit(&entry->gate->closed, memory_order_relaxed))
+        return true;
+    return what == DT_GATE_ROOM && has_room(entry);
 }
 
 /* Ends every wait that can end. A batch that is held back by its own chunks lets others pass. */
@@ -197,6 +202,13 @@ bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*sus
     return wait;
 }
 
+bool dt_gate_rest(struct dt_gate_entry *entry, int64_t until_us, void (*suspend)(struct dt_gate_entry *))
+{
+    entry->rests_until_us = until_us < entry->deadline_us ? until_us : entry->deadline_us;
+    dt_metric_add(entry->gate->rests, 1);
+    return dt_gate_wait(entry, DT_GATE_REST, suspend);
+}
+
 void dt_gate_leave(struct dt_gate_entry *entry)
 {
     dt_gate *gate = entry->gate;
@@ -212,6 +224,8 @@ void dt_gate_leave(struct dt_gate_entry *entry)
 
 static bool is_late(const struct dt_gate_entry *entry, int64_t now_us)
 {
+    if (entry->waits_for == DT_GATE_REST)
+        return now_us >= entry->rests_until_us;
     return now_us >= entry->deadline_us + (entry->waits_for == DT_GATE_ALL ? DT_GATE_GRACE_US : 0);
 }
 

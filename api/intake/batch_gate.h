@@ -28,8 +28,8 @@
 
 typedef struct dt_gate dt_gate;
 
-/* The event that a batch waits for: room for another chunk, or the return of all its chunks. */
-enum dt_gate_for { DT_GATE_ROOM = 1, DT_GATE_ALL };
+/* The event that a batch waits for: room for another chunk, the return of all its chunks, or the end of its rest. */
+enum dt_gate_for { DT_GATE_ROOM = 1, DT_GATE_ALL, DT_GATE_REST };
 enum dt_gate_end { DT_GATE_OPEN, DT_GATE_LATE, DT_GATE_CLOSED };
 
 /* One batch at the gate, embedded in the batch. */
@@ -43,6 +43,7 @@ struct dt_gate_entry {
     size_t granted; /* rows of room that are reserved for it */
     unsigned under_way;
     enum dt_gate_for waits_for; /* 0 = it does not wait */
+    int64_t rests_until_us;
     struct dt_gate_entry *prev, *next;
 };
 
@@ -55,7 +56,7 @@ DT_MUST_CHECK dt_status dt_gate_new(const char *of, size_t unit_rows, size_t row
 void dt_gate_free(dt_gate *gate);
 /* Ends every wait for room, and lets none begin: dt_gate_ended says CLOSED from here on. */
 void dt_gate_close(dt_gate *gate);
-/* Ends the waits whose deadline has passed. The janitor calls it several times a second. */
+/* Ends the waits whose deadline has passed, and rests that are over. The janitor calls it several times a second. */
 void dt_gate_expire(dt_gate *gate, int64_t now_us);
 
 void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t deadline_us,
@@ -75,6 +76,9 @@ void dt_gate_back(struct dt_gate_entry *entry, size_t rows, void (*under_lock)(v
  * the batch no more until call is run. False: there is nothing to wait for, and suspend was not run.
  */
 bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*suspend)(struct dt_gate_entry *));
+/* Queues the entry until this time (monotonic), to some tenths of a second, and no longer than to its deadline: a batch
+ * that holds no room rests. Otherwise as dt_gate_wait; false: the gate is closed. */
+bool dt_gate_rest(struct dt_gate_entry *entry, int64_t until_us, void (*suspend)(struct dt_gate_entry *));
 /* LATE: the batch's deadline has passed; CLOSED: the server ends. In either case no chunk may be begun any more. */
 enum dt_gate_end dt_gate_ended(const struct dt_gate_entry *entry, int64_t now_us);
 /* Gives granted room that is not needed to the next entry of the queue. */

@@ -73,7 +73,7 @@ static void submit(const struct dt_batch_terms *terms, struct dt_chunk *chunk, i
     dt_committer_submit(terms->api->committer, &chunk->unit.jobs);
 }
 
-static void add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
+static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
 {
     const struct dt_create *row = dt_chunk_row(chunk, i);
     struct dt_faults faults;
@@ -82,11 +82,12 @@ static void add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
     int status = dt_create_verdict(&chunk->unit.jobs, row, &faults, &problem);
     if (status == 0) {
         dt_problem_add(out, &problem, DT_STR_NONE);
-        return;
+        return dt_problem_http_status(problem.type);
     }
     dt_strbuf_adds(out, status == 201 ? "{\"status\":201,\"id\":\"" : "{\"status\":200,\"id\":\"");
     dt_strbuf_add_i64(out, status == 201 ? row->row.job.id : row->row.existing_id);
     dt_strbuf_adds(out, "\"}");
+    return status;
 }
 
 static void clear(struct dt_chunk *chunk)

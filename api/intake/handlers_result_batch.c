@@ -42,27 +42,27 @@ static void submit(const struct dt_batch_terms *terms, struct dt_chunk *chunk, i
     dt_results_batcher_submit(terms->api->results, &chunk->unit.results);
 }
 
-static void add_problem(struct dt_strbuf *out, dt_status status, const char *detail)
+static int add_problem(struct dt_strbuf *out, dt_status status, const char *detail)
 {
     const struct dt_problem problem = {.type = dt_problem_of_status(status), .detail = dt_str(detail)};
     dt_problem_add(out, &problem, DT_STR_NONE);
+    return dt_problem_http_status(problem.type);
 }
 
-static void add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
+static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
 {
     const struct dt_apply *row = dt_chunk_row(chunk, i);
     dt_status status = chunk->unit.results.status;
     if (status == DT_OK && row->outcome == DT_OUTCOME_BUSY)
         status = DT_BUSY;
-    if (status != DT_OK) {
-        add_problem(out, status, dt_status_text(status));
-    } else if (row->outcome == DT_OUTCOME_UNKNOWN_JOB) {
-        add_problem(out, DT_NOT_FOUND, "no such job");
-    } else {
-        dt_strbuf_adds(out, "{\"status\":200,\"outcome\":\"");
-        dt_strbuf_adds(out, dt_report_outcome(row->outcome));
-        dt_strbuf_adds(out, "\"}");
-    }
+    if (status != DT_OK)
+        return add_problem(out, status, dt_status_text(status));
+    if (row->outcome == DT_OUTCOME_UNKNOWN_JOB)
+        return add_problem(out, DT_NOT_FOUND, "no such job");
+    dt_strbuf_adds(out, "{\"status\":200,\"outcome\":\"");
+    dt_strbuf_adds(out, dt_report_outcome(row->outcome));
+    dt_strbuf_adds(out, "\"}");
+    return 200;
 }
 
 const struct dt_batch_kind dt_batch_of_results = {.nothing = "no result was applied",

@@ -18,6 +18,7 @@
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/thread.h"
+#include "quota/refusals.h"
 #include "work/session.h"
 
 #define WANTED     UINT32_C(1)      /* signal: somebody is asked who has no share */
@@ -30,6 +31,7 @@
 struct dt_tenant {
     dt_quotas *quotas;
     dt_meter *meter;
+    struct dt_refusals refusals;
     int64_t token;
     char *name;
     char *topics;  /* under the lock of quotas */
@@ -185,6 +187,11 @@ void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t job
 {
     count_refused(tenant->quotas, over, jobs);
     dt_meter_refuse(tenant->meter, jobs);
+}
+
+int64_t dt_tenant_refused_elements(dt_tenant *tenant, int64_t elements, int64_t now_us)
+{
+    return dt_refusals_add(&tenant->refusals, elements, now_us);
 }
 
 bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *out)

@@ -219,3 +219,25 @@ def test_the_command_line_makes_tokens_with_quotas_and_changes_them(two, tmp_pat
     assert used.code == 0 and "cli" in [json.loads(line)["token"] for line in used.out.splitlines()], used
     wrong = first.command("--new-token", "x", "--scopes", "read", "--quotas", "jobs=3")
     assert wrong.returncode != 0 and "jobs_per_second" in wrong.stderr
+
+
+def lines_of(rest, topic, n):
+    """A batch of so many jobs, in seconds: what it took."""
+    begun = time.monotonic()
+    answer = rest.ask("POST", "/v1/jobs:batch", (json.dumps({"topic": topic, "delay": "PT24H"}) + "\n") * n, content_type="application/x-ndjson")
+    assert answer.status == 200 and len(answer.lines) == n, answer
+    return time.monotonic() - begun, {line["status"] for line in answer.lines}
+
+
+def test_a_token_that_has_very_many_elements_refused_waits_for_its_answers_and_nobody_else_does(two):
+    flood, honest = new_token(two, "flood")[0], new_token(two, "honest")[0]
+    free, said = lines_of(flood, "no topic", 9000)
+    assert said == {422} and free < 4, free
+    lines_of(flood, "no topic", 3000)
+    seconds, said = lines_of(flood, "no topic", 3000)
+    assert said == {422} and 2 < seconds < 6.5, seconds
+    assert lines_of(honest, "no topic", 100)[0] < 1 and lines_of(honest, "q", 100)[0] < 1
+    seconds, said = lines_of(flood, "q", 100)
+    assert said == {201} and seconds < 1, "what is made rests for nothing"
+    seconds, said = lines_of(flood, "no topic", 4000)
+    assert said == {422} and seconds > 0.5, seconds

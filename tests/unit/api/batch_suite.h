@@ -98,6 +98,16 @@ void dt_request_resume(struct dt_request *req)
     resumed++;
 }
 
+static int64_t rest_us, refused_elements; /* of a token: for how long its next batch rests, and what was told of */
+
+int64_t dt_tenant_refused_elements(dt_tenant *tenant, int64_t elements, int64_t now_us)
+{
+    (void)tenant;
+    (void)now_us;
+    refused_elements += elements;
+    return rest_us;
+}
+
 static struct dt_strbuf detached_text; /* what was answered past the HTTP server */
 
 static int detached_status;
@@ -183,6 +193,7 @@ static inline int make(void **state)
     memset(units, 0, sizeof(units));
     n_units = most_under_way = under_way = 0;
     suspended = resumed = 0;
+    rest_us = refused_elements = 0;
     next_id = 100;
     outcome = DT_INSERT_CREATED;
     return 0;

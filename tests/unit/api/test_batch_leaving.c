@@ -226,6 +226,89 @@ static void two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes
     request_clear(&req);
 }
 
+/* A batch of a token, of these lines, whose chunks are all back. */
+static dt_batch *batch_of_token(struct dt_request *req, int64_t deadline_us, const char *const *lines, size_t n)
+{
+    static char token;
+    request_init(req);
+    req->deadline_us = deadline_us;
+    req->caller.tenant = (dt_tenant *)&token;
+    dt_batch *batch = dt_batch_new(req, &dt_batch_of_jobs, false);
+    for (size_t i = 0; i < n; i++)
+        add(batch, lines[i]);
+    assert_true(dt_batch_flush(batch));
+    give_all_back();
+    return batch;
+}
+
+static void answer_and_end(struct dt_request *req, dt_batch *batch)
+{
+    dt_batch_answer(batch);
+    assert_int_equal(req->status, 200);
+    dt_batch_release(batch);
+    request_clear(req);
+}
+
+static const char no_topic[] = "{\"topic\":\"hidden\",\"delay\":5}";
+static const char no_job[] = "{\"topic\":\"t\",\"delay\":-5}";
+
+static void what_a_batch_has_refused_is_told_and_it_rests_until_its_time(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    rest_us = INT64_C(3000000);
+    dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", no_topic, no_job, fine, ""}, 6);
+    int64_t before_us = dt_clock_mono_us(api.clock);
+    assert_true(dt_batch_rest(batch));
+    int64_t after_us = dt_clock_mono_us(api.clock);
+    assert_int_equal(refused_elements, 4);
+    assert_int_equal(suspended, 1);
+    dt_gate_expire(api.job_gate, before_us + rest_us - 1);
+    assert_int_equal(resumed, 0);
+    dt_gate_expire(api.job_gate, after_us + rest_us);
+    assert_int_equal(resumed, 1);
+    answer_and_end(&req, batch);
+}
+
+static void a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_server_runs(void **state)
+{
+    (void)state;
+    struct dt_request req[2];
+    rest_us = INT64_C(5000000);
+    int64_t deadline_us = dt_clock_mono_us(api.clock) + 1000000;
+    dt_batch *late = batch_of_token(&req[0], deadline_us, (const char *const[]){"no"}, 1);
+    dt_batch *last = batch_of_token(&req[1], NEVER, (const char *const[]){"no"}, 1);
+    assert_true(dt_batch_rest(late));
+    assert_true(dt_batch_rest(last));
+    dt_gate_expire(api.job_gate, deadline_us);
+    assert_int_equal(resumed, 1);
+    dt_gate_close(api.job_gate);
+    assert_int_equal(resumed, 2);
+    answer_and_end(&req[0], late);
+    answer_and_end(&req[1], last);
+    dt_batch *behind = batch_of_token(&req[0], NEVER, (const char *const[]){"no"}, 1);
+    assert_false(dt_batch_rest(behind));
+    answer_and_end(&req[0], behind);
+}
+
+static void what_is_nobodys_fault_is_not_told_as_refused(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    rest_us = INT64_C(3000000);
+    dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, fine}, 2);
+    assert_false(dt_batch_rest(batch));
+    answer_and_end(&req, batch);
+    batch = batch_of_token(&req, NEVER, (const char *const[]){fine}, 1);
+    dt_batch_refuse(batch, DT_PROBLEM_UNAVAILABLE, "memory is out");
+    dt_batch_end(batch, DT_BATCH_LATE);
+    add(batch, fine); /* 408 */
+    assert_true(dt_batch_flush(batch));
+    assert_false(dt_batch_rest(batch));
+    answer_and_end(&req, batch);
+    assert_int_equal(refused_elements, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -236,6 +319,9 @@ int main(void)
         TEST(a_body_that_breaks_off_is_answered_when_all_chunks_are_back),
         TEST(a_batch_ends_early_when_memory_is_scarce_and_says_so),
         TEST(two_hundred_kilobytes_of_line_feeds_make_no_answer_of_many_megabytes),
+        TEST(what_a_batch_has_refused_is_told_and_it_rests_until_its_time),
+        TEST(a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_server_runs),
+        TEST(what_is_nobodys_fault_is_not_told_as_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
