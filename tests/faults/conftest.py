@@ -2,6 +2,7 @@
 
 Every row is seeded: DUETIME_TEST_SEED (printed with each failure), and DUETIME_TEST_REPEAT=n runs it with n seeds in a row.
 The bounded suite takes every twelfth row, beginning where its seed says: twelve runs with seeds n to n+11 see them all.
+What is marked in_turns (harness/rotation.py) takes turns beside the rows.
 DUETIME_TEST_ROWS=test_row5_…,test_row31_… takes these instead, each in one form. With DUETIME_TEST_LONG=1 all of them run, those too that are marked `long` because they take minutes; a row that is named by -k runs.
 """
 import os

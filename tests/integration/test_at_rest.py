@@ -11,7 +11,7 @@ from harness.checker import connect, rows
 from harness.rest import Rest
 from harness.stack import Stack, until
 
-pytestmark = pytest.mark.in_turns(4)
+pytestmark = pytest.mark.in_turns(8)
 
 OPTIONS = ["--apis", "1", "--dispatchers", "2", "--shards", "4", "--sanitize", "--without", "redis", "--without", "zookeeper",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "callbacks.enabled=false"]  # as by default

@@ -26,7 +26,7 @@ DAY_MS = 86400000
 FIRST_NO = 5 << 37  # sequence numbers that the product does not give out
 ROWS = 1000
 DOUBLINGS = 6
-pytestmark = pytest.mark.turn(0, 2)
+pytestmark = pytest.mark.turn(0, 4)
 
 
 @pytest.fixture(scope="module")

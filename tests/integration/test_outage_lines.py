@@ -26,7 +26,7 @@ def loud(stack, part, since):
     return [line for line in stack.log(part).splitlines()[since:] if "level=warn" in line or "level=error" in line]
 
 
-@pytest.mark.in_turns(4)
+@pytest.mark.in_turns(8)
 @pytest.mark.parametrize("server", ["mysql", "kafka", "zookeeper", "redis1"])
 def test_sixteen_shards_tell_of_an_outage_a_few_times(wide, server):
     rest = Rest(wide["DUETIME_URL"])

@@ -14,7 +14,7 @@ from harness.rest import Rest
 from harness.servers import redis_clients
 from harness.stack import until
 
-pytestmark = pytest.mark.in_turns(2)  # they are slow, and alike
+pytestmark = pytest.mark.in_turns(3)  # they are slow, and alike
 TTR_MS = 2000
 
 
