@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "command.h"
+#include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "intake/results_batcher.h"
 #include "request/request.h"
@@ -24,8 +25,11 @@ struct dt_run {
     struct dt_request *req;
     struct dt_run_command *v;
     size_t n;
-    bool array;           /* the answer is one */
-    size_t next, end;     /* the group under way; equal: there is none */
+    bool array;       /* the answer is one */
+    size_t next, end; /* the group under way; equal: there is none */
+    size_t refused;   /* answered commands that failed by their sender's fault */
+    bool rested;      /* before its answer, or need not */
+    struct dt_gate_entry rest;
     struct dt_strbuf out; /* answers */
     size_t popped_bytes;  /* of payloads that are in it */
     uint64_t heard;       /* of offers, before a pop looked for them */

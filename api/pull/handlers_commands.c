@@ -6,6 +6,8 @@
  * What a command asks for and does not get is told in its answer, with 200. A single command that cannot be read, is
  * beyond the token's scopes or meets a server that fails is a problem as anywhere else; in an array it fails alone.
  */
+#include <stddef.h>
+
 #include "answer.h"
 #include "auth/auth.h"
 #include "command_answer.h"
@@ -28,6 +30,7 @@ static void add_answer(struct dt_run *run, const struct dt_run_command *command)
 {
     if (command->answered)
         return;
+    run->refused += command->status == DT_INVALID;
     dt_run_begin_answer(run);
     dt_strbuf_adds(&run->out, command->status == DT_OK ? "{\"success\":true" : "{\"success\":false,\"error\":");
     if (command->status != DT_OK)
@@ -175,6 +178,37 @@ static enum dt_next go_and_wait(struct dt_run *run)
     return go_on(run->req);
 }
 
+/* ---- a rest before the answer, where very many are refused (quota/refusals.h) ---- */
+
+static struct dt_request *request_of(struct dt_gate_entry *entry)
+{
+    return ((struct dt_run *)((char *)entry - offsetof(struct dt_run, rest)))->req;
+}
+
+static void end_rest(struct dt_gate_entry *entry)
+{
+    dt_request_resume(request_of(entry));
+}
+
+static void begin_rest(struct dt_gate_entry *entry)
+{
+    dt_request_suspend(request_of(entry));
+}
+
+static bool rests(struct dt_run *run)
+{
+    struct dt_request *req = run->req;
+    if (run->rested || !run->array || run->refused == 0 || !req->caller.tenant)
+        return false;
+    run->rested = true;
+    int64_t now_us = dt_clock_mono_us(req->api->clock);
+    int64_t rest_us = dt_tenant_refused_elements(req->caller.tenant, (int64_t)run->refused, now_us);
+    if (rest_us == 0)
+        return false;
+    dt_gate_entry_init(&run->rest, req->api->job_gate, req->deadline_us, end_rest);
+    return dt_gate_rest(&run->rest, now_us + rest_us, begin_rest);
+}
+
 static enum dt_next go_on(struct dt_request *req)
 {
     struct dt_run *run = req->state;
@@ -188,7 +222,7 @@ static enum dt_next go_on(struct dt_request *req)
     do {
         end_group(run);
         if (run->next == run->n)
-            return answer_all(run);
+            return rests(run) ? DT_PENDING : answer_all(run);
     } while (begin_group(run) == DT_REPLY);
     return DT_PENDING;
 }
@@ -200,6 +234,8 @@ static void drop_run(struct dt_request *req)
     struct dt_run *run = req->state;
     if (run->unit.n)
         dt_unit_clear(&run->unit);
+    if (run->rest.gate)
+        dt_gate_entry_clear(&run->rest);
     dt_strbuf_clear(&run->out);
 }
 

@@ -241,3 +241,27 @@ def test_a_token_that_has_very_many_elements_refused_waits_for_its_answers_and_n
     assert said == {201} and seconds < 1, "what is made rests for nothing"
     seconds, said = lines_of(flood, "no topic", 4000)
     assert said == {422} and seconds > 0.5, seconds
+
+
+def gauge(api, boss, name):
+    """The sum over its labels."""
+    return sum(float(line.split()[-1]) for line in boss.get("/metrics").text.splitlines() if line.startswith(name + "{"))
+
+
+def test_commands_of_arrays_that_fail_are_among_what_is_refused(two):
+    rest, _ = new_token(two, "commands")
+    held = gauge(two[0], two[2], "duetime_api_batches")
+
+    def wrong():
+        begun = time.monotonic()
+        answer = rest.post("/v1/commands", [{"command": "add", "topic": "no topic", "id": str(n), "delay": 60, "body": "x"} for n in range(1000)])
+        assert answer.status == 200 and len(answer.json) == 1000 and not any(one["success"] for one in answer.json), answer
+        return time.monotonic() - begun
+    free = [wrong() for _ in range(9)]
+    assert max(free) < 1, free
+    wrong()
+    assert max(wrong() for _ in range(3)) > 0.5
+    begun = time.monotonic()
+    answer = rest.post("/v1/commands", [{"command": "add", "topic": "q.pulled", "id": "fine", "delay": 60, "body": "x"}])
+    assert answer.json == [{"success": True, "id": "fine"}] and time.monotonic() - begun < 1
+    assert gauge(two[0], two[2], "duetime_api_batches") == held
