@@ -9,6 +9,7 @@ import uuid
 import pytest
 
 from harness.consumer import TestConsumer
+from harness.kafka_admin import Broker
 from harness.problems import refused
 from harness.rest import Rest
 from harness.stack import until
@@ -152,6 +153,7 @@ def test_what_is_cancelled_right_after_a_failure_never_comes_again(stack, topic)
     """Cancels and changes race with results, the settling of batches and retries of 1 to 20 ms. `cancelled` after n attempts:
     no further one; too late with n: n was sent. Hardly any is too late because of its own last attempt."""
     chance = random.Random(topic)
+    Broker(stack).make(topic)  # its making is not what this is about
     consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic])
 
     def life(_):
