@@ -444,15 +444,9 @@ bool dt_batch_wait(dt_batch *batch, bool finished)
 
 bool dt_batch_rest(dt_batch *batch)
 {
-    dt_tenant *tenant = batch->terms.caller.tenant;
     collect_results(batch);
-    if (!tenant || batch->refused == 0)
-        return false;
-    int64_t now_us = dt_clock_mono_us(batch->terms.api->clock);
-    int64_t rest_us = dt_tenant_refused_elements(tenant, (int64_t)batch->refused, now_us);
-    if (rest_us == 0)
-        return false;
-    return dt_gate_rest(&batch->entry, now_us + rest_us, batch->entry.call == resume ? suspend : NULL);
+    int64_t until_us = dt_tenant_refused_elements(batch->terms.caller.tenant, batch->refused);
+    return until_us && dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume ? suspend : NULL);
 }
 
 /* ---- elements ---- */

@@ -25,15 +25,14 @@ struct dt_run {
     struct dt_request *req;
     struct dt_run_command *v;
     size_t n;
-    bool array;       /* the answer is one */
-    size_t next, end; /* the group under way; equal: there is none */
-    size_t refused;   /* answered commands that failed by their sender's fault */
-    bool rested;      /* before its answer, or need not */
-    struct dt_gate_entry rest;
-    struct dt_strbuf out; /* answers */
-    size_t popped_bytes;  /* of payloads that are in it */
-    uint64_t heard;       /* of offers, before a pop looked for them */
-    bool waits;           /* the one command is a pop that found nothing, and may wait */
+    bool array;                /* the answer is one */
+    size_t next, end;          /* the group under way; equal: there is none */
+    size_t refused;            /* answered commands that failed by their sender's fault */
+    struct dt_gate_entry rest; /* before the answer; zero until it begins */
+    struct dt_strbuf out;      /* answers */
+    size_t popped_bytes;       /* of payloads that are in it */
+    uint64_t heard;            /* of offers, before a pop looked for them */
+    bool waits;                /* the one command is a pop that found nothing, and may wait */
     struct dt_create *rows;
     struct dt_unit unit; /* of a group of adds */
     struct dt_apply *applies;

@@ -198,15 +198,13 @@ static void begin_rest(struct dt_gate_entry *entry)
 static bool rests(struct dt_run *run)
 {
     struct dt_request *req = run->req;
-    if (run->rested || !run->array || run->refused == 0 || !req->caller.tenant)
+    if (run->rest.gate || !run->array)
         return false;
-    run->rested = true;
-    int64_t now_us = dt_clock_mono_us(req->api->clock);
-    int64_t rest_us = dt_tenant_refused_elements(req->caller.tenant, (int64_t)run->refused, now_us);
-    if (rest_us == 0)
+    int64_t until_us = dt_tenant_refused_elements(req->caller.tenant, run->refused);
+    if (until_us == 0)
         return false;
     dt_gate_entry_init(&run->rest, req->api->job_gate, req->deadline_us, end_rest);
-    return dt_gate_rest(&run->rest, now_us + rest_us, begin_rest);
+    return dt_gate_rest(&run->rest, until_us, begin_rest);
 }
 
 static enum dt_next go_on(struct dt_request *req)

@@ -189,9 +189,13 @@ void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t job
     dt_meter_refuse(tenant->meter, jobs);
 }
 
-int64_t dt_tenant_refused_elements(dt_tenant *tenant, int64_t elements, int64_t now_us)
+int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements)
 {
-    return dt_refusals_add(&tenant->refusals, elements, now_us);
+    if (!tenant || elements == 0)
+        return 0;
+    int64_t now_us = dt_clock_mono_us(tenant->quotas->env->clock);
+    int64_t rest_us = dt_refusals_add(&tenant->refusals, (int64_t)elements, now_us);
+    return rest_us ? now_us + rest_us : 0;
 }
 
 bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *out)

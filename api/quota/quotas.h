@@ -37,9 +37,9 @@ bool dt_tenant_limits_jobs(const dt_tenant *tenant);
 bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, struct dt_over *over);
 /* As dt_meter_refuse; over: what the job before them was refused for. */
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs);
-/* Tells of elements of a batch that were refused by their sender's fault. Returns for how long the batch rests before
- * it is answered, in us (refusals.h). Any thread. */
-int64_t dt_tenant_refused_elements(dt_tenant *tenant, int64_t elements, int64_t now_us);
+/* Tells of elements of a batch that were refused by their sender's fault. Returns until when (monotonic, us) the batch
+ * rests before it is answered (refusals.h); 0: it does not, as without a tenant. Any thread. */
+int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements);
 /* As dt_meter_jobs_done. */
 void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done);
 

@@ -100,12 +100,12 @@ void dt_request_resume(struct dt_request *req)
 
 static int64_t rest_us, refused_elements; /* of a token: for how long its next batch rests, and what was told of */
 
-int64_t dt_tenant_refused_elements(dt_tenant *tenant, int64_t elements, int64_t now_us)
+int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements)
 {
-    (void)tenant;
-    (void)now_us;
-    refused_elements += elements;
-    return rest_us;
+    if (!tenant || elements == 0)
+        return 0;
+    refused_elements += (int64_t)elements;
+    return rest_us ? dt_clock_mono_us(dt_clock_system()) + rest_us : 0;
 }
 
 static struct dt_strbuf detached_text; /* what was answered past the HTTP server */
