@@ -138,3 +138,18 @@ void mysql_fixture_kill_sessions(struct mysql_fixture *fx)
         last = id;
     }
 }
+
+/* The server gathers these figures anew only where nobody has read them for 100 ms: suites that ask at the same time
+ * must not keep step. */
+void mysql_fixture_await_lock_waits(struct mysql_fixture *fx, int64_t n)
+{
+    static const char *const waiting =
+        "SELECT COUNT(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p "
+        "ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()";
+    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
+    for (useconds_t pause_us = 150000; mysql_fixture_number(fx, "%s", waiting) < n; pause_us += 20000) {
+        if (dt_clock_mono_us(dt_clock_system()) > until_us)
+            fail_msg("%lld transactions did not wait for locks within 20 s", (long long)n);
+        usleep(pause_us);
+    }
+}

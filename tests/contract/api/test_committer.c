@@ -441,17 +441,6 @@ static void a_single_job_does_not_stand_behind_batches(void **state)
     free(rows);
 }
 
-/* InnoDB shows its transactions afresh when nobody has looked for a tenth of a second. */
-static void await_waiting_for_locks(struct fixture *f, int64_t n)
-{
-    static const char *const waiting =
-        "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
-    for (int looks = 0; mysql_fixture_number(&f->mysql, "%s", waiting) < n; looks++) {
-        assert_in_range(looks, 0, 20);
-        usleep(150000);
-    }
-}
-
 static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **state)
 {
     struct fixture *f = *state;
@@ -470,7 +459,7 @@ static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **s
     mysql_fixture_run(&f->mysql, "START TRANSACTION");
     mysql_fixture_run(&f->mysql, "INSERT INTO job_keys VALUES ('t', 'held', 1)");
     submit_all(f, batches, COMMITTERS);
-    await_waiting_for_locks(f, COMMITTERS - 1);
+    mysql_fixture_await_lock_waits(&f->mysql, COMMITTERS - 1);
     submit(f, &single);
     assert_int_equal(single.unit.status, DT_OK);
     for (size_t i = 0; i < COMMITTERS; i++)
@@ -499,7 +488,7 @@ static void who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work(void
     mysql_fixture_run(&f->mysql, "START TRANSACTION");
     mysql_fixture_run(&f->mysql, "INSERT INTO job_keys VALUES ('t', 'held', 1)");
     submit_all(f, &held, 1);
-    await_waiting_for_locks(f, 1);
+    mysql_fixture_await_lock_waits(&f->mysql, 1);
     for (int i = 0; i < QUEUED; i++)
         prepare(f, &queued[i], "t", 1);
     submit_all(f, queued, QUEUED);
@@ -536,7 +525,7 @@ static void while_single_jobs_come_batches_are_committed_one_at_a_time(void **st
     submit(f, &single);
     int64_t alone_us = dt_clock_mono_us(dt_clock_system()) + ALONE_US;
     submit_all(f, batches, BATCHES);
-    await_waiting_for_locks(f, BATCHES);
+    mysql_fixture_await_lock_waits(&f->mysql, BATCHES);
     int64_t least_us = alone_us < calm_us ? alone_us : calm_us;
     assert_true(dt_clock_mono_us(dt_clock_system()) >= least_us);
     mysql_fixture_run(&f->mysql, "ROLLBACK");

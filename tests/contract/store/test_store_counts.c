@@ -430,6 +430,7 @@ static void what_waits_for_a_counter_in_vain_is_not_done_and_can_be_done_again(v
     fx.config.mysql_lock_timeout = 2000;
 }
 
+/* Of the whole server, which other suites use as well. */
 static int64_t deadlocks(void)
 {
     return mysql_fixture_number(&fx,
@@ -474,7 +475,7 @@ static void a_deadlock_over_a_counter_takes_all_back_and_it_is_done_anew(void **
     assert_int_equal(pthread_create(&thread, NULL, cancel_one, &status), 0);
     wait_until_it_counts();
     mysql_fixture_run(&fx, "UPDATE jobs SET payload = '7' WHERE id = 1");
-    assert_int_equal(deadlocks(), before + 1);
+    assert_true(deadlocks() > before);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT state + 0 FROM jobs WHERE id = 1"), 1 + DT_SCHEDULED);
     mysql_fixture_run(&fx, "UPDATE job_counts SET edited = edited - 1 WHERE topic = 'a'; COMMIT");
     pthread_join(thread, NULL);

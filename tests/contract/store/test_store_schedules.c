@@ -433,22 +433,15 @@ static void *pause_it(void *arg)
     return NULL;
 }
 
-#define LOCK_WAITS "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-
 static void a_fire_that_is_claimed_while_it_is_withdrawn_stays_claimed(void **state)
 {
     (void)state;
     pthread_t thread;
     dt_status status = DT_INTERNAL;
-    const struct timespec pause = {.tv_nsec = 150000000}; /* asked more often, the server repeats its last answer */
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
     put(cron("0 9 * * *"));
     mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1");
     assert_int_equal(pthread_create(&thread, NULL, pause_it, &status), 0);
-    while (!mysql_fixture_number(&fx, LOCK_WAITS)) {
-        assert_true(dt_clock_mono_us(dt_clock_system()) < until_us);
-        nanosleep(&pause, NULL);
-    }
+    mysql_fixture_await_lock_waits(&fx, 1);
     mysql_fixture_run(&fx, "COMMIT");
     pthread_join(thread, NULL);
     assert_int_equal(status, DT_OK);
