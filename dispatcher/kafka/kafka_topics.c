@@ -7,9 +7,9 @@
  *   - One lock guards all that is remembered, and is never held while Kafka is asked.
  *   - The thread sleeps unless something is wanted. Between two requests it lets those in who wait for one.
  *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So of many a few
- *     are made at a time, with rests between them; the first ones as soon as they are wanted, and further ones at a
- *     pace that follows from what they cost: brokers that are quick about it make many. When there are only some
- *     they are made together: a controller that is slow to answer is waited for once.
+ *     are made at a time, with rests between them; the first ones of an owner as soon as they are wanted, and further
+ *     ones at a pace that follows from what they cost: brokers that are quick about it make many. When there are only
+ *     some they are made together: a controller that is slow to answer is waited for once.
  *   - Who wants a topic that is there waits for none that is missing: these stand in a queue of their own.
  */
 #include <stdio.h>
@@ -28,15 +28,13 @@ enum {
     WAITS_FOR_US = 60000000,  /* … and of another: jobs that wait for it ask again and again */
     STALE_FOR_US = 600000000, /* after that: a good answer is still given while it is looked up anew */
     BAD_FOR_US = 5000000,
-    DOWN_FOR_US = 1000000,    /* a broker that did not answer is not asked again by everybody */
-    LINGER_US = 2000,         /* what is wanted at the same time is asked for together */
-    PACING_US = 2000,         /* between two requests of the thread, at least … */
-    PACING_SHARE = 4,         /* … and this part of what the last one took */
-    MAKE_TOGETHER = 8,        /* so many, or fewer, are made by one request, … */
-    MAKE_FEW = 2,             /* … of more it makes so many, … */
-    MADE_REST = 3,            /* … the next one does after so many times what it took, … */
-    MADE_SHARE = 20,          /* … and making has, in the long run, this part of the time, … */
-    MADE_AHEAD_US = 30000000, /* … of which so much may be used in advance */
+    DOWN_FOR_US = 1000000, /* a broker that did not answer is not asked again by everybody */
+    LINGER_US = 2000,      /* what is wanted at the same time is asked for together */
+    PACING_US = 2000,      /* between two requests of the thread, at least … */
+    PACING_SHARE = 4,      /* … and this part of what the last one took */
+    MAKE_TOGETHER = 8,     /* so many, or fewer, are made by one request, … */
+    MAKE_FEW = 2,          /* … of more it makes so many, … */
+    MADE_REST = 3,         /* … and the next one does after so many times what it took */
 };
 
 struct known {
@@ -189,29 +187,35 @@ static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_find
 struct pace {
     int64_t look_us;
     int64_t make_us;
-    int64_t paid_until_us; /* the shares of the requests that made any, one behind the other */
 };
 
-static bool made_any(const struct dt_kafka_finding *v, size_t n)
+/* Owners of topics that were made pay for them, in equal parts. How many there are. */
+static size_t charge_owners(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, int64_t took_us,
+                            int64_t now_us)
 {
+    size_t made = 0;
+
+    for (size_t i = 0; i < n; i++)
+        made += v[i].made;
+    pthread_mutex_lock(&l->lock);
     for (size_t i = 0; i < n; i++) {
         if (v[i].made)
-            return true;
+            dt_topic_queue_charge(l->missing, dt_str(v[i].name), took_us / (int64_t)made, now_us);
     }
-    return false;
+    pthread_mutex_unlock(&l->lock);
+    return made;
 }
 
-/* After a request that was sent at began_us (the generic cell rate algorithm, whose cells are what making takes). */
-static void set_pace(struct pace *pace, int64_t began_us, bool made)
+/* After a request that was sent at began_us. */
+static void set_pace(struct dt_kafka_lookups *l, struct pace *pace, int64_t began_us, const struct dt_kafka_finding *v,
+                     size_t n)
 {
     const int64_t now_us = dt_kafka_now_us();
     const int64_t took_us = now_us - began_us;
 
     pace->look_us = now_us + dt_later(took_us / PACING_SHARE, PACING_US);
-    if (!made)
-        return;
-    pace->paid_until_us = dt_later(pace->paid_until_us, now_us) + took_us * MADE_SHARE;
-    pace->make_us = dt_later(now_us + took_us * MADE_REST, pace->paid_until_us - MADE_AHEAD_US);
+    if (charge_owners(l, v, n, took_us, now_us) > 0)
+        pace->make_us = now_us + took_us * MADE_REST;
 }
 
 static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
@@ -223,15 +227,18 @@ static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
 /* Waits until something is to be looked at, or may be made: true. */
 static bool await_work(struct dt_kafka_lookups *l, const struct pace *pace)
 {
-    while (!dt_thread_stopping(&l->thread) && dt_topic_queue_length(l->wanted) == 0) {
-        if (dt_topic_queue_length(l->missing) == 0)
-            pthread_cond_wait(&l->changed, &l->lock);
-        else if (dt_kafka_now_us() < pace->make_us)
-            dt_clock_wait(&l->changed, &l->lock, pace->make_us);
-        else
+    for (;;) {
+        const int64_t now_us = dt_kafka_now_us();
+        const int64_t make_us = dt_later(pace->make_us, dt_topic_queue_ready_us(l->missing, now_us));
+        if (make_us <= now_us)
             return true;
+        if (dt_thread_stopping(&l->thread) || dt_topic_queue_length(l->wanted) > 0)
+            return false;
+        if (make_us == INT64_MAX)
+            pthread_cond_wait(&l->changed, &l->lock);
+        else
+            dt_clock_wait(&l->changed, &l->lock, make_us);
     }
-    return dt_topic_queue_length(l->missing) > 0 && dt_kafka_now_us() >= pace->make_us;
 }
 
 /* How many names the next request may have. */
@@ -256,7 +263,7 @@ static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, s
     most = names_at_once(l, *make);
     for (; !dt_thread_stopping(&l->thread) && n < most; n++) {
         v[n] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
-        if (!dt_topic_queue_take(*make ? l->missing : l->wanted, v[n].name))
+        if (!dt_topic_queue_take(*make ? l->missing : l->wanted, dt_kafka_now_us(), v[n].name))
             break;
     }
     pthread_mutex_unlock(&l->lock);
@@ -275,7 +282,7 @@ static void lookups_main(void *arg)
         const int64_t began_us = dt_kafka_now_us();
 
         take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, make, NULL));
-        set_pace(&pace, began_us, made_any(v, n));
+        set_pace(l, &pace, began_us, v, n);
     }
 }
 

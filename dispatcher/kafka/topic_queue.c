@@ -1,6 +1,7 @@
 /*
- * Invariants: a name stands in the queue once, in its group's list; a group is in the ring while it has names, and only
- * then. The ring's first group is the one whose turn it is.
+ * Invariants: a name stands in the queue once, in its group's list; a group is in the ring while it has names or
+ * something to pay, and is dropped by the next take after that. The first group of the ring that need not wait is the
+ * one whose turn it is. Few groups have something to pay without having names: what they pay was spent on them.
  */
 #include "topic_queue.h"
 
@@ -9,6 +10,7 @@
 
 #include <utlist.h>
 
+#include "base/clock.h"
 #include "hash.h"
 
 struct entry {
@@ -23,6 +25,7 @@ struct group {
     struct group *prev, *next; /* in the ring */
     struct entry *entries;
     size_t n_entries;
+    int64_t paid_until_us; /* the shares of what its names cost, one behind the other */
     size_t n;
     char name[];
 };
@@ -42,7 +45,7 @@ dt_status dt_topic_queue_new(dt_topic_queue **out)
 void dt_topic_queue_free(dt_topic_queue *queue)
 {
     char name[DT_TOPIC_NAME_MAX + 1];
-    while (queue && dt_topic_queue_take(queue, name))
+    while (queue && dt_topic_queue_take(queue, INT64_MAX, name))
         ;
     free(queue);
 }
@@ -77,9 +80,10 @@ static struct group *group_of(dt_topic_queue *queue, struct dt_str name)
     return group;
 }
 
-static void drop_if_empty(dt_topic_queue *queue, struct group *group)
+/* What does nothing else than to pay its debts until now_us, or has none, is forgotten. */
+static void drop_if_idle(dt_topic_queue *queue, struct group *group, int64_t now_us)
 {
-    if (group->n_entries)
+    if (group->n_entries || group->paid_until_us > now_us)
         return;
     DL_DELETE(queue->ring, group);
     HASH_DEL(queue->groups, group);
@@ -123,13 +127,32 @@ dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name)
     if (!group)
         return DT_NOMEM;
     dt_status status = group->n_entries < DT_TOPIC_QUEUE_GROUP ? append(queue, group, name) : DT_FULL;
-    drop_if_empty(queue, group);
+    drop_if_idle(queue, group, 0);
     return status;
 }
 
-bool dt_topic_queue_take(dt_topic_queue *queue, char name[DT_TOPIC_NAME_MAX + 1])
+static int64_t group_ready_us(const struct group *group)
 {
-    struct group *group = queue->ring;
+    return group->paid_until_us - DT_TOPIC_QUEUE_AHEAD_US;
+}
+
+/* Whose turn it is; NULL: nobody's. Those who have paid and want nothing are dropped on the way. */
+static struct group *next_group(dt_topic_queue *queue, int64_t now_us)
+{
+    struct group *group;
+    struct group *next;
+    DL_FOREACH_SAFE(queue->ring, group, next)
+    {
+        if (group->n_entries && group_ready_us(group) <= now_us)
+            return group;
+        drop_if_idle(queue, group, now_us);
+    }
+    return NULL;
+}
+
+bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1])
+{
+    struct group *group = next_group(queue, now_us);
     if (!group)
         return false;
     struct entry *entry = group->entries;
@@ -141,6 +164,27 @@ bool dt_topic_queue_take(dt_topic_queue *queue, char name[DT_TOPIC_NAME_MAX + 1]
     queue->length--;
     DL_DELETE(queue->ring, group); /* to the end: the others first */
     DL_APPEND(queue->ring, group);
-    drop_if_empty(queue, group);
+    drop_if_idle(queue, group, now_us);
     return true;
+}
+
+void dt_topic_queue_charge(dt_topic_queue *queue, struct dt_str name, int64_t cost_us, int64_t now_us)
+{
+    struct group *group = group_of(queue, name);
+    if (group) /* else there is no memory, and it need not pay */
+        group->paid_until_us = dt_later(group->paid_until_us, now_us) + cost_us * DT_TOPIC_QUEUE_SHARE;
+}
+
+int64_t dt_topic_queue_ready_us(const dt_topic_queue *queue, int64_t now_us)
+{
+    int64_t ready_us = INT64_MAX;
+    const struct group *group;
+    DL_FOREACH(queue->ring, group)
+    {
+        if (group->n_entries)
+            ready_us = dt_earlier(ready_us, group_ready_us(group));
+        if (ready_us <= now_us)
+            break;
+    }
+    return ready_us;
 }

@@ -1,16 +1,22 @@
 /*
  * A fair queue of topics' names, by owner: the first name of each group goes before the second of any, so that an owner
  * who wants very many topics does not keep the others waiting. A group is what stands before a name's first dot, which
- * is how topics of one owner are named, as a rule. Pure; one user at a time. Bounded.
+ * is how topics of one owner are named, as a rule. What is done for names costs time; a group whose names cost more
+ * than its share of it waits, and the others do not (the generic cell rate algorithm, whose cells are what names cost).
+ * Pure; one user at a time. Bounded.
  */
 #ifndef DT_DISPATCHER_TOPIC_QUEUE_H
 #define DT_DISPATCHER_TOPIC_QUEUE_H
 
+#include <stdint.h>
+
 #include "base/strbuf.h"
 
-#define DT_TOPIC_QUEUE_MAX   16384 /* names in all */
-#define DT_TOPIC_QUEUE_GROUP 2048  /* and of one group */
-#define DT_TOPIC_NAME_MAX    249   /* longer ones are no topics of Kafka */
+#define DT_TOPIC_QUEUE_MAX      16384 /* names in all */
+#define DT_TOPIC_QUEUE_GROUP    2048  /* and of one group */
+#define DT_TOPIC_NAME_MAX       249   /* longer ones are no topics of Kafka */
+#define DT_TOPIC_QUEUE_SHARE    20    /* a group's names may cost this part of the time in the long run, … */
+#define DT_TOPIC_QUEUE_AHEAD_US INT64_C(30000000) /* … and that of so much time in advance */
 
 typedef struct dt_topic_queue dt_topic_queue;
 
@@ -18,8 +24,12 @@ DT_MUST_CHECK dt_status dt_topic_queue_new(dt_topic_queue **out);
 void dt_topic_queue_free(dt_topic_queue *queue); /* accepts NULL */
 /* OK: the name is in the queue, also when it was before. FULL: no room for it. INVALID: empty or too long. NOMEM. */
 dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name);
-/* Takes the name that goes next; false: the queue is empty. */
-bool dt_topic_queue_take(dt_topic_queue *queue, char name[DT_TOPIC_NAME_MAX + 1]);
+/* Takes the name that goes next at now_us; false: there is none whose group need not wait. */
+bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1]);
+/* What was done for a name that was taken took cost_us, up to now_us. */
+void dt_topic_queue_charge(dt_topic_queue *queue, struct dt_str name, int64_t cost_us, int64_t now_us);
+/* Since or from when a name can be taken; INT64_MAX: the queue is empty. */
+int64_t dt_topic_queue_ready_us(const dt_topic_queue *queue, int64_t now_us);
 bool dt_topic_queue_has(const dt_topic_queue *queue, struct dt_str name);
 size_t dt_topic_queue_length(const dt_topic_queue *queue);
 

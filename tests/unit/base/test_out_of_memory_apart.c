@@ -199,7 +199,7 @@ static dt_status queue_topics(void)
     }
     if (status == DT_OK)
         assert_int_equal(dt_topic_queue_length(queue), 10);
-    while (queue && dt_topic_queue_take(queue, name))
+    while (queue && dt_topic_queue_take(queue, 1, name))
         assert_memory_equal(name, "owner", 5);
     dt_topic_queue_free(queue);
     return status;

@@ -37,17 +37,29 @@ static dt_status add_numbered(const char *group, int number)
     return add(name);
 }
 
-static void assert_next(const char *name)
+static void assert_next_at(int64_t now_us, const char *name)
 {
     char next[DT_TOPIC_NAME_MAX + 1] = "";
-    assert_true(dt_topic_queue_take(queue, next));
+    assert_true(dt_topic_queue_ready_us(queue, now_us) <= now_us);
+    assert_true(dt_topic_queue_take(queue, now_us, next));
     assert_string_equal(next, name);
+}
+
+static void assert_next(const char *name)
+{
+    assert_next_at(1, name);
+}
+
+static void assert_none_until(int64_t now_us, int64_t ready_us)
+{
+    char next[DT_TOPIC_NAME_MAX + 1];
+    assert_int_equal(dt_topic_queue_ready_us(queue, now_us), ready_us);
+    assert_false(dt_topic_queue_take(queue, now_us, next));
 }
 
 static void assert_empty(void)
 {
-    char next[DT_TOPIC_NAME_MAX + 1];
-    assert_false(dt_topic_queue_take(queue, next));
+    assert_none_until(1, INT64_MAX);
     assert_int_equal(dt_topic_queue_length(queue), 0);
 }
 
@@ -110,6 +122,45 @@ static void the_queue_has_an_end(void **state)
     assert_int_equal(add("and-another"), DT_FULL);
 }
 
+#define SECOND INT64_C(1000000)
+
+static void a_group_whose_names_cost_more_than_its_share_waits_and_the_others_do_not(void **state)
+{
+    const int64_t t = 1000 * SECOND;
+    const int64_t ready = t + DT_TOPIC_QUEUE_SHARE * 3 * SECOND - DT_TOPIC_QUEUE_AHEAD_US;
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(add_numbered("flood.", i), DT_OK);
+    assert_next_at(t, "flood.0");
+    dt_topic_queue_charge(queue, dt_str("flood.0"), SECOND, t); /* twenty seconds: in advance */
+    assert_next_at(t, "flood.1");
+    dt_topic_queue_charge(queue, dt_str("flood.1"), 2 * SECOND, t);
+    assert_none_until(t, ready);
+    assert_int_equal(add("orders.close"), DT_OK);
+    assert_next_at(t, "orders.close");
+    assert_none_until(ready - 1, ready);
+    assert_next_at(ready, "flood.2");
+    assert_next_at(ready, "flood.3"); /* cost nothing: others had made it */
+    assert_int_equal(dt_topic_queue_length(queue), 1);
+}
+
+static void what_a_group_has_to_pay_is_remembered_while_it_wants_nothing(void **state)
+{
+    const int64_t t = 1000 * SECOND;
+    const int64_t ready = t + DT_TOPIC_QUEUE_SHARE * 2 * SECOND - DT_TOPIC_QUEUE_AHEAD_US;
+    (void)state;
+    assert_int_equal(add("flood.0"), DT_OK);
+    assert_next_at(t, "flood.0");
+    dt_topic_queue_charge(queue, dt_str("flood.0"), 2 * SECOND, t);
+    assert_none_until(t, INT64_MAX);
+    assert_int_equal(add("flood.1"), DT_OK);
+    assert_none_until(t + SECOND, ready);
+    assert_next_at(ready, "flood.1");
+    assert_none_until(ready + 1000 * SECOND, INT64_MAX); /* all is paid, and it is forgotten */
+    assert_int_equal(add("flood.2"), DT_OK);
+    assert_next_at(1, "flood.2");
+}
+
 static void what_is_no_name_is_not_taken(void **state)
 {
     char longest[DT_TOPIC_NAME_MAX + 2];
@@ -131,6 +182,8 @@ int main(void)
         T(who_wants_many_waits_for_those_who_want_few),
         T(a_group_that_is_full_leaves_room_for_the_others),
         T(the_queue_has_an_end),
+        T(a_group_whose_names_cost_more_than_its_share_waits_and_the_others_do_not),
+        T(what_a_group_has_to_pay_is_remembered_while_it_wants_nothing),
         T(what_is_no_name_is_not_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
