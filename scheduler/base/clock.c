@@ -48,6 +48,11 @@ static int64_t system_real_ms(const dt_clock *clock)
     return system_us(CLOCK_REALTIME) / 1000;
 }
 
+int64_t dt_clock_boot_us(void)
+{
+    return system_us(CLOCK_BOOTTIME);
+}
+
 const dt_clock *dt_clock_system(void)
 {
     static const dt_clock clock = {.mono_us = system_mono_us, .real_ms = system_real_ms};

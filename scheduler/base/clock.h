@@ -20,6 +20,10 @@ struct dt_clock {
 /* The host's clocks. Static; thread-safe. */
 const dt_clock *dt_clock_system(void);
 
+/* The host's monotonic clock, which goes on while the machine is suspended: for timers of the kernel that do. May be
+ * called in a handler of signals. */
+int64_t dt_clock_boot_us(void);
+
 static inline int64_t dt_clock_mono_us(const dt_clock *clock)
 {
     return clock->mono_us(clock);

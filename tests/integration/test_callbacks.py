@@ -120,7 +120,8 @@ def test_a_process_that_is_stopped_between_the_look_at_its_lease_and_the_write_w
     lost = [job for job in jobs if attempts_of(api, job)[0] == (1, "lost")]
     time.sleep(3)  # what would be written is written at once
     stack.restart("dispatcher1")
-    assert lost and all([request.attempt for request in receiver.of(job)] == [2] for job in lost), lost
+    seen = {job: [request.attempt for request in receiver.of(job)] for job in lost}
+    assert lost and all(attempts == [2] for attempts in seen.values()), seen
     assert receiver.twice() == []
 
 

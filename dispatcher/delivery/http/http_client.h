@@ -93,11 +93,13 @@ DT_MUST_CHECK dt_status dt_http_client_new(const struct dt_http_settings *settin
  */
 DT_MUST_CHECK dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request);
 /*
- * Nothing may be written `remaining_us` from now on, unless this is called again: may_send says so by itself, and what
- * it let through and was not written by then finds its connection shut (wire_guard.h). Never called: there is no such
- * end. Any thread.
+ * The lease under which may_send lets requests through runs until until_us, by the client's clock; called again, it was
+ * renewed and its end moves forward. What was let through and was not written by then finds its connection shut
+ * (wire_guard.h). Never called: there is no such end. Any thread.
  */
-void dt_http_client_write_until(dt_http_client *client, int64_t remaining_us);
+void dt_http_client_write_until(dt_http_client *client, int64_t until_us);
+/* The lease is over: the end that is told next is another one's. Any thread. */
+void dt_http_client_write_over(dt_http_client *client);
 /*
  * Ends every request that is not answered: with its status when the head of the answer is whole, else with
  * DT_HTTP_UNKNOWN. Waits until all answers are given and the thread has ended, but for no name server and no receiver.

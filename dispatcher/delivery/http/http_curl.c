@@ -465,9 +465,14 @@ static void run(void *arg)
 
 /* ---- the port ---- */
 
-void dt_http_client_write_until(dt_http_client *client, int64_t remaining_us)
+void dt_http_client_write_until(dt_http_client *client, int64_t until_us)
 {
-    dt_wire_guard_until(client->guard, remaining_us);
+    dt_wire_guard_until(client->guard, until_us);
+}
+
+void dt_http_client_write_over(dt_http_client *client)
+{
+    dt_wire_guard_over(client->guard);
 }
 
 /* DT_OK: there is room, and it is taken. Under the lock. */

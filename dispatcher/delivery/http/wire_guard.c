@@ -1,6 +1,13 @@
 /*
- * Two bits a socket, one timer, one signal. What the handler reads is written by the thread that it interrupts; it
- * calls shutdown(2) and nothing else.
+ * Two bits a socket, one timer, one signal. The handler calls shutdown(2), clock_gettime(2) and timer_settime(2), and
+ * nothing else.
+ *
+ * Invariants:
+ *   - A timer that is armed is left alone until its signal has been handled: since Linux 6.13 a signal that waits for
+ *     its thread is lost when its timer is set anew or deleted. So the end is moved by writing it down, and the handler
+ *     sets the timer for what is left.
+ *   - The end that the handler finds may be that of a lease which began after the thread had looked at the one before,
+ *     so leases that are over are counted: the handler compares the count with that at the latest look.
  */
 #include "wire_guard.h"
 
@@ -23,16 +30,34 @@
 #define SIGNAL    (SIGRTMIN + 3)
 
 struct dt_wire_guard {
-    pthread_mutex_t lock; /* of the next three */
-    bool attached;
+    pthread_mutex_t lock; /* the timer is neither made nor deleted while another thread sets it */
     timer_t timer;
-    int64_t until_us; /* by `clock`; 0 = no end was told */
+    _Atomic bool attached;    /* there is a timer … */
+    _Atomic bool armed;       /* … and its signal is to come */
+    _Atomic int64_t until_us; /* by CLOCK_BOOTTIME; 0 = no end was told */
+    _Atomic unsigned over;    /* leases that have ended … */
+    _Atomic unsigned looked;  /* … when the thread entered last */
     const dt_clock *clock;
     volatile sig_atomic_t inside, shut;
     _Atomic int highest; /* of the words that have a bit */
     _Atomic uint64_t sockets[SOCKETS / WORD_BITS];
     _Atomic uint64_t owing[SOCKETS / WORD_BITS]; /* of these, those with the rest of a request to write */
 };
+
+/* ---- the timer ---- */
+
+static void set_timer(dt_wire_guard *guard, int64_t until_us)
+{
+    const struct itimerspec when = {.it_value = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000}};
+    (void)timer_settime(guard->timer, TIMER_ABSTIME, &when, NULL);
+}
+
+/* Unless its signal is to come anyhow. */
+static void arm(dt_wire_guard *guard)
+{
+    if (guard->attached && guard->until_us && !atomic_exchange(&guard->armed, true))
+        set_timer(guard, guard->until_us);
+}
 
 /* ---- the handler ---- */
 
@@ -43,37 +68,59 @@ static void shut_word(int word, uint64_t bits)
             (void)shutdown(word * WORD_BITS + bit, SHUT_WR);
 }
 
-static void on_end(int number, siginfo_t *info, void *context)
+/* On the thread that writes. */
+static void shut_what_is_late(dt_wire_guard *guard)
 {
-    dt_wire_guard *guard = info->si_value.sival_ptr;
-    int saved = errno;
-    (void)number;
-    (void)context;
     const bool all = guard->inside;
     for (int word = 0; word <= guard->highest; word++)
         shut_word(word, all ? guard->sockets[word] : guard->owing[word]);
     if (all)
         guard->shut = 1;
+}
+
+/* An end that is told between the two looks at it finds the timer armed, or arms it. */
+static void go_on(dt_wire_guard *guard, int64_t now_us)
+{
+    if (!guard->attached)
+        return;
+    if (now_us < guard->until_us) {
+        set_timer(guard, guard->until_us);
+        return;
+    }
+    guard->armed = false;
+    if (now_us < guard->until_us)
+        arm(guard);
+}
+
+static void on_end(int number, siginfo_t *info, void *context)
+{
+    dt_wire_guard *guard = info->si_value.sival_ptr;
+    int saved = errno;
+    int64_t now_us = dt_clock_boot_us();
+    (void)number;
+    (void)context;
+    if (now_us >= guard->until_us || guard->over != guard->looked)
+        shut_what_is_late(guard);
+    go_on(guard, now_us);
     errno = saved;
 }
 
-/* ---- the timer ---- */
+/* ---- leases ---- */
 
-/* Under the lock. */
-static void arm(dt_wire_guard *guard)
+/* CLOCK_BOOTTIME is read first: should time pass between the two, the end comes early, not late. */
+void dt_wire_guard_until(dt_wire_guard *guard, int64_t until_us)
 {
-    const int64_t left_us = dt_later(guard->until_us - dt_clock_mono_us(guard->clock), 1);
-    const struct itimerspec when = {.it_value = {.tv_sec = left_us / 1000000, .tv_nsec = left_us % 1000000 * 1000}};
-    if (guard->attached && guard->until_us)
-        (void)timer_settime(guard->timer, 0, &when, NULL);
-}
-
-void dt_wire_guard_until(dt_wire_guard *guard, int64_t remaining_us)
-{
+    const int64_t boot_us = dt_clock_boot_us();
+    const int64_t left_us = until_us - dt_clock_mono_us(guard->clock);
     pthread_mutex_lock(&guard->lock);
-    guard->until_us = dt_clock_mono_us(guard->clock) + remaining_us;
+    guard->until_us = dt_later(boot_us + left_us, 1);
     arm(guard);
     pthread_mutex_unlock(&guard->lock);
+}
+
+void dt_wire_guard_over(dt_wire_guard *guard)
+{
+    atomic_fetch_add(&guard->over, 1);
 }
 
 static dt_status handle_signal(struct dt_error *err)
@@ -108,9 +155,10 @@ dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err)
 void dt_wire_guard_detach(dt_wire_guard *guard)
 {
     pthread_mutex_lock(&guard->lock);
-    if (guard->attached)
+    const bool attached = atomic_exchange(&guard->attached, false);
+    if (attached)
         timer_delete(guard->timer);
-    guard->attached = false;
+    guard->armed = false;
     pthread_mutex_unlock(&guard->lock);
 }
 
@@ -150,8 +198,13 @@ void dt_wire_guard_owes(dt_wire_guard *guard, int fd, bool owes)
         atomic_fetch_and(&guard->owing[fd / WORD_BITS], ~bit_of(fd));
 }
 
+/* What is late of leases before is shut here, since the handler compares with this look from now on. */
 void dt_wire_guard_enter(dt_wire_guard *guard)
 {
+    const unsigned over = guard->over;
+    if (over != guard->looked)
+        shut_what_is_late(guard);
+    guard->looked = over;
     guard->inside = 1;
     atomic_signal_fence(memory_order_seq_cst);
 }

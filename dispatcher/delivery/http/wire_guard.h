@@ -2,11 +2,11 @@
  * Closes the gap between the look at a lease and the write that it allowed. A process may be stopped just there, for
  * any time: when it goes on, the write would follow although the lease has ended long since.
  *
- * A timer of the kernel is armed for the end of the lease and moved by each renewal. Its signal goes to the thread that
- * writes, and a thread that was stopped, or not chosen, handles a signal that is pending before its next
- * instruction. If the thread is inside (enter … leave) at that time, the handler shuts the sending side of all
- * guarded sockets; outside it shuts those alone that have the rest of a request to write, because for all others
- * the next look says no.
+ * A timer of the kernel is armed for the end of the lease. Its signal goes to the thread that writes, and a thread that
+ * was stopped, or not chosen, handles a signal that is pending before its next instruction. Where the lease was renewed
+ * meanwhile the handler arms the timer for the new end. Else it shuts: if the thread is inside (enter … leave) at that
+ * time, the sending side of all guarded sockets; outside, that of those alone that have the rest of a request to write,
+ * because for all others the next look says no.
  *
  *     enter ─▶ look at the lease ─▶ write ─▶ leave
  *                                            └─▶ full: the rest is owed, and written when there is room
@@ -30,8 +30,13 @@ DT_MUST_CHECK dt_status dt_wire_guard_new(const dt_clock *clock, dt_wire_guard *
 /* Accepts NULL. Detached, and no socket is guarded. */
 void dt_wire_guard_free(dt_wire_guard *guard);
 
-/* Nothing may be written `remaining_us` from now on; called again, that end moves. Any thread. */
-void dt_wire_guard_until(dt_wire_guard *guard, int64_t remaining_us);
+/*
+ * Nothing may be written from until_us on, by the guard's clock. Called again, that end moves forward: the lease was
+ * renewed. Any thread.
+ */
+void dt_wire_guard_until(dt_wire_guard *guard, int64_t until_us);
+/* The lease is over, and is never renewed: an end that is told from now on is another lease's. Any thread. */
+void dt_wire_guard_over(dt_wire_guard *guard);
 
 /* ---- the thread that writes ---- */
 

@@ -100,6 +100,11 @@ static void what_is_withheld_is_not_put_on_the_wire(void **state)
     assert_int_equal(receiver_requests(server), 1);
 }
 
+static void write_for(int64_t us)
+{
+    dt_http_client_write_until(client, dt_clock_mono_us(dt_clock_system()) + us);
+}
+
 /* The thread stands still between the look and the write until the lease is over. */
 static void what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_the_wire(void **state)
 {
@@ -112,12 +117,12 @@ static void what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_t
         unsigned before = receiver_requests(server);
         if (kept)
             assert_status(ask(at("/204"), SOON_MS), 204);
-        dt_http_client_write_until(client, 100000);
+        write_for(100000);
         fail_rule("callbacks.let_through=delay:1000@1");
         assert_int_equal(ask(at("/204"), SOON_MS)->answer.end, DT_HTTP_BROKEN);
         fail_rule(NULL);
         assert_int_equal(receiver_requests(server), before + (unsigned)kept);
-        dt_http_client_write_until(client, 60000000);
+        write_for(60000000);
         assert_status(ask(at("/204"), SOON_MS), 204); /* not on a connection that was shut */
     }
 }
@@ -132,7 +137,7 @@ static void the_end_of_a_lease_leaves_what_was_written_before_alone(void **state
     lease_runs = true;
     reopen(&settings);
     memset(got, 0, sizeof(got));
-    dt_http_client_write_until(client, 200000);
+    write_for(200000);
     assert_int_equal(send_to(at("/later"), SOON_MS, &got[0]), DT_OK);
     wait_for(got, 1);
     assert_status(&got[0], 204);
@@ -178,13 +183,13 @@ static void the_rest_of_a_body_is_not_written_after_the_lease(void **state)
     (void)state;
     assert_non_null(body);
     settings.max_bytes = 2 * (size_t)BODY;
-    reopen(&settings);
     for (int ends = 0; ends < 2; ends++) {
+        reopen(&settings);
         int fd = listen_narrowly(url, sizeof(url));
         const struct dt_http_request request = {
             .url = dt_str(url), .body = {body, BODY}, .timeout_ms = SOON_MS, .tag = got};
         memset(got, 0, sizeof(got));
-        dt_http_client_write_until(client, ends ? 300000 : 60000000);
+        write_for(ends ? 300000 : 60000000);
         assert_int_equal(dt_http_client_send(client, &request), DT_OK);
         int accepted = accept(fd, NULL, NULL);
         usleep(600000);
@@ -197,7 +202,7 @@ static void the_rest_of_a_body_is_not_written_after_the_lease(void **state)
         forget(got, 1);
     }
     free(body);
-    dt_http_client_write_until(client, 60000000);
+    write_for(60000000);
     assert_status(ask(at("/204"), SOON_MS), 204);
 }
 

@@ -297,10 +297,15 @@ dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_reque
 }
 
 /* Fibers are not stopped between the look and the write. */
-void dt_http_client_write_until(dt_http_client *client, int64_t remaining_us)
+void dt_http_client_write_until(dt_http_client *client, int64_t until_us)
 {
     (void)client;
-    (void)remaining_us;
+    (void)until_us;
+}
+
+void dt_http_client_write_over(dt_http_client *client)
+{
+    (void)client;
 }
 
 void dt_http_client_stop(dt_http_client *client)

@@ -39,11 +39,11 @@ static bool is_used(dt_hands *hands)
     return hands->client && !hands->leaving && dt_pool_now_us(hands) - hands->used_us < UNUSED_US && hands->used_us;
 }
 
-/* The timer first: it may be late, and never early. */
+/* The end of writing first: what is let through under the new end must not be shut at the old one. */
 static void extend(dt_hands *hands, int64_t sent_us)
 {
     int64_t length_us = hands->lease.length_us;
-    dt_http_client_write_until(hands->client, sent_us + length_us - dt_pool_now_us(hands));
+    dt_http_client_write_until(hands->client, sent_us + length_us);
     dt_lease_extend(&hands->lease, sent_us);
 }
 
@@ -67,6 +67,7 @@ static void drop_number(dt_hands *hands)
 {
     hands->owner = 0;
     dt_lease_end(&hands->lease);
+    dt_http_client_write_over(hands->client);
 }
 
 static dt_status renew(dt_hands *hands, struct dt_error *err)

@@ -1,5 +1,7 @@
 /* The guard of sockets on pairs of them: what the end of a lease shuts, and what it leaves open. */
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,6 +76,11 @@ static void await_shut(const struct pair *pair)
     }
 }
 
+static void end_in(struct rig *r, int64_t us)
+{
+    dt_wire_guard_until(r->guard, dt_clock_mono_us(dt_clock_system()) + us);
+}
+
 static void outside_the_end_shuts_those_alone_that_owe(void **state)
 {
     struct rig *r = *state;
@@ -81,7 +88,7 @@ static void outside_the_end_shuts_those_alone_that_owe(void **state)
     dt_wire_guard_owes(r->guard, r->pairs[0].ours, false);
     dt_wire_guard_owes(r->guard, r->pairs[2].ours, true);
     dt_wire_guard_owes(r->guard, r->pairs[2].ours, false); /* it has written the rest */
-    dt_wire_guard_until(r->guard, 1);
+    end_in(r, 1);
     await_shut(&r->pairs[1]);
     assert_false(is_shut(&r->pairs[0]));
     assert_false(is_shut(&r->pairs[2]));
@@ -96,7 +103,7 @@ static void a_socket_owes_nothing_of_the_one_that_had_its_number(void **state)
     dt_wire_guard_owes(r->guard, r->pairs[3].ours, true);
     dt_wire_guard_close(r->guard, r->pairs[3].ours);
     assert_true(dt_wire_guard_open(r->guard, r->pairs[3].ours));
-    dt_wire_guard_until(r->guard, 1);
+    end_in(r, 1);
     await_shut(&r->pairs[0]);
     assert_false(is_shut(&r->pairs[3]));
 }
@@ -106,8 +113,7 @@ static void inside_the_end_shuts_all_and_leaving_says_so_once(void **state)
     struct rig *r = *state;
     dt_wire_guard_close(r->guard, r->pairs[2].ours);
     dt_wire_guard_enter(r->guard);
-    dt_wire_guard_until(r->guard, HOUR_US);
-    dt_wire_guard_until(r->guard, 1); /* the end moves */
+    end_in(r, 1);
     await_shut(&r->pairs[3]);
     assert_true(is_shut(&r->pairs[0]));
     assert_true(is_shut(&r->pairs[1]));
@@ -122,7 +128,7 @@ static void what_was_left_in_time_is_outside(void **state)
     dt_wire_guard_enter(r->guard);
     assert_false(dt_wire_guard_leave(r->guard));
     dt_wire_guard_owes(r->guard, r->pairs[0].ours, true);
-    dt_wire_guard_until(r->guard, 1);
+    end_in(r, 1);
     await_shut(&r->pairs[0]);
     assert_false(is_shut(&r->pairs[1]));
     assert_false(dt_wire_guard_leave(r->guard));
@@ -134,11 +140,87 @@ static void an_end_that_is_told_before_there_is_a_timer_is_kept(void **state)
     struct dt_error err = {0};
     dt_wire_guard_detach(r->guard);
     dt_wire_guard_owes(r->guard, r->pairs[0].ours, true);
-    dt_wire_guard_until(r->guard, 1);
+    end_in(r, 1);
     usleep(5000);
     assert_false(is_shut(&r->pairs[0])); /* nobody is signalled */
     assert_int_equal(dt_wire_guard_attach(r->guard, &err), DT_OK);
     await_shut(&r->pairs[0]);
+}
+
+/* As if the thread were not chosen, or stopped: it has the signal at once when it goes on. */
+static void set_aside(bool aside)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN + 3);
+    assert_int_equal(pthread_sigmask(aside ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL), 0);
+}
+
+static void a_lease_that_begins_before_the_thread_goes_on_does_not_cover_what_the_one_before_allowed(void **state)
+{
+    struct rig *r = *state;
+    dt_wire_guard_enter(r->guard);
+    set_aside(true);
+    end_in(r, 1);
+    usleep(20000);
+    dt_wire_guard_over(r->guard);
+    end_in(r, HOUR_US);
+    set_aside(false);
+    assert_true(is_shut(&r->pairs[0]));
+    assert_true(dt_wire_guard_leave(r->guard));
+}
+
+static void the_rest_of_a_request_is_not_written_under_a_lease_that_began_before_the_thread_went_on(void **state)
+{
+    struct rig *r = *state;
+    dt_wire_guard_enter(r->guard);
+    assert_false(dt_wire_guard_leave(r->guard));
+    dt_wire_guard_owes(r->guard, r->pairs[1].ours, true);
+    set_aside(true);
+    end_in(r, 1);
+    usleep(20000);
+    dt_wire_guard_over(r->guard);
+    end_in(r, HOUR_US);
+    set_aside(false);
+    assert_true(is_shut(&r->pairs[1]));
+    assert_false(is_shut(&r->pairs[0]));
+}
+
+/* However late the signal of the end before: what a new look allows is written, and what an old one did is not. */
+static void what_is_late_is_shut_by_the_next_look_too(void **state)
+{
+    struct rig *r = *state;
+    end_in(r, HOUR_US);
+    dt_wire_guard_enter(r->guard);
+    assert_false(dt_wire_guard_leave(r->guard));
+    dt_wire_guard_owes(r->guard, r->pairs[1].ours, true);
+    dt_wire_guard_over(r->guard);
+    dt_wire_guard_enter(r->guard);
+    assert_true(is_shut(&r->pairs[1]));
+    assert_false(is_shut(&r->pairs[0]));
+    dt_wire_guard_over(r->guard); /* and in the middle of what the thread does */
+    dt_wire_guard_enter(r->guard);
+    assert_true(is_shut(&r->pairs[0]));
+    assert_true(dt_wire_guard_leave(r->guard));
+}
+
+static void a_lease_that_is_renewed_goes_on_at_its_first_end_and_ends_at_its_last(void **state)
+{
+    struct rig *r = *state;
+    dt_wire_guard_enter(r->guard);
+    end_in(r, 20000);
+    end_in(r, 400000);
+    usleep(60000); /* the signal of the first end cuts it short */
+    usleep(60000);
+    assert_false(is_shut(&r->pairs[0]));
+    await_shut(&r->pairs[0]);
+    assert_true(dt_wire_guard_leave(r->guard));
+    dt_wire_guard_over(r->guard);
+    end_in(r, 20000); /* another lease has an end as well */
+    dt_wire_guard_enter(r->guard);
+    usleep(40000);
+    usleep(40000);
+    assert_true(dt_wire_guard_leave(r->guard));
 }
 
 static void numbers_that_are_no_sockets_of_ours_are_refused(void **state)
@@ -162,6 +244,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(inside_the_end_shuts_all_and_leaving_says_so_once, make, drop),
         cmocka_unit_test_setup_teardown(what_was_left_in_time_is_outside, make, drop),
         cmocka_unit_test_setup_teardown(an_end_that_is_told_before_there_is_a_timer_is_kept, make, drop),
+        cmocka_unit_test_setup_teardown(
+            a_lease_that_begins_before_the_thread_goes_on_does_not_cover_what_the_one_before_allowed, make, drop),
+        cmocka_unit_test_setup_teardown(
+            the_rest_of_a_request_is_not_written_under_a_lease_that_began_before_the_thread_went_on, make, drop),
+        cmocka_unit_test_setup_teardown(what_is_late_is_shut_by_the_next_look_too, make, drop),
+        cmocka_unit_test_setup_teardown(a_lease_that_is_renewed_goes_on_at_its_first_end_and_ends_at_its_last, make,
+                                        drop),
         cmocka_unit_test_setup_teardown(numbers_that_are_no_sockets_of_ours_are_refused, make, drop),
     };
     return cmocka_run_group_tests_name("wire guard", tests, NULL, NULL);
