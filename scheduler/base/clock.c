@@ -48,14 +48,15 @@ static int64_t system_real_ms(const dt_clock *clock)
     return system_us(CLOCK_REALTIME) / 1000;
 }
 
-int64_t dt_clock_boot_us(void)
+static int64_t system_boot_us(const dt_clock *clock)
 {
+    (void)clock;
     return system_us(CLOCK_BOOTTIME);
 }
 
 const dt_clock *dt_clock_system(void)
 {
-    static const dt_clock clock = {.mono_us = system_mono_us, .real_ms = system_real_ms};
+    static const dt_clock clock = {.mono_us = system_mono_us, .real_ms = system_real_ms, .boot_us = system_boot_us};
 
     return &clock;
 }

@@ -15,18 +15,21 @@ typedef struct dt_clock dt_clock;
 struct dt_clock {
     int64_t (*mono_us)(const dt_clock *clock); /* never steps */
     int64_t (*real_ms)(const dt_clock *clock); /* wall clock of this host; may step */
+    int64_t (*boot_us)(
+        const dt_clock *clock); /* as mono_us, and goes on while the machine is suspended; NULL: mono_us */
 };
 
 /* The host's clocks. Static; thread-safe. */
 const dt_clock *dt_clock_system(void);
 
-/* The host's monotonic clock, which goes on while the machine is suspended: for timers of the kernel that do. May be
- * called in a handler of signals. */
-int64_t dt_clock_boot_us(void);
-
 static inline int64_t dt_clock_mono_us(const dt_clock *clock)
 {
     return clock->mono_us(clock);
+}
+/* For what ends elsewhere while this machine is suspended. The system's may be read in a handler of signals. */
+static inline int64_t dt_clock_boot_us(const dt_clock *clock)
+{
+    return clock->boot_us ? clock->boot_us(clock) : clock->mono_us(clock);
 }
 static inline int64_t dt_clock_real_ms(const dt_clock *clock)
 {

@@ -93,7 +93,7 @@ DT_MUST_CHECK dt_status dt_http_client_new(const struct dt_http_settings *settin
  */
 DT_MUST_CHECK dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_request *request);
 /*
- * The lease under which may_send lets requests through runs until until_us, by the client's clock; called again, it was
+ * The lease under which may_send lets requests through runs until until_us (dt_clock_boot_us); called again, it was
  * renewed and its end moves forward. What was let through and was not written by then finds its connection shut
  * (wire_guard.h). Never called: there is no such end. Any thread.
  */

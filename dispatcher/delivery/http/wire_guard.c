@@ -29,12 +29,14 @@
 #define WORD_BITS 64
 #define SIGNAL    (SIGRTMIN + 3)
 
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "what a handler of signals reads takes no lock");
+
 struct dt_wire_guard {
     pthread_mutex_t lock; /* the timer is neither made nor deleted while another thread sets it */
     timer_t timer;
     _Atomic bool attached;    /* there is a timer … */
     _Atomic bool armed;       /* … and its signal is to come */
-    _Atomic int64_t until_us; /* by CLOCK_BOOTTIME; 0 = no end was told */
+    _Atomic int64_t until_us; /* 0 = no end was told */
     _Atomic unsigned over;    /* leases that have ended … */
     _Atomic unsigned looked;  /* … when the thread entered last */
     const dt_clock *clock;
@@ -44,7 +46,7 @@ struct dt_wire_guard {
     _Atomic uint64_t owing[SOCKETS / WORD_BITS]; /* of these, those with the rest of a request to write */
 };
 
-/* ---- the timer ---- */
+/* ---- the timer, by the clock that dt_clock_boot_us is ---- */
 
 static void set_timer(dt_wire_guard *guard, int64_t until_us)
 {
@@ -79,8 +81,9 @@ static void shut_what_is_late(dt_wire_guard *guard)
 }
 
 /* An end that is told between the two looks at it finds the timer armed, or arms it. */
-static void go_on(dt_wire_guard *guard, int64_t now_us)
+static void go_on(dt_wire_guard *guard)
 {
+    const int64_t now_us = dt_clock_boot_us(guard->clock);
     if (!guard->attached)
         return;
     if (now_us < guard->until_us) {
@@ -92,28 +95,32 @@ static void go_on(dt_wire_guard *guard, int64_t now_us)
         arm(guard);
 }
 
+static bool is_late(const dt_wire_guard *guard)
+{
+    return dt_clock_boot_us(guard->clock) >= guard->until_us || guard->over != guard->looked;
+}
+
+/* The timer first: whoever is stopped behind the look finds the signal that comes meanwhile. */
 static void on_end(int number, siginfo_t *info, void *context)
 {
     dt_wire_guard *guard = info->si_value.sival_ptr;
     int saved = errno;
-    int64_t now_us = dt_clock_boot_us();
     (void)number;
     (void)context;
-    if (now_us >= guard->until_us || guard->over != guard->looked)
+    if (info->si_code != SI_TIMER)
+        return; /* nobody's who knows us */
+    go_on(guard);
+    if (is_late(guard))
         shut_what_is_late(guard);
-    go_on(guard, now_us);
     errno = saved;
 }
 
 /* ---- leases ---- */
 
-/* CLOCK_BOOTTIME is read first: should time pass between the two, the end comes early, not late. */
 void dt_wire_guard_until(dt_wire_guard *guard, int64_t until_us)
 {
-    const int64_t boot_us = dt_clock_boot_us();
-    const int64_t left_us = until_us - dt_clock_mono_us(guard->clock);
     pthread_mutex_lock(&guard->lock);
-    guard->until_us = dt_later(boot_us + left_us, 1);
+    guard->until_us = dt_later(until_us, 1);
     arm(guard);
     pthread_mutex_unlock(&guard->lock);
 }

@@ -31,7 +31,7 @@ DT_MUST_CHECK dt_status dt_wire_guard_new(const dt_clock *clock, dt_wire_guard *
 void dt_wire_guard_free(dt_wire_guard *guard);
 
 /*
- * Nothing may be written from until_us on, by the guard's clock. Called again, that end moves forward: the lease was
+ * Nothing may be written from until_us on (dt_clock_boot_us). Called again, that end moves forward: the lease was
  * renewed. Any thread.
  */
 void dt_wire_guard_until(dt_wire_guard *guard, int64_t until_us);

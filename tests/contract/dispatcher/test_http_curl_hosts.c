@@ -102,7 +102,7 @@ static void what_is_withheld_is_not_put_on_the_wire(void **state)
 
 static void write_for(int64_t us)
 {
-    dt_http_client_write_until(client, dt_clock_mono_us(dt_clock_system()) + us);
+    dt_http_client_write_until(client, dt_clock_boot_us(dt_clock_system()) + us);
 }
 
 /* The thread stands still between the look and the write until the lease is over. */

@@ -22,7 +22,7 @@ static int64_t mono(const dt_clock *clock)
     return now_us;
 }
 
-static const dt_clock clock_of_test = {mono, mono};
+static const dt_clock clock_of_test = {.mono_us = mono, .real_ms = mono};
 
 static dt_status make(void *arg, struct dt_strbuf *out, struct dt_error *err)
 {

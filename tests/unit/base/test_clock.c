@@ -28,7 +28,8 @@ static int64_t hand_real_ms(const dt_clock *clock)
 
 static void start(struct hand_clock *hand, dt_refclock *ref)
 {
-    *hand = (struct hand_clock){{hand_mono_us, hand_real_ms}, 1000 * SECOND_US, INT64_C(1700000000000)};
+    *hand = (struct hand_clock){
+        {.mono_us = hand_mono_us, .real_ms = hand_real_ms}, 1000 * SECOND_US, INT64_C(1700000000000)};
     dt_refclock_init(ref, &hand->clock);
 }
 
@@ -103,6 +104,17 @@ static void a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample(voi
     before = dt_refclock_earliest_ms(&ref);
     hand.real_ms += 3600000;
     assert_int_equal(dt_refclock_earliest_ms(&ref), before);
+}
+
+static void a_clock_that_knows_no_suspension_goes_by_the_monotonic_one(void **state)
+{
+    struct hand_clock hand;
+    dt_refclock ref;
+
+    (void)state;
+    start(&hand, &ref);
+    assert_int_equal(dt_clock_boot_us(ref.clock), hand.mono_us);
+    assert_true(dt_clock_boot_us(dt_clock_system()) >= dt_clock_mono_us(dt_clock_system()) - 1);
 }
 
 static void a_sample_counts_also_when_the_monotonic_clock_has_just_begun(void **state)
@@ -338,6 +350,7 @@ int main(void)
         cmocka_unit_test(the_servers_time_lies_between_earliest_and_latest),
         cmocka_unit_test(a_sample_is_never_wider_than_its_round_trip_and_a_millisecond),
         cmocka_unit_test(a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample),
+        cmocka_unit_test(a_clock_that_knows_no_suspension_goes_by_the_monotonic_one),
         cmocka_unit_test(a_sample_counts_also_when_the_monotonic_clock_has_just_begun),
         cmocka_unit_test(the_tighter_of_two_samples_wins),
         cmocka_unit_test(an_old_sample_is_given_up_for_a_wider_new_one),

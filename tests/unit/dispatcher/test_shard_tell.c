@@ -159,7 +159,7 @@ static int64_t real_ms(const dt_clock *clock)
     return NOW;
 }
 
-static const dt_clock stopped_clock = {mono_us, real_ms};
+static const dt_clock stopped_clock = {.mono_us = mono_us, .real_ms = real_ms};
 static dt_refclock ref;
 
 static int make(void **state)

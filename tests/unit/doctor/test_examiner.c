@@ -41,7 +41,7 @@ static int64_t real_ms(const dt_clock *clock)
     return fake.mono_us / 1000 + fake.ahead_ms;
 }
 
-static const dt_clock hand_clock = {mono_us, real_ms};
+static const dt_clock hand_clock = {.mono_us = mono_us, .real_ms = real_ms};
 
 dt_status dt_mailbox_new(dt_mailbox **out)
 {

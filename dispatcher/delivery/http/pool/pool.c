@@ -131,7 +131,7 @@ bool dt_pool_may_send(void *arg, void *tag)
 {
     const dt_hands *hands = arg;
     const struct dt_callback *callback = tag;
-    return DT_GUARD(CALL_LEASE, dt_lease_runs(&hands->lease, dt_pool_now_us(hands)) && callback->owner == hands->owner);
+    return DT_GUARD(CALL_LEASE, dt_pool_lease_runs(hands) && callback->owner == hands->owner);
 }
 
 static enum dt_place_end place_end_of(const struct dt_http_answer *answer)

@@ -18,7 +18,7 @@ static bool may_claim(dt_hands *hands, unsigned shard)
 {
     if (!hands->client || hands->leaving)
         return false;
-    bool number = hands->owner && dt_lease_runs(&hands->lease, dt_pool_now_us(hands));
+    bool number = hands->owner && dt_pool_lease_runs(hands);
     bool room = hands->n_all < UNRECORDED_MAX * (uint64_t)hands->env.config->callbacks_max_in_flight;
     bool may = number && room && DT_GUARD(CALL_DOUBT_FIRST, !hands->doubts[shard]);
     hands->wanted = true;

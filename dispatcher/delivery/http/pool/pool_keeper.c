@@ -50,7 +50,8 @@ static void extend(dt_hands *hands, int64_t sent_us)
 static dt_status take_number(dt_hands *hands, struct dt_error *err)
 {
     int64_t number = (int64_t)(hands->env.random(hands->env.arg) >> 1) | 1;
-    int64_t sent_us = dt_pool_now_us(hands);
+    int64_t now_us = dt_pool_now_us(hands);
+    int64_t sent_us = dt_clock_boot_us(hands->env.clock);
     dt_status status = dt_store_hands_own(hands->keeper_store, number, hands->env.name,
                                           hands->env.config->zookeeper_session_timeout, err);
     if (status != DT_OK)
@@ -58,7 +59,7 @@ static dt_status take_number(dt_hands *hands, struct dt_error *err)
     extend(hands, sent_us);
     hands->owner = number;
     hands->renewals = (struct dt_renewals){0};
-    hands->renewed_us = sent_us;
+    hands->renewed_us = now_us;
     dt_pool_tell_room(hands);
     return DT_OK;
 }
@@ -73,28 +74,41 @@ static void drop_number(dt_hands *hands)
 static dt_status renew(dt_hands *hands, struct dt_error *err)
 {
     bool there;
-    int64_t sent_us = dt_pool_now_us(hands);
+    int64_t now_us = dt_pool_now_us(hands);
+    int64_t sent_us = dt_clock_boot_us(hands->env.clock);
     if (!DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, sent_us))) {
         DT_LOG(WARN, "callbacks", "the lease is over: what is not on the wire is given away");
         drop_number(hands);
         return DT_OK;
     }
-    if (sent_us - hands->renewed_us < renew_every_us(hands))
+    if (now_us - hands->renewed_us < renew_every_us(hands))
         return DT_OK;
     DT_FAIL_POINT("callbacks.renew");
     dt_status status = dt_store_hands_renew(hands->keeper_store, hands->owner, &hands->renewals, &there, err);
-    if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_lease_runs(&hands->lease, dt_pool_now_us(hands))))
+    if (status == DT_OK && there && DT_GUARD(CALL_NEVER_AGAIN, dt_pool_lease_runs(hands)))
         extend(hands, sent_us);
     else if (status == DT_OK)
         drop_number(hands);
-    hands->renewed_us = sent_us;
+    hands->renewed_us = now_us;
     return status;
 }
 
+static bool has_any(dt_hands *hands)
+{
+    pthread_mutex_lock(&hands->lock);
+    bool any = hands->n_all > 0;
+    pthread_mutex_unlock(&hands->lock);
+    return any;
+}
+
+/* What came into our hands meanwhile may be just being written: the number ends by its lease then. At the end of the
+ * process nobody writes any more. */
 static dt_status give_up(dt_hands *hands, struct dt_error *err)
 {
     int64_t number = hands->owner;
     drop_number(hands);
+    if (has_any(hands) && !hands->leaving)
+        return DT_OK;
     return dt_store_hands_disown(hands->keeper_store, number, err);
 }
 

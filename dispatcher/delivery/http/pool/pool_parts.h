@@ -50,7 +50,8 @@ struct dt_hands {
     dt_http_client *client; /* NULL unless enabled */
     struct dt_pool_meters meters;
 
-    /* The lease. The keeper writes both; whoever looks at both looks at the lease first. */
+    /* The lease, by dt_clock_boot_us: it ends while the machine is suspended, too. The keeper writes both; whoever
+     * looks at both looks at the lease first. */
     struct dt_lease lease;
     _Atomic int64_t owner; /* our number; 0 = none */
 
@@ -103,6 +104,11 @@ struct dt_hands_claims {
 static inline int64_t dt_pool_now_us(const dt_hands *hands)
 {
     return dt_clock_mono_us(hands->env.clock);
+}
+
+static inline bool dt_pool_lease_runs(const dt_hands *hands)
+{
+    return dt_lease_runs(&hands->lease, dt_clock_boot_us(hands->env.clock));
 }
 
 /* ---- pool.c ---- */

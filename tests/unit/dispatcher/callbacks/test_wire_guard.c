@@ -78,7 +78,7 @@ static void await_shut(const struct pair *pair)
 
 static void end_in(struct rig *r, int64_t us)
 {
-    dt_wire_guard_until(r->guard, dt_clock_mono_us(dt_clock_system()) + us);
+    dt_wire_guard_until(r->guard, dt_clock_boot_us(dt_clock_system()) + us);
 }
 
 static void outside_the_end_shuts_those_alone_that_owe(void **state)
