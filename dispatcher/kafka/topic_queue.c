@@ -80,7 +80,7 @@ static struct group *group_of(dt_topic_queue *queue, struct dt_str name)
     return group;
 }
 
-/* What does nothing else than to pay its debts until now_us, or has none, is forgotten. */
+/* A group without names is forgotten once it has paid. */
 static void drop_if_idle(dt_topic_queue *queue, struct group *group, int64_t now_us)
 {
     if (group->n_entries || group->paid_until_us > now_us)

@@ -15,8 +15,8 @@ typedef struct dt_clock dt_clock;
 struct dt_clock {
     int64_t (*mono_us)(const dt_clock *clock); /* never steps */
     int64_t (*real_ms)(const dt_clock *clock); /* wall clock of this host; may step */
-    int64_t (*boot_us)(
-        const dt_clock *clock); /* as mono_us, and goes on while the machine is suspended; NULL: mono_us */
+    /* As mono_us, and goes on while the machine is suspended. NULL: mono_us is read. */
+    int64_t (*boot_us)(const dt_clock *clock);
 };
 
 /* The host's clocks. Static; thread-safe. */

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,6 @@
 
 #define SOCKETS   (1 << 20)
 #define WORD_BITS 64
-#define SIGNAL    (SIGRTMIN + 3)
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "what a handler of signals reads takes no lock");
 
@@ -136,15 +134,16 @@ static dt_status handle_signal(struct dt_error *err)
     sigset_t set;
     sigemptyset(&action.sa_mask);
     sigemptyset(&set);
-    sigaddset(&set, SIGNAL);
-    if (sigaction(SIGNAL, &action, NULL) != 0 || pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0)
+    sigaddset(&set, DT_WIRE_GUARD_SIGNAL);
+    if (sigaction(DT_WIRE_GUARD_SIGNAL, &action, NULL) != 0 || pthread_sigmask(SIG_UNBLOCK, &set, NULL) != 0)
         return dt_fail(err, DT_SYSTEM, "no signal for the end of a lease: %s", strerror(errno));
     return DT_OK;
 }
 
 dt_status dt_wire_guard_attach(dt_wire_guard *guard, struct dt_error *err)
 {
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGNAL, .sigev_value.sival_ptr = guard};
+    struct sigevent event = {
+        .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = DT_WIRE_GUARD_SIGNAL, .sigev_value.sival_ptr = guard};
     event.sigev_notify_thread_id = gettid();
     dt_status status = handle_signal(err);
     if (status != DT_OK)

@@ -17,11 +17,14 @@
 #ifndef DT_DISPATCHER_WIRE_GUARD_H
 #define DT_DISPATCHER_WIRE_GUARD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
 #include "base/status.h"
+
+#define DT_WIRE_GUARD_SIGNAL (SIGRTMIN + 3) /* of the timer, to the thread that writes */
 
 typedef struct dt_wire_guard dt_wire_guard;
 

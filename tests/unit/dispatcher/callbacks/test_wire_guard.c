@@ -152,7 +152,7 @@ static void set_aside(bool aside)
 {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGRTMIN + 3);
+    sigaddset(&set, DT_WIRE_GUARD_SIGNAL);
     assert_int_equal(pthread_sigmask(aside ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL), 0);
 }
 
