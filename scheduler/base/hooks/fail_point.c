@@ -242,7 +242,7 @@ static void act(const struct rule *rule)
     if (rule->action == CRASH)
         kill(getpid(), SIGKILL);
     else if (rule->action == STOP)
-        kill(getpid(), SIGSTOP);
+        raise(SIGSTOP); /* one that is sent to the process is taken by any thread, and this one would go on meanwhile */
     else if (rule->action == DELAY)
         wait_ms(rule->delay_ms);
 }

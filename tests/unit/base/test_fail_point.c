@@ -13,6 +13,7 @@
 
 #ifdef DT_FAIL_POINTS
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -255,6 +256,48 @@ static void a_stop_waits_for_a_continuation(void **state)
     assert_int_equal(WEXITSTATUS(status), 7);
 }
 
+/* Passes the plain point and tells that it went on: at once when it was not stopped there. */
+static void *pass_and_tell(void *arg)
+{
+    const int *end = arg;
+    pass_plain();
+    (void)write(*end, "x", 1);
+    return NULL;
+}
+
+/* A child whose main thread waits, as a program's does, while another passes the point. */
+static pid_t child_of_two_threads(const char *rule, int *end)
+{
+    pthread_t thread;
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    choose(rule);
+    dt_log_set_level(DT_LOG_ERROR);
+    if (pthread_create(&thread, NULL, pass_and_tell, end) == 0)
+        pthread_join(thread, NULL);
+    _exit(7);
+}
+
+static void a_stop_holds_the_thread_that_passes_at_that_very_place(void **state)
+{
+    int stop, end, ends[2];
+    char told;
+    (void)state;
+    for (int i = 0; i < 20; i++) { /* one that goes on is still to be stopped by another thread */
+        assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+        pid_t pid = child_of_two_threads("test.plain=stop@1", &ends[1]);
+        assert_int_equal(waitpid(pid, &stop, WUNTRACED), pid);
+        bool went_on = read(ends[0], &told, 1) == 1;
+        kill(pid, SIGCONT);
+        assert_int_equal(waitpid(pid, &end, 0), WIFSTOPPED(stop) ? pid : -1);
+        assert_false(went_on);
+        assert_int_equal(read(ends[0], &told, 1), 1);
+        close(ends[0]);
+        close(ends[1]);
+    }
+}
+
 /* ---- main's part ---- */
 
 static int main_with(const char *environment, const char *option)
@@ -305,6 +348,7 @@ int main(void)
         cmocka_unit_test_setup(passes_of_all_threads_count_together_and_each_once, forget),
         cmocka_unit_test_setup(a_crash_is_a_kill_at_that_very_pass_and_is_logged_before, forget),
         cmocka_unit_test_setup(a_stop_waits_for_a_continuation, forget),
+        cmocka_unit_test_setup(a_stop_holds_the_thread_that_passes_at_that_very_place, forget),
         cmocka_unit_test_setup(a_program_goes_on_with_good_text_and_ends_with_bad_text, forget),
         cmocka_unit_test_setup(the_list_has_every_point_once_in_order_with_what_it_can_do, forget),
     };
