@@ -583,7 +583,10 @@ static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
     return status == DT_OK ? dt_elector_start(&elector, &d->elector, err) : status;
 }
 
-/* In the order of dependence: what calls others ends first. */
+/*
+ * In the order of dependence: what calls others ends first. Three stand in a ring: the source of the map tells the
+ * elector, which tells the heartbeat, which asks for the map. So the source falls silent first, and is freed last.
+ */
 static void end_parts(dt_dispatcher *d)
 {
     dt_clock_follower_stop(d->follower);
@@ -595,12 +598,13 @@ static void end_parts(dt_dispatcher *d)
     dt_kafka_parts_stop(d->kafka_parts);
     d->kafka_parts = NULL;
     dt_intake_stop(d->intake);
-    dt_heartbeat_stop(d->heartbeat);
-    dt_housekeeper_stop(d->housekeeper);
-    dt_room_stop(d->room);
     dt_shard_map_source_stop(d->watch);
     if (d->elector)
         dt_elector_stop(d->elector);
+    dt_heartbeat_stop(d->heartbeat);
+    dt_housekeeper_stop(d->housekeeper);
+    dt_room_stop(d->room);
+    dt_shard_map_source_free(d->watch);
     dt_announcer_free(d->announcer);
     dt_kafka_drain(DRAIN_MS); /* the offsets of the last results are committed */
 }

@@ -157,8 +157,10 @@ static void run(void *arg)
     }
 }
 
-static void free_parts(dt_shard_map_source *s)
+void dt_shard_map_source_free(dt_shard_map_source *s)
 {
+    if (!s)
+        return;
     dt_store_free(s->store);
     dt_mailbox_free(s->mailbox);
     pthread_mutex_destroy(&s->lock);
@@ -184,7 +186,7 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
     if (status == DT_OK)
         status = dt_thread_start(&s->thread, "shard-map", run, s, err);
     if (status != DT_OK) {
-        free_parts(s);
+        dt_shard_map_source_free(s);
         return status;
     }
     *out = s;
@@ -193,10 +195,8 @@ dt_status dt_shard_map_source_start(const struct dt_shard_map_source_env *env, c
 
 void dt_shard_map_source_stop(dt_shard_map_source *s)
 {
-    if (!s)
-        return;
-    dt_thread_stop(&s->thread, s->mailbox);
-    free_parts(s);
+    if (s)
+        dt_thread_stop(&s->thread, s->mailbox);
 }
 
 void dt_shard_map_source_get(dt_shard_map_source *s, struct dt_shard_map *out)

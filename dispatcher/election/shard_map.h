@@ -28,7 +28,9 @@ DT_MUST_CHECK dt_status dt_shard_map_source_start(const struct dt_shard_map_sour
                                                   const struct dt_installation *inst,
                                                   const struct dt_shard_range *range, dt_shard_map_source **out,
                                                   struct dt_error *err);
-void dt_shard_map_source_stop(dt_shard_map_source *source); /* joins, frees; NULL is accepted */
+/* Joins: nobody is called any more, and the map stays as it was read last. Accepts NULL. */
+void dt_shard_map_source_stop(dt_shard_map_source *source);
+void dt_shard_map_source_free(dt_shard_map_source *source); /* one that was stopped, or NULL */
 
 /* ---- any thread; none of them waits ---- */
 void dt_shard_map_source_get(dt_shard_map_source *source, struct dt_shard_map *out);

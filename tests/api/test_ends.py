@@ -1,4 +1,6 @@
 """Programs that are told to end in the middle of something end cleanly: no sanitizer has anything to say."""
+import contextlib
+
 import pytest
 from harness.harm.nth import no_report
 from harness.program import OwnApi
@@ -17,16 +19,34 @@ def receiver():
     made.end()
 
 
-def test_a_dispatcher_that_ends_while_it_renews_the_lease_of_its_callbacks_ends_cleanly(stack, tmp_path, receiver):
-    api = OwnApi(stack, tmp_path / "api", "ends", SETTINGS).start()
-    dispatcher = OwnApi(stack, tmp_path / "dispatcher", "ends", SETTINGS, shared=True, program=DISPATCHER,
-                        variables={"DUETIME_FAIL": "callbacks.renew=delay:1500@1"}).launch()
+@contextlib.contextmanager
+def programs(stack, folder, rule):
+    """(API, dispatcher with that rule for its fail points)."""
+    api = OwnApi(stack, folder / "api", "ends", SETTINGS).start()
+    dispatcher = OwnApi(stack, folder / "dispatcher", "ends", SETTINGS, shared=True, program=DISPATCHER,
+                        variables={"DUETIME_FAIL": rule}).launch()
     try:
+        yield api, dispatcher
+    finally:
+        assert dispatcher.end() is not None and api.end() == 0
+
+
+def ends_cleanly(dispatcher):
+    assert dispatcher.end() == 0, dispatcher.log()[-6000:]
+    no_report(dispatcher.log(), "the end")
+
+
+def test_a_dispatcher_that_ends_while_it_renews_the_lease_of_its_callbacks_ends_cleanly(stack, tmp_path, receiver):
+    with programs(stack, tmp_path, "callbacks.renew=delay:1500@1") as (api, dispatcher):
         assert api.rest.put("/v1/topics/called", {"delivery": "http", "callback_url": receiver.url}).status == 201
         api.rest.make(topic="called", delay=0)
         until(lambda: receiver.log, 30, dispatcher.log)
         until(lambda: "callbacks.renew" in dispatcher.log(), 30, dispatcher.log)
-        assert dispatcher.end() == 0, dispatcher.log()[-6000:]
-        no_report(dispatcher.log(), "the end")
-    finally:
-        assert dispatcher.end() is not None and api.end() == 0
+        ends_cleanly(dispatcher)
+
+
+def test_a_dispatcher_whose_election_tells_others_of_its_shards_only_after_all_else_has_ended_ends_cleanly(stack, tmp_path):
+    with programs(stack, tmp_path, "election.moved=delay:1500@1-9") as (_, dispatcher):
+        until(lambda: "msg=ready" in dispatcher.log(), 30, dispatcher.log)
+        ends_cleanly(dispatcher)
+        assert "election.moved" in dispatcher.log(), dispatcher.log()[-6000:]

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "lease_parts.h"
 
@@ -108,8 +109,10 @@ static void take_good_answer(dt_mysql_elector *e, const struct dt_lease_answer *
         DT_LOG(INFO, "elector", "joined", DT_I("member", e->member));
     e->joined = true;
     take_view(e, answer);
-    if (e->tells && e->base.events.moved)
+    if (e->tells && e->base.events.moved) {
+        DT_FAIL_POINT("election.moved");
         e->base.events.moved(e->base.events.arg);
+    }
 }
 
 static void read_answer(dt_mysql_elector *e)
