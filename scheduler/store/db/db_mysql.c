@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include <errmsg.h>
 #include <mysql.h>
 
 #include "base/clock.h"
@@ -62,8 +63,9 @@ struct statement {
     struct statement *next;
     const char *sql;
     size_t rows;
-    bool once;  /* not in the cache: freed by dt_db_end */
-    bool asked; /* by text; the answer is owed */
+    bool once;   /* not in the cache: freed by dt_db_end */
+    bool asked;  /* by text; the answer is owed */
+    bool spoilt; /* its rows ended in an error: it is prepared anew */
     MYSQL_STMT *stmt;
     MYSQL_RES *text;    /* in its place: rows of numbers that were asked for by text */
     unsigned n_columns; /* of the result set */
@@ -110,12 +112,17 @@ void dt_db_thread_end(void)
 
 /* ---- errors ---- */
 
+static void lose_connection(dt_db *db)
+{
+    db->dead = true;
+    db->txn = TXN_NONE;
+}
+
 static dt_status fail(dt_db *db, unsigned number, const char *text, const char *what, struct dt_error *err)
 {
     dt_status status = dt_db_error_status(number);
     if (dt_db_error_loses_connection(number)) {
-        db->dead = true;
-        db->txn = TXN_NONE;
+        lose_connection(db);
     } else if (status == DT_BUSY && db->txn == TXN_OPEN) {
         db->txn = TXN_SPOILT;
     }
@@ -235,6 +242,8 @@ void dt_db_cut(dt_db *db)
 
 static void close_connection(dt_db *db)
 {
+    if (db->open && db->open->once)
+        free_statement(db->open);
     for (unsigned i = 0; i < CACHE_BUCKETS; i++) {
         while (db->cache[i]) {
             struct statement *s = db->cache[i];
@@ -242,8 +251,6 @@ static void close_connection(dt_db *db)
             free_statement(s);
         }
     }
-    if (db->open && db->open->once)
-        free_statement(db->open);
     lay_wire(db, -1);
     if (db->mysql)
         mysql_close(db->mysql);
@@ -603,11 +610,22 @@ static void remember(dt_db *db, struct statement *s)
     *bucket = s;
 }
 
+static void forget_statement(dt_db *db, struct statement *s)
+{
+    struct statement **at = bucket_of(db, s->sql, s->rows);
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    free_statement(s);
+}
+
 static dt_status statement_of(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
 {
     *out = cached(db, sql, 0);
-    if (*out)
+    if (*out && !(*out)->spoilt)
         return DT_OK;
+    if (*out)
+        forget_statement(db, *out);
     dt_status status = prepare(db, sql, 0, dt_str(sql), out, err);
     if (status == DT_OK)
         remember(db, *out);
@@ -942,6 +960,22 @@ uint64_t dt_db_number(const dt_db *db)
 
 /* ---- queries ---- */
 
+/*
+ * A row may be an error: the lock of a row is waited for when the first packets have gone. After that MariaDB's library
+ * takes the statement for one whose rows are still to come, and would wait for them before it executes it again. Where
+ * memory was out it has left rows on the line, and takes it for free.
+ */
+static dt_status store_rows(dt_db *db, struct statement *s, struct dt_error *err)
+{
+    if (!mysql_stmt_store_result(s->stmt))
+        return DT_OK;
+    dt_status status = fail_statement(db, s->stmt, s->sql, err);
+    s->spoilt = true;
+    if (mysql_stmt_errno(s->stmt) == CR_OUT_OF_MEMORY)
+        lose_connection(db);
+    return status;
+}
+
 static dt_status open_result(dt_db *db, struct statement *s, struct dt_params params, bool stream, struct dt_error *err)
 {
     dt_status status = execute(db, s, params, err);
@@ -949,11 +983,15 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
         return status;
     if (s->n_columns == 0)
         return dt_fail(err, DT_INTERNAL, "a query without a result (%.80s)", s->sql);
-    if (mysql_stmt_bind_result(s->stmt, s->binds) || (!stream && mysql_stmt_store_result(s->stmt))) {
+    if (mysql_stmt_bind_result(s->stmt, s->binds)) {
         status = fail_statement(db, s->stmt, s->sql, err);
         mysql_stmt_free_result(s->stmt);
         return status;
     }
+    if (!stream)
+        status = store_rows(db, s, err);
+    if (status != DT_OK)
+        return status;
     db->open = s;
     db->streaming = stream;
     db->fetch_status = DT_OK;

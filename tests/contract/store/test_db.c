@@ -312,6 +312,34 @@ static void a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back(void *
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 1);
 }
 
+/* The lock of a row is waited for when the answer has begun, so the error comes in the place of a row. */
+static void a_statement_whose_rows_ended_in_an_error_is_executed_again(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    static const char lock[] = "SELECT id FROM t WHERE id >= ? ORDER BY id FOR UPDATE";
+    struct dt_config patient = rig->fx.config; /* whoever holds the lock keeps it for as long as it is waited for */
+    patient.mysql_idle_transaction_timeout = 10000;
+    mysql_fixture_run(&rig->fx, "INSERT INTO t (id) VALUES (1), (2), (3)");
+    for (int64_t locked = 1; locked <= 3; locked += 2) {
+        dt_db *other;
+        OK(dt_db_open(&patient, &other, &err));
+        OK(dt_db_begin(other, &err));
+        OK(dt_db_query(other, lock, DT_PARAMS(DT_P_INT(locked)), &err));
+        OK(dt_db_end(other, &err));
+        OK(dt_db_begin(rig->db, &err));
+        assert_int_equal(dt_db_query(rig->db, lock, DT_PARAMS(DT_P_INT(1)), &err), DT_BUSY);
+        dt_db_rollback(rig->db);
+        dt_db_rollback(other);
+        dt_db_free(other);
+        OK(dt_db_begin(rig->db, &err));
+        OK(dt_db_query(rig->db, lock, DT_PARAMS(DT_P_INT(1)), &err));
+        assert_int_equal(dt_db_rows(rig->db), 3);
+        OK(dt_db_end(rig->db, &err));
+        OK(dt_db_commit(rig->db, &err));
+    }
+}
+
 static void a_lost_connection_stays_dead_until_it_is_reconnected(void **state)
 {
     struct rig *rig = *state;
@@ -328,6 +356,17 @@ static void a_lost_connection_stays_dead_until_it_is_reconnected(void **state)
     OK(dt_db_reconnect(rig->db, &err));
     assert_true(dt_db_alive(rig->db));
     assert_int_equal(ask(rig->db, "SELECT COUNT(*) FROM t"), 0);
+}
+
+static void a_connection_with_an_open_answer_is_made_anew(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_db_query(rig->db, "SELECT 1", DT_NO_PARAMS, &err));
+    OK(dt_db_reconnect(rig->db, &err));
+    OK(dt_db_query_text(rig->db, DT_STR_LIT("SELECT 2"), &err));
+    OK(dt_db_reconnect(rig->db, &err));
+    assert_int_equal(ask(rig->db, "SELECT 3"), 3);
 }
 
 static void a_commit_without_an_answer_is_unknown(void **state)
@@ -557,7 +596,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(rows_that_exceed_a_packet_go_in_several, setup, teardown),
         cmocka_unit_test_setup_teardown(errors_have_their_statuses, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lock_timeout_spoils_the_transaction_until_it_is_rolled_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_statement_whose_rows_ended_in_an_error_is_executed_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_lost_connection_stays_dead_until_it_is_reconnected, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_connection_with_an_open_answer_is_made_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(a_commit_without_an_answer_is_unknown, setup, teardown),
         cmocka_unit_test_setup_teardown(a_rolled_back_transaction_leaves_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(begin_at_tells_the_servers_time, setup, teardown),
