@@ -63,9 +63,8 @@ struct statement {
     struct statement *next;
     const char *sql;
     size_t rows;
-    bool once;   /* not in the cache: freed by dt_db_end */
-    bool asked;  /* by text; the answer is owed */
-    bool spoilt; /* its rows ended in an error: it is prepared anew */
+    bool once;  /* not in the cache: freed by dt_db_end */
+    bool asked; /* by text; the answer is owed */
     MYSQL_STMT *stmt;
     MYSQL_RES *text;    /* in its place: rows of numbers that were asked for by text */
     unsigned n_columns; /* of the result set */
@@ -622,10 +621,8 @@ static void forget_statement(dt_db *db, struct statement *s)
 static dt_status statement_of(dt_db *db, const char *sql, struct statement **out, struct dt_error *err)
 {
     *out = cached(db, sql, 0);
-    if (*out && !(*out)->spoilt)
-        return DT_OK;
     if (*out)
-        forget_statement(db, *out);
+        return DT_OK;
     dt_status status = prepare(db, sql, 0, dt_str(sql), out, err);
     if (status == DT_OK)
         remember(db, *out);
@@ -962,17 +959,18 @@ uint64_t dt_db_number(const dt_db *db)
 
 /*
  * A row may be an error: the lock of a row is waited for when the first packets have gone. After that MariaDB's library
- * takes the statement for one whose rows are still to come, and would wait for them before it executes it again. Where
- * memory was out it has left rows on the line, and takes it for free.
+ * takes the statement for one whose rows are still to come, and would wait for them before it executes it again: it is
+ * prepared anew when it is wanted. Where memory was out the library has left rows on the line, and takes it for free.
  */
 static dt_status store_rows(dt_db *db, struct statement *s, struct dt_error *err)
 {
     if (!mysql_stmt_store_result(s->stmt))
         return DT_OK;
     dt_status status = fail_statement(db, s->stmt, s->sql, err);
-    s->spoilt = true;
     if (mysql_stmt_errno(s->stmt) == CR_OUT_OF_MEMORY)
         lose_connection(db);
+    if (!s->once)
+        forget_statement(db, s);
     return status;
 }
 
