@@ -27,7 +27,7 @@ static inline void fail_rule(const char *rule)
     struct dt_error err = {0};
 
     if (dt_fail_points_set(rule, &err) != DT_OK)
-        fail_msg("%s: %s", rule, err.text);
+        fail_msg("%s: %s", rule ? rule : "no rule", err.text);
 #else
     (void)rule;
     skip();
