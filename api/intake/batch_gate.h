@@ -22,7 +22,7 @@
 
 #include "base/status.h"
 
-#define DT_BATCH_UNDER_WAY 4 /* chunks of one batch that are at the queue at a time */
+#define DT_BATCH_UNDER_WAY 16 /* chunks of one batch that are at the queue at a time */
 /* How long past its deadline a batch waits for its chunks that are at the queue. */
 #define DT_GATE_GRACE_US INT64_C(8000000)
 

@@ -10,8 +10,8 @@
  *
  * Single jobs do not stand behind batches: units of a few rows have a queue of their own, which goes first, in commits
  * of its own that are begun without regard to those of batches. After PASSES of these a batch is committed all the
- * same. Where there are several threads, batches never have all of them at once, and while single jobs come they have
- * one: what many large statements do at once in MySQL is felt by all others there.
+ * same. Where there are several threads, batches never have all of them at once. While single jobs come, batches have
+ * one, commit a unit at a time, and rest behind each: what large statements do in MySQL is felt by all others there.
  */
 #include "committer.h"
 
@@ -36,6 +36,8 @@
 #define PASSES   8               /* so many commits of such units in a row, while a batch waits */
 #define CALM_US  INT64_C(500000) /* since the last of them began, before batches may have several threads */
 #define SLOW_US  INT64_C(200000) /* or since a batch began that is under way: it may hang */
+#define RESTS    3               /* so many times as long as a commit took is the rest behind it … */
+#define REST_US  INT64_C(50000)  /* … and no longer */
 
 struct queue {
     struct dt_unit *units;          /* utlist */
@@ -70,7 +72,8 @@ struct dt_committer {
     pthread_cond_t wake;
     /* Below: under the lock. */
     struct queue few, many;
-    unsigned passes; /* of few, since many was served or empty */
+    unsigned passes;        /* of few, since many was served or empty */
+    int64_t rests_until_us; /* many, while single jobs come */
     size_t queued_bytes;
     unsigned sleeping;  /* threads that wait */
     int64_t watched_us; /* one of them looks at the clock then; DT_COMMIT_WINDOW_NEVER: none does */
@@ -133,14 +136,19 @@ static int64_t queue_begins_at(const struct queue *q)
     return q->window.busy < q->most ? dt_commit_window_begin_at(&q->window, q->rows) : DT_COMMIT_WINDOW_NEVER;
 }
 
+/* When single jobs will have stopped to come. */
+static int64_t calm_from(const dt_committer *c)
+{
+    return c->few.window.begun_us ? c->few.window.begun_us + CALM_US : 0;
+}
+
 static int64_t many_begins_at(const dt_committer *c)
 {
     int64_t at_us = queue_begins_at(&c->many);
-    if (c->many.window.busy == 0 || c->few.window.begun_us == 0)
-        return at_us;
-    int64_t alone_until_us = dt_earlier(c->few.window.begun_us + CALM_US, c->many.window.begun_us + SLOW_US);
-    bool alone = alone_until_us > at_us && alone_until_us > dt_clock_mono_us(c->env->clock);
-    return alone ? alone_until_us : at_us;
+    int64_t over_us = c->many.window.busy ? c->many.window.begun_us + SLOW_US : c->rests_until_us;
+    int64_t yields_until_us = dt_earlier(calm_from(c), over_us);
+    bool yields = yields_until_us > at_us && yields_until_us > dt_clock_mono_us(c->env->clock);
+    return yields ? yields_until_us : at_us;
 }
 
 static int64_t begin_at_locked(const dt_committer *c)
@@ -293,7 +301,8 @@ static struct dt_unit *take_units(struct worker *w)
     w->begun_us = dt_clock_mono_us(c->env->clock);
     struct queue *q = next_queue_locked(c, w->begun_us);
     w->from = q;
-    while (q->units && fits_commit(w, q->units, bytes)) {
+    bool one = q == &c->many && calm_from(c) > w->begun_us;
+    while (q->units && fits_commit(w, q->units, bytes) && (w->taken == 0 || !one)) {
         struct dt_unit *unit = q->units;
         remove_locked(c, q, unit);
         w->taken += unit->n;
@@ -310,8 +319,11 @@ static struct dt_unit *take_units(struct worker *w)
 static void commit_over(struct worker *w)
 {
     dt_committer *c = w->committer;
+    int64_t now_us = dt_clock_mono_us(c->env->clock);
     pthread_mutex_lock(&c->lock);
-    dt_commit_window_ended(&w->from->window, w->taken, w->begun_us, w->from->rows, dt_clock_mono_us(c->env->clock));
+    dt_commit_window_ended(&w->from->window, w->taken, w->begun_us, w->from->rows, now_us);
+    if (w->from == &c->many)
+        c->rests_until_us = now_us + dt_earlier(RESTS * (now_us - w->begun_us), REST_US);
     pthread_mutex_unlock(&c->lock);
 }
 

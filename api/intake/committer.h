@@ -16,7 +16,7 @@
 #include "topics/topic_cache.h"
 #include "work/session.h"
 
-#define DT_UNIT_ROWS    1000 /* at most in one unit (and never more than api.commit_jobs: ask dt_committer_unit_rows) */
+#define DT_UNIT_ROWS    250 /* at most in one unit (and never more than api.commit_jobs: ask dt_committer_unit_rows) */
 #define DT_COMMIT_BYTES ((size_t)16 << 20) /* a larger unit goes alone */
 
 /* A new job, and what became of it. */

@@ -67,7 +67,7 @@ BY_HAND = [
     (r"api/(acceptor|frames|head|http_.*)\.c", "api/test_connections api/test_later_requests"),
     (r"api/health\.c", "api/test_health"),
     (r"api/(commands|main)\.c", "api/test_commands api/test_http api/test_unavailable"),
-    (r"api/(committer|commit_window|id_block|create)\.c", "contract/test_committer api/test_create api/test_batch api/test_keys"),
+    (r"api/(committer|commit_window|id_block|create)\.c", "contract/test_committer contract/test_committer_batches api/test_create api/test_batch api/test_keys"),
     (r"api/(handlers_create|job_decode|job_digest|job_json|job_answer)\.c", "unit/test_job_json api/test_create api/test_keys api/test_offers api/test_changes api/test_limits"),
     (r"api/handlers_jobs\.c", "api/test_changes api/test_create api/test_keys api/test_tokens api/test_unsettled"),
     (r"api/handlers_list\.c", "api/test_lists api/test_large_answers"),

@@ -1,121 +1,5 @@
 /* The committer on a real MySQL: what is answered is there, once; what is refused is not. */
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-#include "intake/committer.h"
-#include "support/mysql_fixture.h"
-
-#define ROWS 4
-
-struct fixture {
-    struct mysql_fixture mysql;
-    dt_refclock ref;
-    struct dt_session_env env;
-    dt_topic_cache *topics;
-    dt_index_writer *index;
-    dt_committer *committer;
-};
-
-/* A unit that counts its answers. */
-struct call {
-    struct dt_unit unit;
-    struct dt_create rows[ROWS];
-    _Atomic int answers;
-    int place; /* of its answer among all of the test */
-};
-
-static _Atomic int answers_in_all;
-
-static const struct dt_caller anybody = {.scopes = DT_SCOPE_WRITE | DT_SCOPE_ALL_TOPICS};
-
-static void answered(struct dt_unit *unit)
-{
-    struct call *call = unit->arg;
-    call->place = atomic_fetch_add(&answers_in_all, 1) + 1;
-    atomic_fetch_add(&call->answers, 1);
-}
-
-static void prepare(struct fixture *f, struct call *call, const char *topic, size_t n)
-{
-    memset(call, 0, sizeof(*call));
-    call->unit = (struct dt_unit){.rows = call->rows, .n = n, .caller = &anybody, .done = answered, .arg = call};
-    for (size_t i = 0; i < n; i++) {
-        struct dt_new_job *job = &call->rows[i].row.job;
-        job->topic = dt_str(topic);
-        job->payload = DT_STR_LIT("null");
-        job->run_at_ms = dt_refclock_latest_ms(&f->ref) + 3600000;
-    }
-}
-
-static void await(struct call *call)
-{
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
-    while (atomic_load(&call->answers) == 0) {
-        if (dt_clock_mono_us(dt_clock_system()) > until_us)
-            fail_msg("no answer within 20 s");
-        usleep(500);
-    }
-    assert_int_equal(atomic_load(&call->answers), 1);
-}
-
-static void submit(struct fixture *f, struct call *call)
-{
-    dt_committer_submit(f->committer, &call->unit);
-    await(call);
-}
-
-static void start(struct fixture *f)
-{
-    struct dt_error err = {0};
-    const dt_clock *clock = dt_clock_system();
-    dt_store *store = mysql_fixture_store(&f->mysql);
-    dt_refclock_init(&f->ref, clock);
-    f->env = (struct dt_session_env){.config = &f->mysql.config, .clock = clock, .ref = &f->ref};
-    dt_store_free(store);
-    MYSQL_FIXTURE_OK(dt_store_new(&f->mysql.config, &f->ref, &store), &err);
-    MYSQL_FIXTURE_OK(dt_store_ping(store, &err), &err);
-    dt_store_free(store);
-    MYSQL_FIXTURE_OK(dt_topic_cache_new(&f->mysql.config, clock, &f->topics), &err);
-    MYSQL_FIXTURE_OK(dt_index_writer_start(&f->env, f->topics, &f->index, &err), &err);
-    MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &f->committer, &err), &err);
-}
-
-static int make(void **state)
-{
-    static struct fixture f;
-    memset(&f, 0, sizeof(f));
-    mysql_fixture_make(&f.mysql, "committer");
-    mysql_fixture_migrate(&f.mysql);
-    /* Nobody listens there: no answer depends on Redis. */
-    free(f.mysql.config.redis_endpoints);
-    f.mysql.config.redis_endpoints = strdup("127.0.0.1:1");
-    *state = &f;
-    return 0;
-}
-
-static int drop(void **state)
-{
-    struct fixture *f = *state;
-    if (f->committer)
-        dt_committer_stop(f->committer);
-    dt_committer_free(f->committer);
-    if (f->index)
-        dt_index_writer_stop(f->index);
-    dt_index_writer_free(f->index);
-    dt_topic_cache_free(f->topics);
-    mysql_fixture_drop(&f->mysql);
-    return 0;
-}
+#include "contract/api/committer_suite.h"
 
 static void a_unit_is_committed_and_answered_once(void **state)
 {
@@ -361,21 +245,6 @@ static void a_full_queue_refuses_and_loses_nothing(void **state)
     assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), ok * ROWS);
 }
 
-static void submit_all(struct fixture *f, struct call *calls, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        dt_committer_submit(f->committer, &calls[i].unit);
-}
-
-static void await_all(struct call *calls, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        await(&calls[i]);
-        assert_int_equal(calls[i].unit.status, DT_OK);
-        dt_unit_clear(&calls[i].unit);
-    }
-}
-
 /* Many bursts that each nearly fill the queue: what has left it counts no longer. */
 static void bursts(struct fixture *f)
 {
@@ -407,72 +276,6 @@ static void a_queue_has_the_room_of_the_bytes_that_have_left_it(void **state)
     bursts(f);
 }
 
-/* n calls of so many rows each; the rows of all of them are to be freed. */
-static struct dt_create *prepare_many(struct fixture *f, struct call *calls, size_t n, size_t rows)
-{
-    struct dt_create *all = calloc(n * rows, sizeof *all);
-    assert_non_null(all);
-    for (size_t i = 0; i < n; i++) {
-        prepare(f, &calls[i], "t", 1);
-        for (size_t k = 0; k < rows; k++)
-            all[i * rows + k] = calls[i].rows[0];
-        calls[i].unit.rows = &all[i * rows];
-        calls[i].unit.n = rows;
-    }
-    return all;
-}
-
-static void a_single_job_does_not_stand_behind_batches(void **state)
-{
-    struct fixture *f = *state;
-    enum { BATCHES = 40, BATCH = 200 };
-    static struct call batches[BATCHES], single;
-    f->mysql.config.api_committers = 1;
-    f->mysql.config.api_commit_jobs = BATCH;
-    start(f);
-    answers_in_all = 0;
-    struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
-    prepare(f, &single, "t", 1);
-    submit_all(f, batches, BATCHES);
-    submit_all(f, &single, 1);
-    await_all(&single, 1);
-    await_all(batches, BATCHES);
-    assert_in_range(single.place, 1, BATCHES / 4);
-    free(rows);
-}
-
-static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **state)
-{
-    struct fixture *f = *state;
-    enum { COMMITTERS = 3, BATCH = 20 };
-    static struct call batches[COMMITTERS], single, first;
-    f->mysql.config.api_committers = COMMITTERS;
-    f->mysql.config.api_commit_jobs = BATCH;
-    start(f);
-    struct dt_create *rows = prepare_many(f, batches, COMMITTERS, BATCH);
-    for (size_t i = 0; i < COMMITTERS; i++)
-        rows[i * BATCH].row.job.key = DT_STR_LIT("held");
-    prepare(f, &single, "t", 1);
-    prepare(f, &first, "t", 1);
-    submit(f, &first); /* makes the topic */
-    dt_unit_clear(&first.unit);
-    mysql_fixture_run(&f->mysql, "START TRANSACTION");
-    mysql_fixture_run(&f->mysql, "INSERT INTO job_keys VALUES ('t', 'held', 1)");
-    submit_all(f, batches, COMMITTERS);
-    mysql_fixture_await_lock_waits(&f->mysql, COMMITTERS - 1);
-    submit(f, &single);
-    assert_int_equal(single.unit.status, DT_OK);
-    for (size_t i = 0; i < COMMITTERS; i++)
-        assert_int_equal(atomic_load(&batches[i].answers), 0);
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
-    for (size_t i = 0; i < COMMITTERS; i++) {
-        await(&batches[i]);
-        dt_unit_clear(&batches[i].unit);
-    }
-    dt_unit_clear(&single.unit);
-    free(rows);
-}
-
 /* Nobody who is queued then would fare better: none of them has a try of its own. */
 static void who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work(void **state)
 {
@@ -485,8 +288,7 @@ static void who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work(void
     submit(f, &first); /* makes the topic */
     prepare(f, &held, "t", 1);
     held.rows[0].row.job.key = DT_STR_LIT("held");
-    mysql_fixture_run(&f->mysql, "START TRANSACTION");
-    mysql_fixture_run(&f->mysql, "INSERT INTO job_keys VALUES ('t', 'held', 1)");
+    hold_key(f);
     submit_all(f, &held, 1);
     mysql_fixture_await_lock_waits(&f->mysql, 1);
     for (int i = 0; i < QUEUED; i++)
@@ -504,60 +306,6 @@ static void who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work(void
     assert_int_equal(mysql_fixture_number(&f->mysql, "SELECT COUNT(*) FROM jobs"), 1);
     dt_unit_clear(&held.unit);
     dt_unit_clear(&first.unit);
-}
-
-/* What a batch that hangs is given before another one is begun beside it, while single jobs come. */
-static void while_single_jobs_come_batches_are_committed_one_at_a_time(void **state)
-{
-    struct fixture *f = *state;
-    enum { COMMITTERS = 4, BATCHES = 2, BATCH = 20, ALONE_US = 200000, CALM_US = 500000 };
-    static struct call batches[BATCHES], single;
-    f->mysql.config.api_committers = COMMITTERS;
-    f->mysql.config.api_commit_jobs = BATCH;
-    start(f);
-    struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
-    for (size_t i = 0; i < BATCHES; i++)
-        rows[i * BATCH].row.job.key = DT_STR_LIT("held");
-    prepare(f, &single, "t", 1);
-    mysql_fixture_run(&f->mysql, "START TRANSACTION");
-    mysql_fixture_run(&f->mysql, "INSERT INTO job_keys VALUES ('t', 'held', 1)");
-    int64_t calm_us = dt_clock_mono_us(dt_clock_system()) + CALM_US; /* the commit of the single job begins later */
-    submit(f, &single);
-    int64_t alone_us = dt_clock_mono_us(dt_clock_system()) + ALONE_US;
-    submit_all(f, batches, BATCHES);
-    mysql_fixture_await_lock_waits(&f->mysql, BATCHES);
-    assert_true(dt_clock_mono_us(dt_clock_system()) >= dt_earlier(alone_us, calm_us));
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
-    for (size_t i = 0; i < BATCHES; i++) {
-        await(&batches[i]);
-        dt_unit_clear(&batches[i].unit);
-    }
-    dt_unit_clear(&single.unit);
-    free(rows);
-}
-
-static void a_batch_has_its_turn_however_many_single_jobs_there_are(void **state)
-{
-    struct fixture *f = *state;
-    enum { SINGLES = 1200, BATCH = 20 };
-    static struct call singles[SINGLES], batch, first;
-    f->mysql.config.api_committers = 1;
-    f->mysql.config.api_commit_jobs = BATCH;
-    start(f);
-    answers_in_all = 0;
-    struct dt_create *rows = prepare_many(f, &batch, 1, BATCH), *others = prepare_many(f, &first, 1, BATCH);
-    for (size_t i = 0; i < SINGLES; i++)
-        prepare(f, &singles[i], "t", 1);
-    submit_all(f, &first, 1);
-    submit_all(f, singles, SINGLES / 2);
-    submit_all(f, &batch, 1);
-    submit_all(f, singles + SINGLES / 2, SINGLES / 2);
-    await_all(&batch, 1);
-    await_all(&first, 1);
-    await_all(singles, SINGLES);
-    assert_in_range(batch.place, 1, SINGLES / 2);
-    free(rows);
-    free(others);
 }
 
 static void what_is_large_is_committed_apart(void **state)
@@ -661,11 +409,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_full_queue_refuses_and_loses_nothing, make, drop),
         cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_jobs_that_have_left_it, make, drop),
         cmocka_unit_test_setup_teardown(a_queue_has_the_room_of_the_bytes_that_have_left_it, make, drop),
-        cmocka_unit_test_setup_teardown(a_single_job_does_not_stand_behind_batches, make, drop),
-        cmocka_unit_test_setup_teardown(batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs, make, drop),
         cmocka_unit_test_setup_teardown(who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work, make, drop),
-        cmocka_unit_test_setup_teardown(while_single_jobs_come_batches_are_committed_one_at_a_time, make, drop),
-        cmocka_unit_test_setup_teardown(a_batch_has_its_turn_however_many_single_jobs_there_are, make, drop),
         cmocka_unit_test_setup_teardown(what_is_large_is_committed_apart, make, drop),
         cmocka_unit_test_setup_teardown(stopping_commits_what_is_queued_and_takes_no_more, make, drop),
         cmocka_unit_test_setup_teardown(many_threads_at_once_get_each_row_once, make, drop),
