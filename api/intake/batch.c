@@ -346,6 +346,8 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
     if (batch->ending)
         return;
     batch->ending = &endings[why];
+    if (why == DT_BATCH_CUT)
+        dt_tenant_refused_elements(batch->terms.caller.tenant, batch->elements);
     close_open_chunk(batch);
 }
 
@@ -442,11 +444,25 @@ bool dt_batch_wait(dt_batch *batch, bool finished)
     return wait;
 }
 
+static bool rest_until(struct dt_batch *batch, int64_t until_us)
+{
+    return until_us && dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume ? suspend : NULL);
+}
+
+bool dt_batch_owes(const dt_batch *batch)
+{
+    return dt_tenant_rests_until(batch->terms.caller.tenant) != 0;
+}
+
+bool dt_batch_rest_first(dt_batch *batch)
+{
+    return rest_until(batch, dt_tenant_rests_until(batch->terms.caller.tenant));
+}
+
 bool dt_batch_rest(dt_batch *batch)
 {
     collect_results(batch);
-    int64_t until_us = dt_tenant_refused_elements(batch->terms.caller.tenant, batch->refused);
-    return until_us && dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume ? suspend : NULL);
+    return rest_until(batch, dt_tenant_refused_elements(batch->terms.caller.tenant, batch->refused));
 }
 
 /* ---- elements ---- */

@@ -25,6 +25,7 @@ struct lines {
     size_t at;
     size_t line_max;
     bool skipping;
+    bool begun; /* it has rested, where it had to */
     bool ended; /* the last line was taken */
 };
 
@@ -128,6 +129,10 @@ static enum progress take_lines(struct dt_request *req, const char *p, size_t n,
 static bool step_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
+    bool first = !lines->begun;
+    lines->begun = true;
+    if (first && dt_batch_rest_first(lines->batch))
+        return false;
     switch (take_lines(req, lines->piece.p, lines->piece.n, &lines->at)) {
     case SLICE_OVER:
         return true;
@@ -157,7 +162,7 @@ static bool keep_piece(struct dt_request *req, struct lines *lines, const char *
     return false;
 }
 
-/* More than a slice, or there is no room for it now. */
+/* More than a slice, there is no room for it now, or the batch rests first. */
 static enum dt_feed take_in_slices(struct dt_request *req, const char *p, size_t n)
 {
     struct lines *lines = req->state;
@@ -176,13 +181,17 @@ static enum dt_feed take_in_slices(struct dt_request *req, const char *p, size_t
 
 enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size_t *taken)
 {
+    struct lines *lines = req->state;
     size_t at = 0;
     *taken = n;
+    if (!lines->begun && dt_batch_owes(lines->batch))
+        return take_in_slices(req, p, n);
+    lines->begun = true;
     switch (take_lines(req, p, n, &at)) {
     case TAKEN:
         return DT_FEED_MORE;
     case OVER:
-        leave_remainder(req->state);
+        leave_remainder(lines);
         return DT_FEED_DROP;
     case SLICE_OVER:
     case NO_ROOM:

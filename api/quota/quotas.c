@@ -189,13 +189,21 @@ void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t job
     dt_meter_refuse(tenant->meter, jobs);
 }
 
-int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements)
+static int64_t add_refused(dt_tenant *tenant, size_t elements)
 {
-    if (!tenant || elements == 0)
-        return 0;
     int64_t now_us = dt_clock_mono_us(tenant->quotas->env->clock);
     int64_t rest_us = dt_refusals_add(&tenant->refusals, (int64_t)elements, now_us);
     return rest_us ? now_us + rest_us : 0;
+}
+
+int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements)
+{
+    return tenant && elements > 0 ? add_refused(tenant, elements) : 0;
+}
+
+int64_t dt_tenant_rests_until(dt_tenant *tenant)
+{
+    return tenant ? add_refused(tenant, 0) : 0;
 }
 
 bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *out)

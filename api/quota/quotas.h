@@ -40,6 +40,8 @@ void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t job
 /* Tells of elements of a batch that were refused by their sender's fault. Returns until when (monotonic, us) the batch
  * rests before it is answered (refusals.h); 0: it does not, as without a tenant. Any thread. */
 int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements);
+/* Returns until when a batch of the tenant rests before it begins, for what was refused before; likewise. */
+int64_t dt_tenant_rests_until(dt_tenant *tenant);
 /* As dt_meter_jobs_done. */
 void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done);
 

@@ -1,7 +1,8 @@
 /*
  * What a token has had refused in batches, element by element, kept as a debt of time. An element that is refused costs
  * the API as much as one that is made, and nothing else holds its sender back: not the room of the queue, not the disk.
- * So a batch is answered only when its token's debt is paid.
+ * So a batch is answered only when its token's debt is paid, and the next one is begun only then. Batches that are cut
+ * off have all their elements refused: their answers hold nobody back.
  *
  * Each refused element adds the time that it may take, by a rate; a burst is free, so that an honest batch with faults
  * in it is answered at once. This is the virtual scheduling form of the generic cell rate algorithm (ITU-T I.371,

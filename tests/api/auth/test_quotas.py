@@ -1,5 +1,6 @@
 """Quotas of tokens: what they refuse, how they are set, and that several APIs together let pass no more than one would."""
 import json
+import socket
 import threading
 import time
 
@@ -173,6 +174,31 @@ def test_two_apis_let_pass_together_what_one_would_and_one_alone_gets_all(two):
     flood(rests[1], 6, alone)
     late = [(at, n) for at, n in alone if at > alone[0][0] + 4]
     assert sum(n for _, n in late) >= 0.5 * quota * (late[-1][0] - late[0][0]), "more than its half is let pass soon after the other has ended"
+
+
+def cut_off(rest, lines):
+    """A batch that its client leaves in the middle of the next line, when these were read."""
+    body = "".join(json.dumps({"topic": "q", "delay": "PT24H"}) + "\n" for _ in range(lines)).encode() + b'{"topic":'
+    with socket.create_connection((rest.host, rest.port), 20) as wire:
+        wire.sendall(f"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {rest.token}\r\n"
+                     f"Content-Type: application/x-ndjson\r\nContent-Length: {len(body) + 100}\r\n\r\n".encode() + body)
+        wire.shutdown(socket.SHUT_WR)
+        return wire.recv(1 << 20)
+
+
+def test_a_token_whose_batches_are_cut_off_waits_for_its_next_one_and_others_do_not(two):
+    """Ten thousand elements are free."""
+    rest, _ = new_token(two, "leaver")
+    other, _ = new_token(two, "stayer")
+
+    def seconds_of(caller):
+        began = time.monotonic()
+        assert caller.ask("POST", "/v1/jobs:batch", json.dumps(job("one")) + "\n", content_type="application/x-ndjson").lines[0]["status"] in (200, 201)
+        return time.monotonic() - began
+    for _ in range(4):
+        assert cut_off(rest, 4000).startswith(b"HTTP/1.1")
+    assert seconds_of(rest) > 2
+    assert seconds_of(other) < 2
 
 
 def passed_together(rests, seconds, ask):

@@ -108,6 +108,11 @@ int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements)
     return rest_us ? dt_clock_mono_us(dt_clock_system()) + rest_us : 0;
 }
 
+int64_t dt_tenant_rests_until(dt_tenant *tenant)
+{
+    return tenant && rest_us ? dt_clock_mono_us(dt_clock_system()) + rest_us : 0;
+}
+
 static struct dt_strbuf detached_text; /* what was answered past the HTTP server */
 
 static int detached_status;

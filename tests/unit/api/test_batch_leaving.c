@@ -309,6 +309,40 @@ static void what_is_nobodys_fault_is_not_told_as_refused(void **state)
     assert_int_equal(refused_elements, 0);
 }
 
+static void a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", fine}, 3);
+    dt_batch_end(batch, DT_BATCH_LATE); /* and nothing more for the reason that comes second */
+    dt_batch_end(batch, DT_BATCH_CUT);
+    assert_int_equal(refused_elements, 0);
+    answer_and_end(&req, batch);
+    batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", fine}, 3);
+    dt_batch_end(batch, DT_BATCH_CUT);
+    assert_int_equal(refused_elements, 3);
+    answer_and_end(&req, batch);
+}
+
+static void a_batch_whose_token_owes_rests_before_it_begins(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    dt_batch *batch = batch_of_token(&req, NEVER, NULL, 0);
+    assert_false(dt_batch_owes(batch));
+    assert_false(dt_batch_rest_first(batch));
+    rest_us = INT64_C(3000000);
+    assert_true(dt_batch_owes(batch));
+    assert_true(dt_batch_rest_first(batch));
+    int64_t after_us = dt_clock_mono_us(api.clock);
+    dt_gate_expire(api.job_gate, after_us);
+    assert_int_equal(resumed, 0);
+    dt_gate_expire(api.job_gate, after_us + rest_us);
+    assert_int_equal(resumed, 1);
+    assert_int_equal(refused_elements, 0);
+    answer_and_end(&req, batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +356,8 @@ int main(void)
         TEST(what_a_batch_has_refused_is_told_and_it_rests_until_its_time),
         TEST(a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_server_runs),
         TEST(what_is_nobodys_fault_is_not_told_as_refused),
+        TEST(a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused),
+        TEST(a_batch_whose_token_owes_rests_before_it_begins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
