@@ -186,6 +186,7 @@ struct server {
     struct dt_session_env env;
     _Atomic int64_t answered_us; /* env's */
     struct dt_budget memory;
+    struct dt_activity activity;
     struct dt_api api;
     dt_router *router;
     dt_http *http;
@@ -232,6 +233,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     api->clock = clock;
     api->ref = &s->ref;
     api->memory = &s->memory;
+    api->activity = &s->activity;
     s->env =
         (struct dt_session_env){.config = &s->config, .clock = clock, .ref = &s->ref, .answered_us = &s->answered_us};
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
@@ -264,7 +266,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_gate_new("results", dt_results_batcher_unit(api->results), DT_RESULTS_QUEUE / 2, &api->result_gate);
     if (status == DT_OK)
-        status = dt_workers_start(&s->env, &api->workers, err);
+        status = dt_workers_start(&s->env, api->activity, &api->workers, err);
     if (status == DT_OK)
         status = dt_pop_room_start(&s->env, api, &api->pops, err);
     if (status == DT_OK)

@@ -374,8 +374,12 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
         set_release(set);
         return DT_DENIED;
     }
-    *caller = (struct dt_caller){
-        entry->scopes, {entry->prefixes, entry->n_prefixes}, entry->hash[0], entry->name, entry->tenant, set};
+    *caller = (struct dt_caller){.scopes = entry->scopes,
+                                 .topics = {entry->prefixes, entry->n_prefixes},
+                                 .fair_queue = entry->hash[0] ? entry->hash[0] : 1, /* 0 is for no token */
+                                 .name = entry->name,
+                                 .tenant = entry->tenant,
+                                 .set = set};
     return DT_OK;
 }
 

@@ -12,6 +12,7 @@
 #include "http_exchange.h"
 #include "http_mhd.h"
 #include "quota/over_problem.h"
+#include "work/activity.h"
 
 /* ---- headers ---- */
 
@@ -186,6 +187,7 @@ static bool check_caller(struct dt_exchange *e)
         return false;
     }
     atomic_store_explicit(&e->connection.known, true, memory_order_relaxed);
+    dt_activity_note(e->http->api->activity, req->caller.fair_queue, dt_clock_mono_us(req->api->clock));
     if (!check_quota(e))
         return false;
     enum dt_scope scope = req->route->scope;

@@ -289,5 +289,7 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     if (list->filter.topic.p && !dt_caller_sees(&req->caller, list->filter.topic))
         return dt_answer_not_found(req, "topic");
     req->state = list;
-    return dt_workers_submit(req->api->workers, req, list_jobs);
+    if (dt_list_way(&list->filter) == DT_LIST_BY_KEY || list->filter.id)
+        return dt_workers_submit(req->api->workers, req, list_jobs);
+    return dt_workers_submit_long(req->api->workers, req, list_jobs);
 }

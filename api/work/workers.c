@@ -7,7 +7,9 @@
  * the first that was put off is the first to be run again.
  *
  * Fair queueing by caller: a worker takes the oldest request of the caller whom none has served for the longest time,
- * and no caller has all workers at once (where there are several): who asks for very much waits for himself.
+ * and no caller has all workers at once (where there are several): who asks for very much waits for himself. What takes
+ * long gives way to others in MySQL as well: while others ask, a caller's long requests are run one at a time, with
+ * rests between them.
  */
 #include "workers.h"
 
@@ -29,6 +31,7 @@ struct task {
     struct dt_request *req;
     dt_worker_fn run;
     uint8_t caller; /* its place in served */
+    bool is_long;
 };
 
 struct put_off {
@@ -45,6 +48,7 @@ struct worker {
 
 struct dt_workers {
     const struct dt_session_env *env;
+    const struct dt_activity *activity;
     struct worker *workers;
     size_t n_workers; /* started */
     pthread_mutex_t lock;
@@ -55,6 +59,9 @@ struct dt_workers {
     uint64_t served[CALLERS], takes; /* which take was the last of each caller's */
     size_t running[CALLERS];         /* workers that each caller has at this moment … */
     size_t most;                     /* … and may have */
+    size_t running_long[CALLERS];    /* those with a long request */
+    int64_t rests_until_us[CALLERS]; /* each caller's long requests */
+    int64_t rest_ends_us;            /* the first rest that something in the queue waits for; INT64_MAX: nothing does */
     struct put_off later[QUEUE_MAX];
     size_t later_head, n_later;
     unsigned sleeping, busy;
@@ -104,7 +111,7 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
     bool room = pool->n_later < QUEUE_MAX;
     if (room)
         pool->later[(pool->later_head + pool->n_later++) & (QUEUE_MAX - 1)] =
-            (struct put_off){{req, run, req->caller.fair_queue}, until_us};
+            (struct put_off){{.req = req, .run = run, .caller = req->caller.fair_queue}, until_us};
     if (pool->sleeping) /* it looks at the time: this thread may be long about its next task */
         pthread_cond_signal(&pool->wake);
     pthread_mutex_unlock(&pool->lock);
@@ -142,10 +149,22 @@ static void drop_queued(dt_workers *pool, size_t i)
     pool->n--;
 }
 
-static bool may_run(const dt_workers *pool, const struct task *task)
+/* Says whether a long request must give way to others, and notes when to look again. */
+static bool gives_way(dt_workers *pool, const struct task *task, int64_t now_us)
+{
+    int64_t until_us = pool->rests_until_us[task->caller];
+    bool waits = pool->running_long[task->caller] > 0 || until_us > now_us;
+    if (!task->is_long || !waits || !dt_activity_of_others(pool->activity, task->caller, now_us))
+        return false;
+    if (until_us > now_us)
+        pool->rest_ends_us = dt_earlier(pool->rest_ends_us, until_us);
+    return true;
+}
+
+static bool may_run(dt_workers *pool, const struct task *task, int64_t now_us)
 {
     bool alone = task->caller == 0; /* without tokens there is one caller */
-    return alone || pool->stopping || pool->running[task->caller] < pool->most;
+    return alone || pool->stopping || (pool->running[task->caller] < pool->most && !gives_way(pool, task, now_us));
 }
 
 static bool is_served_longer_ago(dt_workers *pool, size_t i, size_t other)
@@ -156,8 +175,10 @@ static bool is_served_longer_ago(dt_workers *pool, size_t i, size_t other)
 static bool take_queued(dt_workers *pool, struct task *task)
 {
     size_t next = pool->n;
+    int64_t now_us = dt_clock_mono_us(pool->env->clock);
+    pool->rest_ends_us = INT64_MAX;
     for (size_t i = 0; i < pool->n; i++)
-        if (may_run(pool, queued(pool, i)) && (next == pool->n || is_served_longer_ago(pool, i, next)))
+        if (may_run(pool, queued(pool, i), now_us) && (next == pool->n || is_served_longer_ago(pool, i, next)))
             next = i;
     if (next == pool->n)
         return false;
@@ -169,13 +190,13 @@ static bool take_queued(dt_workers *pool, struct task *task)
 
 static void sleep_until_there_is_something(dt_workers *pool)
 {
+    int64_t put_off_us = pool->n_later ? pool->later[pool->later_head].until_us : INT64_MAX;
+    int64_t until_us = dt_earlier(put_off_us, pool->rest_ends_us);
     pool->sleeping++;
-    if (pool->n_later) {
-        int64_t until_us = pool->later[pool->later_head].until_us;
+    if (until_us < INT64_MAX)
         dt_clock_wait(&pool->wake, &pool->lock, until_us);
-    } else {
+    else
         pthread_cond_wait(&pool->wake, &pool->lock);
-    }
     pool->sleeping--;
 }
 
@@ -188,19 +209,27 @@ static bool pop(dt_workers *pool, struct task *task, bool *stopping)
         sleep_until_there_is_something(pool);
     *stopping = pool->stopping;
     pool->busy += got;
-    if (got)
+    if (got) {
         pool->running[task->caller]++;
+        pool->running_long[task->caller] += task->is_long;
+    }
     show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return got;
 }
 
 /* The worker looks at the queue next, so whoever waited for his caller's other requests needs nobody to be woken. */
-static void work_over(dt_workers *pool, const struct task *task)
+static void work_over(dt_workers *pool, const struct task *task, int64_t begun_us)
 {
+    int64_t now_us = dt_clock_mono_us(pool->env->clock);
     pthread_mutex_lock(&pool->lock);
     pool->busy--;
     pool->running[task->caller]--;
+    if (task->is_long) {
+        pool->running_long[task->caller]--;
+        pool->rests_until_us[task->caller] =
+            now_us + dt_earlier(DT_WORKERS_RESTS * (now_us - begun_us), DT_WORKERS_REST_US);
+    }
     show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
 }
@@ -255,11 +284,12 @@ void dt_workers_expire(dt_workers *pool, int64_t now_us)
     }
 }
 
-enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
+static enum dt_next submit(dt_workers *pool, struct task task)
 {
+    struct dt_request *req = task.req;
     if (!dt_request_suspended(req))
         dt_request_suspend(req);
-    dt_status status = push(pool, (struct task){req, run, req->caller.fair_queue});
+    dt_status status = push(pool, task);
     if (status == DT_FULL)
         dt_metric_add(pool->full, 1);
     if (status != DT_OK)
@@ -267,6 +297,16 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
                             : status == DT_SHUTDOWN ? "the server is shutting down"
                                                     : "the database does not answer");
     return DT_PENDING;
+}
+
+enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
+{
+    return submit(pool, (struct task){.req = req, .run = run, .caller = req->caller.fair_queue});
+}
+
+enum dt_next dt_workers_submit_long(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
+{
+    return submit(pool, (struct task){.req = req, .run = run, .caller = req->caller.fair_queue, .is_long = true});
 }
 
 /* ---- the threads ---- */
@@ -301,11 +341,12 @@ static void run(void *arg)
     struct task task;
     bool stopping;
     while (pop(w->pool, &task, &stopping)) {
+        int64_t begun_us = dt_clock_mono_us(w->pool->env->clock);
         if (stopping)
             refuse_request(task.req, "the server is shutting down");
         else
             serve_task(w, task);
-        work_over(w->pool, &task);
+        work_over(w->pool, &task, begun_us);
     }
     dt_session_clear(&w->session);
 }
@@ -324,7 +365,8 @@ static dt_status worker_start(dt_workers *pool, struct worker *w)
     return status;
 }
 
-dt_status dt_workers_start(const struct dt_session_env *env, dt_workers **out, struct dt_error *err)
+dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity, dt_workers **out,
+                           struct dt_error *err)
 {
     const struct dt_config *config = env->config;
     *out = NULL;
@@ -332,6 +374,7 @@ dt_status dt_workers_start(const struct dt_session_env *env, dt_workers **out, s
     if (!pool)
         return dt_fail(err, DT_NOMEM, "no memory for the workers");
     pool->env = env;
+    pool->activity = activity;
     pool->most = config->http_workers > 1 ? (size_t)(config->http_workers - (config->http_workers + 3) / 4) : 1;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->wake, NULL);

@@ -7,6 +7,7 @@
 #ifndef DT_API_WORKERS_H
 #define DT_API_WORKERS_H
 
+#include "activity.h"
 #include "request/request.h"
 #include "session.h"
 #include "store/store.h"
@@ -18,8 +19,9 @@ typedef struct dt_workers dt_workers;
  * someone else. */
 typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 
-/* Starts the threads (http.workers). env is borrowed and outlives them. *out is NULL unless OK. */
-DT_MUST_CHECK dt_status dt_workers_start(const struct dt_session_env *env, dt_workers **out, struct dt_error *err);
+/* Starts the threads (http.workers). env and activity are borrowed and outlive them. *out is NULL unless OK. */
+DT_MUST_CHECK dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity,
+                                         dt_workers **out, struct dt_error *err);
 /* Answers queued requests whose time is up with 503. Any thread. */
 void dt_workers_expire(dt_workers *pool, int64_t now_us);
 /* Answers queued requests with 503, ends the threads. */
@@ -33,6 +35,14 @@ void dt_workers_free(dt_workers *pool);
  * returns DT_PENDING: return dt_workers_submit(req->api->workers, req, get_job);
  */
 enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
+/*
+ * As dt_workers_submit, for a request that may make MySQL read very many rows. While others ask for something, too, a
+ * caller has one of these run at a time, and a rest behind each: DT_WORKERS_RESTS times as long as it took, and
+ * DT_WORKERS_REST_US at most.
+ */
+#define DT_WORKERS_RESTS   3
+#define DT_WORKERS_REST_US INT64_C(300000)
+enum dt_next dt_workers_submit_long(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 /*
  * Puts a request off; called from a worker, inside a dt_worker_fn. run(req) is called again in DT_WORKERS_LATER_US, on
  * any worker, unless the pool ends or the request's deadline passes before (both are answered with 503). True: return

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -31,9 +32,10 @@
 /* A request and what became of it. Under the lock of the rig from its submission on. */
 struct call {
     struct dt_request req; /* first: a request is its call */
-    bool suspended, held;  /* held: whoever runs it waits for let_go */
-    bool handed_on;        /* whoever runs it gives it to somebody else */
-    int times_later;       /* so many times it is put off before it is answered */
+    bool is_long;
+    bool suspended, held; /* held: whoever runs it waits for let_go */
+    bool handed_on;       /* whoever runs it gives it to somebody else */
+    int times_later;      /* so many times it is put off before it is answered */
     int runs, resumed, trimmed, order;
 };
 
@@ -47,6 +49,7 @@ static struct rig {
     struct dt_config config;
     dt_refclock ref;
     struct dt_session_env env;
+    struct dt_activity activity;
     dt_workers *pool;
     struct dt_error err;
 } * rig;
@@ -165,7 +168,8 @@ static void submit_by(struct call *call, uint8_t caller)
     call->req.then = go_on;
     if (call->req.deadline_us == 0)
         call->req.deadline_us = now_us() + PATIENT;
-    assert_int_equal(dt_workers_submit(rig->pool, &call->req, serve), DT_PENDING);
+    assert_int_equal((call->is_long ? dt_workers_submit_long : dt_workers_submit)(rig->pool, &call->req, serve),
+                     DT_PENDING);
 }
 
 static void submit(struct call *call)
@@ -272,7 +276,7 @@ static int drop(void **state)
 static void start(int workers)
 {
     rig->config.http_workers = workers;
-    assert_int_equal(dt_workers_start(&rig->env, &rig->pool, &rig->err), DT_OK);
+    assert_int_equal(dt_workers_start(&rig->env, &rig->activity, &rig->pool, &rig->err), DT_OK);
     assert_int_equal(rig->sessions, workers);
 }
 
@@ -397,6 +401,54 @@ static void a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody(
         dt_workers_free(rig->pool);
         rig->pool = NULL;
     }
+}
+
+static void long_requests_of_a_caller_are_run_together_when_nobody_else_asks(void **state)
+{
+    struct call *calls = rig->calls;
+    (void)state;
+    start(4);
+    dt_activity_note(&rig->activity, 7, now_us());
+    for (int i = 0; i < 3; i++) {
+        calls[i].held = calls[i].is_long = true;
+        submit_by(&calls[i], 7);
+    }
+    for (int i = 0; i < 3; i++)
+        await(&calls[i].runs, 1);
+    for (int i = 0; i < 3; i++) {
+        let_go(&calls[i]);
+        assert_served(&calls[i]);
+    }
+}
+
+static void while_others_ask_long_requests_of_a_caller_are_run_one_at_a_time_with_rests(void **state)
+{
+    struct call *calls = rig->calls;
+    enum { TOOK_US = 30000 };
+    (void)state;
+    start(4);
+    dt_activity_note(&rig->activity, 9, now_us());
+    dt_activity_note(&rig->activity, 7, now_us());
+    calls[0].held = calls[0].is_long = calls[1].is_long = calls[3].is_long = true;
+    submit_by(&calls[0], 7);
+    await(&calls[0].runs, 1);
+    dt_activity_note(&rig->activity, 9, now_us());
+    submit_by(&calls[1], 7);
+    submit_by(&calls[2], 7); /* what is not long goes on … */
+    submit_by(&calls[3], 8); /* … as does what is somebody else's */
+    assert_served(&calls[2]);
+    assert_served(&calls[3]);
+    usleep(TOOK_US);
+    int runs = runs_of(&calls[1]);
+    if (dt_activity_of_others(&rig->activity, 7, now_us())) /* this test has not been stopped for long */
+        assert_int_equal(runs, 0);
+    int64_t us = now_us();
+    dt_activity_note(&rig->activity, 9, us);
+    let_go(&calls[0]);
+    assert_served(&calls[0]);
+    assert_served(&calls[1]);
+    assert_true(now_us() - us >= DT_WORKERS_RESTS * TOOK_US);
+    assert_shown(0, 0);
 }
 
 static void when_every_connection_hangs_a_request_is_refused_at_once(void **state)
@@ -610,7 +662,7 @@ static void a_pool_that_cannot_start_gives_everything_back(void **state)
     for (int i = 0; i < 3; i++) {
         rig->fail_session = i;
         rig->config.http_workers = 3;
-        assert_int_equal(dt_workers_start(&rig->env, &rig->pool, &rig->err), DT_NOMEM);
+        assert_int_equal(dt_workers_start(&rig->env, &rig->activity, &rig->pool, &rig->err), DT_NOMEM);
         assert_null(rig->pool);
         assert_int_equal(rig->sessions, 0);
     }
@@ -628,6 +680,8 @@ int main(void)
         T(the_caller_whom_none_has_served_for_the_longest_time_is_next),
         T(no_caller_has_all_workers_but_one_that_is_alone),
         T(a_quarter_of_the_workers_is_left_to_others_and_one_serves_everybody),
+        T(long_requests_of_a_caller_are_run_together_when_nobody_else_asks),
+        T(while_others_ask_long_requests_of_a_caller_are_run_one_at_a_time_with_rests),
         T(when_every_connection_hangs_a_request_is_refused_at_once),
         T(a_full_queue_refuses_and_says_so),
         T(a_request_whose_time_is_up_leaves_the_queue_and_the_others_keep_their_order),

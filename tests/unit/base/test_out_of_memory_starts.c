@@ -181,8 +181,9 @@ static dt_status start_results_batcher(void)
 
 static dt_status start_workers(void)
 {
+    static struct dt_activity activity;
     dt_workers *workers = NULL;
-    dt_status status = dt_workers_start(&env, &workers, &err);
+    dt_status status = dt_workers_start(&env, &activity, &workers, &err);
     if (status == DT_OK)
         dt_workers_stop(workers);
     dt_workers_free(workers);
