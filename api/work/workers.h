@@ -40,7 +40,7 @@ enum dt_next dt_workers_submit(dt_workers *pool, struct dt_request *req, dt_work
  * caller has one of these run at a time, and a rest behind each: DT_WORKERS_RESTS times as long as it took, and
  * DT_WORKERS_REST_US at most.
  */
-#define DT_WORKERS_RESTS   3
+#define DT_WORKERS_RESTS   4
 #define DT_WORKERS_REST_US INT64_C(300000)
 enum dt_next dt_workers_submit_long(dt_workers *pool, struct dt_request *req, dt_worker_fn run);
 /*
