@@ -54,6 +54,7 @@ struct dt_batch {
     struct dt_batch_terms terms;
     struct dt_detached *detached; /* the answer is sent there, when all chunks are back */
     bool array;
+    bool has_place; /* of its token's */
     size_t unit_rows, elements, elements_max, bytes;
     size_t refused; /* elements, by their sender's fault */
     struct dt_strbuf results;
@@ -191,6 +192,8 @@ static void batch_free(struct dt_batch *batch)
     free_chunk(batch, batch->spare);
     dt_strbuf_clear(&batch->results);
     dt_view_release(batch->terms.view);
+    if (batch->has_place)
+        dt_tenant_give_place(batch->terms.caller.tenant);
     dt_caller_clear(&batch->terms.caller);
     dt_hold_end(&batch->hold);
     dt_gate_entry_clear(&batch->entry);
@@ -449,9 +452,13 @@ static bool rest_until(struct dt_batch *batch, int64_t until_us)
     return until_us && dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume ? suspend : NULL);
 }
 
-bool dt_batch_owes(const dt_batch *batch)
+enum dt_batch_beginning dt_batch_begin(dt_batch *batch)
 {
-    return dt_tenant_rests_until(batch->terms.caller.tenant) != 0;
+    dt_tenant *tenant = batch->terms.caller.tenant;
+    if (dt_tenant_rests_until(tenant) == 0)
+        return DT_BATCH_AT_ONCE;
+    batch->has_place = dt_tenant_take_place(tenant);
+    return batch->has_place ? DT_BATCH_RESTS : DT_BATCH_NO_PLACE;
 }
 
 bool dt_batch_rest_first(dt_batch *batch)

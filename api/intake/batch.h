@@ -113,10 +113,12 @@ void dt_batch_leave_slices(dt_batch *batch);
 bool dt_batch_wait(dt_batch *batch, bool finished);
 
 /*
- * Before the first element: a batch whose token owes for very many elements that were refused, or came in batches that
- * were cut off, rests before it begins. Waits as dt_batch_wait does.
+ * Before the first element, once: a batch whose token owes for very many elements that were refused, or came in batches
+ * that were cut off, rests before it begins (dt_batch_rest_first, which waits as dt_batch_wait does). So many of a
+ * token may; NO_PLACE: it is one more.
  */
-bool dt_batch_owes(const dt_batch *batch);
+enum dt_batch_beginning { DT_BATCH_AT_ONCE, DT_BATCH_RESTS, DT_BATCH_NO_PLACE };
+enum dt_batch_beginning dt_batch_begin(dt_batch *batch);
 bool dt_batch_rest_first(dt_batch *batch);
 /*
  * Behind the return of all chunks: a batch whose token has very many elements refused rests before it is answered

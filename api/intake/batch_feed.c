@@ -25,7 +25,7 @@ struct lines {
     size_t at;
     size_t line_max;
     bool skipping;
-    bool begun; /* it has rested, where it had to */
+    bool rests; /* before it begins */
     bool ended; /* the last line was taken */
 };
 
@@ -51,7 +51,16 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, const struct dt_batch_k
         dt_batch_release(batch);
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     }
-    *lines = (struct lines){.batch = batch, .line_max = (size_t)req->api->config->limits_body};
+    const enum dt_batch_beginning beginning = dt_batch_begin(batch);
+    if (beginning == DT_BATCH_NO_PLACE) {
+        dt_batch_release(batch);
+        dt_request_refuse(
+            req, DT_PROBLEM_UNAVAILABLE,
+            "batches of this token wait already, since very many of its elements were refused or cut off");
+        return DT_REPLY;
+    }
+    *lines = (struct lines){
+        .batch = batch, .line_max = (size_t)req->api->config->limits_body, .rests = beginning == DT_BATCH_RESTS};
     dt_strbuf_init(&lines->partial);
     dt_strbuf_init(&lines->piece);
     req->state = lines;
@@ -129,9 +138,9 @@ static enum progress take_lines(struct dt_request *req, const char *p, size_t n,
 static bool step_lines(struct dt_request *req)
 {
     struct lines *lines = req->state;
-    bool first = !lines->begun;
-    lines->begun = true;
-    if (first && dt_batch_rest_first(lines->batch))
+    bool rests = lines->rests;
+    lines->rests = false;
+    if (rests && dt_batch_rest_first(lines->batch))
         return false;
     switch (take_lines(req, lines->piece.p, lines->piece.n, &lines->at)) {
     case SLICE_OVER:
@@ -184,9 +193,8 @@ enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size
     struct lines *lines = req->state;
     size_t at = 0;
     *taken = n;
-    if (!lines->begun && dt_batch_owes(lines->batch))
+    if (lines->rests)
         return take_in_slices(req, p, n);
-    lines->begun = true;
     switch (take_lines(req, p, n, &at)) {
     case TAKEN:
         return DT_FEED_MORE;

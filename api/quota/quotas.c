@@ -32,6 +32,7 @@ struct dt_tenant {
     dt_quotas *quotas;
     dt_meter *meter;
     struct dt_refusals refusals;
+    _Atomic int places; /* that are taken */
     int64_t token;
     char *name;
     char *topics;  /* under the lock of quotas */
@@ -204,6 +205,19 @@ int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements)
 int64_t dt_tenant_rests_until(dt_tenant *tenant)
 {
     return tenant ? add_refused(tenant, 0) : 0;
+}
+
+bool dt_tenant_take_place(dt_tenant *tenant)
+{
+    bool free = atomic_fetch_add(&tenant->places, 1) < DT_TENANT_PLACES;
+    if (!free)
+        dt_tenant_give_place(tenant);
+    return free;
+}
+
+void dt_tenant_give_place(dt_tenant *tenant)
+{
+    atomic_fetch_sub(&tenant->places, 1);
 }
 
 bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *out)

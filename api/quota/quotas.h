@@ -42,6 +42,10 @@ void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t job
 int64_t dt_tenant_refused_elements(dt_tenant *tenant, size_t elements);
 /* Returns until when a batch of the tenant rests before it begins, for what was refused before; likewise. */
 int64_t dt_tenant_rests_until(dt_tenant *tenant);
+/* A place among the tenant's batches that rest before they begin: each holds a connection. False: all are taken. */
+#define DT_TENANT_PLACES 16
+bool dt_tenant_take_place(dt_tenant *tenant);
+void dt_tenant_give_place(dt_tenant *tenant);
 /* As dt_meter_jobs_done. */
 void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done);
 

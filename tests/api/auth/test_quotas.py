@@ -3,6 +3,8 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -199,6 +201,18 @@ def test_a_token_whose_batches_are_cut_off_waits_for_its_next_one_and_others_do_
         assert cut_off(rest, 4000).startswith(b"HTTP/1.1")
     assert seconds_of(rest) > 2
     assert seconds_of(other) < 2
+
+
+def test_a_token_that_owes_holds_few_connections(two):
+    """Sixteen of its batches wait for their beginning, and one more is told to come again."""
+    rest, _ = new_token(two, "crowd")
+    for _ in range(4):
+        assert cut_off(rest, 4000).startswith(b"HTTP/1.1")
+    with ThreadPoolExecutor(24) as threads:
+        answers = list(threads.map(lambda n: rest.ask("POST", "/v1/jobs:batch", json.dumps(job(n)) + "\n", content_type="application/x-ndjson"), range(24)))
+    statuses = Counter(answer.status for answer in answers)
+    assert statuses == {200: 16, 503: 8}, statuses
+    assert all(int(answer.headers["Retry-After"]) >= 1 for answer in answers if answer.status == 503)
 
 
 def passed_together(rests, seconds, ask):

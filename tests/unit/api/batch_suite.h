@@ -113,6 +113,20 @@ int64_t dt_tenant_rests_until(dt_tenant *tenant)
     return tenant && rest_us ? dt_clock_mono_us(dt_clock_system()) + rest_us : 0;
 }
 
+static int places_left; /* of a token */
+
+bool dt_tenant_take_place(dt_tenant *tenant)
+{
+    (void)tenant;
+    return places_left > 0 && places_left--;
+}
+
+void dt_tenant_give_place(dt_tenant *tenant)
+{
+    (void)tenant;
+    places_left++;
+}
+
 static struct dt_strbuf detached_text; /* what was answered past the HTTP server */
 
 static int detached_status;
@@ -199,6 +213,7 @@ static inline int make(void **state)
     n_units = most_under_way = under_way = 0;
     suspended = resumed = 0;
     rest_us = refused_elements = 0;
+    places_left = 1;
     next_id = 100;
     outcome = DT_INSERT_CREATED;
     return 0;

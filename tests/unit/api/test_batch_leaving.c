@@ -329,10 +329,11 @@ static void a_batch_whose_token_owes_rests_before_it_begins(void **state)
     (void)state;
     struct dt_request req;
     dt_batch *batch = batch_of_token(&req, NEVER, NULL, 0);
-    assert_false(dt_batch_owes(batch));
+    assert_int_equal(dt_batch_begin(batch), DT_BATCH_AT_ONCE);
     assert_false(dt_batch_rest_first(batch));
     rest_us = INT64_C(3000000);
-    assert_true(dt_batch_owes(batch));
+    assert_int_equal(dt_batch_begin(batch), DT_BATCH_RESTS);
+    assert_int_equal(places_left, 0);
     assert_true(dt_batch_rest_first(batch));
     int64_t after_us = dt_clock_mono_us(api.clock);
     dt_gate_expire(api.job_gate, after_us);
@@ -341,6 +342,21 @@ static void a_batch_whose_token_owes_rests_before_it_begins(void **state)
     assert_int_equal(resumed, 1);
     assert_int_equal(refused_elements, 0);
     answer_and_end(&req, batch);
+    assert_int_equal(places_left, 1);
+}
+
+static void no_more_batches_of_a_token_rest_than_there_are_places(void **state)
+{
+    (void)state;
+    struct dt_request req[2];
+    rest_us = INT64_C(3000000);
+    dt_batch *first = batch_of_token(&req[0], NEVER, NULL, 0), *next = batch_of_token(&req[1], NEVER, NULL, 0);
+    assert_int_equal(dt_batch_begin(first), DT_BATCH_RESTS);
+    assert_int_equal(dt_batch_begin(next), DT_BATCH_NO_PLACE);
+    answer_and_end(&req[1], next);
+    assert_int_equal(places_left, 0);
+    answer_and_end(&req[0], first);
+    assert_int_equal(places_left, 1);
 }
 
 int main(void)
@@ -358,6 +374,7 @@ int main(void)
         TEST(what_is_nobodys_fault_is_not_told_as_refused),
         TEST(a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused),
         TEST(a_batch_whose_token_owes_rests_before_it_begins),
+        TEST(no_more_batches_of_a_token_rest_than_there_are_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
