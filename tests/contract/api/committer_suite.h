@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "intake/committer.h"
+#include "support/await_answer.h"
 #include "support/mysql_fixture.h"
 
 #define ROWS 4
@@ -60,21 +61,10 @@ static inline void prepare(struct fixture *f, struct call *call, const char *top
     }
 }
 
-static inline void await(struct call *call)
-{
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
-    while (atomic_load(&call->answers) == 0) {
-        if (dt_clock_mono_us(dt_clock_system()) > until_us)
-            fail_msg("no answer within 20 s");
-        usleep(500);
-    }
-    assert_int_equal(atomic_load(&call->answers), 1);
-}
-
 static inline void submit(struct fixture *f, struct call *call)
 {
     dt_committer_submit(f->committer, &call->unit);
-    await(call);
+    await_answer(&call->answers);
 }
 
 static inline void start(struct fixture *f)
@@ -129,7 +119,7 @@ static inline void submit_all(struct fixture *f, struct call *calls, size_t n)
 static inline void await_all(struct call *calls, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        await(&calls[i]);
+        await_answer(&calls[i].answers);
         assert_int_equal(calls[i].unit.status, DT_OK);
         dt_unit_clear(&calls[i].unit);
     }

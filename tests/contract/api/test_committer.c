@@ -175,7 +175,7 @@ static void a_restored_server_gives_no_block_out_that_somebody_has(void **state)
     MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &other, &err), &err);
     prepare(f, &others, "t", 3);
     dt_committer_submit(other, &others.unit);
-    await(&others);
+    await_answer(&others.answers);
     prepare(f, &after, "t", 3);
     submit(f, &after); /* from the block of before */
     for (int i = 0; i < 3; i++) {
@@ -234,7 +234,7 @@ static void a_full_queue_refuses_and_loses_nothing(void **state)
     for (int i = 0; i < CALLS; i++)
         dt_committer_submit(f->committer, &calls[i].unit);
     for (int i = 0; i < CALLS; i++) {
-        await(&calls[i]);
+        await_answer(&calls[i].answers);
         ok += calls[i].unit.status == DT_OK;
         full += calls[i].unit.status == DT_FULL;
         dt_unit_clear(&calls[i].unit);
@@ -295,10 +295,10 @@ static void who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work(void
         prepare(f, &queued[i], "t", 1);
     submit_all(f, queued, QUEUED);
     mysql_fixture_kill_sessions(&f->mysql);
-    await(&held);
+    await_answer(&held.answers);
     assert_int_not_equal(held.unit.status, DT_OK);
     for (int i = 0; i < QUEUED; i++) {
-        await(&queued[i]);
+        await_answer(&queued[i].answers);
         assert_int_equal(queued[i].unit.status, DT_UNAVAILABLE);
         dt_unit_clear(&queued[i].unit);
     }
