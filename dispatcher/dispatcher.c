@@ -103,9 +103,15 @@ static void on_stopped(void *arg, unsigned shard)
     dt_loop_table_ended(((dt_dispatcher *)arg)->loops, shard);
 }
 
+static dt_heartbeat *heartbeat_of(dt_dispatcher *d)
+{
+    return __atomic_load_n(&d->heartbeat, __ATOMIC_ACQUIRE);
+}
+
 static void on_released(void *arg, unsigned shard)
 {
     dt_elector_released(((dt_dispatcher *)arg)->elector, shard);
+    dt_heartbeat_news(heartbeat_of(arg));
 }
 
 /* ---- what loops and threads ask ---- */
@@ -194,11 +200,6 @@ static void index_doubted(void *arg)
 {
     dt_dispatcher *d = arg;
     dt_housekeeper_doubt(d->housekeeper);
-}
-
-static dt_heartbeat *heartbeat_of(dt_dispatcher *d)
-{
-    return __atomic_load_n(&d->heartbeat, __ATOMIC_ACQUIRE);
 }
 
 /* Entries could not be written into the index: the heartbeat has all leaders doubt the sets of the endpoints that
@@ -520,8 +521,8 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     d->process = (int64_t)(d->random() >> 1);
     struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock,   &d->ref,    d,           shards_here,
                                        get_map,   loop_state,   wake_shard, held_shard, index_whole, index_compared};
-    struct dt_heartbeat_env heartbeat = {d->config,   d->clock,   d->owner,  d->process, d,
-                                         shards_here, loop_state, doubt_all, tell_all};
+    struct dt_heartbeat_env heartbeat = {d->config, d->clock,    d->owner,   d->process, dt_elector_name(d->config),
+                                         d,         shards_here, loop_state, doubt_all,  tell_all};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
     struct dt_intake_env intake = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);

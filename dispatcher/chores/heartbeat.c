@@ -45,6 +45,8 @@ struct dt_heartbeat {
     int64_t told;         /* losses that the leaders here know of */
     uint64_t seen;        /* of the table, as it was read last */
     struct dt_strbuf leads;
+    bool elected;      /* for a shard: it has a loop */
+    bool said_elected; /* in the row, perhaps */
     bool waits_kafka, waits_redis;
 };
 
@@ -52,9 +54,10 @@ static void list_led(dt_heartbeat *h)
 {
     struct dt_loop_state state;
     dt_strbuf_reset(&h->leads);
-    h->waits_kafka = h->waits_redis = false;
+    h->elected = h->waits_kafka = h->waits_redis = false;
     for (unsigned shard = 0, all = h->env.shards(h->env.arg); shard < all; shard++)
         if (h->env.state(h->env.arg, shard, &state)) {
+            h->elected = true;
             if (state.leading)
                 dt_strbuf_addf(&h->leads, "%s%u", h->leads.n ? "," : "", shard);
             h->waits_kafka |= state.waiting && strcmp(state.waiting, "kafka") == 0;
@@ -101,8 +104,14 @@ static dt_status beat(dt_heartbeat *h, struct dt_error *err)
                              .waits = h->waits_kafka && h->waits_redis ? "kafka,redis"
                                       : h->waits_kafka                 ? "kafka"
                                       : h->waits_redis                 ? "redis"
-                                                                       : NULL};
-    return dt_store_beat(h->store, &row, err);
+                                                                       : NULL,
+                             .elected_by = h->elected ? h->env.elects : NULL};
+    dt_status status = dt_store_beat(h->store, &row, err);
+    if (status == DT_OK && h->said_elected != h->elected) /* others wait for it */
+        h->news = true;
+    if (status == DT_OK || h->elected)
+        h->said_elected = h->elected;
+    return status;
 }
 
 /* True: another list than before. */
@@ -161,6 +170,13 @@ static int64_t every_us(const dt_heartbeat *h)
     return h->has_index ? EVERY_US : PLAIN_US;
 }
 
+/* Others wait for whom ZooKeeper elects, as long as its last word holds. */
+static void say_farewell(dt_heartbeat *h)
+{
+    struct dt_error err = {0};
+    (void)beat(h, &err); /* if it fails, it is believed for DT_PROCESS_FRESH_MS */
+}
+
 static void run(void *arg)
 {
     dt_heartbeat *h = arg;
@@ -183,6 +199,8 @@ static void run(void *arg)
             came = dt_mailbox_wait(h->mailbox, h->has_index ? now_us + DEBTS_US : beat_us + PLAIN_US);
         asked = came != 0;
     }
+    if (h->said_elected && !told)
+        say_farewell(h);
 }
 
 static void free_parts(dt_heartbeat *h)

@@ -1,5 +1,6 @@
 /*
- * The heartbeat: one thread a process that writes once a second, in MySQL, that the process lives and what it leads.
+ * The heartbeat: one thread a process that writes once a second, in MySQL, that the process lives, what it is
+ * elected for and what it leads.
  * From the same table it learns whether every process that changes jobs can write to the index. A leader may believe
  * the index only then. An entry that was lost in this process is known at once, and so is one that its writer can still
  * announce on any Redis; every other loss is known within a second.
@@ -16,8 +17,9 @@ typedef struct dt_heartbeat dt_heartbeat;
 struct dt_heartbeat_env {
     const struct dt_config *config;
     const dt_clock *clock;
-    const char *name; /* host:pid */
-    int64_t id;       /* random */
+    const char *name;   /* host:pid */
+    int64_t id;         /* random */
+    const char *elects; /* dt_elector_name */
     void *arg;
     unsigned (*shards)(void *arg);                                       /* shards below it may be led here */
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
@@ -30,7 +32,9 @@ struct dt_heartbeat_env {
 
 DT_MUST_CHECK dt_status dt_heartbeat_start(const struct dt_heartbeat_env *env, dt_heartbeat **out,
                                            struct dt_error *err);
-void dt_heartbeat_stop(dt_heartbeat *heartbeat); /* joins, frees; NULL is accepted */
+/* Says in the row that the process is elected for nothing any more, if the row said that it was and MySQL has answered
+ * lately; joins, frees. NULL is accepted. */
+void dt_heartbeat_stop(dt_heartbeat *heartbeat);
 
 /* ---- any thread; none of them waits; NULL is accepted ---- */
 /* The index could not be told of a change; down: the endpoints that failed (dt_index_failing). */

@@ -447,6 +447,7 @@ struct dt_process {
     int64_t index_losses;
     const char *leads; /* NULL: an API */
     const char *waits; /* what its leaders wait for, separated by commas: "kafka", "redis"; NULL or empty: nothing */
+    const char *elected_by; /* who elects it for a shard, led or not yet: "zookeeper", "mysql"; NULL: for none */
 };
 /* Writes the row of this process. */
 DT_MUST_CHECK dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struct dt_error *err);

@@ -30,7 +30,7 @@ struct dt_election {
     struct dt_election_member members[DT_ELECTION_MEMBERS]; /* that have not ended, in order of joining */
     size_t n;
     int64_t holder[DT_SHARDS_MAX]; /* the member that holds the shard; 0: nobody */
-    bool elsewhere; /* a dispatcher that lives leads shards and is no member: ZooKeeper elected it. False when n is 0 */
+    bool elsewhere;                /* a dispatcher that lives is elected by ZooKeeper. False when n is 0 */
 };
 
 /* id: a random number above 0, a new one for each time. EXISTS: draw another one. Removes members that ended long

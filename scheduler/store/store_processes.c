@@ -29,7 +29,8 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *p, struct dt_e
                            DT_PARAMS(DT_P_INT(p->id), DT_P_STR(dt_str(p->dispatcher ? "dispatcher" : "api")),
                                      DT_P_STR(dt_str(p->name)), DT_P_STR(DT_STR_LIT(DUETIME_VERSION)),
                                      DT_P_STR_OR_NULL(dt_str(down)), DT_P_INT(p->index_losses),
-                                     DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits))),
+                                     DT_P_STR_OR_NULL(dt_str(p->leads)), DT_P_STR_OR_NULL(dt_str(waits)),
+                                     DT_P_STR_OR_NULL(dt_str(p->elected_by))),
                            &changed, err);
     if (status == DT_OK && changed == 1) /* it was inserted: a process begins */
         status = remove_old(db, err);

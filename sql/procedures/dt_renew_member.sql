@@ -16,8 +16,7 @@ BEGIN
             FROM processes p
            WHERE p.kind = 'dispatcher'
              AND p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED) - p_fresh_ms
-             AND p.leads <> ''
-             AND NOT EXISTS (SELECT 1 FROM election_members e WHERE e.name = p.name))
+             AND p.elected_by = 'zookeeper')
     FROM election_members m
     LEFT JOIN leases l ON l.member = m.id
    WHERE NOT m.ended

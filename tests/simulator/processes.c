@@ -180,6 +180,12 @@ void zookeeper_two_leaders(unsigned shard, int64_t us)
 
 /* ---- elector.h ---- */
 
+const char *dt_elector_name(const struct dt_config *config)
+{
+    (void)config;
+    return "zookeeper";
+}
+
 enum dt_outage_of dt_elector_server(const struct dt_config *config)
 {
     (void)config;

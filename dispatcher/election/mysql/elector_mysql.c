@@ -9,7 +9,7 @@
  * One order is under way at a time, and nothing is believed because it was ordered: the view that ends each answer says
  * what is ours.
  *
- * While a dispatcher that ZooKeeper elected leads shards, members lead none: they would fence each other in turn. So an
+ * While ZooKeeper elects a dispatcher that lives, members lead nothing: they would fence each other in turn. So an
  * installation goes from ZooKeeper to leases and back in a rolling restart, each dispatcher by its own configuration.
  *
  * Invariant: no answer is waited for, but for a moment when the elector ends.

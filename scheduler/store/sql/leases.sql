@@ -5,8 +5,6 @@ INSERT INTO election_members (id, name, timeout_ms, joined_at, renewed_at)
 VALUES (?, ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED));
 
 -- name: forget_ended_members
--- A dispatcher is told from one that ZooKeeper elected by its name in this table: rows stay for longer than a process that
--- is gone counts as living (DT_PROCESS_FRESH_MS).
 DELETE FROM election_members
  WHERE ended AND renewed_at < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 60000;
 
@@ -54,15 +52,13 @@ DELETE FROM leases
  WHERE member = ? AND shard IN (?,...);
 
 -- name: select_election
--- A row for each member and shard that it holds, or for the member alone. Last: dispatchers that live and lead without being
--- members, since ZooKeeper elected them.
+-- A row for each member and shard that it holds, or for the member alone. Last: dispatchers that live and are elected by ZooKeeper.
 SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - m.renewed_at, m.timeout_ms, m.leaving, l.shard,
        (SELECT COUNT(*)
           FROM processes p
          WHERE p.kind = 'dispatcher'
            AND p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
-           AND p.leads <> ''
-           AND NOT EXISTS (SELECT 1 FROM election_members e WHERE e.name = p.name))
+           AND p.elected_by = 'zookeeper')
   FROM election_members m
   LEFT JOIN leases l ON l.member = m.id
  WHERE NOT m.ended

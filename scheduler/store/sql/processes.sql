@@ -5,12 +5,12 @@ DELETE FROM processes
  WHERE seen_at < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
 
 -- name: put_process
-INSERT INTO processes (id, kind, name, version, started_at, seen_at, index_down, index_losses, leads, waits)
+INSERT INTO processes (id, kind, name, version, started_at, seen_at, index_down, index_losses, leads, waits, elected_by)
 VALUES (?, ?, ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), ?,
-    ?, ?, ?)
+    ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
        index_down = VALUES(index_down), index_losses = VALUES(index_losses), leads = VALUES(leads),
-       waits = VALUES(waits);
+       waits = VALUES(waits), elected_by = VALUES(elected_by);
 
 -- name: select_index_debts
 SELECT id, index_losses, index_down

@@ -297,14 +297,15 @@ static void take_over(struct player *p, unsigned shard)
     dt_inflight_clear(&inflight);
 }
 
-/* What a dispatcher that leads says of itself once a second. */
-static void beat(int number, const char *leads)
+/* What a dispatcher says of itself once a second. */
+static void beat(int number, const char *elected_by)
 {
     struct dt_error err = {0};
     char name[16];
 
     snprintf(name, sizeof(name), "host:%d", number);
-    const struct dt_process process = {.id = number + 1, .dispatcher = true, .name = name, .leads = leads};
+    const struct dt_process process = {
+        .id = number + 1, .dispatcher = true, .name = name, .leads = "", .elected_by = elected_by};
     pthread_mutex_lock(&fence_lock);
     OK(dt_store_beat(fence_store, &process, &err));
     pthread_mutex_unlock(&fence_lock);
@@ -360,15 +361,15 @@ static void an_installation_goes_from_zookeeper_to_leases_and_back(void **state)
     begin_fencing();
     start_with(0, &with_zk);
     AWAIT_SPLIT(5000, 4, 0, 0);
-    beat(0, "0,1,2,3");
+    beat(0, "zookeeper");
 
     start(1); /* by leases, while ZooKeeper's leads: it waits */
     sleep_ms(TIMEOUT_MS);
     AWAIT_SPLIT(100, 4, 0, 0);
     stop(&players[0]);
-    beat(0, "");
+    beat(0, NULL);
     AWAIT_SPLIT(5000, 0, 4, 0);
-    beat(1, "0,1,2,3");
+    beat(1, "mysql");
     start(2);
     AWAIT_SPLIT(5000, 0, 2, 2);
     assert_int_equal(overlaps, 0);
@@ -377,7 +378,7 @@ static void an_installation_goes_from_zookeeper_to_leases_and_back(void **state)
     AWAIT_SPLIT(5000, 0, 4, 0);
     start_with(0, &with_zk); /* and back: ZooKeeper's leads at once, fenced by the epoch; those by leases give way */
     AWAIT_SPLIT(5000, 4, 4, 0);
-    beat(0, "0,1,2,3");
+    beat(0, "zookeeper");
     assert_true(wait_until(leads_nothing, &players[1], 5000));
     AWAIT_SPLIT(100, 4, 0, 0);
     assert_int_equal(repeated, 0);

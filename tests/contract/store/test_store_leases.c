@@ -289,31 +289,31 @@ static void who_has_ended_takes_nothing(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM leases"), 0);
 }
 
-static void beat(struct rig *rig, int64_t id, const char *name, const char *leads)
+static void beat(struct rig *rig, int64_t id, const char *elected_by, const char *leads)
 {
     struct dt_error err = {0};
-    const struct dt_process p = {.id = id, .dispatcher = true, .name = name, .leads = leads};
+    const struct dt_process p = {
+        .id = id, .dispatcher = true, .name = "host:1", .leads = leads, .elected_by = elected_by};
 
     OK(dt_store_beat(rig->store, &p, &err));
 }
 
-static void a_dispatcher_that_leads_and_is_no_member_was_elected_elsewhere(void **state)
+static void a_dispatcher_that_zookeeper_elects_counts_while_it_lives_whether_it_leads_or_not(void **state)
 {
     struct rig *rig = *state;
-    struct dt_error err = {0};
 
     join(rig, ONE, "host:1");
-    beat(rig, 1, "host:1", "0,1,2,3");
+    beat(rig, 1, "mysql", "0,1,2,3");
     assert_false(look(rig)->elsewhere);
-    beat(rig, 2, "host:2", "");
+    beat(rig, 2, NULL, "");
     assert_false(look(rig)->elsewhere);
-    beat(rig, 2, "host:2", "3");
+    beat(rig, 2, "zookeeper", "");
+    assert_true(look(rig)->elsewhere);
+    beat(rig, 2, "zookeeper", "3");
     assert_true(look(rig)->elsewhere);
     mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - %d WHERE id = 2", DT_PROCESS_FRESH_MS + 1000);
     assert_false(look(rig)->elsewhere);
-    join(rig, TWO, "host:2"); /* a member that has ended was one nevertheless: its process may be dead */
-    OK(dt_store_election_leave(rig->store, TWO, &err));
-    beat(rig, 2, "host:2", "3");
+    beat(rig, 2, NULL, "");
     assert_false(look(rig)->elsewhere);
 }
 
@@ -348,7 +348,7 @@ int main(void)
         cmocka_unit_test_setup(leases_of_the_ended_count_no_more_and_can_be_taken_once_they_are_free, fresh),
         cmocka_unit_test_setup(leases_of_nobody_are_freed, fresh),
         cmocka_unit_test_setup(who_has_ended_takes_nothing, fresh),
-        cmocka_unit_test_setup(a_dispatcher_that_leads_and_is_no_member_was_elected_elsewhere, fresh),
+        cmocka_unit_test_setup(a_dispatcher_that_zookeeper_elects_counts_while_it_lives_whether_it_leads_or_not, fresh),
         cmocka_unit_test_setup(members_that_ended_are_forgotten_after_a_minute, fresh),
     };
 

@@ -58,15 +58,18 @@ static void a_process_has_one_row_that_says_when_it_was_seen_last(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
-    struct dt_process p = {.id = 7, .dispatcher = true, .name = "host:2", .leads = "0,3"};
+    struct dt_process p = {.id = 7, .dispatcher = true, .name = "host:2", .leads = "0,3", .elected_by = "mysql"};
     OK(dt_store_beat(rig->store, &p, &err));
     mysql_fixture_run(&rig->fx, "UPDATE processes SET started_at = 1, seen_at = 2");
     p.leads = "3";
     OK(dt_store_beat(rig->store, &p, &err));
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes WHERE id = 7 AND started_at = 1 AND"
                                                     " seen_at > 1000000 AND leads = '3' AND kind = 'dispatcher' AND"
-                                                    " name = 'host:2'"),
+                                                    " name = 'host:2' AND elected_by = 'mysql'"),
                      1);
+    p.elected_by = NULL;
+    OK(dt_store_beat(rig->store, &p, &err));
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes WHERE elected_by IS NULL"), 1);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM processes"), 1);
 }
 

@@ -78,9 +78,10 @@ dt_status dt_store_beat(dt_store *store, const struct dt_process *process, struc
 {
     (void)store;
     pthread_mutex_lock(&fake.lock);
-    snprintf(fake.row, sizeof(fake.row), "%lld %s %s down=%s losses=%lld leads=%s waits=%s", (long long)process->id,
+    snprintf(fake.row, sizeof(fake.row), "%lld %s %s down=%s losses=%lld leads=%s waits=%s%s%s", (long long)process->id,
              process->dispatcher ? "dispatcher" : "api", process->name, process->index_down ? process->index_down : "",
-             (long long)process->index_losses, process->leads, process->waits ? process->waits : "");
+             (long long)process->index_losses, process->leads, process->waits ? process->waits : "",
+             process->elected_by ? " elected_by=" : "", process->elected_by ? process->elected_by : "");
     fake.beats++;
     write_down('b');
     dt_status status = fake.beat_status;
@@ -146,6 +147,7 @@ static const struct dt_heartbeat_env *env(void)
                                      .clock = dt_clock_system(),
                                      .name = "host:1",
                                      .id = 7,
+                                     .elects = "mysql",
                                      .arg = &fake,
                                      .shards = shards,
                                      .state = state_of,
@@ -234,6 +236,13 @@ static void set_state(unsigned shard, bool leading, const char *waiting)
     pthread_mutex_unlock(&fake.lock);
 }
 
+static void end_loop(unsigned shard)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.there[shard] = false;
+    pthread_mutex_unlock(&fake.lock);
+}
+
 static void set_debts(const char *down, uint64_t losses)
 {
     pthread_mutex_lock(&fake.lock);
@@ -253,17 +262,47 @@ static void a_process_says_what_it_leads_and_what_its_leaders_wait_for(void **st
     set_state(2, false, NULL);
     set_state(4, true, "kafka");
     dt_heartbeat_news(heartbeat);
-    await_row("7 dispatcher host:1 down= losses=0 leads=1,4 waits=kafka");
+    await_row("7 dispatcher host:1 down= losses=0 leads=1,4 waits=kafka elected_by=mysql");
     set_state(4, true, "redis");
     dt_heartbeat_news(heartbeat);
-    await_row("7 dispatcher host:1 down= losses=0 leads=1,4 waits=redis");
+    await_row("7 dispatcher host:1 down= losses=0 leads=1,4 waits=redis elected_by=mysql");
     set_state(2, false, "kafka"); /* it would lead */
     dt_heartbeat_news(heartbeat);
-    await_row("7 dispatcher host:1 down= losses=0 leads=1,4 waits=kafka,redis");
+    await_row("7 dispatcher host:1 down= losses=0 leads=1,4 waits=kafka,redis elected_by=mysql");
     for (unsigned i = 0; i < SHARDS; i++)
         set_state(i, false, NULL);
     dt_heartbeat_news(heartbeat);
+    await_row("7 dispatcher host:1 down= losses=0 leads= waits= elected_by=mysql");
+}
+
+/* One that cannot take over, as somebody else takes over in turn, is elected nevertheless. */
+static void a_process_says_that_it_is_elected_from_the_first_shard_to_the_last(void **state)
+{
+    (void)state;
+    start();
     await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
+    set_state(2, false, NULL);
+    set_state(3, false, NULL);
+    dt_heartbeat_news(heartbeat);
+    await_row("7 dispatcher host:1 down= losses=0 leads= waits= elected_by=mysql");
+    end_loop(2);
+    dt_heartbeat_news(heartbeat);
+    let_it_look();
+    await_row("7 dispatcher host:1 down= losses=0 leads= waits= elected_by=mysql");
+    end_loop(3);
+    dt_heartbeat_news(heartbeat);
+    await_row("7 dispatcher host:1 down= losses=0 leads= waits=");
+}
+
+static void the_last_word_of_a_process_is_that_nothing_elects_it(void **state)
+{
+    start();
+    set_state(3, true, NULL);
+    dt_heartbeat_news(heartbeat);
+    await_row("7 dispatcher host:1 down= losses=0 leads=3 waits= elected_by=mysql");
+    end_loop(3);
+    stop(state);
+    assert_string_equal(fake.row, "7 dispatcher host:1 down= losses=0 leads= waits=");
 }
 
 static void news_are_written_at_once_and_the_rest_once_a_second(void **state)
@@ -434,6 +473,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_process_says_what_it_leads_and_what_its_leaders_wait_for),
+        T(a_process_says_that_it_is_elected_from_the_first_shard_to_the_last),
+        T(the_last_word_of_a_process_is_that_nothing_elects_it),
         T(news_are_written_at_once_and_the_rest_once_a_second),
         T(a_loss_is_doubted_before_it_is_written_and_announced_after_it),
         T(where_something_was_lost_is_said_until_nothing_is_lost_for_a_while),
