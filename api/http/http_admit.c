@@ -187,9 +187,9 @@ static bool check_caller(struct dt_exchange *e)
         return false;
     }
     atomic_store_explicit(&e->connection.known, true, memory_order_relaxed);
-    dt_activity_note(e->http->api->activity, req->caller.fair_queue, dt_clock_mono_us(req->api->clock));
     if (!check_quota(e))
         return false;
+    dt_activity_note(e->http->api->activity, req->caller.fair_queue, dt_clock_mono_us(req->api->clock));
     enum dt_scope scope = req->route->scope;
     if (!dt_caller_may(&req->caller, dt_scope_named(scope))) {
         dt_request_refuse(req, DT_PROBLEM_FORBIDDEN, "the token lacks the scope that this request needs");

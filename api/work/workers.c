@@ -212,6 +212,8 @@ static bool pop(dt_workers *pool, struct task *task, bool *stopping)
     if (got) {
         pool->running[task->caller]++;
         pool->running_long[task->caller] += task->is_long;
+        if (pool->sleeping && (pool->n || pool->n_later)) /* which sleeper may run what changes with the time */
+            pthread_cond_signal(&pool->wake);
     }
     show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
