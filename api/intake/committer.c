@@ -11,7 +11,8 @@
  * Single jobs do not stand behind batches: units of a few rows have a queue of their own, which goes first, in commits
  * of its own that are begun without regard to those of batches. After PASSES of these a batch is committed all the
  * same. Where there are several threads, batches never have all of them at once. While single jobs come, batches have
- * one, commit a unit at a time, and rest behind each: what large statements do in MySQL is felt by all others there.
+ * one, commit no more than a large unit at a time, and rest behind each: what large statements do in MySQL is felt by
+ * all others there.
  */
 #include "committer.h"
 
@@ -38,6 +39,8 @@
 #define SLOW_US  INT64_C(200000) /* or since a batch began that is under way: it may hang */
 #define RESTS    3               /* so many times as long as a commit took is the rest behind it … */
 #define REST_US  INT64_C(50000)  /* … and no longer */
+
+#define BYTES_AMID_SINGLE ((size_t)1 << 20) /* of a commit of batches, while single jobs come */
 
 struct queue {
     struct dt_unit *units;          /* utlist */
@@ -73,6 +76,7 @@ struct dt_committer {
     /* Below: under the lock. */
     struct queue few, many;
     unsigned passes;        /* of few, since many was served or empty */
+    int64_t single_us;      /* when the last commit with a single job began; 0: none has */
     int64_t rests_until_us; /* many, while single jobs come */
     size_t queued_bytes;
     unsigned sleeping;  /* threads that wait */
@@ -139,7 +143,7 @@ static int64_t queue_begins_at(const struct queue *q)
 /* When single jobs will have stopped to come. */
 static int64_t calm_from(const dt_committer *c)
 {
-    return c->few.window.begun_us ? c->few.window.begun_us + CALM_US : 0;
+    return c->single_us ? c->single_us + CALM_US : 0;
 }
 
 static int64_t many_begins_at(const dt_committer *c)
@@ -272,10 +276,12 @@ static void sleep_locked(dt_committer *c, int64_t until_us)
 }
 
 /* The unit goes into this commit: the first one whatever its size. */
-static bool fits_commit(const struct worker *w, const struct dt_unit *unit, size_t bytes)
+static bool fits_commit(const struct worker *w, const struct dt_unit *unit, size_t bytes, bool amid_single)
 {
-    return w->taken == 0 || (w->taken + unit->n <= (size_t)w->committer->env->config->api_commit_jobs &&
-                             bytes + unit->bytes <= DT_COMMIT_BYTES);
+    const dt_committer *c = w->committer;
+    size_t rows_max = amid_single ? c->unit_rows : (size_t)c->env->config->api_commit_jobs;
+    return w->taken == 0 || (w->taken + unit->n <= rows_max &&
+                             bytes + unit->bytes <= (amid_single ? BYTES_AMID_SINGLE : DT_COMMIT_BYTES));
 }
 
 /* The queue whose commit begins now; at the end, one that is not empty. */
@@ -301,12 +307,14 @@ static struct dt_unit *take_units(struct worker *w)
     w->begun_us = dt_clock_mono_us(c->env->clock);
     struct queue *q = next_queue_locked(c, w->begun_us);
     w->from = q;
-    bool one = q == &c->many && calm_from(c) > w->begun_us;
-    while (q->units && fits_commit(w, q->units, bytes) && (w->taken == 0 || !one)) {
+    bool amid_single = q == &c->many && calm_from(c) > w->begun_us;
+    while (q->units && fits_commit(w, q->units, bytes, amid_single)) {
         struct dt_unit *unit = q->units;
         remove_locked(c, q, unit);
         w->taken += unit->n;
         bytes += unit->bytes;
+        if (!unit->of_batch)
+            c->single_us = w->begun_us;
         DL_APPEND(units, unit);
     }
     dt_commit_window_begun(&q->window, w->begun_us);

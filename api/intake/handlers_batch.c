@@ -66,6 +66,7 @@ static void submit(const struct dt_batch_terms *terms, struct dt_chunk *chunk, i
 {
     chunk->unit.jobs = (struct dt_unit){.rows = dt_chunk_row(chunk, 0),
                                         .n = chunk->n_rows,
+                                        .of_batch = true,
                                         .deadline_us = deadline_us,
                                         .caller = &terms->caller,
                                         .done = came_back,

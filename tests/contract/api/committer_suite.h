@@ -143,6 +143,7 @@ static inline struct dt_create *prepare_many(struct fixture *f, struct call *cal
             all[i * rows + k] = calls[i].rows[0];
         calls[i].unit.rows = &all[i * rows];
         calls[i].unit.n = rows;
+        calls[i].unit.of_batch = true;
     }
     return all;
 }
