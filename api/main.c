@@ -26,6 +26,7 @@
 #include "http/http_server.h"
 #include "http/tls/tls_files.h"
 #include "index/index.h"
+#include "intake/batch.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "intake/index_writer.h"
@@ -209,6 +210,22 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
     dt_gate_expire(api->result_gate, now_us);
 }
 
+static dt_status make_job_gate(struct dt_api *api)
+{
+    const struct dt_gate_bounds bounds = {.chunk_rows = dt_committer_unit_rows(api->committer),
+                                          .chunk_bytes = DT_BATCH_CHUNK_BYTES,
+                                          .rows = (size_t)api->config->api_queue_jobs / 2,
+                                          .bytes = (size_t)api->config->api_queue_bytes / 2};
+    return dt_gate_new("jobs", &bounds, &api->job_gate);
+}
+
+static dt_status make_result_gate(struct dt_api *api)
+{
+    const struct dt_gate_bounds bounds = {.chunk_rows = dt_results_batcher_unit(api->results),
+                                          .rows = DT_RESULTS_QUEUE / 2};
+    return dt_gate_new("results", &bounds, &api->result_gate);
+}
+
 static dt_status start_figures(struct server *s, struct dt_error *err)
 {
     const struct dt_figures_env env = {
@@ -257,14 +274,13 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_committer_start(&s->env, api->topics, api->index, &api->committer, err);
     if (status == DT_OK)
-        status = dt_gate_new("jobs", dt_committer_unit_rows(api->committer), (size_t)api->config->api_queue_jobs / 2,
-                             &api->job_gate);
+        status = make_job_gate(api);
     if (status == DT_OK)
         status = dt_slices_start((size_t)api->config->api_batch_threads, &api->slices, err);
     if (status == DT_OK)
         status = dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err);
     if (status == DT_OK)
-        status = dt_gate_new("results", dt_results_batcher_unit(api->results), DT_RESULTS_QUEUE / 2, &api->result_gate);
+        status = make_result_gate(api);
     if (status == DT_OK)
         status = dt_workers_start(&s->env, api->activity, &api->workers, err);
     if (status == DT_OK)

@@ -57,6 +57,7 @@ struct dt_batch {
     bool has_place; /* of its token's */
     size_t unit_rows, elements, elements_max, bytes;
     size_t refused; /* elements, by their sender's fault */
+    bool owed;      /* its token owes for them */
     struct dt_strbuf results;
     struct dt_chunk *head; /* submitted, in order (utlist) */
     struct dt_chunk *open, *spare;
@@ -180,6 +181,13 @@ static void clear_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
         batch->kind->clear(chunk);
 }
 
+/* However a batch ends, its token owes for what was refused. Returns until when it rests. */
+static int64_t owe(struct dt_batch *batch, size_t elements)
+{
+    batch->owed = true;
+    return dt_tenant_refused_elements(batch->terms.caller.tenant, elements);
+}
+
 static void batch_free(struct dt_batch *batch)
 {
     while (batch->head) {
@@ -192,8 +200,9 @@ static void batch_free(struct dt_batch *batch)
     free_chunk(batch, batch->spare);
     dt_strbuf_clear(&batch->results);
     dt_view_release(batch->terms.view);
-    if (batch->has_place)
-        dt_tenant_give_place(batch->terms.caller.tenant);
+    if (!batch->owed)
+        owe(batch, batch->refused);
+    dt_batch_rest_over(batch);
     dt_caller_clear(&batch->terms.caller);
     dt_hold_end(&batch->hold);
     dt_gate_entry_clear(&batch->entry);
@@ -294,6 +303,11 @@ static void collect_results(struct dt_batch *batch)
 
 /* ---- to the queue and back ---- */
 
+static size_t weight_at_gate(const struct dt_batch *batch, const struct dt_chunk *chunk)
+{
+    return dt_gate_weight(batch->entry.gate, chunk->n_rows, chunk->bytes);
+}
+
 static void set_done(void *arg, unsigned under_way)
 {
     struct dt_chunk *chunk = arg;
@@ -304,7 +318,7 @@ static void set_done(void *arg, unsigned under_way)
 void dt_batch_came_back(struct dt_chunk *chunk)
 {
     struct dt_batch *batch = chunk->batch;
-    dt_gate_back(&batch->entry, chunk->n_rows, set_done, chunk);
+    dt_gate_back(&batch->entry, weight_at_gate(batch, chunk), set_done, chunk);
     unref(batch);
 }
 
@@ -333,7 +347,7 @@ bool dt_batch_flush(dt_batch *batch)
         close_open_chunk(batch);
         return true;
     }
-    if (!dt_gate_pass(&batch->entry, chunk->n_rows))
+    if (!dt_gate_pass(&batch->entry, weight_at_gate(batch, chunk)))
         return false;
     append(batch, chunk);
     chunk->submitted = true;
@@ -350,7 +364,7 @@ void dt_batch_end(dt_batch *batch, enum dt_batch_end why)
         return;
     batch->ending = &endings[why];
     if (why == DT_BATCH_CUT)
-        dt_tenant_refused_elements(batch->terms.caller.tenant, batch->elements);
+        owe(batch, batch->elements);
     close_open_chunk(batch);
 }
 
@@ -466,10 +480,17 @@ bool dt_batch_rest_first(dt_batch *batch)
     return rest_until(batch, dt_tenant_rests_until(batch->terms.caller.tenant));
 }
 
+void dt_batch_rest_over(dt_batch *batch)
+{
+    if (batch->has_place)
+        dt_tenant_give_place(batch->terms.caller.tenant);
+    batch->has_place = false;
+}
+
 bool dt_batch_rest(dt_batch *batch)
 {
     collect_results(batch);
-    return rest_until(batch, dt_tenant_refused_elements(batch->terms.caller.tenant, batch->refused));
+    return rest_until(batch, owe(batch, batch->refused));
 }
 
 /* ---- elements ---- */

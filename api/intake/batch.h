@@ -85,7 +85,7 @@ void dt_batch_refuse_onward(dt_batch *batch, enum dt_problem_type type, const ch
 bool dt_batch_over(dt_batch *batch);
 
 enum dt_batch_end { DT_BATCH_LATE, DT_BATCH_SHUTDOWN, DT_BATCH_MEMORY, DT_BATCH_LONG, DT_BATCH_CUT };
-/* Does nothing more. The first reason counts. CUT: all elements count as refused by their sender's fault. */
+/* Does nothing more. The first reason counts. CUT: all elements count as refused by their sender's fault, at once. */
 void dt_batch_end(dt_batch *batch, enum dt_batch_end why);
 /* Looks at the clock, and whether the server ends. True: the batch has ended early. */
 bool dt_batch_look(dt_batch *batch);
@@ -116,10 +116,12 @@ bool dt_batch_wait(dt_batch *batch, bool finished);
  * Before the first element, once: a batch whose token owes for very many elements that were refused, or came in batches
  * that were cut off, rests before it begins (dt_batch_rest_first, which waits as dt_batch_wait does). So many of a
  * token may; NO_PLACE: it is one more.
+ * The place is given back when the rest is over, or with the batch.
  */
 enum dt_batch_beginning { DT_BATCH_AT_ONCE, DT_BATCH_RESTS, DT_BATCH_NO_PLACE };
 enum dt_batch_beginning dt_batch_begin(dt_batch *batch);
 bool dt_batch_rest_first(dt_batch *batch);
+void dt_batch_rest_over(dt_batch *batch);
 /*
  * Behind the return of all chunks: a batch whose token has very many elements refused rests before it is answered
  * (quota/refusals.h). Waits as dt_batch_suspend and dt_batch_wait do, whichever is the batch's; once.

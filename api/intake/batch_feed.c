@@ -142,6 +142,7 @@ static bool step_lines(struct dt_request *req)
     lines->rests = false;
     if (rests && dt_batch_rest_first(lines->batch))
         return false;
+    dt_batch_rest_over(lines->batch);
     switch (take_lines(req, lines->piece.p, lines->piece.n, &lines->at)) {
     case SLICE_OVER:
         return true;

@@ -16,8 +16,9 @@
 #include "base/metrics.h"
 
 struct dt_gate {
-    size_t unit_rows, rows_max;
-    _Atomic bool closed; /* written under the lock */
+    size_t unit_rows, rows_max; /* what a chunk weighs at most, and all of them */
+    size_t row_bytes;           /* a row stands for; 0: bytes do not count */
+    _Atomic bool closed;        /* written under the lock */
     _Atomic int entries;
     pthread_mutex_t lock;
     /* Below: under the lock. */
@@ -32,7 +33,8 @@ static void register_metrics(dt_gate *gate, const char *of)
     char labels[40];
     snprintf(labels, sizeof(labels), "of=\"%s\"", of);
     gate->rows_out =
-        dt_gauge("duetime_api_batch_rows", "Elements of batches at their queue, or granted room there.", labels);
+        dt_gauge("duetime_api_batch_rows",
+                 "Elements of batches at their queue, or granted room there; large ones count for several.", labels);
     gate->waiting =
         dt_gauge("duetime_api_batches_waiting", "Batches that wait for the queue of their elements.", labels);
     gate->open = dt_gauge("duetime_api_batches", "Batches whose request or whose elements are under way.", labels);
@@ -41,14 +43,26 @@ static void register_metrics(dt_gate *gate, const char *of)
                    "Batches that were answered later, since their token has very many elements refused.", labels);
 }
 
-dt_status dt_gate_new(const char *of, size_t unit_rows, size_t rows, dt_gate **out)
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes)
+{
+    size_t weight = larger(rows, gate->row_bytes ? bytes / gate->row_bytes : 0);
+    return weight < gate->unit_rows ? weight : gate->unit_rows;
+}
+
+dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_gate **out)
 {
     dt_gate *gate = calloc(1, sizeof(*gate));
     *out = gate;
     if (!gate)
         return DT_NOMEM;
-    gate->unit_rows = unit_rows;
-    gate->rows_max = rows;
+    gate->rows_max = bounds->rows;
+    gate->row_bytes = bounds->rows ? bounds->bytes / bounds->rows : 0;
+    gate->unit_rows = larger(bounds->chunk_rows, gate->row_bytes ? bounds->chunk_bytes / gate->row_bytes : 0);
     pthread_mutex_init(&gate->lock, NULL);
     register_metrics(gate, of);
     return DT_OK;

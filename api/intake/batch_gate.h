@@ -2,7 +2,7 @@
  * The gate that all batches of one kind pass on their way to the queue of their elements: new jobs to the committer,
  * results to the results batcher. All batches together take at most half of that queue, so that single elements find
  * room in it. A batch whose chunk finds no room waits in the gate's own queue, first come first served. The gate counts
- * rows and knows neither jobs nor requests.
+ * rows, of which a chunk of many bytes weighs as more, and knows neither jobs nor requests.
  *
  *   dt_gate_pass: a chunk's rows go to the queue --> dt_gate_back: the chunk is back, the queue is served
  *        '-- no room --> dt_gate_wait: the batch is queued --> call(): room was granted, or the wait ended without
@@ -47,11 +47,14 @@ struct dt_gate_entry {
     struct dt_gate_entry *prev, *next;
 };
 
-/*
- * of: the kind of element, for its metrics. unit_rows: the most rows of one chunk. rows: the most rows of all batches
- * together at the queue. NOMEM: *out is NULL.
- */
-DT_MUST_CHECK dt_status dt_gate_new(const char *of, size_t unit_rows, size_t rows, dt_gate **out);
+/* What may be at the queue: of one chunk, and of all batches together. No bytes: these are not counted. */
+struct dt_gate_bounds {
+    size_t chunk_rows, chunk_bytes;
+    size_t rows, bytes;
+};
+
+/* of: the kind of element, for its metrics. NOMEM: *out is NULL. */
+DT_MUST_CHECK dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_gate **out);
 /* Accepts NULL. No batch may wait, and no chunk may be at the queue. */
 void dt_gate_free(dt_gate *gate);
 /* Ends every wait for room, and lets none begin: dt_gate_ended says CLOSED from here on. */
@@ -63,10 +66,12 @@ void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t dead
                         void (*call)(struct dt_gate_entry *));
 /* The entry must not wait, and must have no chunk at the queue. */
 void dt_gate_entry_clear(struct dt_gate_entry *entry);
-/* Counts a chunk of this many rows as at the queue. False: there is no room, and nothing was counted. */
+/* How many rows a chunk counts for: its own, or as many as its bytes stand for. */
+size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes);
+/* Counts a chunk of this weight as at the queue. False: there is no room, and nothing was counted. */
 bool dt_gate_pass(struct dt_gate_entry *entry, size_t rows);
 /*
- * Takes a chunk of this many rows off the count, on any thread. under_lock is run first, with the number of chunks of
+ * Takes a chunk of this weight off the count, on any thread. under_lock is run first, with the number of chunks of
  * this batch that are still at the queue; then the waits that can end are ended.
  */
 void dt_gate_back(struct dt_gate_entry *entry, size_t rows, void (*under_lock)(void *arg, unsigned under_way),

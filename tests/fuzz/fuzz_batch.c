@@ -301,7 +301,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         ref.taken_us = 1;
         dt_budget_init(&memory, (size_t)256 << 20);
         dt_gate *gate = NULL;
-        MUST(dt_gate_new("jobs", ROWS, (size_t)config.api_queue_jobs / 2, &gate) == DT_OK);
+        const struct dt_gate_bounds bounds = {.chunk_rows = ROWS, .rows = (size_t)config.api_queue_jobs / 2};
+        MUST(dt_gate_new("jobs", &bounds, &gate) == DT_OK);
         api = (struct dt_api){.config = &config,
                               .clock = dt_clock_system(),
                               .ref = &ref,

@@ -143,13 +143,39 @@ static void outcomes_become_results(void **state)
     }
 }
 
+/* The queue bounds bytes, too, and large elements of batches must leave half of these to others. */
+static void chunks_of_many_bytes_weigh_as_more_rows(void **state)
+{
+    (void)state;
+    enum { ROOM = 8, LARGE = 3000 };
+    struct dt_request req;
+    char text[LARGE + 100];
+    snprintf(text, sizeof(text), "{\"topic\":\"t\",\"delay\":5,\"payload\":\"%0*d\"}", LARGE, 0);
+    request_init(&req);
+    use_gate(&(struct dt_gate_bounds){.chunk_rows = ROWS,
+                                      .chunk_bytes = (size_t)ROWS * LARGE,
+                                      .rows = (size_t)ROOM * ROWS,
+                                      .bytes = (size_t)ROOM * ROWS * LARGE / 4}); /* a row has four times as many */
+    dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
+    while (dt_batch_room(batch))
+        dt_batch_add(batch, dt_str(text), true);
+    assert_int_equal(n_units, ROOM / 4);
+    give_back(0, DT_OK);
+    assert_true(dt_batch_room(batch));
+    for (size_t i = 1; i < n_units; i++)
+        give_back(i, DT_OK);
+    assert_true(gauge("duetime_api_batch_rows") == 0);
+    dt_batch_release(batch);
+    request_clear(&req);
+}
+
 static void at_most_so_many_chunks_of_a_batch_are_under_way(void **state)
 {
     (void)state;
     struct dt_request req;
     request_init(&req);
-    dt_gate_free(api.job_gate); /* one with more room than a batch may have */
-    assert_int_equal(dt_gate_new("jobs", ROWS, 2 * DT_BATCH_UNDER_WAY * ROWS, &api.job_gate), DT_OK);
+    /* More room than a batch may have. */
+    use_gate(&(struct dt_gate_bounds){.chunk_rows = ROWS, .rows = (size_t)2 * DT_BATCH_UNDER_WAY * ROWS});
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     assert_int_equal(fill(batch), (DT_BATCH_UNDER_WAY + 1) * ROWS); /* and one that waits, full */
     assert_int_equal(n_units, DT_BATCH_UNDER_WAY);
@@ -307,6 +333,7 @@ int main(void)
         TEST(a_batch_of_refusals_needs_no_committer),
         TEST(an_empty_batch_is_an_empty_answer),
         TEST(outcomes_become_results),
+        TEST(chunks_of_many_bytes_weigh_as_more_rows),
         TEST(at_most_so_many_chunks_of_a_batch_are_under_way),
         TEST(batches_share_half_of_the_queue_and_wait_in_line),
         TEST(a_batch_outlives_a_client_that_left_until_its_chunks_are_back),

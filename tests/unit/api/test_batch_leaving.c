@@ -318,10 +318,36 @@ static void a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused
     dt_batch_end(batch, DT_BATCH_CUT);
     assert_int_equal(refused_elements, 0);
     answer_and_end(&req, batch);
+    assert_int_equal(refused_elements, 1);
+    refused_elements = 0;
     batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", fine}, 3);
     dt_batch_end(batch, DT_BATCH_CUT);
     assert_int_equal(refused_elements, 3);
     answer_and_end(&req, batch);
+}
+
+/* Its body dripped until its time was up; or it was too long, and its client left before an answer. */
+static void a_batch_that_ends_without_a_rest_has_what_was_refused_told_once(void **state)
+{
+    (void)state;
+    struct dt_request req;
+    dt_batch *batch = batch_of_token(&req, NEVER, (const char *const[]){fine, "no", no_topic}, 3);
+    dt_batch_end(batch, DT_BATCH_LATE);
+    dt_batch_detach(batch);
+    dt_batch_release(batch);
+    request_clear(&req);
+    run_slice();
+    assert_int_equal(refused_elements, 2);
+    batch = batch_of_token(&req, NEVER, (const char *const[]){"no", no_job}, 2);
+    dt_batch_end(batch, DT_BATCH_LONG);
+    dt_batch_end(batch, DT_BATCH_CUT);
+    dt_batch_release(batch);
+    request_clear(&req);
+    assert_int_equal(refused_elements, 4);
+    batch = batch_of_token(&req, NEVER, (const char *const[]){"no"}, 1);
+    assert_false(dt_batch_rest(batch));
+    answer_and_end(&req, batch);
+    assert_int_equal(refused_elements, 5);
 }
 
 static void a_batch_whose_token_owes_rests_before_it_begins(void **state)
@@ -341,6 +367,9 @@ static void a_batch_whose_token_owes_rests_before_it_begins(void **state)
     dt_gate_expire(api.job_gate, after_us + rest_us);
     assert_int_equal(resumed, 1);
     assert_int_equal(refused_elements, 0);
+    assert_int_equal(places_left, 0);
+    dt_batch_rest_over(batch); /* and others of its token may rest, however long this one takes now */
+    assert_int_equal(places_left, 1);
     answer_and_end(&req, batch);
     assert_int_equal(places_left, 1);
 }
@@ -373,6 +402,7 @@ int main(void)
         TEST(a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_server_runs),
         TEST(what_is_nobodys_fault_is_not_told_as_refused),
         TEST(a_batch_that_its_client_cut_off_has_all_its_elements_told_as_refused),
+        TEST(a_batch_that_ends_without_a_rest_has_what_was_refused_told_once),
         TEST(a_batch_whose_token_owes_rests_before_it_begins),
         TEST(no_more_batches_of_a_token_rest_than_there_are_places),
     };

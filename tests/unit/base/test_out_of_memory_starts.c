@@ -124,7 +124,7 @@ static dt_status start_overview(void)
 static dt_status start_gate(void)
 {
     dt_gate *gate = NULL;
-    dt_status status = dt_gate_new("jobs", 10, 100, &gate);
+    dt_status status = dt_gate_new("jobs", &(struct dt_gate_bounds){.chunk_rows = 10, .rows = 100}, &gate);
     if (status == DT_OK)
         dt_gate_close(gate);
     dt_gate_free(gate);
