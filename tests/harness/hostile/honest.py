@@ -6,6 +6,7 @@ Their threads go before others where the system permits it: a caller has a machi
 import itertools
 import os
 import random
+import re
 import threading
 import time
 from collections import defaultdict
@@ -17,6 +18,7 @@ from ..rest import Rest
 from ..soak import rfc3339
 
 KINDS = ("create", "get", "list", "change", "cancel", "health")
+DETAIL = re.compile(r'"detail": ?"([^"]*)"')  # of a problem
 
 
 class Waits:
@@ -31,12 +33,12 @@ class Waits:
         with self._lock:
             self._waits[kind].append(ms)
 
-    def refuse(self, kind, status):
+    def refuse(self, kind, status, why):
         with self._lock:
-            self.refused[f"{kind} {status}"] += 1
+            self.refused[f"{kind} {status}: {why}"] += 1
 
     def take(self):
-        """{kind: sorted waits} since the last call, and {kind and status: refusals}."""
+        """{kind: sorted waits} since the last call, and {kind, status and why: refusals}."""
         with self._lock:
             waits, refused = self._waits, self.refused
             self._waits, self.refused = defaultdict(list), defaultdict(int)
@@ -102,7 +104,7 @@ class Honest:
         answer = rest.ask(method, path, body)
         self.waits.add(kind, (time.monotonic() - start) * 1000)
         if answer.status >= 500 or answer.status in (401, 403, 408, 429):
-            self.waits.refuse(kind, answer.status)
+            self.waits.refuse(kind, answer.status, "".join(DETAIL.findall(answer.text)))
         return answer
 
     def _one(self, chance):
