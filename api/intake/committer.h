@@ -37,7 +37,7 @@ struct dt_create {
 struct dt_unit {
     struct dt_create *rows;
     size_t n;            /* 1 to dt_committer_unit_rows() */
-    bool of_batch;       /* its rows are none that somebody waits for one by one: others go before large ones */
+    bool of_batch;       /* its rows are elements of a batch: while single jobs come, these have less of MySQL */
     int64_t deadline_us; /* monotonic: not begun by then -> UNAVAILABLE; 0 = none */
     /* Whose jobs these are: what topics they may make. Lives until done. */
     const struct dt_caller *caller;
