@@ -48,30 +48,56 @@ static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **s
     free(rows);
 }
 
-/* What a batch that hangs is given before another one is begun beside it, while single jobs come. */
-static void while_single_jobs_come_batches_are_committed_one_at_a_time(void **state)
+/*
+ * Commits two batches that wait for a lock, behind a commit of one row. True: both at once, before the first of them
+ * could have counted as hanging, and before single jobs could have stopped to come.
+ */
+static bool are_committed_at_once(struct fixture *f, bool row_is_of_batch)
 {
-    struct fixture *f = *state;
-    enum { COMMITTERS = 4, BATCHES = 2, BATCH = 20, ALONE_US = 200000, CALM_US = 500000 };
-    static struct call batches[BATCHES], single;
-    f->mysql.config.api_committers = COMMITTERS;
-    f->mysql.config.api_commit_jobs = BATCH;
-    start(f);
+    enum { BATCHES = 2, BATCH = 20, ALONE_US = 200000, CALM_US = 500000 };
+    static struct call batches[BATCHES], one;
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     for (size_t i = 0; i < BATCHES; i++)
         rows[i * BATCH].row.job.key = DT_STR_LIT("held");
-    prepare(f, &single, "t", 1);
+    prepare(f, &one, "t", 1);
+    one.unit.of_batch = row_is_of_batch;
     hold_key(f);
-    int64_t calm_us = dt_clock_mono_us(dt_clock_system()) + CALM_US; /* the commit of the single job begins later */
-    submit(f, &single);
+    int64_t calm_us = dt_clock_mono_us(dt_clock_system()) + CALM_US; /* the commit of the row begins later */
+    submit(f, &one);
     int64_t alone_us = dt_clock_mono_us(dt_clock_system()) + ALONE_US;
     submit_all(f, batches, BATCHES);
     mysql_fixture_await_lock_waits(&f->mysql, BATCHES);
-    assert_true(dt_clock_mono_us(dt_clock_system()) >= dt_earlier(alone_us, calm_us));
+    bool at_once = dt_clock_mono_us(dt_clock_system()) < dt_earlier(alone_us, calm_us);
     mysql_fixture_run(&f->mysql, "ROLLBACK");
     await_all(batches, BATCHES);
-    dt_unit_clear(&single.unit);
+    dt_unit_clear(&one.unit);
     free(rows);
+    return at_once;
+}
+
+static void start_with_commits_of_a_batch(struct fixture *f)
+{
+    f->mysql.config.api_committers = 4;
+    f->mysql.config.api_commit_jobs = 20;
+    start(f);
+}
+
+static void while_single_jobs_come_batches_are_committed_one_at_a_time(void **state)
+{
+    struct fixture *f = *state;
+    start_with_commits_of_a_batch(f);
+    assert_false(are_committed_at_once(f, false));
+}
+
+/* A batch of 251 rows ends with one. A machine that is busy may need several tries. */
+static void the_last_rows_of_a_batch_are_no_single_jobs(void **state)
+{
+    struct fixture *f = *state;
+    start_with_commits_of_a_batch(f);
+    int tries = 20;
+    while (tries > 0 && !are_committed_at_once(f, true))
+        tries--;
+    assert_true(tries > 0);
 }
 
 static void while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_large_unit(void **state)
@@ -93,42 +119,6 @@ static void while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_l
     await_all(&batches[BATCHES - 1], 1);
     dt_unit_clear(&single.unit);
     free(rows);
-}
-
-/* True: two batches were committed at once before the first of them could have counted as hanging. */
-static bool commits_at_once(struct fixture *f)
-{
-    enum { BATCHES = 2, BATCH = 20, SLOW_US = 200000 };
-    static struct call batches[BATCHES], last;
-    struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
-    for (size_t i = 0; i < BATCHES; i++)
-        rows[i * BATCH].row.job.key = DT_STR_LIT("held");
-    prepare(f, &last, "t", 1);
-    last.unit.of_batch = true;
-    hold_key(f);
-    submit(f, &last);
-    int64_t slow_us = dt_clock_mono_us(dt_clock_system()) + SLOW_US;
-    submit_all(f, batches, BATCHES);
-    mysql_fixture_await_lock_waits(&f->mysql, BATCHES);
-    bool at_once = dt_clock_mono_us(dt_clock_system()) < slow_us;
-    mysql_fixture_run(&f->mysql, "ROLLBACK");
-    await_all(batches, BATCHES);
-    dt_unit_clear(&last.unit);
-    free(rows);
-    return at_once;
-}
-
-/* A batch of 251 rows ends with one. A machine that is busy may need several tries. */
-static void the_last_rows_of_a_batch_are_no_single_jobs(void **state)
-{
-    struct fixture *f = *state;
-    f->mysql.config.api_committers = 4;
-    f->mysql.config.api_commit_jobs = 20;
-    start(f);
-    int tries = 20;
-    while (tries > 0 && !commits_at_once(f))
-        tries--;
-    assert_true(tries > 0);
 }
 
 /* What took long is followed by the longest rest that there is; or it took so long that it counts as hanging. */
