@@ -114,9 +114,8 @@ bool dt_batch_wait(dt_batch *batch, bool finished);
 
 /*
  * Before the first element, once: a batch whose token owes for very many elements that were refused, or came in batches
- * that were cut off, rests before it begins (dt_batch_rest_first, which waits as dt_batch_wait does). So many of a
- * token may; NO_PLACE: it is one more.
- * The place is given back when the rest is over, or with the batch.
+ * that were cut off, rests before it begins (dt_batch_rest_first, which waits as dt_batch_wait does), in one of its
+ * token's places. NO_PLACE: all are taken. The place is given back by dt_batch_rest_over, or with the batch.
  */
 enum dt_batch_beginning { DT_BATCH_AT_ONCE, DT_BATCH_RESTS, DT_BATCH_NO_PLACE };
 enum dt_batch_beginning dt_batch_begin(dt_batch *batch);

@@ -43,14 +43,15 @@ static void register_metrics(dt_gate *gate, const char *of)
                    "Batches that were answered later, since their token has very many elements refused.", labels);
 }
 
-static size_t larger(size_t a, size_t b)
+static size_t weigh(const dt_gate *gate, size_t rows, size_t bytes)
 {
-    return a > b ? a : b;
+    size_t stand_for = gate->row_bytes ? bytes / gate->row_bytes : 0;
+    return rows > stand_for ? rows : stand_for;
 }
 
 size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes)
 {
-    size_t weight = larger(rows, gate->row_bytes ? bytes / gate->row_bytes : 0);
+    size_t weight = weigh(gate, rows, bytes);
     return weight < gate->unit_rows ? weight : gate->unit_rows;
 }
 
@@ -62,7 +63,7 @@ dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_ga
         return DT_NOMEM;
     gate->rows_max = bounds->rows;
     gate->row_bytes = bounds->rows ? bounds->bytes / bounds->rows : 0;
-    gate->unit_rows = larger(bounds->chunk_rows, gate->row_bytes ? bounds->chunk_bytes / gate->row_bytes : 0);
+    gate->unit_rows = weigh(gate, bounds->chunk_rows, bounds->chunk_bytes);
     pthread_mutex_init(&gate->lock, NULL);
     register_metrics(gate, of);
     return DT_OK;
@@ -169,15 +170,15 @@ static void give_back_grant(struct dt_gate_entry *entry)
     entry->granted = 0;
 }
 
-bool dt_gate_pass(struct dt_gate_entry *entry, size_t rows)
+bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight)
 {
     dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
     bool room = has_room(entry);
     if (room) {
-        bool more = entry->granted > rows;
+        bool more = entry->granted > weight;
         give_back_grant(entry);
-        gate->rows += rows;
+        gate->rows += weight;
         entry->under_way++;
         if (more)
             serve_queue(gate);
@@ -188,12 +189,12 @@ bool dt_gate_pass(struct dt_gate_entry *entry, size_t rows)
     return room;
 }
 
-void dt_gate_back(struct dt_gate_entry *entry, size_t rows, void (*under_lock)(void *arg, unsigned under_way),
+void dt_gate_back(struct dt_gate_entry *entry, size_t weight, void (*under_lock)(void *arg, unsigned under_way),
                   void *arg)
 {
     dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
-    gate->rows -= rows;
+    gate->rows -= weight;
     entry->under_way--;
     under_lock(arg, entry->under_way);
     serve_queue(gate);

@@ -69,12 +69,12 @@ void dt_gate_entry_clear(struct dt_gate_entry *entry);
 /* How many rows a chunk counts for: its own, or as many as its bytes stand for. */
 size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes);
 /* Counts a chunk of this weight as at the queue. False: there is no room, and nothing was counted. */
-bool dt_gate_pass(struct dt_gate_entry *entry, size_t rows);
+bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight);
 /*
  * Takes a chunk of this weight off the count, on any thread. under_lock is run first, with the number of chunks of
  * this batch that are still at the queue; then the waits that can end are ended.
  */
-void dt_gate_back(struct dt_gate_entry *entry, size_t rows, void (*under_lock)(void *arg, unsigned under_way),
+void dt_gate_back(struct dt_gate_entry *entry, size_t weight, void (*under_lock)(void *arg, unsigned under_way),
                   void *arg);
 /*
  * Queues the entry. True: the entry waits; suspend (NULL = none) was run before call could be, and the caller touches
