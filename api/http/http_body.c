@@ -56,7 +56,7 @@ static bool drop_piece(struct dt_exchange *e, size_t *n)
 static bool charge_growth(struct dt_exchange *e, size_t n)
 {
     size_t cap = e->body.cap + dt_strbuf_growth(&e->body, n);
-    return dt_request_hold(&e->req, dt_exchange_beyond_free(cap) - dt_exchange_beyond_free(e->body.cap));
+    return dt_request_hold_bulk(&e->req, dt_exchange_beyond_free(cap) - dt_exchange_beyond_free(e->body.cap));
 }
 
 /* Says whether the body is over: its time is up, it was cut off, or the server ends. */

@@ -135,7 +135,7 @@ static enum dt_next handle(struct dt_exchange *e)
         return DT_REPLY;
     }
     req->body = e->body.n ? dt_strbuf_str(&e->body) : (struct dt_str){"", 0};
-    if (req->route->body == DT_BODY_JSON && !dt_request_hold(req, made_of(req->body)))
+    if (req->route->body == DT_BODY_JSON && !dt_request_hold_bulk(req, made_of(req->body)))
         return dt_request_no_room(req);
     if (req->route->body == DT_BODY_NONE && !nothing_said(req->body)) {
         dt_request_refuse(req, DT_PROBLEM_INVALID, "this request takes no body");

@@ -80,7 +80,7 @@ static size_t held_for(size_t weight)
 static void charge(struct dt_batch *batch)
 {
     size_t held = held_for(batch->weight);
-    if (held > batch->hold.n && !dt_hold_more(&batch->hold, held - batch->hold.n))
+    if (held > batch->hold.n && !dt_hold_bulk(&batch->hold, held - batch->hold.n))
         dt_batch_end(batch, DT_BATCH_MEMORY);
     else if (held + KEEP_HELD < batch->hold.n)
         dt_hold_less(&batch->hold, batch->hold.n - held);

@@ -93,7 +93,7 @@ static void keep_beginning(struct dt_request *req, struct lines *lines, const ch
         dt_strbuf_clear(&lines->partial);
         return;
     }
-    if (dt_request_hold(req, dt_strbuf_growth(&lines->partial, n)))
+    if (dt_request_hold_bulk(req, dt_strbuf_growth(&lines->partial, n)))
         dt_strbuf_add(&lines->partial, p, n);
     else
         dt_batch_end(lines->batch, DT_BATCH_MEMORY);
@@ -164,7 +164,7 @@ static bool step_lines(struct dt_request *req)
 static bool keep_piece(struct dt_request *req, struct lines *lines, const char *p, size_t n)
 {
     lines->at = 0;
-    if (dt_request_hold(req, dt_strbuf_growth(&lines->piece, n)))
+    if (dt_request_hold_bulk(req, dt_strbuf_growth(&lines->piece, n)))
         dt_strbuf_add(&lines->piece, p, n);
     if (lines->piece.n == n)
         return true;
@@ -298,7 +298,7 @@ static bool hold_nodes(struct dt_request *req)
 {
     size_t most = nodes_max(req->api->config);
     size_t fit = req->body.n / 2 + 2;
-    return dt_request_hold(req, (fit < most ? fit : most) * NODE_BYTES);
+    return dt_request_hold_bulk(req, (fit < most ? fit : most) * NODE_BYTES);
 }
 
 /* Is all of the text JSON, and an array? When not, nothing is done and the problem is filled in. */

@@ -90,7 +90,7 @@ static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     struct dt_arena rows;
     size_t one = list->filter.payload ? dt_answer_job_room(req->api) : 0; /* comes alone when it is larger */
-    if (!dt_request_hold(req, dt_page_room(list->filter.bytes) + one))
+    if (!dt_request_hold_bulk(req, dt_page_room(list->filter.bytes) + one))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_list(store, &list->filter, &rows, &page, &err);

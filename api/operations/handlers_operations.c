@@ -383,7 +383,7 @@ static enum dt_next list_operations(struct dt_request *req, dt_store *store)
     struct dt_operation_list list;
     struct dt_error err = {0};
     struct dt_arena rows;
-    if (!dt_request_hold(req, dt_page_room(page->limit * OPERATION_BYTES)))
+    if (!dt_request_hold_bulk(req, dt_page_room(page->limit * OPERATION_BYTES)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_operation_list(store, page->id, page->limit, &rows, &list, &err);

@@ -5,6 +5,8 @@
  */
 #include "budget.h"
 
+#define BULK_LEAVES 8 /* a part of so many */
+
 void dt_budget_init(struct dt_budget *budget, size_t max)
 {
     budget->max = max;
@@ -29,22 +31,29 @@ void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget)
     *hold = (struct dt_hold){.budget = budget};
 }
 
-bool dt_hold_more(struct dt_hold *hold, size_t n)
+static bool take(struct dt_hold *hold, size_t n, size_t left_alone)
 {
     struct dt_budget *budget = hold->budget;
-    if (n == 0)
-        return true;
-    if (!budget)
-        return false;
     size_t held = dt_budget_held(budget);
     do {
-        if (n > budget->max - held) {
+        size_t room = budget->max - held;
+        if (n > room || left_alone > room - n) {
             dt_metric_add(budget->refused, 1);
             return false;
         }
     } while (!atomic_compare_exchange_weak(&budget->held, &held, held + n));
     hold->n += n;
     return true;
+}
+
+bool dt_hold_more(struct dt_hold *hold, size_t n)
+{
+    return n == 0 || (hold->budget && take(hold, n, 0));
+}
+
+bool dt_hold_bulk(struct dt_hold *hold, size_t n)
+{
+    return n == 0 || (hold->budget && take(hold, n, hold->budget->max / BULK_LEAVES));
 }
 
 void dt_hold_less(struct dt_hold *hold, size_t n)

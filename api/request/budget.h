@@ -7,6 +7,9 @@
  * shared without a lock. Charge in large steps (a buffer's growth, a chunk), not for each job: every charge touches a
  * cache line that all threads share.
  *
+ * Bulk is what a caller may want any amount of: large bodies, batches, pages. It leaves an eighth of the budget to
+ * requests about a single job, which are answered whoever sends the rest.
+ *
  * Outside of the budget: what each connection has anyway, bounded by their number (see DT_REQUEST_FREE in request.h).
  */
 #ifndef DT_API_BUDGET_H
@@ -39,6 +42,8 @@ void dt_budget_report(struct dt_budget *budget);
 void dt_hold_init(struct dt_hold *hold, struct dt_budget *budget);
 /* n bytes more. False: the budget is used up, and nothing was charged. */
 bool dt_hold_more(struct dt_hold *hold, size_t n);
+/* Like dt_hold_more, but leaves to others what bulk leaves. */
+bool dt_hold_bulk(struct dt_hold *hold, size_t n);
 /* n bytes fewer, or all that it has, whichever is less. */
 void dt_hold_less(struct dt_hold *hold, size_t n);
 /* Exactly n from now on, more or fewer. False: the budget is used up, and the hold is as it was. */

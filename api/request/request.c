@@ -30,6 +30,11 @@ bool dt_request_hold(struct dt_request *req, size_t n)
     return dt_hold_more(&req->hold, n);
 }
 
+bool dt_request_hold_bulk(struct dt_request *req, size_t n)
+{
+    return dt_hold_bulk(&req->hold, n);
+}
+
 void dt_request_let_go(struct dt_request *req, size_t n)
 {
     dt_hold_less(&req->hold, n);

@@ -311,7 +311,7 @@ static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     struct dt_arena rows;
     size_t bytes = ask->limit * SCHEDULE_BYTES;
-    if (!dt_request_hold(req, dt_page_room(bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES)))
+    if (!dt_request_hold_bulk(req, dt_page_room(bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status =

@@ -599,12 +599,13 @@ static void load_properties(struct loader *loader)
             load_property(loader, *at);
 }
 
-/* A rule of two options: the largest request must fit into what all may hold. */
+/* The largest request, which takes 1.5 times a batch or five times a body, must fit into the seven eighths of what all
+ * may hold that bulk has. */
 static void check_together(struct loader *loader)
 {
     const struct dt_config *c = loader->config;
-    int64_t batch = 16777216 + c->limits_batch_body + c->limits_batch_body / 2;
-    int64_t single = 16777216 + 5 * c->limits_body;
+    int64_t batch = 16777216 + c->limits_batch_body / 4 * 7;
+    int64_t single = 16777216 + 6 * c->limits_body;
     int64_t least = batch > single ? batch : single;
 
     if (loader->status != DT_OK || c->limits_memory >= least)

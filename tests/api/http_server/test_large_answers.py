@@ -136,12 +136,44 @@ def test_answers_that_nobody_reads_are_in_the_budget(fat):
                 refusal = answer if answer.status == 503 else None
             refused(refusal, 503, "unavailable")
             assert refusal.headers["Retry-After"] and fat.rest.get("/healthz").status == 200 and held(fat) <= BUDGET
+            assert fat.rest.get("/v1/jobs/1").status == 200  # pages leave room for it
     finally:
         for connection in silent:
             connection.close()
     until(lambda: held(fat) == 0, 60, lambda: held(fat))
     ids = walk(fat.rest, "topic=fat&include=payload", pages=2)
     assert ids == list(range(1, len(ids) + 1))
+
+
+def without_its_end(api, size):
+    """A batch of which all but the last byte is sent."""
+    connection = socket.create_connection(("127.0.0.1", int(api.url.rsplit(":", 1)[1])), timeout=20)
+    connection.sendall(f"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n[".encode())
+    with contextlib.suppress(OSError):  # refused on the way
+        connection.sendall(b" " * (size - 2))
+    return connection
+
+
+def test_batches_that_do_not_end_leave_room_for_requests_about_single_jobs(fat):
+    """They are sent as long as there is room for them, large ones first: who asks for a job or changes it is answered."""
+    waiting = []
+    try:
+        for size in (8 * MIB, 2 * MIB, MIB // 2, MIB // 4):
+            while (before := held(fat)) < BUDGET:
+                waiting.append(without_its_end(fat, size))
+                end = time.monotonic() + 2
+                while held(fat) < before + size // 2 and time.monotonic() < end:
+                    time.sleep(0.02)
+                if held(fat) < before + size // 2:
+                    break
+        assert BUDGET * 3 / 4 < held(fat) <= BUDGET * 7 / 8
+        assert fat.rest.get("/v1/jobs/2").status == 200
+        assert fat.rest.patch("/v1/jobs/2", {"delay": "P30D"}).status == 200
+        assert fat.rest.post("/v1/jobs/3/cancel").status == 200
+    finally:
+        for connection in waiting:
+            connection.close()
+    until(lambda: held(fat) == 0, 60, lambda: held(fat))
 
 
 def test_a_job_with_thousands_of_attempts_shows_them_in_pages(fat):

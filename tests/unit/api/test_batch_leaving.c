@@ -183,7 +183,7 @@ static void a_batch_ends_early_when_memory_is_scarce_and_says_so(void **state)
     struct dt_request req;
     struct dt_hold others;
     dt_hold_init(&others, &memory);
-    assert_true(dt_hold_more(&others, MEMORY - ((size_t)64 << 10)));
+    assert_true(dt_hold_more(&others, MEMORY - MEMORY / 8 - ((size_t)64 << 10)));
     request_init(&req);
     config.api_queue_jobs = 100000;
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);

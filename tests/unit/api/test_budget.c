@@ -34,6 +34,30 @@ static void what_is_held_is_never_more_than_the_budget(void **state)
     assert_int_equal(dt_budget_held(&budget), 0);
 }
 
+static void bulk_leaves_an_eighth_to_others(void **state)
+{
+    struct dt_budget budget;
+    struct dt_hold bulk, small;
+    (void)state;
+    dt_budget_init(&budget, 80);
+    dt_hold_init(&bulk, &budget);
+    dt_hold_init(&small, &budget);
+    assert_false(dt_hold_bulk(&bulk, SIZE_MAX));
+    assert_false(dt_hold_bulk(&bulk, 71));
+    assert_true(dt_hold_bulk(&bulk, 70));
+    assert_false(dt_hold_bulk(&bulk, 1));
+    assert_true(dt_hold_more(&small, 8));
+    assert_false(dt_hold_bulk(&bulk, 1)); /* less is left than an eighth */
+    assert_true(dt_hold_more(&small, 2));
+    dt_hold_less(&bulk, 10);
+    assert_true(dt_hold_more(&small, 10)); /* what is not taken is anybody's */
+    assert_false(dt_hold_bulk(&bulk, 1));
+    dt_hold_end(&small);
+    assert_true(dt_hold_bulk(&bulk, 10));
+    dt_hold_end(&bulk);
+    assert_int_equal(dt_budget_held(&budget), 0);
+}
+
 static void a_refusal_is_counted_and_charges_nothing(void **state)
 {
     struct dt_budget budget;
@@ -155,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_held_is_never_more_than_the_budget),
+        cmocka_unit_test(bulk_leaves_an_eighth_to_others),
         cmocka_unit_test(a_refusal_is_counted_and_charges_nothing),
         cmocka_unit_test(a_hold_gives_back_no_more_than_it_has),
         cmocka_unit_test(a_hold_follows_what_it_is_set_to),

@@ -381,12 +381,12 @@ static void an_option_that_is_given_twice_is_an_error(void **state)
 static void a_budget_that_the_largest_request_does_not_fit_into_is_refused(void **state)
 {
     (void)state;
-    REFUSED("[limits]\nmemory = 218103807\n", "[limits] memory", "218103807", "limits.batch_body = 134217728",
-            "a whole number from 218103808");
+    REFUSED("[limits]\nmemory = 251658239\n", "[limits] memory", "251658239", "limits.batch_body = 134217728",
+            "a whole number from 251658240");
     REFUSED("[limits]\nbatch_body = 4294967296\n", "[limits] memory", "limits.batch_body = 4294967296");
     REFUSED("[limits]\nbatch_body = 1024\nmemory = 20000000\nbody = 1400000\n", "limits.body = 1400000");
-    struct dt_config config = loaded("[limits]\nmemory = 218103808\n");
-    assert_int_equal(config.limits_memory, 218103808);
+    struct dt_config config = loaded("[limits]\nmemory = 251658240\n");
+    assert_int_equal(config.limits_memory, 251658240);
     dt_config_clear(&config);
 }
 
