@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "hash.h"
+#include "job/job.h"
 
 struct entry {
     UT_hash_handle hh;
@@ -55,16 +56,10 @@ size_t dt_topic_queue_length(const dt_topic_queue *queue)
     return queue->length;
 }
 
-static struct dt_str group_name(struct dt_str name)
-{
-    const char *dot = memchr(name.p, '.', name.n);
-    return (struct dt_str){name.p, dot ? (size_t)(dot - name.p) : name.n};
-}
-
 /* There, or made and not yet in the ring. */
 static struct group *group_of(dt_topic_queue *queue, struct dt_str name)
 {
-    struct dt_str own = group_name(name);
+    struct dt_str own = dt_topic_owner(name);
     struct group *group = NULL;
     HASH_FIND(hh, queue->groups, own.p, own.n, group);
     if (group || !(group = calloc(1, sizeof(*group) + own.n + 1)))

@@ -1,8 +1,8 @@
 /*
  * A fair queue of topics' names, by owner: the first name of each group goes before the second of any, so that an owner
- * who wants very many topics does not keep the others waiting. A group is what stands before a name's first dot, which
- * is how topics of one owner are named, as a rule. What is done for names costs time; a group whose names cost more
- * than its share of it waits, and the others do not (the generic cell rate algorithm, whose cells are what names cost).
+ * who wants very many topics does not keep the others waiting. A group is the names of one owner (dt_topic_owner). What
+ * is done for names costs time; a group whose names cost more than its share of it waits, and the others do not (the
+ * generic cell rate algorithm, whose cells are what names cost).
  * Pure; one user at a time. Bounded.
  */
 #ifndef DT_DISPATCHER_TOPIC_QUEUE_H

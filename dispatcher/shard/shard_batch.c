@@ -155,6 +155,7 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                           .n_hints = l->fair.n_hints,
                                           .max_jobs = (size_t)config->dispatch_batch_jobs,
                                           .max_bytes = (size_t)config->dispatch_batch_bytes,
+                                          .max_topics = (size_t)config->dispatch_batch_topics,
                                           .map = &l->trust.map,
                                           .topics = l->snapshot,
                                           .read_up_to_ms = l->env->read_up_to(l->env->arg)},

@@ -90,6 +90,7 @@
   INT(quotas, pending_jobs, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, jobs that are scheduled or dispatched in the topics of the token, whoever made them: new ones are refused from there on.") \
   DURATION(index, horizon, DT_HOUR, 10*DT_SECOND, 7*DT_DAY, DT_OPT_NONE, "How far ahead jobs are kept in Redis.") \
   INT(dispatch, batch_jobs, 2000, 1, 10000, DT_OPT_NONE, "Most jobs in one dispatch.") \
+  INT(dispatch, batch_topics, 16, 1, 10000, DT_OPT_NONE, "Most Kafka topics in one dispatch. Each costs Kafka a request of its own, about a millisecond, behind which what falls due meanwhile waits.") \
   INT(dispatch, batch_bytes, 8388608, 1048576, 67108864, DT_OPT_NONE, "Most payload bytes in one dispatch.") \
   DURATION(dispatch, settle_after, 10, 1, DT_SECOND, DT_OPT_NONE, "Quiet time after which the last batch is settled by itself.") \
   DURATION(dispatch, rest_after, 30*DT_SECOND, 500, DT_DAY, DT_OPT_NONE, "A shard with nothing due for so long closes its Kafka producer, and takes over anew shortly before the next job is due.") \

@@ -135,7 +135,13 @@ size_t dt_new_job_bytes(const struct dt_new_job *job)
 
 #define HAS(kind, member, column) HAS_##kind(member)
 #define HAS_TEXT(member)          has |= job->member.p != NULL;
-#define HAS_FLAG(member)          has |= job->member;
+struct dt_str dt_topic_owner(struct dt_str topic)
+{
+    const char *dot = memchr(topic.p, '.', topic.n);
+    return (struct dt_str){topic.p, dot ? (size_t)(dot - topic.p) : topic.n};
+}
+
+#define HAS_FLAG(member) has |= job->member;
 
 bool dt_new_job_has_extras(const struct dt_new_job *job)
 {

@@ -47,6 +47,10 @@ static inline bool dt_job_state_terminal(enum dt_job_state s)
     return s >= DT_SUCCEEDED;
 }
 
+/* What stands before the first dot of a topic's name, all of it without one: as a rule, topics of one owner are named
+ * so. A slice of the name. Who shares out a resource gives each owner a turn, not each topic. */
+struct dt_str dt_topic_owner(struct dt_str topic);
+
 /* A row of `jobs` or `history` as read. Slices belong to the arena or result that it was read into; NULL columns are
  * absent (.p NULL). */
 struct dt_job {

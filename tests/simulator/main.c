@@ -51,6 +51,7 @@ static void draw_config(struct dt_config *config)
     config->mysql_io_timeout = IO_TIMEOUT_US / 1000;
     config->kafka_transaction_timeout = TRANSACTION_US / 1000;
     config->dispatch_batch_jobs = faults_calm() && !one_in(3) ? 50 : rnd_in(2, 6);
+    config->dispatch_batch_topics = config->dispatch_batch_jobs % 3 ? 16 : 1;
     config->dispatch_rest_after = rnd_in(500, 4000);
     config->reconcile_period = rnd_in(1000, 3000);
     config->reconcile_slice = 100;

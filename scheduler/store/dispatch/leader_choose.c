@@ -261,6 +261,8 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
     chosen->shortest_ack_ms = INT64_MAX;
     dt_status status = keep_within_limits(t);
     if (status == DT_OK)
+        status = dt_topics_choose(t);
+    if (status == DT_OK)
         status = choose(t);
     for (size_t i = 0; status == DT_OK && i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];

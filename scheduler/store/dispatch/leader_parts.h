@@ -6,6 +6,7 @@
  *   leader_hands.c       (in store/hands/) attempts in the hands of a process: ended when it is gone, and written
  *   leader_judge.c       what becomes of each
  *   leader_choose.c      which of those that may be claimed have room within limits, and fit into the batch
+ *   leader_topics.c      (in store/limits/) and, when they are of more Kafka topics than a batch may have, of which
  *   leader_timeouts.c    ends the attempts whose time for a result is over
  *   leader_claim.c       writes the claim, and reads its messages
  *   leader_offers.c      offers to pops what leaders do not claim
@@ -123,6 +124,11 @@ DT_MUST_CHECK dt_status dt_candidates_judge(struct dt_open_txn *t);
 DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
 /* Counts what was chosen in the rates of its topics. */
 DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
+
+/* ---- leader_topics.c ---- */
+
+/* Leaves what would be sent beyond the number of Kafka topics that a batch may have. Part of dt_claims_choose. */
+DT_MUST_CHECK dt_status dt_topics_choose(struct dt_open_txn *t);
 
 /* ---- leader_timeouts.c ---- */
 

@@ -57,7 +57,7 @@ struct dt_leader_sent {
 struct dt_leader_due {
     const struct dt_hint *hints; /* each id once */
     size_t n_hints;
-    size_t max_jobs, max_bytes; /* of a batch */
+    size_t max_jobs, max_bytes, max_topics; /* of a batch; topics are Kafka's */
     const struct dt_shard_map *map;
     dt_topic_snapshot *topics; /* refreshed if it is old */
     int64_t read_up_to_ms;     /* the results watermark: reports up to it were applied, attempts due later wait */

@@ -126,6 +126,7 @@ static dt_status leader_txn(struct leader *l, const struct dt_hint *hints, size_
                               .due = {.hints = hints,
                                       .n_hints = n,
                                       .max_jobs = 1000,
+                                      .max_topics = 1000,
                                       .max_bytes = 8 << 20,
                                       .map = &map,
                                       .topics = l->snapshot,

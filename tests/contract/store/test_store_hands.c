@@ -97,6 +97,7 @@ static struct dt_leader_txn lead(const int64_t *ids, size_t n)
                               .due = {.hints = hints,
                                       .n_hints = n,
                                       .max_jobs = 1000,
+                                      .max_topics = 1000,
                                       .max_bytes = 8 << 20,
                                       .map = &map,
                                       .topics = snapshot,

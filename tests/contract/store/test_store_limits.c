@@ -129,6 +129,7 @@ static struct dt_leader_txn leader_txn(struct rig *rig, unsigned leader, const i
                               .due = {.hints = hints[leader],
                                       .n_hints = n,
                                       .max_jobs = 1000,
+                                      .max_topics = 1000,
                                       .max_bytes = 8 << 20,
                                       .map = &rig->map,
                                       .topics = l->snapshot,

@@ -119,6 +119,7 @@ static void lead(struct rig *rig)
                                       .due = {.hints = hints,
                                               .n_hints = n,
                                               .max_jobs = 64,
+                                              .max_topics = 64,
                                               .max_bytes = MIB,
                                               .map = &rig->map,
                                               .topics = rig->snapshot,

@@ -142,6 +142,7 @@ static inline struct dt_leader_txn leader_txn_of(struct rig *rig, const struct d
                                   .due = {.hints = hints,
                                           .n_hints = n,
                                           .max_jobs = 1000,
+                                          .max_topics = 1000,
                                           .max_bytes = 8 << 20,
                                           .map = &rig->map,
                                           .topics = rig->snapshot,

@@ -353,6 +353,41 @@ static void a_batch_keeps_to_its_limits_and_to_the_order(void **state)
     assert_true(t.chosen.more);
 }
 
+static void assert_batch(const struct dt_leader_txn *t, const struct dt_hint *hints, size_t n, const int *of)
+{
+    assert_int_equal(t->batch.n, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(t->batch.jobs[i].claim.id, hints[of[i]].id);
+}
+
+static void the_topics_of_a_batch_are_a_few_and_their_owners_take_turns(void **state)
+{
+    static const char *const topics[] = {"a.1", "a.2", "a.3", "a.1", "b.1", "a.2", "c", "a.4"}; /* as they are due */
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_hint hints[8];
+    int64_t now = now_ms(rig);
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('a.1', NULL, 0, 0), "
+                      "('a.2', NULL, 0, 0), ('a.3', 'shared', 0, 0), ('a.4', 'shared', 0, 0), ('b.1', NULL, 0, 0), "
+                      "('c', NULL, 0, 0)");
+    for (int i = 0; i < 8; i++)
+        hints[i] = (struct dt_hint){job_of(rig, topics[i], now - 1000 + 10 * i), 1};
+    take_over(rig, 74);
+    struct dt_leader_txn t = leader_txn_of(rig, hints, 8);
+    t.due.max_topics = 3;
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
+    assert_batch(&t, hints, 4, (int[]){0, 3, 4, 6}); /* the first of each owner, with all its jobs */
+    assert_true(t.chosen.more);
+    take_over(rig, 75);
+    OK(settle(rig, &rig->fence, true, 2, &err));
+    t = leader_txn_of(rig, hints, 8);
+    t.due.max_topics = 2; /* a.3 and a.4 are one of Kafka's */
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
+    assert_batch(&t, hints, 4, (int[]){1, 2, 5, 7});
+    assert_false(t.chosen.more);
+}
+
 static void a_leader_transaction_refuses_to_forget_what_is_in_flight(void **state)
 {
     struct rig *rig = *state;
@@ -541,6 +576,7 @@ int main(void)
         T(a_batch_has_the_messages_of_its_claims_small_and_large),
         T(nothing_is_claimed_before_its_time_by_the_servers_clock),
         T(a_batch_keeps_to_its_limits_and_to_the_order),
+        T(the_topics_of_a_batch_are_a_few_and_their_owners_take_turns),
         T(a_leader_transaction_refuses_to_forget_what_is_in_flight),
         T(a_turn_without_work_writes_nothing),
         T(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on),
