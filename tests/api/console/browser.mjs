@@ -19,17 +19,29 @@ function watch(fresh, origin) {
   fresh.on('console', (message) => message.type() === 'error' && !/^Failed to load resource/.test(message.text()) && faults.push(message.text()));
 }
 
+// None of these paths is answered before all of them have been asked for.
+async function answerTogether(fresh, paths) {
+  const missing = new Set(paths);
+  const held = [];
+  await fresh.route((url) => paths.includes(url.pathname), async (route) => {
+    held.push(route);
+    missing.delete(new URL(route.request().url()).pathname);
+    if (!missing.size) await Promise.all(held.splice(0).map((one) => one.continue()));
+  });
+}
+
 const element = ({role, name, css, text, label, exact = false}) => (
   role ? page.getByRole(role, name === undefined ? {} : {name, exact}) : label ? page.getByLabel(label, {exact: true}) : text ? page.getByText(text, {exact}) : page.locator(css));
 
 const VERBS = {
-  async open({url, dark = false, width = 1280, height = 900}) {
+  async open({url, dark = false, width = 1280, height = 900, together = []}) {
     if (page) await page.context().close();
     faults = [];
     const context = await browser.newContext({viewport: {width, height}, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce', timezoneId: 'Asia/Tokyo'});
     page = await context.newPage();
     page.setDefaultTimeout(+milliseconds);
     watch(page, new URL(url).origin);
+    if (together.length) await answerTogether(page, together);
     await page.goto(url);
   },
   goto: async ({url}) => void await page.goto(url),
