@@ -267,25 +267,27 @@ def test_thousands_due_at_one_instant_leave_in_order_and_let_others_pass(stack, 
     assert batches_waited(stack, topic, hot)[-1] <= to_see(count)
 
 
-def topics_of_claims(stack, like):
+def topics_of_claims(connection, like):
     """The number of topics in each claim of their jobs' first attempts."""
     found = {}
-    for row in rows(connect(stack), "SELECT claim_shard, dispatched_at, topic FROM jobs WHERE topic LIKE %s AND attempt = 1", like):
+    for row in rows(connection, "SELECT claim_shard, dispatched_at, topic FROM jobs WHERE topic LIKE %s AND attempt = 1", like):
         found.setdefault((row["claim_shard"], row["dispatched_at"]), set()).add(row["topic"])
     return [len(topics) for topics in found.values()]
 
 
 def test_a_batch_has_jobs_of_a_few_topics(stack, api, topic, small_batches):
     """Four in 24 topics each, due at one instant: six of a shard's topics and more, of which three go together."""
-    names = [f"{topic}.{n}" for n in range(24)]
+    names, connection = [f"{topic}.{n}" for n in range(24)], connect(stack)
+
+    def dispatched():
+        return rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic LIKE %s AND attempt = 1", topic + "%")[0]["n"]
     small_batches(**{"dispatch.batch_topics": "3"})
     for name in names:
         make(api, name, 1, now_ms())
-    done = "SELECT COUNT(*) n FROM jobs WHERE topic LIKE %s AND attempt = 1"
-    until(lambda: rows(connect(stack), done, topic + "%")[0]["n"] == 24, 90, "all topics are there")
+    until(lambda: dispatched() == 24, 90, "all topics are there")
     instant = now_ms() + 3000
     for name in names:
         make(api, name, 4, instant)
     assert now_ms() < instant, "the jobs were made too slowly"
-    until(lambda: rows(connect(stack), done, topic + "%")[0]["n"] == 5 * 24, 60, "all are dispatched")
-    assert max(topics_of_claims(stack, topic + "%")) == 3
+    until(lambda: dispatched() == 5 * 24, 60, "all are dispatched")
+    assert max(topics_of_claims(connection, topic + "%")) == 3

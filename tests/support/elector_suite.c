@@ -307,6 +307,7 @@ static void joins_move_only_what_the_new_member_will_lead(void **state)
         assert_true(wait_until(knows_two_others, &players[i], 5000)); /* a shard may move before everybody has looked */
         assert_true(dt_elector_rank(players[i].elector, &rank, &members));
         assert_int_equal(rank, i);
+        assert_int_equal(members, 3);
     }
     assert_int_equal(overlaps, 0);
 }

@@ -19,7 +19,6 @@ struct place {
     struct dt_str kafka_topic, owner;
     size_t first; /* of its jobs: its place among the candidates */
     size_t turn;  /* the number of topics of this owner that are due before it */
-    bool goes;
 };
 
 static bool is_sent(const struct dt_candidate *c)
@@ -55,7 +54,7 @@ static int by_turn(const void *a, const void *b)
     return x->turn != y->turn ? compare(x->turn, y->turn) : compare(x->first, y->first);
 }
 
-/* The topics of all that would be sent, sorted by name; *n of them. NULL: no memory. */
+/* The topics of all that would be sent; *n of them. NULL: no memory. */
 static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, size_t *n)
 {
     struct place *v = dt_arena_alloc(t->io->arena, n_jobs * sizeof(*v));
@@ -74,15 +73,14 @@ static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, siz
     return v;
 }
 
+/* Brings those that go to the front, sorted by name. */
 static void choose_topics(struct place *topics, size_t n, size_t most)
 {
     qsort(topics, n, sizeof(*topics), by_owner);
     for (size_t i = 1; i < n; i++)
         topics[i].turn = dt_str_eq(topics[i].owner, topics[i - 1].owner) ? topics[i - 1].turn + 1 : 0;
     qsort(topics, n, sizeof(*topics), by_turn);
-    for (size_t i = 0; i < n; i++)
-        topics[i].goes = i < most;
-    qsort(topics, n, sizeof(*topics), by_topic);
+    qsort(topics, most, sizeof(*topics), by_topic);
 }
 
 static int by_name(const void *name, const void *place)
@@ -107,8 +105,7 @@ dt_status dt_topics_choose(struct dt_open_txn *t)
     choose_topics(topics, n, most);
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
-        const struct place *of = is_sent(c) ? bsearch(&c->kafka_topic, topics, n, sizeof(*topics), by_name) : NULL;
-        if (!of || of->goes)
+        if (!is_sent(c) || bsearch(&c->kafka_topic, topics, most, sizeof(*topics), by_name))
             continue;
         c->fate = DT_FATE_LEFT;
         t->io->chosen.more = true;
