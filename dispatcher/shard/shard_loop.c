@@ -149,7 +149,7 @@ static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn
  * MySQL costs more than looking at them again. */
 static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *txn, bool news)
 {
-    size_t dealt_with = txn->seen.n + (news || dt_delivery_finding_out(l->delivery) ? txn->seen.unknown : 0);
+    size_t dealt_with = txn->seen.n + (news || dt_delivery_finding_out(l->delivery) ? txn->seen.n_unknown : 0);
     bool full = l->due.backlog || l->fair.n_hints == (size_t)l->env->config->dispatch_batch_jobs;
     bool again = l->pace.locked_pause_us >= LOCKED_STILL_US;
     return txn->seen.locked && again && !txn->chosen.more && full && dealt_with < l->fair.n_hints / 2 &&
@@ -245,6 +245,8 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
     note_run(l, txn, began_us);
     *news = learn_topics(l);
     dt_shard_note_left(l, txn);
+    for (size_t i = 0; !*news && i < txn->seen.n_unknown; i++)
+        dt_shard_note_unknown(l, txn->seen.unknown[i]);
     if (left_in_front(l, txn, *news))
         dt_shard_read_through(l);
     if (txn->stale_map)
@@ -550,6 +552,7 @@ static void free_parts(dt_shard_loop *l)
     dt_shard_forget_topics(l);
     free(l->fair.v);
     dt_limit_memory_clear(&l->limits);
+    dt_id_set_clear(&l->unknown.ids);
     pthread_mutex_destroy(&l->state_lock);
     free(l->fair.hints);
     free(l->lost.v);

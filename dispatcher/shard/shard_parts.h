@@ -13,6 +13,7 @@
  *   shard_trust.c      whether the index may be believed; the present map
  *   shard_closed.c     why a topic's jobs may not go
  *   shard_cursor.c     where the readers of MySQL stand
+ *   shard_unknown.c    due jobs that wait until more is known of their topics
  */
 #ifndef DT_DISPATCHER_SHARD_PARTS_H
 #define DT_DISPATCHER_SHARD_PARTS_H
@@ -28,6 +29,7 @@
 #include "delivery/delivery.h"
 #include "delivery/hands.h"
 #include "fair.h"
+#include "id_set.h"
 #include "job/job.h"
 #include "limit_memory.h"
 #include "shard_loop.h"
@@ -104,6 +106,13 @@ struct dt_shard_cursor {
     bool ahead_ended;           /* it has come to its end since then */
     size_t skipped[DT_SKIPPED]; /* hashes of the queues of which it has passed something by since then */
     size_t n_skipped;
+};
+
+/* ---- shard_unknown.c ---- */
+
+struct dt_shard_unknown {
+    struct dt_id_set ids; /* jobs that are passed by … */
+    int64_t since_us;     /* … since this time, mono */
 };
 
 /* ---- shard_due.c ---- */
@@ -212,6 +221,7 @@ struct dt_shard_loop {
     struct dt_shard_orphan orphan;
     struct dt_shard_trust trust;
     struct dt_shard_cursor cursor;
+    struct dt_shard_unknown unknown;
     struct dt_shard_due due;
     struct dt_fair_queues fair;
     struct dt_limit_memory limits; /* shard_limits.c */
@@ -412,5 +422,14 @@ void dt_shard_ahead_end(dt_shard_loop *l);
 bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash);
 /* Notes that it has. False: it cannot remember any more. */
 bool dt_shard_skip(dt_shard_loop *l, size_t hash);
+
+/* ---- shard_unknown.c ---- */
+
+/* The topic of this due job is being found out. */
+void dt_shard_note_unknown(dt_shard_loop *l, int64_t id);
+/* Something was found out, or has changed: all of them are looked at again. */
+void dt_shard_look_at_unknown(dt_shard_loop *l);
+/* Takes them out of due.entries[0..n). How many entries stay. */
+size_t dt_shard_pass_by_unknown(dt_shard_loop *l, size_t n);
 
 #endif

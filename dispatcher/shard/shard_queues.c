@@ -101,6 +101,7 @@ void dt_shard_forget_topics(dt_shard_loop *l)
 void dt_shard_topics_changed(dt_shard_loop *l)
 {
     l->fair.topics_changed = true;
+    dt_shard_look_at_unknown(l);
     if (!l->index) /* there are no held sets: what was closed stands among the overdue */
         dt_shard_due_from_start(l);
 }
@@ -579,6 +580,8 @@ static size_t take(dt_shard_loop *l, size_t n, struct dt_entry *left)
         struct dt_fair_queue *part = &fair->parts[fair->of[i]];
         if (part->quota == 0) {
             left[part->waiting++] = l->due.entries[i];
+            if (dt_closed_rule(fair->queues[fair->of[i]].closed).few)
+                dt_shard_note_unknown(l, l->due.entries[i].id);
             continue;
         }
         part->quota--;

@@ -36,10 +36,15 @@ def arrived(stack, topics):
     return rows(connect(stack), f"SELECT COUNT(*) n FROM jobs WHERE topic IN ({names}) AND attempt = 1", *topics)[0]["n"]
 
 
-def make_all(stack, topics):
+def make_all(stack, topics, each=1):
     rest = Rest(stack["DUETIME_URL_API1"])
-    rest.batch([{"topic": topic, "delay": 0} for topic in topics])
+    rest.batch([{"topic": topic, "delay": 0} for topic in topics] * each)
     rest.close()
+
+
+def rows_read(stack):
+    """By key, as rows of jobs are that a leader looks at."""
+    return sum(int(row["Value"]) for row in rows(connect(stack), "SHOW GLOBAL STATUS LIKE 'Handler_read_key'"))
 
 
 def test_many_new_topics_hold_up_nobody_elses_jobs(stack, api, topic, consume):
@@ -66,3 +71,19 @@ def test_a_new_topic_need_not_wait_for_a_flood_of_others(stack, api, consume):
     print("lateness of the first job of a new topic:", *lateness(api, [own]), "ms")
     assert lateness(api, [own])[0] < 2000
     until(lambda: arrived(stack, flood) == MANY, 120, "the flood has gone, too")
+
+
+def test_jobs_that_wait_for_their_topics_are_not_read_in_every_turn(stack, api, topic, consume):
+    """Each job that goes takes a turn of its leader; what waits is looked at once a second, and when a topic was made."""
+    consumer = consume(topic)
+    consumer.wait(api.make(topic=topic, delay=0)["id"])
+    flood = many_of("wait")
+    make_all(stack, flood, each=20)
+    time.sleep(3)  # all of it has been met
+    before, began = rows_read(stack), time.monotonic()
+    jobs = steady(api, topic, 5, every=0.01)
+    read, took = rows_read(stack) - before, time.monotonic() - began
+    print(f"{len(jobs)} jobs in {took:.1f} s: {read} rows read")
+    assert read < 12000 * took
+    consumer.wait_count(len(jobs) + 1, 20)
+    until(lambda: arrived(stack, flood) == MANY * 20, 120, "the flood has gone, too")

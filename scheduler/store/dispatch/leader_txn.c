@@ -77,13 +77,15 @@ static dt_status report_seen(struct dt_open_txn *t)
 {
     struct dt_leader_seen *seen = &t->io->seen;
     seen->v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*seen->v));
-    if (!seen->v)
+    seen->unknown = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*seen->unknown));
+    if (!seen->v || !seen->unknown)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++) {
         const struct dt_candidate *c = &t->v[i];
         if (c->fate == DT_FATE_LEFT) {
             seen->locked |= !c->busy && (!c->found || !t->io->chosen.more);
-            seen->unknown += c->unknown;
+            if (c->unknown)
+                seen->unknown[seen->n_unknown++] = c->id;
             continue;
         }
         seen->held += c->fate == DT_FATE_HELD;

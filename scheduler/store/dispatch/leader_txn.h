@@ -160,9 +160,10 @@ struct dt_leader_hands {
 struct dt_leader_seen {
     struct dt_seen *v;
     size_t n;
-    size_t held;    /* of them, those that are parked */
-    size_t unknown; /* left because nobody could say yet whether their topic can be written */
-    bool locked;    /* some were left because their rows are locked, or they wait for another shard's list, for reports
+    size_t held;      /* of them, those that are parked */
+    int64_t *unknown; /* ids of those that were left because nobody could say yet whether their topic can be written */
+    size_t n_unknown;
+    bool locked; /* some were left because their rows are locked, or they wait for another shard's list, for reports
                        that may be unread or wait to be applied, or are unknown */
 };
 

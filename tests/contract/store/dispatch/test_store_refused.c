@@ -334,11 +334,11 @@ static void hints_of_topics_that_nobody_knows_yet_are_counted(void **state)
     rig->writable = DT_WRITABLE_UNKNOWN;
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.batch.n, 0);
-    assert_int_equal(t.seen.unknown, 2);
+    assert_int_equal(t.seen.n_unknown, 2);
     rig->writable = DT_WRITABLE_YES;
     t = leader_txn(rig, ids, 2);
     assert_int_equal(t.batch.n, 2);
-    assert_int_equal(t.seen.unknown, 0);
+    assert_int_equal(t.seen.n_unknown, 0);
 }
 
 static void what_queues_up_with_what_is_told_by_id(void **state)

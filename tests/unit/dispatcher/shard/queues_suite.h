@@ -184,6 +184,7 @@ static inline int clear(void **state)
     struct rig *rig = *state;
     dt_topic_memory_clear(&rig->loop.fair.memory);
     dt_arena_clear(&rig->loop.fair.arena);
+    dt_id_set_clear(&rig->loop.unknown.ids);
     free(rig->loop.fair.v);
     free(rig->loop.due.entries);
     free(rig->loop.fair.hints);

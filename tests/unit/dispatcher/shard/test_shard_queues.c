@@ -56,6 +56,63 @@ static void topics_that_are_being_looked_up_take_no_room_from_the_others(void **
     assert_true(rig->remainder);
 }
 
+/* ---- passing by ---- */
+
+/* Of those that are due so many are not passed by. */
+static size_t not_passed_by(struct rig *rig)
+{
+    size_t n = rig->n;
+    rig->n = 0;
+    return dt_shard_pass_by_unknown(&rig->loop, n);
+}
+
+static void what_waits_for_a_topic_is_passed_by_until_something_is_found_out(void **state)
+{
+    struct rig *rig = *state;
+    due(rig, 1, 0, 3, 1000);
+    assert_int_equal(not_passed_by(rig), 3);
+    dt_shard_note_unknown(&rig->loop, 10000);
+    dt_shard_note_unknown(&rig->loop, 10002);
+    due(rig, 1, 0, 3, 1000);
+    due(rig, 2, 0, 2, 1000);
+    assert_int_equal(not_passed_by(rig), 3);
+    assert_int_equal(rig->loop.due.entries[0].id, 10001);
+    assert_int_equal(rig->loop.due.entries[1].id, 20000);
+    assert_int_equal(rig->loop.due.entries[2].id, 20001);
+    dt_shard_topics_changed(&rig->loop);
+    due(rig, 1, 0, 3, 1000);
+    assert_int_equal(not_passed_by(rig), 3);
+}
+
+/* Its row may have changed in another way than by what the leader is told. */
+static void what_is_passed_by_is_looked_at_again_after_a_second(void **state)
+{
+    struct rig *rig = *state;
+    dt_shard_note_unknown(&rig->loop, 10000);
+    fake.mono_us += SECOND / 2;
+    dt_shard_note_unknown(&rig->loop, 10001); /* that puts the first one off no further */
+    fake.mono_us += SECOND / 2 - 1;
+    due(rig, 1, 0, 2, 1000);
+    assert_int_equal(not_passed_by(rig), 0);
+    fake.mono_us += 1;
+    due(rig, 1, 0, 2, 1000);
+    assert_int_equal(not_passed_by(rig), 2);
+}
+
+static void what_queues_up_and_waits_for_its_topic_is_passed_by_without_a_try(void **state)
+{
+    struct rig *rig = *state;
+    fake.unknown[2] = true;
+    due(rig, 1, 0, 300, 5000);
+    due(rig, 2, 0, 40, 1000);
+    due(rig, 2, TIMEOUTS, 10, 1000);
+    due_scan(rig);
+    due(rig, 1, 0, 300, 5000);
+    due(rig, 2, 0, 40, 1000);
+    due(rig, 2, TIMEOUTS, 10, 1000);
+    assert_int_equal(not_passed_by(rig), 300 + 10 + 1); /* timeouts do not wait; one was tried */
+}
+
 /* ---- parking ---- */
 
 static void more_than_a_batch_of_a_topic_is_parked_in_order_and_less_is_not(void **state)
@@ -198,6 +255,9 @@ int main(void)
         T(when_all_the_rest_is_parked_nothing_that_may_go_is_left_where_it_is),
         T(a_due_scan_that_came_to_its_limit_parks_what_is_more_than_a_queues_part),
         T(topics_that_are_being_looked_up_take_no_room_from_the_others),
+        T(what_waits_for_a_topic_is_passed_by_until_something_is_found_out),
+        T(what_is_passed_by_is_looked_at_again_after_a_second),
+        T(what_queues_up_and_waits_for_its_topic_is_passed_by_without_a_try),
         T(at_most_so_many_queues_are_parked_at_one_due_scan),
         T(jobs_without_a_topic_are_never_parked),
         T(where_nothing_can_be_parked_the_index_is_passed_by),
