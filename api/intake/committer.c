@@ -28,6 +28,7 @@
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
+#include "commit_topics.h"
 #include "store/jobs/id_block.h"
 #include "unit_quota.h"
 #include "work/commit_window.h"
@@ -54,11 +55,11 @@ struct worker {
     struct dt_thread thread;
     struct dt_session session;
     struct dt_id_block ids;
-    struct dt_insert **rows;  /* of the commit under way; room for commit_jobs */
-    struct dt_entry *entries; /* likewise */
-    struct dt_str *made;      /* topics made for this commit */
-    struct queue *from;       /* whose units the commit under way has … */
-    size_t taken;             /* … and how many rows these are */
+    struct dt_insert **rows;      /* of the commit under way; room for commit_jobs */
+    struct dt_entry *entries;     /* likewise */
+    struct dt_topic_wish *wishes; /* for the topics of this commit that are not known */
+    struct queue *from;           /* whose units the commit under way has … */
+    size_t taken;                 /* … and how many rows these are */
     int64_t begun_us;
     struct dt_outage_part outage;
 };
@@ -351,67 +352,18 @@ static struct dt_unit *drop_expired(dt_committer *c, struct dt_unit *units)
     return units;
 }
 
-static bool made_already(const struct worker *w, size_t n, struct dt_str name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (dt_str_eq(w->made[i], name))
-            return true;
-    return false;
-}
-
-static void mark_refused(struct dt_create *row, dt_status status, const char *reason)
-{
-    row->row.outcome = status == DT_NOT_FOUND ? DT_INSERT_NO_TOPIC : DT_INSERT_REFUSED;
-    row->reason = reason;
-}
-
-/* Makes the topics that the snapshot does not know; rows whose topic cannot be are refused. */
-static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, size_t *made,
-                             struct dt_error *err)
-{
-    dt_committer *c = w->committer;
-    struct dt_str known = DT_STR_NONE; /* of the rows before; batches repeat their topics */
-    dt_status status = DT_OK;
-    *made = 0;
-    for (struct dt_unit *unit = units; unit; unit = unit->next) {
-        struct dt_str unknown = DT_STR_NONE; /* to this caller; another one may be allowed to make it */
-        struct dt_topic_wish wish = {.caller = unit->caller, .since_us = w->begun_us};
-        for (size_t i = 0; i < unit->n - unit->n_over; i++) {
-            struct dt_create *row = &unit->rows[i];
-            struct dt_str name = row->row.job.topic;
-            if (dt_str_eq(name, known))
-                continue;
-            if (dt_view_topic(view, name) || made_already(w, *made, name)) {
-                known = name;
-                continue;
-            }
-            wish.name = name;
-            wish.delivery = row->row.job.by_command ? DT_DELIVERY_PULL : DT_DELIVERY_UNSET;
-            if (!dt_str_eq(name, unknown) || !unknown.p)
-                status = dt_topic_cache_ensure(c->topics, w->session.store, &wish, err);
-            if (status == DT_OK)
-                w->made[(*made)++] = name;
-            else if (status != DT_NOT_FOUND && status != DT_INVALID)
-                return status;
-            else
-                mark_refused(row, status, wish.reason);
-            unknown = status == DT_OK ? DT_STR_NONE : name;
-        }
-    }
-    return DT_OK;
-}
-
 /* A snapshot, counted, that knows every topic of these units but those of rows that are refused. */
 static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_view **out, struct dt_error *err)
 {
     dt_committer *c = w->committer;
-    size_t made = 0;
+    bool made = false;
     *out = NULL;
     dt_status status = dt_topic_cache_refresh(c->topics, w->session.store, err);
     if (status != DT_OK)
         return status;
     struct dt_view *view = dt_topic_cache_view(c->topics);
-    status = make_topics(w, units, view, &made, err);
+    struct dt_commit_topics topics = {c->topics, w->session.store, view, w->wishes, w->begun_us};
+    status = dt_commit_topics_make(&topics, units, &made, err);
     if (status == DT_OK && made) {
         dt_view_release(view);
         view = NULL;
@@ -433,7 +385,7 @@ static bool fill_from_topic(struct dt_create *row, const struct dt_topic_setting
     struct dt_new_job *job = &row->row.job;
     const struct dt_callback_asked asked = dt_callback_asked_of(job);
     if (!dt_callback_fits(&topic->callback, &asked, &row->misfit)) {
-        mark_refused(row, DT_INVALID, NULL);
+        dt_commit_topics_refuse(row, DT_INVALID, NULL);
         return false;
     }
     if (!job->retry.p)
@@ -613,8 +565,8 @@ static dt_status worker_start(dt_committer *c, struct worker *w)
     w->committer = c;
     w->rows = calloc(room, sizeof(*w->rows));
     w->entries = calloc(room, sizeof(*w->entries));
-    w->made = calloc(room, sizeof(*w->made));
-    if (!w->rows || !w->entries || !w->made)
+    w->wishes = calloc(room, sizeof(*w->wishes));
+    if (!w->rows || !w->entries || !w->wishes)
         return DT_NOMEM;
     dt_status status = dt_session_init(&w->session, c->env);
     if (status != DT_OK)
@@ -675,7 +627,7 @@ void dt_committer_free(dt_committer *c)
     for (int64_t i = 0; c->workers && i < c->env->config->api_committers; i++) {
         free(c->workers[i].rows);
         free(c->workers[i].entries);
-        free(c->workers[i].made);
+        free(c->workers[i].wishes);
     }
     free(c->workers);
     pthread_mutex_destroy(&c->lock);

@@ -136,7 +136,9 @@ static dt_status have_topic(struct dt_request *req, dt_store *store, struct dt_s
     struct dt_topic there;
     dt_status status = dt_store_topic_get(store, topic, &req->arena, &there, err);
     if (status == DT_NOT_FOUND)
-        status = dt_topic_cache_ensure(req->api->topics, store, &wish, err);
+        status = dt_topic_cache_ensure(req->api->topics, store, &wish, 1, err);
+    if (status == DT_OK)
+        status = wish.status;
     *reason = wish.reason ? wish.reason : "there is no such topic, and topics are not made by their first job";
     return status;
 }

@@ -3,8 +3,8 @@
  *
  * Invariants: a published snapshot never changes and lives as long as somebody holds it; topics_version is read before
  * the topics, so a snapshot's topics are at least as new as its version says; one thread loads at a time, the others
- * go on with what there is, or wait when that is too old. An invalidation that comes while a load is under way is not
- * lost: the load then does not count.
+ * go on with what there is, or wait when that is too old. Whoever asks after an invalidation gets what was read after
+ * it. Those who wait together are served by one load, however fast further invalidations come.
  */
 #include "topic_cache.h"
 
@@ -30,8 +30,8 @@ struct dt_topic_table {
 /* When something was last found up to date. */
 struct freshness {
     pthread_mutex_t loading;
-    _Atomic int64_t checked_us; /* 0 = never, or invalidated */
-    _Atomic unsigned changes;   /* invalidations so far */
+    _Atomic int64_t checked_us; /* 0 = never */
+    _Atomic int64_t changed_us; /* the last invalidation */
     int64_t failed_us;          /* under the lock: when loading failed last */
     dt_status failure;
 };
@@ -159,7 +159,14 @@ const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, 
 static bool fresh(struct freshness *at, int64_t since_us)
 {
     int64_t checked_us = atomic_load(&at->checked_us);
-    return checked_us != 0 && checked_us >= since_us;
+    return checked_us != 0 && checked_us >= since_us && checked_us > atomic_load(&at->changed_us);
+}
+
+/* Is it fresh enough for somebody who asked at that time? What was changed later need not be in it. */
+static bool fresh_then(struct freshness *at, int64_t since_us, int64_t asked_us)
+{
+    int64_t checked_us = atomic_load(&at->checked_us);
+    return fresh(at, since_us) || (checked_us >= since_us && checked_us > asked_us);
 }
 
 static int64_t oldest_us(const dt_topic_cache *cache)
@@ -180,11 +187,10 @@ static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t si
     dt_status status = DT_OK;
     if (at->failed_us > asked_us) { /* whoever was before us waited for nothing: do not wait as long again */
         status = dt_fail(err, at->failure, "topics and shards could not be read a moment ago");
-    } else if (!fresh(at, since_us)) {
-        unsigned changes = atomic_load(&at->changes);
+    } else if (!fresh_then(at, since_us, asked_us)) {
         int64_t begun_us = dt_clock_mono_us(cache->clock);
         status = load(cache, store, err);
-        if (status == DT_OK && atomic_load(&at->changes) == changes)
+        if (status == DT_OK)
             atomic_store(&at->checked_us, begun_us);
         if (status != DT_OK) {
             at->failed_us = dt_clock_mono_us(cache->clock);
@@ -316,8 +322,7 @@ dt_status dt_topic_cache_refresh(dt_topic_cache *cache, dt_store *store, struct 
 
 void dt_topic_cache_invalidate(dt_topic_cache *cache)
 {
-    atomic_fetch_add(&cache->topics_at.changes, 1);
-    atomic_store(&cache->topics_at.checked_us, 0);
+    atomic_store(&cache->topics_at.changed_us, dt_clock_mono_us(cache->clock));
 }
 
 /* ---- making topics ---- */
@@ -398,33 +403,69 @@ static enum dt_topic_refusal full(dt_topic_cache *cache, struct dt_str name, con
 }
 
 /* The topic may have been made since the snapshot: a younger one than since_us tells, for all names of one commit. */
-static dt_status ensure_when_full(dt_topic_cache *cache, dt_store *store, const struct dt_topic_wish *wish,
-                                  const struct dt_topic_terms *terms, struct dt_error *err)
+static dt_status find_when_full(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wish,
+                                struct dt_error *err)
 {
     dt_status status = refresh(cache, &cache->topics_at, wish->since_us, load_topics, store, err);
     if (status != DT_OK)
         return status;
     struct dt_view *view = dt_topic_cache_view(cache);
-    bool exists = dt_view_topic(view, wish->name) != NULL;
+    wish->status = dt_view_topic(view, wish->name) ? DT_OK : DT_INVALID;
     dt_view_release(view);
-    return exists ? DT_OK : dt_fail(err, DT_INVALID, "%s", dt_topic_cache_refusal(cache, terms->refusal));
+    return DT_OK;
 }
 
-dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wish,
+#define TOGETHER 16
+
+static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
+                                 struct dt_error *err)
+{
+    struct dt_topic_terms terms[TOGETHER];
+    struct dt_topic_ensure missing[TOGETHER];
+    size_t n_missing = 0;
+    dt_status status = DT_OK;
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        terms[i] = dt_topic_terms_of(cache->config, wishes[i].caller, DT_STR_NONE);
+        terms[i].delivery = wishes[i].delivery;
+        terms[i].refusal = full(cache, wishes[i].name, &terms[i]);
+        if (terms[i].refusal != DT_TOPIC_FINE)
+            status = find_when_full(cache, store, &wishes[i], err);
+        else
+            missing[n_missing++] = (struct dt_topic_ensure){.name = wishes[i].name, .terms = &terms[i]};
+    }
+    if (status == DT_OK && n_missing)
+        status = dt_store_topics_ensure(store, missing, n_missing, err);
+    for (size_t i = 0, m = 0; status == DT_OK && i < n; i++) {
+        if (m < n_missing && missing[m].terms == &terms[i])
+            wishes[i].status = missing[m++].status;
+        if (wishes[i].status == DT_INVALID)
+            wishes[i].reason = dt_topic_cache_refusal(cache, terms[i].refusal);
+    }
+    return status;
+}
+
+static bool any_there(const struct dt_topic_wish *wishes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (wishes[i].status == DT_OK)
+            return true;
+    return false;
+}
+
+dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
                                 struct dt_error *err)
 {
-    wish->reason = NULL;
-    if (!cache->config->topics_auto_create)
-        return dt_fail(err, DT_NOT_FOUND, "there is no topic of this name");
-    struct dt_topic_terms terms = dt_topic_terms_of(cache->config, wish->caller, DT_STR_NONE);
-    terms.delivery = wish->delivery;
-    terms.refusal = full(cache, wish->name, &terms);
-    dt_status status = terms.refusal == DT_TOPIC_FINE ? dt_store_topic_ensure(store, wish->name, &terms, err)
-                                                      : ensure_when_full(cache, store, wish, &terms, err);
-    if (status == DT_OK)
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < n; i++) {
+        wishes[i].status = DT_NOT_FOUND;
+        wishes[i].reason = NULL;
+    }
+    if (!cache->config->topics_auto_create || n == 0)
+        return DT_OK;
+    for (size_t at = 0; status == DT_OK && at < n; at += TOGETHER)
+        status = ensure_together(cache, store, wishes + at, n - at < TOGETHER ? n - at : TOGETHER, err);
+    if (status != DT_OK || any_there(wishes, n))
         dt_topic_cache_invalidate(cache);
-    if (status == DT_INVALID)
-        wish->reason = dt_topic_cache_refusal(cache, terms.refusal);
     return status;
 }
 

@@ -80,15 +80,17 @@ struct dt_topic_wish {
     const struct dt_caller *caller; /* whose job it is */
     enum dt_delivery_id delivery;   /* UNSET = the default */
     int64_t since_us;               /* monotonic: when the caller's work began */
-    const char *reason;             /* out, with INVALID: why not, for the caller; lives as long as the cache */
+    /* Out. OK: it is there. NOT_FOUND: it may not be made. INVALID: reason says why, for the caller. */
+    dt_status status;
+    const char *reason; /* lives as long as the cache */
 };
 /*
- * Makes the topic with defaults, when topics.auto_create allows it, unless it exists; the next refresh has it.
- * NOT_FOUND: it may not be made. INVALID: wish->reason says why. Too many topics are told by a snapshot that is younger
- * than since_us, so that a flood of new names takes no lock in MySQL and costs one statement.
+ * Makes those topics with defaults, when topics.auto_create allows it, that do not exist; the next refresh has them.
+ * Too many topics are told by a snapshot that is younger than since_us, so that a flood of new names takes no lock in
+ * MySQL and costs one statement. Any status but OK: some may have been made.
  */
-DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wish,
-                                              struct dt_error *err);
+DT_MUST_CHECK dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes,
+                                              size_t n, struct dt_error *err);
 /* Puts a refusal of the store into words for the caller, with limits and their settings; they live as long as the
  * cache. */
 const char *dt_topic_cache_refusal(const dt_topic_cache *cache, enum dt_topic_refusal refusal);

@@ -379,7 +379,18 @@ struct dt_topic_now {
 DT_MUST_CHECK dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
                                            struct dt_topic_terms *terms, struct dt_topic_now *now,
                                            struct dt_error *err);
-/* Makes the topic with defaults unless it exists (auto-creation). INVALID and terms as of dt_store_topic_put. */
+/* A topic that the first of its jobs makes. */
+struct dt_topic_ensure {
+    struct dt_str name;
+    struct dt_topic_terms *terms; /* as of dt_store_topic_put */
+    dt_status status;             /* out: OK: it is there now. INVALID: it may not be made */
+    bool there;                   /* out: it was there before */
+};
+/* Makes those topics with defaults that do not exist (auto-creation), a few in a transaction: processes that keep
+ * settings in memory read them anew after each. Any status but OK: some may have been made. */
+DT_MUST_CHECK dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n,
+                                               struct dt_error *err);
+/* Makes one. INVALID as of dt_store_topic_put. */
 DT_MUST_CHECK dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_topic_terms *terms,
                                               struct dt_error *err);
 /* Pauses or resumes a topic. now may be NULL: nobody wants to see it. NOT_FOUND. */

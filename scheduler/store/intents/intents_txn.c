@@ -391,31 +391,39 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 
 #define REFUSED_US INT64_C(5000000) /* a refused topic is asked for again only then */
 
-static dt_status make_topic(struct dt_intent_topics *topics, dt_store *store, const struct dt_wanted_topic *wanted,
-                            struct dt_error *err)
+static void refuse_topic(struct dt_intent_topics *topics, const struct dt_wanted_topic *wanted,
+                         enum dt_topic_refusal refusal, const struct dt_config *config)
 {
-    const struct dt_config *config = dt_store_config(store);
-    struct dt_topic_terms terms = {.topics_max = config->limits_topics};
-    dt_status status = dt_store_topic_ensure(store, dt_str(wanted->name), &terms, err);
-    if (status != DT_INVALID)
-        return status;
     if (topics->n_refused == DT_INTENT_TOPICS)
         topics->n_refused = 0;
     struct dt_wanted_topic *refused = &topics->refused[topics->n_refused++];
     *refused = *wanted;
-    dt_topic_refusal_text(terms.refusal, config, refused->reason);
-    return DT_OK;
+    dt_topic_refusal_text(refusal, config, refused->reason);
+}
+
+static dt_status make_topics(struct dt_intent_topics *topics, dt_store *store, struct dt_error *err)
+{
+    const struct dt_config *config = dt_store_config(store);
+    struct dt_topic_ensure v[DT_INTENT_TOPICS];
+    struct dt_topic_terms terms[DT_INTENT_TOPICS];
+    for (size_t i = 0; i < topics->n_wanted; i++) {
+        terms[i] = (struct dt_topic_terms){.topics_max = config->limits_topics};
+        v[i] = (struct dt_topic_ensure){.name = dt_str(topics->wanted[i].name), .terms = &terms[i]};
+    }
+    dt_status status = dt_store_topics_ensure(store, v, topics->n_wanted, err);
+    for (size_t i = 0; status == DT_OK && i < topics->n_wanted; i++)
+        if (v[i].status == DT_INVALID)
+            refuse_topic(topics, &topics->wanted[i], terms[i].refusal, config);
+    return status;
 }
 
 dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us, struct dt_error *err)
 {
-    dt_status status = DT_OK;
     if (now_us > topics->refused_us + REFUSED_US) {
         topics->n_refused = 0;
         topics->refused_us = now_us;
     }
-    for (size_t i = 0; i < topics->n_wanted && status == DT_OK; i++)
-        status = make_topic(topics, store, &topics->wanted[i], err);
+    dt_status status = make_topics(topics, store, err);
     topics->n_wanted = 0;
     return status;
 }

@@ -56,5 +56,7 @@ DT_MUST_CHECK dt_status dt_topic_pause_in_txn(dt_db *db, int64_t now_ms, const s
 /* Reads a topic, inside a transaction or outside. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_topic_read(dt_db *db, struct dt_str name, struct dt_arena *arena, struct dt_topic *out,
                                       struct dt_error *err);
+/* "in." -> what is above all names that begin with it: names have no byte above 0x7E. Absent: memory is out. */
+struct dt_str dt_topic_above_prefix(struct dt_arena *arena, struct dt_str prefix);
 
 #endif

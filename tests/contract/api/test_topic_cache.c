@@ -1,0 +1,247 @@
+/*
+ * The snapshot of topics, on a real MySQL: whoever asks after a change gets what was read after it, those who wait
+ * together are served by one reading, and topics that are wanted together are made in a few transactions. What a
+ * session asks for is counted by the server.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "store/store_internal.h"
+#include "support/mysql_fixture.h"
+#include "topics/topic_cache.h"
+
+#define OK(call) MYSQL_FIXTURE_OK(call, &err)
+#define READERS  8
+
+static const struct dt_caller anybody = {.scopes = DT_SCOPE_WRITE | DT_SCOPE_ALL_TOPICS};
+
+struct rig {
+    struct mysql_fixture fx;
+    dt_topic_cache *cache;
+    dt_store *store;
+};
+
+static int make(void **state)
+{
+    static struct rig rig;
+    struct dt_error err = {0};
+    memset(&rig, 0, sizeof(rig));
+    mysql_fixture_make(&rig.fx, "topic_cache");
+    mysql_fixture_migrate(&rig.fx);
+    rig.store = mysql_fixture_store(&rig.fx);
+    OK(dt_topic_cache_new(&rig.fx.config, dt_clock_system(), &rig.cache));
+    *state = &rig;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    struct rig *rig = *state;
+    dt_topic_cache_free(rig->cache);
+    dt_store_free(rig->store);
+    mysql_fixture_drop(&rig->fx);
+    return 0;
+}
+
+/* A counter of the store's own session. */
+static int64_t counted(dt_store *store, const char *name)
+{
+    struct dt_error err = {0};
+    char sql[80];
+    dt_db *db;
+    snprintf(sql, sizeof(sql), "SHOW SESSION STATUS LIKE '%s'", name);
+    OK(dt_store_db(store, &db, &err));
+    OK(dt_db_query_text(db, dt_str(sql), &err));
+    assert_true(dt_db_next(db));
+    int64_t n = dt_db_i64(db, 1);
+    OK(dt_db_end(db, &err));
+    return n;
+}
+
+static bool knows(struct rig *rig, const char *name)
+{
+    struct dt_view *view = dt_topic_cache_view(rig->cache);
+    bool is_there = dt_view_topic(view, dt_str(name)) != NULL;
+    dt_view_release(view);
+    return is_there;
+}
+
+static void nothing_is_read_again_within_a_second(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    int64_t before = counted(rig->store, "Com_stmt_execute");
+    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    assert_int_equal(counted(rig->store, "Com_stmt_execute") - before, 1); /* that one asked for the counter */
+}
+
+static void whoever_asks_after_a_change_gets_what_was_read_after_it(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    for (int i = 0; i < 20; i++) {
+        char name[20];
+        snprintf(name, sizeof(name), "t%d", i);
+        OK(dt_store_topic_ensure(rig->store, dt_str(name), NULL, &err));
+        dt_topic_cache_invalidate(rig->cache);
+        OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+        assert_true(knows(rig, name));
+    }
+}
+
+struct reader {
+    pthread_t thread;
+    struct rig *rig;
+    dt_store *store;
+    dt_status status;
+    int64_t asked; /* statements */
+};
+
+static void *read_topics(void *arg)
+{
+    struct reader *r = arg;
+    r->status = dt_topic_cache_refresh(r->rig->cache, r->store, NULL);
+    dt_db_thread_end();
+    return NULL;
+}
+
+struct changer {
+    pthread_t thread;
+    dt_topic_cache *cache;
+    _Atomic bool stop;
+};
+
+static void *change_all_the_time(void *arg)
+{
+    struct changer *c = arg;
+    while (!c->stop) {
+        dt_topic_cache_invalidate(c->cache);
+        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+    }
+    return NULL;
+}
+
+/* Somebody makes topics as fast as they can be made: each reading is out of date before it has ended. */
+static void those_who_wait_together_are_served_by_one_reading(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct reader readers[READERS] = {0};
+    struct changer changer = {.cache = rig->cache};
+    int64_t asked = 0;
+    for (size_t i = 0; i < READERS; i++) {
+        readers[i] = (struct reader){.rig = rig, .store = mysql_fixture_store(&rig->fx)};
+        OK(dt_topic_cache_refresh(rig->cache, readers[i].store, &err));
+        readers[i].asked = counted(readers[i].store, "Com_stmt_execute");
+    }
+    mysql_fixture_run(&rig->fx, "LOCK TABLES installation WRITE");
+    assert_int_equal(pthread_create(&changer.thread, NULL, change_all_the_time, &changer), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    for (size_t i = 0; i < READERS; i++)
+        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_topics, &readers[i]), 0);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* one of them reads, the others wait for it */
+    mysql_fixture_run(&rig->fx, "UNLOCK TABLES");
+    for (size_t i = 0; i < READERS; i++)
+        pthread_join(readers[i].thread, NULL);
+    changer.stop = true;
+    pthread_join(changer.thread, NULL);
+    for (size_t i = 0; i < READERS; i++) {
+        assert_int_equal(readers[i].status, DT_OK);
+        asked += counted(readers[i].store, "Com_stmt_execute") - readers[i].asked - 1;
+        dt_store_free(readers[i].store);
+    }
+    /* The first reading had begun before the others asked. */
+    assert_in_range(asked, 1, 2);
+}
+
+static size_t wish_for(struct dt_topic_wish *wishes, char names[][32], size_t n, const char *prefix)
+{
+    for (size_t i = 0; i < n; i++) {
+        snprintf(names[i], sizeof(names[i]), "%s%zu", prefix, i);
+        wishes[i] = (struct dt_topic_wish){.name = dt_str(names[i]), .caller = &anybody};
+    }
+    return n;
+}
+
+static void topics_that_are_wanted_together_are_made_in_a_few_transactions(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_topic_wish wishes[50];
+    char names[50][32];
+    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    int64_t before = counted(rig->store, "Com_stmt_execute");
+    int64_t commits = counted(rig->store, "Com_commit");
+    size_t n = wish_for(wishes, names, 50, "many");
+    OK(dt_topic_cache_ensure(rig->cache, rig->store, wishes, n, &err));
+    assert_in_range(counted(rig->store, "Com_commit") - commits, 1, 4);
+    assert_true(counted(rig->store, "Com_stmt_execute") > before);
+    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(wishes[i].status, DT_OK);
+        assert_true(knows(rig, names[i]));
+    }
+}
+
+/* One that may not be made takes no other with it, and is told which it was. */
+static void of_topics_that_are_wanted_together_each_has_its_own_answer(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_topic_wish wishes[6];
+    const char *const names[] = {"a.b", "a_b", "duetime_results", "fresh", "there", "a.c"};
+    const dt_status answers[] = {DT_OK, DT_INVALID, DT_INVALID, DT_OK, DT_OK, DT_OK};
+    OK(dt_store_topic_ensure(rig->store, DT_STR_LIT("there"), NULL, &err));
+    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    for (size_t i = 0; i < 6; i++)
+        wishes[i] = (struct dt_topic_wish){.name = dt_str(names[i]), .caller = &anybody};
+    OK(dt_topic_cache_ensure(rig->cache, rig->store, wishes, 6, &err));
+    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(wishes[i].status, answers[i]);
+        assert_int_equal(wishes[i].reason != NULL, answers[i] == DT_INVALID);
+        assert_int_equal(knows(rig, names[i]), answers[i] == DT_OK);
+    }
+}
+
+static void no_more_of_them_are_made_than_there_may_be(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_topic_wish wishes[40];
+    char names[40][32];
+    size_t made = 0;
+    rig->fx.config.limits_topics = mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics") + 23;
+    OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
+    size_t n = wish_for(wishes, names, 40, "bound");
+    OK(dt_topic_cache_ensure(rig->cache, rig->store, wishes, n, &err));
+    for (size_t i = 0; i < n; i++)
+        made += wishes[i].status == DT_OK;
+    assert_int_equal(made, 23);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics WHERE name LIKE 'bound%%'"), 23);
+    assert_string_equal(wishes[n - 1].reason, dt_topic_cache_refusal(rig->cache, DT_TOPIC_LIMIT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_read_again_within_a_second),
+        cmocka_unit_test(whoever_asks_after_a_change_gets_what_was_read_after_it),
+        cmocka_unit_test(those_who_wait_together_are_served_by_one_reading),
+        cmocka_unit_test(topics_that_are_wanted_together_are_made_in_a_few_transactions),
+        cmocka_unit_test(of_topics_that_are_wanted_together_each_has_its_own_answer),
+        cmocka_unit_test(no_more_of_them_are_made_than_there_may_be),
+    };
+    return cmocka_run_group_tests(tests, make, drop);
+}
