@@ -151,7 +151,8 @@ def test_a_shutdown_answers_those_that_wait_for_a_batch(stack, own_apis, topic, 
 @pytest.mark.in_turns(3)
 def test_what_is_cancelled_right_after_a_failure_never_comes_again(stack, topic):
     """Cancels and changes race with results, the settling of batches and retries of 1 to 20 ms. `cancelled` after n attempts:
-    no further one; too late with n: n was sent. Hardly any is too late because of its own last attempt."""
+    no further one; too late with n: n was sent. Who is too late because of the batch of its own last attempt has waited for that, and hardly
+    anybody is: Kafka or MySQL must have stood still for so long."""
     chance = random.Random(topic)
     Broker(stack).make(topic)  # its making is not what this is about
     consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic])
@@ -166,17 +167,18 @@ def test_what_is_cancelled_right_after_a_failure_never_comes_again(stack, topic)
                 if chance.random() < 0.5:
                     time.sleep(chance.random() * 0.03)
                 change = chance.choice(("delete", "delete", "cancel of retries", "payload"))
-                told.append((job["id"], change, CHANGES[change][0](api, job)))
+                told.append((job["id"], change, *timed(CHANGES[change][0], api, job)))
         return told
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         told = [each for many in pool.map(life, range(16)) for each in many]
-    assert len(told) == 2000 and {answer.status for _, _, answer in told} <= {200, 409}
-    cancelled = [(id, change, answer.json["attempt"]) for id, change, answer in told if answer.status == 200 and answer.json["state"] == "cancelled"]
-    late = [(id, answer.json["state"], answer.json["attempt"]) for id, _, answer in told if answer.status == 409]
+    assert len(told) == 2000 and {answer.status for _, _, answer, _ in told} <= {200, 409}
+    cancelled = [(id, change, answer.json["attempt"]) for id, change, answer, _ in told if answer.status == 200 and answer.json["state"] == "cancelled"]
+    late = [(id, answer.json["state"], answer.json["attempt"], seconds) for id, _, answer, seconds in told if answer.status == 409]
     time.sleep(1)  # what should not come would have come by now
-    for id, attempt in [(id, attempt) for id, _, attempt in cancelled]:
+    for id, _, attempt in cancelled:
         assert max(arrival.attempt for arrival in consumer.of(id)) <= attempt, (id, attempt)
-    for id, _, attempt in late:
+    for id, _, attempt, _ in late:
         consumer.wait(id, attempt)
-    assert len(cancelled) > 200 and [each for each in late if each[1] == "scheduled"] == [], (len(cancelled), late)
+    unsettled = [each for each in late if each[1] == "scheduled"]
+    assert len(cancelled) > 200 and len(unsettled) <= len(told) // 100 and all(seconds >= 0.19 for *_, seconds in unsettled), (len(cancelled), unsettled)
     consumer.end()
