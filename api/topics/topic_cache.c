@@ -415,7 +415,7 @@ static dt_status find_when_full(dt_topic_cache *cache, dt_store *store, struct d
     return DT_OK;
 }
 
-#define TOGETHER 16
+#define TOGETHER 16 /* wishes whose terms are on the stack at once */
 
 static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct dt_topic_wish *wishes, size_t n,
                                  struct dt_error *err)
