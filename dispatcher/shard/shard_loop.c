@@ -243,10 +243,10 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
     if (status != DT_OK)
         return status;
     note_run(l, txn, began_us);
+    for (size_t i = 0; i < txn->seen.n_unknown; i++)
+        dt_shard_note_unknown(l, txn->seen.unknown[i]);
     *news = learn_topics(l);
     dt_shard_note_left(l, txn);
-    for (size_t i = 0; !*news && i < txn->seen.n_unknown; i++)
-        dt_shard_note_unknown(l, txn->seen.unknown[i]);
     if (left_in_front(l, txn, *news))
         dt_shard_read_through(l);
     if (txn->stale_map)
