@@ -156,17 +156,11 @@ const struct dt_shard_info *dt_shards_find(const struct dt_shards_view *shards, 
 
 /* ---- freshness ---- */
 
-static bool fresh(struct freshness *at, int64_t since_us)
-{
-    int64_t checked_us = atomic_load(&at->checked_us);
-    return checked_us != 0 && checked_us >= since_us && checked_us > atomic_load(&at->changed_us);
-}
-
 /* Is it fresh enough for somebody who asked at that time? What was changed later need not be in it. */
-static bool fresh_then(struct freshness *at, int64_t since_us, int64_t asked_us)
+static bool fresh(struct freshness *at, int64_t since_us, int64_t asked_us)
 {
     int64_t checked_us = atomic_load(&at->checked_us);
-    return fresh(at, since_us) || (checked_us >= since_us && checked_us > asked_us);
+    return checked_us >= since_us && checked_us > dt_earlier(atomic_load(&at->changed_us), asked_us);
 }
 
 static int64_t oldest_us(const dt_topic_cache *cache)
@@ -180,14 +174,14 @@ typedef dt_status (*load_fn)(dt_topic_cache *cache, dt_store *store, struct dt_e
 static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t since_us, load_fn load, dt_store *store,
                          struct dt_error *err)
 {
-    if (fresh(at, since_us))
-        return DT_OK;
     int64_t asked_us = dt_clock_mono_us(cache->clock);
+    if (fresh(at, since_us, asked_us))
+        return DT_OK;
     pthread_mutex_lock(&at->loading);
     dt_status status = DT_OK;
     if (at->failed_us > asked_us) { /* whoever was before us waited for nothing: do not wait as long again */
         status = dt_fail(err, at->failure, "topics and shards could not be read a moment ago");
-    } else if (!fresh_then(at, since_us, asked_us)) {
+    } else if (!fresh(at, since_us, asked_us)) {
         int64_t begun_us = dt_clock_mono_us(cache->clock);
         status = load(cache, store, err);
         if (status == DT_OK)
@@ -433,7 +427,7 @@ static dt_status ensure_together(dt_topic_cache *cache, dt_store *store, struct 
         else
             missing[n_missing++] = (struct dt_topic_ensure){.name = wishes[i].name, .terms = &terms[i]};
     }
-    if (status == DT_OK && n_missing)
+    if (status == DT_OK)
         status = dt_store_topics_ensure(store, missing, n_missing, err);
     for (size_t i = 0, m = 0; status == DT_OK && i < n; i++) {
         if (m < n_missing && missing[m].terms == &terms[i])
@@ -460,7 +454,7 @@ dt_status dt_topic_cache_ensure(dt_topic_cache *cache, dt_store *store, struct d
         wishes[i].status = DT_NOT_FOUND;
         wishes[i].reason = NULL;
     }
-    if (!cache->config->topics_auto_create || n == 0)
+    if (!cache->config->topics_auto_create)
         return DT_OK;
     for (size_t at = 0; status == DT_OK && at < n; at += TOGETHER)
         status = ensure_together(cache, store, wishes + at, n - at < TOGETHER ? n - at : TOGETHER, err);

@@ -426,7 +426,7 @@ static size_t together(const struct dt_topic_ensure *v, size_t n)
 dt_status dt_store_topics_ensure(dt_store *store, struct dt_topic_ensure *v, size_t n, struct dt_error *err)
 {
     struct ensuring e = {.v = v, .n = n, .fallback = fallback(store)};
-    dt_status status = find_there(store, v, n, err);
+    dt_status status = n ? find_there(store, v, n, err) : DT_OK;
     for (size_t left = n; status == DT_OK && (e.n = together(e.v, left)) > 0; left -= e.n, e.v += e.n)
         status = dt_store_commit_work(store, NULL, ensure_locked, &e, err);
     return status;
