@@ -72,8 +72,9 @@ def parser():
                     "somebody forwards to it; kept for later starts")
     up.add_argument("--kafka-set", action="append", type=broker_setting, metavar="KEY=VALUE", dest="kafka_settings",
                     help="a line of the broker's configuration; kept for later starts")
-    up.add_argument("--kafka-jvm", choices=["quick", "full"], help="the broker's Java: small and soon ready (as long as nothing else is "
-                    "asked for), or 1 GB and its whole compiler, which costs CPU in the first minutes and halves what the broker takes later")
+    up.add_argument("--kafka-jvm", choices=["quick", "full", "many"], help="the broker's Java: small and soon ready (as long as nothing else "
+                    "is asked for), or 1 GB and its whole compiler, which costs CPU in the first minutes and halves what the broker takes later; many: the "
+                    "same for thousands of partitions")
     up.add_argument("--monitoring", action=argparse.BooleanOptionalAction, default=None, help="beside it, Prometheus with the rules of deploy/monitoring, and "
                     "Grafana with the dashboard where the machine has one; kept for later starts")
     up.add_argument("--no-build", action="store_true", help="take the programs as they are")
