@@ -46,10 +46,11 @@ broker.heartbeat.interval.ms=500
 # are there, not to such as a virtual machine must fetch from its host, ten microseconds each. With thousands of partitions so much survives
 # that each collection takes 260 ms, once a minute: "many" has the collector that Kafka's own scripts choose, whose pauses are shorter, and more.
 SERIAL = ["-XX:+UseSerialGC"]
+MEASURED = ["-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch"]
 MACHINES = {
     "quick": [*SERIAL, "-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1"],
-    "full": [*SERIAL, "-Xms1g", "-Xmx1g", "-Xmn768m", "-XX:+AlwaysPreTouch"],
-    "many": ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", "-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch"],
+    "full": [*SERIAL, *MEASURED, "-Xmn768m"],
+    "many": ["-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35", *MEASURED],
 }
 
 
