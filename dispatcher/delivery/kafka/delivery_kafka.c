@@ -22,6 +22,8 @@
 #include "ledger_record.h"
 #include "message.h"
 
+enum { MET_TOGETHER = 256 };
+
 /* ---- a refusal ---- */
 
 static void forget_refusal(dt_delivery *delivery)
@@ -198,9 +200,22 @@ static enum dt_writable writable(dt_delivery *delivery, struct dt_str topic, int
     return dt_writable_topics_ask(dt_kafka_delivery_of(delivery)->writable_topics, topic, bytes);
 }
 
+/* Hundreds of topics that get their first job at one instant would each batch have its own few asked for. */
+static void meet_found(struct dt_kafka_delivery *d)
+{
+    struct dt_str found[MET_TOGETHER];
+    size_t n = dt_writable_topics_found(d->writable_topics, found, MET_TOGETHER);
+    if (d->producer && n > 1)
+        dt_producer_meet(d->producer, found, n);
+}
+
 static bool resolve(dt_delivery *delivery)
 {
-    return dt_writable_topics_resolve(dt_kafka_delivery_of(delivery)->writable_topics);
+    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
+    bool news = dt_writable_topics_resolve(d->writable_topics);
+    if (news)
+        meet_found(d);
+    return news;
 }
 
 static bool finding_out(const dt_delivery *delivery)

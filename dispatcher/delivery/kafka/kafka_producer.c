@@ -59,6 +59,12 @@ static dt_status learn(dt_producer *p, const struct dt_kafka_message *messages, 
     return status;
 }
 
+void dt_producer_meet(dt_producer *p, const struct dt_str *topics, size_t n)
+{
+    for (unsigned i = 0; i < LINES; i++)
+        dt_txn_producer_meet(p->lines[i], topics, n);
+}
+
 bool dt_producer_ready(dt_producer *p, const struct dt_kafka_message *messages, size_t n)
 {
     p->ready = dt_txn_producer_ready(line_at_turn(p), messages, n);

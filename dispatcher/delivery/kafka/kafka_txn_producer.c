@@ -360,6 +360,25 @@ dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_messag
     return over(p, status, err);
 }
 
+void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n)
+{
+    struct strangers s = {.names = calloc(n ? n : 1, sizeof(*s.names))};
+
+    for (size_t i = 0; s.names && i < n; i++) {
+        if (*topic_slot(p, names[i]) == NULL)
+            s.names[s.n++] = names[i];
+    }
+    s.n_unsure = s.n;
+    fetch_metadata(p, &s);
+    for (size_t i = s.n_unsure; i < s.n; i++) {
+        struct dt_error ignored;
+
+        if (topic_new(p, s.names[i], topic_slot(p, s.names[i]), &ignored) == DT_OK)
+            topic_refresh_limit(p, *topic_slot(p, s.names[i]));
+    }
+    free(s.names);
+}
+
 /* They are all known. */
 static void find_topics(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n)
 {

@@ -25,6 +25,9 @@ void dt_txn_producer_free(dt_txn_producer *p);
 /* Has the messages' topics and their limits known: what is not yet is asked for. */
 DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
                                               struct dt_error *err);
+/* Has topics that exist known ahead of their first message, all by one request; what fails is left to
+ * dt_txn_producer_learn. Does not wait for longer than a few seconds. */
+void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
 /* Without asking anybody: are all topics known, and does each take a batch as large as ours? */
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);
 /* After either of the two for the same messages, with all topics known. It is the nth transaction of both lines; of the

@@ -24,6 +24,7 @@
 struct topic {
     UT_hash_handle hh;
     struct topic *next_wanted;
+    struct topic *next_found;
     int64_t asked_us;  /* mono; 0 = never */
     int64_t wanted_us; /* mono: when a due job last asked */
     int64_t max_bytes;
@@ -40,6 +41,7 @@ struct dt_writable_topics {
     const dt_clock *clock;
     struct topic *topics;
     struct topic *wanted;
+    struct topic *found;       /* by the last dt_writable_topics_resolve, for the first time */
     size_t n_barred, n_closed; /* closed: barred ones and those that are known as unwritable */
     char trouble[320];         /* why nothing can be found out */
 };
@@ -181,6 +183,10 @@ static bool resolve(dt_writable_topics *known, struct topic *topic, bool *any_ne
     recount(known, topic, was_closed);
     if (status == DT_REFUSED)
         note_refused(topic, news, err.text);
+    if (news && topic->writable) {
+        topic->next_found = known->found;
+        known->found = topic;
+    }
     *any_news |= news;
     return true;
 }
@@ -190,7 +196,7 @@ bool dt_writable_topics_resolve(dt_writable_topics *known)
     bool news = false;
     struct topic *topic = known->wanted;
     struct topic *next;
-    known->wanted = NULL;
+    known->wanted = known->found = NULL;
     for (; topic; topic = next) {
         next = topic->next_wanted;
         topic->wanted = false;
@@ -198,6 +204,14 @@ bool dt_writable_topics_resolve(dt_writable_topics *known)
             want(known, topic);
     }
     return news;
+}
+
+size_t dt_writable_topics_found(const dt_writable_topics *known, struct dt_str *names, size_t room)
+{
+    size_t n = 0;
+    for (const struct topic *topic = known->found; topic && n < room; topic = topic->next_found)
+        names[n++] = (struct dt_str){topic->name, topic->n};
+    return n;
 }
 
 bool dt_writable_topics_waits(const dt_writable_topics *known)

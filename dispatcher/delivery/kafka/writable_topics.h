@@ -19,6 +19,9 @@ enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, in
 /* Takes in what has been found out by now of topics that were asked for and not known; does not wait for the others.
  * True: there is news, hints that were left may go now. */
 bool dt_writable_topics_resolve(dt_writable_topics *known);
+/* Names of topics that the last dt_writable_topics_resolve found writable and no earlier one had, `room` at most; they
+ * hold until the memory is freed. */
+size_t dt_writable_topics_found(const dt_writable_topics *known, struct dt_str *names, size_t room);
 /* Is anything still being found out? Then `told` will be called. */
 bool dt_writable_topics_waits(const dt_writable_topics *known);
 /* Kafka refused a message to the topic. What was known of it is asked for anew; a topic that takes nothing although

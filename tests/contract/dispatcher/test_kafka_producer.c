@@ -284,6 +284,44 @@ static void a_producer_is_ready_for_topics_that_it_has_written(void **state)
     dt_producer_free(p);
 }
 
+/* A topic that was just made may be heard of a moment later. */
+static bool becomes_met(dt_producer *p, const struct dt_kafka_message *messages, const struct dt_str *met, size_t n)
+{
+    const int64_t until_us = kafka_fixture_now_us() + 10000000;
+
+    do {
+        dt_producer_meet(p, met, n);
+        if (dt_producer_ready(p, messages, 2))
+            return true;
+    } while (kafka_fixture_now_us() < until_us);
+    return false;
+}
+
+static void a_producer_that_met_topics_is_ready_for_their_first_messages(void **state)
+{
+    char other[120];
+    struct dt_error err = {0};
+    int64_t offset = -1;
+    dt_producer *p = producer(0);
+    struct dt_kafka_message messages[2] = {message("17", "x"), message("18", "x")};
+    struct dt_str met[3] = {messages[0].topic, DT_STR_LIT("there-is-no-such-topic"), {0}};
+
+    (void)state;
+    snprintf(other, sizeof(other), "%s-other", fx.topic);
+    kafka_fixture_topic(&fx, fx.topic, 2, NULL);
+    kafka_fixture_topic(&fx, other, 2, NULL);
+    messages[1].topic = met[2] = dt_str(other);
+    assert_false(dt_producer_ready(p, messages, 2));
+    assert_true(becomes_met(p, messages, met, 3));
+    KAFKA_FIXTURE_OK(dt_producer_send(p, messages, 2, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), &err);
+    assert_true(becomes_ready(p, messages, 2)); /* and so is the other one of the pair, whose turn it is */
+    messages[1].topic = met[1];
+    assert_false(dt_producer_ready(p, messages, 2));
+    dt_producer_meet(p, NULL, 0);
+    dt_producer_free(p);
+    assert_int_equal(committed(other, 1), 1);
+}
+
 /* A few at a time would be waited for: that is not for a moment in which rows are locked. */
 static void a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_written(void **state)
 {
@@ -482,6 +520,7 @@ int main(void)
         TEST(of_a_producers_threads_the_one_that_spins_gives_way_and_those_of_brokers_do_not),
         TEST(a_producer_has_one_transaction_at_a_time_and_commits_what_was_begun),
         TEST(a_producer_is_ready_for_topics_that_it_has_written),
+        TEST(a_producer_that_met_topics_is_ready_for_their_first_messages),
         TEST(a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_written),
         TEST(an_empty_batch_commits_its_record_alone),
         TEST(ledger_offsets_rise_from_one_transaction_to_the_next),

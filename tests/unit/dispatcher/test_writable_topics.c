@@ -106,6 +106,26 @@ static void a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told(voi
     assert_int_equal(kafka.asked, 1);
 }
 
+static void a_topic_is_found_when_it_is_first_known_to_be_writable(void **state)
+{
+    struct dt_str found[2] = {{0}};
+    (void)state;
+    assert_int_equal(dt_writable_topics_found(known, found, 2), 0);
+    kafka.status = DT_REFUSED;
+    learn();
+    assert_int_equal(dt_writable_topics_found(known, found, 2), 0);
+    kafka.status = DT_OK;
+    kafka.now_us += 6 * SECOND;
+    (void)dt_writable_topics_ask(known, DT_STR_LIT("other"), 1);
+    learn();
+    assert_int_equal(dt_writable_topics_found(known, found, 2), 2);
+    assert_true(dt_str_eq(found[0], TOPIC) != dt_str_eq(found[1], TOPIC));
+    assert_int_equal(dt_writable_topics_found(known, found, 1), 1);
+    kafka.now_us += 31 * SECOND;
+    learn(); /* what is looked up anew is no find */
+    assert_int_equal(dt_writable_topics_found(known, found, 2), 0);
+}
+
 static void a_topic_that_is_still_being_looked_up_stays_wanted(void **state)
 {
     (void)state;
@@ -267,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told),
+        T(a_topic_is_found_when_it_is_first_known_to_be_writable),
         T(a_topic_that_is_still_being_looked_up_stays_wanted),
         T(what_is_known_is_used_while_it_is_looked_up_anew),
         T(a_message_that_may_be_too_large_goes_alone),
