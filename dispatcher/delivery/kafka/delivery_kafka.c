@@ -22,7 +22,7 @@
 #include "ledger_record.h"
 #include "message.h"
 
-enum { MET_TOGETHER = 256 };
+enum { MET_TOGETHER = 256 }; /* topics; what is beyond is met in the batch that first has it */
 
 /* ---- a refusal ---- */
 
@@ -200,7 +200,8 @@ static enum dt_writable writable(dt_delivery *delivery, struct dt_str topic, int
     return dt_writable_topics_ask(dt_kafka_delivery_of(delivery)->writable_topics, topic, bytes);
 }
 
-/* Hundreds of topics that get their first job at one instant would each batch have its own few asked for. */
+/* When hundreds of topics get their first job at one instant, each batch would have to ask for its own few. A single
+ * topic costs as much in its batch. */
 static void meet_found(struct dt_kafka_delivery *d)
 {
     struct dt_str found[MET_TOGETHER];

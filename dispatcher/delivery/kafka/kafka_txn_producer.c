@@ -371,10 +371,11 @@ void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t
     s.n_unsure = s.n;
     fetch_metadata(p, &s);
     for (size_t i = s.n_unsure; i < s.n; i++) {
+        struct topic **slot = topic_slot(p, s.names[i]);
         struct dt_error ignored;
 
-        if (topic_new(p, s.names[i], topic_slot(p, s.names[i]), &ignored) == DT_OK)
-            topic_refresh_limit(p, *topic_slot(p, s.names[i]));
+        if (!*slot && topic_new(p, s.names[i], slot, &ignored) == DT_OK) /* a name may stand here twice */
+            topic_refresh_limit(p, *slot);
     }
     free(s.names);
 }

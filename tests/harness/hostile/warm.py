@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 TOPICS, PRODUCERS, TOGETHER = 300, 4, 16
 
 
-def warm(bootstrap, seconds, prefix="warm."):
+def warm(bootstrap, seconds):
     """The number of transactions that were committed."""
-    names = [f"{prefix}{n}" for n in range(TOPICS)]
+    names = [f"warm.{n}" for n in range(TOPICS)]
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
         made.result(60)
