@@ -68,23 +68,32 @@ static bool make_set(struct dt_name_set *set, struct dt_arena *arena, size_t nam
     return set->v;
 }
 
-dt_status dt_intents_init(struct dt_intents_txn *t, size_t more, struct dt_error *err)
+dt_status dt_intents_init(struct dt_intents_txn *t, size_t foreign, struct dt_error *err)
 {
     size_t room = t->n + 1;
     t->pending = dt_arena_alloc(t->arena, room * sizeof(struct dt_intent *));
     t->known = dt_arena_alloc(t->arena, room * sizeof(*t->known));
     t->moves = dt_arena_alloc(t->arena, room * sizeof(*t->moves));
-    t->n_pending = t->n_known = t->n_moves = 0;
+    t->foreign = dt_arena_alloc(t->arena, (foreign + 1) * sizeof(*t->foreign));
+    t->n_pending = t->n_known = t->n_moves = t->n_foreign = t->n_passed = 0;
     t->topics->n_wanted = 0;
-    bool made = t->pending && t->known && t->moves && make_set(&t->created, t->arena, room) &&
-                make_set(&t->waiting, t->arena, room + more);
+    bool made = t->pending && t->known && t->moves && t->foreign && make_set(&t->created, t->arena, room) &&
+                make_set(&t->waiting, t->arena, room + foreign);
     return made ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-void dt_intents_wait_for(struct dt_intents_txn *t, struct dt_str topic, struct dt_str key, int64_t job_id)
+void dt_intents_stand_behind(struct dt_intents_txn *t, size_t from, struct dt_str topic, struct dt_str key,
+                             int64_t job_id)
 {
     if (key.p || job_id)
-        add_name(&t->waiting, name_hash(topic, key, job_id));
+        t->foreign[t->n_foreign++] = (struct dt_foreign_name){from, name_hash(topic, key, job_id)};
+}
+
+/* Has what stands before v[i] be waited for. */
+static void pass_foreign(struct dt_intents_txn *t, size_t i)
+{
+    while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i)
+        add_name(&t->waiting, t->foreign[t->n_passed++].hash);
 }
 
 static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
@@ -92,7 +101,8 @@ static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
     x->outcome = DT_INTENT_WAITS;
     if (x->stopped)
         *x->stopped = true;
-    dt_intents_wait_for(t, x->topic, x->key, x->job_id);
+    if (x->key.p || x->job_id)
+        add_name(&t->waiting, name_hash(x->topic, x->key, x->job_id));
 }
 
 /* ---- topics ---- */
@@ -382,8 +392,10 @@ static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct
 dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    for (size_t i = 0; i < t->n && status == DT_OK; i++)
+    for (size_t i = 0; i < t->n && status == DT_OK; i++) {
+        pass_foreign(t, i);
         status = carry_out(t, &t->v[i], err);
+    }
     return status == DT_OK && t->n_pending ? insert_pending(t, err) : status;
 }
 

@@ -15,6 +15,12 @@ struct dt_name_set {
     size_t mask, n;
 };
 
+/* Of an intent that is not among the transaction's own: those that follow it for its job wait. */
+struct dt_foreign_name {
+    size_t from; /* the first own intent that follows it */
+    uint64_t hash;
+};
+
 struct dt_intents_txn {
     dt_store *store;
     dt_db *db;
@@ -31,6 +37,8 @@ struct dt_intents_txn {
     size_t n_moves;
 
     /* Scratch. */
+    struct dt_foreign_name *foreign; /* ascending by from; the first n_passed are among waiting */
+    size_t n_foreign, n_passed;
     struct dt_name_set created;
     struct dt_intent **pending;
     size_t n_pending;
@@ -38,10 +46,11 @@ struct dt_intents_txn {
     size_t n_known;
 };
 
-/* Prepares the lists, with room for n intents and as many more names. NOMEM. */
-DT_MUST_CHECK dt_status dt_intents_init(struct dt_intents_txn *txn, size_t more, struct dt_error *err);
-/* Has later intents of the job wait that this one names. */
-void dt_intents_wait_for(struct dt_intents_txn *txn, struct dt_str topic, struct dt_str key, int64_t job_id);
+/* Prepares the lists, with room for n intents and so many foreign ones. NOMEM. */
+DT_MUST_CHECK dt_status dt_intents_init(struct dt_intents_txn *txn, size_t foreign, struct dt_error *err);
+/* A foreign intent stands before v[from]: from there on, those for the job that it names wait. In ascending order. */
+void dt_intents_stand_behind(struct dt_intents_txn *txn, size_t from, struct dt_str topic, struct dt_str key,
+                             int64_t job_id);
 /* Carries out all that are not refused yet, and sets their outcomes. EXISTS: an id is taken: drop the block, roll back,
  * and again. INVALID: the server does not take one of the new rows: roll back, and again, singly. Any other status but
  * OK: roll back. */

@@ -162,8 +162,9 @@ static dt_status lock_rows(struct moving *t)
     return status;
 }
 
-/* Has the later rows of a key wait for one that is not ours. Where there are more rows than are looked at here, ours
- * behind the last of them are left for the next time. */
+/* Has the rows of a key wait that come behind one that is not ours; those before it go: two movers whose rows alternate
+ * would else wait for each other. Where there are more rows than are looked at here, ours behind the last of them are
+ * left for the next time. */
 static dt_status pass_others(struct moving *t)
 {
     size_t ours = 0;
@@ -178,7 +179,7 @@ static dt_status pass_others(struct moving *t)
         while (ours < t->n && t->rows[ours].id < last)
             ours++;
         if (ours == t->n || t->rows[ours].id != last)
-            dt_intents_wait_for(&t->txn, dt_db_bytes(t->db, 1), dt_db_bytes(t->db, 2), dt_db_i64(t->db, 3));
+            dt_intents_stand_behind(&t->txn, ours, dt_db_bytes(t->db, 1), dt_db_bytes(t->db, 2), dt_db_i64(t->db, 3));
     }
     while (names == NAMES_AT_ONCE && t->n > 0 && t->rows[t->n - 1].id > last)
         t->n--;
