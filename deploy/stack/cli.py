@@ -6,7 +6,7 @@ import sys
 
 from . import locks, paths, say
 from .programs import Program
-from .servers import mysql
+from .servers import kafka, mysql
 from .stack import TO_SPARE, Stack, exists
 
 EXIT_NOT_RUNNING = 3
@@ -72,7 +72,7 @@ def parser():
                     "somebody forwards to it; kept for later starts")
     up.add_argument("--kafka-set", action="append", type=broker_setting, metavar="KEY=VALUE", dest="kafka_settings",
                     help="a line of the broker's configuration; kept for later starts")
-    up.add_argument("--kafka-jvm", choices=["quick", "full", "many"], help="the broker's Java: small and soon ready (as long as nothing else "
+    up.add_argument("--kafka-jvm", choices=list(kafka.MACHINES), help="the broker's Java: small and soon ready (as long as nothing else "
                     "is asked for), or 1 GB and its whole compiler, which costs CPU in the first minutes and halves what the broker takes later; many: the "
                     "same for thousands of partitions")
     up.add_argument("--monitoring", action=argparse.BooleanOptionalAction, default=None, help="beside it, Prometheus with the rules of deploy/monitoring, and "
