@@ -24,6 +24,7 @@ struct dt_intent_topic {
 
 /* ---- names ---- */
 
+/* 0: no job is named. */
 static uint64_t name_hash(struct dt_str topic, struct dt_str key, int64_t job_id)
 {
     return key.p ? dt_key_hash(topic, key) : (uint64_t)job_id * UINT64_C(0x9e3779b97f4a7c15);
@@ -39,13 +40,13 @@ static uint64_t *place_of(const struct dt_name_set *set, uint64_t hash)
 
 static bool has_name(const struct dt_name_set *set, const struct dt_intent *x)
 {
-    return set->n > 0 && (x->key.p || x->job_id) && *place_of(set, name_hash(x->topic, x->key, x->job_id));
+    return set->n > 0 && *place_of(set, name_hash(x->topic, x->key, x->job_id));
 }
 
 static void add_name(struct dt_name_set *set, uint64_t hash)
 {
     uint64_t *place = place_of(set, hash);
-    set->n += *place == 0;
+    set->n += *place == 0 && hash;
     *place = hash;
 }
 
@@ -85,8 +86,7 @@ dt_status dt_intents_init(struct dt_intents_txn *t, size_t foreign, struct dt_er
 void dt_intents_stand_behind(struct dt_intents_txn *t, size_t from, struct dt_str topic, struct dt_str key,
                              int64_t job_id)
 {
-    if (key.p || job_id)
-        t->foreign[t->n_foreign++] = (struct dt_foreign_name){from, name_hash(topic, key, job_id)};
+    t->foreign[t->n_foreign++] = (struct dt_foreign_name){from, name_hash(topic, key, job_id)};
 }
 
 /* Has what stands before v[i] be waited for. */
@@ -101,8 +101,7 @@ static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
     x->outcome = DT_INTENT_WAITS;
     if (x->stopped)
         *x->stopped = true;
-    if (x->key.p || x->job_id)
-        add_name(&t->waiting, name_hash(x->topic, x->key, x->job_id));
+    add_name(&t->waiting, name_hash(x->topic, x->key, x->job_id));
 }
 
 /* ---- topics ---- */

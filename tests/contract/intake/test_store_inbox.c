@@ -128,7 +128,7 @@ static void a_row_that_somebody_has_keeps_its_key_waiting_alone(void **state)
     assert_int_equal(jobs("job_key = 'a' AND state = 'cancelled'"), 1);
 }
 
-/* Two movers whose rows of a key alternate would else wait for each other, and for ever. */
+/* Two movers whose rows of a key alternate would else wait for each other. */
 static void a_row_goes_whoever_has_those_behind_it(void **state)
 {
     (void)state;
