@@ -128,6 +128,8 @@ class Campaign:
                 elsewhere += 1
             elif entry["outcome"] != "does not compile":
                 entries.append(entry)
+        if self.left_out():
+            self.say(f"decided nothing, for they fail without any fault: {' '.join(sorted(self.left_out()))}")
         return entries
 
 

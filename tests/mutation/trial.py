@@ -10,7 +10,7 @@ from runner import cmocka, command, servers
 
 from .workshop import BUILD, COPY
 
-SIM_WORLDS, SIM_SECONDS = 5000, 8  # so many worlds, and what the processor works for them; a run of the suite has four times as many
+SIM_WORLDS = 2500  # some ten seconds of the processor; a run of the suite has eight times as many
 FIRST_SECONDS = 400  # of a suite whose time is not known yet
 PATIENCE = 10  # so many seconds more may pass than the processor works: others have it, too (DUETIME_MUTANTS_PATIENCE: so many on a busy machine)
 FAILED = "[  FAILED  ]"  # what cmocka begins a line with: the first is enough
@@ -84,7 +84,7 @@ class Trials:
         return self._cmocka("contract", name, seconds, self.servers())
 
     def _sim(self, _name, seconds, _only):
-        code, output = _worked([BUILD / "tests/simulator/simulator", "--seeds", str(SIM_WORLDS)], min(seconds, 2 * SIM_SECONDS))
+        code, output = _worked([BUILD / "tests/simulator/simulator", "--seeds", str(SIM_WORLDS)], seconds)
         told = [line for line in output.splitlines() if line.startswith(("FAILED", "seed"))]
         return code == 0, told[0] if told else "no end" if code is None else f"exit code {code}"
 
