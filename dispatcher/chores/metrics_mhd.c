@@ -1,15 +1,39 @@
 /*
  * Two paths, read only. One thread of libmicrohttpd's, which sleeps until somebody asks.
+ *
+ * Whoever connects is let in: beyond so many connections the oldest is ended, so that those which say nothing, or
+ * speak slowly, keep nobody out. The library takes one connection at a time and then sees to those that it has, so a
+ * request that comes with its connection is answered before others can push it out.
  */
 #include "metrics_mhd.h"
 
 #include <arpa/inet.h>
 #include <microhttpd.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <utlist.h>
 
 #include "base/metrics.h"
 
-struct dt_metrics_server; /* a struct MHD_Daemon in disguise */
+enum {
+    CONNECTIONS = 32,
+    LIBRARYS_LIMIT = 2 * CONNECTIONS, /* never met: some that were ended are still being closed */
+    IDLE_S = 30,
+};
+
+/* Read and written by the library's thread alone; once that has ended, by who stops it. */
+struct connection {
+    int fd;
+    bool open; /* it is in the list: nobody has ended it */
+    struct connection *prev, *next;
+};
+
+struct dt_metrics_server {
+    struct MHD_Daemon *daemon;
+    struct connection *open; /* the oldest first */
+    unsigned n_open;
+};
 
 static struct MHD_Response *text_response(struct dt_strbuf *text, const char *type)
 {
@@ -64,6 +88,45 @@ static int read_address(const char *text, uint16_t port, struct sockaddr_storage
     return MHD_USE_IPv6;
 }
 
+static void take_out(dt_metrics_server *server, struct connection *c)
+{
+    DL_DELETE(server->open, c);
+    server->n_open--;
+    c->open = false;
+}
+
+static void let_in(dt_metrics_server *server, struct connection *c)
+{
+    struct connection *oldest = server->open;
+    if (server->n_open == CONNECTIONS) {
+        shutdown(oldest->fd, SHUT_RDWR); /* the library sees its end, and closes it */
+        take_out(server, oldest);
+    }
+    DL_APPEND(server->open, c);
+    server->n_open++;
+    c->open = true;
+}
+
+static void comes_or_goes(void *arg, struct MHD_Connection *connection, void **ours,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct connection *c = *ours;
+    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *ours = c = calloc(1, sizeof(*c));
+        if (!c) {
+            shutdown(fd, SHUT_RDWR);
+            return;
+        }
+        c->fd = fd;
+        let_in(arg, c);
+    } else if (c) {
+        if (c->open)
+            take_out(arg, c);
+        free(c);
+    }
+}
+
 dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *bound, dt_metrics_server **out,
                                   struct dt_error *err)
 {
@@ -71,20 +134,27 @@ dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *b
     int family = read_address(listen, port, &address);
     if (family < 0)
         return dt_fail(err, DT_INVALID, "[dispatch] metrics_listen: \"%.60s\" is no address", listen);
-    struct MHD_Daemon *daemon =
-        MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | (unsigned)family, port, NULL, NULL, answer,
-                         NULL, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT, 32u,
-                         MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
-    if (!daemon)
+    dt_metrics_server *server = calloc(1, sizeof(*server));
+    if (!server)
+        return dt_fail(err, DT_SYSTEM, "out of memory");
+    server->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | (unsigned)family, port, NULL,
+                                      NULL, answer, NULL, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT,
+                                      (unsigned)LIBRARYS_LIMIT, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+                                      MHD_OPTION_NOTIFY_CONNECTION, comes_or_goes, server, MHD_OPTION_END);
+    if (!server->daemon) {
+        free(server);
         return dt_fail(err, DT_SYSTEM, "cannot listen for /metrics on %.60s, port %u", listen, (unsigned)port);
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_BIND_PORT);
+    }
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
     *bound = info && info->port ? info->port : port;
-    *out = (dt_metrics_server *)daemon;
+    *out = server;
     return DT_OK;
 }
 
 void dt_metrics_server_stop(dt_metrics_server *server)
 {
-    if (server)
-        MHD_stop_daemon((struct MHD_Daemon *)server);
+    if (!server)
+        return;
+    MHD_stop_daemon(server->daemon);
+    free(server);
 }

@@ -6,17 +6,16 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "chores/metrics_mhd.h"
 
-static void assert_answers(int family, const char *address, uint16_t port)
+static int connected(int family, const char *address, uint16_t port)
 {
-    static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
     struct sockaddr_storage to = {0};
-    char answer[256] = {0};
     void *at = family == AF_INET ? (void *)&((struct sockaddr_in *)&to)->sin_addr
                                  : (void *)&((struct sockaddr_in6 *)&to)->sin6_addr;
     to.ss_family = (sa_family_t)family;
@@ -26,6 +25,16 @@ static void assert_answers(int family, const char *address, uint16_t port)
     assert_int_equal(connect(fd, (struct sockaddr *)&to,
                              family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)),
                      0);
+    return fd;
+}
+
+static void assert_answers(int family, const char *address, uint16_t port)
+{
+    static const char request[] = "GET /healthz HTTP/1.0\r\n\r\n";
+    const struct timeval patience = {.tv_sec = 20}; /* shorter than a connection that says nothing may stay */
+    char answer[256] = {0};
+    int fd = connected(family, address, port);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
     assert_int_equal(write(fd, request, strlen(request)), strlen(request));
     assert_true(read(fd, answer, sizeof(answer) - 1) > 0);
     assert_non_null(strstr(answer, "200 OK"));
@@ -74,12 +83,35 @@ static void what_is_no_address_is_named(void **state)
     assert_null(server);
 }
 
+static void connections_that_say_nothing_or_half_of_it_keep_nobody_out(void **state)
+{
+    static const char *const said[] = {"", "GET /metr", "GET /metrics HTTP/1.1\r\n"};
+    dt_metrics_server *server = NULL;
+    struct dt_error err = {0};
+    uint16_t port = 0;
+    int crowd[300];
+    (void)state;
+    assert_int_equal(dt_metrics_server_start("127.0.0.1", 0, &port, &server, &err), DT_OK);
+    for (size_t i = 0; i < 300; i++) {
+        const char *words = said[i % 3];
+        crowd[i] = connected(AF_INET, "127.0.0.1", port);
+        (void)send(crowd[i], words, strlen(words), MSG_NOSIGNAL);
+        if (i % 50 == 49)
+            assert_answers(AF_INET, "127.0.0.1", port);
+    }
+    for (size_t i = 0; i < 300; i++)
+        close(crowd[i]);
+    assert_answers(AF_INET, "127.0.0.1", port);
+    dt_metrics_server_stop(server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_address_may_be_the_loopback_or_any_of_the_machine),
         cmocka_unit_test(the_address_may_be_of_the_sixth_version),
         cmocka_unit_test(what_is_no_address_is_named),
+        cmocka_unit_test(connections_that_say_nothing_or_half_of_it_keep_nobody_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
