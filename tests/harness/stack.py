@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import time
+import urllib.request
 
 from . import rest
 
@@ -123,6 +124,11 @@ class Stack:
     def log(self, part):
         path = self.home / "log" / f"{part}.log"
         return path.read_text(errors="replace") if path.exists() else ""
+
+    def metrics(self, dispatcher="DISPATCHER1"):
+        """What a dispatcher tells Prometheus, as text."""
+        with urllib.request.urlopen(self[f"DUETIME_METRICS_{dispatcher}"], timeout=30) as answer:
+            return answer.read().decode()
 
     def logs(self, lines=40):
         folder = self.home / "log"

@@ -2,7 +2,6 @@
 messages of the topic that has too many, not in time."""
 import re
 import time
-import urllib.request
 
 import pytest
 
@@ -104,8 +103,7 @@ def to_see(count):
 
 def turns(stack):
     """Leaders' transactions since the dispatcher that does all was started."""
-    with urllib.request.urlopen(stack["DUETIME_METRICS_DISPATCHER1"]) as answer:
-        return sum(int(n) for n in re.findall(r"^duetime_mysql_turn_seconds_count (\d+)", answer.read().decode(), re.M))
+    return sum(int(n) for n in re.findall(r"^duetime_mysql_turn_seconds_count (\d+)", stack.metrics(), re.M))
 
 
 def assert_in_order(arrivals):

@@ -101,8 +101,7 @@ def test_it_says_what_elects(stack):
     until(lambda: api.get("/readyz").json["leaders"] == "ok", 10, "every shard has a leader")
     assert all(shard["leader"] for shard in api.get("/v1/info").json["shards"])
     assert "DUETIME_PID_ZOOKEEPER" not in stack.env
-    metrics = Rest(stack["DUETIME_METRICS_DISPATCHER1"].removesuffix("/metrics")).get("/metrics").body.decode()
-    assert 'duetime_election{by="mysql"} 1' in metrics
+    assert 'duetime_election{by="mysql"} 1\n' in stack.metrics()
 
 
 def test_a_killed_dispatcher_is_replaced_within_the_bound(stack):
