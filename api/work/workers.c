@@ -238,9 +238,9 @@ static void work_over(dt_workers *pool, const struct task *task, int64_t begun_u
 
 static const char too_late[] = "the request waited too long for the database";
 
+/* A `then` that is set answers for what the request did before. */
 static void refuse_request(struct dt_request *req, const char *why)
 {
-    req->then = NULL;
     dt_request_refuse(req, req->changed ? DT_PROBLEM_OUTCOME_UNKNOWN : DT_PROBLEM_UNAVAILABLE, "%s", why);
     dt_request_resume(req);
 }

@@ -33,9 +33,9 @@ def line(topic, **more):
     return json.dumps({"topic": topic, "delay": FAR, **more}).encode() + b"\n"
 
 
-def begin_lines(api, body, length=None):
+def begin_lines(api, body, length=None, path="/v1/jobs:batch", media="application/x-ndjson"):
     wire = Raw(api.url, seconds=30)
-    return wire.request("POST /v1/jobs:batch", "Content-Type: application/x-ndjson", f"Content-Length: {length or len(body)}", body=body)
+    return wire.request(f"POST {path}", f"Content-Type: {media}", f"Content-Length: {length or len(body)}", body=body)
 
 
 def results(answer):
@@ -229,6 +229,117 @@ def test_arrays_in_line_hold_no_worker(stack, own_apis, topic):
     assert all(result["status"] == 201 for future in arrays for result in future.result().json)
     assert slowest < 1, slowest
     at_rest(own)
+
+
+def test_arrays_whose_time_is_up_in_line_are_told_that_nothing_was_made(stack, own_apis, topic):
+    """Two chunks fill the queue of this API: while MySQL stands still, the arrays behind them have nothing there, and wait for room alone."""
+    own = own_apis("crowded", {"http.request_timeout": "PT4S", "api.queue_jobs": 1000}).start()
+    array = json.dumps([{"topic": topic, "delay": FAR}] * 1000).encode()
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        with stack.stopped("mysql"):
+            arrays = [pool.submit(Rest(own.url, timeout=60).post, "/v1/jobs:batch", array) for _ in range(8)]
+            until(lambda: gauges(own.rest)["duetime_api_batches_waiting"] == 8, 20, lambda: str(gauges(own.rest)))
+            until(lambda: sum(future.done() for future in arrays) >= 6, 20, lambda: str(gauges(own.rest)))
+        answers = [future.result() for future in arrays]
+    assert all(answer.status == 200 and len(answer.json) == 1000 for answer in answers), answers
+    in_line = [answer.json for answer in answers if {result["status"] for result in answer.json} == {408}]
+    assert len(in_line) >= 6 and all(no_job_was_made(result) for results in in_line for result in results)
+    true_of(own, topic, [result for answer in answers for result in answer.json])
+    at_rest(own)
+
+
+@pytest.mark.parametrize("path, media", [("/v1/jobs:batch", "application/x-ndjson"), ("/v1/jobs:batch", "application/json"),
+                                         ("/v1/results", "application/x-ndjson"), ("/v1/results", "application/json"), ("/v1/commands", "application/json")])
+def test_clients_that_leave_without_a_word_leave_nothing_behind(stack, own_apis, topic, path, media):
+    """Half of them go in the middle of their bodies, half when all is sent and waits for MySQL."""
+    own = own_apis("left")
+    if own.rest is None:
+        own.start()
+    element = {"/v1/jobs:batch": {"topic": topic, "delay": FAR}, "/v1/results": {"job_id": "7", "attempt": 1, "status": "succeeded"},
+               "/v1/commands": {"command": "finish", "id": "7"}}[path]
+    body = (json.dumps(element).encode() + b"\n") * 1000 if media.endswith("ndjson") else json.dumps([element] * 1000).encode()
+    with stack.stopped("mysql"):
+        with contextlib.ExitStack() as wires:
+            for _ in range(4):
+                wires.enter_context(begin_lines(own, body[:len(body) // 2], len(body), path, media))
+                wires.enter_context(begin_lines(own, body, len(body), path, media))
+            busy = "duetime_api_workers_busy" if path == "/v1/commands" else "duetime_api_batches"
+            until(lambda: gauges(own.rest)[busy] >= 4, 20, lambda: str(gauges(own.rest)))
+    at_rest(own)
+    assert own.rest.post("/v1/jobs", {"topic": topic, "delay": FAR}).status == 201
+
+
+def test_results_and_commands_give_everything_back_however_they_end(hasty, topic):
+    result = json.dumps({"job_id": "7", "attempt": 1, "status": "succeeded"}).encode()
+    lines, array = (result + b"\n") * 1000, b"[" + b",".join([result] * 1000) + b"]"
+    commands = [{"command": "add", "topic": topic, "id": f"{topic}-1", "delay": 3600}, {"command": "delete", "id": f"{topic}-1"}, {"command": "finish", "id": f"{topic}-2"}]
+    for path, body in (("/v1/results", array), ("/v1/results", array[:-1]), ("/v1/commands", commands), ("/v1/commands", json.dumps(commands)[:-1])):
+        assert hasty.rest.post(path, body).status == (400 if body[-1:] in (b"}", "}") else 200)
+        at_rest(hasty)
+    for length, leave, last in ((1, False, (404,)), (2, False, (408,)), (2, True, (400, 408))):   # whole, stopped, closed by its sender
+        with begin_lines(hasty, lines, length * len(lines), "/v1/results") as wire:
+            if leave:
+                wire.socket.shutdown(1)
+            answered = results(wire.answer())
+        assert len(answered) == 999 + length and answered[-1]["status"] in (*last, 408)
+        at_rest(hasty)
+
+
+class Commands:
+    """An array: an add, a delete, adds of ids that somebody else holds, which keep it a second each, then a delete and an add."""
+
+    def __init__(self, own, topic, seconds):
+        self.own, self.topic = own, topic
+        for name in ("early", "late"):
+            assert own.rest.post("/v1/commands", self._add(name)).json["success"]
+        self.array = [self._add("first"), self._of("delete", "early")]
+        for n in range(seconds):   # what stands between them keeps each in a transaction of its own
+            self.array += [self._add(f"held{n}"), self._of("finish", "nothing")]
+        self.array += [self._of("delete", "late"), self._add("last")]
+        self.held = [f"{topic}-held{n}" for n in range(seconds)]
+
+    def _of(self, command, name):
+        return {"command": command, "id": f"{self.topic}-{name}"}
+
+    def _add(self, name):
+        return {**self._of("add", name), "topic": self.topic, "delay": 3600}
+
+    def send(self):
+        with contextlib.closing(self.own.connect()) as holder, holder.cursor() as cursor:
+            holder.begin()
+            cursor.executemany("INSERT INTO command_ids (id, job_id) VALUES (%s, 1)", [(one,) for one in self.held])
+            return Rest(self.own.url, timeout=60).post("/v1/commands", self.array)
+
+    def there(self):
+        rows = self.own.rows("SELECT job_key, state FROM jobs WHERE topic = %s", self.topic)
+        return {row["job_key"].decode().removeprefix(f"{self.topic}-"): row["state"] for row in rows}
+
+    def done(self, answer):
+        """Those that were carried out. Each command is told, by its id, and what is told is what is there."""
+        assert answer.status == 200 and [one["id"] for one in answer.json] == [one["id"] for one in self.array], answer
+        assert all(one["success"] or one["error"] for one in answer.json)
+        done = {one["id"].removeprefix(f"{self.topic}-") for one in answer.json if one["success"]}
+        assert self.there() == {**dict.fromkeys(done, "scheduled"), **{name: "cancelled" if name in done else "scheduled" for name in ("early", "late")}}
+        return done
+
+
+def test_an_array_of_commands_whose_time_is_up_answers_for_what_it_did(own_apis, topic):
+    own = own_apis("commanded", {"http.request_timeout": "PT3S"}).start()
+    commands = Commands(own, topic, seconds=3)
+    assert commands.done(commands.send()) == {"first", "early"}
+    at_rest(own)
+
+
+@pytest.mark.in_turns(3)
+def test_an_array_of_commands_answers_for_what_it_did_when_the_server_ends(own_apis, topic):
+    """The server gives requests ten seconds, then ends its committers, and its workers after them."""
+    own = own_apis("ordered").start()
+    commands = Commands(own, topic, seconds=20)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(commands.send)
+        until(lambda: "first" in commands.there(), 20, commands.there)
+        assert own.end() == 0
+    assert commands.done(answer.result()) - {"late"} == {"first", "early"}   # the delete may find a worker yet
 
 
 def test_requests_that_wait_for_mysql_are_answered_when_their_time_is_up(stack, hasty, topic):
