@@ -145,6 +145,30 @@ def test_answers_that_nobody_reads_are_in_the_budget(fat):
     assert ids == list(range(1, len(ids) + 1))
 
 
+def test_batches_of_nothing_whose_answers_nobody_reads_stay_small(own_apis):
+    """200 KB of line feeds are 200,000 lines that cannot be read: what is said of them ends long before that."""
+    api = own_apis("feeds", SETTINGS, variables=VARIABLES).start()
+    feeds = b"\n" * 200_000
+    answer = api.rest.post("/v1/jobs:batch", feeds, content_type="application/x-ndjson")
+    assert answer.status == 200 and "many times as long" in answer.lines[-1]["detail"] and len(answer.body) < PAGE
+    silent = []
+    try:
+        with bounded(api, 64 * MIB):
+            for _ in range(10):
+                connection = socket.socket()
+                silent.append(connection)
+                connection.settimeout(60)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.connect(("127.0.0.1", int(api.url.rsplit(":", 1)[1])))
+                connection.sendall(b"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 200000\r\n\r\n" + feeds)
+            assert all(connection.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200" for connection in silent)
+            assert held(api) <= 10 * PAGE and api.rest.get("/healthz").status == 200
+    finally:
+        for connection in silent:
+            connection.close()
+    until(lambda: held(api) == 0, 60, lambda: held(api))
+
+
 def without_its_end(api, size):
     """A batch of which all but the last byte is sent."""
     connection = socket.create_connection(("127.0.0.1", int(api.url.rsplit(":", 1)[1])), timeout=20)
