@@ -45,7 +45,7 @@ def test_a_good_configuration_is_found_good(config):
 @pytest.mark.parametrize("text, line, words", [
     ("[http]\nport = 70000\n", 2, ["port", "65535"]), ("[http]\nport = many\n", 2, ["port"]), ("[http]\n\nprot = 1\n", 3, ["prot"]), ("[htp]\nport = 1\n", 2, ["htp"]),
     ("[limits]\nmax_delay = P1Y\n", 2, ["max_delay"]), ("[topics]\nauto_create = maybe\n", 2, ["auto_create"]), ("[mysql]\nport = 0\n", 2, ["port", "1"]),
-    ("[http]\nport = 1\nport = 2\n", 3, ["port"]), ("port = 1\n", 1, ["port"])])
+    ("[http]\nport = 1\nport = 2\n", 3, ["port"]), ("port = 1\n", 1, ["port"]), ("[limits]\nheaders = 10001\n", 2, ["headers", "10001", "10000"])])
 def test_a_bad_configuration_is_told_by_file_line_and_key(config, text, line, words):
     path = config(text)
     for command in (["--check-config"], ["--print-config"], []):
