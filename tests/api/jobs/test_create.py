@@ -2,6 +2,8 @@
 import datetime
 import itertools
 import json
+import pathlib
+import re
 
 import pytest
 
@@ -199,6 +201,16 @@ MALFORMED = {
 @pytest.mark.parametrize("what", MALFORMED)
 def test_malformed_json_is_refused(api, topic, nothing_made, what):
     refused(api.post("/v1/jobs", MALFORMED[what].replace(b"%s", topic.encode())), 400, "malformed")
+
+
+def test_json_may_be_as_deep_as_the_readme_says_and_no_deeper(api, topic):
+    """The body itself is the first level."""
+    limits = (pathlib.Path(__file__).resolve().parents[3] / "api" / "README.md").read_text(encoding="utf-8").split("## Limits")[1]
+    [deepest] = map(int, re.findall(r"JSON (\d+) levels deep", limits))
+    body = lambda levels: json.dumps({"topic": topic, "delay": "PT1H", "payload": json.loads("[" * (levels - 1) + "]" * (levels - 1))})  # noqa: E731
+    assert api.post("/v1/jobs", body(deepest)).status == 201
+    assert "nested too deeply" in refused(api.post("/v1/jobs", body(deepest + 1)), 400, "malformed")["detail"]
+    assert len(api.list(topic=topic)) == 1
 
 
 @pytest.mark.parametrize("payload", [
