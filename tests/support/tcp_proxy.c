@@ -1,6 +1,7 @@
 #include "support/tcp_proxy.h"
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -190,6 +191,19 @@ void tcp_proxy_reopen(struct tcp_proxy *p)
     pthread_mutex_lock(&p->lock);
     if (p->listener < 0)
         begin_listening(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* The kernel drops what arrives before it looks at it, so that it is not even acknowledged. */
+void tcp_proxy_vanish(struct tcp_proxy *p)
+{
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog filter = {.len = 1, .filter = &nothing};
+
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < TCP_PROXY_PAIRS; i++)
+        if (p->pairs[i].client >= 0)
+            assert_int_equal(setsockopt(p->pairs[i].client, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)), 0);
     pthread_mutex_unlock(&p->lock);
 }
 

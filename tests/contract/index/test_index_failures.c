@@ -4,6 +4,8 @@
  */
 #include "index/index.h"
 
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,11 +13,13 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
 #include "support/redis_fixture.h"
 #include "support/rigs/index_rig.h"
+#include "support/tcp_proxy.h"
 
 static int private_with_password(void **state)
 {
@@ -128,6 +132,83 @@ static void a_server_that_was_started_anew_while_idle_fails_no_call(void **state
         OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){1, 100 + i, 0}, 1, FAR, true, &fx->err));
         assert_int_equal(score(fx, 1), 100 + i);
     }
+}
+
+/* Connections of this process to a port of the loopback. */
+static unsigned connections_to(int port, int fds[8])
+{
+    unsigned n = 0;
+
+    for (int fd = 0; fd < 256 && n < 8; fd++) {
+        struct sockaddr_in peer = {0};
+        socklen_t size = sizeof(peer);
+
+        if (getpeername(fd, (struct sockaddr *)&peer, &size) == 0 && peer.sin_family == AF_INET &&
+            ntohs(peer.sin_port) == port)
+            fds[n++] = fd;
+    }
+    return n;
+}
+
+/* The server's kernel acknowledged something long after we had sent anything: only a probe is answered so. */
+static bool was_probed(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    return info.tcpi_last_data_sent >= info.tcpi_last_ack_recv + 1000;
+}
+
+static bool all_were_probed(void *arg)
+{
+    struct fixture *fx = arg;
+    int fds[8];
+    unsigned n = connections_to(fx->server.port, fds);
+    unsigned probed = 0;
+
+    assert_int_equal(n, 2);
+    for (unsigned i = 0; i < n; i++)
+        probed += was_probed(fds[i]);
+    return probed == n;
+}
+
+static void connections_that_are_idle_are_probed(void **state)
+{
+    struct fixture *fx = *state;
+    struct heard heard;
+    dt_wake *wake = listen_to(fx, &heard, 1);
+
+    OK(dt_index_ping(fx->index, &fx->err));
+    assert_true(wait_until(all_were_probed, fx, 20000));
+    dt_wake_stop(wake);
+}
+
+static bool nothing_is_connected(void *arg)
+{
+    const struct tcp_proxy *proxy = arg;
+    int fds[8];
+
+    return connections_to(proxy->port, fds) == 0;
+}
+
+static void a_connection_whose_peer_vanished_while_idle_fails_no_call(void **state)
+{
+    struct fixture *fx = *state;
+    struct tcp_proxy proxy;
+    dt_index *index;
+
+    tcp_proxy_open(&proxy, "", fx->server.port);
+    snprintf(fx->endpoints, sizeof(fx->endpoints), "127.0.0.1:%d", proxy.port);
+    OK(dt_index_new(&fx->config, fx->installation, dt_clock_system(), &index, &fx->err));
+    OK(dt_index_ping(index, &fx->err));
+    assert_false(nothing_is_connected(&proxy));
+    tcp_proxy_vanish(&proxy);
+    assert_true(wait_until(nothing_is_connected, &proxy, 20000)); /* nobody used it, and its end is known */
+    OK(dt_index_ping(index, &fx->err));
+    assert_false(nothing_is_connected(&proxy));
+    dt_index_free(index);
+    tcp_proxy_end(&proxy);
 }
 
 static void *put_in_a_thread(void *arg)
@@ -534,6 +615,8 @@ int main(void)
         T(a_killed_server_is_unavailable_and_is_found_again, private),
         T(a_connection_that_the_server_ended_while_idle_fails_no_call, private),
         T(a_server_that_was_started_anew_while_idle_fails_no_call, private),
+        T(connections_that_are_idle_are_probed, private),
+        T(a_connection_whose_peer_vanished_while_idle_fails_no_call, private),
         T(a_probe_tells_whether_changes_would_be_taken_and_leaves_nothing, private),
         T(who_listens_knows_whether_announcements_arrive, private),
         T(a_connection_that_ends_before_the_first_answer_has_its_commands_sent_again, private),
