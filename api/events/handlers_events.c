@@ -58,12 +58,17 @@ static void add_event(struct dt_strbuf *out, const struct dt_job_event *e)
     dt_strbuf_addc(out, '}');
 }
 
-static void answer_page(struct dt_request *req, const struct page *page, const struct dt_event_list *list)
+static void answer_page(struct dt_request *req, const struct page *page, struct dt_event_list *list)
 {
     req->status = 200;
     dt_strbuf_reset(&req->out);
     dt_strbuf_adds(&req->out, "{\"events\":[");
     for (size_t i = 0; i < list->n; i++) {
+        if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
+            list->more = true;
+            list->last_id = list->v[i - 1].id;
+            break;
+        }
         if (i > 0)
             dt_strbuf_addc(&req->out, ',');
         add_event(&req->out, &list->v[i]);

@@ -360,8 +360,9 @@ static enum dt_next stop_operation(struct dt_request *req, dt_store *store)
     return answer_operation(req, 200, &op);
 }
 
-static void answer_page(struct dt_request *req, const struct dt_id_page *page, const struct dt_operation_list *list)
+static void answer_page(struct dt_request *req, const struct dt_id_page *page, struct dt_operation_list *list)
 {
+    bool more = list->n == page->limit;
     bool first = true;
     req->status = 200;
     dt_strbuf_reset(&req->out);
@@ -369,12 +370,17 @@ static void answer_page(struct dt_request *req, const struct dt_id_page *page, c
     for (size_t i = 0; i < list->n; i++) {
         if (!sees(req, &list->v[i]))
             continue;
+        if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
+            list->n = i;
+            more = true;
+            break;
+        }
         if (!first)
             dt_strbuf_addc(&req->out, ',');
         dt_operation_add(&req->out, &list->v[i]);
         first = false;
     }
-    dt_answer_next_id(req, &page->cursor, list->n == page->limit, list->n ? list->v[list->n - 1].id : 0);
+    dt_answer_next_id(req, &page->cursor, more, list->n ? list->v[list->n - 1].id : 0);
 }
 
 static enum dt_next list_operations(struct dt_request *req, dt_store *store)

@@ -1,6 +1,7 @@
 """Answers are bounded in bytes: pages of large jobs, many of them at once, clients that do not read."""
 import concurrent.futures
 import contextlib
+import itertools
 import re
 import socket
 import time
@@ -17,6 +18,7 @@ JOBS, PAYLOAD = 300, 860_000
 MIB = 1 << 20
 BUDGET = 96 * MIB
 PAGE = 4 * MIB
+ROW = 70_000  # of other lists than that of jobs: headers, or a filter, of 64 KiB, and what else there is
 # Freed memory is given back at once, as it is without sanitizers.
 VARIABLES = {"ASAN_OPTIONS": "abort_on_error=1:detect_leaks=1:quarantine_size_mb=1:thread_local_quarantine_size_kb=64"}
 SETTINGS = {"limits.memory": BUDGET, "limits.batch_body": 8 * MIB, "http.threads": 1}
@@ -95,6 +97,54 @@ def test_pages_of_large_jobs_end_by_bytes(fat, query):
 
 def test_pages_without_payloads_are_as_long_as_before(fat):
     assert len(fat.rest.get("/v1/jobs?limit=1000").json["jobs"]) == JOBS
+
+
+def multiply(api, table, n, **renamed):
+    """Gives the only row of a table so many copies; renamed: column=what it is in the i-th. Numbers are given by MySQL."""
+    columns = [row["name"] for row in api.rows("SELECT column_name name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = %s"
+                                               " AND IFNULL(generation_expression, '') = '' AND extra NOT LIKE '%%auto_increment%%'", table)]
+    assert api.rows(f"SELECT COUNT(*) n FROM {table}")[0]["n"] == 1
+    api.rows(f"INSERT INTO {table} ({', '.join(columns)}) WITH RECURSIVE numbers(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM numbers WHERE i < {n})"
+             f" SELECT {', '.join(renamed.get(column, column) for column in columns)} FROM numbers JOIN {table}")
+
+
+@pytest.fixture(scope="module")
+def wide(own_apis):
+    """One row of each list, as large as REST makes it, and so many copies of it that they are more than a page of bytes, and less than one of rows."""
+    api = own_apis("wide", {"callbacks.enabled": "true", "http.threads": 1}).start()
+    controls = [chr(c) for c in range(1, 32) if chr(c) not in "\b\t\n\f\r"]
+    headers = {a + b + c + d: "" for a, b, c, d in itertools.islice(itertools.product(controls, repeat=4), 2040)}
+    ids = ",".join('"' + "".join(f"\\u003{digit}" for digit in str(number)) + '"' for number in range(10**8, 10**8 + 1000))
+    topic = {"delivery": "http", "retry": ["PT3599.999S"] * 100, "callback_url": "https://there.example/" + "x" * 1900, "callback_headers": {f"x-{n:03}" + "y" * 50: "z" for n in range(100)}}
+    assert api.rest.put("/v1/schedules/wide", {"topic": "wide", "cron": "@daily", "paused": True, "headers": headers}).status == 201
+    assert api.rest.put("/v1/topics/wide", topic).status == 200
+    assert api.rest.post("/v1/jobs:cancel", '{"filter":{"ids":[' + ids + "]}}").json["state"] == "done"
+    api.rows("DELETE FROM job_events WHERE action <> 'operation_start'")
+    number = "CONCAT(name, LPAD(i, 3, '0'))"
+    multiply(api, "topics", 900, name=number)
+    multiply(api, "schedules", 150, name=number)
+    multiply(api, "schedule_fires", 150, name=number)
+    multiply(api, "operations", 150)
+    multiply(api, "job_events", 150)
+    yield api
+    api.rest.close()
+
+
+@pytest.mark.parametrize("path, shown, kept", [("/v1/topics", "name", "SELECT CONVERT(name USING ascii) v FROM topics ORDER BY name"),
+                                               ("/v1/schedules", "name", "SELECT CONVERT(name USING ascii) v FROM schedules ORDER BY name"),
+                                               ("/v1/operations", "id", "SELECT CAST(id AS CHAR) v FROM operations ORDER BY id DESC"),
+                                               ("/v1/events", "id", "SELECT CAST(id AS CHAR) v FROM job_events ORDER BY id DESC")])
+def test_pages_of_other_lists_end_by_bytes_as_well_as_by_rows(wide, path, shown, kept):
+    found, cursor, pages = [], "", 0
+    while cursor is not None:
+        answer = wide.rest.get(f"{path}?limit=1000{cursor}")
+        assert answer.status == 200, answer
+        [rows] = [value for name, value in answer.json.items() if name != "next_cursor"]
+        assert len(answer.body) <= PAGE + ROW, f"{len(rows)} rows in {len(answer.body)} bytes"
+        found += [row[shown] for row in rows]
+        cursor, pages = answer.json["next_cursor"] and f"&cursor={answer.json['next_cursor']}", pages + 1
+    assert pages > 1 and found == [row["v"] for row in wide.rows(kept)]
+    until(lambda: held(wide) == 0, 10, lambda: held(wide))
 
 
 @pytest.mark.parametrize("clients", [4, 40])
