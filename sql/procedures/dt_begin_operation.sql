@@ -38,7 +38,7 @@ BEGIN
           IF(v_failed, v_least, COALESCE(v_from, v_least)), IF(v_failed, v_most, COALESCE(v_to, v_most)),
           IF(v_failed AND COALESCE(v_from, v_to) IS NOT NULL, COALESCE(v_from, v_least), NULL),
           IF(v_failed AND COALESCE(v_from, v_to) IS NOT NULL, COALESCE(v_to, v_most), NULL),
-          v_least, v_now + 1000, COALESCE(p_seconds, 0) * 1000, 'jobs', v_now, v_now,
+          v_least, v_now + 1000, LEAST(GREATEST(COALESCE(p_seconds, 0), -253402300799), 253402300799) * 1000, 'jobs', v_now, v_now,
           LEFT(CONCAT('sql:', SUBSTRING_INDEX(CURRENT_USER(), '@', 1)), 100));
   SELECT 'begun' AS outcome, LAST_INSERT_ID() AS operation;
 END$$

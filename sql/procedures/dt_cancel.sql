@@ -56,13 +56,13 @@ BEGIN
       purge_at = v_now + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000), 7223372036854775807),
       -- ten minutes among the live ones, whatever history.after says
       leave_at = v_now + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), 2592000000), 600000),
-      version = version + 1,
+      version = LEAST(version + 1, 1999999999), -- numbers_can_rise
       updated_at = v_now
     WHERE id = p_id AND state = 'scheduled';
     -- counted as everybody does: last, in the piece of its home day
     INSERT INTO job_counts (topic, piece, writer, scheduled, cancelled)
       VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, -1, 1)
-      ON DUPLICATE KEY UPDATE scheduled = scheduled - 1, cancelled = cancelled + 1;
+      ON DUPLICATE KEY UPDATE scheduled = GREATEST(scheduled, -9223372036854775807) - 1, cancelled = LEAST(cancelled, 9223372036854775806) + 1;
     SET v_outcome = 'cancelled', v_state = 'cancelled';
   END IF;
   COMMIT;

@@ -52,7 +52,7 @@ BEGIN
       ledger_offset = COALESCE(p_ledger_offset, ledger_offset),
       trim_offset = NULL,
       trim_at = NULL,
-      version = version + 1
+      version = IF(version < 9223372036854775807, version + 1, 0)
     WHERE shard = p_shard;
     IF p_list = 'drop' AND JSON_VALID(v_list) THEN
       -- `near` is right whether next_at was assigned before it or not

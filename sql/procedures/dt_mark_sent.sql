@@ -47,12 +47,12 @@ BEGIN
       claim_shard = -1,
       near = v_now + LEAST(ack_timeout_ms, 3155760000000) < ((v_now + 172800000) DIV 86400000 + 1) * 86400000,
       next_at = v_now + LEAST(ack_timeout_ms, 3155760000000),
-      version = version + 1,
+      version = LEAST(version + 1, 1999999999), -- numbers_can_rise
       updated_at = v_now
     WHERE id = p_id;
     INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched)
       VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, IF(v_state = 'scheduled', -1, 0), IF(v_state = 'scheduled', 1, 0))
-      ON DUPLICATE KEY UPDATE scheduled = scheduled + VALUES(scheduled), dispatched = dispatched + VALUES(dispatched);
+      ON DUPLICATE KEY UPDATE scheduled = GREATEST(scheduled, -9223372036854775807) + VALUES(scheduled), dispatched = LEAST(dispatched, 9223372036854775806) + VALUES(dispatched);
     SET v_outcome = 'marked', v_state = 'dispatched', v_attempt = p_attempt;
   END IF;
   COMMIT;

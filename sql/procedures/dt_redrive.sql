@@ -34,12 +34,12 @@ BEGIN
     SET v_looks = v_looks + 1;
   UNTIL v_state IS NOT NULL OR v_looks = 3 END REPEAT;
   IF v_state = 'dead' AND v_part IS NOT NULL THEN
-    -- back from history, with its attempts and, unless another job took it, its key
+    -- back from history, with its attempts and, unless another job took it, its key; within the CHECKs of jobs, which history has not
     INSERT INTO jobs (id, leave_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at,
       claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest,
       partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload)
-      SELECT h.id, h.purge_at, topic, job_key, state, run_at, attempt, failures, attempt_status, due_at, dispatched_at, finished_at,
-      claim_shard, no_retries, retry, ack_timeout_ms, version, created_at, updated_at, purge_at, maker, digest,
+      SELECT h.id, h.purge_at, topic, job_key, state, run_at, LEAST(GREATEST(attempt, 0), 1999999999), 0, attempt_status, due_at, dispatched_at, finished_at,
+      claim_shard, no_retries, retry, GREATEST(ack_timeout_ms, 1), LEAST(version, 1999999999), created_at, updated_at, purge_at, maker, digest,
       partition_key, content_type, payload_binary, error_at, error_code, error_message, headers, payload
       FROM history h WHERE h.id = p_id AND h.part = v_part;
     INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message)
@@ -51,7 +51,7 @@ BEGIN
       DELETE FROM key_ends WHERE free_at = v_key_until AND job_id = p_id;
       INSERT INTO job_keys (topic, job_key, job_id) VALUES (v_topic, v_key, p_id) ON DUPLICATE KEY UPDATE job_id = job_id;
     END IF;
-    UPDATE history_counts SET jobs = jobs - 1 WHERE topic = v_topic AND state = 'dead' AND part = v_part;
+    UPDATE history_counts SET jobs = GREATEST(jobs, -9223372036854775807) - 1 WHERE topic = v_topic AND state = 'dead' AND part = v_part;
   END IF;
   IF v_state IS NULL THEN
     SET v_outcome = 'not_found';
@@ -66,13 +66,13 @@ BEGIN
       no_retries = FALSE,
       purge_at = NULL,
       leave_at = 0,
-      version = version + 1,
+      version = LEAST(version + 1, 1999999999), -- numbers_can_rise
       updated_at = v_now
     WHERE id = p_id AND state = 'dead';
     -- one that came from history was not counted as dead in jobs
     INSERT INTO job_counts (topic, piece, writer, scheduled, dead)
       VALUES (v_topic, (p_id DIV 1099511627776) MOD 32, CONNECTION_ID() MOD 32, 1, IF(v_part IS NULL, -1, 0))
-      ON DUPLICATE KEY UPDATE scheduled = scheduled + 1, dead = dead + VALUES(dead);
+      ON DUPLICATE KEY UPDATE scheduled = LEAST(scheduled, 9223372036854775806) + 1, dead = GREATEST(dead, -9223372036854775807) + VALUES(dead);
     SET v_outcome = 'redriven', v_state = 'scheduled';
   END IF;
   COMMIT;

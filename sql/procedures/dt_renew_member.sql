@@ -9,9 +9,9 @@ CREATE PROCEDURE dt_renew_member(IN p_leaving BOOLEAN, IN p_id BIGINT, IN p_fres
   COMMENT 'for dispatchers without ZooKeeper: renews their leases'
 BEGIN
   UPDATE election_members
-     SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED), renewals = renewals + 1, leaving = p_leaving
+     SET renewed_at = CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED), renewals = IF(renewals < 9223372036854775807, renewals + 1, 0), leaving = p_leaving
    WHERE id = p_id AND NOT ended;
-  SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED) - m.renewed_at, m.timeout_ms, m.leaving, l.shard,
+  SELECT m.id, m.renewals, CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED) - GREATEST(m.renewed_at, 0), m.timeout_ms, m.leaving, l.shard,
          (SELECT COUNT(*)
             FROM processes p
            WHERE p.kind = 'dispatcher'

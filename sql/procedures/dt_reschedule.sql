@@ -41,7 +41,7 @@ BEGIN
       next_at = v_at,
       -- before the end of the UTC day that contains now + 48 h: indexed exactly
       near = v_at < ((v_now + 172800000) DIV 86400000 + 1) * 86400000,
-      version = version + 1,
+      version = LEAST(version + 1, 1999999999), -- numbers_can_rise
       updated_at = v_now
     WHERE id = p_id AND state = 'scheduled';
     SET v_outcome = 'rescheduled';

@@ -32,7 +32,7 @@ BEGIN
       FROM processes p WHERE p.seen_at > v_now - 4000;
     SELECT COUNT(*) INTO v_sets FROM shard_stats x WHERE x.shard < v_shards AND x.seen_at > v_now - 15000 AND x.generation = 0;
     SELECT COUNT(*) INTO v_inbox FROM (SELECT 1 FROM job_inbox FORCE INDEX (open_rows) WHERE is_open IS NULL LIMIT 1000) e;
-    SELECT COALESCE(SUM(a.found), 0) INTO v_corrected FROM count_audits a;
+    SELECT LEAST(GREATEST(COALESCE(SUM(a.found), 0), 0), 9223372036854775807) INTO v_corrected FROM count_audits a;
     IF v_now >= v_end OR v_version <> p_topics_version
        OR CONCAT_WS(',', v_halted, v_leaderless, v_kafka, v_index + v_sets, v_inbox, v_corrected) <> p_known THEN
       LEAVE waiting;

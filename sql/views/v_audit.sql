@@ -5,16 +5,16 @@
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_audit AS
 SELECT
   u.topic,
-  CAST(SUM(u.created) AS SIGNED) AS created,
-  CAST(SUM(u.scheduled) AS SIGNED) AS scheduled,
-  CAST(SUM(u.dispatched) AS SIGNED) AS dispatched,
-  CAST(SUM(u.succeeded) AS SIGNED) AS succeeded,
-  CAST(SUM(u.dead) AS SIGNED) AS dead,
-  CAST(SUM(u.cancelled) AS SIGNED) AS cancelled,
-  CAST(SUM(u.removed) AS SIGNED) AS removed,
-  CAST(SUM(u.edited) AS SIGNED) AS edited,
-  CAST(SUM(u.corrected) AS SIGNED) AS corrected,
-  CAST(SUM(u.created + u.edited - u.scheduled - u.dispatched - u.succeeded - u.dead - u.cancelled - u.removed) AS SIGNED) AS missing,
+  CAST(LEAST(GREATEST(SUM(u.created), -9223372036854775808), 9223372036854775807) AS SIGNED) AS created,
+  CAST(LEAST(GREATEST(SUM(u.scheduled), -9223372036854775808), 9223372036854775807) AS SIGNED) AS scheduled,
+  CAST(LEAST(GREATEST(SUM(u.dispatched), -9223372036854775808), 9223372036854775807) AS SIGNED) AS dispatched,
+  CAST(LEAST(GREATEST(SUM(u.succeeded), -9223372036854775808), 9223372036854775807) AS SIGNED) AS succeeded,
+  CAST(LEAST(GREATEST(SUM(u.dead), -9223372036854775808), 9223372036854775807) AS SIGNED) AS dead,
+  CAST(LEAST(GREATEST(SUM(u.cancelled), -9223372036854775808), 9223372036854775807) AS SIGNED) AS cancelled,
+  CAST(LEAST(GREATEST(SUM(u.removed), -9223372036854775808), 9223372036854775807) AS SIGNED) AS removed,
+  CAST(LEAST(GREATEST(SUM(u.edited), -9223372036854775808), 9223372036854775807) AS SIGNED) AS edited,
+  CAST(LEAST(GREATEST(SUM(u.corrected), -9223372036854775808), 9223372036854775807) AS SIGNED) AS corrected,
+  CAST(LEAST(GREATEST(SUM(u.created + u.edited - u.scheduled - u.dispatched - u.succeeded - u.dead - u.cancelled - u.removed), -9223372036854775808), 9223372036854775807) AS SIGNED) AS missing,
   (SELECT IF(COUNT(*) = 32, CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(MIN(a.audited_at), -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)), NULL)
     FROM count_audits a) AS audited_since
 FROM (

@@ -5,8 +5,8 @@ SELECT
   u.topic,
   u.state,
   u.part,
-  CAST(SUM(u.counted) AS SIGNED) AS counted,
-  CAST(SUM(u.found) AS SIGNED) AS found
+  CAST(LEAST(GREATEST(SUM(u.counted), -9223372036854775808), 9223372036854775807) AS SIGNED) AS counted,
+  CAST(LEAST(GREATEST(SUM(u.found), -9223372036854775808), 9223372036854775807) AS SIGNED) AS found
 FROM (
   SELECT h.topic, h.state, h.part, h.jobs AS counted, 0 AS found FROM history_counts h
   UNION ALL

@@ -14,7 +14,7 @@ SELECT
     WHEN t.max_in_flight <= (SELECT SUM(c.dispatched) FROM job_counts c FORCE INDEX (PRIMARY) WHERE c.topic = t.name) THEN 'limit'
     WHEN t.rate_limit IS NOT NULL AND EXISTS (
       SELECT 1 FROM topic_gates g FORCE INDEX (PRIMARY) WHERE g.topic = t.name -- the burst of nine tenths of a second is used up
-        AND g.next_ns > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 * 1000000 + GREATEST(900000000 - g.interval_ns, 0))
+        AND g.next_ns > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 * 1000000 + GREATEST(900000000 - GREATEST(g.interval_ns, 0), 0))
       THEN 'limit'
     WHEN t.delivery = 'pull' THEN 'pop'
     WHEN t.delivery = 'http' AND EXISTS ( -- which shard the job is of only the programs know, and dt_explain

@@ -3,21 +3,21 @@
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_recount AS
 SELECT
   u.topic,
-  CAST(SUM(u.scheduled) AS SIGNED) AS scheduled,
-  CAST(SUM(u.dispatched) AS SIGNED) AS dispatched,
-  CAST(SUM(u.succeeded) AS SIGNED) AS succeeded,
-  CAST(SUM(u.dead) AS SIGNED) AS dead,
-  CAST(SUM(u.cancelled) AS SIGNED) AS cancelled,
-  CAST(GREATEST(
+  CAST(LEAST(GREATEST(SUM(u.scheduled), -9223372036854775808), 9223372036854775807) AS SIGNED) AS scheduled,
+  CAST(LEAST(GREATEST(SUM(u.dispatched), -9223372036854775808), 9223372036854775807) AS SIGNED) AS dispatched,
+  CAST(LEAST(GREATEST(SUM(u.succeeded), -9223372036854775808), 9223372036854775807) AS SIGNED) AS succeeded,
+  CAST(LEAST(GREATEST(SUM(u.dead), -9223372036854775808), 9223372036854775807) AS SIGNED) AS dead,
+  CAST(LEAST(GREATEST(SUM(u.cancelled), -9223372036854775808), 9223372036854775807) AS SIGNED) AS cancelled,
+  CAST(LEAST(GREATEST(
     GREATEST(SUM(u.scheduled - u.counted_scheduled), 0) + GREATEST(SUM(u.dispatched - u.counted_dispatched), 0)
       + GREATEST(SUM(u.succeeded - u.counted_succeeded), 0) + GREATEST(SUM(u.dead - u.counted_dead), 0)
       + GREATEST(SUM(u.cancelled - u.counted_cancelled), 0),
     GREATEST(SUM(u.counted_scheduled - u.scheduled), 0) + GREATEST(SUM(u.counted_dispatched - u.dispatched), 0)
       + GREATEST(SUM(u.counted_succeeded - u.succeeded), 0) + GREATEST(SUM(u.counted_dead - u.dead), 0)
-      + GREATEST(SUM(u.counted_cancelled - u.cancelled), 0)) AS SIGNED) AS miscounted,
-  CAST(SUM(u.unfinished_without_time) AS SIGNED) AS live_without_next_at,
-  CAST(SUM(u.finished_with_time) AS SIGNED) AS finished_with_next_at,
-  CAST(SUM(u.keys_without_job) AS SIGNED) AS keys_without_job
+      + GREATEST(SUM(u.counted_cancelled - u.cancelled), 0)), 9223372036854775807) AS SIGNED) AS miscounted,
+  CAST(LEAST(GREATEST(SUM(u.unfinished_without_time), -9223372036854775808), 9223372036854775807) AS SIGNED) AS live_without_next_at,
+  CAST(LEAST(GREATEST(SUM(u.finished_with_time), -9223372036854775808), 9223372036854775807) AS SIGNED) AS finished_with_next_at,
+  CAST(LEAST(GREATEST(SUM(u.keys_without_job), -9223372036854775808), 9223372036854775807) AS SIGNED) AS keys_without_job
 FROM (
   SELECT
     j.topic,

@@ -234,96 +234,6 @@ static void numbers_that_rise_with_each_attempt_leave_room_to(void **state)
     }
 }
 
-static const char *const extremes[] = {"-9223372036854775808",
-                                       "-2147483648",
-                                       "-1",
-                                       "0",
-                                       "1",
-                                       "127",
-                                       "32767",
-                                       "2147483647",
-                                       "4294967296000",
-                                       "253402300799999",
-                                       "253402300800000",
-                                       "9223372036854775807"};
-static const char *const views[] = {"v_live",    "v_history",       "v_jobs",         "v_overdue",  "v_backlog",
-                                    "v_shards",  "v_in_flight",     "v_dead",         "v_attempts", "v_audit",
-                                    "v_recount", "v_history_audit", "v_inbox_errors", "v_commands"};
-
-/* "table column table column …": every column of numbers, of all tables. */
-static const char *number_columns(void)
-{
-    static char columns[32768];
-    mysql_fixture_run(&fx, "SET SESSION group_concat_max_len = 65536");
-    return mysql_fixture_text(
-        &fx, columns, sizeof columns,
-        "SELECT GROUP_CONCAT(TABLE_NAME, ' ', COLUMN_NAME ORDER BY TABLE_NAME, COLUMN_NAME SEPARATOR ' ') FROM "
-        "information_schema.COLUMNS c JOIN information_schema.TABLES t USING (TABLE_SCHEMA, TABLE_NAME) WHERE "
-        "TABLE_SCHEMA = DATABASE() AND t.TABLE_TYPE = 'BASE TABLE' AND c.DATA_TYPE LIKE '%%int' AND c.EXTRA NOT LIKE "
-        "'%%GENERATED%%'");
-}
-
-static void read_every_view(const char *value)
-{
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
-        char sql[160];
-        snprintf(sql, sizeof sql, "DROP TABLE IF EXISTS seen; CREATE TABLE seen AS SELECT * FROM %s", views[i]);
-        if (by_hand(sql) != DT_OK)
-            fail_msg("%s: %s: %s", value, views[i], err.text);
-    }
-    by_hand("DROP TABLE seen");
-    if (by_hand("CALL dt_explain(7); CALL dt_explain(8); CALL dt_explain(9)") != DT_OK)
-        fail_msg("%s: dt_explain: %s", value, err.text);
-}
-
-static bool names_a_row(const char *column)
-{
-    return strcmp(column, "id") == 0 || strcmp(column, "job_id") == 0 || strcmp(column, "shard") == 0;
-}
-
-/* Every column of numbers gets an extreme, the same or by turns; what a CHECK or a type refuses stays as it is. */
-static void write_extremes(const char *columns, size_t first, size_t step)
-{
-    char table[64], column[64], sql[300];
-    int length;
-    for (size_t n = 0; sscanf(columns, "%63s %63s%n", table, column, &length) == 2; n++, columns += length) {
-        if (names_a_row(column))
-            continue;
-        snprintf(sql, sizeof sql, "UPDATE %s SET %s = %s", table, column,
-                 extremes[(first + step * n) % (sizeof extremes / sizeof *extremes)]);
-        if (by_hand(sql) != DT_OK && !strstr(err.text, "CONSTRAINT") && !strstr(err.text, "constraint") &&
-            !strstr(err.text, "Out of range") && !strstr(err.text, "Duplicate") && !strstr(err.text, "no partition"))
-            fail_msg("%s: %s", sql, err.text);
-    }
-}
-
-/* Strictly: a view that could not show a row as it is would fail here. */
-static void every_view_shows_every_row_whatever_its_numbers_are(void **state)
-{
-    (void)state;
-    job_row_dispatched(&fx, 7, 1, 0);
-    job_row(&fx, 8, "attempt = 2, due_at = 5, dispatched_at = 6");
-    job_row(&fx, 9, "state = 'dead', next_at = NULL, attempt = 1, purge_at = 9000000000000, error_at = 5");
-    mysql_fixture_run(
-        &fx, "INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, "
-             "error_message) VALUES (8, 1, 'failed', 1, 2, 3, NULL, NULL);"
-             "INSERT INTO history_attempts (job_id, attempt, part, purge_at, status, due_at, dispatched_at, "
-             "finished_at, error_code, error_message) VALUES (9, 1, 0, 9000000000000, 'failed', 1, 2, 3, NULL, NULL);"
-             "INSERT INTO shard_stats (shard, seen_at, epoch) SELECT shard, 1, 1 FROM shards;"
-             "INSERT INTO outbox (shard, kind, job_id, attempt, made_at) VALUES (0, 'dead', 9, 1, 1);"
-             "UPDATE shards SET inflight = '[[7,1,9223372036854775807]]', owner_since = 1");
-    const char *columns = number_columns();
-    assert_in_range(strlen(columns), 1000, 30000);
-    for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {
-        write_extremes(columns, i, 0);
-        read_every_view(extremes[i]);
-    }
-    for (size_t i = 0; i < sizeof extremes / sizeof *extremes; i++) {
-        write_extremes(columns, i, 1);
-        read_every_view("by turns");
-    }
-}
-
 static void texts_of_every_view_are_compared_by_a_client_of_another_collation(void **state)
 {
     (void)state;
@@ -443,7 +353,6 @@ int main(void)
         T(a_time_that_was_set_by_hand_stands_in_the_due_index),
         T(a_time_of_zero_or_less_stands_at_one_in_the_due_index),
         T(numbers_that_rise_with_each_attempt_leave_room_to),
-        T(every_view_shows_every_row_whatever_its_numbers_are),
         T(dt_reschedule_takes_absurd_dates_for_what_they_can_mean),
         T(texts_of_every_view_are_compared_by_a_client_of_another_collation),
         T(a_job_that_is_kept_for_ever_is_cancelled_like_any_other),
