@@ -258,6 +258,31 @@ static void poison_is_refused_alone_and_told_as_it_came(void **state)
     assert_int_equal(next_offset(0), 8);
 }
 
+#define OF(topic, key) "{\"action\":\"create\",\"topic\":\"" topic "\",\"key\":\"" key "\",\"delay\":1,\"payload\":1}"
+
+static void a_topic_that_is_one_too_many_is_refused_alone_and_the_others_go(void **state)
+{
+    (void)state;
+    const int64_t most = fx.config.limits_topics;
+    fx.config.limits_topics = 2;
+    say_in(0, OF("second", "k")), say_in(1, OF("third", "k")), say_in(1, OF("t", "k"));
+    for (int looks = 0; looks < 3 && (looks == 0 || batch.waiting); looks++)
+        OK(carry_out());
+    assert_int_equal(batch.done, 2);
+    assert_int_equal(batch.refused, 1);
+    assert_int_equal(batch.answers.n, 1);
+    assert_true(dt_str_is(batch.answers.v[0].topic, "duetime.commands.rejected"));
+    assert_true(has_text(batch.answers.v[0].value, "\"third\""));
+    assert_true(has_text(header_of(&batch.answers.v[0], "problem"), "limits.topics allows (2)"));
+    assert_int_equal(jobs("topic IN ('t', 'second')"), 2);
+    assert_int_equal(next_offset(1), 2);
+    batch.n = 0;
+    say(OF("second", "l"));
+    done(1, 0, 0);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM topics"), 2);
+    fx.config.limits_topics = most;
+}
+
 static void answers_are_rows_until_they_have_left(void **state)
 {
     (void)state;
@@ -507,6 +532,7 @@ int main(void)
                                        TEST(what_is_read_again_changes_nothing),
                                        TEST(one_stale_partition_takes_nothing_of_the_others_along),
                                        TEST(poison_is_refused_alone_and_told_as_it_came),
+                                       TEST(a_topic_that_is_one_too_many_is_refused_alone_and_the_others_go),
                                        TEST(answers_are_rows_until_they_have_left),
                                        TEST(nobody_is_answered_where_nobody_may_write),
                                        TEST(a_refused_message_is_not_answered_where_it_may_not_be),

@@ -233,6 +233,27 @@ static void a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not
     assert_int_equal(rows("error IS NULL"), 0);
 }
 
+static void a_topic_that_is_one_too_many_is_refused_and_stays_so_and_the_others_go(void **state)
+{
+    (void)state;
+    const int64_t most = fx.config.limits_topics;
+    fx.config.limits_topics = 2;
+    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('second', 'k', " HOUR
+                           "), ('third', 'k', " HOUR "), ('t', 'k', " HOUR ")");
+    for (int i = 0; i < 4; i++)
+        move_once(&mover);
+    assert_int_equal(rows("topic = 'third' AND error = 'invalid: no topic can be made: there are as many as "
+                          "limits.topics allows (2)'"),
+                     1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM v_inbox_errors WHERE topic = 'third'"), 1);
+    assert_int_equal(rows("TRUE"), 1);
+    assert_int_equal(jobs("topic IN ('t', 'second')"), 2);
+    mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, job_key, delay_ms) VALUES ('second', 'l', " HOUR ")");
+    assert_int_equal(move_once(&mover).done, 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM topics"), 2);
+    fx.config.limits_topics = most;
+}
+
 static void poison_is_put_aside_and_the_others_go(void **state)
 {
     (void)state;
@@ -447,6 +468,7 @@ int main(void)
         TEST(rows_that_are_not_committed_keep_no_mover_waiting),
         TEST(a_time_is_kept_whatever_created_at_says),
         TEST(a_topic_that_is_not_there_is_made_by_its_first_row_unless_it_may_not_be),
+        TEST(a_topic_that_is_one_too_many_is_refused_and_stays_so_and_the_others_go),
         TEST(poison_is_put_aside_and_the_others_go),
         TEST(a_payload_that_is_no_json_is_refused_with_the_place_in_it),
         TEST(the_key_of_a_fire_is_refused_as_what_it_is),
