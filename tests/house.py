@@ -450,6 +450,21 @@ def check_needs(tree, names, found):
             breach(found, name, 1, f"permits programs of {permits[1]}: from {NEEDS_FROM - 1} to {int(number[1]) - 1} there are some that can ask")
 
 
+CHECKED = re.compile(r"(?:CONSTRAINT (\w+) )?\bCHECK \(([^()]*)")
+
+
+def check_reasons(tree, names, found):
+    """Why a CHECK is there stands in sql/README.md, by the CHECK's name, or by its condition where it has no name."""
+    page = tree / "sql/README.md"
+    told = page.read_text() if page.exists() else ""
+    for name in filter(MIGRATION.fullmatch, names):
+        text = re.sub(r"--.*", "", (tree / name).read_text())
+        for match in CHECKED.finditer(text):
+            what = match[1] or match[2]
+            if f"`{what}`" not in told:
+                breach(found, name, text.count("\n", 0, match.start()) + 1, f"sql/README.md has no reason for the CHECK {what}")
+
+
 DEFINITION_FILE = re.compile(r"sql/(?:views|procedures)/(\w+)\.sql")
 DEFINES = re.compile(r"(?m)^-- defines (\w+)(?: ([0-9a-f]{12}))?$")
 SQL_DEFINED = r"(?m)^CREATE (?:OR REPLACE SQL SECURITY INVOKER VIEW|PROCEDURE) (\w+)"
@@ -578,7 +593,7 @@ def check_headers(tree, names, found):
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
          check_header_circles, check_parameters, check_story, check_voice, check_comment_width, check_machine, check_links, check_signposts, check_rooms,
-         check_recipes, check_front_door, check_needs, check_definitions, check_headers]
+         check_recipes, check_front_door, check_needs, check_reasons, check_definitions, check_headers]
 
 
 def check(tree):

@@ -111,6 +111,8 @@ BAD = [
     ("sql/0035_d.sql", "-- d\n\nCREATE TABLE d (e INT);\n", "sql/0035_d.sql:1: permits no older programs, and does not say why"),
     ("sql/0035_d.sql", "CREATE TABLE d (e INT);\nUPDATE schema_migrations SET needs = 34 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits no older"),
     ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 35 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits programs of 35"),
+    ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 34 WHERE applied_at = 0;\nCREATE TABLE d (e INT, CHECK (e > 0));\n",
+     "sql/0035_d.sql:2: sql/README.md has no reason for the CHECK e > 0"),
     ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 31 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits programs of 31"),
     ("sql/views/v_a.sql", f"-- more\n{V_A}", f"sql/views/v_a.sql:1: is not the text of a migration: a new one has the line -- defines v_a {digest_of('-- more' + chr(10) + V_A)}"),
     ("sql/views/v_c.sql", V_A.replace("v_a", "v_c"), "sql/views/v_c.sql:1: is not the text of a migration"),
