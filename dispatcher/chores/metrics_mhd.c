@@ -97,8 +97,8 @@ static void take_out(dt_metrics_server *server, struct connection *c)
 
 static void let_in(dt_metrics_server *server, struct connection *c)
 {
-    struct connection *oldest = server->open;
     if (server->n_open == CONNECTIONS) {
+        struct connection *oldest = server->open;
         shutdown(oldest->fd, SHUT_RDWR); /* the library sees its end, and closes it */
         take_out(server, oldest);
     }
@@ -107,24 +107,32 @@ static void let_in(dt_metrics_server *server, struct connection *c)
     c->open = true;
 }
 
-static void comes_or_goes(void *arg, struct MHD_Connection *connection, void **ours,
+static struct connection *comes(dt_metrics_server *server, int fd)
+{
+    struct connection *c = calloc(1, sizeof(*c));
+    if (!c) {
+        shutdown(fd, SHUT_RDWR);
+        return NULL;
+    }
+    c->fd = fd;
+    let_in(server, c);
+    return c;
+}
+
+static void goes(dt_metrics_server *server, struct connection *c)
+{
+    if (c && c->open)
+        take_out(server, c);
+    free(c);
+}
+
+static void comes_or_goes(void *server, struct MHD_Connection *connection, void **ours,
                           enum MHD_ConnectionNotificationCode what)
 {
-    struct connection *c = *ours;
-    int fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *ours = c = calloc(1, sizeof(*c));
-        if (!c) {
-            shutdown(fd, SHUT_RDWR);
-            return;
-        }
-        c->fd = fd;
-        let_in(arg, c);
-    } else if (c) {
-        if (c->open)
-            take_out(arg, c);
-        free(c);
-    }
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        *ours = comes(server, MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    else
+        goes(server, *ours);
 }
 
 dt_status dt_metrics_server_start(const char *listen, uint16_t port, uint16_t *bound, dt_metrics_server **out,
