@@ -465,6 +465,23 @@ def check_reasons(tree, names, found):
                 breach(found, name, text.count("\n", 0, match.start()) + 1, f"sql/README.md has no reason for the CHECK {what}")
 
 
+OWN_API = re.compile(r'\bown_apis\("(\w+)"')
+
+
+def check_own_apis(tree, names, found):
+    """An API that tests start for themselves is known by its name in the whole run: two of one name meet only when both are run."""
+    first = {}  # name -> where it is made
+    for name in names:
+        if not (name.startswith("tests/api/") and name.endswith(".py")):
+            continue
+        text = (tree / name).read_text()
+        for match in OWN_API.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            at = first.setdefault(match[1], f"{name}:{line}")
+            if at != f"{name}:{line}":
+                breach(found, name, line, f"makes an API called {match[1]}, as {at} does: two tests that run together need two names")
+
+
 DEFINITION_FILE = re.compile(r"sql/(?:views|procedures)/(\w+)\.sql")
 DEFINES = re.compile(r"(?m)^-- defines (\w+)(?: ([0-9a-f]{12}))?$")
 SQL_DEFINED = r"(?m)^CREATE (?:OR REPLACE SQL SECURITY INVOKER VIEW|PROCEDURE) (\w+)"
@@ -593,7 +610,7 @@ def check_headers(tree, names, found):
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
          check_header_circles, check_parameters, check_story, check_voice, check_comment_width, check_machine, check_links, check_signposts, check_rooms,
-         check_recipes, check_front_door, check_needs, check_reasons, check_definitions, check_headers]
+         check_recipes, check_front_door, check_needs, check_reasons, check_definitions, check_own_apis, check_headers]
 
 
 def check(tree):

@@ -108,6 +108,7 @@ BAD = [
     (".github/CONTRIBUTING.md", "see `api/h.c`,\n`api/gone.c`\n", "CONTRIBUTING.md:2: names api/gone.c, which is not there"),
     ("README.md", "text\n" * 131, "README.md:1: is longer than 130 lines"),
     ("README.md", "many words " * 901, "README.md:1: is longer than 130 lines or 1,800 words"),
+    ("tests/api/t.py", 'a = own_apis("a")\nb = own_apis("a", c)\n', "tests/api/t.py:2: makes an API called a, as tests/api/t.py:1 does"),
     ("sql/0035_d.sql", "-- d\n\nCREATE TABLE d (e INT);\n", "sql/0035_d.sql:1: permits no older programs, and does not say why"),
     ("sql/0035_d.sql", "CREATE TABLE d (e INT);\nUPDATE schema_migrations SET needs = 34 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits no older"),
     ("sql/0035_d.sql", "UPDATE schema_migrations SET needs = 35 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits programs of 35"),

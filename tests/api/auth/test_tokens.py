@@ -457,7 +457,7 @@ def test_without_a_token_nothing_but_the_loopback_is_listened_on(own_apis, liste
 
 
 def test_with_a_token_it_listens_everywhere_and_without_it_again_lets_nobody_in(own_apis):
-    api = own_apis("wide", {"http.listen": "0.0.0.0"})
+    api = own_apis("listens_wide", {"http.listen": "0.0.0.0"})
     assert api.command("--new-token", "only", "--scopes", "admin").returncode == 0
     api.start()
     refused(api.rest.get("/v1/info"), 401, "unauthorized")
