@@ -48,6 +48,11 @@ int dt_job_state_after(enum dt_job_state state, enum dt_event event)
     return after[state][event];
 }
 
+int64_t dt_job_number_after(int64_t number, int64_t more)
+{
+    return number < DT_NUMBER_MAX - more ? number + more : DT_NUMBER_MAX;
+}
+
 bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms)
 {
     return DT_GUARD(DEADLINE, deadline_ms <= now_ms);
@@ -181,7 +186,7 @@ struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_resul
     d.attempt_status = attempt_after(result->status);
     d.next_at_ms = dt_job_state_terminal(d.state) ? 0 : now_ms + delay_ms;
     d.failed = counts_as_failure(result->status);
-    d.failures = job->failures + d.failed;
+    d.failures = dt_job_number_after(job->failures, d.failed);
     d.finished = event != DT_EVENT_EXTEND;
     d.dead_letter = event == DT_EVENT_BURY;
     return d;

@@ -31,6 +31,14 @@ enum dt_event {
 /* The state after the event, or DT_STATE_ILLEGAL. */
 int dt_job_state_after(enum dt_job_state state, enum dt_event event);
 
+/*
+ * The number of a job's attempt, failures or version after it has risen by so many. It stops at DT_NUMBER_MAX, as the
+ * statements make it stop: a manual edit may set as much (the CHECK numbers_can_rise), and a row whose number would
+ * leave its range would refuse the statement for all jobs of its batch.
+ */
+#define DT_NUMBER_MAX INT64_C(1999999999)
+int64_t dt_job_number_after(int64_t number, int64_t more);
+
 /* Has an attempt had its time for a result? deadline_ms: next_at of a job that is dispatched. */
 bool dt_job_deadline_passed(int64_t deadline_ms, int64_t now_ms);
 

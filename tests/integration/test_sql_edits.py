@@ -34,6 +34,34 @@ def test_zero_and_negative_times_mean_now(stack, api, topic, consume):
     assert consumer.of(held["id"]) == []
 
 
+LAST = 1999999999  # the CHECK numbers_can_rise
+
+
+def test_numbers_at_their_end_hold_up_no_job(stack, api, topic, consume):
+    """Every statement that adds to them takes them as they are: the claim, results, retries, changes by REST and of many at once, pops."""
+    seen = []
+    consumer = consume(topic, rule=lambda a: (seen.append(a.job) or {"status": "failed" if seen.count(a.job) == 1 and a.value != b"1" else "succeeded"}))
+    edits = [f"{name} = {LAST}" for name in ("attempt", "failures", "version")] + [f"attempt = {LAST - 1}, version = {LAST - 1}"]
+    jobs = {edit: api.make(topic=topic, delay="PT20M", retry=[500, 500]) for edit in edits}
+    for edit, job in jobs.items():
+        by_hand(stack, f"UPDATE jobs SET {edit} WHERE id = %s", job["id"])
+        assert api.patch(f"/v1/jobs/{job['id']}", {"delay": "PT30M"}).status == 200, edit
+    witnesses = [api.make(topic=topic, delay="PT20M", payload=1) for _ in range(20)]
+    everything = [*jobs.values(), *witnesses]
+    moved = api.post("/v1/jobs:reschedule", {"filter": {"topic": topic, "state": "scheduled"}, "delay": 500})
+    assert moved.status in (200, 202), moved
+    for witness in witnesses:
+        consumer.wait(witness["id"])
+    ends = {edit: "dead" if "failures" in edit else "succeeded" for edit in edits}
+    for edit, job in jobs.items():
+        path = f"/v1/jobs/{job['id']}"
+        until(lambda path=path, edit=edit: api.get(path).json["state"] == ends[edit], 20, lambda path=path: f"{api.get(path)}\n{stack.logs()}")
+    assert len(everything) == len({arrival.job for arrival in consumer.all()})
+    [again] = [job["id"] for edit, job in jobs.items() if "failures" in edit]
+    assert api.post(f"/v1/jobs/{again}/redrive").status == 200
+    consumer.wait(again, 2)
+
+
 def test_a_job_moved_away_by_hand_does_not_arrive_at_its_old_time(stack, api, topic, consume):
     consumer = consume(topic)
     job, witness = api.make(topic=topic, delay=3000), api.make(topic=topic, delay=3300)

@@ -13,6 +13,7 @@
 
 #include "base/hooks/guard.h"
 #include "job/callback/callback_url.h"
+#include "job/job_state.h"
 #include "store/dispatch/leader_parts.h"
 
 /* ---- limits ---- */
@@ -237,7 +238,7 @@ static void choose_for_list(struct dt_open_txn *t, const struct dt_candidate *c)
     struct dt_leader_chosen *chosen = &t->io->chosen;
     t->n_retries += c->attempt > 0;
     chosen->shortest_ack_ms = dt_earlier(chosen->shortest_ack_ms, c->ack_timeout_ms);
-    t->claims[t->n_claims++] = (struct dt_claim){c->id, c->attempt + 1, due_of(t, c)};
+    t->claims[t->n_claims++] = (struct dt_claim){c->id, dt_job_number_after(c->attempt, 1), due_of(t, c)};
 }
 
 static void choose_by_hands(struct dt_open_txn *t, struct dt_candidate *c)
@@ -250,7 +251,7 @@ static void choose_by_hands(struct dt_open_txn *t, struct dt_candidate *c)
         return;
     }
     t->n_retries += c->attempt > 0;
-    t->hands[t->n_hands++] = (struct dt_claim){c->id, c->attempt + 1, due_of(t, c)};
+    t->hands[t->n_hands++] = (struct dt_claim){c->id, dt_job_number_after(c->attempt, 1), due_of(t, c)};
 }
 
 /* The attempt after a lost one is claimed in the transaction that ends the lost one, whatever else is due. */

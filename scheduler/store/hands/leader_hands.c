@@ -11,6 +11,7 @@
  * a result that waits for its job's row comes before the loss.
  */
 #include "base/hooks/guard.h"
+#include "job/job_state.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/leader_parts.h"
 #include "store/results/store_results.h"
@@ -129,7 +130,7 @@ enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidat
     const struct dt_leader_gate *gate = &t->io->gate;
     const struct dt_topic_callback *topic = dt_topic_snapshot_callback(t->io->due.topics, c->topic);
     struct dt_hand_wanted wanted = {.job_id = c->id,
-                                    .attempt = c->attempt + 1,
+                                    .attempt = dt_job_number_after(c->attempt, 1),
                                     .bytes = (size_t)c->bytes,
                                     .topic = c->topic,
                                     .url = c->callback_url};

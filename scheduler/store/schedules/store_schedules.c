@@ -378,7 +378,7 @@ static void fill_new(struct task *t, struct dt_schedule *s, const struct dt_sche
     s->paused = put->set_paused || !old ? put->schedule->paused : old->paused;
     s->created_at_ms = old ? old->created_at_ms : t->batch.now_ms;
     s->updated_at_ms = t->batch.now_ms;
-    s->version = old ? old->version + 1 : 1;
+    s->version = old ? old->version + (old->version < INT64_MAX) : 1; /* a manual edit may set as much */
     s->anchor_ms = s->has_start ? s->starts_at_ms : s->created_at_ms;
 }
 

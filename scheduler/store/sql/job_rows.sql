@@ -136,7 +136,7 @@ VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 -- name: patch_job
 UPDATE jobs
    SET run_at = ?, next_at = ?, near = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?, callback_url = ?,
-       version = version + 1, updated_at = ?
+       version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE id = ?
    AND state = 'scheduled'
    AND version = ?;

@@ -90,19 +90,19 @@ UPDATE jobs
                             7223372036854775807),
        leave_at = ? + LEAST(LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
                                   7223372036854775807), ?),
-       version = version + 1, updated_at = ?
+       version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE id = ?
    AND state = 'scheduled'; -- guard: CANCEL
 
 -- name: cancel_retries
 UPDATE jobs
-   SET no_retries = TRUE, version = version + 1, updated_at = ?
+   SET no_retries = TRUE, version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE id = ?
    AND state = 'dispatched';
 
 -- name: run_job_now
 UPDATE jobs
-   SET run_at = ?, next_at = ?, near = TRUE, version = version + 1, updated_at = ?
+   SET run_at = ?, next_at = ?, near = TRUE, version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE id = ?
    AND state = 'scheduled';
 
@@ -110,7 +110,7 @@ UPDATE jobs
 -- name: redrive_job
 UPDATE jobs
    SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, purge_at = NULL,
-       leave_at = 0, version = version + 1, updated_at = ?
+       leave_at = 0, version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE id = ?
    AND state = 'dead';
 

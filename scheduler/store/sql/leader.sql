@@ -26,11 +26,11 @@ ON DUPLICATE KEY UPDATE status = VALUES(status);
 -- What was read when the rows were locked is what is written: nobody changes a locked row.
 -- name: claim_jobs
 UPDATE jobs j FORCE INDEX (PRIMARY)
-   SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched',
+   SET j.state = 'dispatched', j.attempt = LEAST(j.attempt + 1, 1999999999), j.attempt_status = 'dispatched',
        j.due_at = IF(j.next_at > 1, j.next_at, ?), j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = ?,
        j.ttr_ms = 0, j.http_status = 0, j.duration_ms = -1,
        j.next_at = ? + LEAST(j.ack_timeout_ms, 3155760000000),
-       j.near = (? + LEAST(j.ack_timeout_ms, 3155760000000) < ?), j.updated_at = ?, j.version = j.version + 1
+       j.near = (? + LEAST(j.ack_timeout_ms, 3155760000000) < ?), j.updated_at = ?, j.version = LEAST(j.version + 1, 1999999999)
  WHERE j.state = 'scheduled' AND j.next_at <= ? -- guard: CLAIM or: WHERE ? > 0
    AND j.id IN (?,...);
 
@@ -56,6 +56,6 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
 -- name: record_undeliverable
 UPDATE jobs
    SET attempt_status = 'undeliverable', error_at = ?, error_code = 'undeliverable', error_message = LEFT(?, 1000),
-       updated_at = ?, version = version + 1
+       updated_at = ?, version = LEAST(version + 1, 1999999999)
  WHERE id = ?
    AND attempt = ?;

@@ -269,28 +269,28 @@ UPDATE jobs FORCE INDEX (PRIMARY)
                             7223372036854775807),
        leave_at = ? + LEAST(LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
                                   7223372036854775807), ?),
-       version = version + 1, updated_at = ?
+       version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE state = 'scheduled' -- guard: OPERATION_STATE or: WHERE TRUE
    AND id IN (?,...);
 
 -- As cancel_retries does it.
 -- name: cancel_retries_of_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
-   SET no_retries = TRUE, version = version + 1, updated_at = ?
+   SET no_retries = TRUE, version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE state = 'dispatched'
    AND id IN (?,...);
 
 -- name: redrive_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
    SET state = 'scheduled', next_at = ?, near = TRUE, failures = 0, no_retries = FALSE, purge_at = NULL,
-       leave_at = 0, version = version + 1, updated_at = ?
+       leave_at = 0, version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE state = 'dead'
    AND id IN (?,...);
 
 -- All at one time.
 -- name: move_jobs
 UPDATE jobs FORCE INDEX (PRIMARY)
-   SET run_at = ?, next_at = ?, near = ?, version = version + 1, updated_at = ?
+   SET run_at = ?, next_at = ?, near = ?, version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE state = 'scheduled'
    AND id IN (?,...);
 
@@ -298,5 +298,5 @@ UPDATE jobs FORCE INDEX (PRIMARY)
 -- name: move_jobs_each
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', run_then BIGINT PATH '$[1]')) r
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id
-   SET j.run_at = r.run_then, j.next_at = r.run_then, j.near = r.run_then < ?, j.version = j.version + 1, j.updated_at = ?
+   SET j.run_at = r.run_then, j.next_at = r.run_then, j.near = r.run_then < ?, j.version = LEAST(j.version + 1, 1999999999), j.updated_at = ?
  WHERE j.state = 'scheduled';

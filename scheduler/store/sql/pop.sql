@@ -51,11 +51,11 @@ SELECT j.id, j.state+0, j.attempt, GREATEST(j.next_at, 1), COALESCE(j.claim_shar
 -- What was read when the rows were locked is what is written: nobody changes a locked row. No list has the attempt.
 -- name: pop_jobs
 UPDATE jobs j FORCE INDEX (PRIMARY)
-   SET j.state = 'dispatched', j.attempt = j.attempt + 1, j.attempt_status = 'dispatched',
+   SET j.state = 'dispatched', j.attempt = LEAST(j.attempt + 1, 1999999999), j.attempt_status = 'dispatched',
        j.due_at = IF(j.next_at > 1, j.next_at, ?), j.dispatched_at = ?, j.finished_at = 0, j.claim_shard = -1,
        j.ttr_ms = ?, j.http_status = 0, j.duration_ms = -1, j.next_at = ? + COALESCE(?, LEAST(j.ack_timeout_ms, 3155760000000)),
        j.near = (? + COALESCE(?, LEAST(j.ack_timeout_ms, 3155760000000)) < ?), j.updated_at = ?,
-       j.version = j.version + 1
+       j.version = LEAST(j.version + 1, 1999999999)
  WHERE j.state = 'scheduled' -- guard: POP_STATE, POP_LOCK or: WHERE TRUE
    AND j.next_at <= ?        -- guard: POP_DUE, POP_LOCK or: AND ? IS NOT NULL
    AND j.id IN (?,...);

@@ -62,14 +62,14 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = r.id
    SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?,
        j.purge_at = r.purge_then, j.leave_at = r.leave_then, j.http_status = COALESCE(r.http_status, j.http_status),
-       j.duration_ms = COALESCE(r.duration_ms, j.duration_ms), j.version = j.version + 1, j.updated_at = ?
+       j.duration_ms = COALESCE(r.duration_ms, j.duration_ms), j.version = LEAST(j.version + 1, 1999999999), j.updated_at = ?
  WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
 
 -- Successes that are alike, as nearly all of a batch are, with one list of values.
 -- name: write_alike_successes
 UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, j.purge_at = ?,
-       j.leave_at = ?, j.version = j.version + 1, j.updated_at = ?
+       j.leave_at = ?, j.version = LEAST(j.version + 1, 1999999999), j.updated_at = ?
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
    AND j.id IN (?,...);
 
@@ -80,7 +80,7 @@ UPDATE jobs j FORCE INDEX (PRIMARY)
    SET j.http_status = ?,
        j.duration_ms = CAST(SUBSTRING_INDEX(SUBSTRING_INDEX(SUBSTR(?, INSTR(?, CONCAT(' ', j.id - ?, ':'))), ' ', 2), ':', -1) AS SIGNED),
        j.state = 'succeeded', j.attempt_status = 'succeeded', j.next_at = NULL, j.finished_at = ?, j.purge_at = ?,
-       j.leave_at = ?, j.version = j.version + 1, j.updated_at = ?
+       j.leave_at = ?, j.version = LEAST(j.version + 1, 1999999999), j.updated_at = ?
  WHERE j.attempt = ? AND j.version = ? AND j.state = ? -- guard: RESULT or: WHERE ? IS NOT NULL AND ? IS NOT NULL AND ? IS NOT NULL
    AND j.id IN (?,...);
 
@@ -99,7 +99,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', attempt BIGINT PATH 
        j.error_at = IF(r.failed, ?, j.error_at), j.error_code = IF(r.failed, r.code, j.error_code),
        j.error_message = IF(r.failed, r.message, j.error_message),
        j.http_status = COALESCE(r.http_status, j.http_status), j.duration_ms = COALESCE(r.duration_ms, j.duration_ms),
-       j.version = j.version + r.changes,
+       j.version = LEAST(j.version + r.changes, 1999999999),
        j.updated_at = ?
  WHERE j.attempt = r.attempt AND j.version = r.version AND j.state = r.was; -- guard: RESULT or: WHERE TRUE
 

@@ -89,7 +89,7 @@ UPDATE jobs
        leave_at = ?,
        purge_at = GREATEST(? + LEAST(COALESCE((SELECT t.retention_ms FROM topics t WHERE t.name = jobs.topic), ?),
                                      7223372036854775807), leave_at),
-       version = version + 1, updated_at = ?
+       version = LEAST(version + 1, 1999999999), updated_at = ?
  WHERE id = ?
    AND state = 'scheduled'
    AND attempt = 0;
@@ -98,7 +98,7 @@ UPDATE jobs
 -- name: return_fire
 UPDATE jobs
    SET state = 'scheduled', run_at = ?, next_at = ?, near = ?, finished_at = 0, error_code = NULL,
-       error_message = NULL, error_at = NULL, purge_at = NULL, leave_at = 0, version = version + 1, updated_at = ?,
+       error_message = NULL, error_at = NULL, purge_at = NULL, leave_at = 0, version = LEAST(version + 1, 1999999999), updated_at = ?,
        digest = ?, retry = ?, ack_timeout_ms = ?, partition_key = ?, headers = ?, callback_url = ?,
        content_type = ?, payload_binary = ?, payload = ?
  WHERE id = ?

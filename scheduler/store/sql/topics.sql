@@ -63,7 +63,7 @@ SELECT version FROM topics WHERE name = ?;
 UPDATE topics
    SET delivery = COALESCE(?, delivery), kafka_topic = ?, retry = ?, ack_timeout_ms = ?, retention_ms = ?, paused = IF(?, paused, ?),
        callback_url = ?, callback_headers = ?, callback_secret = ?, callback_timeout_ms = ?,
-       max_in_flight = ?, rate_limit = ?, alerts = ?, updated_at = ?, version = version + 1
+       max_in_flight = ?, rate_limit = ?, alerts = ?, updated_at = ?, version = LEAST(version, 9223372036854775806) + 1
  WHERE name = ?
    AND NOT (delivery = COALESCE(?, delivery) AND kafka_topic <=> ? AND retry <=> ? AND ack_timeout_ms <=> ? AND retention_ms <=> ?
             AND (? OR paused = ?) AND callback_url <=> ? AND callback_headers <=> ? AND callback_secret <=> ?
@@ -71,7 +71,7 @@ UPDATE topics
 
 -- name: pause_topic
 UPDATE topics
-   SET paused = ?, updated_at = ?, version = version + 1
+   SET paused = ?, updated_at = ?, version = LEAST(version, 9223372036854775806) + 1
  WHERE name = ?
    AND paused <> ?;
 
@@ -105,12 +105,12 @@ SELECT o.id
 
 -- name: mark_topic
 UPDATE topics
-   SET deletion = ?, updated_at = ?, version = version + 1
+   SET deletion = ?, updated_at = ?, version = LEAST(version, 9223372036854775806) + 1
  WHERE name = ?;
 
 -- name: unmark_topic
 UPDATE topics
-   SET deletion = NULL, updated_at = ?, version = version + 1
+   SET deletion = NULL, updated_at = ?, version = LEAST(version, 9223372036854775806) + 1
  WHERE name = ?
    AND deletion = ?;
 

@@ -270,3 +270,52 @@ def test_a_redriven_job_has_a_new_budget_and_rising_attempts(api, topic, dispatc
     again = api.post(f"{url(job)}/redrive")
     assert again.status == 200 and again.json["attempt"] == 1 and not again.json.get("failures")
     refused(api.post(f"{url(job)}/redrive"), 409, "not-dead")
+
+
+# ---- numbers at their end ----
+
+LAST = 1999999999  # the CHECK numbers_can_rise
+CHANGES = {
+    "a patch": (("PATCH", "", {"delay": "PT2H"}), "scheduled"), "a patch of the payload": (("PATCH", "", {"payload": 1}), "scheduled"), "run-now": (("POST", "/run-now", None), None),
+    "a cancel": (("POST", "/cancel", None), "cancelled"), "a cancel of retries": (("POST", "/cancel?retries=true", None), "dispatched"),
+    "a success": (("POST", "/results", {"attempt": LAST, "status": "succeeded"}), "succeeded"),
+    "a failure": (("POST", "/results", {"attempt": LAST, "status": "failed"}), "dead"),
+    "a snooze": (("POST", "/results", {"attempt": LAST, "status": "snoozed", "retry_after": "PT1H"}), "scheduled"),
+    "an extension": (("POST", "/results", {"attempt": LAST, "status": "extended"}), "dispatched"), "a redrive": (("POST", "/redrive", None), None)}
+OF_DISPATCHED = ("a cancel of retries", "a success", "a failure", "a snooze", "an extension", "a redrive")
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_job_whose_numbers_are_at_their_end_is_changed_like_any_other(api, topic, db, change):
+    (method, path, body), state = CHANGES[change]
+    job = api.make(topic=topic, delay=0 if change in OF_DISPATCHED else HOUR, retry=[])
+    if change in OF_DISPATCHED:
+        dispatched(api, job)
+    if change == "a redrive":
+        assert api.post(f"{url(job)}/results", {"attempt": 1, "status": "gave_up"}).status == 200
+    db(f"UPDATE jobs SET attempt = IF(attempt > 0, {LAST}, 0), failures = {LAST}, version = {LAST} WHERE id = %s", job["id"])
+    answer = api.ask(method, url(job) + path, body)
+    assert answer.status == 200, answer
+    now = api.get(url(job)).json
+    assert now["version"] == LAST and (state is None or now["state"] == state), now
+
+
+@pytest.mark.parametrize("kind", ["cancel", "redrive", "reschedule", "reschedule each"])
+def test_sets_of_jobs_whose_numbers_are_at_their_end_are_changed_like_any_others(api, topic, db, kind):
+    due = kind == "redrive"
+    jobs = [api.make(topic=topic, delay=0 if due else HOUR, retry=[]) for _ in range(3)]
+    for job in jobs if due else []:
+        dispatched(api, job)
+        assert api.post(f"{url(job)}/results", {"attempt": 1, "status": "gave_up"}).status == 200
+    db(f"UPDATE jobs SET attempt = IF(attempt > 0, {LAST}, 0), failures = {LAST}, version = {LAST} WHERE id IN (%s, %s)", jobs[0]["id"], jobs[2]["id"])
+    more = {"reschedule": {"run_at": "2031-01-01T00:00:00Z"}, "reschedule each": {"shift": "P1D"}}.get(kind, {})
+    done = api.post(f"/v1/jobs:{kind.split()[0]}", {"filter": {"topic": topic}, "wait": "PT10S", **more})
+    assert done.status == 200 and done.json["changed"] == 3, done
+
+
+def test_a_topic_whose_version_is_at_its_end_is_changed_like_any_other(api, topic, db):
+    assert api.put(f"/v1/topics/{topic}", {}).status == 201
+    db("UPDATE topics SET version = 9223372036854775807 WHERE name = %s", topic)
+    assert api.put(f"/v1/topics/{topic}", {"ack_timeout": "PT7S"}).json["ack_timeout"] == "PT7S"
+    assert api.post(f"/v1/topics/{topic}/pause").json["paused"]
+    assert api.delete(f"/v1/topics/{topic}").status in (200, 202, 204)

@@ -58,6 +58,12 @@ def test_a_due_job_is_popped_once_reported_and_succeeds(api, pulled, offered):
     assert report(api, job, "succeeded")["outcome"] == "duplicate"
 
 
+def test_jobs_whose_numbers_are_at_their_end_are_popped_with_the_others(api, pulled, offered, db):
+    jobs = offered(3)
+    db("UPDATE jobs SET attempt = 1999999999, version = 1999999999 WHERE id = %s", jobs[1]["id"])
+    assert {job["id"]: job["attempt"] for job in pop(api, pulled, max=10)} == {jobs[0]["id"]: 1, jobs[1]["id"]: 1999999999, jobs[2]["id"]: 1}
+
+
 def test_a_job_that_is_due_as_it_is_made_can_be_popped_though_no_dispatcher_runs(stack, api, pulled):
     with contextlib.ExitStack() as stopped:
         for part in (part for part in stack.parts() if part.startswith("dispatcher")):

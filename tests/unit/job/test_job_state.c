@@ -194,6 +194,22 @@ static void a_schedule_that_nobody_can_read_counts_as_the_default_one(void **sta
     assert_int_equal(dt_job_decide(&job, &result, NOW).state, DT_DEAD);
 }
 
+static void numbers_rise_up_to_their_end_and_stay_there(void **state)
+{
+    struct dt_job job = dispatched_job();
+    struct dt_result result = result_of(DT_RESULT_FAILED);
+
+    (void)state;
+    assert_int_equal(dt_job_number_after(0, 0), 0);
+    assert_int_equal(dt_job_number_after(7, 2), 9);
+    assert_int_equal(dt_job_number_after(DT_NUMBER_MAX - 2, 1), DT_NUMBER_MAX - 1);
+    assert_int_equal(dt_job_number_after(DT_NUMBER_MAX - 1, 1), DT_NUMBER_MAX);
+    assert_int_equal(dt_job_number_after(DT_NUMBER_MAX, 1), DT_NUMBER_MAX);
+    assert_int_equal(dt_job_number_after(DT_NUMBER_MAX, 0), DT_NUMBER_MAX);
+    job.failures = DT_NUMBER_MAX;
+    assert_int_equal(dt_job_decide(&job, &result, NOW).failures, DT_NUMBER_MAX);
+}
+
 static void a_snooze_waits_and_spends_nothing(void **state)
 {
     struct dt_job job = dispatched_job();
@@ -547,6 +563,7 @@ int main(void)
         cmocka_unit_test(without_retries_the_first_failure_buries_the_job),
         cmocka_unit_test(retry_after_of_a_failure_replaces_the_delay_but_not_the_budget),
         cmocka_unit_test(a_schedule_that_nobody_can_read_counts_as_the_default_one),
+        cmocka_unit_test(numbers_rise_up_to_their_end_and_stay_there),
         cmocka_unit_test(a_snooze_waits_and_spends_nothing),
         cmocka_unit_test(a_snooze_without_its_length_changes_nothing),
         cmocka_unit_test(giving_up_buries_the_job_with_attempts_left),
