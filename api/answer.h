@@ -72,6 +72,12 @@ static inline size_t dt_page_room(size_t bytes)
 {
     return 3 * bytes;
 }
+/* The end of a page of so many rows, most of which have no more than row_bytes. */
+static inline struct dt_page_end dt_page_end(unsigned rows, size_t row_bytes)
+{
+    size_t bytes = rows * row_bytes;
+    return (struct dt_page_end){rows, bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES};
+}
 /*
  * Bytes that reading and answering one job may take: its payload with the client library, in a cell, in the arena, and
  * in a buffer that grew by doubling, perhaps as base64.

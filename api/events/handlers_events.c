@@ -13,7 +13,7 @@
 #include "work/workers.h"
 
 #define BY_EVENT    'e'
-#define EVENT_BYTES ((size_t)8 << 10)
+#define EVENT_BYTES ((size_t)16 << 10)
 
 struct page {
     struct dt_event_filter filter;
@@ -97,7 +97,7 @@ static enum dt_next list_events(struct dt_request *req, dt_store *store)
     struct dt_event_list list;
     struct dt_error err = {0};
     struct dt_arena rows;
-    if (!dt_request_hold_bulk(req, dt_page_room(page->filter.limit * EVENT_BYTES) + dt_answer_job_room(req->api)))
+    if (!dt_request_hold_bulk(req, dt_page_room(page->filter.end.bytes) + dt_answer_job_room(req->api)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_events(store, &page->filter, &rows, &list, &err);
@@ -135,10 +135,12 @@ static struct dt_str number(struct dt_arena *arena, int64_t n)
 static bool read_cursor(struct dt_request *req, struct page *page, struct dt_faults *faults)
 {
     struct dt_event_filter *f = &page->filter;
+    unsigned limit = 0;
     struct dt_str position;
     const struct dt_str fields[] = {f->topic, f->actor, number(&req->arena, f->job_id), number(&req->arena, f->from_ms),
                                     number(&req->arena, f->to_ms)};
-    dt_answer_limit(req, faults, &f->limit);
+    dt_answer_limit(req, faults, &limit);
+    f->end = dt_page_end(limit, EVENT_BYTES);
     if (!dt_answer_list(req, BY_EVENT, fields, sizeof(fields) / sizeof(*fields), &page->cursor))
         return false;
     if (!dt_answer_cursor(req, &page->cursor, faults, &position))

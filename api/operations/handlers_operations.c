@@ -362,7 +362,6 @@ static enum dt_next stop_operation(struct dt_request *req, dt_store *store)
 
 static void answer_page(struct dt_request *req, const struct dt_id_page *page, struct dt_operation_list *list)
 {
-    bool more = list->n == page->limit;
     bool first = true;
     req->status = 200;
     dt_strbuf_reset(&req->out);
@@ -372,7 +371,7 @@ static void answer_page(struct dt_request *req, const struct dt_id_page *page, s
             continue;
         if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
             list->n = i;
-            more = true;
+            list->more = true;
             break;
         }
         if (!first)
@@ -380,7 +379,7 @@ static void answer_page(struct dt_request *req, const struct dt_id_page *page, s
         dt_operation_add(&req->out, &list->v[i]);
         first = false;
     }
-    dt_answer_next_id(req, &page->cursor, more, list->n ? list->v[list->n - 1].id : 0);
+    dt_answer_next_id(req, &page->cursor, list->more, list->n ? list->v[list->n - 1].id : 0);
 }
 
 static enum dt_next list_operations(struct dt_request *req, dt_store *store)
@@ -389,10 +388,11 @@ static enum dt_next list_operations(struct dt_request *req, dt_store *store)
     struct dt_operation_list list;
     struct dt_error err = {0};
     struct dt_arena rows;
-    if (!dt_request_hold_bulk(req, dt_page_room(page->limit * OPERATION_BYTES)))
+    const struct dt_page_end end = dt_page_end(page->limit, OPERATION_BYTES);
+    if (!dt_request_hold_bulk(req, dt_page_room(end.bytes)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
-    dt_status status = dt_store_operation_list(store, page->id, page->limit, &rows, &list, &err);
+    dt_status status = dt_store_operation_list(store, page->id, end, &rows, &list, &err);
     if (status == DT_OK)
         answer_page(req, page, &list);
     dt_arena_clear(&rows);

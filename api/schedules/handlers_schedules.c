@@ -285,7 +285,6 @@ static enum dt_next preview(struct dt_request *req, dt_store *store)
 static enum dt_next answer_list(struct dt_request *req, struct dt_schedule_list *list)
 {
     const struct ask *ask = req->state;
-    bool more = list->n == ask->limit;
     size_t shown = 0;
     req->status = 200;
     dt_strbuf_reset(&req->out);
@@ -295,14 +294,14 @@ static enum dt_next answer_list(struct dt_request *req, struct dt_schedule_list 
             continue;
         if (req->out.n >= DT_PAGE_BYTES) { /* the others stand on the next page */
             list->n = i;
-            more = true;
+            list->more = true;
             break;
         }
         if (shown++)
             dt_strbuf_addc(&req->out, ',');
         dt_schedule_add(&req->out, &list->v[i], next_fire_ms(req, &list->v[i]), false);
     }
-    dt_answer_next_cursor(req, &ask->cursor, more, list->n ? list->v[list->n - 1].name : DT_STR_LIT(""));
+    dt_answer_next_cursor(req, &ask->cursor, list->more, list->n ? list->v[list->n - 1].name : DT_STR_LIT(""));
     return DT_REPLY;
 }
 
@@ -312,12 +311,12 @@ static enum dt_next list_schedules(struct dt_request *req, dt_store *store)
     struct dt_schedule_list list;
     struct dt_error err = {0};
     struct dt_arena rows;
-    size_t bytes = ask->limit * SCHEDULE_BYTES;
-    if (!dt_request_hold_bulk(req, dt_page_room(bytes < DT_PAGE_BYTES ? bytes : DT_PAGE_BYTES)))
+    const struct dt_page_end end = dt_page_end(ask->limit, SCHEDULE_BYTES);
+    if (!dt_request_hold_bulk(req, dt_page_room(end.bytes)))
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status =
-        dt_store_schedule_list(store, ask->after.p ? ask->after : DT_STR_LIT(""), ask->limit, &rows, &list, &err);
+        dt_store_schedule_list(store, ask->after.p ? ask->after : DT_STR_LIT(""), end, &rows, &list, &err);
     enum dt_next next = status == DT_OK ? answer_list(req, &list) : dt_answer_status(req, status, NULL, &err);
     dt_arena_clear(&rows);
     return next;

@@ -172,14 +172,23 @@ dt_status dt_store_commit(dt_db *db, dt_status status, struct dt_error *err)
     return status;
 }
 
+/* Whether rows that have taken memory of the arena since it had `before` bytes are the whole page. */
+static bool ends_page(const struct dt_rows *rows, size_t found, const struct dt_arena *arena, size_t before)
+{
+    const struct dt_page_end *end = &rows->end;
+    return end->rows && (found == end->rows || (end->bytes && found && arena->size - before >= end->bytes));
+}
+
 dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows, struct dt_error *err)
 {
-    char *v = dt_arena_alloc(arena, (dt_db_rows(db) + 1) * rows->row_bytes);
+    size_t before = arena->size;
+    char *v = dt_arena_alloc(arena, (rows->end.rows ? rows->end.rows : dt_db_rows(db) + 1) * rows->row_bytes);
     dt_status status = v ? DT_OK : DT_NOMEM;
     size_t found = 0;
     rows->v = NULL;
     rows->n = 0;
-    while (status == DT_OK && dt_db_next(db)) {
+    rows->more = false;
+    while (status == DT_OK && !(rows->more = ends_page(rows, found, arena, before)) && dt_db_next(db)) {
         status = rows->read(db, arena, v + found * rows->row_bytes, rows->arg);
         found += status == DT_OK;
     }
@@ -200,7 +209,7 @@ dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params param
     do {
         status = dt_store_db(store, &db, err);
         if (status == DT_OK)
-            status = dt_db_query(db, sql, params, err);
+            status = rows->end.rows ? dt_db_query_stream(db, sql, params, err) : dt_db_query(db, sql, params, err);
         if (status == DT_OK)
             status = dt_store_read_rows(db, arena, rows, err);
     } while (dt_store_read_again(&tries, status));

@@ -204,6 +204,12 @@ struct dt_attempt_list {
 DT_MUST_CHECK dt_status dt_store_attempts(dt_store *store, const struct dt_attempt_filter *filter,
                                           struct dt_arena *arena, struct dt_attempt_list *out, struct dt_error *err);
 
+/* Where a page ends: behind so many rows, or sooner where these take so many bytes (0: any); one row always comes. */
+struct dt_page_end {
+    unsigned rows;
+    size_t bytes;
+};
+
 /* A stretch of time; not given = any time, and none at all. */
 struct dt_list_times {
     bool given;

@@ -56,15 +56,18 @@ DT_MUST_CHECK dt_status dt_store_commit_work(dt_store *store, struct dt_counts *
 struct dt_rows {
     size_t row_bytes;
     dt_status (*read)(const dt_db *db, struct dt_arena *arena, void *row, void *arg);
-    void *arg; /* goes to `read` */
-    void *v;   /* out: one array in the arena; NULL unless OK */
-    size_t n;  /* out; 0 unless OK */
+    void *arg;              /* goes to `read` */
+    struct dt_page_end end; /* all zero: it is no page, every row is read */
+    void *v;                /* out: one array in the arena; NULL unless OK */
+    size_t n;               /* out; 0 unless OK */
+    bool more;              /* out: the page has ended, and the result perhaps had not */
 };
-/* Reads the rows of the open result, and ends the result. */
+/* Reads the rows of the open result, and ends the result: one of dt_db_query, or a stream where they are a page. */
 DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, struct dt_rows *rows,
                                            struct dt_error *err);
 
-/* Asks, and reads all rows; once more on a new connection where the old one broke. */
+/* Asks, and reads the rows, those of a page as they come from the server; once more on a new connection where the old
+ * one broke. */
 DT_MUST_CHECK dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
                                       struct dt_rows *rows, struct dt_error *err);
 

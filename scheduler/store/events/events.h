@@ -26,7 +26,7 @@ struct dt_event_filter {
     int64_t from_ms, to_ms; /* from inclusive, to exclusive */
     const struct dt_topic_bound *bound;
     int64_t below_id; /* 0: from the latest on */
-    unsigned limit;
+    struct dt_page_end end;
 };
 struct dt_event_list {
     struct dt_job_event *v; /* in the arena */
@@ -34,7 +34,7 @@ struct dt_event_list {
     bool more;       /* there may be more … */
     int64_t last_id; /* … below it */
 };
-/* Lists events. Looks at `limit` rows of the narrowest index, so a page may be short or empty with more to come. */
+/* Lists events. Looks at so many rows of the narrowest index, so a page may be short or empty with more to come. */
 DT_MUST_CHECK dt_status dt_store_events(dt_store *store, const struct dt_event_filter *filter, struct dt_arena *arena,
                                         struct dt_event_list *out, struct dt_error *err);
 

@@ -71,9 +71,10 @@ DT_MUST_CHECK dt_status dt_store_operation_get(dt_store *store, int64_t id, stru
 struct dt_operation_list {
     struct dt_operation *v; /* in the arena */
     size_t n;
+    bool more; /* there may be more below the last one */
 };
-/* Lists operations below an id (INT64_MAX: all), the latest first. */
-DT_MUST_CHECK dt_status dt_store_operation_list(dt_store *store, int64_t below_id, unsigned limit,
+/* Lists operations below an id (INT64_MAX: all), the latest first, up to the end of the page. */
+DT_MUST_CHECK dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_page_end end,
                                                 struct dt_arena *arena, struct dt_operation_list *out,
                                                 struct dt_error *err);
 /* Ends a running operation after the piece that is under way. Nothing happens to one that has finished. *out: as it is

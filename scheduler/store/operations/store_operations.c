@@ -66,32 +66,26 @@ static dt_status read_shown(const dt_db *db, struct dt_arena *arena, void *out, 
     return status;
 }
 
-static dt_status read_operations(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
-                                 struct dt_operation_list *out, struct dt_error *err)
-{
-    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_shown};
-    dt_status status = dt_store_read(store, sql, params, arena, &rows, err);
-    *out = (struct dt_operation_list){rows.v, rows.n};
-    return status;
-}
-
 dt_status dt_store_operation_get(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_operation *out,
                                  struct dt_error *err)
 {
-    struct dt_operation_list list;
-    dt_status status = read_operations(store, dt_sql_select_operation, DT_PARAMS(DT_P_INT(id)), arena, &list, err);
-    if (status == DT_OK && list.n == 0)
+    struct dt_rows rows = {.row_bytes = sizeof(*out), .read = read_shown};
+    dt_status status = dt_store_read(store, dt_sql_select_operation, DT_PARAMS(DT_P_INT(id)), arena, &rows, err);
+    if (status == DT_OK && rows.n == 0)
         return dt_fail(err, DT_NOT_FOUND, "no operation %lld", (long long)id);
     if (status == DT_OK)
-        *out = list.v[0];
+        *out = *(const struct dt_operation *)rows.v;
     return status;
 }
 
-dt_status dt_store_operation_list(dt_store *store, int64_t below_id, unsigned limit, struct dt_arena *arena,
+dt_status dt_store_operation_list(dt_store *store, int64_t below_id, struct dt_page_end end, struct dt_arena *arena,
                                   struct dt_operation_list *out, struct dt_error *err)
 {
-    return read_operations(store, dt_sql_select_operations, DT_PARAMS(DT_P_INT(below_id), DT_P_INT(limit)), arena, out,
-                           err);
+    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_shown, .end = end};
+    dt_status status = dt_store_read(store, dt_sql_select_operations, DT_PARAMS(DT_P_INT(below_id), DT_P_INT(end.rows)),
+                                     arena, &rows, err);
+    *out = (struct dt_operation_list){rows.v, rows.n, rows.more};
+    return status;
 }
 
 /* ---- ends from outside ---- */

@@ -107,9 +107,10 @@ DT_MUST_CHECK dt_status dt_store_schedule_get(dt_store *store, struct dt_str nam
 struct dt_schedule_list {
     struct dt_schedule *v; /* in the arena, without payloads */
     size_t n;
+    bool more; /* there may be more behind the last one */
 };
-/* Lists schedules with names above `after` in byte order, at most `limit`. */
-DT_MUST_CHECK dt_status dt_store_schedule_list(dt_store *store, struct dt_str after, unsigned limit,
+/* Lists schedules with names above `after` in byte order, up to the end of the page. */
+DT_MUST_CHECK dt_status dt_store_schedule_list(dt_store *store, struct dt_str after, struct dt_page_end end,
                                                struct dt_arena *arena, struct dt_schedule_list *out,
                                                struct dt_error *err);
 

@@ -378,7 +378,7 @@ static void fill_new(struct task *t, struct dt_schedule *s, const struct dt_sche
     s->paused = put->set_paused || !old ? put->schedule->paused : old->paused;
     s->created_at_ms = old ? old->created_at_ms : t->batch.now_ms;
     s->updated_at_ms = t->batch.now_ms;
-    s->version = old ? old->version + (old->version < INT64_MAX) : 1; /* a manual edit may set as much */
+    s->version = old ? old->version + 1 : 1;
     s->anchor_ms = s->has_start ? s->starts_at_ms : s->created_at_ms;
 }
 
@@ -516,18 +516,12 @@ dt_status dt_store_schedule_get(dt_store *store, struct dt_str name, struct dt_a
     return status == DT_OK ? dt_schedule_read(db, name, arena, out, err) : status;
 }
 
-dt_status dt_store_schedule_list(dt_store *store, struct dt_str after, unsigned limit, struct dt_arena *arena,
+dt_status dt_store_schedule_list(dt_store *store, struct dt_str after, struct dt_page_end end, struct dt_arena *arena,
                                  struct dt_schedule_list *out, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
-    dt_db *db;
-    *out = (struct dt_schedule_list){0};
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_schedules, DT_PARAMS(DT_P_STR(after), DT_P_INT(limit)), err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, arena, &rows, err);
-    if (status == DT_OK)
-        *out = (struct dt_schedule_list){rows.v, rows.n};
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take, .end = end};
+    dt_status status = dt_store_read(store, dt_sql_select_schedules, DT_PARAMS(DT_P_STR(after), DT_P_INT(end.rows)),
+                                     arena, &rows, err);
+    *out = (struct dt_schedule_list){rows.v, rows.n, rows.more};
     return status;
 }

@@ -644,12 +644,12 @@ static void operations_are_listed_latest_first_and_a_failed_one_says_why(void **
     int64_t first = make(&ask);
     int64_t second = make(&ask);
     OK(dt_store_operation_fail(store, second, S("why"), &err));
-    OK(dt_store_operation_list(store, INT64_MAX, 10, &arena, &list, &err));
+    OK(dt_store_operation_list(store, INT64_MAX, (struct dt_page_end){10, 0}, &arena, &list, &err));
     assert_int_equal(list.n, 2);
     assert_int_equal(list.v[0].id, second);
     assert_int_equal(list.v[0].state, DT_OPERATION_FAILED);
     assert_true(dt_str_is(list.v[0].error, "why"));
-    OK(dt_store_operation_list(store, second, 10, &arena, &list, &err));
+    OK(dt_store_operation_list(store, second, (struct dt_page_end){10, 0}, &arena, &list, &err));
     assert_int_equal(list.n, 1);
     assert_int_equal(list.v[0].id, first);
 }

@@ -42,6 +42,8 @@ WRAP(dt_db_run_many, sql,
      (db, sql, rows, affected, error))
 WRAP(dt_db_query, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
      (db, sql, params, error))
+WRAP(dt_db_query_stream, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
+     (db, sql, params, error))
 WRAP(dt_db_query_index, sql, (dt_db * db, const char *sql, struct dt_params params, struct dt_error *error),
      (db, sql, params, error))
 WRAP(dt_db_begin_at, "begin", (dt_db * db, int64_t *now_ms, struct dt_error *error), (db, now_ms, error))

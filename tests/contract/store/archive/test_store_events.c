@@ -1,6 +1,6 @@
 /*
  * Events lie in partitions of a day each, which are made before their day comes, and go with it when its last event was
- * kept for long enough.
+ * kept for long enough. They are read in pages.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,6 +112,39 @@ static void a_day_goes_when_its_last_event_was_kept_for_long_enough(void **state
     assert_int_equal(days(), 5);
 }
 
+/* The rows of a page that are in memory: no more are read than it has. */
+static void a_page_ends_by_bytes_as_well_as_by_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        struct dt_page_end end;
+        size_t n;
+        bool more;
+    } pages[] = {{{10, 0}, 6, false}, {{6, 0}, 6, true}, {{5, 0}, 5, true},
+                 {{10, 1}, 1, true},  {{1, 1}, 1, true}, {{10, (size_t)1 << 20}, 6, false}};
+    struct dt_event_filter filter = {.to_ms = INT64_MAX};
+    struct dt_event_list list;
+    struct dt_arena arena;
+    dt_arena_init(&arena);
+    for (int i = 0; i < 6; i++)
+        event_at(NOON_MS + i);
+    for (size_t i = 0; i < sizeof(pages) / sizeof(*pages); i++) {
+        filter.end = pages[i].end;
+        OK(dt_store_events(store, &filter, &arena, &list, &err));
+        assert_int_equal(list.n, pages[i].n);
+        assert_int_equal(list.more, pages[i].more);
+        assert_int_equal(list.v[0].at_ms, NOON_MS + 5);
+        dt_arena_clear(&arena);
+    }
+    mysql_fixture_run(&fx, "UPDATE job_events SET became = CONCAT('{\"a\":\"', REPEAT('x', 60000), '\"}')");
+    filter.end = (struct dt_page_end){10, 200000};
+    OK(dt_store_events(store, &filter, &arena, &list, &err));
+    assert_in_range(list.n, 2, 4);
+    assert_true(list.more);
+    assert_in_range(arena.size, 200000, 500000); /* the last chunk may be as large as all before it */
+    dt_arena_clear(&arena);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -120,6 +153,7 @@ int main(void)
         T(days_have_partitions_before_they_come),
         T(events_of_days_that_nobody_cut_off_are_sorted_into_them_later),
         T(a_day_goes_when_its_last_event_was_kept_for_long_enough),
+        T(a_page_ends_by_bytes_as_well_as_by_rows),
     };
-    return cmocka_run_group_tests_name("days of events", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("events", tests, NULL, NULL);
 }
