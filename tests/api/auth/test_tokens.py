@@ -91,6 +91,29 @@ def test_scopes_add_up(callers, jobs):
     refused(mixed.put("/v1/topics/in.side", {}), 403, "forbidden")
 
 
+@pytest.mark.parametrize("prefixes", ["set-mine.", "set-mine.,set-also."])
+@pytest.mark.parametrize("kind, more", [("cancel", {}), ("reschedule", {"delay": "PT5H"}), ("redrive", {})])
+def test_sets_of_jobs_of_a_bound_token_have_jobs_of_its_topics_alone(callers, guarded, kind, more, prefixes):
+    """Named by their topic, its prefix, or one by one: neither counted nor changed, and the operation of others is not shown."""
+    bound = new_token(guarded, f"set-{kind}-{len(prefixes)}", "write,read", prefixes)
+    until(lambda: bound.get("/v1/topics").status != 401, EFFECT_SECONDS, "the token holds")
+    mine, others = (callers["admin"].make(topic=topic, delay=HOUR)["id"] for topic in ("set-mine.a", "set-others.a"))
+    state = "dead" if kind == "redrive" else "scheduled"
+    guarded.rows("UPDATE jobs SET state = %s, next_at = IF(state = 'dead', NULL, next_at), purge_at = 9000000000000 WHERE id IN (%s, %s)", state, mine, others)
+    before = guarded.rows("SELECT * FROM jobs WHERE id = %s", others)
+    refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-others.a"}, **more}), 404, "not-found")
+    refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-*"}, **more}), 403, "forbidden")
+    for dry in ({"dry_run": True}, {"wait": "PT10S"}):
+        answer = bound.post(f"/v1/jobs:{kind}", {"filter": {"ids": [others, mine]}, **more, **dry})
+        assert answer.status == 200 and (answer.json.get("matched"), answer.json.get("sample", [mine])) == (1, [mine]), answer
+    assert answer.json["changed"] == 1, answer
+    assert guarded.rows("SELECT * FROM jobs WHERE id = %s", others) == before
+    boss = callers["admin"].post(f"/v1/jobs:{kind}", {"filter": {"ids": [others]}, **more, "wait": "PT10S"}).json
+    assert boss["changed"] == 1 and bound.get(f"/v1/operations/{boss['id']}").status == 404
+    assert boss["id"] not in [operation["id"] for operation in bound.get("/v1/operations?limit=1000").json["operations"]]
+    bound.close()
+
+
 def test_health_needs_no_token(callers):
     for path in ("/healthz", "/readyz"):
         assert callers["nobody"].get(path).status == 200
@@ -289,6 +312,8 @@ def test_tokens_are_listed_without_their_text(callers, guarded):
                                             *((["--new-token", bad, "--scopes", "read"], "name") for bad in ("a b", "a\tb", "a\nb", "\x1b[2J", "x" * 101, "ü")),
                                             *((["--new-token", "n4", "--scopes", "read", "--topics", bad], "--topics: ")
                                               for bad in ("", ",", " ", "a,", ",a", "a,,b", "a, b", "a.*", "*,a", "ä", "x" * 201, ",".join(["x" * 199] * 21))),
+                                            *((["--new-token", "n7", "--scopes", "read", "--quotas", bad], "is no quota")
+                                              for bad in ("jobs_per_second", "jobs=5", "jobs_per_second=", "jobs_per_second=-1", "jobs_per_second=5x", "pending_jobs=5,jobs=5", "=5", "jobs_per_second=" + "9" * 30)),
                                             (["--new-token", "n5", "--scopes", "read", "--topics", "a", "--topics", ""], "do not go together"),
                                             (["--new-token", "n6", "--scopes", "read", "--scopes", "admin"], "do not go together"), (["--waive-tokens"], "revoke"), (["--new-token", "", "--scopes", "read"], "name"),
                                             (["--new-token", "n4", "--scopes", "read", "--topics", "a b"], "topics"), (["--revoke-token", "nobody"], "nobody")])

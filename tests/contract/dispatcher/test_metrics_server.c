@@ -83,6 +83,23 @@ static void what_is_no_address_is_named(void **state)
     assert_null(server);
 }
 
+static void a_port_that_others_have_is_told_of_and_leaves_nothing_to_stop(void **state)
+{
+    dt_metrics_server *first = NULL;
+    dt_metrics_server *second = NULL;
+    struct dt_error err = {0};
+    uint16_t port = 0;
+    uint16_t bound = 0;
+    (void)state;
+    assert_int_equal(dt_metrics_server_start("127.0.0.1", 0, &port, &first, &err), DT_OK);
+    assert_int_equal(dt_metrics_server_start("127.0.0.1", port, &bound, &second, &err), DT_SYSTEM);
+    assert_non_null(strstr(err.text, "cannot listen for /metrics on 127.0.0.1"));
+    assert_null(second);
+    dt_metrics_server_stop(second);
+    assert_answers(AF_INET, "127.0.0.1", port);
+    dt_metrics_server_stop(first);
+}
+
 static void connections_that_say_nothing_or_half_of_it_keep_nobody_out(void **state)
 {
     static const char *const said[] = {"", "GET /metr", "GET /metrics HTTP/1.1\r\n"};
@@ -111,6 +128,7 @@ int main(void)
         cmocka_unit_test(the_address_may_be_the_loopback_or_any_of_the_machine),
         cmocka_unit_test(the_address_may_be_of_the_sixth_version),
         cmocka_unit_test(what_is_no_address_is_named),
+        cmocka_unit_test(a_port_that_others_have_is_told_of_and_leaves_nothing_to_stop),
         cmocka_unit_test(connections_that_say_nothing_or_half_of_it_keep_nobody_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

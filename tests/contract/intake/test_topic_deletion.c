@@ -210,8 +210,73 @@ static int empty_all(void **state)
     empty_tables(state);
     mysql_fixture_run(&fx,
                       "DELETE FROM operations; DELETE FROM schedules; DELETE FROM topics; DELETE FROM job_counts; "
+                      "DELETE FROM topic_gates; DELETE FROM deleted_topics; "
                       "INSERT INTO topics (name, created_at, updated_at) VALUES ('orders', 1, 1), ('other', 1, 1)");
     return 0;
+}
+
+/* ---- without its jobs ---- */
+
+static struct dt_topic_deletion delete_topic(struct dt_str name, dt_status expected)
+{
+    struct dt_topic_deletion deletion;
+    assert_int_equal(dt_store_topic_delete(store, name, &arena, &deletion, &err), expected);
+    return deletion;
+}
+
+static void a_topic_goes_when_nothing_waits_for_it(void **state)
+{
+    (void)state;
+    struct dt_topic t;
+    OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
+    mysql_fixture_run(&fx, "INSERT INTO topic_gates (topic) VALUES ('a'); "
+                           "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded) VALUES "
+                           "('a', 0, 0, 3, -1, 5), ('a', 1, 0, -1, 0, 0)");
+    int64_t version = number("SELECT topics_version FROM installation");
+    struct dt_topic_deletion deletion = delete_topic(S("a"), DT_OK);
+    assert_int_equal(deletion.keeper, DT_TOPIC_HAS_JOBS);
+    assert_int_equal(deletion.jobs, 1);
+    assert_int_equal(number("SELECT topics_version FROM installation"), version);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM topic_gates"), 1);
+    mysql_fixture_run(&fx, "UPDATE job_counts SET scheduled = 2 WHERE piece = 0");
+    assert_int_equal(delete_topic(S("a"), DT_OK).keeper, DT_TOPIC_GOES);
+    assert_true(number("SELECT topics_version FROM installation") > version);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM topic_gates"), 0);
+    assert_int_equal(dt_store_topic_get(store, S("a"), &arena, &t, &err), DT_NOT_FOUND);
+    delete_topic(S("a"), DT_NOT_FOUND);
+}
+
+static void a_topic_stays_while_a_schedule_makes_jobs_of_it(void **state)
+{
+    (void)state;
+    OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
+    mysql_fixture_run(
+        &fx, "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
+             "paused, created_at, updated_at, version, digest, payload_binary, payload) "
+             "VALUES ('s', 'a', 1000, 0, 'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')");
+    struct dt_topic_deletion deletion = delete_topic(S("a"), DT_OK);
+    assert_int_equal(deletion.keeper, DT_TOPIC_HAS_SCHEDULE);
+    assert_true(dt_str_is(deletion.schedule, "s"));
+}
+
+static void a_deleted_topic_that_got_a_job_all_the_same_is_made_again(void **state)
+{
+    (void)state;
+    size_t n;
+    OK(dt_store_topic_ensure(store, S("a"), NULL, &err));
+    OK(dt_store_topic_ensure(store, S("b"), NULL, &err));
+    delete_topic(S("a"), DT_OK);
+    delete_topic(S("b"), DT_OK);
+    mysql_fixture_run(&fx, "INSERT INTO job_counts (topic, piece, writer, scheduled) VALUES ('a', 0, 0, 1)");
+    OK(dt_store_topics_revive(store, &arena, &n, &err));
+    assert_int_equal(n, 1);
+    assert_int_equal(number("SELECT COUNT(*) FROM topics WHERE name = 'a'"), 1);
+    OK(dt_store_topics_revive(store, &arena, &n, &err));
+    assert_int_equal(n, 0);
+    mysql_fixture_run(&fx, "UPDATE deleted_topics SET deleted_at = deleted_at - 86400001");
+    OK(dt_store_topic_ensure(store, S("c"), NULL, &err));
+    delete_topic(S("c"), DT_OK);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM deleted_topics"), 1);
 }
 
 int main(void)
@@ -225,6 +290,9 @@ int main(void)
         T(stopped_or_failed_it_leaves_the_topic),
         T(a_schedule_keeps_the_topic_whenever_it_came),
         T(a_topic_that_is_not_there_is_not_deleted),
+        T(a_topic_goes_when_nothing_waits_for_it),
+        T(a_topic_stays_while_a_schedule_makes_jobs_of_it),
+        T(a_deleted_topic_that_got_a_job_all_the_same_is_made_again),
     };
     return cmocka_run_group_tests_name("topics deleted with their jobs", tests, open_store, close_store);
 }

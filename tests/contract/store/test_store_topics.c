@@ -11,7 +11,6 @@
 /* clang-format on */
 
 #include "store/db/db.h"
-#include "store/operations/topic_deletion.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
@@ -286,6 +285,23 @@ static dt_status try_put(struct rig *rig, const char *name, const char *kafka_to
     dt_status status = dt_store_topic_put(rig->store, &t, false, terms, &now, &err);
     assert_true(status == DT_OK || status == DT_INVALID);
     return status;
+}
+
+/* Whoever has read a topic changes what was read, and not what another has made of it meanwhile. */
+static void a_topic_is_put_onto_the_version_that_was_read_alone(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_topic_terms absent = {.of_version = true};
+    struct dt_topic_terms read = {.of_version = true, .version = 1};
+    assert_int_equal(try_put(rig, "a", NULL, &read), DT_INVALID); /* there is none to have been read */
+    assert_int_equal(read.refusal, DT_TOPIC_CHANGED);
+    assert_int_equal(try_put(rig, "a", NULL, &absent), DT_OK);
+    assert_int_equal(try_put(rig, "a", "b", &absent), DT_INVALID);
+    assert_int_equal(absent.refusal, DT_TOPIC_CHANGED);
+    assert_int_equal(try_put(rig, "a", "b", &read), DT_OK);
+    assert_int_equal(try_put(rig, "a", "c", &read), DT_INVALID);
+    assert_int_equal(read.refusal, DT_TOPIC_CHANGED);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics WHERE kafka_topic = 'b'"), 1);
 }
 
 static const char *const internal[] = {
@@ -595,82 +611,9 @@ static void shards_are_listed_with_what_their_leaders_said(void **state)
                      2);
 }
 
-/* ---- deletion ---- */
-
-static struct dt_topic_deletion delete_topic(struct rig *rig, struct dt_str name, dt_status expected)
-{
-    struct dt_error err = {0};
-    struct dt_topic_deletion deletion;
-    assert_int_equal(dt_store_topic_delete(rig->store, name, &rig->arena, &deletion, &err), expected);
-    return deletion;
-}
-
-static void a_topic_goes_when_nothing_waits_for_it(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    struct dt_topic t;
-    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO topic_gates (topic) VALUES ('a'); "
-                      "INSERT INTO job_counts (topic, piece, writer, scheduled, dispatched, succeeded) VALUES "
-                      "('a', 0, 0, 3, -1, 5), ('a', 1, 0, -1, 0, 0)");
-    int64_t version = topics_version(rig);
-    struct dt_topic_deletion deletion = delete_topic(rig, S("a"), DT_OK);
-    assert_int_equal(deletion.keeper, DT_TOPIC_HAS_JOBS);
-    assert_int_equal(deletion.jobs, 1);
-    assert_int_equal(topics_version(rig), version);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topic_gates"), 1);
-    mysql_fixture_run(&rig->fx, "UPDATE job_counts SET scheduled = 2 WHERE piece = 0");
-    assert_int_equal(delete_topic(rig, S("a"), DT_OK).keeper, DT_TOPIC_GOES);
-    assert_true(rose(rig, &version));
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topic_gates"), 0);
-    assert_int_equal(dt_store_topic_get(rig->store, S("a"), &rig->arena, &t, &err), DT_NOT_FOUND);
-    delete_topic(rig, S("a"), DT_NOT_FOUND);
-}
-
-static void a_topic_stays_while_a_schedule_makes_jobs_of_it(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    mysql_fixture_run(
-        &rig->fx,
-        "INSERT INTO schedules (name, topic, every_ms, anchor_at, time_zone, overlap, catch_up_ms, jitter_ms, "
-        "paused, created_at, updated_at, version, digest, payload_binary, payload) "
-        "VALUES ('s', 'a', 1000, 0, 'UTC', 'allow', 0, 0, FALSE, 1, 1, 1, '', FALSE, '')");
-    struct dt_topic_deletion deletion = delete_topic(rig, S("a"), DT_OK);
-    assert_int_equal(deletion.keeper, DT_TOPIC_HAS_SCHEDULE);
-    assert_true(dt_str_is(deletion.schedule, "s"));
-}
-
-static void a_deleted_topic_that_got_a_job_all_the_same_is_made_again(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    size_t n;
-    OK(dt_store_topic_ensure(rig->store, S("a"), NULL, &err));
-    OK(dt_store_topic_ensure(rig->store, S("b"), NULL, &err));
-    delete_topic(rig, S("a"), DT_OK);
-    delete_topic(rig, S("b"), DT_OK);
-    mysql_fixture_run(&rig->fx, "INSERT INTO job_counts (topic, piece, writer, scheduled) VALUES ('a', 0, 0, 1)");
-    OK(dt_store_topics_revive(rig->store, &rig->arena, &n, &err));
-    assert_int_equal(n, 1);
-    assert_true(dt_str_is(get(rig, S("a")).name, "a"));
-    OK(dt_store_topics_revive(rig->store, &rig->arena, &n, &err));
-    assert_int_equal(n, 0);
-    mysql_fixture_run(&rig->fx, "UPDATE deleted_topics SET deleted_at = deleted_at - 86400001");
-    OK(dt_store_topic_ensure(rig->store, S("c"), NULL, &err));
-    delete_topic(rig, S("c"), DT_OK);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM deleted_topics"), 1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_topic_goes_when_nothing_waits_for_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_topic_stays_while_a_schedule_makes_jobs_of_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_deleted_topic_that_got_a_job_all_the_same_is_made_again, setup, teardown),
         cmocka_unit_test_setup_teardown(settings_come_back_as_they_were_put, setup, teardown),
         cmocka_unit_test_setup_teardown(a_put_without_a_delivery_keeps_the_topics, setup, teardown),
         cmocka_unit_test_setup_teardown(without_kafka_a_topic_is_made_for_pops, setup, teardown),
@@ -683,6 +626,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(jobs_never_go_where_an_installation_keeps_its_records, setup, teardown),
         cmocka_unit_test_setup_teardown(not_even_hands_send_jobs_to_an_internal_topic, setup, teardown),
         cmocka_unit_test_setup_teardown(a_clash_names_nobody_elses_topic, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_topic_is_put_onto_the_version_that_was_read_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_foreign_kafka_topic_stays_where_it_is_and_is_not_named_anew, setup, teardown),
         cmocka_unit_test_setup_teardown(no_more_topics_are_made_than_there_may_be, setup, teardown),
         cmocka_unit_test_setup_teardown(topics_are_counted_for_each_prefix_that_the_name_begins_with, setup, teardown),

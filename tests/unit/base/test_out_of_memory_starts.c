@@ -18,6 +18,7 @@
 #include "delivery/hands.h"
 #include "dispatcher.h"
 #include "doctor/examiner.h"
+#include "election/shard_map.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "intake/index_writer.h"
@@ -353,6 +354,24 @@ static dt_status start_housekeeper(void)
     return status;
 }
 
+static void no_shards_led(void *arg, unsigned shards)
+{
+    (void)arg, (void)shards;
+}
+
+static dt_status start_shard_map(void)
+{
+    const struct dt_shard_map_source_env source = {
+        .config = &config, .clock = dt_clock_system(), .changed = nobody, .led = no_shards_led};
+    const struct dt_installation inst = {.shards = 1, .generation = 1};
+    const struct dt_shard_range range = {.led = 1, .rows = 1};
+    dt_shard_map_source *out = NULL;
+    dt_status status = dt_shard_map_source_start(&source, &inst, &range, &out, &err);
+    dt_shard_map_source_stop(out);
+    dt_shard_map_source_free(out);
+    return status;
+}
+
 static dt_status start_announcer(void)
 {
     dt_announcer *out = NULL;
@@ -479,6 +498,7 @@ static void what_a_dispatcher_has_beside_its_loops_is_started_or_leaves_nothing(
     at_each(start_due_watch);
     at_each(start_room);
     at_each(start_housekeeper);
+    at_each(start_shard_map);
     at_each_call(start_announcer);
 }
 
