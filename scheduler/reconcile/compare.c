@@ -82,7 +82,6 @@ static void cut_piece(dt_reconciler *r, struct dt_compare *c, size_t n)
     if (full && r->page[n - 1].next_ms == c->from_ms) {
         c->ties = true;
         c->piece_end_ms = c->from_ms + 1;
-        c->n_rows = 0;
         suspect_ties(r, c, n);
         return; /* more of them at the next step */
     }

@@ -1,0 +1,98 @@
+/* Jobs that are passed by while their topic is being found out: how long, and which. The clock is a fake. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "shard/shard_parts.h"
+
+#define SECOND INT64_C(1000000)
+#define JOBS   4
+
+static int64_t now_us;
+static struct dt_loop_env env;
+static dt_shard_loop *l;
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return now_us;
+}
+
+static const dt_clock turned = {.mono_us = mono_us};
+
+static int make(void **state)
+{
+    (void)state;
+    now_us = 100 * SECOND;
+    env = (struct dt_loop_env){.clock = &turned};
+    l = calloc(1, sizeof(*l));
+    assert_non_null(l);
+    l->env = &env;
+    l->due.entries = calloc(JOBS, sizeof(*l->due.entries));
+    assert_non_null(l->due.entries);
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    dt_id_set_clear(&l->unknown.ids);
+    free(l->due.entries);
+    free(l);
+    return 0;
+}
+
+/* Jobs 1 to 4 are due; gives the ids of those that are not passed by, as digits. */
+static int64_t looked_at(void)
+{
+    int64_t digits = 0;
+    for (size_t i = 0; i < JOBS; i++)
+        l->due.entries[i] = (struct dt_entry){.id = (int64_t)i + 1, .due_ms = 50};
+    size_t n = dt_shard_pass_by_unknown(l, JOBS);
+    for (size_t i = 0; i < n; i++)
+        digits = digits * 10 + l->due.entries[i].id;
+    return digits;
+}
+
+static void who_waits_for_a_topic_is_passed_by_for_a_second(void **state)
+{
+    (void)state;
+    assert_int_equal(looked_at(), 1234);
+    dt_shard_note_unknown(l, 2);
+    now_us += SECOND / 2;
+    dt_shard_note_unknown(l, 4); /* the time is counted from the first */
+    assert_int_equal(looked_at(), 13);
+    now_us += SECOND / 2 - 1;
+    assert_int_equal(looked_at(), 13);
+    now_us += 1;
+    assert_int_equal(looked_at(), 1234);
+    dt_shard_note_unknown(l, 1);
+    now_us += SECOND - 1;
+    assert_int_equal(looked_at(), 234);
+}
+
+static void what_was_found_out_ends_it_at_once(void **state)
+{
+    (void)state;
+    dt_shard_note_unknown(l, 3);
+    assert_int_equal(looked_at(), 124);
+    dt_shard_look_at_unknown(l);
+    assert_int_equal(looked_at(), 1234);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(who_waits_for_a_topic_is_passed_by_for_a_second),
+        T(what_was_found_out_ends_it_at_once),
+    };
+    return cmocka_run_group_tests_name("jobs of unknown topics", tests, NULL, NULL);
+}
