@@ -225,6 +225,8 @@ def what_runs_again_alone():
         trial.command.run, trial.COPY = real, copy
     expect((whole, alone, asked[-1]) == (True, False, "1"), f"a suite without tests is {whole}, a test that is not run {alone}, asked with {asked}")
     expect("duetime" in trials.target("api/test_cli"), "the command line stays as it was")
+    for suite, wanted in (("api/test_limits", True), ("api/test_failing_statements", True), ("api/test_batch", False), ("integration/test_life", False)):
+        expect(("nth_api" in trials.target(suite)) == wanted, f"{suite}: programs whose calls fail are {'not ' if wanted else ''}built")
 
 
 def whether_all_suites_are_there():
