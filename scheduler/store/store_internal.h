@@ -71,6 +71,15 @@ DT_MUST_CHECK dt_status dt_store_read_rows(dt_db *db, struct dt_arena *arena, st
 DT_MUST_CHECK dt_status dt_store_read(dt_store *store, const char *sql, struct dt_params params, struct dt_arena *arena,
                                       struct dt_rows *rows, struct dt_error *err);
 
+/* A copy of the column's text, absent where it is NULL. *ok becomes false when memory is out. */
+static inline struct dt_str dt_store_text(const dt_db *db, unsigned column, struct dt_arena *arena, bool *ok)
+{
+    struct dt_str text = dt_db_bytes(db, column);
+    struct dt_str copy = dt_arena_copy(arena, text);
+    *ok &= !text.p || copy.p;
+    return copy;
+}
+
 /* For whom the store acts; absent: nobody. Valid until the next dt_store_act_as. */
 struct dt_str dt_store_actor(const dt_store *store);
 /* The configuration that dt_store_new was given. */

@@ -104,17 +104,18 @@ dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, stru
 static dt_status read_live(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_live_process *p = row;
+    bool ok = true;
     (void)arg;
     *p = (struct dt_live_process){.id = dt_db_i64(db, 0),
                                   .dispatcher = dt_str_is(dt_db_bytes(db, 1), "dispatcher"),
-                                  .name = dt_arena_copy(arena, dt_db_bytes(db, 2)),
-                                  .version = dt_arena_copy(arena, dt_db_bytes(db, 3)),
+                                  .name = dt_store_text(db, 2, arena, &ok),
+                                  .version = dt_store_text(db, 3, arena, &ok),
                                   .started_at_ms = dt_db_i64(db, 4),
                                   .seen_ms_ago = dt_db_i64(db, 5),
-                                  .leads = dt_arena_copy(arena, dt_db_bytes(db, 6)),
-                                  .waits = dt_arena_copy(arena, dt_db_bytes(db, 7)),
-                                  .index_down = dt_arena_copy(arena, dt_db_bytes(db, 8))};
-    return p->name.p ? DT_OK : DT_NOMEM;
+                                  .leads = dt_store_text(db, 6, arena, &ok),
+                                  .waits = dt_store_text(db, 7, arena, &ok),
+                                  .index_down = dt_store_text(db, 8, arena, &ok)};
+    return ok ? DT_OK : DT_NOMEM;
 }
 
 dt_status dt_store_processes(dt_store *store, struct dt_arena *arena, struct dt_live_process **out, size_t *n,

@@ -63,18 +63,20 @@ static dt_status ask_topic(struct dt_fire_batch *b, struct dt_str topic)
 {
     if (b->topic.p && dt_str_eq(b->topic, topic))
         return DT_OK;
+    bool ok = true;
     dt_status status = dt_db_query(b->db, dt_sql_select_topic_defaults, DT_PARAMS(DT_P_STR(topic)), b->err);
     if (status != DT_OK)
         return status;
     b->topic = topic;
     b->topic_there = dt_db_next(b->db);
-    b->retry = b->topic_there ? dt_arena_copy(b->maker->arena, dt_db_bytes(b->db, 0)) : DT_STR_NONE;
+    b->retry = b->topic_there ? dt_store_text(b->db, 0, b->maker->arena, &ok) : DT_STR_NONE;
     b->ack_timeout_ms = b->topic_there ? dt_db_i64(b->db, 1) : 0;
     if (!b->retry.p)
         b->retry = DT_STR_LIT(DT_RETRY_DEFAULT);
     if (b->ack_timeout_ms <= 0)
         b->ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
-    return dt_db_end(b->db, b->err);
+    status = dt_db_end(b->db, b->err);
+    return status == DT_OK && !ok ? dt_fail(b->err, DT_NOMEM, "out of memory") : status;
 }
 
 static dt_status fire_key(struct dt_fire_batch *b, struct dt_str name, int64_t fire_ms, struct dt_str *out)

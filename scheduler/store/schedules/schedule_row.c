@@ -6,6 +6,7 @@
 #include "base/text/timetext.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
+#include "store/store_internal.h"
 
 #define PROGRESS_COLUMNS 8
 
@@ -23,28 +24,20 @@ static enum dt_overlap overlap_at(const dt_db *db, unsigned column)
 }
 
 /* Copies a text; *ok is false when memory is out. */
-static struct dt_str text_at(const dt_db *db, unsigned column, struct dt_arena *arena, bool *ok)
-{
-    struct dt_str text = dt_db_bytes(db, column);
-    struct dt_str copy = dt_arena_copy(arena, text);
-    *ok &= !text.p || copy.p;
-    return copy;
-}
-
 static void take_job(const dt_db *db, struct dt_arena *arena, struct dt_new_job *job, bool *ok)
 {
     struct dt_str digest = dt_db_bytes(db, 16);
     if (digest.n == sizeof(job->digest))
         memcpy(job->digest, digest.p, digest.n);
-    job->topic = text_at(db, 1, arena, ok);
-    job->retry = text_at(db, 17, arena, ok);
+    job->topic = dt_store_text(db, 1, arena, ok);
+    job->retry = dt_store_text(db, 17, arena, ok);
     job->ack_timeout_ms = dt_db_i64(db, 18);
-    job->partition_key = text_at(db, 19, arena, ok);
-    job->headers = text_at(db, 20, arena, ok);
-    job->callback_url = text_at(db, 21, arena, ok);
-    job->content_type = text_at(db, 22, arena, ok);
+    job->partition_key = dt_store_text(db, 19, arena, ok);
+    job->headers = dt_store_text(db, 20, arena, ok);
+    job->callback_url = dt_store_text(db, 21, arena, ok);
+    job->content_type = dt_store_text(db, 22, arena, ok);
     job->payload_binary = dt_db_i64(db, 23) != 0;
-    job->payload = text_at(db, 24, arena, ok);
+    job->payload = dt_store_text(db, 24, arena, ok);
 }
 
 /* ---- what a manual edit may have left ---- */
@@ -79,7 +72,7 @@ static void take_progress(const dt_db *db, struct dt_arena *arena, struct dt_sch
     s->last_fire_ms = within(dt_db_i64(db, 26), 0, DT_TIME_MAX_MS);
     s->last_job_id = dt_db_i64(db, 27);
     s->zone_stamp = dt_db_i64(db, 28);
-    s->error = text_at(db, 29, arena, ok);
+    s->error = dt_store_text(db, 29, arena, ok);
     s->error_at_ms = dt_db_i64(db, 30);
     s->look_ms = dt_db_i64(db, 31);
 }
@@ -90,11 +83,11 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
     bool ok = true;
     (void)arg;
     *s = (struct dt_schedule){
-        .name = text_at(db, 0, arena, &ok),
-        .cron = text_at(db, 2, arena, &ok),
+        .name = dt_store_text(db, 0, arena, &ok),
+        .cron = dt_store_text(db, 2, arena, &ok),
         .every_ms = duration_at(db, 3),
         .anchor_ms = time_at(db, 4),
-        .time_zone = text_at(db, 5, arena, &ok),
+        .time_zone = dt_store_text(db, 5, arena, &ok),
         .has_start = !dt_db_is_null(db, 6),
         .has_end = !dt_db_is_null(db, 7),
         .starts_at_ms = time_at(db, 6),
@@ -147,10 +140,10 @@ dt_status dt_schedule_write(dt_db *db, const struct dt_schedule *s, struct dt_er
 dt_status dt_schedule_write_progress(dt_db *db, struct dt_arena *arena, const struct dt_schedule_progress *v, size_t n,
                                      struct dt_error *err)
 {
-    struct dt_param *params = dt_arena_alloc(arena, (n + 1) * PROGRESS_COLUMNS * sizeof(*params));
-    struct dt_param *p = params;
     if (n == 0)
         return DT_OK;
+    struct dt_param *params = dt_arena_alloc(arena, n * PROGRESS_COLUMNS * sizeof(*params));
+    struct dt_param *p = params;
     if (!p)
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {

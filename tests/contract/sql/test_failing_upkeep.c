@@ -61,7 +61,7 @@ static bool fails_at(const struct work *work, enum kind kind, unsigned n)
     left[kind] = 0;
     if (!failed && status != DT_OK)
         fail_msg("%s: %s: %s", work->name, dt_status_name(status), err.text);
-    if (failed && kind == STATEMENT && status == DT_OK)
+    if (failed && kind != MEMORY && status == DT_OK)
         fail_msg("%s: call %u failed, and nobody says so: %.200s", work->name, n, failed_call);
     return failed;
 }

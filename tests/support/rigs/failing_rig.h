@@ -11,7 +11,8 @@
 #include "store/db/db.h"
 #include "store/store.h"
 
-enum kind { STATEMENT, MEMORY, KINDS };
+/* ROOM: memory of an arena, which only mostly is a call for memory; nobody may go on without it. */
+enum kind { STATEMENT, ROOM, MEMORY, KINDS };
 
 static _Thread_local unsigned left[KINDS]; /* calls until one fails; 0: none does */
 static _Thread_local bool failed;
@@ -66,5 +67,21 @@ WRAP_MEMORY(void *, realloc, (void *old, size_t size), (old, size))
 WRAP_MEMORY(void *, reallocarray, (void *old, size_t n, size_t size), (old, n, size))
 WRAP_MEMORY(char *, strdup, (const char *text), (text))
 WRAP_MEMORY(char *, strndup, (const char *text, size_t n), (text, n))
+
+/* ---- arenas, as far as another file asks them ---- */
+
+void *__real_dt_arena_alloc(struct dt_arena *arena_of, size_t n);
+void *__wrap_dt_arena_alloc(struct dt_arena *arena_of, size_t n);
+void *__wrap_dt_arena_alloc(struct dt_arena *arena_of, size_t n)
+{
+    return fails(ROOM, "dt_arena_alloc") ? NULL : __real_dt_arena_alloc(arena_of, n);
+}
+
+struct dt_str __real_dt_arena_copy(struct dt_arena *arena_of, struct dt_str text);
+struct dt_str __wrap_dt_arena_copy(struct dt_arena *arena_of, struct dt_str text);
+struct dt_str __wrap_dt_arena_copy(struct dt_arena *arena_of, struct dt_str text)
+{
+    return text.p && fails(ROOM, "dt_arena_copy") ? DT_STR_NONE : __real_dt_arena_copy(arena_of, text);
+}
 
 #endif
