@@ -131,7 +131,10 @@ def test_a_process_that_ends_in_order_waits_for_what_is_under_way(stack, api, re
     jobs = [int(api.make(topic="in-order", delay=0)["id"]) for _ in range(20)]
     until(lambda: len(receiver.log) == 20, 20, stack.logs)
     for part in ("dispatcher1", "dispatcher2"):
-        stack.restart(part)
+        name = f":{stack.pid(part)}"
+        stack.stop(part)
+        assert not [row for row in rows(connect(stack), "SELECT name FROM hand_owners") if row["name"].decode().endswith(name)], "it has left"
+        stack.start(part)
     until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 30, stack.logs)
     assert receiver.twice() == [] and [attempts_of(api, job) for job in jobs] == [[(1, "succeeded")]] * 20
 

@@ -140,6 +140,18 @@ def test_older_versions_are_refused(secured):
     assert secured.rest().get("/healthz").status == 200
 
 
+def test_a_connection_that_the_server_ends_is_over_for_the_client_at_once(secured):
+    """It need not say farewell first."""
+    with secured.secure_wire() as wire:
+        wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        while wire.recv(65536):
+            pass
+        begun = time.monotonic()
+        with socket.socket(fileno=wire.detach()) as below:
+            below.settimeout(20)
+            assert below.recv(1) == b"" and time.monotonic() - begun < 1.5
+
+
 def test_who_does_not_speak_tls_is_told_so(secured):
     with Raw(f"http://127.0.0.1:{secured.port}") as wire:
         status, headers, body = wire.request("GET /healthz").answer()
