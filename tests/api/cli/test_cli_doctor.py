@@ -91,6 +91,7 @@ def test_what_only_the_server_sees_is_told_with_its_subject(stack, db):
     db("SET GLOBAL sync_binlog = 0")
     try:
         assert doctor(url, "--late", "P30D")["mysql-binlog"] == "mysql: sync_binlog is 0"
+        assert "mysql-binlog: mysql: sync_binlog is 0\n  means: " in run("doctor", "--late", "P30D", "--url", url).out
     finally:
         db("SET GLOBAL sync_binlog = 1")
     healthy(stack)

@@ -104,6 +104,23 @@ static void values_come_back_as_they_were_given(void **state)
     free(big);
 }
 
+static void a_column_that_is_not_there_is_null(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    assert_true(dt_db_is_null(rig->db, 0)); /* nothing was asked yet */
+    OK(dt_db_query(rig->db, "SELECT 7", DT_NO_PARAMS, &err));
+    assert_true(dt_db_next(rig->db));
+    assert_int_equal(dt_db_i64(rig->db, 0), 7);
+    for (unsigned beyond = 1; beyond < 100; beyond += 49) {
+        assert_true(dt_db_is_null(rig->db, beyond));
+        assert_int_equal(dt_db_i64(rig->db, beyond), 0);
+        assert_null(dt_db_bytes(rig->db, beyond).p);
+    }
+    OK(dt_db_end(rig->db, &err));
+    assert_true(dt_db_is_null(rig->db, 0));
+}
+
 static void numbers_come_by_text_as_well(void **state)
 {
     static const char sql[] = "SELECT id, IF(id = 2, NULL, -id) FROM t WHERE id >= ? AND id < ? ORDER BY id LIMIT ?";
@@ -587,6 +604,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values_come_back_as_they_were_given, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_column_that_is_not_there_is_null, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_come_by_text_as_well, setup, teardown),
         cmocka_unit_test_setup_teardown(trailing_spaces_tell_keys_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(a_json_parameter_can_be_joined, setup, teardown),
