@@ -92,7 +92,7 @@ static bool look_again(struct dt_request *req)
         return false;
     }
     dt_unit_clear(&c->unit);
-    req->then = NULL;
+    req->then = NULL; /* what a refusal by the workers says is the answer: nothing goes on behind it */
     dt_workers_submit(req->api->workers, req, replace_job);
     return true;
 }
@@ -106,7 +106,7 @@ static void created(struct dt_unit *unit)
     if (unit->rows[0].row.replace && look_again(req))
         return;
     if (unit->status == DT_OK && unit->rows[0].row.outcome == DT_INSERT_SAME) {
-        req->then = NULL;
+        req->then = NULL; /* likewise */
         dt_workers_submit(req->api->workers, req, answer_existing);
         return;
     }
