@@ -172,7 +172,7 @@ static void what_callers_change_is_written_in_order(void **state)
     at += strlen("ack_timeout_ms = ?, ");
 #define CHANGED(kind, member, column) at = expect(at, #column " = ?, ");
     DT_JOB_COLUMNS(NOTHING, NOTHING, CHANGED)
-    expect(at, "version = version + 1");
+    expect(at, "version = LEAST(version + 1, 1999999999)");
     at = expect(dt_sql_patch_content, "UPDATE jobs SET payload = ?");
 #define CONTENT(kind, member, column) at = expect(at, ", " #column " = ?");
     DT_JOB_COLUMNS(NOTHING, CONTENT, NOTHING)
