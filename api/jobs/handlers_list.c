@@ -262,8 +262,7 @@ static void read_cursor(struct dt_request *req, struct list *list, struct dt_fau
 /* Rows without payloads are small, and so is what they need. */
 static size_t page_bytes(const struct dt_list_filter *filter)
 {
-    size_t bytes = filter->limit * HEAD_BYTES;
-    return filter->payload || bytes > DT_PAGE_BYTES ? DT_PAGE_BYTES : bytes;
+    return filter->payload ? DT_PAGE_BYTES : dt_page_end(filter->limit, HEAD_BYTES).bytes;
 }
 
 enum dt_next dt_handle_job_list(struct dt_request *req)

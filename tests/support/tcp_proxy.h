@@ -1,9 +1,8 @@
 /*
  * A door between a program and its server: what connects to a port of the loopback is passed on to the server. It can be
  * shut, as a server that was killed; held, as one that was stopped; and opened again on the same port. Its connections may
- * vanish. One thread of its
- * own, which a forked child does not have: the child uses the parent's. Everything here fails the running cmocka test when
- * it cannot do its work.
+ * vanish. One thread of its own, which a forked child does not have: the child uses the parent's. Everything here fails the
+ * running cmocka test when it cannot do its work.
  */
 #ifndef DT_TESTS_SUPPORT_TCP_PROXY_H
 #define DT_TESTS_SUPPORT_TCP_PROXY_H

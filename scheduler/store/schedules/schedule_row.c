@@ -23,7 +23,6 @@ static enum dt_overlap overlap_at(const dt_db *db, unsigned column)
     return n > 0 && n < DT_OVERLAPS ? (enum dt_overlap)n : DT_OVERLAP_ALLOW;
 }
 
-/* Copies a text; *ok is false when memory is out. */
 static void take_job(const dt_db *db, struct dt_arena *arena, struct dt_new_job *job, bool *ok)
 {
     struct dt_str digest = dt_db_bytes(db, 16);

@@ -354,15 +354,10 @@ static dt_status start_housekeeper(void)
     return status;
 }
 
-static void no_shards_led(void *arg, unsigned shards)
-{
-    (void)arg, (void)shards;
-}
-
 static dt_status start_shard_map(void)
 {
     const struct dt_shard_map_source_env source = {
-        .config = &config, .clock = dt_clock_system(), .changed = nobody, .led = no_shards_led};
+        .config = &config, .clock = dt_clock_system(), .changed = nobody, .led = no_shard};
     const struct dt_installation inst = {.shards = 1, .generation = 1};
     const struct dt_shard_range range = {.led = 1, .rows = 1};
     dt_shard_map_source *out = NULL;
