@@ -117,34 +117,26 @@ static void remember_patience(struct moving *t)
 
 /* ---- reading ---- */
 
-static struct dt_str copy_text(const dt_db *db, struct dt_arena *arena, unsigned column, bool *failed)
-{
-    struct dt_str text = dt_db_bytes(db, column);
-    struct dt_str copy = dt_arena_copy(arena, text);
-    *failed = *failed || (text.p && !copy.p);
-    return copy;
-}
-
 static dt_status take_row(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
-    bool failed = false;
+    bool ok = true;
     (void)arg;
     *(struct dt_inbox_row *)row = (struct dt_inbox_row){.id = dt_db_i64(db, 0),
                                                         .action = dt_db_i64(db, 1),
-                                                        .topic = copy_text(db, arena, 2, &failed),
-                                                        .key = copy_text(db, arena, 3, &failed),
+                                                        .topic = dt_store_text(db, 2, arena, &ok),
+                                                        .key = dt_store_text(db, 3, arena, &ok),
                                                         .has_job_id = !dt_db_is_null(db, 4),
                                                         .job_id = dt_db_i64(db, 4),
                                                         .has_run_at = !dt_db_is_null(db, 5),
                                                         .run_at_ms = dt_db_i64(db, 5),
                                                         .has_delay = !dt_db_is_null(db, 6),
                                                         .delay_ms = dt_db_i64(db, 6),
-                                                        .payload = copy_text(db, arena, 7, &failed),
+                                                        .payload = dt_store_text(db, 7, arena, &ok),
                                                         .payload_bytes = (size_t)dt_db_i64(db, 8),
-                                                        .options = copy_text(db, arena, 9, &failed),
+                                                        .options = dt_store_text(db, 9, arena, &ok),
                                                         .options_bytes = (size_t)dt_db_i64(db, 10),
                                                         .created_at_ms = dt_db_i64(db, 11)};
-    return failed ? DT_NOMEM : DT_OK;
+    return ok ? DT_OK : DT_NOMEM;
 }
 
 static dt_status lock_rows(struct moving *t)
