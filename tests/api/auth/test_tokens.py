@@ -35,6 +35,19 @@ def new_token(api, name, scopes, topics=None):
     return Rest(api.url, token=text)
 
 
+@contextlib.contextmanager
+def lent_tokens(api, *tokens):
+    """Rests that carry tokens (name, scopes, topics), revoked at the end: other tests of the same API read the list of them."""
+    rests = [new_token(api, *token) for token in tokens]
+    try:
+        until(lambda: all(rest.get("/v1/topics").status != 401 for rest in rests), EFFECT_SECONDS, "the tokens hold")
+        yield rests
+    finally:
+        for rest, (name, *_) in zip(rests, tokens):
+            rest.close()
+            api.command("--revoke-token", name)
+
+
 @pytest.fixture(scope="module")
 def callers(guarded):
     """Rests by name, one a kind of token; made on an API that asked nobody for a token until then."""
@@ -95,23 +108,21 @@ def test_scopes_add_up(callers, jobs):
 @pytest.mark.parametrize("kind, more", [("cancel", {}), ("reschedule", {"delay": "PT5H"}), ("redrive", {})])
 def test_sets_of_jobs_of_a_bound_token_have_jobs_of_its_topics_alone(callers, guarded, kind, more, prefixes):
     """Named by their topic, its prefix, or one by one: neither counted nor changed, and the operation of others is not shown."""
-    bound = new_token(guarded, f"set-{kind}-{len(prefixes)}", "write,read", prefixes)
-    until(lambda: bound.get("/v1/topics").status != 401, EFFECT_SECONDS, "the token holds")
-    mine, others = (callers["admin"].make(topic=topic, delay=HOUR)["id"] for topic in ("set-mine.a", "set-others.a"))
-    state = "dead" if kind == "redrive" else "scheduled"
-    guarded.rows("UPDATE jobs SET state = %s, next_at = IF(state = 'dead', NULL, next_at), purge_at = 9000000000000 WHERE id IN (%s, %s)", state, mine, others)
-    before = guarded.rows("SELECT * FROM jobs WHERE id = %s", others)
-    refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-others.a"}, **more}), 404, "not-found")
-    refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-*"}, **more}), 403, "forbidden")
-    for dry in ({"dry_run": True}, {"wait": "PT10S"}):
-        answer = bound.post(f"/v1/jobs:{kind}", {"filter": {"ids": [others, mine]}, **more, **dry})
-        assert answer.status == 200 and (answer.json.get("matched"), answer.json.get("sample", [mine])) == (1, [mine]), answer
-    assert answer.json["changed"] == 1, answer
-    assert guarded.rows("SELECT * FROM jobs WHERE id = %s", others) == before
-    boss = callers["admin"].post(f"/v1/jobs:{kind}", {"filter": {"ids": [others]}, **more, "wait": "PT10S"}).json
-    assert boss["changed"] == 1 and bound.get(f"/v1/operations/{boss['id']}").status == 404
-    assert boss["id"] not in [operation["id"] for operation in bound.get("/v1/operations?limit=1000").json["operations"]]
-    bound.close()
+    with lent_tokens(guarded, (f"set-{kind}-{len(prefixes)}", "write,read", prefixes)) as [bound]:
+        mine, others = (callers["admin"].make(topic=topic, delay=HOUR)["id"] for topic in ("set-mine.a", "set-others.a"))
+        state = "dead" if kind == "redrive" else "scheduled"
+        guarded.rows("UPDATE jobs SET state = %s, next_at = IF(state = 'dead', NULL, next_at), purge_at = 9000000000000 WHERE id IN (%s, %s)", state, mine, others)
+        before = guarded.rows("SELECT * FROM jobs WHERE id = %s", others)
+        refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-others.a"}, **more}), 404, "not-found")
+        refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-*"}, **more}), 403, "forbidden")
+        for dry in ({"dry_run": True}, {"wait": "PT10S"}):
+            answer = bound.post(f"/v1/jobs:{kind}", {"filter": {"ids": [others, mine]}, **more, **dry})
+            assert answer.status == 200 and (answer.json.get("matched"), answer.json.get("sample", [mine])) == (1, [mine]), answer
+        assert answer.json["changed"] == 1, answer
+        assert guarded.rows("SELECT * FROM jobs WHERE id = %s", others) == before
+        boss = callers["admin"].post(f"/v1/jobs:{kind}", {"filter": {"ids": [others]}, **more, "wait": "PT10S"}).json
+        assert boss["changed"] == 1 and bound.get(f"/v1/operations/{boss['id']}").status == 404
+        assert boss["id"] not in [operation["id"] for operation in bound.get("/v1/operations?limit=1000").json["operations"]]
 
 
 def test_health_needs_no_token(callers):
@@ -217,9 +228,7 @@ def test_a_bound_list_of_topics_tells_nothing_of_others(callers, jobs):
 
 
 def test_a_cursor_is_for_the_token_that_it_was_given_to(callers, jobs, guarded):
-    twin, cousin = new_token(guarded, "bound-twin", "read", "in.,also-"), new_token(guarded, "bound-cousin", "read", "in.")
-    try:
-        until(lambda: twin.get("/v1/topics").status == cousin.get("/v1/topics").status == 200, EFFECT_SECONDS, "the tokens hold")
+    with lent_tokens(guarded, ("bound-twin", "read", "in.,also-"), ("bound-cousin", "read", "in.")) as [twin, cousin]:
         for path in ("/v1/topics?limit=1", "/v1/jobs?topic=in.side&limit=1"):
             callers["admin"].make(topic="in.side", delay=HOUR)
             callers["admin"].put("/v1/topics/in.twin", {})
@@ -228,9 +237,6 @@ def test_a_cursor_is_for_the_token_that_it_was_given_to(callers, jobs, guarded):
                 for name, cursor in cursors.items():
                     answer = rest.get(f"{path}&cursor={cursor}")
                     assert answer.status == (200 if name == own else 422), (path, name, own, answer)
-    finally:
-        for name in ("bound-twin", "bound-cousin"):
-            guarded.command("--revoke-token", name)
 
 
 def test_cursors_outlive_a_restart_and_a_key_that_was_lost_is_made_anew(own_apis):
@@ -395,8 +401,8 @@ SPOILED = ["", ",", " ", "in. side", "*,", "**"]
 
 def test_topics_that_hands_spoiled_show_nothing(callers, jobs, guarded):
     """A token each, so that all are waited for at once."""
-    rests = {topics: new_token(guarded, f"spoiled-{n}", "admin", "in.") for n, topics in enumerate(SPOILED)}
-    try:
+    with lent_tokens(guarded, *((f"spoiled-{n}", "admin", "in.") for n in range(len(SPOILED)))) as lent:
+        rests = dict(zip(SPOILED, lent))
         until(lambda: all(rest.get("/v1/topics/in.side").status == 200 for rest in rests.values()), EFFECT_SECONDS, "the tokens hold")
         for n, topics in enumerate(SPOILED):
             guarded.rows("UPDATE api_tokens SET topics = %s WHERE name = %s", topics, f"spoiled-{n}")
@@ -405,9 +411,6 @@ def test_topics_that_hands_spoiled_show_nothing(callers, jobs, guarded):
             assert rest.get("/v1/jobs").json["jobs"] == [] and rest.get("/v1/topics").json["topics"] == [], topics
             assert rest.get(f"/v1/jobs/{jobs['outside']['id']}").status == rest.post("/v1/jobs", {"topic": "outside", "delay": HOUR}).status == 404, topics
             assert rest.get("/metrics").status == 403, topics
-    finally:
-        for n in range(len(SPOILED)):
-            guarded.command("--revoke-token", f"spoiled-{n}")
 
 
 def test_a_bound_token_names_kafka_topics_within_its_prefixes_only(callers, guarded):
