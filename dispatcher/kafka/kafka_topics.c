@@ -65,8 +65,10 @@ struct dt_kafka_lookups {
     pthread_cond_t changed;
     int64_t down_until_us;
     struct known *known;
-    dt_topic_queue *wanted;  /* to be looked at */
-    dt_topic_queue *missing; /* to be made */
+    dt_topic_queue *wanted;                           /* to be looked at */
+    dt_topic_queue *missing;                          /* to be made */
+    struct dt_kafka_finding asked[DT_KAFKA_FIND_MAX]; /* by the thread, which alone writes to it: */
+    size_t asked_n;                                   /* so many are on their way */
     struct dt_kafka_asker *askers;
 };
 
@@ -96,8 +98,19 @@ static struct known *entry(struct dt_kafka_lookups *l, struct dt_str name)
     return NULL;
 }
 
+static bool is_among(const struct dt_kafka_finding *v, size_t n, struct dt_str topic)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (dt_str_is(topic, v[i].name))
+            return true;
+    }
+    return false;
+}
+
 static void want(struct dt_kafka_lookups *l, struct dt_str name)
 {
+    if (is_among(l->asked, l->asked_n, name))
+        return;
     if (!dt_topic_queue_has(l->missing, name) && dt_topic_queue_add(l->wanted, name) == DT_OK)
         pthread_cond_broadcast(&l->changed);
 }
@@ -170,6 +183,8 @@ static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_find
     bool settled = status != DT_OK;
 
     pthread_mutex_lock(&l->lock);
+    if (v == l->asked)
+        l->asked_n = 0;
     if (status != DT_OK)
         l->down_until_us = dt_kafka_now_us() + DOWN_FOR_US;
     for (size_t i = 0; status == DT_OK && i < n; i++) {
@@ -250,8 +265,9 @@ static size_t names_at_once(const struct dt_kafka_lookups *l, bool make)
 }
 
 /* Takes the names to be asked for next, and says whether they are to be made; 0: the end. */
-static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, struct dt_kafka_finding *v, bool *make)
+static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, bool *make)
 {
+    struct dt_kafka_finding *v = l->asked;
     size_t n = 0;
     size_t most;
 
@@ -266,6 +282,7 @@ static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, s
         if (!dt_topic_queue_take(*make ? l->missing : l->wanted, dt_kafka_now_us(), v[n].name))
             break;
     }
+    l->asked_n = n;
     pthread_mutex_unlock(&l->lock);
     return n;
 }
@@ -273,12 +290,12 @@ static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, s
 static void lookups_main(void *arg)
 {
     struct dt_kafka_lookups *l = arg;
-    struct dt_kafka_finding v[DT_KAFKA_FIND_MAX];
+    struct dt_kafka_finding *v = l->asked;
     struct pace pace = {0};
     bool make;
     size_t n;
 
-    while ((n = next_wanted(l, &pace, v, &make)) > 0) {
+    while ((n = next_wanted(l, &pace, &make)) > 0) {
         const int64_t began_us = dt_kafka_now_us();
 
         take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, make, NULL));
@@ -352,15 +369,6 @@ static bool answer_now(struct dt_kafka_lookups *l, struct dt_str topic, dt_statu
     known = answer(l, topic, &info, status, err);
     pthread_mutex_unlock(&l->lock);
     return known;
-}
-
-static bool is_among(const struct dt_kafka_finding *v, size_t n, struct dt_str topic)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (dt_str_is(topic, v[i].name))
-            return true;
-    }
-    return false;
 }
 
 /* Asks for the next few that are not known, from *at on. */

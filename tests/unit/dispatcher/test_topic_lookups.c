@@ -22,12 +22,11 @@
 /* ---- Kafka ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the next ones */
-static bool silent;
+static bool silent, slow;
 static unsigned requests, asked, at_most; /* requests, topics in all of them, topics in the largest */
 static bool blank;                        /* nothing is said of a topic before it is asked for */
 
-dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n,
-                                     struct dt_error *err);
+__typeof__(dt_kafka_admin_find) __wrap_dt_kafka_admin_find;
 
 static bool is_blank(const struct dt_kafka_finding *f)
 {
@@ -47,10 +46,11 @@ static void answer(struct dt_kafka_finding *f)
         f->status = DT_OK;
 }
 
-dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n,
+dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_finding *v, size_t n, bool make,
                                      struct dt_error *err)
 {
     (void)a;
+    (void)make;
     pthread_mutex_lock(&lock);
     requests++;
     asked += (unsigned)n;
@@ -60,7 +60,10 @@ dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_f
     dt_status status = silent ? dt_fail(err, DT_UNAVAILABLE, "silence") : DT_OK;
     for (size_t i = 0; status == DT_OK && i < n; i++)
         answer(&v[i]);
+    const bool waits = slow;
     pthread_mutex_unlock(&lock);
+    if (waits)
+        usleep(50000);
     return status;
 }
 
@@ -102,7 +105,7 @@ static int make(void **state)
     static struct rig r;
     struct dt_error err = {0};
     r = (struct rig){.lock = PTHREAD_MUTEX_INITIALIZER};
-    silent = false;
+    silent = slow = false;
     blank = true;
     requests = asked = at_most = 0;
     if (dt_kafka_lookups_new(&r.admin, &err) != DT_OK)
@@ -162,6 +165,22 @@ static void many_are_asked_for_together_and_no_more_than_fit_into_a_request(void
     assert_int_equal(asked, MANY);
     assert_in_range(requests_so_far(), 4, MANY - 1);
     assert_in_range(at_most, 2, DT_KAFKA_FIND_MAX);
+}
+
+static void what_is_on_its_way_is_not_asked_for_again(void **state)
+{
+    struct rig *r = *state;
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    pthread_mutex_lock(&lock);
+    slow = true;
+    pthread_mutex_unlock(&lock);
+    assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
+    assert_int_equal(ask(r, S("no.b"), &info, &err), DT_REFUSED);
+    assert_int_equal(ask(r, S("odd.c"), &info, &err), DT_UNAVAILABLE);
+    assert_int_equal(ask(r, S("d"), &info, &err), DT_OK);
+    assert_int_equal(requests_so_far(), 4);
+    assert_int_equal(asked, 4);
 }
 
 static void who_waits_gets_all_and_each_is_asked_for_once(void **state)
@@ -303,6 +322,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer, make, drop),
         cmocka_unit_test_setup_teardown(many_are_asked_for_together_and_no_more_than_fit_into_a_request, make, drop),
+        cmocka_unit_test_setup_teardown(what_is_on_its_way_is_not_asked_for_again, make, drop),
         cmocka_unit_test_setup_teardown(who_waits_gets_all_and_each_is_asked_for_once, make, drop),
         cmocka_unit_test_setup_teardown(one_that_is_refused_is_told_with_its_place_and_its_reason, make, drop),
         cmocka_unit_test_setup_teardown(names_that_kafka_cannot_have_are_refused_and_not_asked_for, make, drop),
