@@ -482,6 +482,19 @@ def check_own_apis(tree, names, found):
                 breach(found, name, line, f"makes an API called {match[1]}, as {at} does: two tests that run together need two names")
 
 
+WRAPPED = re.compile(r"(?m)^ *(?!__typeof__\(|return )[a-z_][\w ]*[ *]\**(__(?:wrap|real)_[\w#]+)[( ][^={}]*?;")
+
+
+def check_wraps(tree, names, found):
+    """What stands in for a function is of that function's type: its own words for it would go on compiling when the function changes."""
+    for name in names:
+        if name.endswith((".c", ".h")):
+            text = (tree / name).read_text()
+            for match in WRAPPED.finditer(text):
+                line = text.count("\n", 0, match.start()) + 1
+                breach(found, name, line, f"{match[1]} is declared in words of its own: __typeof__({match[1].split('_', 3)[-1]}) {match[1]}")
+
+
 DEFINITION_FILE = re.compile(r"sql/(?:views|procedures)/(\w+)\.sql")
 DEFINES = re.compile(r"(?m)^-- defines (\w+)(?: ([0-9a-f]{12}))?$")
 SQL_DEFINED = r"(?m)^CREATE (?:OR REPLACE SQL SECURITY INVOKER VIEW|PROCEDURE) (\w+)"
@@ -610,7 +623,7 @@ def check_headers(tree, names, found):
 
 RULES = [check_top, check_includes, check_strings, check_statements, check_clock, check_dialect, check_sizes, check_circles,
          check_header_circles, check_parameters, check_story, check_voice, check_comment_width, check_machine, check_links, check_signposts, check_rooms,
-         check_recipes, check_front_door, check_needs, check_reasons, check_definitions, check_own_apis, check_headers]
+         check_recipes, check_front_door, check_needs, check_reasons, check_definitions, check_own_apis, check_wraps, check_headers]
 
 
 def check(tree):

@@ -108,6 +108,8 @@ BAD = [
     (".github/CONTRIBUTING.md", "see `api/h.c`,\n`api/gone.c`\n", "CONTRIBUTING.md:2: names api/gone.c, which is not there"),
     ("README.md", "text\n" * 131, "README.md:1: is longer than 130 lines"),
     ("README.md", "many words " * 901, "README.md:1: is longer than 130 lines or 1,800 words"),
+    ("tests/unit/t.c", "int a;\ndt_status __wrap_dt_a(int a,\n    int b);\n__typeof__(dt_a) __real_dt_a;\n",
+     "tests/unit/t.c:2: __wrap_dt_a is declared in words of its own: __typeof__(dt_a) __wrap_dt_a"),
     ("tests/api/t.py", 'a = own_apis("a")\nb = own_apis("a", c)\n', "tests/api/t.py:2: makes an API called a, as tests/api/t.py:1 does"),
     ("sql/0035_d.sql", "-- d\n\nCREATE TABLE d (e INT);\n", "sql/0035_d.sql:1: permits no older programs, and does not say why"),
     ("sql/0035_d.sql", "CREATE TABLE d (e INT);\nUPDATE schema_migrations SET needs = 34 WHERE applied_at = 0;\n", "sql/0035_d.sql:1: permits no older"),

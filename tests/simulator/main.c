@@ -35,7 +35,7 @@ static struct {
     bool replay, list, first;
 } run = {.seeds = 1000, .from = 1};
 
-int __real_clock_gettime(clockid_t id, struct timespec *out);
+__typeof__(clock_gettime) __real_clock_gettime;
 
 static double seconds_of(clockid_t clock)
 {

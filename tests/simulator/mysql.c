@@ -6,6 +6,8 @@
  */
 #include "simulator/mysql.h"
 #include "store/archive/archive.h"
+#include "store/clock/test_clock.h"
+#include "store/events/events.h"
 #include "store/jobs/audit.h"
 
 #include <stdlib.h>
@@ -978,7 +980,7 @@ void mysql_install(unsigned shards)
 
 /* The schema is the migrations' by construction. */
 struct dt_store;
-dt_status __wrap_dt_store_check_test_clock(struct dt_store *store, struct dt_error *err);
+__typeof__(dt_store_check_test_clock) __wrap_dt_store_check_test_clock;
 dt_status __wrap_dt_store_check_test_clock(struct dt_store *store, struct dt_error *err)
 {
     (void)store;
@@ -986,7 +988,7 @@ dt_status __wrap_dt_store_check_test_clock(struct dt_store *store, struct dt_err
     return DT_OK;
 }
 
-dt_status __wrap_dt_store_check_schema(struct dt_store *store, struct dt_error *err);
+__typeof__(dt_store_check_schema) __wrap_dt_store_check_schema;
 dt_status __wrap_dt_store_check_schema(struct dt_store *store, struct dt_error *err)
 {
     (void)store;
@@ -996,7 +998,7 @@ dt_status __wrap_dt_store_check_schema(struct dt_store *store, struct dt_error *
 
 /* Partitions: none, but made as they are wanted, sometimes after a while. Rows know theirs by its number alone. */
 /* Partitions are nothing that a world can see. */
-dt_status __wrap_dt_store_events_tend(struct dt_store *store, int64_t now_ms, int64_t keep_ms, struct dt_error *err);
+__typeof__(dt_store_events_tend) __wrap_dt_store_events_tend;
 dt_status __wrap_dt_store_events_tend(struct dt_store *store, int64_t now_ms, int64_t keep_ms, struct dt_error *err)
 {
     (void)store;
@@ -1006,7 +1008,7 @@ dt_status __wrap_dt_store_events_tend(struct dt_store *store, int64_t now_ms, in
     return DT_OK;
 }
 
-dt_status __wrap_dt_store_partitions_read(struct dt_store *store, struct dt_partitions *out, struct dt_error *err);
+__typeof__(dt_store_partitions_read) __wrap_dt_store_partitions_read;
 dt_status __wrap_dt_store_partitions_read(struct dt_store *store, struct dt_partitions *out, struct dt_error *err)
 {
     (void)store;
@@ -1015,9 +1017,7 @@ dt_status __wrap_dt_store_partitions_read(struct dt_store *store, struct dt_part
     return DT_OK;
 }
 
-dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
-                                          struct dt_partitions *partitions, struct dt_tended *done,
-                                          struct dt_error *err);
+__typeof__(dt_store_partitions_tend) __wrap_dt_store_partitions_tend;
 dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms, const struct dt_wanted *wanted,
                                           struct dt_partitions *partitions, struct dt_tended *done,
                                           struct dt_error *err)
@@ -1033,8 +1033,7 @@ dt_status __wrap_dt_store_partitions_tend(struct dt_store *store, int64_t now_ms
     return DT_OK;
 }
 
-dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_ms, unsigned days,
-                                           struct dt_wanted *wanted, struct dt_error *err);
+__typeof__(dt_store_partitions_ahead) __wrap_dt_store_partitions_ahead;
 dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_ms, unsigned days,
                                            struct dt_wanted *wanted, struct dt_error *err)
 {
@@ -1047,7 +1046,7 @@ dt_status __wrap_dt_store_partitions_ahead(struct dt_store *store, int64_t now_m
 }
 
 /* No snapshots, and no audit: what is counted must be right by itself. */
-dt_status __wrap_dt_audit_step(dt_audit *audit, size_t limit, struct dt_audited *out, struct dt_error *err);
+__typeof__(dt_audit_step) __wrap_dt_audit_step;
 dt_status __wrap_dt_audit_step(dt_audit *audit, size_t limit, struct dt_audited *out, struct dt_error *err)
 {
     (void)audit;

@@ -79,14 +79,14 @@ struct piece {
 };
 static struct piece *pieces[CLASSES];
 
-void *__real_malloc(size_t n);
-void __real_free(void *p);
-void *__real_realloc(void *p, size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_malloc(size_t n);
-void __wrap_free(void *p);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_calloc(size_t n, size_t size);
+__typeof__(malloc) __real_malloc;
+__typeof__(free) __real_free;
+__typeof__(realloc) __real_realloc;
+__typeof__(calloc) __real_calloc;
+__typeof__(malloc) __wrap_malloc;
+__typeof__(free) __wrap_free;
+__typeof__(realloc) __wrap_realloc;
+__typeof__(calloc) __wrap_calloc;
 
 /* Sizes 16, 32, 48, 64, then four steps to each doubling. */
 static unsigned class_of(size_t n)
@@ -472,7 +472,7 @@ int64_t mysql_now_ms(void)
     return EPOCH_MS + now_us / 1000;
 }
 
-int __wrap_clock_gettime(clockid_t id, struct timespec *out);
+__typeof__(clock_gettime) __wrap_clock_gettime;
 int __wrap_clock_gettime(clockid_t id, struct timespec *out)
 {
     int64_t us = now_us;
@@ -484,7 +484,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *out)
 }
 
 /* Lengths that were taken from addresses would make a seed differ from run to run: only their magnitude counts. */
-int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
+__typeof__(nanosleep) __wrap_nanosleep;
 int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
 {
     (void)left;
@@ -493,13 +493,13 @@ int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
     return 0;
 }
 
-int __wrap_sched_yield(void);
+__typeof__(sched_yield) __wrap_sched_yield;
 int __wrap_sched_yield(void)
 {
     broken("somebody spins");
 }
 
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, fiber_fn *fn, void *arg);
+__typeof__(pthread_create) __wrap_pthread_create;
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, fiber_fn *fn, void *arg)
 {
     (void)attr;
@@ -507,7 +507,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, fiber_f
     return 0;
 }
 
-int __wrap_pthread_join(pthread_t thread, void **result);
+__typeof__(pthread_join) __wrap_pthread_join;
 int __wrap_pthread_join(pthread_t thread, void **result)
 {
     struct fiber *f = (struct fiber *)(uintptr_t)thread;
@@ -521,7 +521,7 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 }
 
 /* Fibers share one thread of the system, which keeps its name. */
-int __wrap_pthread_setname_np(pthread_t thread, const char *name);
+__typeof__(pthread_setname_np) __wrap_pthread_setname_np;
 int __wrap_pthread_setname_np(pthread_t thread, const char *name)
 {
     (void)thread, (void)name;
@@ -538,27 +538,27 @@ static bool try_lock(pthread_mutex_t *mutex)
     return true;
 }
 
-int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr);
+__typeof__(pthread_mutex_init) __wrap_pthread_mutex_init;
 int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 {
     (void)attr;
     memset(mutex, 0, sizeof *mutex);
     return 0;
 }
-int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex);
+__typeof__(pthread_mutex_destroy) __wrap_pthread_mutex_destroy;
 int __wrap_pthread_mutex_destroy(pthread_mutex_t *mutex)
 {
     (void)mutex;
     return 0;
 }
-int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
+__typeof__(pthread_mutex_lock) __wrap_pthread_mutex_lock;
 int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     while (!try_lock(mutex))
         fiber_sleep(100);
     return 0;
 }
-int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex);
+__typeof__(pthread_mutex_unlock) __wrap_pthread_mutex_unlock;
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
     *(unsigned char *)mutex = 0;
@@ -566,26 +566,25 @@ int __wrap_pthread_mutex_unlock(pthread_mutex_t *mutex)
 }
 
 /* Who waits looks again after a while: a wake-up without a reason is allowed. */
-int __wrap_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr);
+__typeof__(pthread_cond_init) __wrap_pthread_cond_init;
 int __wrap_pthread_cond_init(pthread_cond_t *cond, const pthread_condattr_t *attr)
 {
     (void)cond, (void)attr;
     return 0;
 }
-int __wrap_pthread_cond_destroy(pthread_cond_t *cond);
+__typeof__(pthread_cond_destroy) __wrap_pthread_cond_destroy;
 int __wrap_pthread_cond_destroy(pthread_cond_t *cond)
 {
     (void)cond;
     return 0;
 }
-int __wrap_pthread_cond_broadcast(pthread_cond_t *cond);
+__typeof__(pthread_cond_broadcast) __wrap_pthread_cond_broadcast;
 int __wrap_pthread_cond_broadcast(pthread_cond_t *cond)
 {
     (void)cond;
     return 0;
 }
-int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id,
-                                  const struct timespec *until);
+__typeof__(pthread_cond_clockwait) __wrap_pthread_cond_clockwait;
 int __wrap_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t id,
                                   const struct timespec *until)
 {

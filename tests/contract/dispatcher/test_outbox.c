@@ -41,12 +41,10 @@ static _Atomic bool refuse_odd;                /* Kafka refuses the messages of 
 static _Atomic int64_t refuse_from, refuse_to; /* and those of these jobs */
 static _Atomic bool lose_the_rest;             /* of a batch nothing arrives but its first message */
 
-dt_status __real_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
-                                         bool *sent, int timeout_ms, struct dt_error *e);
-dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
-                                         bool *sent, int timeout_ms, struct dt_error *e);
-dt_status __real_dt_store_outbox_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *e);
-dt_status __wrap_dt_store_outbox_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *e);
+__typeof__(dt_notice_producer_send) __real_dt_notice_producer_send;
+__typeof__(dt_notice_producer_send) __wrap_dt_notice_producer_send;
+__typeof__(dt_store_outbox_sent) __real_dt_store_outbox_sent;
+__typeof__(dt_store_outbox_sent) __wrap_dt_store_outbox_sent;
 
 static bool spend(_Atomic int *budget)
 {

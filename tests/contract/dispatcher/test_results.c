@@ -46,22 +46,14 @@ static _Atomic int applies_to_fail, sends_to_fail, commits_to_fail;
 static _Atomic int read_so_far, commits, committed_too_early;
 static char refused_value[TEXT_SIZE]; /* Kafka refuses messages with it */
 
-dt_status __real_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
-                                         bool *sent, int timeout_ms, struct dt_error *e);
-dt_status __wrap_dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n,
-                                         bool *sent, int timeout_ms, struct dt_error *e);
-dt_status __real_dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
-                                      const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
-                                      struct dt_error *e);
-dt_status __wrap_dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int linger_ms,
-                                      const _Atomic bool *stop, const struct dt_kafka_record **records, size_t *n,
-                                      struct dt_error *e);
-dt_status __real_dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *e);
-dt_status __wrap_dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *e);
-dt_status __real_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *m, struct dt_apply *v, size_t n,
-                                         bool some_wait, struct dt_error *e);
-dt_status __wrap_dt_store_apply_or_defer(dt_store *store, const struct dt_shard_map *m, struct dt_apply *v, size_t n,
-                                         bool some_wait, struct dt_error *e);
+__typeof__(dt_notice_producer_send) __real_dt_notice_producer_send;
+__typeof__(dt_notice_producer_send) __wrap_dt_notice_producer_send;
+__typeof__(dt_kafka_reader_poll) __real_dt_kafka_reader_poll;
+__typeof__(dt_kafka_reader_poll) __wrap_dt_kafka_reader_poll;
+__typeof__(dt_kafka_reader_commit) __real_dt_kafka_reader_commit;
+__typeof__(dt_kafka_reader_commit) __wrap_dt_kafka_reader_commit;
+__typeof__(dt_store_apply_or_defer) __real_dt_store_apply_or_defer;
+__typeof__(dt_store_apply_or_defer) __wrap_dt_store_apply_or_defer;
 
 static bool spend(_Atomic int *budget)
 {

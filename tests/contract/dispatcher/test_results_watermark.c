@@ -30,10 +30,10 @@ struct dt_result_lag {
     int unused;
 };
 
-dt_status __wrap_dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err);
-void __wrap_dt_result_lag_free(dt_result_lag *lag);
-dt_status __wrap_dt_result_lag_mark(dt_result_lag *lag, struct dt_error *err);
-dt_status __wrap_dt_result_lag_passed(dt_result_lag *lag, bool *passed, struct dt_error *err);
+__typeof__(dt_result_lag_new) __wrap_dt_result_lag_new;
+__typeof__(dt_result_lag_free) __wrap_dt_result_lag_free;
+__typeof__(dt_result_lag_mark) __wrap_dt_result_lag_mark;
+__typeof__(dt_result_lag_passed) __wrap_dt_result_lag_passed;
 
 dt_status __wrap_dt_result_lag_new(const struct dt_kafka_env *env, dt_result_lag **out, struct dt_error *err)
 {

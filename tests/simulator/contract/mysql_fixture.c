@@ -270,8 +270,8 @@ bool wire_holds(void)
 void wire_commit_held(void) {}
 void wire_drop_held(void) {}
 
-dt_status __real_dt_db_commit(dt_db *db, struct dt_error *err);
-dt_status __wrap_dt_db_commit(dt_db *db, struct dt_error *err);
+__typeof__(dt_db_commit) __real_dt_db_commit;
+__typeof__(dt_db_commit) __wrap_dt_db_commit;
 dt_status __wrap_dt_db_commit(dt_db *db, struct dt_error *err)
 {
     enum wire_loss how = atomic_exchange(&wire_loss, LOSE_NOTHING);

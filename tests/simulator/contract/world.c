@@ -48,10 +48,8 @@ static bool is_left_out(const char *name)
 }
 
 /* Behind cmocka_run_group_tests. */
-int __real__cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
-                                   CMFixtureFunction teardown);
-int __wrap__cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
-                                   CMFixtureFunction teardown);
+__typeof__(_cmocka_run_group_tests) __real__cmocka_run_group_tests;
+__typeof__(_cmocka_run_group_tests) __wrap__cmocka_run_group_tests;
 int __wrap__cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, size_t n, CMFixtureFunction setup,
                                    CMFixtureFunction teardown)
 {

@@ -62,21 +62,17 @@ void intake_begin(const struct dt_config *config)
 
 /* ---- threads of dispatchers that have nothing to do are not there ---- */
 
-dt_status __real_dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
-                                      dt_inbox_chore **out, struct dt_error *err);
-dt_status __wrap_dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
-                                      dt_inbox_chore **out, struct dt_error *err);
-dt_status __wrap_dt_inbox_chore_start(const struct dt_intake_env *env, dt_operation_runner *operations,
+__typeof__(dt_inbox_chore_start) __real_dt_inbox_chore_start;
+__typeof__(dt_inbox_chore_start) __wrap_dt_inbox_chore_start;
+dt_status __wrap_dt_inbox_chore_start(const struct dt_intake_env *env, const struct dt_inbox_wakes *wakes,
                                       dt_inbox_chore **out, struct dt_error *err)
 {
     *out = NULL;
-    return intake_is_used() ? __real_dt_inbox_chore_start(env, operations, out, err) : DT_OK;
+    return intake_is_used() ? __real_dt_inbox_chore_start(env, wakes, out, err) : DT_OK;
 }
 
-dt_status __real_dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out,
-                                           struct dt_error *err);
-dt_status __wrap_dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out,
-                                           struct dt_error *err);
+__typeof__(dt_operation_runner_start) __real_dt_operation_runner_start;
+__typeof__(dt_operation_runner_start) __wrap_dt_operation_runner_start;
 dt_status __wrap_dt_operation_runner_start(const struct dt_intake_env *env, dt_operation_runner **out,
                                            struct dt_error *err)
 {
@@ -84,10 +80,8 @@ dt_status __wrap_dt_operation_runner_start(const struct dt_intake_env *env, dt_o
     return intake_is_used() ? __real_dt_operation_runner_start(env, out, err) : DT_OK;
 }
 
-dt_status __real_dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
-                                         struct dt_error *err);
-dt_status __wrap_dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
-                                         struct dt_error *err);
+__typeof__(dt_command_reader_start) __real_dt_command_reader_start;
+__typeof__(dt_command_reader_start) __wrap_dt_command_reader_start;
 dt_status __wrap_dt_command_reader_start(const struct dt_command_reader_env *env, dt_command_reader **out,
                                          struct dt_error *err)
 {

@@ -7,7 +7,7 @@
 #include "store/db/sql_split.h"
 #include "store/migrations.h"
 
-void *__real_malloc(size_t n);
+__typeof__(malloc) __real_malloc;
 
 void *sql_keep(size_t n)
 {

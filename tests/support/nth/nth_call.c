@@ -74,8 +74,8 @@ static int fails(enum kind kind)
 /* ---- memory: --wrap ---- */
 
 #define WRAP_MEMORY(type, name, params, args)                                                                          \
-    type __real_##name params;                                                                                         \
-    type __wrap_##name params;                                                                                         \
+    __typeof__(name) __real_##name;                                                                                    \
+    __typeof__(name) __wrap_##name;                                                                                    \
     type __wrap_##name params                                                                                          \
     {                                                                                                                  \
         if (!fails(MEMORY))                                                                                            \
@@ -145,8 +145,8 @@ static dt_status refused(const char *what, struct dt_error *err)
 }
 
 #define WRAP_STATEMENT(name, what, params, args)                                                                       \
-    dt_status __real_##name params;                                                                                    \
-    dt_status __wrap_##name params;                                                                                    \
+    __typeof__(name) __real_##name;                                                                                    \
+    __typeof__(name) __wrap_##name;                                                                                    \
     dt_status __wrap_##name params                                                                                     \
     {                                                                                                                  \
         return serves_requests() && fails(STATEMENT) ? refused(what, err) : __real_##name args;                        \
@@ -176,8 +176,8 @@ WRAP_STATEMENT(dt_db_ask_index, sql, (dt_db * db, const char *sql, struct dt_par
 WRAP_STATEMENT(dt_store_db, "a connection", (dt_store * store, dt_db **out, struct dt_error *err), (store, out, err))
 
 /* An answer that breaks off: its rows were seen. */
-dt_status __real_dt_db_end(dt_db *db, struct dt_error *err);
-dt_status __wrap_dt_db_end(dt_db *db, struct dt_error *err);
+__typeof__(dt_db_end) __real_dt_db_end;
+__typeof__(dt_db_end) __wrap_dt_db_end;
 
 dt_status __wrap_dt_db_end(dt_db *db, struct dt_error *err)
 {

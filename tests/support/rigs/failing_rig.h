@@ -28,8 +28,8 @@ static inline bool fails(enum kind kind, const char *call)
 }
 
 #define WRAP(name, what, params, args)                                                                                 \
-    dt_status __real_##name params;                                                                                    \
-    dt_status __wrap_##name params;                                                                                    \
+    __typeof__(name) __real_##name;                                                                                    \
+    __typeof__(name) __wrap_##name;                                                                                    \
     dt_status __wrap_##name params                                                                                     \
     {                                                                                                                  \
         return fails(STATEMENT, what) ? dt_fail(error, DT_INTERNAL, "the test lets it fail: %.60s", what)              \
@@ -54,8 +54,8 @@ WRAP(dt_db_commit_with, sql, (dt_db * db, const char *sql, struct dt_param_rows 
 WRAP(dt_store_db, "a connection", (dt_store * of, dt_db **out, struct dt_error *error), (of, out, error))
 
 #define WRAP_MEMORY(type, name, params, args)                                                                          \
-    type __real_##name params;                                                                                         \
-    type __wrap_##name params;                                                                                         \
+    __typeof__(name) __real_##name;                                                                                    \
+    __typeof__(name) __wrap_##name;                                                                                    \
     type __wrap_##name params                                                                                          \
     {                                                                                                                  \
         return fails(MEMORY, #name) ? NULL : __real_##name args;                                                       \
@@ -70,15 +70,15 @@ WRAP_MEMORY(char *, strndup, (const char *text, size_t n), (text, n))
 
 /* ---- arenas, as far as another file asks them ---- */
 
-void *__real_dt_arena_alloc(struct dt_arena *arena_of, size_t n);
-void *__wrap_dt_arena_alloc(struct dt_arena *arena_of, size_t n);
+__typeof__(dt_arena_alloc) __real_dt_arena_alloc;
+__typeof__(dt_arena_alloc) __wrap_dt_arena_alloc;
 void *__wrap_dt_arena_alloc(struct dt_arena *arena_of, size_t n)
 {
     return fails(ROOM, "dt_arena_alloc") ? NULL : __real_dt_arena_alloc(arena_of, n);
 }
 
-struct dt_str __real_dt_arena_copy(struct dt_arena *arena_of, struct dt_str text);
-struct dt_str __wrap_dt_arena_copy(struct dt_arena *arena_of, struct dt_str text);
+__typeof__(dt_arena_copy) __real_dt_arena_copy;
+__typeof__(dt_arena_copy) __wrap_dt_arena_copy;
 struct dt_str __wrap_dt_arena_copy(struct dt_arena *arena_of, struct dt_str text)
 {
     return text.p && fails(ROOM, "dt_arena_copy") ? DT_STR_NONE : __real_dt_arena_copy(arena_of, text);

@@ -56,8 +56,8 @@ static inline void sleep_ms(long ms)
 
 /* ---- names ---- */
 
-int __real_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out);
-int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out);
+__typeof__(getaddrinfo) __real_getaddrinfo;
+__typeof__(getaddrinfo) __wrap_getaddrinfo;
 
 static atomic_uint lookups;
 

@@ -53,8 +53,8 @@ static inline bool fails(void)
 }
 
 #define WRAP(type, name, params, args)                                                                                 \
-    type __real_##name params;                                                                                         \
-    type __wrap_##name params;                                                                                         \
+    __typeof__(name) __real_##name;                                                                                    \
+    __typeof__(name) __wrap_##name;                                                                                    \
     type __wrap_##name params                                                                                          \
     {                                                                                                                  \
         return fails() ? NULL : __real_##name args;                                                                    \

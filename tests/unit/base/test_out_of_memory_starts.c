@@ -38,8 +38,8 @@
 static _Thread_local long threads_left; /* threads until one cannot be had; 0: all can */
 static _Thread_local bool thread_failed;
 
-int __real_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
-int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *), void *arg);
+__typeof__(pthread_create) __real_pthread_create;
+__typeof__(pthread_create) __wrap_pthread_create;
 
 int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {

@@ -58,8 +58,8 @@ static void wait_for_lookups(unsigned n)
     pthread_mutex_unlock(&gate.lock);
 }
 
-int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out);
-void __wrap_freeaddrinfo(struct addrinfo *found);
+__typeof__(getaddrinfo) __wrap_getaddrinfo;
+__typeof__(freeaddrinfo) __wrap_freeaddrinfo;
 
 struct found {
     struct addrinfo info;
