@@ -164,6 +164,8 @@ def test_unless_jobs_make_topics_an_unknown_one_is_refused(own_apis):
     refused(strict.rest.post("/v1/jobs", {"topic": "new", "delay": 0}), 422, "invalid", "/topic")
     refused(strict.rest.put("/v1/topics/new/jobs/k", {"delay": 0}), 422, "invalid", "/topic")
     assert [line["status"] for line in strict.rest.batch([{"topic": "new", "delay": 0}])] == [422]
+    told = strict.rest.post("/v1/commands", {"command": "add", "topic": "new", "id": "k", "delay": 0}).json
+    assert told["success"] is False and "no such topic" in told["error"]
     assert strict.jobs() == 0 and strict.rest.get("/v1/topics/new").status == 404
     assert strict.rest.put("/v1/topics/new", {}).status == 201
     assert strict.rest.post("/v1/jobs", {"topic": "new", "delay": "PT1H"}).status == 201

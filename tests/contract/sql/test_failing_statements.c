@@ -18,6 +18,7 @@
 #include "store/db/db.h"
 #include "store/operations/operations.h"
 #include "store/operations/topic_deletion.h"
+#include "store/pop/pop.h"
 #include "store/schedules/schedules.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
@@ -56,7 +57,7 @@ static int64_t told(bool times)
         "COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', name, paused, version))) FROM topics), 0) + (SELECT COUNT(*) FROM "
         "job_keys) * 13 + COALESCE((SELECT SUM(CRC32(CONCAT_WS('|', name, pending_jobs))) FROM api_tokens), 0) + "
         "COALESCE((SELECT SUM(version * 19 + paused) FROM schedules), 0) + (SELECT shards FROM installation) * 23 + "
-        "COALESCE((SELECT SUM(silenced_until) FROM alerts), 0)",
+        "COALESCE((SELECT SUM(silenced_until) FROM alerts), 0) + (SELECT COUNT(*) FROM pop_queue) * 29",
         times, times, times, times);
 }
 
@@ -70,7 +71,7 @@ static void empty_all_tables(void)
 {
     mysql_fixture_empty(&fx, &arena);
     mysql_fixture_run(&fx, "DELETE FROM job_events; DELETE FROM operations; DELETE FROM operation_jobs; DELETE FROM "
-                           "api_tokens; DELETE FROM alerts");
+                           "api_tokens; DELETE FROM alerts; DELETE FROM pop_queue");
 }
 
 /* What the work makes when nothing fails. */
@@ -229,6 +230,36 @@ static void new_jobs_and_results_fail_with_each_of_their_statements(void **state
 {
     (void)state;
     TRY({"new jobs", some_jobs, insert}, {"results", attempts_under_way, apply});
+}
+
+/* ---- pops ---- */
+
+static void offered_jobs(void)
+{
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('p', 'pull', 0, 0)");
+    for (long long id = 1; id <= 3; id++)
+        mysql_fixture_run(&fx,
+                          "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, "
+                          "created_at, updated_at, maker, digest, payload) VALUES (%lld, 'p', 'scheduled', 1, 1, -1, "
+                          "'15s', 60000, 0, 0, 1, REPEAT('d', 16), '{}'); INSERT INTO pop_queue (topic, due_at, "
+                          "job_id) VALUES ('p', 1, %lld)",
+                          id, id);
+}
+
+/* Two of three jobs that are offered. */
+static dt_status pop(void)
+{
+    struct dt_pop two = {.topic = S("p"), .max = 2, .max_bytes = 1000, .arena = &arena};
+    dt_status status = dt_store_pop(store, &two, &err);
+    if (status == DT_OK)
+        assert_int_equal(two.n, 2);
+    return status;
+}
+
+static void a_pop_fails_with_each_of_its_statements(void **state)
+{
+    (void)state;
+    TRY({"a pop", offered_jobs, pop});
 }
 
 /* ---- tokens ---- */
@@ -400,6 +431,18 @@ static void that_schedule(void)
     OK(put_schedule());
 }
 
+static void two_fires_wait(void)
+{
+    that_schedule();
+    for (long long id = 901; id <= 902; id++) {
+        job_row(&fx, id, "job_key = CONCAT('hourly@', " DT_SQL_NOW_MS " + 60000 * (id - 900))");
+        mysql_fixture_run(&fx,
+                          "INSERT INTO job_keys (topic, job_key, job_id) SELECT topic, job_key, id FROM jobs "
+                          "WHERE id = %lld",
+                          id);
+    }
+}
+
 static dt_status set_paused(bool paused)
 {
     struct dt_fire_maker maker = {.store = store, .zones = zones, .arena = &arena};
@@ -440,8 +483,10 @@ static void a_schedule_fails_with_each_of_its_statements(void **state)
     (void)state;
     TRY({"a schedule", only_its_topic, put_schedule},
         {"its fires", a_fire_is_due_while_the_last_one_is_under_way, make_fires},
-        {"its pause", that_schedule, pause_schedule}, {"the end of that", that_schedule_is_paused, resume_schedule},
-        {"its end", that_schedule, delete_schedule}, {"a fire by hand", that_schedule, fire_by_hand});
+        {"its pause", that_schedule, pause_schedule},
+        {"its pause while two fires wait", two_fires_wait, pause_schedule},
+        {"the end of that", that_schedule_is_paused, resume_schedule}, {"its end", that_schedule, delete_schedule},
+        {"a fire by hand", that_schedule, fire_by_hand});
 }
 
 /* ---- the installation ---- */
@@ -482,6 +527,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_change_of_a_job_fails_with_each_of_its_statements),
         cmocka_unit_test(new_jobs_and_results_fail_with_each_of_their_statements),
+        cmocka_unit_test(a_pop_fails_with_each_of_its_statements),
         cmocka_unit_test(a_change_of_tokens_fails_with_each_of_its_statements),
         cmocka_unit_test(a_change_of_a_topic_fails_with_each_of_its_statements),
         cmocka_unit_test(an_operation_fails_with_each_of_its_statements),

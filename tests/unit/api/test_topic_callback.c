@@ -116,11 +116,12 @@ static void callback_settings_that_are_wrong_are_refused(void **state)
     assert_string_equal(pointers(f), "/callback_timeout");
 }
 
+static const struct dt_topic there = {
+    .callback = {.headers = DT_STR_LIT("{\"a\":\"1\",\"b\":\"2\"}"), .secret = DT_STR_LIT("whsec_YQ==")}};
+
 /* Puts "***" onto a topic that has two headers and one secret. */
 static dt_status keep(struct fixture *f, const char *text, struct dt_topic *out)
 {
-    static const struct dt_topic there = {
-        .callback = {.headers = DT_STR_LIT("{\"a\":\"1\",\"b\":\"2\"}"), .secret = DT_STR_LIT("whsec_YQ==")}};
     struct dt_topic_setting t;
     assert_ok(f, topic(f, text, &t), text);
     assert_true(t.keeps);
@@ -142,6 +143,16 @@ static void stars_keep_what_a_topic_has(void **state)
     assert_string_equal(pointers(f), "/callback_secret");
 }
 
+static void want_of_memory_is_told_though_there_is_some_for_the_secret(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_topic_setting t;
+    struct dt_topic out;
+    assert_ok(f, topic(f, "{\"callback_secret\":\"***\"}", &t), "kept");
+    f->faults.failed = true;
+    assert_int_equal(dt_topic_callback_keep(f->json, &there, &t, &f->faults, &out), DT_NOMEM);
+}
+
 static void a_topic_that_is_not_enabled_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -158,6 +169,7 @@ int main(void)
         TEST(callback_settings_are_decoded_and_shown_without_what_is_secret),
         TEST(callback_settings_that_are_wrong_are_refused),
         TEST(stars_keep_what_a_topic_has),
+        TEST(want_of_memory_is_told_though_there_is_some_for_the_secret),
         TEST(a_topic_that_is_not_enabled_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

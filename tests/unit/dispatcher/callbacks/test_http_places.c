@@ -286,6 +286,18 @@ static void a_host_is_asked_for_by_its_number(void **state)
     assert_int_equal(dt_places_room_at(places, number, dt_str("t"), now_us), 2);
 }
 
+/* Else a host that may have one callback at a time would never have its first. */
+static void a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have(void **state)
+{
+    (void)state;
+    for (unsigned per_host = 1; per_host <= 5; per_host++) {
+        start(100, per_host, 1 << 20);
+        assert_int_equal(dt_places_room_at(places, 4711, dt_str("t"), now_us), (per_host + 1) / 2);
+        dt_places_free(places);
+    }
+    places = NULL;
+}
+
 #define T(name) cmocka_unit_test_teardown(name, end)
 
 int main(void)
@@ -304,6 +316,7 @@ int main(void)
         T(a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise),
         T(idle_hosts_that_were_slowed_are_forgotten_in_the_end),
         T(a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one),
+        T(a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
