@@ -223,6 +223,21 @@ static void trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothin
     dt_producer_free(p);
 }
 
+static void a_ledger_that_no_topic_can_be_called_by_is_not_trimmed(void **state)
+{
+    char name[DT_KAFKA_TOPIC_MAX + 1];
+    struct dt_kafka_env env = fx.env;
+    struct dt_error err = {0};
+    dt_ledger_trim *trim = NULL;
+
+    (void)state;
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    env.installation = name;
+    assert_int_equal(dt_ledger_trim_start(&env, 0, 5, &trim, &err), DT_INVALID);
+    assert_null(trim);
+}
+
 static void trimming_is_asked_for_without_waiting_and_may_be_forgotten(void **state)
 {
     struct dt_error err = {0};
@@ -309,6 +324,7 @@ int main(void)
         TEST(after_a_failure_a_producer_sends_nothing_more),
         TEST(trimming_deletes_what_is_below_and_nothing_else),
         TEST(trimming_beyond_the_end_of_the_ledger_is_an_error_and_deletes_nothing),
+        TEST(a_ledger_that_no_topic_can_be_called_by_is_not_trimmed),
         TEST(trimming_is_asked_for_without_waiting_and_may_be_forgotten),
         TEST(reading_the_ledger_sees_the_batch_and_stops_at_the_barrier),
         TEST(reading_starts_where_it_is_told_to),

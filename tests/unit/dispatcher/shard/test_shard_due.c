@@ -674,21 +674,6 @@ static void the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time(void
     assert_int_equal(fake.topics_asked, 2);
 }
 
-/* What came in behind it is met all the same, some seconds later: going back to the start each time would cost a walk. */
-static void the_reader_ahead_begins_anew_some_seconds_after_its_place_and_goes_back_a_little_before(void **state)
-{
-    const struct dt_entry place = {.id = 7, .due_ms = 900000};
-    (void)state;
-    dt_shard_place_ahead(l, &place);
-    fake.mono_us += 4 * SECOND;
-    dt_shard_ahead_end(l);
-    assert_int_equal(l->cursor.ahead_ms, place.due_ms - 2000);
-    dt_shard_place_ahead(l, &place);
-    fake.mono_us += 6 * SECOND;
-    dt_shard_ahead_end(l);
-    assert_int_equal(l->cursor.ahead_ms, 0);
-}
-
 #define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
 
 int main(void)
@@ -708,7 +693,6 @@ int main(void)
         T(hosts_that_a_topics_jobs_name_do_not_wait_behind_one_without_places),
         T(where_room_is_scarce_no_more_are_hinted_at_than_there_is_room_for),
         T(the_host_of_a_job_that_waits_for_a_place_is_asked_for_each_time),
-        T(the_reader_ahead_begins_anew_some_seconds_after_its_place_and_goes_back_a_little_before),
     };
     return cmocka_run_group_tests_name("due scans", tests, NULL, NULL);
 }

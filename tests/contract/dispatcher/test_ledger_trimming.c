@@ -1,0 +1,185 @@
+/* The upkeep of a shard's ledger (ledger_upkeep.c) on a real MySQL and Kafka: what is deleted, when, and what the row says then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "delivery/kafka/delivery_kafka.h"
+#include "store/dispatch/takeover.h"
+#include "support/kafka_fixture.h"
+#include "support/mysql_fixture.h"
+#include "support/redis_fixture.h"
+
+#define DAY     INT64_C(86400000)
+#define OLD     (DT_LEDGER_YOUNG / 2 + 20) /* records after which a ledger is old: each commit takes an offset as well */
+#define YOUNG   20
+#define WAIT_US INT64_C(20000000)
+
+static struct mysql_fixture fx;
+static struct kafka_fixture kafka;
+static struct dt_config config;
+static dt_store *store;
+static struct dt_fence fence;
+static struct dt_inflight flight;
+static dt_refclock ref;
+static struct dt_kafka_delivery delivery;
+static int64_t offsets[OLD]; /* of the ledger's records */
+static struct dt_error err;
+
+/* Rows and records are older than a day by its clock, or were written just now. */
+static int64_t now_ms(void)
+{
+    return mysql_fixture_number(&fx, "SELECT " DT_SQL_NOW_MS);
+}
+
+static void take_over(int64_t epoch)
+{
+    dt_inflight_clear(&flight);
+    const struct dt_leadership leadership = {0, epoch, "host:1", "redis:1"};
+    MYSQL_FIXTURE_OK(dt_store_takeover(store, &leadership, &fence, &flight, &err), &err);
+}
+
+/* A ledger of n records, and a row that holds the last but one of them, since so long ago. */
+static void lead(size_t n, int64_t held_ms)
+{
+    dt_producer *p = NULL;
+    KAFKA_FIXTURE_OK(dt_producer_new(&kafka.env, 0, NULL, &p, &err), &err);
+    for (size_t i = 0; i < n; i++)
+        KAFKA_FIXTURE_OK(dt_producer_send(p, NULL, 0, DT_STR_LIT("batch"), DT_STR_LIT("1"), &offsets[i], &err), &err);
+    dt_producer_free(p);
+    mysql_fixture_run(&fx, "INSERT IGNORE INTO shards (shard) VALUES (0)");
+    mysql_fixture_run(&fx, "UPDATE shards SET ledger_offset = %lld, trim_offset = %lld, trim_at = %lld WHERE shard = 0",
+                      (long long)offsets[n - 1] + 1, (long long)offsets[n - 2] + 1, (long long)(now_ms() - held_ms));
+    take_over(7);
+    int64_t before_us = dt_clock_mono_us(dt_clock_system());
+    dt_refclock_sample(&ref, now_ms(), before_us, dt_clock_mono_us(dt_clock_system()));
+}
+
+static int make(void **state)
+{
+    (void)state;
+    mysql_fixture_make(&fx, "trim");
+    fx.config.shards_count = 1;
+    mysql_fixture_migrate(&fx);
+    store = mysql_fixture_store(&fx);
+    kafka_fixture_make(&kafka, "trim");
+    config.ledger_trim_after = DAY;
+    dt_refclock_init(&ref, dt_clock_system());
+    delivery = (struct dt_kafka_delivery){
+        .env = {.config = &config, .clock = dt_clock_system(), .ref = &ref, .shard = 0}, .kafka = &kafka.env};
+    return 0;
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    dt_ledger_upkeep_forget(&delivery.upkeep);
+    dt_kafka_drain(20000);
+    kafka_fixture_clear(&kafka);
+    dt_inflight_clear(&flight);
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+    return 0;
+}
+
+/* A step, and those after it for as long as Kafka is at work. */
+static dt_status tend(void)
+{
+    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + WAIT_US;
+    dt_status status;
+    do
+        status = dt_kafka_tend(&delivery.base, store, &fence, &err);
+    while (status == DT_OK && delivery.upkeep.trim && dt_clock_mono_us(dt_clock_system()) < until_us);
+    assert_null(delivery.upkeep.trim);
+    return status;
+}
+
+static void assert_begins_at(int64_t offset)
+{
+    struct kafka_seen *seen;
+    size_t n = kafka_fixture_read(&kafka, kafka_fixture_own(&kafka, "ledger"), true, &seen);
+    int64_t first = n ? seen[0].offset : -1;
+    free(seen);
+    assert_int_equal(first, offset);
+}
+
+static void assert_row_holds(int64_t offset)
+{
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT trim_offset FROM shards WHERE shard = 0"), offset);
+    assert_int_equal(fence.trim_offset, offset);
+}
+
+static void what_the_row_has_held_for_a_day_goes_but_for_its_last_record(void **state)
+{
+    (void)state;
+    lead(OLD, DAY + 60000);
+    assert_int_equal(tend(), DT_OK);
+    assert_begins_at(offsets[OLD - 2]);
+    assert_row_holds(offsets[OLD - 1] + 1);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT trim_at > %lld FROM shards", (long long)(now_ms() - 60000)), 1);
+    assert_int_equal(tend(), DT_OK); /* which it has now held for a moment */
+    assert_begins_at(offsets[OLD - 2]);
+}
+
+static void what_it_has_not_held_for_a_day_stays(void **state)
+{
+    (void)state;
+    lead(OLD, DAY - 60000);
+    assert_int_equal(tend(), DT_OK);
+    assert_begins_at(offsets[0]);
+    assert_row_holds(offsets[OLD - 2] + 1);
+}
+
+static void a_young_ledger_keeps_its_beginning_and_its_row_moves_on(void **state)
+{
+    (void)state;
+    lead(YOUNG, DAY + 60000);
+    assert_int_equal(tend(), DT_OK);
+    assert_begins_at(offsets[0]);
+    assert_row_holds(offsets[YOUNG - 1] + 1);
+}
+
+static void whose_row_is_anothers_by_then_deletes_nothing(void **state)
+{
+    (void)state;
+    lead(OLD, DAY + 60000);
+    const struct dt_fence zombie = fence;
+    take_over(8);
+    fence = zombie;
+    assert_int_equal(tend(), DT_DEPOSED);
+    assert_begins_at(offsets[0]);
+}
+
+/* Nobody is deposed for it, and the row goes on to hold what was not deleted. */
+static void a_ledger_that_is_shorter_than_the_row_says_is_left_alone(void **state)
+{
+    (void)state;
+    lead(YOUNG, 0);
+    mysql_fixture_run(&fx, "UPDATE shards SET ledger_offset = 9000, trim_offset = 5000, trim_at = 1");
+    take_over(8);
+    assert_int_equal(tend(), DT_OK);
+    assert_begins_at(offsets[0]);
+    assert_row_holds(5000);
+    assert_true(delivery.upkeep.again_us > dt_clock_mono_us(dt_clock_system()));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, clear)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(what_the_row_has_held_for_a_day_goes_but_for_its_last_record),
+        T(what_it_has_not_held_for_a_day_stays),
+        T(a_young_ledger_keeps_its_beginning_and_its_row_moves_on),
+        T(whose_row_is_anothers_by_then_deletes_nothing),
+        T(a_ledger_that_is_shorter_than_the_row_says_is_left_alone),
+    };
+    return cmocka_run_group_tests_name("the ledger's upkeep", tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/* Where the reader ahead goes on when it has come to its end. The clock is a fake. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "shard/shard_parts.h"
+
+#define SECOND INT64_C(1000000)
+
+static int64_t now_us;
+static struct dt_loop_env env;
+static dt_shard_loop *l;
+
+static int64_t mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return now_us;
+}
+
+static const dt_clock turned = {.mono_us = mono_us};
+
+static int make(void **state)
+{
+    (void)state;
+    now_us = 100 * SECOND;
+    env = (struct dt_loop_env){.clock = &turned};
+    l = calloc(1, sizeof(*l));
+    assert_non_null(l);
+    l->env = &env;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    free(l);
+    return 0;
+}
+
+/* Jobs that came in behind it are met all the same, some seconds later; to begin anew each time would cost a walk. */
+static void it_goes_back_a_little_and_every_few_seconds_to_the_start(void **state)
+{
+    const struct dt_entry place = {.id = 7, .due_ms = 900000};
+    (void)state;
+    dt_shard_place_ahead(l, &place);
+    now_us += 4 * SECOND;
+    dt_shard_ahead_end(l);
+    assert_int_equal(l->cursor.ahead_ms, place.due_ms - 2000);
+    now_us += 2 * SECOND;
+    dt_shard_place_ahead(l, &place);
+    now_us += 4 * SECOND;
+    dt_shard_ahead_end(l);
+    assert_int_equal(l->cursor.ahead_ms, place.due_ms - 2000);
+    now_us += SECOND;
+    dt_shard_ahead_end(l);
+    assert_int_equal(l->cursor.ahead_ms, 0);
+}
+
+static void it_is_never_put_back_by_a_place_that_it_has_passed(void **state)
+{
+    (void)state;
+    dt_shard_place_ahead(l, &(struct dt_entry){.id = 7, .due_ms = 900000});
+    dt_shard_place_ahead(l, &(struct dt_entry){.id = 7, .due_ms = 800000});
+    dt_shard_place_ahead(l, &(struct dt_entry){.id = 6, .due_ms = 900000});
+    assert_int_equal(l->cursor.ahead_ms, 900000);
+    assert_int_equal(l->cursor.ahead_id, 7);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(it_goes_back_a_little_and_every_few_seconds_to_the_start),
+        T(it_is_never_put_back_by_a_place_that_it_has_passed),
+    };
+    return cmocka_run_group_tests_name("the reader ahead", tests, NULL, NULL);
+}
