@@ -103,7 +103,7 @@ BY_HAND = [
     (r"scheduler/store/\w+\.c", "contract/test_store_topics contract/test_store_schema contract/test_store_processes contract/test_store_tokens contract/test_store_shards contract/test_store_leases"),
     (r"dispatcher/(kafka|delivery/kafka)/", "contract/test_kafka_topics contract/test_kafka_results contract/test_kafka_producer contract/test_kafka_producer_refused contract/test_kafka_ledger contract/test_ledger_trimming integration/test_life"),
     (r"dispatcher/election/", "unit/test_elector unit/test_elector_leases contract/test_elector contract/test_elector_leases"),
-    (r"dispatcher/shard/", "integration/test_life integration/test_refused"),
+    (r"dispatcher/shard/", "contract/test_fair_queues integration/test_life integration/test_refused"),
     (r"^api/quota/|scheduler/store/quotas/|scheduler/job/quota", "unit/test_meter contract/test_store_quotas api/test_quotas"),
     (r"^api/schedules/|scheduler/store/schedules/|scheduler/job/schedule/|dispatcher/intake/schedule_maker",
      "unit/test_fire_plan unit/test_cron contract/test_store_schedules api/test_schedules integration/test_schedules"),
