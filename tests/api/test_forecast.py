@@ -46,6 +46,13 @@ def test_a_step_has_the_jobs_of_all_topics_the_largest_first(api, topic, now_ms)
     assert all(step["due"] == sum(part["due"] for part in step["topics"]) for step in answer["steps"])
 
 
+@pytest.mark.parametrize("more, steps", [(-1, 2), (0, 2), (1, 3), (10 * MINUTE, 3)])
+def test_the_last_step_has_the_instant_that_it_is_asked_up_to(api, topic, now_ms, more, steps):
+    start = now_ms + 5 * HOUR
+    answer = forecast(api, topic=topic, step="PT10M", **{"from": start, "to": start + 20 * MINUTE + more})
+    assert [len(answer["steps"]), answer["to"]] == [steps, rfc3339(start + steps * 10 * MINUTE)]
+
+
 def test_the_deadline_of_a_dispatched_job_is_nothing_that_comes_due(api, topic, dispatched):
     dispatched(topic=topic, ack_timeout="PT30M")
     assert sum(due(forecast(api, topic=topic))) == 0

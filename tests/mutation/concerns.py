@@ -103,10 +103,12 @@ BY_HAND = [
     (r"scheduler/store/\w+\.c", "contract/test_store_topics contract/test_store_schema contract/test_store_processes contract/test_store_tokens contract/test_store_shards contract/test_store_leases"),
     (r"dispatcher/(kafka|delivery/kafka)/", "contract/test_kafka_topics contract/test_kafka_results contract/test_kafka_producer contract/test_kafka_producer_refused contract/test_kafka_ledger contract/test_ledger_trimming integration/test_life"),
     (r"dispatcher/election/", "unit/test_elector unit/test_elector_leases contract/test_elector contract/test_elector_leases"),
-    (r"dispatcher/shard/", "contract/test_fair_queues integration/test_life integration/test_refused"),
+    (r"dispatcher/shard/", "unit/test_shard_due unit/test_shard_queues unit/test_shard_queues_held unit/test_shard_tell unit/test_shard_unknown unit/test_shard_cursor contract/test_fair_queues "
+                          "contract/test_shard_fence integration/test_life integration/test_refused"),
     (r"^api/quota/|scheduler/store/quotas/|scheduler/job/quota", "unit/test_meter contract/test_store_quotas api/test_quotas"),
     (r"^api/schedules/|scheduler/store/schedules/|scheduler/job/schedule/|dispatcher/intake/schedule_maker",
      "unit/test_fire_plan unit/test_cron contract/test_store_schedules api/test_schedules integration/test_schedules"),
+    (r"store/store_(tokens|topics|shards)\.c", "api/test_events"),
     (r"^api/topics/", "api/test_topics api/test_batch api/test_without_kafka"),
     (r"^api/work/", "api/test_batch_ends api/test_connections api/test_http"),
     (r"dispatcher/alerts/|scheduler/store/alerts/|scheduler/job/alert/", "unit/test_alert contract/test_store_alerts integration/test_alerts"),

@@ -199,6 +199,27 @@ static void reports_by_key_and_by_id_are_applied_in_their_place(void **state)
     batch.n = 0;
 }
 
+static void a_cancel_may_be_of_what_follows_an_attempt(void **state)
+{
+    (void)state;
+    say(CREATE("a", "1"));
+    done(1, 0, 0);
+    dispatch("a");
+    say(ON("cancel", "a")); /* too late */
+    say("{\"action\":\"cancel\",\"topic\":\"t\",\"key\":\"a\",\"retries\":false}");
+    say("{\"action\":\"cancel\",\"topic\":\"t\",\"key\":\"a\",\"retries\":1}");
+    OK(carry_out());
+    assert_int_equal(batch.refused, 3);
+    batch.n = 0;
+    assert_true(has_text(header_of(&batch.answers.v[2], "problem"), "must be true or false"));
+    assert_int_equal(jobs("no_retries"), 0);
+    say("{\"action\":\"cancel\",\"topic\":\"t\",\"key\":\"a\",\"retries\":true}");
+    OK(carry_out());
+    assert_int_equal(batch.done, 1);
+    batch.n = 0;
+    assert_int_equal(jobs("no_retries AND state = 'dispatched'"), 1);
+}
+
 static void what_is_read_again_changes_nothing(void **state)
 {
     (void)state;
@@ -529,6 +550,7 @@ int main(void)
     const struct CMUnitTest tests[] = {TEST(a_message_is_a_job_and_its_offset_is_behind_it),
                                        TEST(every_action_does_what_it_does_by_http),
                                        TEST(reports_by_key_and_by_id_are_applied_in_their_place),
+                                       TEST(a_cancel_may_be_of_what_follows_an_attempt),
                                        TEST(what_is_read_again_changes_nothing),
                                        TEST(one_stale_partition_takes_nothing_of_the_others_along),
                                        TEST(poison_is_refused_alone_and_told_as_it_came),

@@ -530,6 +530,24 @@ static void a_stream_that_ends_early_leaves_the_rest_with_the_server(void **stat
     assert_int_equal(ask(rig->db, "SELECT 8"), 8);
 }
 
+static void a_stream_that_breaks_off_ends_and_says_so(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    int rows = 0;
+    fill_with(rig, 200, 500000);
+    const int64_t session = ask(rig->db, "SELECT CONNECTION_ID()");
+    OK(dt_db_query_stream(rig->db, "SELECT id, p FROM t ORDER BY id", DT_NO_PARAMS, &err));
+    assert_true(dt_db_next(rig->db));
+    mysql_fixture_run(&rig->fx, "KILL %lld", (long long)session);
+    for (; rows < 200 && dt_db_next(rig->db); rows++)
+        assert_int_equal(dt_db_i64(rig->db, 0), rows + 2);
+    assert_in_range(rows, 0, 198);
+    assert_int_not_equal(dt_db_end(rig->db, &err), DT_OK);
+    OK(dt_db_reconnect(rig->db, &err));
+    assert_int_equal(ask(rig->db, "SELECT 7"), 7);
+}
+
 static void a_stream_inside_a_transaction_is_refused(void **state)
 {
     struct rig *rig = *state;
@@ -626,6 +644,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_open_result_set_refuses_other_statements, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stream_gives_each_row_as_it_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stream_that_ends_early_leaves_the_rest_with_the_server, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stream_that_breaks_off_ends_and_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stream_inside_a_transaction_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_is_not_there_is_unavailable, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_does_not_answer_is_given_up, setup, teardown),

@@ -39,6 +39,7 @@ static void one_that_was_emptied_is_as_new(void **state)
     assert_false(dt_id_set_has(&set, 7));
     assert_true(dt_id_set_add(&set, 8));
     assert_true(dt_id_set_has(&set, 8));
+    assert_false(dt_id_set_has(&set, 7)); /* not even now that there is something in it */
     assert_int_equal(set.n, 1);
     dt_id_set_clear(&set);
     assert_false(dt_id_set_has(&set, 8));

@@ -388,6 +388,25 @@ static void the_topics_of_a_batch_are_a_few_and_their_owners_take_turns(void **s
     assert_false(t.chosen.more);
 }
 
+static void one_topic_more_than_a_batch_may_have_waits_for_the_next(void **state)
+{
+    static const char *const topics[] = {"a", "b", "c"};
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_hint hints[3];
+    int64_t now = now_ms(rig);
+    mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('a', 0, 0), ('b', 0, 0), "
+                                "('c', 0, 0)");
+    for (int i = 0; i < 3; i++)
+        hints[i] = (struct dt_hint){job_of(rig, topics[i], now - 1000 + 10 * i), 1};
+    take_over(rig, 74);
+    struct dt_leader_txn t = leader_txn_of(rig, hints, 3);
+    t.due.max_topics = 2;
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
+    assert_batch(&t, hints, 2, (int[]){0, 1});
+    assert_true(t.chosen.more);
+}
+
 static void a_leader_transaction_refuses_to_forget_what_is_in_flight(void **state)
 {
     struct rig *rig = *state;
@@ -577,6 +596,7 @@ int main(void)
         T(nothing_is_claimed_before_its_time_by_the_servers_clock),
         T(a_batch_keeps_to_its_limits_and_to_the_order),
         T(the_topics_of_a_batch_are_a_few_and_their_owners_take_turns),
+        T(one_topic_more_than_a_batch_may_have_waits_for_the_next),
         T(a_leader_transaction_refuses_to_forget_what_is_in_flight),
         T(a_turn_without_work_writes_nothing),
         T(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on),

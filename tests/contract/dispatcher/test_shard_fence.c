@@ -1,0 +1,91 @@
+/* What a leader with nothing to do asks its row now and then (shard_batch.c), on a real MySQL. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "shard/shard_parts.h"
+#include "support/mysql_fixture.h"
+
+#define OK(status) MYSQL_FIXTURE_OK(status, &err)
+
+static struct mysql_fixture fx;
+static struct dt_loop_env env;
+static dt_shard_loop *l;
+static struct dt_error err;
+static int stale; /* times that the map was called so */
+
+static void stale_map(void *arg)
+{
+    (void)arg;
+    stale++;
+}
+
+static void take_over(int64_t epoch)
+{
+    const struct dt_leadership leadership = {0, epoch, "host:1", "redis:1"};
+    OK(dt_store_takeover(l->store, &leadership, &l->fence, &l->flight.list, &err));
+}
+
+static int make(void **state)
+{
+    (void)state;
+    stale = 0;
+    mysql_fixture_make(&fx, "fence");
+    fx.config.shards_count = 1;
+    mysql_fixture_migrate(&fx);
+    env = (struct dt_loop_env){.clock = dt_clock_system(), .stale_map = stale_map};
+    l = calloc(1, sizeof(*l));
+    assert_non_null(l);
+    l->env = &env;
+    l->store = mysql_fixture_store(&fx);
+    take_over(7);
+    dt_shard_map_init(&l->trust.map, mysql_fixture_number(&fx, "SELECT generation FROM installation"), 1);
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    dt_inflight_clear(&l->flight.list);
+    dt_store_free(l->store);
+    free(l);
+    mysql_fixture_drop(&fx);
+    return 0;
+}
+
+static void who_leads_is_told_so_and_when_the_map_is_another(void **state)
+{
+    (void)state;
+    OK(dt_shard_check_fence(l, &err));
+    assert_int_equal(stale, 0);
+    assert_true(l->checked.fence_us > 0);
+    l->trust.map.generation--;
+    OK(dt_shard_check_fence(l, &err));
+    assert_int_equal(stale, 1);
+}
+
+static void whose_row_is_anothers_leads_no_more(void **state)
+{
+    (void)state;
+    const struct dt_fence mine = l->fence;
+    take_over(8);
+    l->fence = mine;
+    assert_int_equal(dt_shard_check_fence(l, &err), DT_DEPOSED);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(who_leads_is_told_so_and_when_the_map_is_another),
+        T(whose_row_is_anothers_leads_no_more),
+    };
+    return cmocka_run_group_tests_name("a leader's row", tests, NULL, NULL);
+}
