@@ -260,6 +260,23 @@ static void idle_hosts_that_were_slowed_are_forgotten_in_the_end(void **state)
     assert_int_equal(dt_places_of_host(places, dt_str("h")), 8);
 }
 
+/* One that is in use stands in nobody's way, however long it was known before them. */
+static void idle_hosts_are_forgotten_behind_one_that_is_in_use(void **state)
+{
+    (void)state;
+    start(1000, 8, 1 << 20);
+    assert_true(take("busy", "a"));
+    assert_true(take("h", "a"));
+    give_back(1, DT_PLACE_PUSHED_BACK);
+    assert_int_equal(dt_places_of_host(places, dt_str("h")), 4);
+    now_us += DT_PLACES_REMEMBERED_US + SECOND;
+    for (int i = 0; i < 3; i++) {
+        const char new_host[] = {(char)('i' + i), '\0'};
+        assert_true(take(new_host, "a"));
+    }
+    assert_int_equal(dt_places_of_host(places, dt_str("h")), 8);
+}
+
 static void a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one(void **state)
 {
     (void)state;
@@ -315,6 +332,7 @@ int main(void)
         T(bytes_are_bounded_and_one_request_always_fits),
         T(a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise),
         T(idle_hosts_that_were_slowed_are_forgotten_in_the_end),
+        T(idle_hosts_are_forgotten_behind_one_that_is_in_use),
         T(a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one),
         T(a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have),
     };
