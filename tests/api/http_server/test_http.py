@@ -89,6 +89,19 @@ def test_headers_of_8_kib_are_taken(api):
     assert api.get("/v1/info", headers={"X-Long": "x" * 8000}).status == 200
 
 
+@pytest.mark.parametrize("method, what", [("POST", "pause"), ("DELETE", "")])
+def test_a_body_where_none_is_asked_for_says_nothing_or_is_refused(api, topic, method, what):
+    path = f"/v1/topics/{topic}/{what}".rstrip("/")
+    api.put(f"/v1/topics/{topic}", {})
+    for body in ("{", "}", "{}{}", "{ } x", "[]", "null", '{"a":1}', "\n{}{"):
+        answer = api.ask(method, path, body)
+        refused(answer, 422, "invalid")
+        assert answer.json["detail"] == "this request takes no body", (body, answer)
+    assert api.get(f"/v1/topics/{topic}").json["paused"] is False
+    for body in ("", " \t\r\n", "{}", " { }\n"):
+        assert api.ask(method, path, body).status in (200, 404), body
+
+
 def test_a_chunked_body_is_taken(api, topic):
     body = json.dumps({"topic": topic, "delay": "PT1H", "payload": "x" * 500}).encode()
     with Raw(api.url) as wire:
