@@ -101,10 +101,12 @@ enum dt_next dt_handle_readyz(struct dt_request *req)
     dt_health_get(req->api->health, &state);
     bool redis = !dt_index_configured(req->api->config) || (state.redis && work.redis);
     bool ready = state.mysql == DT_OK && !state.draining;
-    bool degraded = !redis || !work.leaders || !work.kafka;
+    bool busy = dt_workers_busy(req->api->workers);
+    bool degraded = busy || !redis || !work.leaders || !work.kafka;
     req->status = ready ? 200 : 503;
     dt_strbuf_addf(&req->out, "{\"status\":\"%s\"", !ready ? "unready" : degraded ? "degraded" : "ready");
     add_part(&req->out, "mysql", state.mysql_word);
+    add_part(&req->out, "workers", busy ? "busy" : "ok");
     add_part(&req->out, "redis", word_of(dt_index_configured(req->api->config), redis));
     add_part(&req->out, "leaders", work.leaders ? "ok" : "degraded");
     add_part(&req->out, "kafka", word_of(dt_config_has_kafka(req->api->config), work.kafka));

@@ -27,11 +27,14 @@
 
 #define CALLERS 256 /* dt_caller.fair_queue */
 
+#define BUSY_US INT64_C(1000000) /* a wait that is longer than requests have to bear */
+
 struct task {
     struct dt_request *req;
     dt_worker_fn run;
     uint8_t caller; /* its place in served */
     bool is_long;
+    int64_t since_us; /* mono: since when it waits */
 };
 
 struct put_off {
@@ -71,6 +74,16 @@ struct dt_workers {
 
 /* ---- the queue ---- */
 
+static size_t slot_of(size_t head, size_t i)
+{
+    return (head + i) & (QUEUE_MAX - 1);
+}
+
+static struct task *queued(dt_workers *pool, size_t i)
+{
+    return &pool->queue[slot_of(pool->head, i)];
+}
+
 static bool stalled(const dt_workers *pool)
 {
     for (size_t i = 0; i < pool->n_workers; i++)
@@ -104,6 +117,16 @@ static dt_status push(dt_workers *pool, struct task task)
     return status;
 }
 
+/* Whoever has waited for longest stands first, as far as requests of one caller do not keep each other waiting. */
+bool dt_workers_busy(dt_workers *pool)
+{
+    const int64_t now_us = dt_clock_mono_us(pool->env->clock);
+    pthread_mutex_lock(&pool->lock);
+    bool busy = pool->busy >= pool->n_workers && pool->n && now_us - queued(pool, 0)->since_us > BUSY_US;
+    pthread_mutex_unlock(&pool->lock);
+    return busy;
+}
+
 bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run)
 {
     int64_t until_us = dt_clock_mono_us(pool->env->clock) + DT_WORKERS_LATER_US;
@@ -128,16 +151,6 @@ static bool take_put_off(dt_workers *pool, struct task *task)
     pool->later_head = (pool->later_head + 1) & (QUEUE_MAX - 1);
     pool->n_later--;
     return true;
-}
-
-static size_t slot_of(size_t head, size_t i)
-{
-    return (head + i) & (QUEUE_MAX - 1);
-}
-
-static struct task *queued(dt_workers *pool, size_t i)
-{
-    return &pool->queue[slot_of(pool->head, i)];
 }
 
 /* The ith of the queue leaves it. What is before it moves up, which is nothing as a rule. */
@@ -291,6 +304,7 @@ static enum dt_next submit(dt_workers *pool, struct task task)
     struct dt_request *req = task.req;
     if (!dt_request_suspended(req))
         dt_request_suspend(req);
+    task.since_us = dt_clock_mono_us(pool->env->clock);
     dt_status status = push(pool, task);
     if (status == DT_FULL)
         dt_metric_add(pool->full, 1);

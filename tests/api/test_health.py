@@ -6,6 +6,7 @@ import signal
 import pymysql
 import pytest
 
+from harness.raw import Raw
 from harness.servers import redis_clients
 from harness.stack import until
 
@@ -120,3 +121,22 @@ def test_a_mysql_that_refuses_new_jobs_is_unready_and_says_so_in_our_words(limit
         finally:
             cursor.execute("SET GLOBAL read_only = OFF")
         until(lambda: one.rest.get("/readyz").status == 200, 8, one.log)
+
+
+def test_workers_that_are_all_busy_while_others_wait_are_told(own_apis):
+    api = own_apis("busy", {"http.workers": 2}).start()
+    job = api.rest.make(topic="busy", delay="PT1H")
+    assert ready(api.rest)["workers"] == "ok"
+    wires = [Raw(api.url, seconds=30) for _ in range(5)]
+    with contextlib.closing(api.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute("LOCK TABLES jobs WRITE")
+        for wire in wires:
+            wire.send(f"GET /v1/jobs/{job['id']} HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: ready(api.rest)["workers"] == "busy", 5, lambda: ready(api.rest))
+        answer = api.rest.get("/readyz")
+        assert answer.status == 200 and answer.json["status"] == "degraded" and answer.json["mysql"] == "ok", answer
+        cursor.execute("UNLOCK TABLES")
+    assert [wire.answer()[0] for wire in wires] == [200] * 5
+    assert ready(api.rest)["workers"] == "ok"
+    for wire in wires:
+        wire.socket.close()

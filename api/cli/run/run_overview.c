@@ -69,6 +69,8 @@ static int show_readiness(struct overview *o, struct dt_strbuf *out)
     dt_strbuf_addf(out, "%s  ", colour[0] ? "\033[0m" : "");
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         add_word(out, o->json, root, parts[i]);
+    if (dt_str_is(text(o->json, root, "workers"), "busy")) /* which is rare, and the line is short */
+        add_word(out, o->json, root, "workers");
     dt_strbuf_addc(out, '\n');
     return DT_CLI_DONE;
 }

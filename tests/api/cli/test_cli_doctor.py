@@ -11,7 +11,7 @@ from stand_in import answering
 
 pytestmark = pytest.mark.in_turns(2)
 
-READY = {"status": "ready", "mysql": "ok", "redis": "ok", "leaders": "ok", "kafka": "ok", "age_ms": {}}
+READY = {"status": "ready", "mysql": "ok", "workers": "ok", "redis": "ok", "leaders": "ok", "kafka": "ok", "age_ms": {}}
 SHARD = {"shard": 0, "epoch": 1, "leader": "here:1", "halted": None, "waiting_for": None, "detail": None, "in_flight": 0, "backlog": 0, "overdue": 0,
          "oldest_overdue_ms": 0, "drift": {"missing": 0, "extra": 0, "wrong": 0}}
 SEEN = set()

@@ -87,7 +87,7 @@ RATES = {"created": 120.04, "dispatched": 118.6, "succeeded": 117.3, "failed": 0
 def large(path, _query):
     """An installation of 40 shards and 60 topics."""
     if path == "/readyz":
-        return {"status": "degraded", "mysql": "ok", "redis": "ok", "leaders": "degraded", "kafka": "ok"}
+        return {"status": "degraded", "mysql": "ok", "workers": "ok", "redis": "ok", "leaders": "degraded", "kafka": "ok"}
     shards = [{"shard": n, "leader": None if n == 39 else "host:1", "health": "no-leader" if n == 39 else "ok", "epoch": 1, "in_flight": 0, "overdue": 0} for n in range(40)]
     topics = [{"topic": f"topic-{n}", "paused": False, "rates": RATES, "scheduled": 1, "dispatched": 0, "dead": 0, "overdue": 0, "oldest_overdue_ms": None} for n in range(50)]
     return {"version": "1", "now": "2026-11-26T09:00:00.000Z", "rates": RATES, "lateness_ms": {"p50": 3, "p99": 21}, "overdue": {"count": 0, "at_least": False, "oldest_ms": None},
