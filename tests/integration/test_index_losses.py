@@ -129,6 +129,19 @@ def test_a_job_whose_apis_connection_was_ended_while_idle_is_not_late(api, redis
     assert max(late_by(consumer, ids).values()) < SOON_MS
 
 
+def test_a_redis_that_ends_quiet_connections_makes_nobody_late(api, redis, topic, consumer):
+    waiting = api.make(topic=topic, delay="PT10M")["id"]
+    redis.config_set("timeout", 4)
+    try:
+        ids = []
+        for ask in (lambda: api.make(topic=topic, delay=300)["id"], lambda: api.post(f"/v1/jobs/{waiting}/run-now").json["id"]):
+            time.sleep(8)
+            ids.append(ask())
+        assert max(late_by(consumer, ids).values()) < SOON_MS
+    finally:
+        redis.config_set("timeout", 0)
+
+
 def test_a_job_that_is_run_now_through_a_connection_that_was_ended_is_not_late(api, redis, topic, consumer):
     ids = [api.make(topic=topic, delay="PT10M")["id"] for _ in range(8)]
     for job in ids:
