@@ -68,6 +68,7 @@ struct dt_workers {
     struct put_off later[QUEUE_MAX];
     size_t later_head, n_later;
     unsigned sleeping, busy;
+    int64_t free_us; /* mono: when a worker last had nothing to run */
     bool stopping;
     dt_metric *full, *queued, *at_work;
 };
@@ -117,12 +118,13 @@ static dt_status push(dt_workers *pool, struct task task)
     return status;
 }
 
-/* Whoever has waited for longest stands first, as far as requests of one caller do not keep each other waiting. */
+/* The first of the queue has waited for longest; while a worker has nothing to run it waits for its caller's others. */
 bool dt_workers_busy(dt_workers *pool)
 {
-    const int64_t now_us = dt_clock_mono_us(pool->env->clock);
     pthread_mutex_lock(&pool->lock);
-    bool busy = pool->busy >= pool->n_workers && pool->n && now_us - queued(pool, 0)->since_us > BUSY_US;
+    const int64_t before_us = dt_clock_mono_us(pool->env->clock) - BUSY_US;
+    bool waits = pool->n > 0 && queued(pool, 0)->since_us < before_us;
+    bool busy = waits && pool->sleeping == 0 && pool->free_us < before_us;
     pthread_mutex_unlock(&pool->lock);
     return busy;
 }
@@ -211,6 +213,7 @@ static void sleep_until_there_is_something(dt_workers *pool)
     else
         pthread_cond_wait(&pool->wake, &pool->lock);
     pool->sleeping--;
+    pool->free_us = dt_clock_mono_us(pool->env->clock);
 }
 
 /* False: the end. stopping: do not run it any more. */

@@ -22,7 +22,7 @@ typedef enum dt_next (*dt_worker_fn)(struct dt_request *req, dt_store *store);
 /* Starts the threads (http.workers). env and activity are borrowed and outlive them. *out is NULL unless OK. */
 DT_MUST_CHECK dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity,
                                          dt_workers **out, struct dt_error *err);
-/* Says whether all workers have something to do, and somebody has waited for one for more than a second. Any thread. */
+/* Says whether somebody has waited for more than a second while no worker was free. Any thread. */
 bool dt_workers_busy(dt_workers *pool);
 /* Answers queued requests whose time is up with 503. Any thread. */
 void dt_workers_expire(dt_workers *pool, int64_t now_us);

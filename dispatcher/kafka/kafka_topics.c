@@ -469,6 +469,8 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
     k = find(l, topic);
     if (k)
         k->until_us = INT64_MIN / 2;
+    if (is_among(l->asked, l->asked_n, topic)) /* its answer may be of before */
+        (void)!dt_topic_queue_add(l->wanted, topic);
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -75,6 +75,14 @@ static unsigned requests_so_far(void)
     return n;
 }
 
+static void await_requests(unsigned n)
+{
+    for (int tries = 0; requests_so_far() < n; tries++) {
+        assert_true(tries < 40000);
+        usleep(500);
+    }
+}
+
 /* ---- who asks ---- */
 
 struct rig {
@@ -181,6 +189,21 @@ static void what_is_on_its_way_is_not_asked_for_again(void **state)
     assert_int_equal(ask(r, S("d"), &info, &err), DT_OK);
     assert_int_equal(requests_so_far(), 4);
     assert_int_equal(asked, 4);
+}
+
+static void what_is_forgotten_on_its_way_is_asked_for_once_more(void **state)
+{
+    struct rig *r = *state;
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    pthread_mutex_lock(&lock);
+    slow = true;
+    pthread_mutex_unlock(&lock);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), &info, &err), DT_BUSY);
+    await_requests(1);
+    dt_kafka_admin_forget(&r->admin, S("a"));
+    assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
+    await_requests(2);
 }
 
 static void who_waits_gets_all_and_each_is_asked_for_once(void **state)
@@ -311,10 +334,7 @@ static void what_somebody_asked_for_is_told_of_with_its_last_answer(void **state
     assert_int_equal(requests_so_far(), 2); /* both are fresh */
     dt_kafka_admin_forget(&r->admin, S("a"));
     dt_kafka_admin_tell_asked(&r->admin, hear, &heard); /* which wants it to be looked up */
-    for (int tries = 0; requests_so_far() < 3; tries++) {
-        assert_true(tries < 40000);
-        usleep(500);
-    }
+    await_requests(3);
 }
 
 int main(void)
@@ -323,6 +343,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer, make, drop),
         cmocka_unit_test_setup_teardown(many_are_asked_for_together_and_no_more_than_fit_into_a_request, make, drop),
         cmocka_unit_test_setup_teardown(what_is_on_its_way_is_not_asked_for_again, make, drop),
+        cmocka_unit_test_setup_teardown(what_is_forgotten_on_its_way_is_asked_for_once_more, make, drop),
         cmocka_unit_test_setup_teardown(who_waits_gets_all_and_each_is_asked_for_once, make, drop),
         cmocka_unit_test_setup_teardown(one_that_is_refused_is_told_with_its_place_and_its_reason, make, drop),
         cmocka_unit_test_setup_teardown(names_that_kafka_cannot_have_are_refused_and_not_asked_for, make, drop),
