@@ -137,7 +137,9 @@ static void fill(void)
 
 static void begin_leadership(void)
 {
-    l->trust.up = l->trust.whole = l->trust.compared = true;
+    l->trust.up = true;
+    l->trust.whole = true;
+    l->trust.compared = true;
     dt_shard_due_init(l);
     l->fence = (struct dt_fence){.epoch = ++epoch, .token = 4711};
 }
