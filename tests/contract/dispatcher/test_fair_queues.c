@@ -125,13 +125,8 @@ static void fill(void)
             entries[at] = (struct dt_entry){.id = id_of(t, n), .due_ms = due_ms(t, n)};
     }
     for (size_t i = 0; i < JOBS; i++)
-        mysql_fixture_run(
-            &fx,
-            "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
-            "updated_at, maker, digest, payload) VALUES (%lld, 't%02lld', 'scheduled', %lld, %lld, 1, "
-            "'15s', 60000, 0, 0, 1, REPEAT('d', 16), '{}')",
-            (long long)entries[i].id, (long long)(entries[i].id / 1000), (long long)entries[i].due_ms,
-            (long long)entries[i].due_ms);
+        job_row(&fx, entries[i].id, "topic = 't%02lld', run_at = %lld, next_at = %lld, near = 1",
+                (long long)(entries[i].id / 1000), (long long)entries[i].due_ms, (long long)entries[i].due_ms);
     OK(dt_index_put(l->index, &l->trust.map, entries, JOBS, INT64_MAX, false, &err));
 }
 

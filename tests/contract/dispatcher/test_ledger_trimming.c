@@ -13,6 +13,7 @@
 
 #include "delivery/kafka/delivery_kafka.h"
 #include "store/dispatch/takeover.h"
+#include "support/job_rows.h"
 #include "support/kafka_fixture.h"
 #include "support/mysql_fixture.h"
 #include "support/redis_fixture.h"
@@ -33,12 +34,6 @@ static struct dt_kafka_delivery delivery;
 static int64_t offsets[OLD]; /* of the ledger's records */
 static struct dt_error err;
 
-/* Rows and records are older than a day by its clock, or were written just now. */
-static int64_t now_ms(void)
-{
-    return mysql_fixture_number(&fx, "SELECT " DT_SQL_NOW_MS);
-}
-
 static void take_over(int64_t epoch)
 {
     dt_inflight_clear(&flight);
@@ -56,10 +51,11 @@ static void lead(size_t n, int64_t held_ms)
     dt_producer_free(p);
     mysql_fixture_run(&fx, "INSERT IGNORE INTO shards (shard) VALUES (0)");
     mysql_fixture_run(&fx, "UPDATE shards SET ledger_offset = %lld, trim_offset = %lld, trim_at = %lld WHERE shard = 0",
-                      (long long)offsets[n - 1] + 1, (long long)offsets[n - 2] + 1, (long long)(now_ms() - held_ms));
+                      (long long)offsets[n - 1] + 1, (long long)offsets[n - 2] + 1,
+                      (long long)(mysql_now_ms(&fx) - held_ms));
     take_over(7);
     int64_t before_us = dt_clock_mono_us(dt_clock_system());
-    dt_refclock_sample(&ref, now_ms(), before_us, dt_clock_mono_us(dt_clock_system()));
+    dt_refclock_sample(&ref, mysql_now_ms(&fx), before_us, dt_clock_mono_us(dt_clock_system()));
 }
 
 static int make(void **state)
@@ -123,7 +119,8 @@ static void what_the_row_has_held_for_a_day_goes_but_for_its_last_record(void **
     assert_int_equal(tend(), DT_OK);
     assert_begins_at(offsets[OLD - 2]);
     assert_row_holds(offsets[OLD - 1] + 1);
-    assert_int_equal(mysql_fixture_number(&fx, "SELECT trim_at > %lld FROM shards", (long long)(now_ms() - 60000)), 1);
+    assert_int_equal(
+        mysql_fixture_number(&fx, "SELECT trim_at > %lld FROM shards", (long long)(mysql_now_ms(&fx) - 60000)), 1);
     assert_int_equal(tend(), DT_OK); /* which it has now held for a moment */
     assert_begins_at(offsets[OLD - 2]);
 }

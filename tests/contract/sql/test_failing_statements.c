@@ -237,13 +237,10 @@ static void new_jobs_and_results_fail_with_each_of_their_statements(void **state
 static void offered_jobs(void)
 {
     mysql_fixture_run(&fx, "INSERT INTO topics (name, delivery, created_at, updated_at) VALUES ('p', 'pull', 0, 0)");
-    for (long long id = 1; id <= 3; id++)
-        mysql_fixture_run(&fx,
-                          "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, "
-                          "created_at, updated_at, maker, digest, payload) VALUES (%lld, 'p', 'scheduled', 1, 1, -1, "
-                          "'15s', 60000, 0, 0, 1, REPEAT('d', 16), '{}'); INSERT INTO pop_queue (topic, due_at, "
-                          "job_id) VALUES ('p', 1, %lld)",
-                          id, id);
+    for (long long id = 1; id <= 3; id++) {
+        job_row(&fx, id, "topic = 'p', run_at = 1, next_at = 1, near = -1");
+        mysql_fixture_run(&fx, "INSERT INTO pop_queue (topic, due_at, job_id) VALUES ('p', 1, %lld)", id);
+    }
 }
 
 /* Two of three jobs that are offered. */

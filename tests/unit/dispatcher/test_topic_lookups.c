@@ -67,6 +67,13 @@ dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_f
     return status;
 }
 
+static void turn(bool *knob, bool on)
+{
+    pthread_mutex_lock(&lock);
+    *knob = on;
+    pthread_mutex_unlock(&lock);
+}
+
 static unsigned requests_so_far(void)
 {
     pthread_mutex_lock(&lock);
@@ -180,9 +187,7 @@ static void what_is_on_its_way_is_not_asked_for_again(void **state)
     struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
-    pthread_mutex_lock(&lock);
-    slow = true;
-    pthread_mutex_unlock(&lock);
+    turn(&slow, true);
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
     assert_int_equal(ask(r, S("no.b"), &info, &err), DT_REFUSED);
     assert_int_equal(ask(r, S("odd.c"), &info, &err), DT_UNAVAILABLE);
@@ -196,9 +201,7 @@ static void what_is_forgotten_on_its_way_is_asked_for_once_more(void **state)
     struct rig *r = *state;
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
-    pthread_mutex_lock(&lock);
-    slow = true;
-    pthread_mutex_unlock(&lock);
+    turn(&slow, true);
     assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), &info, &err), DT_BUSY);
     await_requests(1);
     dt_kafka_admin_forget(&r->admin, S("a"));
@@ -270,16 +273,12 @@ static void a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays(v
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
-    pthread_mutex_lock(&lock);
-    silent = true;
-    pthread_mutex_unlock(&lock);
+    turn(&silent, true);
     assert_int_equal(ask(r, S("b"), &info, &err), DT_UNAVAILABLE);
     assert_int_equal(dt_kafka_asker_ask(r->asker, S("c"), &info, &err), DT_UNAVAILABLE);
     assert_string_equal(err.text, "topic c: Kafka did not answer a moment ago");
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
-    pthread_mutex_lock(&lock);
-    silent = false;
-    pthread_mutex_unlock(&lock);
+    turn(&silent, false);
     for (int tries = 0; ask(r, S("c"), &info, &err) != DT_OK; tries++) {
         assert_true(tries < 2000);
         usleep(10000);

@@ -360,19 +360,25 @@ static void assert_batch(const struct dt_leader_txn *t, const struct dt_hint *hi
         assert_int_equal(t->batch.jobs[i].claim.id, hints[of[i]].id);
 }
 
+/* A due job of each topic, in this order. */
+static void hint_at_jobs_of(struct rig *rig, const char *const *topics, int n, struct dt_hint *hints)
+{
+    int64_t now = now_ms(rig);
+    for (int i = 0; i < n; i++)
+        hints[i] = (struct dt_hint){job_of(rig, topics[i], now - 1000 + 10 * i), 1};
+}
+
 static void the_topics_of_a_batch_are_a_few_and_their_owners_take_turns(void **state)
 {
     static const char *const topics[] = {"a.1", "a.2", "a.3", "a.1", "b.1", "a.2", "c", "a.4"}; /* as they are due */
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_hint hints[8];
-    int64_t now = now_ms(rig);
     mysql_fixture_run(&rig->fx,
                       "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('a.1', NULL, 0, 0), "
                       "('a.2', NULL, 0, 0), ('a.3', 'shared', 0, 0), ('a.4', 'shared', 0, 0), ('b.1', NULL, 0, 0), "
                       "('c', NULL, 0, 0)");
-    for (int i = 0; i < 8; i++)
-        hints[i] = (struct dt_hint){job_of(rig, topics[i], now - 1000 + 10 * i), 1};
+    hint_at_jobs_of(rig, topics, 8, hints);
     take_over(rig, 74);
     struct dt_leader_txn t = leader_txn_of(rig, hints, 8);
     t.due.max_topics = 3;
@@ -394,11 +400,9 @@ static void one_topic_more_than_a_batch_may_have_waits_for_the_next(void **state
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_hint hints[3];
-    int64_t now = now_ms(rig);
     mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('a', 0, 0), ('b', 0, 0), "
                                 "('c', 0, 0)");
-    for (int i = 0; i < 3; i++)
-        hints[i] = (struct dt_hint){job_of(rig, topics[i], now - 1000 + 10 * i), 1};
+    hint_at_jobs_of(rig, topics, 3, hints);
     take_over(rig, 74);
     struct dt_leader_txn t = leader_txn_of(rig, hints, 3);
     t.due.max_topics = 2;
