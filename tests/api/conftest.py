@@ -111,7 +111,7 @@ def dispatched(api):
     def make(**job):
         made = api.make(**{"delay": 0, **job})
         path = f"/v1/jobs/{made['id']}"
-        return until(lambda: (seen := api.get(path).json)["state"] == "dispatched" and seen, 20, lambda: api.get(path))
+        return until(lambda: (seen := api.get(path).json)["state"] == "dispatched" and seen, lambda: api.get(path))
     return make
 
 

@@ -32,7 +32,7 @@ class Installation:
     def start(self):
         self.dispatcher.launch()
         self.api.start()
-        until(lambda: self.rest.get("/v1/info").json["shards"] and all(s["leader"] for s in self.rest.get("/v1/info").json["shards"]), 30,
+        until(lambda: self.rest.get("/v1/info").json["shards"] and all(s["leader"] for s in self.rest.get("/v1/info").json["shards"]),
               lambda: self.dispatcher.log()[-3000:])
         return self
 
@@ -123,7 +123,7 @@ def test_deadlines_pass_on_the_way(clocked):
     rest = clocked.rest
     assert rest.put("/v1/topics/pulled", {"delivery": "pull", "retry": ["1h"]}).status == 201
     made = rest.make(topic="pulled", delay=0)
-    popped = until(lambda: rest.post("/v1/topics/pulled/pop", {"ttr": "PT1H"}).json["jobs"], 20, "the job is popped")[0]
+    popped = until(lambda: rest.post("/v1/topics/pulled/pop", {"ttr": "PT1H"}).json["jobs"], "the job is popped")[0]
     assert 3_599_000 <= ms(popped["deadline"]) - ms(clocked.clock()["now"]) <= 3_600_000, popped
     clocked.clock(advance="PT3H", wait=100)
     job = rest.get(f"/v1/jobs/{made['id']}").json
@@ -141,14 +141,14 @@ def test_while_it_is_frozen_nothing_falls_due_and_every_process_keeps_it(clocked
     made = rest.make(topic="frozen", delay=200)
     assert ms(made["run_at"]) == ms(frozen["now"]) + 200, made
     now = rest.make(topic="frozen", delay=0)
-    until(lambda: rest.get(f"/v1/jobs/{now['id']}").json["state"] == "succeeded", 20, lambda: rest.get(f"/v1/jobs/{now['id']}"))
+    until(lambda: rest.get(f"/v1/jobs/{now['id']}").json["state"] == "succeeded", lambda: rest.get(f"/v1/jobs/{now['id']}"))
     for program in (clocked.dispatcher, clocked.api):
         program.end()
     clocked.start()
     rest = clocked.rest
     assert clocked.clock()["now"] == frozen["now"]
     later = rest.make(topic="frozen", delay=0)
-    until(lambda: rest.get(f"/v1/jobs/{later['id']}").json["state"] == "succeeded", 20, lambda: clocked.dispatcher.log()[-3000:])
+    until(lambda: rest.get(f"/v1/jobs/{later['id']}").json["state"] == "succeeded", lambda: clocked.dispatcher.log()[-3000:])
     assert rest.get(f"/v1/jobs/{made['id']}").json["state"] == "scheduled", "it is due 200 ms later, whatever real time says"
     clocked.clock(advance=199)
     assert rest.get(f"/v1/jobs/{made['id']}").json["state"] == "scheduled"
@@ -157,7 +157,7 @@ def test_while_it_is_frozen_nothing_falls_due_and_every_process_keeps_it(clocked
     gone_on = clocked.clock(freeze=False)
     assert gone_on["frozen"] is False and 0 <= ms(gone_on["now"]) - ms(made["run_at"]) < 60_000, gone_on
     soon = rest.make(topic="frozen", delay=300)
-    until(lambda: rest.get(f"/v1/jobs/{soon['id']}").json["state"] == "succeeded", 20, "it goes on")
+    until(lambda: rest.get(f"/v1/jobs/{soon['id']}").json["state"] == "succeeded", "it goes on")
 
 
 @pytest.mark.parametrize("body, pointers", [

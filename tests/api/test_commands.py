@@ -111,7 +111,7 @@ def test_a_database_that_was_not_migrated_is_not_ready_until_it_is(stack, tmp_pa
         assert rest.get("/healthz").status == 200
         assert rest.get("/readyz").status == 503 and rest.post("/v1/jobs", {"topic": "t", "delay": 0}).status == 503
         assert api.command("--migrate").returncode == 0
-        until(lambda: rest.get("/readyz").status == 200, 15, lambda: rest.get("/readyz"))
+        until(lambda: rest.get("/readyz").status == 200, lambda: rest.get("/readyz"))
         assert rest.post("/v1/jobs", {"topic": "t", "delay": "PT1H"}).status == 201
         rest.close()
     finally:

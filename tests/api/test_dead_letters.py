@@ -52,7 +52,7 @@ def test_who_is_redriven_is_not_counted_any_more(api, dead):
     assert letters(api, topic=dead)["jobs"] == 4
     assert api.post(f"/v1/topics/{dead}/pause").status == 200
     assert api.post("/v1/jobs:redrive", {"filter": {"topic": dead, "error_code": "E1"}, "wait": "PT20S"}).json["changed"] == 3
-    until(lambda: letters(api, topic=dead)["jobs"] == 1, 20, lambda: letters(api, topic=dead))
+    until(lambda: letters(api, topic=dead)["jobs"] == 1, lambda: letters(api, topic=dead))
 
 
 @pytest.mark.parametrize("query, member", [({"failed_from": "yesterday"}, "failed_from"), ({"failed_to": "1"}, "failed_to"), ({"topic": "a b"}, "topic"),

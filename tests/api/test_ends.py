@@ -40,13 +40,13 @@ def test_a_dispatcher_that_ends_while_it_renews_the_lease_of_its_callbacks_ends_
     with programs(stack, tmp_path, "callbacks.renew=delay:1500@1") as (api, dispatcher):
         assert api.rest.put("/v1/topics/called", {"delivery": "http", "callback_url": receiver.url}).status == 201
         api.rest.make(topic="called", delay=0)
-        until(lambda: receiver.log, 30, dispatcher.log)
-        until(lambda: "callbacks.renew" in dispatcher.log(), 30, dispatcher.log)
+        until(lambda: receiver.log, dispatcher.log)
+        until(lambda: "callbacks.renew" in dispatcher.log(), dispatcher.log)
         ends_cleanly(dispatcher)
 
 
 def test_a_dispatcher_whose_election_tells_others_of_its_shards_only_after_all_else_has_ended_ends_cleanly(stack, tmp_path):
     with programs(stack, tmp_path, "election.moved=delay:1500@1-9") as (_, dispatcher):
-        until(lambda: "msg=joined" in dispatcher.log(), 30, dispatcher.log)  # that is told next
+        until(lambda: "msg=joined" in dispatcher.log(), dispatcher.log)  # that is told next
         ends_cleanly(dispatcher)
         assert "election.moved" in dispatcher.log(), dispatcher.log()[-6000:]

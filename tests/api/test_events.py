@@ -30,7 +30,7 @@ def test_the_days_that_come_have_partitions_of_their_own(stack, db):
     def partitions():
         return [row["name"] for row in db("SELECT partition_name name FROM information_schema.partitions WHERE table_schema = DATABASE() AND"
                                           " table_name = 'job_events' ORDER BY partition_ordinal_position")]
-    until(lambda: {f"d{today + ahead}" for ahead in range(2)} <= set(partitions()), 60, lambda: stack.log("dispatcher1"))
+    until(lambda: {f"d{today + ahead}" for ahead in range(2)} <= set(partitions()), lambda: stack.log("dispatcher1"))
     assert partitions()[-1] == "later" and all(name.startswith("d") for name in partitions()[:-1])
 
 
@@ -116,7 +116,7 @@ def test_the_actor_is_the_token_and_a_bound_one_sees_its_topics_alone(own_apis):
     own = own_apis("eventful").start()
     text = [own.command("--new-token", *args).stdout.split()[0] for args in (("boss", "--scopes", "admin"), ("clerk", "--scopes", "write,read", "--topics", "in."))]
     boss, clerk = (Rest(own.url, token=token) for token in text)
-    until(lambda: own.rest.get("/v1/info").status == 401 and boss.get("/v1/info").status == clerk.get("/v1/jobs").status == 200, 10, "the tokens hold")
+    until(lambda: own.rest.get("/v1/info").status == 401 and boss.get("/v1/info").status == clerk.get("/v1/jobs").status == 200, "the tokens hold")
     inside, outside = (boss.make(topic=name, delay="PT1H")["id"] for name in ("in.side", "outside"))
     assert boss.delete(f"/v1/jobs/{outside}").status == clerk.post(f"/v1/jobs/{inside}/run-now").status == 200
     assert [event["actor"] for event in events(boss)] == ["clerk", "boss", "duetime-api", "duetime-api"]

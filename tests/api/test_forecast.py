@@ -106,7 +106,7 @@ def test_spikes_are_the_steps_that_are_more_than_is_drained(api, db, topic, swep
         answer = api.get(f"/v1/forecast/spikes?{stretch}").json
         assert answer == {"spikes": [{"from": rfc3339(start + 2 * MINUTE), "due": 900, "drains": 600, "takes": "PT1M30S"}], "measured": True}
         db("UPDATE shard_stats SET drains = 0")
-        until(lambda: api.get(f"/v1/forecast/spikes?{stretch}").json == {"spikes": [], "measured": False}, 20, "it is not measured any more")
+        until(lambda: api.get(f"/v1/forecast/spikes?{stretch}").json == {"spikes": [], "measured": False}, "it is not measured any more")
     finally:
         for row in before:
             db("UPDATE shard_stats SET drains = %s WHERE shard = %s", row["drains"], row["shard"])
@@ -157,4 +157,4 @@ def test_a_forecast_needs_no_redis_and_no_leader(own_apis):
     if alone.rest is None:
         alone.start()
     alone.rest.make(topic="alone", delay="PT10M")
-    until(lambda: sum(due(forecast(alone.rest))) == 1, 10, "the job is in the forecast")
+    until(lambda: sum(due(forecast(alone.rest))) == 1, "the job is in the forecast")

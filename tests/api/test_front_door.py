@@ -22,7 +22,7 @@ def test_a_job_is_created_consumed_and_reported_as_the_readme_says(stack, api, t
     with told.open("w") as out, subprocess.Popen(["/usr/bin/python3", script], env=env, stdout=out, stderr=subprocess.STDOUT) as running:
         try:
             made = json.loads(subprocess.run(["bash", "-c", create], env=env, stdout=subprocess.PIPE, check=True, timeout=30).stdout)
-            until(lambda: api.get(f"/v1/jobs/{made['id']}").json["state"] == "succeeded", 40, lambda: f"it succeeds; told: {told.read_text()}")
+            until(lambda: api.get(f"/v1/jobs/{made['id']}").json["state"] == "succeeded", lambda: f"it succeeds; told: {told.read_text()}")
         finally:
             running.kill()
     assert "closing {'order': 42} attempt 1" in told.read_text()

@@ -25,9 +25,9 @@ def is_well(api):
 
 @pytest.fixture
 def well(api):
-    until(lambda: is_well(api), 30, lambda: api.get("/readyz"))
+    until(lambda: is_well(api), lambda: api.get("/readyz"))
     yield
-    until(lambda: is_well(api), 60, lambda: api.get("/readyz"))
+    until(lambda: is_well(api), lambda: api.get("/readyz"))
 
 
 def test_readiness_tells_how_old_each_part_is(api, well):
@@ -41,11 +41,11 @@ def test_readiness_tells_how_old_each_part_is(api, well):
 
 
 def test_leaders_that_are_gone_are_not_named(stack, api, db, well):
-    until(lambda: all(shard["leader"] for shard in api.get("/v1/info").json["shards"]), 10, "leaders are named")
+    until(lambda: all(shard["leader"] for shard in api.get("/v1/info").json["shards"]), "leaders are named")
     stack.refresh()
     stack.kill("dispatcher1")
     try:
-        until(lambda: ready(api)["leaders"] == "degraded" and ready(api)["kafka"] == "degraded", 8, lambda: ready(api))
+        until(lambda: ready(api)["leaders"] == "degraded" and ready(api)["kafka"] == "degraded", lambda: ready(api))
         assert api.get("/readyz").status == 200
         assert [shard["leader"] for shard in api.get("/v1/info").json["shards"]] == [None, None]
         assert db("SELECT COUNT(owner) n, COUNT(last_owner) was FROM v_shards")[0] == {"n": 0, "was": 2}
@@ -58,7 +58,7 @@ def test_leaders_that_stepped_down_without_zookeeper_are_not_named(stack, api, d
     pid = stack.pid("zookeeper")
     os.kill(pid, signal.SIGSTOP)
     try:
-        until(lambda: ready(api)["leaders"] == "degraded", 15, lambda: ready(api))
+        until(lambda: ready(api)["leaders"] == "degraded", lambda: ready(api))
         assert db("SELECT COUNT(owner) n FROM v_shards")[0]["n"] == 0
     finally:
         os.kill(pid, signal.SIGCONT)
@@ -70,12 +70,12 @@ def test_a_redis_that_answers_and_takes_no_changes_is_degraded(stack, api, well,
     server = redis_clients(stack)[0]
     server.execute_command(*harm.split())
     try:
-        until(lambda: ready(api)["redis"] == "degraded", 8, lambda: ready(api))
+        until(lambda: ready(api)["redis"] == "degraded", lambda: ready(api))
         assert api.get("/readyz").status == 200
-        until(lambda: api.get("/v1/info").json["health"]["redis"]["detail"], 8, lambda: api.get("/v1/info"))
+        until(lambda: api.get("/v1/info").json["health"]["redis"]["detail"], lambda: api.get("/v1/info"))
     finally:
         server.execute_command(*heal.split())
-    until(lambda: ready(api)["redis"] == "ok", 15, lambda: ready(api))
+    until(lambda: ready(api)["redis"] == "ok", lambda: ready(api))
 
 
 @pytest.fixture
@@ -102,37 +102,37 @@ def limited(own_apis, stack):
 @pytest.mark.in_turns(3)
 def test_a_mysql_that_refuses_new_jobs_is_unready_and_says_so_in_our_words(limited):
     one, root, name = limited
-    until(lambda: one.rest.get("/readyz").status == 200, 20, one.log)
+    until(lambda: one.rest.get("/readyz").status == 200, one.log)
     with root.cursor() as cursor:
         for table in ("jobs", "job_keys", "processes"):
             for account in ("limited", "limited@localhost"):
                 cursor.execute(f"REVOKE INSERT ON `{name}`.`{table}` FROM {account}")
-            until(lambda: one.rest.get("/readyz").status == 503, 8, table)
+            until(lambda: one.rest.get("/readyz").status == 503, table)
             body = one.rest.get("/readyz").body.decode()
             assert ready(one.rest)["mysql"] == "refused"
             assert "limited" not in body and "denied" not in body and "localhost" not in body, body
             for account in ("limited", "limited@localhost"):
                 cursor.execute(f"GRANT INSERT ON `{name}`.`{table}` TO {account}")
-            until(lambda: one.rest.get("/readyz").status == 200, 8, table)
+            until(lambda: one.rest.get("/readyz").status == 200, table)
         cursor.execute("SET GLOBAL read_only = ON")
         try:
-            until(lambda: ready(one.rest)["mysql"] == "read-only", 8, lambda: ready(one.rest))
+            until(lambda: ready(one.rest)["mysql"] == "read-only", lambda: ready(one.rest))
             assert one.rest.get("/readyz").status == 503
         finally:
             cursor.execute("SET GLOBAL read_only = OFF")
-        until(lambda: one.rest.get("/readyz").status == 200, 8, one.log)
+        until(lambda: one.rest.get("/readyz").status == 200, one.log)
 
 
 def test_workers_that_are_all_busy_while_others_wait_are_told(own_apis):
     api = own_apis("busy", {"http.workers": 2}).start()
     job = api.rest.make(topic="busy", delay="PT1H")
     assert ready(api.rest)["workers"] == "ok"
-    wires = [Raw(api.url, seconds=30) for _ in range(5)]
+    wires = [Raw(api.url) for _ in range(5)]
     with contextlib.closing(api.connect()) as connection, connection.cursor() as cursor:
         cursor.execute("LOCK TABLES jobs WRITE")
         for wire in wires:
             wire.send(f"GET /v1/jobs/{job['id']} HTTP/1.1\r\nHost: x\r\n\r\n")
-        until(lambda: ready(api.rest)["workers"] == "busy", 5, lambda: ready(api.rest))
+        until(lambda: ready(api.rest)["workers"] == "busy", lambda: ready(api.rest))
         answer = api.rest.get("/readyz")
         assert answer.status == 200 and answer.json["status"] == "degraded" and answer.json["mysql"] == "ok", answer
         cursor.execute("UNLOCK TABLES")

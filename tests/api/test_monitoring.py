@@ -58,11 +58,11 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_is_evaluated(
 
     def unanswered():
         return [each for each in queries if not ask(monitored, "query", query=each[1])["result"] and not may_be_empty(each[1])]
-    until(lambda: not unanswered(), 60, unanswered)
+    until(lambda: not unanswered(), unanswered)
     rules = until(lambda: (found := [rule for group in ask(monitored, "rules")["groups"] for rule in group["rules"]])
-                  and all(rule["health"] == "ok" for rule in found) and found, 30, lambda: ask(monitored, "rules"))
+                  and all(rule["health"] == "ok" for rule in found) and found, lambda: ask(monitored, "rules"))
     assert {rule["name"] for rule in rules} == {rule["alert"] for rule in check.rules()}
-    alerts = until(lambda: [alert for alert in ask(monitored, "alerts")["alerts"] if alert["labels"]["alertname"] == "DuetimeOverdue"], 30,
+    alerts = until(lambda: [alert for alert in ask(monitored, "alerts")["alerts"] if alert["labels"]["alertname"] == "DuetimeOverdue"],
                    lambda: ask(monitored, "alerts"))
     assert (TREE / alerts[0]["annotations"]["runbook"]).is_file() and "{{" not in alerts[0]["annotations"]["summary"]
 

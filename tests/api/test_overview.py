@@ -36,7 +36,7 @@ def test_what_a_process_commits_is_in_its_metrics(api, topic):
     assert set(before) == set(RATES), before
     made = [api.make(topic=topic, delay="PT1H")["id"] for _ in range(3)]
     assert api.delete(f"/v1/jobs/{made[0]}").status == 200
-    until(lambda: (now := committed(api))["created"] >= before["created"] + 3 and now["cancelled"] >= before["cancelled"] + 1, 20, lambda: (before, committed(api)))
+    until(lambda: (now := committed(api))["created"] >= before["created"] + 3 and now["cancelled"] >= before["cancelled"] + 1, lambda: (before, committed(api)))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def lived(api, api2):
     topic = f"lives-{uuid.uuid4().hex[:8]}"
     api.put(f"/v1/topics/{topic}", {"retry": [], "delivery": "pull"})
     jobs = [who.make(topic=topic, delay=0)["id"] for who in (api, api2) for _ in range(5)]
-    taken = until(lambda: (got := api.post(f"/v1/topics/{topic}/pop", {"max": 10, "wait": "PT1S"}).json["jobs"]) and got, 20, "jobs to pop")
+    taken = until(lambda: (got := api.post(f"/v1/topics/{topic}/pop", {"max": 10, "wait": "PT1S"}).json["jobs"]) and got, "jobs to pop")
     while len(taken) < len(jobs):
         taken += api.post(f"/v1/topics/{topic}/pop", {"max": 10, "wait": "PT1S"}).json["jobs"]
     for job, outcome in zip(taken, itertools.chain(["failed"] * 3, itertools.repeat("succeeded"))):
@@ -64,9 +64,9 @@ def sums(api, topic):
 
 def test_what_happened_in_all_processes_is_added_up_once(api, lived):
     wanted = {"created": 11, "dispatched": 10, "succeeded": 7, "failed": 3, "dead": 3, "cancelled": 1}
-    until(lambda: sums(api, lived) == wanted, 15, lambda: sums(api, lived))
+    until(lambda: sums(api, lived) == wanted, lambda: sums(api, lived))
     known = {"scheduled": 0, "dispatched": 0, "dead": 3, "overdue": 0, "oldest_overdue_ms": None, "paused": False, "delivery": "pull"}
-    until(lambda: {name: line(api, lived)[name] for name in known} == known, 15, lambda: line(api, lived))
+    until(lambda: {name: line(api, lived)[name] for name in known} == known, lambda: line(api, lived))
     series = api.get("/v1/series?metric=lateness_p50,lateness_p99,created").json
     p50, p99 = series["metrics"]["lateness_p50"], series["metrics"]["lateness_p99"]
     late = [(a, b) for a, b in zip(p50, p99) if a is not None]
@@ -80,25 +80,25 @@ def test_callbacks_are_among_what_lateness_tells(api, db, topic):
         assert api.put(f"/v1/topics/{topic}", {"delivery": "http", "callback_url": receiver.url}).status == 201
         before = attempts()
         api.batch([{"topic": topic, "delay": 0} for _ in range(50)])
-        until(lambda: attempts() >= before + 50, 30, lambda: (before, attempts(), len(receiver.log)))
+        until(lambda: attempts() >= before + 50, lambda: (before, attempts(), len(receiver.log)))
     finally:
         receiver.end()
 
 
 def test_overdue_jobs_and_their_topic_come_first(api, held):
     api.make(topic=held, delay=0)
-    seen = until(lambda: (found := line(api, held)) and found["overdue"] == 1 and found, 15, lambda: overview(api))
+    seen = until(lambda: (found := line(api, held)) and found["overdue"] == 1 and found, lambda: overview(api))
     assert seen["paused"] and seen["oldest_overdue_ms"] >= 0
     topics = overview(api)["topics"]
     assert all(each["overdue"] for each in topics[:[each["topic"] for each in topics].index(held)])
     whole = overview(api)
     assert whole["overdue"]["count"] >= 1 and not whole["overdue"]["at_least"] and whole["overdue"]["oldest_ms"] >= 0
     api.post(f"/v1/topics/{held}/resume")
-    until(lambda: (found := line(api, held)) and found["overdue"] == 0, 15, lambda: line(api, held))
+    until(lambda: (found := line(api, held)) and found["overdue"] == 0, lambda: line(api, held))
 
 
 def test_parts_processes_and_shards_are_told(api):
-    seen = until(lambda: (all_of := overview(api))["status"] == "ready" and all(shard["health"] == "ok" for shard in all_of["shards"]) and all_of, 20,
+    seen = until(lambda: (all_of := overview(api))["status"] == "ready" and all(shard["health"] == "ok" for shard in all_of["shards"]) and all_of,
                  lambda: overview(api))
     assert {part["part"]: part["state"] for part in seen["parts"]} == {"mysql": "ok", "redis": "ok", "kafka": "ok", "zookeeper": "ok"}
     assert sorted(process["kind"] for process in seen["processes"]) == ["api", "api", "dispatcher"]
@@ -136,4 +136,4 @@ def test_a_series_that_cannot_be_is_refused(api, query, pointer):
 def test_what_comes_in_the_next_hour_is_told(api2, topic):
     for _ in range(3):
         api2.make(topic=topic, delay="PT30M")
-    until(lambda: overview(api2)["next_hour"]["due"] >= 3, 25, lambda: overview(api2)["next_hour"])
+    until(lambda: overview(api2)["next_hour"]["due"] >= 3, lambda: overview(api2)["next_hour"])

@@ -142,7 +142,7 @@ def test_run_now_makes_a_job_at_once(api, topic, name, schedule):
     path = schedule(paused=True)
     answer = api.post(f"{path}/run-now")
     assert answer.status == 201 and answer.json["key"].startswith(f"{name}@") and answer.headers["Location"] == f"/v1/jobs/{answer.json['id']}", answer
-    until(lambda: api.get(f"/v1/jobs/{answer.json['id']}").json["state"] == "dispatched", 20, "it is dispatched")
+    until(lambda: api.get(f"/v1/jobs/{answer.json['id']}").json["state"] == "dispatched", "it is dispatched")
 
 
 def test_fires_run_on_time_each_once(api, topic, name, schedule, db):

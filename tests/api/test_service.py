@@ -28,7 +28,7 @@ class Manager:
             return self.lines
 
     def awaits(self, line, times=1):
-        until(lambda: self.hear().count(line) >= times, 30, lambda: f"{line} ({times}): {self.lines}")
+        until(lambda: self.hear().count(line) >= times, lambda: f"{line} ({times}): {self.lines}")
 
 
 @pytest.fixture(params=["api", "dispatcher"])
@@ -53,7 +53,7 @@ def test_a_service_is_ready_once_it_serves_and_tells_how_it_goes_on(service):
     manager.awaits("STATUS=waits for MySQL and its schema", 2)
     assert "READY=1" not in manager.lines and "EXTEND_TIMEOUT_USEC=30000000" in manager.lines
     program.process.send_signal(signal.SIGHUP)
-    until(lambda: "reloaded the log level" in program.log(), 30, program.log)
+    until(lambda: "reloaded the log level" in program.log(), program.log)
     assert "RELOADING=1" not in manager.hear() and "READY=1" not in manager.lines, "a reload ended the start"
     migrate(program)
     manager.awaits("READY=1")

@@ -16,7 +16,7 @@ def through(api, count):
     def look():
         info = api.get("/v1/info").json
         return info["shard_map"]["count"] == count and info["shard_map"]["moving"] == [] and info
-    return until(look, 40, lambda: api.get("/v1/info").body)
+    return until(look, lambda: api.get("/v1/info").body)
 
 
 @pytest.mark.parametrize("body, pointer", [
@@ -37,7 +37,7 @@ def test_the_same_number_again_changes_nothing(api):
 
 
 def test_shards_come_and_go_while_jobs_are_made_and_dispatched(api, api2, topic):
-    until(lambda: not shard_map(api)["moving"], 40, lambda: api.get("/v1/info").body)
+    until(lambda: not shard_map(api)["moving"], lambda: api.get("/v1/info").body)
     made = []
     for count in (5, 1, 2):
         generation = shard_map(api)["generation"]
@@ -48,4 +48,4 @@ def test_shards_come_and_go_while_jobs_are_made_and_dispatched(api, api2, topic)
         assert [shard["shard"] for shard in info["shards"]] == list(range(count))
         assert all(shard["leader"] and shard["generation"] == generation + 1 for shard in info["shards"])
     for job in made:
-        until(lambda job=job: api.get(f"/v1/jobs/{job}").json["state"] == "dispatched", 20, lambda job=job: api.get(f"/v1/jobs/{job}").body)
+        until(lambda job=job: api.get(f"/v1/jobs/{job}").json["state"] == "dispatched", lambda job=job: api.get(f"/v1/jobs/{job}").body)

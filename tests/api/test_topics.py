@@ -56,7 +56,7 @@ def test_the_first_job_makes_its_topic(api, topic):
 def test_a_due_job_of_a_paused_topic_waits(api, topic):
     assert api.put(url(topic), {"paused": True}).status == 201
     job = api.make(topic=topic, delay=0)
-    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == "paused", 5, "its time")
+    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == "paused", "its time")
     assert api.post(f"{url(topic)}/resume").json["paused"] is False
     assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] != "paused"
 
@@ -119,7 +119,7 @@ def test_both_apis_know_new_settings_soon(api, api2, topic):
     assert api2.make(topic=topic, delay="PT1H")["retry"]  # now it is in the other API's memory
     api.put(url(topic), {"retry": ["2s"]})
     assert api.make(topic=topic, delay="PT1H")["retry"] == ["2s"]
-    until(lambda: api2.make(topic=topic, delay="PT1H")["retry"] == ["2s"], 5, "the other API knows")
+    until(lambda: api2.make(topic=topic, delay="PT1H")["retry"] == ["2s"], "the other API knows")
 
 
 def test_counts_by_state_and_the_oldest_overdue(api, topic, dispatched):
@@ -131,7 +131,7 @@ def test_counts_by_state_and_the_oldest_overdue(api, topic, dispatched):
     api.post(f"{url(topic)}/pause")
     for delay in (0, "PT1H"):
         api.make(topic=topic, delay=delay)
-    shown = until(lambda: (seen := api.get(url(topic)).json)["oldest_overdue_ms"] and seen, 10, lambda: api.get(url(topic)))
+    shown = until(lambda: (seen := api.get(url(topic)).json)["oldest_overdue_ms"] and seen, lambda: api.get(url(topic)))
     assert shown["counts"] == {"scheduled": 2, "dispatched": 1, "succeeded": 1, "dead": 1, "cancelled": 1}
     assert 0 < shown["oldest_overdue_ms"] < 60000
 
@@ -246,9 +246,9 @@ def test_a_topic_is_deleted_when_nothing_waits_for_it(api, api2, topic):
     refused(api.get(url(topic)), 404, "not-found")
     refused(api.delete(url(topic)), 404, "not-found")
     assert api.get(f"/v1/jobs/{job['id']}").json["state"] == "cancelled"
-    until(lambda: topic not in [t["name"] for t in api2.get("/v1/topics?limit=1000").json["topics"]], 10, "the other API knows")
+    until(lambda: topic not in [t["name"] for t in api2.get("/v1/topics?limit=1000").json["topics"]], "the other API knows")
     assert api2.make(topic=topic, delay="PT1H")["topic"] == topic
-    shown = until(lambda: (seen := api.get(url(topic))).status == 200 and seen.json, 60, "the topic is made again, whatever the other API knew of it")
+    shown = until(lambda: (seen := api.get(url(topic))).status == 200 and seen.json, "the topic is made again, whatever the other API knew of it")
     assert shown["counts"]["scheduled"] == 1
 
 
@@ -264,12 +264,12 @@ def test_a_job_that_a_deleted_topic_got_all_the_same_brings_it_back(api, topic, 
     job = api.make(topic=topic, delay="PT1H")
     db("DELETE FROM topics WHERE name = %s", topic)
     db("INSERT INTO deleted_topics VALUES (%s, UNIX_TIMESTAMP() * 1000)", topic)
-    until(lambda: api.get(url(topic)).status == 200, 60, "the topic is made again")
+    until(lambda: api.get(url(topic)).status == 200, "the topic is made again")
     assert api.delete(f"/v1/jobs/{job['id']}").status == 200
 
 
 def gone(api, topic):
-    return until(lambda: api.get(url(topic)).status == 404, 60, lambda: api.get(url(topic)))
+    return until(lambda: api.get(url(topic)).status == 404, lambda: api.get(url(topic)))
 
 
 def test_a_topic_is_deleted_with_its_jobs(api, topic, db):
@@ -306,18 +306,18 @@ def test_a_topic_that_is_being_deleted_takes_nothing_new_and_goes_with_its_last_
                 lambda: api.put(f"{url(topic)}/jobs/other?replace=true", {"delay": "PT1H"}), lambda: api.put(f"/v1/schedules/{topic}", {"topic": topic, "every": "PT1H"})):
         refused(ask(), 409, "topic-deleting")
     assert [line["status"] for line in api.batch([{"topic": topic, "delay": "PT1H"}])] == [409]
-    until(lambda: api2.post("/v1/jobs", {"topic": topic, "delay": "PT1H"}).status == 409, 20, "the other API has heard of it")
+    until(lambda: api2.post("/v1/jobs", {"topic": topic, "delay": "PT1H"}).status == 409, "the other API has heard of it")
     db("INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES (%s, 'inbox', 1, '1')", topic)
-    errors = until(lambda: db("SELECT error FROM job_inbox WHERE topic = %s AND error IS NOT NULL", topic), 30, "the row of the inbox is refused")
+    errors = until(lambda: db("SELECT error FROM job_inbox WHERE topic = %s AND error IS NOT NULL", topic), "the row of the inbox is refused")
     assert errors[0]["error"].startswith("topic-deleting: "), errors
     db("DELETE FROM job_inbox WHERE topic = %s", topic)
-    until(lambda: api.get(f"/v1/jobs/{waiting['id']}").json["state"] == "cancelled", 30, "what waits is cancelled")
+    until(lambda: api.get(f"/v1/jobs/{waiting['id']}").json["state"] == "cancelled", "what waits is cancelled")
     assert api.get(url(topic)).json["counts"]["dispatched"] == 1
     assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": popped["attempt"], "status": "failed"}).status == 200
     gone(api, topic)
     ended = api.get(f"/v1/jobs/{job['id']}").json
     assert (ended["state"], ended["attempt"]) == ("cancelled", 1), ended
-    done = until(lambda: (op := api.get(f"/v1/operations/{operation}").json)["state"] == "done" and op, 30, "the operation is done")
+    done = until(lambda: (op := api.get(f"/v1/operations/{operation}").json)["state"] == "done" and op, "the operation is done")
     assert done["changed"] >= 2 and done["refused"] == 0, done
 
 

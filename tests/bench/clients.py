@@ -86,7 +86,7 @@ class Ndjson:
 def make_topic(stack, topic, **settings):
     """Whose attempts are not repeated while a group runs, though nothing is reported."""
     rest = Rest(stack["DUETIME_URL"])
-    until(lambda: rest.put(f"/v1/topics/{topic}", {"ack_timeout": "P1D", **settings}).status in (200, 201), 30, f"the topic {topic}")
+    until(lambda: rest.put(f"/v1/topics/{topic}", {"ack_timeout": "P1D", **settings}).status in (200, 201), f"the topic {topic}")
 
 
 def write_due(stack, topic, dues):
@@ -147,7 +147,7 @@ def results_applied(stack):
 
 def await_applied(stack, count):
     """Until the dispatchers have applied so many results since they started."""
-    until(lambda: results_applied(stack) >= count, 120, lambda: f"{results_applied(stack)} of {count} results applied")
+    until(lambda: results_applied(stack) >= count, lambda: f"{results_applied(stack)} of {count} results applied", seconds=120)
 
 
 def lateness_buckets(stack):

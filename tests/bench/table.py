@@ -69,7 +69,7 @@ def settle(connection, seconds=300):
     before = {name: rows(connection, f"SELECT @@{name} v")[0]["v"] for name in reversed(FLUSHING)}
     set_all(connection, FLUSHING)
     try:
-        until(lambda: status(connection, "Innodb_buffer_pool_pages_dirty") < 500, seconds, "all pages written", every=0.2)
+        until(lambda: status(connection, "Innodb_buffer_pool_pages_dirty") < 500, "all pages written", every=0.2, seconds=seconds)
     finally:
         set_all(connection, before)
 

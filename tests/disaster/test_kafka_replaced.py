@@ -24,5 +24,5 @@ def test_an_empty_kafka_takes_over_and_every_attempt_arrives_once_or_is_known_to
         run.consumer = Both(run.consumer, brokers, run.topics, run._result)
         operator.follow("kafka-replaced")
         run.goes_on(150, seconds=60)
-        until(lambda: len(run.consumer.of_second()) > 200, 30, "consumers of the new cluster are served")
+        until(lambda: len(run.consumer.of_second()) > 200, "consumers of the new cluster are served")
     print(f"{checker.lost} attempts were lost with the cluster, and followed by others")

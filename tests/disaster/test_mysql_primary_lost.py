@@ -67,7 +67,7 @@ def test_a_replica_is_promoted_and_writes_go_on_with_nothing_lost_or_twice(stack
         writer = Writer(stack["DUETIME_URL"], f"after-{seed}", began)
         stack.env["DUETIME_MYSQL_SOCKET"] = str(replica.socket)  # where the checker looks from now on
         operator.follow(PAGE, "When the primary is lost")
-        until(lambda: writer.seconds, WRITES_SECONDS, "writes go on")
+        until(lambda: writer.seconds, "writes go on", seconds=WRITES_SECONDS)
         print(f"a create was acknowledged {writer.seconds:.1f} s after the primary was killed")
         run.goes_on(200, seconds=60)
         assert not rows(connect(stack), "SELECT shard FROM shards WHERE halted IS NOT NULL"), "the replica had all that the ledger tells of"

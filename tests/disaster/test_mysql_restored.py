@@ -53,11 +53,11 @@ def test_a_dump_is_restored_nothing_is_sent_twice_and_what_it_has_goes_on(stack,
         dropped(stack)
         told = operator.follow(PAGE, "When it has happened")
         assert any("marked" in output for output in told), told
-        found = until(lambda: len(states(stack, before)) == len(before) and at_rest(stack, before) and states(stack, before), 60,
+        found = until(lambda: len(states(stack, before)) == len(before) and at_rest(stack, before) and states(stack, before),
                       lambda: f"what was acknowledged before the dump is there, and comes to its end: {len(before)} jobs, {states(stack, before)}"[:2000])
         rest = Rest(stack["DUETIME_URL"])
         fresh = [rest.make(topic=run.topics[0], delay=0)["id"] for _ in range(20)]
-        until(lambda: set(run.consumer.which(fresh)) == set(fresh), 30, "new jobs arrive")
+        until(lambda: set(run.consumer.which(fresh)) == set(fresh), "new jobs arrive")
         arrivals = Checker(stack).arrivals(run.topics)
         problems = at_most_once(arrivals) + never_early(arrivals, run.journal)
         assert not problems, problems[:20]

@@ -26,7 +26,7 @@ def led(stack):
 def lost(stack):
     """Nobody leads, and attempts that were under way are where they were."""
     stack.kill("zookeeper")
-    until(lambda: led(stack) == 0, 20, "all step down")
+    until(lambda: led(stack) == 0, "all step down")
     shutil.rmtree(stack.home / "zookeeper")
 
 

@@ -82,6 +82,11 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
+    take_turns(config, items)
+    items[:] = rotation.in_drawn_order(items, SEED)
+
+
+def take_turns(config, items):
     if ROWS:
         rotation.leave_out(config, items, [item for item in items if item.originalname not in ROWS])
     if os.environ.get("DUETIME_TEST_LONG"):

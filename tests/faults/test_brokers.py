@@ -36,9 +36,9 @@ def test_row18_a_message_over_its_topics_limit_fails_alone(stack, seed, extra):
     with under_load(stack, seed, extra=[extra]) as run:
         jobs = run.make_bulk([{"topic": extra, "delay": 500, "retry": [], "payload": {"pad": "x" * (5000 if n % 20 == 7 else 100)}} for n in range(100)])
         large = [job for n, job in enumerate(jobs) if n % 20 == 7]
-        until(lambda: set(run.consumer.which(jobs)) == set(jobs) - set(large), 40,
+        until(lambda: set(run.consumer.which(jobs)) == set(jobs) - set(large),
               lambda: f"the others arrive: {len(run.consumer.which(jobs))} of {len(jobs) - len(large)}")
-        until(lambda: all(attempts(stack, job) == ["undeliverable"] for job in large), 40,
+        until(lambda: all(attempts(stack, job) == ["undeliverable"] for job in large),
               lambda: f"what is too large ends undeliverable: {[attempts(stack, job) for job in large]}")
         assert {row["state"] for row in rows(connect(stack), "SELECT state FROM jobs WHERE id IN %s", tuple(large))} == {"dead"}
         run.goes_on()
@@ -50,9 +50,9 @@ def test_row18_jobs_of_a_missing_topic_wait_and_hold_up_nobody(stack, seed, extr
             stack.restart(part, settings={"kafka.auto_create_partitions": 0})
         job, *others = run.make_bulk([{"topic": extra, "delay": 0, "payload": {}} for _ in range(20)])
         run.goes_on(150)
-        until(lambda: waiting_for(run, job) == "kafka", 15, lambda: f"it waits for Kafka: {waiting_for(run, job)}")
+        until(lambda: waiting_for(run, job) == "kafka", lambda: f"it waits for Kafka: {waiting_for(run, job)}")
         Broker(stack).make(extra)
-        until(lambda: len(run.consumer.which([job, *others])) == 20, 45, "they arrive once their topic is there")
+        until(lambda: len(run.consumer.which([job, *others])) == 20, "they arrive once their topic is there")
 
 
 def test_row18_jobs_of_a_forbidden_topic_wait_and_hold_up_nobody(stack, seed, extra):
@@ -62,9 +62,9 @@ def test_row18_jobs_of_a_forbidden_topic_wait_and_hold_up_nobody(stack, seed, ex
         broker.forbid(extra)
         jobs = run.make_bulk([{"topic": extra, "delay": 200, "payload": {}} for _ in range(50)])
         run.goes_on(150)
-        until(lambda: any(waiting_for(run, job) == "kafka" for job in jobs), 15, lambda: f"they wait for Kafka: {waiting_for(run, jobs[0])}")
+        until(lambda: any(waiting_for(run, job) == "kafka" for job in jobs), lambda: f"they wait for Kafka: {waiting_for(run, jobs[0])}")
         broker.permit(extra)
-        until(lambda: len(run.consumer.which(jobs)) == 50, 60,
+        until(lambda: len(run.consumer.which(jobs)) == 50,
               lambda: f"they arrive once it is allowed: {len(run.consumer.which(jobs))}, {[attempts(stack, job) for job in jobs[:5]]}")
 
 
@@ -97,7 +97,7 @@ def killed_after_a_commit(stack, seed):
     """Both dispatchers end between the commit in Kafka and its settling in MySQL."""
     for part in DISPATCHERS:
         stack.restart(part, env={"DUETIME_FAIL": f"endtxn.after=crash@{10 + seed % 30}"})
-    until(lambda: not any(stack.running(part) for part in DISPATCHERS), 30, "both died after a commit")
+    until(lambda: not any(stack.running(part) for part in DISPATCHERS), "both died after a commit")
 
 
 @pytest.mark.one_of
@@ -115,11 +115,11 @@ def test_row19_a_ledger_that_lost_what_the_row_needs_halts_its_shards_until_they
             broker.make("duetime.ledger", 4, retention_ms=-1)
         for part in DISPATCHERS:
             stack.start(part)
-        found = until(lambda: halted(stack), 30, "shards halt")
+        found = until(lambda: halted(stack), "shards halt")
         assert any("ledger" in row["halted"].decode() for row in found.values()), found
-        until(lambda: [part for part in DISPATCHERS if "halted: waits for an operator" in stack.log(part)], 10, "an alarm is in the log")
+        until(lambda: [part for part in DISPATCHERS if "halted: waits for an operator" in stack.log(part)], "an alarm is in the log")
         run.wait(3)
-        until(lambda: not halted(stack) or clear(stack, run.topics), 30, lambda: f"all are cleared: {halted(stack)}", every=1)
+        until(lambda: not halted(stack) or clear(stack, run.topics), lambda: f"all are cleared: {halted(stack)}", every=1)
         run.goes_on(seconds=45)
 
 
@@ -163,17 +163,17 @@ def test_row19_a_mysql_restored_from_an_earlier_copy_doubles_nothing_before_an_o
         copied(stack, tmp_path / "copy")
         before = ledger_offsets(stack)
         run.goes_on(300, seconds=45)  # what the copy does not have: creates, claims, results
-        until(lambda: all(offset > before[shard] for shard, offset in ledger_offsets(stack).items()), 30, "every shard sends what the copy does not know")
+        until(lambda: all(offset > before[shard] for shard, offset in ledger_offsets(stack).items()), "every shard sends what the copy does not know")
         restored(stack, tmp_path / "copy")
         run.shut_down()
-        found = until(lambda: len(halted(stack)) == 4 and halted(stack), 45, lambda: f"every shard halts: {halted(stack)}")
+        found = until(lambda: len(halted(stack)) == 4 and halted(stack), lambda: f"every shard halts: {halted(stack)}")
         sent = list(read(stack, run.topics))
         assert len(sent) == len(set(sent)), "something was sent twice"
         print(f"{len(sent)} attempts, none twice; {', '.join(sorted({row['halted'].decode() for row in found.values()}))[:300]}")
         clear(stack, run.topics)
         rest = Rest(run.urls[0])
         jobs = [rest.make(topic=run.topics[0], delay=0)["id"] for _ in range(20)]
-        until(lambda: {job for job, _ in read(stack, run.topics)} >= set(jobs), 30, "new jobs arrive once an operator has decided")
+        until(lambda: {job for job, _ in read(stack, run.topics)} >= set(jobs), "new jobs arrive once an operator has decided")
     except BaseException:
         print(f"journal, arrivals and logs are in {run.keep(traceback.format_exc())}")
         raise

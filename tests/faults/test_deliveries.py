@@ -81,7 +81,7 @@ def with_full_hands(stack, run, part):
     """The receiver takes its time, so that many callbacks are under way; it answers at once again after this."""
     stack.refresh()
     run.ways.receiver.mode = "slow"
-    until(lambda: in_hands_of(stack, part) >= 10, 30, lambda: f"callbacks in the hands of {part}: {in_hands_of(stack, part)}", every=0.01)
+    until(lambda: in_hands_of(stack, part) >= 10, lambda: f"callbacks in the hands of {part}: {in_hands_of(stack, part)}", every=0.01)
 
 
 def test_row44_callbacks_of_a_dispatcher_that_is_killed_are_lost_and_followed_once(stack, seed):
@@ -106,7 +106,7 @@ def test_row45_a_dispatcher_stopped_with_callbacks_in_its_hands_and_continued_af
             with stack.stopped(part):
                 run.faults["stopped"] += 1
                 run.ways.receiver.mode = "plan"
-                until(lambda: in_hands_of(stack, part) == 0, 30, "its callbacks are given up as lost")  # noqa: B023
+                until(lambda: in_hands_of(stack, part) == 0, "its callbacks are given up as lost")  # noqa: B023
                 run.goes_on(40, seconds=60, by="http")
             run.goes_on(by="http")
     lost = statuses(stack, run.ways.of["http"], "lost")
@@ -148,7 +148,7 @@ def test_row47_an_api_killed_with_pops_in_flight_and_a_thousand_waiting_hands_no
         assert run.ways.put(idle, "pull") == 201
         waiting = Waiting(stack["DUETIME_URL_API2"], idle, 1000)
         try:
-            until(lambda: waiting_pops(stack["DUETIME_URL_API2"]) >= 1000, 60, lambda: f"a thousand wait: {waiting_pops(stack['DUETIME_URL_API2'])}")
+            until(lambda: waiting_pops(stack["DUETIME_URL_API2"]) >= 1000, lambda: f"a thousand wait: {waiting_pops(stack['DUETIME_URL_API2'])}")
             run.goes_on(60, by="pull")
             stack.kill("api2")
             run.faults["killed"] += 1
@@ -156,7 +156,7 @@ def test_row47_an_api_killed_with_pops_in_flight_and_a_thousand_waiting_hands_no
             made = {api.make(topic=idle, delay=0)["id"] for _ in range(5)}
             stack.start("api2")
             got = []
-            until(lambda: got.extend(api.post(f"/v1/topics/{idle}/pop", {"max": 5, "wait": 500}).json["jobs"]) or len(got) >= 5, 20, lambda: f"{got}")
+            until(lambda: got.extend(api.post(f"/v1/topics/{idle}/pop", {"max": 5, "wait": 500}).json["jobs"]) or len(got) >= 5, lambda: f"{got}")
             assert {(job["id"], job["attempt"]) for job in got} == {(job, 1) for job in made}, "who died got something"
             answers = api.post("/v1/results", [{"job_id": job, "attempt": 1, "status": "succeeded"} for job in sorted(made)]).json
             assert [answer["status"] for answer in answers] == [200] * 5, answers

@@ -76,7 +76,7 @@ def is_as_wanted(found, wanted):
 
 def each_row_had_one_effect(stack, writers):
     connection = connect(stack)
-    until(lambda: not rows(connection, "SELECT 1 FROM job_inbox WHERE topic = %s LIMIT 1", writers.topic), 60,
+    until(lambda: not rows(connection, "SELECT 1 FROM job_inbox WHERE topic = %s LIMIT 1", writers.topic),
           lambda: rows(connection, "SELECT id, job_key, action, error FROM job_inbox WHERE topic = %s LIMIT 9", writers.topic))
     is_as_wanted(made_in(connection, writers.topic), writers.wanted)
 
@@ -125,7 +125,7 @@ def test_row55_operations_killed_in_the_middle_change_each_job_once(stack, seed,
         dies(stack, "dispatcher1", point, chance.randrange(1, 8), lead_there=begin)
         run.faults[point] += 1
         stack.heal()
-        done = [until(lambda: (op := rest.get(path).json)["state"] != "running" and op, 90, lambda: rest.get(path)) for path in where]  # noqa: B023
+        done = [until(lambda: (op := rest.get(path).json)["state"] != "running" and op, lambda: rest.get(path), seconds=90) for path in where]  # noqa: B023
         run.goes_on()
     assert [(op["state"], op["changed"], op["refused"]) for op in done] == [("done", count, 0)] * 2, done
     left = rows(connect(stack), "SELECT topic, state, MIN(version) a, MAX(version) b, COUNT(*) n FROM jobs WHERE topic IN (%s, %s) GROUP BY topic, state", kept, leaving)
@@ -152,7 +152,7 @@ def each_fire_has_one_job(stack, names, from_ms, until_ms):
     connection = connect(stack)
     wanted = list(range(from_ms, until_ms, 1000))
     for name in names:
-        until(lambda: [at for at in fires(connection, name) if at < until_ms] == wanted, 60,  # noqa: B023
+        until(lambda: [at for at in fires(connection, name) if at < until_ms] == wanted,
               lambda: (len(wanted), [at for at in fires(connection, name) if at < until_ms]))  # noqa: B023
         due = rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND run_at < %s AND attempt = 0", name, until_ms)
         assert due[0]["n"] == 0, f"{due[0]['n']} fires of {name} were not sent"
@@ -186,7 +186,7 @@ def test_row56_makers_that_die_or_have_a_wrong_clock_make_one_job_a_fire(stack, 
             stack.kill("dispatcher2")  # so that the other one makes them
             before = restart_with(stack, "dispatcher1", **{harm: f"crash@{random.Random(seed).randrange(1, 6)}"})[harm]
             begin()
-            until(lambda: look_now(connect(stack)) or not stack.running("dispatcher1"), 120, stack.logs, every=.3)
+            until(lambda: look_now(connect(stack)) or not stack.running("dispatcher1"), stack.logs, every=.3, seconds=120)
             gone(stack, "dispatcher1", harm, before)
             run.faults[harm] += 1
         stack.heal()
@@ -208,16 +208,16 @@ def test_row56_a_mysql_restored_from_an_earlier_copy_has_one_job_a_fire(own_stac
         for name in names:
             answer = rest.put(f"/v1/schedules/{name}", {"topic": name, "every": "PT1S", "starts_at": at, "catch_up": "PT10M", "payload": 1})
             assert answer.status == 201, answer
-        until(lambda: all(len(sent_fires(stack, name)) > 2 for name in names), 60, "the first fires are sent")
+        until(lambda: all(len(sent_fires(stack, name)) > 2 for name in names), "the first fires are sent")
         copied(stack, tmp_path / "copy")
         before = {name: sent_fires(stack, name) for name in names}
-        until(lambda: all(len(sent_fires(stack, name)) > len(before[name]) + 3 for name in names), 60, "fires are sent that the copy does not know")
+        until(lambda: all(len(sent_fires(stack, name)) > len(before[name]) + 3 for name in names), "fires are sent that the copy does not know")
         restored(stack, tmp_path / "copy")
         run.shut_down()
-        until(lambda: len(halted(stack)) == 4, 60, lambda: f"every shard halts: {halted(stack)}")
-        until(lambda: not halted(stack) or clear(stack, [*run.topics, *names]), 30, lambda: f"all are cleared: {halted(stack)}", every=1)
+        until(lambda: len(halted(stack)) == 4, lambda: f"every shard halts: {halted(stack)}")
+        until(lambda: not halted(stack) or clear(stack, [*run.topics, *names]), lambda: f"all are cleared: {halted(stack)}", every=1)
         until_ms = int(now_ms() // 1000) * 1000 - 1000
-        until(lambda: all(not unsent(stack, name, until_ms) for name in names), 60, lambda: f"all fires are sent: {[unsent(stack, name, until_ms) for name in names]}")
+        until(lambda: all(not unsent(stack, name, until_ms) for name in names), lambda: f"all fires are sent: {[unsent(stack, name, until_ms) for name in names]}")
         each_fire_has_one_job(stack, names, began, until_ms)
     except BaseException:
         print(f"journal, arrivals and logs are in {run.keep(traceback.format_exc())}")
@@ -270,7 +270,7 @@ class Sayers:
 
 def each_message_had_one_effect(stack, sayers):
     connection, asked = connect(stack), sum(n for _, n in sayers.wanted.values())
-    until(lambda: sum(n for _, n in made_in(connection, sayers.topic).values()) >= asked, 60, lambda: rows(connection, "SELECT * FROM v_commands"))
+    until(lambda: sum(n for _, n in made_in(connection, sayers.topic).values()) >= asked, lambda: rows(connection, "SELECT * FROM v_commands"))
     is_as_wanted(made_in(connection, sayers.topic), sayers.wanted)
 
 

@@ -76,12 +76,12 @@ def test_row11_a_leader_stopped_past_the_transaction_timeout_holds_up_readers_fo
             for part in DISPATCHERS:
                 stack.restart(part, env={"DUETIME_FAIL": f"endtxn.before=stop@{3 + (seed + n) % 20}"},
                               settings={"kafka.transaction_timeout": f"PT{timeout}S"})
-            until(lambda: all(state_letter(stack, part) == "T" for part in DISPATCHERS), 30, "both stopped before EndTxn")
+            until(lambda: all(state_letter(stack, part) == "T" for part in DISPATCHERS), "both stopped before EndTxn")
             if unread(stack, topics) > 0:
                 break
         else:
             raise AssertionError("no transaction was caught open")
-        until(lambda: unread(stack, topics) == 0, timeout + 5, "the broker aborts what was open")
+        until(lambda: unread(stack, topics) == 0, "the broker aborts what was open", seconds=timeout + 5)
         continued(stack, *DISPATCHERS)
         run.goes_on(seconds=45)
 
@@ -92,7 +92,7 @@ def test_row16_a_broker_killed_and_restarted_resumes(stack, seed):
     with under_load(stack, seed) as run:
         stack.kill("kafka")
         made = run.counts["creates"] - run.counts["creates without a 2xx"]
-        until(lambda: run.counts["creates"] - run.counts["creates without a 2xx"] > made + 200, 20, "creates go on")
+        until(lambda: run.counts["creates"] - run.counts["creates without a 2xx"] > made + 200, "creates go on")
         stack.start("kafka")
         run.goes_on(seconds=60)
 
@@ -163,7 +163,7 @@ def test_row25_a_dispatcher_stopped_for_ever_in_its_transaction_holds_its_locks_
     with under_load(stack, seed) as run:
         stack.restart("dispatcher1", env={"DUETIME_FAIL": f"claim.commit=stop@{10 + seed % 30}"},
                       settings={"mysql.idle_transaction_timeout": "PT3S"})
-        until(lambda: state_letter(stack, "dispatcher1") == "T", 30, "stopped before the COMMIT of a claim")
+        until(lambda: state_letter(stack, "dispatcher1") == "T", "stopped before the COMMIT of a claim")
         run.goes_on(150, seconds=20)
         stack.kill("dispatcher1")  # it never comes back
 
@@ -175,11 +175,11 @@ def test_row25_a_leader_stopped_inside_its_transaction_is_succeeded_as_soon_as_o
         for again in range(3):
             stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=stop@{40 + (seed + 7 * again) % 30}"})
             owner = f":{stack['DUETIME_PID_DISPATCHER1']}"
-            until(lambda: state_letter(stack, "dispatcher1") == "T", 40, lambda: f"stopped in {point}", every=0.01)
+            until(lambda: state_letter(stack, "dispatcher1") == "T", lambda: f"stopped in {point}", every=0.01)
             stopped_at = time.time()
             with connect(stack) as client:
                 mine = [row["shard"] for row in rows(client, "SELECT shard FROM shards WHERE owner LIKE %s", f"%{owner}")]
-            until(lambda: {shard for at, shard in took_over(stack) if at > stopped_at} >= set(mine), 20,
+            until(lambda: {shard for at, shard in took_over(stack) if at > stopped_at} >= set(mine),
                   "every shard of the stopped leader is led again")
             late = max([min(at for at, shard in took_over(stack) if at > stopped_at and shard == one) - stopped_at for one in mine], default=0)
             print(f"{point}: {len(mine)} shards were taken over {late:.2f} s after their leader was stopped")
@@ -193,7 +193,7 @@ def test_row26_deadlocks_are_repeated_as_a_whole(stack, seed):
     with under_load(stack, seed) as run:
         locker = Locker(stack, seed, run.topics)
         try:
-            until(lambda: locker.failure or locker.rounds > 40, 40, lambda: f"40 rounds of locks: {locker.rounds}")
+            until(lambda: locker.failure or locker.rounds > 40, lambda: f"40 rounds of locks: {locker.rounds}")
         finally:
             failure = locker.end()
         assert failure is None, failure
@@ -218,13 +218,13 @@ def test_row28_an_expired_session_is_replaced_within_the_bound(stack, seed):
     with under_load(stack, seed) as run:
         api = Rest(stack["DUETIME_URL_API1"])
         owner = f":{stack['DUETIME_PID_DISPATCHER1']}"
-        until(lambda: shares(stack) == [2, 2], 20, lambda: f"2, 2: {shares(stack)}")
+        until(lambda: shares(stack) == [2, 2], lambda: f"2, 2: {shares(stack)}")
         mine = [shard["shard"] for shard in api.get("/v1/info").json["shards"] if (shard["leader"] or "").endswith(owner)]
         began = time.time()
         closed = zookeeper.close_session_of(stack["DUETIME_ZOOKEEPER"], owner)
-        until(lambda: "the ZooKeeper session has expired" in stack.log("dispatcher1"), 10, "it notices")
+        until(lambda: "the ZooKeeper session has expired" in stack.log("dispatcher1"), "it notices")
         bound = closed + SESSION_SECONDS + TICK_SECONDS + 0.25
-        until(lambda: {shard for at, shard in took_over(stack) if at > began} >= set(mine), 10, "every shard of the lost session is led again")
+        until(lambda: {shard for at, shard in took_over(stack) if at > began} >= set(mine), "every shard of the lost session is led again")
         last = max(min(at for at, shard in took_over(stack) if at > began and shard == one) for one in mine)
         assert last <= bound, f"the last shard was taken over after {last - closed:.2f} s"
         run.goes_on()
@@ -236,14 +236,14 @@ def took_over(stack):
 
 def test_row29_without_zookeeper_leaders_step_down_by_two_thirds_and_come_back(stack, seed):
     with under_load(stack, seed) as run:
-        until(lambda: shares(stack) == [2, 2], 20, lambda: f"2, 2: {shares(stack)}")
+        until(lambda: shares(stack) == [2, 2], lambda: f"2, 2: {shares(stack)}")
         killed = time.time()
         stack.kill("zookeeper")
-        until(lambda: all(stepped_down(stack, part, killed) for part in DISPATCHERS), 10, "both step down")
+        until(lambda: all(stepped_down(stack, part, killed) for part in DISPATCHERS), "both step down")
         worst = max(stepped_down(stack, part, killed) for part in DISPATCHERS) - killed
         assert worst <= SESSION_SECONDS * 2 / 3 + 0.35, f"the last one stepped down after {worst:.2f} s"
         made = run.counts["creates"]
-        until(lambda: run.counts["creates"] > made + 150, 20, "creates go on")
+        until(lambda: run.counts["creates"] > made + 150, "creates go on")
         stack.start("zookeeper")
         run.goes_on(seconds=45)
 

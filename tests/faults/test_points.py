@@ -39,7 +39,7 @@ def dies(stack, part, point, n, seconds=60, settings=None, lead_there=lambda: No
 
 
 def gone(stack, part, point, before, seconds=60):
-    until(lambda: not stack.running(part), seconds, lambda: f"{part} dead at {point}\n{stack.logs(10)}")
+    until(lambda: not stack.running(part), lambda: f"{part} dead at {point}\n{stack.logs(10)}", seconds=seconds)
     assert hits(stack, part, point) == before + 1, f"{part} died, but not at {point}\n{stack.logs(10)}"
 
 
@@ -81,7 +81,7 @@ def of_key(stack, job):
 def api_dies(stack, run, point, n):
     """api1, whom nobody but this test asks, dies at the point; the job that was not answered."""
     before = begin(stack, "api1", **{point: f"crash@{n}"})[point]
-    until(lambda: answers(stack["DUETIME_URL_API1"]), 30, stack.logs)
+    until(lambda: answers(stack["DUETIME_URL_API1"]), stack.logs)
     job = unanswered(stack, run, stack["DUETIME_URL_API1"])
     gone(stack, "api1", point, before)
     run.faults[point] += 1
@@ -121,8 +121,8 @@ def test_row2_a_commit_whose_answer_is_lost_is_read_back(stack, seed):
     """UNKNOWN after the COMMIT was carried out, or before it was sent: the job is there once either way, and answered 201."""
     with under_load(stack, seed) as run:
         begin(stack, "api1", create__commit="error:UNKNOWN@5-20", create__committed="error:UNKNOWN@30-60")
-        until(lambda: answers(stack["DUETIME_URL_API1"]), 30, stack.logs)
-        until(lambda: hits(stack, "api1", "create.committed") >= 31, 60, stack.logs)
+        until(lambda: answers(stack["DUETIME_URL_API1"]), stack.logs)
+        until(lambda: hits(stack, "api1", "create.committed") >= 31, stack.logs)
         run.faults["answers lost"] += 47
         run.goes_on()
 
@@ -180,7 +180,7 @@ def test_row9_a_takeover_that_fails_at_any_step_starts_over(stack, seed):
                  for step in STEPS}
         begin(stack, "dispatcher1", **rules)
         stack.stop("dispatcher2")
-        until(lambda: all(hits(stack, "dispatcher1", step) for step in STEPS), 60, stack.logs)
+        until(lambda: all(hits(stack, "dispatcher1", step) for step in STEPS), stack.logs)
         run.goes_on()
         stack.start("dispatcher2")
         run.faults["takeovers failed"] += len(STEPS)
@@ -196,7 +196,7 @@ def test_row9_a_barrier_that_is_not_seen_makes_the_takeover_start_over(stack, se
     with under_load(stack, seed) as run:
         begin(stack, "dispatcher1", takeover__barrier_unseen="force@1-6")
         stack.kill("dispatcher2")
-        until(lambda: tries(stack, "dispatcher1", "kafka") >= 6, 60, stack.logs)
+        until(lambda: tries(stack, "dispatcher1", "kafka") >= 6, stack.logs)
         run.faults["barriers unseen"] += 6
         run.goes_on()
         stack.start("dispatcher2")
@@ -215,7 +215,7 @@ def test_row12_of_two_leaders_that_are_forced_on_every_shard_one_wins_and_work_g
         for part in ("dispatcher1", "dispatcher2"):
             begin(stack, part, lead__forced="force")
         fought = lambda: all(epoch - before[shard] >= 6 for shard, epoch in epochs(stack).items())  # noqa: E731
-        until(fought, 60, lambda: f"every shard fought for\n{stack.logs(10)}")
+        until(fought, lambda: f"every shard fought for\n{stack.logs(10)}")
         run.goes_on(300, 45)
         run.faults["forced leaders"] += 2
         for part in ("dispatcher1", "dispatcher2"):
@@ -240,7 +240,7 @@ def test_row35_a_result_that_comes_before_settling_is_accepted(stack, seed):
         def enough():
             seen.update(row["id"] for row in reported_in_flight(stack))
             return len(seen) >= 100
-        until(enough, 60, lambda: f"only {len(seen)} results were applied before settling\n{stack.logs(10)}")
+        until(enough, lambda: f"only {len(seen)} results were applied before settling\n{stack.logs(10)}")
         run.faults["results before settling"] += len(seen)
         for part in ("dispatcher1", "dispatcher2"):
             stack.restart(part)
@@ -273,7 +273,7 @@ def empty_redis_until_it_dies(stack, part):
         for server in ("redis1", "redis2"):
             stack.restart(server)
         return False
-    until(dead, 60, lambda: f"{part} dead while it rebuilds\n{stack.logs(10)}", every=3)
+    until(dead, lambda: f"{part} dead while it rebuilds\n{stack.logs(10)}", every=3)
 
 
 def test_row36_a_reconciler_killed_in_the_middle_leaves_no_gap(stack, seed):
@@ -303,7 +303,7 @@ def test_row36_commits_out_of_order_leave_no_gap(stack, seed):
             stack.restart(part, settings=horizon)
         stack.restart("api1", settings=horizon, env={"DUETIME_FAIL": "create.commit=delay:1700@3-,index.write=error"})
         stack.restart("api2", settings=horizon, env={"DUETIME_FAIL": "index.write=error@20-"})
-        until(lambda: hits(stack, "api1", "create.commit") >= 10, 60, stack.logs)
+        until(lambda: hits(stack, "api1", "create.commit") >= 10, stack.logs)
         run.goes_on(1000, 60)
         run.faults["commits held"] += 10
         for part in ("api1", "api2", "dispatcher1", "dispatcher2"):

@@ -45,7 +45,7 @@ def lost_commit(run, proxy, rest, key, alone):
     proxy.heal()
     run.faults["a COMMIT's reply cut"] += len(rule.hits)
     told = answer.status if answer.status == 201 else answer.json["type"].rsplit("/", 1)[1]
-    same = until(lambda: (a := rest.put(path, job)).status != 503 and a, 15, "an answer")
+    same = until(lambda: (a := rest.put(path, job)).status != 503 and a, "an answer")
     assert same.status == {201: 200, "unavailable": 201}.get(told, 200), (answer, same)
     if told != "unavailable":
         assert same.json["id"] == answer.json["id"], (answer, same)
@@ -83,7 +83,7 @@ def test_row4_what_the_index_was_not_told_is_mended_within_a_period(proxied, see
             run.journal.made(answer.json["id"], due)
             seen[answer.json["id"]] = due
         assert rest.get("/readyz").status == 200
-        until(lambda: len(run.consumer.which(set(seen))) == len(seen), 15, lambda: f"{run.consumer.which(set(seen))} of {seen} arrived")
+        until(lambda: len(run.consumer.which(set(seen))) == len(seen), lambda: f"{run.consumer.which(set(seen))} of {seen} arrived")
         late = [one.received_ms - seen[one.job] for one in run.consumer.all() if one.job in seen and one.attempt == 1]
         assert len(late) == len(seen) and max(late) < 2500, late
         detours.heal()
@@ -115,7 +115,7 @@ def test_row13_an_endtxn_whose_answer_is_lost_costs_the_producer_and_nothing_els
     with under_load(stack, seed) as run:
         for part in DISPATCHERS:
             again_and_again(run, 2, detours[part, "kafka"], None, "an EndTxn's reply cut", "EndTxn", REPLY, "cut")
-        until(lambda: sum(doubts(stack, part) for part in DISPATCHERS) >= before + 4, 15, "each of them is a doubt")
+        until(lambda: sum(doubts(stack, part) for part in DISPATCHERS) >= before + 4, "each of them is a doubt")
 
 
 def test_row14_an_endtxn_that_comes_late_ends_nobody_elses_transaction(proxied, seed):
@@ -182,17 +182,17 @@ def test_row30_a_node_whose_creation_was_not_answered_is_found_and_not_orphaned(
     """An orphan among the leaders' nodes would be a shard that nobody leads; among the members', a share too small."""
     stack, detours = proxied
     with under_load(stack, seed) as run:
-        until(lambda: shares(stack) == [2, 2], 20, lambda: f"2, 2: {shares(stack)}")
+        until(lambda: shares(stack) == [2, 2], lambda: f"2, 2: {shares(stack)}")
         for n in range(2):
             stayer, leaver = DISPATCHERS[n], DISPATCHERS[1 - n]
             lost = detours[stayer, "zookeeper"].on("create", REPLY, "cut", count=2)
             stack.stop(leaver)
             lost.wait(20)  # it takes the shards of the one that left
             run.goes_on(60)
-            until(lambda: shares(stack) == [4], 20, lambda: f"4: {shares(stack)}")
+            until(lambda: shares(stack) == [4], lambda: f"4: {shares(stack)}")
             lost = detours[leaver, "zookeeper"].on("create", REPLY, "cut", skip=random.Random(seed + n).randrange(6), count=2)
             stack.start(leaver)
-            until(lambda: shares(stack) == [2, 2], 30, lambda: f"2, 2: {shares(stack)}")
+            until(lambda: shares(stack) == [2, 2], lambda: f"2, 2: {shares(stack)}")
             lost.release()
             run.faults["a create's reply cut"] += 2 + len(lost.hits)
             run.goes_on(60)

@@ -42,13 +42,13 @@ def test_row39_a_change_of_the_number_of_shards_is_no_longer_a_pause_than_a_take
     stream = Stream(stack["DUETIME_URL_API1"], topic, 200)
     watcher = Watcher(stack["DUETIME_KAFKA"], topic, 4)
     try:
-        until(lambda: len(watcher.seen) > 300, 30, "the stream flows")
+        until(lambda: len(watcher.seen) > 300, "the stream flows")
         for count in (7, 3, 4):
             began = time.time() * 1000
             ask_for(stack, count)
             through(stack)
             ended = time.time() * 1000
-            until(lambda: watcher.seen[-1][0] > ended + 1000, 30, "the stream goes on")  # noqa: B023
+            until(lambda: watcher.seen[-1][0] > ended + 1000, "the stream goes on")  # noqa: B023
             silence = longest_silence_ms([at for at, _, _ in watcher.seen], began, ended)
             late = lateness(stream, watcher, began, ended)
             print(f"row 39: {count} shards: {ended - began:.0f} ms until all are through, at most {silence:.0f} ms without an arrival, "
@@ -62,7 +62,7 @@ def test_row39_a_change_of_the_number_of_shards_is_no_longer_a_pause_than_a_take
 def lateness(stream, watcher, from_ms, to_ms):
     """Of the jobs due in that time: the worst ms from due to receipt."""
     due = {job: asked.due_ms for job, asked in stream.journal.jobs.items() if from_ms <= asked.due_ms <= to_ms}
-    until(lambda: {job for _, _, job in watcher.seen} >= set(due), 30, "all that was due arrived")
+    until(lambda: {job for _, _, job in watcher.seen} >= set(due), "all that was due arrived")
     return max((at - due[job] for at, _, job in watcher.seen if job in due), default=0)
 
 
@@ -86,10 +86,10 @@ def test_a_redis_endpoint_joins_and_leaves_under_load_and_only_its_shards_move(s
     with under_load(stack, seed) as run:
         with_endpoints(stack, ["api1", "api2", *DISPATCHERS], first)
         run.goes_on(60)
-        until(lambda: set(homes(stack).values()) == {first}, 30, lambda: homes(stack))
+        until(lambda: set(homes(stack).values()) == {first}, lambda: homes(stack))
         with_endpoints(stack, [*DISPATCHERS, "api1", "api2"], both)
         run.goes_on(60)
-        until(lambda: homes(stack) == before, 30, lambda: (homes(stack), before))
+        until(lambda: homes(stack) == before, lambda: (homes(stack), before))
         run.goes_on(60)
 
 
@@ -117,7 +117,7 @@ def test_a_shard_to_go_whose_leader_died_is_given_up_by_those_that_run(stack, se
     through(stack)
     with connect(stack) as db, db.cursor() as cursor:  # a leader that died later than the others had waited for it
         cursor.execute("UPDATE shards SET owner = 'nowhere:1', epoch = epoch + 1, token = 77 WHERE shard = 4")
-    until(lambda: moving(stack) == [4], 10, lambda: moving(stack))
+    until(lambda: moving(stack) == [4], lambda: moving(stack))
     through(stack)
 
 
@@ -130,9 +130,9 @@ def test_what_moves_can_be_watched(stack, seed):
         stack.stop(part)
     try:
         ask_for(stack, 5)
-        until(lambda: moving(stack) == [0, 1, 2, 3, 4], 20, lambda: moving(stack))
+        until(lambda: moving(stack) == [0, 1, 2, 3, 4], lambda: moving(stack))
         ask_for(stack, 4)
-        until(lambda: moving(stack) == [0, 1, 2, 3], 20, lambda: moving(stack))
+        until(lambda: moving(stack) == [0, 1, 2, 3], lambda: moving(stack))
     finally:
         for part in DISPATCHERS:
             stack.start(part)

@@ -44,7 +44,7 @@ def led_by(stack, part):
 
 
 def each_leads(stack):
-    until(lambda: all(led_by(stack, part) for part in DISPATCHERS), 30, lambda: f"both lead: {leaders(stack)}\n{stack.logs()}")
+    until(lambda: all(led_by(stack, part) for part in DISPATCHERS), lambda: f"both lead: {leaders(stack)}\n{stack.logs()}")
 
 
 def without_zookeeper(stack):
@@ -61,7 +61,7 @@ def test_row52_the_holder_of_leases_stopped_past_them_writes_and_sends_nothing(s
         for part, other in (DISPATCHERS, DISPATCHERS[::-1]):
             with stack.stopped(part):
                 run.faults["stopped"] += 1
-                until(lambda: led_by(stack, part) == 0 and led_by(stack, other) > 0, 20, lambda: f"{other} leads all: {leaders(stack)}")  # noqa: B023
+                until(lambda: led_by(stack, part) == 0 and led_by(stack, other) > 0, lambda: f"{other} leads all: {leaders(stack)}")  # noqa: B023
                 run.goes_on()
             run.goes_on(30, by="http")
             each_leads(stack)

@@ -137,7 +137,7 @@ def test_a_hold_stops_one_direction_and_a_release_delivers(connect, server, prox
     client = connect()
     proxy.hold(REPLY)
     client.sendall(request(PRODUCE))
-    until(lambda: server.got, 5, "the request arrives")
+    until(lambda: server.got, "the request arrives")
     assert silent(client)
     proxy.release(REPLY)
     assert whole_reply(client)
@@ -163,7 +163,7 @@ def test_a_cut_ends_both_sides_and_new_connections_are_served(connect, server, p
     whole_reply(client)
     proxy.cut()
     assert ended(client)
-    until(lambda: server.ended == 1, 5, "the server sees the end")
+    until(lambda: server.ended == 1, "the server sees the end")
     again = connect()
     again.sendall(request(PRODUCE))
     assert whole_reply(again)
@@ -196,7 +196,7 @@ def test_a_delay_makes_late_in_order_and_loses_nothing(connect, server, proxy):
     proxy.delay(1, REPLY)
     for n in range(20):
         client.sendall(request(PRODUCE, correlation=n))
-    until(lambda: len(server.got) == 20, 5, "requests are not delayed")
+    until(lambda: len(server.got) == 20, "requests are not delayed")
     assert silent(client, 0.1)
     assert [struct.unpack(">i", whole_reply(client)[:4])[0] for _ in range(20)] == list(range(20))
 
@@ -240,7 +240,7 @@ def test_a_held_request_is_delivered_after_its_client_has_gone(connect, server, 
     again.sendall(request(PRODUCE))
     assert whole_reply(again)
     rule.release()
-    until(lambda: [frame[5] for frame in server.got] == [PRODUCE, END_TXN], 5, "the held request arrives last")
+    until(lambda: [frame[5] for frame in server.got] == [PRODUCE, END_TXN], "the held request arrives last")
 
 
 def test_a_reply_is_known_by_its_request(connect, server, proxy):
@@ -259,7 +259,7 @@ def test_a_rule_can_end_the_connection_before_after_or_within_a_request(connect,
     client = connect()
     client.sendall(request(END_TXN, body=b"x" * 100))
     assert ended(client)
-    until(lambda: server.ended == 1, 5, "the server sees the end")
+    until(lambda: server.ended == 1, "the server sees the end")
     assert len([frame for frame in server.got if len(frame) > 100]) == arrives
 
 

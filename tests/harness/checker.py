@@ -342,8 +342,8 @@ class Checker:
         """All of O1-O6 after things are quiet; raises with everything that is wrong. `live`: gives what a consumer that read along has
         received, by its own clock, which is better than the messages' where a producer's clock may be wrong; it may be a moment behind.
         `skip`: oracles ("O4", or "letters") that what was done to the servers made meaningless; `ways`: what saw callbacks and pops."""
-        until(lambda: not self.unrest(topics), settle_seconds,
-              lambda: "quiet with Redis = MySQL; instead:\n" + "\n".join(self.unrest(topics)[:20]), every=0.3)
+        until(lambda: not self.unrest(topics),
+              lambda: "quiet with Redis = MySQL; instead:\n" + "\n".join(self.unrest(topics)[:20]), every=0.3, seconds=settle_seconds)
         arrivals = self.arrivals(topics)
         seen = live and caught_up(live, arrivals)
         problems = [problem for problem in self.problems(journal, topics, arrivals, seen, ways, "letters" not in skip) if not problem.startswith(tuple(skip))]

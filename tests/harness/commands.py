@@ -5,6 +5,8 @@ import uuid
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from .stack import PATIENCE
+
 
 class Commander:
     def __init__(self, brokers, installation="duetime"):
@@ -59,7 +61,7 @@ class Messages:
         return self.seen
 
     def wait(self, n, seconds=60):
-        until = time.monotonic() + seconds
+        until = time.monotonic() + seconds * PATIENCE
         while len(self.more(0.2)) < n and time.monotonic() < until:
             pass
         assert len(self.seen) >= n, f"{len(self.seen)} of {n} messages came"

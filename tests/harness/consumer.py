@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer
 
+from .stack import PATIENCE
+
 
 @dataclass
 class Arrival:
@@ -131,14 +133,14 @@ class TestConsumer(threading.Thread):
             found[:] = [arrival for arrival in self._by_job.get(job, []) if arrival.attempt == attempt]
             return found or self.failure
         with self._changed:
-            if not self._changed.wait_for(there, seconds) or not found:
-                raise AssertionError(f"job {job} attempt {attempt} did not arrive within {seconds} s ({self.failure or 'silence'})")
+            if not self._changed.wait_for(there, seconds * PATIENCE) or not found:
+                raise AssertionError(f"job {job} attempt {attempt} did not arrive within {seconds * PATIENCE} s ({self.failure or 'silence'})")
         return found[0]
 
     def wait_count(self, count, seconds):
         with self._changed:
-            if not self._changed.wait_for(lambda: self.count >= count or self.failure, seconds) or self.failure:
-                raise AssertionError(f"{self.count} of {count} messages within {seconds} s ({self.failure or 'silence'})")
+            if not self._changed.wait_for(lambda: self.count >= count or self.failure, seconds * PATIENCE) or self.failure:
+                raise AssertionError(f"{self.count} of {count} messages within {seconds * PATIENCE} s ({self.failure or 'silence'})")
 
     def flush(self):
         self._producer.flush(10)

@@ -135,7 +135,7 @@ class EitherWay:
             assert not self._faults, self._faults
             with self._lock:
                 return sum(self.due.get(job, 0) >= since and way in (None, by) for job, _, by, _ in self.arrivals[seen:]) >= 20
-        until(some, seconds, lambda: f"jobs arrive by {way or 'any way'}\n{self.stack.logs()}")
+        until(some, lambda: f"jobs arrive by {way or 'any way'}\n{self.stack.logs()}", seconds=seconds)
 
     def account(self):
         assert not self._faults, self._faults

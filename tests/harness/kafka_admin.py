@@ -25,11 +25,11 @@ class Broker:
     def make(self, topic, partitions=4, **config):
         names = {name.replace("_", "."): str(value) for name, value in config.items()}
         self.admin.create_topics([NewTopic(topic, partitions, 1, config=names)])[topic].result(15)
-        until(lambda: topic in self.topics(), 15, f"{topic} is there")
+        until(lambda: topic in self.topics(), f"{topic} is there")
 
     def delete(self, topic):
         self.admin.delete_topics([topic])[topic].result(15)
-        until(lambda: topic not in self.topics(), 15, f"{topic} is gone")
+        until(lambda: topic not in self.topics(), f"{topic} is gone")
 
     def set(self, topic, **config):
         """These are the topic's own settings now, and no others."""

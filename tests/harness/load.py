@@ -79,7 +79,7 @@ class Later(threading.Thread):
 
     def end(self, drop=False):
         if not drop:
-            until(lambda: self.empty() or self.failure, 60, "everything that was put off done")
+            until(lambda: self.empty() or self.failure, "everything that was put off done")
         with self._changed:
             self._open = False
             self._changed.notify()
@@ -414,8 +414,8 @@ class Run:
             with self.journal.lock:
                 made = set(self.journal.jobs) - known
             return len(self._which(made, by)) >= arrivals
-        until(fresh, seconds, lambda: f"O7: {arrivals} jobs made from now on arrive{f' by {by}' if by else ''}; {self.arrivals()} arrivals in all, "
-              f"{dict(self.counts)}", every=0.1)
+        until(fresh, lambda: f"O7: {arrivals} jobs made from now on arrive{f' by {by}' if by else ''}; {self.arrivals()} arrivals in all, "
+              f"{dict(self.counts)}", every=0.1, seconds=seconds)
         return time.monotonic() - began
 
     def _which(self, jobs, by):
@@ -427,7 +427,7 @@ class Run:
     def wait(self, seconds):
         """The load runs on for so long (a fault that lasts)."""
         end = time.monotonic() + seconds
-        until(lambda: self._raise() or time.monotonic() > end, seconds + 10, "time passes")
+        until(lambda: self._raise() or time.monotonic() > end, "time passes", seconds=seconds + 10)
 
     def failed(self):
         failures = self._failures + self.ways.failures() + [later.failure for later in [*self._hunt, self._late_results] if later.failure]
@@ -462,7 +462,7 @@ class Run:
     def finish(self, seconds=45):
         """The load ends; all becomes quiet; the checker looks at everything; the account is told."""
         self._stop(seconds)
-        until(self._quiet, seconds, lambda: f"quiet: {self._unquiet()}", every=0.3)
+        until(self._quiet, lambda: f"quiet: {self._unquiet()}", every=0.3, seconds=seconds)
         self.consumer.flush()
         checker = self.checker or Checker(self.stack)
         arrivals = checker.check(self.journal, self.topics, seconds, live=self.consumer.all, skip=self._skip, ways=self.ways)

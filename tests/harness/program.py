@@ -65,10 +65,10 @@ class OwnApi:
 
     def start(self, ready=True):
         self.launch()
-        self.url = f"http://127.0.0.1:{until(self._port, 30, self.log)}"
+        self.url = f"http://127.0.0.1:{until(self._port, self.log)}"
         self.rest = Rest(self.url)
         if ready:
-            until(lambda: self.rest.get("/readyz").status == 200, 30, self.log)
+            until(lambda: self.rest.get("/readyz").status == 200, self.log)
         return self
 
     def _port(self):

@@ -6,7 +6,7 @@ import urllib.parse
 
 
 class Raw:
-    def __init__(self, url, seconds=15):
+    def __init__(self, url, seconds=120):
         parts = urllib.parse.urlsplit(url)
         self.host = f"{parts.hostname}:{parts.port}"
         self.socket = socket.create_connection((parts.hostname, parts.port), timeout=seconds)
@@ -66,7 +66,7 @@ class Raw:
 
 def statuses_at_once(url, path, connections):
     """The set of statuses of one GET a connection, all asked before the first answer is read."""
-    wires = [Raw(url, seconds=30) for _ in range(connections)]
+    wires = [Raw(url) for _ in range(connections)]
     try:
         for wire in wires:
             wire.request(f"GET {path}")

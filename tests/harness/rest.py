@@ -49,7 +49,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Rest:
-    def __init__(self, url, token=None, timeout=30, tls=None):
+    def __init__(self, url, token=None, timeout=120, tls=None):
         parts = urllib.parse.urlsplit(url)
         self.host, self.port, self.path = parts.hostname, parts.port, parts.path if parts.scheme == "unix" else None
         authority, known = TRUST.get(url, (None, None))

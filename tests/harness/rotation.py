@@ -6,10 +6,13 @@ Files whose setting up is what takes the time take turns as wholes: `pytestmark 
 A bounded run of the integration suite takes one in thirteen of the files that use a stack over secured connections, in place of the others: it
 runs the suite twice, with DUETIME_TEST_SLICE=plain and =secured. What is marked `secured` is in each of the second kind, and in none of the first.
 
+All of them run in an order that the seed draws.
+
 For a conftest.py: `from harness.rotation import pytest_collection_modifyitems, pytest_configure`; a file says
 `pytestmark = pytest.mark.in_turns(3)`, and a test with at least three variants `@pytest.mark.in_turns(3)`.
 """
 import os
+import random
 import zlib
 
 SLICES = 13  # shares no divisor with the turns of tests and files: each gets to be in the slice
@@ -66,13 +69,27 @@ def take_slice(config, items, seed):
     chosen = in_slice(items, seed)
     if kind == "secured":
         leave_out(config, items, [item for item in items if item not in chosen])
-        items.sort(key=lambda item: not item.get_closest_marker("secured"))  # first, on a stack that nobody has used
     elif kind == "plain":
         leave_out(config, items, chosen)
 
 
+def in_drawn_order(items, seed):
+    """Files in an order that the seed draws, and the tests of each file, too. A file's tests stay together: they share what it sets up."""
+    files = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    draw = random.Random(seed)
+    for group in files.values():
+        draw.shuffle(group)
+    groups = list(files.values())
+    draw.shuffle(groups)
+    return [item for group in groups for item in group]
+
+
 def pytest_collection_modifyitems(config, items):
-    seed = os.environ.get("DUETIME_TEST_SEED")
-    if seed and not config.option.keyword and not os.environ.get("DUETIME_TEST_LONG"):
-        take_slice(config, items, int(seed))
-        leave_out(config, items, not_in_turn(items, int(seed)))
+    seed = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
+    if os.environ.get("DUETIME_TEST_SEED") and not config.option.keyword and not os.environ.get("DUETIME_TEST_LONG"):
+        take_slice(config, items, seed)
+        leave_out(config, items, not_in_turn(items, seed))
+    items[:] = in_drawn_order(items, seed)
+    items.sort(key=lambda item: not item.get_closest_marker("secured"))  # first, on a stack that nobody has used

@@ -26,8 +26,8 @@ def moving(stack, part="api1"):
 
 def through(stack, seconds=60):
     """Everybody works with the present number of shards, and nothing is left of the old one."""
-    until(lambda: moving(stack) == [], seconds, lambda: f"the change is through; moving: {moving(stack)}; "
-          f"{rows(connect(stack), 'SELECT shard, owner, inflight, halted FROM shards')}", every=0.2)
+    until(lambda: moving(stack) == [], lambda: f"the change is through; moving: {moving(stack)}; "
+          f"{rows(connect(stack), 'SELECT shard, owner, inflight, halted FROM shards')}", every=0.2, seconds=seconds)
 
 
 def longest_silence_ms(seen, from_ms, to_ms):

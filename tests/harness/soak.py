@@ -86,7 +86,7 @@ def soak(stack, *, jobs, seconds, seed, topic="soak", kill_once=False, kill_ever
         if kill_every:
             killer = Killer(stack, dispatchers, kill_every, seed)
             killer.start()
-        until(lambda: now_ms() > middle, seconds + 30, "the middle of the run")
+        until(lambda: now_ms() > middle, "the middle of the run", seconds=seconds + 30)
         kill_times = []
         if kill_once:
             kill_times.append(time.time())
@@ -99,7 +99,7 @@ def soak(stack, *, jobs, seconds, seed, topic="soak", kill_once=False, kill_ever
         for part in dispatchers if kill_once else []:
             stack.start(part)
         consumer.flush()
-        until(lambda: all_finished(stack, topic), 60, "every result applied")
+        until(lambda: all_finished(stack, topic), "every result applied")
         Checker(stack).check(journal, [topic], settle_seconds=60)
         got = consumer.all()
         assert len(got) == len({(a.job, a.attempt) for a in got}), "the running consumer saw repeats"

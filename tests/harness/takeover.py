@@ -123,7 +123,7 @@ class Takeovers:
         def balanced():
             pids = list(leaders(self.stack).values())
             return None not in pids and sorted(pids.count(pid) for pid in set(pids)) == want
-        until(balanced, 30, lambda: f"shares: {leaders(self.stack)}")
+        until(balanced, lambda: f"shares: {leaders(self.stack)}")
         now = time.time() * 1000
         for shard in range(self.shards):
             self.watcher.first_after(now, shard, 20)
@@ -139,7 +139,7 @@ class Takeovers:
             self.steady()
             led, at = self._led_by(victim), time.time() * 1000
             harm(victim)
-            until(lambda: not self.stack.running(victim), 20, f"{victim} ends")  # noqa: B023
+            until(lambda: not self.stack.running(victim), f"{victim} ends")  # noqa: B023
             for shard in led:
                 self.watcher.first_after(at + SOON, shard, 30)
             self.stack.start(victim)
@@ -188,7 +188,7 @@ class Takeovers:
     def come_to_rest(self):
         """No job of the stream comes any more."""
         self.stream.end()
-        until(lambda: {job for _, _, job in self.watcher.seen} >= set(self.stream.journal.jobs), 60, "every job of the stream arrived")
+        until(lambda: {job for _, _, job in self.watcher.seen} >= set(self.stream.journal.jobs), "every job of the stream arrived")
 
     def emptied_at_rest(self, pending):
         """s until the index is whole, with nothing due."""
@@ -197,7 +197,7 @@ class Takeovers:
         return self._whole_after(at, pending)
 
     def _whole_after(self, at, pending):
-        until(self._whole, 180, "the sets are whole", every=0.02)
+        until(self._whole, "the sets are whole", every=0.02, seconds=180)
         seconds = time.time() - at
         assert self._indexed() >= pending, f"{self._indexed()} of {pending} in Redis"
         return seconds
@@ -210,7 +210,7 @@ class Takeovers:
                            for n in range(first, min(pending, first + 20000)))
             answer = self.rest.post("/v1/jobs:batch", body, content_type="application/x-ndjson")
             assert answer.status == 200 and b'"status":4' not in answer.body and b'"status":5' not in answer.body, answer
-        until(lambda: self._indexed() >= pending, 180, lambda: f"{self._indexed()} of {pending} in Redis", every=0.5)
+        until(lambda: self._indexed() >= pending, lambda: f"{self._indexed()} of {pending} in Redis", every=0.5, seconds=180)
 
     def _whole(self):
         return all(any(index.is_whole(client, due_set(shard)) for client in self.clients) for shard in range(self.shards))

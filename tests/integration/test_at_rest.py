@@ -38,7 +38,7 @@ def questions(connection):
 
 def rate_at_rest(stack):
     """Statements a second, without this one's own; what is asked most is printed."""
-    until(lambda: Rest(stack["DUETIME_URL"]).get("/readyz").json["leaders"] == "ok", 30, stack.logs)
+    until(lambda: Rest(stack["DUETIME_URL"]).get("/readyz").json["leaders"] == "ok", stack.logs)
     connection = connect(stack)
     time.sleep(15)  # what began has come to rest
     began, first = time.monotonic(), questions(connection)

@@ -52,7 +52,7 @@ def state_of(api, job):
 def test_a_job_is_called_back_with_a_signature_and_succeeds(stack, api, receiver):
     make_topic(api, "orders", receiver, callback_secret=SECRET, callback_headers={"x-tenant": "blue"})
     made = api.make(topic="orders", key="k-1", delay=0, payload={"n": 1}, headers={"x-own": "red"})
-    until(lambda: state_of(api, made["id"])["state"] == "succeeded", 20, stack.logs)
+    until(lambda: state_of(api, made["id"])["state"] == "succeeded", stack.logs)
     (request,) = receiver.of(int(made["id"]))
     headers = {name.lower(): value for name, value in request.headers.items()}
     assert example().fault(example().keys_of(SECRET), headers, request.body, request.at) is None
@@ -79,7 +79,7 @@ def held_up(stack, api, receiver, topic, jobs):
     receiver.rule = lambda request: None
     make_topic(api, topic, receiver, callback_timeout="PT60S", ack_timeout="PT5M")
     made = [int(api.make(topic=topic, delay=0)["id"]) for _ in range(jobs)]
-    until(lambda: len(receiver.log) == jobs, 20, stack.logs)
+    until(lambda: len(receiver.log) == jobs, stack.logs)
     return made
 
 
@@ -91,14 +91,14 @@ def test_callbacks_of_a_process_that_is_gone_are_lost_and_the_next_attempts_foll
     receiver.rule = lambda request: (204, {}, b"")
     stack.signal(victim, number)
     began = time.monotonic()
-    until(lambda: any(len(receiver.of(job)) == 2 for job in jobs), 30, stack.logs)
+    until(lambda: any(len(receiver.of(job)) == 2 for job in jobs), stack.logs)
     print(f"the first next attempt came after {time.monotonic() - began:.1f} s")
     if number == signal.SIGSTOP:
         time.sleep(3)
         stack.signal(victim, signal.SIGCONT)
     else:
         stack.start(victim)
-    until(lambda: all(state_of(api, job)["state"] in ("succeeded", "dispatched") for job in jobs), 30, stack.logs)
+    until(lambda: all(state_of(api, job)["state"] in ("succeeded", "dispatched") for job in jobs), stack.logs)
     time.sleep(3)
     assert receiver.twice() == []
     for job in jobs:
@@ -114,7 +114,7 @@ def test_a_process_that_is_stopped_between_the_look_at_its_lease_and_the_write_w
     try:
         make_topic(api, "stopped-there", receiver)
         jobs = [int(api.make(topic="stopped-there", delay=0)["id"]) for _ in range(40)]
-        until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 60, stack.logs)
+        until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), stack.logs)
     finally:
         stack.signal("dispatcher1", signal.SIGCONT)
     lost = [job for job in jobs if attempts_of(api, job)[0] == (1, "lost")]
@@ -129,13 +129,13 @@ def test_a_process_that_ends_in_order_waits_for_what_is_under_way(stack, api, re
     receiver.rule = lambda request: time.sleep(2) or (204, {}, b"")
     make_topic(api, "in-order", receiver)
     jobs = [int(api.make(topic="in-order", delay=0)["id"]) for _ in range(20)]
-    until(lambda: len(receiver.log) == 20, 20, stack.logs)
+    until(lambda: len(receiver.log) == 20, stack.logs)
     for part in ("dispatcher1", "dispatcher2"):
         name = f":{stack.pid(part)}"
         stack.stop(part)
         assert not [row for row in rows(connect(stack), "SELECT name FROM hand_owners") if row["name"].decode().endswith(name)], "it has left"
         stack.start(part)
-    until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 30, stack.logs)
+    until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), stack.logs)
     assert receiver.twice() == [] and [attempts_of(api, job) for job in jobs] == [[(1, "succeeded")]] * 20
 
 
@@ -148,7 +148,7 @@ def test_each_answer_has_its_outcome(stack, api, receiver):
     for name in said:
         assert api.put(f"/v1/topics/answers.{name}", {"delivery": "http", "callback_url": receiver.url + name}).status in (200, 201)
         jobs[name] = int(api.make(topic=f"answers.{name}", delay=0)["id"])
-    until(lambda: len(receiver.log) == len(said) and in_hands(stack) == 0, 20, stack.logs)
+    until(lambda: len(receiver.log) == len(said) and in_hands(stack) == 0, stack.logs)
     states = {name: state_of(api, job) for name, job in jobs.items()}
     assert {name: state["state"] for name, state in states.items()} == {
         "ok": "succeeded", "gone": "dead", "busy": "scheduled", "moved": "scheduled", "taken": "dispatched", "snoozed": "scheduled", "garbled": "scheduled"}
@@ -168,10 +168,10 @@ def test_a_dead_receiver_costs_its_own_topic_only(stack, api, receiver):
         make_topic(api, "dead-end", silent, callback_timeout="PT60S", ack_timeout="PT5M")
         make_topic(api, "alive", receiver)
         api.batch([{"topic": "dead-end", "delay": 0} for _ in range(1000)])
-        until(lambda: len(silent.log) >= 50, 30, stack.logs)
+        until(lambda: len(silent.log) >= 50, stack.logs)
         began = time.monotonic()
         jobs = [int(api.make(topic="alive", delay=0)["id"]) for _ in range(50)]
-        until(lambda: all(receiver.of(job) for job in jobs), 20, stack.logs)
+        until(lambda: all(receiver.of(job) for job in jobs), stack.logs)
         print(f"50 callbacks beside a dead receiver took {time.monotonic() - began:.1f} s; {len(silent.log)} are held there")
         assert len(silent.log) <= 200 and silent.twice() == []
     finally:
@@ -184,7 +184,7 @@ def test_more_jobs_than_places_all_go(stack, api, receiver):
     make_topic(api, "many", receiver)
     began = time.monotonic()
     api.batch([{"topic": "many", "delay": 0} for _ in range(3000)])
-    until(lambda: api.get("/v1/topics/many").json["counts"]["succeeded"] == 3000, 60, stack.logs)
+    until(lambda: api.get("/v1/topics/many").json["counts"]["succeeded"] == 3000, stack.logs)
     print(f"3,000 callbacks of 50 ms took {time.monotonic() - began:.1f} s")
     assert receiver.twice() == [] and len(receiver.log) == 3000
 
@@ -207,8 +207,8 @@ def test_a_job_is_called_back_at_a_url_of_its_own_however_it_was_made(stack, api
     jobs.append(made["id"])
     schedule = api.put("/v1/schedules/own", {"topic": "own", "every": "PT1S", "callback_url": url})
     assert schedule.status == 201 and schedule.json["callback_url"] == url
-    until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 20, stack.logs)
-    until(lambda: len(receiver.log) > len(jobs), 20, stack.logs)
+    until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), stack.logs)
+    until(lambda: len(receiver.log) > len(jobs), stack.logs)
     assert api.delete("/v1/schedules/own").status == 200
     assert {request.path for request in receiver.log} == {"/mine"} and receiver.twice() == []
     assert state_of(api, jobs[0])["callback_url"] == url
@@ -248,13 +248,13 @@ def test_a_job_that_lost_its_url_fails_and_says_so_and_goes_on_when_there_is_one
     assert api.put("/v1/topics/bare", {"delivery": "http"}).status == 200
     for job in jobs:
         assert api.post(f"/v1/jobs/{job}/run-now").status == 200
-    until(lambda: all(failures(stack, job) == 2 for job in jobs), 20, stack.logs)
+    until(lambda: all(failures(stack, job) == 2 for job in jobs), stack.logs)
     assert {state_of(api, job)["last_error"]["code"] for job in jobs} == {"http_url"}
     assert receiver.log == [] and in_hands(stack) == 0
     make_topic(api, "bare", receiver)
     for job in jobs:
         assert api.post(f"/v1/jobs/{job}/run-now").status == 200
-    until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 20, stack.logs)
+    until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), stack.logs)
     assert [attempts_of(api, job) for job in jobs] == [[(1, "failed"), (2, "failed"), (3, "succeeded")]] * 3
 
 
@@ -263,9 +263,9 @@ def test_a_dead_host_does_not_stop_the_other_hosts_of_a_topic_whose_jobs_name_th
     try:
         assert api.put("/v1/topics/hosts", {"delivery": "http", "callback_timeout": "PT60S", "ack_timeout": "PT5M"}).status in (200, 201)
         api.batch([{"topic": "hosts", "delay": 0, "callback_url": silent.url} for _ in range(4000)])  # more a shard than there are places
-        until(lambda: len(silent.log) >= 50, 30, stack.logs)
+        until(lambda: len(silent.log) >= 50, stack.logs)
         jobs = [int(api.make(topic="hosts", delay=0, callback_url=receiver.url)["id"]) for _ in range(20)]
-        until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), 60, stack.logs)
+        until(lambda: all(state_of(api, job)["state"] == "succeeded" for job in jobs), stack.logs)
         assert len(silent.log) <= 200 and silent.twice() == []
     finally:
         api.post("/v1/topics/hosts/pause")
@@ -280,7 +280,7 @@ def test_a_spoiled_secret_fails_its_attempts_and_sends_nothing(stack, api, recei
         cursor.execute("UPDATE installation SET topics_version = topics_version + 1")
     connection.commit()
     job = int(api.make(topic="spoiled", delay=0, retry=[])["id"])
-    until(lambda: state_of(api, job)["state"] == "dead", 20, stack.logs)
+    until(lambda: state_of(api, job)["state"] == "dead", stack.logs)
     assert state_of(api, job)["last_error"]["code"] == "http_secret" and receiver.log == []
     assert attempts_of(api, job) == [(1, "failed")]
 
@@ -290,9 +290,9 @@ def test_what_finds_no_place_says_so(stack, api):
     try:
         make_topic(api, "no-place", silent, callback_timeout="PT60S", ack_timeout="PT5M")
         api.batch([{"topic": "no-place", "delay": 0} for _ in range(600)])
-        until(lambda: len(silent.log) >= 50, 30, stack.logs)
+        until(lambda: len(silent.log) >= 50, stack.logs)
         words = lambda: {job["waiting_for"] for job in api.list(topic="no-place", state="scheduled")}
-        until(lambda: words() == {"limit"}, 20, lambda: f"{words()} {api.get('/v1/info').text} {stack.logs()}")
+        until(lambda: words() == {"limit"}, lambda: f"{words()} {api.get('/v1/info').text} {stack.logs()}")
         waits = api.list(topic="no-place", state="scheduled")[0]["id"]
         assert rows(connect(stack), "SELECT waiting_for w FROM v_live WHERE id = %s", waits)[0]["w"] == "limit"
         why = rows(connect(stack), f"CALL dt_explain({waits})")[0]["value"]
@@ -308,12 +308,12 @@ def test_nothing_is_sent_where_callbacks_are_not_enabled_and_jobs_wait_until_the
         stack.restart(part, settings={"callbacks.enabled": "false"})
     try:
         job = int(api.make(topic="disabled", delay=0)["id"])
-        until(lambda: state_of(api, job)["waiting_for"] == "limit", 20, lambda: f"{state_of(api, job)} {stack.logs()}")
+        until(lambda: state_of(api, job)["waiting_for"] == "limit", lambda: f"{state_of(api, job)} {stack.logs()}")
         assert (state_of(api, job)["attempt"], receiver.log) == (0, [])
     finally:
         for part in ("dispatcher1", "dispatcher2"):
             stack.restart(part)
-    until(lambda: state_of(api, job)["state"] == "succeeded", 20, stack.logs)
+    until(lambda: state_of(api, job)["state"] == "succeeded", stack.logs)
     assert attempts_of(api, job) == [(1, "succeeded")]
 
 
@@ -345,11 +345,11 @@ def test_callbacks_keep_within_max_in_flight_and_use_it(stack, api, receiver):
     make_topic(api, "narrow", receiver, max_in_flight=5)
     began = time.monotonic()
     api.batch([{"topic": "narrow", "delay": 0} for _ in range(60)])
-    until(lambda: "limit" in {job["waiting_for"] for job in api.list(topic="narrow", state="scheduled")}, 20, stack.logs)
-    until(lambda: len(receiver.log) >= 30, 30, stack.logs)
+    until(lambda: "limit" in {job["waiting_for"] for job in api.list(topic="narrow", state="scheduled")}, stack.logs)
+    until(lambda: len(receiver.log) >= 30, stack.logs)
     assert gauge.peak == 5
     make_topic(api, "narrow", receiver, max_in_flight=12)
-    until(lambda: done(api, "narrow", 60), 60, stack.logs)
+    until(lambda: done(api, "narrow", 60), stack.logs)
     print(f"60 callbacks of 0.3 s, five and then twelve at a time, took {time.monotonic() - began:.1f} s; {gauge.peak} at once at most")
     assert 5 <= gauge.peak <= 12 and receiver.twice() == []
 
@@ -357,7 +357,7 @@ def test_callbacks_keep_within_max_in_flight_and_use_it(stack, api, receiver):
 def test_callbacks_keep_within_rate_limit(stack, api, receiver):
     make_topic(api, "paced", receiver, rate_limit="5/s")
     api.batch([{"topic": "paced", "delay": 0} for _ in range(60)])
-    until(lambda: done(api, "paced", 60), 60, stack.logs)
+    until(lambda: done(api, "paced", 60), stack.logs)
     at = sorted(row["at"] for row in rows(connect(stack), "SELECT dispatched_at at FROM jobs WHERE topic = 'paced'"))
     most = max(sum(begin <= other < begin + 10_000 for other in at) for begin in at)
     print(f"60 callbacks at 5 a second took {(at[-1] - at[0]) / 1000:.1f} s; {most} in ten seconds at most")
@@ -370,7 +370,7 @@ def test_what_is_lost_beyond_a_limit_waits_for_room(stack, api, receiver):
     settings = {"callback_timeout": "PT60S", "ack_timeout": "PT5M"}
     make_topic(api, "lost-narrow", receiver, **settings)
     jobs = [int(api.make(topic="lost-narrow", delay=0)["id"]) for _ in range(16)]
-    until(lambda: len(receiver.log) == 16, 20, stack.logs)
+    until(lambda: len(receiver.log) == 16, stack.logs)
     make_topic(api, "lost-narrow", receiver, max_in_flight=1, **settings)
     held = rows(connect(stack), "SELECT h.job_id job, o.name FROM hands h JOIN hand_owners o ON o.owner = h.owner")
     victim = next(part for part in ("dispatcher1", "dispatcher2") if any(row["name"].decode().endswith(f":{stack.pid(part)}") for row in held))
@@ -378,13 +378,13 @@ def test_what_is_lost_beyond_a_limit_waits_for_room(stack, api, receiver):
     try:
         stack.signal(victim, signal.SIGKILL)
         if len(lost) < 16:  # those of the other one are in flight, so there is no room
-            until(lambda: all(attempts_of(api, job) == [(1, "lost")] for job in lost), 30, stack.logs)
+            until(lambda: all(attempts_of(api, job) == [(1, "lost")] for job in lost), stack.logs)
             assert {state_of(api, job)["state"] for job in lost} == {"scheduled"} and {failures(stack, job) for job in lost} == {0}
-            until(lambda: {state_of(api, job)["waiting_for"] for job in lost} == {"limit"}, 20, stack.logs)
+            until(lambda: {state_of(api, job)["waiting_for"] for job in lost} == {"limit"}, stack.logs)
     finally:
         stack.start(victim)
         gauge.go.set()
-    until(lambda: done(api, "lost-narrow", 16), 60, stack.logs)
+    until(lambda: done(api, "lost-narrow", 16), stack.logs)
     assert receiver.twice() == []
     assert {tuple(attempts_of(api, job)) for job in lost} == {((1, "lost"), (2, "succeeded"))}
 
@@ -394,10 +394,10 @@ def test_a_topic_that_is_deleted_goes_when_its_last_callback_was_answered(api, r
     receiver.rule = lambda request: (500, {}, b"no") if go.wait(60) else None
     make_topic(api, "leaving", receiver, retry=["1s"] * 3, callback_timeout="PT60S", ack_timeout="PT2M")
     out, waits = api.make(topic="leaving", delay=0), api.make(topic="leaving", delay="PT1H")
-    until(lambda: receiver.of(int(out["id"])), 20, "it is called")
+    until(lambda: receiver.of(int(out["id"])), "it is called")
     where = api.delete("/v1/topics/leaving?cancel=true&wait=PT0S").headers["Location"]
-    until(lambda: state_of(api, waits["id"])["state"] == "cancelled", 20, "what waits is cancelled")
+    until(lambda: state_of(api, waits["id"])["state"] == "cancelled", "what waits is cancelled")
     assert api.get("/v1/topics/leaving").status == 200 and api.get(where).json["state"] == "running"
     go.set()
-    until(lambda: api.get("/v1/topics/leaving").status == 404, 20, lambda: api.get(where))
+    until(lambda: api.get("/v1/topics/leaving").status == 404, lambda: api.get(where))
     assert state_of(api, out["id"])["state"] == "cancelled" and len(receiver.of(int(out["id"]))) == 1

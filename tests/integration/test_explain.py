@@ -91,7 +91,7 @@ def issued(stack):
             change_topics(stack)
             run.goes_on(300)
             stack.signal("dispatcher1", signal.SIGTERM)
-            until(lambda: not stack.running("dispatcher1"), 20, "dispatcher1 ends")
+            until(lambda: not stack.running("dispatcher1"), "dispatcher1 ends")
             stack.start("dispatcher1")
             for client in redis_clients(stack):
                 client.flushall()
@@ -135,7 +135,7 @@ def age(stack):
     """Some jobs' day comes near, and some finished ones' time is over: the housekeeper promotes and purges."""
     connection = connect(stack)
     rows(connection, "UPDATE jobs SET next_at = %s WHERE topic = 'filled' AND state = 'scheduled' AND near = 0 LIMIT 20", now_ms() + DAY_MS)
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = 'explained'")[0]["n"] == 0, 60, "the cancelled job is purged", every=0.5)
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = 'explained'")[0]["n"] == 0, "the cancelled job is purged", every=0.5)
 
 
 def keep_and_bring_back(stack):
@@ -145,7 +145,7 @@ def keep_and_bring_back(stack):
     rows(connection, "INSERT INTO attempts (job_id, attempt, status) VALUES (%s, 1, 'failed')", job)
     rows(connection, "UPDATE jobs SET state = 'dead', next_at = NULL, attempt = 2, attempt_status = 'failed', created_at = created_at - 60000,"
          " purge_at = created_at + 864000000, leave_at = 1 WHERE id = %s", job)
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM history WHERE id = %s", job)[0]["n"] == 1, 60, "the dead job is in history", every=0.5)
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM history WHERE id = %s", job)[0]["n"] == 1, "the dead job is in history", every=0.5)
     for path in (f"/v1/jobs/{job}", f"/v1/jobs/{job}/attempts", "/v1/topics/kept/jobs/k", "/v1/topics/kept"):
         assert rest.get(path).status == 200, path
     assert rest.put("/v1/topics/kept/jobs/k", {"delay": "PT2H"}).status == rest.delete(f"/v1/jobs/{job}").status == 409

@@ -47,7 +47,7 @@ def nothing_left(stack, topic, consume):
                 answered.add((job["id"], job["attempt"]))
         return not left
     answered = set()
-    until(all_answered, 90, "every job is answered", every=0.5)
+    until(all_answered, "every job is answered", every=0.5, seconds=90)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def stopped(stack):
 
 
 def all_there(consumer, count, seconds=90):
-    until(lambda: consumer.count >= count, seconds, f"{count} messages")
+    until(lambda: consumer.count >= count, f"{count} messages", seconds=seconds)
     assert consumer.count == count
 
 
@@ -182,7 +182,7 @@ def test_a_consumer_that_never_answers_lets_the_others_pass(stack, api, topic, c
     make(api, dead, count, now_ms())
     all_there(dead_consumer, count)
     connection = connect(stack)
-    until(lambda: rows(connection, "SELECT MAX(LENGTH(inflight)) n FROM shards")[0]["n"] == 2, 20, "all is settled")
+    until(lambda: rows(connection, "SELECT MAX(LENGTH(inflight)) n FROM shards")[0]["n"] == 2, "all is settled")
     for part in DISPATCHERS:
         stack.stop(part)
     rows(connection, "UPDATE jobs SET next_at = %s WHERE topic = %s", now_ms() - 1000, dead)
@@ -191,7 +191,7 @@ def test_a_consumer_that_never_answers_lets_the_others_pass(stack, api, topic, c
     for n in range(40):
         make(api, topic, 1, now_ms())
     all_there(consumer, 140)
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dead'", dead)[0]["n"] == count, 60,
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dead'", dead)[0]["n"] == count,
           "all have timed out")
     assert batches_waited(stack, topic, dead, "finished_at")[-1] <= to_see(count)
 
@@ -208,7 +208,7 @@ def test_a_paused_topic_with_thousands_overdue_costs_the_others_a_few_looks(stac
     assert turns(stack) < count / BATCH / 2  # it is not claimed in vain, batch by batch
     assert paused_consumer.count == 0
     assert api.post(f"/v1/topics/{paused}/resume").status == 200
-    until(lambda: paused_consumer.count > 0, 20, "it goes on")
+    until(lambda: paused_consumer.count > 0, "it goes on")
     late = make(api, topic, 20, now_ms())
     all_there(consumer, 120)
     assert set(late) <= {arrival.job for arrival in consumer.all()}
@@ -282,10 +282,10 @@ def test_a_batch_has_jobs_of_a_few_topics(stack, api, topic, small_batches):
     small_batches(**{"dispatch.batch_topics": "3"})
     for name in names:
         make(api, name, 1, now_ms())
-    until(lambda: dispatched() == 24, 90, "all topics are there")
+    until(lambda: dispatched() == 24, "all topics are there", seconds=90)
     instant = now_ms() + 3000
     for name in names:
         make(api, name, 4, instant)
     assert now_ms() < instant, "the jobs were made too slowly"
-    until(lambda: dispatched() == 5 * 24, 60, "all are dispatched")
+    until(lambda: dispatched() == 5 * 24, "all are dispatched")
     assert max(topics_of_claims(connection, topic + "%")) == 3

@@ -56,11 +56,11 @@ def succeed(_arrival):
 def settle(stack, load, consumer, topic, seconds=60):
     """The load ends; everything that was answered arrives, and the checker finds nothing wrong."""
     journal = load.end()
-    until(lambda: {a.job for a in consumer.all()} >= set(journal.jobs), seconds,
-          lambda: f"{len(set(journal.jobs) - {a.job for a in consumer.all()})} of {len(journal.jobs)} jobs have not arrived")
+    until(lambda: {a.job for a in consumer.all()} >= set(journal.jobs),
+          lambda: f"{len(set(journal.jobs) - {a.job for a in consumer.all()})} of {len(journal.jobs)} jobs have not arrived", seconds=seconds)
     consumer.flush()
-    until(lambda: rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state <> 'succeeded'", topic)[0]["n"] == 0, seconds,
-          "every result applied")
+    until(lambda: rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state <> 'succeeded'", topic)[0]["n"] == 0,
+          "every result applied", seconds=seconds)
     Checker(stack).check(journal, [topic], settle_seconds=seconds)
     print(f"{len(journal.jobs)} jobs, {summary(lateness(consumer.all(), journal))}")
 
@@ -80,12 +80,12 @@ def load(stack, topic):
 def more_made(load, count=25, seconds=20):
     """Creates go on."""
     before = load.made
-    until(lambda: load.made >= before + count, seconds, lambda: f"{count} more creates; {load.made - before} were made, {load.refused} refused")
+    until(lambda: load.made >= before + count, lambda: f"{count} more creates; {load.made - before} were made, {load.refused} refused", seconds=seconds)
 
 
 def more_arrive(consumer, seconds=45):
     before = consumer.count
-    until(lambda: consumer.count > before + 20, seconds, "jobs arrive again")
+    until(lambda: consumer.count > before + 20, "jobs arrive again", seconds=seconds)
 
 
 @pytest.mark.parametrize("server", ["redis1", "zookeeper", "kafka"])
@@ -105,7 +105,7 @@ def dispatched(stack, api, consumer, topic, count, ack_timeout):
     api.put(f"/v1/topics/{topic}", {"retry": ["1s"], "ack_timeout": ack_timeout})
     answers = api.batch([{"topic": topic, "delay": 0} for _ in range(count)])
     assert all(answer["status"] == 201 for answer in answers), answers[:3]
-    until(lambda: consumer.count >= count, 60, lambda: f"{consumer.count} of {count} arrive")
+    until(lambda: consumer.count >= count, lambda: f"{consumer.count} of {count} arrive")
     return rows(connect(stack), "SELECT MAX(next_at) n, MIN(next_at) first FROM jobs WHERE topic = %s", topic)[0]
 
 
@@ -121,7 +121,7 @@ def all_counted(stack, topic, count):
     def states():
         return {(row["state"], row["attempt"], row["attempt_status"]): row["n"] for row in
                 rows(connect(stack), "SELECT state, attempt, attempt_status, COUNT(*) n FROM jobs WHERE topic = %s GROUP BY 1, 2, 3", topic)}
-    until(lambda: not any(state == "dispatched" for state, _, _ in states()), 60, states)
+    until(lambda: not any(state == "dispatched" for state, _, _ in states()), states)
     assert states() == {("succeeded", 1, "succeeded"): count}
 
 
@@ -131,7 +131,7 @@ def test_reports_count_that_came_while_all_dispatchers_were_down_for_longer_than
     for part in DISPATCHERS:
         stack.kill(part)
     report_in_time(consumer, deadline["first"])
-    until(lambda: now_ms() > deadline["n"] + 1000, 30, "all deadlines have passed")
+    until(lambda: now_ms() > deadline["n"] + 1000, "all deadlines have passed")
     for part in DISPATCHERS:
         stack.start(part, ready=False)
     all_counted(stack, topic, 3000)
@@ -146,7 +146,7 @@ def test_reports_count_that_lay_in_kafka_while_it_was_away_for_longer_than_the_d
     stack.kill("kafka")
     for part in DISPATCHERS:
         stack.signal(part, signal.SIGCONT)
-    until(lambda: now_ms() > deadline["n"] + 1000, 30, "all deadlines have passed")
+    until(lambda: now_ms() > deadline["n"] + 1000, "all deadlines have passed")
     stack.start("kafka")
     all_counted(stack, topic, 1000)
 
@@ -156,12 +156,12 @@ def test_without_mysql_the_api_says_503_and_recovers_by_itself(stack, topic, con
     running = load()
     more_arrive(consumer)
     stack.kill("mysql")
-    answer = until(lambda: (a := api.post("/v1/jobs", {"topic": topic, "delay": 0})).status == 503 and a, 20, "503")
+    answer = until(lambda: (a := api.post("/v1/jobs", {"topic": topic, "delay": 0})).status == 503 and a, "503")
     assert answer.headers["Retry-After"] and answer.headers["Content-Type"].startswith("application/problem+json")
-    until(lambda: api.get("/readyz").status == 503, 20, "readiness fails")
+    until(lambda: api.get("/readyz").status == 503, "readiness fails")
     assert api.get("/healthz").status == 200
     stack.start("mysql")
-    until(lambda: api.get("/readyz").status == 200, 30, "ready again")
+    until(lambda: api.get("/readyz").status == 200, "ready again")
     more_arrive(consumer)
     journal = running.journal
     for row in rows(connect(stack), "SELECT id, next_at, run_at FROM jobs WHERE topic = %s", topic):
@@ -200,18 +200,18 @@ def shares(api):
 
 
 def test_shares_are_balanced_and_a_leaving_process_hands_over_at_once(stack, api, topic, consume, load):
-    until(lambda: shares(api) == [2, 1, 1], 30, lambda: f"2, 1, 1: {leaders(api)}")
+    until(lambda: shares(api) == [2, 1, 1], lambda: f"2, 1, 1: {leaders(api)}")
     before = leaders(api)
     consumer = consume(topic, rule=succeed)
     running = load(every=0.01)
     more_arrive(consumer)
     leaver = f":{stack['DUETIME_PID_DISPATCHER2']}"
     stack.stop("dispatcher2")
-    until(lambda: shares(api) == [2, 2], 10, lambda: f"2, 2: {leaders(api)}")
+    until(lambda: shares(api) == [2, 2], lambda: f"2, 2: {leaders(api)}")
     after = leaders(api)
     assert [s for s in before if before[s] != after[s] and not before[s].endswith(leaver)] == []
     stack.start("dispatcher2")
-    until(lambda: shares(api) == [2, 1, 1], 15, lambda: f"2, 1, 1: {leaders(api)}")
+    until(lambda: shares(api) == [2, 1, 1], lambda: f"2, 1, 1: {leaders(api)}")
     assert len([s for s in after if after[s] != leaders(api)[s]]) == 1
     settle(stack, running, consumer, topic)
 
@@ -224,9 +224,9 @@ def test_a_stopped_leader_that_wakes_up_later_writes_nothing(stack, topic, consu
     stack.signal("dispatcher1", signal.SIGSTOP)
     try:
         seen = consumer.count
-        until(lambda: consumer.count > seen + 200, 30, "others go on")
+        until(lambda: consumer.count > seen + 200, "others go on")
         end = time.monotonic() + 4
-        until(lambda: time.monotonic() > end, 10, "a pause longer than the session")
+        until(lambda: time.monotonic() > end, "a pause longer than the session")
     finally:
         stack.signal("dispatcher1", signal.SIGCONT)
     more_arrive(consumer)
@@ -243,10 +243,10 @@ def test_any_order_of_starting_leads_to_a_working_system(stack, topic, consume, 
         stack.start(part)
     starting.join(60)
     stack.refresh()
-    until(lambda: Rest(stack["DUETIME_URL_API1"]).get("/readyz").status == 200, 60, "ready")
+    until(lambda: Rest(stack["DUETIME_URL_API1"]).get("/readyz").status == 200, "ready")
     consumer = consume(topic, rule=succeed)
     rest = Rest(stack["DUETIME_URL_API1"])
-    job = until(lambda: (a := rest.post("/v1/jobs", {"topic": topic, "delay": 500})).status == 201 and a.json, 30, "a create")
+    job = until(lambda: (a := rest.post("/v1/jobs", {"topic": topic, "delay": 500})).status == 201 and a.json, "a create")
     consumer.wait(job["id"], seconds=45)
 
 

@@ -40,7 +40,7 @@ def there_and_back(stack, load):
     load.goes_on("kafka")
     deliver(stack, "pull")
     load.goes_on("pop")
-    until(lambda: of_kafka(stack)["n"] <= 2, 20, "nothing of Kafka's is in flight")
+    until(lambda: of_kafka(stack)["n"] <= 2, "nothing of Kafka's is in flight")
 
 
 def test_kafka_comes_and_goes_while_jobs_are_made_popped_and_reported(stack):
@@ -90,15 +90,15 @@ def test_what_was_claimed_for_kafka_waits_for_it_and_is_sent_once(stack):
     stack.stop("dispatcher2")
     stack.restart("dispatcher1", env={"DUETIME_FAIL": "produce.claimed=crash"})
     job = api.post("/v1/jobs", {"topic": "claimed", "payload": 1, "delay": 0}).json["id"]
-    until(lambda: not stack.running("dispatcher1"), 20, "the leader dies")
+    until(lambda: not stack.running("dispatcher1"), "the leader dies")
     stack.start("dispatcher1", settings=NO_KAFKA, ready=False)
-    waits = until(lambda: shard_that_waits(api), 20, lambda: api.get("/v1/info").body)
+    waits = until(lambda: shard_that_waits(api), lambda: api.get("/v1/info").body)
     assert "1 attempts in flight" in waits["detail"], waits
     assert api.get(f"/v1/jobs/{job}").json["waiting_for"] == "kafka"
     with EitherWay(stack, "meanwhile") as load:  # the other shards are led
         load.goes_on("pop")
         stack.restart("dispatcher1")
-        until(lambda: attempts_in_kafka(stack, "claimed") == [f"{job}/1"], 20, lambda: attempts_in_kafka(stack, "claimed"))
+        until(lambda: attempts_in_kafka(stack, "claimed") == [f"{job}/1"], lambda: attempts_in_kafka(stack, "claimed"))
     load.account()
     assert api.get(f"/v1/jobs/{job}").json["waiting_for"] == "ack"
     stack.start("dispatcher2")
@@ -114,7 +114,7 @@ def test_the_small_stack_is_mariadb_and_duetime_and_grows_on_the_same_data():
         assert info["configured"] == {"election": "mysql", "due": "mysql", "kafka": False}, info
         assert api.get("/readyz").json["status"] == "ready"
         job = api.post("/v1/jobs", {"topic": "small", "payload": {"n": 1}, "delay": 100}).json["id"]
-        until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "pop", 10, "it is due")
+        until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "pop", "it is due")
         popped = api.post("/v1/topics/small/pop", {}).json["jobs"]
         assert [(one["id"], one["attempt"], one["payload"]) for one in popped] == [(job, 1, {"n": 1})]
         assert api.post(f"/v1/jobs/{job}/results", {"attempt": 1, "status": "succeeded"}).status == 200

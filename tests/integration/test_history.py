@@ -24,11 +24,11 @@ def age(stack, topic):
 
 def is_archived(stack, topic, count=1):
     age(stack, topic)
-    until(lambda: archived(stack, topic) == count, 30, "finished jobs are in history")
+    until(lambda: archived(stack, topic) == count, "finished jobs are in history")
 
 
 def ended(api, job, state):
-    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["state"] == state, 20, f"the job is {state}")
+    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["state"] == state, f"the job is {state}")
 
 
 @pytest.fixture
@@ -86,13 +86,13 @@ def test_archivers_that_are_killed_lose_nothing_and_archive_nothing_twice(stack,
     for part, point in zip(PARTS, ("archive.commit=crash@2", "archive.committed=crash@2", None)):
         stack.restart(part, env={"DUETIME_FAIL": point} if point else None)
     rows(connect(stack), "UPDATE jobs SET state = 'cancelled', next_at = NULL WHERE topic = %s", topic)
-    until(lambda: rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND leave_at = 0", topic)[0]["n"] == 0, 30, "tidied")
+    until(lambda: rows(connect(stack), "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND leave_at = 0", topic)[0]["n"] == 0, "tidied")
     age(stack, topic)
     for _ in PARTS[:2]:
-        until(lambda: archived(stack, topic) == count or not all(stack.running(part) for part in PARTS[:2]), 30, "one is killed, or all is done")
-    until(lambda: archived(stack, topic) + live(stack, topic) == count, 10, "each is there once")
+        until(lambda: archived(stack, topic) == count or not all(stack.running(part) for part in PARTS[:2]), "one is killed, or all is done")
+    until(lambda: archived(stack, topic) + live(stack, topic) == count, "each is there once")
     stack.heal()
-    until(lambda: archived(stack, topic) == count, 60, lambda: f"all are in history: {archived(stack, topic)}")
+    until(lambda: archived(stack, topic) == count, lambda: f"all are in history: {archived(stack, topic)}")
     for part in PARTS[:2]:
         stack.restart(part)
     assert live(stack, topic) == 0
@@ -102,7 +102,7 @@ def test_archivers_that_are_killed_lose_nothing_and_archive_nothing_twice(stack,
     def audit():
         row = rows(connect(stack), "SELECT created, cancelled, edited, missing FROM v_audit WHERE topic = %s", topic)[0]
         return row["created"], row["cancelled"], row["edited"], row["missing"]
-    until(lambda: audit() == (count, count, 0, 0), 60, lambda: f"the audit finds what was cancelled by hand: {audit()}")
+    until(lambda: audit() == (count, count, 0, 0), lambda: f"the audit finds what was cancelled by hand: {audit()}")
     assert rows(connect(stack), "SELECT SUM(miscounted + keys_without_job) n FROM v_recount WHERE topic = %s", topic)[0]["n"] == 0
 
 
@@ -110,8 +110,8 @@ def test_with_seconds_long_settings_jobs_are_archived_and_keys_become_free_by_th
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     job = api.make(topic=topic, key="k", delay=0)
     consumer.wait(job["id"])
-    until(lambda: archived(stack, topic) == 1, 60, "the job leaves half a minute after it was made")
-    until(lambda: api.get(f"/v1/topics/{topic}/jobs/k").status == 404, 20, "its key is free")
+    until(lambda: archived(stack, topic) == 1, "the job leaves half a minute after it was made")
+    until(lambda: api.get(f"/v1/topics/{topic}/jobs/k").status == 404, "its key is free")
     assert api.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded"
     assert api.make(topic=topic, key="k", delay="PT1H")["id"] != job["id"]
     assert rows(connect(stack), "SELECT COUNT(*) n FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'history'"

@@ -59,7 +59,7 @@ def consumer(stack, topic, api, request):
     """Reports as the test's marker says; the topic and its partitions are there, and everybody has met them."""
     made = TestConsumer(stack["DUETIME_KAFKA"], [topic], rule=getattr(request, "param", None))
     warm = [api.make(topic=topic, delay=0)["id"] for _ in range(8)]
-    until(lambda: set(warm) <= {one.job for one in made.all()}, 30, "the first jobs arrive")
+    until(lambda: set(warm) <= {one.job for one in made.all()}, "the first jobs arrive")
     settled(stack)
     yield made
     made.end()
@@ -69,7 +69,7 @@ def settled(stack):
     """Nobody owes the index anything."""
     session = connect(stack)
     owed = "SELECT COUNT(*) n FROM processes WHERE index_down IS NOT NULL AND seen_at > UNIX_TIMESTAMP(NOW(3)) * 1000 - 4000"
-    until(lambda: rows(session, owed)[0]["n"] == 0, 30, "every writer is well")
+    until(lambda: rows(session, owed)[0]["n"] == 0, "every writer is well")
     session.close()
     time.sleep(1.5)  # a look of every dispatcher, and a compare
 
@@ -84,7 +84,7 @@ def late_by(consumer, ids, attempt=1, seconds=40):
     def there():
         found = {one.job: one for one in consumer.all() if one.attempt == attempt}
         return found if set(ids) <= set(found) else None
-    found = until(there, seconds, lambda: f"{len(set(ids) - {one.job for one in consumer.all()})} of {len(ids)} jobs arrive")
+    found = until(there, lambda: f"{len(set(ids) - {one.job for one in consumer.all()})} of {len(ids)} jobs arrive", seconds=seconds)
     late = {job: lateness(found[job])[0] for job in ids}
     print(f"latest of {len(late)}: {max(late.values()):.0f} ms")
     return late

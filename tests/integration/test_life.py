@@ -13,7 +13,7 @@ def state_of(api, job_id):
 
 
 def wait_state(api, job_id, state, seconds=15):
-    return until(lambda: (job := state_of(api, job_id))["state"] == state and job, seconds, lambda: f"{state}: {state_of(api, job_id)}")
+    return until(lambda: (job := state_of(api, job_id))["state"] == state and job, lambda: f"{state}: {state_of(api, job_id)}", seconds=seconds)
 
 
 def attempts(api, job_id):
@@ -69,7 +69,7 @@ def test_failures_follow_the_schedule_and_end_in_a_dead_letter(api, topic, consu
     assert done["last_error"]["code"] == "E1" and done["last_error"]["message"] == "no 3"
     history = attempts(api, job["id"])
     assert [(a["attempt"], a["status"], a["error"]["message"]) for a in history] == [(n, "failed", f"no {n}") for n in (1, 2, 3)]
-    letter = until(lambda: [a for a in dead.all() if a.headers["ce_id"] == f"{job['id']}/3/dead"], 15, "the dead letter")[0]
+    letter = until(lambda: [a for a in dead.all() if a.headers["ce_id"] == f"{job['id']}/3/dead"], "the dead letter")[0]
     assert json.loads(letter.value)["payload"] == {"n": 1} and json.loads(letter.value)["state"] == "dead"
 
 
@@ -88,7 +88,7 @@ def test_no_report_in_time_is_a_failure_and_a_late_success_still_counts(api, top
     consumer = consume(topic)
     job = api.make(topic=topic, delay=0, ack_timeout="PT1S", retry=["1h"])
     consumer.wait(job["id"])
-    waiting = until(lambda: (j := state_of(api, job["id"]))["state"] == "scheduled" and j, 10, "the timeout")
+    waiting = until(lambda: (j := state_of(api, job["id"]))["state"] == "scheduled" and j, "the timeout")
     assert waiting["failures"] == 1 and waiting["last_error"]["code"] == "ack_timeout"
     assert attempts(api, job["id"])[0]["status"] == "timed_out"
     consumer.report(job["id"], 1, "failed")
@@ -148,7 +148,7 @@ def test_what_cannot_be_understood_goes_to_the_rejected_topic_with_the_reason(ap
     marker = uuid.uuid4().hex
     consumer.raw(f'{{"job_id":"1","attempt":0,"status":"{marker}"}}', key=marker)
     consumer.raw(f"not json {marker}", key=marker)
-    found = until(lambda: len(f := [a for a in rejected.all() if a.key == marker.encode()]) == 2 and f, 15, "both rejected")
+    found = until(lambda: len(f := [a for a in rejected.all() if a.key == marker.encode()]) == 2 and f, "both rejected")
     assert any("/attempt" in a.headers["reason"] and "/status" in a.headers["reason"] for a in found)
     job = api.make(topic=topic, delay=0)
     consumer.wait(job["id"])
@@ -205,7 +205,7 @@ def test_jobs_of_a_shard_leave_in_order_of_their_time(api, topic, consume, stack
                        for i in range(300)])
     ids = [line["id"] for line in lines]
     until(lambda: rows(connect(stack), f"SELECT MAX(next_at) < UNIX_TIMESTAMP(NOW(3))*1000 late FROM jobs WHERE topic = '{topic}'")[0]["late"],
-          10, "all overdue")
+          "all overdue")
     api.post(f"/v1/topics/{topic}/resume")
     consumer.wait_count(300, 30)
     from harness.checker import shard_of
@@ -234,7 +234,7 @@ def test_finished_jobs_are_deleted_after_their_retention_and_counted(api, topic,
     consumer.wait(job["id"])
     # As if it had been made a minute ago: what is younger than half a minute stays (test_history.py waits for that once).
     rows(connect(stack), "UPDATE jobs SET created_at = created_at - 60000 WHERE id = %s", job["id"])
-    until(lambda: api.get(f"/v1/jobs/{job['id']}").status == 404, 50, "the job is gone")
+    until(lambda: api.get(f"/v1/jobs/{job['id']}").status == 404, "the job is gone")
     assert api.get(f"/v1/topics/{topic}/jobs/k").status == 404
     removed = rows(connect(stack), "SELECT removed FROM removed_jobs WHERE topic = %s", topic)
     assert removed[0]["removed"] == 1

@@ -106,7 +106,7 @@ def only_shard(stack, topic, shard):
 
 def used(in_flight, limit, seconds, began):
     """The part of the limit that was used, once it was reached; and it was never exceeded."""
-    until(lambda: in_flight.samples and in_flight.most() >= limit, 20, lambda: f"{limit} in flight: {in_flight.samples[-1:]}")
+    until(lambda: in_flight.samples and in_flight.most() >= limit, lambda: f"{limit} in flight: {in_flight.samples[-1:]}")
     start = time.monotonic()
     time.sleep(seconds)
     assert in_flight.most(began) <= limit
@@ -143,9 +143,9 @@ def test_a_topic_at_its_limit_waits_and_keeps_nobody_waiting(stack, api, topic, 
     assert api.put(f"/v1/topics/{topic}", {"max_in_flight": 1}).status == 201
     in_flight, _ = watched(3600)
     ids = make(api, topic, 3000)
-    until(lambda: in_flight.samples and in_flight.most() == 1, 20, "one is in flight")
+    until(lambda: in_flight.samples and in_flight.most() == 1, "one is in flight")
     waiting = lambda: {api.get(f"/v1/jobs/{job}").json["waiting_for"] for job in (ids[0], ids[1500], ids[-1])}  # noqa: E731
-    until(lambda: "limit" in waiting() and waiting() <= {"limit", "ack"}, 10, waiting)
+    until(lambda: "limit" in waiting() and waiting() <= {"limit", "ack"}, waiting)
     other = topic + "-other"
     consumer = consume(other)
     consumer.wait(api.make(topic=other, delay=0)["id"])
@@ -160,7 +160,7 @@ def test_a_limit_that_is_lowered_lets_nothing_go_until_there_is_room_and_one_tha
     assert api.put(f"/v1/topics/{topic}", {"max_in_flight": 10}).status == 201
     in_flight, worker = watched(2.0)
     make(api, topic, 300)
-    until(lambda: in_flight.samples and in_flight.most() == 10, 20, "ten in flight")
+    until(lambda: in_flight.samples and in_flight.most() == 10, "ten in flight")
     assert api.put(f"/v1/topics/{topic}", {"max_in_flight": 3}).status == 200
     before = in_flight.samples[-1][1]
     time.sleep(0.05)
@@ -172,12 +172,12 @@ def test_a_limit_that_is_lowered_lets_nothing_go_until_there_is_room_and_one_tha
     worker.seconds = 3600
     raised = time.monotonic()
     assert api.put(f"/v1/topics/{topic}", {"max_in_flight": 20}).status == 200
-    until(lambda: in_flight.samples[-1][1] == 20, 3, lambda: f"twenty in flight: {in_flight.samples[-1]}", every=0.01)
+    until(lambda: in_flight.samples[-1][1] == 20, lambda: f"twenty in flight: {in_flight.samples[-1]}", every=0.01)
     took = next(at for at, n in in_flight.samples if at > raised and n == 20) - raised
     print(f"raised: {took:.3f} s")
     assert took < 1.5
     assert api.put(f"/v1/topics/{topic}", {}).status == 200
-    until(lambda: in_flight.samples[-1][1] > 20, 3, "without a limit all go")
+    until(lambda: in_flight.samples[-1][1] > 20, "without a limit all go")
 
 
 @pytest.mark.parametrize("rate, a_second", [("40/s", 40), ("120/m", 2)])

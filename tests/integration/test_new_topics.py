@@ -62,7 +62,7 @@ def test_many_new_topics_hold_up_nobody_elses_jobs(stack, api, topic, consume):
     jobs = steady(api, topic, 6)
     flood.join()
     consumer.wait_count(len(jobs) + 1, 20)
-    until(lambda: arrived(stack, news) == MANY, 120, lambda: f"all but {MANY - arrived(stack, news)} have gone")
+    until(lambda: arrived(stack, news) == MANY, lambda: f"all but {MANY - arrived(stack, news)} have gone", seconds=120)
     late = sorted(lateness(api, jobs))
     print("lateness beside new topics: p50", late[len(late) // 2], "ms, worst", late[-1], "ms")
     assert late[-1] < 1000, late
@@ -73,8 +73,8 @@ def test_a_new_topic_need_not_wait_for_a_flood_of_others(stack, api, consume):
     flood = many_of("flood")
     api.batch([{"topic": topic, "delay": 0} for topic in flood])
     own = api.make(topic=f"own-{uuid.uuid4().hex[:6]}.first", delay=0)
-    own_at, = until(lambda: went_at(stack, [own["topic"]]), 30, "it has gone")
-    until(lambda: arrived(stack, flood) == MANY, 120, "the flood has gone, too")
+    own_at, = until(lambda: went_at(stack, [own["topic"]]), "it has gone")
+    until(lambda: arrived(stack, flood) == MANY, "the flood has gone, too", seconds=120)
     before = sum(at < own_at for at in went_at(stack, flood))
     print("lateness of the first job of a new topic:", *lateness(api, [own]), "ms; of the flood", before, "went before it")
     assert before < MANY / 2
@@ -93,4 +93,4 @@ def test_jobs_that_wait_for_their_topics_are_not_read_in_every_turn(stack, api, 
     print(f"{len(jobs)} jobs in {took:.1f} s: {read} rows read")
     assert read < 12000 * took
     consumer.wait_count(len(jobs) + 1, 20)
-    until(lambda: arrived(stack, flood) == MANY * 20, 120, "the flood has gone, too")
+    until(lambda: arrived(stack, flood) == MANY * 20, "the flood has gone, too", seconds=120)

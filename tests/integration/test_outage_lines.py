@@ -30,7 +30,7 @@ def loud(stack, part, since):
 @pytest.mark.parametrize("server", ["mysql", "kafka", "zookeeper", "redis1"])
 def test_sixteen_shards_tell_of_an_outage_a_few_times(wide, server):
     rest = Rest(wide["DUETIME_URL"])
-    until(lambda: leads_all(wide), 60, wide.logs)
+    until(lambda: leads_all(wide), wide.logs)
     rest.make(topic="wide", delay=0, retry=[])
     marks = {part: len(wide.log(part).splitlines()) for part in PROGRAMS}
     wide.kill(server)
@@ -42,8 +42,8 @@ def test_sixteen_shards_tell_of_an_outage_a_few_times(wide, server):
             rest = Rest(wide["DUETIME_URL"])
         time.sleep(0.02)
     wide.start(server)
-    until(lambda: rest.post("/v1/jobs", {"topic": "wide", "delay": 0, "retry": []}).status == 201, 30, wide.logs)
-    until(lambda: "outage ended" in "\n".join(wide.log("dispatcher1").splitlines()[marks["dispatcher1"]:]), 60, wide.logs)
+    until(lambda: rest.post("/v1/jobs", {"topic": "wide", "delay": 0, "retry": []}).status == 201, wide.logs)
+    until(lambda: "outage ended" in "\n".join(wide.log("dispatcher1").splitlines()[marks["dispatcher1"]:]), wide.logs)
     told = {part: loud(wide, part, marks[part]) for part in PROGRAMS}
     size = {part: sum(map(len, lines)) for part, lines in told.items()}
     print(server, {part: len(lines) for part, lines in told.items()}, size)

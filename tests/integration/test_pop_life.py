@@ -109,7 +109,7 @@ def work_through(stack, topics, harm, seconds=3):
             do()
         time.sleep(seconds)
         makers.end()
-        until(lambda: live(stack, topics) == 0, 90, lambda: f"{live(stack, topics)} jobs live\n{stack.logs()}")
+        until(lambda: live(stack, topics) == 0, lambda: f"{live(stack, topics)} jobs live\n{stack.logs()}", seconds=90)
     finally:
         makers.end()
         workers.end()
@@ -145,15 +145,15 @@ def test_a_topic_goes_from_pull_to_kafka_and_back_with_jobs_waiting(stack, api, 
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     first = {api.make(topic=topic, delay=0)["id"] for _ in range(20)}
     connection = connect(stack)
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM pop_queue WHERE topic = %s", topic)[0]["n"] == 20, 20, stack.logs)
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM pop_queue WHERE topic = %s", topic)[0]["n"] == 20, stack.logs)
     popped = {job["id"] for job in api.post(f"/v1/topics/{topic}/pop", {"max": 5}).json["jobs"]}
     assert api.put(f"/v1/topics/{topic}", {"delivery": "kafka", "ack_timeout": "PT30S"}).status == 200
     for job in first - popped:
         consumer.wait(job)
-    until(lambda: live(stack, [topic]) == 5, 30, lambda: f"{live(stack, [topic])}\n{stack.logs()}")
+    until(lambda: live(stack, [topic]) == 5, lambda: f"{live(stack, [topic])}\n{stack.logs()}")
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "ack_timeout": "PT30S"}).status == 200
     second = {api.make(topic=topic, delay=0)["id"] for _ in range(10)}
     got = []
-    until(lambda: got.extend(api.post(f"/v1/topics/{topic}/pop", {"max": 100, "wait": 500}).json["jobs"]) or len(got) == 10, 30, lambda: f"{got}\n{stack.logs()}")
+    until(lambda: got.extend(api.post(f"/v1/topics/{topic}/pop", {"max": 100, "wait": 500}).json["jobs"]) or len(got) == 10, lambda: f"{got}\n{stack.logs()}")
     assert {(job["id"], job["attempt"]) for job in got} == {(job, 1) for job in second}
     assert {arrival.job for arrival in consumer.all()} == first - popped

@@ -44,7 +44,7 @@ class Topics:
     def drop(self, name):
         for done in self.admin.delete_topics([name], operation_timeout=20).values():
             done.result(20)
-        until(lambda: name not in self.admin.list_topics(timeout=10).topics, 20, "the topic is gone")
+        until(lambda: name not in self.admin.list_topics(timeout=10).topics, "the topic is gone")
 
     def set(self, name, **settings):
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
@@ -104,7 +104,7 @@ def test_one_message_over_its_topics_own_limit_among_a_full_batch_fails_alone(st
     jobs[201] = {"topic": small, "payload": {"n": 201, "much": "x" * 50000}, "retry": []}
     ids = make_all(api, journal, jobs)
     large = ids[201]
-    until(lambda: api.get(f"/v1/jobs/{large}").json["state"] == "dead", 30, "the large one is given up")
+    until(lambda: api.get(f"/v1/jobs/{large}").json["state"] == "dead", "the large one is given up")
     attempt = last_attempt(api, large)
     assert attempt["attempt"] == 1 and attempt["status"] == "undeliverable"
     assert attempt["error"]["code"] == "undeliverable" and "size" in attempt["error"]["message"].lower()
@@ -112,7 +112,7 @@ def test_one_message_over_its_topics_own_limit_among_a_full_batch_fails_alone(st
         if job != large:
             consumer.wait(job, seconds=30)
     assert not consumer.of(large)
-    until(lambda: f"{large}/1/dead" in Checker(stack).letters(), 20, "its dead letter")
+    until(lambda: f"{large}/1/dead" in Checker(stack).letters(), "its dead letter")
     Checker(stack).check(journal, [small, other])
     counts = rows(connect(stack), "SELECT attempt_status, COUNT(*) n FROM jobs WHERE topic IN (%s, %s) GROUP BY 1", small, other)
     assert {row["attempt_status"]: row["n"] for row in counts}["undeliverable"] == 1
@@ -126,10 +126,10 @@ def test_many_messages_over_the_limit_cost_themselves_only_and_follow_the_retry_
     jobs = [{"topic": topic, "payload": {"much": "x" * 30000 if n % 20 == 7 else ""}, "retry": ["4s"]} for n in range(200)]
     ids = make_all(api, journal, jobs)
     large = [job for n, job in enumerate(ids) if n % 20 == 7]
-    until(lambda: all(last_attempt(api, job)["status"] == "undeliverable" for job in large), 60, "the large ones fail")
+    until(lambda: all(last_attempt(api, job)["status"] == "undeliverable" for job in large), "the large ones fail")
     assert api.get(f"/v1/jobs/{large[0]}").json["failures"] >= 1
     kafka.set(topic, max_message_bytes=1000000)
-    until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] in ("succeeded", "dead") for job in large), 60, "the end of their policy")
+    until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] in ("succeeded", "dead") for job in large), "the end of their policy")
     consumer.wait_count(len(ids) - len(large), 30)
     Checker(stack).check(journal, [topic])
 
@@ -143,15 +143,15 @@ def test_a_topic_that_is_gone_keeps_its_jobs_and_nobody_elses(stack, api, kafka,
     theirs = make_all(api, journal, [{"topic": other} for _ in range(200)])
     for job in theirs:
         consumer.wait(job, seconds=30)
-    until(lambda: all(api.get(f"/v1/jobs/{job}").json["waiting_for"] in ("kafka", "time") for job in mine), 20,
+    until(lambda: all(api.get(f"/v1/jobs/{job}").json["waiting_for"] in ("kafka", "time") for job in mine),
           lambda: {api.get(f"/v1/jobs/{job}").json["waiting_for"] for job in mine})
-    until(lambda: any(shard["waiting_for"] == "kafka" for shard in api.get("/v1/info").json["shards"]), 20, "somebody is told")
+    until(lambda: any(shard["waiting_for"] == "kafka" for shard in api.get("/v1/info").json["shards"]), "somebody is told")
     assert all(job["state"] == "scheduled" for job in (api.get(f"/v1/jobs/{job}").json for job in mine))
     kafka.make(gone)
     more = consume(gone)
     for job in mine:
-        until(lambda: more.of(job), 60, f"{job} arrives once its topic is back")
-    until(lambda: all(shard["waiting_for"] is None for shard in api.get("/v1/info").json["shards"]), 40, "nobody waits any more")
+        until(lambda: more.of(job), f"{job} arrives once its topic is back")
+    until(lambda: all(shard["waiting_for"] is None for shard in api.get("/v1/info").json["shards"]), "nobody waits any more")
     Checker(stack).check(journal, [gone, other])
 
 
@@ -168,7 +168,7 @@ def test_a_topic_deleted_under_a_claimed_batch_fails_those_attempts_only(stack, 
     for n, job in enumerate(ids):
         if n != 50:
             consumer.wait(job, seconds=60)
-    job = until(lambda: (j := api.get(f"/v1/jobs/{ids[50]}").json) and (j["attempt"] == 1 or j["waiting_for"] == "kafka") and j, 40,
+    job = until(lambda: (j := api.get(f"/v1/jobs/{ids[50]}").json) and (j["attempt"] == 1 or j["waiting_for"] == "kafka") and j,
                 lambda: api.get(f"/v1/jobs/{ids[50]}").json)
     if job["attempt"]:
         assert last_attempt(api, ids[50])["status"] == "undeliverable"
@@ -198,7 +198,7 @@ def test_refusals_lose_and_double_nothing_whatever_befalls_the_leader(stack, api
                 stack.start(part)
         states = {row["state"] for row in rows(connect(stack), "SELECT DISTINCT state FROM jobs WHERE topic = %s", topic)}
         return states <= {"succeeded", b"succeeded"}
-    until(ended, 60, lambda: rows(connect(stack), "SELECT state, attempt_status, COUNT(*) n FROM jobs WHERE topic = %s GROUP BY 1, 2", topic),
+    until(ended, lambda: rows(connect(stack), "SELECT state, attempt_status, COUNT(*) n FROM jobs WHERE topic = %s GROUP BY 1, 2", topic),
           every=0.3)
     for part in ("dispatcher1", "dispatcher2"):
         stack.restart(part)
@@ -220,14 +220,14 @@ def low_mark(stack, partition):
 def age_ledger(stack, offsets):
     """As after long use: the ledger has so many offsets more, which count as settled. No job is under way."""
     session, producer = connect(stack), Producer({"bootstrap.servers": stack["DUETIME_KAFKA"]})
-    until(lambda: not rows(session, "SELECT 1 FROM shards WHERE inflight <> '[]'"), 10, "everything is settled")
+    until(lambda: not rows(session, "SELECT 1 FROM shards WHERE inflight <> '[]'"), "everything is settled")
     rows(session, "UPDATE shards SET halted = 'the ledger is aged'")
     for row in rows(session, "SELECT shard FROM shards"):
         for _ in range(offsets):
             producer.produce("duetime.ledger", partition=row["shard"], key=b"aged", value=b"{}")
         assert producer.flush(30) == 0
         rows(session, "CALL dt_clear_halt(%s, 'resend', -1)", row["shard"])
-    until(lambda: all(row["ledger_offset"] > offsets for row in rows(session, "SELECT ledger_offset FROM shards")), 20,
+    until(lambda: all(row["ledger_offset"] > offsets for row in rows(session, "SELECT ledger_offset FROM shards")),
           "the shards are taken over")
 
 
@@ -281,12 +281,12 @@ def test_what_others_write_into_the_ledger_halts_nothing_and_is_told(stack, api,
             consumer.wait(job, seconds=20)
         return True
     at_least = len(STRANGERS) - 2  # markers of ours that come late hide two at most
-    until(lambda: sent_by_every_shard() and told_of_strangers(stack, at_least), 60, "leaders see that offsets are missing", every=0.5)
+    until(lambda: sent_by_every_shard() and told_of_strangers(stack, at_least), "leaders see that offsets are missing", every=0.5)
     assert counted_as_strangers(stack) >= 2 * at_least
     write_into_ledger(stack, STRANGERS)
     told = told_in_logs(stack)
     take_over_anew(stack)
-    until(lambda: sent_by_every_shard() and all(told_in_logs(stack)[shard] >= told[shard] + at_least for shard in (0, 1)), 60,
+    until(lambda: sent_by_every_shard() and all(told_in_logs(stack)[shard] >= told[shard] + at_least for shard in (0, 1)),
           lambda: f"takeovers pass by what is not ours: {told}, {told_in_logs(stack)}", every=0.5)
     assert not rows(connect(stack), "SELECT shard, halted FROM shards WHERE halted IS NOT NULL")
     assert any("records that no dispatcher wrote" in stack.log(part) for part in ("dispatcher1", "dispatcher2"))
@@ -300,7 +300,7 @@ def test_a_record_of_another_installation_among_them_halts_its_shard(stack, api,
     session = connect(stack)
     write_into_ledger(stack, [*STRANGERS, (b"batch", b'{"installation":"11111111-1f0e-4c55-8a43-0d3a8a0f3c11","epoch":1,"list":[]}')])
     take_over_anew(stack)
-    until(lambda: len(rows(session, "SELECT 1 FROM shards WHERE halted LIKE '%%another installation%%'")) == 2, 30, "both shards halt")
+    until(lambda: len(rows(session, "SELECT 1 FROM shards WHERE halted LIKE '%%another installation%%'")) == 2, "both shards halt")
     for shard in (0, 1):
         rows(session, "CALL dt_clear_halt(%s, 'resend', -1)", shard)
     consumer.wait(api.make(topic=topic, delay=0)["id"], seconds=30)
@@ -323,11 +323,11 @@ def test_the_ledger_is_trimmed_while_jobs_go_out(stack, kafka, consume):
     def trim_at():
         return rows(connect(stack), "SELECT MIN(trim_at) at FROM shards")[0]["at"] or 0
     held = trim_at()
-    until(lambda: not trimmed() and trim_at() > held, 40, "a young value is passed by")
+    until(lambda: not trimmed() and trim_at() > held, "a young value is passed by")
     assert rows(connect(stack), "SELECT MAX(ledger_offset) n FROM shards")[0]["n"] < 1000
     assert not trimmed(), "a young ledger was trimmed"
     age_ledger(stack, 1000)
-    until(trimmed, 60, lambda: rows(connect(stack), "SELECT shard, ledger_offset, trim_offset, trim_at FROM shards"))
+    until(trimmed, lambda: rows(connect(stack), "SELECT shard, ledger_offset, trim_offset, trim_at FROM shards"))
     for row in rows(connect(stack), "SELECT shard, ledger_offset, trim_offset FROM shards"):
         assert low_mark(stack, row["shard"]) <= row["trim_offset"] <= row["ledger_offset"]
     for part in ("dispatcher1", "dispatcher2"):

@@ -44,11 +44,11 @@ def test_makers_die_at_each_step_and_each_fire_is_one_job_on_time(stack, api, to
     names = make_schedules(api, topic, 5)
     for point in ("fires.inserted", "fires.written", "fires.committed"):
         stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=crash@3"})
-        until(lambda: look_at_all(connection) or not stack.running("dispatcher1"), 120, lambda: f"{point}: it dies", every=0.3)
+        until(lambda: look_at_all(connection) or not stack.running("dispatcher1"), lambda: f"{point}: it dies", every=0.3, seconds=120)
         stack.heal()
     stack.kill("dispatcher2")
     ends = now_ms() + SECONDS * 1000
-    until(lambda: look_at_all(connection) or now_ms() > ends, SECONDS + 10, "time passes", every=0.3)
+    until(lambda: look_at_all(connection) or now_ms() > ends, "time passes", every=0.3, seconds=SECONDS + 10)
     stack.heal()
     for name in names:
         assert api.post(f"/v1/schedules/{name}/pause").status == 200
@@ -76,7 +76,7 @@ def test_schedules_that_somebody_keeps_locked_are_asked_for_now_and_then(stack, 
     try:
         stack.heal()
         before, began = asked(), now_ms()
-        until(lambda: now_ms() > began + 3000, 10, "time passes")
+        until(lambda: now_ms() > began + 3000, "time passes")
         assert (asked() - before) / (now_ms() - began) < 1  # a millisecond; without a pause two makers ask for four and more
     finally:
         holder.rollback()
@@ -95,7 +95,7 @@ def test_the_first_fires_of_a_schedule_whose_jobs_may_not_overlap_come_on_time(s
     def fires():
         jobs = rows(connection, "SELECT job_key FROM jobs WHERE topic = %s", topic)
         return key_times([name], jobs)[name]
-    until(lambda: len(fires()) >= len(wanted), 30, fires)
+    until(lambda: len(fires()) >= len(wanted), fires)
     assert fires()[:len(wanted)] == wanted
     assert api.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200
 
@@ -108,9 +108,9 @@ def test_a_fire_that_meets_an_unfinished_job_is_skipped(stack, api, topic, consu
 
     def skipped():
         return rows(connection, "SELECT job_key FROM jobs WHERE topic = %s AND state = 'cancelled' AND error_code = 'overlap'", topic)
-    until(lambda: len(skipped()) >= 3, 20, lambda: rows(connection, "SELECT job_key, state, error_code FROM jobs WHERE topic = %s", topic))
+    until(lambda: len(skipped()) >= 3, lambda: rows(connection, "SELECT job_key, state, error_code FROM jobs WHERE topic = %s", topic))
     assert rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)[0]["n"] == 1
     [job] = rows(connection, "SELECT id FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)
     assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded"}).status == 200
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)[0]["n"] == 1, 10, "the next one runs")
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)[0]["n"] == 1, "the next one runs")
     assert api.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200

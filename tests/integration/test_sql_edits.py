@@ -55,7 +55,7 @@ def test_numbers_at_their_end_hold_up_no_job(stack, api, topic, consume):
     ends = {edit: "dead" if "failures" in edit else "succeeded" for edit in edits}
     for edit, job in jobs.items():
         path = f"/v1/jobs/{job['id']}"
-        until(lambda path=path, edit=edit: api.get(path).json["state"] == ends[edit], 20, lambda path=path: f"{api.get(path)}\n{stack.logs()}")
+        until(lambda path=path, edit=edit: api.get(path).json["state"] == ends[edit], lambda path=path: f"{api.get(path)}\n{stack.logs()}")
     assert len(everything) == len({arrival.job for arrival in consumer.all()})
     [again] = [job["id"] for edit, job in jobs.items() if "failures" in edit]
     assert api.post(f"/v1/jobs/{again}/redrive").status == 200
@@ -76,14 +76,14 @@ def test_states_set_by_hand_hold(stack, api, topic, consume):
     dead = api.make(topic=topic, delay=0, payload=1)
     again = api.make(topic=topic, delay=0, payload=2)
     by_hand(stack, "UPDATE jobs SET state = 'cancelled' WHERE id = %s", cancelled["id"])
-    until(lambda: api.get(f"/v1/jobs/{dead['id']}").json["state"] == "dead", 10, "dead")
+    until(lambda: api.get(f"/v1/jobs/{dead['id']}").json["state"] == "dead", "dead")
     by_hand(stack, "UPDATE jobs SET state = 'scheduled', next_at = UNIX_TIMESTAMP(NOW(3)) * 1000 WHERE id = %s", dead["id"])
     consumer.wait(dead["id"], 2)
     consumer.wait(again["id"], 1)
     by_hand(stack, "UPDATE jobs SET state = 'scheduled', next_at = UNIX_TIMESTAMP(NOW(3)) * 1000 WHERE id = %s", again["id"])
     consumer.wait(again["id"], 2)
     assert consumer.of(cancelled["id"]) == []
-    until(lambda: rows(connect(stack), "SELECT next_at IS NULL tidy FROM jobs WHERE id = %s", cancelled["id"])[0]["tidy"], 15, "tidied")
+    until(lambda: rows(connect(stack), "SELECT next_at IS NULL tidy FROM jobs WHERE id = %s", cancelled["id"])[0]["tidy"], "tidied")
 
 
 def test_the_procedures_do_what_the_api_does(stack, api, topic, consume):
@@ -110,14 +110,14 @@ def test_a_row_that_somebody_keeps_locked_holds_up_its_own_results_alone(stack, 
         consumer.report(locked, 1, "failed")
         for job in others[:20]:
             consumer.report(job, 1)
-        until(lambda: rows(connect(stack), unfinished, topic)[0]["n"] == 20, 6, "the first of the others are applied")
+        until(lambda: rows(connect(stack), unfinished, topic)[0]["n"] == 20, "the first of the others are applied")
         consumer.report(locked, 1, "succeeded")
         for job in others[20:]:
             consumer.report(job, 1)
-        until(lambda: rows(connect(stack), unfinished, topic)[0]["n"] == 1, 4, "the others are applied")
+        until(lambda: rows(connect(stack), unfinished, topic)[0]["n"] == 1, "the others are applied")
         assert api.post(f"/v1/jobs/{locked}/results", {"attempt": 1, "status": "succeeded"}).status == 503
     finally:
         holder.rollback()
         holder.close()
-    until(lambda: rows(connect(stack), unfinished, topic)[0]["n"] == 0, 10, "all succeeded")
+    until(lambda: rows(connect(stack), unfinished, topic)[0]["n"] == 0, "all succeeded")
     assert api.get(f"/v1/jobs/{locked}").json["failures"] == 1  # the failure first: the order of one job's results is kept

@@ -39,7 +39,7 @@ class Counted:
 def rate_for_a_while(stack):
     end = time.monotonic() + 3
     with Counted(stack, 0) as counted:
-        until(lambda: time.monotonic() > end, 10, "three seconds of rest")
+        until(lambda: time.monotonic() > end, "three seconds of rest")
     return counted.count / (time.monotonic() - counted.began)
 
 
@@ -68,15 +68,15 @@ def statements_of(stack, api, consumer, topic, done):
     with Counted(stack, at_rest) as insert:
         lines = api.post("/v1/jobs:batch", body, content_type="application/x-ndjson").lines
     assert len(lines) == JOBS and all(line["status"] == 201 for line in lines)
-    until(lambda: now_ms() > due_ms - 2000, 60, "the jobs are nearly due")  # the fewer idle seconds, the less guessed
+    until(lambda: now_ms() > due_ms - 2000, "the jobs are nearly due")  # the fewer idle seconds, the less guessed
     with Counted(stack, at_rest) as claim:
         consumer.wait_count(done + JOBS + 1, 120)
     for line in lines:
         consumer.report(line["id"], 1)
     with Counted(stack, at_rest) as result:
         consumer.flush()
-        until(lambda: result.ask("SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'succeeded'", topic)[0]["n"] == done + JOBS, 120,
-              "all reported", every=0.5)
+        until(lambda: result.ask("SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'succeeded'", topic)[0]["n"] == done + JOBS,
+              "all reported", every=0.5, seconds=120)
     return insert.count, claim.count, result.count
 
 

@@ -36,10 +36,10 @@ def test_jobs_behind_rows_that_somebody_holds_locked_are_sent(stack, api, topic,
     rows(session, "SELECT id FROM jobs WHERE id IN %s FOR UPDATE", held)
     assert time.time() * 1000 < due, "the jobs were made and locked too slowly"
     free = make(api, topic + "-free", 20, due + 500)
-    until(lambda: arrived(free_consumer, free), due / 1000 - time.time() + 12, "those that nobody holds arrive")
+    until(lambda: arrived(free_consumer, free), "those that nobody holds arrive", seconds=due / 1000 - time.time() + 12)
     assert consumer.count == 0
     session.rollback()
-    until(lambda: arrived(consumer, map(str, held)), 30, "the others arrive, too")
+    until(lambda: arrived(consumer, map(str, held)), "the others arrive, too")
     assert (consumer.count, free_consumer.count) == (len(held), len(free))
 
 
@@ -70,20 +70,20 @@ def test_an_index_can_be_read_with_a_script_in_redis_own_language(stack, api, to
                 lines = server.eval(script, 1, f"{installation}:{{{shard}}}:due", 5000)
                 found.update((int(job), int(ms)) for job, ms in (line.decode().split(" at ") for line in lines))
         return found
-    until(lambda: all(listed().get(job) == ms for job, ms in due.items()), 10, "every job is listed with its time")
+    until(lambda: all(listed().get(job) == ms for job, ms in due.items()), "every job is listed with its time")
 
 
 def test_jobs_are_sent_while_redis_answers_and_takes_no_changes(api, topic, consume, full_redis):
     consumer = consume(topic, rule=lambda arrival: {"status": "succeeded"})
     first = make(api, topic, 20, int(time.time() * 1000))
-    until(lambda: arrived(consumer, first), 10, "jobs arrive")
+    until(lambda: arrived(consumer, first), "jobs arrive")
     full_redis(True)
     for _ in range(3):
         ids = make(api, topic, 50, int(time.time() * 1000) + 1000)
-        until(lambda made=ids: arrived(consumer, made), 10, "jobs arrive without the index")
+        until(lambda made=ids: arrived(consumer, made), "jobs arrive without the index")
     full_redis(False)
     ids = make(api, topic, 50, int(time.time() * 1000) + 100)
-    until(lambda: arrived(consumer, ids), 10, "jobs arrive with the index again")
+    until(lambda: arrived(consumer, ids), "jobs arrive with the index again")
     assert consumer.count == 220
 
 
@@ -96,6 +96,6 @@ def test_a_halt_that_is_cleared_at_the_ledgers_end_lets_the_shard_go_on(stack, a
     assert consumer.count == 0
     for shard in range(SHARDS):
         rows(session, "CALL dt_clear_halt(%s, 'resend', -1)", shard)
-    until(lambda: arrived(consumer, ids), 12, "the jobs arrive")
+    until(lambda: arrived(consumer, ids), "the jobs arrive")
     assert consumer.count == len(ids)
     assert all(row["ledger_offset"] >= 0 for row in rows(session, "SELECT ledger_offset FROM shards"))

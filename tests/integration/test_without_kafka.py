@@ -35,12 +35,12 @@ def mysql(stack):
 
 
 def led(stack):
-    until(lambda: list(leaders(stack).values()) == [stack.pid("dispatcher1")] * SHARDS, 20, lambda: f"all are led\n{stack.logs()}")
+    until(lambda: list(leaders(stack).values()) == [stack.pid("dispatcher1")] * SHARDS, lambda: f"all are led\n{stack.logs()}")
 
 
 def test_it_is_ready_and_says_that_there_is_no_kafka(stack, api):
     led(stack)
-    ready = until(lambda: (answer := api.get("/readyz").json)["status"] == "ready" and answer, 10, lambda: api.get("/readyz").body)
+    ready = until(lambda: (answer := api.get("/readyz").json)["status"] == "ready" and answer, lambda: api.get("/readyz").body)
     assert ready["kafka"] == "none" and ready["leaders"] == "ok", ready
     assert api.get("/v1/info").json["configured"]["kafka"] is False
     assert "DUETIME_PID_KAFKA" not in stack.env and stack["DUETIME_KAFKA"] == ""
@@ -60,14 +60,14 @@ def test_an_idle_shard_has_nothing_to_close_and_is_not_taken_over_again(stack, a
     time.sleep(2.5)  # a leader with a Kafka would be idle now
     api.put("/v1/topics/idle", {"paused": True})
     job = api.post("/v1/jobs", {"topic": "idle", "payload": 1, "delay": 0}).json["id"]
-    until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "paused", 10, "it is due")
+    until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "paused", "it is due")
     assert rows(mysql, "SELECT shard, epoch FROM shards ORDER BY shard") == before
     assert api.delete(f"/v1/jobs/{job}").status == 200
 
 
 def popped(api, topic, seconds=10):
     """The next job of the topic; the second value: when it was popped."""
-    jobs = until(lambda: api.post(f"/v1/topics/{topic}/pop", {}).json["jobs"], seconds, f"{topic} has a due job", every=0.02)
+    jobs = until(lambda: api.post(f"/v1/topics/{topic}/pop", {}).json["jobs"], f"{topic} has a due job", every=0.02, seconds=seconds)
     return jobs[0], time.monotonic()
 
 
@@ -89,7 +89,7 @@ def test_who_dies_is_found_by_rest_and_leaves_no_letter(api, mysql):
     assert api.post(f"/v1/jobs/{told}/results", {"attempt": 1, "status": "failed", "error": {"code": "c"}}).status == 200
     silent = api.post("/v1/jobs", {"topic": "dying", "payload": 1, "delay": 0, "retry": [], "ack_timeout": 500}).json["id"]
     popped(api, "dying")
-    until(lambda: api.get(f"/v1/jobs/{silent}").json["state"] == "dead", 10, "it times out")
+    until(lambda: api.get(f"/v1/jobs/{silent}").json["state"] == "dead", "it times out")
     assert {job["id"] for job in api.get("/v1/jobs?topic=dying&state=dead").json["jobs"]} == {told, silent}
     assert rows(mysql, "SELECT COUNT(*) n FROM outbox")[0]["n"] == 0
 
@@ -101,14 +101,14 @@ def test_jobs_of_a_topic_that_was_kafkas_wait_with_a_clear_word_and_an_alarm(sta
     job = api.post("/v1/jobs", {"topic": "of.kafka", "payload": 1, "delay": 0}).json["id"]
     rows(mysql, "UPDATE topics SET delivery = 'kafka', paused = 0 WHERE name = 'of.kafka'")
     rows(mysql, "UPDATE installation SET topics_version = topics_version + 1")
-    until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "kafka", 10, lambda: api.get(f"/v1/jobs/{job}").body)
+    until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "kafka", lambda: api.get(f"/v1/jobs/{job}").body)
     shard = next(shard for shard in api.get("/v1/info").json["shards"] if shard["waiting_for"])
     assert "of.kafka" in shard["detail"] and "there is no Kafka" in shard["detail"], shard
-    until(lambda: api.get("/readyz").json["kafka"] == "degraded", 20, lambda: api.get("/readyz").body)
+    until(lambda: api.get("/readyz").json["kafka"] == "degraded", lambda: api.get("/readyz").body)
     assert 'duetime_outage_alarm{of="kafka"} 1\n' in stack.metrics()
     assert "jobs wait for a Kafka that is not configured" in stack.log("dispatcher1")
     assert api.delete(f"/v1/jobs/{job}").status == 200  # nothing has been sent, and nothing will be
-    until(lambda: api.get("/readyz").json["kafka"] == "none", 40, lambda: api.get("/readyz").body)
+    until(lambda: api.get("/readyz").json["kafka"] == "none", lambda: api.get("/readyz").body)
 
 
 def test_a_shard_with_something_in_flight_waits_and_says_why(stack, api, mysql):
@@ -120,7 +120,7 @@ def test_a_shard_with_something_in_flight_waits_and_says_why(stack, api, mysql):
     def told():
         shard = api.get("/v1/info").json["shards"][1]
         return shard["waiting_for"] == "kafka" and "1 attempts in flight" in (shard["detail"] or "")
-    until(told, 20, lambda: api.get("/v1/info").body)
+    until(told, lambda: api.get("/v1/info").body)
     assert 'duetime_outage_alarm{of="kafka"} 1\n' in stack.metrics()
     assert leaders(stack)[0] == stack.pid("dispatcher1"), "the other shard is led"
     rows(mysql, "UPDATE shards SET inflight = '[]', send_n = 0 WHERE shard = 1")  # an operator has looked

@@ -59,7 +59,7 @@ def led_by(stack, *parts):
 
 
 def balanced(stack):
-    until(lambda: led_by(stack, *DISPATCHERS) == [2, 2], 30, lambda: f"two each: {leaders(stack)}\n{stack.logs()}")
+    until(lambda: led_by(stack, *DISPATCHERS) == [2, 2], lambda: f"two each: {leaders(stack)}\n{stack.logs()}")
 
 
 def since(stack, part, message, after):
@@ -78,14 +78,14 @@ def test_an_installation_gives_zookeeper_up_and_takes_it_back_in_rolling_restart
     with under_load(stack, SEED) as run:
         run.goes_on()
         stack.restart("dispatcher1", settings=LEASES)
-        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], 20, lambda: f"ZooKeeper's leads all: {leaders(stack)}")
+        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], lambda: f"ZooKeeper's leads all: {leaders(stack)}")
         run.goes_on()
         stack.restart("dispatcher2", settings=LEASES)
         balanced(stack)
         run.goes_on()
         assert rows(connect(stack), "SELECT COUNT(*) n FROM leases")[0]["n"] == SHARDS
         stack.restart("dispatcher1")  # back
-        until(lambda: led_by(stack, "dispatcher1") == [SHARDS], 20, lambda: f"ZooKeeper's leads all: {leaders(stack)}\n{stack.logs()}")
+        until(lambda: led_by(stack, "dispatcher1") == [SHARDS], lambda: f"ZooKeeper's leads all: {leaders(stack)}\n{stack.logs()}")
         run.goes_on()
         stack.restart("dispatcher2")
         balanced(stack)
@@ -98,7 +98,7 @@ def test_it_says_what_elects(stack):
     balanced(stack)
     api = Rest(stack["DUETIME_URL"])
     assert api.get("/v1/info").json["configured"]["election"] == "mysql"
-    until(lambda: api.get("/readyz").json["leaders"] == "ok", 10, "every shard has a leader")
+    until(lambda: api.get("/readyz").json["leaders"] == "ok", "every shard has a leader")
     assert all(shard["leader"] for shard in api.get("/v1/info").json["shards"])
     assert "DUETIME_PID_ZOOKEEPER" not in stack.env
     assert 'duetime_election{by="mysql"} 1\n' in stack.metrics()
@@ -112,7 +112,7 @@ def test_a_killed_dispatcher_is_replaced_within_the_bound(stack):
         for victim, other in (DISPATCHERS, DISPATCHERS[::-1]):
             killed = time.monotonic()
             os.kill(stack.pid(victim), signal.SIGKILL)
-            until(lambda: led_by(stack, other) == [SHARDS], 10, lambda: f"{other} leads all: {leaders(stack)}", every=0.01)  # noqa: B023
+            until(lambda: led_by(stack, other) == [SHARDS], lambda: f"{other} leads all: {leaders(stack)}", every=0.01)  # noqa: B023
             took.append(time.monotonic() - killed)
             run.goes_on()
             stack.start(victim)
@@ -126,7 +126,7 @@ def test_one_that_was_stopped_past_its_lease_writes_nothing_and_comes_back(stack
     with under_load(stack, SEED + 2) as run:
         run.goes_on()
         stack.signal("dispatcher1", signal.SIGSTOP)
-        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], 10, lambda: f"dispatcher2 leads all: {leaders(stack)}")
+        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], lambda: f"dispatcher2 leads all: {leaders(stack)}")
         stack.signal("dispatcher1", signal.SIGCONT)
         run.goes_on()
         balanced(stack)
@@ -139,9 +139,9 @@ def test_one_that_is_cut_off_steps_down_before_another_leads(stack, detours):
         cut = time.time()
         detours["dispatcher1", "mysql"].hold()
         try:
-            down = until(lambda: since(stack, "dispatcher1", "stepping down", cut), 10, "it steps down")
-            took = until(lambda: since(stack, "dispatcher2", "took over", cut), 10, "the other takes over")
-            until(lambda: led_by(stack, "dispatcher2") == [SHARDS], 10, lambda: f"dispatcher2 leads all: {leaders(stack)}")
+            down = until(lambda: since(stack, "dispatcher1", "stepping down", cut), "it steps down")
+            took = until(lambda: since(stack, "dispatcher2", "took over", cut), "the other takes over")
+            until(lambda: led_by(stack, "dispatcher2") == [SHARDS], lambda: f"dispatcher2 leads all: {leaders(stack)}")
         finally:
             detours["dispatcher1", "mysql"].heal()
         print(f"stepped down after {down - cut:.2f} s, taken over after {took - cut:.2f} s")
@@ -157,11 +157,11 @@ def test_who_is_told_to_stop_hands_over_without_waiting_for_its_lease(stack):
         run.goes_on()
         began = time.monotonic()
         stack.signal("dispatcher1", signal.SIGTERM)
-        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], 10, lambda: f"dispatcher2 leads all: {leaders(stack)}", every=0.01)
+        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], lambda: f"dispatcher2 leads all: {leaders(stack)}", every=0.01)
         took = time.monotonic() - began
         print(f"handed over in {took:.2f} s")
         run.goes_on()
-        until(lambda: not stack.running("dispatcher1"), 20, "it ends")
+        until(lambda: not stack.running("dispatcher1"), "it ends")
         stack.start("dispatcher1")
         balanced(stack)
     assert took < TIMEOUT, took

@@ -25,7 +25,7 @@ def two(own_apis):
     made = first.command("--new-token", "boss", "--scopes", "admin", "--quotas", "payload_bytes_per_second=0")
     assert made.returncode == 0, made.stderr
     boss = Rest(first.url, token=made.stdout.strip())
-    until(lambda: all(Rest(api.url).get("/v1/tokens").status == 401 for api in (first, second)) and boss.get("/v1/tokens").status == 200, 10, "the token holds")
+    until(lambda: all(Rest(api.url).get("/v1/tokens").status == 401 for api in (first, second)) and boss.get("/v1/tokens").status == 200, "the token holds")
     yield first, second, boss
     boss.close()
 
@@ -36,7 +36,7 @@ def new_token(two, name, **quotas):
     made = boss.post("/v1/tokens", {"name": name, "scopes": ["write", "read"], **quotas})
     assert made.status == 201 and {**QUOTAS, **quotas}.items() <= made.json.items(), made
     rests = [Rest(api.url, token=made.json["token"]) for api in (first, second)]
-    until(lambda: all(rest.get("/v1/jobs").status == 200 for rest in rests), 10, "the token holds")
+    until(lambda: all(rest.get("/v1/jobs").status == 200 for rest in rests), "the token holds")
     return rests
 
 
@@ -64,43 +64,43 @@ def test_single_jobs_batches_and_commands_are_refused_beyond_the_quota(two):
             rest.post("/v1/jobs:batch", [{"topic": "q", "delay": "PT24H"}] * 40)
             return ask()
         return behind_batch
-    answer = until(spent(lambda: (answer := rest.post("/v1/jobs", job(f"single {time.monotonic()}"))).status == 429 and answer), 10, "a single job is refused")
+    answer = until(spent(lambda: (answer := rest.post("/v1/jobs", job(f"single {time.monotonic()}"))).status == 429 and answer), "a single job is refused")
     over(refused(answer, 429, "quota-exceeded"), "jobs_per_second", 10)
     assert int(answer.headers["Retry-After"]) >= 1
     lines = rest.ask("POST", "/v1/jobs:batch", "\n".join(json.dumps(job(n)) for n in range(100, 140)), content_type="application/x-ndjson").lines
     assert {line["status"] for line in lines} <= {201, 429} and lines[-1]["status"] == 429
     command = {"command": "add", "topic": "pulled", "delay": 3600, "TTR": 60, "body": "x"}
-    until(spent(lambda: "quota" in rest.post("/v1/commands", {**command, "id": f"c {time.monotonic()}"}).text), 10, "a command is refused")
-    until(lambda: rest.post("/v1/jobs", job("single")).status == 201, 10, "the bucket fills")
+    until(spent(lambda: "quota" in rest.post("/v1/commands", {**command, "id": f"c {time.monotonic()}"}).text), "a command is refused")
+    until(lambda: rest.post("/v1/jobs", job("single")).status == 201, "the bucket fills")
     assert rest.put("/v1/topics/q/jobs/single", {"delay": "PT24H"}).status in (200, 429)
 
 
 def test_an_equal_request_that_makes_no_job_spends_nothing(two):
     rest, _ = new_token(two, "repeater", jobs_per_second=2)
-    until(lambda: rest.post("/v1/jobs", job("same")).status in (200, 201), 10, "it is made")
+    until(lambda: rest.post("/v1/jobs", job("same")).status in (200, 201), "it is made")
     time.sleep(1)
     assert [rest.post("/v1/jobs", job("same")).status for _ in range(20)] == [200] * 20
 
 
 def test_requests_are_refused_beyond_the_quota_and_none_of_another_token(two):
     rest, _ = new_token(two, "reader", requests_per_second=5)
-    answer = until(lambda: (answer := rest.get("/v1/jobs")).status == 429 and answer, 10, "over")
+    answer = until(lambda: (answer := rest.get("/v1/jobs")).status == 429 and answer, "over")
     over(refused(answer, 429, "quota-exceeded"), "requests_per_second", 5)
     assert int(answer.headers["Retry-After"]) >= 1
-    until(lambda: rest.get("/v1/jobs").status == 200, 10, "the bucket fills")
+    until(lambda: rest.get("/v1/jobs").status == 200, "the bucket fills")
     assert [two[2].get("/v1/jobs").status for _ in range(20)] == [200] * 20
 
 
 def test_payload_bytes_by_the_configuration_and_another_quota_by_patch(two):
     rest, _ = new_token(two, "heavy")
     big = {"payload": "x" * 30000}
-    over(until(lambda: (answer := rest.post("/v1/jobs", {"topic": "q", "delay": "PT24H", **big})).status == 429 and answer.json, 10, "over"),
+    over(until(lambda: (answer := rest.post("/v1/jobs", {"topic": "q", "delay": "PT24H", **big})).status == 429 and answer.json, "over"),
          "payload_bytes_per_second", 50000)
     boss = two[2]
     changed = boss.patch("/v1/tokens/heavy", {"payload_bytes_per_second": 0, "jobs_per_second": 7})
     assert changed.status == 200 and changed.json["payload_bytes_per_second"] == 0 and changed.json["jobs_per_second"] == 7, changed
     assert [token["jobs_per_second"] for token in boss.get("/v1/tokens").json["tokens"] if token["name"] == "heavy"] == [7]
-    over(until(lambda: (answer := rest.post("/v1/jobs", {"topic": "q", "delay": "PT24H", **big})).status == 429 and answer.json["quota"] == "jobs_per_second" and answer.json, 20, "changed"),
+    over(until(lambda: (answer := rest.post("/v1/jobs", {"topic": "q", "delay": "PT24H", **big})).status == 429 and answer.json["quota"] == "jobs_per_second" and answer.json, "changed"),
          "jobs_per_second", 7)
     assert boss.patch("/v1/tokens/heavy", {"jobs_per_second": None}).json["jobs_per_second"] is None
     for body, pointer in (({"jobs_per_second": -1}, "/jobs_per_second"), ({"jobs_per_second": 1.5}, "/jobs_per_second"), ({"jobs": 1}, "/jobs"), ({"scopes": ["read"]}, "")):
@@ -118,22 +118,22 @@ def test_pending_jobs_of_the_topics_of_a_token_have_a_quota(two):
         answers = through.post("/v1/jobs:batch", [{"topic": "pend.x", "delay": "PT24H"}] * n).json
         made.extend(answer["id"] for answer in answers if answer["status"] == 201)
         return answers
-    until(lambda: fill(rest, 2)[-1]["status"] == 429 and len(made) >= 19, 20, lambda: made)
+    until(lambda: fill(rest, 2)[-1]["status"] == 429 and len(made) >= 19, lambda: made)
     over(fill(rest, 3)[-1], "pending_jobs", 20)
     assert int(rest.post("/v1/jobs", {"topic": "pend.x", "delay": "PT24H"}).headers["Retry-After"]) >= 1
-    over(until(lambda: (answers := fill(other, 5))[-1]["status"] == 429 and answers[-1], 10, "through the other"), "pending_jobs", 20)
+    over(until(lambda: (answers := fill(other, 5))[-1]["status"] == 429 and answers[-1], "through the other"), "pending_jobs", 20)
     assert len(made) <= 22, "a tenth more, where two begin at once"
     assert two[2].post("/v1/jobs", {"topic": "elsewhere", "delay": "PT24H"}).status == 201
     for job_id in made[:5]:
         assert rest.delete(f"/v1/jobs/{job_id}").status == 200
-    until(lambda: fill(other, 1)[-1]["status"] == 201, 20, "there is room again")
+    until(lambda: fill(other, 1)[-1]["status"] == 201, "there is room again")
 
 
 def test_usage_is_one_s_own_but_for_admins(two):
     first, second, boss = two
     rest, other = new_token(two, "used", topics=["used."], jobs_per_second=1000)
     assert [through.post("/v1/jobs", {"topic": "used.x", "delay": "PT24H", "payload": "12345678"}).status for through in (rest, rest, other)] == [201] * 3
-    [own] = until(lambda: (usage := rest.get("/v1/usage").json["usage"])[0]["jobs"] == 3 and usage, 20, lambda: rest.get("/v1/usage"))
+    [own] = until(lambda: (usage := rest.get("/v1/usage").json["usage"])[0]["jobs"] == 3 and usage, lambda: rest.get("/v1/usage"))
     assert own["token"] == "used" and own["payload_bytes"] == 30 and own["pending_jobs"] == 3 and own["requests"] >= 5 and own["jobs_refused"] == 0, own
     assert own["limits"] == {**QUOTAS, "jobs_per_second": 1000, "payload_bytes_per_second": 50000}
     everybody = {usage["token"]: usage for usage in boss.get("/v1/usage?days=2").json["usage"]}
@@ -152,8 +152,8 @@ def test_usage_of_days_that_are_over_goes_when_an_api_writes_its_first(two, own_
     third = own_apis("quotas_three", {"mysql.database": "api_quotas", "installation.name": "quotas"}, shared=True).start()
     third.rest.close()
     third.rest = Rest(third.url, token=boss.token)
-    until(lambda: third.rest.get("/v1/jobs").status == 200, 10, "the token holds")
-    until(lambda: not first.rows("SELECT 1 FROM token_usage WHERE token = 'long_gone'"), 30, third.log)
+    until(lambda: third.rest.get("/v1/jobs").status == 200, "the token holds")
+    until(lambda: not first.rows("SELECT 1 FROM token_usage WHERE token = 'long_gone'"), third.log)
     third.end()
 
 

@@ -138,10 +138,10 @@ def test_what_is_late_is_listed_and_nothing_else(duetime, api, topic):
     retried = api.make(topic=topic, delay=0)  # its run_at is over, and its retry ahead
     assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"]
     api.post(f"/v1/jobs/{retried['id']}/results", {"attempt": 1, "status": "failed", "retry_after": "PT1H"})
-    until(lambda: api.get(f"/v1/jobs/{retried['id']}").json["state"] == "scheduled", 20, "its retry waits")
+    until(lambda: api.get(f"/v1/jobs/{retried['id']}").json["state"] == "scheduled", "its retry waits")
     api.make(topic=topic, delay="PT1H")
     late = api.make(topic=topic, delay=0)
-    assert [job["id"] for job in until(lambda: duetime("jobs", "list", "--topic", topic, "--overdue", "--json").lines, 10, "a late job")] == [late["id"]]
+    assert [job["id"] for job in until(lambda: duetime("jobs", "list", "--topic", topic, "--overdue", "--json").lines, "a late job")] == [late["id"]]
 
 
 def test_a_reader_that_leaves_is_no_error(duetime, api, stack, topic, swept):
@@ -188,7 +188,7 @@ def test_a_schedule_is_set_changed_asked_and_removed(duetime, topic):
 
 
 def test_shards_are_listed_with_their_leaders(duetime):
-    listed = until(lambda: (told := duetime("shards", "list", "--json")).lines and all(shard["leader"] for shard in told.lines) and told, 20, "leaders")
+    listed = until(lambda: (told := duetime("shards", "list", "--json")).lines and all(shard["leader"] for shard in told.lines) and told, "leaders")
     assert [shard["shard"] for shard in listed.lines] == [0, 1]
     assert duetime("shards", "list").rows[0][:2] == ["SHARD", "LEADER"]
 
@@ -237,7 +237,7 @@ def test_tokens_are_read_from_files_and_sent_to_their_own_url_alone(own_apis, tm
     (tmp_path / "token").write_text(f"{token}\n")
     config = tmp_path / "config"
     config.write_text(f"context = here\n[here]\nurl = {owned.url}\ntoken_file = {tmp_path}/token\n[away]\nurl = http://127.0.0.1:9\ntoken_file = {tmp_path}/token\n")
-    until(lambda: run("topics", "list", "--url", owned.url).code == 1, 20, "a token is asked for")
+    until(lambda: run("topics", "list", "--url", owned.url).code == 1, "a token is asked for")
     refused = run("topics", "list", "--url", owned.url)
     assert refused.code == 1 and "token" in refused.err, refused
     assert run("topics", "list", "--config", config).code == 0

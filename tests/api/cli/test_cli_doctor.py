@@ -42,7 +42,7 @@ def doctor(url, *words, **variables):
 
 def healthy(stack):
     """Nothing is found on the stack; what earlier tests left behind is over. Jobs of theirs may be late, and their topics paused."""
-    return until(lambda: not set(doctor(stack["DUETIME_URL_API1"], "--late", "P30D")) - {"paused-and-due"}, 60,
+    return until(lambda: not set(doctor(stack["DUETIME_URL_API1"], "--late", "P30D")) - {"paused-and-due"},
                  lambda: run("doctor", "--url", stack["DUETIME_URL_API1"]))
 
 
@@ -68,7 +68,7 @@ def test_a_stopped_redis_is_found_and_gone_when_it_is_back(stack):
     healthy(stack)
     stack.stop("redis1")
     try:
-        until(lambda: "redis-degraded" in doctor(url), 30, lambda: doctor(url))
+        until(lambda: "redis-degraded" in doctor(url), lambda: doctor(url))
     finally:
         stack.start("redis1")
     healthy(stack)
@@ -79,7 +79,7 @@ def test_shards_without_leader_and_jobs_that_are_late_are_found_and_gone_when_th
     healthy(stack)
     stack.stop("dispatcher1")
     try:
-        until(lambda: "shard-without-leader" in doctor(url), 60, lambda: doctor(url))
+        until(lambda: "shard-without-leader" in doctor(url), lambda: doctor(url))
     finally:
         stack.start("dispatcher1")
     healthy(stack)
@@ -105,7 +105,7 @@ def test_a_paused_topic_with_late_jobs_is_found_and_its_advice_repairs_it(stack,
     def told():
         lines = run("doctor", "--json", "--url", url).lines
         return [line for line in lines if line["finding"] == "paused-and-due" and line["detail"].startswith(topic)]
-    [line] = until(told, 20, lambda: run("doctor", "--url", url))
+    [line] = until(told, lambda: run("doctor", "--url", url))
     SEEN.add(line["finding"])
     command = line["do"].replace("TOPIC", topic).split()
     assert command[0] == "duetime" and run(*command[1:], variables={"DUETIME_URL": url}).code == 0
@@ -116,17 +116,17 @@ def test_a_token_that_is_refused_is_found(own_apis, tmp_path):
     owned = own_apis("cli_doctor")
     owned.start()
     token = owned.command("--new-token", "bound", "--scopes", "read", "--topics", "a.").stdout.strip()
-    until(lambda: "token-refused" in doctor(owned.url), 20, "a token is asked for")
+    until(lambda: "token-refused" in doctor(owned.url), "a token is asked for")
     assert "may not" in doctor(owned.url, DUETIME_TOKEN=token)["token-refused"]
 
 
 def test_a_schema_that_is_missing_is_found_and_its_advice_repairs_it(stack, tmp_path):
     owned = OwnApi(stack, tmp_path, "cli_schema", migrate=False).start(ready=False)
     try:
-        until(lambda: "schema-differs" in doctor(owned.url), 30, lambda: doctor(owned.url))
+        until(lambda: "schema-differs" in doctor(owned.url), lambda: doctor(owned.url))
         told = run("doctor", "--url", owned.url)
         assert "do:    duetime-api --migrate" in told.out and owned.command("--migrate").returncode == 0
-        until(lambda: "schema-differs" not in doctor(owned.url), 30, lambda: doctor(owned.url))
+        until(lambda: "schema-differs" not in doctor(owned.url), lambda: doctor(owned.url))
     finally:
         assert owned.end() == 0
 

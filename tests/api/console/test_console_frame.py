@@ -59,8 +59,8 @@ def guarded(own_apis):
         done = own.command("--new-token", name, "--scopes", scopes, *(["--topics", topics] if topics else []))
         assert done.returncode == 0, done.stderr
         tokens[name] = done.stdout.strip()
-    until(lambda: Rest(own.url).get("/v1/info").status == 401, 10, "tokens are asked for")
-    until(lambda: all(Rest(own.url, token=token).get("/v1/caller").status == 200 for token in tokens.values()), 10, "all are known")
+    until(lambda: Rest(own.url).get("/v1/info").status == 401, "tokens are asked for")
+    until(lambda: all(Rest(own.url, token=token).get("/v1/caller").status == 200 for token in tokens.values()), "all are known")
     own.jobs_made = {topic: Rest(own.url, token=tokens["admin"]).make(topic=topic, key="k", delay="PT1H") for topic in ("in.side", "outside")}
     return own, tokens
 
@@ -166,7 +166,7 @@ def test_keys_lead_everywhere(console, api, held):
     console.says("find a job")
     console.browser.press(keys=["Escape"])
     console.browser.misses(css="dialog")
-    until(lambda: console.browser.press(keys=["/"]) or console.browser.focused() == "words", 10, "the search has the focus")
+    until(lambda: console.browser.press(keys=["/"]) or console.browser.focused() == "words", "the search has the focus")
 
 
 @pytest.mark.parametrize("width", [1280, 360])

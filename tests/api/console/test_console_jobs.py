@@ -115,7 +115,7 @@ def test_run_now_report_and_redrive(console, api, topic):
     console.open(f"#/jobs/{job['id']}")
     console.press_button("Run now")
     console.answer("Run it now")
-    until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"], 20, "it is popped")
+    until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"], "it is popped")
     console.press_button("Report")
     console.browser.choose(label="Status", value="failed")
     console.browser.fill(label="Error code", value="E7")
@@ -125,7 +125,7 @@ def test_run_now_report_and_redrive(console, api, topic):
     assert state_of(api, job) == "dead"
     console.press_button("Redrive")
     console.answer("Redrive 1 job")
-    until(lambda: state_of(api, job) == "scheduled", 10, "it is scheduled")
+    until(lambda: state_of(api, job) == "scheduled", "it is scheduled")
     console.browser.sees(role="button", name="Run now")
 
 

@@ -48,7 +48,7 @@ def test_dead_letters_are_grouped_by_error_and_redriven_all_some_or_one(console,
     console.browser.click(css="input[aria-label='Choose k3']")
     console.press_button("Redrive 2 chosen jobs")
     console.answer("Redrive 2 jobs")
-    until(lambda: states(api, dead) == ["k0", "k2", "k4"], 10, "the chosen ones are redriven")
+    until(lambda: states(api, dead) == ["k0", "k2", "k4"], "the chosen ones are redriven")
     console.browser.misses(css="a.row:has-text('k1')")
     console.press_button("Redrive all")
     console.answer("Redrive 3 jobs")

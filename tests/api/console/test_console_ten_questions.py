@@ -42,7 +42,7 @@ class Asked:
 
     def dead(self, key, days_ago=0):
         job = self.api.make(topic=self.topic, key=key, delay=0, retry=[])
-        until(lambda: self.api.post(f"/v1/topics/{self.topic}/pop", {"wait": "PT5S"}).json["jobs"], 30, "it is popped")
+        until(lambda: self.api.post(f"/v1/topics/{self.topic}/pop", {"wait": "PT5S"}).json["jobs"], "it is popped")
         report = {"attempt": 1, "status": "gave_up", "error": {"code": "E42", "message": "the mill stood still"}}
         assert self.api.post(f"/v1/jobs/{job['id']}/results", report).json["outcome"] == "applied"
         self.db("UPDATE jobs SET finished_at = finished_at - %s, error_at = error_at - %s WHERE id = %s", days_ago * DAY_MS, days_ago * DAY_MS, job["id"])
@@ -56,7 +56,7 @@ class Asked:
         self.see("table[aria-label=Shards]")
 
     def wait_for_a_day_that_lasts(self):
-        until(lambda: self.db("SELECT TIME_TO_SEC(UTC_TIME()) s")[0]["s"] < 86400 - 60, 90, "midnight has passed", every=1)
+        until(lambda: self.db("SELECT TIME_TO_SEC(UTC_TIME()) s")[0]["s"] < 86400 - 60, "midnight has passed", every=1, seconds=90)
 
 
 def where_is_it(asked):
@@ -95,7 +95,7 @@ def what_failed_today(asked):
 
 
 def who_leads(asked):
-    until(lambda: all(shard["leader"] for shard in asked.api.get("/v1/info").json["shards"]), 60, "all shards have leaders")
+    until(lambda: all(shard["leader"] for shard in asked.api.get("/v1/info").json["shards"]), "all shards have leaders")
     asked.open()
     leader = asked.api.get("/v1/info").json["shards"][1]["leader"]
     asked.see(f"table[aria-label=Shards] tr:has(td[data-label=Shard] span:text-is('1')) td[data-label=Leader]:has-text('{leader}')")
@@ -112,7 +112,7 @@ def what_comes(asked):
     asked.open()
     asked.see("[aria-label='What comes in the next hour'] [aria-label^='Jobs that come due in the next hour, by minute; the most ']")
     told = lambda: int(asked.browser.text(css="a.figure:has-text('in the next hour') .note-line").split()[0].rstrip("+").replace(",", ""))  # noqa: E731
-    until(lambda: told() >= 400, 40, told)
+    until(lambda: told() >= 400, told)
 
 
 def stop_a_topic(asked):
@@ -135,7 +135,7 @@ def redo_yesterdays_dead(asked):
     asked.click(role="button", name="Redrive yesterday")
     asked.see("dialog h2:has-text('Redrive 1 job?')")
     asked.browser.press(keys=["Enter"])
-    until(lambda: asked.state(yesterday) == "scheduled", 30, lambda: asked.state(yesterday))
+    until(lambda: asked.state(yesterday) == "scheduled", lambda: asked.state(yesterday))
     assert asked.state(today) == "dead"
 
 
@@ -147,7 +147,7 @@ def move_them_by_a_day(asked):
     asked.click(role="button", name="Move")
     asked.see("dialog h2:has-text('Move 400 jobs?')")
     asked.type("By, or to", "P1D")
-    until(lambda: {job["run_at"][:10] for job in asked.api.list(topic=asked.topic, key_prefix="k", limit=1000)} == {"2035-01-02"}, 60, "they are moved")
+    until(lambda: {job["run_at"][:10] for job in asked.api.list(topic=asked.topic, key_prefix="k", limit=1000)} == {"2035-01-02"}, "they are moved")
 
 
 WAYS = {

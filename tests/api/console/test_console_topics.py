@@ -43,7 +43,7 @@ def test_a_topic_is_made_changed_paused_and_deleted(console, api, topic):
     api.post("/v1/jobs:cancel", {"filter": {"topic": topic}})
     console.press_button("Delete")
     console.answer("Delete the topic")
-    until(lambda: api.get(f"/v1/topics/{topic}").status == 404, 10, "it is deleted")
+    until(lambda: api.get(f"/v1/topics/{topic}").status == 404, "it is deleted")
     assert console.view() == "#/topics"
 
 
@@ -77,14 +77,14 @@ def test_a_schedule_is_made_shown_changed_and_deleted(console, api, topic, sched
     console.press_button("Change")
     console.browser.choose(label="While the one before runs", value="skip")
     console.answer("Save")
-    until(lambda: api.get(f"/v1/schedules/{schedule}").json["overlap"] == "skip", 10, "it is saved")
+    until(lambda: api.get(f"/v1/schedules/{schedule}").json["overlap"] == "skip", "it is saved")
     console.press_button("Pause")
     console.answer("Pause")
     console.browser.sees(css=".facts .state.paused")
     assert api.get(f"/v1/schedules/{schedule}").json["paused"]
     console.press_button("Delete")
     console.answer("Delete the schedule")
-    until(lambda: api.get(f"/v1/schedules/{schedule}").status == 404, 10, "it is deleted")
+    until(lambda: api.get(f"/v1/schedules/{schedule}").status == 404, "it is deleted")
 
 
 def test_a_schedule_that_fires_each_minute_shows_its_last_fires(console, api, db, held, schedule):
@@ -105,7 +105,7 @@ def test_the_late_jobs_of_a_topic_are_those_that_are_due(console, api, topic):
     """A job that was due once and whose retry lies ahead is not late."""
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     api.make(topic=topic, key="retried", delay=0, retry=["PT1H"])
-    job = until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT5S"}).json["jobs"], 20, "it is popped")[0]
+    job = until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT5S"}).json["jobs"], "it is popped")[0]
     assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed"}).status == 200
     api.make(topic=topic, key="tardy", delay=0)
     console.open(f"#/topics/{topic}")

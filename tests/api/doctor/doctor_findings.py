@@ -12,9 +12,9 @@ def findings(api):
 
 def found(api, name, subject=None):
     """The finding, once it is there."""
-    return until(lambda: next((each for each in findings(api) if each["finding"] == name and subject in (None, each["subject"])), None), 60,
+    return until(lambda: next((each for each in findings(api) if each["finding"] == name and subject in (None, each["subject"])), None),
                  lambda: findings(api))
 
 
 def gone(api, name, subject=None):
-    until(lambda: not any(each["finding"] == name and subject in (None, each["subject"]) for each in findings(api)), 60, lambda: findings(api))
+    until(lambda: not any(each["finding"] == name and subject in (None, each["subject"]) for each in findings(api)), lambda: findings(api))

@@ -69,7 +69,7 @@ def test_a_halted_shard_with_its_reason(api, db):
     assert seen["detail"] == "the ledger was recreated" and "CALL dt_clear_halt(SHARD, 'resend', NULL)" in seen["do"]
     db("CALL dt_clear_halt(1, 'resend', NULL)")
     gone(api, "shard-halted")
-    until(lambda: api.get("/readyz").json["leaders"] == "ok", 25, lambda: api.get("/v1/info").text)
+    until(lambda: api.get("/readyz").json["leaders"] == "ok", lambda: api.get("/v1/info").text)
 
 
 def test_a_paused_topic_with_due_jobs(api, held):
@@ -101,5 +101,5 @@ def test_processes_of_several_versions(api, db):
 
 
 def test_a_healthy_installation_has_no_findings_of_servers(api):
-    until(lambda: not [each for each in findings(api) if each["finding"] not in ("overdue", "paused-and-due")], 25, lambda: findings(api))
+    until(lambda: not [each for each in findings(api) if each["finding"] not in ("overdue", "paused-and-due")], lambda: findings(api))
     assert api.get("/v1/doctor").json["looked_at"] == ["mysql", "processes", "shards", "jobs", "redis", "kafka", "zookeeper", "certificates"]

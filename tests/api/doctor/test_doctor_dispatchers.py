@@ -55,7 +55,7 @@ def test_a_topic_of_jobs_that_is_missing_or_has_too_few_replicas(api, stack, top
         assert missing["severity"] == "error" and "--create --topic TOPIC" in missing["do"] and "does not exist" in missing["detail"]
         broker.make(topic)
         gone(api, "kafka-job-topic-missing", topic)
-        until(lambda: api.get(f"/v1/jobs/{job['id']}").json["state"] == "dispatched", 30, lambda: api.get(f"/v1/jobs/{job['id']}"))
+        until(lambda: api.get(f"/v1/jobs/{job['id']}").json["state"] == "dispatched", lambda: api.get(f"/v1/jobs/{job['id']}"))
         assert found(api, "kafka-replication", topic)["detail"].startswith("it has partitions with 1 replicas, and should have 2")
     gone(api, "kafka-replication", topic)
 

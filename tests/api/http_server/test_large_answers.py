@@ -92,7 +92,7 @@ def fat(own_apis):
 def test_pages_of_large_jobs_end_by_bytes(fat, query):
     with bounded(fat, 64 * MIB):
         assert walk(fat.rest, query) == list(range(1, JOBS + 1))
-    until(lambda: held(fat) == 0, 10, lambda: held(fat))
+    until(lambda: held(fat) == 0, lambda: held(fat))
 
 
 def test_pages_without_payloads_are_as_long_as_before(fat):
@@ -144,7 +144,7 @@ def test_pages_of_other_lists_end_by_bytes_as_well_as_by_rows(wide, path, shown,
         found += [row[shown] for row in rows]
         cursor, pages = answer.json["next_cursor"] and f"&cursor={answer.json['next_cursor']}", pages + 1
     assert pages > 1 and found == [row["v"] for row in wide.rows(kept)]
-    until(lambda: held(wide) == 0, 10, lambda: held(wide))
+    until(lambda: held(wide) == 0, lambda: held(wide))
 
 
 @pytest.mark.parametrize("clients", [4, 40])
@@ -155,19 +155,19 @@ def test_many_pages_of_large_jobs_at_once_stay_within_the_budget(fat, clients):
     assert all(ids == found[0] and ids == list(range(1, len(ids) + 1)) for ids in found)
     for rest in rests:
         rest.close()
-    until(lambda: held(fat) == 0, 10, lambda: held(fat))
+    until(lambda: held(fat) == 0, lambda: held(fat))
 
 
 def test_single_large_jobs_at_once_stay_within_the_budget(fat):
     def read(number):
         rest = Rest(fat.url, timeout=120)
         try:
-            return until(lambda: (answer := rest.get(f"/v1/jobs/{number}")).status != 503 and answer, 60, "an answer").json["id"]
+            return until(lambda: (answer := rest.get(f"/v1/jobs/{number}")).status != 503 and answer, "an answer").json["id"]
         finally:
             rest.close()
     with bounded(fat, BUDGET + 64 * MIB), concurrent.futures.ThreadPoolExecutor(40) as pool:
         assert list(pool.map(read, range(1, 81))) == [str(number) for number in range(1, 81)]
-    until(lambda: held(fat) == 0, 10, lambda: held(fat))
+    until(lambda: held(fat) == 0, lambda: held(fat))
 
 
 def test_answers_that_nobody_reads_are_in_the_budget(fat):
@@ -190,7 +190,7 @@ def test_answers_that_nobody_reads_are_in_the_budget(fat):
     finally:
         for connection in silent:
             connection.close()
-    until(lambda: held(fat) == 0, 60, lambda: held(fat))
+    until(lambda: held(fat) == 0, lambda: held(fat))
     ids = walk(fat.rest, "topic=fat&include=payload", pages=2)
     assert ids == list(range(1, len(ids) + 1))
 
@@ -216,7 +216,7 @@ def test_batches_of_nothing_whose_answers_nobody_reads_stay_small(own_apis):
     finally:
         for connection in silent:
             connection.close()
-    until(lambda: held(api) == 0, 60, lambda: held(api))
+    until(lambda: held(api) == 0, lambda: held(api))
 
 
 def without_its_end(api, size):
@@ -247,7 +247,7 @@ def test_batches_that_do_not_end_leave_room_for_requests_about_single_jobs(fat):
     finally:
         for connection in waiting:
             connection.close()
-    until(lambda: held(fat) == 0, 60, lambda: held(fat))
+    until(lambda: held(fat) == 0, lambda: held(fat))
 
 
 def test_a_job_with_thousands_of_attempts_shows_them_in_pages(fat):

@@ -121,7 +121,7 @@ def test_requests_in_any_pieces_are_answered_in_order(plain, topic, size):
         else:
             texts.append(head + b"Content-Length: %d\r\n\r\n" % len(body) + body + b"\r\n" * (n % 3))
     text = b"".join(texts)
-    with Raw(plain.url, seconds=30) as wire:
+    with Raw(plain.url) as wire:
         for at in range(0, len(text), size):
             wire.send(text[at:at + size])
         for n in range(len(texts)):

@@ -91,7 +91,7 @@ def test_a_command_that_runs_out_says_so_and_ends(api_of, knobs, command, kind):
 # ---- start-up ----
 
 def ended_or_listening(api):
-    until(lambda: LISTENING.search(api.log()) or api.process.poll() is not None, 30, lambda: f"neither an end nor a listening socket\n{api.log()[-4000:]}")
+    until(lambda: LISTENING.search(api.log()) or api.process.poll() is not None, lambda: f"neither an end nor a listening socket\n{api.log()[-4000:]}")
     return LISTENING.search(api.log())
 
 
@@ -109,7 +109,7 @@ def test_a_start_that_runs_out_ends_cleanly_or_serves(api_of, knobs, kind):
             knobs.disarm(kind)
             served += 1
             api.rest = Rest(api.url)
-            answer = until(lambda: (a := api.rest.post("/v1/jobs", {"topic": "start", "delay": "P1D"})).status == 201 and a, 20, lambda: f"{what}\n{api.log()[-4000:]}")
+            answer = until(lambda: (a := api.rest.post("/v1/jobs", {"topic": "start", "delay": "P1D"})).status == 201 and a, lambda: f"{what}\n{api.log()[-4000:]}")
             assert api.rows("SELECT COUNT(*) n FROM jobs WHERE id = %s", answer.json["id"])[0]["n"] == 1
         code = api.end()
         nth.no_report(api.log(), what)
@@ -207,8 +207,8 @@ def served(api_of):
     api = api_of("limit_requests")
     api.launch()
     api.rest = Rest(api.url, timeout=10)
-    until(lambda: LISTENING.search(api.log()), 30, api.log)
-    until(lambda: api.rest.get("/readyz").status == 200, 30, api.log)
+    until(lambda: LISTENING.search(api.log()), api.log)
+    until(lambda: api.rest.get("/readyz").status == 200, api.log)
     yield api
     code = api.end()
     nth.no_report(api.log(), "the end")
@@ -237,7 +237,7 @@ def test_a_request_that_runs_out_fails_cleanly_and_the_next_succeeds(served, kno
         assert answer is None or answer.status in (*usual, 500, 503), f"{name}, {kind} {n}: {answer}"
         failures += ask.fired
         refused += answer is None or answer.status not in usual
-        until(lambda: REQUESTS[name](served, served.rest.ask, existing).status in usual, 10, lambda: f"{name} after {kind} {n}\n{served.log()[-3000:]}")
+        until(lambda: REQUESTS[name](served, served.rest.ask, existing).status in usual, lambda: f"{name} after {kind} {n}\n{served.log()[-3000:]}")
         if not ask.fired:
             assert answer and answer.status in usual
             break
@@ -270,8 +270,8 @@ def dispatcher(stack, api_of, tmp_path_factory, knobs):
 def delivered(dispatcher, what, seconds=30):
     """A job is made, sent, reported and ended."""
     made = dispatcher.api.rest.make(topic=dispatcher.name, delay=0, payload=PAYLOAD)["id"]
-    until(lambda: dispatcher.rows("SELECT state FROM jobs WHERE id = %s", made)[0]["state"] == "succeeded", seconds,
-          lambda: f"{what}: job {made} ended\n{dispatcher.rows('SELECT id, state, attempt, attempt_status FROM jobs WHERE id = %s', made)}\n{dispatcher.log()[-6000:]}")
+    until(lambda: dispatcher.rows("SELECT state FROM jobs WHERE id = %s", made)[0]["state"] == "succeeded",
+          lambda: f"{what}: job {made} ended\n{dispatcher.rows('SELECT id, state, attempt, attempt_status FROM jobs WHERE id = %s', made)}\n{dispatcher.log()[-6000:]}", seconds=seconds)
 
 
 def leads(dispatcher):
@@ -286,7 +286,7 @@ def test_a_dispatcher_that_runs_out_at_its_start_ends_cleanly_or_goes_on(dispatc
         what = f"{kind} {n}"
         knobs.arm(kind, n)
         dispatcher.launch()
-        until(lambda: leads(dispatcher), 40, lambda: f"{what}: neither an end nor a leader\n{dispatcher.log()[-6000:]}")
+        until(lambda: leads(dispatcher), lambda: f"{what}: neither an end nor a leader\n{dispatcher.log()[-6000:]}")
         fired = knobs.failed(kind)
         alive = dispatcher.process.poll() is None
         if alive:
@@ -310,7 +310,7 @@ def test_a_dispatcher_that_runs_out_at_work_sends_each_job_once(dispatcher, knob
     failures = 0
     knobs.disarm(kind)
     dispatcher.launch()
-    until(lambda: leads(dispatcher), 40, dispatcher.log)
+    until(lambda: leads(dispatcher), dispatcher.log)
     for n in itertools.islice(steps(0), 60):
         knobs.arm(kind, n)
         delivered(dispatcher, f"{kind} {n}")

@@ -57,7 +57,7 @@ class Secured:
         """New connections are shown this one."""
         self.show(pair)
         self.api.process.send_signal(signal.SIGHUP)
-        until(lambda: self.shown() == serial(pair), 10, self.api.log)
+        until(lambda: self.shown() == serial(pair), self.api.log)
 
     def context(self, pair=None, most=None):
         context = ssl.create_default_context(cafile=self.authority.file)
@@ -185,11 +185,11 @@ def test_a_certificate_that_ends_soon_is_a_finding_until_a_renewed_one_is_in_its
         found = secured.api.rest.get("/v1/doctor").json["findings"]
         return [each["detail"] for each in found if each["subject"] == "http.tls_cert"]
     secured.show(authority.issue("renewed", days=60))
-    until(lambda: not told(), 20, told)
+    until(lambda: not told(), told)
     secured.show(authority.issue("ending", days=10))
-    assert until(told, 20, told)[0].startswith("the certificate that is shown to callers of the API ends in ")
+    assert until(told, told)[0].startswith("the certificate that is shown to callers of the API ends in ")
     secured.show(authority.issue("renewed", days=60))
-    until(lambda: not told(), 20, told)
+    until(lambda: not told(), told)
     secured.present(secured.good)
 
 
@@ -226,7 +226,7 @@ def test_who_shows_no_certificate_or_a_strangers_is_refused(choosy, authority, s
         with pytest.raises((ssl.SSLError, ConnectionError)):
             choosy.rest(pair=pair).get("/healthz")
     assert choosy.rest(pair=authority.issue("us")).get("/healthz").status == 200
-    until(lambda: choosy.metric('duetime_tls_handshakes_total{outcome="failed"}') >= 3, 10, "they are counted")
+    until(lambda: choosy.metric('duetime_tls_handshakes_total{outcome="failed"}') >= 3, "they are counted")
 
 
 def test_the_command_line_shows_a_certificate(choosy, authority):
@@ -272,7 +272,7 @@ def test_new_connections_get_the_new_certificate_and_nothing_under_way_is_droppe
     line = (json.dumps({"topic": topic, "delay": "PT1H"}) + "\n").encode()
     upload.send(b"%x\r\n%s\r\n" % (len(line), line))
     waiting.start()
-    until(lambda: secured.metric("duetime_pops_waiting") >= 1, 10, lambda: secured.api.rest.get("/metrics").text)
+    until(lambda: secured.metric("duetime_pops_waiting") >= 1, lambda: secured.api.rest.get("/metrics").text)
     secured.present(authority.issue("second"))
     assert secured.shown() != before
     assert kept.get("/healthz").status == 200
@@ -287,14 +287,14 @@ def test_a_changed_file_is_noticed_without_a_signal_and_a_broken_pair_is_told_of
     before = secured.shown()
     lines = secured.api.log().count("the certificate before it is kept")
     secured.cert.write_text("this is no certificate\n")
-    until(lambda: secured.shown() == before and secured.api.log().count("the certificate before it is kept") > lines, 10, secured.api.log)
+    until(lambda: secured.shown() == before and secured.api.log().count("the certificate before it is kept") > lines, secured.api.log)
     for _ in range(30):
         assert secured.shown() == before
         time.sleep(0.05)
     assert secured.api.log().count("the certificate before it is kept") == lines + 1
     pair = authority.issue("third")
     secured.show(pair)
-    until(lambda: secured.shown() == serial(pair), 10, secured.api.log)
+    until(lambda: secured.shown() == serial(pair), secured.api.log)
 
 
 # ---- the walls ----
@@ -317,7 +317,7 @@ def test_handshakes_that_do_not_come_to_their_end_keep_nobody_out(narrow, openin
             with contextlib.suppress(OSError):
                 wire.sendall(opening)
         assert served(narrow) and served(narrow)
-        until(lambda: narrow.metric("duetime_tls_connections") <= 1, 15, "their time is up")
+        until(lambda: narrow.metric("duetime_tls_connections") <= 1, "their time is up")
 
 
 def test_silence_behind_a_handshake_keeps_nobody_out(narrow):
@@ -326,7 +326,7 @@ def test_silence_behind_a_handshake_keeps_nobody_out(narrow):
             with contextlib.suppress(OSError):
                 ends.enter_context(narrow.secure_wire())
         assert served(narrow) and served(narrow)
-        until(lambda: narrow.metric("duetime_http_waiting") == 0, 15, "their time is up")
+        until(lambda: narrow.metric("duetime_http_waiting") == 0, "their time is up")
 
 
 def test_two_hundred_that_are_idle_are_kept_and_others_served(secured):
@@ -339,7 +339,7 @@ def test_two_hundred_that_are_idle_are_kept_and_others_served(secured):
     finally:
         for rest in idle:
             rest.close()
-    until(lambda: secured.metric("duetime_tls_connections") == 0, 15, "they have left")
+    until(lambda: secured.metric("duetime_tls_connections") == 0, "they have left")
 
 
 @pytest.fixture(scope="module")
@@ -356,7 +356,7 @@ def fill(server, wires, most):
         wires.append(server.secure_wire())
         wires[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert wires[-1].recv(4096).startswith(b"HTTP/1.1 200")
-    until(lambda: server.metric("duetime_tls_connections") >= most, 10, "they are open")
+    until(lambda: server.metric("duetime_tls_connections") >= most, "they are open")
     return server.api.resident()
 
 
@@ -379,7 +379,7 @@ def test_what_a_connection_holds_is_bounded_idle_or_busy(lean):
                     wire.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 100)  # nobody reads the answers
             with contextlib.suppress(OSError):
                 os.write(wire.fileno(), b"\x17\x03\x03\x40\x11" + bytes(16000))  # nor is this a whole record
-        until(lambda: stands_still(lean.api), 30, "it grows no more")
+        until(lambda: stands_still(lean.api), "it grows no more")
         busy = (lean.api.resident() - few) / 300
         assert busy < 400, f"{busy:.1f} a connection whose client does not read"
     finally:
@@ -406,7 +406,7 @@ def test_what_a_proxy_says_is_believed_where_it_is_trusted(narrow, source, clien
         with contextlib.closing(kind) as connection:
             connection.request("GET", "/healthz", headers=said)
             assert connection.getresponse().status == 200
-    lines = until(lambda: len(found := [line for line in narrow.api.log().splitlines() if f"id=of-{source}" in line]) == 2 and found, 10, narrow.api.log)
+    lines = until(lambda: len(found := [line for line in narrow.api.log().splitlines() if f"id=of-{source}" in line]) == 2 and found, narrow.api.log)
     assert all(f"client={client} " in line for line in lines), lines
 
 

@@ -35,7 +35,7 @@ def told_to_come_back(answer):
 
 
 def ready_again(api):
-    until(lambda: api.get("/readyz").status == 200, 30, lambda: api.get("/readyz"))
+    until(lambda: api.get("/readyz").status == 200, lambda: api.get("/readyz"))
 
 
 def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack, brisk, api):
@@ -48,7 +48,7 @@ def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack,
         for answer in others:
             told_to_come_back(answer.result())
         assert rest.get("/healthz").status == 200
-        until(lambda: rest.get("/readyz").status == 503, 10, "not ready")
+        until(lambda: rest.get("/readyz").status == 503, "not ready")
     ready_again(rest)
     ready_again(api)
     there = 0
@@ -97,7 +97,7 @@ def test_each_kind_of_request_is_503_while_mysql_is_away_and_works_again_after_i
         assert batch.status == 503 or [result["status"] for result in batch.json] == [503] * 3, batch
         refused(api.post("/v1/jobs", "{"), 400, "malformed")
         assert api.get("/healthz").status == 200 and api.get("/metrics").status == 200
-        until(lambda: api.get("/readyz").status == 503, 5, "not ready")
+        until(lambda: api.get("/readyz").status == 503, "not ready")
     finally:
         stack.start("mysql")
     ready_again(api)
@@ -105,7 +105,7 @@ def test_each_kind_of_request_is_503_while_mysql_is_away_and_works_again_after_i
     assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == 1
     assert api.post("/v1/jobs", {"topic": topic, "delay": HOUR}).status == 201
     sent = api.make(topic=topic, delay=0)
-    until(lambda: api.get(f"/v1/jobs/{sent['id']}").json["state"] == "dispatched", 30, lambda: api.get(f"/v1/jobs/{sent['id']}"))
+    until(lambda: api.get(f"/v1/jobs/{sent['id']}").json["state"] == "dispatched", lambda: api.get(f"/v1/jobs/{sent['id']}"))
 
 
 def test_creates_under_way_when_mysql_dies_are_answered_truly(stack, api, topic, db, swept):
@@ -125,7 +125,7 @@ def test_creates_under_way_when_mysql_dies_are_answered_truly(stack, api, topic,
     for thread in threads:
         thread.start()
     try:
-        until(lambda: len(answers) > 300, 20, "work is under way", every=0.002)
+        until(lambda: len(answers) > 300, "work is under way", every=0.002)
         stack.kill("mysql")
     finally:
         stack.start("mysql")
@@ -153,7 +153,7 @@ def test_a_full_queue_is_refused_at_once_and_what_was_taken_is_made(own_apis):
     narrow = own_apis("narrow", {"api.queue_jobs": 100, "api.commit_jobs": 5, "api.committers": 1}).start()
     narrow.rest.make(topic="full", delay=HOUR)
     connection = narrow.connect()
-    wires = [Raw(narrow.url, seconds=30) for _ in range(240)]
+    wires = [Raw(narrow.url) for _ in range(240)]
     try:
         with connection.cursor() as cursor:
             cursor.execute("LOCK TABLES jobs WRITE")
@@ -168,7 +168,7 @@ def test_a_full_queue_is_refused_at_once_and_what_was_taken_is_made(own_apis):
                         if wire not in early:
                             early[wire] = wire.answer()
                 return len(early) >= 130
-            until(refused_ones, 5, lambda: f"{len(early)} were refused")
+            until(refused_ones, lambda: f"{len(early)} were refused")
             assert {status for status, _, _ in early.values()} == {503}
             assert all(b"/problems/unavailable" in body and int(headers["retry-after"]) >= 1 for _, headers, body in early.values())
             cursor.execute("UNLOCK TABLES")
@@ -191,6 +191,6 @@ def test_jobs_are_made_and_sent_while_redis_hangs(stack, api, topic):
         assert [line["status"] for line in api.batch([{"topic": topic, "delay": FAR}] * 500)] == [201] * 500
         assert api.get("/readyz").status == 200
         job = api.make(topic=topic, delay=0)
-        until(lambda: sent(job), 30, lambda: api.get(f"/v1/jobs/{job['id']}"))
+        until(lambda: sent(job), lambda: api.get(f"/v1/jobs/{job['id']}"))
     after = api.make(topic=topic, delay=0)
-    until(lambda: sent(after), 30, lambda: api.get(f"/v1/jobs/{after['id']}"))
+    until(lambda: sent(after), lambda: api.get(f"/v1/jobs/{after['id']}"))

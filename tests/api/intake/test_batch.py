@@ -166,7 +166,7 @@ def test_a_client_that_leaves_in_the_middle_disturbs_nobody(api, topic, db, swep
             wire.request("POST /v1/jobs:batch", "Content-Type: application/x-ndjson", "Transfer-Encoding: chunked")
             wire.send(b"%x\r\n" % (len(line) * 200) + line * 200 + b"\r\n%x\r\n" % len(line) + line[:20])
     assert api.make(topic=topic, delay=FAR)["version"] == 1
-    until(lambda: open_now() <= before + 2, 10, lambda: f"{open_now()} connections are open, {before} before")
+    until(lambda: open_now() <= before + 2, lambda: f"{open_now()} connections are open, {before} before")
     assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] <= 1 + 10 * 200
 
 

@@ -26,7 +26,7 @@ def gauges(rest):
 
 def at_rest(own):
     """Every place, worker and byte is back."""
-    until(lambda: not any(gauges(own.rest).values()), 20, lambda: str(gauges(own.rest)))
+    until(lambda: not any(gauges(own.rest).values()), lambda: str(gauges(own.rest)))
 
 
 def line(topic, **more):
@@ -34,7 +34,7 @@ def line(topic, **more):
 
 
 def begin_lines(api, body, length=None, path="/v1/jobs:batch", media="application/x-ndjson"):
-    wire = Raw(api.url, seconds=30)
+    wire = Raw(api.url)
     return wire.request(f"POST {path}", f"Content-Type: {media}", f"Content-Length: {length or len(body)}", body=body)
 
 
@@ -176,11 +176,11 @@ def test_the_end_of_the_server_is_answered_in_every_state_and_comes_soon(own_api
     array = json.dumps([{"topic": topic, "delay": FAR}] * 30000).encode()
     with contextlib.ExitStack() as wires, concurrent.futures.ThreadPoolExecutor(40) as pool:
         stalled = [wires.enter_context(begin_lines(own, body, length=2 * len(body))) for _ in range(10)]
-        plain = wires.enter_context(Raw(own.url, seconds=30))
+        plain = wires.enter_context(Raw(own.url))
         plain.request("POST /v1/jobs", "Content-Type: application/json", "Content-Length: 100", body=b'{"topic":')
         silent = wires.enter_context(Raw(own.url))
         arrays = [pool.submit(Rest(own.url, timeout=60).post, "/v1/jobs:batch", array) for _ in range(8)]
-        until(lambda: gauges(own.rest)["duetime_api_batches"] >= 12, 20, lambda: str(gauges(own.rest)))
+        until(lambda: gauges(own.rest)["duetime_api_batches"] >= 12, lambda: str(gauges(own.rest)))
         begun = time.monotonic()
         ended = pool.submit(own.end)
         for wire in stalled:
@@ -205,7 +205,7 @@ def test_the_end_of_the_server_comes_soon_when_mysql_hangs(stack, own_apis, topi
         with stack.stopped("mysql"):
             whole = [wires.enter_context(begin_lines(own, body)) for _ in range(30)]
             arrays = [pool.submit(Rest(own.url, timeout=60).post, "/v1/jobs:batch", array) for _ in range(8)]
-            until(lambda: gauges(own.rest)["duetime_api_batches"] >= 38, 20, lambda: str(gauges(own.rest)))
+            until(lambda: gauges(own.rest)["duetime_api_batches"] >= 38, lambda: str(gauges(own.rest)))
             assert pool.submit(own.end).result(40) == 0
         answered = [result for wire in whole for result in results(wire.answer())]
         assert all(future.result().status == 200 for future in arrays)
@@ -220,7 +220,7 @@ def test_arrays_in_line_hold_no_worker(stack, own_apis, topic):
     slowest = 0
     with concurrent.futures.ThreadPoolExecutor(12) as pool:
         arrays = [pool.submit(Rest(own.url, timeout=120).post, "/v1/jobs:batch", array) for _ in range(12)]
-        until(lambda: gauges(own.rest)["duetime_api_batches"] >= 6, 30, lambda: str(gauges(own.rest)))
+        until(lambda: gauges(own.rest)["duetime_api_batches"] >= 6, lambda: str(gauges(own.rest)))
         while not all(future.done() for future in arrays):
             begun = time.monotonic()
             assert own.rest.get(f"/v1/jobs/{job['id']}").status == 200
@@ -247,7 +247,7 @@ def test_clients_that_leave_without_a_word_leave_nothing_behind(stack, own_apis,
                 wires.enter_context(begin_lines(own, body[:len(body) // 2], len(body), path, media))
                 wires.enter_context(begin_lines(own, body, len(body), path, media))
             busy = "duetime_api_workers_busy" if path == "/v1/commands" else "duetime_api_batches"
-            until(lambda: gauges(own.rest)[busy] >= 4, 20, lambda: str(gauges(own.rest)))
+            until(lambda: gauges(own.rest)[busy] >= 4, lambda: str(gauges(own.rest)))
     at_rest(own)
     assert own.rest.post("/v1/jobs", {"topic": topic, "delay": FAR}).status == 201
 
@@ -320,7 +320,7 @@ def test_an_array_of_commands_answers_for_what_it_did_when_the_server_ends(own_a
     commands = Commands(own, topic, seconds=20)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         answer = pool.submit(commands.send)
-        until(lambda: "first" in commands.there(), 20, commands.there)
+        until(lambda: "first" in commands.there(), commands.there)
         assert own.end() == 0
     assert commands.done(answer.result()) - {"late"} == {"first", "early"}   # the delete may find a worker yet
 

@@ -23,7 +23,7 @@ def put(db):
 def gone(db):
     """gone(row) waits until the row was carried out."""
     def wait(*ids):
-        until(lambda: not db("SELECT id FROM job_inbox WHERE id IN %s", ids), 20, lambda: db("SELECT id, error FROM job_inbox WHERE id IN %s", ids))
+        until(lambda: not db("SELECT id FROM job_inbox WHERE id IN %s", ids), lambda: db("SELECT id, error FROM job_inbox WHERE id IN %s", ids))
     return wait
 
 
@@ -31,7 +31,7 @@ def gone(db):
 def kept(db):
     """kept(row) -> the error that the row is kept with; the row is removed."""
     def wait(row):
-        error = until(lambda: db("SELECT error FROM job_inbox WHERE id = %s AND error IS NOT NULL", row), 20, lambda: db("SELECT * FROM job_inbox"))[0]["error"]
+        error = until(lambda: db("SELECT error FROM job_inbox WHERE id = %s AND error IS NOT NULL", row), lambda: db("SELECT * FROM job_inbox"))[0]["error"]
         db("DELETE FROM job_inbox WHERE id = %s", row)
         return error
     return wait
@@ -136,7 +136,7 @@ def test_bytes_are_kept_as_they_are(db, topic, put, gone):
 
 def test_an_error_is_tried_again_when_it_is_set_to_null(api, db, topic, put, gone):
     row = put(action="cancel", topic=topic, job_key="k")
-    error = until(lambda: db("SELECT error FROM v_inbox_errors WHERE id = %s", row), 20, lambda: db("SELECT * FROM job_inbox"))[0]["error"]
+    error = until(lambda: db("SELECT error FROM v_inbox_errors WHERE id = %s", row), lambda: db("SELECT * FROM job_inbox"))[0]["error"]
     assert error == "not-found: no such job"
     gone(put(topic=topic, job_key="k", delay_ms=3600000))
     assert by_key(api, topic, "k")["state"] == "scheduled"

@@ -29,7 +29,7 @@ def sent(api, topic, db):
     def make(count, **job):
         ids = [result["id"] for result in api.batch([{"topic": topic, "delay": 0, "ack_timeout": "PT1H", **job}] * count)]
         where = f"SELECT COUNT(*) n FROM jobs WHERE topic = '{topic}' AND state = 'dispatched'"
-        until(lambda: db(where)[0]["n"] == count, 60, lambda: str(db(where)))
+        until(lambda: db(where)[0]["n"] == count, lambda: str(db(where)))
         return ids
     return make
 

@@ -15,7 +15,7 @@ def explain(api, job):
 
 def when(api, job, **members):
     """The explanation, as soon as these members are so."""
-    return until(lambda: (seen := explain(api, job)) and all(seen[name] == value for name, value in members.items()) and seen, 20, lambda: explain(api, job))
+    return until(lambda: (seen := explain(api, job)) and all(seen[name] == value for name, value in members.items()) and seen, lambda: explain(api, job))
 
 
 def test_a_job_that_lies_ahead_says_when_it_is_due(api, topic):
@@ -45,7 +45,7 @@ def test_a_job_that_nobody_pops_says_so(api, topic):
 def test_a_topic_at_its_limit_is_told_with_what_raises_it(api, topic):
     api.put(f"/v1/topics/{topic}", {"max_in_flight": 1})
     jobs = [api.make(topic=topic, delay=0)["id"] for _ in range(2)]
-    seen = until(lambda: next((each for job in jobs if (each := explain(api, job))["waiting_for"] == "limit"), None), 20, lambda: [explain(api, job) for job in jobs])
+    seen = until(lambda: next((each for job in jobs if (each := explain(api, job))["waiting_for"] == "limit"), None), lambda: [explain(api, job) for job in jobs])
     assert "its topic is at its limit" in seen["reason"] and f"duetime topics set {topic} --max-in-flight" in seen["action"]
     assert api.put(f"/v1/topics/{topic}", {}).status == 200
 
@@ -54,7 +54,7 @@ def test_a_shard_without_a_leader_is_told_with_what_starts_one(api, stack, topic
     job = api.make(topic=topic, delay="PT1S")["id"]
     stack.stop("dispatcher1")
     try:
-        seen = until(lambda: (each := explain(api, job))["shard"]["health"] == "no-leader" and each["waiting_for"] == "leader" and each, 20, lambda: explain(api, job))
+        seen = until(lambda: (each := explain(api, job))["shard"]["health"] == "no-leader" and each["waiting_for"] == "leader" and each, lambda: explain(api, job))
         assert f"nobody leads its shard {seen['shard']['shard']}" in seen["reason"] and "duetime-dispatcher" in seen["action"]
     finally:
         stack.start("dispatcher1")
@@ -72,7 +72,7 @@ def test_a_dead_job_tells_its_last_error_and_what_revives_it(api, dispatched, to
 def test_the_entry_in_the_index_is_looked_at(api, stack, topic):
     job = api.make(topic=topic, delay="PT1H")
     assert when(api, job["id"])["index"]["state"] in ("there", "missing")
-    seen = until(lambda: (each := explain(api, job["id"]))["index"]["state"] == "there" and each, 20, lambda: explain(api, job["id"]))
+    seen = until(lambda: (each := explain(api, job["id"]))["index"]["state"] == "there" and each, lambda: explain(api, job["id"]))
     assert seen["index"]["at"] == job["next_at"]
     far = api.make(topic=topic, delay="P300D")["id"]
     assert explain(api, far)["index"] == {"state": "not-needed", "at": None}

@@ -69,7 +69,7 @@ def test_a_past_time_is_now_and_a_spread_begins_with_it(api, held, db):
 def test_run_now_dispatches_all(api, topic):
     ids = make(api, topic, 12, ack_timeout="PT1H")
     assert ask(api, "run-now", topic)["changed"] == 12
-    until(lambda: counts(api, topic) == {"dispatched": 12}, 30, lambda: counts(api, topic))
+    until(lambda: counts(api, topic) == {"dispatched": 12}, lambda: counts(api, topic))
     again = ask(api, "cancel", topic)
     assert (again["matched"], again["state"]) == (0, "done") and api.get(f"/v1/jobs/{ids[0]}").json["attempt"] == 1
 
@@ -136,13 +136,13 @@ def test_a_rate_is_kept_to_and_an_operation_is_stopped(api, topic, db):
     assert answer.status == 202 and answer.json["state"] == "running", answer
     where = answer.headers["Location"]
     assert where == f"/v1/operations/{answer.json['id']}"
-    until(lambda: api.get(where).json["changed"] > 2, 60, lambda: api.get(where))
+    until(lambda: api.get(where).json["changed"] > 2, lambda: api.get(where))
     stopped = api.post(f"{where}/stop").json
     assert stopped["state"] == "stopped" and 2 < stopped["changed"] < 60 and stopped["matched"] == 60, stopped
     assert api.post(f"{where}/stop").json == stopped and api.get(where).json == stopped
     assert counts(api, topic) == {"scheduled": 60 - stopped["changed"], "cancelled": stopped["changed"]}
     assert any(op["id"] == stopped["id"] for op in api.get("/v1/operations").json["operations"])
-    until(lambda: db("SELECT COUNT(*) n FROM operation_jobs WHERE operation = %s", int(stopped["id"]))[0]["n"] == 0, 30, "what is left is removed")
+    until(lambda: db("SELECT COUNT(*) n FROM operation_jobs WHERE operation = %s", int(stopped["id"]))[0]["n"] == 0, "what is left is removed")
 
 
 def test_who_stops_waiting_for_an_operation_hands_it_over_at_its_rate(api, topic, db):
@@ -163,11 +163,11 @@ def test_a_dispatcher_that_is_killed_in_the_middle_goes_on_where_it_was(stack, a
     try:
         stack.start("dispatcher1", env={"DUETIME_FAIL": "operation.changed=crash@2"})
         where = api.post("/v1/jobs:reschedule", {"filter": {"topic": topic}, "shift": "P1D", "wait": 0}).headers["Location"]
-        until(lambda: not stack.running("dispatcher1"), 90, "the dispatcher is killed")
+        until(lambda: not stack.running("dispatcher1"), "the dispatcher is killed", seconds=90)
         middle = api.get(where).json
     finally:
         stack.start("dispatcher1")
     assert middle["state"] == "running" and 0 < middle["changed"] < n, middle
-    done = until(lambda: (op := api.get(where).json)["state"] == "done" and op, 90, lambda: api.get(where))
+    done = until(lambda: (op := api.get(where).json)["state"] == "done" and op, lambda: api.get(where), seconds=90)
     assert (done["matched"], done["changed"], done["refused"]) == (n, n, 0)
     assert db("SELECT MIN(version) a, MAX(version) b, COUNT(*) n FROM jobs WHERE topic = %s", topic) == [{"a": 2, "b": 2, "n": n}]

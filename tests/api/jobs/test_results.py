@@ -24,7 +24,7 @@ def attempts(api, job):
 
 def wait(api, job, attempt):
     path = f"/v1/jobs/{job['id']}"
-    return until(lambda: (now := api.get(path).json)["attempt"] == attempt and now["state"] == "dispatched" and now, 20, lambda: api.get(path))
+    return until(lambda: (now := api.get(path).json)["attempt"] == attempt and now["state"] == "dispatched" and now, lambda: api.get(path))
 
 
 def test_a_dispatched_job_waits_for_its_report(api, topic, dispatched):

@@ -49,7 +49,7 @@ def unsettled(stack, api, db):
 
     def make(topic, n=1):
         jobs = [api.make(topic=topic, delay="PT1H", payload=1) for _ in range(n)]
-        assert until(lambda: db("SELECT COUNT(*) n FROM shards WHERE inflight <> '[]'")[0]["n"] == 0, 10, "rest")
+        assert until(lambda: db("SELECT COUNT(*) n FROM shards WHERE inflight <> '[]'")[0]["n"] == 0, "rest")
         stack.signal("dispatcher1", signal.SIGSTOP)
         stopped.append(True)
         for job in jobs:

@@ -4,11 +4,11 @@ from harness.stack import until
 
 def waiting(api, job, word, seconds=20):
     path = f"/v1/jobs/{job['id']}"
-    return until(lambda: (now := api.get(path).json)["waiting_for"] == word and now, seconds, lambda: f"{word}: {api.get(path)}")
+    return until(lambda: (now := api.get(path).json)["waiting_for"] == word and now, lambda: f"{word}: {api.get(path)}", seconds=seconds)
 
 
 def sent(api, job):
-    return until(lambda: (now := api.get(f"/v1/jobs/{job['id']}").json)["state"] == "dispatched" and now, 30, lambda: api.get(f"/v1/jobs/{job['id']}"))
+    return until(lambda: (now := api.get(f"/v1/jobs/{job['id']}").json)["state"] == "dispatched" and now, lambda: api.get(f"/v1/jobs/{job['id']}"))
 
 
 def test_time_then_ack_then_nothing(api, topic):
@@ -34,7 +34,7 @@ def test_leader_while_nobody_leads(stack, api, topic):
     try:
         job = api.make(topic=topic, delay=0)
         waiting(api, job, "leader")
-        until(lambda: [shard["leader"] for shard in api.get("/v1/info").json["shards"]] == [None, None], 20, lambda: api.get("/v1/info"))
+        until(lambda: [shard["leader"] for shard in api.get("/v1/info").json["shards"]] == [None, None], lambda: api.get("/v1/info"))
     finally:
         stack.start("dispatcher1")
     assert sent(api, job)["waiting_for"] == "ack"

@@ -26,7 +26,7 @@ def offered(api, pulled, db):
     """offered(n, …) -> n due jobs that can be popped."""
     def make(n=1, topic=pulled, **job):
         made = [api.make(topic=topic, delay=0, **job) for _ in range(n)]
-        until(lambda: db("SELECT COUNT(*) n FROM pop_queue WHERE topic = %s", topic)[0]["n"] >= n, 20, "nothing is offered")
+        until(lambda: db("SELECT COUNT(*) n FROM pop_queue WHERE topic = %s", topic)[0]["n"] >= n, "nothing is offered")
         return made
     return make
 
@@ -46,7 +46,7 @@ def report(api, job, status, **more):
 def test_a_due_job_is_popped_once_reported_and_succeeds(api, pulled, offered):
     [made] = offered(payload={"a": 1}, key="k", headers={"h": "1"})
     path = f"/v1/jobs/{made['id']}"
-    waiting = until(lambda: (seen := api.get(path).json)["waiting_for"] == "pop" and seen, 20, lambda: api.get(path))
+    waiting = until(lambda: (seen := api.get(path).json)["waiting_for"] == "pop" and seen, lambda: api.get(path))
     assert waiting["state"] == "scheduled"
     [job] = pop(api, pulled)
     assert (job["id"], job["attempt"], job["state"], job["payload"], job["key"], job["waiting_for"]) == (made["id"], 1, "dispatched", {"a": 1}, "k", "ack")
@@ -71,7 +71,7 @@ def test_a_job_that_is_due_as_it_is_made_can_be_popped_though_no_dispatcher_runs
         made = [api.make(topic=pulled, delay=0, payload=n) for n in range(3)]
         made += api.batch([{"topic": pulled, "delay": 0}, {"topic": pulled, "delay": 60}])[:1]
         got = []
-        until(lambda: got.extend(job["id"] for job in pop(api, pulled, max=10)) or len(got) >= len(made), 10, lambda: (got, made))
+        until(lambda: got.extend(job["id"] for job in pop(api, pulled, max=10)) or len(got) >= len(made), lambda: (got, made))
         assert sorted(got) == sorted(job["id"] for job in made)
 
 
@@ -116,7 +116,7 @@ def test_an_answer_that_is_lost_costs_one_attempt(api, pulled, offered):
     [made] = offered(retry=[1, 1])
     [job] = pop(api, pulled, ttr=500)
     assert job["id"] == made["id"]
-    [again] = until(lambda: pop(api, pulled), 20, "nothing is offered")
+    [again] = until(lambda: pop(api, pulled), "nothing is offered")
     assert (again["id"], again["attempt"]) == (made["id"], 2)
     attempts = api.get(f"/v1/jobs/{made['id']}/attempts").json["attempts"]
     assert [attempt["status"] for attempt in attempts] == ["timed_out", "dispatched"]
@@ -126,9 +126,9 @@ def test_a_failure_is_popped_again_by_the_schedule_and_a_snooze_without_a_failur
     offered(retry=[1])
     [first] = pop(api, pulled)
     assert report(api, first, "snoozed", retry_after=0)["state"] == "scheduled"
-    [second] = until(lambda: pop(api, pulled), 20, "nothing is offered")
+    [second] = until(lambda: pop(api, pulled), "nothing is offered")
     assert report(api, second, "failed", error={"code": "E"})["failures"] == 1
-    [third] = until(lambda: pop(api, pulled), 20, "nothing is offered")
+    [third] = until(lambda: pop(api, pulled), "nothing is offered")
     assert third["attempt"] == 3 and report(api, third, "failed")["state"] == "dead"
 
 
@@ -153,7 +153,7 @@ def test_a_change_of_an_offered_job_holds(api, pulled, offered):
     assert moved.status == 200
     assert pop(api, pulled) == []
     assert api.post(f"/v1/jobs/{made['id']}/run-now").status == 200
-    assert [job["id"] for job in until(lambda: pop(api, pulled), 20, "nothing is offered")] == [made["id"]]
+    assert [job["id"] for job in until(lambda: pop(api, pulled), "nothing is offered")] == [made["id"]]
 
 
 def test_several_topics_give_in_turn(api, offered, topic):
@@ -208,18 +208,18 @@ def test_an_answer_has_a_bound_of_bytes_and_the_rest_stays(api, pulled, offered)
 def test_a_topic_whose_delivery_changes_goes_the_new_way(api, pulled, offered, db):
     [made] = offered()
     assert api.put(f"/v1/topics/{pulled}", {"delivery": "kafka"}).status == 200
-    sent = until(lambda: (seen := api.get(f"/v1/jobs/{made['id']}").json)["state"] == "dispatched" and seen, 20, lambda: api.get(f"/v1/jobs/{made['id']}"))
+    sent = until(lambda: (seen := api.get(f"/v1/jobs/{made['id']}").json)["state"] == "dispatched" and seen, lambda: api.get(f"/v1/jobs/{made['id']}"))
     assert sent["attempt"] == 1
-    until(lambda: not db("SELECT 1 FROM pop_queue WHERE topic = %s", pulled), 20, "nothing is offered")
+    until(lambda: not db("SELECT 1 FROM pop_queue WHERE topic = %s", pulled), "nothing is offered")
     refused(api.post(f"/v1/topics/{pulled}/pop", {}), 409, "not-pull")
     assert api.put(f"/v1/topics/{pulled}", {"delivery": "pull"}).status == 200
     [second] = offered()
-    assert [job["id"] for job in until(lambda: pop(api, pulled, max=9), 20, "nothing is offered")] == [second["id"]]
+    assert [job["id"] for job in until(lambda: pop(api, pulled, max=9), "nothing is offered")] == [second["id"]]
 
 
 def test_offers_that_somebody_deleted_are_made_anew(api, pulled, offered, db):
     made = offered(3)
     db("DELETE FROM pop_queue WHERE topic = %s", pulled)
     got = []
-    until(lambda: got.extend(pop(api, pulled, max=9)) or len(got) == 3, 30, "nothing is offered")
+    until(lambda: got.extend(pop(api, pulled, max=9)) or len(got) == 3, "nothing is offered")
     assert {job["id"] for job in got} == {job["id"] for job in made}

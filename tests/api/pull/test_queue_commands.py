@@ -29,7 +29,7 @@ def send(api):
 def popped(send):
     """popped(topic, …) -> the answer of the pop that got something."""
     def wait(topic, seconds=20, **members):
-        return until(lambda: (answer := send("pop", topic=topic, **members)).get("id") and answer, seconds, f"nothing is ready in {topic}")
+        return until(lambda: (answer := send("pop", topic=topic, **members)).get("id") and answer, f"nothing is ready in {topic}", seconds=seconds)
     return wait
 
 
@@ -109,7 +109,7 @@ def test_the_tenth_attempt_is_the_last(send, popped, topic, name, db):
     assert send("add", topic=topic, id=name, delay=0, TTR=0.2)["success"]
     for _ in range(10):
         assert popped(topic)["id"] == name
-    until(lambda: job_of(db, name)["state"] == "dead", 20, "dead")
+    until(lambda: job_of(db, name)["state"] == "dead", "dead")
     assert job_of(db, name)["attempt"] == 10
     assert not send("finish", id=name)["success"] or job_of(db, name)["state"] == "dead"
 
@@ -117,7 +117,7 @@ def test_the_tenth_attempt_is_the_last(send, popped, topic, name, db):
 def test_finish_ends_the_attempt_that_was_popped_last(send, popped, topic, name, db):
     assert "not popped" in (send("add", topic=topic, id=name, delay=0, TTR=0.5) and send("finish", id=name))["error"]
     popped(topic)
-    until(lambda: job_of(db, name)["state"] == "scheduled", 20, "its time is over")
+    until(lambda: job_of(db, name)["state"] == "scheduled", "its time is over")
     assert send("finish", id=name)["success"]
     assert job_of(db, name)["state"] == "succeeded" and send("pop", topic=topic) == {"success": True}
 
@@ -133,7 +133,7 @@ def test_nothing_follows_a_popped_job_that_is_deleted(send, popped, topic, name,
     send("add", topic=topic, id=name, delay=0, TTR=0.5)
     popped(topic)
     assert send("delete", id=name)["success"]
-    until(lambda: job_of(db, name)["state"] == "cancelled", 20, "cancelled")
+    until(lambda: job_of(db, name)["state"] == "cancelled", "cancelled")
     assert send("pop", topic=topic) == {"success": True} and job_of(db, name)["attempt"] == 1
 
 
@@ -156,7 +156,7 @@ def test_many_are_popped_at_once(send, topic, name, db):
         assert answer["success"] and len(answer["jobs"]) <= 5 and set(answer) == {"success", "jobs"}
         got.extend(answer["jobs"])
         return len(got) == 7
-    until(pop, 20, "seven")
+    until(pop, "seven")
     assert sorted((job["id"], job["value"]) for job in got) == [(f"{name}-{n}", str(n)) for n in range(7)]
     assert send("pop", topic=topic, max=5) == {"success": True, "jobs": []}
 
@@ -228,7 +228,7 @@ def test_commands_of_an_array_see_what_those_before_them_did(api, send, topic, n
         answers = api.post("/v1/commands", [{"command": "pop", "topic": topic, "max": 250}] * 3).json
         got.extend(job["id"] for answer in answers for job in answer["jobs"])
         return len(got) == 600
-    until(pop, 30, lambda: f"{len(got)} popped")
+    until(pop, lambda: f"{len(got)} popped")
     assert len(set(got)) == 600
     finishes = [{"command": "finish", "id": one} for one in got]
     assert all(one["success"] for one in api.post("/v1/commands", finishes + finishes[:300]).json)

@@ -50,7 +50,7 @@ def waiting(rest):
 
 
 def settle(rest, n):
-    until(lambda: waiting(rest) == n, 20, lambda: f"{waiting(rest)} wait, not {n}")
+    until(lambda: waiting(rest) == n, lambda: f"{waiting(rest)} wait, not {n}")
 
 
 def test_a_waiting_pop_gets_the_job_when_it_is_due(api, pulled):
@@ -111,7 +111,7 @@ def test_one_answer_has_as_many_as_it_asked_for(api, pulled, db):
 
 def test_a_topic_that_is_resumed_wakes_those_who_wait(api, pulled, db):
     made = api.make(topic=pulled, delay=0)
-    until(lambda: db("SELECT 1 FROM pop_queue WHERE topic = %s", pulled), 20, "nothing is offered")
+    until(lambda: db("SELECT 1 FROM pop_queue WHERE topic = %s", pulled), "nothing is offered")
     assert api.post(f"/v1/topics/{pulled}/pause").status == 200
     waiter = Waiter(api, pulled, wait="PT30S")
     settle(api, 1)
@@ -164,7 +164,7 @@ def test_without_redis_those_who_wait_are_looked_after_by_one_statement_for_all(
     waiters = [Waiter(alone.rest, topic, wait="PT30S") for topic in ("t", "u") for _ in range(50)]
     settle(alone.rest, 100)
     made = {offer(alone.rest, db, alone.database, topic)["id"] for topic in ("t", "u") for _ in range(3)}
-    until(lambda: waiting(alone.rest) == 94, 20, lambda: waiting(alone.rest))
+    until(lambda: waiting(alone.rest) == 94, lambda: waiting(alone.rest))
     served = [waiter for waiter in waiters if waiter.answered()]
     assert {job["id"] for waiter in served for job in waiter.jobs()} == made
     for waiter in waiters:

@@ -49,7 +49,7 @@ def recorded(stack):
 
 
 def await_recorded(stack, count):
-    until(lambda: recorded(stack) >= count, 180, lambda: f"{recorded(stack)} of {count} outcomes are recorded", every=0.05)
+    until(lambda: recorded(stack) >= count, lambda: f"{recorded(stack)} of {count} outcomes are recorded", every=0.05, seconds=180)
 
 
 def burst(stack, account, topic, count):
@@ -58,7 +58,7 @@ def burst(stack, account, topic, count):
     make_topic(stack, topic, answerer)
     before, due = recorded(stack), clients.now() + 1000 + count / 10
     account.accepted(topic, clients.write_due(stack, topic, [due] * count))
-    until(lambda: clients.now() > due, 60, "the due time", every=0.01)
+    until(lambda: clients.now() > due, "the due time", every=0.01)
     await_recorded(stack, before + count)
     rate, found = count / (clients.now() - due) * 1000, answerer.end()
     account.popped(topic, found["messages"], found["distinct"])

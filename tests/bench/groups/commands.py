@@ -20,7 +20,7 @@ def backlog(stack, account, commander, topic, count):
         key = f"{topic}-{n}"
         commander.send(f'{{"action":"create","topic":"{topic}","key":"{key}","delay":"PT50M","payload":{json.dumps({"text": clients.TEXT})}}}'.encode(), key=key)
     commander.flush()
-    until(lambda: rows(connection, "SELECT COALESCE(SUM(scheduled), 0) n FROM job_counts WHERE topic = %s", topic)[0]["n"] >= count, 180, "all are jobs")
+    until(lambda: rows(connection, "SELECT COALESCE(SUM(scheduled), 0) n FROM job_counts WHERE topic = %s", topic)[0]["n"] >= count, "all are jobs", seconds=180)
     account.accepted(topic, count)
     return count / (time.monotonic() - began)
 

@@ -35,7 +35,7 @@ def backlog(stack, account, topic, count):
         cursor.execute("COMMIT")
     began = time.monotonic()
     account.accepted(topic, count)
-    until(lambda: is_empty(watcher), 120, "the inbox is empty")
+    until(lambda: is_empty(watcher), "the inbox is empty", seconds=120)
     return count / (time.monotonic() - began)
 
 
@@ -69,7 +69,7 @@ def overlap(stack, account, topic, count):
     rate = count / (time.monotonic() - began)
     account.accepted(topic, count)
     connection = connect(stack)
-    until(lambda: is_empty(connection), 60, "the inbox is empty")
+    until(lambda: is_empty(connection), "the inbox is empty")
     made = {row["job_key"].decode(): row["at"] for row in rows(connection, "SELECT job_key, created_at at FROM jobs WHERE topic = %s", topic)}
     return [made[key] - at for part in committed for key, at in part], rate
 

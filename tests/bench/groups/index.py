@@ -26,7 +26,7 @@ def own_redis():
                                "--daemonize", "no"], stdout=subprocess.DEVNULL)
     try:
         client = redis.Redis("127.0.0.1", port)
-        until(lambda: answers(client), 10, "Redis answers", every=0.02)
+        until(lambda: answers(client), "Redis answers", every=0.02)
         yield f"127.0.0.1:{port}"
     finally:
         server.terminate()

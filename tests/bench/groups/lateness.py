@@ -26,10 +26,10 @@ def of_stream(stack, account, topic, seconds, beside):
     start, jobs = clients.now() + LEAD_MS + FLOW_SECONDS * 1000, (FLOW_SECONDS + seconds) * RATE
     account.accepted(topic, clients.write_due(stack, topic, [start + i * 1000 / RATE for i in range(-FLOW_SECONDS * RATE, seconds * RATE)]))
     reporter = clients.Reporter(stack, topic, jobs + 20, seconds=seconds + 60, since=start)
-    until(lambda: clients.now() > start - FLOW_SECONDS * 1000, 60, "the start", every=0.01)
+    until(lambda: clients.now() > start - FLOW_SECONDS * 1000, "the start", every=0.01)
     load = threading.Thread(target=beside, args=(seconds + FLOW_SECONDS + 1,))
     load.start()
-    until(lambda: clients.now() > start, 60, "the first due time", every=0.01)
+    until(lambda: clients.now() > start, "the first due time", every=0.01)
     before = clients.lateness_buckets(stack)
     load.join()
     seen, after = reporter.end(), clients.lateness_buckets(stack)

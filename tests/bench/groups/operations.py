@@ -33,7 +33,7 @@ class Shift:
     def _run(self):
         began = time.monotonic()
         made = self._rest.post("/v1/jobs:reschedule", {"filter": {"topic": table.TOPIC}, "shift": self._shift, "wait": 0}).json
-        self.operation = until(lambda: (op := self._rest.get(f"/v1/operations/{made['id']}").json)["state"] != "running" and op, 900, made, every=0.2)
+        self.operation = until(lambda: (op := self._rest.get(f"/v1/operations/{made['id']}").json)["state"] != "running" and op, made, every=0.2, seconds=900)
         self.seconds = time.monotonic() - began
 
     def end(self):

@@ -21,7 +21,7 @@ def usage(pid):
 
 def wait(seconds, what):
     end = time.monotonic() + seconds
-    until(lambda: time.monotonic() > end, seconds + 10, what)
+    until(lambda: time.monotonic() > end, what, seconds=seconds + 10)
 
 
 def measure(bench):

@@ -56,7 +56,7 @@ class Size:
         connection, took = connect(self.stack), self.bench.seconds(70, 10)
         before = {name: table.status(connection, name) for name in READS}
         end = time.monotonic() + took
-        until(lambda: time.monotonic() > end, took + 10, "a period at rest")
+        until(lambda: time.monotonic() > end, "a period at rest", seconds=took + 10)
         return {name: (table.status(connection, name) - before[name]) / took for name in READS}
 
     def takeover(self):

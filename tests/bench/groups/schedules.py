@@ -70,7 +70,7 @@ def measure(bench):
     account.accepted("plain", load.accepted)
     bench.figure(None, f"statements at rest with {count:,} schedules", rest, "a second", f"{alone:.1f} without; of a core: {cpu}, without {shares}")
     assert clients.now() < first_ms, "the schedules were made too slowly"
-    until(lambda: clients.now() > first_ms, (first_ms - clients.now()) / 1000 + 10, "the first fire", every=.05)
+    until(lambda: clients.now() > first_ms, "the first fire", every=.05, seconds=(first_ms - clients.now()) / 1000 + 10)
     before = clients.lateness_buckets(stack)
     wait(WARM_MS / 2000, "the first messages")  # Kafka has the topic since then
     reporter = clients.Reporter(stack, "fires", count, since=first_ms + WARM_MS)
@@ -78,6 +78,6 @@ def measure(bench):
     p99 = clients.percentile_ms(before, clients.lateness_buckets(stack), .99)
     bench.figure(None, f"{count:,} fires within a minute, lateness p99 to the commit", p99, "ms", f"to the consumer p50 {seen['p50']} ms, p99 {seen['p99']} ms; the next fires are made beside them")
     next_fires = "SELECT COUNT(*) n FROM jobs WHERE topic = 'fires'"
-    until(lambda: rows(connect(stack), next_fires)[0]["n"] == 2 * count, 300, lambda: rows(connect(stack), next_fires), every=1)
+    until(lambda: rows(connect(stack), next_fires)[0]["n"] == 2 * count, lambda: rows(connect(stack), next_fires), every=1, seconds=300)
     account.accepted("fires", 2 * count)
     account.accepted("sample", SAMPLE)

@@ -35,7 +35,7 @@ def in_hands(stack):
 
 def places_taken(stack):
     """A receiver that does not answer is left half of its places."""
-    until(lambda: in_hands(stack) >= callbacks.CONNECTIONS // 2, 60, lambda: f"its places are taken: {in_hands(stack)}")
+    until(lambda: in_hands(stack) >= callbacks.CONNECTIONS // 2, lambda: f"its places are taken: {in_hands(stack)}")
 
 
 def beside(stack, measure):
@@ -45,7 +45,7 @@ def beside(stack, measure):
     places_taken(stack)
     measured = measure()
     assert rest.post(f"/v1/topics/{TOPIC}/pause").status == 200
-    until(lambda: in_hands(stack) == 0, 60, lambda: f"its places are free: {in_hands(stack)}")
+    until(lambda: in_hands(stack) == 0, lambda: f"its places are free: {in_hands(stack)}")
     return measured
 
 

@@ -34,11 +34,11 @@ def pops(stack):
         for n in range(AT_ONCE, POPS + 1, AT_ONCE):
             for _ in range(AT_ONCE):
                 opened.enter_context(pop((host, int(port))))
-            until(lambda: waiting(stack) >= n, 30, lambda: f"{waiting(stack)} of {n} pops wait", every=0.01)  # noqa: B023
+            until(lambda: waiting(stack) >= n, lambda: f"{waiting(stack)} of {n} pops wait", every=0.01)  # noqa: B023
         yield
         if waiting(stack) != POPS:
             raise RuntimeError(f"{waiting(stack)} of {POPS} pops wait still")
-    until(lambda: waiting(stack) == 0, 30, lambda: f"{waiting(stack)} pops wait, and their clients have left")
+    until(lambda: waiting(stack) == 0, lambda: f"{waiting(stack)} pops wait, and their clients have left")
 
 
 def posts(stack, account, seconds):

@@ -24,14 +24,14 @@ def thousand(programs, rest, topic, delivery, count=1000):
     first = programs.start(command, topic)
     with ThreadPoolExecutor(1) as creating:
         made = creating.submit(programs.create, topic, 0, count)
-        until(lambda: len(programs.lines()) > count / 5, 60, lambda: f"{len(programs.lines())} effects\n{programs.said()}", every=0.01)
+        until(lambda: len(programs.lines()) > count / 5, lambda: f"{len(programs.lines())} effects\n{programs.said()}", every=0.01)
         first.kill()
         first.wait()
         second = programs.start(command, topic)
         ids = made.result()
     assert len(set(ids)) == count
     assert programs.create(topic, 0, count) == ids, "the keys name the same jobs"
-    until(lambda: ended(rest, topic) == count, 120, lambda: f"{ended(rest, topic)} of {count} jobs have ended\n{programs.said()}", every=0.2)
+    until(lambda: ended(rest, topic) == count, lambda: f"{ended(rest, topic)} of {count} jobs have ended\n{programs.said()}", every=0.2, seconds=120)
     second.send_signal(signal.SIGTERM)
     assert second.wait(60) == 0, programs.said()
     account(programs, rest, topic, ids)

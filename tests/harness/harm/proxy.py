@@ -22,6 +22,7 @@ import struct
 import threading
 from dataclasses import dataclass, field
 
+from ..stack import PATIENCE
 from .protocols import REPLY, REQUEST, Raw
 
 __all__ = ["Proxy", "Rule", "REQUEST", "REPLY"]
@@ -73,8 +74,8 @@ class Rule:
     def wait(self, seconds, count=1):
         """Until it was met; fails otherwise."""
         with self._changed:
-            if not self._changed.wait_for(lambda: len(self.hits) >= count, seconds):
-                raise AssertionError(f"no {self.kind} {self.direction} within {seconds} s: {len(self.hits)} of {count}")
+            if not self._changed.wait_for(lambda: len(self.hits) >= count, seconds * PATIENCE):
+                raise AssertionError(f"no {self.kind} {self.direction} within {seconds * PATIENCE} s: {len(self.hits)} of {count}")
         return self
 
     def release(self):

@@ -70,7 +70,7 @@ def refused(stack, before):
     with programs(before):
         stack.stop("dispatcher1")
         stack.start("dispatcher1", ready=False)
-    until(lambda: "which needs programs of" in stack.log("dispatcher1"), 30, lambda: stack.log("dispatcher1")[-2000:])
+    until(lambda: "which needs programs of" in stack.log("dispatcher1"), lambda: stack.log("dispatcher1")[-2000:])
 
 
 def taken_back(stack):

@@ -40,7 +40,7 @@ def insistent(ask, seconds=120):
         except (OSError, http.client.HTTPException):
             return None
         return answer if answer.status < 500 else None
-    return until(once, seconds, "an API answers", every=0.2)
+    return until(once, "an API answers", every=0.2, seconds=seconds)
 
 
 class Wanted:
@@ -257,8 +257,8 @@ class WaysIn:
 
     def _no_more_fires(self, connection):
         until_ms = int(now_ms() // 1000) * 1000 - 1000
-        until(lambda: all(self._made(connection, name, until_ms) for name in self.fires), 120,
-              lambda: {name: len(self._fires_of(connection, name)) for name in self.fires})
+        until(lambda: all(self._made(connection, name, until_ms) for name in self.fires),
+              lambda: {name: len(self._fires_of(connection, name)) for name in self.fires}, seconds=120)
         for name in self.fires:
             assert insistent(lambda name=name: self._rest.delete(f"/v1/schedules/{name}?cancel=true")).status in (200, 204, 404), name
         return until_ms
@@ -272,12 +272,12 @@ class WaysIn:
 
     def _empty(self, connection):
         """Everything that was asked for has been done."""
-        until(lambda: not rows(connection, "SELECT 1 FROM job_inbox WHERE topic = %s LIMIT 1", self.inbox), 120,
-              lambda: rows(connection, "SELECT id, job_key, action, error FROM job_inbox WHERE topic = %s LIMIT 9", self.inbox))
-        until(lambda: not rows(connection, "SELECT 1 FROM operations WHERE state = 'running' AND topic_from = %s LIMIT 1", self.set), 120,
-              lambda: rows(connection, "SELECT * FROM operations WHERE topic_from = %s AND state = 'running'", self.set))
-        until(lambda: not self._missing(connection), 120, lambda: self._missing(connection)[:9])
-        until(lambda: not self._unsent(connection), 120, lambda: self._unsent(connection))
+        until(lambda: not rows(connection, "SELECT 1 FROM job_inbox WHERE topic = %s LIMIT 1", self.inbox),
+              lambda: rows(connection, "SELECT id, job_key, action, error FROM job_inbox WHERE topic = %s LIMIT 9", self.inbox), seconds=120)
+        until(lambda: not rows(connection, "SELECT 1 FROM operations WHERE state = 'running' AND topic_from = %s LIMIT 1", self.set),
+              lambda: rows(connection, "SELECT * FROM operations WHERE topic_from = %s AND state = 'running'", self.set), seconds=120)
+        until(lambda: not self._missing(connection), lambda: self._missing(connection)[:9], seconds=120)
+        until(lambda: not self._unsent(connection), lambda: self._unsent(connection), seconds=120)
 
     def _missing(self, connection):
         found = self._found(connection, self.messages)

@@ -19,7 +19,7 @@ def given_up(wire, drop, within=10):
         except ConnectionError:
             answers.append(None)
         return True
-    until(drip, within, "the server gives up")
+    until(drip, "the server gives up", seconds=within)
     return time.monotonic() - start, answers[0]
 
 

@@ -46,7 +46,7 @@ class ClustersChecker(Checker):
 
     def check(self, journal, topics, settle_seconds=30, live=None, skip=(), ways=None):
         del skip, ways
-        until(lambda: not self.unrest(topics), settle_seconds, lambda: "\n".join(self.unrest(topics)[:20]), every=0.3)
+        until(lambda: not self.unrest(topics), lambda: "\n".join(self.unrest(topics)[:20]), every=0.3, seconds=settle_seconds)
         arrivals, table = caught_up(live, []), self.table(topics)
         seen = {(int(arrival.job), arrival.attempt) for arrival in arrivals}
         problems = only_what_was_asked_for(table, journal) + at_most_once(arrivals) + never_early(arrivals, journal) + went_missing(table, seen)

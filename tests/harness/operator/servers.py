@@ -25,7 +25,7 @@ def empty_redis(folder):
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--dir", folder, "--save", ""], stdout=log, stderr=log)
     try:
-        until(lambda: wire.ask(port, b"PING\r\n").startswith(b"+PONG"), 15, "the new Redis answers")
+        until(lambda: wire.ask(port, b"PING\r\n").startswith(b"+PONG"), "the new Redis answers")
         yield f"127.0.0.1:{port}"
     finally:
         process.kill()
@@ -47,7 +47,7 @@ class Replica({"mariadb": MariaDB, "mysql": MySQL}[READER]):
         for folder in (self.data, self.log.parent, self.process.file.parent):
             folder.mkdir(parents=True, exist_ok=True)
         self.start()
-        until(self.is_ready, 60, self.log_tail)  # no account of its own: all come by replication
+        until(self.is_ready, self.log_tail)  # no account of its own: all come by replication
         return self
 
 

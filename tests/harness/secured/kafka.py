@@ -85,7 +85,7 @@ class SecuredKafka(Kafka):
         admin = AdminClient({"bootstrap.servers": self.address})
         admin.alter_configs([broker])[broker].result(20)
         host, port = self.secured.split(":")
-        until(lambda: ssl.get_server_certificate((host, int(port))).strip() in self.keystore.read_text(), 20, "it is shown")
+        until(lambda: ssl.get_server_certificate((host, int(port))).strip() in self.keystore.read_text(), "it is shown")
 
     def run_acls(self, commands, **variables):
         """Runs the printed commands of kafka-acls.sh, all at once: each is a JVM of its own."""
@@ -107,7 +107,7 @@ class SecuredKafka(Kafka):
         consumer = Consumer({"bootstrap.servers": self.address, "group.id": "of-the-test", "auto.offset.reset": "earliest", "isolation.level": "read_committed"})
         consumer.subscribe([topic])
         try:
-            return until(lambda: (message := consumer.poll(0.5)) and not message.error() and message, 60, f"a message of {topic}")
+            return until(lambda: (message := consumer.poll(0.5)) and not message.error() and message, f"a message of {topic}")
         finally:
             consumer.close()
 
@@ -119,4 +119,4 @@ class SecuredKafka(Kafka):
         producer = Producer({"bootstrap.servers": self.address})
         producer.produce(f"{installation}.results", json.dumps({"job_id": job["id"], "attempt": 1, "status": "succeeded"}))
         producer.flush(10)
-        until(lambda: api.rest.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded", 30, log)
+        until(lambda: api.rest.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded", log)

@@ -33,7 +33,7 @@ class Server:
         secure = {} if tls is None else {"ssl": True, "ssl_ca_certs": str(tls[2])}
         self.client = redis.Redis("127.0.0.1", self.port, socket_timeout=5, decode_responses=True, **secure,
                                   **({} if sentinel else {"username": "root", "password": "root"}))
-        until(self._answers, 15, lambda: (self.folder / "log").read_text())
+        until(self._answers, lambda: (self.folder / "log").read_text())
 
     def _answers(self):
         try:
@@ -69,7 +69,7 @@ def is_indexed(api, server):
     before = set(server.client.keys("*:due:*"))
     job = api.rest.make(topic="index", delay="PT10M")
     try:
-        until(lambda: set(server.client.keys("*:due:*")) - before or server.client.info("commandstats").get("cmdstat_zadd"), 3, api.log)
+        until(lambda: set(server.client.keys("*:due:*")) - before or server.client.info("commandstats").get("cmdstat_zadd"), api.log)
     except AssertionError:
         return False
     return bool(job["id"])

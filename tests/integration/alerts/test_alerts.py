@@ -96,7 +96,7 @@ def test_a_topic_that_is_late_is_told_of_by_all_ways(alerting, api, provider, te
     job = api.make(topic=topic, delay=0)
     ways = posted(team), posted(provider), kafka
     for way in ways:
-        until(lambda: way.types(topic, "overdue")[:1] == ["began"], 10, alerting.logs)
+        until(lambda: way.types(topic, "overdue")[:1] == ["began"], alerting.logs)
     row = standing(connection, topic)["overdue"]
     assert row["bound"] == 1000
     listed = [alert for alert in api.get("/v1/alerts?limit=1000").json["alerts"] if alert["topic"] == topic]
@@ -106,13 +106,13 @@ def test_a_topic_that_is_late_is_told_of_by_all_ways(alerting, api, provider, te
         headers = {name.lower(): value for name, value in request.headers.items()}
         assert example().fault(example().keys_of(secret), headers, request.body, request.at) is None
         assert headers["webhook-id"].startswith(f"{row['id']}/") and headers["content-type"] == "application/json"
-    until(lambda: posted(team).types(topic, "overdue")[1:2] == ["reminded"], 10, alerting.logs)
+    until(lambda: posted(team).types(topic, "overdue")[1:2] == ["reminded"], alerting.logs)
     reminded = posted(team).of(topic, "overdue")
     assert {body["data"]["id"] for body in reminded} == {str(row["id"])} and len({body["timestamp"] for body in reminded}) == len(reminded)
     api.post(f"/v1/topics/{topic}/resume")
-    assert until(lambda: api.post(f"/v1/topics/{topic}/pop").json["jobs"], 10, "it is offered")[0]["id"] == job["id"]
+    assert until(lambda: api.post(f"/v1/topics/{topic}/pop").json["jobs"], "it is offered")[0]["id"] == job["id"]
     for way in ways:
-        until(lambda: way.types(topic, "overdue")[-1:] == ["ended"], 10, alerting.logs)
+        until(lambda: way.types(topic, "overdue")[-1:] == ["ended"], alerting.logs)
     assert not standing(connection, topic)
 
 
@@ -122,33 +122,33 @@ def test_a_topic_that_says_nothing_has_the_limits_of_the_installation(alerting, 
     put(api, quiet, delivery="pull", paused=True, alerts={"backlog": 0})
     for name in (quiet, topic):
         api.batch([{"topic": name, "delay": 0} for _ in range(BACKLOG)])
-    row = until(lambda: standing(connection, topic), 10, alerting.logs)["backlog"]
+    row = until(lambda: standing(connection, topic), alerting.logs)["backlog"]
     assert (row["bound"], row["value"]) == (BACKLOG, BACKLOG) and not standing(connection, quiet)
-    until(lambda: posted(provider).types(topic, "backlog")[:1] == ["began"], 10, alerting.logs)
+    until(lambda: posted(provider).types(topic, "backlog")[:1] == ["began"], alerting.logs)
     for name in (quiet, topic):
         api.post("/v1/jobs:cancel", {"filter": {"topic": name}})
-    until(lambda: posted(provider).types(topic, "backlog")[-1:] == ["ended"], 10, alerting.logs)
+    until(lambda: posted(provider).types(topic, "backlog")[-1:] == ["ended"], alerting.logs)
     assert posted(provider).types(quiet, "backlog") == []
 
 
 def test_what_piles_up_dies_and_is_not_reported_is_told_of(alerting, api, provider, connection, topic):
     put(api, topic, delivery="pull", alerts={"backlog": 3, "dead": 1, "unreported": "PT1S"})
     jobs = [api.make(topic=topic, delay=0, retry=[])["id"] for _ in range(3)]
-    until(lambda: "backlog" in standing(connection, topic), 10, alerting.logs)
-    until(lambda: sum(len(api.post(f"/v1/topics/{topic}/pop", {"max": 3}).json["jobs"]) for _ in range(2)) or True, 10, "popped")
+    until(lambda: "backlog" in standing(connection, topic), alerting.logs)
+    until(lambda: sum(len(api.post(f"/v1/topics/{topic}/pop", {"max": 3}).json["jobs"]) for _ in range(2)) or True, "popped")
     until(lambda: [row["n"] for row in rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'dispatched'", topic)] == [3]
-          or api.post(f"/v1/topics/{topic}/pop", {"max": 3}) and False, 10, "all are popped")
-    until(lambda: set(standing(connection, topic)) == {"unreported"}, 10, alerting.logs)
+          or api.post(f"/v1/topics/{topic}/pop", {"max": 3}) and False, "all are popped")
+    until(lambda: set(standing(connection, topic)) == {"unreported"}, alerting.logs)
     for job in jobs:
         assert api.post(f"/v1/jobs/{job}/results", {"attempt": 1, "status": "gave_up"}).status == 200
-    until(lambda: set(standing(connection, topic)) == {"dead"}, 10, alerting.logs)
+    until(lambda: set(standing(connection, topic)) == {"dead"}, alerting.logs)
     assert standing(connection, topic)["dead"]["value"] == 3
     for job in jobs:
         assert api.post(f"/v1/jobs/{job}/redrive").status == 200
         assert api.delete(f"/v1/jobs/{job}").status == 200
-    until(lambda: not standing(connection, topic), 10, alerting.logs)
+    until(lambda: not standing(connection, topic), alerting.logs)
     for kind in ("backlog", "unreported", "dead"):
-        until(lambda: [posted(provider).types(topic, kind)[i] for i in (0, -1)] == ["began", "ended"], 10, alerting.logs)
+        until(lambda: [posted(provider).types(topic, kind)[i] for i in (0, -1)] == ["began", "ended"], alerting.logs)
 
 
 def test_a_dispatcher_that_judged_dies_and_nothing_is_missed(alerting, api, team, connection, topic):
@@ -156,10 +156,10 @@ def test_a_dispatcher_that_judged_dies_and_nothing_is_missed(alerting, api, team
     judge = next(part for part in ("dispatcher1", "dispatcher2", "dispatcher3") if "this process judges" in alerting.log(part).split("another process judges")[-1])
     api.make(topic=topic, delay=0)
     alerting.kill(judge)
-    until(lambda: posted(team).types(topic, "overdue")[:1] == ["began"], 10, alerting.logs)
+    until(lambda: posted(team).types(topic, "overdue")[:1] == ["began"], alerting.logs)
     alerting.heal()
     api.put(f"/v1/topics/{topic}", {"delivery": "pull", "paused": True})  # without limits: nothing stands
-    until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"] or not standing(connection, topic), 10, alerting.logs)
+    until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"] or not standing(connection, topic), alerting.logs)
     assert not standing(connection, topic)
 
 
@@ -168,14 +168,14 @@ def test_whoever_dies_between_sending_and_recording_sends_it_again_with_the_same
         alerting.stop(other)
     alone = {"DUETIME_ALERTS_BACKLOG": "0"}  # what others left in their topics ends, and is told of no more
     alerting.restart("dispatcher1", env=alone)
-    until(lambda: not rows(connection, "SELECT 1 FROM alerts UNION ALL SELECT 1 FROM alert_messages"), 30, alerting.logs)
+    until(lambda: not rows(connection, "SELECT 1 FROM alerts UNION ALL SELECT 1 FROM alert_messages"), alerting.logs)
     alerting.restart("dispatcher1", env={**alone, "DUETIME_FAIL": "alerts.sent=crash@1"})
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
     api.make(topic=topic, delay=0)
-    until(lambda: not alerting.running("dispatcher1"), 20, alerting.logs)
+    until(lambda: not alerting.running("dispatcher1"), alerting.logs)
     alerting.heal()
     began = lambda: [request.headers["webhook-id"] for request in list(team.log) if json.loads(request.body)["type"] == "alert.began"]  # noqa: E731
-    until(lambda: len(began()) == 2, 30, alerting.logs)
+    until(lambda: len(began()) == 2, alerting.logs)
     assert len(set(began())) == 1
 
 
@@ -183,14 +183,14 @@ def test_a_receiver_that_is_down_is_told_when_it_is_back_and_delays_nobody(alert
     team.refuse()
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
     api.make(topic=topic, delay=0)
-    until(lambda: posted(provider).types(topic, "overdue")[:1] == ["began"], 10, alerting.logs)
-    until(lambda: rows(connection, "SELECT 1 FROM alert_messages WHERE topic = %s AND target = 'topic' AND error IS NOT NULL", topic), 10, alerting.logs)
+    until(lambda: posted(provider).types(topic, "overdue")[:1] == ["began"], alerting.logs)
+    until(lambda: rows(connection, "SELECT 1 FROM alert_messages WHERE topic = %s AND target = 'topic' AND error IS NOT NULL", topic), alerting.logs)
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": 0, "url": team.url})
-    until(lambda: posted(provider).types(topic, "overdue")[-1:] == ["ended"], 10, alerting.logs)
+    until(lambda: posted(provider).types(topic, "overdue")[-1:] == ["ended"], alerting.logs)
     team.listen()
-    until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], 90, alerting.logs)
+    until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], alerting.logs, seconds=90)
     assert posted(team).types(topic, "overdue")[0] == "began"
-    until(lambda: not rows(connection, "SELECT 1 FROM alert_messages WHERE topic = %s", topic), 10, "the outbox is empty")
+    until(lambda: not rows(connection, "SELECT 1 FROM alert_messages WHERE topic = %s", topic), "the outbox is empty")
 
 
 def test_who_is_muted_or_silenced_is_left_alone_and_hears_the_end_of_what_he_heard_begin(alerting, api, team, connection, topic):
@@ -198,17 +198,17 @@ def test_who_is_muted_or_silenced_is_left_alone_and_hears_the_end_of_what_he_hea
     alerts = {"overdue": "PT0.5S", "url": team.url}
     put(api, topic, delivery="pull", paused=True, alerts={**alerts, "mute_until": soon})
     api.make(topic=topic, delay=0)
-    row = until(lambda: standing(connection, topic), 10, alerting.logs)["overdue"]
+    row = until(lambda: standing(connection, topic), alerting.logs)["overdue"]
     assert row["told_at"] is None and not team.log  # it stands, and nobody is told before the time is over
-    until(lambda: posted(team).types(topic, "overdue") == ["began"], 15, alerting.logs)
+    until(lambda: posted(team).types(topic, "overdue") == ["began"], alerting.logs)
     silenced = api.post(f"/v1/alerts/{row['id']}/silence", {"for": "PT1H"})
     assert silenced.status == 200 and silenced.json["silenced_until"] and silenced.json["topic"] == topic, silenced
-    heard = until(lambda: rows(connection, "SELECT told_at FROM alerts WHERE id = %s", row["id"])[0]["told_at"], 5, "told")
+    heard = until(lambda: rows(connection, "SELECT told_at FROM alerts WHERE id = %s", row["id"])[0]["told_at"], "told")
     value = standing(connection, topic)["overdue"]["value"]
-    until(lambda: standing(connection, topic)["overdue"]["value"] > value + 4000, 20, "its figure goes on")
+    until(lambda: standing(connection, topic)["overdue"]["value"] > value + 4000, "its figure goes on")
     assert standing(connection, topic)["overdue"]["told_at"] - heard < 2500  # a reminder that was under way, at most
     put(api, topic, delivery="pull", paused=True, alerts={**alerts, "overdue": 0})
-    until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], 10, alerting.logs)
+    until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], alerting.logs)
     assert api.post(f"/v1/alerts/{row['id']}/silence").status == 404
 
 
@@ -237,11 +237,11 @@ def without_kafka(stack, connection):
     api, topic = Rest(stack["DUETIME_URL_API1"]), f"a-{uuid.uuid4().hex[:10]}"
     put(api, topic, delivery="kafka")
     first = api.make(topic=topic, delay=0)["id"]
-    until(lambda: api.get(f"/v1/jobs/{first}").json["state"] == "dispatched", 30, stack.logs)
+    until(lambda: api.get(f"/v1/jobs/{first}").json["state"] == "dispatched", stack.logs)
     with stood_still(stack, "kafka"):
         api.batch([{"topic": topic, "delay": 0} for _ in range(40)])
         yield
-    until(lambda: not api.get(f"/v1/topics/{topic}").json["counts"]["scheduled"], 60, stack.logs)
+    until(lambda: not api.get(f"/v1/topics/{topic}").json["counts"]["scheduled"], stack.logs)
     api.close()
 
 
@@ -270,9 +270,9 @@ CAUSES = {"shard_halted": halted, "no_leader": leaderless, "kafka_unwritable": w
 def test_what_the_installation_lacks_is_told_of_until_it_is_there_again(alerting, api, provider, kafka, connection, kind):
     before = len(posted(provider).of(None, kind))
     with CAUSES[kind](alerting, connection):
-        until(lambda: posted(provider).types(None, kind)[before:][:1] == ["began"], 30, alerting.logs)
+        until(lambda: posted(provider).types(None, kind)[before:][:1] == ["began"], alerting.logs)
         listed = [alert["kind"] for alert in api.get("/v1/alerts?limit=1000").json["alerts"] if alert["topic"] is None]
         assert kind == "audit_corrected" or kind in standing(connection, None) and kind in listed  # that one may be over by now
-    until(lambda: posted(provider).types(None, kind)[-1] == "ended", 60, alerting.logs)
-    until(lambda: kafka.types(None, kind)[-1:] == ["ended"], 30, alerting.logs)
+    until(lambda: posted(provider).types(None, kind)[-1] == "ended", alerting.logs)
+    until(lambda: kafka.types(None, kind)[-1:] == ["ended"], alerting.logs)
     assert kind not in standing(connection, None)

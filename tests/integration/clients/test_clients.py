@@ -67,6 +67,6 @@ def test_it_asks_by_https_with_an_authority_of_its_own_and_by_a_unix_socket(prog
         assert programs.create(topic, 0, 20, DUETIME_URL=listening.local) == made, "the keys name the same jobs"
     stranger = Authority(tmp_path / "ca", "stranger").file
     refusing = programs.start(programs.language.create, topic, "20", "1", DUETIME_URL=listening.secured, DUETIME_CA_FILE=str(stranger))
-    until(lambda: refused_handshakes(listening) > 0, 30, lambda: f"{listening.log()}\n{programs.said()}")
+    until(lambda: refused_handshakes(listening) > 0, lambda: f"{listening.log()}\n{programs.said()}")
     refusing.kill()
     assert not [job for job in listening.rest.list(topic=topic, limit=100) if job["key"] == "order-20"]

@@ -52,8 +52,8 @@ def settled(connection, commander):
 
 
 def await_all(connection, commander):
-    until(lambda: settled(connection, commander), 90, lambda: f"all commands: {rows(connection, 'SELECT * FROM v_commands')}", every=0.2)
-    until(lambda: not rows(connection, "SELECT id FROM command_answers LIMIT 1"), 60, "all answers", every=0.2)
+    until(lambda: settled(connection, commander), lambda: f"all commands: {rows(connection, 'SELECT * FROM v_commands')}", every=0.2, seconds=90)
+    until(lambda: not rows(connection, "SELECT id FROM command_answers LIMIT 1"), "all answers", every=0.2)
 
 
 def test_messages_do_what_requests_do(stack, topic, api, commander, messages):
@@ -61,16 +61,16 @@ def test_messages_do_what_requests_do(stack, topic, api, commander, messages):
     name = {"topic": topic, "key": "k"}
     commander.say({"action": "create", **name, "delay": "PT1H", "payload": {"a": 1}, "retry": ["3s"]}, {"action": "create", "topic": topic, "key": "now", "delay": 0},
                   {"action": "create", "topic": topic, "key": "gone", "delay": "PT1H"})
-    until(lambda: jobs(connection, topic).get("now", "")[:1] == ("dispatched",) and len(jobs(connection, topic)) == 3, 60, lambda: jobs(connection, topic))
+    until(lambda: jobs(connection, topic).get("now", "")[:1] == ("dispatched",) and len(jobs(connection, topic)) == 3, lambda: jobs(connection, topic))
     assert jobs(connection, topic)["k"] == ("scheduled", b'{"a": 1}')
     commander.say({"action": "change", **name, "delay": "PT2H", "payload": 2}, {"action": "cancel", "topic": topic, "key": "gone"},
                   {"action": "report", "topic": topic, "key": "now", "attempt": 1, "status": "succeeded"}, {"action": "pause", "topic": topic})
-    until(lambda: api.get(f"/v1/topics/{topic}").json["paused"], 60, "the pause")
+    until(lambda: api.get(f"/v1/topics/{topic}").json["paused"], "the pause")
     await_all(connection, commander)
     assert jobs(connection, topic) == {"k": ("scheduled", b"2"), "now": ("succeeded", b"null"), "gone": ("cancelled", b"null")}
     commander.say({"action": "run_now", **name})
     commander.say({"action": "replace", **name, "delay": "PT3H", "payload": 3}, {"action": "resume", "topic": topic}, {"action": "run_now", **name})
-    until(lambda: jobs(connection, topic)["k"] == ("dispatched", b"3"), 60, lambda: jobs(connection, topic))
+    until(lambda: jobs(connection, topic)["k"] == ("dispatched", b"3"), lambda: jobs(connection, topic))
     commander.say({"action": "cancel", **name})
     told = rejected.wait(1)[0]
     assert (told.key(), json.loads(told.value())) == (b"k", {"action": "cancel", **name})
@@ -112,7 +112,7 @@ def test_what_is_as_large_as_a_message_may_be_is_told_as_well(stack, topic, api,
     commander.send({"action": "cancel", "topic": topic, "key": "k"}, key="k", headers=[("reply_to", answers.encode())])
     commander.flush()
     await_all(connection, commander)
-    [told] = until(lambda: [message for message in rejected.more() if message.key() == b"large"], 60, "it is told")
+    [told] = until(lambda: [message for message in rejected.more() if message.key() == b"large"], "it is told")
     assert told.value() == large and problem(told)["status"] == 400
     answer = json.loads(messages(answers, beginning=True).wait(1)[0].value())
     assert (answer["id"], answer["state"], answer.get("payload_base64")) == (job["id"], "cancelled", None)
@@ -141,7 +141,7 @@ def judge(connection, topic, commander, answers, n, keys=10):
         mine = [i for i in range(n) if i % keys == number]
         expected = [(i, "cancelled" if i + keys < n else "scheduled") for turn, i in enumerate(mine) if turn % 2 == 0]
         assert sorted(by_key[f"k{number}"]) == expected
-    until(lambda: all(count >= n // keys for count in answered(answers, keys)), 60, lambda: f"an answer to each: {answered(answers, keys)}")
+    until(lambda: all(count >= n // keys for count in answered(answers, keys)), lambda: f"an answer to each: {answered(answers, keys)}")
     assert {header(message, "status") for message in answers.seen} <= {"200", "201"}
 
 
@@ -164,10 +164,10 @@ def test_a_dispatcher_that_dies_between_two_steps_does_nothing_twice(stack, topi
             stack.kill(other)
         stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=crash@2"})
         crowd(commander, topic, 120)
-        until(lambda: not stack.running("dispatcher1") or settled(connection, commander), 60, f"{point}: it dies", every=0.2)
+        until(lambda: not stack.running("dispatcher1") or settled(connection, commander), f"{point}: it dies", every=0.2)
         if stack.running("dispatcher1"):  # one batch took all of them
             commander.say({"action": "cancel", "topic": topic, "key": "none"})
-            until(lambda: not stack.running("dispatcher1"), 60, f"{point}: it dies")
+            until(lambda: not stack.running("dispatcher1"), f"{point}: it dies")
     finally:
         stack.heal()
     judge(connection, topic, commander, answers, 120)
@@ -234,9 +234,9 @@ def test_a_flood_of_poison_stops_neither_results_nor_others_commands(stack, topi
         commander.send({"action": "create", "topic": topic, "key": f"c{i}", "delay": 0}, key=str(i))
     commander.flush()
     ids = [api.make(topic=topic, delay=0)["id"] for _ in range(20)]
-    until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] == "succeeded" for job in ids), 60, "jobs beside the flood")
+    until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] == "succeeded" for job in ids), "jobs beside the flood")
     await_all(connection, commander)
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'succeeded'", topic)[0]["n"] == 70, 60, "commands behind the flood")
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'succeeded'", topic)[0]["n"] == 70, "commands behind the flood")
     assert len(rejected.wait(2000)) == 2000 and collections.Counter(problem(m)["status"] for m in rejected.seen).keys() == {400, 422}
 
 
@@ -252,7 +252,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_one_before(stack, topic
         for part in dispatchers:
             stack.stop(part)
         admin.delete(commander.topic)
-        until(lambda: commander.topic not in admin.topics(), 60, "it is gone")
+        until(lambda: commander.topic not in admin.topics(), "it is gone")
         admin.make(commander.topic, 4)
         again = Commander(stack["DUETIME_KAFKA"])
         n = max(row["next_offset"] for row in rows(connection, "SELECT next_offset FROM command_offsets")) + 5
@@ -261,9 +261,9 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_one_before(stack, topic
         again.flush()
     finally:
         stack.heal()
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM v_commands WHERE halted IS NOT NULL AND kafka_partition IN (0, 1)")[0]["n"] == 2, 60,
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM v_commands WHERE halted IS NOT NULL AND kafka_partition IN (0, 1)")[0]["n"] == 2,
           lambda: rows(connection, "SELECT * FROM v_commands"))
     assert not [key for key in jobs(connection, topic) if key.startswith("new")]
     rows(connection, "DELETE FROM command_offsets")
     await_all(connection, again)
-    until(lambda: len(jobs(connection, topic)) == 60 + 2 * n, 60, "the new ones")
+    until(lambda: len(jobs(connection, topic)) == 60 + 2 * n, "the new ones")

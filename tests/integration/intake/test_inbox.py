@@ -43,9 +43,9 @@ def test_movers_die_at_each_step_and_each_row_is_one_job(stack, topic):
             insert(connection, topic, [f"{n}-a", f"{n}-b"])
             n += 2
             return not stack.running("dispatcher1")
-        until(goes_on, 60, lambda: f"{point}: it dies", every=0.3)
+        until(goes_on, lambda: f"{point}: it dies", every=0.3)
         stack.heal()
-        until(lambda: not left(connection, topic), 60, lambda: left(connection, topic))
+        until(lambda: not left(connection, topic), lambda: left(connection, topic))
     assert made(connection, topic) == {"n": n, "k": n}
 
 
@@ -65,7 +65,7 @@ def test_commits_that_overlap_are_not_overlooked(stack, topic):
         thread.join()
     connection = connect(stack)
     began = time.monotonic()
-    until(lambda: not left(connection, topic), 60, lambda: left(connection, topic))
+    until(lambda: not left(connection, topic), lambda: left(connection, topic))
     print(f"the last row was gone {time.monotonic() - began:.2f} s after the last commit")
     n = sum(len(keys) for plan in plans for keys, _ in plan)
     assert made(connection, topic) == {"n": n, "k": n}

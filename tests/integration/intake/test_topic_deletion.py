@@ -45,22 +45,22 @@ def test_all_jobs_end_and_the_topic_goes_whoever_dies(stack, api, topic, consume
         if delivery == "pull":
             api.post(f"/v1/topics/{topic}/pop", {"max": 20})
         return rows(connection, out, topic)[0]["n"] > 10
-    until(some_are_dispatched, 30, "some are dispatched")
+    until(some_are_dispatched, "some are dispatched")
     made, answers = [], []
     threads = [threading.Thread(target=make_until_refused, args=(url, topic, made)) for url in apis]
     threads.append(threading.Thread(target=delete, args=(apis[1], topic, answers)))
     for thread in threads:
         thread.start()
-    until(lambda: rows(connection, "SELECT 1 FROM topics WHERE name = %s AND deletion IS NOT NULL", topic), 30, "it began")
+    until(lambda: rows(connection, "SELECT 1 FROM topics WHERE name = %s AND deletion IS NOT NULL", topic), "it began")
     stack.kill("api2")
     stack.kill("dispatcher1")
     for thread in threads:
         thread.join()
-    until(lambda: api.get(f"/v1/topics/{topic}").status == 404, 60, lambda: rows(connection, "SELECT * FROM operations ORDER BY id DESC LIMIT 1"))
+    until(lambda: api.get(f"/v1/topics/{topic}").status == 404, lambda: rows(connection, "SELECT * FROM operations ORDER BY id DESC LIMIT 1"))
     stack.heal()
     left = rows(connection, "SELECT id, state, attempt FROM jobs WHERE topic = %s", topic)
     assert {row["state"] for row in left} == {"cancelled"} and not set(made) - {row["id"] for row in left}
     if consumer:
         sent = sum(row["attempt"] for row in left)
-        until(lambda: consumer.count >= sent, 30, lambda: (consumer.count, sent))
+        until(lambda: consumer.count >= sent, lambda: (consumer.count, sent))
         assert consumer.count == sent

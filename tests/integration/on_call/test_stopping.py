@@ -14,15 +14,15 @@ PATIENT = 60  # a program that is held up for ever is seen; how long it takes is
 def test_programs_end_while_a_server_is_away(stack, api, topic, consume, server):
     consumer = consume(topic)
     first = api.make(topic=topic, delay=0)["id"]
-    until(lambda: consumer.of(first), 60, stack.logs)
+    until(lambda: consumer.of(first), stack.logs)
     with stack.stopped(server):
         if server != "mysql":  # shards are in the middle of something
             for _ in range(20):
                 api.make(topic=topic, delay=0)
         for part in PROGRAMS:
             stack.signal(part, signal.SIGTERM)
-        until(lambda: not any(stack.running(part) for part in PROGRAMS), PATIENT, stack.logs)
+        until(lambda: not any(stack.running(part) for part in PROGRAMS), stack.logs, seconds=PATIENT)
     for part in PROGRAMS:
         stack.start(part)
     last = api.make(topic=topic, delay=0)["id"]
-    until(lambda: consumer.of(last), 60, stack.logs)
+    until(lambda: consumer.of(last), stack.logs)

@@ -88,9 +88,9 @@ def test_what_is_late(asked, api, topic):
     question = asked("What is late")
     api.put(f"/v1/topics/{topic}", {"delivery": "pull", "paused": True})
     question.id = question.make(delay=0)["id"]
-    until(lambda: question.id in question.told(), 20, "the command lists it")
+    until(lambda: question.id in question.told(), "the command lists it")
     rows(question.connection, "UPDATE jobs SET next_at = 1000 WHERE id = %s", question.id)  # the most overdue of all
-    row = until(lambda: [row for row in question.read() if str(row["id"]) == question.id], 20, "the statement lists it")[0]
+    row = until(lambda: [row for row in question.read() if str(row["id"]) == question.id], "the statement lists it")[0]
     assert row["overdue_ms"] > DAY_MS and row["missing"]
     assert question.told().splitlines()[1].split()[0] == question.id
 
@@ -99,13 +99,13 @@ def fail(api, topic, job, message):
     def popped():
         assert api.post(f"/v1/topics/{topic}/pop", {"max": 10}).status == 200
         return api.get(f"/v1/jobs/{job['id']}").json["state"] == "dispatched"
-    until(popped, 30, "it is popped")
+    until(popped, "it is popped")
     answer = api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "gave_up", "error": {"code": "E42", "message": message}})
     assert answer.json["outcome"] == "applied", answer
 
 
 def wait_for_a_day_that_lasts(connection):
-    until(lambda: rows(connection, "SELECT TIME_TO_SEC(UTC_TIME()) s")[0]["s"] < 86400 - 60, 90, "midnight has passed", every=1)
+    until(lambda: rows(connection, "SELECT TIME_TO_SEC(UTC_TIME()) s")[0]["s"] < 86400 - 60, "midnight has passed", every=1, seconds=90)
 
 
 def test_what_failed_today_and_why(asked, api, topic):
@@ -127,7 +127,7 @@ def test_who_leads_shard_3(asked, api):
         line = next(words for words in map(str.split, question.told().splitlines()) if words[0] == "3")
         owner = question.read()[0]["owner"]
         return leader and line[1] == leader == (owner.decode() if isinstance(owner, bytes) else owner)
-    until(agreed, 30, "command, statement and the API name one leader")
+    until(agreed, "command, statement and the API name one leader")
 
 
 def test_is_redis_complete(asked):
@@ -147,7 +147,7 @@ def test_is_redis_complete(asked):
         before = drift()
         time.sleep(3)
         return before and before == drift()
-    until(complete, 60, lambda: f"nothing is missing, extra or wrong:\n{question.told()}\n{question.read()}")
+    until(complete, lambda: f"nothing is missing, extra or wrong:\n{question.told()}\n{question.read()}")
 
 
 def test_what_comes_in_the_next_hour(asked, api, topic):
@@ -166,7 +166,7 @@ def test_stop_topic_t(asked, api, topic, by):
     job = question.make(delay=0)
     getattr(question, by)()
     assert api.get(f"/v1/topics/{topic}").json["paused"] is True
-    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == "paused" and not api.post(f"/v1/topics/{topic}/pop").json["jobs"], 20, "it waits")
+    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == "paused" and not api.post(f"/v1/topics/{topic}/pop").json["jobs"], "it waits")
 
 
 @pytest.mark.parametrize("by", ["told", "read"])
@@ -181,7 +181,7 @@ def test_redo_yesterdays_dead(asked, api, topic, by):
     rows(question.connection, "UPDATE jobs SET error_at = error_at - %s, finished_at = finished_at - %s WHERE id = %s", DAY_MS, DAY_MS, jobs[0]["id"])
     rows(question.connection, "UPDATE jobs SET run_at = run_at - %s WHERE id = %s", DAY_MS, jobs[1]["id"])  # yesterday's job, today's death
     getattr(question, by)()
-    until(lambda: api.get(f"/v1/jobs/{jobs[0]['id']}").json["state"] == "scheduled", 30, "yesterday's is redriven")
+    until(lambda: api.get(f"/v1/jobs/{jobs[0]['id']}").json["state"] == "scheduled", "yesterday's is redriven")
     assert api.get(f"/v1/jobs/{jobs[1]['id']}").json["state"] == "dead"
     assert api.get(f"/v1/jobs/{jobs[0]['id']}/events").json["events"][0]["actor"] == (question.caller if by == "told" else question.account)
 
@@ -193,6 +193,6 @@ def test_move_10000_jobs_by_a_day(asked, api, topic, by):
     before = {job["key"]: job["run_at"] for job in api.list(topic=topic, limit=1000)}
     getattr(question, by)()
     until(lambda: rows(question.connection, "SELECT COUNT(*) n FROM operations WHERE topic_from = %s AND state = 'done' AND changed = 1000", topic)[0]["n"] == 1,
-          60, "all are moved")
+          "all are moved")
     after = {job["key"]: job["run_at"] for job in api.list(topic=topic, limit=1000)}
     assert len(after) == 1000 and all(after[key][:10] > before[key][:10] and after[key][10:] == before[key][10:] for key in before)

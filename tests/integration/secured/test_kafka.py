@@ -51,8 +51,8 @@ def test_what_is_wrong_is_told_of_once(world, kafka, client, word):
     client = {key: world.stranger.file if value == "stranger" else value for key, value in client.items()}
     dispatcher = world.program(settings(world, kafka, **client), dispatcher=True).launch()
     try:
-        until(lambda: errors(dispatcher, word), 20, dispatcher.log)
-        until(lambda: dispatcher.log().count("outage=kafka") >= 1, 10, dispatcher.log)
+        until(lambda: errors(dispatcher, word), dispatcher.log)
+        until(lambda: dispatcher.log().count("outage=kafka") >= 1, dispatcher.log)
         assert len(errors(dispatcher, "outage=kafka")) <= 3 and "wrong-word" not in dispatcher.log(), dispatcher.log()
     finally:
         assert dispatcher.end() == 0, dispatcher.log()
@@ -63,11 +63,11 @@ def test_a_broker_whose_certificate_is_not_good_is_told_of_once_until_it_is_good
     kafka.present(world.trusted.issue("bad-broker", names, days))
     dispatcher = world.program(settings(world, kafka), dispatcher=True).launch()
     try:
-        until(lambda: errors(dispatcher, "certificate"), 20, dispatcher.log)
-        until(lambda: dispatcher.log().count("outage=kafka") >= 1, 10, dispatcher.log)
+        until(lambda: errors(dispatcher, "certificate"), dispatcher.log)
+        until(lambda: dispatcher.log().count("outage=kafka") >= 1, dispatcher.log)
         assert "authorization" not in dispatcher.log() and len(errors(dispatcher, "outage=kafka")) <= 3, dispatcher.log()
         kafka.present(world.good)
-        until(lambda: "authorization failed" in dispatcher.log() or "took over" in dispatcher.log(), 60, dispatcher.log)  # it is let in
+        until(lambda: "authorization failed" in dispatcher.log() or "took over" in dispatcher.log(), dispatcher.log)  # it is let in
     finally:
         kafka.present(world.good)
         assert dispatcher.end() == 0, dispatcher.log()
@@ -96,9 +96,9 @@ def test_a_password_that_is_put_right_in_its_file_is_taken_by_sighup(world, kafk
     kafka.run_acls(dispatcher.command("--print-acls").stdout, PRINCIPAL="User:duetime", TOPICS="jobs.")
     dispatcher.launch()
     try:
-        until(lambda: errors(dispatcher, "uthentication"), 20, dispatcher.log)
+        until(lambda: errors(dispatcher, "uthentication"), dispatcher.log)
         secret.write_text("sasl-word\n")
         dispatcher.process.send_signal(signal.SIGHUP)
-        until(lambda: "took over" in dispatcher.log(), 40, dispatcher.log)
+        until(lambda: "took over" in dispatcher.log(), dispatcher.log)
     finally:
         assert dispatcher.end() == 0, dispatcher.log()

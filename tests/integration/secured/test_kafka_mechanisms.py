@@ -58,7 +58,7 @@ class Client:
         """It leads, and a job goes out and its result comes in: by producers, readers and whoever asks about topics."""
         api = self.world.program({"installation.name": self.installation, "kafka.brokers": self.kafka.secured}, database=DATABASE).start(ready=False)
         try:
-            until(lambda: "took over" in dispatcher.log(), 60, dispatcher.log)
+            until(lambda: "took over" in dispatcher.log(), dispatcher.log)
             self.kafka.carries_a_job(api, self.installation, topic, dispatcher.log)
         finally:
             code = api.end()
@@ -84,9 +84,9 @@ def tries(dispatcher):
 
 def is_told_once(dispatcher, word):
     """The reason, and then quiet: three tries later the lines are as few."""
-    until(lambda: any(word in line for line in told(dispatcher)), 30, dispatcher.log)
+    until(lambda: any(word in line for line in told(dispatcher)), dispatcher.log)
     seen = tries(dispatcher)
-    until(lambda: tries(dispatcher) >= seen + 3, 60, dispatcher.log)
+    until(lambda: tries(dispatcher) >= seen + 3, dispatcher.log)
     assert len(told(dispatcher)) <= 3, "\n".join(told(dispatcher))
 
 
@@ -140,10 +140,10 @@ def test_what_cannot_be_is_refused_before_anything_starts(client, mechanism, cha
 def test_a_configuration_that_cannot_be_leaves_the_one_that_runs(client):
     dispatcher = client.dispatcher(SCRAMS[1]).launch()
     try:
-        until(lambda: "took over" in dispatcher.log(), 30, dispatcher.log)
+        until(lambda: "took over" in dispatcher.log(), dispatcher.log)
         dispatcher.config.write_text(dispatcher.config.read_text().replace(f"client.sasl.mechanism = {SCRAMS[1]}", "client.acks = 1"))
         dispatcher.process.send_signal(signal.SIGHUP)
-        until(lambda: "the settings of Kafka stay as they are" in dispatcher.log() and "client.acks cannot be set" in dispatcher.log(), 20, dispatcher.log)
+        until(lambda: "the settings of Kafka stay as they are" in dispatcher.log() and "client.acks cannot be set" in dispatcher.log(), dispatcher.log)
         client.does_its_work(dispatcher, "jobs.stays")
     finally:
         assert dispatcher.end() == 0, dispatcher.log()

@@ -57,13 +57,13 @@ def test_a_promoted_replica_is_followed(world, replica):
     try:
         assert api.rest.put("/v1/topics/turn", {"delivery": "pull"}).status in (200, 201)
         before = made(api, "before")
-        handed = until(lambda: popped(api), 30, dispatcher.log)
+        handed = until(lambda: popped(api), dispatcher.log)
         assert handed == [before]
         waiting = api.rest.make(topic="turn", delay="PT2S")["id"]
         promote(world, replica)
-        after = until(lambda: made(api, "after"), 10, api.log)
+        after = until(lambda: made(api, "after"), api.log)
         assert api.rest.get(f"/v1/jobs/{after}").status == 200  # by whatever connection
-        until(lambda: handed.extend(popped(api)) or len(handed) == 3, 30, lambda: f"{handed}\n{api.log()}\n{dispatcher.log()}")
+        until(lambda: handed.extend(popped(api)) or len(handed) == 3, lambda: f"{handed}\n{api.log()}\n{dispatcher.log()}")
         assert sorted(handed) == sorted([before, waiting, after])
         assert [server.sql(f"SELECT COUNT(*) FROM secured.jobs WHERE id = {after}") for server in (replica, world.server)] == [[["1"]], [["0"]]]
     finally:

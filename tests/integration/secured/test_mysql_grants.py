@@ -39,7 +39,7 @@ def programs(world, accounts):
 
 
 def popped(rest, topic):
-    return until(lambda: rest.post(f"/v1/topics/{topic}/pop", {"max": 10, "wait": "PT1S"}).json["jobs"], 20, f"a job of {topic}")
+    return until(lambda: rest.post(f"/v1/topics/{topic}/pop", {"max": 10, "wait": "PT1S"}).json["jobs"], f"a job of {topic}")
 
 
 def lives(rest):
@@ -54,7 +54,7 @@ def lives(rest):
     assert rest.post("/v1/results", [{"job_id": first["id"], "attempt": 1, "status": "failed"}]).status == 200
     second = popped(rest, "t")[0]
     assert rest.post(f"/v1/jobs/{second['id']}/results", {"attempt": second["attempt"], "status": "gave_up"}).status == 200
-    until(lambda: rest.get(f"/v1/jobs/{second['id']}").json["state"] == "dead", 10, "dead")
+    until(lambda: rest.get(f"/v1/jobs/{second['id']}").json["state"] == "dead", "dead")
     assert rest.post(f"/v1/jobs/{second['id']}/redrive").status in (200, 404, 409)
     lines = "".join(json.dumps({"topic": "t", "delay": 3600, "key": f"b{n}"}) + "\n" for n in range(20))
     assert rest.post("/v1/jobs:batch", lines, content_type="application/x-ndjson").status in (200, 201)
@@ -67,11 +67,11 @@ def lives(rest):
 def sets(rest):
     """Schedules, operations, topics that go, the number of shards."""
     assert rest.put("/v1/schedules/s", {"topic": "t", "every": "PT1S", "payload": 1}).status == 201
-    until(lambda: any(job.get("key", "").startswith("s@") for job in rest.get("/v1/jobs?topic=t&limit=100").json["jobs"]) or popped(rest, "t"), 20, "a fire")
+    until(lambda: any(job.get("key", "").startswith("s@") for job in rest.get("/v1/jobs?topic=t&limit=100").json["jobs"]) or popped(rest, "t"), "a fire")
     assert rest.ask("DELETE", "/v1/schedules/s?cancel=true").status in (200, 204)
     begun = rest.post("/v1/jobs:cancel", {"filter": {"topic": "t"}})
     assert begun.status in (200, 202), begun
-    until(lambda: rest.get("/v1/operations").json["operations"][0]["state"] in ("done", "finished", "completed"), 20, lambda: rest.get("/v1/operations"))
+    until(lambda: rest.get("/v1/operations").json["operations"][0]["state"] in ("done", "finished", "completed"), lambda: rest.get("/v1/operations"))
     assert rest.put("/v1/topics/gone", {"delivery": "pull"}).status == 201
     assert rest.delete("/v1/topics/gone").status in (200, 202, 204)
     assert rest.post("/v1/admin/shards", {"count": 2}).status in (200, 202)
@@ -81,14 +81,14 @@ def sets(rest):
 
 def test_both_programs_need_no_other_rights(world, programs):
     api, dispatcher = programs
-    until(lambda: all(shard["leader"] for shard in api.rest.get("/v1/info").json["shards"]), 20, dispatcher.log)
+    until(lambda: all(shard["leader"] for shard in api.rest.get("/v1/info").json["shards"]), dispatcher.log)
     lives(api.rest)
     sets(api.rest)
     connection = api.connect()
     rows(connection, "INSERT INTO job_inbox (topic, delay_ms, payload) VALUES ('t', 3600000, '1')")
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM job_inbox")[0]["n"] == 0, 20, dispatcher.log)
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM job_inbox")[0]["n"] == 0, dispatcher.log)
     rows(connection, "UPDATE jobs SET created_at = created_at - 3600000")  # young jobs stay
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM history")[0]["n"] > 0, 20, dispatcher.log)
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM history")[0]["n"] > 0, dispatcher.log)
     for program in programs:
         assert not DENIED.search(program.log()), program.log()
     for user in ("api", "dispatcher"):  # no right that is not named

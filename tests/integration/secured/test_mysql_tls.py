@@ -56,12 +56,12 @@ def test_a_stranger_is_told_of_once_and_the_api_comes_by_itself_when_he_is_gone(
     world.server.present(world.stranger.issue("strange"))
     try:
         api.start(ready=False)
-        until(lambda: "certificate" in api.log().lower(), 10, api.log)
-        until(lambda: api.rest.post("/v1/jobs", {"topic": "t", "delay": 60}).status == 503, 10, api.log)
+        until(lambda: "certificate" in api.log().lower(), api.log)
+        until(lambda: api.rest.post("/v1/jobs", {"topic": "t", "delay": 60}).status == 503, api.log)
         assert len(errors(api)) == 1 and "certificate" in errors(api)[0], api.log()
     finally:
         world.server.present(world.good)
-    until(lambda: api.rest.post("/v1/jobs", {"topic": "t", "delay": 60}).status == 201, 20, api.log)
+    until(lambda: api.rest.post("/v1/jobs", {"topic": "t", "delay": 60}).status == 201, api.log)
     assert api.end() == 0
 
 
@@ -81,17 +81,17 @@ def test_an_authority_and_a_certificate_in_files_are_changed_without_a_restart(w
         shutil.copy(source, target)
     api = world.program(user="certified", ca_file=files[0], cert_file=files[1], key_file=files[2]).start(ready=False)
     try:
-        until(lambda: told(api), 20, api.log)  # the server says nothing, it hangs up
+        until(lambda: told(api), api.log)  # the server says nothing, it hangs up
         assert not takes_jobs(api)
         for source, target in zip(trusted[1:], files[1:]):
             shutil.copy(source, target)
-        until(lambda: takes_jobs(api), 30, api.log)
+        until(lambda: takes_jobs(api), api.log)
         world.server.present(world.stranger.issue("strange"))
         for session in world.server.sql("SELECT id FROM information_schema.processlist WHERE user = 'certified'"):
             world.server.sql(f"KILL {session[0]}")
-        until(lambda: not takes_jobs(api), 30, api.log)
+        until(lambda: not takes_jobs(api), api.log)
         shutil.copy(strange[0], files[0])
-        until(lambda: takes_jobs(api), 30, api.log)
+        until(lambda: takes_jobs(api), api.log)
         assert len(told(api)) <= 4, api.log()
     finally:
         world.server.present(world.good)
@@ -109,6 +109,6 @@ def test_a_password_in_a_file_is_changed_without_a_restart(world, tmp_path):
     secret.write_text("another\n")
     for session in world.server.sql("SELECT id FROM information_schema.processlist WHERE user = 'turning'"):
         world.server.sql(f"KILL {session[0]}")
-    until(lambda: api.rest.post("/v1/jobs", {"topic": "t", "delay": 60}).status == 201, 20, api.log)
+    until(lambda: api.rest.post("/v1/jobs", {"topic": "t", "delay": 60}).status == 201, api.log)
     assert "another" not in api.log() and "pa55" not in api.log()
     assert api.end() == 0

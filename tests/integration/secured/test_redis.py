@@ -19,12 +19,12 @@ def test_a_user_and_a_password_that_changes_in_its_file(world, start, tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("first word\n")
     with serving(world, {"redis.endpoints": server.address, "redis.user": "jobs", "redis.password_file": secret}) as api:
-        until(lambda: api.rest.get("/readyz").json["redis"] == "ok", 10, api.log)
+        until(lambda: api.rest.get("/readyz").json["redis"] == "ok", api.log)
         assert is_indexed(api, server), api.log()
         server.user("jobs", ">second word", *ALL)
         secret.write_text("second word\n")
         server.kill_clients()
-        until(lambda: api.rest.get("/readyz").json["redis"] == "ok" and is_indexed(api, server), 15, api.log)
+        until(lambda: api.rest.get("/readyz").json["redis"] == "ok" and is_indexed(api, server), api.log)
         assert "word" not in api.log().replace("password", ""), api.log()
 
 
@@ -32,7 +32,7 @@ def test_a_wrong_password_is_told_of_once_and_jobs_are_taken_all_the_same(world,
     server = start("two")
     server.user("jobs", ">right", *ALL)
     with serving(world, {"redis.endpoints": server.address, "redis.user": "jobs", "redis.password": "wrong-one"}) as api:
-        until(lambda: api.rest.get("/readyz").json["redis"] == "degraded", 10, api.log)
+        until(lambda: api.rest.get("/readyz").json["redis"] == "degraded", api.log)
         for _ in range(20):
             api.rest.make(topic="index", delay="PT10M")
         assert len(said(api, "WRONGPASS")) == 1 and "wrong-one" not in api.log(), api.log()
@@ -42,7 +42,7 @@ def test_a_user_that_may_load_no_scripts_sends_them_whole(world, start):
     server = start("three")
     server.user("jobs", ">right", *ALL, "-script", "-restore", "-config")
     with serving(world, {"redis.endpoints": server.address, "redis.user": "jobs", "redis.password": "right"}) as api:
-        until(lambda: api.rest.get("/readyz").json["redis"] == "ok", 10, api.log)
+        until(lambda: api.rest.get("/readyz").json["redis"] == "ok", api.log)
         assert is_indexed(api, server), api.log()
         assert said(api, "scripts are sent whole"), api.log()
         assert "cmdstat_evalsha" not in server.client.info("commandstats")
@@ -52,7 +52,7 @@ def test_a_user_that_may_run_no_scripts_is_told_what_is_missing(world, start):
     server = start("four")
     server.user("jobs", ">right", *ALL, "-script", "-eval", "-evalsha")
     with serving(world, {"redis.endpoints": server.address, "redis.user": "jobs", "redis.password": "right"}) as api:
-        until(lambda: api.rest.get("/readyz").json["redis"] == "degraded", 10, api.log)
+        until(lambda: api.rest.get("/readyz").json["redis"] == "degraded", api.log)
         assert "eval" in api.rest.get("/v1/info").json["health"]["redis"]["detail"].lower()
 
 
@@ -66,16 +66,16 @@ def test_tls_is_spoken_or_refused_in_words(world, start):
     server = start("secured", tls=(*world.good, world.trusted.file))
     settings = {"redis.endpoints": server.address, "redis.tls": "verify", "redis.ca_file": world.trusted.file, "redis.user": "root", "redis.password": "root"}
     api = world.program(settings).launch()
-    until(lambda: "msg=listening" in api.log() or api.process.poll() is not None, 20, api.log)
+    until(lambda: "msg=listening" in api.log() or api.process.poll() is not None, api.log)
     if api.process.poll() is not None:
         assert api.process.returncode == 1 and "which has no TLS" in api.log(), api.log()
         return
     api.end()
     with serving(world, settings) as api:
-        until(lambda: api.rest.get("/readyz").json["redis"] == "ok", 10, api.log)
+        until(lambda: api.rest.get("/readyz").json["redis"] == "ok", api.log)
         assert is_indexed(api, server), api.log()
     for bad in (world.stranger.issue("strange-redis"), world.trusted.issue("elsewhere-redis", "DNS:elsewhere"), world.trusted.issue("expired-redis", days=-1)):
         other = start(bad[0].stem, tls=(*bad, world.trusted.file)) if bad[0].stem != "strange-redis" else start("strange", tls=(*bad, world.stranger.file))
         with serving(world, {**settings, "redis.endpoints": other.address}) as api:
-            until(lambda: said(api, "certificate") or said(api, "mismatch"), 10, api.log)
-            until(lambda: api.rest.get("/readyz").json["redis"] == "degraded", 10, api.log)
+            until(lambda: said(api, "certificate") or said(api, "mismatch"), api.log)
+            until(lambda: api.rest.get("/readyz").json["redis"] == "degraded", api.log)

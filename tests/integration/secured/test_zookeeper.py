@@ -47,23 +47,23 @@ def test_nodes_are_ours_alone(world, zookeeper, tmp_path):
     dispatcher = world.program(settings(server, auth_file=secret), dispatcher=True).launch()
     other = None
     try:
-        until(lambda: "took over" in dispatcher.log(), 30, dispatcher.log)
+        until(lambda: "took over" in dispatcher.log(), dispatcher.log)
         with pytest.raises(NoAuthError):
             stranger.get_children("/apps/duetime")
         stranger.add_auth("digest", "duetime:zk word")
-        nodes = until(lambda: len(found := everything_below(stranger, "/apps/duetime")) > 5 and found, 10, dispatcher.log)
+        nodes = until(lambda: len(found := everything_below(stranger, "/apps/duetime")) > 5 and found, dispatcher.log)
         for node in nodes:
             acls = stranger.get_acls(node)[0]
             assert [(acl.id.scheme, acl.id.id.split(":")[0], acl.perms) for acl in acls] == [("digest", "duetime", 31)], (node, acls)
         put_right = tmp_path / "put-right"
         put_right.write_text("duetime:wrong-word\n")
         other = world.program(settings(server, auth_file=put_right), dispatcher=True).launch()
-        until(lambda: "not authenticated" in other.log(), 20, other.log)
+        until(lambda: "not authenticated" in other.log(), other.log)
         assert "took over" not in other.log()
         put_right.write_text("duetime:zk word\n")
         other.process.send_signal(signal.SIGHUP)
         dispatcher.end()
-        until(lambda: "took over" in other.log(), 30, other.log)
+        until(lambda: "took over" in other.log(), other.log)
         assert len([line for line in other.log().splitlines() if "not authenticated" in line]) <= 2, other.log()
         assert "wrong-word" not in other.log()
     finally:
@@ -76,9 +76,9 @@ def test_a_chroot_that_is_not_there_is_told_of_and_taken_once_it_is(world, zooke
     server, client = zookeeper
     dispatcher = world.program({**settings(server), "zookeeper.servers": f"{server.address}/later"}, dispatcher=True).launch()
     try:
-        until(lambda: "the chroot of zookeeper.servers is not there" in dispatcher.log(), 20, dispatcher.log)
+        until(lambda: "the chroot of zookeeper.servers is not there" in dispatcher.log(), dispatcher.log)
         client.create("/later")
-        until(lambda: client.exists("/later/duetime"), 20, dispatcher.log)
+        until(lambda: client.exists("/later/duetime"), dispatcher.log)
     finally:
         code = dispatcher.end()
     assert code == 0, dispatcher.log()
