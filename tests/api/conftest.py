@@ -34,7 +34,7 @@ def complaints(stack):
 
 @pytest.fixture(scope="session")
 def stack():
-    made = Stack(KEEP or "api", *OPTIONS)
+    made = Stack(KEEP or os.environ.get("DUETIME_TEST_STACK", "api"), *OPTIONS)
     if KEEP and made.home.exists():
         made._run("up", *OPTIONS)
         made.refresh()

@@ -3,8 +3,8 @@ one after the other see them all. What is named by -k runs, and with DUETIME_TES
 
 Files whose setting up is what takes the time take turns as wholes: `pytestmark = pytest.mark.turn(k, n)` for the k-th of n files.
 
-A bounded run of the integration suite takes one in thirteen of the files that use a stack over secured connections, in place of the others: it
-runs the suite twice, with DUETIME_TEST_SLICE=plain and =secured. What is marked `secured` is in each of the second kind, and in none of the first.
+With DUETIME_TEST_SLICE=secured a bounded run of the integration suite takes the folder `secured` and, over secured connections, one in thirteen of the
+other files that use a stack.
 
 All of them run in an order that the seed draws.
 
@@ -20,7 +20,7 @@ SLICES = 13  # shares no divisor with the turns of tests and files: each gets to
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "in_turns(n): a bounded run takes one in n of a file's tests, by its seed")
-    config.addinivalue_line("markers", "secured: in a bounded run it is of those over secured connections")
+    config.addinivalue_line("markers", "secured: runs first, on a stack that nobody has used")
     config.addinivalue_line("markers", "turn(k, n): a bounded run takes the file when its seed leaves k, divided by n")
 
 
@@ -61,16 +61,13 @@ def in_slice(items, seed):
     """Those that go over secured connections this time: whole files, so that what one sets up is set up once."""
     files = sorted({item.path for item in items if has_a_stack(item)})
     chosen = set(files[seed % SLICES::SLICES])
-    return [item for item in items if item.get_closest_marker("secured") or (item.path in chosen and has_a_stack(item))]
+    return [item for item in items if item.path.parent.name == "secured" or (item.path in chosen and has_a_stack(item))]
 
 
 def take_slice(config, items, seed):
-    kind = os.environ.get("DUETIME_TEST_SLICE")
-    chosen = in_slice(items, seed)
-    if kind == "secured":
+    if os.environ.get("DUETIME_TEST_SLICE") == "secured":
+        chosen = in_slice(items, seed)
         leave_out(config, items, [item for item in items if item not in chosen])
-    elif kind == "plain":
-        leave_out(config, items, chosen)
 
 
 def in_drawn_order(items, seed):

@@ -136,8 +136,8 @@ class Stack:
         folder = self.home / "log"
         texts = []
         for path in sorted(folder.glob("*.log")) if folder.exists() else []:
-            if path.stem.startswith(("api", "dispatcher")):
-                texts.append(f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-lines:]))
+            last = lines if path.stem.startswith(("api", "dispatcher")) else 6
+            texts.append(f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-last:]))
         return "\n".join(texts)
 
     def down(self):

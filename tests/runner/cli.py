@@ -5,19 +5,24 @@ import random
 import signal
 import subprocess
 import sys
+import zlib
 
 from . import suites, tree
 from .report import Report
 
 
 def parser():
-    top = argparse.ArgumentParser(prog="tests/run", description="Builds with sanitizers and runs the suites; the last line is the sum.")
-    top.add_argument("suites", nargs="*", metavar="SUITE",
-                     help=f"{' '.join(suites.SUITES)} (all of them when none is named), and the lanes {' '.join(suites.LANES)}")
-    top.add_argument("-k", dest="chosen", metavar="WORD", help="only tests (C: only files) whose name contains WORD")
-    top.add_argument("--seed", type=int, help="of the rows of the fault catalogue and what else is drawn; else the commit decides")
-    top.add_argument("--repeat", type=int, help="each of those rows so many times, with seeds that follow one another")
-    top.add_argument("--long", action="store_true", help="with the rows that take minutes")
+    listed = "\n".join(f"  {name:<12} {suite.does}" for name, suite in {**suites.SUITES, **suites.LANES}.items())
+    top = argparse.ArgumentParser(prog="tests/run", formatter_class=argparse.RawDescriptionHelpFormatter,
+                                  description="Builds with sanitizers and runs tests; the last line is the sum. Without a suite: the short set "
+                                              f"({' '.join(sorted(suites.SHORT))}),\nof whose slow tests some take turns by the seed.",
+                                  epilog=f"suites:\n{listed}")
+    top.add_argument("suites", nargs="*", metavar="SUITE", help="run whole, with all that takes turns otherwise")
+    top.add_argument("--all", action="store_true", help="every suite, whole; the lanes mysql and kafka4 only if they are named (or in DUETIME_LANES)")
+    top.add_argument("--slice", action="store_true", help="the short set, and the slice of the other suites that the seed chooses: what .ci/run does")
+    top.add_argument("-k", dest="chosen", metavar="WORD", help="only tests (C: only files) that have WORD in their name")
+    top.add_argument("--seed", type=int, help="decides the order of tests and what takes its turn; else the commit decides")
+    top.add_argument("--repeat", type=int, help="each row of the fault catalogue so many times, with seeds that follow one another")
     return top
 
 
@@ -34,45 +39,43 @@ def seed_of_commit():
         return random.SystemRandom().randrange(1 << 31)
 
 
+def slice_of(seed):
+    """Independent of what the seed chooses inside of a suite."""
+    return suites.SLICES[zlib.crc32(str(seed).encode()) % len(suites.SLICES)]
+
+
+def wanted(arguments, seed):
+    lanes = [name for name in os.environ.get("DUETIME_LANES", "").replace(",", " ").split() if name in suites.LANES]
+    if arguments.suites:
+        return arguments.suites
+    if arguments.all:
+        return [*suites.SHORT, *(name for name in suites.SUITES if name not in (*suites.SHORT, "fuzz")), *lanes]
+    return [*suites.SHORT, *(slice_of(seed) if arguments.slice else ()), *lanes]
+
+
 def main():
     for number in (signal.SIGINT, signal.SIGTERM):  # so that servers are taken down on both
         signal.signal(number, interrupt)
     arguments = parser().parse_args()
-    for name in ("seed", "repeat", "long"):
-        if getattr(arguments, name):
-            os.environ[f"DUETIME_TEST_{name.upper()}"] = str(int(getattr(arguments, name)))
-    os.environ["DUETIME_TEST_SEED"] = os.environ.get("DUETIME_TEST_SEED") or str(seed_of_commit())
-    known = {**suites.SUITES, **suites.LANES}
-    unknown = [name for name in arguments.suites if name not in known]
+    seed = arguments.seed if arguments.seed is not None else int(os.environ.get("DUETIME_TEST_SEED") or seed_of_commit())
+    names = wanted(arguments, seed)
+    unknown = [name for name in names if name not in suites.SUITES and name not in suites.LANES]
     if unknown:
-        print(f"tests/run: no suite {' '.join(unknown)}; there are: {' '.join(known)}", file=sys.stderr)
+        print(f"tests/run: no suite {' '.join(unknown)}; there are: {' '.join([*suites.SUITES, *suites.LANES])}", file=sys.stderr)
         return 2
+    os.environ["DUETIME_TEST_SEED"] = str(seed)
+    if arguments.suites or arguments.all:
+        os.environ["DUETIME_TEST_LONG"] = "1"
+    if arguments.repeat:
+        os.environ["DUETIME_TEST_REPEAT"] = str(arguments.repeat)
     os.environ.setdefault("TSAN_OPTIONS", f"suppressions={tree.TREE}/tests/support/tsan/suppressions second_deadlock_stack=1")
-    print(f"seed {os.environ['DUETIME_TEST_SEED']}", flush=True)
+    report = Report(seed)
+    print(f"seed {seed}", flush=True)
     with tree.alone():
-        return run(arguments)
-
-
-def wanted(arguments, report):
-    """The suites to run; a lane that nobody asked for is told as skipped. The lane `tls` is the suite `integration` in another way."""
-    asked = os.environ.get("DUETIME_LANES", "").replace(",", " ").split()
-    if arguments.suites:
-        return ["tls" if name == "integration" and "tls" in asked else name for name in arguments.suites]
-    for lane in (name for name in suites.LANES if name not in asked):
-        report.skip(f"lane {lane}", f"not asked for: `tests/run {lane}`, or DUETIME_LANES={lane}")
-    return [*suites.SUITES, *(name for name in suites.LANES if name in asked)]
-
-
-def run(arguments):
-    report = Report()
-    for name, suite in suites.planned(wanted(arguments, report)):
         try:
-            suite(report, arguments.chosen)
+            suites.run_all(report, names, arguments.chosen)
         except KeyboardInterrupt:
-            report.fail(name, "interrupted")
-            break
-        except tree.say.StackError as error:
-            report.fail(name, str(error))
+            report.fail("tests/run", "interrupted")
     return report.close()
 
 

@@ -1,10 +1,11 @@
 """Runs cmocka executables and reads their plain output, so that a crash still shows which test it was."""
 import re
+from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
 
 from . import command
 
-SECONDS = 300
+SECONDS = 1200
 # They wait for half a minute and more of real time, so they begin first: the last one to begin keeps a worker waiting.
 LONGEST = ("contract_test_reconcile", "contract_test_wake", "contract_test_results", "contract_test_elector_leases", "contract_test_outbox")
 _LINE = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\w+)$")
@@ -29,11 +30,18 @@ def outcomes(output):
     return [(name, outcome, "\n".join(text)) for name, outcome, text in found]
 
 
+def server_logs(env):
+    """The end of each server's log, where there are servers."""
+    logs = sorted(Path(env["DUETIME_TEST_LOGS"]).glob("*.log")) if "DUETIME_TEST_LOGS" in env else []
+    return "\n".join("\n".join([f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-6:]]) for path in logs)
+
+
 def run_one(report, executable, env):
     code, output = command.run([executable], SECONDS, env)
     log = executable.with_suffix(".log")
     log.write_text(output)
     suite = f"{executable.parent.name}/{executable.name.split('_', 1)[1]}"
+    again = f"{'sim' if suite.startswith('simulated') else executable.parent.name} -k {executable.name.split('_', 1)[1]}"
     told = False
     for test, outcome, text in outcomes(output):
         if outcome == "OK":
@@ -43,10 +51,9 @@ def run_one(report, executable, env):
         else:
             told = True
             ended = "" if outcome == "FAILED" else f"\nit never ended; exit code {code}"
-            report.fail(f"{suite}: {test}", text + ended)
+            report.fail(f"{suite}: {test}", f"{text}{ended}\n{server_logs(env)}", again)
     if code != 0 and not told:
-        what = f"no end within {SECONDS} s" if code is None else f"exit code {code}"
-        report.fail(suite, f"{output[-6000:]}\n{what}; whole output: {log}")
+        report.fail(suite, f"{output[-6000:]}\nexit code {code}; whole output: {log}", again)
 
 
 def run_all(report, executables, env, workers=3):

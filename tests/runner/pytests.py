@@ -1,39 +1,45 @@
-"""Runs a folder of pytest tests with Debian's Python and counts them from its JUnit report."""
+"""Runs pytest with Debian's Python and counts the tests from its JUnit report."""
+import os
 import xml.etree.ElementTree as ElementTree
 
-from . import command
+from . import command, tree
+
+SECONDS = 4800  # of a whole folder: CI has ninety minutes
+STUCK = 900  # after so long within one test its threads are printed
 
 
-def run(report, folder, result, env, seconds, chosen=None):
+def run(report, suite, paths, without, variables, chosen=None):
+    result = tree.WORK / f"{suite}.xml"
     result.parent.mkdir(parents=True, exist_ok=True)
     result.unlink(missing_ok=True)
-    env = {**env, "DUETIME_TEST_PREFIX": "run-"}  # stacks of pytest by hand, in the same tree, are left alone
-    argv = ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q",
-            f"--junitxml={result}", "-o", "junit_logging=system-out", folder]
-    code, output = command.run(argv + (["-k", chosen] if chosen else []), seconds, env, cwd=folder.parents[1])
+    waits = result.with_suffix(".waits")
+    waits.unlink(missing_ok=True)
+    env = {**os.environ, "DUETIME_TEST_PREFIX": "run-", "DUETIME_TEST_WAITS": str(waits), **variables}  # stacks of pytest by hand, in the same tree, are left alone
+    times = 10 if env.get("DUETIME_TEST_LONG") else 1
+    argv = ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--junitxml={result}", "-o", "junit_logging=system-out",
+            "-o", f"faulthandler_timeout={STUCK}", *paths, *(f"--ignore={path}" for path in without), *(["-k", chosen] if chosen else [])]
+    code, output = command.run(argv, SECONDS * times, env, cwd=tree.TREE)
     result.with_suffix(".log").write_text(output)
-    if not result.exists() or code is None:
-        what = f"no end within {seconds} s" if code is None else f"exit code {code}"
-        report.fail(f"pytest {folder.name}", f"{output[-6000:]}\n{what}")
-        return
-    told = _count(report, folder.name, ElementTree.parse(result).getroot())
-    if code not in (0, 5) and not told:
-        report.fail(f"pytest {folder.name}", f"{output[-6000:]}\nexit code {code}")
+    failed = _count(report, suite, ElementTree.parse(result).getroot()) if result.exists() else False
+    if code not in (0, 5) and not failed:
+        report.fail(suite, f"{output[-6000:]}\nexit code {code}", suite)
+    if waits.exists():
+        report.say(f"{suite}: these waits took more than a tenth of their deadline:\n" + waits.read_text().rstrip())
 
 
 def _count(report, suite, root):
-    """Counts each test; True when a failure was told."""
-    told = False
+    """Counts each test; True when one failed."""
+    failed = False
     for case in root.iter("testcase"):
         name = f"{suite}: {case.get('name')}"
         bad = case.find("failure") if case.find("failure") is not None else case.find("error")
         skipped = case.find("skipped")
         if bad is not None:
-            told = True
+            failed = True
             logs = case.findtext("system-out") or ""
-            report.fail(name, f"{bad.text or bad.get('message')}\n{logs[-2000:]}")
+            report.fail(name, f"{bad.text or bad.get('message')}\n{logs[-4000:]}", f"{suite} -k {case.get('name').split('[')[0]}")
         elif skipped is not None:
             report.skip(name, skipped.get("message") or "the test gives no reason")
         else:
             report.ok()
-    return told
+    return failed

@@ -1,13 +1,19 @@
-"""Counts tests and tells of them. Every test counts once: passed, failed or skipped. The last line is the sum."""
+"""Counts tests and prints what a person needs: each failure with the command that repeats it, and how far the run is. Every test counts
+once: passed, failed or skipped. The last line is the sum.
+"""
 import sys
 import threading
 import time
 
 
 class Report:
-    def __init__(self):
+    def __init__(self, seed):
         self._lock = threading.Lock()
         self._began = time.monotonic()
+        self._expected = {}  # part -> seconds that it takes on two idle cores
+        self._started = {}  # part -> when
+        self.times = {}  # part -> seconds that it took
+        self.seed = seed
         self.passed = 0
         self.failed = 0
         self.skipped = 0
@@ -16,15 +22,37 @@ class Report:
         with self._lock:
             print(f"[{time.monotonic() - self._began:6.1f}s] {text}", flush=True)
 
+    def plan(self, parts):
+        """`parts`: {name: seconds on two idle cores}."""
+        self._expected = dict(parts)
+        self.say(f"to do: {', '.join(f'{name} ({_minutes(seconds)})' for name, seconds in parts.items())}")
+
+    def begin(self, name):
+        self._started[name] = time.monotonic()
+        self.say(f"{name} begins")
+
+    def end(self, name):
+        took = self.times[name] = time.monotonic() - self._started[name]
+        left = [part for part in self._expected if part not in self.times]
+        self.say(f"{name}: done in {_minutes(took)}" + (f"; left: {', '.join(left)}, about {_minutes(self._seconds_left())}" if left else ""))
+
+    def _seconds_left(self):
+        """The share of the work that is done took so long; the rest takes in proportion. A part counts up to what was expected of it."""
+        now = time.monotonic()
+        done = sum(seconds if part in self.times else min(seconds, now - self._started.get(part, now)) for part, seconds in self._expected.items())
+        return (now - self._began) * (sum(self._expected.values()) / max(done, 1) - 1)
+
     def ok(self, count=1):
         with self._lock:
             self.passed += count
 
-    def fail(self, name, detail):
+    def fail(self, name, detail, again=None):
+        """`again`: the arguments of tests/run that repeat this test alone."""
         with self._lock:
             self.failed += 1
-            indented = "\n".join(f"    {line}" for line in detail.rstrip().splitlines()[-60:])
-            print(f"FAILED {name}\n{indented}", flush=True)
+            indented = "\n".join(f"    {line}" for line in detail.rstrip().splitlines()[-100:])
+            alone = f"\n    alone: tests/run {again} --seed {self.seed}" if again else ""
+            print(f"FAILED {name}\n{indented}{alone}", flush=True)
 
     def skip(self, name, reason):
         with self._lock:
@@ -37,3 +65,7 @@ class Report:
         sys.stdout.flush()
         print(f"{self.passed} passed, {self.failed} failed{skipped}", flush=True)
         return 0 if self.failed == 0 and self.passed > 0 else 1
+
+
+def _minutes(seconds):
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"

@@ -19,7 +19,7 @@ def running(suite, **options):
     stack = tree.Stack(home)
     try:
         stack.servers_up({"redis": 2, "kafka_settings": WITH_ACLS, **options})
-        yield {**os.environ, **stack.environment()}
+        yield {**os.environ, **stack.environment(), "DUETIME_TEST_LOGS": str(home / "log")}
     finally:
         stack.reset()
         with contextlib.suppress(OSError):  # the last one out

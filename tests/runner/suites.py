@@ -1,97 +1,83 @@
-"""The suites by name. A suite is a function of (report, chosen): `chosen` narrows it to names that contain it."""
-import functools
+"""The suites by name, what each takes, and which of them the short set and the slices are made of."""
 import os
 from concurrent.futures import ThreadPoolExecutor
+from typing import Callable, NamedTuple
 
 from . import builds, checks, cmocka, command, fuzz, lanes, model, pytests, servers, tree
 
-PYTEST_SECONDS = 2700
+TESTS = tree.TREE / "tests"
+AT_ONE_TIME = 4  # suites beside each other: they wait more than they work
+
+
+class Suite(NamedTuple):
+    seconds: int  # on two idle cores, without what is left to other turns
+    run: Callable  # (report, chosen): `chosen` narrows it to names that contain it
+    does: str
+    builds: Callable = builds.sanitize
 
 
 def _executables(kind, chosen):
+    """The cmocka suites of this kind; those whose source has the word, when one is given."""
     folder = tree.BUILD / "tests" / kind
     found = [path for path in sorted(folder.glob(f"{kind}_test_*")) if os.access(path, os.X_OK) and path.suffix == ""]
-    return [path for path in found if chosen is None or chosen in path.name]
+    return [path for path in found if chosen is None or chosen in path.name or chosen in _source(path)]
+
+
+def _source(executable):
+    name = executable.name.split("_", 1)[1]
+    return "".join(path.read_text(encoding="utf-8") for folder in ("unit", "contract") for path in (TESTS / folder).rglob(f"{name}.c"))
+
+
+def sources(report, chosen):
+    checks.run(report, {**checks.OF_SOURCES, **checks.OF_PROGRAMS}, chosen)
 
 
 def unit(report, chosen):
-    if chosen is None:
-        report.say("checking the sources")
-        checks.run(report, checks.OF_SOURCES)
-        builds.clang(report)
-    builds.sanitize(report)
-    if chosen is None:
-        checks.run(report, checks.OF_PROGRAMS)
-        if builds.release(report):
-            checks.run(report, checks.OF_RELEASE)
-    report.say("unit tests")
     cmocka.run_all(report, _executables("unit", chosen), dict(os.environ))
-
-
-def contract(report, chosen):
-    builds.sanitize(report)
-    report.say("contract tests on real servers")
-    with servers.running("contract") as environment:
-        cmocka.run_all(report, _executables("contract", chosen), environment)
-
-
-def _seconds():
-    """A folder of tests may take so long; more when its rows are repeated or the long ones are in."""
-    times = int(os.environ.get("DUETIME_TEST_REPEAT") or 1) * (3 if os.environ.get("DUETIME_TEST_LONG") else 1)
-    return PYTEST_SECONDS * times
-
-
-def _of_folder(report, name, chosen, variables=None):
-    report.say(f"{name} tests on the whole stack")
-    pytests.run(report, tree.TREE / "tests" / name, tree.WORK / f"{name}.xml", {**os.environ, **(variables or {})}, _seconds(), chosen)
-    report.say(f"{name} tests have ended")
-
-
-def _over_secured_connections(report):
-    """The slice of the integration suite whose turn it is; the lane `tls` has all of it."""
-    report.say("integration tests over secured connections, a slice")
-    pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "slice.xml",
-                {**os.environ, "DUETIME_TEST_SECURED": "1", "DUETIME_TEST_SLICE": "secured", "DUETIME_TEST_STACK": "slice"}, PYTEST_SECONDS)
-    report.say("the slice has ended")
-
-
-def _parts(report, names, chosen):
-    """What a pool is to run, in this order. A bounded integration suite is two: most of it in the clear, and a slice of it secured."""
-    sliced = "integration" in names and chosen is None and not os.environ.get("DUETIME_TEST_LONG")
-    variables = {"integration": {"DUETIME_TEST_SLICE": "plain"}} if sliced else {}
-    each = [functools.partial(_of_folder, report, name, chosen, variables.get(name)) for name in names]
-    return each + ([functools.partial(_over_secured_connections, report)] if sliced else [])
-
-
-def _pytest(*names):
-    """A folder of tests; several at one time, each on a stack of its own, since they wait more than they work."""
-    def suite(report, chosen):
-        builds.sanitize(report)
-        with servers.none_left_behind(), ThreadPoolExecutor(max_workers=len(names)) as pool:
-            try:
-                for done in [pool.submit(part) for part in _parts(report, names, chosen)]:
-                    done.result()
-            except KeyboardInterrupt:
-                pool.shutdown(wait=False, cancel_futures=True)
-                command.end_all()
-                raise
-    return suite
 
 
 def sim(report, chosen):
     """A bounded number of the simulator's worlds; `tests/sim` runs on."""
-    builds.sanitize(report)
-    report.say("simulated worlds")
-    code, output = command.run([tree.BUILD / "tests/simulator/simulator", "--seeds", "20000", "--seconds", "25"], 120)
-    told = output.splitlines()
-    if code == 0:
-        report.say(next((line for line in told if " failed;" in line), ""))
-        report.ok()
-    else:
-        report.fail("sim", "\n".join(told[-200:]))
-    report.say("contract tests on the simulator's servers")
-    simulated = sorted(path for path in (tree.BUILD / "tests/simulated").glob("simulated_test_*") if path.suffix == "")
-    cmocka.run_all(report, [path for path in simulated if chosen is None or chosen in path.name], dict(os.environ))
+    if chosen is None:
+        code, output = command.run([tree.BUILD / "tests/simulator/simulator", "--seeds", "20000", "--seconds", "25"], 600)
+        told = output.splitlines()
+        if code == 0:
+            report.say(next((line for line in told if " failed;" in line), ""))
+            report.ok()
+        else:
+            report.fail("sim", "\n".join(told[-200:]), "sim")
+    cmocka.run_all(report, _executables("simulated", chosen), dict(os.environ))
+
+
+def contract(report, chosen):
+    with servers.running("contract") as environment:
+        cmocka.run_all(report, _executables("contract", chosen), environment)
+
+
+def compilers(report, chosen):
+    builds.clang(report)
+    of_fuzz(report, chosen)
+
+
+def of_fuzz(report, chosen):
+    folder = builds.fuzz(report)
+    if folder:
+        fuzz.run(report, folder, chosen)
+
+
+def release(report, chosen):
+    if builds.release(report):
+        checks.run(report, checks.OF_RELEASE, chosen)
+
+
+def of_model(report, _chosen):
+    model.run(report)
+
+
+def _pytest(name, *paths, without=(), **variables):
+    def run(report, chosen):
+        pytests.run(report, name, [TESTS / path for path in paths], [TESTS / path for path in without], variables, chosen)
+    return run
 
 
 def mysql(report, chosen):
@@ -100,58 +86,73 @@ def mysql(report, chosen):
     if reason:
         report.skip("lane mysql", reason)
         return
-    builds.sanitize(report)
-    report.say("contract tests of the store on MySQL 9.7")
     with servers.running("mysql", mysql="mysql") as environment:
         cmocka.run_all(report, [path for path in _executables("contract", chosen) if lanes.is_store_test(path)], environment)
-    report.say("disasters on MySQL 9.7")
-    with servers.none_left_behind():
-        pytests.run(report, tree.TREE / "tests/disaster", tree.WORK / "mysql.xml",
-                    {**os.environ, "DUETIME_TEST_MYSQL": "mysql", "DUETIME_TEST_LONG": "1"}, _seconds(), chosen)
+    _pytest("mysql", "disaster", DUETIME_TEST_MYSQL="mysql", DUETIME_TEST_LONG="1")(report, chosen)
 
 
 def kafka4(report, chosen):
     """Lane: contract suites, then the integration suite, on Kafka 4."""
-    builds.sanitize(report)
-    report.say("contract tests on Kafka 4")
     with servers.running("kafka4", kafka="4") as environment:
         cmocka.run_all(report, _executables("contract", chosen), environment)
-    report.say("integration tests on Kafka 4")
-    with servers.none_left_behind():
-        pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "kafka4.xml", {**os.environ, "DUETIME_TEST_KAFKA": "4"},
-                    PYTEST_SECONDS, chosen)
+    _pytest("kafka4", "integration", DUETIME_TEST_KAFKA="4")(report, chosen)
 
 
-def tls(report, chosen):
-    """Lane: the integration suite with TLS and authentication on every connection."""
-    builds.sanitize(report)
-    report.say("integration tests with TLS and authentication on every connection")
-    with servers.none_left_behind():
-        pytests.run(report, tree.TREE / "tests/integration", tree.WORK / "tls.xml", {**os.environ, "DUETIME_TEST_SECURED": "1"}, 2 * _seconds(), chosen)
+def nothing(_report):
+    return True
 
 
-def of_model(report, chosen):
-    if chosen is None:
-        report.say("checking the model of the dispatch")
-        model.run(report)
+APART = ("integration/secured", "integration/clients", "integration/on_call")
+SUITES = {
+    "sources": Suite(60, sources, "clang-format, clang-tidy, the rules of the house, pages that must agree with the programs"),
+    "unit": Suite(30, unit, "C, without servers"),
+    "sim": Suite(30, sim, "simulated worlds; the store's contract suites on the simulator's servers"),
+    "contract": Suite(160, contract, "C, on real servers"),
+    "integration": Suite(300, _pytest("integration", "integration", without=APART), "the whole stack: 2 APIs, 3 dispatchers, 4 shards"),
+    "api": Suite(240, _pytest("api", "api", without=("api/console", "api/http_server"), DUETIME_TEST_STACK="api"), "REST and the command line"),
+    "http": Suite(150, _pytest("http", "api/http_server", DUETIME_TEST_STACK="http"), "the HTTP server"),
+    "console": Suite(100, _pytest("console", "api/console", DUETIME_TEST_STACK="console"), "the console in Chromium"),
+    "compilers": Suite(180, compilers, "everything compiled by clang; the fuzz targets, built and run", nothing),
+    "fuzz": Suite(130, of_fuzz, "the fuzz targets alone", nothing),
+    "release": Suite(60, release, "a release and its packages"),
+    "model": Suite(90, of_model, "the model of the dispatch, by Spin", nothing),
+    "fault": Suite(200, _pytest("fault", "faults"), "the fault catalogue, under load"),
+    "disaster": Suite(120, _pytest("disaster", "disaster"), "the pages of deploy/disaster, followed word for word"),
+    "secured": Suite(200, _pytest("secured", "integration", without=APART[1:], DUETIME_TEST_SECURED="1", DUETIME_TEST_SLICE="secured", DUETIME_TEST_STACK="slice"),
+                     "TLS and authentication on every connection"),
+    "clients": Suite(200, _pytest("clients", *APART[1:]), "the clients in five languages; what is done on call"),
+}
+LANES = {
+    "mysql": Suite(900, mysql, "the store, and the pages of disasters, on MySQL 9.7"),
+    "kafka4": Suite(900, kafka4, "contract and integration on Kafka 4"),
+}
+SHORT = ("integration", "api", "contract", "http", "console", "sources", "sim", "unit")  # those that take longest first
+# Suites of which .ci/run runs one slice beside the short set. The fault catalogue has three turns in eight: it has the most to show.
+SLICES = (("compilers",), ("release", "model"), ("fault",), ("secured",), ("clients",), ("fault",), ("disaster",), ("fault",))
 
 
-def of_fuzz(report, chosen):
-    folder = builds.fuzz(report)
-    if folder:
-        report.say("fuzzing what reads text from outside")
-        fuzz.run(report, folder, chosen)
-
-
-SUITES = {"unit": unit, "sim": sim, "model": of_model, "fuzz": of_fuzz, "contract": contract, "api": _pytest("api"),
-          "integration": _pytest("integration"), "faults": _pytest("faults"), "disaster": _pytest("disaster")}
-AT_ONE_TIME = ("api", "integration")  # when both are asked for
-LANES = {"mysql": mysql, "kafka4": kafka4, "tls": tls}
-
-
-def planned(names):
-    """[(name, suite)] in the order of `names`; those that go well together are one."""
+def run_all(report, names, chosen=None):
+    """Builds what the suites need, then runs them, some at one time."""
     known = {**SUITES, **LANES}
-    together = AT_ONE_TIME if set(AT_ONE_TIME) <= set(names) else ()
-    plan = {(together if name in together else (name,)): None for name in names}
-    return [(" and ".join(group), _pytest(*group) if group == together else known[group[0]]) for group in plan]
+    report.plan({"build": 110, **{name: known[name].seconds for name in names}})
+    report.begin("build")
+    for build in dict.fromkeys(known[name].builds for name in names):
+        build(report)
+    report.end("build")
+    with servers.none_left_behind(), ThreadPoolExecutor(max_workers=AT_ONE_TIME) as pool:
+        try:
+            for done in [pool.submit(_run, report, name, known[name], chosen) for name in names]:
+                done.result()
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            command.end_all()
+            raise
+
+
+def _run(report, name, suite, chosen):
+    report.begin(name)
+    try:
+        suite.run(report, chosen)
+    except tree.say.StackError as error:
+        report.fail(name, str(error), name)
+    report.end(name)
