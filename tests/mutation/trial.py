@@ -14,6 +14,7 @@ from .workshop import BUILD, COPY
 SIM_WORLDS = 2500  # some ten seconds of the processor; a run of the suite has eight times as many
 FIRST_SECONDS = 400  # of a suite whose time is not known yet
 PATIENCE = 10  # so many seconds more may pass than the processor works: others have it, too (DUETIME_MUTANTS_PATIENCE: so many on a busy machine)
+WAITS = "2"  # what a fault keeps from coming is waited for twice as long as it takes without one
 FAILED = "[  FAILED  ]"  # what cmocka begins a line with: the first is enough
 PROGRAMS = ("duetime-api", "duetime-dispatcher", "duetime")
 CHECKED = {"configuration": "duetime-dispatcher", "command_line": "duetime", "openapi": "duetime-api", "cron": "cron_next"}  # by a check of the sources
@@ -100,7 +101,7 @@ class Trials:
         words = [str(found) + (f"::{only}" if only else "")]
         if only:
             environment["DUETIME_TEST_LONG"] = "1"  # among others it was its turn, and it is alone
-        code, output = command.run([*PYTEST, *words], seconds, {**os.environ, "DUETIME_TEST_PREFIX": "", **environment}, cwd=COPY)
+        code, output = command.run([*PYTEST, *words], seconds, {"DUETIME_TEST_PATIENCE": WAITS, **os.environ, "DUETIME_TEST_PREFIX": "", **environment}, cwd=COPY)
         failed = [line.split(" ")[1].split("::")[-1] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
         return code in ((0,) if only else (0, 5)), failed[0] if failed else "no end" if code is None else f"exit code {code}"
 

@@ -64,7 +64,7 @@ def main():
         print(f"tests/run: no suite {' '.join(unknown)}; there are: {' '.join([*suites.SUITES, *suites.LANES])}", file=sys.stderr)
         return 2
     os.environ["DUETIME_TEST_SEED"] = str(seed)
-    if arguments.suites or arguments.all:
+    if not arguments.chosen and (arguments.suites or arguments.all):
         os.environ["DUETIME_TEST_LONG"] = "1"
     if arguments.repeat:
         os.environ["DUETIME_TEST_REPEAT"] = str(arguments.repeat)

@@ -1,7 +1,7 @@
 """Memory, descriptors and threads run out: the n-th call fails, for every n, in commands, in start-up, in a request, at work.
 
 In a request it is every n. What takes a process each time takes a spread of them, unless DUETIME_NTH_EVERY=1 asks for all
-(tests/run api -k runs_out; ten minutes).
+(tests/run http -k runs_out; ten minutes).
 """
 import http.client
 import itertools

@@ -1,6 +1,6 @@
 """A stack with TLS and authentication on every connection (`deploy/local up --secured`): a job's life, and that nothing of it goes another way.
 
-The lane `tls` runs the whole integration suite on such a stack; a bounded run takes a few files of it, and this one.
+`tests/run secured` runs the whole integration suite on such a stack; the slice of .ci/run takes a few files of it, and this one.
 """
 import os
 import uuid
