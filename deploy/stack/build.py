@@ -8,7 +8,7 @@ from . import locks, paths, say
 
 
 def _run(argv, what, log):
-    with open(log, "ab") as out:
+    with open(log, "ab") as out, say.waiting(what, lambda: (log.read_text(errors="replace").splitlines() or [""])[-1]):
         done = subprocess.run(argv, cwd=paths.TREE, stdout=out, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-40:])

@@ -2,6 +2,7 @@
 import argparse
 import os
 import re
+import signal
 import sys
 
 from . import locks, paths, say
@@ -192,10 +193,16 @@ def start(home, arguments):
     part = existing(home).part(arguments.part)
     for_once(part, arguments)
     with locks.one(home, part.name):
-        if not part.start():
+        started = part.start()
+        if not started:
             say.note(f"{part.name} runs already")
-        if not arguments.no_wait:
-            part.wait_ready()
+        try:
+            if not arguments.no_wait:
+                part.wait_ready()
+        except KeyboardInterrupt:
+            if started:
+                part.process.stop()
+            raise
 
 
 def stop(home, arguments):
@@ -214,8 +221,13 @@ COMMANDS = {"up": up, "down": down, "status": status, "env": env, "logs": logs, 
             "start": start, "stop": stop, "kill": kill}
 
 
+def interrupt(_number, _frame):
+    raise KeyboardInterrupt
+
+
 def main():
     arguments = parser().parse_args()
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         return COMMANDS[arguments.command](paths.home(), arguments) or 0
     except say.StackError as error:

@@ -4,12 +4,17 @@ A part says how it is prepared (`prepare`), started (`argv`, `environment`) and 
 knows nothing of the other parts but what it is given.
 """
 import os
+import threading
 import time
 
 from . import say
 from .process import Process
 
-READY_SECONDS = 60
+NEVER = threading.Event()  # is not set
+
+
+class GivenUp(say.StackError):
+    """Another part failed, or the user pressed Ctrl-C: this one is not waited for any more."""
 
 
 class Part:
@@ -47,28 +52,35 @@ class Part:
         """Removes what it keeps outside of the stack's folder."""
 
     # -- what all parts do alike
-    def start(self):
-        """Starts the process and returns at once; False when it runs already."""
+    def start(self, given_up=NEVER):
+        """Starts the process and returns when it is there, ready or not; False when it runs already."""
         if self.process.pid() is not None:
             return False
         for folder in (self.data, self.log.parent, self.process.file.parent):
             folder.mkdir(parents=True, exist_ok=True)
-        self.prepare()
+        with say.waiting(f"what {self.name} needs before it starts"):
+            self.prepare()
+        if given_up.is_set():
+            raise GivenUp(self.name)
         self.process.start(self.argv(), self.log, self.data, {**self.environment(), **self.once}, self._started_with())
         return True
 
     def _started_with(self):
         return [*self.made_of(), *(f"{name}={value}" for name, value in sorted(self.once.items()))]
 
-    def wait_ready(self, seconds=READY_SECONDS):
-        until = time.monotonic() + seconds
-        while not self.is_ready():
-            if self.process.pid() is None:
-                raise say.StackError(f"{self.name} ended while it started; the end of {self.log}:\n{self.log_tail()}")
-            if time.monotonic() > until:
-                raise say.StackError(f"{self.name} is not ready after {seconds} s; the end of {self.log}:\n{self.log_tail()}")
-            time.sleep(0.03)
+    def wait_ready(self, given_up=NEVER):
+        """Waits for as long as its process lives: how long a start takes is the machine's, and a busy one takes minutes."""
+        with say.waiting(f"{self.name} to be ready", lambda: self.log_tail(1)):
+            while not self.is_ready():
+                self.check_alive("while it started")
+                if given_up.is_set():
+                    raise GivenUp(self.name)
+                time.sleep(0.03)
         self.adjust()
+
+    def check_alive(self, when):
+        if self.process.pid() is None:
+            raise say.StackError(f"{self.name} ended {when}; the end of {self.log}:\n{self.log_tail()}")
 
     def log_tail(self, lines=25):
         try:

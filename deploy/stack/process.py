@@ -12,6 +12,9 @@ from pathlib import Path
 
 from . import say
 
+# Everything ends within 20 s on a quiet machine; killed is only what hangs. A server that is killed while it works repairs its data at the next start.
+STOP_SECONDS = 200
+
 
 def _stat(pid):
     """(state, start time) of a process, or None when there is none."""
@@ -103,14 +106,16 @@ class Process:
         return True
 
     def kill(self):
-        if self.signal(signal.SIGKILL) and not self.wait_gone(30):
+        if self.signal(signal.SIGKILL) and not self.wait_gone(STOP_SECONDS):
             raise say.StackError(f"{self.name} (process {self.pid()}) does not end")
 
-    def stop(self, seconds=20):
+    def stop(self, seconds=STOP_SECONDS):
         """Asks it to end; a process that was paused is woken to hear it. After `seconds` it is killed."""
         if not self.signal(signal.SIGTERM):
             return
         self.signal(signal.SIGCONT)
-        if not self.wait_gone(seconds):
+        with say.waiting(f"{self.name} to end"):
+            gone = self.wait_gone(seconds)
+        if not gone:
             say.note(f"{self.name} did not end within {seconds} s: killing it")
             self.kill()

@@ -4,6 +4,7 @@ Each program gets a file of its own with everything in it. Variables that `deplo
 it (the environment would win over the file, and may be another stack's); all other DUETIME_* settings pass.
 """
 import hashlib
+import http.client
 import json
 import os
 import ssl
@@ -12,6 +13,7 @@ import urllib.request
 
 from . import build
 from .part import Part
+from .servers.wire import PROBE_SECONDS
 
 DATABASE = "duetime"
 OURS = ("DUETIME_URL", "DUETIME_TOKEN", "DUETIME_CA_FILE", "DUETIME_KAFKA", "DUETIME_REDIS", "DUETIME_ZOOKEEPER", "DUETIME_MYSQL_", "DUETIME_PID_",
@@ -69,7 +71,7 @@ class Program(Part):
     def environment(self):
         return environment()
 
-    def get(self, path, seconds=2):
+    def get(self, path, seconds=PROBE_SECONDS):
         """(status, body) of a GET; (0, b"") when nothing answers."""
         try:
             request = urllib.request.Request(self.address + path, headers={"Authorization": f"Bearer {self.token}"} if self.token else {})
@@ -78,7 +80,7 @@ class Program(Part):
                 return answer.status, answer.read()
         except urllib.error.HTTPError as problem:
             return problem.code, problem.read()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return 0, b""
 
 

@@ -1,6 +1,10 @@
 """Talk, on stderr: stdout belongs to data (`env`, `status`). Every step that may take seconds is told before it starts."""
+import contextlib
 import sys
+import threading
 import time
+
+WAITING_SECONDS = 10  # between two lines about one wait
 
 
 class StackError(Exception):
@@ -16,3 +20,20 @@ def step(text):
 
 def note(text):
     print(f"          {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def waiting(what, last_line=lambda: ""):
+    """As long as the block runs, says now and then what it waits for, for how long so far, and the last line of a log."""
+    began, over = time.monotonic(), threading.Event()
+
+    def tell():
+        while not over.wait(WAITING_SECONDS):
+            line = last_line()
+            note(f"waiting for {what}, {time.monotonic() - began:.0f} s so far" + (f"; its last line: {line}" if line else ""))
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()

@@ -7,7 +7,7 @@ import threading
 import time
 
 from . import build, paths, say
-from .part import Part
+from .part import GivenUp, Part
 from .programs import DATABASE, Api, Dispatcher, Program
 from .secure import Secure
 from .servers import grafana
@@ -19,7 +19,6 @@ from .servers.redis import Redis
 from .servers.zookeeper import ZooKeeper
 from .state import DEFAULTS, State
 
-LEADER_SECONDS = 30
 TO_SPARE = ["kafka", "redis", "zookeeper"]  # servers that an installation need not have
 SMALL = {"small": True, "without": TO_SPARE, "apis": 1, "dispatchers": 1}
 
@@ -242,7 +241,12 @@ class Stack:
         """The servers alone, without duetime: for tests that bring their own programs."""
         self.configure(wanted)
         self._fetch()
-        self._start(self.servers, [])
+        started = []
+        try:
+            self._start(self.servers, started)
+        except BaseException:
+            self.stop(started)
+            raise
 
     def _fetch(self):
         """What the servers are made of, as far as it is missing."""
@@ -253,11 +257,34 @@ class Stack:
             jars(self.state.options["kafka"])
 
     def _start(self, parts, started):
+        """Starts all at once and waits until each is ready. When one of them fails, and at Ctrl-C, the others are stopped and not waited for."""
+        given_up, errors = threading.Event(), []
+
         def one(part):
-            if part.start():
-                started.append(part)
-            part.wait_ready()
-        in_parallel(parts, one)
+            try:
+                if part.start(given_up):
+                    started.append(part)
+                part.wait_ready(given_up)
+            except GivenUp:
+                pass
+            except BaseException as error:
+                errors.append(error)
+                given_up.set()
+
+        threads = [threading.Thread(target=one, args=(part,)) for part in parts]
+        for thread in threads:
+            thread.start()
+        try:
+            while any(thread.is_alive() for thread in threads) and not given_up.wait(0.02):
+                pass
+            if errors:
+                raise errors[0]
+        except BaseException:
+            given_up.set()
+            self.stop(list(started))  # ends what a thread is asking at this moment
+            for thread in threads:
+                thread.join()
+            raise
 
     def _start_anew(self, parts, started):
         for part in parts:
@@ -280,8 +307,9 @@ class Stack:
         api = self.apis[0]
         api.data.mkdir(parents=True, exist_ok=True)
         api.prepare()
-        done = subprocess.run([*api.argv(), "--migrate"], env=api.environment(), stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+        with say.waiting("duetime-api --migrate"):
+            done = subprocess.run([*api.argv(), "--migrate"], env=api.environment(), stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
         if done.returncode != 0:
             raise say.StackError(f"duetime-api --migrate failed:\n{done.stdout[-4000:]}")
 
@@ -298,17 +326,14 @@ class Stack:
         self._make_parts()
 
     def _wait_leaders(self):
+        """For as long as every part that leaders need is alive."""
         if not self.dispatchers:
             return
-        until = time.monotonic() + LEADER_SECONDS
-        while True:
-            leaderless = self.apis[0].leaderless()
-            if leaderless == []:
-                return
-            if time.monotonic() > until:
-                say.note(f"after {LEADER_SECONDS} s some shards have no leader: {leaderless}; see `deploy/local logs dispatcher1`")
-                return
-            time.sleep(0.05)
+        with say.waiting("a leader of each shard", lambda: self.dispatchers[0].log_tail(1)):
+            while self.apis[0].leaderless() != []:
+                for part in self.servers + self.programs:
+                    part.check_alive("before every shard had a leader")
+                time.sleep(0.05)
 
     # -- going down
 

@@ -9,11 +9,13 @@ its first 4 KB, Linux fetches as much of each of its two indexes as the disk's r
 the default of 10 MB and a read-ahead of 8 MB that is some 20 ms a partition, for which all others wait: twelve seconds
 when 300 partitions come so far together."""
 import shutil
+import struct
 import subprocess
 import zlib
 
 from .. import locks, paths, say
 from ..part import Part
+from . import wire
 
 CONFIG = """\
 process.roles=broker,controller
@@ -40,6 +42,8 @@ num.io.threads=2
 broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 """
+
+METADATA = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)  # a request of version 1, without a client's name, about no topic: the brokers alone
 
 # A collection of the young generation takes as long for a small one as for a large one, and every batch waits for it. A broker that is
 # measured has Kafka's own default of 1 GB, most of it for what is young, and gets it at its start: what survives is copied to pages that
@@ -69,8 +73,9 @@ def _fetch(version, pom, folder):
     temporary = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    done = subprocess.run(["mvn", "-B", "-q", "-f", pom, "-P", version, "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
+    with say.waiting("Maven"):
+        done = subprocess.run(["mvn", "-B", "-q", "-f", pom, "-P", version, "dependency:copy-dependencies", f"-DoutputDirectory={temporary}"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, text=True)
     if done.returncode != 0 or not any(temporary.glob("kafka_*.jar")):
         raise say.StackError(f"the Kafka jars could not be fetched:\n{done.stdout[-4000:]}")
     temporary.rename(folder)
@@ -119,6 +124,5 @@ class Kafka(Part):
         return self._java("kafka.Kafka", self.config)
 
     def is_ready(self):
-        asked = subprocess.run(["kcat", "-b", self.address, "-L", "-m", "2"], stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False, text=True)
-        return asked.returncode == 0 and f"at {self.address}" in asked.stdout
+        """It names itself among the brokers that are up."""
+        return b"127.0.0.1" + struct.pack(">i", self.port) in wire.ask(self.port, METADATA)

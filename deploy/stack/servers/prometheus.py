@@ -1,10 +1,11 @@
 """Prometheus, with the rules of deploy/monitoring, which scrapes every program of the stack."""
+import http.client
 import json
-import urllib.error
 import urllib.request
 
 from .. import paths
 from ..part import Part
+from .wire import PROBE_SECONDS
 
 SCRAPE = "2s"
 MONITORING = paths.TREE / "deploy" / "monitoring"
@@ -12,9 +13,9 @@ MONITORING = paths.TREE / "deploy" / "monitoring"
 
 def answers(url):
     try:
-        with urllib.request.urlopen(url, timeout=2) as answer:
+        with urllib.request.urlopen(url, timeout=PROBE_SECONDS) as answer:
             return answer.status == 200
-    except (OSError, urllib.error.URLError):
+    except (OSError, http.client.HTTPException):
         return False
 
 

@@ -1,8 +1,10 @@
 """The few bytes that tell whether a server answers."""
 import socket
 
+PROBE_SECONDS = 10  # of one question: a busy machine answers late, and a server that has died ends the wait at once
 
-def ask(port, request, limit=200, seconds=1.0):
+
+def ask(port, request, limit=200, seconds=PROBE_SECONDS):
     """What the server at a loopback port answers first, or b'' when it does not."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
