@@ -1,10 +1,14 @@
 """REST as any caller would use it: urllib and JSON, with the bearer token in DUETIME_TOKEN and the authorities in DUETIME_CA_FILE when there
 are any."""
+import http.client
 import json
 import os
 import ssl
+import time
 import urllib.error
 import urllib.request
+
+from .times import LONG_SECONDS
 
 
 class Rest:
@@ -12,7 +16,7 @@ class Rest:
         self.url = url
 
     def ask(self, method, path, body=None, content_type="application/json"):
-        """(status, decoded body). A body that is bytes goes as it is."""
+        """(status, decoded body). A body that is bytes goes as it is. No answer: AssertionError."""
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method)
         if os.environ.get("DUETIME_TOKEN"):
@@ -20,10 +24,12 @@ class Rest:
         if data is not None:
             request.add_header("Content-Type", content_type)
         try:
-            with urllib.request.urlopen(request, timeout=20, context=self._trust()) as answer:
+            with urllib.request.urlopen(request, timeout=LONG_SECONDS, context=self._trust()) as answer:
                 return answer.status, self._decode(answer)
         except urllib.error.HTTPError as problem:
             return problem.code, self._decode(problem)
+        except (OSError, http.client.HTTPException) as fault:
+            raise AssertionError(f"{method} {path}: no answer: {fault}") from None
 
     def _trust(self):
         return ssl.create_default_context(cafile=os.environ.get("DUETIME_CA_FILE")) if self.url.startswith("https:") else None
@@ -36,7 +42,14 @@ class Rest:
         return json.loads(text) if text else None
 
     def want(self, status, method, path, body=None, content_type="application/json"):
-        """The decoded body, when the answer has the wanted status; else AssertionError with what came instead."""
-        got, answer = self.ask(method, path, body, content_type)
+        """The decoded body, when the answer has the wanted status; else AssertionError with what came instead. What is unavailable for a
+        while is asked for again; if it is unknown whether a job was made, the job is looked up."""
+        until = time.monotonic() + LONG_SECONDS
+        while (found := self.ask(method, path, body, content_type))[0] == 503 and time.monotonic() < until:
+            made = self.ask("GET", f"/v1/jobs/{found[1]['id']}") if path == "/v1/jobs" and "id" in (found[1] or {}) else (404, None)
+            if made[0] == 200:
+                return made[1]
+            time.sleep(0.2)
+        got, answer = found
         assert got == status, f"{method} {path}: {got} instead of {status}: {json.dumps(answer)[:300]}"
         return answer

@@ -1,16 +1,16 @@
 """Makes the samples, waits for their ends, judges them."""
 import itertools
+import os
 import time
 import uuid
 
 from . import samples
 from .arrivals import Arrivals
 from .rest import Rest
-from .times import now_ms
+from .times import LONG_SECONDS, now_ms
 from .ways import ByKafka, ByPopsAndCallbacks
 
-END_SECONDS = 25
-LATE_MS = 2000  # far above what is usual: a machine may be busy, but not this busy
+LATE_MS = 1000  # later than this is a warning: how late a job comes is the machine's, too
 
 
 class Stage:
@@ -58,13 +58,13 @@ def _end_of(stage, sample, until):
         time.sleep(0.05)
 
 
-def _judge_arrivals(sample, arrivals):
+def _judge_arrivals(sample, arrivals, attempts):
     numbers = [arrival.attempt for arrival in arrivals]
-    wanted = list(range(1, sample.attempts + 1))
+    wanted = list(range(1, attempts + 1))
     sample.expect(sorted(numbers) == wanted, f"attempts {numbers} arrived instead of {wanted}")
     for late in lateness(sample, arrivals):
         sample.expect(late >= 0, f"{-late} ms early")
-        sample.expect(late <= LATE_MS or sample.warms_up, f"{late} ms late")
+        sample.late |= late > LATE_MS and not sample.warms_up
 
 
 def _judge(stage, sample, until):
@@ -73,13 +73,16 @@ def _judge(stage, sample, until):
         return
     job = _end_of(stage, sample, until)
     sample.expect(job["state"] == sample.state, f"{job['state']} instead of {sample.state}")
-    _judge_arrivals(sample, stage.arrivals.of(sample.job))
+    # A report that a busy machine brings after the ack_timeout has its attempt repeated, as it should.
+    more = max(job["attempt"] - sample.attempts, 0) if "timed_out" in (sample.history or []) else 0
+    sample.late |= more > 0
+    _judge_arrivals(sample, stage.arrivals.of(sample.job), sample.attempts + more)
     if sample.judge:
         sample.complaints += sample.judge(stage, sample, job)
     if sample.history:
         attempts = stage.rest.want(200, "GET", f"/v1/jobs/{sample.job}/attempts")["attempts"]
-        told = [attempt["status"] for attempt in attempts]
-        sample.expect(told == sample.history, f"history {told} instead of {sample.history}")
+        told, wanted = [attempt["status"] for attempt in attempts], ["timed_out"] * more + sample.history
+        sample.expect(told == wanted, f"history {told} instead of {wanted}")
 
 
 def lateness(sample, arrivals):
@@ -97,7 +100,7 @@ def _wait_until_past(moment_ms):
 
 
 def run(stage):
-    """Plays everything; afterwards each sample has its complaints. True when none has any."""
+    """Plays everything; afterwards each sample has its complaints, and says whether it came late. True when none has a complaint."""
     stage.way.start()
     try:
         try:
@@ -105,9 +108,9 @@ def run(stage):
         except AssertionError as unwanted:
             stage.first.complaints.append(str(unwanted))
             return False
-        _end_of(stage, stage.first, now_ms() + END_SECONDS * 1000)
+        _end_of(stage, stage.first, now_ms() + LONG_SECONDS * 1000)
         _make(stage)
-        until = now_ms() + END_SECONDS * 1000
+        until = now_ms() + LONG_SECONDS * 1000
         for sample in stage.everything:
             if sample.attempts == 0 and sample.job:
                 _wait_until_past(sample.asked_ms + 1000)
@@ -116,5 +119,6 @@ def run(stage):
             except AssertionError as unwanted:
                 sample.complaints.append(str(unwanted))
     finally:
+        stage.load = os.getloadavg()
         stage.way.end()
     return not any(sample.complaints for sample in stage.everything)

@@ -7,10 +7,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
-from .times import now_ms, to_ms, to_text
+from .times import LONG_SECONDS, now_ms, to_ms, to_text
 
 OK = {"status": "succeeded"}
-INBOX_SECONDS = 10  # far more than it takes
 THREE_YEARS_MS = 3 * 365 * 86_400_000
 
 
@@ -28,6 +27,7 @@ class Sample:
     job: Optional[str] = None
     asked_ms: int = 0
     complaints: list = field(default_factory=list)
+    late: bool = False  # later than it should be; no complaint
     warms_up: bool = False  # its lateness is that of a cold system, and not judged
 
     def take(self, answer):
@@ -57,11 +57,24 @@ def post_at(in_ms, hours_east):
     return make
 
 
-def patched(create, patch):
+def in_time(stage, sample, delay_ms, change):
+    """The answer to change(job): a request (method, path, body) that must come before the job is due. On a machine that is too busy for
+    that another job is made, with more time. Other jobs than the sample's are not judged."""
+    while True:
+        made = stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay=delay_ms))
+        sample.take(made)
+        try:
+            return stage.rest.want(200, *change(made))
+        except AssertionError:
+            if now_ms() < sample.asked_ms or delay_ms > LONG_SECONDS * 1000:
+                raise
+            delay_ms *= 4
+
+
+def patched(delay_ms, patch):
     """A POST followed by a PATCH."""
     def make(stage, sample):
-        made = stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, **create))
-        sample.take(stage.rest.want(200, "PATCH", f"/v1/jobs/{made['id']}", patch(stage, sample) if callable(patch) else patch))
+        sample.take(in_time(stage, sample, delay_ms, lambda made: ("PATCH", f"/v1/jobs/{made['id']}", patch(stage, sample) if callable(patch) else patch)))
     return make
 
 
@@ -80,15 +93,14 @@ def far_then_near(stage, sample):
 
 
 def cancelled(stage, sample):
-    sample.take(stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay="PT2S")))
-    answer = stage.rest.want(200, "POST", f"/v1/jobs/{sample.job}/cancel")
+    answer = in_time(stage, sample, 2000, lambda made: ("POST", f"/v1/jobs/{made['id']}/cancel"))
     sample.expect(answer["state"] == "cancelled", f"cancel answered {answer['state']}")
 
 
 def cancelled_too_late(stage, sample):
     """The consumer holds its report back until the cancel was answered."""
     sample.take(stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay="PT0.3S")))
-    if not stage.arrivals.wait_for(sample.job, 1, 10):
+    if not stage.arrivals.wait_for(sample.job, 1, LONG_SECONDS):
         sample.complaints.append("it did not arrive")
         return
     status, answer = stage.rest.ask("POST", f"/v1/jobs/{sample.job}/cancel")
@@ -111,9 +123,12 @@ def run_now(stage, sample):
 
 
 def by_schedule(stage, sample):
-    """A schedule makes its fire's job ahead of time; this one has a single fire."""
-    name, at = f"hourly-{stage.run}", now_ms() + 2000
-    stage.rest.want(201, "PUT", f"/v1/schedules/{name}", body(stage, sample, every="PT1H", starts_at=to_text(at), ends_at=to_text(at + 1000)))
+    """A schedule makes its fire's job ahead of time; this one has a single fire. Again with more time, as in_time() does."""
+    for ahead_ms in (2000, 8000, 32000):
+        name, at = f"hourly-{stage.run}-{ahead_ms}", now_ms() + ahead_ms
+        stage.rest.want(201, "PUT", f"/v1/schedules/{name}", body(stage, sample, every="PT1H", starts_at=to_text(at), ends_at=to_text(at + 1000)))
+        if now_ms() < at:
+            break
     sample.take(stage.rest.want(200, "GET", f"/v1/topics/{sample.topic}/jobs/{name}@{at}"))
 
 
@@ -123,10 +138,10 @@ def by_inbox(stage, sample):
     stage.sql("START TRANSACTION;"
               f"INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES ('{sample.topic}', '{key}', 3000, '{payload}');"
               "COMMIT")
-    path, until = f"/v1/topics/{sample.topic}/jobs/{key}", now_ms() + INBOX_SECONDS * 1000
+    path, until = f"/v1/topics/{sample.topic}/jobs/{key}", now_ms() + LONG_SECONDS * 1000
     while (found := stage.rest.ask("GET", path))[0] == 404 and now_ms() < until:
         time.sleep(0.05)
-    assert found[0] == 200, f"the row of job_inbox is no job after {INBOX_SECONDS} s"
+    assert found[0] == 200, f"the row of job_inbox is no job after {LONG_SECONDS} s"
     sample.take(found[1])
 
 
@@ -134,7 +149,12 @@ def by_operation(stage, sample):
     """One change for all jobs that a filter finds: here there is one."""
     key = f"set-{stage.run}"
     sample.take(stage.rest.want(201, "PUT", f"/v1/topics/{sample.topic}/jobs/{key}", body(stage, sample, delay="P1D")))
-    done = stage.rest.want(200, "POST", "/v1/jobs:reschedule", {"filter": {"topic": sample.topic, "key_prefix": key}, "delay": "PT2S"})
+    status, done = stage.rest.ask("POST", "/v1/jobs:reschedule", {"filter": {"topic": sample.topic, "key_prefix": key}, "delay": "PT2S"})
+    sample.expect(status in (200, 202), f"the operation was answered with {status}: {json.dumps(done)[:300]}")
+    until = now_ms() + LONG_SECONDS * 1000
+    while status == 202 and done["state"] != "done" and now_ms() < until:  # a busy machine takes longer than the answer waits
+        time.sleep(0.1)
+        done = stage.rest.want(200, "GET", f"/v1/operations/{done['id']}")
     sample.expect((done["state"], done["changed"]) == ("done", 1), f"the operation is {json.dumps(done)[:300]}")
     sample.take(stage.rest.want(200, "GET", f"/v1/jobs/{sample.job}"))
 
@@ -173,7 +193,7 @@ def all_samples():
     failed = {"status": "failed", "error": {"code": "card_declined", "message": "the bank said no"}}
     return [
         Sample("sql", "in 1 h; UPDATE jobs SET next_at = in 5.5 s", moved_by_sql),
-        Sample("ack-timeout", "in 0.5 s; the consumer is silent, ack_timeout 1 s", post(delay="PT0.5S", ack_timeout="PT1S", retry=["PT0.5S"]),
+        Sample("ack-timeout", "in 0.5 s; the consumer is silent, ack_timeout 4 s", post(delay="PT0.5S", ack_timeout="PT4S", retry=["PT0.5S"] * 9),
                attempts=2, replies=[None, OK], history=["timed_out", "succeeded"]),
         Sample("retry", "in 0.5 s; fails once, retry after 1 s", post(delay="PT0.5S", retry=["1s", "3m"]), attempts=2,
                replies=[failed, OK], history=["failed", "succeeded"]),
@@ -187,11 +207,11 @@ def all_samples():
         Sample("single-ms", "POST, in 1,250 ms", post(delay=1250)),
         Sample("run-at", "POST, at a time with the offset +02:00", post_at(1500, 2)),
         *[Sample(f"bulk-{n}", f"NDJSON, in {1 + 0.1 * n:.1f} s", bulk) for n in range(8)],
-        Sample("later", "in 1 s; PATCH to 2.5 s and a new payload", patched({"delay": "PT1S"}, new_payload), judge=has_new_payload),
+        Sample("later", "in 1 s; PATCH to 2.5 s and a new payload", patched(1000, new_payload), judge=has_new_payload),
         Sample("schedule", "a schedule with one fire, in 2 s", by_schedule),
         Sample("inbox", "INSERT INTO job_inbox in a transaction, 3 s after it", by_inbox),
         Sample("operation", "in 1 day; POST /v1/jobs:reschedule to 2 s", by_operation),
-        Sample("earlier", "in 1 h; PATCH to 1 s", patched({"delay": "PT1H"}, {"delay": "PT1S"})),
+        Sample("earlier", "in 1 h; PATCH to 1 s", patched(3600_000, {"delay": "PT1S"})),
         Sample("far", "in 3 years; PATCH to 1 s", far_then_near),
         Sample("run-now", "in 1 day; run-now", run_now),
         Sample("keyed", "PUT with a key, twice", put_twice),

@@ -1,4 +1,6 @@
 """The table of the sample jobs: expected, actual, lateness."""
+import os
+
 from .run import lateness
 
 HEAD = ("job", "by", "asked", "expected", "actual", "late by, ms", "")
@@ -13,7 +15,7 @@ def _row(stage, sample):
     late = ", ".join(str(ms) for ms in lateness(sample, arrivals)) or "-"
     expected = f"{sample.state}, {_times(sample.attempts)}"
     actual = "as expected" if not sample.complaints else "; ".join(sample.complaints)
-    return sample.name, stage.way.topics[sample.topic], sample.asked, expected, actual, late + (" (cold)" if sample.warms_up else ""), "bad" if sample.complaints else "ok"
+    return sample.name, stage.way.topics[sample.topic], sample.asked, expected, actual, late + (" (cold)" if sample.warms_up else ""), "bad" if sample.complaints else "late" if sample.late else "ok"
 
 
 def _quantile(numbers, share):
@@ -34,4 +36,7 @@ def _sum(stage):
     text = f"{len(stage.everything)} jobs, {'every one behaved' if bad == 0 else f'{bad} did not behave'}"
     if late:
         text += f"; late by {_quantile(late, 0.5)} ms (median), {max(late)} ms (worst)"
+    if slow := sum(1 for sample in stage.everything if sample.late):
+        text += (f"\nwarning: {slow} came late, by more than a second or after the consumer's time for its report; the machine's load average was "
+                 f"{' '.join(f'{load:.1f}' for load in stage.load)} on {os.cpu_count()} cores")
     return text

@@ -2,6 +2,8 @@
 import time
 from datetime import datetime, timedelta, timezone
 
+LONG_SECONDS = 120  # the longest wait for anything: more than ten times what it takes on a quiet machine
+
 
 def now_ms():
     return time.time_ns() // 1_000_000

@@ -5,6 +5,7 @@ A way has the topics of the samples with a word for each, starts and ends whoeve
 from stack.say import StackError
 
 from .callback import CallbackReceiver
+from .times import LONG_SECONDS
 from .worker import Worker
 
 TOPIC = "quickstart"
@@ -21,7 +22,7 @@ class ByKafka:
         self.start, self.end, self.report = self._consumer.start, self._consumer.end, self._consumer.report
 
     def judge_dead(self, _stage, event):
-        return [] if self._consumer.wait_dead(event, 10) else [f"no dead letter {event}"]
+        return [] if self._consumer.wait_dead(event, LONG_SECONDS) else [f"no dead letter {event}"]
 
 
 class ByPopsAndCallbacks:
@@ -37,7 +38,7 @@ class ByPopsAndCallbacks:
     def start(self):
         self._put(POPS, {"delivery": "pull"})
         self._put(CALLS, {"delivery": "http", "callback_url": self._receiver.url, "callback_secret": self._receiver.secret,
-                          "callback_timeout": "PT0.5S"})
+                          "callback_timeout": "PT1M"})
         self._worker.start()
         self._receiver.start()
 
