@@ -358,7 +358,8 @@ static dt_status serve(dt_results *r, dt_kafka_reader *consumer, struct dt_error
 /* NULL: there is no Kafka, or the thread is to end. */
 static dt_kafka_reader *connect(dt_results *r)
 {
-    const struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
+    struct dt_kafka_reading reading = DT_KAFKA_READS_RESULTS;
+    reading.stop = &r->thread.stopping;
     dt_kafka_reader *consumer = NULL;
     if (!dt_config_has_kafka(r->env.kafka->config))
         return NULL;

@@ -17,11 +17,13 @@
 
 #include "base/log.h"
 
+/* A broker on a busy machine answers within seconds: whoever gives up before asks the same again. The two waits end as
+ * soon as their condition holds. */
 enum {
-    LOOK_TIMEOUT_MS = 2000,
-    CHANGE_TIMEOUT_MS = 5000,
-    MADE_WITHIN_US = 2000000,
-    LEADERS_WITHIN_US = 1000000,
+    LOOK_TIMEOUT_MS = 5000, /* half of a transaction's time, within which it may be asked */
+    CHANGE_TIMEOUT_MS = 10000,
+    MADE_WITHIN_US = 10000000,
+    LEADERS_WITHIN_US = 3000000, /* shorter: a partition may be without a leader for long, and others wait */
     DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default, for topics whose settings we may not read */
 };
 

@@ -248,6 +248,18 @@ static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
     return code;
 }
 
+/* librdkafka drops an answer that comes after its time. So each question that was not answered in time is followed by
+ * one that waits twice as long: a broker that is slow, and not away, answers one of them, and `stop` is looked at
+ * between them. */
+enum { ASK_FIRST_MS = 100, ASK_MAX_MS = 3200 };
+
+static int ask_ms(int ms, int64_t deadline_us)
+{
+    int64_t left_ms = (deadline_us - dt_kafka_now_us()) / 1000 + 1;
+
+    return left_ms < ASK_FIRST_MS ? ASK_FIRST_MS : left_ms < ms ? (int)left_ms : ms;
+}
+
 /* A topic that was just made may be unknown to a broker for a moment, so an unknown one is asked for a few times. */
 dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us, const _Atomic bool *stop,
                                struct dt_kafka_shape *shape, struct dt_error *err)
@@ -255,13 +267,16 @@ dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t 
     const int64_t unknown_until_us = dt_kafka_now_us() + 300000;
     const struct timespec pause = {.tv_nsec = 5000000};
     rd_kafka_resp_err_t code;
+    int ms = ASK_FIRST_MS;
 
     for (;;) {
         if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "kafka: stopped while asking for metadata");
-        code = look_at_topic(rk, topic, 100, shape);
+        code = look_at_topic(rk, topic, ask_ms(ms, deadline_us), shape);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             return DT_OK;
+        if (code == RD_KAFKA_RESP_ERR__TIMED_OUT)
+            ms = 2 * ms < ASK_MAX_MS ? 2 * ms : ASK_MAX_MS;
         if (dt_kafka_now_us() >= deadline_us)
             break;
         if (dt_kafka_error_status(code) == DT_REFUSED && dt_kafka_now_us() >= unknown_until_us)
@@ -348,6 +363,9 @@ void dt_kafka_drain(int timeout_ms)
     pthread_mutex_unlock(&reaper_lock);
 }
 
+/* One answer of a busy broker; the question is asked from its beginning when it fails. */
+enum { OFFSETS_MS = 10000 };
+
 dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
                                struct dt_error *err)
 {
@@ -355,7 +373,7 @@ dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *
 
     for (int i = 0; i < list->cnt; i++)
         list->elems[i].offset = which;
-    code = rd_kafka_offsets_for_times(rk, list, 2000);
+    code = rd_kafka_offsets_for_times(rk, list, OFFSETS_MS);
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
         code = list->elems[i].err;
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)

@@ -16,13 +16,15 @@
 
 #include "base/log.h"
 
-enum { LOOK_EVERY_US = 5000000, LOOK_TIMEOUT_US = 2000000, COMMIT_EVERY_US = 100000, SILENCE_US = 60000000 };
+/* LOOK_TIMEOUT_US: long, for a reader that gave up on a busy broker would only ask from the beginning. */
+enum { LOOK_EVERY_US = 5000000, LOOK_TIMEOUT_US = 10000000, COMMIT_EVERY_US = 100000, SILENCE_US = 60000000 };
 
 struct dt_kafka_reader {
     const struct dt_kafka_env *env;
     struct dt_kafka_reading how;
     unsigned generation; /* of the settings that the handle was made with */
     int64_t silent_us;   /* since when Kafka does not say where the partitions are; 0 = it does */
+    struct dt_error unsaid; /* why it did not say so in the last share; its status OK = it did, or was not asked */
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
     unsigned rank, members; /* 0 members: nothing is read yet */
@@ -277,6 +279,8 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
         take_more(c, max, linger_ms);
     else
         status = commit_ends(c, err);
+    if (status == DT_OK && c->n == 0 && c->unsaid.status != DT_OK)
+        status = dt_fail(err, c->unsaid.status, "%s", c->unsaid.text);
     c->owed |= c->n > 0;
     *records = c->records;
     *n = c->n;
@@ -602,13 +606,14 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
 
     if (is_outdated(c, now_us))
         reopen(c);
+    c->unsaid.status = DT_OK;
     same = rank == c->rank && members == c->members;
     if (same && now_us < c->looked_us + LOOK_EVERY_US)
         return DT_OK;
-    status = dt_kafka_await_topic(c->rk, c->topic, now_us + LOOK_TIMEOUT_US, NULL, &shape, err);
+    status = dt_kafka_await_topic(c->rk, c->topic, now_us + LOOK_TIMEOUT_US, c->how.stop, &shape, &c->unsaid);
     note_answer(c, now_us, status);
     if (status != DT_OK)
-        return status;
+        return status == DT_UNAVAILABLE && same ? DT_OK : dt_fail(err, status, "%s", c->unsaid.text);
     c->looked_us = now_us;
     if (same && shape.partitions == c->partitions) {
         commit_again(c);

@@ -114,8 +114,11 @@ static dt_status take(const rd_kafka_message_t *m, struct dt_ledger_reading *rea
     }
 }
 
-static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, struct dt_error *err)
+/* Each record that comes puts the deadline off: a long ledger that a busy broker sends slowly is read to its end, and not
+ * again and again from its beginning. */
+static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, int64_t patience_us, struct dt_error *err)
 {
+    int64_t deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
     bool done = false;
 
     while (!done) {
@@ -124,12 +127,14 @@ static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, st
 
         if (reading->stop && *reading->stop)
             return dt_fail(err, DT_SHUTDOWN, "ledger: stopped while reading");
-        if (dt_clock_mono_us(reading->clock) >= reading->deadline_us)
+        if (dt_clock_mono_us(reading->clock) >= deadline_us)
             return dt_fail(err, DT_UNAVAILABLE, "ledger: nothing more came in time");
         m = rd_kafka_consume_queue(r->queue, 20);
         if (!m)
             continue;
         status = take(m, reading, &done, err);
+        if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR)
+            deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
         rd_kafka_message_destroy(m);
         if (status != DT_OK)
             return status;
@@ -154,7 +159,7 @@ dt_status dt_ledger_read(const struct dt_kafka_env *env, unsigned shard, struct 
     if (status == DT_OK)
         status = reader_start(r, reading->from, err);
     if (status == DT_OK)
-        status = read_on(r, reading, err);
+        status = read_on(r, reading, left_us, err);
     reader_close(r);
     return status;
 }

@@ -364,6 +364,18 @@ static void starting_on_a_broker_that_hangs_is_unavailable_in_time(void **state)
     assert_true(now_us() - begin_us < (TIMEOUT_MS + 2500) * 1000);
 }
 
+/* Each answer takes longer than the first questions are waited for. */
+static void starting_on_a_broker_that_is_slow_takes_longer(void **state)
+{
+    struct dt_error err = {0};
+
+    (void)state;
+    fx.config.kafka_transaction_timeout = 60000;
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 400);
+    if (start(NULL, &err) != DT_OK)
+        fail_msg("%s", err.text);
+}
+
 static void *set_soon(void *arg)
 {
     usleep(200000);
@@ -529,6 +541,7 @@ int main(void)
         TEST(a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message),
         TEST_START(starting_waits_for_a_coordinator_that_is_not_ready),
         TEST_START(starting_on_a_broker_that_hangs_is_unavailable_in_time),
+        TEST_START(starting_on_a_broker_that_is_slow_takes_longer),
         TEST_START(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop),
         TEST_NOTICES(notices_arrive_and_each_is_said_to),
         TEST_NOTICES(no_notices_need_no_broker),
