@@ -103,4 +103,4 @@ def in_mysql(stack):
 
 def in_kafka(stack, topic):
     """Committed messages of the topic, from its beginning to its end, and how many of them are different (job, attempt)s."""
-    return json.loads(programs.run("reporter", stack["DUETIME_KAFKA"], topic, "all", "-", 120))
+    return json.loads(programs.run("reporter", stack["DUETIME_KAFKA"], topic, "all", "-", 180))

@@ -54,7 +54,7 @@ def await_recorded(stack, count):
 
 def burst(stack, account, topic, count):
     """Callbacks a second of so many jobs that are due at one instant, from that on until the last outcome is recorded."""
-    answerer = Answerer(count, 180)
+    answerer = Answerer(count, clients.SILENCE_SECONDS)
     make_topic(stack, topic, answerer)
     before, due = recorded(stack), clients.now() + 1000 + count / 10
     account.accepted(topic, clients.write_due(stack, topic, [due] * count))
@@ -67,7 +67,7 @@ def burst(stack, account, topic, count):
 
 
 def bare(count):
-    answerer = Answerer(count, 180)
+    answerer = Answerer(count, clients.SILENCE_SECONDS)
     rate = float(programs.run("caller", answerer.url, count, CONNECTIONS))
     answerer.end()
     return rate
@@ -77,7 +77,7 @@ def stream(stack, account, topic, seconds):
     """(p50, p99) in ms of RATE callbacks due a second, from their due time until the receiver has read them."""
     before = recorded(stack)
     jobs, start = (FLOW_SECONDS + seconds) * RATE, clients.now() + 3000 + seconds * 100 + FLOW_SECONDS * 1000
-    answerer = Answerer(jobs, seconds + 90, int(start))
+    answerer = Answerer(jobs, clients.SILENCE_SECONDS, int(start))
     make_topic(stack, topic, answerer)
     account.accepted(topic, clients.write_due(stack, topic, [start + i * 1000 / RATE for i in range(-FLOW_SECONDS * RATE, seconds * RATE)]))
     found = answerer.end()

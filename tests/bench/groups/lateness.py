@@ -17,7 +17,7 @@ def warm(stack, account, topic):
     """The topic is there, and every shard has sent to it."""
     clients.make_topic(stack, topic)
     account.accepted(topic, clients.write_due(stack, topic, [clients.now()] * 20))
-    clients.Reporter(stack, topic, 20, seconds=30).end()
+    clients.Reporter(stack, topic, 20).end()
 
 
 def of_stream(stack, account, topic, seconds, beside):
@@ -25,7 +25,7 @@ def of_stream(stack, account, topic, seconds, beside):
     warm(stack, account, topic)
     start, jobs = clients.now() + LEAD_MS + FLOW_SECONDS * 1000, (FLOW_SECONDS + seconds) * RATE
     account.accepted(topic, clients.write_due(stack, topic, [start + i * 1000 / RATE for i in range(-FLOW_SECONDS * RATE, seconds * RATE)]))
-    reporter = clients.Reporter(stack, topic, jobs + 20, seconds=seconds + 60, since=start)
+    reporter = clients.Reporter(stack, topic, jobs + 20, since=start)
     until(lambda: clients.now() > start - FLOW_SECONDS * 1000, "the start", every=0.01)
     load = threading.Thread(target=beside, args=(seconds + FLOW_SECONDS + 1,))
     load.start()

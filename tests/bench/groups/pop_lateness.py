@@ -13,9 +13,9 @@ WORKERS = 64
 MOST = 10  # jobs a pop
 
 
-def popper(stack, topic, count, seconds, since, *, most=MOST, wait_ms=20000, report=False):
+def popper(stack, topic, count, since, *, most=MOST, wait_ms=20000, report=False):
     """Workers in C, until so many are popped (and reported); what they saw."""
-    words = [stack["DUETIME_URL"].rsplit(":", 1)[1], topic, count, WORKERS, most, wait_ms, seconds, int(since)] + (["report"] if report else [])
+    words = [stack["DUETIME_URL"].rsplit(":", 1)[1], topic, count, WORKERS, most, wait_ms, clients.SILENCE_SECONDS, int(since)] + (["report"] if report else [])
     process = subprocess.Popen([programs.program("popper"), *map(str, words)], stdout=subprocess.PIPE, text=True)
 
     def end():
@@ -31,7 +31,7 @@ def stream(stack, account, topic, seconds):
     """(p50, p99) in ms, from the due time until the answer was with the worker that waited."""
     clients.make_topic(stack, topic, delivery="pull")
     jobs, start = (FLOW_SECONDS + seconds) * RATE, clients.now() + 3000 + seconds * 100 + FLOW_SECONDS * 1000
-    end = popper(stack, topic, jobs, seconds + 90, start)
+    end = popper(stack, topic, jobs, start)
     account.accepted(topic, clients.write_due(stack, topic, [start + i * 1000 / RATE for i in range(-FLOW_SECONDS * RATE, seconds * RATE)]))
     found = end()
     account.popped(topic, found["messages"], found["distinct"])

@@ -17,7 +17,7 @@ def drained(stack, account, topic, count, most):
     clients.make_topic(stack, topic, delivery="pull")
     account.accepted(topic, clients.write_due(stack, topic, [clients.now() - 1000] * count))
     began = clients.now()
-    found = popper(stack, topic, count, 150, 0, most=most, wait_ms=2000, report=True)()
+    found = popper(stack, topic, count, 0, most=most, wait_ms=2000, report=True)()
     account.popped(topic, found["messages"], found["distinct"])
     account.reported(topic, found["applied"])
     return count / (clients.now() - began) * 1000

@@ -10,7 +10,6 @@ from account import Missing
 POPPERS = 4
 JOB = re.compile(rb'\{"id":"(\d+)","topic":.*?"attempt":(\d+)')
 IDLE_S = 0.002  # nothing is ready: another look after so long
-GIVEN_UP_S = 180
 
 
 class Popper(threading.Thread):
@@ -19,7 +18,7 @@ class Popper(threading.Thread):
     def __init__(self, stack, topic, shared):
         super().__init__(daemon=True)
         host, port = stack["DUETIME_URL"].removeprefix("http://").split(":")
-        self._connection = http.client.HTTPConnection(host, int(port), timeout=120)
+        self._connection = http.client.HTTPConnection(host, int(port), timeout=clients.BATCH_SECONDS)
         self._topic, self._shared, self.failure = topic, shared, None
 
     def _post(self, path, body, media="application/json"):
@@ -51,7 +50,7 @@ class Shared:
 
     def __init__(self, count):
         self._lock = threading.Lock()
-        self._count, self._end = count, time.monotonic() + GIVEN_UP_S
+        self._count, self._end = count, time.monotonic() + clients.SILENCE_SECONDS
         self.popped, self.distinct, self.applied = 0, set(), 0
 
     def left(self):
@@ -62,6 +61,7 @@ class Shared:
             self.popped += len(attempts)
             self.distinct.update(attempts)
             self.applied += applied
+            self._end = time.monotonic() + clients.SILENCE_SECONDS
 
 
 def live(stack, account, topic, count):

@@ -73,7 +73,7 @@ class Size:
         ready, topic = time.monotonic() - began, f"restart-{self.run}"
         clients.make_topic(self.stack, topic)
         self.account.accepted(topic, clients.write_due(self.stack, topic, [clients.now()]))
-        clients.Reporter(self.stack, topic, 1, seconds=60).end()
+        clients.Reporter(self.stack, topic, 1).end()
         return ready, time.monotonic() - began
 
     def lists(self):

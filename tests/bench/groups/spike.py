@@ -24,8 +24,8 @@ def drain(stack, account, jobs, spike, trickle):
     account.accepted(trickle, clients.write_due(stack, trickle, [instant + 1000 / TRICKLE * n for n in range(seconds * TRICKLE)]))
     assert clients.now() < instant, "the jobs were made too slowly"
     until(lambda: clients.now() > instant - 1000, "the instant", every=0.01, seconds=120)
-    reporter = clients.Reporter(stack, spike, jobs, seconds=180)
-    late_reporter = clients.Reporter(stack, trickle, seconds * TRICKLE, seconds=180)
+    reporter = clients.Reporter(stack, spike, jobs)
+    late_reporter = clients.Reporter(stack, trickle, seconds * TRICKLE)
     reporter.end()
     done = clients.now()
     late_reporter.end()

@@ -2,7 +2,8 @@
  * A receiver of callbacks that costs little: answers 204 to every request, or nothing at all, in one thread.
  *
  *   answerer COUNT SECONDS [SINCE_MS | silent]    prints its port, and in the end a JSON line: how many requests came, how many of
- *                                                 them are different attempts, and how late they were that were due from SINCE on
+ *                                                 them are different attempts, and how late they were that were due from SINCE on.
+ *                                                 Ends with COUNT, or when none came for SECONDS; silent: after SECONDS
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -95,8 +96,10 @@ int main(int argc, char **argv)
     int listening = listen_anywhere();
     epoll = epoll_create1(0);
     epoll_ctl(epoll, EPOLL_CTL_ADD, listening, &(struct epoll_event){.events = EPOLLIN});
-    for (double until = now() + atof(argv[2]); now() < until && (silent || seen.n < seen.wanted);) {
+    double silence = atof(argv[2]), until = now() + silence;
+    while (now() < until && (silent || seen.n < seen.wanted)) {
         struct epoll_event events[EVENTS];
+        long before = seen.n;
         int n = epoll_wait(epoll, events, EVENTS, 100);
         for (int i = 0; i < n; i++) {
             struct connection *c = events[i].data.ptr;
@@ -105,6 +108,8 @@ int main(int argc, char **argv)
             else if (!serve(c))
                 end(c);
         }
+        if (seen.n > before && !silent)
+            until = now() + silence;
     }
     tell(&seen, 0);
     usleep(300000); /* the last answers are read before their connections end */

@@ -4,7 +4,7 @@
  *   popper PORT TOPIC COUNT CONNECTIONS MAX WAIT_MS SECONDS SINCE_MS [report]
  *
  * Prints a JSON line: how many jobs were popped, how many different attempts they are, and how long after its due time (from SINCE on) the
- * answer with a job was here.
+ * answer with a job was here. It ends when COUNT are popped (and reported), or when none came for SECONDS.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -166,12 +166,15 @@ int main(int argc, char **argv)
         open_one(w);
         say_pop(w);
     }
-    for (double until = now() + atof(argv[7]);
-         now() < until && (seen.n < seen.wanted || (reports && applied < seen.wanted));) {
+    double silence = atof(argv[7]), until = now() + silence;
+    while (now() < until && (seen.n < seen.wanted || (reports && applied < seen.wanted))) {
         struct epoll_event events[EVENTS];
+        long before = seen.n + applied;
         int n = epoll_wait(epoll, events, EVENTS, 100);
         for (int i = 0; i < n; i++)
             serve(events[i].data.ptr);
+        if (seen.n + applied > before)
+            until = now() + silence;
     }
     tell(&seen, applied);
     return 0;

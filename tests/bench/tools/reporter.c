@@ -1,7 +1,7 @@
 /*
  * A consumer that costs little, so that it is not what is measured: reads committed messages of a topic from its
- * beginning, reports each as succeeded when asked to, and prints what it saw once COUNT have arrived, or SECONDS
- * passed.
+ * beginning, reports each as succeeded when asked to, and prints what it saw once COUNT have arrived, or none came for
+ * SECONDS.
  *
  *   reporter BROKERS TOPIC COUNT|all RESULTS-TOPIC|- SECONDS [gather | SINCE-MS]
  *
@@ -35,7 +35,7 @@ struct seen {
 struct options {
     const char *brokers, *topic, *results;
     long count; /* 0: to the end */
-    double until_ms, since_ms;
+    double silence_ms, since_ms;
     int gather;
 };
 
@@ -159,7 +159,8 @@ static void take(struct seen *seen, double since_ms, const rd_kafka_message_t *m
 static void read_all(const struct options *o, rd_kafka_t *consumer, rd_kafka_t *producer, struct seen *seen)
 {
     int ends = 0, partitions = assign(consumer, o->topic);
-    while ((o->count ? seen->n < o->count : ends < partitions) && wall_ms() < o->until_ms) {
+    double until_ms = wall_ms() + o->silence_ms;
+    while ((o->count ? seen->n < o->count : ends < partitions) && wall_ms() < until_ms) {
         rd_kafka_message_t *message = rd_kafka_consumer_poll(consumer, 100);
         uint64_t job;
         unsigned attempt;
@@ -167,6 +168,7 @@ static void read_all(const struct options *o, rd_kafka_t *consumer, rd_kafka_t *
             ends++;
         if (message && !message->err) {
             take(seen, o->since_ms, message, &job, &attempt);
+            until_ms = seen->last + o->silence_ms;
             if (o->results && !o->gather)
                 report(producer, o->results, job, attempt);
         }
@@ -233,7 +235,7 @@ int main(int argc, char **argv)
                         argv[2],
                         strcmp(argv[4], "-") ? argv[4] : NULL,
                         atol(argv[3]),
-                        wall_ms() + atof(argv[5]) * 1000,
+                        atof(argv[5]) * 1000,
                         argc > 6 ? atof(argv[6]) : 0,
                         argc > 6 && !strcmp(argv[6], "gather")};
     struct seen seen = {0};
