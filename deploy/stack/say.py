@@ -29,7 +29,7 @@ def waiting(what, last_line=lambda: ""):
 
     def tell():
         while not over.wait(WAITING_SECONDS):
-            line = last_line()
+            line = last_line()[:200]
             note(f"waiting for {what}, {time.monotonic() - began:.0f} s so far" + (f"; its last line: {line}" if line else ""))
 
     threading.Thread(target=tell, daemon=True).start()

@@ -124,10 +124,9 @@ class Stack:
         return settings
 
     def _election(self):
-        """Sessions are short, so that tests and people see takeovers soon; not where little is asked of MySQL and everything by it."""
-        if self._without("zookeeper"):
-            return {"servers": "", **({} if self._without("redis") else {"session_timeout": "PT2S"})}
-        return {"servers": self.zookeeper.address, "session_timeout": "PT2S"}
+        """The session timeout is the programs' own: on a laptop that is busy with a browser a shorter one would end again and again. A test
+        that needs it short asks for that by --set."""
+        return {"servers": "" if self._without("zookeeper") else self.zookeeper.address}
 
     def _detour(self, settings, via):
         """Addresses that lead through somebody's port in place of the server's own."""

@@ -6,7 +6,7 @@ from . import wire
 
 CONFIG = """\
 tickTime=100
-maxSessionTimeout=10000
+maxSessionTimeout=120000
 maxClientCnxns=0
 admin.enableServer=false
 clientPortAddress=127.0.0.1
