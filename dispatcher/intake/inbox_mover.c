@@ -78,10 +78,11 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 
 /* ---- the loop ---- */
 
-/* Shorter than the time for an answer, in whole seconds: those who wait for the lock do so in these. */
+/* Half of the time for an answer at most, as for the other waits in the server: the answer of a busy one comes seconds
+ * after the wait. In whole seconds: those who wait for the lock do so in these. */
 static int64_t wait_of(const dt_inbox_chore *c)
 {
-    int64_t seconds = c->env.config->mysql_io_timeout * 4 / 5 / 1000;
+    int64_t seconds = c->env.config->mysql_io_timeout / 2 / 1000;
     int64_t longest_ms = c->mover.schedules ? WAIT_MS : BUSY_MS;
     return dt_earlier(longest_ms, (seconds > 0 ? seconds : 1) * 1000);
 }

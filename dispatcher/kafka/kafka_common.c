@@ -364,7 +364,7 @@ void dt_kafka_drain(int timeout_ms)
 }
 
 /* One answer of a busy broker; the question is asked from its beginning when it fails. */
-enum { OFFSETS_MS = 10000 };
+enum { OFFSETS_MS = 5000 };
 
 dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,
                                struct dt_error *err)
