@@ -69,7 +69,7 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kaf
         "socket.keepalive.enable",
         "true",
         "socket.connection.setup.timeout.ms",
-        "5000",
+        "10000", /* a connection that is given up begins with its first handshake again */
         "reconnect.backoff.ms",
         "50",
         "reconnect.backoff.max.ms",
