@@ -418,8 +418,8 @@ static dt_status serve(dt_command_reader *r, struct dt_error *err)
     dt_arena_reset(&r->arena);
     dt_status status = DT_OK;
     if (!r->consumer) {
-        const struct dt_kafka_reading reading = {.suffix = "commands", .bytes = POLL_BYTES, .begin = begin, .arg = r,
-                                                 .stop = &r->thread.stopping};
+        const struct dt_kafka_reading reading = {
+            .suffix = "commands", .bytes = POLL_BYTES, .begin = begin, .arg = r, .stop = &r->thread.stopping};
         status = dt_kafka_reader_new(r->env.kafka, &reading, &r->consumer, err);
     }
     if (status == DT_OK)

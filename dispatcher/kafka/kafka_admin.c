@@ -23,7 +23,7 @@ enum {
     LOOK_TIMEOUT_MS = 5000, /* half of a transaction's time, within which it may be asked */
     CHANGE_TIMEOUT_MS = 10000,
     MADE_WITHIN_US = 10000000,
-    LEADERS_WITHIN_US = 3000000, /* shorter: a partition may be without a leader for long, and others wait */
+    LEADERS_WITHIN_US = 3000000,   /* shorter: a partition may be without a leader for long, and others wait */
     DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default, for topics whose settings we may not read */
 };
 

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* ANSWER_MS: of a busy broker. With a shorter one the same questions would be asked again and again, and never compared. */
+/* ANSWER_MS: of a busy broker. With a shorter one the same questions are asked again and again, and never compared. */
 enum { KEEP_HANDLE_MS = 60000, ANSWER_MS = 5000 };
 
 struct dt_result_lag {

@@ -22,8 +22,8 @@ enum { LOOK_EVERY_US = 5000000, LOOK_TIMEOUT_US = 10000000, COMMIT_EVERY_US = 10
 struct dt_kafka_reader {
     const struct dt_kafka_env *env;
     struct dt_kafka_reading how;
-    unsigned generation; /* of the settings that the handle was made with */
-    int64_t silent_us;   /* since when Kafka does not say where the partitions are; 0 = it does */
+    unsigned generation;    /* of the settings that the handle was made with */
+    int64_t silent_us;      /* since when Kafka does not say where the partitions are; 0 = it does */
     struct dt_error unsaid; /* why it did not say so in the last share; its status OK = it did, or was not asked */
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
