@@ -4,7 +4,6 @@
 #include "store/db/db.h"
 
 #define IDLE_US    INT64_C(1000000)
-#define STALLED_US INT64_C(2000000)
 #define DOWN_US    INT64_C(500000) /* no new attempt to connect for so long after one failed */
 #define AT_ONCE_US INT64_C(100000)
 #define CONNECT_MS INT64_C(2000)
@@ -20,6 +19,7 @@ dt_status dt_session_init(struct dt_session *session, const struct dt_session_en
     session->clock = env->clock;
     session->answered_us = env->answered_us;
     session->used_us = session->down_us = 0;
+    session->stalled_us = dt_earlier(config->mysql_io_timeout, config->api_database_timeout) * 1000 * 2 / 3;
     atomic_store(&session->busy_us, 0);
     session->config = *config;
     shorten(&session->config.mysql_io_timeout, config->api_database_timeout);
@@ -85,5 +85,5 @@ void dt_session_end(struct dt_session *session)
 bool dt_session_stalled(const struct dt_session *session)
 {
     int64_t busy_us = atomic_load_explicit(&session->busy_us, memory_order_relaxed);
-    return busy_us != 0 && dt_clock_mono_us(session->clock) - busy_us > STALLED_US;
+    return busy_us != 0 && dt_clock_mono_us(session->clock) - busy_us > session->stalled_us;
 }

@@ -15,8 +15,9 @@
 #include "store/db/db.h"
 #include "work/session.h"
 
-#define MS     INT64_C(1000)
-#define SECOND INT64_C(1000000)
+#define MS      INT64_C(1000)
+#define SECOND  INT64_C(1000000)
+#define STALLED (10 * SECOND / 3) /* two thirds of api.database_timeout */
 
 static struct {
     int64_t us; /* of the clock */
@@ -242,14 +243,14 @@ static void a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung(void
     (void)state;
     work(0);
     assert_int_equal(begin(), DT_OK);
-    fake.us += 2 * SECOND;
+    fake.us += STALLED;
     fake.connected = false;
-    dt_session_end(&session); /* it broke within two seconds */
+    dt_session_end(&session); /* it broke sooner */
     fake.connected = true;
     work(0);
     assert_int_equal(fake.n_pings, 2);
     assert_int_equal(begin(), DT_OK);
-    fake.us += 2 * SECOND + 1;
+    fake.us += STALLED + 1;
     fake.connected = false;
     dt_session_end(&session); /* it hung: nobody else need find that out */
     assert_int_equal(begin(), DT_UNAVAILABLE);
@@ -261,12 +262,12 @@ static void a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung(void
     assert_int_equal(fake.n_pings, 3);
 }
 
-static void a_piece_of_work_that_takes_longer_than_two_seconds_stalls(void **state)
+static void a_piece_of_work_that_takes_longer_than_two_thirds_of_a_wait_stalls(void **state)
 {
     (void)state;
     assert_false(dt_session_stalled(&session));
     assert_int_equal(begin(), DT_OK);
-    fake.us += 2 * SECOND;
+    fake.us += STALLED;
     assert_false(dt_session_stalled(&session));
     fake.us += 1;
     assert_true(dt_session_stalled(&session));
@@ -288,7 +289,7 @@ int main(void)
         T(after_a_failure_nobody_tries_for_half_a_second),
         T(after_a_failure_anybody_tries_once_another_session_was_answered),
         T(a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung),
-        T(a_piece_of_work_that_takes_longer_than_two_seconds_stalls),
+        T(a_piece_of_work_that_takes_longer_than_two_thirds_of_a_wait_stalls),
     };
     return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
 }
