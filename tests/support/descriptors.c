@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define LOOKED_AT   4096
-#define PATIENCE_MS 5000
+#define PATIENCE_MS 120000
 #define LOOK_MS     10
 
 static bool at_first[LOOKED_AT];

@@ -14,8 +14,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "support/wait.h"
 
-enum { ANSWER_MS = 10000 };
+enum { ANSWER_MS = WAIT_MS };
 
 void kafka_fixture_ok(dt_status status, const struct dt_error *err, const char *file, int line)
 {
@@ -44,18 +45,6 @@ void kafka_fixture_init(struct kafka_fixture *fx, const char *prefix)
         (struct dt_kafka_env){.config = &fx->config, .installation = fx->installation, .uuid = "0f9c2d4e", .shards = 3};
 }
 
-/* As a dispatcher does: a broker that has just begun, on a busy machine, may take seconds to know a topic that it made. */
-static dt_status prepare(dt_kafka_admin *admin, struct dt_error *err)
-{
-    const int64_t until_us = kafka_fixture_now_us() + 30 * 1000000LL;
-    dt_status status;
-
-    do
-        status = dt_kafka_admin_prepare(admin, err);
-    while (status == DT_UNAVAILABLE && kafka_fixture_now_us() < until_us);
-    return status;
-}
-
 void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
 {
     struct dt_error err = {0};
@@ -63,7 +52,9 @@ void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
 
     kafka_fixture_init(fx, prefix);
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx->env, &admin, &err), &err);
-    KAFKA_FIXTURE_OK(prepare(admin, &err), &err);
+    dt_status status; /* as a dispatcher does: a broker that has just begun may take seconds to know a topic that it made */
+    AWAIT_OR((status = dt_kafka_admin_prepare(admin, &err)) != DT_UNAVAILABLE, print_error("%s\n", err.text));
+    KAFKA_FIXTURE_OK(status, &err);
     fx->env.admin = admin;
 }
 
@@ -136,12 +127,8 @@ void kafka_fixture_topic(struct kafka_fixture *fx, const char *topic, int partit
 
 void kafka_fixture_await_partitions(struct kafka_fixture *fx, const char *topic, int partitions)
 {
-    const int64_t until_us = kafka_fixture_now_us() + ANSWER_MS * INT64_C(1000);
     int n;
-    while ((n = kafka_fixture_partitions(fx, topic)) != partitions) {
-        if (kafka_fixture_now_us() > until_us)
-            fail_msg("%s has %d partitions, not %d", topic, n, partitions);
-    }
+    AWAIT_OR((n = kafka_fixture_partitions(fx, topic)) == partitions, print_error("%s has %d partitions\n", topic, n));
 }
 
 void kafka_fixture_configure(struct kafka_fixture *fx, const char *topic, const char *name, const char *value)
@@ -179,7 +166,6 @@ void kafka_fixture_delete(struct kafka_fixture *fx, const char *topic)
 {
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
-    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + ANSWER_MS * INT64_C(1000);
     rd_kafka_DeleteTopic_t *request = rd_kafka_DeleteTopic_new(topic);
 
     rd_kafka_DeleteTopics(rk, &request, 1, NULL, queue);
@@ -187,10 +173,7 @@ void kafka_fixture_delete(struct kafka_fixture *fx, const char *topic)
     rd_kafka_DeleteTopic_destroy(request);
     rd_kafka_queue_destroy(queue);
     rd_kafka_destroy(rk);
-    while (kafka_fixture_partitions(fx, topic) != 0) {
-        if (dt_clock_mono_us(dt_clock_system()) > until_us)
-            fail_msg("%s does not go", topic);
-    }
+    kafka_fixture_await_partitions(fx, topic, 0);
 }
 
 static void add_acl(rd_kafka_t *rk, rd_kafka_queue_t *queue, const char *topic, rd_kafka_AclOperation_t operation,
@@ -235,16 +218,12 @@ static size_t acls(rd_kafka_t *rk, rd_kafka_queue_t *queue, const char *topic)
 /* A topic with an ACL allows only what it says: so it must say that the rest is allowed. */
 void kafka_fixture_deny_write(struct kafka_fixture *fx, const char *topic)
 {
-    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + ANSWER_MS * INT64_C(1000);
     rd_kafka_t *rk = client(fx, RD_KAFKA_PRODUCER, false);
     rd_kafka_queue_t *queue = rd_kafka_queue_new(rk);
 
     add_acl(rk, queue, topic, RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
     add_acl(rk, queue, topic, RD_KAFKA_ACL_OPERATION_WRITE, RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
-    while (acls(rk, queue, topic) != 2) { /* the broker learns of it after the controller */
-        if (dt_clock_mono_us(dt_clock_system()) > until_us)
-            fail_msg("the rights to %s do not change", topic);
-    }
+    AWAIT(acls(rk, queue, topic) == 2); /* the broker learns of it after the controller */
     rd_kafka_queue_destroy(queue);
     rd_kafka_destroy(rk);
 }
@@ -313,7 +292,7 @@ size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool comm
     const int partitions = kafka_fixture_partitions(fx, topic);
     rd_kafka_t *rk = client(fx, RD_KAFKA_CONSUMER, committed);
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(partitions);
-    const int64_t until_us = kafka_fixture_now_us() + ANSWER_MS * INT64_C(1000);
+    const int64_t until_us = wait_deadline_us();
     size_t n = 0, cap = 0;
     int ends = 0;
 
@@ -324,7 +303,7 @@ size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool comm
     while (ends < partitions) {
         rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, 100);
 
-        if (kafka_fixture_now_us() > until_us)
+        if (wait_is_over(until_us))
             fail_msg("%s cannot be read to its end", topic);
         if (!m)
             continue;

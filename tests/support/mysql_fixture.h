@@ -40,8 +40,10 @@ void mysql_fixture_close(struct mysql_fixture *fx, dt_store *store, struct dt_ar
 /* Ends all sessions but the test's own, as a server does that is started anew. */
 void mysql_fixture_kill_sessions(struct mysql_fixture *fx);
 
-/* Returns when `n` transactions of this database at once wait for a lock; fails the test after 20 s. */
+/* Returns when `n` transactions of this database at once wait for a lock; fails the test if they do not. */
 void mysql_fixture_await_lock_waits(struct mysql_fixture *fx, int64_t n);
+/* How many wait. */
+int64_t mysql_fixture_lock_waits(struct mysql_fixture *fx);
 
 /* SQL by hand, as an operator would type it. */
 void mysql_fixture_run(struct mysql_fixture *fx, const char *fmt, ...) DT_PRINTF(2, 3);

@@ -1,4 +1,5 @@
 #include "support/redis_fixture.h"
+#include "support/wait.h"
 
 #include <arpa/inet.h>
 #include <hiredis/hiredis.h>
@@ -211,8 +212,7 @@ void redis_server_again(struct redis_server *server)
     assert_true(server->pid >= 0);
     if (server->pid == 0)
         child(server);
-    if (!wait_until(answers, server, 5000))
-        fail_msg("no redis-server on port %d", server->port);
+    AWAIT_OR(answers(server), print_error("no redis-server on port %d\n", server->port));
 }
 
 void redis_server_start(struct redis_server *server, const char *password)
@@ -231,19 +231,6 @@ void redis_server_kill(struct redis_server *server)
     kill(server->pid, SIGKILL);
     waitpid(server->pid, NULL, 0);
     server->pid = 0;
-}
-
-bool wait_until(bool (*probe)(void *arg), void *arg, int deadline_ms)
-{
-    const dt_clock *clock = dt_clock_system();
-    int64_t end_us = dt_clock_mono_us(clock) + deadline_ms * INT64_C(1000);
-
-    while (!probe(arg)) {
-        if (dt_clock_mono_us(clock) > end_us)
-            return false;
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    }
-    return true;
 }
 
 int64_t redis_fixture_score(dt_index *index, const struct dt_shard_map *map, int64_t id)

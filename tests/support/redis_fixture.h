@@ -43,7 +43,4 @@ void redis_server_start(struct redis_server *server, const char *password);
 void redis_server_again(struct redis_server *server); /* after a kill: empty, on the same port */
 void redis_server_kill(struct redis_server *server);  /* kill -9, waited for; may be called twice */
 
-/* Polls until probe(arg) is true; false when deadline_ms have passed. */
-bool wait_until(bool (*probe)(void *arg), void *arg, int deadline_ms);
-
 #endif

@@ -18,7 +18,7 @@
 /* cmocka wants these included before it */
 #include <cmocka.h>
 
-#include "support/redis_fixture.h" /* wait_until */
+#include "support/wait.h"
 
 static int open_port(int *port)
 {
@@ -42,7 +42,7 @@ static void write_config(const struct zk_server *server)
     f = fopen(path, "w");
     assert_non_null(f);
     fprintf(f,
-            "tickTime=%d\nmaxSessionTimeout=10000\ndataDir=%s/data\nclientPort=%d\nclientPortAddress=127.0.0.1\n"
+            "tickTime=%d\nmaxSessionTimeout=60000\ndataDir=%s/data\nclientPort=%d\nclientPortAddress=127.0.0.1\n"
             "admin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=srvr\n",
             ZK_TICK_MS, server->dir, server->port);
     assert_int_equal(fclose(f), 0);
@@ -59,9 +59,8 @@ void zk_server_prepare(struct zk_server *server)
 }
 
 /* Serving, not merely listening. */
-static bool answers(void *arg)
+static bool answers(const struct zk_server *server)
 {
-    const struct zk_server *server = arg;
     struct sockaddr_in at = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)server->port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -95,8 +94,7 @@ void zk_server_start(struct zk_server *server)
     assert_true(server->pid >= 0);
     if (server->pid == 0)
         child(server);
-    if (!wait_until(answers, server, 20000))
-        fail_msg("no ZooKeeper on port %d, see %s/log", server->port, server->dir);
+    AWAIT_OR(answers(server), print_error("no ZooKeeper on port %d, see %s/log\n", server->port, server->dir));
 }
 
 void zk_server_kill(struct zk_server *server)

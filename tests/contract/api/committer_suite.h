@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "intake/committer.h"
-#include "support/await_answer.h"
+#include "support/wait.h"
 #include "support/mysql_fixture.h"
 
 #define ROWS 4
@@ -28,6 +28,7 @@ struct fixture {
     dt_topic_cache *topics;
     dt_index_writer *index;
     dt_committer *committer;
+    const dt_clock *clock; /* of the committer */
 };
 
 /* A unit that counts its answers. */
@@ -64,7 +65,7 @@ static inline void prepare(struct fixture *f, struct call *call, const char *top
 static inline void submit(struct fixture *f, struct call *call)
 {
     dt_committer_submit(f->committer, &call->unit);
-    await_answer(&call->answers);
+    AWAIT_ANSWER(&call->answers);
 }
 
 static inline void start(struct fixture *f)
@@ -73,7 +74,7 @@ static inline void start(struct fixture *f)
     const dt_clock *clock = dt_clock_system();
     dt_store *store = mysql_fixture_store(&f->mysql);
     dt_refclock_init(&f->ref, clock);
-    f->env = (struct dt_session_env){.config = &f->mysql.config, .clock = clock, .ref = &f->ref};
+    f->env = (struct dt_session_env){.config = &f->mysql.config, .clock = f->clock, .ref = &f->ref};
     dt_store_free(store);
     MYSQL_FIXTURE_OK(dt_store_new(&f->mysql.config, &f->ref, &store), &err);
     MYSQL_FIXTURE_OK(dt_store_ping(store, &err), &err);
@@ -87,6 +88,7 @@ static inline int make(void **state)
 {
     static struct fixture f;
     memset(&f, 0, sizeof(f));
+    f.clock = dt_clock_system();
     mysql_fixture_make(&f.mysql, "committer");
     mysql_fixture_migrate(&f.mysql);
     /* Nobody listens there: no answer depends on Redis. */
@@ -119,7 +121,7 @@ static inline void submit_all(struct fixture *f, struct call *calls, size_t n)
 static inline void await_all(struct call *calls, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        await_answer(&calls[i].answers);
+        AWAIT_ANSWER(&calls[i].answers);
         assert_int_equal(calls[i].unit.status, DT_OK);
         dt_unit_clear(&calls[i].unit);
     }

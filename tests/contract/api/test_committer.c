@@ -150,12 +150,7 @@ static void ids_of_a_server_that_went_back_in_time_are_replaced(void **state)
 /* Until the server's clock has passed what was given out: a restore takes longer. */
 static void await_clock(struct fixture *f, int64_t number)
 {
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
-    while (mysql_fixture_number(&f->mysql, "SELECT " DT_SQL_NOW_MS " * 16") < number) {
-        if (dt_clock_mono_us(dt_clock_system()) > until_us)
-            fail_msg("the numbers are far ahead of the clock");
-        usleep(20000);
-    }
+    AWAIT(mysql_fixture_number(&f->mysql, "SELECT " DT_SQL_NOW_MS " * 16") >= number);
 }
 
 static void a_restored_server_gives_no_block_out_that_somebody_has(void **state)
@@ -175,7 +170,7 @@ static void a_restored_server_gives_no_block_out_that_somebody_has(void **state)
     MYSQL_FIXTURE_OK(dt_committer_start(&f->env, f->topics, f->index, &other, &err), &err);
     prepare(f, &others, "t", 3);
     dt_committer_submit(other, &others.unit);
-    await_answer(&others.answers);
+    AWAIT_ANSWER(&others.answers);
     prepare(f, &after, "t", 3);
     submit(f, &after); /* from the block of before */
     for (int i = 0; i < 3; i++) {
@@ -234,7 +229,7 @@ static void a_full_queue_refuses_and_loses_nothing(void **state)
     for (int i = 0; i < CALLS; i++)
         dt_committer_submit(f->committer, &calls[i].unit);
     for (int i = 0; i < CALLS; i++) {
-        await_answer(&calls[i].answers);
+        AWAIT_ANSWER(&calls[i].answers);
         ok += calls[i].unit.status == DT_OK;
         full += calls[i].unit.status == DT_FULL;
         dt_unit_clear(&calls[i].unit);
@@ -295,10 +290,10 @@ static void who_is_queued_when_mysql_goes_away_is_told_with_the_one_at_work(void
         prepare(f, &queued[i], "t", 1);
     submit_all(f, queued, QUEUED);
     mysql_fixture_kill_sessions(&f->mysql);
-    await_answer(&held.answers);
+    AWAIT_ANSWER(&held.answers);
     assert_int_not_equal(held.unit.status, DT_OK);
     for (int i = 0; i < QUEUED; i++) {
-        await_answer(&queued[i].answers);
+        AWAIT_ANSWER(&queued[i].answers);
         assert_int_equal(queued[i].unit.status, DT_UNAVAILABLE);
         dt_unit_clear(&queued[i].unit);
     }
@@ -370,7 +365,7 @@ static void *submit_many(void *arg)
     }
     for (int i = 0; i < EACH; i++) {
         while (atomic_load(&calls[i].answers) == 0)
-            usleep(500);
+            wait_a_moment();
         ok += calls[i].unit.status == DT_OK && calls[i].rows[0].row.outcome == DT_INSERT_CREATED;
         dt_unit_clear(&calls[i].unit);
     }

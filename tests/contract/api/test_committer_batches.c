@@ -1,19 +1,57 @@
 /* Batches and single jobs in the committer, on a real MySQL: who goes first, and who waits for whom. */
 #include "contract/api/committer_suite.h"
 
+/* It stands still: commits are bound to no time of theirs, so that nothing depends on how long they take. */
+static _Atomic int64_t stopped_us;
+
+static int64_t stopped_mono_us(const dt_clock *clock)
+{
+    (void)clock;
+    return stopped_us;
+}
+
+static int64_t host_ms(const dt_clock *clock)
+{
+    (void)clock;
+    return dt_clock_real_ms(dt_clock_system());
+}
+
+static void stop_clock(struct fixture *f)
+{
+    static const dt_clock stopped = {.mono_us = stopped_mono_us, .real_ms = host_ms};
+    stopped_us = dt_clock_mono_us(dt_clock_system());
+    f->clock = &stopped;
+}
+
+/* Until ROLLBACK the one committer is at a unit that waits, and others gather behind it. */
+static void hold_committer(struct fixture *f, struct call *held)
+{
+    prepare(f, held, "t", 1);
+    submit(f, held); /* makes the topic */
+    dt_unit_clear(&held->unit);
+    prepare(f, held, "t", 1);
+    held->rows[0].row.job.key = DT_STR_LIT("held");
+    hold_key(f);
+    submit_all(f, held, 1);
+    mysql_fixture_await_lock_waits(&f->mysql, 1);
+    answers_in_all = 0;
+}
+
 static void a_single_job_does_not_stand_behind_batches(void **state)
 {
     struct fixture *f = *state;
     enum { BATCHES = 40, BATCH = 200 };
-    static struct call batches[BATCHES], single;
+    static struct call batches[BATCHES], single, held;
     f->mysql.config.api_committers = 1;
     f->mysql.config.api_commit_jobs = BATCH;
     start(f);
-    answers_in_all = 0;
+    hold_committer(f, &held);
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     prepare(f, &single, "t", 1);
     submit_all(f, batches, BATCHES);
     submit_all(f, &single, 1);
+    mysql_fixture_run(&f->mysql, "ROLLBACK");
+    await_all(&held, 1);
     await_all(&single, 1);
     await_all(batches, BATCHES);
     assert_in_range(single.place, 1, BATCHES / 4);
@@ -49,55 +87,49 @@ static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **s
 }
 
 /*
- * Commits two batches that wait for a lock, behind a commit of one row. True: both at once, before the first of them
- * could have counted as hanging, and before single jobs could have stopped to come.
+ * Commits two batches that wait for a lock, behind a commit of one row: so many of them at once. By the clock, the first of
+ * them does not hang, and single jobs have not stopped to come.
  */
-static bool are_committed_at_once(struct fixture *f, bool row_is_of_batch)
+static void assert_committed_at_once(struct fixture *f, bool row_is_of_batch, int64_t n)
 {
-    enum { BATCHES = 2, BATCH = 20, ALONE_US = 200000, CALM_US = 500000 };
-    static struct call batches[BATCHES], one;
+    enum { BATCHES = 2, BATCH = 20, GATHERED_US = 100000 }; /* long enough for a commit to begin behind another */
+    static struct call batches[BATCHES], one, after;
+    stop_clock(f);
+    f->mysql.config.api_committers = 4;
+    f->mysql.config.api_commit_jobs = 20;
+    start(f);
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     for (size_t i = 0; i < BATCHES; i++)
         rows[i * BATCH].row.job.key = DT_STR_LIT("held");
     prepare(f, &one, "t", 1);
     one.unit.of_batch = row_is_of_batch;
+    prepare(f, &after, "t", 1);
+    after.unit.of_batch = row_is_of_batch;
     hold_key(f);
-    int64_t calm_us = dt_clock_mono_us(dt_clock_system()) + CALM_US; /* the commit of the row begins later */
     submit(f, &one);
-    int64_t alone_us = dt_clock_mono_us(dt_clock_system()) + ALONE_US;
     submit_all(f, batches, BATCHES);
-    mysql_fixture_await_lock_waits(&f->mysql, BATCHES);
-    bool at_once = dt_clock_mono_us(dt_clock_system()) < dt_earlier(alone_us, calm_us);
+    mysql_fixture_await_lock_waits(&f->mysql, 1);
+    stopped_us += GATHERED_US;
+    mysql_fixture_await_lock_waits(&f->mysql, n);
+    if (n < BATCHES)
+        submit(f, &after); /* threads are free, and would have taken the second batch before */
+    assert_int_equal(mysql_fixture_lock_waits(&f->mysql), n);
     mysql_fixture_run(&f->mysql, "ROLLBACK");
     await_all(batches, BATCHES);
     dt_unit_clear(&one.unit);
+    dt_unit_clear(&after.unit);
     free(rows);
-    return at_once;
-}
-
-static void start_with_commits_of_a_batch(struct fixture *f)
-{
-    f->mysql.config.api_committers = 4;
-    f->mysql.config.api_commit_jobs = 20;
-    start(f);
 }
 
 static void while_single_jobs_come_batches_are_committed_one_at_a_time(void **state)
 {
-    struct fixture *f = *state;
-    start_with_commits_of_a_batch(f);
-    assert_false(are_committed_at_once(f, false));
+    assert_committed_at_once(*state, false, 1);
 }
 
-/* A batch of 251 rows ends with one. A machine that is busy may need several tries. */
+/* A batch of 251 rows ends with one. */
 static void the_last_rows_of_a_batch_are_no_single_jobs(void **state)
 {
-    struct fixture *f = *state;
-    start_with_commits_of_a_batch(f);
-    int tries = 20;
-    while (tries > 0 && !are_committed_at_once(f, true))
-        tries--;
-    assert_true(tries > 0);
+    assert_committed_at_once(*state, true, 2);
 }
 
 static void while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_large_unit(void **state)
@@ -105,6 +137,7 @@ static void while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_l
     struct fixture *f = *state;
     enum { BATCHES = 3, BATCH = DT_UNIT_ROWS / 2 + 1 };
     static struct call batches[BATCHES], single;
+    stop_clock(f);
     start(f);
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     rows[(BATCHES - 1) * BATCH].row.job.key = DT_STR_LIT("held");
@@ -121,35 +154,32 @@ static void while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_l
     free(rows);
 }
 
-/* What took long is followed by the longest rest that there is; or it took so long that it counts as hanging. */
+/* What took long is followed by the longest rest that there is. */
 static void while_single_jobs_come_batches_rest_behind_each_commit(void **state)
 {
     struct fixture *f = *state;
-    enum {
-        BATCHES = 2,
-        BATCH = DT_UNIT_ROWS / 2 + 1,
-        TOOK_US = 150000,
-        REST_US = 50000,
-        SLOW_US = 200000,
-        CALM_US = 500000
-    };
-    static struct call batches[BATCHES], single;
-    const dt_clock *clock = dt_clock_system();
+    enum { BATCHES = 2, BATCH = DT_UNIT_ROWS / 2 + 1, TOOK_US = 150000, REST_US = 50000 };
+    static struct call batches[BATCHES], single, after;
+    stop_clock(f);
     start(f);
     struct dt_create *rows = prepare_many(f, batches, BATCHES, BATCH);
     rows[0].row.job.key = DT_STR_LIT("held");
     prepare(f, &single, "t", 1);
     hold_key(f);
-    int64_t calm_us = dt_clock_mono_us(clock) + CALM_US; /* the commit of the single job begins later */
+    prepare(f, &after, "t", 1);
     submit(f, &single);
-    int64_t slow_us = dt_clock_mono_us(clock) + SLOW_US;
     submit_all(f, batches, BATCHES);
-    usleep(TOOK_US);
-    int64_t rested_us = dt_clock_mono_us(clock) + REST_US;
+    mysql_fixture_await_lock_waits(&f->mysql, 1);
+    stopped_us += TOOK_US;
     mysql_fixture_run(&f->mysql, "ROLLBACK");
-    await_all(batches, BATCHES);
-    assert_true(dt_clock_mono_us(clock) >= dt_earlier(rested_us, dt_earlier(slow_us, calm_us)));
+    await_all(batches, 1);
+    stopped_us += REST_US - 1;
+    submit(f, &after); /* single jobs do not rest */
+    assert_int_equal(batches[1].answers, 0);
+    stopped_us += 1;
+    await_all(&batches[1], 1);
     dt_unit_clear(&single.unit);
+    dt_unit_clear(&after.unit);
     free(rows);
 }
 
@@ -157,21 +187,20 @@ static void a_batch_has_its_turn_however_many_single_jobs_there_are(void **state
 {
     struct fixture *f = *state;
     enum { SINGLES = 1200, BATCH = 20 };
-    static struct call singles[SINGLES], batch, first;
+    static struct call singles[SINGLES], batch, held;
     f->mysql.config.api_committers = 1;
     f->mysql.config.api_commit_jobs = BATCH;
     start(f);
-    answers_in_all = 0;
+    hold_committer(f, &held);
     struct dt_create *rows = prepare_many(f, &batch, 1, BATCH);
-    prepare(f, &first, "t", 1);
     for (size_t i = 0; i < SINGLES; i++)
         prepare(f, &singles[i], "t", 1);
-    submit_all(f, &first, 1);
     submit_all(f, singles, SINGLES / 2);
     submit_all(f, &batch, 1);
     submit_all(f, singles + SINGLES / 2, SINGLES / 2);
+    mysql_fixture_run(&f->mysql, "ROLLBACK");
     await_all(&batch, 1);
-    await_all(&first, 1);
+    await_all(&held, 1);
     await_all(singles, SINGLES);
     assert_in_range(batch.place, 1, SINGLES / 2);
     free(rows);

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "intake/results_batcher.h"
-#include "support/await_answer.h"
+#include "support/wait.h"
 #include "support/job_rows.h"
 
 #define IDS INT64_C(1000)
@@ -101,7 +101,7 @@ static void each_report_is_told_what_came_of_it(void **state)
     static const enum dt_outcome expected[] = {DT_OUTCOME_APPLIED, DT_OUTCOME_DUPLICATE, DT_OUTCOME_STALE,
                                                DT_OUTCOME_UNKNOWN_JOB, DT_OUTCOME_APPLIED};
     for (int i = 0; i < 5; i++) {
-        await_answer(&calls[i].answers);
+        AWAIT_ANSWER(&calls[i].answers);
         assert_int_equal(calls[i].reports.status, DT_OK);
         assert_int_equal(calls[i].apply.outcome, expected[i]);
     }
@@ -119,7 +119,7 @@ static void a_queue_has_the_room_of_the_reports_that_have_left_it(void **state)
         for (int i = 0; i < BURST; i++)
             report(f, &calls[i], IDS + i, 1, DT_RESULT_SUCCEEDED);
         for (int i = 0; i < BURST; i++) {
-            await_answer(&calls[i].answers);
+            AWAIT_ANSWER(&calls[i].answers);
             assert_int_equal(calls[i].reports.status, DT_OK);
             assert_int_equal(calls[i].apply.outcome, DT_OUTCOME_UNKNOWN_JOB);
         }
@@ -138,7 +138,7 @@ static void a_full_queue_refuses_and_loses_nothing(void **state)
         report(f, &calls[i], IDS, 1, DT_RESULT_SUCCEEDED);
     mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
     for (int i = 0; i < CALLS; i++) {
-        await_answer(&calls[i].answers);
+        AWAIT_ANSWER(&calls[i].answers);
         ok += calls[i].reports.status == DT_OK;
         full += calls[i].reports.status == DT_FULL;
     }
@@ -162,7 +162,7 @@ static void stopping_applies_what_is_queued_and_takes_no_more(void **state)
         assert_int_equal(calls[i].reports.status, DT_OK);
     }
     report(f, &after, IDS, 1, DT_RESULT_SUCCEEDED);
-    await_answer(&after.answers);
+    AWAIT_ANSWER(&after.answers);
     assert_int_equal(after.reports.status, DT_SHUTDOWN);
     dt_results_batcher_free(f->results);
     f->results = NULL;
@@ -196,10 +196,7 @@ static struct unit *submit_unit(struct fixture *f, int64_t first, size_t n, cons
 
 static void await_unit(struct unit *unit, dt_status status)
 {
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000000;
-    while (atomic_load(&unit->answers) == 0 && dt_clock_mono_us(dt_clock_system()) < until_us)
-        usleep(200);
-    assert_int_equal(atomic_load(&unit->answers), 1);
+    AWAIT_ANSWER(&unit->answers);
     assert_int_equal(unit->reports.status, status);
 }
 
@@ -252,7 +249,7 @@ static void a_report_that_comes_alone_passes_those_of_batches(void **state)
         units[i] = submit_unit(f, IDS + 1, UNIT, NULL);
     report(f, &alone, IDS, 1, DT_RESULT_SUCCEEDED);
     mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
-    await_answer(&alone.answers);
+    AWAIT_ANSWER(&alone.answers);
     for (int i = 0; i < UNITS; i++)
         before += atomic_load(&units[i]->answers);
     for (int i = 0; i < UNITS; i++) {
@@ -274,7 +271,9 @@ static void more_than_the_queue_takes_is_refused_whole(void **state)
         units[i] = submit_unit(f, IDS, UNIT, NULL);
     mysql_fixture_run(&f->mysql, "UNLOCK TABLES");
     for (int i = 0; i < UNITS; i++) {
-        await_unit(units[i], units[i]->reports.status == DT_FULL ? DT_FULL : DT_OK);
+        AWAIT_ANSWER(&units[i]->answers);
+        if (units[i]->reports.status != DT_FULL)
+            assert_int_equal(units[i]->reports.status, DT_OK);
         full += units[i]->reports.status == DT_FULL;
         free(units[i]);
     }

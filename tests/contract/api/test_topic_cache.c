@@ -11,12 +11,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "store/store_internal.h"
 #include "support/mysql_fixture.h"
+#include "support/wait.h"
 #include "topics/topic_cache.h"
 
 #define OK(call) MYSQL_FIXTURE_OK(call, &err)
@@ -30,15 +31,24 @@ struct rig {
     dt_store *store;
 };
 
+/* A microsecond passes from one look at it to the next: what was read does not grow old while a test is held up. */
+static int64_t ticks(const dt_clock *clock)
+{
+    static _Atomic int64_t us = 1000000000;
+    (void)clock;
+    return atomic_fetch_add(&us, 1);
+}
+
 static int make(void **state)
 {
+    static const dt_clock clock = {.mono_us = ticks};
     static struct rig rig;
     struct dt_error err = {0};
     memset(&rig, 0, sizeof(rig));
     mysql_fixture_make(&rig.fx, "topic_cache");
     mysql_fixture_migrate(&rig.fx);
     rig.store = mysql_fixture_store(&rig.fx);
-    OK(dt_topic_cache_new(&rig.fx.config, dt_clock_system(), &rig.cache));
+    OK(dt_topic_cache_new(&rig.fx.config, &clock, &rig.cache));
     *state = &rig;
     return 0;
 }
@@ -105,21 +115,40 @@ struct reader {
     struct rig *rig;
     dt_store *store;
     dt_status status;
-    int64_t asked; /* statements */
+    int64_t asked;    /* statements */
+    _Atomic pid_t id; /* of its thread, once it is about to ask */
 };
 
 static void *read_topics(void *arg)
 {
     struct reader *r = arg;
+    r->id = gettid();
     r->status = dt_topic_cache_refresh(r->rig->cache, r->store, NULL);
     dt_db_thread_end();
     return NULL;
+}
+
+/* All at once: one for the server, and the others for that one, since whoever has a lock is not asleep. */
+static bool sleep_all(struct reader *readers)
+{
+    for (size_t i = 0; i < READERS; i++) {
+        char path[64], status = ' ';
+        snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)readers[i].id);
+        FILE *file = fopen(path, "r");
+        int n = file ? fscanf(file, "%*d (%*[^)]) %c", &status) : 0;
+        if (file)
+            fclose(file);
+        if (n != 1 || status != 'S')
+            return false;
+    }
+    return true;
 }
 
 struct changer {
     pthread_t thread;
     dt_topic_cache *cache;
     _Atomic bool stop;
+    _Atomic unsigned changes;
 };
 
 static void *change_all_the_time(void *arg)
@@ -127,7 +156,8 @@ static void *change_all_the_time(void *arg)
     struct changer *c = arg;
     while (!c->stop) {
         dt_topic_cache_invalidate(c->cache);
-        nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+        c->changes++;
+        usleep(20);
     }
     return NULL;
 }
@@ -146,11 +176,12 @@ static void those_who_wait_together_are_served_by_one_reading(void **state)
         readers[i].asked = counted(readers[i].store, "Com_stmt_execute");
     }
     mysql_fixture_run(&rig->fx, "LOCK TABLES installation WRITE");
-    assert_int_equal(pthread_create(&changer.thread, NULL, change_all_the_time, &changer), 0);
-    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    dt_topic_cache_invalidate(rig->cache);
     for (size_t i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&readers[i].thread, NULL, read_topics, &readers[i]), 0);
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL); /* one of them reads, the others wait for it */
+    AWAIT(sleep_all(readers) && sleep_all(readers)); /* one of them reads, the others wait for it */
+    assert_int_equal(pthread_create(&changer.thread, NULL, change_all_the_time, &changer), 0);
+    AWAIT(changer.changes > 1);
     mysql_fixture_run(&rig->fx, "UNLOCK TABLES");
     for (size_t i = 0; i < READERS; i++)
         pthread_join(readers[i].thread, NULL);

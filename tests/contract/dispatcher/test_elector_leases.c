@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "store/dispatch/takeover.h"
 #include "support/mysql_fixture.h"
@@ -83,12 +82,11 @@ static const struct dt_config *config_of(void)
 
 /* ---- tests ---- */
 
-static void sleep_ms(int ms)
+/* For a while, in which players look at the election: nothing must happen. */
+static void go_on(int ms)
 {
-    const int64_t until_us = now_us() + ms * INT64_C(1000);
-
-    while (now_us() < until_us)
-        usleep(10000); /* nothing must happen meanwhile */
+    for (const int64_t until_us = now_us() + ms * INT64_C(1000); now_us() < until_us; wait_a_moment())
+        look();
 }
 
 static void what_elects_has_a_name(void **state)
@@ -102,7 +100,7 @@ static void every_lease_is_a_row_that_names_its_member(void **state)
     (void)state;
     start(0);
     start(1);
-    AWAIT_SPLIT(5000, 2, 2);
+    AWAIT_SPLIT(2, 2);
     assert_int_equal(mysql_fixture_number(&fx,
                                           "SELECT COUNT(*) FROM leases l JOIN election_members m ON m.id = l.member "
                                           "WHERE m.name = 'host:1' AND NOT m.ended"),
@@ -114,32 +112,31 @@ static void who_stops_in_order_leaves_nothing_behind(void **state)
 {
     (void)state;
     start(0);
-    AWAIT_SPLIT(5000, 4);
+    AWAIT_SPLIT(4);
     stop(&players[0]);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM leases"), 0);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM election_members WHERE NOT ended"), 0);
     start(1);
-    AWAIT_SPLIT(TIMEOUT_MS / 2, 0, 4);
+    AWAIT_SPLIT(0, 4);
 }
 
-static bool renewed_often(void *arg)
+static int64_t fewest_renewals(void)
 {
-    return mysql_fixture_number(&fx, "SELECT MIN(renewals) FROM election_members WHERE NOT ended") >= *(int *)arg;
+    return mysql_fixture_number(&fx, "SELECT MIN(renewals) FROM election_members WHERE NOT ended");
 }
 
 static void connections_that_the_server_ends_cost_nothing(void **state)
 {
-    int enough = 6;
-
     (void)state;
     start(0);
     start(1);
-    AWAIT_SPLIT(5000, 2, 2);
+    AWAIT_SPLIT(2, 2);
     for (int i = 0; i < 4; i++) {
         mysql_fixture_kill_sessions(&fx);
-        sleep_ms(PERIOD_MS);
+        go_on(100);
     }
-    assert_true(wait_until(renewed_often, &enough, 5000));
+    const int64_t renewals = fewest_renewals();
+    AWAIT(fewest_renewals() > renewals);
     assert_int_equal(players[0].lost + players[1].lost, 0);
     assert_int_equal(overlaps, 0);
 }
@@ -147,26 +144,26 @@ static void connections_that_the_server_ends_cost_nothing(void **state)
 static void answers_that_are_lost_cost_no_shard_and_no_member(void **state)
 {
     (void)state;
+    impatient();
     for (int i = 0; i < 3; i++) {
         wire_execution_loss = i % 2 ? LOSE_BEFORE : LOSE_AFTER;
         start(i);
-        sleep_ms(PERIOD_MS / 3);
+        go_on(PERIOD_MS / 3);
     }
-    AWAIT_SPLIT(5000, 2, 1, 1);
+    AWAIT_SPLIT(2, 1, 1);
     for (int i = 0; i < 10; i++) {
         wire_execution_loss = i % 2 ? LOSE_BEFORE : LOSE_AFTER;
-        sleep_ms(PERIOD_MS / 2);
+        go_on(PERIOD_MS / 2);
     }
     wire_heal();
-    AWAIT_SPLIT(5000, 2, 1, 1);
+    AWAIT_SPLIT(2, 1, 1);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM election_members WHERE NOT ended"), 3);
     assert_int_equal(overlaps, 0);
 }
 
-static bool gained_again(void *arg)
+static bool gained_again(const struct player *p)
 {
-    struct player *p = arg;
-
+    look();
     return atomic_load(&p->lost) == 1 && led_by(p) == SHARDS;
 }
 
@@ -174,15 +171,14 @@ static void a_lease_that_somebody_deletes_is_lost_and_taken_again(void **state)
 {
     (void)state;
     start(0);
-    AWAIT_SPLIT(5000, 4);
+    AWAIT_SPLIT(4);
     mysql_fixture_run(&fx, "DELETE FROM leases WHERE shard = 2");
-    assert_true(wait_until(gained_again, &players[0], 5000));
+    AWAIT(gained_again(&players[0]));
 }
 
-static bool leads_all_anew(void *arg)
+static bool leads_all_anew(const struct player *p)
 {
-    struct player *p = arg;
-
+    look();
     return atomic_load(&p->gained) == 2 * SHARDS && led_by(p) == SHARDS;
 }
 
@@ -192,10 +188,10 @@ static void a_member_that_was_ended_loses_its_shards_and_joins_anew(void **state
 
     (void)state;
     start(0);
-    AWAIT_SPLIT(5000, 4);
+    AWAIT_SPLIT(4);
     member = mysql_fixture_number(&fx, "SELECT id FROM election_members WHERE NOT ended");
     mysql_fixture_run(&fx, "UPDATE election_members SET ended = TRUE");
-    assert_true(wait_until(leads_all_anew, &players[0], 5000));
+    AWAIT(leads_all_anew(&players[0]));
     assert_int_equal(players[0].lost, SHARDS);
     assert_int_not_equal(mysql_fixture_number(&fx, "SELECT id FROM election_members WHERE NOT ended"), member);
 }
@@ -206,12 +202,11 @@ static void a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_l
     (void)state;
     start(0);
     start(1);
-    AWAIT_SPLIT(5000, 2, 2);
+    AWAIT_SPLIT(2, 2);
     for (int i = 0; i < 8; i++) {
         mysql_fixture_run(&fx, "UPDATE election_members SET renewed_at = renewed_at %c 3600000", i % 2 ? '+' : '-');
-        sleep_ms(PERIOD_MS / 2);
+        go_on(PERIOD_MS / 2);
     }
-    sleep_ms(TIMEOUT_MS);
     assert_int_equal(players[0].lost + players[1].lost, 0);
     assert_int_equal(overlaps, 0);
 }
@@ -219,53 +214,49 @@ static void a_clock_of_the_server_that_jumps_takes_no_shard_from_a_leader_that_l
 static void a_clock_that_was_set_back_does_not_keep_a_dead_leaders_shards(void **state)
 {
     struct other_process other;
-    int want[] = {0, 2, -1};
 
     (void)state;
+    impatient();
     other_process_start(&other);
     start(1);
-    assert_true(wait_until(lead_this_many, want, 5000));
+    AWAIT_SPLIT(0, 2);
     other_process_kill(&other);
     mysql_fixture_run(&fx, "UPDATE election_members SET renewed_at = renewed_at + 3600000 WHERE name = 'host:0'");
-    AWAIT_SPLIT(TIMEOUT_MS * 2, 0, 4);
+    AWAIT_SPLIT(0, 4);
 }
 
 static void a_member_is_not_ended_before_its_timeout(void **state)
 {
     struct other_process other;
-    struct dt_config patient = config;
-    int64_t killed_us;
+    int64_t over_ms, now_ms, mono_us;
 
     (void)state;
+    impatient();
     other_process_start(&other);
     mysql_fixture_run(&fx, "UPDATE election_members SET timeout_ms = %d", TIMEOUT_MS * 2);
-    start_with(1, &patient);
-    sleep_ms(TIMEOUT_MS / 2);
-    killed_us = now_us();
+    start(1);
+    go_on(TIMEOUT_MS / 2);
     other_process_kill(&other);
-    AWAIT_SPLIT(TIMEOUT_MS * 2 + 2 * TICK_MS + 250 + SLACK_MS, 0, 4);
-    assert_true(players[1].lost == 0);
-    assert_true(atomic_load(&players[1].gained_us) - killed_us >=
-                (TIMEOUT_MS * 2 - PERIOD_MS - TICK_MS) * INT64_C(1000));
+    over_ms = mysql_fixture_number(&fx, "SELECT MAX(renewed_at + timeout_ms) FROM election_members WHERE name = 'host:0'");
+    mono_us = now_us();
+    now_ms = mysql_fixture_number(&fx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)");
+    AWAIT_SPLIT(0, 4);
+    assert_true(now_ms + (atomic_load(&players[1].gained_us) - mono_us) / 1000 >= over_ms);
 }
 
 /* With a timeout so long that the next look by itself is far away. */
 static void who_hears_that_something_was_given_back_takes_it_at_once(void **state)
 {
-    struct dt_config patient = config;
-    int64_t begun_us;
-
     (void)state;
-    patient.zookeeper_session_timeout = 10000;
-    start_with(0, &patient);
-    AWAIT_SPLIT(5000, 4);
-    start_with(1, &patient);
-    AWAIT_SPLIT(10000, 2, 2);
+    timeout_ms = 10 * WAIT_MS;
+    start(0);
+    AWAIT_SPLIT(4);
+    start(1);
+    AWAIT_SPLIT(2, 2);
+    players_look = false;
     atomic_store(&players_hear, true);
-    begun_us = now_us();
     dt_elector_leave(players[0].elector);
-    AWAIT_SPLIT(2000, 0, 4);
-    print_message("handed over in %.1f ms\n", (double)(now_us() - begun_us) / 1e3);
+    AWAIT_SPLIT(0, 4);
     atomic_store(&players_hear, false);
     assert_int_equal(overlaps, 0);
 }
@@ -332,20 +323,15 @@ static void no_two_leaderships_of_a_shard_have_the_same_epoch(void **state)
     for (int i = 0; i < 3; i++) {
         start(0);
         start(1);
-        AWAIT_SPLIT(5000, 2, 2);
+        AWAIT_SPLIT(2, 2);
         stop(&players[0]);
-        AWAIT_SPLIT(5000, 0, 4);
+        AWAIT_SPLIT(0, 4);
         stop(&players[1]);
     }
     assert_true(fences >= 3 * SHARDS);
     assert_int_equal(repeated, 0);
     assert_int_equal(overlaps, 0);
     end_fencing();
-}
-
-static bool leads_nothing(void *arg)
-{
-    return led_by(arg) == 0;
 }
 
 /* One dispatcher after the other gets another configuration, and back. */
@@ -358,29 +344,32 @@ static void an_installation_goes_from_zookeeper_to_leases_and_back(void **state)
     zk_server_start(&zk);
     struct dt_config with_zk = config;
     with_zk.zookeeper_servers = zk.endpoint;
+    with_zk.zookeeper_session_timeout = PATIENT_MS;
     begin_fencing();
     start_with(0, &with_zk);
-    AWAIT_SPLIT(5000, 4, 0, 0);
+    AWAIT_SPLIT(4, 0, 0);
     beat(0, "zookeeper");
 
     start(1); /* by leases, while ZooKeeper's leads: it waits */
-    sleep_ms(TIMEOUT_MS);
-    AWAIT_SPLIT(100, 4, 0, 0);
+    for (int i = 0; i < 10; i++) {
+        go_on(100);
+        beat(0, "zookeeper");
+        assert_true(lead_this_many((const int[]){4, 0, 0, -1}));
+    }
     stop(&players[0]);
     beat(0, NULL);
-    AWAIT_SPLIT(5000, 0, 4, 0);
+    AWAIT_SPLIT(0, 4, 0);
     beat(1, "mysql");
     start(2);
-    AWAIT_SPLIT(5000, 0, 2, 2);
+    AWAIT_SPLIT(0, 2, 2);
     assert_int_equal(overlaps, 0);
 
     stop(&players[2]);
-    AWAIT_SPLIT(5000, 0, 4, 0);
+    AWAIT_SPLIT(0, 4, 0);
     start_with(0, &with_zk); /* and back: ZooKeeper's leads at once, fenced by the epoch; those by leases give way */
-    AWAIT_SPLIT(5000, 4, 4, 0);
+    AWAIT_SPLIT(4, 4, 0);
     beat(0, "zookeeper");
-    assert_true(wait_until(leads_nothing, &players[1], 5000));
-    AWAIT_SPLIT(100, 4, 0, 0);
+    AWAIT_SPLIT(4, 0, 0);
     assert_int_equal(repeated, 0);
     end_fencing();
     stop(&players[0]);

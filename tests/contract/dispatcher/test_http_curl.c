@@ -121,7 +121,6 @@ static void without_a_head_in_time_it_is_a_timeout(void **state)
     int64_t began = now_us();
     assert_end(ask(at("/silent"), 100), DT_HTTP_TIMEOUT);
     assert_true(now_us() - began >= 99000);
-    assert_true(now_us() - began < 2000000);
 }
 
 static void without_a_connection_or_a_name_it_says_so(void **state)
@@ -306,7 +305,7 @@ static void a_request_that_meets_the_end_of_its_connection_arrives_at_most_once(
             assert_end(got, DT_HTTP_BROKEN);
         assert_true(raced[i] <= 1);
         if (i % 3 == 0)
-            sleep_ms(1);
+            wait_a_moment();
     }
     assert_true(answered > 0);
 }
@@ -324,11 +323,11 @@ static void what_is_in_flight_at_the_stop_is_unknown(void **state)
     for (unsigned i = 0; i < 40; i++)
         assert_int_equal(send_to(at("/silent"), SOON_MS, &got[i]), DT_OK);
     assert_int_equal(send_to(url_of("http", "hang.test", "/204"), SOON_MS, &got[40]), DT_OK);
-    sleep_ms(500);
+    AWAIT(receiver_requests(server) == 41 && dripping == 1 && lookups == 1);
+    assert_status(ask(at("/204"), SOON_MS), 204); /* so the head that came before was read */
     assert_int_equal(send_to(at("/silent"), SOON_MS, &got[41]), DT_OK);
-    int64_t began = now_us();
     dt_http_client_stop(client);
-    assert_true(now_us() - began < 1000000);
+    assert_int_equal(looked_up, 0); /* it waited neither for the name nor for any receiver */
     wait_for(got, 42);
     for (unsigned i = 0; i < 42; i++) {
         assert_end(&got[i], DT_HTTP_UNKNOWN);
@@ -336,7 +335,7 @@ static void what_is_in_flight_at_the_stop_is_unknown(void **state)
     }
     assert_true(answered.there);
     assert_status(&answered, 200); /* its head had come */
-    assert_int_equal(answers.n, 43);
+    assert_int_equal(answers.n, 44);
     assert_int_equal(dt_http_client_in_flight(client), 0);
     forget(&answered, 1);
     assert_int_equal(send_to(at("/204"), SOON_MS, &got[0]), DT_SHUTDOWN);

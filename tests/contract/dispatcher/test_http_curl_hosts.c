@@ -100,6 +100,8 @@ static void what_is_withheld_is_not_put_on_the_wire(void **state)
     assert_int_equal(receiver_requests(server), 1);
 }
 
+#define LONG_US (WAIT_MS * INT64_C(1000))
+
 static void write_for(int64_t us)
 {
     dt_http_client_write_until(client, dt_clock_boot_us(dt_clock_system()) + us);
@@ -122,7 +124,7 @@ static void what_was_let_through_too_early_to_be_written_in_time_is_not_put_on_t
         assert_int_equal(ask(at("/204"), SOON_MS)->answer.end, DT_HTTP_BROKEN);
         fail_rule(NULL);
         assert_int_equal(receiver_requests(server), before + (unsigned)kept);
-        write_for(60000000);
+        write_for(LONG_US);
         assert_status(ask(at("/204"), SOON_MS), 204); /* not on a connection that was shut */
     }
 }
@@ -137,8 +139,10 @@ static void the_end_of_a_lease_leaves_what_was_written_before_alone(void **state
     lease_runs = true;
     reopen(&settings);
     memset(got, 0, sizeof(got));
-    write_for(200000);
+    write_for(LONG_US);
     assert_int_equal(send_to(at("/later"), SOON_MS, &got[0]), DT_OK);
+    AWAIT(receiver_requests(server) == 1);
+    write_for(50000);
     wait_for(got, 1);
     assert_status(&got[0], 204);
     forget(got, 1);
@@ -189,10 +193,11 @@ static void the_rest_of_a_body_is_not_written_after_the_lease(void **state)
         const struct dt_http_request request = {
             .url = dt_str(url), .body = {body, BODY}, .timeout_ms = SOON_MS, .tag = got};
         memset(got, 0, sizeof(got));
-        write_for(ends ? 300000 : 60000000);
+        write_for(ends ? 300000 : LONG_US);
         assert_int_equal(dt_http_client_send(client, &request), DT_OK);
         int accepted = accept(fd, NULL, NULL);
-        usleep(600000);
+        if (ends) /* before the receiver reads */
+            wait_for(got, 1);
         size_t n = read_up_to(accepted, BODY);
         close(accepted);
         close(fd);
@@ -202,11 +207,18 @@ static void the_rest_of_a_body_is_not_written_after_the_lease(void **state)
         forget(got, 1);
     }
     free(body);
-    write_for(60000000);
+    write_for(LONG_US);
     assert_status(ask(at("/204"), SOON_MS), 204);
 }
 
 /* ---- names ---- */
+
+/* When all that were sent before wait for them: an address that is asked after them has answered. */
+static void let_lookups_end(void)
+{
+    assert_status(ask(at("/204"), SOON_MS), 204);
+    slow_over = true;
+}
 
 static void a_name_is_looked_up_once_for_all_who_wait(void **state)
 {
@@ -215,6 +227,7 @@ static void a_name_is_looked_up_once_for_all_who_wait(void **state)
     memset(got, 0, sizeof(got));
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(send_to(url_of("http", "slow.test", "/204"), SOON_MS, &got[i]), DT_OK);
+    let_lookups_end();
     wait_for(got, 100);
     for (unsigned i = 0; i < 100; i++)
         assert_status(&got[i], 204);
@@ -230,6 +243,7 @@ static void a_lookup_that_fails_fails_for_all_who_wait(void **state)
     memset(got, 0, sizeof(got));
     for (unsigned i = 0; i < 20; i++)
         assert_int_equal(send_to(url_of("http", "slow.nowhere.test", "/204"), SOON_MS, &got[i]), DT_OK);
+    let_lookups_end();
     wait_for(got, 20);
     for (unsigned i = 0; i < 20; i++)
         assert_end(&got[i], DT_HTTP_DNS);
@@ -243,17 +257,13 @@ static void a_lookup_that_hangs_costs_its_own_requests_only(void **state)
     (void)state;
     memset(&hanging, 0, sizeof(hanging));
     assert_int_equal(send_to(url_of("http", "hang.test", "/204"), SHORT_MS, &hanging), DT_OK);
-    int64_t began = now_us();
     for (unsigned i = 0; i < 20; i++)
         assert_status(ask(url_of("http", "receiver.test", "/204"), SOON_MS), 204);
-    assert_true(now_us() - began < 2000000);
     wait_for(&hanging, 1);
     assert_end(&hanging, DT_HTTP_TIMEOUT);
-    assert_true(hanging.answer.duration_ms < 2000);
     forget(&hanging, 1);
-    began = now_us();
     dt_http_client_stop(client);
-    assert_true(now_us() - began < 1000000);
+    assert_int_equal(looked_up, 0); /* all that while it hung */
 }
 
 /* ---- TLS ---- */
@@ -305,15 +315,13 @@ static void copy_file(const char *from, const char *to)
 static void a_file_of_authorities_that_has_changed_is_read_again_soon(void **state)
 {
     char authorities[160];
-    int64_t until_us = now_us() + 30000000;
     (void)state;
     snprintf(authorities, sizeof(authorities), "%s.authorities", certificate);
     copy_file(stranger, authorities);
     open_tls(RECEIVER_H2_NOT_OFFERED, authorities);
     assert_failed(url_of("https", "receiver.test", "/204"), "http_tls");
     copy_file(certificate, authorities);
-    while (ask(url_of("https", "receiver.test", "/204"), SOON_MS)->answer.end != DT_HTTP_ANSWERED)
-        assert_true(now_us() < until_us && usleep(100000) == 0);
+    AWAIT(ask(url_of("https", "receiver.test", "/204"), SOON_MS)->answer.end == DT_HTTP_ANSWERED);
     unlink(authorities);
 }
 
@@ -426,17 +434,17 @@ static void a_first_connection_that_does_not_stand_holds_up_the_others_for_a_sec
     snprintf(url, sizeof(url), "https://127.0.0.1:%u/", (unsigned)ntohs(address.sin_port));
     memset(got, 0, sizeof(got));
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(send_to(url, i == 1 ? SHORT_MS : 1500, &got[i]), DT_OK);
-    wait_for(got, 3);
+        assert_int_equal(send_to(url, i == 1 ? SHORT_MS : SOON_MS, &got[i]), DT_OK);
+    int accepted[3] = {-1, -1, -1}; /* the first, and the third after its second; not the one between */
+    for (unsigned i = 0; i < 2; i++)
+        AWAIT((accepted[i] = accept(fd, NULL, NULL)) >= 0);
+    wait_for(&got[1], 1);
+    accepted[2] = accept(fd, NULL, NULL);
+    assert_true(accepted[2] < 0 || got[1].answer.duration_ms >= 1000); /* unless the client was held up until then */
+    dt_http_client_stop(client);
     for (unsigned i = 0; i < 3; i++) {
-        assert_end(&got[i], DT_HTTP_TIMEOUT);
-        assert_true(got[i].answer.duration_ms < (i == 1 ? 1300 : 3000));
-    }
-    for (unsigned i = 0; i < 3; i++) { /* the first, and the third after its second; not the one between */
-        int accepted = accept(fd, NULL, NULL);
-        assert_int_equal(accepted >= 0, i < 2);
-        if (accepted >= 0)
-            close(accepted);
+        assert_end(&got[i], i == 1 ? DT_HTTP_TIMEOUT : DT_HTTP_UNKNOWN);
+        close(accepted[i]);
     }
     close(fd);
     forget(got, 3);
@@ -492,7 +500,7 @@ static void a_thousand_are_in_flight_on_one_thread(void **state)
     wanted = MANY + 1; /* nobody is answered before all are there and one more was refused */
     long before_kb = memory_kb();
     for (unsigned i = 0; i < MANY; i++)
-        assert_int_equal(send_to(url_of("http", "receiver.test", "/gather"), 30000, &got[i]), DT_OK);
+        assert_int_equal(send_to(url_of("http", "receiver.test", "/gather"), SOON_MS, &got[i]), DT_OK);
     assert_int_equal(send_to(at("/204"), SOON_MS, &one_more), DT_FULL);
     assert_int_equal(dt_http_client_in_flight(client), MANY);
     wanted = MANY;
@@ -532,14 +540,15 @@ static void receivers_that_do_not_answer_hold_up_nobody_else(void **state)
     (void)state;
     memset(dead, 0, sizeof(dead));
     for (unsigned i = 0; i < 300; i++)
-        assert_int_equal(send_to(url_of("http", "dead.test", slow[i % 3]), 3000, &dead[i]), DT_OK);
-    int64_t began = now_us();
+        assert_int_equal(send_to(url_of("http", "dead.test", slow[i % 3]), SOON_MS, &dead[i]), DT_OK);
     for (unsigned i = 0; i < 100; i++)
         assert_status(ask(at("/204"), SOON_MS), 204);
-    assert_true(now_us() - began < 2500000);
+    AWAIT(dripping == 100);
+    assert_status(ask(at("/204"), SOON_MS), 204);
+    dt_http_client_stop(client);
     wait_for(dead, 300);
     for (unsigned i = 0; i < 300; i++)
-        assert_end(&dead[i], i % 3 == 2 ? DT_HTTP_ANSWERED : DT_HTTP_TIMEOUT);
+        assert_end(&dead[i], i % 3 == 2 ? DT_HTTP_ANSWERED : DT_HTTP_UNKNOWN);
     forget(dead, 300);
 }
 

@@ -268,7 +268,7 @@ static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct d
         assert_true(kafka_fixture_now_us() - begin_us < 100000); /* whatever Kafka does */
         if (status != DT_BUSY)
             return status;
-        assert_true(wait_until(was_told, &before, 10000));
+        AWAIT(was_told(&before));
     }
 }
 
@@ -281,7 +281,7 @@ static void who_must_not_wait_is_told_when_to_ask_again(void **state)
 
     (void)state;
     assert_int_equal(dt_kafka_asker_ask(asker, dt_str(fx.topic), &info, &err), DT_BUSY);
-    assert_true(wait_until(was_told, &before, 10000));
+    AWAIT(was_told(&before));
     KAFKA_FIXTURE_OK(dt_kafka_asker_ask(asker, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.partitions, 2);
     assert_int_equal(info.max_message_bytes, 1048588);
@@ -424,7 +424,7 @@ static void a_handle_that_is_not_used_goes_and_comes_back_with_its_use(void **st
         KAFKA_FIXTURE_OK(dt_kafka_on_demand_hold(handle, &rk, &err), &err);
         assert_false(wait_until(is_closed, handle, 60)); /* not while it is held */
         dt_kafka_on_demand_let_go(handle);
-        assert_true(wait_until(is_closed, handle, 5000));
+        AWAIT(is_closed(handle));
     }
     KAFKA_FIXTURE_OK(dt_kafka_on_demand_hold(handle, &rk, &err), &err);
     dt_kafka_on_demand_discard(handle);

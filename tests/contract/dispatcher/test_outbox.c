@@ -10,20 +10,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "chores/outbox.h"
 #include "store/results/outbox.h"
+#include "support/hand_clock.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
-#include "support/redis_fixture.h"
 
-#define SHARDS  4
-#define PAGE    500   /* notices that it reads at once */
-#define LOOK_MS 10000 /* it looks at all outboxes this often */
-#define WAIT_MS 30000 /* for what may take a look or two */
+#define SHARDS   4
+#define PAGE     500 /* notices that it reads at once */
+#define LOOK_US  INT64_C(10000000) /* it looks at all outboxes this often */
+#define RETRY_US INT64_C(500000)   /* and rests as long after a failure */
 
 static struct mysql_fixture fx;
 static struct kafka_fixture kafka;
@@ -118,7 +117,7 @@ static void start(void)
 {
     const struct dt_outbox_env env = {.config = &config,
                                       .kafka = &kafka.env,
-                                      .clock = dt_clock_system(),
+                                      .clock = &hand_clock,
                                       .notices = notices,
                                       .sends = sends_shard,
                                       .shards = shards};
@@ -174,11 +173,6 @@ static int end_test(void **state)
 
 /* ---- hands ---- */
 
-static void nap(int ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
-}
-
 static int64_t first_id = 1000; /* each test has jobs of its own: their letters stay in Kafka */
 
 /* n dead jobs, each with a notice in the outbox of `shard`. */
@@ -201,23 +195,27 @@ static int64_t bury(int64_t n, unsigned shard)
     return first;
 }
 
-struct question {
-    const char *sql;
-    int64_t wanted;
-};
-
-static bool answered(void *arg)
-{
-    const struct question *q = arg;
-    return mysql_fixture_number(&fx, "%s", q->sql) == q->wanted;
-}
-
 static void wait_for_waiting(int64_t wanted)
 {
-    struct question q = {"SELECT COUNT(*) FROM outbox", wanted};
-    if (!wait_until(answered, &q, WAIT_MS))
-        fail_msg("%lld notices wait, and not %lld", (long long)mysql_fixture_number(&fx, "%s", q.sql),
-                 (long long)wanted);
+    int64_t n;
+    AWAIT_OR((n = mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox")) == wanted,
+             print_error("%lld notices wait\n", (long long)n));
+}
+
+/* The next try, half a second after one that failed. */
+static void let_it_retry(void)
+{
+    AWAIT(hand_paused_for() > 0);
+    assert_int_equal(hand_paused_for(), RETRY_US);
+    pass(RETRY_US);
+}
+
+/* Started, and past its first look at all of them. */
+static void start_and_look(void)
+{
+    bury(1, SHARDS - 1);
+    start();
+    wait_for_waiting(0);
 }
 
 /* How many letters of jobs first to last are in Kafka; each[i]: of job first + i. */
@@ -242,12 +240,10 @@ static size_t letters(int64_t first, int64_t last, int *each)
 static void notices_leave_when_it_is_told_of_their_shard(void **state)
 {
     (void)state;
-    start();
-    nap(300); /* past its first look at all of them */
-    int64_t us = kafka_fixture_now_us(), first = bury(3, 2);
+    start_and_look();
+    int64_t first = bury(3, 2);
     dt_outbox_post(outbox, 2);
     wait_for_waiting(0);
-    assert_true(kafka_fixture_now_us() - us < LOOK_MS * INT64_C(1000));
     int each[3] = {0};
     assert_int_equal(letters(first, first + 2, each), 3);
     for (int i = 0; i < 3; i++)
@@ -257,9 +253,9 @@ static void notices_leave_when_it_is_told_of_their_shard(void **state)
 static void what_nobody_told_of_leaves_with_the_next_look(void **state)
 {
     (void)state;
-    start();
-    nap(300);
+    start_and_look();
     int64_t first = bury(2, 1);
+    pass(LOOK_US);
     wait_for_waiting(0);
     assert_int_equal(letters(first, first + 1, NULL), 2);
 }
@@ -275,6 +271,7 @@ static void notices_of_shards_that_others_send_stay(void **state)
     assert_int_equal(letters(ours, ours + 1, NULL), 2);
     assert_int_equal(letters(theirs, theirs + 1, NULL), 0);
     sends = (1u << SHARDS) - 1; /* led here from now on */
+    pass(LOOK_US);
     wait_for_waiting(0);
 }
 
@@ -286,12 +283,16 @@ static void a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes
     start();
     wait_for_waiting(5);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id MOD 2"), 5);
-    int calls_before = calls;
-    while (calls < calls_before + 1) /* offered once more, and refused */
-        nap(20);
-    nap(200);
+    for (int i = 0; i < 2; i++) { /* offered once more, and refused; what came of it is over before the next time */
+        AWAIT(hand_waits);
+        int calls_before = calls;
+        pass(LOOK_US);
+        AWAIT(calls > calls_before);
+    }
+    AWAIT(hand_waits);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id MOD 2"), 5);
     refuse_odd = false;
+    pass(LOOK_US);
     wait_for_waiting(0);
     int each[10] = {0};
     assert_int_equal(letters(first, first + 9, each), 10);
@@ -313,9 +314,7 @@ static void pages_of_refused_notices_do_not_block_those_behind_them(void **state
     /* What comes behind them later goes, too. */
     int64_t later = bury(3, 0);
     dt_outbox_post(outbox, 0);
-    for (int i = 0; i < WAIT_MS / 20 && letters(later, later + 2, NULL) < 3; i++)
-        nap(20);
-    assert_int_equal(letters(later, later + 2, NULL), 3);
+    AWAIT(letters(later, later + 2, NULL) == 3);
 }
 
 static void what_did_not_arrive_for_want_of_an_answer_goes_again_soon(void **state)
@@ -324,9 +323,9 @@ static void what_did_not_arrive_for_want_of_an_answer_goes_again_soon(void **sta
     int64_t first = bury(4, 0);
     lose_the_rest = true;
     start();
-    int64_t us = kafka_fixture_now_us();
-    wait_for_waiting(0); /* one at a time, and each only once */
-    assert_true(kafka_fixture_now_us() - us < LOOK_MS * INT64_C(1000));
+    for (int i = 0; i < 3; i++) /* one at a time, and each only once */
+        let_it_retry();
+    wait_for_waiting(0);
     int each[4] = {0};
     assert_int_equal(letters(first, first + 3, each), 4);
     for (int i = 0; i < 4; i++)
@@ -340,12 +339,14 @@ static void a_kafka_that_is_away_is_asked_again_and_not_all_the_time(void **stat
     sends_to_fail = 3;
     calls = 0;
     start();
-    int64_t us = kafka_fixture_now_us();
+    for (int i = 0; i < 3; i++) {
+        AWAIT(hand_paused_for() > 0);
+        assert_int_equal(calls, i + 1);
+        let_it_retry();
+        AWAIT(calls == i + 2);
+    }
     wait_for_waiting(0);
-    us = kafka_fixture_now_us() - us;
     assert_int_equal(calls, 4);
-    assert_true(us >= 1400000); /* three pauses of half a second */
-    assert_true(us < 3 * LOOK_MS * INT64_C(1000));
     assert_int_equal(letters(first, first + 1, NULL), 2);
 }
 
@@ -356,6 +357,7 @@ static void what_was_sent_and_could_not_be_deleted_goes_again_under_the_same_id(
     int64_t first = bury(2, 0);
     deletes_to_fail = 1;
     start();
+    let_it_retry();
     wait_for_waiting(0);
     int each[2] = {0};
     letters(first, first + 1, each);

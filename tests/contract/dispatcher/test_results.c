@@ -480,8 +480,8 @@ static void what_cannot_be_understood_is_put_aside_and_the_others_are_applied(vo
     report_all(1, 1);
     report("%s", more);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
-    assert_true(wait_until(is_rejected, nonsense, WAIT_MS));
-    assert_true(wait_until(is_rejected, more, WAIT_MS));
+    AWAIT(is_rejected(nonsense));
+    AWAIT(is_rejected(more));
 }
 
 /* While Kafka does not answer, the batch waits: what was rejected is not forgotten. */
@@ -493,7 +493,7 @@ static void what_is_put_aside_waits_for_a_kafka_that_is_away(void **state)
     job_row_dispatched(&fx, 1, 1, 0);
     report("%s", nonsense);
     report_all(1, 1);
-    assert_true(wait_until(is_rejected, nonsense, READY_MS));
+    AWAIT(is_rejected(nonsense));
     assert_int_equal(sends_to_fail, 0);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
 }
@@ -509,7 +509,7 @@ static void what_kafka_refuses_to_put_aside_holds_up_nobody(void **state)
     report("%s", other);
     report_all(1, 1);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
-    assert_true(wait_until(is_rejected, other, WAIT_MS));
+    AWAIT(is_rejected(other));
     report_all(2, 2);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 2);
     assert_int_equal(rejected("not json 3", 10), 0);

@@ -1,6 +1,6 @@
 /*
- * Up to which instant results are read (results_watermark.h), against a Kafka that answers as the test says. Time is real,
- * but where a test lets half a minute pass at once.
+ * Up to which instant results are read (results_watermark.h), against a Kafka that answers as the test says. Time passes
+ * when the test says so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,12 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "chores/results_watermark.h"
-#include "support/redis_fixture.h"
+#include "support/hand_clock.h"
 
 #define SECOND_US INT64_C(1000000)
 
@@ -70,28 +69,6 @@ static int64_t now_ms(void)
     return dt_refclock_earliest_ms(&ref);
 }
 
-/* The suite's clock is so far behind the host's. It cannot be ahead: a pause would last until the host's has come by. */
-static _Atomic int64_t behind_us;
-
-static int64_t late_mono_us(const dt_clock *clock)
-{
-    (void)clock;
-    return dt_clock_mono_us(dt_clock_system()) - behind_us;
-}
-
-static const dt_clock late = {.mono_us = late_mono_us};
-
-static int64_t mono_us(void)
-{
-    return dt_clock_mono_us(&late);
-}
-
-static void pass(int64_t us)
-{
-    behind_us -= us;
-    assert_true(behind_us >= 0);
-}
-
 static void wake(void *arg, unsigned shard)
 {
     (void)arg;
@@ -100,12 +77,11 @@ static void wake(void *arg, unsigned shard)
 
 static int begin_test(void **state)
 {
-    const struct dt_results_watermark_env env = {.clock = &late, .ref = &ref, .wake = wake};
+    const struct dt_results_watermark_env env = {.clock = &hand_clock, .ref = &ref, .wake = wake};
     struct dt_error err = {0};
-    int64_t us = mono_us();
     (void)state;
-    dt_refclock_init(&ref, &late);
-    dt_refclock_sample(&ref, 1800000000000, us, us);
+    dt_refclock_init(&ref, &hand_clock);
+    dt_refclock_sample(&ref, 1800000000000, hand_us, hand_us);
     silent = unread = false;
     marks = looks = 0;
     for (unsigned i = 0; i < 8; i++)
@@ -113,35 +89,30 @@ static int begin_test(void **state)
     return dt_results_watermark_start(&env, &watch, &err) == DT_OK ? 0 : -1;
 }
 
-static int begin_behind(void **state)
-{
-    behind_us = 60 * SECOND_US;
-    return begin_test(state);
-}
-
 static int end_test(void **state)
 {
     (void)state;
     dt_results_watermark_stop(watch);
-    behind_us = 0;
     return 0;
 }
 
-/* A leader that waits says so again and again. */
 static int64_t deadline_ms;
 
-static bool is_read(void *arg)
+/* Says that the leader waits, as it does again and again; returns once that was heard. */
+static bool is_read(unsigned shard)
 {
-    unsigned shard = *(unsigned *)arg;
-    if (dt_results_watermark_up_to(watch) >= deadline_ms)
-        return true;
-    dt_results_watermark_want(watch, shard, deadline_ms);
-    return false;
+    if (dt_results_watermark_up_to(watch) < deadline_ms) {
+        dt_results_watermark_want(watch, shard, deadline_ms);
+        AWAIT(dt_results_watermark_up_to(watch) >= deadline_ms || hand_paused_for() > 0);
+    }
+    return dt_results_watermark_up_to(watch) >= deadline_ms;
 }
 
 static bool waits_at_most(unsigned shard, int ms)
 {
-    return wait_until(is_read, &shard, ms);
+    for (int waited = 0; waited < ms && !is_read(shard); waited += 50)
+        pass(50000);
+    return is_read(shard);
 }
 
 /* ---- the tests ---- */
@@ -150,13 +121,8 @@ static void a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken(
 {
     (void)state;
     deadline_ms = now_ms();
-    int64_t us = mono_us();
-    dt_results_watermark_want(watch, 3, deadline_ms);
-    assert_true(waits_at_most(3, 5000));
-    print_message("read after %lld us\n", (long long)(mono_us() - us));
-    for (int i = 0; i < 1000 && !woken[3]; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_true(woken[3] > 0);
+    assert_true(is_read(3)); /* no time passes */
+    AWAIT(woken[3] > 0);
     assert_int_equal(woken[2], 0);
     assert_true(dt_results_watermark_up_to(watch) <= now_ms());
 }
@@ -164,12 +130,16 @@ static void a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken(
 static void kafka_is_asked_only_while_somebody_waits(void **state)
 {
     (void)state;
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    AWAIT(hand_waits);
     assert_int_equal(marks, 0);
     deadline_ms = now_ms();
-    assert_true(waits_at_most(0, 5000));
+    assert_true(is_read(0));
+    AWAIT(hand_waits);
     int before = marks;
-    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    pass(60 * SECOND_US);
+    for (int i = 0; i < 20; i++) /* whoever slept until a time has woken: there is nothing to be waited for */
+        wait_a_moment();
+    assert_true(hand_waits);
     assert_int_equal(marks, before);
 }
 
@@ -177,9 +147,9 @@ static void a_deadline_that_is_still_to_come_is_not_read(void **state)
 {
     (void)state;
     deadline_ms = now_ms() + 400;
-    int64_t us = mono_us();
-    assert_true(waits_at_most(0, 5000));
-    assert_true(mono_us() - us >= 399000);
+    assert_false(waits_at_most(0, 350));
+    assert_true(waits_at_most(0, 1000));
+    assert_true(now_ms() >= deadline_ms);
 }
 
 static void a_reader_that_is_behind_is_waited_for(void **state)
@@ -208,18 +178,12 @@ static void nobody_is_waited_for_longer_than_thirty_seconds(void **state)
 {
     (void)state;
     unread = true;
-    int64_t first_ms = now_ms(), us = mono_us();
+    int64_t first_ms = now_ms(), us = hand_us;
     deadline_ms = first_ms + 2000;
-    assert_false(waits_at_most(2, 1500));
-    for (int seconds = 0; seconds < 28; seconds += 2) { /* as one that says so once a second does */
-        pass(2 * SECOND_US);
-        assert_false(waits_at_most(2, 20));
-    }
+    assert_false(waits_at_most(2, 29500));
     assert_true(dt_results_watermark_up_to(watch) < first_ms);
     assert_true(waits_at_most(2, 5000));
-    int64_t waited_us = mono_us() - us;
-    print_message("the second deadline was given up %lld ms after it\n", (long long)waited_us / 1000 - 2000);
-    assert_true(waited_us >= 31900000 && waited_us < 33500000);
+    assert_in_range(hand_us - us, 31900000, 33500000);
 }
 
 /* Whoever was silent (its MySQL was away) was not waiting: it begins anew, whatever time has passed. */
@@ -230,7 +194,7 @@ static void a_leader_that_was_silent_begins_to_wait_anew(void **state)
     deadline_ms = now_ms() - 60000;
     assert_false(waits_at_most(4, 2000));
     pass(29 * SECOND_US);
-    nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* it is seen to be silent */
+    AWAIT(hand_waits); /* it is seen to be silent */
     assert_false(waits_at_most(4, 3000));
     unread = false;
     assert_true(waits_at_most(4, 1000));
@@ -238,16 +202,15 @@ static void a_leader_that_was_silent_begins_to_wait_anew(void **state)
 
 int main(void)
 {
-#define T(name)        cmocka_unit_test_setup_teardown(name, begin_test, end_test)
-#define T_BEHIND(name) cmocka_unit_test_setup_teardown(name, begin_behind, end_test)
+#define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
     const struct CMUnitTest tests[] = {
         T(a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken),
         T(kafka_is_asked_only_while_somebody_waits),
         T(a_deadline_that_is_still_to_come_is_not_read),
         T(a_reader_that_is_behind_is_waited_for),
         T(without_an_answer_nothing_is_read),
-        T_BEHIND(nobody_is_waited_for_longer_than_thirty_seconds),
-        T_BEHIND(a_leader_that_was_silent_begins_to_wait_anew),
+        T(nobody_is_waited_for_longer_than_thirty_seconds),
+        T(a_leader_that_was_silent_begins_to_wait_anew),
     };
     return cmocka_run_group_tests_name("how far results are read", tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void a_killed_server_is_unavailable_and_is_found_again(void **state)
     UNAVAILABLE(dt_index_put(fx->index, &fx->map, &(struct dt_entry){2, 100, 0}, 1, FAR, true, &fx->err));
     assert_non_null(strstr(fx->err.text, fx->endpoints)); /* says which */
     redis_server_again(&fx->server);
-    assert_true(wait_until(pings, fx, 5000));
+    AWAIT(pings(fx));
     assert_int_equal(score(fx, 1), 0); /* it came back empty: the marker tells a leader */
     put_one(fx, 1, 100);
     assert_int_equal(score(fx, 1), 100);
@@ -180,7 +180,7 @@ static void connections_that_are_idle_are_probed(void **state)
     dt_wake *wake = listen_to(fx, &heard, 1);
 
     OK(dt_index_ping(fx->index, &fx->err));
-    assert_true(wait_until(all_were_probed, fx, 20000));
+    AWAIT(all_were_probed(fx));
     dt_wake_stop(wake);
 }
 
@@ -204,7 +204,7 @@ static void a_connection_whose_peer_vanished_while_idle_fails_no_call(void **sta
     OK(dt_index_ping(index, &fx->err));
     assert_false(nothing_is_connected(&proxy));
     tcp_proxy_vanish(&proxy);
-    assert_true(wait_until(nothing_is_connected, &proxy, 20000)); /* nobody used it, and its end is known */
+    AWAIT(nothing_is_connected(&proxy)); /* nobody used it, and its end is known */
     OK(dt_index_ping(index, &fx->err));
     assert_false(nothing_is_connected(&proxy));
     dt_index_free(index);
@@ -238,7 +238,7 @@ static void a_connection_that_ends_before_the_first_answer_has_its_commands_sent
     OK(dt_index_ping(fx->index, &fx->err));
     redis_fixture_text(fx->endpoints, 0, "CLIENT PAUSE 10000 WRITE");
     assert_int_equal(pthread_create(&thread, NULL, put_in_a_thread, fx), 0);
-    assert_true(wait_until(somebody_is_paused, fx, 3000));
+    AWAIT(somebody_is_paused(fx));
     end_connections(fx);
     redis_fixture_text(fx->endpoints, 0, "CLIENT UNPAUSE");
     assert_int_equal(pthread_join(thread, &status), 0);
@@ -302,10 +302,10 @@ static void who_listens_knows_whether_announcements_arrive(void **state)
 
     assert_true(dt_wake_hears(wake));
     redis_server_kill(&fx->server);
-    expect_heard(&heard, &heard.all, 2, 2000);
+    expect_heard(&heard, &heard.all, 2);
     assert_false(dt_wake_hears(wake));
     redis_server_again(&fx->server);
-    expect_heard(&heard, &heard.all, 3, 5000);
+    expect_heard(&heard, &heard.all, 3);
     assert_true(dt_wake_hears(wake));
     dt_wake_stop(wake);
 }
@@ -391,7 +391,7 @@ static void a_late_answer_is_never_taken_for_another_commands(void **state)
     UNAVAILABLE(dt_index_count(fx->index, 0, 0, FAR, &count, &fx->err)); /* its answer, 1, comes later */
     assert_true(dt_clock_mono_us(dt_clock_system()) - before_us < 2000000);
     kill(fx->server.pid, SIGCONT);
-    assert_true(wait_until(pings, fx, 5000));
+    AWAIT(pings(fx));
     OK(dt_index_count(fx->index, 0, 0, 50, &count, &fx->err));
     assert_int_equal(count, 0);
 }
@@ -548,7 +548,7 @@ static void a_password_opens_the_server_for_commands_and_wake_ups(void **state)
     dt_wake *wake = listen_to(fx, &heard, 1);
 
     OK(dt_index_put(fx->index, &fx->map, &(struct dt_entry){id_of(fx, 2, 0), 100, 0}, 1, FAR, true, &fx->err));
-    expect_heard(&heard, &heard.by_shard[2], 1, 2000);
+    expect_heard(&heard, &heard.by_shard[2], 1);
     dt_wake_stop(wake);
 }
 

@@ -111,7 +111,7 @@ static void a_rebuild_survives_a_redis_that_goes_away_in_the_middle(void **state
     assert_true(totals(fx).rebuilding);
     assert_true(dt_shard_set_empty(&fx->whole));
     redis_server_again(&fx->server); /* empty */
-    assert_true(wait_until(pings, fx, 5000));
+    AWAIT(pings(fx));
     pass(fx, 2000);
     assert_int_equal(entries_below(fx, FAR), 1000);
     for (unsigned shard = 0; shard < SHARDS; shard++)
@@ -194,7 +194,7 @@ static void without_redis_a_tick_returns_and_is_wanted_again(void **state)
     assert_true(fx->next_us <= (fx->now_ms - START + 5001) * 1000);
     expect_drift(fx, 0, 0, 0);
     redis_server_again(&fx->server); /* empty; nobody said that it was lost */
-    assert_true(wait_until(pings, fx, 5000));
+    AWAIT(pings(fx));
     pass(fx, 70000);
     assert_int_equal(entries_below(fx, FAR), 100);
 }

@@ -29,8 +29,9 @@
 #include "delivery/http/http_client.h"
 #include "delivery/http/http_outcome.h"
 #include "support/receiver.h"
+#include "support/wait.h"
 
-#define SOON_MS   10000 /* far longer than anything here takes */
+#define SOON_MS   WAIT_MS /* far longer than anything here takes */
 #define SHORT_MS  400
 #define MANY      1000
 #define MAX_BYTES (64u * 1024 * 1024)
@@ -49,17 +50,20 @@ static inline int64_t now_us(void)
     return dt_clock_mono_us(dt_clock_system());
 }
 
-static inline void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
-}
-
 /* ---- names ---- */
 
 __typeof__(getaddrinfo) __real_getaddrinfo;
 __typeof__(getaddrinfo) __wrap_getaddrinfo;
 
-static atomic_uint lookups;
+static atomic_uint lookups, looked_up;
+static atomic_bool slow_over, hang_over; /* what lookups of such names wait for */
+
+static inline void hold(const atomic_bool *over)
+{
+    for (int64_t until_us = wait_deadline_us(); !*over && !wait_is_over(until_us);)
+        wait_a_moment();
+    looked_up++;
+}
 
 int __wrap_getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **out)
 {
@@ -68,9 +72,9 @@ int __wrap_getaddrinfo(const char *name, const char *service, const struct addri
         return __real_getaddrinfo(name, service, hints, out);
     lookups++;
     if (strstr(name, "slow"))
-        sleep_ms(300);
+        hold(&slow_over);
     if (strstr(name, "hang"))
-        sleep_ms(2500);
+        hold(&hang_over);
     if (strstr(name, "nowhere"))
         return EAI_NONAME;
     return __real_getaddrinfo(ADDRESS, service, hints, out);
@@ -169,7 +173,7 @@ static inline bool drip(receiver_connection *c, const char *text)
     return false;
 }
 
-static atomic_uint gathered, wanted;
+static atomic_uint gathered, wanted, dripping;
 
 /* Answers once so many are there. */
 static inline bool gather(receiver_connection *c)
@@ -215,7 +219,7 @@ static inline bool handle_special(receiver_connection *c, const struct receiver_
     if (strcmp(request->path, "/drip-head") == 0)
         return drip(c, "HTTP/1.1 200 OK\r\nx-a: b\r\nx-c: dddddddddddddddddddddddddddddddd\r\n");
     if (strcmp(request->path, "/drip-body") == 0)
-        return receiver_say_text(c, "HTTP/1.1 200 OK\r\n\r\n") && drip(c, "never");
+        return receiver_say_text(c, "HTTP/1.1 200 OK\r\n\r\n") && ++dripping && drip(c, "never");
     if (strcmp(request->path, "/endless") == 0)
         return say_body_of(c, "HTTP/1.1 500 Oh\r\n\r\n", SIZE_MAX);
     if (strcmp(request->path, "/interim-for-ever") == 0)
@@ -328,7 +332,8 @@ static inline int setup(void **state)
     struct receiver_options options = {.handler = handle};
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     (void)state;
-    lookups = gathered = wanted = answers.n = 0;
+    lookups = looked_up = gathered = wanted = dripping = answers.n = 0;
+    slow_over = hang_over = false;
     server = receiver_start(&options);
     open_client(&settings);
     return 0;
@@ -337,6 +342,7 @@ static inline int setup(void **state)
 static inline int teardown(void **state)
 {
     (void)state;
+    slow_over = hang_over = true;
     dt_http_client_free(client);
     client = NULL;
     receiver_stop(server);
@@ -372,17 +378,8 @@ static inline dt_status send_to(const char *url, int64_t timeout_ms, struct got 
 
 static inline void wait_for(const struct got *got, unsigned n)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 30;
-    bool in_time = true;
-    pthread_mutex_lock(&answers.lock);
     for (unsigned i = 0; i < n; i++)
-        while (!got[i].there && in_time)
-            in_time = pthread_cond_timedwait(&answers.changed, &answers.lock, &until) == 0;
-    pthread_mutex_unlock(&answers.lock);
-    if (!in_time)
-        fail_msg("of %u answers %u came", n, answers.n);
+        AWAIT_CHANGED(got[i].there, &answers.changed, &answers.lock);
 }
 
 static inline void forget(struct got *got, unsigned n)

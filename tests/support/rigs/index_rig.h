@@ -19,6 +19,7 @@
 #include "index/index.h"
 #include "job/job.h"
 #include "support/redis_fixture.h"
+#include "support/wait.h"
 
 #define FAR    INT64_C(9000000000000)
 #define MARKER ((struct dt_marker){7, 12345, 3, 1, 0, false, 0})
@@ -173,26 +174,17 @@ static inline void on_wake(void *arg, int shard, bool outbox)
     pthread_mutex_unlock(&heard->lock);
 }
 
-struct expect {
-    struct heard *heard;
-    const int *counter;
-    int at_least;
-};
-
-static inline bool was_heard(void *arg)
+static inline bool was_heard(struct heard *heard, const int *counter, int at_least)
 {
-    struct expect *expect = arg;
-
-    pthread_mutex_lock(&expect->heard->lock);
-    bool yes = *expect->counter >= expect->at_least;
-    pthread_mutex_unlock(&expect->heard->lock);
+    pthread_mutex_lock(&heard->lock);
+    bool yes = *counter >= at_least;
+    pthread_mutex_unlock(&heard->lock);
     return yes;
 }
 
-static inline void expect_heard(struct heard *heard, const int *counter, int at_least, int deadline_ms)
+static inline void expect_heard(struct heard *heard, const int *counter, int at_least)
 {
-    if (!wait_until(was_heard, &(struct expect){heard, counter, at_least}, deadline_ms))
-        fail_msg("heard %d of %d", *counter, at_least);
+    AWAIT(was_heard(heard, counter, at_least));
 }
 
 static inline dt_wake *listen_to(struct fixture *fx, struct heard *heard, int endpoints)
@@ -202,7 +194,7 @@ static inline dt_wake *listen_to(struct fixture *fx, struct heard *heard, int en
     memset(heard, 0, sizeof(*heard));
     pthread_mutex_init(&heard->lock, NULL);
     OK(dt_wake_start(&fx->config, fx->installation, on_wake, heard, &wake, &fx->err));
-    expect_heard(heard, &heard->all, endpoints, 3000); /* once for each channel that came up */
+    expect_heard(heard, &heard->all, endpoints); /* once for each channel that came up */
     return wake;
 }
 

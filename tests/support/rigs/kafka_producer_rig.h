@@ -18,6 +18,7 @@
 #include "delivery/kafka/kafka_producer.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
+#include "support/wait.h"
 
 static struct kafka_fixture fx;
 
@@ -74,11 +75,9 @@ static inline size_t count(const char *topic, bool committed)
 /* Committed records once there are n of them: the broker answers a commit before it has written all of its markers. */
 static inline size_t committed(const char *topic, size_t n)
 {
-    const int64_t until_us = kafka_fixture_now_us() + 10000000;
-    size_t seen = count(topic, true);
+    size_t seen;
 
-    while (seen < n && kafka_fixture_now_us() < until_us)
-        seen = count(topic, true);
+    AWAIT((seen = count(topic, true)) >= n);
     return seen;
 }
 

@@ -197,7 +197,7 @@ static void a_connection_that_breaks_between_two_transactions_does_no_harm(void 
     (void)state;
     warm();
     assert_int_equal(rd_kafka_mock_broker_set_down(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
-    assert_true(wait_until(is_disconnected, NULL, 5000));
+    AWAIT(is_disconnected(NULL));
     assert_int_equal(rd_kafka_mock_broker_set_up(fx.cluster, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     warm();
 }

@@ -1,0 +1,81 @@
+/*
+ * Waiting for what another thread, process or server does. A wait ends when its condition holds. After two minutes, ten
+ * times what the longest one takes on a quiet machine, it fails the test, which must be on the test's own thread.
+ *
+ *     AWAIT(led_by(p) == 4);
+ *     AWAIT_OR(led_by(p) == 4, print_error("it leads %d\n", led_by(p)));   // prints this before it fails
+ *     AWAIT_CHANGED(fake.asks >= 3, &fake.changed, &fake.lock);            // takes the lock, wakes by the condition
+ */
+#ifndef DT_TESTS_SUPPORT_WAIT_H
+#define DT_TESTS_SUPPORT_WAIT_H
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "base/clock.h"
+
+enum { WAIT_SECONDS = 120, WAIT_MS = WAIT_SECONDS * 1000 };
+
+static inline int64_t wait_deadline_us(void)
+{
+    return dt_clock_mono_us(dt_clock_system()) + WAIT_SECONDS * INT64_C(1000000);
+}
+
+static inline bool wait_is_over(int64_t until_us)
+{
+    return dt_clock_mono_us(dt_clock_system()) > until_us;
+}
+
+static inline void wait_a_moment(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+}
+
+static inline void wait_failed(const char *condition, const char *file, int line)
+{
+    print_error("after %d s not yet: %s\n", WAIT_SECONDS, condition);
+    _fail(file, line);
+}
+
+#define AWAIT_OR(condition, tell)                                                                                      \
+    do {                                                                                                               \
+        const int64_t await_until_ = wait_deadline_us();                                                               \
+        while (!(condition)) {                                                                                         \
+            if (wait_is_over(await_until_)) {                                                                          \
+                tell;                                                                                                  \
+                wait_failed(#condition, __FILE__, __LINE__);                                                           \
+            }                                                                                                          \
+            wait_a_moment();                                                                                           \
+        }                                                                                                              \
+    } while (0)
+#define AWAIT(condition) AWAIT_OR(condition, (void)0)
+#define AWAIT_CHANGED(condition, changed, lock)                                                                        \
+    do {                                                                                                               \
+        const int64_t await_until_ = wait_deadline_us();                                                               \
+        pthread_mutex_lock(lock);                                                                                      \
+        bool await_done_;                                                                                              \
+        while (!(await_done_ = (condition)) && dt_clock_wait(changed, lock, await_until_))                             \
+            continue;                                                                                                  \
+        pthread_mutex_unlock(lock);                                                                                    \
+        if (!await_done_)                                                                                              \
+            wait_failed(#condition, __FILE__, __LINE__);                                                               \
+    } while (0)
+
+/* The one answer that another thread counts. */
+#define AWAIT_ANSWER(answers)                                                                                          \
+    do {                                                                                                               \
+        AWAIT(atomic_load(answers) > 0);                                                                               \
+        assert_int_equal(atomic_load(answers), 1);                                                                     \
+    } while (0)
+
+#endif
