@@ -52,7 +52,8 @@ void kafka_fixture_make(struct kafka_fixture *fx, const char *prefix)
 
     kafka_fixture_init(fx, prefix);
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx->env, &admin, &err), &err);
-    dt_status status; /* as a dispatcher does: a broker that has just begun may take seconds to know a topic that it made */
+    dt_status
+        status; /* as a dispatcher does: a broker that has just begun may take seconds to know a topic that it made */
     AWAIT_OR((status = dt_kafka_admin_prepare(admin, &err)) != DT_UNAVAILABLE, print_error("%s\n", err.text));
     KAFKA_FIXTURE_OK(status, &err);
     fx->env.admin = admin;

@@ -162,6 +162,15 @@ void mysql_fixture_kill_sessions(struct mysql_fixture *fx)
 
 /* The server gathers these figures anew only where nobody has read them for 100 ms: suites that ask at the same time
  * must not keep step. */
+void mysql_fixture_await_statement(struct mysql_fixture *fx, const char *like)
+{
+    AWAIT_OR(mysql_fixture_number(fx,
+                                  "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND "
+                                  "info LIKE '%s' AND id <> CONNECTION_ID()",
+                                  like) > 0,
+             print_error("%s\n", like));
+}
+
 int64_t mysql_fixture_lock_waits(struct mysql_fixture *fx)
 {
     static useconds_t pause_us = 130000;

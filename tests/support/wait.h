@@ -47,34 +47,38 @@ static inline void wait_failed(const char *condition, const char *file, int line
     _fail(file, line);
 }
 
-#define AWAIT_OR(condition, tell)                                                                                      \
+#define AWAIT_(condition, text, tell)                                                                                  \
     do {                                                                                                               \
         const int64_t await_until_ = wait_deadline_us();                                                               \
         while (!(condition)) {                                                                                         \
             if (wait_is_over(await_until_)) {                                                                          \
                 tell;                                                                                                  \
-                wait_failed(#condition, __FILE__, __LINE__);                                                           \
+                wait_failed(text, __FILE__, __LINE__);                                                                 \
             }                                                                                                          \
             wait_a_moment();                                                                                           \
         }                                                                                                              \
     } while (0)
-#define AWAIT(condition) AWAIT_OR(condition, (void)0)
-#define AWAIT_CHANGED(condition, changed, lock)                                                                        \
+#define AWAIT(condition)          AWAIT_(condition, #condition, (void)0)
+#define AWAIT_OR(condition, tell) AWAIT_(condition, #condition, tell)
+#define AWAIT_CHANGED_OR(condition, changed, lock, tell)                                                               \
     do {                                                                                                               \
         const int64_t await_until_ = wait_deadline_us();                                                               \
         pthread_mutex_lock(lock);                                                                                      \
         bool await_done_;                                                                                              \
         while (!(await_done_ = (condition)) && dt_clock_wait(changed, lock, await_until_))                             \
             continue;                                                                                                  \
+        if (!await_done_)                                                                                              \
+            tell;                                                                                                      \
         pthread_mutex_unlock(lock);                                                                                    \
         if (!await_done_)                                                                                              \
             wait_failed(#condition, __FILE__, __LINE__);                                                               \
     } while (0)
+#define AWAIT_CHANGED(condition, changed, lock) AWAIT_CHANGED_OR(condition, changed, lock, (void)0)
 
 /* The one answer that another thread counts. */
 #define AWAIT_ANSWER(answers)                                                                                          \
     do {                                                                                                               \
-        AWAIT(atomic_load(answers) > 0);                                                                               \
+        AWAIT_(atomic_load(answers) > 0, "an answer in " #answers, (void)0);                                           \
         assert_int_equal(atomic_load(answers), 1);                                                                     \
     } while (0)
 

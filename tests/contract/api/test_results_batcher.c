@@ -13,8 +13,8 @@
 #include <cmocka.h>
 
 #include "intake/results_batcher.h"
-#include "support/wait.h"
 #include "support/job_rows.h"
+#include "support/wait.h"
 
 #define IDS INT64_C(1000)
 

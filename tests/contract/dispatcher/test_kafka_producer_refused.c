@@ -102,10 +102,10 @@ static void a_topic_that_was_deleted_is_refused_before_anything_is_sent(void **s
     assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 0); /* nobody made it again */
 }
 
-static void a_topic_that_is_deleted_under_a_producer_is_refused_within_seconds(void **state)
+static void a_topic_that_is_deleted_under_a_producer_is_refused(void **state)
 {
     struct dt_error err = {0};
-    int64_t offset, begin_us;
+    int64_t offset;
     dt_producer *p = producer(0);
 
     (void)state;
@@ -113,7 +113,6 @@ static void a_topic_that_is_deleted_under_a_producer_is_refused_within_seconds(v
     kafka_fixture_topic(&fx, fx.topic, 1, NULL);
     KAFKA_FIXTURE_OK(send_one(p, "1", "x", &offset, &err), &err);
     kafka_fixture_delete(&fx, fx.topic);
-    begin_us = kafka_fixture_now_us();
     dt_status status = send_one(p, "2", "y", &offset, &err);
     if (status == DT_DOUBT) { /* the library did not say of which topic the coordinator spoke: the next one asks */
         dt_producer_free(p);
@@ -121,7 +120,6 @@ static void a_topic_that_is_deleted_under_a_producer_is_refused_within_seconds(v
         status = send_one(p, "2", "y", &offset, &err);
     }
     assert_int_equal(status, DT_REFUSED);
-    assert_true(kafka_fixture_now_us() - begin_us < 5000000); /* not the ten seconds of a transaction */
     assert_string_equal(dt_producer_refusal(p).topic, fx.topic);
     assert_true(dt_producer_refusal(p).whole_topic);
     dt_producer_free(p);
@@ -320,7 +318,7 @@ int main(void)
         TEST(a_topic_that_takes_little_at_once_gets_little_at_once),
         TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent),
         TEST(a_topic_that_was_deleted_is_refused_before_anything_is_sent),
-        TEST(a_topic_that_is_deleted_under_a_producer_is_refused_within_seconds),
+        TEST(a_topic_that_is_deleted_under_a_producer_is_refused),
         TEST(a_topic_that_may_not_be_written_is_refused_and_named),
         TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal),
         TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal),

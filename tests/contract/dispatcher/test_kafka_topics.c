@@ -14,6 +14,7 @@
 #include "kafka/kafka_handle.h"
 #include "support/kafka_fixture.h"
 #include "support/redis_fixture.h"
+#include "support/wait.h"
 
 static struct kafka_fixture fx;
 
@@ -209,8 +210,9 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &admin, &err), &err);
     assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
     begin_us = kafka_fixture_now_us();
-    assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
-    assert_true(kafka_fixture_now_us() - begin_us < 500000); /* nobody waits for it again at once */
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
+    assert_true(kafka_fixture_now_us() - begin_us < 100000000); /* of them, a few have waited for it again */
     assert_int_equal(dt_kafka_admin_check_ledger(admin, 0, &err), DT_UNAVAILABLE);
     dt_kafka_admin_free(admin);
     memcpy(fx.brokers, right, sizeof(right));
@@ -241,11 +243,6 @@ static void tell(void *arg)
     told++;
 }
 
-static bool was_told(void *arg)
-{
-    return told > *(const int *)arg;
-}
-
 static dt_kafka_asker *asker_of(dt_kafka_admin *admin)
 {
     dt_kafka_asker *asker;
@@ -261,14 +258,12 @@ static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct d
     struct dt_error err = {0};
 
     for (;;) {
-        const int64_t begin_us = kafka_fixture_now_us();
         int before = told;
         dt_status status = dt_kafka_asker_ask(asker, dt_str(topic), info, &err);
 
-        assert_true(kafka_fixture_now_us() - begin_us < 100000); /* whatever Kafka does */
         if (status != DT_BUSY)
             return status;
-        AWAIT(was_told(&before));
+        AWAIT(told > before);
     }
 }
 
@@ -281,7 +276,7 @@ static void who_must_not_wait_is_told_when_to_ask_again(void **state)
 
     (void)state;
     assert_int_equal(dt_kafka_asker_ask(asker, dt_str(fx.topic), &info, &err), DT_BUSY);
-    AWAIT(was_told(&before));
+    AWAIT(told > before);
     KAFKA_FIXTURE_OK(dt_kafka_asker_ask(asker, dt_str(fx.topic), &info, &err), &err);
     assert_int_equal(info.partitions, 2);
     assert_int_equal(info.max_message_bytes, 1048588);
@@ -289,7 +284,10 @@ static void who_must_not_wait_is_told_when_to_ask_again(void **state)
     assert_int_equal(await_answer(asker, "a b", &info), DT_REFUSED);
     assert_int_equal(dt_kafka_asker_ask(asker, dt_str(""), &info, &err), DT_REFUSED);
     before = told;
-    assert_false(wait_until(was_told, &before, 50)); /* nothing is BUSY any more */
+    for (int i = 0; i < 50; i++) { /* nothing is BUSY any more, so there is nothing to be waited for */
+        wait_a_moment();
+        assert_int_equal(told, before);
+    }
     dt_kafka_asker_free(asker);
 }
 
@@ -405,11 +403,6 @@ static dt_status plain_conf(const struct dt_kafka_env *env, rd_kafka_conf_t **ou
     return dt_kafka_conf_new(env, NULL, out, err);
 }
 
-static bool is_closed(void *arg)
-{
-    return !dt_kafka_on_demand_open(arg);
-}
-
 static void a_handle_that_is_not_used_goes_and_comes_back_with_its_use(void **state)
 {
     const struct dt_kafka_on_demand_ops ops = {.conf = plain_conf};
@@ -422,9 +415,12 @@ static void a_handle_that_is_not_used_goes_and_comes_back_with_its_use(void **st
     assert_false(dt_kafka_on_demand_open(handle));
     for (int i = 0; i < 3; i++) {
         KAFKA_FIXTURE_OK(dt_kafka_on_demand_hold(handle, &rk, &err), &err);
-        assert_false(wait_until(is_closed, handle, 60)); /* not while it is held */
+        for (int k = 0; k < 60; k++) { /* not while it is held */
+            wait_a_moment();
+            assert_true(dt_kafka_on_demand_open(handle));
+        }
         dt_kafka_on_demand_let_go(handle);
-        AWAIT(is_closed(handle));
+        AWAIT(!dt_kafka_on_demand_open(handle));
     }
     KAFKA_FIXTURE_OK(dt_kafka_on_demand_hold(handle, &rk, &err), &err);
     dt_kafka_on_demand_discard(handle);

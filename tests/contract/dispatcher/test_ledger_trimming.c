@@ -17,6 +17,7 @@
 #include "support/kafka_fixture.h"
 #include "support/mysql_fixture.h"
 #include "support/redis_fixture.h"
+#include "support/wait.h"
 
 #define DAY     INT64_C(86400000)
 #define OLD     (DT_LEDGER_YOUNG / 2 + 20) /* records after which a ledger is old: each commit takes an offset as well */
@@ -88,11 +89,8 @@ static int clear(void **state)
 /* A step, and those after it for as long as Kafka is at work. */
 static dt_status tend(void)
 {
-    const int64_t until_us = dt_clock_mono_us(dt_clock_system()) + WAIT_US;
     dt_status status;
-    do
-        status = dt_kafka_tend(&delivery.base, store, &fence, &err);
-    while (status == DT_OK && delivery.upkeep.trim && dt_clock_mono_us(dt_clock_system()) < until_us);
+    AWAIT((status = dt_kafka_tend(&delivery.base, store, &fence, &err)) != DT_OK || !delivery.upkeep.trim);
     assert_null(delivery.upkeep.trim);
     return status;
 }

@@ -20,7 +20,7 @@
 #include "support/kafka_fixture.h"
 
 #define SHARDS   4
-#define PAGE     500 /* notices that it reads at once */
+#define PAGE     500               /* notices that it reads at once */
 #define LOOK_US  INT64_C(10000000) /* it looks at all outboxes this often */
 #define RETRY_US INT64_C(500000)   /* and rests as long after a failure */
 

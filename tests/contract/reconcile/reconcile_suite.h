@@ -24,6 +24,7 @@
 #include "store/store.h"
 #include "support/mysql_fixture.h"
 #include "support/redis_fixture.h"
+#include "support/wait.h"
 
 #define START  INT64_C(1800000000000)
 #define SHARDS 4
@@ -74,7 +75,7 @@ static inline int begin(void **state, bool private)
     mysql_fixture_migrate(&fx->mysql);
     free(fx->mysql.config.redis_endpoints);
     fx->mysql.config.redis_endpoints = strdup(fx->endpoints);
-    fx->mysql.config.redis_timeout = 500;
+    fx->mysql.config.redis_timeout = WAIT_MS;
     fx->store = mysql_fixture_store(&fx->mysql);
     OK(dt_index_new(&fx->mysql.config, fx->installation, dt_clock_system(), &fx->index, &fx->err));
     dt_shard_map_init(&fx->map, 1, SHARDS);

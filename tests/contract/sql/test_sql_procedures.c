@@ -7,7 +7,6 @@
 
 #include <cmocka.h>
 
-#include "support/wait.h"
 #include "support/rigs/sql_rig.h"
 #include "support/store_suite.h"
 
@@ -63,8 +62,7 @@ static void dt_cancel_waits_for_a_batch_to_be_settled_and_holds_nothing_meanwhil
     job_row(&fx, 7, "attempt = 1, attempt_status = 'failed', finished_at = 55, claim_shard = 2");
     mysql_fixture_run(&fx, "UPDATE shards SET inflight = '[[7,1,9]]' WHERE shard = 2");
     assert_int_equal(pthread_create(&other, NULL, cancel_seven, NULL), 0);
-    AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND "
-                                  "ID <> CONNECTION_ID() AND INFO LIKE '%%SLEEP(0.004)%%'") > 0);
+    mysql_fixture_await_statement(&fx, "%SLEEP(0.004)%");
     mysql_fixture_run(&fx, "UPDATE jobs SET version = 9 WHERE id = 7; UPDATE shards SET inflight = '[]'");
     pthread_join(other, NULL);
     assert_string_equal(cell, "7|cancelled\n");
@@ -117,8 +115,7 @@ static void who_drives_a_job_back_while_another_one_does_is_told_so(void **state
         "updated_at, 9000000000000, maker, digest, payload_binary, payload FROM jobs; DELETE FROM jobs; INSERT INTO "
         "history_days VALUES (0, 0); BEGIN; SELECT id FROM history FOR UPDATE");
     assert_int_equal(pthread_create(&other, NULL, redrive_seven, NULL), 0);
-    AWAIT(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND "
-                                  "ID <> CONNECTION_ID() AND INFO LIKE '%%FROM history h WHERE%%FOR UPDATE%%'") > 0);
+    mysql_fixture_await_statement(&fx, "%FROM history h WHERE%FOR UPDATE%");
     job_row(&fx, 7, "attempt = 1");
     mysql_fixture_run(&fx, "DELETE FROM history; COMMIT");
     pthread_join(other, NULL);

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "support/mysql_fixture.h"
+#include "support/wait.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 
@@ -448,10 +449,7 @@ static void a_session_that_stops_inside_a_transaction_loses_its_locks(void **sta
     dt_db *other;
     OK(dt_db_open(&rig->fx.config, &other, &err));
     dt_status status;
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 10000000;
-    do
-        status = dt_db_run(other, "DELETE FROM t", DT_NO_PARAMS, NULL, &err);
-    while (status == DT_BUSY && dt_clock_mono_us(dt_clock_system()) < until_us);
+    AWAIT((status = dt_db_run(other, "DELETE FROM t", DT_NO_PARAMS, NULL, &err)) != DT_BUSY);
     OK(status);
     dt_db_free(other);
     assert_int_equal(dt_db_commit(rig->db, &err), DT_UNKNOWN);
@@ -515,9 +513,7 @@ static void a_stream_that_ends_early_leaves_the_rest_with_the_server(void **stat
     fill_with(rig, 200, 500000);
     OK(dt_db_query_stream(rig->db, select, DT_NO_PARAMS, &err));
     assert_true(dt_db_next(rig->db) && dt_db_next(rig->db));
-    int64_t begun_us = dt_clock_mono_us(dt_clock_system());
     OK(dt_db_end(rig->db, &err));
-    assert_in_range(dt_clock_mono_us(dt_clock_system()) - begun_us, 0, 2000000);
     assert_false(dt_db_alive(rig->db));
     OK(dt_db_reconnect(rig->db, &err));
     assert_int_equal(ask(rig->db, "SELECT 7"), 7);
@@ -586,18 +582,22 @@ static void a_server_that_does_not_answer_is_given_up(void **state)
     struct dt_config config = rig->fx.config;
     config.mysql_io_timeout = 1000;
     OK(dt_db_open(&config, &db, &err));
-    int64_t before_us = dt_clock_mono_us(dt_clock_system());
     assert_int_equal(dt_db_run(db, "SELECT SLEEP(30)", DT_NO_PARAMS, NULL, &err), DT_UNAVAILABLE);
-    assert_true(dt_clock_mono_us(dt_clock_system()) - before_us < 15000000);
     assert_false(dt_db_alive(db));
     dt_db_free(db);
 }
 
-static void *cut_soon(void *arg)
+struct cut {
+    struct mysql_fixture *fx;
+    dt_db *db;
+};
+
+static void *cut_the_wait(void *arg)
 {
-    const struct timespec soon = {.tv_nsec = 200000000};
-    nanosleep(&soon, NULL);
-    dt_db_cut(arg);
+    const struct cut *cut = arg;
+    mysql_fixture_await_statement(cut->fx, "SELECT SLEEP(25)");
+    dt_db_cut(cut->db);
+    dt_db_thread_end();
     return NULL;
 }
 
@@ -608,10 +608,9 @@ static void a_wait_in_the_server_ends_when_the_connection_is_cut_and_stays_so(vo
     pthread_t other;
     dt_db *db;
     OK(dt_db_open(&rig->fx.config, &db, &err));
-    assert_int_equal(pthread_create(&other, NULL, cut_soon, db), 0);
-    int64_t before_us = dt_clock_mono_us(dt_clock_system());
+    struct cut cut = {&rig->fx, db};
+    assert_int_equal(pthread_create(&other, NULL, cut_the_wait, &cut), 0);
     assert_int_equal(dt_db_run(db, "SELECT SLEEP(25)", DT_NO_PARAMS, NULL, &err), DT_UNAVAILABLE);
-    assert_true(dt_clock_mono_us(dt_clock_system()) - before_us < 15000000);
     pthread_join(other, NULL);
     assert_int_equal(dt_db_reconnect(db, &err), DT_UNAVAILABLE); /* whoever came to it late does not wait either */
     assert_false(dt_db_alive(db));

@@ -14,6 +14,7 @@
 #include "store/clock/clock_follower.h"
 #include "store/clock/test_clock.h"
 #include "support/mysql_fixture.h"
+#include "support/wait.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define DAY_MS     INT64_C(86400000)
@@ -196,14 +197,6 @@ static void count(void *arg)
     ((struct told *)arg)->times++;
 }
 
-static bool comes_true(struct told *told, int times)
-{
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 10000000;
-    while (told->times < times && dt_clock_mono_us(dt_clock_system()) < until_us)
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-    return told->times >= times;
-}
-
 static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
 {
     struct rig *rig = *state;
@@ -214,15 +207,15 @@ static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
     dt_refclock_init(&ref, dt_clock_system());
     const struct dt_clock_follower_env env = {&rig->fx.config, &ref, &told, count};
     OK(dt_clock_follower_start(&env, &follower, &err));
-    assert_true(comes_true(&told, 1));
+    AWAIT(told.times >= 1);
     OK(dt_store_test_clock(rig->store, &rig->clock, &err));
     assert_near(dt_refclock_earliest_ms(&ref), dt_test_clock_now_ms(&rig->clock));
     OK(dt_store_test_clock_freeze(rig->store, &rig->clock, &err));
-    assert_true(comes_true(&told, 2));
+    AWAIT(told.times >= 2);
     assert_int_equal(dt_refclock_earliest_ms(&ref), rig->clock.time.frozen_ms);
     assert_int_equal(dt_refclock_latest_ms(&ref), rig->clock.time.frozen_ms);
     OK(dt_store_test_clock_release(rig->store, &rig->clock, &err));
-    assert_true(comes_true(&told, 3));
+    AWAIT(told.times >= 3);
     dt_clock_follower_stop(follower);
     rig->fx.config.installation_test_clock = false;
     OK(dt_clock_follower_start(&env, &follower, &err));

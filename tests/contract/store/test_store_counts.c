@@ -438,17 +438,6 @@ static int64_t deadlocks(void)
                                 "SELECT count FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'");
 }
 
-static void wait_until_it_counts(void)
-{
-    for (int i = 0; i < 2000; i++) {
-        if (mysql_fixture_number(&fx, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND "
-                                      "info LIKE 'INSERT INTO job_counts%%' AND id <> CONNECTION_ID()"))
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    }
-    fail_msg("nobody counts");
-}
-
 static void *cancel_one(void *arg)
 {
     dt_store *own = mysql_fixture_store(&fx);
@@ -474,7 +463,7 @@ static void a_deadlock_over_a_counter_takes_all_back_and_it_is_done_anew(void **
     int64_t before = deadlocks();
     hold_counters();
     assert_int_equal(pthread_create(&thread, NULL, cancel_one, &status), 0);
-    wait_until_it_counts();
+    mysql_fixture_await_statement(&fx, "INSERT INTO job_counts%");
     mysql_fixture_run(&fx, "UPDATE jobs SET payload = '7' WHERE id = 1");
     assert_true(deadlocks() > before);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT state + 0 FROM jobs WHERE id = 1"), 1 + DT_SCHEDULED);

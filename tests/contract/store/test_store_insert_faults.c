@@ -187,12 +187,10 @@ static void a_commit_that_never_arrives_is_waited_out_and_made_again(void **stat
 
 static void *commit_late(void *arg)
 {
-    (void)arg;
-    const struct timespec pause = {.tv_nsec = 1000000};
+    struct rig *rig = arg;
     while (!wire_holds())
-        nanosleep(&pause, NULL);
-    const struct timespec late = {.tv_nsec = 300000000}; /* the read-back is waiting by then */
-    nanosleep(&late, NULL);
+        wait_a_moment();
+    mysql_fixture_await_lock_waits(&rig->fx, 1); /* the read-back */
     wire_commit_held();
     dt_db_thread_end();
     return NULL;
@@ -204,7 +202,7 @@ static void a_commit_that_arrives_late_is_found(void **state)
     struct dt_error err = {0};
     pthread_t thread;
     struct dt_insert *k = add(rig, 1, "k", 1);
-    assert_int_equal(pthread_create(&thread, NULL, commit_late, NULL), 0);
+    assert_int_equal(pthread_create(&thread, NULL, commit_late, rig), 0);
     wire_loss = HOLD;
     OK(insert(rig, &err));
     pthread_join(thread, NULL);

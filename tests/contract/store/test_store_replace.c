@@ -283,19 +283,6 @@ static void a_job_that_is_replaced_and_claimed_at_once_goes_out_with_the_body_th
                      r.too_late);
 }
 
-static void wait_for_the_other(void)
-{
-    for (int i = 0; i < 2000; i++) {
-        if (mysql_fixture_number(&fx,
-                                 "SELECT COUNT(*) FROM information_schema.processlist WHERE db = '%s' AND info LIKE "
-                                 "'SELECT%%FOR UPDATE' AND id <> CONNECTION_ID()",
-                                 fx.database) > 0)
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    }
-    fail_msg("nobody waits for a lock");
-}
-
 static void a_replace_that_waited_for_a_claim_is_too_late(void **state)
 {
     (void)state;
@@ -305,7 +292,7 @@ static void a_replace_that_waited_for_a_claim_is_too_late(void **state)
     mysql_fixture_run(&fx, "START TRANSACTION; UPDATE jobs SET state = 'dispatched', attempt = 1, claim_shard = 0 "
                            "WHERE id = 7");
     assert_int_equal(pthread_create(&thread, NULL, replace_each, &r), 0);
-    wait_for_the_other();
+    mysql_fixture_await_statement(&fx, "SELECT%FOR UPDATE");
     mysql_fixture_run(&fx, "COMMIT");
     pthread_join(thread, NULL);
     MYSQL_FIXTURE_OK(r.failed, NULL);
@@ -322,7 +309,7 @@ static void a_replace_that_waited_for_the_key_meets_the_job_that_has_it_by_then(
     job_row(&fx, 8, "job_key = 'k7'");
     mysql_fixture_run(&fx, "START TRANSACTION; UPDATE job_keys SET job_id = 8");
     assert_int_equal(pthread_create(&thread, NULL, replace_each, &r), 0);
-    wait_for_the_other();
+    mysql_fixture_await_statement(&fx, "SELECT%FOR UPDATE");
     mysql_fixture_run(&fx, "COMMIT");
     pthread_join(thread, NULL);
     MYSQL_FIXTURE_OK(r.failed, NULL);

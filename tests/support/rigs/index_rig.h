@@ -63,7 +63,7 @@ static inline int shared(void **state)
 
     *state = fx;
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s", redis_fixture_endpoints());
-    open_index(fx, 2000);
+    open_index(fx, WAIT_MS);
     return 0;
 }
 
@@ -74,7 +74,7 @@ static inline int private_with(void **state, const char *password)
     *state = fx;
     redis_server_start(&fx->server, password);
     snprintf(fx->endpoints, sizeof(fx->endpoints), "%s", fx->server.endpoint);
-    open_index(fx, 300);
+    open_index(fx, WAIT_MS);
     return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include "support/mysql_fixture.h"
 #include "support/mysql_wire.h"
+#include "support/wait.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
 #define S(text)    DT_STR_LIT(text)

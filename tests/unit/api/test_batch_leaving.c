@@ -274,8 +274,8 @@ static void a_batch_rests_no_longer_than_its_request_may_take_nor_than_the_serve
 {
     (void)state;
     struct dt_request req[2];
-    rest_us = INT64_C(5000000);
-    int64_t deadline_us = dt_clock_mono_us(api.clock) + 1000000;
+    rest_us = INT64_C(500000000);
+    int64_t deadline_us = dt_clock_mono_us(api.clock) + 100000000;
     dt_batch *late = batch_of_token(&req[0], deadline_us, (const char *const[]){"no"}, 1);
     dt_batch *last = batch_of_token(&req[1], NEVER, (const char *const[]){"no"}, 1);
     assert_true(dt_batch_rest(late));

@@ -17,11 +17,11 @@
 #include <pthread.h>
 
 #include "chores/due_watch.h"
+#include "support/wait.h"
 
-#define SHARDS  4
-#define NOW     INT64_C(1000000)
-#define SECOND  INT64_C(1000000)
-#define PATIENT (20 * SECOND)
+#define SHARDS 4
+#define NOW    INT64_C(1000000)
+#define SECOND INT64_C(1000000)
 
 /* Under the lock. */
 static struct {
@@ -128,14 +128,10 @@ static const struct dt_due_watch_env *env(void)
 /* Waits for a question that was asked after everything that is there now. */
 static void let_it_look(void)
 {
-    int64_t until_us = dt_clock_mono_us(dt_clock_system()) + PATIENT;
     pthread_mutex_lock(&fake.lock);
     unsigned wanted = fake.asks + 3;
-    while (fake.asks < wanted && dt_clock_wait(&fake.changed, &fake.lock, until_us))
-        ;
-    bool looked = fake.asks >= wanted;
     pthread_mutex_unlock(&fake.lock);
-    assert_true(looked);
+    AWAIT_CHANGED(fake.asks >= wanted, &fake.changed, &fake.lock);
 }
 
 static void forget(void)

@@ -15,6 +15,7 @@
 
 #include "kafka/kafka.h"
 #include "kafka/kafka_admin_parts.h"
+#include "support/wait.h"
 
 #define S(text) DT_STR_LIT(text)
 #define MANY    (3 * DT_KAFKA_FIND_MAX + 1)
@@ -84,10 +85,7 @@ static unsigned requests_so_far(void)
 
 static void await_requests(unsigned n)
 {
-    for (int tries = 0; requests_so_far() < n; tries++) {
-        assert_true(tries < 40000);
-        usleep(500);
-    }
+    AWAIT(requests_so_far() >= n);
 }
 
 /* ---- who asks ---- */
@@ -141,11 +139,7 @@ static int drop(void **state)
 static dt_status ask(struct rig *r, struct dt_str topic, struct dt_kafka_topic_info *info, struct dt_error *err)
 {
     dt_status status;
-    for (int tries = 0; (status = dt_kafka_asker_ask(r->asker, topic, info, err)) == DT_BUSY; tries++) {
-        if (tries == 40000)
-            fail_msg("no answer within 20 s");
-        usleep(500);
-    }
+    AWAIT((status = dt_kafka_asker_ask(r->asker, topic, info, err)) != DT_BUSY);
     return status;
 }
 
@@ -279,10 +273,7 @@ static void a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays(v
     assert_string_equal(err.text, "topic c: Kafka did not answer a moment ago");
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
     turn(&silent, false);
-    for (int tries = 0; ask(r, S("c"), &info, &err) != DT_OK; tries++) {
-        assert_true(tries < 2000);
-        usleep(10000);
-    }
+    AWAIT(ask(r, S("c"), &info, &err) == DT_OK);
 }
 
 static void what_is_forgotten_is_asked_for_again_and_was_known_meanwhile(void **state)

@@ -18,6 +18,7 @@
 #include "base/mailbox.h"
 #include "doctor/examiner.h"
 #include "store/process_findings.h"
+#include "support/wait.h"
 
 #define SECOND INT64_C(1000000)
 
@@ -120,8 +121,7 @@ static unsigned puts_in(int64_t seconds, int64_t ahead_ms)
     dt_refclock_sample(&ref, fake.mono_us / 1000, fake.mono_us, fake.mono_us);
     const struct dt_examiner_env env = {&config, &hand_clock, &ref, NULL, 7};
     assert_int_equal(dt_examiner_start(&env, &examiner, &err), DT_OK);
-    while (fake.mono_us < seconds * SECOND)
-        usleep(100);
+    AWAIT(fake.mono_us >= seconds * SECOND);
     dt_examiner_stop(examiner);
     return fake.puts;
 }

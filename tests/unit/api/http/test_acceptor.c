@@ -26,9 +26,9 @@
 
 #include "base/metrics.h"
 #include "http/front/acceptor.h"
+#include "support/wait.h"
 
 #define SECOND  INT64_C(1000000)
-#define PATIENT (20 * SECOND)
 #define CLIENTS 16
 #define ROOM    4 /* connections that may wait */
 
@@ -168,65 +168,39 @@ static bool is_open(int fd)
     return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-static void pause_a_moment(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
 static void await_closed(int fd)
 {
-    for (int64_t until_us = host_us() + PATIENT; is_open(fd); pause_a_moment())
-        if (host_us() > until_us)
-            fail_msg("it is not closed");
+    AWAIT(!is_open(fd));
 }
 
 /* ---- what happened ---- */
 
 static void await_log(const char *wanted)
 {
-    int64_t until_us = host_us() + PATIENT;
-    char log[sizeof(fake.log)];
-    pthread_mutex_lock(&fake.lock);
-    while (strcmp(fake.log, wanted) != 0 && dt_clock_wait(&fake.changed, &fake.lock, until_us))
-        ;
-    memcpy(log, fake.log, sizeof(log));
-    pthread_mutex_unlock(&fake.lock);
-    assert_string_equal(log, wanted);
+    AWAIT_CHANGED_OR(strcmp(fake.log, wanted) == 0, &fake.changed, &fake.lock,
+                     print_error("\"%s\", and not \"%s\"\n", fake.log, wanted));
 }
 
 static void await_log_that_begins(const char *wanted)
 {
-    int64_t until_us = host_us() + PATIENT;
-    pthread_mutex_lock(&fake.lock);
-    while (strncmp(fake.log, wanted, strlen(wanted)) != 0 && dt_clock_wait(&fake.changed, &fake.lock, until_us))
-        ;
-    bool begins = strncmp(fake.log, wanted, strlen(wanted)) == 0;
-    pthread_mutex_unlock(&fake.lock);
-    assert_true(begins);
+    AWAIT_CHANGED(strncmp(fake.log, wanted, strlen(wanted)) == 0, &fake.changed, &fake.lock);
 }
 
 /* So many are ready and wait for a slot: the server is asked for some again and again. */
 static void await_ready(size_t n, bool pressing)
 {
-    int64_t until_us = host_us() + PATIENT;
     pthread_mutex_lock(&fake.lock);
     fake.evicted_for = 0;
-    while ((fake.evicted_for != n || fake.pressing != pressing) && dt_clock_wait(&fake.changed, &fake.lock, until_us))
-        ;
-    size_t is = fake.evicted_for;
-    bool presses = fake.pressing;
     pthread_mutex_unlock(&fake.lock);
-    assert_int_equal(is, n);
-    assert_int_equal(presses, pressing);
+    AWAIT_CHANGED_OR(fake.evicted_for == n && fake.pressing == pressing, &fake.changed, &fake.lock,
+                     print_error("%zu are ready\n", fake.evicted_for));
 }
 
 /* So many are with the acceptor. */
 static void await_waiting(int n)
 {
     dt_metric *waiting = dt_gauge("duetime_http_waiting", "", "");
-    for (int64_t until_us = host_us() + PATIENT; dt_metric_value(waiting) != n; pause_a_moment())
-        if (host_us() > until_us)
-            fail_msg("%d wait, and not %d", (int)dt_metric_value(waiting), n);
+    AWAIT_OR(dt_metric_value(waiting) == n, print_error("%g wait, and not %d\n", dt_metric_value(waiting), n));
 }
 
 static int sent_away(const char *reason)
@@ -239,9 +213,7 @@ static int sent_away(const char *reason)
 /* They are counted a moment after they have left. */
 static void await_sent_away(const char *reason, int n)
 {
-    for (int64_t until_us = host_us() + PATIENT; sent_away(reason) != n; pause_a_moment())
-        if (host_us() > until_us)
-            fail_msg("%s: %d, and not %d", reason, sent_away(reason), n);
+    AWAIT_OR(sent_away(reason) == n, print_error("%s: %d, and not %d\n", reason, sent_away(reason), n));
 }
 
 static void give_slots(int slots, int kept)

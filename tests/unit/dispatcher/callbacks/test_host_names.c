@@ -17,6 +17,7 @@
 /* clang-format on */
 
 #include "delivery/http/host_names.h"
+#include "support/wait.h"
 
 #define NOW INT64_C(1000000000)
 
@@ -139,7 +140,7 @@ static struct dt_host_name *wait_for_end(int64_t now_us)
     struct dt_host_name *name = dt_host_names_ended(names, now_us);
     while (!name) {
         struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
-        assert_int_equal(poll(&wake, 1, 10000), 1);
+        assert_int_equal(poll(&wake, 1, WAIT_MS), 1);
         assert_int_equal(read(wake_fd, &count, sizeof(count)), sizeof(count));
         name = dt_host_names_ended(names, now_us);
     }
@@ -249,6 +250,14 @@ static void lookups_have_a_bound(void **state)
     assert_true(gate.most <= DT_LOOKUPS_MAX);
 }
 
+static bool nobody_is_inside(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    bool nobody = gate.inside == 0;
+    pthread_mutex_unlock(&gate.lock);
+    return nobody;
+}
+
 static void the_end_waits_for_no_lookup(void **state)
 {
     (void)state;
@@ -258,13 +267,7 @@ static void the_end_waits_for_no_lookup(void **state)
     dt_host_names_free(names);
     names = NULL;
     set_gate(true);
-    pthread_mutex_lock(&gate.lock);
-    while (gate.inside > 0) {
-        pthread_mutex_unlock(&gate.lock);
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        pthread_mutex_lock(&gate.lock);
-    }
-    pthread_mutex_unlock(&gate.lock);
+    AWAIT(nobody_is_inside());
     nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* for the sanitizer: the lookup goes its last steps */
 }
 
