@@ -149,7 +149,6 @@ static void what_was_begun_and_is_given_up_holds_up_nobody(void **state)
 
     (void)state;
     fx.config.kafka_auto_create_partitions = 1;
-    fx.config.kafka_transaction_timeout = WAIT_MS;
     p = producer(0);
     KAFKA_FIXTURE_OK(dt_producer_begin(p, &m, 1, DT_STR_LIT("1"), DT_STR_LIT("[[17,1,5]]"), &err), &err);
     await_sent_by_itself();

@@ -226,7 +226,7 @@ static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_installation_made_with_it_has_it_for_good),
+        cmocka_unit_test_setup_teardown(an_installation_made_with_it_has_it_for_good, setup, teardown),
         cmocka_unit_test(one_in_which_something_was_made_gets_none),
         cmocka_unit_test(every_statement_has_its_time_and_sysdate_the_servers),
         cmocka_unit_test(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too),

@@ -62,6 +62,12 @@ void mysql_fixture_await_statement(struct mysql_fixture *fx, const char *like)
     fail_msg("nobody is at %s", like);
 }
 
+void mysql_fixture_await_lock_waits(struct mysql_fixture *fx, int64_t n)
+{
+    (void)fx;
+    fail_msg("%lld do not wait", (long long)n);
+}
+
 /* ---- SQL by hand ---- */
 
 /* The engine knows no REPEAT: its value. */
