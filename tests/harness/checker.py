@@ -21,7 +21,7 @@ from .consumer import Seen, base_config
 from .deliveries.account import nothing_in_hands, nothing_offered
 from .index import entries_of
 from .journal import Asked, Journal  # noqa: F401  (as they were always imported from here)
-from .stack import until
+from .stack import PATIENCE, until
 
 LATE_MS = 5000  # what is overdue for longer is lost
 FAILED = ("failed", "timed_out", "snoozed", "gave_up", "undeliverable", "lost")  # a further attempt may follow
@@ -147,9 +147,9 @@ def ledger_equals_topics(ledger, arrivals):
             [f"O4: {job}/{attempt} is in its topic, not in the ledger" for job, attempt in seen if (job, attempt) not in ledger])
 
 
-def caught_up(live, arrivals, seconds=10):
+def caught_up(live, arrivals, seconds=3):
     """What live() gives once it has all of the arrivals, or does not get them."""
-    wanted, end = {(arrival.job, arrival.attempt) for arrival in arrivals}, time.monotonic() + seconds
+    wanted, end = {(arrival.job, arrival.attempt) for arrival in arrivals}, time.monotonic() + seconds * PATIENCE
     while True:
         seen = live()
         if wanted <= {(arrival.job, arrival.attempt) for arrival in seen} or time.monotonic() > end:
@@ -191,15 +191,15 @@ class Tape:
         """Every committed message between the last read and the end that the topic has now."""
         consumer = Consumer({**base_config(self._brokers), "enable.partition.eof": True})
         try:
-            metadata = consumer.list_topics(self._topic, 10).topics[self._topic]
+            metadata = consumer.list_topics(self._topic, 60).topics[self._topic]
             if metadata.error is not None or not metadata.partitions:
                 return
             still = set(metadata.partitions)
             consumer.assign([TopicPartition(self._topic, partition, self._next.get(partition, 0)) for partition in still])
-            end = time.monotonic() + seconds
+            end = time.monotonic() + seconds * PATIENCE
             while still:
                 if time.monotonic() > end:
-                    raise AssertionError(f"{self._topic} was not read to its end within {seconds} s")
+                    raise AssertionError(f"{self._topic} was not read to its end within {seconds * PATIENCE} s")
                 for message in consumer.consume(1000, 0.2):
                     if message.error() is None:
                         self._next[message.partition()] = message.offset() + 1

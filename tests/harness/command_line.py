@@ -43,7 +43,7 @@ def run(*words, variables=None, stdin="", home="/nonexistent"):
     variables = {**trusted((variables or {}).get("DUETIME_URL")), **(variables or {})}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DUETIME_", "XDG_", "NO_COLOR", "COLUMNS"))}
     told = Told(subprocess.run([PROGRAM, *words], env={**kept, "HOME": str(home), **variables}, input=stdin, capture_output=True, text=True,
-                               timeout=60, check=False))
+                               timeout=300, check=False))
     assert "Sanitizer" not in told.err and "runtime error" not in told.err, told
     return told
 
@@ -71,5 +71,5 @@ def at_a_terminal(url, *words, typed="", columns=60, lines=24, out=None, code=0,
     os.close(theirs)
     os.write(ours, typed.encode())
     text = read_all(ours)
-    assert done.wait(60) == code, text
+    assert done.wait(300) == code, text
     return text

@@ -47,10 +47,10 @@ class Messages:
         self._consumer = Consumer({"bootstrap.servers": brokers, "group.id": f"test-{uuid.uuid4()}", "enable.auto.commit": False,
                                    "isolation.level": "read_committed", "allow.auto.create.topics": False, "fetch.wait.max.ms": 20})
         self.seen = []
-        partitions = self._consumer.list_topics(topic, 10).topics[topic].partitions
+        partitions = self._consumer.list_topics(topic, 90).topics[topic].partitions
         starts = []
         for number in partitions:
-            low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), 10)
+            low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), 90)
             starts.append(TopicPartition(topic, number, low if beginning else high))
         self._consumer.assign(starts)
 

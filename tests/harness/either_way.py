@@ -44,23 +44,23 @@ class EitherWay:
     def __exit__(self, *_error):
         self._stop.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(300)
 
     # -- the threads
 
     def _guarded(self, work):
         try:
-            work([Rest(url, timeout=8) for url in self.urls])
+            work([Rest(url, timeout=30) for url in self.urls])
         except Exception as fault:  # noqa: BLE001 - told by whoever looks
             self._faults.append(fault)
             raise
 
     def _ask(self, apis, method, path, body):
-        """The answer of whichever API gives one; asks on until there is one, or the load has ended for ten seconds."""
+        """The answer of whichever API gives one; asks on until there is one, or the load has ended for a hundred seconds."""
         end = None
         for api in itertools.cycle(apis):
             if self._stop.is_set():
-                end = end or time.monotonic() + 10
+                end = end or time.monotonic() + 100
                 assert time.monotonic() < end, f"nobody answers {method} {path}"
             try:
                 answer = api.ask(method, path, body)

@@ -24,27 +24,27 @@ class Broker:
 
     def make(self, topic, partitions=4, **config):
         names = {name.replace("_", "."): str(value) for name, value in config.items()}
-        self.admin.create_topics([NewTopic(topic, partitions, 1, config=names)])[topic].result(15)
+        self.admin.create_topics([NewTopic(topic, partitions, 1, config=names)])[topic].result(90)
         until(lambda: topic in self.topics(), f"{topic} is there")
 
     def delete(self, topic):
-        self.admin.delete_topics([topic])[topic].result(15)
+        self.admin.delete_topics([topic])[topic].result(90)
         until(lambda: topic not in self.topics(), f"{topic} is gone")
 
     def set(self, topic, **config):
         """These are the topic's own settings now, and no others."""
         names = {name.replace("_", "."): str(value) for name, value in config.items()}
         for done in self.admin.alter_configs([ConfigResource(ConfigResource.Type.TOPIC, topic, set_config=names)]).values():
-            done.result(15)
+            done.result(90)
 
     def topics(self):
-        return self.admin.list_topics(timeout=10).topics
+        return self.admin.list_topics(timeout=90).topics
 
     def _ask(self, kind, body):
         """The body of the answer, after its correlation number."""
         request = struct.pack(">hhi", *kind, 1) + text("test") + body
         host, port = self.address.split(":")
-        with socket.create_connection((host, int(port)), timeout=15) as connection:
+        with socket.create_connection((host, int(port)), timeout=90) as connection:
             connection.sendall(struct.pack(">i", len(request)) + request)
             reader = connection.makefile("rb")
             return reader.read(struct.unpack(">i", reader.read(4))[0])[4:]

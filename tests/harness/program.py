@@ -55,7 +55,7 @@ class OwnApi:
 
     def run_as(self, config, *arguments):
         """The same with another configuration."""
-        return subprocess.run([self.program, "--config", config, *arguments], env={**environment(), **self.variables}, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run([self.program, "--config", config, *arguments], env={**environment(), **self.variables}, capture_output=True, text=True, timeout=300, check=False)
 
     def launch(self):
         with open(self.log_file, "wb") as log:
@@ -117,7 +117,7 @@ class OwnApi:
             self.rest.close()
         self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(30)
+            return self.process.wait(300)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            raise AssertionError(f"{self.name} did not end within 30 s of SIGTERM\n{self.log()[-3000:]}") from None
+            raise AssertionError(f"{self.name} did not end within 300 s of SIGTERM\n{self.log()[-3000:]}") from None

@@ -68,7 +68,7 @@ class Killer(threading.Thread):
 
     def end(self):
         self._end.set()
-        self.join(60)
+        self.join()
         if self.failure:
             raise self.failure
 

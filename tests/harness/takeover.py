@@ -17,7 +17,7 @@ from .rest import Rest
 from .servers import redis_clients
 from . import index
 from .soak import flush_redis, rfc3339
-from .stack import until
+from .stack import PATIENCE, until
 
 SOON = 300   # ms in which what a leader sent before it was harmed has arrived
 AHEAD = 3.0  # seconds that the stream is written ahead of its time
@@ -86,8 +86,8 @@ class Watcher(threading.Thread):
             found[:] = [at for at, of, _ in self.seen[-5000:] if of == shard and at > ms]
             return found
         with self._changed:
-            if not self._changed.wait_for(there, seconds):
-                raise AssertionError(f"nothing of shard {shard} within {seconds} s")
+            if not self._changed.wait_for(there, seconds * PATIENCE):
+                raise AssertionError(f"nothing of shard {shard} within {seconds * PATIENCE} s")
         return found[0]
 
     def end(self):

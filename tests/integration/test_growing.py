@@ -15,7 +15,7 @@ PARTS = ["dispatcher1", "api1", "dispatcher2", "api2"]
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", "--without", "zookeeper",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S", "--set", "dispatch.rest_after=PT2S"]
 NO_KAFKA = {"kafka.brokers": ""}
-pytestmark = pytest.mark.in_turns(5)
+pytestmark = pytest.mark.turn(4, 5)
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +64,11 @@ def attempts_in_kafka(stack, topic):
     """All that readers of committed messages find in the topic now."""
     consumer = Consumer({"bootstrap.servers": stack["DUETIME_KAFKA"], "group.id": uuid.uuid4().hex, "isolation.level": "read_committed",
                          "auto.offset.reset": "earliest", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0})
-    partitions = [TopicPartition(topic, number) for number in consumer.list_topics(topic, timeout=10).topics[topic].partitions]
+    partitions = [TopicPartition(topic, number) for number in consumer.list_topics(topic, timeout=90).topics[topic].partitions]
     found, ended = [], set()
     consumer.assign(partitions)
     while len(ended) < len(partitions):
-        message = consumer.poll(10)
+        message = consumer.poll(90)
         if message.error():
             ended.add(message.partition())
         else:

@@ -83,11 +83,11 @@ class Programs:
         self.running = []
 
     def prepare(self):
-        subprocess.run([TREE / "deploy" / "packages", self.language.packages], check=True, timeout=600)
+        subprocess.run([TREE / "deploy" / "packages", self.language.packages], check=True, timeout=1800)
         if self.folder != self.sources:
             self.copy()
         for command in self.language.prepare:
-            self.run(command, 600)
+            self.run(command, 1800)
         return self
 
     def copy(self):
@@ -97,7 +97,7 @@ class Programs:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         shutil.copytree(self.sources, self.folder, ignore=shutil.ignore_patterns(*self.language.leaves), dirs_exist_ok=True)
 
-    def run(self, command, seconds=300):
+    def run(self, command, seconds=900):
         """Its output; the command must succeed."""
         done = subprocess.run(command, cwd=self.folder, env=self.env, timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, check=False)
@@ -105,7 +105,7 @@ class Programs:
         return done.stdout
 
     def create(self, topic, first, count, **variables):
-        done = subprocess.run([*self.language.create, topic, str(first), str(count)], cwd=self.folder, env={**self.env, **variables}, timeout=300,
+        done = subprocess.run([*self.language.create, topic, str(first), str(count)], cwd=self.folder, env={**self.env, **variables}, timeout=900,
                               stdout=subprocess.PIPE, text=True, check=True)
         return done.stdout.split()
 

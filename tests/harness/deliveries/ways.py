@@ -29,10 +29,10 @@ class Ways:
 
     def put(self, topic, kind, **more):
         """Makes or changes a topic; the answer's status."""
-        return Rest(self._run.urls[0], timeout=20).put(f"/v1/topics/{topic}", {**self.settings(kind), **more}).status
+        return Rest(self._run.urls[0], timeout=120).put(f"/v1/topics/{topic}", {**self.settings(kind), **more}).status
 
     def post(self, path):
-        assert Rest(self._run.urls[0], timeout=8).post(path).status == 200, path
+        assert Rest(self._run.urls[0], timeout=120).post(path).status == 200, path
 
     def begin(self):
         for kind, topic in self.of.items():

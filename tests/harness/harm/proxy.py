@@ -271,7 +271,7 @@ class Proxy:
             finally:
                 done.set()
         self._loop.call_soon_threadsafe(run)
-        if not done.wait(10):
+        if not done.wait(60):
             raise AssertionError("the proxy's thread hangs")
         return result[0] if result else None
 

@@ -27,7 +27,7 @@ def java_random_bytes(seed, count):
 def session_of(address, owner, members="/duetime"):
     """The session whose member node says `owner` (the end of host:pid)."""
     client = KazooClient(hosts=address)
-    client.start(10)
+    client.start(60)
     try:
         for path in _tree(client, members):
             data, stat = client.get(path)
@@ -62,7 +62,7 @@ def _close(address, session):
     connect = struct.pack(">iqiqi", 0, 0, 2000, session, len(password)) + password + b"\0"
     close = struct.pack(">ii", 1, CLOSE)
     host, port = address.split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.settimeout(2)
         connection.sendall(struct.pack(">i", len(connect)) + connect + struct.pack(">i", len(close)) + close)
         try:
@@ -74,7 +74,7 @@ def _close(address, session):
 
 def _lives(address, session):
     client = KazooClient(hosts=address)
-    client.start(10)
+    client.start(60)
     try:
         return any(client.get(path)[1].ephemeralOwner == session for path in _tree(client, "/duetime"))
     except NoNodeError:

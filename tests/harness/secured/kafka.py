@@ -83,7 +83,7 @@ class SecuredKafka(Kafka):
         broker = ConfigResource(ConfigResource.Type.BROKER, "1")
         broker.set_config("listener.name.sasl_ssl.ssl.keystore.location", str(self.keystore))
         admin = AdminClient({"bootstrap.servers": self.address})
-        admin.alter_configs([broker])[broker].result(20)
+        admin.alter_configs([broker])[broker].result(90)
         host, port = self.secured.split(":")
         until(lambda: ssl.get_server_certificate((host, int(port))).strip() in self.keystore.read_text(), "it is shown")
 
@@ -99,7 +99,7 @@ class SecuredKafka(Kafka):
         env = {**os.environ, "PATH": f"{self.home}:{os.environ['PATH']}", "BROKERS": self.address, "ADMIN": str(admin), **variables}
         started = [subprocess.Popen(["sh", "-c", line], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for line in lines]
         for process in started:
-            said = process.communicate(timeout=60)[0]
+            said = process.communicate(timeout=600)[0]
             assert process.returncode == 0, said
 
     def received(self, topic):
@@ -118,5 +118,5 @@ class SecuredKafka(Kafka):
         assert json.loads(self.received(topic).value()) == {"a": 1}
         producer = Producer({"bootstrap.servers": self.address})
         producer.produce(f"{installation}.results", json.dumps({"job_id": job["id"], "attempt": 1, "status": "succeeded"}))
-        producer.flush(10)
+        producer.flush(90)
         until(lambda: api.rest.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded", log)

@@ -31,7 +31,7 @@ class Server:
         with open(self.folder / "log", "wb") as log:
             self.process = subprocess.Popen(["redis-server", self.file, *(["--sentinel"] if sentinel else [])], stdout=log, stderr=log)
         secure = {} if tls is None else {"ssl": True, "ssl_ca_certs": str(tls[2])}
-        self.client = redis.Redis("127.0.0.1", self.port, socket_timeout=5, decode_responses=True, **secure,
+        self.client = redis.Redis("127.0.0.1", self.port, socket_timeout=60, decode_responses=True, **secure,
                                   **({} if sentinel else {"username": "root", "password": "root"}))
         until(self._answers, lambda: (self.folder / "log").read_text())
 

@@ -21,7 +21,7 @@ def replica(world):
 
 def catch_up(world, replica):
     file, position = world.server.sql("SHOW MASTER STATUS")[0][:2]
-    assert replica.sql(f"SELECT MASTER_POS_WAIT('{file}', {position}, 20) >= 0") == [["1"]], replica.sql("SHOW SLAVE STATUS")
+    assert replica.sql(f"SELECT MASTER_POS_WAIT('{file}', {position}, 200) >= 0") == [["1"]], replica.sql("SHOW SLAVE STATUS")
 
 
 def promote(world, replica):

@@ -58,7 +58,7 @@ def test_a_user_that_may_run_no_scripts_is_told_what_is_missing(world, start):
 
 def test_a_master_without_sentinels_is_refused(world):
     api = world.program({"redis.endpoints": "master:mine"}).launch()
-    assert api.process.wait(20) == 1 and "needs redis.sentinels" in api.log(), api.log()
+    assert api.process.wait(120) == 1 and "needs redis.sentinels" in api.log(), api.log()
 
 
 def test_tls_is_spoken_or_refused_in_words(world, start):
