@@ -47,22 +47,21 @@ def nothing_offered(offers):
     return [f"O5: {row['job_id']} is offered to pops, and does not wait" for row in offers]
 
 
-def never_over_the_limit(topic, samples, limits, grace=1.0):
-    """samples: [(time, dispatched)] by a reader of committed rows. limits: [(asked at, answered at, limit or None)] in order.
+def never_over_the_limit(topic, samples, limits):
+    """samples: [(time, dispatched)] by a reader of committed rows. limits: [(asked at, holds from, limit or None)] in order.
 
-    A limit holds from `grace` seconds after it was answered; what is in flight when it is lowered stays, so that a count above it is
-    wrong only where it has grown."""
+    What is in flight when a limit is lowered stays, so that a count above it is wrong only where it has grown."""
     problems = []
     for (_, before), (at, n) in zip(samples, samples[1:]):
-        bound = bound_at(at, limits, grace)
+        bound = bound_at(at, limits)
         if bound is not None and n > max(before, bound):
             problems.append(f"O8: {n} attempts of {topic} are in flight, {bound} are allowed, {before} were there just before")
     return problems
 
 
-def bound_at(at, limits, grace):
+def bound_at(at, limits):
     """The largest limit that may be in force; None: none may be."""
-    settled = [i for i, (_, answered, _) in enumerate(limits) if answered + grace <= at]
+    settled = [i for i, (_, holds_from, _) in enumerate(limits) if holds_from <= at]
     if not settled:
         return None
     possible = [limit for asked, _, limit in limits[settled[-1]:] if asked <= at]

@@ -6,9 +6,20 @@ import time
 import pymysql
 
 from ..checker import connect, rows
+from ..stack import until
 from .account import never_over_the_limit
 
 EVERY = 0.03  # seconds
+
+
+def open_transactions_end(connection):
+    """Every transaction that is open now ends: some may have read what has been changed since. (MySQL renews the list every 0.1 s.)"""
+    def listed():
+        return {tuple(row.values()) for row in rows(connection, "SELECT trx_mysql_thread_id, trx_started FROM information_schema.innodb_trx")}
+    begun = listed()
+    time.sleep(0.2)
+    begun |= listed()
+    until(lambda: not begun & listed(), "transactions end")
 
 
 class InFlight(threading.Thread):
@@ -16,7 +27,7 @@ class InFlight(threading.Thread):
         super().__init__(daemon=True)
         self.stack, self.topic = stack, topic
         self.samples, self.limits = [], []
-        self._end = threading.Event()
+        self._end, self._stamp = threading.Event(), threading.Lock()  # a count is read wholly before or after a limit is asked for, or holds
         self.start()
 
     def run(self):
@@ -24,19 +35,26 @@ class InFlight(threading.Thread):
         while not self._end.wait(EVERY):
             try:
                 connection = connection or connect(self.stack)
-                n = rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND due_band < 2 AND state = 'dispatched'", self.topic)[0]["n"]
-                self.samples.append((time.monotonic(), n))
+                with self._stamp:
+                    n = rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND due_band < 2 AND state = 'dispatched'", self.topic)[0]["n"]
+                    self.samples.append((time.monotonic(), n))
             except (pymysql.Error, OSError):  # a server that is down has nothing to say
                 connection = None
 
     def limit(self, number, ask):
         """ask(): sets the limit, and gives whether it was answered well; one that was not may hold or not."""
-        asked, answered = time.monotonic(), math.inf
+        asked, answered = self._now(), math.inf
         try:
             assert ask()
-            answered = time.monotonic()
+            with connect(self.stack) as connection:
+                open_transactions_end(connection)
+            answered = self._now()
         finally:
             self.limits.append((asked, answered, number))
+
+    def _now(self):
+        with self._stamp:
+            return time.monotonic()
 
     def most(self, since=0.0):
         return max((n for at, n in self.samples if at >= since), default=0)
