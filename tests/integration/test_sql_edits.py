@@ -30,7 +30,7 @@ def test_zero_and_negative_times_mean_now(stack, api, topic, consume):
         arrival = consumer.wait(job["id"])
         assert arrival.scheduled > "2020", (at, arrival)
         [attempt] = api.get(f"/v1/jobs/{job['id']}/attempts").json["attempts"]
-        assert 0 <= attempt["lateness_ms"] < 10000, (at, attempt)
+        assert 0 <= attempt["lateness_ms"] < 600000, (at, attempt)  # and not the years that were asked for
     assert consumer.of(held["id"]) == []
 
 
@@ -64,18 +64,22 @@ def test_numbers_at_their_end_hold_up_no_job(stack, api, topic, consume):
 
 def test_a_job_moved_away_by_hand_does_not_arrive_at_its_old_time(stack, api, topic, consume):
     consumer = consume(topic)
-    job, witness = api.make(topic=topic, delay=3000), api.make(topic=topic, delay=3300)
+    api.put(f"/v1/topics/{topic}", {"paused": True})  # however long the edit takes, the job stays
+    job, witness = api.make(topic=topic, delay=300), api.make(topic=topic, delay=600)
     by_hand(stack, "UPDATE jobs SET next_at = next_at + 3600000 WHERE id = %s", job["id"])
+    api.post(f"/v1/topics/{topic}/resume")
     consumer.wait(witness["id"])
     assert consumer.of(job["id"]) == [] and api.get(f"/v1/jobs/{job['id']}").json["state"] == "scheduled"
 
 
 def test_states_set_by_hand_hold(stack, api, topic, consume):
-    consumer = consume(topic, rule=lambda a: {"status": "gave_up"} if a.value == b"1" and a.attempt == 1 else None)
-    cancelled = api.make(topic=topic, delay=1500)
+    consumer = consume(topic, f"{topic}-held", rule=lambda a: {"status": "gave_up"} if a.value == b"1" and a.attempt == 1 else None)
+    api.put(f"/v1/topics/{topic}-held", {"paused": True})  # however long the edit takes, its job stays
+    cancelled = api.make(topic=f"{topic}-held", delay=300)
     dead = api.make(topic=topic, delay=0, payload=1)
     again = api.make(topic=topic, delay=0, payload=2)
     by_hand(stack, "UPDATE jobs SET state = 'cancelled' WHERE id = %s", cancelled["id"])
+    api.post(f"/v1/topics/{topic}-held/resume")
     until(lambda: api.get(f"/v1/jobs/{dead['id']}").json["state"] == "dead", "dead")
     by_hand(stack, "UPDATE jobs SET state = 'scheduled', next_at = UNIX_TIMESTAMP(NOW(3)) * 1000 WHERE id = %s", dead["id"])
     consumer.wait(dead["id"], 2)

@@ -1,6 +1,7 @@
 """What must not keep a shard from dispatching: rows that somebody holds locked, an index that takes no changes, a topic that cannot be written,
 and a halt that was cleared."""
 import pathlib
+import re
 import time
 
 import pytest
@@ -28,15 +29,16 @@ def arrived(consumer, ids):
 
 def test_jobs_behind_rows_that_somebody_holds_locked_are_sent(stack, api, topic, consume):
     consumer, free_consumer = consume(topic), consume(topic + "-free")
-    due = int(time.time() * 1000) + 10000
+    assert api.put(f"/v1/topics/{topic}", {"paused": True}).status == 201  # until their rows are locked
+    due = int(time.time() * 1000)
     held = [int(one) for _ in range(5) for one in make(api, topic, SHARDS * BATCH // 4, due)]
     session = connect(stack)
     rows(session, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # no locks on what is not there yet
     session.begin()
     rows(session, "SELECT id FROM jobs WHERE id IN %s FOR UPDATE", held)
-    assert time.time() * 1000 < due, "the jobs were made and locked too slowly"
+    assert api.post(f"/v1/topics/{topic}/resume").status == 200
     free = make(api, topic + "-free", 20, due + 500)
-    until(lambda: arrived(free_consumer, free), "those that nobody holds arrive", seconds=due / 1000 - time.time() + 12)
+    until(lambda: arrived(free_consumer, free), "those that nobody holds arrive")
     assert consumer.count == 0
     session.rollback()
     until(lambda: arrived(consumer, map(str, held)), "the others arrive, too")
@@ -92,7 +94,8 @@ def test_a_halt_that_is_cleared_at_the_ledgers_end_lets_the_shard_go_on(stack, a
     session = connect(stack)
     rows(session, "UPDATE shards SET halted = 'a test'")
     ids = make(api, topic, 40, int(time.time() * 1000))
-    time.sleep(1.5)
+    halted = lambda: sum(len(re.findall(r"^duetime_shard_halted\{[^}]*\} 1$", stack.metrics(f"DISPATCHER{n}"), re.M)) for n in (1, 2, 3))  # noqa: E731
+    until(lambda: halted() == SHARDS, "every leader waits for an operator")
     assert consumer.count == 0
     for shard in range(SHARDS):
         rows(session, "CALL dt_clear_halt(%s, 'resend', -1)", shard)
