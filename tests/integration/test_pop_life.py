@@ -65,10 +65,16 @@ class Makers:
 
     def __init__(self, stack, topics):
         self.rest, self.topics, self.ending, self.made = Rest(stack["DUETIME_URL_API1"]), topics, threading.Event(), {}
-        self.thread = threading.Thread(target=self.run)
+        self.failure, self.thread = None, threading.Thread(target=self.run)
         self.thread.start()
 
     def run(self):
+        try:
+            self.make()
+        except Exception as failure:  # noqa: BLE001 - told by whoever waits for jobs
+            self.failure = failure
+
+    def make(self):
         chance = random.Random(11)
         while not self.ending.wait(0.05):
             asked = [{"topic": chance.choice(self.topics), "delay": chance.choice([0, 0, 50, 700, 2500]), "retry": [1] * 40} for _ in range(8)]
@@ -100,20 +106,23 @@ def judge(stack, made, got, topics):
     assert rows(connection, "SELECT COUNT(*) n FROM pop_queue WHERE topic IN %s", topics)[0]["n"] == 0
 
 
-def work_through(stack, topics, harm, seconds=3):
+def work_through(stack, topics, harm):
     """Jobs and workers go on while harm is done; then all of it comes to rest, and is judged."""
     makers, workers = Makers(stack, topics), Workers(stack, topics)
+
+    def go_on():
+        made, got = len(makers.made) + 150, len(workers.got) + 100
+        until(lambda: len(makers.made) >= made and len(workers.got) >= got, lambda: f"jobs are made and popped: {makers.failure}\n{stack.logs()}")
     try:
         for do in harm:
-            time.sleep(seconds)
+            go_on()
             do()
-        time.sleep(seconds)
+        go_on()
         makers.end()
         until(lambda: live(stack, topics) == 0, lambda: f"{live(stack, topics)} jobs live\n{stack.logs()}", seconds=90)
     finally:
         makers.end()
         workers.end()
-    assert len(makers.made) > 50 * len(harm)
     judge(stack, list(makers.made), workers.got, topics)
 
 
