@@ -37,7 +37,7 @@ from .journal import Journal
 from .rest import Rest
 from .retries import ACK_SECONDS, LAST_WORD, RETRY
 from .soak import rfc3339
-from .stack import TREE, until
+from .stack import PATIENCE, TREE, until
 
 FAR = 50 * 60 * 1000     # some jobs are due so late that they stay, within the horizon of the index
 ARTEFACTS = pathlib.Path(os.environ.get("DUETIME_TEST_ARTEFACTS", TREE / ".local" / "artefacts"))
@@ -90,7 +90,7 @@ class Client:
     """Asks an API and writes down what the answer means. One thread each (connections are per thread)."""
 
     def __init__(self, url, journal, counts):
-        self.rest, self.journal, self.counts = Rest(url, timeout=8), journal, counts
+        self.rest, self.journal, self.counts = Rest(url, timeout=30), journal, counts
 
     def ask(self, method, path, body=None, **options):
         """The answer, or None when there was none: then the request may or may not have been carried out. A connection
@@ -126,17 +126,19 @@ class Client:
         return None
 
     def change(self, job, due_ms):
+        """Whether it was too late; so do all that ask about the due instant."""
         self.counts["changes"] += 1
         before = self.journal.jobs[job].due_ms
         self.journal.moving(job, due_ms)
         answer = self.ask("PATCH", f"/v1/jobs/{job}", {"run_at": rfc3339(due_ms)})
         if answer and answer.status == 200:
             self.journal.moved(job, due_ms, answer.json["attempt"] + 1)
-            return
+            return False
         if answer and answer.status == 409:
             self._too_late(job, answer.json)
         if answer is False or (answer and answer.status == 409):
             self.journal.moved(job, before, self.journal.jobs[job].due_attempt)
+        return answer.status == 409 if answer else None
 
     def cancel(self, job):
         self.counts["cancels"] += 1
@@ -146,6 +148,7 @@ class Client:
             self.journal.cancelled(job, answer.json["attempt"])
         elif answer and answer.status == 409:
             self._too_late(job, answer.json)
+        return answer.status == 409 if answer else None
 
     def _too_late(self, job, problem):
         self.counts["too late"] += 1
@@ -474,7 +477,7 @@ class Run:
     def _stop(self, seconds):
         self._end.set()
         for thread in self._threads:
-            thread.join(seconds)
+            thread.join(seconds * PATIENCE)
             if thread.is_alive():
                 raise AssertionError(f"{thread.name} has no end: {len(self._again)} creates without an answer")
         for later in self._hunt:

@@ -3,7 +3,6 @@ import os
 import random
 import signal
 import threading
-import time
 
 import pytest
 
@@ -11,6 +10,8 @@ from harness.checker import Checker, Journal, connect, lateness, now_ms, rows, s
 from harness.rest import Rest
 from harness.soak import flush_redis, rfc3339, soak
 from harness.stack import until
+from harness.storm import Storm
+from harness.takeover import leaders as leaders_in_mysql
 
 pytestmark = pytest.mark.in_turns(3)
 DISPATCHERS = ["dispatcher1", "dispatcher2", "dispatcher3"]
@@ -100,20 +101,25 @@ def test_creates_go_on_without_a_server_and_all_leads_back_to_normal(stack, topi
     settle(stack, running, consumer, topic)
 
 
-def dispatched(stack, api, consumer, topic, count, ack_timeout):
-    """So many jobs have arrived at a consumer that says nothing yet; the last of their deadlines."""
-    api.put(f"/v1/topics/{topic}", {"retry": ["1s"], "ack_timeout": ack_timeout})
+def dispatched(api, consumer, topic, count):
+    """So many jobs have arrived at a consumer that says nothing yet."""
+    api.put(f"/v1/topics/{topic}", {"retry": ["1s"], "ack_timeout": "PT1H"})
     answers = api.batch([{"topic": topic, "delay": 0} for _ in range(count)])
     assert all(answer["status"] == 201 for answer in answers), answers[:3]
     until(lambda: consumer.count >= count, lambda: f"{consumer.count} of {count} arrive")
-    return rows(connect(stack), "SELECT MAX(next_at) n, MIN(next_at) first FROM jobs WHERE topic = %s", topic)[0]
 
 
-def report_in_time(consumer, first_deadline):
+def report_all(consumer):
     for arrival in consumer.all():
         consumer.report(arrival.job, arrival.attempt)
     consumer.flush()
-    assert now_ms() < first_deadline, "the reports were not in time: the machine is too slow for this test"
+
+
+def deadlines_pass(stack, topic):
+    """As if the jobs had had less time: the hour ends now, after all reports."""
+    ends = int(now_ms()) + 500
+    rows(connect(stack), "UPDATE jobs SET next_at = %s WHERE topic = %s AND state = 'dispatched'", ends, topic)
+    until(lambda: now_ms() > ends + 1000, "all deadlines have passed")
 
 
 def all_counted(stack, topic, count):
@@ -125,28 +131,28 @@ def all_counted(stack, topic, count):
     assert states() == {("succeeded", 1, "succeeded"): count}
 
 
-def test_reports_count_that_came_while_all_dispatchers_were_down_for_longer_than_the_deadline(stack, topic, consume, api):
+def test_reports_count_that_came_while_all_dispatchers_were_down_at_the_deadline(stack, topic, consume, api):
     consumer = consume(topic)
-    deadline = dispatched(stack, api, consumer, topic, 3000, "PT12S")
+    dispatched(api, consumer, topic, 3000)
     for part in DISPATCHERS:
         stack.kill(part)
-    report_in_time(consumer, deadline["first"])
-    until(lambda: now_ms() > deadline["n"] + 1000, "all deadlines have passed")
+    report_all(consumer)
+    deadlines_pass(stack, topic)
     for part in DISPATCHERS:
         stack.start(part, ready=False)
     all_counted(stack, topic, 3000)
 
 
-def test_reports_count_that_lay_in_kafka_while_it_was_away_for_longer_than_the_deadline(stack, topic, consume, api):
+def test_reports_count_that_lay_in_kafka_while_it_was_away_at_the_deadline(stack, topic, consume, api):
     consumer = consume(topic)
-    deadline = dispatched(stack, api, consumer, topic, 1000, "PT12S")
+    dispatched(api, consumer, topic, 1000)
     for part in DISPATCHERS:
         stack.signal(part, signal.SIGSTOP)  # nobody reads them before Kafka goes
-    report_in_time(consumer, deadline["first"])
+    report_all(consumer)
     stack.kill("kafka")
     for part in DISPATCHERS:
         stack.signal(part, signal.SIGCONT)
-    until(lambda: now_ms() > deadline["n"] + 1000, "all deadlines have passed")
+    deadlines_pass(stack, topic)
     stack.start("kafka")
     all_counted(stack, topic, 1000)
 
@@ -199,7 +205,17 @@ def shares(api):
     return sorted((names.count(name) for name in set(names)), reverse=True) if len(names) == len(found) else []
 
 
-def test_shares_are_balanced_and_a_leaving_process_hands_over_at_once(stack, api, topic, consume, load):
+@pytest.fixture
+def long_sessions(stack):
+    """Who leads changes by orders alone, and not because a process had no core for two seconds."""
+    for part in DISPATCHERS:
+        stack.restart(part, settings={"zookeeper.session_timeout": "PT10S"})
+    yield {"zookeeper.session_timeout": "PT10S"}
+    for part in DISPATCHERS:
+        stack.restart(part)
+
+
+def test_shares_are_balanced_and_a_leaving_process_hands_over(stack, api, topic, consume, load, long_sessions):
     until(lambda: shares(api) == [2, 1, 1], lambda: f"2, 1, 1: {leaders(api)}")
     before = leaders(api)
     consumer = consume(topic, rule=succeed)
@@ -210,7 +226,7 @@ def test_shares_are_balanced_and_a_leaving_process_hands_over_at_once(stack, api
     until(lambda: shares(api) == [2, 2], lambda: f"2, 2: {leaders(api)}")
     after = leaders(api)
     assert [s for s in before if before[s] != after[s] and not before[s].endswith(leaver)] == []
-    stack.start("dispatcher2")
+    stack.start("dispatcher2", settings=long_sessions)
     until(lambda: shares(api) == [2, 1, 1], lambda: f"2, 1, 1: {leaders(api)}")
     assert len([s for s in after if after[s] != leaders(api)[s]]) == 1
     settle(stack, running, consumer, topic)
@@ -223,10 +239,9 @@ def test_a_stopped_leader_that_wakes_up_later_writes_nothing(stack, topic, consu
     more_arrive(consumer)
     stack.signal("dispatcher1", signal.SIGSTOP)
     try:
+        until(lambda: stack.pid("dispatcher1") not in leaders_in_mysql(stack).values(), "others lead")
         seen = consumer.count
         until(lambda: consumer.count > seen + 200, "others go on")
-        end = time.monotonic() + 4
-        until(lambda: time.monotonic() > end, "a pause longer than the session")
     finally:
         stack.signal("dispatcher1", signal.SIGCONT)
     more_arrive(consumer)
@@ -241,7 +256,7 @@ def test_any_order_of_starting_leads_to_a_working_system(stack, topic, consume, 
     starting.start()
     for part in [*DISPATCHERS, "kafka", "zookeeper", "redis2", "redis1", "mysql"]:
         stack.start(part)
-    starting.join(60)
+    starting.join()
     stack.refresh()
     until(lambda: Rest(stack["DUETIME_URL_API1"]).get("/readyz").status == 200, "ready")
     consumer = consume(topic, rule=succeed)
@@ -264,29 +279,22 @@ def test_a_storm_of_cancels_at_the_due_instant_is_answered_truly(stack, topic, c
              for line in rest.batch([{"topic": topic, "run_at": rfc3339(ms), "ack_timeout": "PT1H"} for ms in due[first:first + 1000]])]
     for ms, line in zip(due, lines):
         journal.made(line["id"], ms)
-    work = list(zip(due, [line["id"] for line in lines]))
     answers = {"cancelled": 0, "too_late": 0}
-    lock = threading.Lock()
+    lock, clients = threading.Lock(), threading.local()
 
-    def cancel(mine, url):
-        client = Rest(url)
-        for ms, job in mine:
-            wait = (ms + chance.uniform(-15, 25) - now_ms()) / 1000
-            if wait > 0:
-                threading.Event().wait(wait)
-            answer = client.delete(f"/v1/jobs/{job}")
-            assert answer.status in (200, 409), answer
-            with lock:
-                answers["cancelled" if answer.status == 200 else "too_late"] += 1
-            if answer.status == 200:
-                journal.cancelled(job)
-            else:
-                journal.too_late(job, answer.json["attempt"])
-    threads = [threading.Thread(target=cancel, args=(work[i::16], urls[i % 2])) for i in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    def cancel(url, job, _due):
+        clients.rest = getattr(clients, "rest", None) or Rest(url)
+        answer = clients.rest.delete(f"/v1/jobs/{job}")
+        assert answer.status in (200, 409), answer
+        late = answer.status == 409
+        with lock:
+            answers["too_late" if late else "cancelled"] += 1
+        if late:
+            journal.too_late(job, answer.json["attempt"])
+        else:
+            journal.cancelled(job)
+        return late
+    Storm([(line["id"], ms) for ms, line in zip(due, lines)], urls, cancel, chance).end()
     print(f"{STORM} cancels at the due instant, seed {SEED}: {answers}")
     assert sum(answers.values()) == STORM and min(answers.values()) > STORM // 50
     consumer.wait_count(answers["too_late"], 60)
