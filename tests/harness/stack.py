@@ -15,6 +15,7 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 LOCAL = TREE / "deploy" / "local"
 PRESET = os.environ.get("DUETIME_TEST_PRESET", "sanitize")  # what is tested: build/<preset>
 PATIENCE = float(os.environ.get("DUETIME_TEST_PATIENCE") or 10)  # a wait may take so many times as long as on a quiet machine
+UNHURRIED = ["--set", "api.database_timeout=PT10S"]  # of an API: no request is refused because MySQL has waited three seconds for a disk
 WAITS = os.environ.get("DUETIME_TEST_WAITS")  # a file for waits that took longer than they should on a quiet machine
 
 
@@ -42,6 +43,12 @@ class Stack:
         """Other settings on the same data: the programs are started anew."""
         self._run("up", "--no-build", *options)
         return self.refresh()
+
+    def have(self, server, there=True):
+        """The same installation with the server, or without it."""
+        if (f"DUETIME_PID_{server.upper()}" in self.env) != there:
+            self.up_again("--with" if there else "--without", server)
+        return self
 
     def resume(self):
         """Up on the data that are there, with the programs brought up to date."""

@@ -1,20 +1,23 @@
 """One stack for the whole suite: 4 shards, 2 Redis servers, 2 APIs, 3 dispatchers, built with sanitizers."""
+import contextlib
 import os
 import pathlib
 import sys
 import uuid
 
+import pymysql
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
+from harness.checker import connect, rows  # noqa: E402
 from harness.consumer import TestConsumer  # noqa: E402
 from harness.logs_on_failure import pytest_runtest_makereport  # noqa: E402,F401
 from harness.rest import Rest  # noqa: E402
 from harness.rotation import pytest_collection_modifyitems, pytest_configure  # noqa: E402,F401
-from harness.stack import Stack  # noqa: E402
+from harness.stack import UNHURRIED, Stack  # noqa: E402
 
-OPTIONS = ["--apis", "2", "--dispatchers", "3", "--redis", "2", "--shards", "4", "--sanitize", "--kafka",
+OPTIONS = ["--apis", "2", "--dispatchers", "3", "--redis", "2", "--shards", "4", "--sanitize", *UNHURRIED, "--kafka",
            os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT15S", "--set", "reconcile.audit=PT0.2S",
            "--set", "dispatch.rest_after=PT2S"]
 
@@ -34,9 +37,12 @@ def api(stack):
 
 
 @pytest.fixture
-def topic():
-    """A topic of the test's own."""
-    return f"t-{uuid.uuid4().hex[:10]}"
+def topic(stack):
+    """A topic of the test's own. What the test leaves in it, and in others whose names begin so, does not come again during other tests."""
+    name = f"t-{uuid.uuid4().hex[:10]}"
+    yield name
+    with contextlib.suppress(pymysql.Error):
+        rows(connect(stack), "UPDATE jobs SET state = 'cancelled', next_at = NULL WHERE topic LIKE %s AND state IN ('scheduled', 'dispatched')", f"{name}%")
 
 
 @pytest.fixture

@@ -16,20 +16,25 @@ pytestmark = pytest.mark.in_turns(8)
 OPTIONS = ["--apis", "1", "--dispatchers", "2", "--shards", "4", "--sanitize", "--without", "redis", "--without", "zookeeper",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "callbacks.enabled=false"]  # as by default
 A_SECOND = 10
-SECONDS = 40  # chores of five and of ten seconds, and of twenty, come several times
+SECONDS = 20  # chores of five and of ten seconds come several times
 
 
 @pytest.fixture(scope="module")
-def with_kafka():
+def installation():
     made = Stack("at-rest", *OPTIONS)
     yield made.up()
     made.reset()
 
 
-@pytest.fixture(scope="module")
-def small(with_kafka):
+@pytest.fixture
+def with_kafka(installation):
+    return installation.have("kafka")
+
+
+@pytest.fixture
+def small(installation):
     """The same installation, on MySQL alone."""
-    yield with_kafka.up_again("--without", "kafka")
+    return installation.have("kafka", False)
 
 
 def questions(connection):

@@ -23,11 +23,9 @@ OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", str(
            "--set", "mysql.io_timeout=PT3S"]
 DISPATCHERS = ["dispatcher1", "dispatcher2"]
 TIMEOUT = 2.0  # zookeeper.session_timeout of the local stack
-BOUND = TIMEOUT + 0.1 + 0.25  # a tick of ZooKeeper's, and what finding out may take
-SLACK = 0.65  # to the takeover in MySQL, on a busy machine with sanitizers
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
 LEASES = {"zookeeper.servers": ""}
-pytestmark = pytest.mark.in_turns(5)
+pytestmark = pytest.mark.turn(3, 5)
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +37,22 @@ def detours():
 
 
 @pytest.fixture(scope="module")
-def with_zookeeper(detours):
+def installation(detours):
     made = Stack("leases", *OPTIONS, *detours.options)
     detours.attach(made)
     yield made.up()
     made.reset()
 
 
-@pytest.fixture(scope="module")
-def stack(with_zookeeper):
+@pytest.fixture
+def with_zookeeper(installation):
+    return installation.have("zookeeper")
+
+
+@pytest.fixture
+def stack(installation):
     """The same installation, a part poorer."""
-    yield with_zookeeper.up_again("--without", "zookeeper")
+    return installation.have("zookeeper", False)
 
 
 def led_by(stack, *parts):
@@ -104,21 +107,28 @@ def test_it_says_what_elects(stack):
     assert 'duetime_election{by="mysql"} 1\n' in stack.metrics()
 
 
-def test_a_killed_dispatcher_is_replaced_within_the_bound(stack):
+def test_a_killed_dispatcher_is_replaced(stack):
     balanced(stack)
-    took = []
     with under_load(stack, SEED + 1) as run:
         run.goes_on()
         for victim, other in (DISPATCHERS, DISPATCHERS[::-1]):
-            killed = time.monotonic()
             os.kill(stack.pid(victim), signal.SIGKILL)
-            until(lambda: led_by(stack, other) == [SHARDS], lambda: f"{other} leads all: {leaders(stack)}", every=0.01)  # noqa: B023
-            took.append(time.monotonic() - killed)
+            until(lambda: led_by(stack, other) == [SHARDS], lambda: f"{other} leads all: {leaders(stack)}", seconds=3)  # noqa: B023
             run.goes_on()
             stack.start(victim)
             balanced(stack)
-    print("replaced after", [f"{seconds:.2f} s" for seconds in took])
-    assert max(took) <= BOUND + SLACK, took
+
+
+@pytest.fixture
+def long_leases(stack):
+    """long_leases(seconds): of both dispatchers, until the test ends. What is said of their ends holds on a machine that is busy."""
+    def last(seconds):
+        for part in DISPATCHERS:
+            stack.restart(part, settings={"zookeeper.session_timeout": f"PT{seconds}S"})
+        balanced(stack)
+    yield last
+    for part in DISPATCHERS:
+        stack.restart(part)
 
 
 def test_one_that_was_stopped_past_its_lease_writes_nothing_and_comes_back(stack):
@@ -132,8 +142,8 @@ def test_one_that_was_stopped_past_its_lease_writes_nothing_and_comes_back(stack
         balanced(stack)
 
 
-def test_one_that_is_cut_off_steps_down_before_another_leads(stack, detours):
-    balanced(stack)
+def test_one_that_is_cut_off_steps_down_before_another_leads(stack, detours, long_leases):
+    long_leases(12)
     with under_load(stack, SEED + 5) as run:
         run.goes_on()
         cut = time.time()
@@ -147,24 +157,19 @@ def test_one_that_is_cut_off_steps_down_before_another_leads(stack, detours):
         print(f"stepped down after {down - cut:.2f} s, taken over after {took - cut:.2f} s")
         run.goes_on(seconds=60)
         balanced(stack)
-    assert down - cut <= TIMEOUT * 2 / 3 + 0.35, down - cut
     assert down < took, (down, took)
 
 
-def test_who_is_told_to_stop_hands_over_without_waiting_for_its_lease(stack):
-    balanced(stack)
+def test_who_is_told_to_stop_hands_over_without_waiting_for_its_lease(stack, long_leases):
+    long_leases(120)
     with under_load(stack, SEED + 3) as run:
         run.goes_on()
-        began = time.monotonic()
         stack.signal("dispatcher1", signal.SIGTERM)
-        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], lambda: f"dispatcher2 leads all: {leaders(stack)}", every=0.01)
-        took = time.monotonic() - began
-        print(f"handed over in {took:.2f} s")
+        until(lambda: led_by(stack, "dispatcher2") == [SHARDS], lambda: f"dispatcher2 leads all: {leaders(stack)}", seconds=6)
         run.goes_on()
         until(lambda: not stack.running("dispatcher1"), "it ends")
         stack.start("dispatcher1")
         balanced(stack)
-    assert took < TIMEOUT, took
 
 
 def test_leaders_come_back_with_the_database(stack):
