@@ -1,5 +1,5 @@
 """Kafka refuses: a message over its topic's own limit, a topic that is gone. Only that attempt fails; all others go once.
-And the ledger is trimmed: after seconds instead of a day, last, because afterwards it cannot be compared with the topics.
+And the ledger is trimmed: after seconds instead of a day, on a stack of its own, because afterwards it cannot be compared with the topics.
 """
 import re
 import uuid
@@ -13,12 +13,12 @@ from harness.checker import Checker, Journal, connect, now_ms, rows
 from harness.consumer import TestConsumer
 from harness.rest import Rest
 from harness.soak import rfc3339
-from harness.stack import Stack, until
+from harness.stack import UNHURRIED, Stack, until
 
-OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "2", "--sanitize",
+OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "2", "--sanitize", *UNHURRIED,
            "--set", "kafka.auto_create_partitions=0", "--kafka-set", "auto.create.topics.enable=false",
            "--set", "reconcile.period=PT1S"]
-pytestmark = pytest.mark.in_turns(5)
+pytestmark = pytest.mark.turn(1, 5)
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +38,20 @@ class Topics:
         name = name or f"t-{uuid.uuid4().hex[:10]}"
         config = {key.replace("_", "."): str(value) for key, value in settings.items()}
         for done in self.admin.create_topics([NewTopic(name, num_partitions=2, replication_factor=1, config=config)]).values():
-            done.result(20)
+            done.result(90)
         return name
 
     def drop(self, name):
-        for done in self.admin.delete_topics([name], operation_timeout=20).values():
-            done.result(20)
-        until(lambda: name not in self.admin.list_topics(timeout=10).topics, "the topic is gone")
+        for done in self.admin.delete_topics([name], operation_timeout=90).values():
+            done.result(90)
+        until(lambda: name not in self.admin.list_topics(timeout=90).topics, "the topic is gone")
 
     def set(self, name, **settings):
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
         for key, value in settings.items():
             resource.set_config(key.replace("_", "."), str(value))
         for done in self.admin.alter_configs([resource]).values():
-            done.result(20)
+            done.result(90)
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_refusals_lose_and_double_nothing_whatever_befalls_the_leader(stack, api
 def low_mark(stack, partition):
     consumer = Consumer({"bootstrap.servers": stack["DUETIME_KAFKA"], "group.id": "x"})
     try:
-        return consumer.get_watermark_offsets(TopicPartition("duetime.ledger", partition), 10)[0]
+        return consumer.get_watermark_offsets(TopicPartition("duetime.ledger", partition), 90)[0]
     finally:
         consumer.close()
 
@@ -225,7 +225,7 @@ def age_ledger(stack, offsets):
     for row in rows(session, "SELECT shard FROM shards"):
         for _ in range(offsets):
             producer.produce("duetime.ledger", partition=row["shard"], key=b"aged", value=b"{}")
-        assert producer.flush(30) == 0
+        assert producer.flush(120) == 0
         rows(session, "CALL dt_clear_halt(%s, 'resend', -1)", row["shard"])
     until(lambda: all(row["ledger_offset"] > offsets for row in rows(session, "SELECT ledger_offset FROM shards")),
           "the shards are taken over")
@@ -239,7 +239,7 @@ def write_into_ledger(stack, records):
     for shard in (0, 1):
         for key, value in records:
             producer.produce("duetime.ledger", partition=shard, key=key, value=value)
-    assert producer.flush(20) == 0
+    assert producer.flush(120) == 0
 
 
 def told_of_strangers(stack, at_least):
@@ -306,12 +306,17 @@ def test_a_record_of_another_installation_among_them_halts_its_shard(stack, api,
     consumer.wait(api.make(topic=topic, delay=0)["id"], seconds=30)
 
 
-def test_the_ledger_is_trimmed_while_jobs_go_out(stack, kafka, consume):
+@pytest.fixture
+def trimming():
+    made = Stack("trimming", *OPTIONS, "--set", "ledger.trim_after=PT3S")
+    yield made.up()
+    made.reset()
+
+
+def test_the_ledger_is_trimmed_while_jobs_go_out(trimming):
     """Once it has a thousand offsets: a younger one keeps its beginning."""
-    stack.up_again(*OPTIONS, "--set", "ledger.trim_after=PT3S")
-    api = Rest(stack["DUETIME_URL_API1"])
-    topic = kafka.make()
-    consumer, journal = consume(topic), Journal()
+    stack, api, topic, journal = trimming, Rest(trimming["DUETIME_URL_API1"]), Topics(trimming["DUETIME_KAFKA"]).make(), Journal()
+    consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic], rule=lambda _arrival: {"status": "succeeded"})
     before = [low_mark(stack, shard) for shard in (0, 1)]
 
     def trimmed():
@@ -330,9 +335,7 @@ def test_the_ledger_is_trimmed_while_jobs_go_out(stack, kafka, consume):
     until(trimmed, lambda: rows(connect(stack), "SELECT shard, ledger_offset, trim_offset, trim_at FROM shards"))
     for row in rows(connect(stack), "SELECT shard, ledger_offset, trim_offset FROM shards"):
         assert low_mark(stack, row["shard"]) <= row["trim_offset"] <= row["ledger_offset"]
-    for part in ("dispatcher1", "dispatcher2"):
-        stack.kill(part)
-    for part in ("dispatcher1", "dispatcher2"):
-        stack.start(part)
+    take_over_anew(stack)
     consumer.wait(api.make(topic=topic, delay=0)["id"], seconds=30)
     assert not rows(connect(stack), "SELECT shard FROM shards WHERE halted IS NOT NULL")
+    consumer.end()
