@@ -55,7 +55,7 @@ def dies_and_comes_back(stack, run, part, point, n, settings=None, **how):
 
 def ask(run, url, job, status):
     """A create that must be answered so; its id. The journal knows of it."""
-    answer = Rest(url, timeout=10).post("/v1/jobs", job)
+    answer = Rest(url, timeout=120).post("/v1/jobs", job)
     assert answer.status == status, answer
     run.journal.made(answer.json["id"], now_ms(), job["payload"]["serial"])
     return int(answer.json["id"])
@@ -90,7 +90,7 @@ def api_dies(stack, run, point, n):
 
 def answers(url):
     try:
-        return Rest(url, timeout=5).get("/readyz").status == 200
+        return Rest(url, timeout=60).get("/readyz").status == 200
     except OSError:
         return False
 
