@@ -10,17 +10,12 @@ from harness.rest import Rest
 from harness.stack import until
 
 pytestmark = pytest.mark.in_turns(2)  # they are slow, and alike
-MANY = 100
+MANY = 40  # thirty of an owner are made at once, and then about one a second
 
 
 def many_of(owner):
     owner = f"{owner}-{uuid.uuid4().hex[:6]}"
     return [f"{owner}.{i}" for i in range(MANY)]
-
-
-def lateness(api, jobs):
-    """Of each job's first attempt, in milliseconds."""
-    return [api.get(f"/v1/jobs/{job['id']}/attempts").json["attempts"][0]["lateness_ms"] for job in jobs]
 
 
 def steady(api, topic, seconds, every=0.05):
@@ -32,10 +27,10 @@ def steady(api, topic, seconds, every=0.05):
 
 
 def went_at(stack, topics):
-    """When the first attempts of their jobs were dispatched."""
+    """When the first attempts of their jobs were dispatched, in order."""
     names = ",".join(["%s"] * len(topics))
     found = rows(connect(stack), f"SELECT dispatched_at FROM jobs WHERE topic IN ({names}) AND attempt = 1", *topics)
-    return [row["dispatched_at"] for row in found]
+    return sorted(row["dispatched_at"] for row in found)
 
 
 def arrived(stack, topics):
@@ -54,18 +49,22 @@ def rows_read(stack):
 
 
 def test_many_new_topics_hold_up_nobody_elses_jobs(stack, api, topic, consume):
+    """Of the jobs that are due before half of the new topics are served nearly all go before the last of these."""
     consumer = consume(topic)
     consumer.wait(api.make(topic=topic, delay=0)["id"])
     news = many_of("new")
-    flood = threading.Timer(0.5, lambda: make_all(stack, news))
+    flood = threading.Thread(target=make_all, args=(stack, news))
     flood.start()
-    jobs = steady(api, topic, 6)
+    jobs = 1
+    while arrived(stack, news) < MANY / 2:
+        jobs += len(steady(api, topic, 0.3))
     flood.join()
-    consumer.wait_count(len(jobs) + 1, 20)
+    consumer.wait_count(jobs, 20)
     until(lambda: arrived(stack, news) == MANY, lambda: f"all but {MANY - arrived(stack, news)} have gone", seconds=120)
-    late = sorted(lateness(api, jobs))
-    print("lateness beside new topics: p50", late[len(late) // 2], "ms, worst", late[-1], "ms")
-    assert late[-1] < 1000, late
+    theirs, mine = went_at(stack, news), went_at(stack, [topic])[1:]
+    before = sum(at < theirs[-1] for at in mine)
+    print(f"{before} of {len(mine)} jobs went before the last new topic; {MANY} new topics took {theirs[-1] - theirs[0]} ms")
+    assert before >= 0.9 * len(mine)
 
 
 def test_a_new_topic_need_not_wait_for_a_flood_of_others(stack, api, consume):
@@ -73,10 +72,11 @@ def test_a_new_topic_need_not_wait_for_a_flood_of_others(stack, api, consume):
     flood = many_of("flood")
     api.batch([{"topic": topic, "delay": 0} for topic in flood])
     own = api.make(topic=f"own-{uuid.uuid4().hex[:6]}.first", delay=0)
+    asked = time.time() * 1000
     own_at, = until(lambda: went_at(stack, [own["topic"]]), "it has gone")
     until(lambda: arrived(stack, flood) == MANY, "the flood has gone, too", seconds=120)
-    before = sum(at < own_at for at in went_at(stack, flood))
-    print("lateness of the first job of a new topic:", *lateness(api, [own]), "ms; of the flood", before, "went before it")
+    before = sum(asked <= at < own_at for at in went_at(stack, flood))
+    print(f"{before} of the flood went before the first job of a new topic")
     assert before < MANY / 2
 
 
@@ -86,7 +86,7 @@ def test_jobs_that_wait_for_their_topics_are_not_read_in_every_turn(stack, api, 
     consumer.wait(api.make(topic=topic, delay=0)["id"])
     flood = many_of("wait")
     make_all(stack, flood, each=20)
-    time.sleep(3)  # all of it has been met
+    until(lambda: arrived(stack, flood) >= MANY / 4 * 20, "much of the flood has gone")
     before, began = rows_read(stack), time.monotonic()
     jobs = steady(api, topic, 5, every=0.01)
     read, took = rows_read(stack) - before, time.monotonic() - began
