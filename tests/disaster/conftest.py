@@ -20,7 +20,7 @@ from harness.rotation import pytest_collection_modifyitems, pytest_configure  # 
 from harness.stack import Stack  # noqa: E402
 
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
-           "--mysql", READER, "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S", "--set", "mysql.io_timeout=PT3S"]
+           "--mysql", READER, "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S", "--set", "mysql.io_timeout=PT8S", "--set", "api.database_timeout=PT8S"]
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
 
 

@@ -23,7 +23,7 @@ from harness.stack import Stack  # noqa: E402
 
 OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "2", "--shards", "4", "--sanitize",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S",
-           "--set", "mysql.io_timeout=PT3S",
+           "--set", "mysql.io_timeout=PT8S", "--set", "api.database_timeout=PT8S",
            "--kafka-set", "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000",
            "--kafka-set", "auto.create.topics.enable=false",
            "--kafka-set", "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -1,6 +1,5 @@
 """Rows of the catalogue about installations that do without a server: the smallest one, and parts that come and go under load."""
 import os
-import signal
 
 import pytest
 
@@ -18,7 +17,7 @@ WITHOUT = {"redis": {"redis.endpoints": ""}, "kafka": {"kafka.brokers": ""}, "zo
 
 @pytest.fixture
 def small():
-    made = Stack(os.environ.get("DUETIME_TEST_STACK", "faults") + "-small", "--small", "--sanitize", "--set", "mysql.io_timeout=PT3S",
+    made = Stack(os.environ.get("DUETIME_TEST_STACK", "faults") + "-small", "--small", "--sanitize", "--set", "mysql.io_timeout=PT8S", "--set", "api.database_timeout=PT8S",
                  "--set", "reconcile.period=PT1S")
     yield made.up()
     made.reset()
