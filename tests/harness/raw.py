@@ -49,7 +49,7 @@ class Raw:
         body, self.buffer = self.buffer[:length], self.buffer[length:]
         return int(first.split()[1]), headers, body
 
-    def closed(self, seconds=5):
+    def closed(self, seconds=120):
         """Whether the server ends the connection within that time; what it still sends is dropped."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
