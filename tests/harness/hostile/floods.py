@@ -251,18 +251,23 @@ FLOODS = (half_open_requests, silent_connections, dripping_heads, dripping_secon
 
 
 class Flood:
-    """One flood that runs beside us."""
+    """One flood that runs beside us. `idle`: when nothing else wants a processor."""
 
-    def __init__(self, flood, target, seconds):
-        self.name = flood.__name__
+    def __init__(self, flood, target, seconds, idle=True):
+        self.name, self.idle = flood.__name__, idle
         context = multiprocessing.get_context("fork")
         self._count = context.Value("q", -1)
         self._process = context.Process(target=self._run, args=(flood, target, seconds), daemon=True)
         self._process.start()
 
     def _run(self, flood, target, seconds):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        if self.idle:
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
         self._count.value = flood(target, time.monotonic() + seconds)
+
+    def descriptors(self):
+        """How many it has open; its connections, but for some."""
+        return len(os.listdir(f"/proc/{self._process.pid}/fd"))
 
     def stop(self):
         self._process.kill()
