@@ -7,6 +7,7 @@ parameters are declared.
 
 Usage: openapi.py [PATH/TO/duetime-api]
 """
+import functools
 import pathlib
 import re
 import subprocess
@@ -20,9 +21,10 @@ ANY = "write|report|read|admin"
 METHODS = {"get", "put", "post", "patch", "delete", "head", "options"}
 
 
+@functools.cache
 def load():
     with open(TREE / "api" / "openapi.yaml", encoding="utf-8") as file:
-        return yaml.safe_load(file)
+        return yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def printed_routes(program):

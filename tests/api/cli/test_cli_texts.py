@@ -4,7 +4,7 @@ import shutil
 import subprocess
 
 import pytest
-import yaml
+import openapi
 
 from harness.command_line import PROGRAM, run
 from harness.stack import until
@@ -92,7 +92,7 @@ def members(document, node):
 
 
 def test_every_option_is_a_member_or_parameter_that_the_api_knows(stack, api):
-    document = yaml.safe_load(api.get("/openapi.yaml").text)
+    document = openapi.load()
     lines = run("--requests").out.splitlines()
     assert len(lines) > 40
     for line in lines:
@@ -126,7 +126,7 @@ def prepare(api, command, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     job = api.make(topic=topic, key="order-42", delay=0 if popped else "PT1H")
     if popped:
-        assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"]
+        assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"]
     if ended:
         assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": ended}).json["outcome"] == "applied"
 
@@ -154,7 +154,7 @@ def test_every_example_of_the_help_works(stack, api, topic, tmp_path):
         if command.startswith("schedules") and command not in ("schedules set", "schedules list"):
             assert api.put(f"/v1/schedules/{own}", {"topic": own, "cron": "0 3 * * *"}).status == 201
         if command.startswith("operations") and command != "operations list":
-            line = line.replace(" 1", " " + api.post("/v1/jobs:cancel", {"filter": {"topic": own}, "wait": "PT20S"}).json["id"])
+            line = line.replace(" 1", " " + api.post("/v1/jobs:cancel", {"filter": {"topic": own}, "wait": "PT1M"}).json["id"])
         if command == "alerts silence":
             line = line.replace(" 1 ", f" {standing_alert(api, own)} ")
         typed = re.sub(r"\b(orders\.close|mails\.send|nightly|reports)\b", own, line)

@@ -8,15 +8,14 @@ import contextlib
 import http.client
 import itertools
 import json
-import pathlib
 import re
 
+import openapi
 import pytest
-import yaml
 from harness.harm import nth
 from harness.program import OwnApi
 
-DOCUMENT = yaml.safe_load((pathlib.Path(__file__).resolve().parents[3] / "api" / "openapi.yaml").read_text(encoding="utf-8"))
+DOCUMENT = openapi.load()
 MOST = 60  # calls of a request
 DELAY = "P30D"
 WAIT = "PT0.2S"  # for an operation, which nobody but the request goes on with
