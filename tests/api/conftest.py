@@ -14,14 +14,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from harness.checker import connect, rows  # noqa: E402
 from harness.logs_on_failure import pytest_runtest_makereport  # noqa: E402,F401
-from harness.program import OwnApi  # noqa: E402
+from harness.program import PATIENT, OwnApi  # noqa: E402
 from harness.rest import Rest  # noqa: E402
 from harness.rotation import pytest_collection_modifyitems, pytest_configure  # noqa: E402,F401
 from harness.stack import Stack, until  # noqa: E402
+from runner.tree import quick_folder  # noqa: E402
 
 KEEP = os.environ.get("DUETIME_TEST_KEEP")
 OPTIONS = ["--apis", "2", "--dispatchers", "1", "--shards", "2", "--sanitize", "--no-build",
-           "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S"]
+           "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S",
+           "--set", "api.database_timeout=PT1M", "--set", "mysql.io_timeout=PT1M"]  # a machine that stands still for seconds fails no request
 
 
 def complaints(stack):
@@ -35,6 +37,8 @@ def complaints(stack):
 @pytest.fixture(scope="session")
 def stack():
     made = Stack(KEEP or os.environ.get("DUETIME_TEST_STACK", "api"), *OPTIONS)
+    if not KEEP:
+        made.home = quick_folder(made.home.name)
     if KEEP and made.home.exists():
         made._run("up", *OPTIONS)
         made.refresh()
@@ -72,7 +76,8 @@ def topic():
 def held(api, topic):
     """A topic of the test's own, paused: due jobs stay where they are."""
     assert api.put(f"/v1/topics/{topic}", {"paused": True}).status == 201
-    return topic
+    yield topic
+    api.post("/v1/jobs:cancel", {"filter": {"topic": topic}})  # what is late stands first in the overview
 
 
 @pytest.fixture(scope="session")
@@ -120,10 +125,22 @@ def own_apis(stack, tmp_path_factory):
     made, wanted = {}, {}
 
     def make(name, settings=None, **options):
+        settings = {**PATIENT, **(settings or {})}
         if name not in made:
             made[name], wanted[name] = OwnApi(stack, tmp_path_factory.mktemp(name), name, settings, **options), (settings, options)
         assert wanted[name] == (settings, options), f"an API called {name} was made for another test, with other settings"
         return made[name]
+
+    def running(*arguments, **options):
+        """The same, started unless it runs."""
+        api = make(*arguments, **options)
+        return api if api.process and api.process.poll() is None else api.start()
+
+    def beside(name, settings=None):
+        """A running one on the database that they share, for what is of the test's own topics: making a database takes longer than starting an API."""
+        shared = make("plain")
+        return running(name, {"mysql.database": shared.database, "installation.name": "plain", **(settings or {})}, shared=True)
+    make.running, make.beside = running, beside
     yield make
     codes = {name: api.end() for name, api in made.items()}
     assert set(codes.values()) <= {0, None}, (codes, [api.log()[-3000:] for api in made.values()])
@@ -131,10 +148,33 @@ def own_apis(stack, tmp_path_factory):
 
 @pytest.fixture
 def small(own_apis):
-    """An API with small limits and short deadlines, with a database of its own, and a fresh connection to it."""
-    api = own_apis("small", {"limits.batch_lines": 10, "limits.batch_body": 8192, "limits.body": 4096, "limits.payload": 2000, "http.threads": 1,
-                             "http.request_timeout": "PT3S", "http.idle_timeout": "PT10S"})
-    if api.rest is None:
-        api.start()
+    """An API with small limits and one HTTP thread, and a fresh connection to it."""
+    api = own_apis.beside("small", {"limits.batch_lines": 10, "limits.batch_body": 8192, "limits.body": 4096, "limits.payload": 2000, "http.threads": 1})
+    yield api
+    api.rest.close()
+
+
+@pytest.fixture
+def plain(own_apis):
+    """An API on whose database no dispatcher works; it may be ended."""
+    api = own_apis.running("plain")
+    yield api
+    api.rest.close()
+
+
+@pytest.fixture
+def hasty(own_apis):
+    """An API with one HTTP thread that gives requests two seconds."""
+    api = own_apis.beside("hasty", {"http.threads": 1, "http.request_timeout": "PT2S"})
+    yield api
+    api.rest.close()
+
+
+@pytest.fixture
+def unhurried(own_apis):
+    """One HTTP thread, by which 112 connections are served; 600 may wait, half of them from one address. None is late for minutes: what a caller does not wait for does not end by
+    itself meanwhile."""
+    api = own_apis.beside("unhurried", {"http.threads": 1, "http.waiting": 600, "http.head_timeout": "PT1M", "http.request_timeout": "PT10M",
+                                        "http.idle_timeout": "PT10M"})
     yield api
     api.rest.close()

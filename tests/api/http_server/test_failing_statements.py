@@ -13,7 +13,7 @@ import re
 import openapi
 import pytest
 from harness.harm import nth
-from harness.program import OwnApi
+from harness.program import PATIENT, OwnApi
 
 DOCUMENT = openapi.load()
 MOST = 60  # calls of a request
@@ -219,7 +219,7 @@ def popped_by_command(served):
 @contextlib.contextmanager
 def serving(stack, tmp_path_factory, name, **settings):
     knobs = nth.Knobs(tmp_path_factory.mktemp("nth") / "knobs")
-    own = OwnApi(stack, tmp_path_factory.mktemp(name), name, {"shards.count": 2, **settings}, program=nth.program("api"), variables=knobs.environment).start()
+    own = OwnApi(stack, tmp_path_factory.mktemp(name), name, {"shards.count": 2, **PATIENT, **settings}, program=nth.program("api"), variables=knobs.environment).start()
     try:
         assert not re.search(r"level=(warn|error)", own.log()), own.log()  # a start that nothing ails
         yield Served(own, knobs)

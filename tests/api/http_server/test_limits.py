@@ -15,7 +15,7 @@ import pytest
 from harness.harm import nth
 from harness.checker import at_most_once
 from harness.consumer import TestConsumer
-from harness.program import OwnApi
+from harness.program import PATIENT, OwnApi
 from harness.rest import Rest
 from harness.stack import until
 
@@ -51,7 +51,7 @@ def api_of(stack, tmp_path_factory, knobs):
     def make(name, **settings):
         if name not in made:
             port = free_port()
-            made[name] = OwnApi(stack, tmp_path_factory.mktemp(name), name, settings={"http.port": port, **settings},
+            made[name] = OwnApi(stack, tmp_path_factory.mktemp(name), name, settings={"http.port": port, **PATIENT, **settings},
                                 program=nth.program("api"), variables=knobs.environment)
             made[name].url = f"http://127.0.0.1:{port}"
         return made[name]
@@ -206,7 +206,7 @@ USUAL = {"result": (200, 409)}
 def served(api_of):
     api = api_of("limit_requests")
     api.launch()
-    api.rest = Rest(api.url, timeout=10)
+    api.rest = Rest(api.url, timeout=60)
     until(lambda: LISTENING.search(api.log()), api.log)
     until(lambda: api.rest.get("/readyz").status == 200, api.log)
     yield api
