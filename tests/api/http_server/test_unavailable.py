@@ -18,10 +18,16 @@ HOUR = "PT1H"
 FAR = "P300D"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def brisk(own_apis):
-    """An API that gives MySQL up soon."""
-    return own_apis("brisk", {"mysql.io_timeout": "PT1S", "mysql.connect_timeout": 500}).start()
+    """An API that gives MySQL up soon, with one worker and one committer."""
+    return own_apis.beside("brisk", {"mysql.io_timeout": "PT2S", "mysql.connect_timeout": 500, "http.workers": 1, "api.committers": 1})
+
+
+def kept(api, topic, key="k"):
+    """A job of that key, however often MySQL is too slow."""
+    made = lambda: api.put(f"/v1/topics/{topic}/jobs/{key}", {"delay": FAR})  # noqa: E731
+    return until(lambda: (answer := made()).status in (200, 201) and answer.json, made)
 
 
 def told_to_come_back(answer):
@@ -38,12 +44,11 @@ def ready_again(api):
     until(lambda: api.get("/readyz").status == 200, lambda: api.get("/readyz"))
 
 
-def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack, brisk, api):
-    rest, before = brisk.rest, brisk.jobs()
-    job = rest.make(topic="hang", delay=HOUR)
+def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack, brisk, api, topic):
+    rest, job = brisk.rest, kept(brisk.rest, topic)
     with stack.stopped("mysql"), concurrent.futures.ThreadPoolExecutor(8) as pool:
-        posts = [pool.submit(rest.post, "/v1/jobs", {"topic": "hang", "delay": HOUR, "payload": n}) for n in range(4)]
-        others = [pool.submit(rest.put, "/v1/topics/hang/jobs/k", {"delay": HOUR}), pool.submit(rest.get, f"/v1/jobs/{job['id']}")]
+        posts = [pool.submit(rest.post, "/v1/jobs", {"topic": topic, "delay": FAR, "payload": n}) for n in range(4)]
+        others = [pool.submit(rest.put, f"/v1/topics/{topic}/jobs/new", {"delay": FAR}), pool.submit(rest.get, f"/v1/jobs/{job['id']}")]
         documents = [told_to_come_back(answer.result()) for answer in posts]
         for answer in others:
             told_to_come_back(answer.result())
@@ -51,32 +56,27 @@ def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack,
         until(lambda: rest.get("/readyz").status == 503, "not ready")
     ready_again(rest)
     ready_again(api)
-    there = 0
-    for document in documents:
-        if document["type"].endswith("/outcome-unknown"):
-            there += rest.get(f"/v1/jobs/{document['id']}").status == 200
-    assert rest.put("/v1/topics/hang/jobs/k", {"delay": HOUR}).status in (200, 201)
-    assert brisk.jobs() == before + 1 + there + 1
+    kept(rest, topic, "new")
+    there = {str(row["id"]) for row in brisk.rows("SELECT id FROM jobs WHERE topic = %s AND job_key IS NULL", topic)}
+    assert there <= {document.get("id") for document in documents if document["type"].endswith("/outcome-unknown")}
+    assert brisk.rows("SELECT COUNT(*) n FROM jobs WHERE topic = %s AND job_key IS NOT NULL", topic)[0]["n"] == 2
 
 
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("at_once", [1, 40])
-def test_a_mysql_that_hangs_keeps_nobody_waiting_for_long(stack, api, topic, at_once):
-    """As configured by default: three seconds for an answer, two for a new connection; those who queue do not wait after each other."""
-    job = api.make(topic=topic, delay=FAR)
+def test_a_mysql_that_hangs_keeps_nobody_waiting_for_long(stack, brisk, topic, at_once):
+    """Two seconds for an answer, half a one for a new connection; those who queue do not wait after each other, which would take minutes."""
+    api, job = brisk.rest, kept(brisk.rest, topic)
     path = f"/v1/jobs/{job['id']}"
     kinds = [lambda: api.post("/v1/jobs", {"topic": topic, "delay": FAR}), lambda: api.get(path), lambda: api.post(f"{path}/cancel"),
              lambda: api.post(f"{path}/results", {"attempt": 1, "status": "succeeded"}), lambda: api.get(f"/v1/jobs?topic={topic}")]
-
-    def seconds(ask):
-        begun = time.monotonic()
-        told_to_come_back(ask())
-        return time.monotonic() - begun
     with stack.stopped("mysql"), concurrent.futures.ThreadPoolExecutor(len(kinds) * at_once) as pool:
-        took = [list(pool.map(seconds, kinds * at_once)) for _ in range(2)]
+        for _ in range(2):
+            asked = [pool.submit(lambda ask=ask: told_to_come_back(ask())) for ask in kinds * at_once]
+            until(lambda: all(one.done() for one in asked), lambda: sum(one.done() for one in asked), seconds=5)
+            for one in asked:
+                one.result()
     ready_again(api)
-    print([f"{max(some):.2f}" for some in took])
-    assert max(map(max, took)) < 6, took
 
 
 @pytest.mark.in_turns(3)
@@ -131,7 +131,7 @@ def test_creates_under_way_when_mysql_dies_are_answered_truly(stack, api, topic,
         stack.start("mysql")
         end.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     assert not any(thread.is_alive() for thread in threads)
     ready_again(api)
     refusals = [key for key, answer in answers.items() if answer.status == 503]
@@ -149,16 +149,17 @@ def test_creates_under_way_when_mysql_dies_are_answered_truly(stack, api, topic,
     assert all(found[key] == answer.json["id"] for key, answer in answers.items() if answer.status != 503)
 
 
-def test_a_full_queue_is_refused_at_once_and_what_was_taken_is_made(own_apis):
-    narrow = own_apis("narrow", {"api.queue_jobs": 100, "api.commit_jobs": 5, "api.committers": 1}).start()
-    narrow.rest.make(topic="full", delay=HOUR)
+def test_a_full_queue_is_refused_at_once_and_what_was_taken_is_made(own_apis, topic):
+    narrow = own_apis.beside("full", {"api.queue_jobs": 100, "api.commit_jobs": 5, "api.committers": 1})
+    narrow.rest.make(topic=topic, delay=HOUR)
     connection = narrow.connect()
     wires = [Raw(narrow.url) for _ in range(240)]
     try:
         with connection.cursor() as cursor:
             cursor.execute("LOCK TABLES jobs WRITE")
+            begun = time.monotonic()
             for n, wire in enumerate(wires):
-                wire.send(post("/v1/jobs", {"topic": "full", "delay": HOUR, "payload": n}))
+                wire.send(post("/v1/jobs", {"topic": topic, "delay": HOUR, "payload": n}))
             early = {}
 
             def refused_ones():
@@ -172,16 +173,18 @@ def test_a_full_queue_is_refused_at_once_and_what_was_taken_is_made(own_apis):
             assert {status for status, _, _ in early.values()} == {503}
             assert all(b"/problems/unavailable" in body and int(headers["retry-after"]) >= 1 for _, headers, body in early.values())
             cursor.execute("UNLOCK TABLES")
+            late_from = 1.5  # from two seconds on a committer that waits for MySQL takes nothing more
+            taken = 90 if time.monotonic() - begun < late_from else 1
         for wire in wires:
-            wire.socket.settimeout(30)
+            wire.socket.settimeout(120)
         late = [wire.answer()[0] for wire in wires if wire not in early]
-        assert late.count(201) >= 90 and set(late) <= {201, 503}
-        assert narrow.jobs() == 1 + late.count(201)
+        assert late.count(201) >= taken and set(late) <= {201, 503}
+        assert narrow.rows("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] == 1 + late.count(201)
     finally:
         connection.close()
         for wire in wires:
             wire.socket.close()
-    assert narrow.rest.post("/v1/jobs", {"topic": "full", "delay": HOUR}).status == 201
+    assert narrow.rest.post("/v1/jobs", {"topic": topic, "delay": HOUR}).status == 201
 
 
 def test_jobs_are_made_and_sent_while_redis_hangs(stack, api, topic):
