@@ -34,12 +34,17 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_job_that_waits_for_its_retry_is_changed_at_once(api, topic, dispatched, name):
+    """Or it is too late, where the leader takes more than 200 ms to settle the attempt; not every time."""
     change, state = CHANGES[name]
-    for _ in range(10):
+
+    def changed():
         job = dispatched(topic=topic, retry=["1h"])
         assert api.post(f"{url(job)}/results", {"attempt": 1, "status": "failed"}).json["state"] == "scheduled"
         answer = change(api, job)
-        assert answer.status == 200 and answer.json["state"] == state, answer
+        assert answer.status == 200 and answer.json["state"] == state or refused(answer, 409, "too-late")["state"] == "scheduled", answer
+        return answer.status == 200
+    for _ in range(10):
+        until(changed, "it is changed")
 
 
 # ---- with the leader stopped, and what its rows say written by hand ----
