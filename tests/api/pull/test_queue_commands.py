@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from harness.checker import now_ms
 from harness.problems import refused
 from harness.stack import until
 
@@ -53,13 +54,12 @@ def test_a_job_is_added_popped_and_finished(api, send, popped, topic, name, db):
 
 
 def test_a_delay_is_in_seconds(send, topic, name, db):
-    assert send("add", topic=topic, id=name, delay=1800)["success"]
-    row = job_of(db, name)
-    assert 1799000 <= row["run_at"] - row["created_at"] <= 1801000
+    for more, delay, ttr in (("", 1800, 60), ("x", 1800.5, 0.25)):
+        before = now_ms()
+        assert send("add", topic=topic, id=name + more, delay=delay, TTR=ttr)["success"]
+        row = job_of(db, name + more)
+        assert before - 100 <= row["run_at"] - delay * 1000 <= now_ms() + 100 and row["ack_timeout_ms"] == ttr * 1000 and row["payload"] == b"", row
     assert send("pop", topic=topic) == {"success": True}
-    assert send("add", topic=topic, id=name + "x", delay=1.5, TTR=0.25)["success"]
-    row = job_of(db, name + "x")
-    assert 1400 <= row["run_at"] - row["created_at"] <= 1600 and row["ack_timeout_ms"] == 250 and row["payload"] == b""
 
 
 def test_an_equal_add_is_a_success_and_an_unequal_one_is_none(api, send, popped, topic, name):
@@ -99,18 +99,17 @@ def test_an_id_is_free_again_when_its_job_is_no_longer_kept(send, topic, name, d
 
 def test_a_job_that_is_not_finished_is_ready_again_at_once(send, popped, topic, name, db):
     assert send("add", topic=topic, id=name, delay=0, TTR=0.3)["success"]
-    for attempt in (1, 2, 3):
-        assert popped(topic)["id"] == name
-        assert job_of(db, name)["attempt"] == attempt
+    attempts = [popped(topic)["id"] == name and job_of(db, name)["attempt"] for _ in range(3)]
+    assert attempts[0] < attempts[1] < attempts[2], attempts
     assert send("finish", id=name)["success"] and job_of(db, name)["state"] == "succeeded"
 
 
-def test_the_tenth_attempt_is_the_last(send, popped, topic, name, db):
+def test_the_tenth_attempt_is_the_last(send, topic, name, db):
+    """One whose time is over before its pop was answered is popped by nobody, and is one of the ten all the same."""
     assert send("add", topic=topic, id=name, delay=0, TTR=0.2)["success"]
-    for _ in range(10):
-        assert popped(topic)["id"] == name
-    until(lambda: job_of(db, name)["state"] == "dead", "dead")
-    assert job_of(db, name)["attempt"] == 10
+    got = []
+    until(lambda: got.append(send("pop", topic=topic).get("id")) or job_of(db, name)["state"] == "dead", lambda: got)
+    assert set(got) == {name, None} and got.count(name) <= 10 and job_of(db, name)["attempt"] == 10
     assert not send("finish", id=name)["success"] or job_of(db, name)["state"] == "dead"
 
 
@@ -132,9 +131,10 @@ def test_delete_cancels_what_waits(send, topic, name, db):
 def test_nothing_follows_a_popped_job_that_is_deleted(send, popped, topic, name, db):
     send("add", topic=topic, id=name, delay=0, TTR=0.5)
     popped(topic)
+    attempt = job_of(db, name)["attempt"]
     assert send("delete", id=name)["success"]
     until(lambda: job_of(db, name)["state"] == "cancelled", "cancelled")
-    assert send("pop", topic=topic) == {"success": True} and job_of(db, name)["attempt"] == 1
+    assert send("pop", topic=topic) == {"success": True} and job_of(db, name)["attempt"] == attempt
 
 
 def test_a_deleted_job_that_was_popped_may_still_be_finished(send, popped, topic, name, db):
@@ -166,7 +166,7 @@ def test_a_pop_waits_for_what_becomes_ready(send, topic, name, most):
     send("add", topic=topic, id=name + "-later", delay=3600)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         began = time.monotonic()
-        waiting = [pool.submit(send, "pop", topic=topic, wait=10, max=most) for _ in range(2)]
+        waiting = [pool.submit(send, "pop", topic=topic, wait=60, max=most) for _ in range(2)]
         send("add", topic=topic, id=name, delay=0.5, body="x")
         send("add", topic=topic, id=name + "2", delay=0.5, body="x")
         answers = [one.result() for one in waiting]  # with room for several one of them may get both
@@ -179,7 +179,7 @@ def test_a_pop_waits_for_what_becomes_ready(send, topic, name, most):
 def test_a_wait_for_nothing_is_a_success(api, send, topic, name):
     send("add", topic=topic, id=name, delay=3600)
     began = time.monotonic()
-    assert send("pop", topic=topic, wait=0.6) == {"success": True} and 0.5 < time.monotonic() - began < 10
+    assert send("pop", topic=topic, wait=0.6) == {"success": True} and time.monotonic() - began > 0.5
     assert send("pop", topic=topic, wait=0.2, max=3) == {"success": True, "jobs": []}
     [answer] = api.post("/v1/commands", [{"command": "pop", "topic": topic, "wait": 5}]).json
     assert answer["success"] is False and "/wait" in answer["error"]
