@@ -1,9 +1,7 @@
 """Many jobs of one request: order, what refuses one and what refuses all, limits."""
 import json
 import re
-import statistics
-import threading
-import time
+import select
 
 import pytest
 
@@ -157,17 +155,17 @@ def test_a_problem_in_a_batch_is_a_whole_problem(api, topic, nothing_made):
     assert result["type"].endswith("/problems/malformed") and result["detail"]
 
 
-def test_a_client_that_leaves_in_the_middle_disturbs_nobody(api, topic, db, swept):
+def test_a_client_that_leaves_in_the_middle_disturbs_nobody(plain, topic):
     line = json.dumps(job(topic, payload="x" * 500)).encode() + b"\n"
-    open_now = lambda: int(re.search(rb"^duetime_http_connections (\d+)", api.get("/metrics").body, re.M)[1])  # noqa: E731
-    before = open_now()  # a browser of other tests may be among them
+    open_now = lambda: int(re.search(rb"^duetime_http_connections (\d+)", plain.rest.get("/metrics").body, re.M)[1])  # noqa: E731
+    before = open_now()
     for _ in range(10):
-        with Raw(api.url) as wire:
+        with Raw(plain.url) as wire:
             wire.request("POST /v1/jobs:batch", "Content-Type: application/x-ndjson", "Transfer-Encoding: chunked")
             wire.send(b"%x\r\n" % (len(line) * 200) + line * 200 + b"\r\n%x\r\n" % len(line) + line[:20])
-    assert api.make(topic=topic, delay=FAR)["version"] == 1
-    until(lambda: open_now() <= before + 2, lambda: f"{open_now()} connections are open, {before} before")
-    assert db("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] <= 1 + 10 * 200
+    assert plain.rest.make(topic=topic, delay=FAR)["version"] == 1
+    until(lambda: open_now() <= before, lambda: f"{open_now()} connections are open, {before} before")
+    assert plain.rows("SELECT COUNT(*) n FROM jobs WHERE topic = %s", topic)[0]["n"] <= 1 + 10 * 200
 
 
 def test_a_fault_in_a_line_is_told_with_the_line_and_the_byte_in_it(api, topic):
@@ -182,24 +180,15 @@ def test_a_fault_in_a_line_is_told_with_the_line_and_the_byte_in_it(api, topic):
     assert whole["detail"].endswith("at byte 21"), whole
 
 
-def test_a_long_batch_lets_the_other_connections_of_its_thread_go_first(own_apis):
-    """Of one HTTP thread: as a rule nobody who asks while a batch is looked at waits for half of it."""
-    api = own_apis("lonely", {"http.threads": 1}).start()
-    shares, took = [], []
-
-    def send():
-        start = time.monotonic()
-        with Raw(api.url) as wire:
+def test_a_long_batch_lets_the_other_connections_of_its_thread_go_first(unhurried):
+    """Of one HTTP thread: several are answered while a batch is looked at; not every time, where this process has to wait for a core itself."""
+    def answered_meanwhile():
+        with Raw(unhurried.url) as wire:
             wire.send(b"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 60000\r\n\r\n" + b"\n" * 60000)
+            answered = 0
+            while not select.select([wire.socket], [], [], 0)[0]:
+                assert unhurried.rest.get("/healthz").status == 200
+                answered += 1
             assert wire.answer()[0] == 200
-        took.append(time.monotonic() - start)
-    for _ in range(15):
-        thread, longest = threading.Thread(target=send), 0.0
-        thread.start()
-        while thread.is_alive():
-            start = time.monotonic()
-            assert api.rest.get("/healthz").status == 200
-            longest = max(longest, time.monotonic() - start)
-        thread.join()
-        shares.append(longest / took[-1])
-    assert len(took) == 15 and statistics.median(shares) < 0.5, (took, shares)
+            return answered - 1  # the last one may have waited for its end
+    until(lambda: answered_meanwhile() >= 3, "others are answered meanwhile")
