@@ -48,6 +48,13 @@ class Installation:
         assert answer.status == 200, answer
         return answer.json
 
+    def walk(self, by, **body):
+        """An answer comes after some fifteen seconds, with what is left."""
+        walked = self.clock(advance=by, **body)
+        while walked["left"] != "PT0S":
+            walked = self.clock(advance=walked["left"], **body)
+        return walked
+
     def called(self):
         """(topic's path, attempt) of the callbacks, in the order in which they came."""
         return [(request.path.strip("/"), request.attempt) for request in list(self.receiver.log)]
@@ -87,8 +94,8 @@ def test_three_days_pass_in_seconds_and_everything_comes_in_the_order_of_its_tim
     made = {name: rest.make(topic=name, delay=delay) for name, delay in (("day3", "P3D"), ("day1", "P1D"), ("day2", "P2D"), ("ladder", "PT30H"))}
     start = ms(before["now"])
     assert rest.put("/v1/schedules/daily", {"topic": "daily", "every": "P1D", "starts_at": made["day1"]["run_at"].replace("Z", "+00:00")}).status == 201
-    walked = clocked.clock(advance="P3DT1H")
-    assert walked["dispatched"] is True and walked["frozen"] is False and walked["left"] == "PT0S", walked
+    walked = clocked.walk("P3DT1H", wait="PT10S")
+    assert walked["dispatched"] is True and walked["frozen"] is False, walked
     assert 3 * DAY < ms(walked["now"]) - start < 3 * DAY + 2 * 3_600_000, (before, walked)
     order = clocked.called()
     assert [call for call in order if call[0] != "daily"] == [("day1", 1), ("ladder", 1), ("ladder", 2), ("day2", 1), ("ladder", 3), ("day3", 1)], order
@@ -110,7 +117,7 @@ def test_attempts_that_nobody_reports_on_pass_each_at_its_time(clocked):
         assert rest.put("/v1/topics/silent", {"delivery": "kafka"}).status == 422
         return
     made = rest.make(topic="silent", delay="P1D", retry=["15s", "2h"], ack_timeout="PT1M")
-    clocked.clock(advance="P2D", wait=50)
+    clocked.walk("P2D", wait=50)
     job = rest.get(f"/v1/jobs/{made['id']}").json
     attempts = rest.get(f"/v1/jobs/{made['id']}/attempts").json["attempts"]
     assert job["state"] == "dead" and [a["status"] for a in attempts] == ["timed_out"] * 3, (job, attempts)
@@ -124,11 +131,11 @@ def test_deadlines_pass_on_the_way(clocked):
     assert rest.put("/v1/topics/pulled", {"delivery": "pull", "retry": ["1h"]}).status == 201
     made = rest.make(topic="pulled", delay=0)
     popped = until(lambda: rest.post("/v1/topics/pulled/pop", {"ttr": "PT1H"}).json["jobs"], "the job is popped")[0]
-    assert 3_599_000 <= ms(popped["deadline"]) - ms(clocked.clock()["now"]) <= 3_600_000, popped
-    clocked.clock(advance="PT3H", wait=100)
+    assert ms(popped["deadline"]) - ms(popped["updated_at"]) == 3_600_000, popped
+    clocked.walk("PT3H", wait=100)
     job = rest.get(f"/v1/jobs/{made['id']}").json
     assert job["state"] == "scheduled" and job["failures"] == 1 and job["last_error"]["code"] == "ack_timeout", job
-    again = rest.post("/v1/topics/pulled/pop", {"wait": "PT10S"}).json["jobs"]
+    again = rest.post("/v1/topics/pulled/pop", {"wait": "PT1M"}).json["jobs"]
     assert [(j["id"], j["attempt"]) for j in again] == [(made["id"], 2)], again
     assert rest.post(f"/v1/jobs/{made['id']}/results", {"attempt": 2, "status": "succeeded"}).json["outcome"] == "applied"
 
@@ -150,12 +157,12 @@ def test_while_it_is_frozen_nothing_falls_due_and_every_process_keeps_it(clocked
     later = rest.make(topic="frozen", delay=0)
     until(lambda: rest.get(f"/v1/jobs/{later['id']}").json["state"] == "succeeded", lambda: clocked.dispatcher.log()[-3000:])
     assert rest.get(f"/v1/jobs/{made['id']}").json["state"] == "scheduled", "it is due 200 ms later, whatever real time says"
-    clocked.clock(advance=199)
+    clocked.walk(199)
     assert rest.get(f"/v1/jobs/{made['id']}").json["state"] == "scheduled"
-    assert ms(clocked.clock(advance=1)["now"]) == ms(made["run_at"])
+    assert ms(clocked.walk(1, wait="PT10S")["now"]) == ms(made["run_at"])
     assert rest.get(f"/v1/jobs/{made['id']}").json["state"] == "succeeded"
     gone_on = clocked.clock(freeze=False)
-    assert gone_on["frozen"] is False and 0 <= ms(gone_on["now"]) - ms(made["run_at"]) < 60_000, gone_on
+    assert gone_on["frozen"] is False and 0 <= ms(gone_on["now"]) - ms(made["run_at"]) < 600_000, gone_on
     soon = rest.make(topic="frozen", delay=300)
     until(lambda: rest.get(f"/v1/jobs/{soon['id']}").json["state"] == "succeeded", "it goes on")
 
@@ -167,7 +174,7 @@ def test_while_it_is_frozen_nothing_falls_due_and_every_process_keeps_it(clocked
 def test_a_body_that_asks_for_nothing_that_there_is_changes_nothing(clocked, body, pointers):
     before = clocked.clock()
     refused(clocked.rest.post(CLOCK, body), 422, "invalid", *pointers)
-    assert ms(clocked.clock()["now"]) - ms(before["now"]) < 60_000
+    assert ms(clocked.clock()["now"]) - ms(before["now"]) < 600_000
 
 
 def test_it_ends_before_servers_know_no_more_times(clocked):
@@ -191,11 +198,11 @@ def test_any_other_installation_has_real_time_and_refuses(api, stack, tmp_path):
     shared = {"mysql.database": stack["DUETIME_MYSQL_DATABASE"], "installation.test_clock": "true"}
     for program in (PROGRAM, DISPATCHER):
         wrong = OwnApi(stack, tmp_path, "not_for_tests", shared, shared=True, program=program).launch()
-        assert wrong.process.wait(30) != 0 and "was made without" in wrong.log(), wrong.log()
+        assert wrong.process.wait(120) != 0 and "was made without" in wrong.log(), wrong.log()
 
 
 def test_an_installation_for_tests_is_not_taken_for_another(clocked, tmp_path):
     for program in (PROGRAM, DISPATCHER):
         wrong = OwnApi(clocked.api.stack, tmp_path, clocked.api.name, {**SETTINGS, "redis.endpoints": "", "installation.test_clock": "false"}, shared=True, program=program)
         wrong.launch()
-        assert wrong.process.wait(30) != 0 and "was made with true" in wrong.log(), wrong.log()
+        assert wrong.process.wait(120) != 0 and "was made with true" in wrong.log(), wrong.log()
