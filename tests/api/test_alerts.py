@@ -37,11 +37,11 @@ def test_what_cannot_be_is_refused_by_its_name(api, topic, alerts, pointer):
 
 
 def test_alerts_go_nowhere_that_callbacks_may_not(own_apis, topic):
-    own = own_apis("alert_hosts", settings={"callbacks.enabled": "true", "callbacks.allow_hosts": "*.inside.example"}).start()
+    own = own_apis.beside("alert_hosts", {"callbacks.enabled": "true", "callbacks.allow_hosts": "*.inside.example"})
     refused(put(own.rest, topic, {"url": "https://team.example/"}), 422, "invalid", "/alerts/url")
     assert put(own.rest, topic, {"url": "https://team.inside.example/"}).status == 201
-    off = own_apis("alerts_off", settings={"callbacks.enabled": "false"}).start()
-    refused(put(off.rest, topic, {"url": "https://team.example/"}), 422, "invalid", "/alerts/url")
+    off = own_apis.running("plain")  # callbacks are off by default
+    refused(put(off.rest, f"{topic}.off", {"url": "https://team.example/"}), 422, "invalid", "/alerts/url")
 
 
 @pytest.fixture(scope="module")

@@ -152,9 +152,7 @@ def test_more_jobs_than_are_looked_up_are_counted_and_their_topics_sampled(api, 
     assert all(step["topics"][0]["topic"] == topic and abs(step["topics"][0]["due"] - 6000) < 600 for step in answer["steps"][:4])
 
 
-def test_a_forecast_needs_no_redis_and_no_leader(own_apis):
-    alone = own_apis("forecast_alone", {"redis.endpoints": ""})
-    if alone.rest is None:
-        alone.start()
-    alone.rest.make(topic="alone", delay="PT10M")
-    until(lambda: sum(due(forecast(alone.rest))) == 1, "the job is in the forecast")
+def test_a_forecast_needs_no_redis_and_no_leader(own_apis, topic):
+    alone = own_apis.running("alone", {"redis.endpoints": ""})
+    alone.rest.make(topic=topic, delay="PT10M")
+    until(lambda: sum(due(forecast(alone.rest, topic=topic))) == 1, "the job is in the forecast")

@@ -77,13 +77,10 @@ def test_what_is_wrong_or_not_offered_is_pointed_at(api, topic, body, pointer):
     assert api.get(url(topic)).status == 404
 
 
-def test_http_is_refused_where_callbacks_are_not_enabled(own_apis, topic):
+def test_http_is_refused_where_callbacks_are_not_enabled(plain, topic):
     """By default; the local stack has them, within the loopback."""
-    lone = own_apis("no_callbacks", {})
-    if lone.rest is None:
-        lone.start()
-    refused(lone.rest.put(url(topic), {"delivery": "http", "callback_url": "http://127.0.0.1:1/"}), 422, "invalid", "/delivery")
-    assert lone.rest.get(url(topic)).status == 404
+    refused(plain.rest.put(url(topic), {"delivery": "http", "callback_url": "http://127.0.0.1:1/"}), 422, "invalid", "/delivery")
+    assert plain.rest.get(url(topic)).status == 404
 
 
 @pytest.mark.parametrize("name", ["duetime.results", "__a", "a%20b", "x" * 201, "%2E", "%2E%2E"])
@@ -159,16 +156,16 @@ def test_the_same_topic_at_once_is_made_once(api, api2, topic, db):
     assert db("SELECT COUNT(*) n FROM topics WHERE name IN (%s, %s)", topic, f"{topic}-auto")[0]["n"] == 2
 
 
-def test_unless_jobs_make_topics_an_unknown_one_is_refused(own_apis):
-    strict = own_apis("strict", {"topics.auto_create": "false"}).start()
-    refused(strict.rest.post("/v1/jobs", {"topic": "new", "delay": 0}), 422, "invalid", "/topic")
-    refused(strict.rest.put("/v1/topics/new/jobs/k", {"delay": 0}), 422, "invalid", "/topic")
-    assert [line["status"] for line in strict.rest.batch([{"topic": "new", "delay": 0}])] == [422]
-    told = strict.rest.post("/v1/commands", {"command": "add", "topic": "new", "id": "k", "delay": 0}).json
+def test_unless_jobs_make_topics_an_unknown_one_is_refused(own_apis, topic):
+    strict = own_apis.beside("strict", {"topics.auto_create": "false"})
+    refused(strict.rest.post("/v1/jobs", {"topic": topic, "delay": 0}), 422, "invalid", "/topic")
+    refused(strict.rest.put(f"{url(topic)}/jobs/k", {"delay": 0}), 422, "invalid", "/topic")
+    assert [line["status"] for line in strict.rest.batch([{"topic": topic, "delay": 0}])] == [422]
+    told = strict.rest.post("/v1/commands", {"command": "add", "topic": topic, "id": "k", "delay": 0}).json
     assert told["success"] is False and "no such topic" in told["error"]
-    assert strict.jobs() == 0 and strict.rest.get("/v1/topics/new").status == 404
-    assert strict.rest.put("/v1/topics/new", {}).status == 201
-    assert strict.rest.post("/v1/jobs", {"topic": "new", "delay": "PT1H"}).status == 201
+    assert not strict.rows("SELECT id FROM jobs WHERE topic = %s", topic) and strict.rest.get(url(topic)).status == 404
+    assert strict.rest.put(url(topic), {}).status == 201
+    assert strict.rest.post("/v1/jobs", {"topic": topic, "delay": "PT1H"}).status == 201
 
 
 INTERNAL = ["other.ledger", "other.results", "other.results.rejected", "other.commands", "other.commands.rejected", "other.dead", "other.alerts", "a.b.ledger", "__consumer_offsets"]
@@ -201,14 +198,14 @@ def test_a_clash_names_nobody_elses_topic(api, topic):
 
 @pytest.fixture(scope="module")
 def few(own_apis):
-    """An API where five topics are all there may be."""
-    return own_apis("few", {"limits.topics": 5}).start()
+    """An API where five topics are all there may be, t0 to t4."""
+    api = own_apis("few", {"limits.topics": 5}).start()
+    assert [api.rest.post("/v1/jobs", {"topic": f"t{n}", "delay": "PT1H"}).status for n in range(5)] == [201] * 5
+    return api
 
 
 def test_no_more_topics_are_made_than_there_may_be(few):
-    rest = few.rest
-    made = [rest.post("/v1/jobs", {"topic": f"t{n}", "delay": "PT1H"}).status for n in range(5)]
-    assert made == [201] * 5
+    rest, before = few.rest, few.rows("SELECT COUNT(*) n FROM topics")
     job = {"topic": "one-more", "delay": "PT1H"}
     for answer, pointer in ((rest.post("/v1/jobs", job), "/topic"), (rest.put("/v1/topics/one-more/jobs/k", {"delay": "PT1H"}), "/topic"), (rest.put(url("one-more"), {}), "/name")):
         refused(answer, 422, "invalid", pointer)
@@ -216,7 +213,7 @@ def test_no_more_topics_are_made_than_there_may_be(few):
     lines = rest.batch([{"topic": f"new-{n}", "delay": "PT1H"} for n in range(50)] + [{"topic": "t0", "delay": "PT1H"}])
     assert [line["status"] for line in lines] == [422] * 50 + [201] and "limits.topics" in lines[0]["errors"][0]["reason"]
     assert [element["status"] for element in rest.post("/v1/jobs:batch", [job, {"topic": "t1", "delay": "PT1H"}]).json] == [422, 201]
-    assert few.rows("SELECT COUNT(*) n FROM topics")[0]["n"] == 5
+    assert few.rows("SELECT COUNT(*) n FROM topics") == before
     assert rest.put(url("t0"), {"retry": ["1s"]}).status == 200 and rest.post(f"{url('t1')}/pause").status == 200
 
 
@@ -291,7 +288,7 @@ def test_a_topic_that_is_being_deleted_takes_nothing_new_and_goes_with_its_last_
     """The attempt that is out ends as it does, and is the last one."""
     assert api.put(url(topic), {"delivery": "pull", "retry": ["1s"] * 3}).status == 201
     job = api.make(topic=topic, delay=0, key="k", ack_timeout="PT1H")
-    [popped] = api.post(f"{url(topic)}/pop", {"wait": "PT20S"}).json["jobs"]
+    [popped] = api.post(f"{url(topic)}/pop", {"wait": "PT1M"}).json["jobs"]
     waiting = api.make(topic=topic, delay="PT1H", key="later")
     began = api.delete(f"{url(topic)}?cancel=true&wait=PT0S")
     assert began.status == 202 and began.json["state"] == "running", began
@@ -324,7 +321,7 @@ def test_a_topic_that_is_being_deleted_takes_nothing_new_and_goes_with_its_last_
 def test_a_deletion_that_is_stopped_keeps_the_topic(api, topic):
     assert api.put(url(topic), {"delivery": "pull"}).status == 201
     api.make(topic=topic, delay=0)
-    assert api.post(f"{url(topic)}/pop", {"wait": "PT20S"}).json["jobs"]
+    assert api.post(f"{url(topic)}/pop", {"wait": "PT1M"}).json["jobs"]
     operation = api.delete(f"{url(topic)}?cancel=true&wait=PT0S").json["id"]
     assert api.post(f"/v1/operations/{operation}/stop").json["state"] == "stopped"
     assert api.get(url(topic)).json["deletion"] is None

@@ -7,9 +7,7 @@ from harness.problems import refused
 @pytest.fixture(scope="module")
 def lone(own_apis):
     """An API without Kafka, with a database of its own; no dispatcher works on that."""
-    made = own_apis("no_kafka", {"kafka.brokers": ""})
-    if made.rest is None:
-        made.start()
+    made = own_apis.running("no_kafka", {"kafka.brokers": ""})
     return made
 
 
