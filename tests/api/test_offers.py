@@ -69,7 +69,8 @@ def test_the_description_is_served_as_it_is_written(api):
 
 
 def test_health_and_readiness(api):
-    assert api.get("/healthz").status == 200 and api.get("/readyz").status == 200
+    assert api.get("/healthz").status == 200
+    until(lambda: api.get("/readyz").status == 200, lambda: api.get("/readyz"))
 
 
 def test_info_tells_the_version_and_who_leads_which_shard(api):
