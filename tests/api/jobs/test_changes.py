@@ -309,7 +309,7 @@ def test_sets_of_jobs_whose_numbers_are_at_their_end_are_changed_like_any_others
         assert api.post(f"{url(job)}/results", {"attempt": 1, "status": "gave_up"}).status == 200
     db(f"UPDATE jobs SET attempt = IF(attempt > 0, {LAST}, 0), failures = {LAST}, version = {LAST} WHERE id IN (%s, %s)", jobs[0]["id"], jobs[2]["id"])
     more = {"reschedule": {"run_at": "2031-01-01T00:00:00Z"}, "reschedule each": {"shift": "P1D"}}.get(kind, {})
-    done = api.post(f"/v1/jobs:{kind.split()[0]}", {"filter": {"topic": topic}, "wait": "PT10S", **more})
+    done = api.post(f"/v1/jobs:{kind.split()[0]}", {"filter": {"topic": topic}, "wait": "PT1M", **more})
     assert done.status == 200 and done.json["changed"] == 3, done
 
 
