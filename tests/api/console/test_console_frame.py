@@ -1,24 +1,17 @@
 """The console's frame: what is down, who one is, keys, light and dark, narrow and wide."""
-import socket
-
 import pytest
 
 from harness.rest import Rest
 from harness.stack import until
+from stack import ports
 
 pytestmark = pytest.mark.in_turns(6)
 
 VIEWS = ["#/overview", "#/jobs", "#/topics", "#/schedules", "#/dead", "#/operations", "#/alerts", "#/events"]
 
 
-def free_port():
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
-
-
-def test_an_api_that_is_down_is_said_to_be_so_and_comes_back_by_itself(console_of, own_apis):
-    own = own_apis("console_down", {"http.port": free_port()}).start()
+def test_an_api_that_is_down_is_said_to_be_so_and_comes_back_by_itself(console_of, own_apis, tmp_path):
+    own = own_apis.beside("console_down", {"http.port": ports.choose(set(), tmp_path)})
     own.rest.make(topic="down", key="before", delay="PT1H")
     console = console_of(own.url).open("#/jobs?topic=down")
     console.browser.sees(css="a.row:has-text('before')")

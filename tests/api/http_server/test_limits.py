@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import re
-import socket
 import uuid
 
 import pytest
@@ -18,6 +17,7 @@ from harness.consumer import TestConsumer
 from harness.program import PATIENT, OwnApi
 from harness.rest import Rest
 from harness.stack import until
+from stack import ports
 
 pytestmark = pytest.mark.in_turns(3)
 
@@ -33,12 +33,6 @@ def steps(spread):
         n += 1 if EVERY or not spread else 1 + n // spread
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture(scope="module")
 def knobs(tmp_path_factory):
     return nth.Knobs(tmp_path_factory.mktemp("nth") / "knobs")
@@ -50,8 +44,9 @@ def api_of(stack, tmp_path_factory, knobs):
 
     def make(name, **settings):
         if name not in made:
-            port = free_port()
-            made[name] = OwnApi(stack, tmp_path_factory.mktemp(name), name, settings={"http.port": port, **PATIENT, **settings},
+            folder = tmp_path_factory.mktemp(name)
+            port = ports.choose(set(), folder)
+            made[name] = OwnApi(stack, folder, name, settings={"http.port": port, **PATIENT, **settings},
                                 program=nth.program("api"), variables=knobs.environment)
             made[name].url = f"http://127.0.0.1:{port}"
         return made[name]
@@ -255,7 +250,7 @@ def dispatcher(stack, api_of, tmp_path_factory, knobs):
     """A dispatcher with an API, a database and an installation of their own."""
     api = api_of(f"limit_{uuid.uuid4().hex[:8]}", **{"kafka.brokers": stack["DUETIME_KAFKA"], "zookeeper.servers": stack["DUETIME_ZOOKEEPER"],
                                       "shards.count": SHARDS, "dispatch.rest_after": "PT1H", "zookeeper.session_timeout": "PT2S"})
-    plain = OwnApi(stack, tmp_path_factory.mktemp("plain"), api.name, {"http.port": free_port()}, shared=True).start()
+    plain = OwnApi(stack, tmp_path_factory.mktemp("plain"), api.name, shared=True).start()
     one = OwnApi(stack, tmp_path_factory.mktemp("dispatcher"), api.name, shared=True, program=nth.program("dispatcher"), variables=knobs.environment)
     one.config = api.config
     one.api = plain
