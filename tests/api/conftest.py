@@ -23,7 +23,7 @@ from runner.tree import quick_folder  # noqa: E402
 KEEP = os.environ.get("DUETIME_TEST_KEEP")
 OPTIONS = ["--apis", "2", "--dispatchers", "1", "--shards", "2", "--sanitize", "--no-build",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S",
-           "--set", "api.database_timeout=PT1M", "--set", "mysql.io_timeout=PT1M"]  # a machine that stands still for seconds fails no request
+           "--set", "api.database_timeout=PT15S", "--set", "mysql.io_timeout=PT15S"]  # a machine that stands still for seconds fails no request
 
 
 def complaints(stack):
@@ -172,8 +172,8 @@ def hasty(own_apis):
 
 @pytest.fixture
 def unhurried(own_apis):
-    """One HTTP thread, by which 112 connections are served; 600 may wait, half of them from one address. None is late for minutes: what a caller does not wait for does not end by
-    itself meanwhile."""
+    """One HTTP thread, by which 112 connections are served; 600 may wait, half of them from one address. Nothing is late for minutes, so that a
+    caller who is answered has not waited for the end of others."""
     api = own_apis.beside("unhurried", {"http.threads": 1, "http.waiting": 600, "http.head_timeout": "PT1M", "http.request_timeout": "PT10M",
                                         "http.idle_timeout": "PT10M"})
     yield api

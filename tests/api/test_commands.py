@@ -10,7 +10,7 @@ from harness.stack import until
 
 
 def run(*arguments, **variables):
-    return subprocess.run([PROGRAM, *arguments], env={**environment(), **variables}, capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run([PROGRAM, *arguments], env={**environment(), **variables}, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.fixture

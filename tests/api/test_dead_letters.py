@@ -18,11 +18,14 @@ def dead(api, topic):
     api.batch([{"topic": topic, "key": f"k{n}", "delay": 0} for n in range(4)])
     reports = {f"k{n}": {"code": "E1", "message": "it was \u00e9"} for n in range(3)}
     left = set(reports) | {"k3"}
-    while left:
-        for job in api.post(f"/v1/topics/{topic}/pop", {"max": 4, "wait": "PT20S"}).json["jobs"]:
+
+    def all_reported():
+        for job in api.post(f"/v1/topics/{topic}/pop", {"max": 4, "wait": "PT1M"}).json["jobs"]:
             error = {"error": reports[job["key"]]} if job["key"] in reports else {}
             assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "gave_up", **error}).json["outcome"] == "applied"
             left.discard(job["key"])
+        return not left
+    until(all_reported, lambda: left)
     return topic
 
 
@@ -51,7 +54,7 @@ def test_dead_jobs_are_counted_by_topic_and_error(api, dead):
 def test_who_is_redriven_is_not_counted_any_more(api, dead):
     assert letters(api, topic=dead)["jobs"] == 4
     assert api.post(f"/v1/topics/{dead}/pause").status == 200
-    assert api.post("/v1/jobs:redrive", {"filter": {"topic": dead, "error_code": "E1"}, "wait": "PT20S"}).json["changed"] == 3
+    assert api.post("/v1/jobs:redrive", {"filter": {"topic": dead, "error_code": "E1"}, "wait": "PT1M"}).json["changed"] == 3
     until(lambda: letters(api, topic=dead)["jobs"] == 1, lambda: letters(api, topic=dead))
 
 

@@ -21,7 +21,7 @@ def test_a_job_is_created_consumed_and_reported_as_the_readme_says(stack, api, t
     told = tmp_path / "told"
     with told.open("w") as out, subprocess.Popen(["/usr/bin/python3", script], env=env, stdout=out, stderr=subprocess.STDOUT) as running:
         try:
-            made = json.loads(subprocess.run(["bash", "-c", create], env=env, stdout=subprocess.PIPE, check=True, timeout=30).stdout)
+            made = json.loads(subprocess.run(["bash", "-c", create], env=env, stdout=subprocess.PIPE, check=True, timeout=120).stdout)
             until(lambda: api.get(f"/v1/jobs/{made['id']}").json["state"] == "succeeded", lambda: f"it succeeds; told: {told.read_text()}")
         finally:
             running.kill()
@@ -34,7 +34,7 @@ def test_what_was_created_is_changed_cancelled_and_asked_for_as_the_readme_says(
     env = {**os.environ, "DUETIME_URL": stack["DUETIME_URL_API1"]}
 
     def typed(line):
-        return json.loads(subprocess.run(["bash", "-c", line], env=env, stdout=subprocess.PIPE, check=True, timeout=30).stdout)
+        return json.loads(subprocess.run(["bash", "-c", line], env=env, stdout=subprocess.PIPE, check=True, timeout=120).stdout)
     assert typed(change)["state"] == "scheduled"
     assert typed(ask)["waiting_for"] == "time"
     assert typed(cancel)["state"] == "cancelled"

@@ -136,7 +136,7 @@ def test_lists_go_on_page_by_page_to_the_end_or_the_limit(duetime, api, topic, s
 def test_what_is_late_is_listed_and_nothing_else(duetime, api, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     retried = api.make(topic=topic, delay=0)  # its run_at is over, and its retry ahead
-    assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"]
+    assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"]
     api.post(f"/v1/jobs/{retried['id']}/results", {"attempt": 1, "status": "failed", "retry_after": "PT1H"})
     until(lambda: api.get(f"/v1/jobs/{retried['id']}").json["state"] == "scheduled", "its retry waits")
     api.make(topic=topic, delay="PT1H")

@@ -153,7 +153,7 @@ def test_a_job_is_watched_until_it_is_finished(duetime, api, topic):
     assert json.loads(out.stdout.readline())["state"] == "dispatched"
     api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded"})
     assert json.loads(out.stdout.readline())["state"] == "succeeded"
-    assert out.wait(20) == 0 and out.stdout.read() == ""
+    assert out.wait(120) == 0 and out.stdout.read() == ""
 
 
 def test_a_job_that_did_not_succeed_ends_the_watch_with_1(duetime, api, topic):

@@ -31,7 +31,7 @@ def test_a_set_is_cancelled_moved_run_and_listed(duetime, api, topic):
 def test_the_dead_are_redriven(duetime, api, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     [job] = make(api, topic, 1, delay=0)
-    assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"]
+    assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"]
     api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "gave_up", "error": {"code": "E7"}})
     assert duetime("jobs", "redrive", "--topic", topic, "--error-code", "E8", "--yes", "--json").json["matched"] == 0
     assert duetime("jobs", "redrive", "--topic", topic, "--failed-to", "2026-01-01T00:00:00Z", "--yes", "--json").json["matched"] == 0

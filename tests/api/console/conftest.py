@@ -56,7 +56,7 @@ class Browser:
         if self.process.poll() is None:
             self.close()
         self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(60)
 
 
 class Console:

@@ -54,7 +54,7 @@ def test_the_story_has_each_attempt_with_its_lateness_and_error(console, api, to
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     api.make(topic=topic, key="told", delay=0, retry=[0, "PT1H"])
     for attempt, report in enumerate([{"status": "failed", "error": {"code": "E42", "message": "the mill stood still"}}, {"status": "failed"}], 1):
-        job = api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"][0]
+        job = api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"][0]
         assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": attempt, **report}).status == 200
     console.open(f"#/jobs/{job['id']}")
     console.browser.sees(css=".story li:has-text('Attempt 1'):has-text('failed'):has-text('late'):has-text('the mill stood still')")
@@ -115,7 +115,7 @@ def test_run_now_report_and_redrive(console, api, topic):
     console.open(f"#/jobs/{job['id']}")
     console.press_button("Run now")
     console.answer("Run it now")
-    until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT20S"}).json["jobs"], "it is popped")
+    until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"], "it is popped")
     console.press_button("Report")
     console.browser.choose(label="Status", value="failed")
     console.browser.fill(label="Error code", value="E7")

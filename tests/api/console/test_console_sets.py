@@ -13,12 +13,15 @@ def dead(api, topic):
     """Five jobs that died of E1, and two of E2; their topic takes pops."""
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "retry": []}).status == 201
     api.batch([{"topic": topic, "key": f"k{n}", "delay": 0} for n in range(7)])
-    left = 7
-    while left:
-        for job in api.post(f"/v1/topics/{topic}/pop", {"max": 7, "wait": "PT20S"}).json["jobs"]:
+    reported = []
+
+    def all_reported():
+        for job in api.post(f"/v1/topics/{topic}/pop", {"max": 7, "wait": "PT1M"}).json["jobs"]:
             code = "E1" if job["key"] < "k5" else "E2"
             api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed", "error": {"code": code, "message": f"{code} it was"}})
-            left -= 1
+            reported.append(job["key"])
+        return len(reported) == 7
+    until(all_reported, lambda: reported)
     assert api.post(f"/v1/topics/{topic}/pause").status == 200
     return topic
 

@@ -163,7 +163,7 @@ def at_once(count, ask):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     return answers
 
 

@@ -12,8 +12,9 @@ def sent(api, job):
 
 
 def test_time_then_ack_then_nothing(api, topic):
-    job = api.make(topic=topic, delay=1500)
+    job = api.make(topic=topic, delay="PT1H")
     assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == job["waiting_for"] == "time"
+    assert api.post(f"/v1/jobs/{job['id']}/run-now").status == 200
     assert sent(api, job)["waiting_for"] == "ack"
     done = api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded"}).json
     assert done["waiting_for"] is None
