@@ -15,7 +15,7 @@ from harness.stack import until
 
 pytestmark = pytest.mark.in_turns(3)
 
-JOBS, PAYLOAD = 300, 860_000
+JOBS, PAYLOAD = 120, 860_000  # more than the budget
 MIB = 1 << 20
 BUDGET = 96 * MIB
 PAGE = 4 * MIB
