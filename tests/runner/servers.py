@@ -27,8 +27,8 @@ def running(suite, **options):
 
 
 def homes():
-    """The stacks below .local/tests."""
-    return {state.parent for state in tree.WORK.glob("**/state.json")}
+    """The stacks below .local/tests, and those in memory."""
+    return {state.parent for folder in (tree.WORK, tree.QUICK) for state in folder.glob("**/state.json")}
 
 
 @contextlib.contextmanager

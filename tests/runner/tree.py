@@ -19,6 +19,7 @@ RELEASE = TREE / "build" / "release"
 WORK = TREE / ".local" / "tests"
 
 MEMORY = Path("/dev/shm")
+QUICK = MEMORY / f"duetime-{os.getuid()}-{hashlib.sha256(str(TREE).encode()).hexdigest()[:12]}"
 NEEDED = 4 << 30  # bytes: what a suite's servers have at most, and as much again
 
 
@@ -31,8 +32,7 @@ def _memory_has_room():
 
 def quick_folder(name):
     """A folder of the suite's for servers that outlive no crash of the machine: in memory where there is room, so that nothing waits for a disk."""
-    own = hashlib.sha256(str(TREE).encode()).hexdigest()[:12]
-    quick = MEMORY / f"duetime-{os.getuid()}-{own}" / name
+    quick = QUICK / name
     return quick if quick.exists() or _memory_has_room() else WORK / name  # one that a run left behind, which was ended, is taken over
 
 
