@@ -15,7 +15,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from house_trees import BAD, FOLDER_FILES, GOOD, INPUTS
+from house_trees import BAD, GOOD
 
 TREE = Path(__file__).resolve().parent.parent
 
@@ -242,18 +242,12 @@ SOURCE_LINES = 700
 
 
 def check_sizes(tree, names, found):
-    """A folder has so many files that its names can be taken in; a source, so many lines that it has one subject."""
-    folders = {}
+    """A source has so many lines that it has one subject."""
     for name in names:
-        if name.startswith(PRODUCT) and name.endswith((".c", ".h")) or name.startswith("tests/") and not name.startswith(INPUTS):
-            folders.setdefault(name.rsplit("/", 1)[0], []).append(name)
         if name.startswith((*PRODUCT, "tests/")) and name.endswith((".c", ".h", ".py")):
             lines = (tree / name).read_text().count("\n")
             if lines > SOURCE_LINES and name not in ADAPTERS:
                 breach(found, name, SOURCE_LINES, f"{lines} lines, {SOURCE_LINES} at most")
-    for folder, inside in folders.items():
-        if len(inside) > FOLDER_FILES:
-            breach(found, folder, 1, f"{len(inside)} files, {FOLDER_FILES} at most")
 
 
 DEFINED = re.compile(r"^(?!static\b|typedef\b|extern\b)[A-Za-z_][\w \t*]*?\b(\w+)\((?=([^{};]*)\{)", re.M)
@@ -656,14 +650,13 @@ def make(tree, texts):
         (tree / name).write_text(text)
 
 
-def put_back(tree, names):
-    """The tree as GOOD has it, after these files were made or changed."""
-    for name in names:
-        if name in GOOD:
-            make(tree, {name: GOOD[name]})
-        else:
-            (tree / name).unlink()
-    folder = (tree / names[0]).parent
+def put_back(tree, name):
+    """The tree as GOOD has it, after this file was made or changed."""
+    if name in GOOD:
+        make(tree, {name: GOOD[name]})
+    else:
+        (tree / name).unlink()
+    folder = (tree / name).parent
     if not any(folder.iterdir()):
         folder.rmdir()
 
@@ -678,12 +671,11 @@ def try_rules():
         make(tree, GOOD)
         wrong += [f"house.py:1: a good tree is refused: {text}" for text in check(tree)]
         for name, text, want in BAD:
-            names = [name.replace("{}", str(n)) for n in range(FOLDER_FILES + 1)] if "{}" in name else [name]
-            make(tree, dict.fromkeys(names, text))
+            make(tree, {name: text})
             found = check(tree, RULES if name.endswith(".h") else RULES[:-1])
             if not any(want in told for told in found):
                 wrong.append(f"house.py:1: no rule objects to {name}: {want}; told: {found}")
-            put_back(tree, names)
+            put_back(tree, name)
     return wrong
 
 

@@ -1,8 +1,6 @@
 """The small trees on which house.py tries its rules: one that breaks none, and for each rule files that break it."""
 import hashlib
 
-FOLDER_FILES = 24
-INPUTS = "tests/fuzz/corpus/"  # what a fuzzer found: as many as it takes
 V_A = "CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_a AS SELECT b FROM a;\n"
 V_B = "CREATE OR REPLACE SQL SECURITY INVOKER VIEW v_b AS SELECT b FROM v_a;\n"
 
@@ -35,7 +33,6 @@ GOOD = {
     "sql/views/v_b.sql": V_B,
     "README.md": "text, and [a room](api/h.c#x), [another](https://example.org/)\n```\n[no link](x)\n```\n",
     ".hidden": "text\n",
-    **{f"{INPUTS}f/{n}": "x\n" for n in range(FOLDER_FILES + 1)},
 }
 
 # name of the file that is changed ({}: of one file more than a folder may have), its text, what the breach says
@@ -92,8 +89,6 @@ BAD = [
      "api/p.c:2: f has 7 parameters; more than 6 in 1 of"),
     ("dispatcher/v.c", "/* b */\n" + "int f(void);\n" * 800, "801 lines, 700 at most"),
     ("tests/v.py", "pass\n" * 701, "tests/v.py:700: 701 lines, 700 at most"),
-    ("api/many/{}.c", "/* b */\n", "api/many:1: 25 files, 24 at most"),
-    ("tests/many/{}.py", "pass\n", "tests/many:1: 25 files, 24 at most"),
     ("deploy/a", "curl http://deb." + "debian.org/x\n", "deploy/a:1: names a host"),
     ("deploy/b", "\nindex-url = https://py" + "pi.org\n", "deploy/b:2: names a host"),
     ("deploy/c", "cd /wo" + "rk/main\n", "deploy/c:1: names a host or a path"),

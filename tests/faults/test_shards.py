@@ -12,7 +12,7 @@ from harness.stack import until
 from harness.takeover import Stream, Watcher
 
 DISPATCHERS = ["dispatcher1", "dispatcher2"]
-TAKEOVERS_MS = 10 * (2000 + 100 + 250 + 2000)  # ten times the session timeout, a tick, and what a takeover may take with sanitizers
+TAKEOVERS_MS = 10 * (4000 + 100 + 250 + 2000)  # ten times the session timeout, a tick, and what a takeover may take with sanitizers
 
 
 def test_row39_the_number_of_shards_changes_under_load_and_nothing_is_lost_or_twice(stack, seed):

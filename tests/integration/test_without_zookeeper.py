@@ -22,7 +22,7 @@ OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", str(
            "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S",
            "--set", "mysql.io_timeout=PT3S"]
 DISPATCHERS = ["dispatcher1", "dispatcher2"]
-TIMEOUT = 2.0  # zookeeper.session_timeout of the local stack
+TIMEOUT = 4.0  # zookeeper.session_timeout of the local stack
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
 LEASES = {"zookeeper.servers": ""}
 pytestmark = pytest.mark.turn(3, 5)

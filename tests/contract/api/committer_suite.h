@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "intake/committer.h"
-#include "support/wait.h"
 #include "support/mysql_fixture.h"
+#include "support/wait.h"
 
 #define ROWS 4
 

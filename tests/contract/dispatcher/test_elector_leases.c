@@ -237,7 +237,8 @@ static void a_member_is_not_ended_before_its_timeout(void **state)
     start(1);
     go_on(TIMEOUT_MS / 2);
     other_process_kill(&other);
-    over_ms = mysql_fixture_number(&fx, "SELECT MAX(renewed_at + timeout_ms) FROM election_members WHERE name = 'host:0'");
+    over_ms =
+        mysql_fixture_number(&fx, "SELECT MAX(renewed_at + timeout_ms) FROM election_members WHERE name = 'host:0'");
     mono_us = now_us();
     now_ms = mysql_fixture_number(&fx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)");
     AWAIT_SPLIT(0, 4);

@@ -290,7 +290,7 @@ static void a_producer_that_met_topics_is_ready_for_their_first_messages(void **
     AWAIT(is_met(p, messages, met, 4));
     KAFKA_FIXTURE_OK(dt_producer_send(p, messages, 2, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), &err);
     AWAIT(dt_producer_ready(p, messages, 2));
-        /* a moment after a commit it is not */ /* and so is the other one of the pair, whose turn it is */
+    /* a moment after a commit it is not */ /* and so is the other one of the pair, whose turn it is */
     messages[1].topic = met[1];
     assert_false(dt_producer_ready(p, messages, 2));
     dt_producer_meet(p, NULL, 0);
