@@ -225,14 +225,15 @@ static void a_process_hears_of_a_change_and_has_the_new_time(void **state)
 
 int main(void)
 {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_installation_made_with_it_has_it_for_good, setup, teardown),
-        cmocka_unit_test(one_in_which_something_was_made_gets_none),
-        cmocka_unit_test(every_statement_has_its_time_and_sysdate_the_servers),
-        cmocka_unit_test(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too),
-        cmocka_unit_test(frozen_it_stands_still_until_it_is_advanced_or_released),
-        cmocka_unit_test(it_is_changed_by_one_at_a_time_and_never_beyond_its_end),
-        cmocka_unit_test(a_process_hears_of_a_change_and_has_the_new_time),
+        T(an_installation_made_with_it_has_it_for_good),
+        T(one_in_which_something_was_made_gets_none),
+        T(every_statement_has_its_time_and_sysdate_the_servers),
+        T(a_session_has_the_new_time_at_its_next_statement_in_a_transaction_too),
+        T(frozen_it_stands_still_until_it_is_advanced_or_released),
+        T(it_is_changed_by_one_at_a_time_and_never_beyond_its_end),
+        T(a_process_hears_of_a_change_and_has_the_new_time),
     };
-    return cmocka_run_group_tests_name("the test clock", tests, setup, teardown);
+    return cmocka_run_group_tests_name("the test clock", tests, NULL, NULL);
 }
