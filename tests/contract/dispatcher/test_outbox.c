@@ -15,9 +15,9 @@
 
 #include "chores/outbox.h"
 #include "store/results/outbox.h"
-#include "support/hand_clock.h"
 #include "support/job_rows.h"
 #include "support/kafka_fixture.h"
+#include "support/rigs/hand_clock.h"
 
 #define SHARDS   4
 #define PAGE     500               /* notices that it reads at once */

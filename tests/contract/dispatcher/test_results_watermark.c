@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "chores/results_watermark.h"
-#include "support/hand_clock.h"
+#include "support/rigs/hand_clock.h"
 
 #define SECOND_US INT64_C(1000000)
 

@@ -18,7 +18,7 @@
 
 #include "chores/heartbeat.h"
 #include "store/store.h"
-#include "support/hand_clock.h"
+#include "support/rigs/hand_clock.h"
 
 #define SHARDS 5
 #define SECOND INT64_C(1000000)
