@@ -153,7 +153,8 @@ def test_what_piles_up_dies_and_is_not_reported_is_told_of(alerting, api, provid
 
 def test_a_dispatcher_that_judged_dies_and_nothing_is_missed(alerting, api, team, connection, topic):
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
-    judge = next(part for part in ("dispatcher1", "dispatcher2", "dispatcher3") if "this process judges" in alerting.log(part).split("another process judges")[-1])
+    judges = lambda part: "this process judges" in alerting.log(part).split("another process judges")[-1]  # noqa: E731
+    judge = until(lambda: next(filter(judges, ("dispatcher1", "dispatcher2", "dispatcher3")), None), "one judges")
     api.make(topic=topic, delay=0)
     alerting.kill(judge)
     until(lambda: posted(team).types(topic, "overdue")[:1] == ["began"], alerting.logs)
@@ -175,7 +176,7 @@ def test_whoever_dies_between_sending_and_recording_sends_it_again_with_the_same
     until(lambda: not alerting.running("dispatcher1"), alerting.logs)
     alerting.heal()
     began = lambda: [request.headers["webhook-id"] for request in list(team.log) if json.loads(request.body)["type"] == "alert.began"]  # noqa: E731
-    until(lambda: len(began()) == 2, alerting.logs)
+    until(lambda: len(began()) >= 2, alerting.logs)
     assert len(set(began())) == 1
 
 
@@ -194,19 +195,19 @@ def test_a_receiver_that_is_down_is_told_when_it_is_back_and_delays_nobody(alert
 
 
 def test_who_is_muted_or_silenced_is_left_alone_and_hears_the_end_of_what_he_heard_begin(alerting, api, team, connection, topic):
-    soon = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=5)).isoformat()
+    over = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=5)
     alerts = {"overdue": "PT0.5S", "url": team.url}
-    put(api, topic, delivery="pull", paused=True, alerts={**alerts, "mute_until": soon})
+    put(api, topic, delivery="pull", paused=True, alerts={**alerts, "mute_until": over.isoformat()})
     api.make(topic=topic, delay=0)
     row = until(lambda: standing(connection, topic), alerting.logs)["overdue"]
-    assert row["told_at"] is None and not team.log  # it stands, and nobody is told before the time is over
-    until(lambda: posted(team).types(topic, "overdue") == ["began"], alerting.logs)
+    until(lambda: posted(team).types(topic, "overdue")[:1] == ["began"], alerting.logs)
+    assert team.log[0].at >= over.timestamp(), "it stands, and nobody is told before the time is over"
     silenced = api.post(f"/v1/alerts/{row['id']}/silence", {"for": "PT1H"})
     assert silenced.status == 200 and silenced.json["silenced_until"] and silenced.json["topic"] == topic, silenced
-    heard = until(lambda: rows(connection, "SELECT told_at FROM alerts WHERE id = %s", row["id"])[0]["told_at"], "told")
+    heard = len(team.log)
     value = standing(connection, topic)["overdue"]["value"]
     until(lambda: standing(connection, topic)["overdue"]["value"] > value + 4000, "its figure goes on")
-    assert standing(connection, topic)["overdue"]["told_at"] - heard < 2500  # a reminder that was under way, at most
+    assert len(team.log) <= heard + 1  # a reminder that was under way, at most; four seconds have two
     put(api, topic, delivery="pull", paused=True, alerts={**alerts, "overdue": 0})
     until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], alerting.logs)
     assert api.post(f"/v1/alerts/{row['id']}/silence").status == 404
@@ -268,9 +269,10 @@ CAUSES = {"shard_halted": halted, "no_leader": leaderless, "kafka_unwritable": w
 
 @pytest.mark.parametrize("kind", CAUSES)
 def test_what_the_installation_lacks_is_told_of_until_it_is_there_again(alerting, api, provider, kafka, connection, kind):
+    until(lambda: kind not in standing(connection, None), alerting.logs)
     before = len(posted(provider).of(None, kind))
     with CAUSES[kind](alerting, connection):
-        until(lambda: posted(provider).types(None, kind)[before:][:1] == ["began"], alerting.logs)
+        until(lambda: "began" in posted(provider).types(None, kind)[before:], alerting.logs)
         listed = [alert["kind"] for alert in api.get("/v1/alerts?limit=1000").json["alerts"] if alert["topic"] is None]
         assert kind == "audit_corrected" or kind in standing(connection, None) and kind in listed  # that one may be over by now
     until(lambda: posted(provider).types(None, kind)[-1] == "ended", alerting.logs)

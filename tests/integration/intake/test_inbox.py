@@ -64,8 +64,6 @@ def test_commits_that_overlap_are_not_overlooked(stack, topic):
     for thread in threads:
         thread.join()
     connection = connect(stack)
-    began = time.monotonic()
     until(lambda: not left(connection, topic), lambda: left(connection, topic))
-    print(f"the last row was gone {time.monotonic() - began:.2f} s after the last commit")
     n = sum(len(keys) for plan in plans for keys, _ in plan)
     assert made(connection, topic) == {"n": n, "k": n}

@@ -35,7 +35,7 @@ def delete(url, topic, answers):
 def test_all_jobs_end_and_the_topic_goes_whoever_dies(stack, api, topic, consume, delivery):
     connection = connect(stack)
     apis = [stack["DUETIME_URL_API1"], stack["DUETIME_URL_API2"]]
-    api.put(f"/v1/topics/{topic}", {"delivery": delivery, "ack_timeout": "PT3S", "retry": ["1s"] * 5})
+    api.put(f"/v1/topics/{topic}", {"delivery": delivery, "ack_timeout": "PT3S", "retry": ["1s"] * 90})
     due = [{"topic": topic, "delay": f"PT{i * 5 / 1000}S", "payload": i} for i in range(600)]  # for three seconds
     assert {line["status"] for line in api.batch(due + [{"topic": topic, "delay": "PT1H"}] * 1500)} == {201}
     consumer = consume(topic) if delivery == "kafka" else None
