@@ -177,7 +177,7 @@ def test_row25_a_leader_stopped_inside_its_transaction_is_succeeded_as_one_that_
         for again in range(3):
             stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=stop@{40 + (seed + 7 * again) % 30}"}, settings={"mysql.idle_transaction_timeout": "PT1M"})
             until(lambda: state_letter(stack, "dispatcher1") == "T", lambda: f"stopped in {point}", every=0.01)
-            until(lambda: stack.pid("dispatcher1") not in leaders(stack).values(), "every shard of the stopped leader is led again", seconds=4)
+            until(lambda: stack.pid("dispatcher1") not in leaders(stack).values(), "every shard of the stopped leader is led again", seconds=5)
             stack.kill("dispatcher1")
         stack.start("dispatcher1")
         run.goes_on()

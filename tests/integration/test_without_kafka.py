@@ -126,3 +126,4 @@ def test_a_shard_with_something_in_flight_waits_and_says_why(stack, api, mysql):
     assert leaders(stack)[0] == stack.pid("dispatcher1"), "the other shard is led"
     rows(mysql, "UPDATE shards SET inflight = '[]', send_n = 0 WHERE shard = 1")  # an operator has looked
     led(stack)
+    stack.restart("dispatcher1")  # which tells of the next outage as of a new one
