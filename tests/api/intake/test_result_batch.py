@@ -109,9 +109,9 @@ def test_what_lies_past_a_limit_gets_413_and_is_not_applied(small):
     assert [result["status"] for result in send_lines(small.rest, [line, long, line])] == [404, 413, 404]
 
 
-def test_a_body_that_stops_arriving_is_answered_for_the_lines_that_came(small):
+def test_a_body_that_stops_arriving_is_answered_for_the_lines_that_came(hasty):
     line = json.dumps(report("7")).encode() + b"\n"
-    with Raw(small.url) as wire:
+    with Raw(hasty.url) as wire:
         wire.request("POST /v1/results", "Content-Type: application/x-ndjson", "Content-Length: 5000", body=line * 4 + line[:9])
         status, _, body = wire.answer()
     answers = [json.loads(text) for text in body.splitlines()]
