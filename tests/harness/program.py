@@ -28,7 +28,7 @@ class OwnApi:
         folder.mkdir(exist_ok=True)
         self.stack, self.name = stack, name
         self.program, self.variables = program, variables or {}
-        self.database = f"api_{name}"
+        self.database = (settings or {}).get("mysql.database", f"api_{name}")
         self.config = folder / "duetime.ini"
         self.log_file = folder / "api.log"
         self.process = self.rest = self.url = None
