@@ -15,7 +15,7 @@ def test_time_then_ack_then_nothing(api, topic):
     job = api.make(topic=topic, delay="PT1H")
     assert api.get(f"/v1/jobs/{job['id']}").json["waiting_for"] == job["waiting_for"] == "time"
     assert api.post(f"/v1/jobs/{job['id']}/run-now").status == 200
-    assert sent(api, job)["waiting_for"] == "ack"
+    waiting(api, sent(api, job), "ack")
     done = api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded"}).json
     assert done["waiting_for"] is None
 
@@ -38,7 +38,7 @@ def test_leader_while_nobody_leads(stack, api, topic):
         until(lambda: [shard["leader"] for shard in api.get("/v1/info").json["shards"]] == [None, None], lambda: api.get("/v1/info"))
     finally:
         stack.start("dispatcher1")
-    assert sent(api, job)["waiting_for"] == "ack"
+    waiting(api, sent(api, job), "ack")
 
 
 def test_kafka_while_kafka_hangs(stack, api, topic):

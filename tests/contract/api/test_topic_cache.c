@@ -253,6 +253,7 @@ static void no_more_of_them_are_made_than_there_may_be(void **state)
     struct dt_topic_wish wishes[40];
     char names[40][32];
     size_t made = 0;
+    int64_t usual = rig->fx.config.limits_topics;
     rig->fx.config.limits_topics = mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics") + 23;
     OK(dt_topic_cache_refresh(rig->cache, rig->store, &err));
     size_t n = wish_for(wishes, names, 40, "bound");
@@ -262,6 +263,7 @@ static void no_more_of_them_are_made_than_there_may_be(void **state)
     assert_int_equal(made, 23);
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM topics WHERE name LIKE 'bound%%'"), 23);
     assert_string_equal(wishes[n - 1].reason, dt_topic_cache_refusal(rig->cache, DT_TOPIC_LIMIT));
+    rig->fx.config.limits_topics = usual;
 }
 
 int main(void)
