@@ -160,7 +160,8 @@ static struct dt_str read_words(const dt_json *json, const struct dt_json_node *
         if (m->type == DT_JSON_STRING)
             dt_strbuf_add(&all, m->str.p, m->str.n);
     }
-    if (!fine || all.n == 0)
+    faults->failed |= all.failed;
+    if (!fine || (all.n == 0 && !all.failed))
         dt_faults_add(faults, pointer, "must be an array of strings, and not empty");
     struct dt_str words = dt_arena_copy(faults->arena, all.n ? dt_strbuf_str(&all) : DT_STR_LIT(""));
     dt_strbuf_clear(&all);

@@ -168,7 +168,7 @@ static void a_connection_that_the_server_ended_is_made_anew_at_once(void **state
 {
     (void)state;
     fake.pings[0] = DT_UNAVAILABLE;
-    fake.ping_takes_us = 100 * MS - 1;
+    fake.ping_takes_us = SECOND - 1;
     work(0);
     assert_int_equal(fake.n_pings, 2);
 }
@@ -177,7 +177,7 @@ static void a_server_that_was_waited_for_is_not_waited_for_twice(void **state)
 {
     (void)state;
     fake.pings[0] = DT_UNAVAILABLE;
-    fake.ping_takes_us = 100 * MS;
+    fake.ping_takes_us = SECOND;
     assert_int_equal(begin(), DT_UNAVAILABLE);
     assert_int_equal(fake.n_pings, 1);
     dt_session_end(&session);
