@@ -1,5 +1,6 @@
 """Runs cmocka executables and reads their plain output, so that a crash still shows which test it was."""
 import re
+import time
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
 
@@ -37,6 +38,8 @@ def server_logs(env):
 
 
 def run_one(report, executable, env):
+    """Runs one executable; returns the seconds that it took."""
+    began = time.monotonic()
     code, output = command.run([executable], SECONDS, env)
     log = executable.with_suffix(".log")
     log.write_text(output)
@@ -54,6 +57,7 @@ def run_one(report, executable, env):
             report.fail(f"{suite}: {test}", f"{text}{ended}\n{server_logs(env)}", again)
     if code != 0 and not told:
         report.fail(suite, f"{output[-6000:]}\nexit code {code}; whole output: {log}", again)
+    return time.monotonic() - began
 
 
 def run_all(report, executables, env, workers=3):
@@ -62,8 +66,9 @@ def run_all(report, executables, env, workers=3):
     with ThreadPoolExecutor(max_workers=workers) as pool:
         try:
             in_order = sorted(executables, key=lambda executable: executable.name not in LONGEST)
-            for done in [pool.submit(run_one, report, executable, env) for executable in in_order]:
-                done.result()
+            took = {executable.name: pool.submit(run_one, report, executable, env) for executable in in_order}
+            longest = sorted(((done.result(), name) for name, done in took.items()), reverse=True)[:8]
+            report.say("the longest: " + ", ".join(f"{name} {seconds:.0f} s" for seconds, name in longest))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             command.end_all()

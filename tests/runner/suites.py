@@ -102,7 +102,7 @@ def nothing(_report):
     return True
 
 
-APART = ("integration/secured", "integration/clients", "integration/on_call")
+APART = ("integration/secured", "integration/outages", "integration/clients", "integration/on_call")
 SUITES = {
     "sources": Suite(60, sources, "clang-format, clang-tidy, the rules of the house, pages that must agree with the programs"),
     "unit": Suite(30, unit, "C, without servers"),
@@ -118,17 +118,18 @@ SUITES = {
     "model": Suite(90, of_model, "the model of the dispatch, by Spin", nothing),
     "fault": Suite(200, _pytest("fault", "faults"), "the fault catalogue, under load"),
     "disaster": Suite(120, _pytest("disaster", "disaster"), "the pages of deploy/disaster, followed word for word"),
-    "secured": Suite(200, _pytest("secured", "integration", without=APART[1:], DUETIME_TEST_SECURED="1", DUETIME_TEST_SLICE="secured", DUETIME_TEST_STACK="slice"),
+    "secured": Suite(200, _pytest("secured", "integration", without=APART[2:], DUETIME_TEST_SECURED="1", DUETIME_TEST_SLICE="secured", DUETIME_TEST_STACK="slice"),
                      "TLS and authentication on every connection"),
-    "clients": Suite(200, _pytest("clients", *APART[1:]), "the clients in five languages; what is done on call"),
+    "outages": Suite(300, _pytest("outages", "integration/outages", DUETIME_TEST_STACK="outages"), "servers and dispatchers that come, go and die; floods"),
+    "clients": Suite(200, _pytest("clients", *APART[2:]), "the clients in five languages; what is done on call"),
 }
 LANES = {
     "mysql": Suite(900, mysql, "the store, and the pages of disasters, on MySQL 9.7"),
     "kafka4": Suite(900, kafka4, "contract and integration on Kafka 4"),
 }
 SHORT = ("integration", "api", "contract", "http", "console", "sources", "sim", "unit")  # those that take longest first
-# Suites of which .ci/run runs one slice beside the short set. The fault catalogue has three turns in eight: it has the most to show.
-SLICES = (("compilers",), ("release", "model"), ("fault",), ("secured",), ("clients",), ("fault",), ("disaster",), ("fault",))
+# Of these .ci/run runs one beside the short set. What has the most tests that take turns is there more than once.
+SLICES = (("compilers",), ("fault",), ("secured",), ("outages",), ("clients",), ("fault",), ("release", "model"), ("outages",), ("disaster",), ("fault",))
 
 
 def run_all(report, names, chosen=None):
