@@ -202,7 +202,7 @@ def test_the_command_line_refuses_a_certificate_that_is_not_good(secured, author
     answer = run("topics", "list", "--url", secured.url, "--ca-file", str(authority.file))
     secured.present(secured.good)
     assert answer.code == 4 and told in answer.err, answer
-    assert secured.api.log().count("the certificate has ended") == lines + (days < 0)
+    assert (secured.api.log().count("the certificate has ended") > lines) == (days < 0)  # twice when a look at the file meets the signal
     assert run("topics", "list", "--url", secured.url, "--ca-file", str(authority.file)).code == 0
 
 

@@ -507,7 +507,7 @@ static void a_very_large_record_is_put_aside_cut(void **state)
     job_row_dispatched(&fx, 1, 1, 0);
     report_all(1, 1);
     wait_for("SELECT COUNT(*) FROM jobs WHERE state = 'succeeded'", 1);
-    assert_int_equal(rejected("xxxx", 500000), 1);
+    AWAIT(rejected("xxxx", 500000) == 1);
 }
 
 /* ---- jobs that somebody keeps locked ---- */
