@@ -261,7 +261,7 @@ def test_a_job_that_a_deleted_topic_got_all_the_same_brings_it_back(api, topic, 
     job = api.make(topic=topic, delay="PT1H")
     db("DELETE FROM topics WHERE name = %s", topic)
     db("INSERT INTO deleted_topics VALUES (%s, UNIX_TIMESTAMP() * 1000)", topic)
-    until(lambda: api.get(url(topic)).status == 200, "the topic is made again")
+    until(lambda: api.get(url(topic)).status == 200, "the topic is made again", seconds=30)
     assert api.delete(f"/v1/jobs/{job['id']}").status == 200
 
 

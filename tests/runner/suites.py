@@ -103,15 +103,17 @@ def nothing(_report):
 
 
 APART = ("integration/secured", "integration/outages", "integration/clients", "integration/on_call")
+HTTP = ("api/http_server", "api/auth")
+CONSOLE = ("api/console", "api/cli", "api/doctor")
 SUITES = {
     "sources": Suite(60, sources, "clang-format, clang-tidy, the rules of the house, pages that must agree with the programs"),
     "unit": Suite(30, unit, "C, without servers"),
     "sim": Suite(30, sim, "simulated worlds; the store's contract suites on the simulator's servers"),
     "contract": Suite(160, contract, "C, on real servers"),
     "integration": Suite(300, _pytest("integration", "integration", without=APART), "the whole stack: 2 APIs, 3 dispatchers, 4 shards"),
-    "api": Suite(240, _pytest("api", "api", without=("api/console", "api/http_server"), DUETIME_TEST_STACK="api"), "REST and the command line"),
-    "http": Suite(150, _pytest("http", "api/http_server", DUETIME_TEST_STACK="http"), "the HTTP server"),
-    "console": Suite(100, _pytest("console", "api/console", DUETIME_TEST_STACK="console"), "the console in Chromium"),
+    "api": Suite(360, _pytest("api", "api", without=(*HTTP, *CONSOLE), DUETIME_TEST_STACK="api"), "REST"),
+    "http": Suite(280, _pytest("http", *HTTP, DUETIME_TEST_STACK="http"), "the HTTP server; tokens and quotas"),
+    "console": Suite(180, _pytest("console", *CONSOLE, DUETIME_TEST_STACK="console"), "the console in Chromium; the command line and the doctor"),
     "compilers": Suite(180, compilers, "everything compiled by clang; the fuzz targets, built and run", nothing),
     "fuzz": Suite(130, of_fuzz, "the fuzz targets alone", nothing),
     "release": Suite(60, release, "a release and its packages"),

@@ -157,6 +157,6 @@ def test_it_is_an_alarm_once_with_a_metric_and_no_token_is_blamed(limited_apis):
             unavailable(WRITES["create"](limited.rest, None), limited)
         assert metric(limited, 'duetime_outage_alarm{of="mysql"}') == 1.0
         assert len(alarms(limited)) == 1 and "command denied" in alarms(limited)[0], alarms(limited)
-    until(lambda: metric(limited, 'duetime_outage_alarm{of="mysql"}') == 0.0, limited.log)
+    until(lambda: metric(limited, 'duetime_outage_alarm{of="mysql"}') == 0.0, limited.log, seconds=20)
     assert "outage ended" in limited.log()
     assert len(alarms(limited)) == 1

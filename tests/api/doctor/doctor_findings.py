@@ -17,4 +17,4 @@ def found(api, name, subject=None):
 
 
 def gone(api, name, subject=None):
-    until(lambda: not any(each["finding"] == name and subject in (None, each["subject"]) for each in findings(api)), lambda: findings(api))
+    until(lambda: not any(each["finding"] == name and subject in (None, each["subject"]) for each in findings(api)), lambda: findings(api), seconds=30)

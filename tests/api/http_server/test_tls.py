@@ -381,7 +381,7 @@ def test_what_a_connection_holds_is_bounded_idle_or_busy(lean):
                     wire.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 100)  # nobody reads the answers
             with contextlib.suppress(OSError):
                 os.write(wire.fileno(), b"\x17\x03\x03\x40\x11" + bytes(16000))  # nor is this a whole record
-        until(lambda: stands_still(lean.api), "it grows no more")
+        until(lambda: stands_still(lean.api), "it grows no more", seconds=20)
         busy = (lean.api.resident() - few) / 300
         assert busy < 400, f"{busy:.1f} a connection whose client does not read"
     finally:

@@ -43,7 +43,7 @@ def test_sixteen_shards_tell_of_an_outage_a_few_times(wide, server):
         time.sleep(0.02)
     wide.start(server)
     until(lambda: rest.post("/v1/jobs", {"topic": "wide", "delay": 0, "retry": []}).status == 201, wide.logs)
-    until(lambda: "outage ended" in "\n".join(wide.log("dispatcher1").splitlines()[marks["dispatcher1"]:]), wide.logs)
+    until(lambda: "outage ended" in "\n".join(wide.log("dispatcher1").splitlines()[marks["dispatcher1"]:]), wide.logs, seconds=20)
     told = {part: loud(wide, part, marks[part]) for part in PROGRAMS}
     size = {part: sum(map(len, lines)) for part, lines in told.items()}
     print(server, {part: len(lines) for part, lines in told.items()}, size)
