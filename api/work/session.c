@@ -3,10 +3,9 @@
 
 #include "store/db/db.h"
 
-#define IDLE_US INT64_C(1000000)
-#define DOWN_US INT64_C(500000) /* no new attempt to connect for so long after one failed */
-#define AT_ONCE_US                                                                                                     \
-    INT64_C(1000000) /* far below any timeout: a ping that failed so soon was refused, it did not wait in vain */
+#define IDLE_US    INT64_C(1000000)
+#define DOWN_US    INT64_C(500000)  /* pause after a failed attempt to connect */
+#define AT_ONCE_US INT64_C(1000000) /* far below any timeout: if a ping fails sooner, the server refused it */
 #define CONNECT_MS INT64_C(2000)
 
 static void shorten(int64_t *timeout_ms, int64_t most_ms)

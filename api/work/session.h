@@ -27,7 +27,7 @@ struct dt_session {
     dt_store *store;
     const dt_clock *clock;
     _Atomic int64_t *answered_us;
-    int64_t stalled_us;      /* a piece of work that takes longer has met a MySQL that is away: two thirds of a wait */
+    int64_t stalled_us;      /* if work takes longer, MySQL counts as unavailable (two thirds of a wait) */
     int64_t used_us;         /* when it last answered; 0 = never */
     int64_t down_us;         /* when no connection was to be had; 0 = it was, since */
     _Atomic int64_t busy_us; /* since when the thread is at work with it; 0 = it is not */

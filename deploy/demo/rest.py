@@ -16,7 +16,7 @@ class Rest:
         self.url = url
 
     def ask(self, method, path, body=None, content_type="application/json"):
-        """(status, decoded body). A body that is bytes goes as it is. No answer: AssertionError."""
+        """Returns (status, decoded body). If the body is bytes, it is sent unchanged. Without an answer it raises AssertionError."""
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method)
         if os.environ.get("DUETIME_TOKEN"):
@@ -42,8 +42,8 @@ class Rest:
         return json.loads(text) if text else None
 
     def want(self, status, method, path, body=None, content_type="application/json"):
-        """The decoded body, when the answer has the wanted status; else AssertionError with what came instead. What is unavailable for a
-        while is asked for again; if it is unknown whether a job was made, the job is looked up."""
+        """Returns the decoded body if the answer has the wanted status; otherwise raises AssertionError with the answer. If the API is
+        unavailable, it asks again; if a job may have been created, it looks the job up."""
         until = time.monotonic() + LONG_SECONDS
         while (found := self.ask(method, path, body, content_type))[0] == 503 and time.monotonic() < until:
             made = self.ask("GET", f"/v1/jobs/{found[1]['id']}") if path == "/v1/jobs" and "id" in (found[1] or {}) else (404, None)

@@ -10,7 +10,7 @@ from .rest import Rest
 from .times import LONG_SECONDS, now_ms
 from .ways import ByKafka, ByPopsAndCallbacks
 
-LATE_MS = 1000  # later than this is a warning: how late a job comes is the machine's, too
+LATE_MS = 1000  # a later job is a warning: lateness depends on the machine, too
 
 
 class Stage:
@@ -73,7 +73,7 @@ def _judge(stage, sample, until):
         return
     job = _end_of(stage, sample, until)
     sample.expect(job["state"] == sample.state, f"{job['state']} instead of {sample.state}")
-    # A report that a busy machine brings after the ack_timeout has its attempt repeated, as it should.
+    # If a busy machine delays a report past the ack_timeout, the attempt is repeated, as it should be.
     more = max(job["attempt"] - sample.attempts, 0) if "timed_out" in (sample.history or []) else 0
     sample.late |= more > 0
     _judge_arrivals(sample, stage.arrivals.of(sample.job), sample.attempts + more)
@@ -100,7 +100,7 @@ def _wait_until_past(moment_ms):
 
 
 def run(stage):
-    """Plays everything; afterwards each sample has its complaints, and says whether it came late. True when none has a complaint."""
+    """Runs all samples. Afterwards each has its complaints and its `late`. Returns True if no sample has a complaint."""
     stage.way.start()
     try:
         try:

@@ -27,7 +27,7 @@ class Sample:
     job: Optional[str] = None
     asked_ms: int = 0
     complaints: list = field(default_factory=list)
-    late: bool = False  # later than it should be; no complaint
+    late: bool = False  # arrived later than it should; this is no complaint
     warms_up: bool = False  # its lateness is that of a cold system, and not judged
 
     def take(self, answer):
@@ -58,8 +58,8 @@ def post_at(in_ms, hours_east):
 
 
 def in_time(stage, sample, delay_ms, change):
-    """The answer to change(job): a request (method, path, body) that must come before the job is due. On a machine that is too busy for
-    that another job is made, with more time. Other jobs than the sample's are not judged."""
+    """Returns the answer to change(job): a request (method, path, body) that must arrive before the job is due. If the machine is too
+    busy for that, it creates another job with more time. Only the sample's own job is judged."""
     while True:
         made = stage.rest.want(201, "POST", "/v1/jobs", body(stage, sample, delay=delay_ms))
         sample.take(made)
@@ -123,7 +123,7 @@ def run_now(stage, sample):
 
 
 def by_schedule(stage, sample):
-    """A schedule makes its fire's job ahead of time; this one has a single fire. Again with more time, as in_time() does."""
+    """A schedule with a single fire; its job is created ahead of time. If the machine is too busy, repeats with more time, like in_time()."""
     for ahead_ms in (2000, 8000, 32000):
         name, at = f"hourly-{stage.run}-{ahead_ms}", now_ms() + ahead_ms
         stage.rest.want(201, "PUT", f"/v1/schedules/{name}", body(stage, sample, every="PT1H", starts_at=to_text(at), ends_at=to_text(at + 1000)))
@@ -141,7 +141,7 @@ def by_inbox(stage, sample):
     path, until = f"/v1/topics/{sample.topic}/jobs/{key}", now_ms() + LONG_SECONDS * 1000
     while (found := stage.rest.ask("GET", path))[0] == 404 and now_ms() < until:
         time.sleep(0.05)
-    assert found[0] == 200, f"the row of job_inbox is no job after {LONG_SECONDS} s"
+    assert found[0] == 200, f"the row of job_inbox did not become a job within {LONG_SECONDS} s"
     sample.take(found[1])
 
 

@@ -37,6 +37,6 @@ def _sum(stage):
     if late:
         text += f"; late by {_quantile(late, 0.5)} ms (median), {max(late)} ms (worst)"
     if slow := sum(1 for sample in stage.everything if sample.late):
-        text += (f"\nwarning: {slow} came late, by more than a second or after the consumer's time for its report; the machine's load average was "
+        text += (f"\nwarning: {slow} arrived more than a second late, or after the consumer's deadline for its report; the machine's load average was "
                  f"{' '.join(f'{load:.1f}' for load in stage.load)} on {os.cpu_count()} cores")
     return text

@@ -10,11 +10,11 @@ import time
 from . import say
 from .process import Process
 
-NEVER = threading.Event()  # is not set
+NEVER = threading.Event()  # never set
 
 
 class GivenUp(say.StackError):
-    """Another part failed, or the user pressed Ctrl-C: this one is not waited for any more."""
+    """Another part failed, or the user pressed Ctrl-C: the stack stops waiting for this one."""
 
 
 class Part:
@@ -53,7 +53,7 @@ class Part:
 
     # -- what all parts do alike
     def start(self, given_up=NEVER):
-        """Starts the process and returns when it is there, ready or not; False when it runs already."""
+        """Starts the process and returns when it exists, ready or not. Returns False if it was running already."""
         if self.process.pid() is not None:
             return False
         for folder in (self.data, self.log.parent, self.process.file.parent):
@@ -69,7 +69,7 @@ class Part:
         return [*self.made_of(), *(f"{name}={value}" for name, value in sorted(self.once.items()))]
 
     def wait_ready(self, given_up=NEVER):
-        """Waits for as long as its process lives: how long a start takes is the machine's, and a busy one takes minutes."""
+        """Waits for as long as its process lives: a start can take minutes on a busy machine."""
         with say.waiting(f"{self.name} to be ready", lambda: self.log_tail(1)):
             while not self.is_ready():
                 self.check_alive("while it started")

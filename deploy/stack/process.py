@@ -12,7 +12,7 @@ from pathlib import Path
 
 from . import say
 
-# Everything ends within 20 s on a quiet machine; killed is only what hangs. A server that is killed while it works repairs its data at the next start.
+# On a quiet machine each process ends within 20 s, so only one that hangs is killed. A server that was killed has to repair its data at the next start.
 STOP_SECONDS = 200
 
 

@@ -24,7 +24,7 @@ def note(text):
 
 @contextlib.contextmanager
 def waiting(what, last_line=lambda: ""):
-    """As long as the block runs, says now and then what it waits for, for how long so far, and the last line of a log."""
+    """While the block runs, prints from time to time what it waits for, since how long, and the last line of a log."""
     began, over = time.monotonic(), threading.Event()
 
     def tell():

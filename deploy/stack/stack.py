@@ -124,8 +124,8 @@ class Stack:
         return settings
 
     def _election(self):
-        """The session timeout is the programs' own: on a laptop that is busy with a browser a shorter one would end again and again. A test
-        that needs it short asks for that by --set."""
+        """Leaves the session timeout at its default: on a busy laptop sessions with a shorter one would expire again and again. A test
+        that needs a short timeout uses --set."""
         return {"servers": "" if self._without("zookeeper") else self.zookeeper.address}
 
     def _detour(self, settings, via):
@@ -256,7 +256,7 @@ class Stack:
             jars(self.state.options["kafka"])
 
     def _start(self, parts, started):
-        """Starts all at once and waits until each is ready. When one of them fails, and at Ctrl-C, the others are stopped and not waited for."""
+        """Starts all parts at once and waits until each is ready. If one fails, or at Ctrl-C, stops the others without waiting for them."""
         given_up, errors = threading.Event(), []
 
         def one(part):
@@ -280,7 +280,7 @@ class Stack:
                 raise errors[0]
         except BaseException:
             given_up.set()
-            self.stop(list(started))  # ends what a thread is asking at this moment
+            self.stop(list(started))  # ends requests that threads have in progress
             for thread in threads:
                 thread.join()
             raise
@@ -325,7 +325,7 @@ class Stack:
         self._make_parts()
 
     def _wait_leaders(self):
-        """For as long as every part that leaders need is alive."""
+        """Waits while every part that leaders need is alive."""
         if not self.dispatchers:
             return
         with say.waiting("a leader of each shard", lambda: self.dispatchers[0].log_tail(1)):

@@ -15,7 +15,7 @@
 
 #define IN_FLIGHT_MAX 256
 #define TIMEOUT_MS    5000
-#define KAFKA_MS      5000 /* a try that is given up begins with a new connection; other messages wait meanwhile */
+#define KAFKA_MS      5000 /* after a timeout the retry needs a new connection; other messages wait meanwhile */
 #define LEASE_MS      INT64_C(15000)
 #define RETRY_MS      INT64_C(1000)  /* after the first failure; twice as long after each further one … */
 #define RETRY_MAX_MS  INT64_C(60000) /* … up to this */

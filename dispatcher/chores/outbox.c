@@ -23,7 +23,7 @@
 #define BATCH       500
 #define LOOK_US     INT64_C(10000000)
 #define RETRY_US    INT64_C(500000)
-#define SEND_MS     10000 /* a try that is given up begins with a new connection: a busy broker must get through one */
+#define SEND_MS     10000 /* after a timeout the retry needs a new connection: a busy broker must finish one */
 #define SHARD_WORDS (DT_SHARDS_MAX / 32)
 
 enum { NOTICES = 1 }; /* a signal */

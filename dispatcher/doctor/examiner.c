@@ -27,7 +27,7 @@
 #define REST_US  INT64_C(30000000)  /* between looks, where nothing is wrong */
 #define SOON_US  INT64_C(3000000)   /* where something is */
 #define KAFKA_US INT64_C(60000000)  /* between questions to Kafka, where nothing is wrong there */
-#define AWAY_US  INT64_C(10000000)  /* while Kafka does not answer: each question may take five seconds */
+#define AWAY_US  INT64_C(10000000)  /* while Kafka does not answer: each request may take five seconds */
 #define ANEW_US  INT64_C(60000000)  /* between two writings of what has not changed, where something is wrong */
 #define WELL_US  INT64_C(600000000) /* where nothing is */
 #define SKEW_MS  1000

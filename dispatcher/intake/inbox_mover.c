@@ -78,8 +78,8 @@ static dt_status tend_errors(dt_inbox_chore *c, struct dt_error *err)
 
 /* ---- the loop ---- */
 
-/* Half of the time for an answer at most, as for the other waits in the server: the answer of a busy one comes seconds
- * after the wait. In whole seconds: those who wait for the lock do so in these. */
+/* At most half of mysql.io_timeout, like other waits inside MySQL: a busy server answers seconds after the wait ends.
+ * In whole seconds, the unit of the wait for the lock. */
 static int64_t wait_of(const dt_inbox_chore *c)
 {
     int64_t seconds = c->env.config->mysql_io_timeout / 2 / 1000;

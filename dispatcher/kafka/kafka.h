@@ -151,7 +151,7 @@ struct dt_kafka_reading {
      * it, an offset that is not there any more fails the poll, and the reader begins anew with the next share. */
     dt_status (*begin)(void *arg, struct dt_kafka_start *v, size_t n, struct dt_error *err);
     void *arg;
-    const _Atomic bool *stop; /* a share waits no longer when it is set; NULL = it waits */
+    const _Atomic bool *stop; /* when it is set, a share stops waiting; NULL = it never stops early */
 };
 #define DT_KAFKA_READS_RESULTS ((struct dt_kafka_reading){.suffix = "results"})
 /* Reads committed messages, without auto commit. Nothing is read before the first dt_kafka_reader_share. */
@@ -161,8 +161,8 @@ void dt_kafka_reader_free(dt_kafka_reader *c);
 /*
  * Reads the partitions whose number modulo `members` is `rank`. Costs nothing when nothing has changed, so it is called
  * before each poll, never between a poll and its commit or rewind. Two processes may read a partition for a while.
- * When Kafka does not say how many partitions there are, those that are read already are read on: the next poll fails
- * if nothing comes of them either.
+ * If Kafka does not report the number of partitions, the reader keeps its current ones. If these return nothing either,
+ * the next poll fails.
  */
 DT_MUST_CHECK dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members,
                                               struct dt_error *err);

@@ -17,13 +17,13 @@
 
 #include "base/log.h"
 
-/* A broker on a busy machine answers within seconds: whoever gives up before asks the same again. The two waits end as
- * soon as their condition holds. */
+/* A broker on a busy machine answers within seconds; a shorter timeout would only repeat the request. The two waits
+ * (_WITHIN_) end as soon as their condition holds. */
 enum {
-    LOOK_TIMEOUT_MS = 5000, /* half of a transaction's time, within which it may be asked */
+    LOOK_TIMEOUT_MS = 5000, /* half of a transaction's timeout: a transaction may contain this request */
     CHANGE_TIMEOUT_MS = 10000,
     MADE_WITHIN_US = 10000000,
-    LEADERS_WITHIN_US = 3000000,   /* shorter: a partition may be without a leader for long, and others wait */
+    LEADERS_WITHIN_US = 3000000,   /* shorter: a partition may lack a leader for long, and other topics wait */
     DEFAULT_MAX_MESSAGE = 1048588, /* Kafka's default, for topics whose settings we may not read */
 };
 

@@ -69,7 +69,7 @@ dt_status dt_kafka_conf_new(const struct dt_kafka_env *env, void *opaque, rd_kaf
         "socket.keepalive.enable",
         "true",
         "socket.connection.setup.timeout.ms",
-        "10000", /* a connection that is given up begins with its first handshake again */
+        "10000", /* after a timeout the connection starts again with its first handshake */
         "reconnect.backoff.ms",
         "50",
         "reconnect.backoff.max.ms",
@@ -248,9 +248,8 @@ static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
     return code;
 }
 
-/* librdkafka drops an answer that comes after its time. So each question that was not answered in time is followed by
- * one that waits twice as long: a broker that is slow, and not away, answers one of them, and `stop` is looked at
- * between them. */
+/* librdkafka drops an answer that arrives after the request's timeout. So each retry waits twice as long as the request
+ * before it: a slow broker answers one of them. Between requests the caller checks `stop`. */
 enum { ASK_FIRST_MS = 100, ASK_MAX_MS = 3200 };
 
 static int ask_ms(int ms, int64_t deadline_us)
@@ -363,7 +362,7 @@ void dt_kafka_drain(int timeout_ms)
     pthread_mutex_unlock(&reaper_lock);
 }
 
-/* One answer of a busy broker; the question is asked from its beginning when it fails. */
+/* For one answer of a busy broker. After a timeout the request starts from the beginning. */
 enum { OFFSETS_MS = 5000 };
 
 dt_status dt_kafka_ask_offsets(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t which,

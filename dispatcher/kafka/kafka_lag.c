@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* ANSWER_MS: of a busy broker. With a shorter one the same questions are asked again and again, and never compared. */
+/* ANSWER_MS is enough for a busy broker. If it were shorter, each request could time out, and no lag be computed. */
 enum { KEEP_HANDLE_MS = 60000, ANSWER_MS = 5000 };
 
 struct dt_result_lag {

@@ -16,15 +16,15 @@
 
 #include "base/log.h"
 
-/* LOOK_TIMEOUT_US: long, for a reader that gave up on a busy broker would only ask from the beginning. */
+/* LOOK_TIMEOUT_US is long: if a reader gave up on a busy broker, it would only repeat the request. */
 enum { LOOK_EVERY_US = 5000000, LOOK_TIMEOUT_US = 10000000, COMMIT_EVERY_US = 100000, SILENCE_US = 60000000 };
 
 struct dt_kafka_reader {
     const struct dt_kafka_env *env;
     struct dt_kafka_reading how;
-    unsigned generation;    /* of the settings that the handle was made with */
-    int64_t silent_us;      /* since when Kafka does not say where the partitions are; 0 = it does */
-    struct dt_error unsaid; /* why it did not say so in the last share; its status OK = it did, or was not asked */
+    unsigned generation;    /* of the settings that the handle was created with */
+    int64_t silent_us;      /* since when Kafka does not report where the partitions are; 0 = it does */
+    struct dt_error unsaid; /* why the last share did not get them; status OK = it did, or did not ask */
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
     unsigned rank, members; /* 0 members: nothing is read yet */

@@ -67,7 +67,7 @@
   TEXT(http, forwarded_header, "x-forwarded-for", DT_OPT_NONE, "x-forwarded-for or forwarded: the header in which the trusted proxies say so. The other one is never looked at, because a proxy lets it by as its client has sent it.") \
   INT(http, tls_threads, 2, 1, 64, DT_OPT_NONE, "Threads that encrypt and decrypt for http.threads, where anything listens with TLS.") \
   BOOL(api, migrate, false, DT_OPT_NONE, "Bring the schema up to date at start.") \
-  DURATION(api, database_timeout, 8*DT_SECOND, 2*DT_SECOND, DT_MINUTE, DT_OPT_NONE, "Longest wait of a request for one answer of MySQL. A disk that is busy with other things holds up a commit for seconds, which is no outage. A request that MySQL leaves alone is refused within this and the two seconds that a new connection may take. Not longer than mysql.io_timeout.") \
+  DURATION(api, database_timeout, 8*DT_SECOND, 2*DT_SECOND, DT_MINUTE, DT_OPT_NONE, "Longest wait of a request for one answer of MySQL. A busy disk can delay a commit for seconds; this is not an outage. If MySQL does not answer, the API refuses the request after this time plus at most two seconds for a new connection. Not longer than mysql.io_timeout.") \
   INT(api, committers, 4, 1, 64, DT_OPT_NONE, "Connections that commit new jobs.") \
   INT(api, batch_threads, 4, 1, 64, DT_OPT_NONE, "Threads that take batches apart, in time slices, with a lower priority than what serves single requests.") \
   INT(api, queue_jobs, 20000, 100, 10000000, DT_OPT_NONE, "New jobs waiting for a commit; beyond it: 503.") \

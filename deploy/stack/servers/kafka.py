@@ -43,7 +43,7 @@ broker.session.timeout.ms=2000
 broker.heartbeat.interval.ms=500
 """
 
-METADATA = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)  # a request of version 1, without a client's name, about no topic: the brokers alone
+METADATA = struct.pack(">ihhihi", 14, 3, 1, 0, -1, 0)  # request version 1, no client name, no topics: the answer lists only the brokers
 
 # A collection of the young generation takes as long for a small one as for a large one, and every batch waits for it. A broker that is
 # measured has Kafka's own default of 1 GB, most of it for what is young, and gets it at its start: what survives is copied to pages that
@@ -124,5 +124,5 @@ class Kafka(Part):
         return self._java("kafka.Kafka", self.config)
 
     def is_ready(self):
-        """It names itself among the brokers that are up."""
+        """Whether the broker lists itself among the brokers that are up."""
         return b"127.0.0.1" + struct.pack(">i", self.port) in wire.ask(self.port, METADATA)

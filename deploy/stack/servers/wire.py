@@ -1,7 +1,7 @@
 """The few bytes that tell whether a server answers."""
 import socket
 
-PROBE_SECONDS = 10  # of one question: a busy machine answers late, and a server that has died ends the wait at once
+PROBE_SECONDS = 10  # for one request: a busy machine answers late; if the server has died, the wait ends at once
 
 
 def ask(port, request, limit=200, seconds=PROBE_SECONDS):

@@ -114,8 +114,8 @@ static dt_status take(const rd_kafka_message_t *m, struct dt_ledger_reading *rea
     }
 }
 
-/* Each record that comes puts the deadline off: a long ledger that a busy broker sends slowly is read to its end, and
- * not again and again from its beginning. */
+/* Each record extends the deadline. Otherwise, if a busy broker sends a long ledger slowly, the reader would start
+ * again from the beginning and never reach the end. */
 static dt_status read_on(struct reader *r, struct dt_ledger_reading *reading, int64_t patience_us, struct dt_error *err)
 {
     int64_t deadline_us = dt_clock_mono_us(reading->clock) + patience_us;
