@@ -21,7 +21,7 @@ void (*player_gains)(struct player *player, unsigned shard);
 static _Atomic int leader_of[SHARDS * 2]; /* player's number + 1; 0 = nobody */
 static const struct elector_world *world;
 static struct dt_config configs[ELECTORS];
-/* Electors that other threads may ask: neither being started nor being stopped. */
+/* Electors that other threads may query: neither starting nor stopping. */
 static pthread_mutex_t shown_lock = PTHREAD_MUTEX_INITIALIZER;
 static dt_elector *shown[ELECTORS];
 
@@ -42,7 +42,7 @@ const char *__lsan_default_suppressions(void)
 
 /* ---- what the electors say ---- */
 
-/* A player that was held up past its lease leads no more, though it has not been able to say so yet. */
+/* If a player was held up past its lease, it leads no longer, even if it could not report that yet. */
 static bool still_leads(int number, unsigned shard)
 {
     pthread_mutex_lock(&shown_lock);
@@ -219,7 +219,7 @@ static int64_t system_real_ms(const dt_clock *clock)
     return dt_clock_real_ms(dt_clock_system());
 }
 
-/* By this thread's clock alone, which runs ahead until the elector says no. */
+/* Uses only this thread's clock, which runs ahead until the elector says no. */
 static int64_t leads_until(const dt_elector *elector)
 {
     int64_t until_us = 0;
@@ -230,7 +230,7 @@ static int64_t leads_until(const dt_elector *elector)
     return until_us;
 }
 
-/* Says that it leads, and until when it does each time that it is asked. */
+/* Reports that it leads, and on each request until when. */
 static void lead_until_killed(int ask, int answer)
 {
     static const dt_clock clock = {.mono_us = mono_us_ahead, .real_ms = system_real_ms};
@@ -366,7 +366,7 @@ static void joins_move_only_what_the_new_member_will_lead(void **state)
     AWAIT_SPLIT(2, 1, 1);
     assert_int_equal(gains() - before, 1);
     for (unsigned i = 0; i < 3; i++) {
-        AWAIT(knows_two_others(&players[i])); /* a shard may move before everybody has looked */
+        AWAIT(knows_two_others(&players[i])); /* a shard may move before all players have looked */
         assert_true(dt_elector_rank(players[i].elector, &rank, &members));
         assert_int_equal(rank, i);
         assert_int_equal(members, 3);
@@ -388,7 +388,7 @@ static void a_leaving_member_hands_over_at_once(void **state)
     begin_us = now_us();
     dt_elector_leave(players[0].elector);
     AWAIT_SPLIT(0, 4);
-    assert_true(now_us() - begin_us < PATIENT_MS * INT64_C(1000)); /* nobody waits for a session to end */
+    assert_true(now_us() - begin_us < PATIENT_MS * INT64_C(1000)); /* no player waits for a session to expire */
     assert_int_equal(gains() - before, 2);
     AWAIT(dt_elector_idle(players[0].elector));
     assert_int_equal(overlaps, 0);
@@ -404,7 +404,7 @@ static void a_shard_is_not_taken_before_it_was_released(void **state)
     atomic_store(&first->keep, true);
     start(1);
     AWAIT(asked_for_one(first));
-    for (int i = 0; i < 50; i++) { /* nothing that could be waited for: it must not happen */
+    for (int i = 0; i < 50; i++) { /* it must not happen, so there is no condition to wait for */
         assert_false(asked_for_one(&players[1]));
         assert_int_equal(led_by(&players[1]), 0);
         assert_int_equal(led_by(first), 4);
@@ -441,7 +441,7 @@ static void sleep_until(int64_t until_us)
         wait_a_moment();
 }
 
-/* Nobody may be told of it for a while, but who asks is told the truth by the clock alone. */
+/* A notification may come late, but a query returns the truth from the clock alone. */
 static void assert_lease_over(const struct player *p, int64_t since_us)
 {
     sleep_until(since_us + LEASE_MS * INT64_C(1000));
@@ -503,7 +503,7 @@ static void leaving_does_not_wait_for_a_server_that_is_gone(void **state)
     world->kill();
     dt_elector_leave(p->elector);
     AWAIT(dt_elector_idle(p->elector));
-    assert_int_equal(p->lost, 0); /* released, not lost for want of an answer */
+    assert_int_equal(p->lost, 0); /* released, not lost because of a missing answer */
     stop(p);
     world->start();
 }
@@ -534,7 +534,7 @@ static void a_process_that_was_stopped_past_its_lease_does_not_lead(void **state
     other_process_start(&other);
     assert_int_equal(kill(other.pid, SIGSTOP), 0);
     until_us = now_us() + LEASE_MS * INT64_C(1000);
-    world->pause(); /* otherwise an answer could come before the question */
+    world->pause(); /* otherwise an answer could arrive before the request */
     sleep_until(until_us);
     assert_int_equal(kill(other.pid, SIGCONT), 0);
     assert_int_equal(other_process_leads_until(&other), 0);
@@ -608,7 +608,7 @@ static void a_clock_of_the_host_that_is_set_back_and_forth_moves_nothing(void **
     const int before = gains();
 
     for (const int64_t until_us = now_us() + 1000000; now_us() < until_us; wait_a_moment())
-        look(); /* nothing must happen meanwhile */
+        look(); /* nothing may happen meanwhile */
     assert_int_equal(gains(), before);
     assert_int_equal(players[0].lost + players[1].lost, 0);
     assert_int_equal(overlaps, 0);

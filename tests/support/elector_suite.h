@@ -23,9 +23,9 @@
 #include "support/wait.h"
 
 /*
- * Electors have the patient timeout, which no stall of a busy machine outlasts; they are told to look while a test waits
- * for them. Where it is a timeout that must pass, a test says impatient() first: then leaders may lose shards whenever
- * they are held up.
+ * Electors have the timeout PATIENT_MS, which is longer than any stall of a busy machine. While a test waits for
+ * electors, it makes them look. If a test needs a timeout to expire, it calls impatient() first. Then leaders may lose
+ * shards when the machine delays them.
  */
 enum { SHARDS = 4, ELECTORS = 3, PATIENT_MS = 15000, TIMEOUT_MS = 1000, LEASE_MS = TIMEOUT_MS * 2 / 3 };
 
@@ -52,7 +52,7 @@ struct player {
 };
 
 extern struct player players[ELECTORS];
-extern _Atomic int overlaps;  /* how often a shard was gained while another player led it, also by its lease */
+extern _Atomic int overlaps;  /* how often a shard was gained while another player led it or had its lease */
 extern char installation[64]; /* of the running test */
 extern const dt_clock
     *players_clock; /* of electors that are started from now on; the system's at the start of each test */
@@ -60,7 +60,7 @@ extern const dt_clock
 extern _Atomic bool players_hear;
 /* Whether players look at the election while a test waits for them; true at the start of each test. */
 extern bool players_look;
-extern int timeout_ms; /* of electors that are started from now on; PATIENT_MS at the start of each test */
+extern int timeout_ms; /* of electors started from now on; PATIENT_MS at the start of each test */
 /* Called with each gain, on the elector's thread, before it is recorded; NULL: nothing. */
 extern void (*player_gains)(struct player *player, unsigned shard);
 
@@ -73,8 +73,8 @@ void let_go(struct player *player, unsigned shard);
 int led_by(const struct player *player);
 int gains(void); /* of all players */
 
-void impatient(void); /* TIMEOUT_MS, and players look when they would */
-/* A look at the election by all players, if they are to. */
+void impatient(void); /* sets TIMEOUT_MS; players look only by themselves */
+/* If players_look is set, all players look at the election. */
 void look(void);
 
 /* The numbers that each of the players should lead; -1 ends the list. */
@@ -89,7 +89,7 @@ struct other_process {
 };
 /* Starts player 0 in a child; returns when it leads every shard. */
 void other_process_start(struct other_process *other);
-/* Until when it leads shard 0 by its lease, as it says when it runs (monotonic); 0: it does not. */
+/* Until when its lease of shard 0 lasts (monotonic), as it reports while it runs; 0: it does not lead. */
 int64_t other_process_leads_until(const struct other_process *other);
 void other_process_kill(struct other_process *other); /* kill -9, waited for */
 

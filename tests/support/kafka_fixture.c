@@ -40,7 +40,7 @@ void kafka_fixture_init(struct kafka_fixture *fx, const char *prefix)
     fx->config.kafka_brokers = fx->brokers;
     fx->config.kafka_auto_create_partitions = 2;
     fx->config.kafka_replication_factor = 1;
-    fx->config.kafka_transaction_timeout = 60000; /* no test that does not ask for it meets it */
+    fx->config.kafka_transaction_timeout = 60000; /* a test meets this timeout only if it asks for it */
     fx->env =
         (struct dt_kafka_env){.config = &fx->config, .installation = fx->installation, .uuid = "0f9c2d4e", .shards = 3};
 }
@@ -224,7 +224,7 @@ void kafka_fixture_deny_write(struct kafka_fixture *fx, const char *topic)
 
     add_acl(rk, queue, topic, RD_KAFKA_ACL_OPERATION_ALL, RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW);
     add_acl(rk, queue, topic, RD_KAFKA_ACL_OPERATION_WRITE, RD_KAFKA_ACL_PERMISSION_TYPE_DENY);
-    AWAIT(acls(rk, queue, topic) == 2); /* the broker learns of it after the controller */
+    AWAIT(acls(rk, queue, topic) == 2); /* the broker learns of ACLs after the controller */
     rd_kafka_queue_destroy(queue);
     rd_kafka_destroy(rk);
 }

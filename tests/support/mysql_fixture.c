@@ -36,7 +36,7 @@ void mysql_fixture_make(struct mysql_fixture *fx, const char *prefix)
     if (!getenv("DUETIME_MYSQL_SOCKET") && !getenv("DUETIME_MYSQL_PORT"))
         fail_msg("DUETIME_MYSQL_SOCKET or DUETIME_MYSQL_PORT must name a server for tests (see tests/run)");
     MYSQL_FIXTURE_OK(dt_config_load(&fx->config, NULL, &err), &err);
-    /* No test that does not ask for it meets a limit because it, or the server, was held up. */
+    /* A test meets a limit only if it asks for it, not because it or the server was delayed. */
     fx->config.mysql_connect_timeout = fx->config.mysql_io_timeout = 60000;
     fx->config.mysql_idle_transaction_timeout = 600000;
     snprintf(fx->database, sizeof fx->database, "dt_%.20s_%ld_%u", prefix, (long)getpid(), ++made);

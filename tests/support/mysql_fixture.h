@@ -42,9 +42,9 @@ void mysql_fixture_kill_sessions(struct mysql_fixture *fx);
 
 /* Returns when `n` transactions of this database at once wait for a lock; fails the test if they do not. */
 void mysql_fixture_await_lock_waits(struct mysql_fixture *fx, int64_t n);
-/* Returns when another session of this database is at a statement LIKE that. */
+/* Returns when another session of this database executes a statement LIKE that. */
 void mysql_fixture_await_statement(struct mysql_fixture *fx, const char *like);
-/* How many wait for a lock. */
+/* How many transactions of this database wait for a lock. */
 int64_t mysql_fixture_lock_waits(struct mysql_fixture *fx);
 
 /* SQL by hand, as an operator would type it. */

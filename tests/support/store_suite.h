@@ -29,7 +29,7 @@ static inline int empty_tables(void **state)
 {
     (void)state;
     mysql_fixture_empty(&fx, &arena);
-    AWAIT(dt_store_ping(store, NULL) == DT_OK); /* the test before may have ended its session */
+    AWAIT(dt_store_ping(store, NULL) == DT_OK); /* the previous test may have closed this session */
     return 0;
 }
 

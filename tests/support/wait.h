@@ -1,10 +1,10 @@
 /*
- * Waiting for what another thread, process or server does. A wait ends when its condition holds. After two minutes, ten
- * times what the longest one takes on a quiet machine, it fails the test, which must be on the test's own thread.
+ * Waits for another thread, process or server. A wait ends when its condition holds. After two minutes, ten times the
+ * longest wait on a quiet machine, it fails the test. Only the test's own thread may wait.
  *
  *     AWAIT(led_by(p) == 4);
  *     AWAIT_OR(led_by(p) == 4, print_error("it leads %d\n", led_by(p)));   // prints this before it fails
- *     AWAIT_CHANGED(fake.asks >= 3, &fake.changed, &fake.lock);            // takes the lock, wakes by the condition
+ *     AWAIT_CHANGED(fake.asks >= 3, &fake.changed, &fake.lock);            // takes the lock, sleeps on `changed`
  */
 #ifndef DT_TESTS_SUPPORT_WAIT_H
 #define DT_TESTS_SUPPORT_WAIT_H
@@ -43,7 +43,7 @@ static inline void wait_a_moment(void)
 
 static inline void wait_failed(const char *condition, const char *file, int line)
 {
-    print_error("after %d s not yet: %s\n", WAIT_SECONDS, condition);
+    print_error("after %d s still false: %s\n", WAIT_SECONDS, condition);
     _fail(file, line);
 }
 
@@ -75,7 +75,7 @@ static inline void wait_failed(const char *condition, const char *file, int line
     } while (0)
 #define AWAIT_CHANGED(condition, changed, lock) AWAIT_CHANGED_OR(condition, changed, lock, (void)0)
 
-/* The one answer that another thread counts. */
+/* Waits for an answer that another thread counts. */
 #define AWAIT_ANSWER(answers)                                                                                          \
     do {                                                                                                               \
         AWAIT_(atomic_load(answers) > 0, "an answer in " #answers, (void)0);                                           \

@@ -3,7 +3,7 @@
  *
  *   answerer COUNT SECONDS [SINCE_MS | silent]    prints its port, and in the end a JSON line: how many requests came, how many of
  *                                                 them are different attempts, and how late they were that were due from SINCE on.
- *                                                 Ends with COUNT, or when none came for SECONDS; silent: after SECONDS
+ *                                                 Ends after COUNT requests, or after SECONDS without one; silent: after SECONDS
  */
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  *   popper PORT TOPIC COUNT CONNECTIONS MAX WAIT_MS SECONDS SINCE_MS [report]
  *
  * Prints a JSON line: how many jobs were popped, how many different attempts they are, and how long after its due time (from SINCE on) the
- * answer with a job was here. It ends when COUNT are popped (and reported), or when none came for SECONDS.
+ * answer with a job was here. It ends when COUNT are popped (and reported), or after SECONDS without a job.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -1,7 +1,7 @@
 /*
  * A consumer that costs little, so that it is not what is measured: reads committed messages of a topic from its
- * beginning, reports each as succeeded when asked to, and prints what it saw once COUNT have arrived, or none came for
- * SECONDS.
+ * beginning, reports each as succeeded when asked to, and prints its counts after COUNT messages, or after SECONDS
+ * without one.
  *
  *   reporter BROKERS TOPIC COUNT|all RESULTS-TOPIC|- SECONDS [gather | SINCE-MS]
  *

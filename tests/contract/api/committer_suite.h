@@ -28,7 +28,7 @@ struct fixture {
     dt_topic_cache *topics;
     dt_index_writer *index;
     dt_committer *committer;
-    const dt_clock *clock; /* of the committer */
+    const dt_clock *clock; /* the committer's clock */
 };
 
 /* A unit that counts its answers. */

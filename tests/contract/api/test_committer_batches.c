@@ -1,7 +1,7 @@
 /* Batches and single jobs in the committer, on a real MySQL: who goes first, and who waits for whom. */
 #include "contract/api/committer_suite.h"
 
-/* It stands still: commits are bound to no time of theirs, so that nothing depends on how long they take. */
+/* A stopped clock: commits take no time by it, so no test depends on how long they really take. */
 static _Atomic int64_t stopped_us;
 
 static int64_t stopped_mono_us(const dt_clock *clock)
@@ -30,11 +30,11 @@ static void stop_clock(struct fixture *f)
     f->clock = &stopped;
 }
 
-/* Until ROLLBACK the one committer is at a unit that waits, and others gather behind it. */
+/* Until ROLLBACK the only committer waits for a lock in one unit, and further units queue after it. */
 static void hold_committer(struct fixture *f, struct call *held)
 {
     prepare(f, held, "t", 1);
-    submit(f, held); /* makes the topic */
+    submit(f, held); /* creates the topic */
     dt_unit_clear(&held->unit);
     prepare(f, held, "t", 1);
     held->rows[0].row.job.key = DT_STR_LIT("held");
@@ -94,12 +94,12 @@ static void batches_that_wait_for_a_lock_leave_a_thread_for_single_jobs(void **s
 }
 
 /*
- * Commits two batches that wait for a lock, behind a commit of one row: so many of them at once. By the clock, the first of
- * them does not hang, and single jobs have not stopped to come.
+ * Commits one row and then two batches that wait for a lock; `n` of the batches commit at the same time. By the test's
+ * clock the first batch does not hang, and single jobs are still arriving.
  */
 static void assert_committed_at_once(struct fixture *f, bool row_is_of_batch, int64_t n)
 {
-    enum { BATCHES = 2, BATCH = 20, GATHERED_US = 100000 }; /* long enough for a commit to begin behind another */
+    enum { BATCHES = 2, BATCH = 20, GATHERED_US = 100000 }; /* long enough for a commit to begin after another */
     static struct call batches[BATCHES], one, after;
     stop_clock(f);
     f->mysql.config.api_committers = 4;
@@ -119,7 +119,7 @@ static void assert_committed_at_once(struct fixture *f, bool row_is_of_batch, in
     stopped_us += GATHERED_US;
     mysql_fixture_await_lock_waits(&f->mysql, n);
     if (n < BATCHES)
-        submit(f, &after); /* threads are free, and would have taken the second batch before */
+        submit(f, &after); /* threads are free: one would have taken the second batch first */
     assert_int_equal(mysql_fixture_lock_waits(&f->mysql), n);
     mysql_fixture_run(&f->mysql, "ROLLBACK");
     await_all(batches, 1);
@@ -135,7 +135,7 @@ static void while_single_jobs_come_batches_are_committed_one_at_a_time(void **st
     assert_committed_at_once(*state, false, 1);
 }
 
-/* A batch of 251 rows ends with one. */
+/* The last part of a batch of 251 rows is one row. */
 static void the_last_rows_of_a_batch_are_no_single_jobs(void **state)
 {
     assert_committed_at_once(*state, true, 2);
@@ -163,7 +163,7 @@ static void while_single_jobs_come_a_commit_of_batches_has_no_more_rows_than_a_l
     free(rows);
 }
 
-/* What took long is followed by the longest rest that there is. */
+/* After a slow commit, batches rest as long as they ever do. */
 static void while_single_jobs_come_batches_rest_behind_each_commit(void **state)
 {
     struct fixture *f = *state;

@@ -31,7 +31,7 @@ struct rig {
     dt_store *store;
 };
 
-/* A microsecond passes from one look at it to the next: what was read does not grow old while a test is held up. */
+/* Each call adds a microsecond: cached topics do not expire while the test is held up. */
 static int64_t ticks(const dt_clock *clock)
 {
     static _Atomic int64_t us = 1000000000;
@@ -116,7 +116,7 @@ struct reader {
     dt_store *store;
     dt_status status;
     int64_t asked;    /* statements */
-    _Atomic pid_t id; /* of its thread, once it is about to ask */
+    _Atomic pid_t id; /* of the reader's thread, set just before it asks */
 };
 
 static void *read_topics(void *arg)
@@ -128,7 +128,7 @@ static void *read_topics(void *arg)
     return NULL;
 }
 
-/* All at once: one for the server, and the others for that one, since whoever has a lock is not asleep. */
+/* All sleep at once: one waits for the server, the others wait for that one; a thread that holds a lock is awake. */
 static bool sleep_all(struct reader *readers)
 {
     for (size_t i = 0; i < READERS; i++) {
@@ -179,7 +179,7 @@ static void those_who_wait_together_are_served_by_one_reading(void **state)
     dt_topic_cache_invalidate(rig->cache);
     for (size_t i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&readers[i].thread, NULL, read_topics, &readers[i]), 0);
-    AWAIT(sleep_all(readers) && sleep_all(readers)); /* one of them reads, the others wait for it */
+    AWAIT(sleep_all(readers) && sleep_all(readers)); /* one reads, the others wait for it */
     assert_int_equal(pthread_create(&changer.thread, NULL, change_all_the_time, &changer), 0);
     AWAIT(changer.changes > 1);
     mysql_fixture_run(&rig->fx, "UNLOCK TABLES");

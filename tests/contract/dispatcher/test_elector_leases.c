@@ -82,7 +82,7 @@ static const struct dt_config *config_of(void)
 
 /* ---- tests ---- */
 
-/* For a while, in which players look at the election: nothing must happen. */
+/* Waits a while, in which players look at the election; nothing may happen. */
 static void go_on(int ms)
 {
     for (const int64_t until_us = now_us() + ms * INT64_C(1000); now_us() < until_us; wait_a_moment())

@@ -324,10 +324,10 @@ static void what_is_in_flight_at_the_stop_is_unknown(void **state)
         assert_int_equal(send_to(at("/silent"), SOON_MS, &got[i]), DT_OK);
     assert_int_equal(send_to(url_of("http", "hang.test", "/204"), SOON_MS, &got[40]), DT_OK);
     AWAIT(receiver_requests(server) == 41 && dripping == 1 && lookups == 1);
-    assert_status(ask(at("/204"), SOON_MS), 204); /* so the head that came before was read */
+    assert_status(ask(at("/204"), SOON_MS), 204); /* so the earlier head was read */
     assert_int_equal(send_to(at("/silent"), SOON_MS, &got[41]), DT_OK);
     dt_http_client_stop(client);
-    assert_int_equal(looked_up, 0); /* it waited neither for the name nor for any receiver */
+    assert_int_equal(looked_up, 0); /* it waited neither for a lookup nor for a receiver */
     wait_for(got, 42);
     for (unsigned i = 0; i < 42; i++) {
         assert_end(&got[i], DT_HTTP_UNKNOWN);

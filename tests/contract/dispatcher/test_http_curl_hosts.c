@@ -213,7 +213,7 @@ static void the_rest_of_a_body_is_not_written_after_the_lease(void **state)
 
 /* ---- names ---- */
 
-/* When all that were sent before wait for them: an address that is asked after them has answered. */
+/* When all earlier requests wait: a request to another address, sent later, has been answered. */
 static void let_lookups_end(void)
 {
     assert_status(ask(at("/204"), SOON_MS), 204);
@@ -263,7 +263,7 @@ static void a_lookup_that_hangs_costs_its_own_requests_only(void **state)
     assert_end(&hanging, DT_HTTP_TIMEOUT);
     forget(&hanging, 1);
     dt_http_client_stop(client);
-    assert_int_equal(looked_up, 0); /* all that while it hung */
+    assert_int_equal(looked_up, 0); /* the lookup hung during the whole test */
 }
 
 /* ---- TLS ---- */
@@ -435,12 +435,12 @@ static void a_first_connection_that_does_not_stand_holds_up_the_others_for_a_sec
     memset(got, 0, sizeof(got));
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(send_to(url, i == 1 ? SHORT_MS : SOON_MS, &got[i]), DT_OK);
-    int accepted[3] = {-1, -1, -1}; /* the first, and the third after its second; not the one between */
+    int accepted[3] = {-1, -1, -1}; /* the first, and the third after its second attempt; not the second one */
     for (unsigned i = 0; i < 2; i++)
         AWAIT((accepted[i] = accept(fd, NULL, NULL)) >= 0);
     wait_for(&got[1], 1);
     accepted[2] = accept(fd, NULL, NULL);
-    assert_true(accepted[2] < 0 || got[1].answer.duration_ms >= 1000); /* unless the client was held up until then */
+    assert_true(accepted[2] < 0 || got[1].answer.duration_ms >= 1000); /* unless the client was delayed */
     dt_http_client_stop(client);
     for (unsigned i = 0; i < 3; i++) {
         assert_end(&got[i], i == 1 ? DT_HTTP_TIMEOUT : DT_HTTP_UNKNOWN);

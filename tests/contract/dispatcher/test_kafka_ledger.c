@@ -152,7 +152,7 @@ static void without_a_function_it_is_asked_only_whether_the_offset_is_there(void
     (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "17", "x", &offset, &err), &err);
     assert_int_equal(ask_whether_there(offset, WAIT_MS), DT_OK);
-    assert_int_equal(ask_whether_there(offset + 1, WAIT_MS), DT_OK); /* where no record is yet */
+    assert_int_equal(ask_whether_there(offset + 1, WAIT_MS), DT_OK); /* at an offset that has no record yet */
     assert_int_equal(ask_whether_there(offset + 100, WAIT_MS), DT_INVALID);
     dt_producer_free(p);
 }

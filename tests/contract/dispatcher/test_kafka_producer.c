@@ -259,7 +259,7 @@ static void a_producer_is_ready_for_topics_that_it_has_written(void **state)
     (void)state;
     assert_false(dt_producer_ready(p, messages, 2));
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
-    AWAIT(dt_producer_ready(p, messages, 2)); /* a moment after a commit it is not */
+    AWAIT(dt_producer_ready(p, messages, 2)); /* just after a commit it is not ready yet */
     messages[1].topic = DT_STR_LIT("not-yet-written");
     assert_false(dt_producer_ready(p, messages, 2));
     dt_producer_free(p);
@@ -290,7 +290,7 @@ static void a_producer_that_met_topics_is_ready_for_their_first_messages(void **
     AWAIT(is_met(p, messages, met, 4));
     KAFKA_FIXTURE_OK(dt_producer_send(p, messages, 2, DT_STR_LIT("1"), DT_STR_LIT("[]"), &offset, &err), &err);
     AWAIT(dt_producer_ready(p, messages, 2));
-    /* a moment after a commit it is not */ /* and so is the other one of the pair, whose turn it is */
+    /* just after a commit it is not ready yet */ /* nor is the other one of the pair, which is next */
     messages[1].topic = met[1];
     assert_false(dt_producer_ready(p, messages, 2));
     dt_producer_meet(p, NULL, 0);
@@ -309,7 +309,7 @@ static void a_producer_is_not_ready_for_a_topic_that_takes_less_since_it_was_wri
 
     (void)state;
     KAFKA_FIXTURE_OK(send_one(p, "k", "v", &offset, &err), &err);
-    AWAIT(dt_producer_ready(p, &m, 1)); /* a moment after a commit it is not */
+    AWAIT(dt_producer_ready(p, &m, 1)); /* just after a commit it is not ready yet */
     kafka_fixture_configure(&fx, fx.topic, "max.message.bytes", "1000");
     do {
         dt_kafka_admin_forget(fx.env.admin, m.topic);

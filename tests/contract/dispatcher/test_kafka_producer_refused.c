@@ -102,7 +102,7 @@ static void a_topic_that_was_deleted_is_refused_before_anything_is_sent(void **s
     assert_int_equal(kafka_fixture_partitions(&fx, fx.topic), 0); /* nobody made it again */
 }
 
-static void a_topic_that_is_deleted_under_a_producer_is_refused(void **state)
+static void a_topic_deleted_while_a_producer_uses_it_is_refused(void **state)
 {
     struct dt_error err = {0};
     int64_t offset;
@@ -318,7 +318,7 @@ int main(void)
         TEST(a_topic_that_takes_little_at_once_gets_little_at_once),
         TEST(a_topic_that_cannot_be_made_is_refused_before_anything_is_sent),
         TEST(a_topic_that_was_deleted_is_refused_before_anything_is_sent),
-        TEST(a_topic_that_is_deleted_under_a_producer_is_refused),
+        TEST(a_topic_deleted_while_a_producer_uses_it_is_refused),
         TEST(a_topic_that_may_not_be_written_is_refused_and_named),
         TEST(a_ledger_that_may_not_be_written_is_a_doubt_and_no_refusal),
         TEST(a_record_that_its_ledger_does_not_take_is_a_doubt_and_no_refusal),

@@ -212,7 +212,7 @@ static void an_unreachable_broker_is_unavailable_and_not_remembered(void **state
     begin_us = kafka_fixture_now_us();
     for (int i = 0; i < 200; i++)
         assert_int_equal(dt_kafka_admin_topic(admin, dt_str(fx.topic), &info, &err), DT_UNAVAILABLE);
-    assert_true(kafka_fixture_now_us() - begin_us < 100000000); /* of them, a few have waited for it again */
+    assert_true(kafka_fixture_now_us() - begin_us < 100000000); /* a few of the requests waited again */
     assert_int_equal(dt_kafka_admin_check_ledger(admin, 0, &err), DT_UNAVAILABLE);
     dt_kafka_admin_free(admin);
     memcpy(fx.brokers, right, sizeof(right));
@@ -284,7 +284,7 @@ static void who_must_not_wait_is_told_when_to_ask_again(void **state)
     assert_int_equal(await_answer(asker, "a b", &info), DT_REFUSED);
     assert_int_equal(dt_kafka_asker_ask(asker, dt_str(""), &info, &err), DT_REFUSED);
     before = told;
-    for (int i = 0; i < 50; i++) { /* nothing is BUSY any more, so there is nothing to be waited for */
+    for (int i = 0; i < 50; i++) { /* no topic is BUSY now, so there is no condition to wait for */
         wait_a_moment();
         assert_int_equal(told, before);
     }
@@ -304,7 +304,7 @@ static void ask_for(int n, dt_kafka_asker *asker, char names[MANY][280])
     }
 }
 
-/* How often the asker was told until all of them were there: between these bounds, unless Kafka once did not answer in time. */
+/* How often the caller was told until all topics existed: within these bounds, unless a request to Kafka timed out. */
 static void make_topics(int n, int least, int most)
 {
     dt_kafka_asker *asker = asker_of(fx.env.admin);
@@ -333,7 +333,7 @@ static void many_topics_are_made_some_at_a_time(void **state)
 static void some_topics_are_made_together(void **state)
 {
     (void)state;
-    make_topics(SOME, 1, SOME - 1); /* some may be asked for before the others are wanted */
+    make_topics(SOME, 1, SOME - 1); /* Kafka may be asked for some before the others are added */
 }
 
 static void a_topic_that_is_there_waits_for_none_that_are_missing(void **state)
@@ -419,7 +419,7 @@ static void a_handle_that_is_not_used_goes_and_comes_back_with_its_use(void **st
     assert_false(dt_kafka_on_demand_open(handle));
     for (int i = 0; i < 3; i++) {
         KAFKA_FIXTURE_OK(dt_kafka_on_demand_hold(handle, &rk, &err), &err);
-        for (int k = 0; k < 60; k++) { /* not while it is held */
+        for (int k = 0; k < 60; k++) { /* not ready while it is held */
             wait_a_moment();
             assert_true(dt_kafka_on_demand_open(handle));
         }

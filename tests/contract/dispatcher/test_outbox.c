@@ -20,9 +20,9 @@
 #include "support/rigs/hand_clock.h"
 
 #define SHARDS   4
-#define PAGE     500               /* notices that it reads at once */
-#define LOOK_US  INT64_C(10000000) /* it looks at all outboxes this often */
-#define RETRY_US INT64_C(500000)   /* and rests as long after a failure */
+#define PAGE     500               /* notices in one read */
+#define LOOK_US  INT64_C(10000000) /* between two looks at all outboxes */
+#define RETRY_US INT64_C(500000)   /* pause after a failure */
 
 static struct mysql_fixture fx;
 static struct kafka_fixture kafka;
@@ -202,7 +202,7 @@ static void wait_for_waiting(int64_t wanted)
              print_error("%lld notices wait\n", (long long)n));
 }
 
-/* The next try, half a second after one that failed. */
+/* Starts the next try: half a second after the failed one. */
 static void let_it_retry(void)
 {
     AWAIT(hand_paused_for() > 0);
@@ -210,7 +210,7 @@ static void let_it_retry(void)
     pass(RETRY_US);
 }
 
-/* Started, and past its first look at all of them. */
+/* Starts the outbox and waits until its first look at all outboxes has ended. */
 static void start_and_look(void)
 {
     bury(1, SHARDS - 1);
@@ -283,7 +283,7 @@ static void a_notice_that_kafka_refuses_is_not_deleted_and_goes_when_kafka_takes
     start();
     wait_for_waiting(5);
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM outbox WHERE job_id MOD 2"), 5);
-    for (int i = 0; i < 2; i++) { /* offered once more, and refused; what came of it is over before the next time */
+    for (int i = 0; i < 2; i++) { /* offered again and refused; each try ends before the next one */
         AWAIT(hand_waits);
         int calls_before = calls;
         pass(LOOK_US);
@@ -323,7 +323,7 @@ static void what_did_not_arrive_for_want_of_an_answer_goes_again_soon(void **sta
     int64_t first = bury(4, 0);
     lose_the_rest = true;
     start();
-    for (int i = 0; i < 3; i++) /* one at a time, and each only once */
+    for (int i = 0; i < 3; i++) /* one after another, and each only once */
         let_it_retry();
     wait_for_waiting(0);
     int each[4] = {0};

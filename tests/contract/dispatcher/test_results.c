@@ -289,7 +289,7 @@ static void wait_for(const char *sql, int64_t wanted)
 {
     int64_t n;
     AWAIT_OR((n = mysql_fixture_number(&fx, "%s", sql)) == wanted,
-             print_error("%s: %lld, and not %lld\n", sql, (long long)n, (long long)wanted));
+             print_error("%s: %lld instead of %lld\n", sql, (long long)n, (long long)wanted));
 }
 
 /* What the test before left to be read again, since its reader ended before its offsets were committed, is read before
@@ -381,7 +381,7 @@ static void nothing_is_read_before_there_is_a_share(void **state)
     start();
     job_row_dispatched(&fx, 1, 1, 0);
     report_all(1, 1);
-    for (int i = 0; i < 600; i++) { /* it does nothing that could be waited for */
+    for (int i = 0; i < 600; i++) { /* it must do nothing, so there is no condition to wait for */
         wait_a_moment();
         assert_int_equal(read_so_far, 0);
     }

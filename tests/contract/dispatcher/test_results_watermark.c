@@ -1,6 +1,6 @@
 /*
- * Up to which instant results are read (results_watermark.h), against a Kafka that answers as the test says. Time passes
- * when the test says so.
+ * The instant up to which results were read (results_watermark.h). The test controls the answers of a fake Kafka and
+ * the clock.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,7 +98,7 @@ static int end_test(void **state)
 
 static int64_t deadline_ms;
 
-/* Says that the leader waits, as it does again and again; returns once that was heard. */
+/* Announces that the leader waits, as a leader does repeatedly; returns when the watermark has seen it. */
 static bool is_read(unsigned shard)
 {
     if (dt_results_watermark_up_to(watch) < deadline_ms) {
@@ -121,7 +121,7 @@ static void a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken(
 {
     (void)state;
     deadline_ms = now_ms();
-    assert_true(is_read(3)); /* no time passes */
+    assert_true(is_read(3)); /* the clock stands still */
     AWAIT(woken[3] > 0);
     assert_int_equal(woken[2], 0);
     assert_true(dt_results_watermark_up_to(watch) <= now_ms());
@@ -137,7 +137,7 @@ static void kafka_is_asked_only_while_somebody_waits(void **state)
     AWAIT(hand_waits);
     int before = marks;
     pass(60 * SECOND_US);
-    for (int i = 0; i < 20; i++) /* whoever slept until a time has woken: there is nothing to be waited for */
+    for (int i = 0; i < 20; i++) /* threads that slept until a time are awake: there is no condition to wait for */
         wait_a_moment();
     assert_true(hand_waits);
     assert_int_equal(marks, before);
@@ -194,7 +194,7 @@ static void a_leader_that_was_silent_begins_to_wait_anew(void **state)
     deadline_ms = now_ms() - 60000;
     assert_false(waits_at_most(4, 2000));
     pass(29 * SECOND_US);
-    AWAIT(hand_waits); /* it is seen to be silent */
+    AWAIT(hand_waits); /* the silence was noticed */
     assert_false(waits_at_most(4, 3000));
     unread = false;
     assert_true(waits_at_most(4, 1000));

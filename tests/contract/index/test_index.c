@@ -171,7 +171,7 @@ static void a_filling_is_one_handles_until_it_lets_go(void **state)
 
     OK(dt_index_new(&fx->config, fx->installation, dt_clock_system(), &other, &fx->err));
     assert_false(taken(fx, fx->index).wanted); /* nobody asked */
-    do { /* all of it before somebody who is held up counts as silent, by Redis's clock */
+    do { /* repeat until all of it runs before the other counts as silent by Redis's clock */
         OK(dt_index_drop(fx->index, 1, &fx->err));
         marked_as_filling(fx, 1, NULL);
         until_us = dt_clock_mono_us(dt_clock_system()) + DT_FILLING_MS * 1000;
@@ -182,7 +182,7 @@ static void a_filling_is_one_handles_until_it_lets_go(void **state)
         told.keep = true;
         OK(dt_index_tell_fillings(fx->index, &told, 1, &fx->err));
         late = g;
-        late.ours = late.keep = true; /* so it believes */
+        late.ours = late.keep = true; /* what the late one believes */
         late.done_ms = 900;
         OK(dt_index_tell_fillings(other, &late, 1, &fx->err));
         done_ms = taken(fx, fx->index).done_ms;
@@ -196,7 +196,7 @@ static void a_filling_is_one_handles_until_it_lets_go(void **state)
     OK(dt_index_tell_fillings(fx->index, &told, 1, &fx->err));
     g = taken(fx, other);
     assert_true(g.ours && g.done_ms == 500);
-    AWAIT(taken(fx, fx->index).ours); /* the other one has not been heard of for long enough */
+    AWAIT(taken(fx, fx->index).ours); /* the other one has been silent for long enough */
     OK(dt_index_drop(fx->index, 1, &fx->err));
     assert_false(taken(fx, fx->index).wanted);
     dt_index_free(other);

@@ -204,7 +204,7 @@ static void a_connection_whose_peer_vanished_while_idle_fails_no_call(void **sta
     OK(dt_index_ping(index, &fx->err));
     assert_false(nothing_is_connected(&proxy));
     tcp_proxy_vanish(&proxy);
-    AWAIT(nothing_is_connected(&proxy)); /* nobody used it, and its end is known */
+    AWAIT(nothing_is_connected(&proxy)); /* the connection was idle, and its end is noticed */
     OK(dt_index_ping(index, &fx->err));
     assert_false(nothing_is_connected(&proxy));
     dt_index_free(index);
@@ -512,7 +512,7 @@ static void a_silent_endpoint_keeps_no_others_entries_waiting(void **state)
     assert_true(ids[0] && ids[1]);
     for (int i = 0; i < 1000; i++)
         OK(dt_index_put(both, &fx->map, &(struct dt_entry){ids[0], 100 + i, 0}, 1, FAR, true, &fx->err));
-    /* waiting for silence takes a fifth of the time: of a thousand, a few wait for an answer */
+    /* the wait after silence is a fifth as long: of a thousand calls, only a few wait for an answer */
     before_us = dt_clock_mono_us(dt_clock_system());
     UNAVAILABLE(dt_index_put(both, &fx->map, &(struct dt_entry){ids[1], 100, 0}, 1, FAR, true, &fx->err));
     for (int i = 0; i < 1000; i++)

@@ -25,7 +25,7 @@
 
 #define SECOND  INT64_C(1000000)
 #define PING_MS 5000 /* of quiet, then it asks */
-#define LATE_MS 2000 /* redis.timeout where somebody is late; otherwise nobody is */
+#define LATE_MS 2000 /* redis.timeout in tests where Redis is late; elsewhere it is longer */
 
 static int64_t now_us(void)
 {
@@ -101,7 +101,7 @@ static int server_accept(struct server *server)
     return fd;
 }
 
-static int64_t said_us; /* before the last word: what it began is younger */
+static int64_t said_us; /* just before the last message was sent; later waits began after it */
 
 static void say(int fd, const char *text)
 {
@@ -113,7 +113,7 @@ static char read_byte(int fd)
 {
     char c;
     if (!readable(fd, WAIT_MS))
-        fail_msg("nothing is asked");
+        fail_msg("no command arrives");
     assert_int_equal(read(fd, &c, 1), 1);
     return c;
 }
@@ -130,7 +130,7 @@ static long read_number(int fd, char kind)
     return strtol(line, NULL, 10);
 }
 
-/* The next command is this one. */
+/* Asserts that the next command is this one. */
 static void expect(int fd, const char *command)
 {
     char got[256] = "";
@@ -151,7 +151,7 @@ static void expect_end(int fd)
 {
     char c;
     if (!readable(fd, WAIT_MS))
-        fail_msg("the connection is not given up");
+        fail_msg("the connection is not closed");
     assert_true(read(fd, &c, 1) <= 0);
     close(fd);
 }
@@ -248,7 +248,7 @@ static void a_quiet_channel_stays_up_as_long_as_it_is_answered(void **state)
     int fd = greet(&rig->servers[0]);
     await_heard(1, 0);
     for (int i = 0; i < 2; i++) {
-        expect(fd, "PING"); /* neither cut nor asked before */
+        expect(fd, "PING"); /* the connection was not closed, and there was no earlier PING */
         assert_true(now_us() - said_us >= PING_MS * 1000);
         say(fd, PONG);
     }
@@ -263,13 +263,13 @@ static void whatever_is_heard_puts_the_question_off(void **state)
     struct rig *rig = *state;
     start_with(rig, NULL, false, LATE_MS);
     int fd = greet(&rig->servers[0]);
-    assert_false(readable(fd, PING_MS / 2)); /* it must be so long ago when the message comes */
+    assert_false(readable(fd, PING_MS / 2)); /* the PING must be this old when the message arrives */
     say(fd, MESSAGE(1, "3"));
     await_heard(1, 1);
     expect(fd, "PING");
     assert_true(now_us() - said_us >= PING_MS * 1000);
-    say(fd, MESSAGE(1, "3"));                    /* as good an answer as any */
-    assert_false(readable(fd, LATE_MS * 3 / 2)); /* otherwise it would be cut */
+    say(fd, MESSAGE(1, "3"));                    /* any message counts as an answer */
+    assert_false(readable(fd, LATE_MS * 3 / 2)); /* otherwise the connection would be closed */
     await_heard(1, 2);
     close(fd);
 }
@@ -292,7 +292,7 @@ static void a_server_that_does_not_answer_is_given_up_and_connected_to_anew(void
     fd = greet(&rig->servers[0]);
     await_heard(3, 0);
     assert_true(dt_wake_hears(rig->wake));
-    assert_false(readable(fd, LATE_MS * 3 / 2)); /* the old question is forgotten; otherwise it would be cut */
+    assert_false(readable(fd, LATE_MS * 3 / 2)); /* the old PING is forgotten; else it would be closed */
     close(fd);
 }
 
@@ -311,7 +311,7 @@ static void each_step_on_the_way_up_has_its_time(void **state)
     expect_subscribing(fd);
     say(fd, TRACKED); /* and no more */
     expect_end(fd);
-    assert_int_equal(heard_of(&heard.all), 0); /* it never was up */
+    assert_int_equal(heard_of(&heard.all), 0); /* it was never up */
     assert_false(dt_wake_hears(rig->wake));
     fd = greet(&rig->servers[0]);
     await_heard(1, 0);
@@ -391,7 +391,7 @@ static void a_server_that_hangs_up_is_tried_less_and_less_often_and_at_once_agai
     for (int tries = 0; tries < 8; tries++)
         close(server_accept(&rig->servers[0]));
     assert_true(now_us() - begin >= SECOND);
-    do { /* the pause would be of a second and more; a shorter one may look as long on a machine that is busy */
+    do { /* the wrong pause is a second or more; on a busy machine a shorter one may seem as long */
         close(greet(&rig->servers[0]));
         begin = now_us();
         close(server_accept(&rig->servers[0]));

@@ -189,7 +189,7 @@ static void one_process_fills_the_lost_sets_of_all(void **state)
     until_whole(&a);
     assert_int_equal(entries_below(fx, FAR), 2000);
     assert_true(dt_shard_set_empty(&b.whole));
-    assert_true(until_whole(&b) < 60); /* it waits a moment for others, and reads what is behind the horizon of a */
+    assert_true(until_whole(&b) < 60); /* it waits briefly for others, and reads the jobs after a's horizon */
     assert_int_equal(entries_below(fx, FAR), 2000);
     process_end(&a);
     process_end(&b);
@@ -212,7 +212,7 @@ static void who_waits_adds_nothing_meanwhile(void **state)
         process_tick(&b);
         waited = entries_below(fx, FAR) == n && dt_shard_set_empty(&b.whole);
     }
-    if (dt_clock_mono_us(dt_clock_system()) - heard_us < DT_FILLING_MS * 1000) /* later it need not */
+    if (dt_clock_mono_us(dt_clock_system()) - heard_us < DT_FILLING_MS * 1000) /* after that it need not hold */
         assert_true(waited);
     until_whole(&a);
     until_whole(&b);
@@ -235,7 +235,7 @@ static void who_falls_silent_is_succeeded(void **state)
     process_tick(&a);
     done = entries_below(fx, FAR);
     assert_in_range(done, 500, 1500);
-    usleep((DT_FILLING_MS + 100) * 1000); /* by Redis's clock, which nothing tells of */
+    usleep((DT_FILLING_MS + 100) * 1000); /* by Redis's clock, which no event reports */
     until_whole(&b);
     for (unsigned shard = 2; shard < SHARDS; shard++)
         assert_true(entries_of(fx, shard) > 400);

@@ -102,8 +102,8 @@ static void a_restored_server_gives_no_number_out_again(void **state)
     int64_t before, after;
     OK(dt_store_reserve_ids(rig->store, 1000, &before, &err));
     assert_true(before <= number(rig, "SELECT " DT_SQL_NOW_MS " * 16"));
-    AWAIT(number(rig, "SELECT " DT_SQL_NOW_MS " * 16") >= before + 1000); /* a restore takes longer */
-    set_next_number(rig, 1);                                              /* that of the copy */
+    AWAIT(number(rig, "SELECT " DT_SQL_NOW_MS " * 16") >= before + 1000); /* a real restore takes longer */
+    set_next_number(rig, 1);                                              /* the number in the copy */
     OK(dt_store_reserve_ids(rig->store, 1000, &after, &err));
     assert_true(after >= before + 1000);
 }

@@ -190,7 +190,7 @@ static void *commit_late(void *arg)
     struct rig *rig = arg;
     while (!wire_holds())
         wait_a_moment();
-    mysql_fixture_await_lock_waits(&rig->fx, 1); /* the read-back */
+    mysql_fixture_await_lock_waits(&rig->fx, 1); /* the insert's read-back waits */
     wire_commit_held();
     dt_db_thread_end();
     return NULL;

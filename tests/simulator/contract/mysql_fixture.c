@@ -55,17 +55,17 @@ void mysql_fixture_kill_sessions(struct mysql_fixture *fx)
     mysql_restart(now_us);
 }
 
-/* Of threads of the test's own: such tests are left out. */
+/* Only tests with their own threads call this, and they are left out here. */
 void mysql_fixture_await_statement(struct mysql_fixture *fx, const char *like)
 {
     (void)fx;
-    fail_msg("nobody is at %s", like);
+    fail_msg("no session is at %s", like);
 }
 
 void mysql_fixture_await_lock_waits(struct mysql_fixture *fx, int64_t n)
 {
     (void)fx;
-    fail_msg("%lld do not wait", (long long)n);
+    fail_msg("%lld transactions do not wait", (long long)n);
 }
 
 /* ---- SQL by hand ---- */

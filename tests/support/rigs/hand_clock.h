@@ -1,8 +1,8 @@
 /*
- * A clock that the test moves, for a part that sleeps with a mailbox: it stands still between two calls of pass(), and
- * wakes whom it passes. A suite is linked with --wrap=dt_mailbox_wait,--wrap=dt_mailbox_pause.
+ * A clock that the test moves with pass(), for code that sleeps in a mailbox. If pass() reaches the end of a sleep, the
+ * sleeper wakes. Suites are linked with --wrap=dt_mailbox_wait,--wrap=dt_mailbox_pause.
  *
- *     AWAIT(hand_paused_for() == RETRY_US);   // it sleeps, and for how long
+ *     AWAIT(hand_paused_for() == RETRY_US);   // it sleeps for this long
  *     pass(RETRY_US);
  */
 #ifndef DT_TESTS_SUPPORT_HAND_CLOCK_H
@@ -12,7 +12,7 @@
 #include "support/wait.h"
 
 static _Atomic int64_t hand_us = 1000000000, hand_paused_until_us;
-static _Atomic bool hand_waits; /* until it is called, or a time that it named */
+static _Atomic bool hand_waits; /* it waits for a message or a deadline */
 
 static inline int64_t hand_mono_us(const dt_clock *clock)
 {
@@ -27,7 +27,7 @@ static inline void pass(int64_t us)
     hand_us += us;
 }
 
-/* 0: it does not pause. */
+/* The rest of the current pause; 0: it does not pause. */
 static inline int64_t hand_paused_for(void)
 {
     const int64_t until_us = hand_paused_until_us;

@@ -56,7 +56,7 @@ __typeof__(getaddrinfo) __real_getaddrinfo;
 __typeof__(getaddrinfo) __wrap_getaddrinfo;
 
 static atomic_uint lookups, looked_up;
-static atomic_bool slow_over, hang_over; /* what lookups of such names wait for */
+static atomic_bool slow_over, hang_over; /* end of lookups of names that are slow or hang */
 
 static inline void hold(const atomic_bool *over)
 {

@@ -1,7 +1,7 @@
 /*
- * Before cmocka_run_group_tests of every suite (-Wl,--wrap): with DUETIME_TEST_SEED the tests run in an order that the
- * seed draws, without it as the suite lists them. DUETIME_ONLY names the one test that is to run. Tests of a suite on
- * the simulator's servers that need what its engine does not know are left out: the build lists them.
+ * Wraps cmocka_run_group_tests of every suite (-Wl,--wrap). If DUETIME_TEST_SEED is set, it shuffles the tests by this
+ * seed. If DUETIME_ONLY is set, only that test runs. On the simulator's servers, tests are left out if they need SQL
+ * that its engine does not support; the build lists them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 /* clang-format on */
 
 #ifndef DT_LEFT_OUT
-#define DT_LEFT_OUT "" /* names, with a space between them */
+#define DT_LEFT_OUT "" /* names, separated by spaces */
 #endif
 
 enum { TESTS_MAX = 200 };

@@ -245,7 +245,7 @@ static void a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung(void
     assert_int_equal(begin(), DT_OK);
     fake.us += STALLED;
     fake.connected = false;
-    dt_session_end(&session); /* it broke sooner */
+    dt_session_end(&session); /* the session broke sooner */
     fake.connected = true;
     work(0);
     assert_int_equal(fake.n_pings, 2);
@@ -262,7 +262,7 @@ static void a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung(void
     assert_int_equal(fake.n_pings, 3);
 }
 
-static void a_piece_of_work_that_takes_longer_than_two_thirds_of_a_wait_stalls(void **state)
+static void work_that_takes_longer_than_two_thirds_of_a_wait_counts_as_stalled(void **state)
 {
     (void)state;
     assert_false(dt_session_stalled(&session));
@@ -289,7 +289,7 @@ int main(void)
         T(after_a_failure_nobody_tries_for_half_a_second),
         T(after_a_failure_anybody_tries_once_another_session_was_answered),
         T(a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung),
-        T(a_piece_of_work_that_takes_longer_than_two_thirds_of_a_wait_stalls),
+        T(work_that_takes_longer_than_two_thirds_of_a_wait_counts_as_stalled),
     };
     return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
 }

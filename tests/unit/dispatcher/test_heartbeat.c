@@ -188,7 +188,7 @@ static unsigned value_of(const unsigned *number)
     return is;
 }
 
-/* Lets time pass until the number is at least that. */
+/* Moves the clock until the number is at least that. */
 static void await(const unsigned *number, unsigned wanted)
 {
     AWAIT(value_of(number) >= wanted || (pass(5000), false));
@@ -214,7 +214,7 @@ static bool is_row(const char *wanted)
 
 static void await_row(const char *wanted)
 {
-    AWAIT_OR(is_row(wanted) || (pass(5000), false), print_error("%s, and not %s\n", fake.row, wanted));
+    AWAIT_OR(is_row(wanted) || (pass(5000), false), print_error("%s instead of %s\n", fake.row, wanted));
 }
 
 static void set_state(unsigned shard, bool leading, const char *waiting)
@@ -302,7 +302,7 @@ static void news_are_written_at_once_and_the_rest_once_a_second(void **state)
     for (unsigned i = 0; i < 8; i++) {
         unsigned beats = value_of(&fake.beats);
         dt_heartbeat_news(heartbeat);
-        AWAIT(value_of(&fake.beats) > beats || (pass(hand_paused_for()), false)); /* it is never waited for its time */
+        AWAIT(value_of(&fake.beats) > beats || (pass(hand_paused_for()), false)); /* never waits in real time */
     }
     await(&fake.beats, value_of(&fake.beats) + 1); /* of something that was on its way */
     unsigned beats = value_of(&fake.beats);

@@ -359,8 +359,8 @@ static void starting_on_a_broker_that_hangs_is_unavailable_in_time(void **state)
     assert_int_equal(start(NULL, &err), DT_UNAVAILABLE);
 }
 
-/* Each answer takes longer than the first questions are waited for. */
-static void starting_on_a_broker_that_is_slow_takes_longer(void **state)
+/* Each answer takes longer than the timeout of the first requests. */
+static void a_start_on_a_slow_broker_takes_longer_and_succeeds(void **state)
 {
     struct dt_error err = {0};
 
@@ -373,7 +373,7 @@ static void starting_on_a_broker_that_is_slow_takes_longer(void **state)
 
 static void *set_soon(void *arg)
 {
-    usleep(200000); /* most often in the middle of it, which nothing tells of; before it is as good */
+    usleep(200000); /* usually in the middle of it, which no event reports; before it is as good */
     *(_Atomic bool *)arg = true;
     return NULL;
 }
@@ -535,7 +535,7 @@ int main(void)
         TEST(a_producer_without_a_right_to_its_transactional_id_is_in_doubt_and_refuses_no_message),
         TEST_START(starting_waits_for_a_coordinator_that_is_not_ready),
         TEST_START(starting_on_a_broker_that_hangs_is_unavailable_in_time),
-        TEST_START(starting_on_a_broker_that_is_slow_takes_longer),
+        TEST_START(a_start_on_a_slow_broker_takes_longer_and_succeeds),
         TEST_START(starting_on_a_broker_that_hangs_ends_soon_when_told_to_stop),
         TEST_NOTICES(notices_arrive_and_each_is_said_to),
         TEST_NOTICES(no_notices_need_no_broker),

@@ -178,7 +178,7 @@ static void await_closed(int fd)
 static void await_log(const char *wanted)
 {
     AWAIT_CHANGED_OR(strcmp(fake.log, wanted) == 0, &fake.changed, &fake.lock,
-                     print_error("\"%s\", and not \"%s\"\n", fake.log, wanted));
+                     print_error("\"%s\" instead of \"%s\"\n", fake.log, wanted));
 }
 
 static void await_log_that_begins(const char *wanted)
@@ -193,14 +193,14 @@ static void await_ready(size_t n, bool pressing)
     fake.evicted_for = 0;
     pthread_mutex_unlock(&fake.lock);
     AWAIT_CHANGED_OR(fake.evicted_for == n && fake.pressing == pressing, &fake.changed, &fake.lock,
-                     print_error("%zu are ready\n", fake.evicted_for));
+                     print_error("%zu connections are ready\n", fake.evicted_for));
 }
 
 /* So many are with the acceptor. */
 static void await_waiting(int n)
 {
     dt_metric *waiting = dt_gauge("duetime_http_waiting", "", "");
-    AWAIT_OR(dt_metric_value(waiting) == n, print_error("%g wait, and not %d\n", dt_metric_value(waiting), n));
+    AWAIT_OR(dt_metric_value(waiting) == n, print_error("%g wait instead of %d\n", dt_metric_value(waiting), n));
 }
 
 static int sent_away(const char *reason)
@@ -213,7 +213,7 @@ static int sent_away(const char *reason)
 /* They are counted a moment after they have left. */
 static void await_sent_away(const char *reason, int n)
 {
-    AWAIT_OR(sent_away(reason) == n, print_error("%s: %d, and not %d\n", reason, sent_away(reason), n));
+    AWAIT_OR(sent_away(reason) == n, print_error("%s: %d instead of %d\n", reason, sent_away(reason), n));
 }
 
 static void give_slots(int slots, int kept)
