@@ -242,7 +242,7 @@ SOURCE_LINES = 700
 
 
 def check_sizes(tree, names, found):
-    """A source has so many lines that it has one subject."""
+    """Each source is short enough to have one subject."""
     for name in names:
         if name.startswith((*PRODUCT, "tests/")) and name.endswith((".c", ".h", ".py")):
             lines = (tree / name).read_text().count("\n")
@@ -420,10 +420,10 @@ def check_statements(tree, names, found):
             if statement not in used:
                 breach(found, name, line, f"{statement} is not used")
             listed = LIST.search(body)
-            if listed and statement != "release_leases" and "FORCE INDEX" not in body[:listed.start()]:  # leases: a row a shard
+            if listed and statement != "release_leases" and "FORCE INDEX" not in body[:listed.start()]:  # leases: one row per shard
                 breach(found, name, line, f"{statement} looks for a list without the name of an index")
             if re.search(r"(?m)^DELETE\b", body[:listed.start() if listed else 0]) and statement != "release_leases":
-                breach(found, name, line, f"{statement} deletes by a list, for which the server walks the table all the same (dt_id_list_delete)")
+                breach(found, name, line, f"{statement} deletes by a list, so the server scans the whole table (use dt_id_list_delete)")
 
 
 MIGRATION = re.compile(r"sql/(\d{4})_\w+\.sql")
@@ -609,7 +609,7 @@ def compile_alone(tree, compiler, name):
 
 
 def included_first(tree, names):
-    """Headers that some source includes before anything else: each build with either compiler shows that these compile alone."""
+    """Headers that some source includes first: each build with either compiler proves that these compile alone."""
     found = set()
     for name in names:
         first = INCLUDE.search((tree / name).read_text()) if name.endswith(".c") else None
@@ -651,7 +651,7 @@ def make(tree, texts):
 
 
 def put_back(tree, name):
-    """The tree as GOOD has it, after this file was made or changed."""
+    """The tree of GOOD with one file added or changed."""
     if name in GOOD:
         make(tree, {name: GOOD[name]})
     else:

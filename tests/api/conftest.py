@@ -23,7 +23,7 @@ from runner.tree import quick_folder  # noqa: E402
 KEEP = os.environ.get("DUETIME_TEST_KEEP")
 OPTIONS = ["--apis", "2", "--dispatchers", "1", "--shards", "2", "--sanitize", "--no-build",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S",
-           "--set", "api.database_timeout=PT15S", "--set", "mysql.io_timeout=PT15S"]  # a machine that stands still for seconds fails no request
+           "--set", "api.database_timeout=PT15S", "--set", "mysql.io_timeout=PT15S"]  # no request fails if the machine stalls for seconds
 
 
 def complaints(stack):
@@ -77,7 +77,7 @@ def held(api, topic):
     """A topic of the test's own, paused: due jobs stay where they are."""
     assert api.put(f"/v1/topics/{topic}", {"paused": True}).status == 201
     yield topic
-    api.post("/v1/jobs:cancel", {"filter": {"topic": topic}})  # what is late stands first in the overview
+    api.post("/v1/jobs:cancel", {"filter": {"topic": topic}})  # the overview lists late jobs first
 
 
 @pytest.fixture(scope="session")
@@ -132,12 +132,12 @@ def own_apis(stack, tmp_path_factory):
         return made[name]
 
     def running(*arguments, **options):
-        """The same, started unless it runs."""
+        """The same API; starts it if it is not running."""
         api = make(*arguments, **options)
         return api if api.process and api.process.poll() is None else api.start()
 
     def beside(name, settings=None):
-        """A running one on the database that they share, for what is of the test's own topics: making a database takes longer than starting an API."""
+        """A running API on a shared database, for tests that use only their own topics: creating a database takes longer than starting an API."""
         shared = make("plain")
         return running(name, {"mysql.database": shared.database, "installation.name": "plain", **(settings or {})}, shared=True)
     make.running, make.beside = running, beside
@@ -156,7 +156,7 @@ def small(own_apis):
 
 @pytest.fixture
 def plain(own_apis):
-    """An API on whose database no dispatcher works; it may be ended."""
+    """An API without dispatchers on its database; a test may stop it."""
     api = own_apis.running("plain")
     yield api
     api.rest.close()
@@ -172,8 +172,8 @@ def hasty(own_apis):
 
 @pytest.fixture
 def unhurried(own_apis):
-    """One HTTP thread, by which 112 connections are served; 600 may wait, half of them from one address. Nothing is late for minutes, so that a
-    caller who is answered has not waited for the end of others."""
+    """One HTTP thread that serves 112 connections; 600 may wait, half of them from one address. Timeouts are minutes long: if a caller is
+    answered, it did not wait for the timeout of others."""
     api = own_apis.beside("unhurried", {"http.threads": 1, "http.waiting": 600, "http.head_timeout": "PT1M", "http.request_timeout": "PT10M",
                                         "http.idle_timeout": "PT10M"})
     yield api

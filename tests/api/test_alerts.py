@@ -54,7 +54,7 @@ def standing(own_apis):
         tokens[name] = Rest(own.url, token=done.stdout.strip())
     own.rows("INSERT INTO alerts (id, topic, kind, value, bound, began_at, told_at) VALUES (1, '', 'no_leader', 2, 1, 1000, 2000), (2, 'in.a', 'overdue', 61500, 60000, 1000, NULL),"
              " (3, 'out', 'dead', 5, 1, 1000, NULL), (4, 'in.b', 'backlog', 7, 7, 1000, NULL), (5, 'inner', 'dead', 1, 1, 1000, NULL)")
-    until(lambda: own.rest.get("/v1/alerts").status == 401 and all(rest.get("/v1/caller").status == 200 for rest in tokens.values()), "the tokens hold")
+    until(lambda: own.rest.get("/v1/alerts").status == 401 and all(rest.get("/v1/caller").status == 200 for rest in tokens.values()), "the API accepts the tokens")
     return tokens
 
 

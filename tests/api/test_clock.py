@@ -49,7 +49,7 @@ class Installation:
         return answer.json
 
     def walk(self, by, **body):
-        """An answer comes after some fifteen seconds, with what is left."""
+        """The API answers after about fifteen seconds and reports the remaining time."""
         walked = self.clock(advance=by, **body)
         while walked["left"] != "PT0S":
             walked = self.clock(advance=walked["left"], **body)

@@ -116,7 +116,7 @@ def test_the_actor_is_the_token_and_a_bound_one_sees_its_topics_alone(own_apis):
     own = own_apis("eventful").start()
     text = [own.command("--new-token", *args).stdout.split()[0] for args in (("boss", "--scopes", "admin"), ("clerk", "--scopes", "write,read", "--topics", "in."))]
     boss, clerk = (Rest(own.url, token=token) for token in text)
-    until(lambda: own.rest.get("/v1/info").status == 401 and boss.get("/v1/info").status == clerk.get("/v1/jobs").status == 200, "the tokens hold")
+    until(lambda: own.rest.get("/v1/info").status == 401 and boss.get("/v1/info").status == clerk.get("/v1/jobs").status == 200, "the API accepts the tokens")
     inside, outside = (boss.make(topic=name, delay="PT1H")["id"] for name in ("in.side", "outside"))
     assert boss.delete(f"/v1/jobs/{outside}").status == clerk.post(f"/v1/jobs/{inside}/run-now").status == 200
     assert [event["actor"] for event in events(boss)] == ["clerk", "boss", "duetime-api", "duetime-api"]

@@ -53,7 +53,7 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_is_evaluated(
     for name in (topic, f"{topic}-held"):
         api.put(f"/v1/topics/{name}", {"delivery": "pull", "paused": name != topic})
         api.make(topic=name, delay=0)
-    assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"]  # some figures begin with the first pop
+    assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"]  # some metrics appear with the first pop
     queries = [(title, query.replace("$__rate_interval", "10s")) for title, query in check.queries()]
 
     def unanswered():

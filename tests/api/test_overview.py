@@ -96,7 +96,7 @@ def test_overdue_jobs_and_their_topic_come_first(api, held):
 
 def test_parts_processes_and_shards_are_told(api):
     def is_whole(seen):
-        """What other tests stopped or ended is shown for some seconds."""
+        """The overview shows for some seconds what other tests stopped."""
         leads = {shard for process in seen["processes"] for shard in process["leads"]}
         return (seen["status"] == "ready" and all(shard["health"] == "ok" and shard["leader"] for shard in seen["shards"])
                 and {part["part"]: part["state"] for part in seen["parts"]} == {"mysql": "ok", "redis": "ok", "kafka": "ok", "zookeeper": "ok"}
@@ -106,9 +106,9 @@ def test_parts_processes_and_shards_are_told(api):
 
 
 def test_looking_costs_the_same_however_many_look(api, db):
-    """300 looks of each kind ask MySQL for less than 60 would, each for itself, beside what all other processes ask."""
+    """300 requests of each kind cost MySQL fewer statements than 60 without caching would, apart from those of all other processes."""
     def asked(what):
-        """(statements, seconds) of what is done."""
+        """Returns (statements, seconds) of what()."""
         before, began = int(db("SHOW GLOBAL STATUS LIKE 'Questions'")[0]["Value"]), time.monotonic()
         what()
         return int(db("SHOW GLOBAL STATUS LIKE 'Questions'")[0]["Value"]) - before, time.monotonic() - began

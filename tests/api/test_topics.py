@@ -198,7 +198,7 @@ def test_a_clash_names_nobody_elses_topic(api, topic):
 
 @pytest.fixture(scope="module")
 def few(own_apis):
-    """An API where five topics are all there may be, t0 to t4."""
+    """An API whose maximum of five topics is reached: t0 to t4."""
     api = own_apis("few", {"limits.topics": 5}).start()
     assert [api.rest.post("/v1/jobs", {"topic": f"t{n}", "delay": "PT1H"}).status for n in range(5)] == [201] * 5
     return api
@@ -245,7 +245,7 @@ def test_a_topic_is_deleted_when_nothing_waits_for_it(api, api2, topic):
     assert api.get(f"/v1/jobs/{job['id']}").json["state"] == "cancelled"
     until(lambda: topic not in [t["name"] for t in api2.get("/v1/topics?limit=1000").json["topics"]], "the other API knows")
     assert api2.make(topic=topic, delay="PT1H")["topic"] == topic
-    shown = until(lambda: (seen := api.get(url(topic))).status == 200 and seen.json, "the topic is made again, whatever the other API knew of it")
+    shown = until(lambda: (seen := api.get(url(topic))).status == 200 and seen.json, "the topic is created again, whatever the other API has cached")
     assert shown["counts"]["scheduled"] == 1
 
 
@@ -308,7 +308,7 @@ def test_a_topic_that_is_being_deleted_takes_nothing_new_and_goes_with_its_last_
     errors = until(lambda: db("SELECT error FROM job_inbox WHERE topic = %s AND error IS NOT NULL", topic), "the row of the inbox is refused")
     assert errors[0]["error"].startswith("topic-deleting: "), errors
     db("DELETE FROM job_inbox WHERE topic = %s", topic)
-    until(lambda: api.get(f"/v1/jobs/{waiting['id']}").json["state"] == "cancelled", "what waits is cancelled")
+    until(lambda: api.get(f"/v1/jobs/{waiting['id']}").json["state"] == "cancelled", "the waiting job is cancelled")
     assert api.get(url(topic)).json["counts"]["dispatched"] == 1
     assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": popped["attempt"], "status": "failed"}).status == 200
     gone(api, topic)

@@ -16,9 +16,9 @@ import programs
 from account import Missing
 
 TEXT = "x" * 187  # with its JSON around it a payload of 200 bytes
-ANSWER_SECONDS = 70  # longer than any answer to a single POST takes; wrk has no percentiles of what takes longer
-BATCH_SECONDS = 600  # for the answer to a batch: how long it takes is measured, and no fault
-SILENCE_SECONDS = 180  # without another message, callback or job those that come are given up
+ANSWER_SECONDS = 70  # longer than any single POST takes; wrk has no percentiles beyond it
+BATCH_SECONDS = 600  # for the answer to a batch: its duration is measured, so slowness is no error
+SILENCE_SECONDS = 180  # the wait ends if no message, callback or job arrives for so long
 
 
 def loader(stack, seconds):
@@ -36,9 +36,9 @@ def updater(stack, rows):
 
 
 class Posts:
-    """One run of wrk, as a batch process: a client on a machine of its own does not push the server off its core with each answer. A
-    request may have made a job without an answer that says so: what is under way at the end on each connection, or when one breaks, and
-    what was refused (503 outcome-unknown)."""
+    """One run of wrk. It has batch priority, so that it does not preempt the server at each answer, like a client on another machine. A
+    job may exist without a success answer: for requests in progress at the end or when a connection breaks, and for refused ones
+    (503 outcome-unknown)."""
 
     def __init__(self, stack, topic, connections, seconds, delay="PT50M", pause_ms=0):
         done = subprocess.run(["chrt", "--batch", "0", "wrk", "-t2", f"-c{connections}", f"-d{seconds}s", f"--timeout={ANSWER_SECONDS}s", "-s", programs.TOOLS / "post.lua", stack["DUETIME_URL"], "--",

@@ -14,7 +14,7 @@ DAY_0 = 20089  # 2025-01-01
 TOPIC = "filled"
 
 
-# Of every stack that is measured. A batch on a busy machine takes its time; takeovers are measured beyond the session timeout.
+# Options of every measured stack. A batch is slow on a busy machine. The times of takeovers do not include the session timeout.
 OPTIONS = ("--apis", "1", "--dispatchers", "2", "--redis", "1", "--release", "--kafka-jvm", "full",
            "--set", "http.request_timeout=PT10M", "--set", "zookeeper.session_timeout=PT2S")
 

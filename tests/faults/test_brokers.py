@@ -97,7 +97,7 @@ def killed_after_a_commit(stack, seed):
     """Both dispatchers end between the commit in Kafka and its settling in MySQL."""
     for part in DISPATCHERS:
         stack.restart(part, env={"DUETIME_FAIL": f"endtxn.after=crash@{10 + seed % 30}"})
-    until(lambda: not any(stack.running(part) for part in DISPATCHERS), "both died after a commit")
+    until(lambda: not any(stack.running(part) for part in DISPATCHERS), "both dispatchers died after a commit")
 
 
 @pytest.mark.one_of
@@ -163,7 +163,7 @@ def test_row19_a_mysql_restored_from_an_earlier_copy_doubles_nothing_before_an_o
         copied(stack, tmp_path / "copy")
         before = ledger_offsets(stack)
         run.goes_on(300, seconds=45)  # what the copy does not have: creates, claims, results
-        until(lambda: all(offset > before[shard] for shard, offset in ledger_offsets(stack).items()), "every shard sends what the copy does not know")
+        until(lambda: all(offset > before[shard] for shard, offset in ledger_offsets(stack).items()), "every shard sends jobs that the copy does not have")
         restored(stack, tmp_path / "copy")
         run.shut_down()
         found = until(lambda: len(halted(stack)) == 4 and halted(stack), lambda: f"every shard halts: {halted(stack)}")

@@ -23,7 +23,7 @@ def test_row33_a_storm_of_cancels_and_changes_at_the_due_instant_is_answered_tru
         jobs = list(zip(made, due))
 
         def at_the_instant(ask):
-            """ask(client, job, due), which says whether the API answered "too late"."""
+            """Returns ask(client, job, due); this returns whether the API answered "too late"."""
             return Storm(jobs, run.urls, lambda url, job, ms: ask(run.client(url), job, ms), chance, 8)
         storms = [at_the_instant(lambda client, job, _: client.cancel(job)), at_the_instant(lambda client, job, ms: client.change(job, ms + 700))]
         for storm in storms:

@@ -103,7 +103,7 @@ def test_row45_a_dispatcher_stopped_with_callbacks_in_its_hands_and_continued_af
             with stack.stopped(part):
                 run.faults["stopped"] += 1
                 run.ways.receiver.mode = "plan"
-                until(lambda: in_hands_of(stack, part) == 0, "its callbacks are given up as lost")  # noqa: B023
+                until(lambda: in_hands_of(stack, part) == 0, "its callbacks are recorded as lost")  # noqa: B023
                 run.goes_on(40, seconds=60, by="http")
             run.goes_on(by="http")
     lost = statuses(stack, run.ways.of["http"], "lost")
@@ -145,7 +145,7 @@ def test_row47_an_api_killed_with_pops_in_flight_and_a_thousand_waiting_hands_no
         assert run.ways.put(idle, "pull") == 201
         waiting = Waiting(stack["DUETIME_URL_API2"], idle, 1000)
         try:
-            until(lambda: waiting_pops(stack["DUETIME_URL_API2"]) >= 1000, lambda: f"a thousand wait: {waiting_pops(stack['DUETIME_URL_API2'])}")
+            until(lambda: waiting_pops(stack["DUETIME_URL_API2"]) >= 1000, lambda: f"a thousand pops wait: {waiting_pops(stack['DUETIME_URL_API2'])}")
             run.goes_on(60, by="pull")
             stack.kill("api2")
             run.faults["killed"] += 1

@@ -211,7 +211,7 @@ def test_row56_a_mysql_restored_from_an_earlier_copy_has_one_job_a_fire(own_stac
         until(lambda: all(len(sent_fires(stack, name)) > 2 for name in names), "the first fires are sent")
         copied(stack, tmp_path / "copy")
         before = {name: sent_fires(stack, name) for name in names}
-        until(lambda: all(len(sent_fires(stack, name)) > len(before[name]) + 3 for name in names), "fires are sent that the copy does not know")
+        until(lambda: all(len(sent_fires(stack, name)) > len(before[name]) + 3 for name in names), "fires are sent that the copy does not have")
         restored(stack, tmp_path / "copy")
         run.shut_down()
         until(lambda: len(halted(stack)) == 4, lambda: f"every shard halts: {halted(stack)}")

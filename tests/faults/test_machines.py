@@ -70,7 +70,7 @@ def shim(tmp_path_factory):
 
 @pytest.mark.one_of
 @pytest.mark.parametrize("sign", [1, -1], ids=["ahead", "behind"])
-def test_row32_a_clock_that_is_an_hour_wrong_makes_nothing_early_and_nothing_an_hour_late(stack, shim, seed, sign):
+def test_row32_a_clock_that_is_an_hour_wrong_makes_no_job_early_and_none_an_hour_late(stack, shim, seed, sign):
     """One API and one dispatcher, the API wrong the other way; MySQL's clock is the one that counts."""
     with under_load(stack, seed) as run:
         stack.restart("dispatcher1", env=skewed(shim, sign * HOUR_MS))

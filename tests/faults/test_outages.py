@@ -22,7 +22,7 @@ from harness.takeover import leaders
 
 LONG = bool(os.environ.get("DUETIME_TEST_LONG"))
 DISPATCHERS = ["dispatcher1", "dispatcher2"]
-LONG_SESSION_SECONDS = 10  # the most that the stack's ZooKeeper gives; leaders step down after two thirds of it
+LONG_SESSION_SECONDS = 10  # the longest timeout that the stack's ZooKeeper grants; leaders step down after two thirds of it
 
 
 def stopped(stack, *parts):
@@ -81,7 +81,7 @@ def test_row11_a_leader_stopped_past_the_transaction_timeout_holds_up_readers_fo
                 break
         else:
             raise AssertionError("no transaction was caught open")
-        until(lambda: unread(stack, topics) == 0, "the broker aborts what was open", seconds=timeout + 1)
+        until(lambda: unread(stack, topics) == 0, "the broker aborts the open transactions", seconds=timeout + 1)
         continued(stack, *DISPATCHERS)
         run.goes_on(seconds=45)
 
@@ -171,8 +171,8 @@ def test_row25_a_dispatcher_stopped_for_ever_in_its_transaction_holds_its_locks_
 
 
 @pytest.mark.parametrize("point", ["claim.commit", "settle.commit", "results.commit"])
-def test_row25_a_leader_stopped_inside_its_transaction_is_succeeded_as_one_that_was_killed(stack, seed, point):
-    """Again and again. Nobody waits for mysql.idle_transaction_timeout, a minute here: a leader's transaction is ended sooner."""
+def test_row25_a_leader_stopped_inside_its_transaction_is_replaced_like_a_killed_one(stack, seed, point):
+    """Three times. The stopped leader's transaction ends long before mysql.idle_transaction_timeout, which is a minute here."""
     with under_load(stack, seed) as run:
         for again in range(3):
             stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=stop@{40 + (seed + 7 * again) % 30}"}, settings={"mysql.idle_transaction_timeout": "PT1M"})
@@ -216,7 +216,7 @@ def test_row28_an_expired_session_is_replaced_within_the_bound(stack, seed):
         mine = [shard["shard"] for shard in api.get("/v1/info").json["shards"] if (shard["leader"] or "").endswith(owner)]
         began = time.time()
         zookeeper.close_session_of(stack["DUETIME_ZOOKEEPER"], owner)
-        until(lambda: "the ZooKeeper session has expired" in stack.log("dispatcher1"), "it notices")
+        until(lambda: "the ZooKeeper session has expired" in stack.log("dispatcher1"), "the dispatcher notices the end of its session")
         until(lambda: {shard for at, shard in took_over(stack) if at > began} >= set(mine), "every shard of the lost session is led again", seconds=3)
         run.goes_on()
 
@@ -225,7 +225,7 @@ def took_over(stack):
     return takeovers(stack, DISPATCHERS, shards=True)
 
 
-def test_row29_without_zookeeper_leaders_step_down_before_their_session_could_end_and_come_back(stack, seed):
+def test_row29_without_zookeeper_leaders_step_down_before_their_session_can_expire_and_lead_again_later(stack, seed):
     with under_load(stack, seed) as run:
         for part in DISPATCHERS:
             stack.restart(part, settings={"zookeeper.session_timeout": f"PT{LONG_SESSION_SECONDS}S"})

@@ -57,7 +57,7 @@ def lost_commit(run, proxy, rest, key, alone):
 def test_row3_a_commit_whose_answer_is_lost_is_resolved_by_asking_again(proxied, seed):
     """By the API itself when it can ask MySQL anew, which it does first; else by the caller."""
     stack, detours = proxied
-    stack.restart("api1", settings={"mysql.io_timeout": "PT1M", "api.database_timeout": "PT1M"})  # it asks again, and is not refused because MySQL is slow
+    stack.restart("api1", settings={"mysql.io_timeout": "PT1M", "api.database_timeout": "PT1M"})  # the API waits for a slow MySQL and refuses no request
     proxy, rest = detours["api1", "mysql"], Rest(stack["DUETIME_URL_API1"])
     with under_load(stack, seed) as run:
         assert [lost_commit(run, proxy, rest, f"lost-{n}", alone=False) for n in range(3)] == [201] * 3
@@ -70,7 +70,7 @@ def test_row3_a_commit_whose_answer_is_lost_is_resolved_by_asking_again(proxied,
 # ---- Redis ----
 
 def test_row4_what_the_index_was_not_told_is_mended_within_a_period(proxied, seed):
-    """reconcile.period is a second here, and a walk takes an hour: jobs that only MySQL knows do not wait for that."""
+    """reconcile.period is a second here, but a full walk takes an hour: jobs that are only in MySQL do not wait for the walk."""
     stack, detours = proxied
     rest, seen = Rest(stack["DUETIME_URL_API1"]), {}
     with under_load(stack, seed) as run:
@@ -116,7 +116,7 @@ def test_row13_an_endtxn_whose_answer_is_lost_costs_the_producer_and_nothing_els
     with under_load(stack, seed) as run:
         for part in DISPATCHERS:
             again_and_again(run, 2, detours[part, "kafka"], None, "an EndTxn's reply cut", "EndTxn", REPLY, "cut")
-        until(lambda: sum(doubts(stack, part) for part in DISPATCHERS) >= before + 4, "each of them is a doubt")
+        until(lambda: sum(doubts(stack, part) for part in DISPATCHERS) >= before + 4, "each lost answer counts as a doubt")
 
 
 def test_row14_an_endtxn_that_comes_late_ends_nobody_elses_transaction(proxied, seed):

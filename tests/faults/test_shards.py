@@ -12,7 +12,7 @@ from harness.stack import until
 from harness.takeover import Stream, Watcher
 
 DISPATCHERS = ["dispatcher1", "dispatcher2"]
-TAKEOVERS_MS = 10 * (4000 + 100 + 250 + 2000)  # ten times the session timeout, a tick, and what a takeover may take with sanitizers
+TAKEOVERS_MS = 10 * (4000 + 100 + 250 + 2000)  # ten times: session timeout, tick, and duration of a takeover with sanitizers
 
 
 def test_row39_the_number_of_shards_changes_under_load_and_nothing_is_lost_or_twice(stack, seed):
@@ -62,7 +62,7 @@ def test_row39_a_change_of_the_number_of_shards_is_no_longer_a_pause_than_a_take
 def lateness(stream, watcher, from_ms, to_ms):
     """Of the jobs due in that time: the worst ms from due to receipt."""
     due = {job: asked.due_ms for job, asked in stream.journal.jobs.items() if from_ms <= asked.due_ms <= to_ms}
-    until(lambda: {job for _, _, job in watcher.seen} >= set(due), "all that was due arrived")
+    until(lambda: {job for _, _, job in watcher.seen} >= set(due), "all due jobs arrived")
     return max((at - due[job] for at, _, job in watcher.seen if job in due), default=0)
 
 

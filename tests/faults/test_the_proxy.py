@@ -122,14 +122,14 @@ def test_without_a_fault_every_byte_passes(connect, server):
 
 
 def test_many_small_messages_pass_without_waiting_for_acknowledgements(connect, proxy):
-    """A delayed acknowledgement holds the second of two small messages for 40 ms, each time: so would each of the rounds be."""
+    """With a delayed acknowledgement, the second of two small messages would wait 40 ms in every round."""
     client = connect()
 
     def at_once():
         begun = time.monotonic()
         client.sendall(request(PRODUCE, 2) + request(PRODUCE, 3))
         return whole_reply(client) and whole_reply(client) and time.monotonic() - begun < 0.035
-    for _ in range(20):  # the kernel acknowledges the first ones at once
+    for _ in range(20):  # the kernel acknowledges the first messages at once
         at_once()
     until(at_once, "a round without a delayed acknowledgement", every=0)
 

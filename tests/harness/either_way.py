@@ -56,7 +56,7 @@ class EitherWay:
             raise
 
     def _ask(self, apis, method, path, body):
-        """The answer of whichever API gives one; asks on until there is one, or the load has ended for a hundred seconds."""
+        """Returns the first answer of any API; asks them in turn until one answers, or until a hundred seconds after the end of the load."""
         end = None
         for api in itertools.cycle(apis):
             if self._stop.is_set():

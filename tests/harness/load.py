@@ -79,7 +79,7 @@ class Later(threading.Thread):
 
     def end(self, drop=False):
         if not drop:
-            until(lambda: self.empty() or self.failure, "everything that was put off done")
+            until(lambda: self.empty() or self.failure, "all postponed actions done")
         with self._changed:
             self._open = False
             self._changed.notify()
@@ -126,7 +126,7 @@ class Client:
         return None
 
     def change(self, job, due_ms):
-        """Whether it was too late; so do all that ask about the due instant."""
+        """Returns whether it was too late, like all requests about the due instant."""
         self.counts["changes"] += 1
         before = self.journal.jobs[job].due_ms
         self.journal.moving(job, due_ms)

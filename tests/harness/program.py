@@ -10,7 +10,7 @@ from .rest import Rest
 from .stack import PRESET, TREE, until
 
 PROGRAM = TREE / "build" / PRESET / "api" / "duetime-api"
-PATIENT = {"api.database_timeout": "PT1M", "mysql.io_timeout": "PT1M", "redis.timeout": "PT1M"}  # a machine that stands still for seconds fails no request
+PATIENT = {"api.database_timeout": "PT1M", "mysql.io_timeout": "PT1M", "redis.timeout": "PT1M"}  # no request fails if the machine stalls for seconds
 LISTENING = re.compile(r"msg=listening .*\bport=(\d+)")
 
 

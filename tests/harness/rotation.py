@@ -20,7 +20,7 @@ SLICES = 13  # shares no divisor with the turns of tests and files: each gets to
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "in_turns(n): a bounded run takes one in n of a file's tests, by its seed")
-    config.addinivalue_line("markers", "secured: runs first, on a stack that nobody has used")
+    config.addinivalue_line("markers", "secured: runs first, on an unused stack")
     config.addinivalue_line("markers", "turn(k, n): a bounded run takes the file when its seed leaves k, divided by n")
 
 
@@ -71,7 +71,7 @@ def take_slice(config, items, seed):
 
 
 def in_drawn_order(items, seed):
-    """Files in an order that the seed draws, and the tests of each file, too. A file's tests stay together: they share what it sets up."""
+    """Shuffles the files, and the tests of each file, by the seed. The tests of a file stay together: they share its fixtures."""
     files = {}
     for item in items:
         files.setdefault(item.path, []).append(item)

@@ -26,7 +26,7 @@ def moving(stack, part="api1"):
 
 def through(stack, seconds=60):
     """Everybody works with the present number of shards, and nothing is left of the old one."""
-    until(lambda: moving(stack) == [], lambda: f"the change is through; moving: {moving(stack)}; "
+    until(lambda: moving(stack) == [], lambda: f"the change has ended; moving: {moving(stack)}; "
           f"{rows(connect(stack), 'SELECT shard, owner, inflight, halted FROM shards')}", every=0.2, seconds=seconds)
 
 

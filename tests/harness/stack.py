@@ -14,9 +14,9 @@ from . import rest
 TREE = pathlib.Path(__file__).resolve().parents[2]
 LOCAL = TREE / "deploy" / "local"
 PRESET = os.environ.get("DUETIME_TEST_PRESET", "sanitize")  # what is tested: build/<preset>
-PATIENCE = float(os.environ.get("DUETIME_TEST_PATIENCE") or 10)  # a wait may take so many times as long as on a quiet machine
-UNHURRIED = ["--set", "api.database_timeout=PT10S"]  # of an API: no request is refused because MySQL has waited three seconds for a disk
-WAITS = os.environ.get("DUETIME_TEST_WAITS")  # a file for waits that took longer than they should on a quiet machine
+PATIENCE = float(os.environ.get("DUETIME_TEST_PATIENCE") or 10)  # a wait may take this many times as long as on a quiet machine
+UNHURRIED = ["--set", "api.database_timeout=PT10S"]  # for APIs: no request is refused if MySQL waits three seconds for a disk
+WAITS = os.environ.get("DUETIME_TEST_WAITS")  # a file that records waits that took too long for a quiet machine
 
 
 class Stack:
@@ -45,7 +45,7 @@ class Stack:
         return self.refresh()
 
     def have(self, server, there=True):
-        """The same installation with the server, or without it."""
+        """Restarts the same installation with the server, or without it."""
         if (f"DUETIME_PID_{server.upper()}" in self.env) != there:
             self.up_again("--with" if there else "--without", server)
         return self
@@ -156,8 +156,8 @@ class Stack:
 
 
 def until(condition, what, every=0.05, seconds=12):
-    """Polls until the condition gives something true, which it returns. `seconds` is what it takes at most on a quiet machine: it fails with
-    `what` after ten times as long. A wait that took more than a tenth of its deadline is noted for the runner."""
+    """Polls until the condition returns a true value, and returns this. `seconds` is the longest wait on a quiet machine; after ten times
+    as long it fails with `what`. If a wait took more than a tenth of its deadline, it is recorded for the runner."""
     began = time.monotonic()
     while not (value := condition()):
         if time.monotonic() - began > seconds * PATIENCE:

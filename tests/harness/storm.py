@@ -1,4 +1,4 @@
-"""Requests about jobs at their due instant, from many threads, however slow the machine is just now."""
+"""Sends requests about jobs at their due instant, from many threads, on a slow machine too."""
 import collections
 import threading
 
@@ -8,9 +8,9 @@ STEP_MS = 4
 
 
 class Storm:
-    """`act(url, job, due_ms)` for each of the jobs, [(job, due_ms)] by their time; it says whether that came too late, or None. A thread aims: a
-    request that was too late makes its next one earlier, any other one later, by
-    twice as much when the same is answered again. A job whose time has passed is left for the end."""
+    """Calls `act(url, job, due_ms)` for each of `jobs`, [(job, due_ms)] by time; it returns whether the request was too late, or None.
+    Each thread aims: if a request was too late, the next one is earlier, otherwise later. The step doubles while
+    the answers stay the same. If a job's time has passed, it is left for the end."""
 
     def __init__(self, jobs, urls, act, chance, threads=16):
         self.act, self.failures = act, []
@@ -35,7 +35,7 @@ class Storm:
                     offset += -step if late else step
             for job, due in missed:
                 self.act(url, job, due)
-        except Exception as failure:  # noqa: BLE001 - told by whoever waits for the end
+        except Exception as failure:  # noqa: BLE001 - end() reports it
             self.failures.append(failure)
 
     def end(self):

@@ -87,7 +87,7 @@ class Watcher(threading.Thread):
             return found
         with self._changed:
             if not self._changed.wait_for(there, seconds * PATIENCE):
-                raise AssertionError(f"nothing of shard {shard} within {seconds * PATIENCE} s")
+                raise AssertionError(f"no message of shard {shard} within {seconds * PATIENCE} s")
         return found[0]
 
     def end(self):

@@ -38,7 +38,7 @@ def api(stack):
 
 @pytest.fixture
 def topic(stack):
-    """A topic of the test's own. What the test leaves in it, and in others whose names begin so, does not come again during other tests."""
+    """A topic for this test. Jobs left in it, or in topics whose names begin with its name, do not arrive during later tests."""
     name = f"t-{uuid.uuid4().hex[:10]}"
     yield name
     with contextlib.suppress(pymysql.Error):

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.turn(2, 3)
 
 OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", *UNHURRIED, "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
            "--set", "reconcile.period=PT1S", "--set", "dispatch.rest_after=PT2S", "--set", "callbacks.enabled=true",
-           "--set", "zookeeper.session_timeout=PT6S",  # a process that has no core for two seconds keeps what it has in its hands
+           "--set", "zookeeper.session_timeout=PT6S",  # a process that gets no core for two seconds keeps its callbacks
            "--set", "callbacks.allow_networks=127.0.0.0/8"]
 
 
@@ -73,12 +73,12 @@ def failures(stack, job):
 
 
 def in_hands(stack, topics):
-    """Callbacks that are under way, of topics whose names begin so."""
+    """Returns the number of callbacks in progress for topics whose names begin with this."""
     return rows(connect(stack), "SELECT COUNT(*) n FROM hands h JOIN jobs j ON j.id = h.job_id WHERE j.topic LIKE %s", f"{topics}%")[0]["n"]
 
 
 def held_by(stack, jobs):
-    """{dispatcher: those of the jobs that are in its hands}."""
+    """Returns {dispatcher: those of the jobs whose callbacks it holds}."""
     held = rows(connect(stack), "SELECT h.job_id job, o.name FROM hands h JOIN hand_owners o ON o.owner = h.owner WHERE h.job_id IN %s", jobs)
     return {part: [row["job"] for row in held if row["name"].decode().endswith(f":{stack.pid(part)}")] for part in ("dispatcher1", "dispatcher2")}
 
@@ -93,7 +93,7 @@ def held_up(stack, api, receiver, topic, jobs):
 
 
 def led_again(stack, api, receiver, part):
-    """The process sends callbacks, as one that was never gone."""
+    """The process sends callbacks again, as before."""
     topic = f"again-{uuid.uuid4().hex[:8]}"
     make_topic(api, topic, receiver)
     sends = lambda: rows(connect(stack), "SELECT COUNT(*) n FROM shards WHERE owner LIKE %s", f"%:{stack.pid(part)}")[0]["n"]  # noqa: E731
@@ -133,7 +133,7 @@ def test_a_process_that_is_stopped_between_the_look_at_its_lease_and_the_write_w
     finally:
         stack.signal("dispatcher1", signal.SIGCONT)
     lost = [job for job in jobs if attempts_of(api, job)[0] == (1, "lost")]
-    led_again(stack, api, receiver, "dispatcher1")  # what would be written is written before that
+    led_again(stack, api, receiver, "dispatcher1")  # any wrong write would happen before that
     stack.restart("dispatcher1")
     seen = {job: [request.attempt for request in receiver.of(job)] for job in lost}
     assert lost and all(attempts == [2] for attempts in seen.values()), seen
@@ -403,7 +403,7 @@ def test_a_topic_that_is_deleted_goes_when_its_last_callback_was_answered(api, r
     out, waits = api.make(topic="leaving", delay=0), api.make(topic="leaving", delay="PT1H")
     until(lambda: receiver.of(int(out["id"])), "it is called")
     where = api.delete("/v1/topics/leaving?cancel=true&wait=PT0S").headers["Location"]
-    until(lambda: state_of(api, waits["id"])["state"] == "cancelled", "what waits is cancelled")
+    until(lambda: state_of(api, waits["id"])["state"] == "cancelled", "the waiting job is cancelled")
     assert api.get("/v1/topics/leaving").status == 200 and api.get(where).json["state"] == "running"
     go.set()
     until(lambda: api.get("/v1/topics/leaving").status == 404, lambda: api.get(where))

@@ -102,7 +102,7 @@ def test_archivers_that_are_killed_lose_nothing_and_archive_nothing_twice(stack,
     def audit():
         row = rows(connect(stack), "SELECT created, cancelled, edited, missing FROM v_audit WHERE topic = %s", topic)[0]
         return row["created"], row["cancelled"], row["edited"], row["missing"]
-    until(lambda: audit() == (count, count, 0, 0), lambda: f"the audit finds what was cancelled by hand: {audit()}")
+    until(lambda: audit() == (count, count, 0, 0), lambda: f"the audit finds the jobs cancelled by hand: {audit()}")
     assert rows(connect(stack), "SELECT SUM(miscounted + keys_without_job) n FROM v_recount WHERE topic = %s", topic)[0]["n"] == 0
 
 
@@ -111,7 +111,7 @@ def test_with_seconds_long_settings_jobs_are_archived_and_keys_become_free_by_th
     job = api.make(topic=topic, key="k", delay=0)
     consumer.wait(job["id"])
     rows(connect(stack), "UPDATE jobs SET created_at = created_at - 25000 WHERE topic = %s", topic)
-    until(lambda: archived(stack, topic) == 1, "the job leaves half a minute after it was made", seconds=40)
+    until(lambda: archived(stack, topic) == 1, "the job is archived half a minute after it was created", seconds=40)
     until(lambda: api.get(f"/v1/topics/{topic}/jobs/k").status == 404, "its key is free")
     assert api.get(f"/v1/jobs/{job['id']}").json["state"] == "succeeded"
     assert api.make(topic=topic, key="k", delay="PT1H")["id"] != job["id"]

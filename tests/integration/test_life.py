@@ -167,7 +167,7 @@ def test_a_cancelled_job_never_arrives_and_a_dispatched_one_is_too_late(api, top
     late = api.delete(f"/v1/jobs/{sent['id']}")
     assert late.status == 409 and late.json["type"].endswith("/problems/too-late")
     assert late.json["state"] == "dispatched" and late.json["attempt"] == 1
-    api.put(f"/v1/topics/{topic}", {"paused": True})  # however long the next requests take, the job stays
+    api.put(f"/v1/topics/{topic}", {"paused": True})  # the job stays, even if the next requests are slow
     doomed = api.make(topic=topic, delay=300)
     assert api.delete(f"/v1/jobs/{doomed['id']}").json["state"] == "cancelled"
     assert api.post(f"/v1/jobs/{doomed['id']}/cancel").status == 200
@@ -239,7 +239,7 @@ def test_finished_jobs_are_deleted_after_their_retention_and_counted(api, topic,
     assert api.put(f"/v1/topics/{topic}", {"retention": "PT1S"}).status in (200, 201)
     job = api.make(topic=topic, key="k", delay=0)
     consumer.wait(job["id"])
-    # As if it had been made a minute ago: what is younger than half a minute stays.
+    # Makes the job a minute old: a job younger than half a minute is kept.
     rows(connect(stack), "UPDATE jobs SET created_at = created_at - 60000 WHERE id = %s", job["id"])
     until(lambda: api.get(f"/v1/jobs/{job['id']}").status == 404, "the job is gone")
     assert api.get(f"/v1/topics/{topic}/jobs/k").status == 404

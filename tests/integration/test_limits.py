@@ -12,18 +12,18 @@ SHARDS = 4
 
 
 class Watched:
-    """A topic with a limit: what is in flight of it, by MySQL, and a consumer that reports when it is told to."""
+    """A topic with a limit: counts its jobs in flight from MySQL, and has a consumer that reports on command."""
 
     def __init__(self, stack, api, topic, consumer):
         self.api, self.topic, self.consumer, self.in_flight, self.reported = api, topic, consumer, InFlight(stack, topic), 0
 
     def limit(self, number, **more):
-        """The count of what is in flight never grows above it from now on, or the test fails."""
+        """From now on the test fails if the number of jobs in flight grows above `number`."""
         settings = {"max_in_flight": number, **more} if number else more
         self.in_flight.limit(number, lambda: self.api.put(f"/v1/topics/{self.topic}", settings).status in (200, 201))
 
     def report(self, count):
-        """So many of those that it has longest; how many it still has."""
+        """Reports the `count` oldest of its jobs. Returns how many it still has."""
         arrivals = self.consumer.all()
         for arrival in arrivals[self.reported:self.reported + count]:
             self.consumer.report(arrival.job, arrival.attempt)
@@ -31,11 +31,11 @@ class Watched:
         return len(arrivals) - self.reported
 
     def has(self, count):
-        """The consumer has been sent so many that it has not reported, by its own count, too."""
+        """Waits until the consumer has this many unreported jobs, also by its own count."""
         until(lambda: self.consumer.count - self.reported == count, lambda: f"{count} are out: {self.consumer.count} came, {self.reported} were reported")
 
     def used_again_and_again(self, limit, rounds=6):
-        """Whatever is reported, one or all, its places are used again, while there is a backlog."""
+        """After one job or all are reported, other jobs take their places while there is a backlog."""
         for n in range(rounds):
             self.has(limit)
             self.report(1 if n % 2 else limit)
@@ -74,7 +74,7 @@ def only_shard(stack, topic, shard):
 
 
 @pytest.mark.parametrize("limit", [2, 12])
-def test_what_is_in_flight_stays_within_the_limit_and_all_of_it_is_used(api, topic, watched, limit):
+def test_jobs_in_flight_stay_within_the_limit_and_use_all_of_it(api, topic, watched, limit):
     topic_of = watched()
     topic_of.limit(limit)
     make(api, topic, limit * 16)
@@ -90,7 +90,7 @@ def test_a_backlog_in_one_shard_uses_all_of_the_limit(stack, api, topic, watched
     topic_of.used_again_and_again(limit)
 
 
-def test_a_topic_at_its_limit_waits_and_keeps_no_other_waiting(api, topic, watched, consume):
+def test_a_topic_at_its_limit_waits_and_does_not_delay_other_topics(api, topic, watched, consume):
     topic_of = watched()
     topic_of.limit(1)
     ids = make(api, topic, 3000)
@@ -104,7 +104,7 @@ def test_a_topic_at_its_limit_waits_and_keeps_no_other_waiting(api, topic, watch
     topic_of.has(1)
 
 
-def test_a_limit_that_is_lowered_lets_nothing_go_until_there_is_room_and_one_that_is_raised_is_used(api, topic, watched):
+def test_after_a_limit_is_lowered_no_job_is_sent_until_there_is_room_and_a_raised_limit_is_used(api, topic, watched):
     topic_of = watched()
     topic_of.limit(10)
     make(api, topic, 300)
@@ -117,11 +117,11 @@ def test_a_limit_that_is_lowered_lets_nothing_go_until_there_is_room_and_one_tha
     topic_of.limit(20)
     topic_of.has(20)
     topic_of.limit(None)
-    until(lambda: topic_of.consumer.count - topic_of.reported > 20, "without a limit all go")
+    until(lambda: topic_of.consumer.count - topic_of.reported > 20, "without a limit all jobs are sent")
 
 
 @pytest.mark.parametrize("rate, a_second", [("40/s", 40), ("120/m", 2)])
-def test_no_ten_seconds_have_more_attempts_than_the_rate(stack, api, topic, watched, rate, a_second):
+def test_no_ten_seconds_have_more_attempts_than_the_rate_allows(stack, api, topic, watched, rate, a_second):
     watched()
     assert api.put(f"/v1/topics/{topic}", {"rate_limit": rate}).status == 201
     make(api, topic, a_second * 13)

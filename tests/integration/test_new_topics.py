@@ -10,7 +10,7 @@ from harness.rest import Rest
 from harness.stack import until
 
 pytestmark = pytest.mark.in_turns(2)  # they are slow, and alike
-MANY = 40  # thirty of an owner are made at once, and then about one a second
+MANY = 40  # an owner's first thirty topics are created at once, then about one a second
 
 
 def many_of(owner):
@@ -27,7 +27,7 @@ def steady(api, topic, seconds, every=0.05):
 
 
 def went_at(stack, topics):
-    """When the first attempts of their jobs were dispatched, in order."""
+    """Returns, in order, the times when the first attempts of the topics' jobs were dispatched."""
     names = ",".join(["%s"] * len(topics))
     found = rows(connect(stack), f"SELECT dispatched_at FROM jobs WHERE topic IN ({names}) AND attempt = 1", *topics)
     return sorted(row["dispatched_at"] for row in found)
@@ -49,7 +49,7 @@ def rows_read(stack):
 
 
 def test_many_new_topics_hold_up_nobody_elses_jobs(stack, api, topic, consume):
-    """Of the jobs that are due before half of the new topics are served nearly all go before the last of these."""
+    """Some jobs are due before half of the new topics are served: nearly all of these jobs are sent before the last new topic's."""
     consumer = consume(topic)
     consumer.wait(api.make(topic=topic, delay=0)["id"])
     news = many_of("new")
@@ -60,10 +60,10 @@ def test_many_new_topics_hold_up_nobody_elses_jobs(stack, api, topic, consume):
         jobs += len(steady(api, topic, 0.3))
     flood.join()
     consumer.wait_count(jobs, 20)
-    until(lambda: arrived(stack, news) == MANY, lambda: f"all but {MANY - arrived(stack, news)} have gone", seconds=120)
+    until(lambda: arrived(stack, news) == MANY, lambda: f"all but {MANY - arrived(stack, news)} are sent", seconds=120)
     theirs, mine = went_at(stack, news), went_at(stack, [topic])[1:]
     before = sum(at < theirs[-1] for at in mine)
-    print(f"{before} of {len(mine)} jobs went before the last new topic; {MANY} new topics took {theirs[-1] - theirs[0]} ms")
+    print(f"{before} of {len(mine)} jobs were sent before the last new topic's; {MANY} new topics took {theirs[-1] - theirs[0]} ms")
     assert before >= 0.9 * len(mine)
 
 
@@ -73,10 +73,10 @@ def test_a_new_topic_need_not_wait_for_a_flood_of_others(stack, api, consume):
     api.batch([{"topic": topic, "delay": 0} for topic in flood])
     own = api.make(topic=f"own-{uuid.uuid4().hex[:6]}.first", delay=0)
     asked = time.time() * 1000
-    own_at, = until(lambda: went_at(stack, [own["topic"]]), "it has gone")
-    until(lambda: arrived(stack, flood) == MANY, "the flood has gone, too", seconds=120)
+    own_at, = until(lambda: went_at(stack, [own["topic"]]), "the job of the new topic is sent")
+    until(lambda: arrived(stack, flood) == MANY, "the flood is sent, too", seconds=120)
     before = sum(asked <= at < own_at for at in went_at(stack, flood))
-    print(f"{before} of the flood went before the first job of a new topic")
+    print(f"{before} jobs of the flood were sent before the first job of a new topic")
     assert before < MANY / 2
 
 
@@ -86,11 +86,11 @@ def test_jobs_that_wait_for_their_topics_are_not_read_in_every_turn(stack, api, 
     consumer.wait(api.make(topic=topic, delay=0)["id"])
     flood = many_of("wait")
     make_all(stack, flood, each=20)
-    until(lambda: arrived(stack, flood) >= MANY / 4 * 20, "much of the flood has gone")
+    until(lambda: arrived(stack, flood) >= MANY / 4 * 20, "much of the flood is sent")
     before, began = rows_read(stack), time.monotonic()
     jobs = steady(api, topic, 5, every=0.01)
     read, took = rows_read(stack) - before, time.monotonic() - began
     print(f"{len(jobs)} jobs in {took:.1f} s: {read} rows read")
     assert read < 12000 * took
     consumer.wait_count(len(jobs) + 1, 20)
-    until(lambda: arrived(stack, flood) == MANY * 20, "the flood has gone, too", seconds=120)
+    until(lambda: arrived(stack, flood) == MANY * 20, "the flood is sent, too", seconds=120)

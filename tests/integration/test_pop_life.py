@@ -71,7 +71,7 @@ class Makers:
     def run(self):
         try:
             self.make()
-        except Exception as failure:  # noqa: BLE001 - told by whoever waits for jobs
+        except Exception as failure:  # noqa: BLE001 - the wait for jobs reports it
             self.failure = failure
 
     def make(self):

@@ -1,4 +1,4 @@
-"""Shards with nothing to do close their producers, and dispatch all the same when something turns up."""
+"""Idle shards close their producers, and still dispatch when a job is due."""
 from harness.checker import connect, now_ms, rows
 from harness.soak import rfc3339
 from harness.stack import until
@@ -9,14 +9,14 @@ def epochs(stack):
 
 
 def late_after_a_rest(api, consumer, topic):
-    """How late each of forty jobs is that are due in six seconds, when most shards rest."""
+    """Returns the lateness of each of forty jobs that are due in six seconds, while most shards rest."""
     due = int(now_ms()) + 6000
     lines = api.batch([{"topic": topic, "run_at": rfc3339(due)} for _ in range(40)])
     return [consumer.wait(line["id"]).received_ms - due for line in lines]
 
 
-def test_after_a_rest_jobs_arrive_never_early_and_at_once(stack, api, topic, consume):
-    """A shard to which jobs of earlier tests come back meanwhile does not rest: there are as many rounds as it takes."""
+def test_after_a_rest_jobs_arrive_promptly_and_never_early(stack, api, topic, consume):
+    """If a job of an earlier test is retried meanwhile, its shard does not rest. So the test repeats its rounds until all shards rested."""
     consumer = consume(topic)
     consumer.wait(api.make(topic=topic, delay=0)["id"])
     before = epochs(stack)

@@ -30,7 +30,7 @@ def test_zero_and_negative_times_mean_now(stack, api, topic, consume):
         arrival = consumer.wait(job["id"])
         assert arrival.scheduled > "2020", (at, arrival)
         [attempt] = api.get(f"/v1/jobs/{job['id']}/attempts").json["attempts"]
-        assert 0 <= attempt["lateness_ms"] < 600000, (at, attempt)  # and not the years that were asked for
+        assert 0 <= attempt["lateness_ms"] < 600000, (at, attempt)  # not the years that the edit wrote
     assert consumer.of(held["id"]) == []
 
 
@@ -64,7 +64,7 @@ def test_numbers_at_their_end_hold_up_no_job(stack, api, topic, consume):
 
 def test_a_job_moved_away_by_hand_does_not_arrive_at_its_old_time(stack, api, topic, consume):
     consumer = consume(topic)
-    api.put(f"/v1/topics/{topic}", {"paused": True})  # however long the edit takes, the job stays
+    api.put(f"/v1/topics/{topic}", {"paused": True})  # the job stays, even if the edit is slow
     job, witness = api.make(topic=topic, delay=300), api.make(topic=topic, delay=600)
     by_hand(stack, "UPDATE jobs SET next_at = next_at + 3600000 WHERE id = %s", job["id"])
     api.post(f"/v1/topics/{topic}/resume")
@@ -74,7 +74,7 @@ def test_a_job_moved_away_by_hand_does_not_arrive_at_its_old_time(stack, api, to
 
 def test_states_set_by_hand_hold(stack, api, topic, consume):
     consumer = consume(topic, f"{topic}-held", rule=lambda a: {"status": "gave_up"} if a.value == b"1" and a.attempt == 1 else None)
-    api.put(f"/v1/topics/{topic}-held", {"paused": True})  # however long the edit takes, its job stays
+    api.put(f"/v1/topics/{topic}-held", {"paused": True})  # its job stays, even if the edit is slow
     cancelled = api.make(topic=f"{topic}-held", delay=300)
     dead = api.make(topic=topic, delay=0, payload=1)
     again = api.make(topic=topic, delay=0, payload=2)

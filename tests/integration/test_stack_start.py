@@ -1,4 +1,4 @@
-"""The local stack waits for a server as long as its process lives, and not a moment longer."""
+"""The local stack waits for a server while its process lives, and stops waiting when it ends."""
 import os
 import signal
 import sys
@@ -40,7 +40,7 @@ def redis(home, *options):
 
 
 def in_background(action):
-    """A thread that runs it; what it raised is in `.error`."""
+    """A thread that runs a function; `.error` is the exception it raised."""
     def run():
         try:
             action()
@@ -53,14 +53,14 @@ def in_background(action):
     return thread
 
 
-def test_a_server_that_dies_while_it_starts_ends_the_wait_with_its_last_lines(tmp_path):
+def test_a_start_fails_with_the_last_log_lines_of_a_server_that_dies(tmp_path):
     part = redis(tmp_path, "--maxmemory", "some")
     part.start()
     with pytest.raises(say.StackError, match=r"(?s)redis1 ended while it started.*argument must be a memory value"):
         part.wait_ready()
 
 
-def test_a_server_that_is_slow_is_waited_for_and_the_user_reads_so(tmp_path, capfd, often):
+def test_a_start_waits_for_a_slow_server_and_says_so(tmp_path, capfd, often):
     part = redis(tmp_path)
     part.start()
     part.process.signal(signal.SIGSTOP)
@@ -78,8 +78,8 @@ def test_a_server_that_is_slow_is_waited_for_and_the_user_reads_so(tmp_path, cap
         part.process.kill()
 
 
-def test_a_server_that_dies_ends_the_wait_for_one_that_is_slow(tmp_path):
-    """The slow one is stopped: nothing of a start that failed is left."""
+def test_a_start_stops_waiting_for_a_slow_server_if_another_dies(tmp_path):
+    """After the failure the slow server is stopped, too: a failed start leaves no process."""
     stack, slow = Stack(tmp_path / "stack"), Lame(tmp_path, "slow", "exec sleep 600")
     started = []
     with pytest.raises(say.StackError, match="(?s)dead ended while it started.*no such disk"):
@@ -87,7 +87,7 @@ def test_a_server_that_dies_ends_the_wait_for_one_that_is_slow(tmp_path):
     assert not [part.name for part in (slow, *started) if part.process.pid()]
 
 
-def test_a_dispatcher_that_dies_ends_the_wait_for_leaders(tmp_path, monkeypatch):
+def test_the_wait_for_leaders_ends_if_a_dispatcher_dies(tmp_path, monkeypatch):
     stack, dispatcher = Stack(tmp_path / "stack"), Lame(tmp_path, "dispatcher1", "echo no such election; exit 1")
     monkeypatch.setattr(Stack, "servers", [])
     monkeypatch.setattr(stack, "dispatchers", [dispatcher])
@@ -98,7 +98,7 @@ def test_a_dispatcher_that_dies_ends_the_wait_for_leaders(tmp_path, monkeypatch)
 
 
 def test_ctrl_c_ends_a_start_and_stops_what_was_started(tmp_path):
-    """deploy/local as a user runs it: MariaDB stands still, so that the stack would wait for ever."""
+    """Runs deploy/local like a user. MariaDB is stopped by a signal, so the stack would wait for ever."""
     home = tmp_path / "stack"
     words = [LOCAL, "up", "--small", "--no-build"]
     pid = os.posix_spawn(LOCAL, words, {**os.environ, "DUETIME_LOCAL_DIR": str(home)}, setsigdef=[signal.SIGINT])

@@ -10,13 +10,13 @@ from harness.stack import until
 
 JOBS = 50000
 AT_MOST = 10 * JOBS // 1000
-# Statements that change jobs, or lock them to do so. A stack at rest asks for none.
+# Statements that change jobs, or lock them for a change. An idle stack executes none.
 CHANGES = (r"command_type IN ('Query', 'Execute') AND argument REGEXP '\\b(jobs|job_keys|attempts|outbox|job_counts)\\b'"
            r" AND argument REGEXP '^\\s*(INSERT|UPDATE|DELETE|REPLACE)|FOR UPDATE'")
 
 
 class Counted:
-    """How many statements of the server's log change jobs meanwhile."""
+    """Counts the statements in the server's log that change jobs meanwhile."""
 
     def __init__(self, stack):
         self.connection = connect(stack)
@@ -34,7 +34,7 @@ class Counted:
 
 
 def statements_of(stack, api, consumer, topic):
-    """What inserting, claiming and reporting JOBS jobs cost."""
+    """Counts the statements that insert, claim and report JOBS jobs."""
     body = "".join(json.dumps({"topic": topic, "run_at": rfc3339(int(now_ms()) + 15000), "payload": {"n": n}}) + "\n" for n in range(JOBS))
     api.put(f"/v1/topics/{topic}", {"ack_timeout": "PT1H", "paused": True})
     with Counted(stack) as insert:

@@ -29,7 +29,7 @@ def arrived(consumer, ids):
 
 def test_jobs_behind_rows_that_somebody_holds_locked_are_sent(stack, api, topic, consume):
     consumer, free_consumer = consume(topic), consume(topic + "-free")
-    assert api.put(f"/v1/topics/{topic}", {"paused": True}).status == 201  # until their rows are locked
+    assert api.put(f"/v1/topics/{topic}", {"paused": True}).status == 201  # paused until the rows are locked
     due = int(time.time() * 1000)
     held = [int(one) for _ in range(5) for one in make(api, topic, SHARDS * BATCH // 4, due)]
     session = connect(stack)
@@ -38,7 +38,7 @@ def test_jobs_behind_rows_that_somebody_holds_locked_are_sent(stack, api, topic,
     rows(session, "SELECT id FROM jobs WHERE id IN %s FOR UPDATE", held)
     assert api.post(f"/v1/topics/{topic}/resume").status == 200
     free = make(api, topic + "-free", 20, due + 500)
-    until(lambda: arrived(free_consumer, free), "those that nobody holds arrive")
+    until(lambda: arrived(free_consumer, free), "the jobs whose rows are not locked arrive")
     assert consumer.count == 0
     session.rollback()
     until(lambda: arrived(consumer, map(str, held)), "the others arrive, too")

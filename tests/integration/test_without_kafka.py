@@ -12,7 +12,7 @@ from harness.takeover import leaders
 SHARDS = 2
 OPTIONS = ["--apis", "1", "--dispatchers", "1", "--redis", "1", "--shards", str(SHARDS), "--sanitize", *UNHURRIED, "--without", "zookeeper",
            "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT1S",
-           "--set", "zookeeper.session_timeout=PT20S"]  # leadership does not move because a process had no core for a moment
+           "--set", "zookeeper.session_timeout=PT20S"]  # leadership does not move if a process gets no core for a moment
 pytestmark = pytest.mark.turn(1, 3)
 
 
@@ -36,7 +36,7 @@ def mysql(stack):
 
 
 def led(stack):
-    """All are led, and no leader waits for anything."""
+    """Every shard has a leader, and no leader waits."""
     shards = lambda: Rest(stack["DUETIME_URL"]).get("/v1/info").json["shards"]  # noqa: E731
     until(lambda: list(leaders(stack).values()) == [stack.pid("dispatcher1")] * SHARDS and all(shard["waiting_for"] is None for shard in shards()),
           lambda: f"all are led: {shards()}\n{stack.logs()}")
@@ -126,4 +126,4 @@ def test_a_shard_with_something_in_flight_waits_and_says_why(stack, api, mysql):
     assert leaders(stack)[0] == stack.pid("dispatcher1"), "the other shard is led"
     rows(mysql, "UPDATE shards SET inflight = '[]', send_n = 0 WHERE shard = 1")  # an operator has looked
     led(stack)
-    stack.restart("dispatcher1")  # which tells of the next outage as of a new one
+    stack.restart("dispatcher1")  # so that it logs the next outage as a new one

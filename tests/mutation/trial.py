@@ -14,7 +14,7 @@ from .workshop import BUILD, COPY
 SIM_WORLDS = 2500  # some ten seconds of the processor; a run of the suite has eight times as many
 FIRST_SECONDS = 400  # of a suite whose time is not known yet
 PATIENCE = 10  # so many seconds more may pass than the processor works: others have it, too (DUETIME_MUTANTS_PATIENCE: so many on a busy machine)
-WAITS = "2"  # what a fault keeps from coming is waited for twice as long as it takes without one
+WAITS = "2"  # a wait for an event that the mutation prevents ends after twice its usual time
 FAILED = "[  FAILED  ]"  # what cmocka begins a line with: the first is enough
 PROGRAMS = ("duetime-api", "duetime-dispatcher", "duetime")
 CHECKED = {"configuration": "duetime-dispatcher", "command_line": "duetime", "openapi": "duetime-api", "cron": "cron_next"}  # by a check of the sources

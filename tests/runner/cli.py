@@ -14,15 +14,15 @@ from .report import Report
 def parser():
     listed = "\n".join(f"  {name:<12} {suite.does}" for name, suite in {**suites.SUITES, **suites.LANES}.items())
     top = argparse.ArgumentParser(prog="tests/run", formatter_class=argparse.RawDescriptionHelpFormatter,
-                                  description="Builds with sanitizers and runs tests; the last line is the sum. Without a suite: the short set "
-                                              f"({' '.join(sorted(suites.SHORT))}),\nof whose slow tests some take turns by the seed.",
+                                  description="Builds with sanitizers and runs tests; the last line is the total. Without SUITE it runs the short set "
+                                              f"({' '.join(sorted(suites.SHORT))}),\nwhose slow tests partly take turns; the seed chooses.",
                                   epilog=f"suites:\n{listed}")
-    top.add_argument("suites", nargs="*", metavar="SUITE", help="run whole, with all that takes turns otherwise")
-    top.add_argument("--all", action="store_true", help="every suite, whole; the lanes mysql and kafka4 only if they are named (or in DUETIME_LANES)")
+    top.add_argument("suites", nargs="*", metavar="SUITE", help="run this suite in full, including all tests that take turns otherwise")
+    top.add_argument("--all", action="store_true", help="every suite in full; the lanes mysql and kafka4 only if they are named (or in DUETIME_LANES)")
     top.add_argument("--slice", action="store_true", help="the short set, and the slice of the other suites that the seed chooses: what .ci/run does")
     top.add_argument("-k", dest="chosen", metavar="WORD", help="only tests (C: only files) that have WORD in their name")
-    top.add_argument("--seed", type=int, help="decides the order of tests and what takes its turn; else the commit decides")
-    top.add_argument("--repeat", type=int, help="each row of the fault catalogue so many times, with seeds that follow one another")
+    top.add_argument("--seed", type=int, help="chooses the order of tests and which of the slow ones run; by default it follows from the commit")
+    top.add_argument("--repeat", type=int, help="run each row of the fault catalogue this many times, each time with the next seed")
     return top
 
 
@@ -40,7 +40,7 @@ def seed_of_commit():
 
 
 def slice_of(seed):
-    """Independent of what the seed chooses inside of a suite."""
+    """Chooses a slice independently of the seed's choices inside a suite."""
     return suites.SLICES[zlib.crc32(str(seed).encode()) % len(suites.SLICES)]
 
 
@@ -61,7 +61,7 @@ def main():
     names = wanted(arguments, seed)
     unknown = [name for name in names if name not in suites.SUITES and name not in suites.LANES]
     if unknown:
-        print(f"tests/run: no suite {' '.join(unknown)}; there are: {' '.join([*suites.SUITES, *suites.LANES])}", file=sys.stderr)
+        print(f"tests/run: unknown suite {' '.join(unknown)}; the suites are: {' '.join([*suites.SUITES, *suites.LANES])}", file=sys.stderr)
         return 2
     os.environ["DUETIME_TEST_SEED"] = str(seed)
     if not arguments.chosen and (arguments.suites or arguments.all):

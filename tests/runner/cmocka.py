@@ -32,7 +32,7 @@ def outcomes(output):
 
 
 def server_logs(env):
-    """The end of each server's log, where there are servers."""
+    """Returns the last lines of each server's log, if there are servers."""
     logs = sorted(Path(env["DUETIME_TEST_LOGS"]).glob("*.log")) if "DUETIME_TEST_LOGS" in env else []
     return "\n".join("\n".join([f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-6:]]) for path in logs)
 
@@ -68,7 +68,7 @@ def run_all(report, executables, env, workers=3):
             in_order = sorted(executables, key=lambda executable: executable.name not in LONGEST)
             took = {executable.name: pool.submit(run_one, report, executable, env) for executable in in_order}
             longest = sorted(((done.result(), name) for name, done in took.items()), reverse=True)[:8]
-            report.say("the longest: " + ", ".join(f"{name} {seconds:.0f} s" for seconds, name in longest))
+            report.say("slowest suites: " + ", ".join(f"{name} {seconds:.0f} s" for seconds, name in longest))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             command.end_all()

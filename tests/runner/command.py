@@ -49,7 +49,7 @@ def run(argv, seconds, env=None, cwd=None, enough=None):
             return child.returncode, output
         except subprocess.TimeoutExpired as late:
             _end(child)
-            return None, f"{late.output if enough else child.communicate()[0]}\nit had not ended after {seconds} s"
+            return None, f"{late.output if enough else child.communicate()[0]}\nit was still running after {seconds} s"
         except BaseException:
             _end(child)
             raise

@@ -4,8 +4,8 @@ import xml.etree.ElementTree as ElementTree
 
 from . import command, tree
 
-SECONDS = 4800  # of a whole folder: CI has ninety minutes
-STUCK = 900  # after so long within one test its threads are printed
+SECONDS = 4800  # for a whole folder: CI has ninety minutes
+STUCK = 900  # if one test takes longer, pytest prints its threads
 
 
 def run(report, suite, paths, without, variables, chosen=None):
@@ -14,7 +14,7 @@ def run(report, suite, paths, without, variables, chosen=None):
     result.unlink(missing_ok=True)
     waits = result.with_suffix(".waits")
     waits.unlink(missing_ok=True)
-    env = {**os.environ, "DUETIME_TEST_PREFIX": "run-", "DUETIME_TEST_WAITS": str(waits), **variables}  # stacks of pytest by hand, in the same tree, are left alone
+    env = {**os.environ, "DUETIME_TEST_PREFIX": "run-", "DUETIME_TEST_WAITS": str(waits), **variables}  # the prefix keeps stacks separate from those of a pytest started by hand
     times = 10 if env.get("DUETIME_TEST_LONG") else 1
     argv = ["/usr/bin/python3", "-m", "pytest", "-p", "no:cacheprovider", "-q", f"--junitxml={result}", "-o", "junit_logging=system-out",
             "-o", f"faulthandler_timeout={STUCK}", *paths, *(f"--ignore={path}" for path in without), *(["-k", chosen] if chosen else [])]
@@ -28,7 +28,7 @@ def run(report, suite, paths, without, variables, chosen=None):
 
 
 def _count(report, suite, root):
-    """Counts each test; True when one failed."""
+    """Counts each test. Returns True if one failed."""
     failed = False
     for case in root.iter("testcase"):
         name = f"{suite}: {case.get('name')}"

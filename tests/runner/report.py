@@ -1,5 +1,5 @@
-"""Counts tests and prints what a person needs: each failure with the command that repeats it, and how far the run is. Every test counts
-once: passed, failed or skipped. The last line is the sum.
+"""Counts tests and prints the progress of the run, and each failure with the command that repeats it. Every test counts once: passed,
+failed or skipped. The last line is the total.
 """
 import sys
 import threading
@@ -25,7 +25,7 @@ class Report:
     def plan(self, parts):
         """`parts`: {name: seconds on two idle cores}."""
         self._expected = dict(parts)
-        self.say(f"to do: {', '.join(f'{name} ({_minutes(seconds)})' for name, seconds in parts.items())}")
+        self.say(f"plan: {', '.join(f'{name} ({_minutes(seconds)})' for name, seconds in parts.items())}")
 
     def begin(self, name):
         self._started[name] = time.monotonic()
@@ -37,7 +37,7 @@ class Report:
         self.say(f"{name}: done in {_minutes(took)}" + (f"; left: {', '.join(left)}, about {_minutes(self._seconds_left())}" if left else ""))
 
     def _seconds_left(self):
-        """The share of the work that is done took so long; the rest takes in proportion. A part counts up to what was expected of it."""
+        """Estimates the rest in proportion to the time so far. A running part counts with its time so far, at most with its expected time."""
         now = time.monotonic()
         done = sum(seconds if part in self.times else min(seconds, now - self._started.get(part, now)) for part, seconds in self._expected.items())
         return (now - self._began) * (sum(self._expected.values()) / max(done, 1) - 1)

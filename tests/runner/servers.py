@@ -27,7 +27,7 @@ def running(suite, **options):
 
 
 def homes():
-    """The stacks below .local/tests, and those in memory."""
+    """The stacks in .local/tests and those in memory."""
     return {state.parent for folder in (tree.WORK, tree.QUICK) for state in folder.glob("**/state.json")}
 
 

@@ -1,4 +1,4 @@
-"""The suites by name, what each takes, and which of them the short set and the slices are made of."""
+"""The suites by name, their durations, and which of them form the short set and the slices."""
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Callable, NamedTuple
@@ -6,18 +6,18 @@ from typing import Callable, NamedTuple
 from . import builds, checks, cmocka, command, fuzz, lanes, model, pytests, servers, tree
 
 TESTS = tree.TREE / "tests"
-AT_ONE_TIME = 4  # suites beside each other: they wait more than they work
+AT_ONE_TIME = 4  # suites in parallel: they wait more than they work
 
 
 class Suite(NamedTuple):
-    seconds: int  # on two idle cores, without what is left to other turns
+    seconds: int  # on two idle cores, without tests whose turn is in another run
     run: Callable  # (report, chosen): `chosen` narrows it to names that contain it
     does: str
     builds: Callable = builds.sanitize
 
 
 def _executables(kind, chosen):
-    """The cmocka suites of this kind; those whose source has the word, when one is given."""
+    """Returns the cmocka suites of this kind; with `chosen` only those whose source contains it."""
     folder = tree.BUILD / "tests" / kind
     found = [path for path in sorted(folder.glob(f"{kind}_test_*")) if os.access(path, os.X_OK) and path.suffix == ""]
     return [path for path in found if chosen is None or chosen in path.name or chosen in _source(path)]
@@ -106,7 +106,7 @@ APART = ("integration/secured", "integration/outages", "integration/clients", "i
 HTTP = ("api/http_server", "api/auth")
 CONSOLE = ("api/console", "api/cli", "api/doctor")
 SUITES = {
-    "sources": Suite(60, sources, "clang-format, clang-tidy, the rules of the house, pages that must agree with the programs"),
+    "sources": Suite(60, sources, "clang-format, clang-tidy, the rules of tests/house.py, pages that must agree with the programs"),
     "unit": Suite(30, unit, "C, without servers"),
     "sim": Suite(30, sim, "simulated worlds; the store's contract suites on the simulator's servers"),
     "contract": Suite(160, contract, "C, on real servers"),
@@ -114,28 +114,28 @@ SUITES = {
     "api": Suite(360, _pytest("api", "api", without=(*HTTP, *CONSOLE), DUETIME_TEST_STACK="api"), "REST"),
     "http": Suite(280, _pytest("http", *HTTP, DUETIME_TEST_STACK="http"), "the HTTP server; tokens and quotas"),
     "console": Suite(180, _pytest("console", *CONSOLE, DUETIME_TEST_STACK="console"), "the console in Chromium; the command line and the doctor"),
-    "compilers": Suite(180, compilers, "everything compiled by clang; the fuzz targets, built and run", nothing),
+    "compilers": Suite(180, compilers, "all code compiled by clang; the fuzz targets, built and run", nothing),
     "fuzz": Suite(130, of_fuzz, "the fuzz targets alone", nothing),
     "release": Suite(60, release, "a release and its packages"),
     "model": Suite(90, of_model, "the model of the dispatch, by Spin", nothing),
     "fault": Suite(200, _pytest("fault", "faults"), "the fault catalogue, under load"),
-    "disaster": Suite(120, _pytest("disaster", "disaster"), "the pages of deploy/disaster, followed word for word"),
+    "disaster": Suite(120, _pytest("disaster", "disaster"), "the pages of deploy/disaster, executed literally"),
     "secured": Suite(200, _pytest("secured", "integration", without=APART[2:], DUETIME_TEST_SECURED="1", DUETIME_TEST_SLICE="secured", DUETIME_TEST_STACK="slice"),
                      "TLS and authentication on every connection"),
-    "outages": Suite(300, _pytest("outages", "integration/outages", DUETIME_TEST_STACK="outages"), "servers and dispatchers that come, go and die; floods"),
-    "clients": Suite(200, _pytest("clients", *APART[2:]), "the clients in five languages; what is done on call"),
+    "outages": Suite(300, _pytest("outages", "integration/outages", DUETIME_TEST_STACK="outages"), "servers and dispatchers that start, stop and die; floods"),
+    "clients": Suite(200, _pytest("clients", *APART[2:]), "the clients in five languages; the tasks of an operator on call"),
 }
 LANES = {
     "mysql": Suite(900, mysql, "the store, and the pages of disasters, on MySQL 9.7"),
     "kafka4": Suite(900, kafka4, "contract and integration on Kafka 4"),
 }
-SHORT = ("integration", "api", "contract", "http", "console", "sources", "sim", "unit")  # those that take longest first
-# Of these .ci/run runs one beside the short set. What has the most tests that take turns is there more than once.
+SHORT = ("integration", "api", "contract", "http", "console", "sources", "sim", "unit")  # the slowest first
+# .ci/run runs one of these with the short set. Suites with many tests that take turns are listed more than once.
 SLICES = (("compilers",), ("fault",), ("secured",), ("outages",), ("clients",), ("fault",), ("release", "model"), ("outages",), ("disaster",), ("fault",))
 
 
 def run_all(report, names, chosen=None):
-    """Builds what the suites need, then runs them, some at one time."""
+    """Builds what the suites need, then runs them, AT_ONE_TIME in parallel."""
     known = {**SUITES, **LANES}
     report.plan({"build": 110, **{name: known[name].seconds for name in names}})
     report.begin("build")

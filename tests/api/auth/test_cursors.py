@@ -28,7 +28,7 @@ def callers(own_apis):
     made = {}
     for name, topics in (("boss", []), ("clerk", ["--topics", "in."]), ("other", ["--topics", "in.,out."])):
         made[name] = Rest(own.url, token=own.command("--new-token", name, "--scopes", "admin", *topics).stdout.strip())
-    until(lambda: own.rest.get("/v1/caller").status == 401 and all(rest.get("/v1/caller").status == 200 for rest in made.values()), "the tokens hold")
+    until(lambda: own.rest.get("/v1/caller").status == 401 and all(rest.get("/v1/caller").status == 200 for rest in made.values()), "the API accepts the tokens")
     boss = made["boss"]
     jobs = {name: [boss.make(topic=f"in.{name}", key=f"k{n}", delay="P1D")["id"] for n in range(3)][0] for name in "ab"}
     for (name, job), n in itertools.product(jobs.items(), range(3)):

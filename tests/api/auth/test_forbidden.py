@@ -104,7 +104,7 @@ def test_a_write_that_mysql_forbids_us_is_503(limited, name):
                      *(("dead", None) if name == "redrive" else ("dispatched", 9999999999999)), job)
     with without(limited, "INSERT, UPDATE, DELETE"):
         unavailable(WRITES[name](limited.rest, job), limited)
-    until(lambda: limited.rest.post("/v1/jobs", {"topic": "forbidden", "delay": HOUR}).status == 201, "it may again")
+    until(lambda: limited.rest.post("/v1/jobs", {"topic": "forbidden", "delay": HOUR}).status == 201, "the request is allowed again")
     limited.rows("UPDATE jobs SET state = 'scheduled', attempt = 0, attempt_status = 'none', next_at = 9999999999999 WHERE id = %s", job)
 
 
@@ -113,7 +113,7 @@ def test_a_read_that_mysql_forbids_us_is_503(limited, name):
     job = made(limited)
     with without(limited, "SELECT", ["jobs", "job_keys", "attempts", "history"]):
         unavailable(READS[name](limited.rest, job), limited)
-    until(lambda: READS[name](limited.rest, job).status == 200, "it may again")
+    until(lambda: READS[name](limited.rest, job).status == 200, "the request is allowed again")
 
 
 @pytest.mark.parametrize("name", [*READS, "create", "cancel"])
@@ -135,7 +135,7 @@ def test_a_server_that_is_read_only_is_503(stack, limited):
             unavailable(WRITES[name](limited.rest, job), limited)
     finally:
         rows(limited.server, "SET GLOBAL read_only = OFF")
-    until(lambda: limited.rest.post("/v1/jobs", {"topic": "forbidden", "delay": HOUR}).status == 201, "it may again")
+    until(lambda: limited.rest.post("/v1/jobs", {"topic": "forbidden", "delay": HOUR}).status == 201, "the request is allowed again")
 
 
 def test_in_a_batch_each_line_is_503(limited):

@@ -24,7 +24,7 @@ def two(own_apis):
     made = first.command("--new-token", "boss", "--scopes", "admin", "--quotas", "payload_bytes_per_second=0")
     assert made.returncode == 0, made.stderr
     boss = Rest(first.url, token=made.stdout.strip())
-    until(lambda: all(Rest(api.url).get("/v1/tokens").status == 401 for api in (first, second)) and boss.get("/v1/tokens").status == 200, "the token holds")
+    until(lambda: all(Rest(api.url).get("/v1/tokens").status == 401 for api in (first, second)) and boss.get("/v1/tokens").status == 200, "the API accepts the token")
     yield first, second, boss
     boss.close()
 
@@ -35,7 +35,7 @@ def new_token(two, name, **quotas):
     made = boss.post("/v1/tokens", {"name": name, "scopes": ["write", "read"], **quotas})
     assert made.status == 201 and {**QUOTAS, **quotas}.items() <= made.json.items(), made
     rests = [Rest(api.url, token=made.json["token"]) for api in (first, second)]
-    until(lambda: all(rest.get("/v1/jobs").status == 200 for rest in rests), "the token holds")
+    until(lambda: all(rest.get("/v1/jobs").status == 200 for rest in rests), "the API accepts the token")
     return rests
 
 
@@ -49,7 +49,7 @@ def over(problem, quota, limit):
 
 
 def refused_of(rest, n=200, **more):
-    """What is refused of a batch of n jobs: far more than a quota of some a second lets pass in the time that the batch takes."""
+    """Returns the refused elements of a batch of n jobs. n is far more than the quota allows while the batch runs."""
     return [answer for answer in rest.post("/v1/jobs:batch", [{"topic": "q", "delay": "PT24H", **more}] * n).json if answer["status"] != 201]
 
 
@@ -58,13 +58,13 @@ def test_single_jobs_batches_and_commands_are_refused_beyond_the_quota(two):
     rest, _ = new_token(two, "worker", jobs_per_second=10)
     answers = rest.post("/v1/jobs:batch", [job(f"worker {n}") for n in range(400)]).json
     made = sum(answer["status"] == 201 for answer in answers)
-    assert 5 <= made <= 10 * (time.monotonic() - began + 2), "half of the burst at least: two APIs live"
+    assert 5 <= made <= 10 * (time.monotonic() - began + 2), "at least half of the burst, because two APIs share it"
     for answer in answers:
         if answer["status"] != 201:
             over(answer, "jobs_per_second", 10)
 
     def spent(ask):
-        """What is asked after a batch that has spent the quota; a job is free again after a tenth of a second."""
+        """ask(), run right after a batch that has spent the quota; the quota allows a job again after a tenth of a second."""
         return lambda: refused_of(rest) and ask()
     answer = until(spent(lambda: (answer := rest.post("/v1/jobs", {"topic": "q", "delay": "PT24H"})).status == 429 and answer), "a single job is refused")
     over(refused(answer, 429, "quota-exceeded"), "jobs_per_second", 10)
@@ -73,14 +73,14 @@ def test_single_jobs_batches_and_commands_are_refused_beyond_the_quota(two):
     assert {line["status"] for line in lines} in ({429}, {201, 429})
     command = {"command": "add", "topic": "pulled", "delay": 3600, "TTR": 60, "body": "x"}
     until(spent(lambda: "quota" in rest.post("/v1/commands", {**command, "id": f"c {time.monotonic()}"}).text), "a command is refused")
-    until(lambda: rest.post("/v1/jobs", job("single")).status == 201, "the bucket fills")
+    until(lambda: rest.post("/v1/jobs", job("single")).status == 201, "the quota has refilled")
     assert rest.put("/v1/topics/q/jobs/single", {"delay": "PT24H"}).status in (200, 429)
 
 
 def test_an_equal_request_that_makes_no_job_spends_nothing(two):
     rest, _ = new_token(two, "repeater", jobs_per_second=2)
     until(lambda: rest.post("/v1/jobs", job("same")).status == 201, "it is made")
-    until(lambda: rest.post("/v1/jobs", job("same")).status == 200, "the bucket fills")
+    until(lambda: rest.post("/v1/jobs", job("same")).status == 200, "the quota has refilled")
     assert [rest.post("/v1/jobs", job("same")).status for _ in range(20)] == [200] * 20
 
 
@@ -89,7 +89,7 @@ def test_requests_are_refused_beyond_the_quota_and_none_of_another_token(two):
     answer = until(lambda: next((answer for answer in (rest.get("/v1/jobs?topic=none") for _ in range(50)) if answer.status == 429), None), "over")
     over(refused(answer, 429, "quota-exceeded"), "requests_per_second", 5)
     assert int(answer.headers["Retry-After"]) >= 1
-    until(lambda: rest.get("/v1/jobs?topic=none").status == 200, "the bucket fills")
+    until(lambda: rest.get("/v1/jobs?topic=none").status == 200, "the quota has refilled")
     assert [two[2].get("/v1/jobs?topic=none").status for _ in range(20)] == [200] * 20
 
 
@@ -151,13 +151,13 @@ def test_usage_of_days_that_are_over_goes_when_an_api_writes_its_first(two, own_
     third = own_apis("quotas_three", {"mysql.database": "api_quotas", "installation.name": "quotas"}, shared=True).start()
     third.rest.close()
     third.rest = Rest(third.url, token=boss.token)
-    until(lambda: third.rest.get("/v1/jobs").status == 200, "the token holds")
+    until(lambda: third.rest.get("/v1/jobs").status == 200, "the API accepts the token")
     until(lambda: not first.rows("SELECT 1 FROM token_usage WHERE token = 'long_gone'"), third.log)
     third.end()
 
 
 def flood(rest, quota, enough):
-    """Asks for twice the quota, in batches, until enough(seconds, jobs made in them) holds. Returns both."""
+    """Requests twice the quota, in batches, until enough(seconds, jobs created) is true. Returns both."""
     began = asked = time.monotonic()
     made = 0
     while not enough(asked - began, made):
@@ -178,7 +178,7 @@ def test_two_apis_let_pass_together_what_one_would_and_one_alone_gets_all(two):
     assert min(counts) > 0, counts
 
     def alone():
-        """More than its half, in a second and a half after a bucket that was full."""
+        """Whether it gets more than its half within a second and a half, starting with a full bucket."""
         flood(rests[1], quota, lambda seconds, _: seconds > 0.5)
         seconds, made = flood(rests[1], quota, lambda seconds, _: seconds > 1.5)
         return made > 0.7 * quota * seconds
@@ -186,7 +186,7 @@ def test_two_apis_let_pass_together_what_one_would_and_one_alone_gets_all(two):
 
 
 def cut_off(rest):
-    """Batches that their client leaves in the middle of a line: more elements are refused than are free (10,000), until its debt is at its most."""
+    """Sends batches and disconnects in the middle of a line. More elements are refused than are free of charge (10,000), until the token's debt is at its maximum."""
     body = (json.dumps({"topic": "q", "delay": "PT24H"}) + "\n").encode() * 4000 + b'{"topic":'
     for _ in range(4):
         with socket.create_connection((rest.host, rest.port), 120) as wire:
@@ -197,15 +197,15 @@ def cut_off(rest):
 
 
 def lines_of(rest, topic, n):
-    """The statuses of a batch of so many jobs."""
+    """Returns the statuses of a batch of n jobs."""
     answer = rest.ask("POST", "/v1/jobs:batch", (json.dumps({"topic": topic, "delay": "PT24H"}) + "\n") * n, content_type="application/x-ndjson")
     assert answer.status == 200 and len(answer.lines) == n, answer
     return {line["status"] for line in answer.lines}
 
 
 def waits_alone(owes, ask, *others, least=2):
-    """Whether ask() waits for so many seconds, and all others are answered meanwhile, when owes() has run. A debt is paid in five seconds: on a machine that stands still
-    for so long this is false, and may be asked again."""
+    """Whether ask() waits for at least `least` seconds after owes() has run, while all others are answered. A debt lasts five seconds: if the machine stalls
+    for longer, this returns False, and the caller may try again."""
     owes()
     began = time.monotonic()
     with ThreadPoolExecutor(1) as pool:
@@ -288,8 +288,8 @@ def test_a_token_that_has_very_many_elements_refused_waits_for_its_answers_and_n
         for n in (9000, 2000):
             says(422, flood, "no topic", n)
     until(lambda: waits_alone(owes, lambda: says(422, flood, "no topic", 3000), lambda: says(422, honest, "no topic", 100), lambda: says(201, honest, "q", 100)),
-          "what is refused waits, and another token does not")
-    until(lambda: waits_alone(lambda: cut_off(owing), lambda: says(201, owing, "q", 1), lambda: says(201, flood, "q", 100)), "what is made rests for nothing")
+          "refused requests wait, and another token does not")
+    until(lambda: waits_alone(lambda: cut_off(owing), lambda: says(201, owing, "q", 1), lambda: says(201, flood, "q", 100)), "the token in debt waits, accepted jobs of another do not")
 
 
 def gauge(api, boss, name):
@@ -308,5 +308,5 @@ def test_commands_of_arrays_that_fail_are_among_what_is_refused(two):
     def fine():
         answer = rest.post("/v1/commands", [{"command": "add", "topic": "q.pulled", "id": "fine", "delay": 60, "body": "x"}])
         assert answer.json == [{"success": True, "id": "fine"}]
-    until(lambda: waits_alone(lambda: [wrong() for _ in range(11)], lambda: (wrong(), wrong()), fine, least=1.5), "what fails waits, and what does not fail does not")
+    until(lambda: waits_alone(lambda: [wrong() for _ in range(11)], lambda: (wrong(), wrong()), fine, least=1.5), "failing requests wait, successful ones do not")
     assert gauge(two[0], two[2], "duetime_api_batches") == held

@@ -39,7 +39,7 @@ def lent_tokens(api, *tokens):
     """Rests that carry tokens (name, scopes, topics), revoked at the end: other tests of the same API read the list of them."""
     rests = [new_token(api, *token) for token in tokens]
     try:
-        until(lambda: all(rest.get("/v1/topics").status != 401 for rest in rests), "the tokens hold")
+        until(lambda: all(rest.get("/v1/topics").status != 401 for rest in rests), "the API accepts the tokens")
         yield rests
     finally:
         for rest, (name, *_) in zip(rests, tokens):
@@ -55,8 +55,8 @@ def callers(guarded):
     made["mixed"] = new_token(guarded, "mixed", "write,report,read")
     made["bound"] = new_token(guarded, "bound", "write,report,read", "in.,also-")
     made["bound-admin"] = new_token(guarded, "bound-admin", "admin", "in.")
-    until(lambda: guarded.rest.get("/v1/info").status == 401, "the tokens hold")
-    until(lambda: all(rest.get("/v1/jobs/1").status != 401 for rest in made.values()), "all of them")
+    until(lambda: guarded.rest.get("/v1/info").status == 401, "the API accepts the tokens")
+    until(lambda: all(rest.get("/v1/jobs/1").status != 401 for rest in made.values()), "the API accepts all tokens")
     made["nobody"] = guarded.rest
     yield made
     for rest in made.values():
@@ -247,7 +247,7 @@ def test_cursors_outlive_a_restart_and_a_key_that_was_lost_is_made_anew(own_apis
     api.start()
     assert api.rest.get(f"/v1/topics?limit=1&cursor={cursor}").json["topics"][0]["name"] == "t1"
     api.rows("UPDATE installation SET cursor_key = '', topics_version = topics_version + 1")
-    until(lambda: api.rest.get(f"/v1/topics?limit=1&cursor={cursor}").status == 422, "the old key is forgotten")
+    until(lambda: api.rest.get(f"/v1/topics?limit=1&cursor={cursor}").status == 422, "the API forgets the old key")
     cursor = api.rest.get("/v1/topics?limit=1").json["next_cursor"]
     assert api.rest.get(f"/v1/topics?limit=1&cursor={cursor}").json["topics"][0]["name"] == "t1"
 
@@ -331,7 +331,7 @@ def test_bad_token_commands_are_refused_and_change_nothing(callers, guarded, arg
 
 def test_a_revoked_token_ends_within_five_seconds(callers, guarded):
     rest = new_token(guarded, "short-lived", "read")
-    until(lambda: rest.get("/v1/info").status == 200, "the new token holds")
+    until(lambda: rest.get("/v1/info").status == 200, "the API accepts the new token")
     assert guarded.command("--revoke-token", "short-lived").returncode == 0
     until(lambda: rest.get("/v1/info").status == 401, "the revoked token ends")
     assert callers["read"].get("/v1/info").status == 200
@@ -349,7 +349,7 @@ def test_an_installation_that_had_a_token_asks_for_one_until_that_is_waived(own_
     api = own_apis("once").start()
     assert not closed(api)
     rest = new_token(api, "only", "admin")
-    until(lambda: closed(api) and rest.get("/v1/info").status == 200, "the token holds")
+    until(lambda: closed(api) and rest.get("/v1/info").status == 200, "the API accepts the token")
     done = api.command("--revoke-token", "only")
     assert done.returncode == 0 and "--waive-tokens" in done.stderr
     until(lambda: rest.get("/v1/info").status != 200 or not closed(api), "it is revoked")
@@ -364,7 +364,7 @@ def test_an_installation_that_had_a_token_asks_for_one_until_that_is_waived(own_
     assert api.command("--waive-tokens").returncode == 0
     until(lambda: not closed(api), "the door is opened on purpose")
     rest = new_token(api, "again", "read")
-    until(lambda: closed(api), "the new token holds")
+    until(lambda: closed(api), "the API accepts the new token")
     api.rows("DELETE FROM api_tokens")
     until(lambda: rest.get("/v1/info").status != 200 or not closed(api), "its row is gone")
     assert closed(api)
@@ -387,9 +387,9 @@ def test_tokens_that_hands_made_are_remembered_like_others(own_apis):
 def test_a_list_of_tokens_that_cannot_be_read_lets_nobody_in(own_apis):
     api = own_apis("unread").start()
     rest = new_token(api, "one", "admin")
-    until(lambda: rest.get("/v1/info").status == 200, "the token holds")
+    until(lambda: rest.get("/v1/info").status == 200, "the API accepts the token")
     api.rows("RENAME TABLE api_tokens TO api_tokens_away")
-    until(lambda: rest.get("/v1/info").status == 503, "a list that may be old is not believed")
+    until(lambda: rest.get("/v1/info").status == 503, "the API does not trust a list that may be old")
     assert api.rest.get("/v1/info").status == 503 and api.rest.get("/healthz").status == 200
     api.rows("RENAME TABLE api_tokens_away TO api_tokens")
     until(lambda: rest.get("/v1/info").status == 200, "it is read again")
@@ -402,10 +402,10 @@ def test_topics_that_hands_spoiled_show_nothing(callers, jobs, guarded):
     """A token each, so that all are waited for at once."""
     with lent_tokens(guarded, *((f"spoiled-{n}", "admin", "in.") for n in range(len(SPOILED)))) as lent:
         rests = dict(zip(SPOILED, lent))
-        until(lambda: all(rest.get("/v1/topics/in.side").status == 200 for rest in rests.values()), "the tokens hold")
+        until(lambda: all(rest.get("/v1/topics/in.side").status == 200 for rest in rests.values()), "the API accepts the tokens")
         for n, topics in enumerate(SPOILED):
             guarded.rows("UPDATE api_tokens SET topics = %s WHERE name = %s", topics, f"spoiled-{n}")
-        until(lambda: all(rest.get("/v1/topics/in.side").status == 404 for rest in rests.values()), "the edits hold")
+        until(lambda: all(rest.get("/v1/topics/in.side").status == 404 for rest in rests.values()), "the API knows the edits")
         for topics, rest in rests.items():
             assert rest.get("/v1/jobs").json["jobs"] == [] and rest.get("/v1/topics").json["topics"] == [], topics
             assert rest.get(f"/v1/jobs/{jobs['outside']['id']}").status == rest.post("/v1/jobs", {"topic": "outside", "delay": HOUR}).status == 404, topics
@@ -431,7 +431,7 @@ def test_a_bound_token_names_kafka_topics_within_its_prefixes_only(callers, guar
 def test_a_bound_token_may_name_the_kafka_topics_that_are_allowed_to_it(own_apis):
     api = own_apis("allowing", {"kafka.allow_topics": "shared.audit,public.*,x.*"}).start()
     bound = new_token(api, "bound", "admin", "in.")
-    until(lambda: closed(api) and bound.get("/v1/topics").status == 200, "the token holds")
+    until(lambda: closed(api) and bound.get("/v1/topics").status == 200, "the API accepts the token")
     for name, status in (("shared.audit", 201), ("public.news", 200), ("public.", 200), ("shared.audit.x", 422), ("shared.audi", 422), ("public", 422), ("x.ledger", 422), ("y", 422)):
         assert bound.put("/v1/topics/in.a", {"kafka_topic": name}).status == status, name
 
@@ -439,7 +439,7 @@ def test_a_bound_token_may_name_the_kafka_topics_that_are_allowed_to_it(own_apis
 def test_a_token_makes_no_more_topics_than_its_prefix_may_have(own_apis):
     api = own_apis("crowd", {"limits.prefix_topics": 3, "limits.topics": 8}).start()
     a, b, everybody = new_token(api, "a", "admin", "a."), new_token(api, "b", "admin", "b.,c."), new_token(api, "all", "admin")
-    until(lambda: closed(api) and a.get("/v1/topics").status == b.get("/v1/topics").status == everybody.get("/v1/topics").status == 200, "the tokens hold")
+    until(lambda: closed(api) and a.get("/v1/topics").status == b.get("/v1/topics").status == everybody.get("/v1/topics").status == 200, "the API accepts the tokens")
     lines = a.batch([{"topic": f"a.{n}", "delay": HOUR} for n in range(6)])
     assert [line["status"] for line in lines] == [201] * 3 + [422] * 3 and "limits.prefix_topics" in str(lines[5]) and "(3)" in str(lines[5])
     refused(a.put("/v1/topics/a.x", {}), 422, "invalid", "/name")
@@ -490,7 +490,7 @@ def test_with_a_token_it_listens_everywhere_and_without_it_again_lets_nobody_in(
     refused(api.rest.get("/v1/info"), 401, "unauthorized")
     assert api.command("--revoke-token", "only").returncode == 0
     late = new_token(api, "late", "read")
-    until(lambda: late.get("/v1/info").status == 200, "the later token holds")
+    until(lambda: late.get("/v1/info").status == 200, "the API accepts the later token")
     assert api.command("--revoke-token", "late").returncode == 0
     until(lambda: late.get("/v1/info").status == 401, "it ends")
     refused(api.rest.get("/v1/info"), 401, "unauthorized")
@@ -501,7 +501,7 @@ def test_who_keeps_workers_waiting_leaves_one_to_others(own_apis):
     # None of the four may be refused for the time that it has waited, however slow the machine is.
     api = own_apis("sharing_workers", {"http.workers": 2, "mysql.lock_timeout": "PT1M"}).start()
     many, one = new_token(api, "waiting", "write,read,admin", "waiting."), new_token(api, "looking", "write,read", "looking.")
-    until(lambda: closed(api) and many.get("/v1/topics").status == one.get("/v1/topics").status == 200, "the tokens hold")
+    until(lambda: closed(api) and many.get("/v1/topics").status == one.get("/v1/topics").status == 200, "the API accepts the tokens")
     many.make(topic="waiting.t", delay=HOUR)
     job = one.make(topic="looking.t", delay=HOUR)
     with contextlib.ExitStack() as ends:
@@ -522,7 +522,7 @@ def test_who_asks_for_much_at_once_waits_for_himself(own_apis):
     """One worker, forty large lists of one token in its queue: a look of another token comes after one or two of them."""
     api = own_apis("taking_turns", {"http.workers": 1}).start()
     many, one = new_token(api, "many", "write,read", "many."), new_token(api, "one", "write,read", "one.")
-    until(lambda: closed(api) and many.get("/v1/topics").status == one.get("/v1/topics").status == 200, "the tokens hold")
+    until(lambda: closed(api) and many.get("/v1/topics").status == one.get("/v1/topics").status == 200, "the API accepts the tokens")
     assert {line["status"] for line in many.batch([{"topic": "many.large", "delay": HOUR, "payload": "x" * 10_000}] * 300)} == {201}
     job = one.make(topic="one.small", delay=HOUR)
 

@@ -237,7 +237,7 @@ def test_tokens_are_read_from_files_and_sent_to_their_own_url_alone(own_apis, tm
     (tmp_path / "token").write_text(f"{token}\n")
     config = tmp_path / "config"
     config.write_text(f"context = here\n[here]\nurl = {owned.url}\ntoken_file = {tmp_path}/token\n[away]\nurl = http://127.0.0.1:9\ntoken_file = {tmp_path}/token\n")
-    until(lambda: run("topics", "list", "--url", owned.url).code == 1, "a token is asked for")
+    until(lambda: run("topics", "list", "--url", owned.url).code == 1, "the API asks for a token")
     refused = run("topics", "list", "--url", owned.url)
     assert refused.code == 1 and "token" in refused.err, refused
     assert run("topics", "list", "--config", config).code == 0

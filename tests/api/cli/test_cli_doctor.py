@@ -116,7 +116,7 @@ def test_a_token_that_is_refused_is_found(own_apis, tmp_path):
     owned = own_apis("cli_doctor")
     owned.start()
     token = owned.command("--new-token", "bound", "--scopes", "read", "--topics", "a.").stdout.strip()
-    until(lambda: "token-refused" in doctor(owned.url), "a token is asked for")
+    until(lambda: "token-refused" in doctor(owned.url), "the API asks for a token")
     assert "may not" in doctor(owned.url, DUETIME_TOKEN=token)["token-refused"]
 
 

@@ -149,7 +149,7 @@ def test_a_job_is_watched_until_it_is_finished(duetime, api, topic):
     out = subprocess.Popen([PROGRAM, "jobs", "watch", topic, "k", "--interval", "20", "--json", "--url", api.url], stdout=subprocess.PIPE, text=True)
     first = json.loads(out.stdout.readline())
     assert first["id"] == job["id"] and first["state"] == "scheduled"
-    until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT5S"}).json["jobs"], "it is popped")
+    until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT5S"}).json["jobs"], "the job is popped")
     assert json.loads(out.stdout.readline())["state"] == "dispatched"
     api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "succeeded"})
     assert json.loads(out.stdout.readline())["state"] == "succeeded"

@@ -135,7 +135,7 @@ def standing_alert(api, topic):
     """The id of an alert of the topic."""
     api.put(f"/v1/topics/{topic}", {"delivery": "pull", "alerts": {"backlog": 1}})
     api.make(topic=topic, delay=0)
-    return until(lambda: [alert["id"] for alert in api.get("/v1/alerts?limit=1000").json["alerts"] if alert["topic"] == topic], "it stands")[0]
+    return until(lambda: [alert["id"] for alert in api.get("/v1/alerts?limit=1000").json["alerts"] if alert["topic"] == topic], "the alert is raised")[0]
 
 
 @pytest.mark.in_turns(3)

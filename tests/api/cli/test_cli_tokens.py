@@ -27,13 +27,13 @@ def test_tokens_are_made_listed_and_revoked_and_one_is_asked_for_from_the_first_
     boss = own.rest.post("/v1/tokens", {"name": "boss", "scopes": ["admin", "read"], "topics": None})
     assert boss.status == 201 and boss.json["scopes"] == ["admin"] and boss.json["topics"] is None and boss.headers["Cache-Control"] == "no-store"
     (tmp_path / "boss").write_text(boss.json["token"])
-    until(lambda: own.rest.get("/v1/tokens").status == 401 and cli("tokens", "list").code == 0, "the first token holds")
+    until(lambda: own.rest.get("/v1/tokens").status == 401 and cli("tokens", "list").code == 0, "the API accepts the first token")
     made = cli("tokens", "new", "--name", "worker-7", "--scopes", "report,read", "--topics", "orders.,mails.", "--json")
     assert made.code == 0 and json.loads(made.out)["topics"] == ["orders.", "mails."], made
     worker = Rest(own.url, token=json.loads(made.out)["token"])
     assert cli("tokens", "new", "--name", "worker-7", "--scopes", "read").code == 1, "the name is taken"
     assert cli("tokens", "new", "--name", "other", "--scopes", "read", "--topics", "").code == 1, "no topics is not all topics"
-    until(lambda: worker.get("/v1/jobs").status == 200, "the worker's token holds")
+    until(lambda: worker.get("/v1/jobs").status == 200, "the API accepts the worker's token")
     refused(worker.get("/v1/tokens"), 403, "forbidden")
     listed = cli("tokens", "list", "--json")
     assert [json.loads(line)["name"] for line in listed.out.splitlines()] == ["boss", "worker-7"] and "dt_" not in listed.out

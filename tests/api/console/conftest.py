@@ -10,7 +10,7 @@ from harness.stack import PATIENCE, TREE
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = TREE / ".local" / "tests" / "browser"
-SECONDS = 10  # one step, on a quiet machine
+SECONDS = 10  # for one step on a quiet machine
 
 
 def installed():

@@ -29,7 +29,7 @@ def test_failures_are_listed_by_what_their_error_says(console, api, topic):
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull", "retry": []}).status == 201
     for key, message in (("k1", "the mill stood still"), ("k2", "the river was dry")):
         job = api.make(topic=topic, key=key, delay=0)
-        until(lambda: api.post(f"/v1/topics/{topic}/pop").json["jobs"], "it is popped")
+        until(lambda: api.post(f"/v1/topics/{topic}/pop").json["jobs"], "the job is popped")
         assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed", "error": {"code": "E1", "message": message}}).status == 200
     console.open(f"#/jobs?topic={topic}")
     console.browser.sees(role="link", name="k1")

@@ -52,8 +52,8 @@ def guarded(own_apis):
         done = own.command("--new-token", name, "--scopes", scopes, *(["--topics", topics] if topics else []))
         assert done.returncode == 0, done.stderr
         tokens[name] = done.stdout.strip()
-    until(lambda: Rest(own.url).get("/v1/info").status == 401, "tokens are asked for")
-    until(lambda: all(Rest(own.url, token=token).get("/v1/caller").status == 200 for token in tokens.values()), "all are known")
+    until(lambda: Rest(own.url).get("/v1/info").status == 401, "the API asks for tokens")
+    until(lambda: all(Rest(own.url, token=token).get("/v1/caller").status == 200 for token in tokens.values()), "the API knows all tokens")
     own.jobs_made = {topic: Rest(own.url, token=tokens["admin"]).make(topic=topic, key="k", delay="PT1H") for topic in ("in.side", "outside")}
     return own, tokens
 

@@ -115,7 +115,7 @@ def test_run_now_report_and_redrive(console, api, topic):
     console.open(f"#/jobs/{job['id']}")
     console.press_button("Run now")
     console.answer("Run it now")
-    until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"], "it is popped")
+    until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"], "the job is popped")
     console.press_button("Report")
     console.browser.choose(label="Status", value="failed")
     console.browser.fill(label="Error code", value="E7")

@@ -42,7 +42,7 @@ class Asked:
 
     def dead(self, key, days_ago=0):
         job = self.api.make(topic=self.topic, key=key, delay=0, retry=[])
-        until(lambda: self.api.post(f"/v1/topics/{self.topic}/pop", {"wait": "PT5S"}).json["jobs"], "it is popped")
+        until(lambda: self.api.post(f"/v1/topics/{self.topic}/pop", {"wait": "PT5S"}).json["jobs"], "the job is popped")
         report = {"attempt": 1, "status": "gave_up", "error": {"code": "E42", "message": "the mill stood still"}}
         assert self.api.post(f"/v1/jobs/{job['id']}/results", report).json["outcome"] == "applied"
         self.db("UPDATE jobs SET finished_at = finished_at - %s, error_at = error_at - %s WHERE id = %s", days_ago * DAY_MS, days_ago * DAY_MS, job["id"])

@@ -105,7 +105,7 @@ def test_the_late_jobs_of_a_topic_are_those_that_are_due(console, api, topic):
     """A job that was due once and whose retry lies ahead is not late."""
     assert api.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
     api.make(topic=topic, key="retried", delay=0, retry=["PT1H"])
-    job = until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT5S"}).json["jobs"], "it is popped")[0]
+    job = until(lambda: api.post(f"/v1/topics/{topic}/pop", {"wait": "PT5S"}).json["jobs"], "the job is popped")[0]
     assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "failed"}).status == 200
     api.make(topic=topic, key="tardy", delay=0)
     console.open(f"#/topics/{topic}")

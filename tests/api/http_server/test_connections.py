@@ -35,7 +35,7 @@ def many(url, count, opening):
 
 
 def assert_served(url, *paths, times=5):
-    """A new caller is answered while the others are still there: whoever waits for their time to be up waits for longer than this does."""
+    """A new caller is answered while the others are still connected: their timeouts are longer than this caller's."""
     for _ in range(times):
         for path in paths or ("/healthz",):
             rest = Rest(url, timeout=55)
@@ -54,7 +54,7 @@ def gauge(api, name):
 def test_connections_that_say_nothing_keep_nobody_out(unhurried, opening):
     with many(unhurried.url, 520, opening):
         assert_served(unhurried.url, "/healthz", "/v1/topics")
-    until(lambda: gauge(unhurried, "duetime_http_waiting") == 0, "nobody waits any more")
+    until(lambda: gauge(unhurried, "duetime_http_waiting") == 0, "no connection waits any longer")
 
 
 @pytest.mark.parametrize("line", ["POST /v1/jobs:nothing", "POST /nothing", "PATCH /v1/jobs"])
@@ -65,29 +65,29 @@ def test_refused_requests_whose_bodies_never_come_keep_no_place(unhurried, line)
 
 
 def status_of(wire, request=b""):
-    """Of the next answer; None: the connection ended."""
+    """Returns the status of the next answer; None: the connection ended."""
     with contextlib.suppress(ConnectionError):
         return (wire.send(request).answer() or [None])[0]
 
 
 @contextlib.contextmanager
 def dripping(url, opening, there=400):
-    """520 connections that have sent this and go on a byte a second; those that are ended come again. It begins when most of them have come."""
+    """520 connections that have sent `opening` and send one more byte a second; they reconnect if the server closes them. The block starts when most are open."""
     target = floods.Target(url, "", "", 0)
     flood = floods.Flood(lambda _, deadline: floods.hold_open(target, deadline, 520, opening, b"a"), target, 600, idle=False)
     try:
-        until(lambda: flood.descriptors() > there, "they have come")
+        until(lambda: flood.descriptors() > there, "the connections are open")
         yield
     finally:
         flood.stop()
 
 
 def post_in_two(url, topic):
-    """A job is made on a connection of its own, head and body apart."""
+    """Creates a job on a new connection; head and body are sent separately."""
     body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
     with Raw(url, 55) as wire:
         wire.request("POST /v1/jobs", "Content-Type: application/json", f"Content-Length: {len(body)}")
-        time.sleep(0.05)  # so that they come apart
+        time.sleep(0.05)  # so that they arrive separately
         assert wire.send(body).answer()[0] == 201
 
 
@@ -117,7 +117,7 @@ def test_whoever_is_slow_keeps_no_place_that_others_wait_for(unhurried, topic, w
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("what", ["body with a token", "second head"])
 def test_callers_who_pause_keep_their_connections_beside_those_who_are_slow(unhurried, what):
-    """A connection that is silent for a second loses its place after those that are slow: as a rule never, but where all of these came just now."""
+    """The server evicts slow connections before one that is silent for a second. The silent one is evicted only if all slow ones are new."""
     def kept():
         with Raw(unhurried.url) as quiet:
             for _ in range(4):
@@ -154,12 +154,12 @@ def test_a_slow_body_keeps_a_place_that_nobody_waits_for(unhurried, topic):
         wire.request("POST /v1/jobs", "Content-Type: application/json", f"Content-Length: {len(body)}")
         for n in range(len(body)):
             wire.send(body[n:n + 1])
-            time.sleep(0.03)  # slow is what comes at less than 4 KiB/s for half a second
+            time.sleep(0.03)  # a body is slow below 4 KiB/s for half a second
         assert wire.answer()[0] == 201
 
 
 def test_bodies_that_come_steadily_keep_their_places_in_a_crowd(unhurried, topic):
-    """20 uploads of 64 KiB/s from the address of 520 that drip. One that pauses for half a second because its machine does may lose its place, not every time."""
+    """20 uploads of 64 KiB/s from the same address as 520 dripping connections. If the machine stalls for half a second, an upload may lose its place, but not every time."""
     body = json.dumps({"topic": topic, "delay": "PT1H", "payload": "x" * 130_000}).encode()
     head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
 
@@ -201,7 +201,7 @@ def test_places_that_nobody_uses_go_to_others(unhurried):
 
 def test_the_longest_waiting_of_a_crowd_leaves_first(unhurried):
     with many(unhurried.url, 300, HALF) as wires:
-        with Raw(unhurried.url) as wire:  # the last one to come is served when its head is whole
+        with Raw(unhurried.url) as wire:  # the newest one is served when its head is complete
             wire.send(HALF)
             wire.send(b"\r\n")
             assert wire.answer()[0] == 200

@@ -186,7 +186,7 @@ def test_200_connections_at_once_that_read_are_all_served(api, topic):
 
 
 def test_slow_and_silent_clients_do_not_disturb_others(unhurried, topic):
-    """One HTTP thread serves them all, and waits for none."""
+    """One HTTP thread serves them all and blocks on none."""
     body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
     head = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
     wires = [Raw(unhurried.url) for _ in range(60)]
@@ -220,10 +220,10 @@ def test_a_body_that_does_not_come_in_time_is_given_up_with_408(hasty):
 
 @pytest.mark.parametrize("after", [0.1, 0.3, 0.4, 0.6])
 def test_a_body_that_does_not_come_is_given_up_whenever_its_connection_begins(hasty, after):
-    """Nobody else is connected: the thread that looks at deadlines sleeps, or has just looked and found nobody."""
+    """No other client is connected: the thread that checks deadlines sleeps, or has just found none."""
     hasty.rest.close()
     Raw(hasty.url).socket.close()
-    time.sleep(after)  # another moment of its sleep
+    time.sleep(after)  # at another moment of its sleep
     with Raw(hasty.url) as wire:
         wire.request("POST /v1/jobs", JSON, "Content-Length: 50", body="{")
         assert wire.answer()[0] == 408

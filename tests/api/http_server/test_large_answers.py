@@ -230,8 +230,8 @@ def without_its_end(api, size):
 
 
 def grows_or_ends(api, connection, wanted):
-    """Waits until the budget has what is wanted, or the connection ends; whether the former is so."""
-    until(lambda: held(api) >= wanted or select.select([connection], [], [], 0)[0], "it is taken, or refused")
+    """Waits until the budget holds `wanted` bytes or the connection is readable. Returns whether the budget does."""
+    until(lambda: held(api) >= wanted or select.select([connection], [], [], 0)[0], "the answer is in the budget, or refused")
     return held(api) >= wanted
 
 

@@ -131,7 +131,7 @@ def test_requests_in_any_pieces_are_answered_in_order(unhurried, topic, size):
 
 
 def assert_given_up(wire, begun):
-    """A head that drips has three seconds."""
+    """The server allows a slow head three seconds."""
     wire.send(begun)
     seconds, answer = given_up(wire, b"a")
     assert seconds > 2.8
@@ -140,8 +140,8 @@ def assert_given_up(wire, begun):
 
 
 def assert_no_pause_counts(wire):
-    """Silence between two requests is none of a head's time, nor is an empty line; nor does a server that is busy take it away."""
-    time.sleep(3.5)  # longer than a head may take: nothing happens
+    """Silence between two requests, an empty line or a busy server do not count towards the time of a head."""
+    time.sleep(3.5)  # longer than a head may take; the server must do nothing
     for part in (b"\r\n" + GOOD[:10], GOOD[10:20], GOOD[20:]):
         wire.send(part)
         time.sleep(0.25)
@@ -150,7 +150,7 @@ def assert_no_pause_counts(wire):
 
 @pytest.mark.in_turns(3)
 @pytest.mark.parametrize("begun", [b"G", HALF, HALF + b"X: "])
-def test_a_head_that_drips_has_the_same_time_whenever_it_comes_and_from_its_first_byte(own_apis, begun):
+def test_a_slow_head_has_the_same_time_limit_whenever_it_begins_counted_from_its_first_byte(own_apis, begun):
     api = own_apis.beside("short_heads", {"http.threads": 1, "http.head_timeout": "PT3S"})
     with contextlib.ExitStack() as ends, concurrent.futures.ThreadPoolExecutor(4) as pool:
         wires = [ends.enter_context(Raw(api.url).send(GOOD * earlier)) for earlier in (0, 1, 2, 1)]
@@ -179,7 +179,7 @@ def test_the_end_comes_in_its_time_while_heads_and_bodies_drip(own_apis, drop):
                     wire.socket.setblocking(False)
                     wire.socket.send(drop)
             return api.process.poll() is not None
-        until(ended, api.log, every=0.1, seconds=20)  # a head and a body have longer than ten times that
+        until(ended, api.log, every=0.1, seconds=20)  # a complete head and its body may take more than ten times as long
         assert api.process.returncode == 0, api.log()[-3000:]
     finally:
         for wire in wires:

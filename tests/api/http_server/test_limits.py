@@ -62,7 +62,7 @@ def api_of(stack, tmp_path_factory, knobs):
 def test_a_command_that_runs_out_says_so_and_ends(api_of, knobs, command, kind):
     api = api_of("limit_commands")
     failures = 0
-    for n in steps(2 if command == "--migrate" else 4):  # each step of that makes a database anew, twice
+    for n in steps(2 if command == "--migrate" else 4):  # each step of --migrate creates a database twice
         arguments = [command, f"token-{kind}-{n}", "--scopes", "read"] if command == "--new-token" else [command]
         if command == "--migrate":
             api.recreate()

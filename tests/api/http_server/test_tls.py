@@ -281,7 +281,7 @@ def test_new_connections_get_the_new_certificate_and_nothing_under_way_is_droppe
     assert answer.status == 200 and [json.loads(text)["status"] for text in answer.read().splitlines()] == [201, 201]
     assert plain.put(f"/v1/topics/{topic}", {"delivery": "kafka"}).status == 200
     waiting.join()
-    assert answers == {"pop": 409}, "it waited until it was told that there is nothing to pop any more"
+    assert answers == {"pop": 409}, "the pop waited until the topic changed its delivery"
 
 
 def test_a_changed_file_is_noticed_without_a_signal_and_a_broken_pair_is_told_of_once(secured, authority, stranger):
@@ -289,7 +289,7 @@ def test_a_changed_file_is_noticed_without_a_signal_and_a_broken_pair_is_told_of
     lines = secured.api.log().count("the certificate before it is kept")
     secured.cert.write_text("this is no certificate\n")
     until(lambda: secured.shown() == before and secured.api.log().count("the certificate before it is kept") > lines, secured.api.log)
-    for _ in range(8):  # looks at the file that come to nothing: no event comes after them
+    for _ in range(8):  # periods in which the file is checked without a change: no event follows them
         assert secured.shown() == before
         time.sleep(0.2)
     assert secured.api.log().count("the certificate before it is kept") == lines + 1
@@ -301,7 +301,7 @@ def test_a_changed_file_is_noticed_without_a_signal_and_a_broken_pair_is_told_of
 # ---- the walls ----
 
 def served(server, within=5):
-    """Before the others' time is up."""
+    """Before the timeout of the others."""
     start = time.monotonic()
     assert server.rest().get("/healthz").status == 200
     return time.monotonic() - start < within
@@ -319,7 +319,7 @@ def test_handshakes_that_do_not_come_to_their_end_keep_nobody_out(narrow, openin
             with contextlib.suppress(OSError):
                 wire.sendall(opening)
         assert served(narrow) and served(narrow)
-        until(lambda: narrow.metric("duetime_tls_connections") <= 1, "their time is up")
+        until(lambda: narrow.metric("duetime_tls_connections") <= 1, "the connections time out")
 
 
 def test_silence_behind_a_handshake_keeps_nobody_out(narrow):
@@ -328,7 +328,7 @@ def test_silence_behind_a_handshake_keeps_nobody_out(narrow):
             with contextlib.suppress(OSError):
                 ends.enter_context(narrow.secure_wire())
         assert served(narrow) and served(narrow)
-        until(lambda: narrow.metric("duetime_http_waiting") == 0, "their time is up")
+        until(lambda: narrow.metric("duetime_http_waiting") == 0, "the connections time out")
 
 
 def test_two_hundred_that_are_idle_are_kept_and_others_served(secured):
@@ -381,7 +381,7 @@ def test_what_a_connection_holds_is_bounded_idle_or_busy(lean):
                     wire.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 100)  # nobody reads the answers
             with contextlib.suppress(OSError):
                 os.write(wire.fileno(), b"\x17\x03\x03\x40\x11" + bytes(16000))  # nor is this a whole record
-        until(lambda: stands_still(lean.api), "it grows no more", seconds=20)
+        until(lambda: stands_still(lean.api), "memory stops growing", seconds=20)
         busy = (lean.api.resident() - few) / 300
         assert busy < 400, f"{busy:.1f} a connection whose client does not read"
     finally:

@@ -20,12 +20,12 @@ FAR = "P300D"
 
 @pytest.fixture
 def brisk(own_apis):
-    """An API that gives MySQL up soon, with one worker and one committer."""
+    """An API with a short MySQL timeout, one worker and one committer."""
     return own_apis.beside("brisk", {"mysql.io_timeout": "PT2S", "mysql.connect_timeout": 500, "http.workers": 1, "api.committers": 1})
 
 
 def kept(api, topic, key="k"):
-    """A job of that key, however often MySQL is too slow."""
+    """Creates a job with that key; tries again if MySQL is too slow."""
     made = lambda: api.put(f"/v1/topics/{topic}/jobs/{key}", {"delay": FAR})  # noqa: E731
     return until(lambda: (answer := made()).status in (200, 201) and answer.json, made)
 
@@ -65,7 +65,7 @@ def test_a_mysql_that_hangs_makes_503_and_every_answer_is_true_afterwards(stack,
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("at_once", [1, 40])
 def test_a_mysql_that_hangs_keeps_nobody_waiting_for_long(stack, brisk, topic, at_once):
-    """Two seconds for an answer, half a one for a new connection; those who queue do not wait after each other, which would take minutes."""
+    """MySQL has two seconds for an answer and half a second for a connection. Queued requests do not wait one after another, which would take minutes."""
     api, job = brisk.rest, kept(brisk.rest, topic)
     path = f"/v1/jobs/{job['id']}"
     kinds = [lambda: api.post("/v1/jobs", {"topic": topic, "delay": FAR}), lambda: api.get(path), lambda: api.post(f"{path}/cancel"),
@@ -173,7 +173,7 @@ def test_a_full_queue_is_refused_at_once_and_what_was_taken_is_made(own_apis, to
             assert {status for status, _, _ in early.values()} == {503}
             assert all(b"/problems/unavailable" in body and int(headers["retry-after"]) >= 1 for _, headers, body in early.values())
             cursor.execute("UNLOCK TABLES")
-            late_from = 1.5  # from two seconds on a committer that waits for MySQL takes nothing more
+            late_from = 1.5  # a committer that has waited two seconds for MySQL accepts no more work
             taken = 90 if time.monotonic() - begun < late_from else 1
         for wire in wires:
             wire.socket.settimeout(120)

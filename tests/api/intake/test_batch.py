@@ -181,7 +181,7 @@ def test_a_fault_in_a_line_is_told_with_the_line_and_the_byte_in_it(api, topic):
 
 
 def test_a_long_batch_lets_the_other_connections_of_its_thread_go_first(unhurried):
-    """Of one HTTP thread: several are answered while a batch is looked at; not every time, where this process has to wait for a core itself."""
+    """On one HTTP thread, several requests are answered while a batch is processed. This may need several tries if the test itself gets no core."""
     def answered_meanwhile():
         with Raw(unhurried.url) as wire:
             wire.send(b"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 60000\r\n\r\n" + b"\n" * 60000)
@@ -190,5 +190,5 @@ def test_a_long_batch_lets_the_other_connections_of_its_thread_go_first(unhurrie
                 assert unhurried.rest.get("/healthz").status == 200
                 answered += 1
             assert wire.answer()[0] == 200
-            return answered - 1  # the last one may have waited for its end
+            return answered - 1  # the last one may have waited for the end of the batch
     until(lambda: answered_meanwhile() >= 3, "others are answered meanwhile")

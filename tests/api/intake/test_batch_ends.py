@@ -52,14 +52,14 @@ def answered_by_now(wires):
 
 
 def answer_of(wire):
-    """None: the answer came too late for the server, or the client."""
+    """Returns None if the server or the client ran out of time."""
     with contextlib.suppress(ConnectionError, AssertionError):
         return wire.answer()
     return None
 
 
 def true_of(own, topic, answered, lost=0):
-    """Everything that was answered 201 is there, and nothing besides; `lost` lines had no answer."""
+    """Exactly the jobs answered with 201 exist; `lost` lines had no answer."""
     made = {int(result["id"]) for result in answered if result["status"] == 201}
     unknown = lost + sum(result["type"].endswith("outcome-unknown") for result in answered if "type" in result)
     there = {row["id"] for row in own.rows("SELECT id FROM jobs WHERE topic = %s", topic)}
@@ -121,8 +121,8 @@ def has_results(own, _topic):
     assert len(answered) == 1001 and answered[-1]["status"] == 408, answered[-1]
 
 
-def test_a_body_that_does_not_come_to_its_end_is_answered_for_what_came(own_apis, topic):
-    """It stops, or drips; it is no batch, or has results. All at once, and long enough for what comes to be worked on."""
+def test_if_a_body_stops_or_drips_the_answer_covers_the_lines_that_arrived(own_apis, topic):
+    """The body stops, drips, is no batch, or has results. All run at once and last long enough for the server to process what arrived."""
     own = own_apis.beside("late", {"http.request_timeout": "PT8S"})
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for each in [pool.submit(body, own, f"{topic}.{body.__name__}") for body in (stops, drips, is_no_batch, has_results)]:
@@ -141,7 +141,7 @@ def test_a_client_that_stops_sending_and_reads_on_learns_what_was_made(plain, to
 
 
 def all_answered(own, topic, answers):
-    """Each batch is answered, by its lines or, where its head was late already, as a whole."""
+    """Each batch gets an answer for each line, or one for the whole batch if its head was already late."""
     lost = answers.count(None)
     answered = [results(answer) for answer in answers if answer and answer[0] not in (408, 503)]
     assert all(len(each) <= 1301 for each in answered) and lost < len(answers)
@@ -154,14 +154,14 @@ def all_answered(own, topic, answers):
 @pytest.mark.in_turns(2)
 @pytest.mark.parametrize("seconds", [8, 60])
 def test_two_hundred_batches_in_line_are_all_answered_when_mysql_pauses(stack, own_apis, topic, seconds):
-    """With eight seconds their time is up while they are in line."""
+    """With eight seconds, the batches time out while they are queued."""
     own = own_apis.beside(f"line{seconds}", {"http.request_timeout": f"PT{seconds}S"})
     body = line(topic) * 1300
     half = len(body) // 2
     with contextlib.ExitStack() as wires, concurrent.futures.ThreadPoolExecutor(200) as pool:
         begun = time.monotonic()
         open_ones = [wires.enter_context(begin_lines(own, body[:half], length=len(body))) for _ in range(200)]
-        time.sleep(max(0, 6.5 - (time.monotonic() - begun)) if seconds == 8 else 0)   # so that the pause takes them to their ends
+        time.sleep(max(0, 6.5 - (time.monotonic() - begun)) if seconds == 8 else 0)   # so that they time out during the pause
         with stack.stopped("mysql"):
             sent = [pool.submit(wire.send, body[half:]) for wire in open_ones]
             time.sleep(1.9)  # the pause
@@ -190,7 +190,7 @@ def test_two_hundred_batches_whose_time_is_short_are_all_answered_when_mysql_pau
 
 
 @pytest.mark.in_turns(3)
-def test_the_end_of_the_server_is_answered_in_every_state(plain, topic):
+def test_batches_in_every_state_are_answered_when_the_server_shuts_down(plain, topic):
     body = line(topic) * 1500
     array = json.dumps([{"topic": topic, "delay": FAR}] * 30000).encode()
     before = plain.jobs()
@@ -216,7 +216,7 @@ def test_the_end_of_the_server_is_answered_in_every_state(plain, topic):
 
 
 @pytest.mark.in_turns(3)
-def test_the_end_of_the_server_comes_when_mysql_hangs(stack, own_apis, topic):
+def test_the_server_shuts_down_even_if_mysql_hangs(stack, own_apis, topic):
     own = own_apis.beside("hanging", {"api.database_timeout": "PT3S"})
     body = line(topic) * 3000
     array = json.dumps([{"topic": topic, "delay": FAR}] * 5000).encode()
@@ -231,14 +231,14 @@ def test_the_end_of_the_server_comes_when_mysql_hangs(stack, own_apis, topic):
         answers = [answer_of(wire) for wire in whole]
         assert all(future.result().status == 200 for future in arrays)
     lost = answers.count(None)
-    assert lost == 0 or seconds > 9, "requests have ten seconds to end"
+    assert lost == 0 or seconds > 9, "at shutdown the server waits ten seconds for requests"
     answered = [result for answer in answers if answer for result in results(answer)] + [result for future in arrays for result in future.result().json]
     true_of(own, topic, answered, lost * 3000)
 
 
 @pytest.mark.in_turns(3)
 def test_arrays_in_line_hold_no_worker(plain, topic):
-    """A job is read while all of them are under way, and more than once; not every time, where this process has to wait for a core itself."""
+    """A job is read several times while all arrays are queued. This may need several tries if the test itself gets no core."""
     job = plain.rest.make(topic=topic, delay=FAR)
     array = json.dumps([{"topic": topic, "delay": FAR, "payload": "x" * 100}] * 10000).encode()
 
@@ -280,7 +280,7 @@ def test_results_and_commands_give_everything_back_however_they_end(plain, topic
     for path, body in (("/v1/results", array), ("/v1/results", array[:-1]), ("/v1/commands", commands), ("/v1/commands", json.dumps(commands)[:-1])):
         assert plain.rest.post(path, body).status == (200 if body in (array, commands) else 400)
         at_rest(plain)
-    for length, last in ((1, 404), (2, 400)):   # whole, and closed by its sender
+    for length, last in ((1, 404), (2, 400)):   # complete, and closed by the client
         with begin_lines(plain, lines, length * len(lines), "/v1/results") as wire:
             if length == 2:
                 wire.socket.shutdown(1)
@@ -346,15 +346,15 @@ def test_an_array_of_commands_answers_for_what_it_did_when_the_server_ends(plain
 
 
 def test_requests_that_wait_for_mysql_are_answered_when_their_time_is_up(stack, own_apis, topic):
-    """All but those that are under way, which wait for MySQL's own answer: for a minute."""
+    """All requests are answered except those in progress, which wait up to a minute for MySQL."""
     own = own_apis.beside("queued", {"http.request_timeout": "PT2S"})
     path = until(lambda: (answer := own.rest.put(f"/v1/topics/{topic}/jobs/k", {"delay": FAR})).status in (200, 201) and f"/v1/jobs/{answer.json['id']}", own.log)
     asks = [lambda rest: rest.post("/v1/jobs", {"topic": topic, "delay": FAR}), lambda rest: rest.get(path), lambda rest: rest.post(f"{path}/cancel"),
             lambda rest: rest.post(f"{path}/results", {"attempt": 1, "status": "succeeded"})]
-    under_way = 30 + 8 + 1                                     # creates in the committers' batches, workers, results
+    under_way = 30 + 8 + 1                                     # creates in the committers' batches, requests in workers, results
     with concurrent.futures.ThreadPoolExecutor(120) as pool:
         with stack.stopped("mysql"):
             asked = [pool.submit(ask, Rest(own.url)) for ask in asks * 30]
             until(lambda: sum(one.done() for one in asked) >= 120 - under_way, lambda: sum(one.done() for one in asked), seconds=5)
-        assert {one.result().status for one in asked} <= {200, 201, 503}        # the first ones may be quicker than the signal
+        assert {one.result().status for one in asked} <= {200, 201, 503}        # the first ones may finish before the signal
     at_rest(own)

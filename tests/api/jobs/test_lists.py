@@ -83,7 +83,7 @@ def test_failures_are_found_by_code_text_and_time(api, topic):
     ids = []
     for code, message in errors:
         ids.append(api.make(topic=topic, delay=0)["id"])
-        until(lambda: api.post(f"/v1/topics/{topic}/pop").json["jobs"], "it is popped")
+        until(lambda: api.post(f"/v1/topics/{topic}/pop").json["jobs"], "the job is popped")
         api.post(f"/v1/jobs/{ids[-1]}/results", {"attempt": 1, "status": "failed", "error": {"code": code, "message": message}})
     at = api.get(f"/v1/jobs/{ids[1]}").json["last_error"]["at"]
     day = {"failed_from": at, "failed_to": day_later(at)}

@@ -142,7 +142,7 @@ def test_a_rate_is_kept_to_and_an_operation_is_stopped(api, topic, db):
     assert api.post(f"{where}/stop").json == stopped and api.get(where).json == stopped
     assert counts(api, topic) == {"scheduled": 600 - stopped["changed"], "cancelled": stopped["changed"]}
     assert any(op["id"] == stopped["id"] for op in api.get("/v1/operations?limit=1000").json["operations"])
-    until(lambda: db("SELECT COUNT(*) n FROM operation_jobs WHERE operation = %s", int(stopped["id"]))[0]["n"] == 0, "what is left is removed")
+    until(lambda: db("SELECT COUNT(*) n FROM operation_jobs WHERE operation = %s", int(stopped["id"]))[0]["n"] == 0, "the leftover rows are removed")
 
 
 def test_who_stops_waiting_for_an_operation_hands_it_over_at_its_rate(api, topic, db):

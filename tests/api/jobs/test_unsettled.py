@@ -34,7 +34,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_job_that_waits_for_its_retry_is_changed_at_once(api, topic, dispatched, name):
-    """Or it is too late, where the leader takes more than 200 ms to settle the attempt; not every time."""
+    """If the leader takes more than 200 ms to settle the attempt, the answer is `too-late`; then the test tries again."""
     change, state = CHANGES[name]
 
     def changed():
@@ -51,7 +51,7 @@ def test_a_job_that_waits_for_its_retry_is_changed_at_once(api, topic, dispatche
 
 @pytest.fixture
 def unsettled(stack, api, db):
-    """unsettled(topic, n) -> jobs that wait for a retry, whose first attempt is in a list that nobody settles until settle()."""
+    """unsettled(topic, n) -> jobs that wait for a retry; the list of their first attempts stays unsettled until settle()."""
     with contextlib.ExitStack() as ends:
         def make(topic, n=1, **job):
             jobs = [api.make(topic=topic, delay="PT1H", payload=1, **job) for _ in range(n)]
@@ -76,12 +76,12 @@ def timed(change, api, job):
 
 
 def when_settled(unsettled, api, topic, change):
-    """The answer to a change of a new job whose batch is settled meanwhile. It waits for that for 200 ms: what was late is tried with another job."""
+    """Returns the answer to a change of a new job whose batch is settled meanwhile. The API waits 200 ms; if it was too late, tries another job."""
     def tried():
         [job] = unsettled(topic, key=uuid.uuid4().hex)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             asked = pool.submit(timed, change, Rest(api.url), job)
-            time.sleep(0.05)  # so that it waits
+            time.sleep(0.05)  # so that the request waits
             unsettled.settle()
             answer, seconds = asked.result()
         if answer.status == 409:
@@ -121,14 +121,14 @@ def test_a_change_goes_on_when_the_batch_is_settled(api, topic, unsettled):
 
 @pytest.fixture
 def single(stack, own_apis):
-    """Another API of the stack, with one worker; the overview of other tests has the two alone."""
+    """A third API of the stack, with one worker. Other tests expect only two in the overview, so it stops again."""
     api = own_apis.running("single", {"mysql.database": stack["DUETIME_MYSQL_DATABASE"], "installation.name": "duetime", "http.workers": 1}, shared=True)
     yield api
     api.end()
 
 
 def test_who_waits_for_a_batch_takes_no_worker_and_no_lock(single, db, topic, unsettled):
-    """One worker, and 120 who wait for 200 ms each: one after the other they would take 24 s. Meanwhile a job is read, and no row is locked for long."""
+    """There is one worker, and 120 requests wait 200 ms each: one after another they would take 24 s. Meanwhile a job is read, and no row stays locked."""
     jobs = unsettled(topic, 120)
 
     def free_meanwhile():
@@ -151,7 +151,7 @@ def test_a_shutdown_answers_those_that_wait_for_a_batch(single, topic, unsettled
     [job] = unsettled(topic)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         asked = pool.submit(single.rest.delete, url(job))
-        time.sleep(0.05)  # so that it waits
+        time.sleep(0.05)  # so that the request waits
         single.end()
         answer = asked.result()
     assert answer.status in (409, 503), answer
@@ -162,8 +162,8 @@ def test_a_shutdown_answers_those_that_wait_for_a_batch(single, topic, unsettled
 @pytest.mark.in_turns(3)
 def test_what_is_cancelled_right_after_a_failure_never_comes_again(stack, topic):
     """Cancels and changes race with results, the settling of batches and retries of 1 to 20 ms. `cancelled` after n attempts:
-    no further one; too late with n: n was sent. Who is too late because of the batch of its own last attempt has waited for that, and few
-    are: Kafka or MySQL must have stood still for so long."""
+    no further one; too late with n: n was sent. If a request is too late because of the batch of its job's last attempt, it
+    has waited for that batch. This is rare: Kafka or MySQL must have stalled."""
     chance = random.Random(topic)
     Broker(stack).make(topic)  # its making is not what this is about
     consumer = TestConsumer(stack["DUETIME_KAFKA"], [topic])
@@ -185,7 +185,7 @@ def test_what_is_cancelled_right_after_a_failure_never_comes_again(stack, topic)
     assert len(told) == 2000 and {answer.status for _, _, answer, _ in told} <= {200, 409}
     cancelled = [(id, change, answer.json["attempt"]) for id, change, answer, _ in told if answer.status == 200 and answer.json["state"] == "cancelled"]
     late = [(id, answer.json["state"], answer.json["attempt"], seconds) for id, _, answer, seconds in told if answer.status == 409]
-    time.sleep(1)  # what should not come would have come by now: nothing else comes after it
+    time.sleep(1)  # a wrong message would have arrived by now; no other event can be waited for
     for id, _, attempt in cancelled:
         assert max(arrival.attempt for arrival in consumer.of(id)) <= attempt, (id, attempt)
     for id, _, attempt, _ in late:

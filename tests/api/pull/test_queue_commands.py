@@ -105,7 +105,7 @@ def test_a_job_that_is_not_finished_is_ready_again_at_once(send, popped, topic, 
 
 
 def test_the_tenth_attempt_is_the_last(send, topic, name, db):
-    """One whose time is over before its pop was answered is popped by nobody, and is one of the ten all the same."""
+    """An attempt that expires before its pop is answered reaches no client, but counts as one of the ten."""
     assert send("add", topic=topic, id=name, delay=0, TTR=0.2)["success"]
     got = []
     until(lambda: got.append(send("pop", topic=topic).get("id")) or job_of(db, name)["state"] == "dead", lambda: got)

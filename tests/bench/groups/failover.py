@@ -1,7 +1,7 @@
 """kill -9 of a leader, beside a steady stream of due jobs: first dispatch by the next one, beyond the session timeout"""
 from harness.takeover import Takeovers, percentile
 
-SESSION_MS = 2000  # zookeeper.session_timeout of table.OPTIONS
+SESSION_MS = 2000  # zookeeper.session_timeout in table.OPTIONS
 
 
 def measure(bench):

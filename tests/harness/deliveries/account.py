@@ -48,9 +48,9 @@ def nothing_offered(offers):
 
 
 def never_over_the_limit(topic, samples, limits):
-    """samples: [(time, dispatched)] by a reader of committed rows. limits: [(asked at, holds from, limit or None)] in order.
+    """samples: [(time, dispatched)] from committed rows. limits: [(asked at, holds from, limit or None)] in order.
 
-    What is in flight when a limit is lowered stays, so that a count above it is wrong only where it has grown."""
+    Jobs in flight stay when a limit is lowered. So a count above the limit is wrong only if it has grown."""
     problems = []
     for (_, before), (at, n) in zip(samples, samples[1:]):
         bound = bound_at(at, limits)

@@ -13,7 +13,7 @@ EVERY = 0.03  # seconds
 
 
 def open_transactions_end(connection):
-    """Every transaction that is open now ends: some may have read what has been changed since. (MySQL renews the list every 0.1 s.)"""
+    """Waits until every transaction that is open now has ended: it may have read an old limit. (MySQL refreshes its list every 0.1 s.)"""
     def listed():
         return {tuple(row.values()) for row in rows(connection, "SELECT trx_mysql_thread_id, trx_started FROM information_schema.innodb_trx")}
     begun = listed()
@@ -27,7 +27,7 @@ class InFlight(threading.Thread):
         super().__init__(daemon=True)
         self.stack, self.topic = stack, topic
         self.samples, self.limits = [], []
-        self._end, self._stamp = threading.Event(), threading.Lock()  # a count is read wholly before or after a limit is asked for, or holds
+        self._end, self._stamp = threading.Event(), threading.Lock()  # held for a count and for each step of a limit, so that they do not overlap
         self.start()
 
     def run(self):

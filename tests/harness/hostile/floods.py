@@ -251,7 +251,7 @@ FLOODS = (half_open_requests, silent_connections, dripping_heads, dripping_secon
 
 
 class Flood:
-    """One flood that runs beside us. `idle`: when nothing else wants a processor."""
+    """A flood in another process. `idle`: it runs only when no other process needs a core."""
 
     def __init__(self, flood, target, seconds, idle=True):
         self.name, self.idle = flood.__name__, idle
@@ -266,7 +266,7 @@ class Flood:
         self._count.value = flood(target, time.monotonic() + seconds)
 
     def descriptors(self):
-        """How many it has open; its connections, but for some."""
+        """The number of its open descriptors: its connections and a few others."""
         return len(os.listdir(f"/proc/{self._process.pid}/fd"))
 
     def stop(self):

@@ -8,7 +8,7 @@ from ..stack import PATIENCE, TREE
 from . import page
 
 PAGES = TREE / "deploy" / "disaster"
-SECONDS = 30  # one block takes at most, on a quiet machine; or one that is repeated until its output is right
+SECONDS = 30  # at most for one block on a quiet machine, or for one that repeats until its output is right
 
 
 class Person:

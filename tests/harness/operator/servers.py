@@ -47,7 +47,7 @@ class Replica({"mariadb": MariaDB, "mysql": MySQL}[READER]):
         for folder in (self.data, self.log.parent, self.process.file.parent):
             folder.mkdir(parents=True, exist_ok=True)
         self.start()
-        until(self.is_ready, self.log_tail)  # no account of its own: all come by replication
+        until(self.is_ready, self.log_tail)  # creates no account: all accounts arrive by replication
         return self
 
 

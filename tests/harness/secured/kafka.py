@@ -85,7 +85,7 @@ class SecuredKafka(Kafka):
         admin = AdminClient({"bootstrap.servers": self.address})
         admin.alter_configs([broker])[broker].result(90)
         host, port = self.secured.split(":")
-        until(lambda: ssl.get_server_certificate((host, int(port))).strip() in self.keystore.read_text(), "it is shown")
+        until(lambda: ssl.get_server_certificate((host, int(port))).strip() in self.keystore.read_text(), "the broker shows the certificate")
 
     def run_acls(self, commands, **variables):
         """Runs the printed commands of kafka-acls.sh, all at once: each is a JVM of its own."""

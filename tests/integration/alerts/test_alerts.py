@@ -201,13 +201,13 @@ def test_who_is_muted_or_silenced_is_left_alone_and_hears_the_end_of_what_he_hea
     api.make(topic=topic, delay=0)
     row = until(lambda: standing(connection, topic), alerting.logs)["overdue"]
     until(lambda: posted(team).types(topic, "overdue")[:1] == ["began"], alerting.logs)
-    assert team.log[0].at >= over.timestamp(), "it stands, and nobody is told before the time is over"
+    assert team.log[0].at >= over.timestamp(), "the alert is raised, and no message is sent before the time has passed"
     silenced = api.post(f"/v1/alerts/{row['id']}/silence", {"for": "PT1H"})
     assert silenced.status == 200 and silenced.json["silenced_until"] and silenced.json["topic"] == topic, silenced
     heard = len(team.log)
     value = standing(connection, topic)["overdue"]["value"]
     until(lambda: standing(connection, topic)["overdue"]["value"] > value + 4000, "its figure goes on")
-    assert len(team.log) <= heard + 1  # a reminder that was under way, at most; four seconds have two
+    assert len(team.log) <= heard + 1  # at most a reminder already being sent; four seconds have two
     put(api, topic, delivery="pull", paused=True, alerts={**alerts, "overdue": 0})
     until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], alerting.logs)
     assert api.post(f"/v1/alerts/{row['id']}/silence").status == 404

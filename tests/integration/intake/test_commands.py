@@ -112,7 +112,7 @@ def test_what_is_as_large_as_a_message_may_be_is_told_as_well(stack, topic, api,
     commander.send({"action": "cancel", "topic": topic, "key": "k"}, key="k", headers=[("reply_to", answers.encode())])
     commander.flush()
     await_all(connection, commander)
-    [told] = until(lambda: [message for message in rejected.more() if message.key() == b"large"], "it is told")
+    [told] = until(lambda: [message for message in rejected.more() if message.key() == b"large"], "the rejection arrives")
     assert told.value() == large and problem(told)["status"] == 400
     answer = json.loads(messages(answers, beginning=True).wait(1)[0].value())
     assert (answer["id"], answer["state"], answer.get("payload_base64")) == (job["id"], "cancelled", None)
@@ -236,8 +236,8 @@ def test_a_flood_of_poison_stops_neither_results_nor_others_commands(stack, topi
     ids = [api.make(topic=topic, delay=0)["id"] for _ in range(20)]
     until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] == "succeeded" for job in ids), "jobs beside the flood")
     await_all(connection, commander)
-    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'succeeded'", topic)[0]["n"] == 70, "commands behind the flood")
-    until(lambda: len({message.key() for message in rejected.more(0.2)}) == 2000, lambda: f"each poison is told of: {len(rejected.seen)} were")
+    until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'succeeded'", topic)[0]["n"] == 70, "commands after the flood")
+    until(lambda: len({message.key() for message in rejected.more(0.2)}) == 2000, lambda: f"each poison message is rejected: {len(rejected.seen)} were")
     assert collections.Counter(problem(m)["status"] for m in rejected.seen).keys() == {400, 422}
 
 

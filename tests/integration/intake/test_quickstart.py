@@ -58,7 +58,7 @@ def test_a_late_job_is_a_warning_and_a_wrong_one_an_error(late_ms, state, good, 
     assert ("load average was 9.5 4.0 2.0" in table.render(stage)) == late
 
 
-def test_what_is_unavailable_for_a_while_is_asked_for_again_and_a_job_that_may_be_made_is_looked_up(monkeypatch):
+def test_an_unavailable_server_is_asked_again_and_a_job_that_may_exist_is_looked_up(monkeypatch):
     told = iter([(503, {"type": "/problems/unavailable"}), (503, {"type": "/problems/outcome-unknown", "id": "7"}), (200, {"id": "7"})])
     asked = []
     monkeypatch.setattr(run.Rest, "ask", lambda self, method, path, *_: asked.append((method, path)) or next(told))

@@ -99,7 +99,7 @@ def fail(api, topic, job, message):
     def popped():
         assert api.post(f"/v1/topics/{topic}/pop", {"max": 10}).status == 200
         return api.get(f"/v1/jobs/{job['id']}").json["state"] == "dispatched"
-    until(popped, "it is popped")
+    until(popped, "the job is popped")
     answer = api.post(f"/v1/jobs/{job['id']}/results", {"attempt": 1, "status": "gave_up", "error": {"code": "E42", "message": message}})
     assert answer.json["outcome"] == "applied", answer
 

@@ -1,5 +1,5 @@
 """More due than fits: each topic gets its part. Batches are small here, so that 30,000 jobs are hundreds of them; delays are counted in
-messages of the topic that has too many, not in time, from when the caller was answered."""
+messages of the overloaded topic, not in time, starting when the caller got its answer."""
 import re
 import time
 
@@ -11,7 +11,7 @@ from harness.soak import rfc3339
 from harness.stack import until
 
 BATCH = 100  # dispatch.batch_jobs of these dispatchers
-SMALL = {"dispatch.batch_jobs": BATCH, "zookeeper.session_timeout": "PT10S"}  # a takeover begins to look anew: none for want of a core
+SMALL = {"dispatch.batch_jobs": BATCH, "zookeeper.session_timeout": "PT10S"}  # a takeover restarts the looks, so a missing core must cause none
 LOOK = 8     # a look is so many batches deep
 SHARDS = 4
 DISPATCHERS = ("dispatcher1", "dispatcher2", "dispatcher3")
@@ -22,7 +22,7 @@ def now_ms():
     return int(time.time() * 1000)
 
 
-answered_at = {}  # ms, of jobs that were made alone
+answered_at = {}  # ms, for jobs created by single requests
 
 
 def make(api, topic, count, due_ms, **more):
@@ -58,7 +58,7 @@ def nothing_left(stack, topic, consume):
 
 @pytest.fixture(scope="module", autouse=True)
 def usual_batches(stack):
-    """Each test starts dispatchers as it needs them; they run as ever after the last one."""
+    """Each test starts the dispatchers it needs; after the last test they run with the usual settings."""
     yield
     for part in DISPATCHERS:
         stack.restart(part)
@@ -93,7 +93,7 @@ def all_there(consumer, count, seconds=90):
 
 
 def claims(stack, topic, when="dispatched_at"):
-    """{shard: [(due, claimed or ended)]} of the first attempts of a topic's jobs; due from when their callers were answered."""
+    """Returns {shard: [(due, claimed or ended)]} of the first attempts of a topic's jobs; a job counts as due no earlier than its caller's answer."""
     by_shard = {shard: [] for shard in range(SHARDS)}
     for row in rows(connect(stack), f"SELECT id, claim_shard, due_at, {when} AS at FROM jobs WHERE topic = %s AND attempt = 1", topic):
         by_shard[row["claim_shard"]].append((max(row["due_at"], answered_at.get(str(row["id"]), 0)), row["at"]))
@@ -113,7 +113,7 @@ def to_see(count):
 
 
 def looks_few_times(stack, stopped, count):
-    """Leaders' transactions since the dispatcher that does all was started: not one for each batch. One a second and shard is for what is tried again."""
+    """Leaders made few transactions since the only dispatcher started, not one for each batch. One per second and shard is allowed for retries."""
     turns = sum(int(n) for n in re.findall(r"^duetime_mysql_turn_seconds_count (\d+)", stack.metrics(), re.M))
     return turns < count / BATCH / 2 + SHARDS * (time.monotonic() - stopped.began)
 
@@ -159,7 +159,7 @@ def test_two_topics_with_thousands_overdue_share_each_batch(stack, api, topic, c
         gone = sum(1 for at in ends if at < begins)
         assert gone <= BATCH * to_see(count), (shard, gone, len(ends))
         a_quarter = sorted(at for _, at in jobs)[len(jobs) // 4]
-        assert a_quarter <= ends[-1], "the second only went when the first was through"
+        assert a_quarter <= ends[-1], "the second topic only started when the first had ended"
     assert_in_order(first.all())
     assert_in_order(second.all())
 
@@ -215,7 +215,7 @@ def test_a_paused_topic_with_thousands_overdue_costs_the_others_a_few_looks(stac
         make(api, paused, count, start - 1000)
         make(api, topic, 100, start)
     all_there(consumer, 100)
-    assert looks_few_times(stack, stopped, count)  # it is not claimed in vain, batch by batch
+    assert looks_few_times(stack, stopped, count)  # leaders do not claim it batch by batch without effect
     assert paused_consumer.count == 0
     assert api.post(f"/v1/topics/{paused}/resume").status == 200
     until(lambda: paused_consumer.count > 0, "it goes on")
@@ -263,7 +263,7 @@ def test_without_redis_a_topic_with_thousands_overdue_lets_the_others_pass(stack
 
 def test_thousands_due_at_one_instant_leave_in_order_and_let_others_pass(stack, api, topic, consume, small_batches):
     count = 20000
-    for seconds in (8, 30, 120, 600):  # until they can be made before they are due
+    for seconds in (8, 30, 120, 600):  # retries until the jobs exist before they are due
         name, hot = f"{topic}-{seconds}", f"{topic}-{seconds}-hot"
         instant = now_ms() + seconds * 1000
         make(api, hot, count, instant)

@@ -102,7 +102,7 @@ def test_creates_go_on_without_a_server_and_all_leads_back_to_normal(stack, topi
 
 
 def dispatched(api, consumer, topic, count):
-    """So many jobs have arrived at a consumer that says nothing yet."""
+    """Creates `count` jobs and waits until a consumer that does not report yet has all of them."""
     api.put(f"/v1/topics/{topic}", {"retry": ["1s"], "ack_timeout": "PT1H"})
     answers = api.batch([{"topic": topic, "delay": 0} for _ in range(count)])
     assert all(answer["status"] == 201 for answer in answers), answers[:3]
@@ -116,7 +116,7 @@ def report_all(consumer):
 
 
 def deadlines_pass(stack, topic):
-    """As if the jobs had had less time: the hour ends now, after all reports."""
+    """Moves the deadline of the jobs to now, after all reports were sent."""
     ends = int(now_ms()) + 500
     rows(connect(stack), "UPDATE jobs SET next_at = %s WHERE topic = %s AND state = 'dispatched'", ends, topic)
     until(lambda: now_ms() > ends + 1000, "all deadlines have passed")
@@ -131,7 +131,7 @@ def all_counted(stack, topic, count):
     assert states() == {("succeeded", 1, "succeeded"): count}
 
 
-def test_reports_count_that_came_while_all_dispatchers_were_down_at_the_deadline(stack, topic, consume, api):
+def test_reports_count_if_they_arrived_while_all_dispatchers_were_down_at_the_deadline(stack, topic, consume, api):
     consumer = consume(topic)
     dispatched(api, consumer, topic, 3000)
     for part in DISPATCHERS:
@@ -143,7 +143,7 @@ def test_reports_count_that_came_while_all_dispatchers_were_down_at_the_deadline
     all_counted(stack, topic, 3000)
 
 
-def test_reports_count_that_lay_in_kafka_while_it_was_away_at_the_deadline(stack, topic, consume, api):
+def test_reports_that_kafka_stored_count_if_kafka_was_down_at_the_deadline(stack, topic, consume, api):
     consumer = consume(topic)
     dispatched(api, consumer, topic, 1000)
     for part in DISPATCHERS:
@@ -207,7 +207,7 @@ def shares(api):
 
 @pytest.fixture
 def long_sessions(stack):
-    """Who leads changes by orders alone, and not because a process had no core for two seconds."""
+    """Leadership changes only by commands, not because a process got no core for two seconds."""
     for part in DISPATCHERS:
         stack.restart(part, settings={"zookeeper.session_timeout": "PT10S"})
     yield {"zookeeper.session_timeout": "PT10S"}

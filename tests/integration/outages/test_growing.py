@@ -20,7 +20,7 @@ pytestmark = pytest.mark.turn(4, 5)
 
 @pytest.fixture
 def stack():
-    """A new one for each test: one that has had a Kafka is no longer one that never had."""
+    """A new stack for each test: the tests need a stack that never had a Kafka."""
     made = Stack("growing", *OPTIONS, "--without", "kafka").up()
     yield made
     made.reset()
@@ -41,7 +41,7 @@ def there_and_back(stack, load):
     load.goes_on("kafka")
     deliver(stack, "pull")
     load.goes_on("pop")
-    until(lambda: of_kafka(stack)["n"] <= 2, "nothing of Kafka's is in flight")
+    until(lambda: of_kafka(stack)["n"] <= 2, "no job for Kafka is in flight")
 
 
 def test_kafka_comes_and_goes_while_jobs_are_made_popped_and_reported(stack):

@@ -1,5 +1,5 @@
 """An index that was not told of everything makes nobody late: stale connections, a Redis that pauses, is full or is started anew, one API that
-is cut off from it, or killed then. The reconciler looks every ten minutes here: what arrives before that owes it nothing."""
+is cut off from it, or killed then. The reconciler runs every ten minutes here: jobs that arrive sooner do not depend on it."""
 import contextlib
 import threading
 import time
@@ -66,13 +66,13 @@ def settled(stack):
     """Nobody owes the index anything."""
     session = connect(stack)
     owed = "SELECT COUNT(*) n FROM processes WHERE index_down IS NOT NULL AND seen_at > UNIX_TIMESTAMP(NOW(3)) * 1000 - 4000"
-    until(lambda: rows(session, owed)[0]["n"] == 0, "every writer is well")
+    until(lambda: rows(session, owed)[0]["n"] == 0, "no process reports the index as down")
     session.close()
     time.sleep(1.5)  # a look of every dispatcher, and a compare
 
 
 def arrive(consumer, ids, attempt=1):
-    """They arrive within the deadline of `until`, long before the reconciler looks again."""
+    """The jobs arrive within the deadline of until(), long before the reconciler runs again."""
     missing = lambda: set(ids) - {one.job for one in consumer.all() if one.attempt == attempt}  # noqa: E731
     until(lambda: not missing(), lambda: f"{len(missing())} of {len(ids)} jobs arrive")
 
@@ -111,24 +111,24 @@ class Stream:
         return self.made
 
 
-def test_a_job_whose_apis_connection_was_ended_while_idle_waits_for_no_reconciler(api, redis, topic, consumer):
+def test_a_job_does_not_wait_for_the_reconciler_if_redis_closed_the_apis_idle_connection(api, redis, topic, consumer):
     for _ in range(8):
         end_connections(redis)
         arrive(consumer, [api.make(topic=topic, delay=300)["id"]])
 
 
-def test_a_redis_that_ends_quiet_connections_keeps_no_job_waiting(api, redis, topic, consumer):
+def test_jobs_do_not_wait_if_redis_closes_idle_connections(api, redis, topic, consumer):
     waiting = api.make(topic=topic, delay="PT1H")["id"]
     redis.config_set("timeout", 2)
     try:
         for ask in (lambda: api.make(topic=topic, delay=300)["id"], lambda: api.post(f"/v1/jobs/{waiting}/run-now").json["id"]):
-            time.sleep(4)  # so long Redis takes to end what is quiet, if anything is
+            time.sleep(4)  # by then Redis would have closed an idle connection
             arrive(consumer, [ask()])
     finally:
         redis.config_set("timeout", 0)
 
 
-def test_a_job_that_is_run_now_through_a_connection_that_was_ended_waits_for_no_reconciler(api, redis, topic, consumer):
+def test_a_run_now_does_not_wait_for_the_reconciler_if_redis_closed_the_connection(api, redis, topic, consumer):
     for job in [api.make(topic=topic, delay="PT1H")["id"] for _ in range(8)]:
         end_connections(redis)
         assert api.post(f"/v1/jobs/{job}/run-now").status == 200
@@ -136,13 +136,13 @@ def test_a_job_that_is_run_now_through_a_connection_that_was_ended_waits_for_no_
 
 
 @pytest.mark.parametrize("consumer", [lambda arrival: {"status": "failed"} if arrival.attempt == 1 else {"status": "succeeded"}], indirect=True)
-def test_a_retry_after_a_result_from_kafka_through_a_connection_that_was_ended_waits_for_no_reconciler(api, redis, topic, consumer):
+def test_a_retry_after_a_result_from_kafka_does_not_wait_for_the_reconciler_if_redis_closed_the_connection(api, redis, topic, consumer):
     for _ in range(6):
         end_connections(redis)
         arrive(consumer, [api.make(topic=topic, delay=0, retry=["PT0.3S"])["id"]], attempt=2)
 
 
-def test_the_first_job_after_a_restart_of_redis_that_its_api_did_not_notice_waits_for_no_reconciler(stack, api, redis, topic, consumer):
+def test_the_first_job_after_a_redis_restart_does_not_wait_for_the_reconciler_if_its_api_did_not_notice_the_restart(stack, api, redis, topic, consumer):
     for _ in range(3):
         stack.kill("redis1")
         stack.start("redis1")
@@ -150,16 +150,16 @@ def test_the_first_job_after_a_restart_of_redis_that_its_api_did_not_notice_wait
 
 
 @pytest.mark.parametrize("pause_ms", [1300, 4000])
-def test_jobs_that_are_due_after_redis_paused_wait_for_no_reconciler(stack, redis, topic, consumer, pause_ms):
+def test_jobs_due_after_a_pause_of_redis_do_not_wait_for_the_reconciler(stack, redis, topic, consumer, pause_ms):
     stream = Stream(stack["DUETIME_URL_API1"], topic)
     stream.more(20)
     redis.execute_command("CLIENT", "PAUSE", pause_ms, "WRITE")
-    redis.set("test", 1)  # waits until the pause is over
+    redis.set("test", 1)  # blocks until the pause ends
     stream.more(60)
     arrive(consumer, stream.end())
 
 
-def test_jobs_wait_for_no_reconciler_while_redis_is_full_nor_after_it(stack, redis, topic, consumer):
+def test_jobs_do_not_wait_for_the_reconciler_while_redis_is_full_or_afterwards(stack, redis, topic, consumer):
     stream = Stream(stack["DUETIME_URL_API1"], topic)
     stream.more(20)
     for memory in (1, 0):
@@ -169,7 +169,7 @@ def test_jobs_wait_for_no_reconciler_while_redis_is_full_nor_after_it(stack, red
     arrive(consumer, stream.end())
 
 
-def test_jobs_of_an_api_that_alone_is_cut_off_from_redis_wait_for_no_reconciler(stack, detours, redis, topic, consumer):
+def test_jobs_do_not_wait_for_the_reconciler_if_only_their_api_is_cut_off_from_redis(stack, detours, redis, topic, consumer):
     well, cut = Stream(stack["DUETIME_URL_API1"], topic), Stream(stack["DUETIME_URL_API2"], topic)
     cut.more(20)
     for change in (detours["api2", "redis1"].refuse, detours["api2", "redis1"].heal):
@@ -179,7 +179,7 @@ def test_jobs_of_an_api_that_alone_is_cut_off_from_redis_wait_for_no_reconciler(
     arrive(consumer, cut.end() + well.end())
 
 
-def test_jobs_of_an_api_that_is_killed_while_cut_off_wait_for_no_reconciler(stack, detours, redis, topic, consumer):
+def test_jobs_do_not_wait_for_the_reconciler_if_their_api_is_killed_while_cut_off_from_redis(stack, detours, redis, topic, consumer):
     stream = Stream(stack["DUETIME_URL_API2"], topic, delay=3000)
     stream.more(20)
     detours["api2", "redis1"].refuse()

@@ -129,7 +129,7 @@ def test_many_messages_over_the_limit_cost_themselves_only_and_follow_the_retry_
     until(lambda: all(last_attempt(api, job)["status"] == "undeliverable" for job in large), "the large ones fail")
     assert api.get(f"/v1/jobs/{large[0]}").json["failures"] >= 1
     kafka.set(topic, max_message_bytes=1000000)
-    until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] in ("succeeded", "dead") for job in large), "the end of their policy")
+    until(lambda: all(api.get(f"/v1/jobs/{job}").json["state"] in ("succeeded", "dead") for job in large), "all attempts of the large ones have ended")
     consumer.wait_count(len(ids) - len(large), 30)
     Checker(stack).check(journal, [topic])
 
@@ -145,13 +145,13 @@ def test_a_topic_that_is_gone_keeps_its_jobs_and_nobody_elses(stack, api, kafka,
         consumer.wait(job, seconds=30)
     until(lambda: all(api.get(f"/v1/jobs/{job}").json["waiting_for"] in ("kafka", "time") for job in mine),
           lambda: {api.get(f"/v1/jobs/{job}").json["waiting_for"] for job in mine})
-    until(lambda: any(shard["waiting_for"] == "kafka" for shard in api.get("/v1/info").json["shards"]), "somebody is told")
+    until(lambda: any(shard["waiting_for"] == "kafka" for shard in api.get("/v1/info").json["shards"]), "the API reports it")
     assert all(job["state"] == "scheduled" for job in (api.get(f"/v1/jobs/{job}").json for job in mine))
     kafka.make(gone)
     more = consume(gone)
     for job in mine:
         until(lambda: more.of(job), f"{job} arrives once its topic is back")
-    until(lambda: all(shard["waiting_for"] is None for shard in api.get("/v1/info").json["shards"]), "nobody waits any more")
+    until(lambda: all(shard["waiting_for"] is None for shard in api.get("/v1/info").json["shards"]), "no shard waits any longer")
     Checker(stack).check(journal, [gone, other])
 
 
@@ -328,7 +328,7 @@ def test_the_ledger_is_trimmed_while_jobs_go_out(trimming):
     def trim_at():
         return rows(connect(stack), "SELECT MIN(trim_at) at FROM shards")[0]["at"] or 0
     held = trim_at()
-    until(lambda: not trimmed() and trim_at() > held, "a young value is passed by")
+    until(lambda: not trimmed() and trim_at() > held, "trim_at changes, and nothing is trimmed")
     assert rows(connect(stack), "SELECT MAX(ledger_offset) n FROM shards")[0]["n"] < 1000
     assert not trimmed(), "a young ledger was trimmed"
     age_ledger(stack, 1000)

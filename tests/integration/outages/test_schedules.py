@@ -84,7 +84,7 @@ def test_schedules_that_somebody_keeps_locked_are_asked_for_now_and_then(stack, 
 
 
 def test_the_first_fires_of_a_schedule_whose_jobs_may_not_overlap_come_on_time(stack, api, topic, consume):
-    """Its makers slept when it was made, for up to a minute, and catch up with twenty seconds; each of its fires is made when the job before it is finished, or when its own time has come."""
+    """The schedule makers sleep up to a minute when it is created, and catch up twenty seconds. Each fire is created when the job before it ends, or when it is due."""
     consume(topic)  # nobody reports
     name = f"s-{uuid.uuid4().hex[:10]}"
     began = int(now_ms() // 1000 + 2) * 1000

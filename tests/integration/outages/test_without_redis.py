@@ -65,7 +65,7 @@ def test_an_installation_gives_redis_up_and_takes_it_back_in_rolling_restarts(wi
         for part in PROGRAMS:
             stack.restart(part, settings=NO_INDEX)
             run.goes_on()
-        until(lambda: homes(stack) == {""}, lambda: f"nobody has a set: {homes(stack)}")
+        until(lambda: homes(stack) == {""}, lambda: f"no shard has a set: {homes(stack)}")
         run.goes_on()
         for part in reversed(PROGRAMS):
             stack.restart(part)
@@ -87,8 +87,8 @@ def test_it_says_what_is_there(stack):
     assert "duetime_api_redis_up" not in api.get("/metrics").body.decode()
 
 
-def test_each_way_to_be_due_is_heard_of_without_the_reconciler(stack):
-    """At rest: what is made, moved, run, retried and edited by hand is claimed, ten minutes before the reconciler would see it."""
+def test_each_way_to_become_due_is_noticed_without_the_reconciler(stack):
+    """On an idle stack: leaders claim jobs that are created, moved, run, retried or edited by hand ten minutes before the reconciler would find them."""
     for part in ("dispatcher1", "dispatcher2"):
         stack.restart(part, settings={"reconcile.period": "PT10M"})
     all_led(stack)
@@ -117,7 +117,7 @@ def test_a_manual_edit_to_long_ago_is_met_within_a_period(stack):
     api, topic = Rest(stack["DUETIME_URL"]), f"t-{uuid.uuid4().hex[:8]}"
     job = api.make(topic=topic, delay="PT1H")
     execute(stack, "UPDATE jobs SET next_at = 1 WHERE id = %s", job["id"])
-    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["attempt"] == 1, "a period of a second, and what else it takes")
+    until(lambda: api.get(f"/v1/jobs/{job['id']}").json["attempt"] == 1, "the job is claimed after a period of a second")
 
 
 def test_everything_is_dispatched_without_an_index(stack):

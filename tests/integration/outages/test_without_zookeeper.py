@@ -121,7 +121,7 @@ def test_a_killed_dispatcher_is_replaced(stack):
 
 @pytest.fixture
 def long_leases(stack):
-    """long_leases(seconds): of both dispatchers, until the test ends. What is said of their ends holds on a machine that is busy."""
+    """long_leases(seconds) sets the leases of both dispatchers until the test ends. Then the claims about expiry also hold on a busy machine."""
     def last(seconds):
         for part in DISPATCHERS:
             stack.restart(part, settings={"zookeeper.session_timeout": f"PT{seconds}S"})

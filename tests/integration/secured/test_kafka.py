@@ -67,7 +67,7 @@ def test_a_broker_whose_certificate_is_not_good_is_told_of_once_until_it_is_good
         until(lambda: dispatcher.log().count("outage=kafka") >= 1, dispatcher.log)
         assert "authorization" not in dispatcher.log() and len(errors(dispatcher, "outage=kafka")) <= 3, dispatcher.log()
         kafka.present(world.good)
-        until(lambda: "authorization failed" in dispatcher.log() or "took over" in dispatcher.log(), dispatcher.log)  # it is let in
+        until(lambda: "authorization failed" in dispatcher.log() or "took over" in dispatcher.log(), dispatcher.log)  # Kafka accepts the dispatcher
     finally:
         kafka.present(world.good)
         assert dispatcher.end() == 0, dispatcher.log()

@@ -81,7 +81,7 @@ def test_an_authority_and_a_certificate_in_files_are_changed_without_a_restart(w
         shutil.copy(source, target)
     api = world.program(user="certified", ca_file=files[0], cert_file=files[1], key_file=files[2]).start(ready=False)
     try:
-        until(lambda: told(api), api.log)  # the server says nothing, it hangs up
+        until(lambda: told(api), api.log)  # the server closes the connection without an answer
         assert not takes_jobs(api)
         for source, target in zip(trusted[1:], files[1:]):
             shutil.copy(source, target)
