@@ -169,7 +169,7 @@ def test_whoever_dies_between_sending_and_recording_sends_it_again_with_the_same
         alerting.stop(other)
     alone = {"DUETIME_ALERTS_BACKLOG": "0"}  # what others left in their topics ends, and is told of no more
     alerting.restart("dispatcher1", env=alone)
-    until(lambda: not rows(connection, "SELECT 1 FROM alerts UNION ALL SELECT 1 FROM alert_messages"), alerting.logs)
+    until(lambda: not rows(connection, "SELECT 1 FROM alerts UNION ALL SELECT 1 FROM alert_messages"), alerting.logs, seconds=60)
     alerting.restart("dispatcher1", env={**alone, "DUETIME_FAIL": "alerts.sent=crash@1"})
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
     api.make(topic=topic, delay=0)
