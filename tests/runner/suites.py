@@ -28,8 +28,13 @@ def _source(executable):
     return "".join(path.read_text(encoding="utf-8") for folder in ("unit", "contract") for path in (TESTS / folder).rglob(f"{name}.c"))
 
 
+def page_has_the_table():
+    missing = [row for row in table() if row not in (TESTS / "README.md").read_text(encoding="utf-8").splitlines()]
+    return not missing, "\n".join(["tests/README.md lacks these rows:", *missing])
+
+
 def sources(report, chosen):
-    checks.run(report, {**checks.OF_SOURCES, **checks.OF_PROGRAMS}, chosen)
+    checks.run(report, {**checks.OF_SOURCES, **checks.OF_PROGRAMS, "tests/README.md lists the suites": page_has_the_table}, chosen)
 
 
 def unit(report, chosen):
@@ -106,15 +111,15 @@ APART = ("integration/secured", "integration/outages", "integration/clients", "i
 HTTP = ("api/http_server", "api/auth")
 CONSOLE = ("api/console", "api/cli", "api/doctor")
 SUITES = {
-    "sources": Suite(60, sources, "clang-format, clang-tidy, the rules of tests/house.py, pages that must agree with the programs"),
-    "unit": Suite(30, unit, "C, without servers"),
+    "sources": Suite(80, sources, "clang-format, clang-tidy, the rules of tests/house.py, pages that must agree with the programs"),
+    "unit": Suite(50, unit, "C, without servers"),
     "sim": Suite(30, sim, "simulated worlds; the store's contract suites on the simulator's servers"),
-    "contract": Suite(160, contract, "C, on real servers"),
-    "integration": Suite(300, _pytest("integration", "integration", without=APART), "the whole stack: 2 APIs, 3 dispatchers, 4 shards"),
-    "api": Suite(360, _pytest("api", "api", without=(*HTTP, *CONSOLE), DUETIME_TEST_STACK="api"), "REST"),
-    "http": Suite(280, _pytest("http", *HTTP, DUETIME_TEST_STACK="http"), "the HTTP server; tokens and quotas"),
-    "console": Suite(180, _pytest("console", *CONSOLE, DUETIME_TEST_STACK="console"), "the console in Chromium; the command line and the doctor"),
-    "compilers": Suite(180, compilers, "all code compiled by clang; the fuzz targets, built and run", nothing),
+    "contract": Suite(265, contract, "C, on real servers"),
+    "integration": Suite(240, _pytest("integration", "integration", without=APART), "the whole stack: 2 APIs, 3 dispatchers, 4 shards"),
+    "api": Suite(295, _pytest("api", "api", without=(*HTTP, *CONSOLE), DUETIME_TEST_STACK="api"), "REST"),
+    "http": Suite(260, _pytest("http", *HTTP, DUETIME_TEST_STACK="http"), "the HTTP server; tokens and quotas"),
+    "console": Suite(155, _pytest("console", *CONSOLE, DUETIME_TEST_STACK="console"), "the console in Chromium; the command line and the doctor"),
+    "compilers": Suite(195, compilers, "all code compiled by clang; the fuzz targets, built and run", nothing),
     "fuzz": Suite(130, of_fuzz, "the fuzz targets alone", nothing),
     "release": Suite(60, release, "a release and its packages"),
     "model": Suite(90, of_model, "the model of the dispatch, by Spin", nothing),
@@ -132,6 +137,13 @@ LANES = {
 SHORT = ("integration", "api", "contract", "http", "console", "sources", "sim", "unit")  # the slowest first
 # .ci/run runs one of these with the short set. Suites with many tests that take turns are listed more than once.
 SLICES = (("compilers",), ("fault",), ("secured",), ("outages",), ("clients",), ("fault",), ("release", "model"), ("outages",), ("disaster",), ("fault",))
+
+
+def table():
+    """The suites as rows of the table in tests/README.md."""
+    slices = {name for names in SLICES for name in names}
+    kind = {name: "short" if name in SHORT else "slice" if name in slices else "by name" for name in SUITES}
+    return [f"| `{name}` | {kind[name]} | {suite.does} | {suite.seconds} |" for name, suite in SUITES.items()]
 
 
 def run_all(report, names, chosen=None):
