@@ -22,10 +22,11 @@ class Report:
         with self._lock:
             print(f"[{time.monotonic() - self._began:6.1f}s] {text}", flush=True)
 
-    def plan(self, parts):
-        """`parts`: {name: seconds on two idle cores}."""
-        self._expected = dict(parts)
-        self.say(f"plan: {', '.join(f'{name} ({_minutes(seconds)})' for name, seconds in parts.items())}")
+    def plan(self, parts, at_one_time):
+        """`parts`: {name: seconds on two idle cores}; so many of them run at one time."""
+        self._expected, self._at_one_time = dict(parts), at_one_time
+        self.say(f"plan: {', '.join(f'{name} ({_minutes(seconds)})' for name, seconds in parts.items())}; "
+                 f"together about {_minutes(self._seconds_left())} on two idle cores")
 
     def begin(self, name):
         self._started[name] = time.monotonic()
@@ -37,10 +38,11 @@ class Report:
         self.say(f"{name}: done in {_minutes(took)}" + (f"; left: {', '.join(left)}, about {_minutes(self._seconds_left())}" if left else ""))
 
     def _seconds_left(self):
-        """Estimates the rest in proportion to the time so far. A running part counts with its time so far, at most with its expected time."""
+        """The first part runs alone, the others beside each other; all as much slower than expected as those that are done."""
         now = time.monotonic()
-        done = sum(seconds if part in self.times else min(seconds, now - self._started.get(part, now)) for part, seconds in self._expected.items())
-        return (now - self._began) * (sum(self._expected.values()) / max(done, 1) - 1)
+        left = [0 if part in self.times else max(0, seconds - (now - self._started.get(part, now))) for part, seconds in self._expected.items()]
+        slower = sum(self.times.values()) / max(1, sum(self._expected[part] for part in self.times))
+        return max(1, slower) * (left[0] + max(max(left[1:]), sum(left[1:]) / self._at_one_time))
 
     def ok(self, count=1):
         with self._lock:
