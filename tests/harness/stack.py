@@ -15,7 +15,6 @@ TREE = pathlib.Path(__file__).resolve().parents[2]
 LOCAL = TREE / "deploy" / "local"
 PRESET = os.environ.get("DUETIME_TEST_PRESET", "sanitize")  # what is tested: build/<preset>
 PATIENCE = float(os.environ.get("DUETIME_TEST_PATIENCE") or 10)  # a wait may take this many times as long as on a quiet machine
-UNHURRIED = ["--set", "api.database_timeout=PT10S"]  # for APIs: no request is refused if MySQL waits three seconds for a disk
 WAITS = os.environ.get("DUETIME_TEST_WAITS")  # a file that records waits that took too long for a quiet machine
 
 

@@ -15,9 +15,9 @@ from harness.consumer import TestConsumer  # noqa: E402
 from harness.logs_on_failure import pytest_runtest_makereport  # noqa: E402,F401
 from harness.rest import Rest  # noqa: E402
 from harness.rotation import pytest_collection_modifyitems, pytest_configure  # noqa: E402,F401
-from harness.stack import UNHURRIED, Stack  # noqa: E402
+from harness.stack import Stack  # noqa: E402
 
-OPTIONS = ["--apis", "2", "--dispatchers", "3", "--redis", "2", "--shards", "4", "--sanitize", *UNHURRIED, "--kafka",
+OPTIONS = ["--apis", "2", "--dispatchers", "3", "--redis", "2", "--shards", "4", "--sanitize", "--kafka",
            os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT15S", "--set", "reconcile.audit=PT0.2S",
            "--set", "dispatch.rest_after=PT2S"]
 

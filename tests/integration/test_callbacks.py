@@ -10,11 +10,11 @@ import pytest
 from harness.checker import connect, rows
 from harness.receiver import SECRET, Receiver, example
 from harness.rest import Rest
-from harness.stack import UNHURRIED, Stack, until
+from harness.stack import Stack, until
 
 pytestmark = pytest.mark.turn(2, 3)
 
-OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", *UNHURRIED, "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
+OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
            "--set", "reconcile.period=PT1S", "--set", "dispatch.rest_after=PT2S", "--set", "callbacks.enabled=true",
            "--set", "zookeeper.session_timeout=PT6S",  # a process that gets no core for two seconds keeps its callbacks
            "--set", "callbacks.allow_networks=127.0.0.0/8"]

@@ -6,11 +6,11 @@ import pytest
 
 from harness.checker import connect, rows
 from harness.rest import Rest
-from harness.stack import UNHURRIED, Stack, until
+from harness.stack import Stack, until
 from harness.takeover import leaders
 
 SHARDS = 2
-OPTIONS = ["--apis", "1", "--dispatchers", "1", "--redis", "1", "--shards", str(SHARDS), "--sanitize", *UNHURRIED, "--without", "zookeeper",
+OPTIONS = ["--apis", "1", "--dispatchers", "1", "--redis", "1", "--shards", str(SHARDS), "--sanitize", "--without", "zookeeper",
            "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT1S",
            "--set", "zookeeper.session_timeout=PT20S"]  # leadership does not move if a process gets no core for a moment
 pytestmark = pytest.mark.turn(1, 3)

@@ -9,10 +9,10 @@ from confluent_kafka import Consumer, TopicPartition
 from harness.checker import connect, rows
 from harness.either_way import EitherWay
 from harness.rest import Rest
-from harness.stack import UNHURRIED, Stack, until
+from harness.stack import Stack, until
 
 PARTS = ["dispatcher1", "api1", "dispatcher2", "api2"]
-OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", *UNHURRIED, "--without", "zookeeper",
+OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", "--without", "zookeeper",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "reconcile.period=PT1S", "--set", "dispatch.rest_after=PT2S"]
 NO_KAFKA = {"kafka.brokers": ""}
 pytestmark = pytest.mark.turn(4, 5)

@@ -11,9 +11,9 @@ from harness.consumer import TestConsumer
 from harness.harm.detours import Detours
 from harness.rest import Rest
 from harness.servers import redis_clients
-from harness.stack import UNHURRIED, Stack, until
+from harness.stack import Stack, until
 
-OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", *UNHURRIED, "--set", "reconcile.period=PT10M", "--set",
+OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", "4", "--sanitize", "--set", "reconcile.period=PT10M", "--set",
            "reconcile.walk=PT1H", "--set", "kafka.transaction_timeout=PT20S"]
 
 pytestmark = pytest.mark.turn(0, 5)

@@ -4,10 +4,10 @@ import time
 import pytest
 
 from harness.rest import Rest
-from harness.stack import UNHURRIED, Stack, until
+from harness.stack import Stack, until
 
 PROGRAMS = ("api1", "dispatcher1")
-OPTIONS = ["--apis", "1", "--dispatchers", "1", "--shards", "16", "--sanitize", *UNHURRIED, "--set", "reconcile.period=PT1S"]
+OPTIONS = ["--apis", "1", "--dispatchers", "1", "--shards", "16", "--sanitize", "--set", "reconcile.period=PT1S"]
 SECONDS = 8
 
 

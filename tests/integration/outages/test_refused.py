@@ -13,9 +13,9 @@ from harness.checker import Checker, Journal, connect, now_ms, rows
 from harness.consumer import TestConsumer
 from harness.rest import Rest
 from harness.soak import rfc3339
-from harness.stack import UNHURRIED, Stack, until
+from harness.stack import Stack, until
 
-OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "2", "--sanitize", *UNHURRIED,
+OPTIONS = ["--apis", "1", "--dispatchers", "2", "--redis", "1", "--shards", "2", "--sanitize",
            "--set", "kafka.auto_create_partitions=0", "--kafka-set", "auto.create.topics.enable=false",
            "--set", "reconcile.period=PT1S"]
 pytestmark = pytest.mark.turn(1, 5)

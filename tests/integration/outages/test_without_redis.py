@@ -12,12 +12,12 @@ from harness.checker import connect, rows
 from harness.load import under_load
 from harness.receiver import Receiver
 from harness.rest import Rest
-from harness.stack import UNHURRIED, Stack, until
+from harness.stack import Stack, until
 
 pytestmark = pytest.mark.turn(2, 5)
 
 SHARDS = 4
-OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", str(SHARDS), "--sanitize", *UNHURRIED, "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
+OPTIONS = ["--apis", "2", "--dispatchers", "2", "--redis", "1", "--shards", str(SHARDS), "--sanitize", "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"),
            "--set", "reconcile.period=PT1S", "--set", "reconcile.walk=PT10S", "--set", "dispatch.rest_after=PT2S"]
 PROGRAMS = ["api1", "dispatcher1", "api2", "dispatcher2"]
 SEED = int(os.environ.get("DUETIME_TEST_SEED") or random.SystemRandom().randrange(1 << 31))
