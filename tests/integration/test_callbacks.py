@@ -28,13 +28,6 @@ def stack():
 
 
 @pytest.fixture
-def api(stack):
-    rest = Rest(stack["DUETIME_URL"])
-    yield rest
-    rest.close()
-
-
-@pytest.fixture
 def receiver():
     made = Receiver()
     yield made

@@ -26,17 +26,6 @@ def installation():
     made.reset()
 
 
-@pytest.fixture
-def with_kafka(installation):
-    return installation.have("kafka")
-
-
-@pytest.fixture
-def small(installation):
-    """The same installation, on MySQL alone."""
-    return installation.have("kafka", False)
-
-
 def questions(connection):
     return int(rows(connection, "SHOW GLOBAL STATUS LIKE 'Questions'")[0]["Value"])
 
@@ -52,13 +41,13 @@ def rate_at_rest(stack):
     return (last - first - 1) / (time.monotonic() - began)
 
 
-def test_with_kafka(with_kafka):
-    rate = rate_at_rest(with_kafka)
+def test_with_kafka(installation):
+    rate = rate_at_rest(installation.have("kafka"))
     print(f"{rate:.2f} statements a second at rest, with Kafka")
     assert rate <= A_SECOND
 
 
-def test_on_mysql_alone(small):
-    rate = rate_at_rest(small)
+def test_on_mysql_alone(installation):
+    rate = rate_at_rest(installation.have("kafka", False))
     print(f"{rate:.2f} statements a second at rest, on MySQL alone")
     assert rate <= A_SECOND

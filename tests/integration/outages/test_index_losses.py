@@ -35,13 +35,6 @@ def stack(detours):
 
 
 @pytest.fixture
-def api(stack):
-    rest = Rest(stack["DUETIME_URL_API1"])
-    yield rest
-    rest.close()
-
-
-@pytest.fixture
 def redis(stack, detours):
     client = redis_clients(stack)[0]
     yield client

@@ -32,13 +32,7 @@ def installation():
 
 
 @pytest.fixture
-def with_redis(installation):
-    return installation.have("redis")
-
-
-@pytest.fixture
 def stack(installation):
-    """The same installation, a part poorer."""
     return installation.have("redis", False)
 
 
@@ -56,8 +50,8 @@ def all_led(stack):
     until(lambda: Rest(stack["DUETIME_URL"]).get("/readyz").json["status"] == "ready", stack.logs)
 
 
-def test_an_installation_gives_redis_up_and_takes_it_back_in_rolling_restarts(with_redis):
-    stack = with_redis
+def test_an_installation_gives_redis_up_and_takes_it_back_in_rolling_restarts(installation):
+    stack = installation.have("redis")
     all_led(stack)
     assert homes(stack) == {stack["DUETIME_REDIS"]}
     with under_load(stack, SEED) as run:

@@ -45,13 +45,7 @@ def installation(detours):
 
 
 @pytest.fixture
-def with_zookeeper(installation):
-    return installation.have("zookeeper")
-
-
-@pytest.fixture
 def stack(installation):
-    """The same installation, a part poorer."""
     return installation.have("zookeeper", False)
 
 
@@ -74,8 +68,8 @@ def epochs(stack):
     return {row["shard"]: row["epoch"] for row in rows(connect(stack), "SELECT shard, epoch FROM shards")}
 
 
-def test_an_installation_gives_zookeeper_up_and_takes_it_back_in_rolling_restarts(with_zookeeper):
-    stack = with_zookeeper
+def test_an_installation_gives_zookeeper_up_and_takes_it_back_in_rolling_restarts(installation):
+    stack = installation.have("zookeeper")
     balanced(stack)
     before = epochs(stack)
     with under_load(stack, SEED) as run:
