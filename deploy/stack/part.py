@@ -83,7 +83,4 @@ class Part:
             raise say.StackError(f"{self.name} ended {when}; the end of {self.log}:\n{self.log_tail()}")
 
     def log_tail(self, lines=25):
-        try:
-            return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
-        except FileNotFoundError:
-            return "(no log)"
+        return say.tail(self.log, lines)

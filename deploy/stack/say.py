@@ -22,6 +22,19 @@ def note(text):
     print(f"          {text}", file=sys.stderr, flush=True)
 
 
+def tail(log, lines=25):
+    """Returns the last lines of a log file."""
+    try:
+        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+    except FileNotFoundError:
+        return "(no log)"
+
+
+def tails(folder):
+    """Returns the last lines of each log in the folder: more of duetime's programs than of the servers."""
+    return "\n".join(f"--- {log.name}\n{tail(log, 40 if log.stem.startswith(('api', 'dispatcher')) else 6)}" for log in sorted(folder.glob("*.log")))
+
+
 @contextlib.contextmanager
 def waiting(what, last_line=lambda: ""):
     """While the block runs, prints from time to time what it waits for, since how long, and the last line of a log."""

@@ -39,8 +39,8 @@ def dies(stack, part, point, n, seconds=60, settings=None, lead_there=lambda: No
 
 
 def gone(stack, part, point, before, seconds=60):
-    until(lambda: not stack.running(part), lambda: f"{part} dead at {point}\n{stack.logs(10)}", seconds=seconds)
-    assert hits(stack, part, point) == before + 1, f"{part} died, but not at {point}\n{stack.logs(10)}"
+    until(lambda: not stack.running(part), lambda: f"{part} dead at {point}\n{stack.logs()}", seconds=seconds)
+    assert hits(stack, part, point) == before + 1, f"{part} died, but not at {point}\n{stack.logs()}"
 
 
 def dies_and_comes_back(stack, run, part, point, n, settings=None, **how):
@@ -71,7 +71,7 @@ def unanswered(stack, run, url):
             ask(run, url, job, 201)
         except (OSError, http.client.HTTPException):
             return job
-    raise AssertionError(f"the API lives on\n{stack.logs(10)}")
+    raise AssertionError(f"the API lives on\n{stack.logs()}")
 
 
 def of_key(stack, job):
@@ -215,7 +215,7 @@ def test_row12_of_two_leaders_that_are_forced_on_every_shard_one_wins_and_work_g
         for part in ("dispatcher1", "dispatcher2"):
             begin(stack, part, lead__forced="force")
         fought = lambda: all(epoch - before[shard] >= 6 for shard, epoch in epochs(stack).items())  # noqa: E731
-        until(fought, lambda: f"every shard fought for\n{stack.logs(10)}")
+        until(fought, lambda: f"every shard fought for\n{stack.logs()}")
         run.goes_on(300, 45)
         run.faults["forced leaders"] += 2
         for part in ("dispatcher1", "dispatcher2"):
@@ -240,7 +240,7 @@ def test_row35_a_result_that_comes_before_settling_is_accepted(stack, seed):
         def enough():
             seen.update(row["id"] for row in reported_in_flight(stack))
             return len(seen) >= 100
-        until(enough, lambda: f"only {len(seen)} results were applied before settling\n{stack.logs(10)}")
+        until(enough, lambda: f"only {len(seen)} results were applied before settling\n{stack.logs()}")
         run.faults["results before settling"] += len(seen)
         for part in ("dispatcher1", "dispatcher2"):
             stack.restart(part)
@@ -273,7 +273,7 @@ def empty_redis_until_it_dies(stack, part):
         for server in ("redis1", "redis2"):
             stack.restart(server)
         return False
-    until(dead, lambda: f"{part} dead while it rebuilds\n{stack.logs(10)}", every=3)
+    until(dead, lambda: f"{part} dead while it rebuilds\n{stack.logs()}", every=3)
 
 
 def test_row36_a_reconciler_killed_in_the_middle_leaves_no_gap(stack, seed):

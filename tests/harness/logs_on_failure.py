@@ -7,7 +7,7 @@ import pytest
 
 def add_logs(report, stack):
     if report.failed and stack is not None:
-        report.sections.append(("logs of the stack", stack.logs(25)))
+        report.sections.append(("logs of the stack", stack.logs()))
 
 
 @pytest.hookimpl(hookwrapper=True)

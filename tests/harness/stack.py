@@ -12,6 +12,10 @@ import urllib.request
 from . import rest
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TREE / "deploy"))
+
+from stack import say  # noqa: E402
+
 LOCAL = TREE / "deploy" / "local"
 PRESET = os.environ.get("DUETIME_TEST_PRESET", "sanitize")  # what is tested: build/<preset>
 PATIENCE = float(os.environ.get("DUETIME_TEST_PATIENCE") or 10)  # a wait may take this many times as long as on a quiet machine
@@ -138,13 +142,8 @@ class Stack:
         with urllib.request.urlopen(self[f"DUETIME_METRICS_{dispatcher}"], timeout=30) as answer:
             return answer.read().decode()
 
-    def logs(self, lines=40):
-        folder = self.home / "log"
-        texts = []
-        for path in sorted(folder.glob("*.log")) if folder.exists() else []:
-            last = lines if path.stem.startswith(("api", "dispatcher")) else 6
-            texts.append(f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-last:]))
-        return "\n".join(texts)
+    def logs(self):
+        return say.tails(self.home / "log")
 
     def down(self):
         """Everything stops; the data stay for up_again."""
@@ -157,14 +156,24 @@ class Stack:
 def until(condition, what, every=0.05, seconds=12):
     """Polls until the condition returns a true value, and returns this. `seconds` is the longest wait on a quiet machine; after ten times
     as long it fails with `what`. If a wait took more than a tenth of its deadline, it is recorded for the runner."""
-    began = time.monotonic()
+    return _wait(condition, lambda _left: time.sleep(every), what, seconds)
+
+
+def changed(signal, condition, what, seconds=12):
+    """until() for a state of another thread, which notifies the threading.Condition `signal`. The caller holds it."""
+    return _wait(condition, signal.wait, what, seconds)
+
+
+def _wait(condition, pause, what, seconds):
+    began, deadline = time.monotonic(), seconds * PATIENCE
     while not (value := condition()):
-        if time.monotonic() - began > seconds * PATIENCE:
-            raise AssertionError(f"not within {seconds * PATIENCE:.0f} s: {what() if callable(what) else what}")
-        time.sleep(every)
+        left = began + deadline - time.monotonic()
+        if left <= 0:
+            raise AssertionError(f"not within {deadline:.0f} s: {what() if callable(what) else what}")
+        pause(left)
     took = time.monotonic() - began
-    if took > seconds * PATIENCE / 10 and WAITS:
-        caller = sys._getframe(1)
+    if took > deadline / 10 and WAITS:
+        caller = sys._getframe(2)
         with open(WAITS, "a", encoding="utf-8") as file:
-            file.write(f"{os.path.relpath(caller.f_code.co_filename, TREE)}:{caller.f_lineno} {took:.1f} of {seconds * PATIENCE:.0f} s\n")
+            file.write(f"{os.path.relpath(caller.f_code.co_filename, TREE)}:{caller.f_lineno} {took:.1f} of {deadline:.0f} s\n")
     return value

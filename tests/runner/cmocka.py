@@ -4,11 +4,11 @@ import time
 from pathlib import Path
 from concurrent.futures import ThreadPoolExecutor
 
-from . import command
+from . import command, tree
 
 SECONDS = 1200
-# They wait for half a minute and more of real time, so they begin first: the last one to begin keeps a worker waiting.
-LONGEST = ("contract_test_reconcile", "contract_test_wake", "contract_test_results", "contract_test_elector_leases", "contract_test_outbox")
+# These take the longest, so they begin first: the last one to begin keeps a worker waiting.
+LONGEST = ("contract_test_reconcile", "contract_test_wake", "contract_test_kafka_results", "contract_test_results", "contract_test_elector_leases", "unit_test_kafka_faults")
 _LINE = re.compile(r"^\[ +(RUN|OK|FAILED|SKIPPED) +\] (\w+)$")
 
 
@@ -31,10 +31,8 @@ def outcomes(output):
     return [(name, outcome, "\n".join(text)) for name, outcome, text in found]
 
 
-def server_logs(env):
-    """Returns the last lines of each server's log, if there are servers."""
-    logs = sorted(Path(env["DUETIME_TEST_LOGS"]).glob("*.log")) if "DUETIME_TEST_LOGS" in env else []
-    return "\n".join("\n".join([f"--- {path.name}", *path.read_text(errors="replace").splitlines()[-6:]]) for path in logs)
+def _server_logs(env):
+    return tree.say.tails(Path(env["DUETIME_TEST_LOGS"])) if "DUETIME_TEST_LOGS" in env else ""
 
 
 def run_one(report, executable, env):
@@ -54,9 +52,9 @@ def run_one(report, executable, env):
         else:
             told = True
             ended = "" if outcome == "FAILED" else f"\nit never ended; exit code {code}"
-            report.fail(f"{suite}: {test}", f"{text}{ended}\n{server_logs(env)}", again)
+            report.fail(f"{suite}: {test}", f"{text}{ended}\n{_server_logs(env)}", again)
     if code != 0 and not told:
-        report.fail(suite, f"{output[-6000:]}\nexit code {code}; whole output: {log}", again)
+        report.fail(suite, f"{output[-6000:]}\nexit code {code}; whole output: {log}\n{_server_logs(env)}", again)
     return time.monotonic() - began
 
 
