@@ -1,11 +1,10 @@
 """Sends commands by message, and reads what comes of them: answers, and commands that were refused."""
 import json
-import time
 import uuid
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from .stack import PATIENCE
+from .stack import until
 
 
 class Commander:
@@ -61,10 +60,7 @@ class Messages:
         return self.seen
 
     def wait(self, n, seconds=60):
-        until = time.monotonic() + seconds * PATIENCE
-        while len(self.more(0.2)) < n and time.monotonic() < until:
-            pass
-        assert len(self.seen) >= n, f"{len(self.seen)} of {n} messages came"
+        until(lambda: len(self.more(0.2)) >= n, lambda: f"{len(self.seen)} of {n} messages arrive", every=0, seconds=seconds)
         return self.seen
 
     def close(self):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, Producer
 
-from .stack import PATIENCE
+from .stack import changed
 
 
 @dataclass
@@ -127,20 +127,18 @@ class TestConsumer(threading.Thread):
 
     def wait(self, job, attempt=1, seconds=15):
         """The arrival of (job, attempt)."""
-        found = []
-
         def there():
-            found[:] = [arrival for arrival in self._by_job.get(job, []) if arrival.attempt == attempt]
-            return found or self.failure
+            assert not self.failure, self.failure
+            return next((arrival for arrival in self._by_job.get(job, []) if arrival.attempt == attempt), None)
         with self._changed:
-            if not self._changed.wait_for(there, seconds * PATIENCE) or not found:
-                raise AssertionError(f"job {job} attempt {attempt} did not arrive within {seconds * PATIENCE} s ({self.failure or 'silence'})")
-        return found[0]
+            return changed(self._changed, there, f"attempt {attempt} of job {job} arrives", seconds)
 
     def wait_count(self, count, seconds):
+        def there():
+            assert not self.failure, self.failure
+            return self.count >= count
         with self._changed:
-            if not self._changed.wait_for(lambda: self.count >= count or self.failure, seconds * PATIENCE) or self.failure:
-                raise AssertionError(f"{self.count} of {count} messages within {seconds * PATIENCE} s ({self.failure or 'silence'})")
+            changed(self._changed, there, lambda: f"{self.count} of {count} messages arrive", seconds)
 
     def flush(self):
         self._producer.flush(10)

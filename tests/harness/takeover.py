@@ -17,7 +17,7 @@ from .rest import Rest
 from .servers import redis_clients
 from . import index
 from .soak import flush_redis, rfc3339
-from .stack import PATIENCE, until
+from .stack import changed, until
 
 SOON = 300   # ms in which what a leader sent before it was harmed has arrived
 AHEAD = 3.0  # seconds that the stream is written ahead of its time
@@ -80,15 +80,9 @@ class Watcher(threading.Thread):
 
     def first_after(self, ms, shard, seconds):
         """When the first job of the shard came after that time."""
-        found = []
-
-        def there():
-            found[:] = [at for at, of, _ in self.seen[-5000:] if of == shard and at > ms]
-            return found
         with self._changed:
-            if not self._changed.wait_for(there, seconds * PATIENCE):
-                raise AssertionError(f"no message of shard {shard} within {seconds * PATIENCE} s")
-        return found[0]
+            return changed(self._changed, lambda: next((at for at, of, _ in self.seen[-5000:] if of == shard and at > ms), None),
+                           f"a message of shard {shard} arrives", seconds)
 
     def end(self):
         self._end.set()

@@ -22,7 +22,7 @@ import struct
 import threading
 from dataclasses import dataclass, field
 
-from ..stack import PATIENCE
+from ..stack import changed
 from .protocols import REPLY, REQUEST, Raw
 
 __all__ = ["Proxy", "Rule", "REQUEST", "REPLY"]
@@ -74,8 +74,7 @@ class Rule:
     def wait(self, seconds, count=1):
         """Until it was met; fails otherwise."""
         with self._changed:
-            if not self._changed.wait_for(lambda: len(self.hits) >= count, seconds * PATIENCE):
-                raise AssertionError(f"no {self.kind} {self.direction} within {seconds * PATIENCE} s: {len(self.hits)} of {count}")
+            changed(self._changed, lambda: len(self.hits) >= count, lambda: f"{len(self.hits)} of {count} {self.kind} {self.direction}", seconds)
         return self
 
     def release(self):
