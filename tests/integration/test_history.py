@@ -102,7 +102,7 @@ def test_archivers_that_are_killed_lose_nothing_and_archive_nothing_twice(stack,
     def audit():
         row = rows(connect(stack), "SELECT created, cancelled, edited, missing FROM v_audit WHERE topic = %s", topic)[0]
         return row["created"], row["cancelled"], row["edited"], row["missing"]
-    until(lambda: audit() == (count, count, 0, 0), lambda: f"the audit finds the jobs cancelled by hand: {audit()}")
+    until(lambda: audit() == (count, count, 0, 0), lambda: f"the audit finds the jobs cancelled by hand: {audit()}", seconds=40)  # all 32 pieces
     assert rows(connect(stack), "SELECT SUM(miscounted + keys_without_job) n FROM v_recount WHERE topic = %s", topic)[0]["n"] == 0
 
 

@@ -51,9 +51,10 @@ def test_a_topic_at_its_limit_is_told_with_what_raises_it(api, topic):
 
 
 def test_a_shard_without_a_leader_is_told_with_what_starts_one(api, stack, topic):
-    job = api.make(topic=topic, delay="PT1S")["id"]
+    job = api.make(topic=topic, delay="PT1H")["id"]
     stack.stop("dispatcher1")
     try:
+        assert api.post(f"/v1/jobs/{job}/run-now").status == 200
         seen = until(lambda: (each := explain(api, job))["shard"]["health"] == "no-leader" and each["waiting_for"] == "leader" and each, lambda: explain(api, job))
         assert f"nobody leads its shard {seen['shard']['shard']}" in seen["reason"] and "duetime-dispatcher" in seen["action"]
     finally:
