@@ -9,30 +9,29 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-static enum dt_token_rule rule_of(const dt_db *db)
+static enum dt_token_rule rule_of(const dt_db *db, unsigned column)
 {
-    int64_t rule = dt_db_i64(db, 0);
+    int64_t rule = dt_db_i64(db, column);
     return rule == DT_TOKENS_NEVER_MADE || rule == DT_TOKENS_WAIVED ? (enum dt_token_rule)rule : DT_TOKENS_ASKED;
 }
 
-static dt_status read_rule(dt_db *db, const char *sql, enum dt_token_rule *rule, struct dt_error *err)
+static dt_status no_installation(struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, sql, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    bool found = dt_db_next(db);
-    *rule = found ? rule_of(db) : DT_TOKENS_ASKED;
-    status = dt_db_end(db, err);
-    return status || found ? status : dt_fail(err, DT_SCHEMA, "the installation row is missing");
+    return dt_fail(err, DT_SCHEMA, "the installation row is missing");
 }
 
 /* Locks the installation row and writes the rule. */
 static dt_status set_rule(dt_db *db, enum dt_token_rule rule, struct dt_error *err)
 {
-    enum dt_token_rule before;
-    dt_status status = read_rule(db, dt_sql_lock_token_rule, &before, err);
-    if (status != DT_OK || before == rule)
+    dt_status status = dt_db_query(db, dt_sql_lock_token_rule, DT_NO_PARAMS, err);
+    if (status != DT_OK)
         return status;
+    bool found = dt_db_next(db), same = found && rule_of(db, 0) == rule;
+    status = dt_db_end(db, err);
+    if (status != DT_OK || same)
+        return status;
+    if (!found)
+        return no_installation(err);
     return dt_db_run(db, dt_sql_set_token_rule,
                      DT_PARAMS(DT_P_STR(rule == DT_TOKENS_WAIVED ? DT_STR_LIT("waived") : DT_STR_LIT("asked"))), NULL,
                      err);
@@ -170,7 +169,11 @@ static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, 
     struct dt_token *t = row;
     struct dt_str hash = dt_db_bytes(db, 1);
     bool fits = hash.n == sizeof(t->hash);
-    (void)arg;
+    *(enum dt_token_rule *)arg = rule_of(db, 9);
+    if (dt_db_is_null(db, 0)) {
+        *t = (struct dt_token){.name = {0}};
+        return DT_OK;
+    }
     *t = (struct dt_token){
         .name = copy_text(arena, db, 0),
         .scopes = fits ? copy_text(arena, db, 2) : DT_STR_LIT(""),
@@ -187,23 +190,24 @@ dt_status dt_store_token_list(dt_store *store, struct dt_arena *arena, struct dt
                               enum dt_token_rule *rule, struct dt_error *err)
 {
     dt_db *db;
-    enum dt_token_rule found;
+    enum dt_token_rule found = DT_TOKENS_ASKED;
+    struct dt_rows tokens = {.row_bytes = sizeof(**out), .read = read_token, .arg = &found};
     *out = NULL;
     *n = 0;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = read_rule(db, dt_sql_select_token_rule, &found, err);
-    if (status == DT_OK)
         status = dt_db_query(db, dt_sql_select_tokens, DT_NO_PARAMS, err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, arena, &tokens, err);
     if (status != DT_OK)
         return status;
+    if (tokens.n == 0)
+        return no_installation(err);
     if (rule)
         *rule = found;
-    struct dt_rows tokens = {.row_bytes = sizeof(**out), .read = read_token};
-    status = dt_store_read_rows(db, arena, &tokens, err);
     *out = tokens.v;
-    *n = tokens.n;
-    return status;
+    *n = ((struct dt_token *)tokens.v)->name.p ? tokens.n : 0;
+    return DT_OK;
 }
 
 /* ---- changing quotas ---- */

@@ -18,14 +18,14 @@ DELETE FROM api_tokens WHERE name = ?;
 -- name: count_tokens
 SELECT COUNT(*) FROM api_tokens;
 
--- name: select_token_rule
-SELECT token_rule + 0 FROM installation;
-
 -- name: select_tokens
-SELECT name, hash, scopes, topics, created_at, requests_per_second, jobs_per_second, payload_bytes_per_second,
-       pending_jobs
-  FROM api_tokens
- ORDER BY name;
+-- Without tokens it is one row, which has no name.
+SELECT t.name, t.hash, t.scopes, t.topics, t.created_at, t.requests_per_second, t.jobs_per_second,
+       t.payload_bytes_per_second, t.pending_jobs, i.token_rule + 0
+  FROM installation i
+       LEFT JOIN api_tokens t ON TRUE
+ WHERE i.one = 1
+ ORDER BY t.name;
 
 -- name: lock_token
 SELECT scopes, topics, requests_per_second, jobs_per_second, payload_bytes_per_second, pending_jobs
