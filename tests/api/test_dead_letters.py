@@ -4,6 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from harness.operations import ended
 from harness.problems import refused
 from harness.soak import rfc3339
 from harness.stack import until
@@ -54,7 +55,7 @@ def test_dead_jobs_are_counted_by_topic_and_error(api, dead):
 def test_who_is_redriven_is_not_counted_any_more(api, dead):
     assert letters(api, topic=dead)["jobs"] == 4
     assert api.post(f"/v1/topics/{dead}/pause").status == 200
-    assert api.post("/v1/jobs:redrive", {"filter": {"topic": dead, "error_code": "E1"}, "wait": "PT1M"}).json["changed"] == 3
+    assert ended(api, api.post("/v1/jobs:redrive", {"filter": {"topic": dead, "error_code": "E1"}, "wait": "PT1M"}))["changed"] == 3
     until(lambda: letters(api, topic=dead)["jobs"] == 1, lambda: letters(api, topic=dead))
 
 

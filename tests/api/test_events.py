@@ -3,6 +3,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from harness.operations import ended
 from harness.problems import refused
 from harness.rest import Rest
 from harness.stack import until
@@ -83,9 +84,9 @@ def test_topics_and_schedules_are_told_with_what_differs_and_without_secrets(api
 
 def test_an_operation_is_one_event_and_stands_in_the_story_of_each_job(api, held):
     jobs = [api.make(topic=held, delay="PT1H")["id"] for _ in range(3)]
-    operation = api.post("/v1/jobs:reschedule", {"filter": {"topic": held}, "shift": "P1D", "wait": "PT1M"}).json
+    operation = ended(api, api.post("/v1/jobs:reschedule", {"filter": {"topic": held}, "shift": "P1D", "wait": "PT1M"}))
     assert operation["state"] == "done" and operation["changed"] == 3
-    assert api.post("/v1/jobs:cancel", {"filter": {"topic": held}, "wait": "PT1M"}).json["changed"] == 3
+    assert ended(api, api.post("/v1/jobs:cancel", {"filter": {"topic": held}, "wait": "PT1M"}))["changed"] == 3
     own = [event for event in events(api, topic=held) if event["action"] == "operation_start"]
     assert [event["subject"] for event in own][1] == operation["id"] and own[1]["after"]["kind"] == "reschedule"
     for job in jobs:

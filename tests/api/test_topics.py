@@ -3,6 +3,7 @@ import concurrent.futures
 
 import pytest
 
+from harness.operations import ended
 from harness.problems import refused
 from harness.stack import until
 
@@ -272,16 +273,16 @@ def gone(api, topic):
 def test_a_topic_is_deleted_with_its_jobs(api, topic, db):
     ids = [api.make(topic=topic, delay="PT1H")["id"] for _ in range(3)]
     other = api.make(topic=f"{topic}x", delay="PT1H")
-    done = api.delete(f"{url(topic)}?cancel=true&wait=PT1M")
-    assert done.status == 200 and (done.json["kind"], done.json["state"], done.json["changed"]) == ("delete-topic", "done", 3), done
-    assert done.json["filter"] == {"topic": topic} and sorted(done.json["sample"]) == sorted(ids)
+    done = ended(api, api.delete(f"{url(topic)}?cancel=true&wait=PT1M"))
+    assert (done["kind"], done["state"], done["changed"]) == ("delete-topic", "done", 3), done
+    assert done["filter"] == {"topic": topic} and sorted(done["sample"]) == sorted(ids)
     refused(api.get(url(topic)), 404, "not-found")
     refused(api.delete(f"{url(topic)}?cancel=true&wait=PT1M"), 404, "not-found")
     assert {api.get(f"/v1/jobs/{job}").json["state"] for job in ids} == {"cancelled"}
     assert api.get(f"/v1/jobs/{other['id']}").json["state"] == "scheduled"
     assert api.make(topic=topic, delay="PT1H")["topic"] == topic
     assert api.get(url(topic)).json["deletion"] is None
-    assert api.delete(f"{url(topic)}?cancel=true&wait=PT1M").status == 200
+    assert ended(api, api.delete(f"{url(topic)}?cancel=true&wait=PT1M"))["state"] == "done"
 
 
 def test_a_topic_that_is_being_deleted_takes_nothing_new_and_goes_with_its_last_attempt(api, api2, topic, db):
@@ -333,7 +334,7 @@ def test_a_schedule_stands_in_the_way_of_a_deletion_with_jobs(api, topic):
     assert topic in refused(api.delete(f"{url(topic)}?cancel=true&wait=PT1M"), 409, "topic-in-use")["detail"]
     assert api.get(url(topic)).json["deletion"] is None
     assert api.delete(f"/v1/schedules/{topic}").status == 200
-    assert api.delete(f"{url(topic)}?cancel=true&wait=PT1M").status == 200
+    assert ended(api, api.delete(f"{url(topic)}?cancel=true&wait=PT1M"))["state"] == "done"
 
 
 @pytest.mark.parametrize("query", ["cancel=yes", "cancel=true&wait=later", "cancel=true&wait=PT61S", "wait=PT1S", "cancel=false&wait=PT1S"])

@@ -8,6 +8,7 @@ import pytest
 from harness.checker import connect, rows
 from harness.rest import Rest
 from harness.stack import until
+from harness.takeover import leaders
 
 pytestmark = pytest.mark.in_turns(2)  # they are slow, and alike
 MANY = 40  # an owner's first thirty topics are created at once, then about one a second
@@ -67,8 +68,20 @@ def test_many_new_topics_hold_up_nobody_elses_jobs(stack, api, topic, consume):
     assert before >= 0.9 * len(mine)
 
 
-def test_a_new_topic_need_not_wait_for_a_flood_of_others(stack, api, consume):
-    """Those who name many wait for each other; one of another owner goes between them."""
+@pytest.fixture
+def one_dispatcher(stack):
+    """A single dispatcher makes all topics, two in a request while many are missing."""
+    others = ("dispatcher2", "dispatcher3")
+    for part in others:
+        stack.stop(part)
+    until(lambda: set(leaders(stack).values()) == {stack.pid("dispatcher1")}, lambda: f"dispatcher1 leads all shards: {leaders(stack)}")
+    yield
+    for part in others:
+        stack.start(part)
+
+
+def test_a_new_topic_need_not_wait_for_a_flood_of_others(stack, one_dispatcher, api):
+    """Topics of one owner wait for each other. The topic of another owner is made before most of them."""
     flood = many_of("flood")
     api.batch([{"topic": topic, "delay": 0} for topic in flood])
     own = api.make(topic=f"own-{uuid.uuid4().hex[:6]}.first", delay=0)

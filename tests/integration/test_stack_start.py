@@ -78,13 +78,15 @@ def test_a_start_waits_for_a_slow_server_and_says_so(tmp_path, capfd, often):
         part.process.kill()
 
 
-def test_a_start_stops_waiting_for_a_slow_server_if_another_dies(tmp_path):
+def test_a_start_stops_waiting_for_a_slow_server_if_another_dies(tmp_path, monkeypatch):
     """After the failure the slow server is stopped, too: a failed start leaves no process."""
-    stack, slow = Stack(tmp_path / "stack"), Lame(tmp_path, "slow", "exec sleep 600")
-    started = []
+    stack, slow, dead = Stack(tmp_path / "stack"), Lame(tmp_path, "slow", "exec sleep 600"), Lame(tmp_path, "dead", "echo no such disk; exit 1")
+    monkeypatch.setattr(Stack, "servers", [slow, dead])
+    monkeypatch.setattr(stack, "configure", lambda wanted: None)
+    monkeypatch.setattr(stack, "_fetch", lambda: None)
     with pytest.raises(say.StackError, match="(?s)dead ended while it started.*no such disk"):
-        stack._start([slow, Lame(tmp_path, "dead", "echo no such disk; exit 1")], started)
-    assert not [part.name for part in (slow, *started) if part.process.pid()]
+        stack.servers_up({})
+    assert slow.process.pid() is None
 
 
 def test_the_wait_for_leaders_ends_if_a_dispatcher_dies(tmp_path, monkeypatch):

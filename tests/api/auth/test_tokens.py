@@ -10,6 +10,7 @@ import time
 import pytest
 
 from harness.checker import rows
+from harness.operations import ended
 from harness.problems import refused
 from harness.program import PROGRAM, OwnApi, environment
 from harness.raw import Raw
@@ -113,12 +114,13 @@ def test_sets_of_jobs_of_a_bound_token_have_jobs_of_its_topics_alone(callers, gu
         before = guarded.rows("SELECT * FROM jobs WHERE id = %s", others)
         refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-others.a"}, **more}), 404, "not-found")
         refused(bound.post(f"/v1/jobs:{kind}", {"filter": {"topic": "set-*"}, **more}), 403, "forbidden")
-        for dry in ({"dry_run": True}, {"wait": "PT1M"}):
-            answer = bound.post(f"/v1/jobs:{kind}", {"filter": {"ids": [others, mine]}, **more, **dry})
-            assert answer.status == 200 and (answer.json.get("matched"), answer.json.get("sample", [mine])) == (1, [mine]), answer
-        assert answer.json["changed"] == 1, answer
+        both = {"filter": {"ids": [others, mine]}, **more}
+        preview = bound.post(f"/v1/jobs:{kind}", {**both, "dry_run": True})
+        assert preview.status == 200 and preview.json["matched"] == 1 and preview.json.get("sample", [mine]) == [mine], preview
+        done = ended(callers["admin"], bound.post(f"/v1/jobs:{kind}", {**both, "wait": "PT1M"}))
+        assert (done["matched"], done["sample"], done["changed"]) == (1, [mine], 1), done
         assert guarded.rows("SELECT * FROM jobs WHERE id = %s", others) == before
-        boss = callers["admin"].post(f"/v1/jobs:{kind}", {"filter": {"ids": [others]}, **more, "wait": "PT1M"}).json
+        boss = ended(callers["admin"], callers["admin"].post(f"/v1/jobs:{kind}", {"filter": {"ids": [others]}, **more, "wait": "PT1M"}))
         assert boss["changed"] == 1 and bound.get(f"/v1/operations/{boss['id']}").status == 404
         assert boss["id"] not in [operation["id"] for operation in bound.get("/v1/operations?limit=1000").json["operations"]]
 

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from harness.operations import ended
 from harness.problems import refused
 from harness.stack import until
 
@@ -309,8 +310,8 @@ def test_sets_of_jobs_whose_numbers_are_at_their_end_are_changed_like_any_others
         assert api.post(f"{url(job)}/results", {"attempt": 1, "status": "gave_up"}).status == 200
     db(f"UPDATE jobs SET attempt = IF(attempt > 0, {LAST}, 0), failures = {LAST}, version = {LAST} WHERE id IN (%s, %s)", jobs[0]["id"], jobs[2]["id"])
     more = {"reschedule": {"run_at": "2031-01-01T00:00:00Z"}, "reschedule each": {"shift": "P1D"}}.get(kind, {})
-    done = api.post(f"/v1/jobs:{kind.split()[0]}", {"filter": {"topic": topic}, "wait": "PT1M", **more})
-    assert done.status == 200 and done.json["changed"] == 3, done
+    done = ended(api, api.post(f"/v1/jobs:{kind.split()[0]}", {"filter": {"topic": topic}, "wait": "PT1M", **more}))
+    assert done["changed"] == 3, done
 
 
 def test_a_topic_whose_version_is_at_its_end_is_changed_like_any_other(api, topic, db):

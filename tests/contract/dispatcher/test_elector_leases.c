@@ -141,6 +141,14 @@ static void connections_that_the_server_ends_cost_nothing(void **state)
     assert_int_equal(overlaps, 0);
 }
 
+/* Who joined first leads one shard more: with lost answers this is any of the three. */
+static bool lead_all_in_fair_shares(void)
+{
+    const int a = led_by(&players[0]), b = led_by(&players[1]), c = led_by(&players[2]);
+    look();
+    return a >= 1 && b >= 1 && c >= 1 && a + b + c == SHARDS;
+}
+
 static void answers_that_are_lost_cost_no_shard_and_no_member(void **state)
 {
     (void)state;
@@ -150,13 +158,13 @@ static void answers_that_are_lost_cost_no_shard_and_no_member(void **state)
         start(i);
         go_on(PERIOD_MS / 3);
     }
-    AWAIT_SPLIT(2, 1, 1);
+    AWAIT(lead_all_in_fair_shares());
     for (int i = 0; i < 10; i++) {
         wire_execution_loss = i % 2 ? LOSE_BEFORE : LOSE_AFTER;
         go_on(PERIOD_MS / 2);
     }
     wire_heal();
-    AWAIT_SPLIT(2, 1, 1);
+    AWAIT(lead_all_in_fair_shares());
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM election_members WHERE NOT ended"), 3);
     assert_int_equal(overlaps, 0);
 }
