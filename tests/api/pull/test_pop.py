@@ -26,9 +26,9 @@ def offered(api, pulled, db):
     """offered(n, …) -> n due jobs that can be popped."""
     def make(n=1, topic=pulled, **job):
         made = [api.make(topic=topic, delay=0, **job) for _ in range(n)]
-        until(lambda: db("SELECT COUNT(*) n FROM pop_queue WHERE topic = %s", topic)[0]["n"] >= n, "nothing is offered")
-        # MySQL shows committed rows a moment before their locks end, and a pop skips locked rows: wait for the locks.
-        db("SELECT q.job_id FROM pop_queue q JOIN jobs j ON j.id = q.job_id WHERE q.topic = %s LOCK IN SHARE MODE", topic)
+        # MySQL shows committed rows a moment before it releases their locks, and a pop skips locked rows.
+        free = "SELECT q.job_id FROM pop_queue q JOIN jobs j ON j.id = q.job_id WHERE q.topic = %s FOR UPDATE SKIP LOCKED"
+        until(lambda: len(db(free, topic)) >= n, f"{n} jobs are offered and not locked")
         return made
     return make
 

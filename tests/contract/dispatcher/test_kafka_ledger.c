@@ -230,7 +230,9 @@ static void a_ledger_that_no_topic_can_be_called_by_is_not_trimmed(void **state)
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
     env.installation = name;
-    assert_int_equal(dt_ledger_trim_start(&env, 0, 5, &trim, &err), DT_INVALID);
+    dt_status status;
+    AWAIT((status = dt_ledger_trim_start(&env, 0, 5, &trim, &err)) != DT_FULL); /* an earlier test's may be under way */
+    assert_int_equal(status, DT_INVALID);
     assert_null(trim);
 }
 
