@@ -1,7 +1,7 @@
 """The model of the dispatch: its bounded set, one test a run."""
 from . import command, tree
 
-SECONDS = 300
+SECONDS = 3600
 
 
 def run(report):

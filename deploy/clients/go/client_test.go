@@ -296,7 +296,7 @@ func TestNobodyThereIsUnavailableAtTheDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	listener.Close()
-	c := client(t, "http://"+listener.Addr().String(), Options{Timeout: 300 * time.Millisecond})
+	c := client(t, "http://"+listener.Addr().String(), Options{Timeout: 2 * time.Second})
 	if _, err := c.Create(bg, hour("t", nil)); !errors.Is(err, ErrUnavailable) {
 		t.Error(err)
 	}

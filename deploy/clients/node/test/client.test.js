@@ -59,7 +59,7 @@ test("refusals are errors of their own kinds", async () => {
     [() => duetime.get("1"), client.NotFoundError],
     [() => duetime.report({ job_id: "1", attempt: 1, status: "succeeded" }), client.NotFoundError],
     [() => duetime.pop(topic), client.ConflictError],
-    [() => new client.Duetime({ url: "http://127.0.0.1:9", timeout: 100 }).get("1"), client.UnavailableError],
+    [() => new client.Duetime({ url: "http://127.0.0.1:9", timeout: 2_000 }).get("1"), client.UnavailableError],
   ];
   for (const [asked, kind, holds = () => true] of kinds)
     await assert.rejects(asked(), (error) => error.constructor === kind && holds(error.problem));
@@ -129,7 +129,7 @@ test("a redirect is a refusal", async () => {
 
 test("an answer that does not come to its end is an unknown outcome at the deadline", async () => {
   door.answers = ["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"];
-  await assert.rejects(duetime.pop(topic, { timeout: 300 }), client.OutcomeUnknownError);
+  await assert.rejects(duetime.pop(topic, { timeout: 3_000 }), client.OutcomeUnknownError);
 });
 
 test("closing awaits what was asked, and gives up pops", async () => {
