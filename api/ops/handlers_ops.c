@@ -192,7 +192,8 @@ static int64_t oldest_overdue_ms(const struct dt_shards_view *shards)
     int64_t oldest = 0;
     for (size_t i = 0; i < shards->n; i++) {
         const struct dt_shard_info *info = &shards->shards[i];
-        int64_t age = info->overdue > 0 && info->oldest_due_at_ms > 0 ? shards->now_ms - info->oldest_due_at_ms : 0;
+        int64_t age =
+            info->overdue > 0 && info->oldest_due_at_ms > 0 ? shards->dispatchers.now_ms - info->oldest_due_at_ms : 0;
         oldest = age > oldest ? age : oldest;
     }
     return oldest;
@@ -248,12 +249,12 @@ static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
     for (size_t i = 0; i < shards->n; i++) {
         if (i)
             dt_strbuf_addc(out, ',');
-        add_shard(out, &shards->shards[i], shards->now_ms);
+        add_shard(out, &shards->shards[i], shards->dispatchers.now_ms);
         overdue += shards->shards[i].overdue;
     }
     dt_strbuf_addf(out, "],\"overdue\":%lld,\"oldest_overdue_ms\":%lld,\"now\":", (long long)overdue,
                    (long long)oldest_overdue_ms(shards));
-    dt_json_add_time(out, shards->now_ms);
+    dt_json_add_time(out, shards->dispatchers.now_ms);
     add_health(api, out);
     add_tls(api, out);
     dt_strbuf_addc(out, '}');

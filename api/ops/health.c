@@ -191,7 +191,7 @@ static void look(dt_health *h)
     struct dt_index_verdict index;
     h->rests = !dt_topic_cache_was_asked(h->topics) && h->state.mysql == DT_OK;
     if (h->rests &&
-        h->ticks % 3) /* the clock was sampled a moment ago, and whatever is asked finds a lost connection */
+        h->ticks % 5) /* the clock was sampled a moment ago, and whatever is asked finds a lost connection */
         h->session.used_us = dt_clock_mono_us(h->clock);
     dt_status status = dt_session_begin(&h->session, &err);
     if (status == DT_OK)

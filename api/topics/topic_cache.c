@@ -472,9 +472,7 @@ static dt_status load_shards(dt_topic_cache *cache, dt_store *store, struct dt_e
         return DT_NOMEM;
     atomic_store(&shards->refs, 1);
     dt_arena_init(&shards->arena);
-    dt_status status = dt_store_shards(store, &shards->arena, &shards->shards, &shards->n, &shards->now_ms, err);
-    if (status == DT_OK)
-        status = dt_store_dispatchers(store, &shards->dispatchers, err);
+    dt_status status = dt_store_shards(store, &shards->arena, &shards->shards, &shards->n, &shards->dispatchers, err);
     shards->read_us = dt_clock_mono_us(cache->clock);
     if (status != DT_OK) {
         dt_shards_release(shards);

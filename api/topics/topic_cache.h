@@ -40,7 +40,6 @@ struct dt_shards_view {
     _Atomic unsigned refs;
     struct dt_shard_info *shards; /* by number; n of them */
     size_t n;
-    int64_t now_ms;  /* MySQL's clock when read */
     int64_t read_us; /* mono */
     struct dt_dispatchers dispatchers;
     struct dt_arena arena;

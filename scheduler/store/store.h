@@ -474,9 +474,8 @@ struct dt_dispatchers {
     unsigned n;
     bool waits_kafka, waits_redis; /* a leader of one */
     int64_t seen_ms_ago;           /* of the one that was seen longest ago */
+    int64_t now_ms;                /* MySQL's time of reading this */
 };
-/* Reads what dispatchers say of themselves. */
-DT_MUST_CHECK dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, struct dt_error *err);
 /* A process that lives, as it says of itself. */
 struct dt_live_process {
     int64_t id;
@@ -514,9 +513,9 @@ struct dt_shard_info {
     struct dt_str callbacks; /* "full" or "off": due callbacks wait for places; absent: none do */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
 };
-/* Lists the shards that the map names, and those that it no longer names and somebody still leads, or has to. *now_ms:
- * MySQL's time. *out is NULL and *n is 0 unless OK. */
+/* Lists the shards that the map names, and those that it no longer names and somebody still leads, or has to; with
+ * what dispatchers say of themselves at the same time. *out is NULL and *n is 0 unless OK. */
 DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
-                                        int64_t *now_ms, struct dt_error *err);
+                                        struct dt_dispatchers *dispatchers, struct dt_error *err);
 
 #endif

@@ -75,32 +75,6 @@ dt_status dt_store_index_debts(dt_store *store, struct dt_index_debts *out, stru
     return dt_db_end(db, err);
 }
 
-static bool has_word(struct dt_str list, const char *word)
-{
-    char text[64];
-    snprintf(text, sizeof(text), "%.*s", (int)list.n, list.p ? list.p : "");
-    return strstr(text, word) != NULL;
-}
-
-dt_status dt_store_dispatchers(dt_store *store, struct dt_dispatchers *out, struct dt_error *err)
-{
-    dt_db *db;
-    *out = (struct dt_dispatchers){0};
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_dispatchers, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
-    if (status != DT_OK)
-        return status;
-    while (dt_db_next(db)) {
-        int64_t ago_ms = dt_db_i64(db, 0);
-        out->n++;
-        out->seen_ms_ago = ago_ms > out->seen_ms_ago ? ago_ms : out->seen_ms_ago;
-        out->waits_kafka |= has_word(dt_db_bytes(db, 1), "kafka");
-        out->waits_redis |= has_word(dt_db_bytes(db, 1), "redis");
-    }
-    return dt_db_end(db, err);
-}
-
 static dt_status read_live(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_live_process *p = row;

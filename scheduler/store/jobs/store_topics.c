@@ -234,7 +234,7 @@ dt_status dt_store_topic_counts(dt_store *store, struct dt_str name, struct dt_t
     return status;
 }
 
-static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, void *now_ms)
+static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, void *dispatchers)
 {
     struct dt_shard_info *s = row;
     *s = (struct dt_shard_info){
@@ -257,22 +257,30 @@ static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, 
                          (!s->waiting.p && !dt_db_is_null(db, 6)) || (!s->detail.p && !dt_db_is_null(db, 7)) ||
                          (!s->callbacks.p && !dt_db_is_null(db, 14));
     s->generation = dt_db_i64(db, 13);
-    *(int64_t *)now_ms = dt_db_i64(db, 15);
+    *(struct dt_dispatchers *)dispatchers = (struct dt_dispatchers){
+        .now_ms = dt_db_i64(db, 15),
+        .n = (unsigned)dt_db_i64(db, 16),
+        .seen_ms_ago = dt_db_i64(db, 17),
+        .waits_kafka = dt_db_i64(db, 18) != 0,
+        .waits_redis = dt_db_i64(db, 19) != 0,
+    };
     return out_of_memory ? DT_NOMEM : DT_OK;
 }
 
 dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
-                          int64_t *now_ms, struct dt_error *err)
+                          struct dt_dispatchers *dispatchers, struct dt_error *err)
 {
+    const struct dt_param fresh = DT_P_INT(DT_PROCESS_FRESH_MS);
     dt_db *db;
     *out = NULL;
     *n = 0;
+    *dispatchers = (struct dt_dispatchers){0};
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_shards, DT_PARAMS(DT_P_INT(DT_PROCESS_FRESH_MS)), err);
+        status = dt_db_query(db, dt_sql_select_shards, DT_PARAMS(fresh, fresh), err);
     if (status != DT_OK)
         return status;
-    struct dt_rows shards = {.row_bytes = sizeof(**out), .read = read_shard, .arg = now_ms};
+    struct dt_rows shards = {.row_bytes = sizeof(**out), .read = read_shard, .arg = dispatchers};
     status = dt_store_read_rows(db, arena, &shards, err);
     *out = shards.v;
     *n = shards.n;

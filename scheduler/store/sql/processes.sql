@@ -17,12 +17,6 @@ SELECT id, index_losses, index_down
   FROM processes
  WHERE seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
 
--- name: select_dispatchers
-SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - seen_at, waits
-  FROM processes
- WHERE kind = 'dispatcher'
-   AND seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?;
-
 -- name: select_processes
 SELECT id, kind, name, version, started_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - seen_at, leads, waits,
        index_down

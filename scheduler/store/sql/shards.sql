@@ -10,8 +10,15 @@ SELECT s.shard, s.epoch,
            AND FIND_IN_SET(s.shard, p.leads)),
        s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, t.detail, t.overdue, t.oldest_due_at,
        t.drift_missing, t.drift_extra, t.drift_wrong, t.generation, t.callbacks,
-       CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
+       CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), d.n, d.seen_ms_ago, d.waits_kafka, d.waits_redis
   FROM installation i
+  JOIN (SELECT COUNT(*) AS n,
+               COALESCE(MAX(CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - seen_at), 0) AS seen_ms_ago,
+               COALESCE(MAX(waits LIKE '%kafka%'), 0) AS waits_kafka,
+               COALESCE(MAX(waits LIKE '%redis%'), 0) AS waits_redis
+          FROM processes
+         WHERE kind = 'dispatcher'
+           AND seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?) d
   JOIN shards s
   LEFT JOIN shard_stats t ON t.shard = s.shard
  WHERE s.shard < i.shards OR s.owner IS NOT NULL OR s.inflight <> '[]'

@@ -153,13 +153,12 @@ static void only_shards_that_are_named_or_still_at_work_are_told_of(void **state
     struct dt_error err = {0};
     struct dt_arena arena;
     struct dt_shard_info *shards;
-    int64_t now_ms;
     size_t n = 0;
     dt_arena_init(&arena);
     mysql_fixture_run(&rig->fx, "UPDATE shards SET inflight = '[[5,1,1]]', send_n = 1 WHERE shard = 2");
     mysql_fixture_run(&rig->fx, "UPDATE shards SET owner = 'host:1' WHERE shard = 3");
     ask_for(rig, 1);
-    OK(dt_store_shards(rig->store, &arena, &shards, &n, &now_ms, &err));
+    OK(dt_store_shards(rig->store, &arena, &shards, &n, &(struct dt_dispatchers){0}, &err));
     assert_int_equal(n, 3);
     assert_int_equal(shards[0].shard, 0);
     assert_int_equal(shards[1].shard, 2);

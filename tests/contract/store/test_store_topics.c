@@ -577,21 +577,25 @@ static void shards_are_listed_with_what_their_leaders_said(void **state)
     struct rig *rig = *state;
     struct dt_error err = {0};
     struct dt_shard_info *shards;
+    struct dt_dispatchers dispatchers;
     size_t n;
-    int64_t now_ms;
     mysql_fixture_run(&rig->fx,
                       "UPDATE shards SET epoch = 9, owner = 'h:1', inflight = '[[1,2,3],[4,5,6]]' WHERE shard = 2");
     mysql_fixture_run(&rig->fx, "UPDATE shards SET halted = 'why', owner = 'h:2' WHERE shard = 3"); /* it is gone */
-    OK(dt_store_beat(rig->store, &(struct dt_process){.id = 1, .dispatcher = true, .name = "h:1", .leads = "1,2"},
+    OK(dt_store_beat(rig->store,
+                     &(struct dt_process){.id = 1, .dispatcher = true, .name = "h:1", .leads = "1,2", .waits = "kafka"},
                      &err));
     OK(dt_store_beat(rig->store, &(struct dt_process){.id = 2, .dispatcher = true, .name = "h:2", .leads = "3"}, &err));
     mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 4001 WHERE id = 2");
     mysql_fixture_run(&rig->fx,
                       "INSERT INTO shard_stats (shard, seen_at, epoch, waiting, overdue, oldest_due_at, drift_extra) "
                       "VALUES (2, 77, 9, 'kafka', 5, 66, 4)");
-    OK(dt_store_shards(rig->store, &rig->arena, &shards, &n, &now_ms, &err));
+    OK(dt_store_shards(rig->store, &rig->arena, &shards, &n, &dispatchers, &err));
     assert_int_equal(n, 4);
-    assert_true(now_ms > INT64_C(1700000000000));
+    assert_true(dispatchers.now_ms > INT64_C(1700000000000));
+    assert_int_equal(dispatchers.n, 1); /* the other one was not seen for too long */
+    assert_true(dispatchers.waits_kafka && !dispatchers.waits_redis);
+    assert_in_range(dispatchers.seen_ms_ago, 0, 4000);
     assert_int_equal(shards[0].inflight, 0);
     assert_null(shards[0].owner.p);
     assert_null(shards[0].waiting.p);

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.in_turns(8)
 OPTIONS = ["--apis", "1", "--dispatchers", "2", "--shards", "4", "--sanitize", "--without", "redis", "--without", "zookeeper",
            "--kafka", os.environ.get("DUETIME_TEST_KAFKA", "3"), "--set", "callbacks.enabled=false"]  # as by default
 A_SECOND = 10
-SECONDS = 20  # chores with periods of five and ten seconds run several times
+SECONDS = 60  # chores with periods of five and ten seconds run several times
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ static int healthy(void **state)
     dt_shard_map_init(&view.map, 1, 1); /* every job in shard 0 */
     for (unsigned i = 0; i < 2; i++)
         infos[i] = (struct dt_shard_info){.shard = i, .owner = DT_STR_LIT("host:1"), .seen_at_ms = NOW - 5000};
-    shards = (struct dt_shards_view){.shards = infos, .n = 2, .now_ms = NOW};
+    shards = (struct dt_shards_view){.shards = infos, .n = 2, .dispatchers.now_ms = NOW};
     topic = (struct dt_topic_settings){.name = DT_STR_LIT("t")};
     topic_known = true;
     in_flight = false;
