@@ -32,7 +32,7 @@ def tail(log, lines=25):
 
 def tails(folder):
     """Returns the last lines of each log in the folder: more of duetime's programs than of the servers."""
-    return "\n".join(f"--- {log.name}\n{tail(log, 40 if log.stem.startswith(('api', 'dispatcher')) else 6)}" for log in sorted(folder.glob("*.log")))
+    return "\n".join(f"--- {log.name}\n{tail(log, 20 if log.stem.startswith(('api', 'dispatcher')) else 6)}" for log in sorted(folder.glob("*.log")))
 
 
 @contextlib.contextmanager

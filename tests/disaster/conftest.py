@@ -48,5 +48,5 @@ def person(stack, tmp_path):
 def pytest_runtest_makereport(item):
     report = (yield).get_result()
     if report.failed:
-        report.sections.append(("seed", f"DUETIME_TEST_SEED={SEED}"))
-        add_logs(report, getattr(item, "stack", None))
+        item.add_report_section(report.when, "stdout", f"DUETIME_TEST_SEED={SEED}")
+        add_logs(item, report, getattr(item, "stack", None))

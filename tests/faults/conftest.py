@@ -163,5 +163,5 @@ def pytest_runtest_makereport(item):
     if report.failed:
         shared.failed = True
         if "seed" in item.funcargs:
-            report.sections.append(("seed", f"DUETIME_TEST_SEED={item.funcargs['seed']}"))
-        add_logs(report, shared.stack)
+            item.add_report_section(report.when, "stdout", f"DUETIME_TEST_SEED={item.funcargs['seed']}")
+        add_logs(item, report, shared.stack)

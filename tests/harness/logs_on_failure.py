@@ -5,11 +5,12 @@ For a conftest.py whose stack is the fixture `stack`: `from harness.logs_on_fail
 import pytest
 
 
-def add_logs(report, stack):
+def add_logs(item, report, stack):
+    """Adds the logs to the test's captured output, which the JUnit report has."""
     if report.failed and stack is not None:
-        report.sections.append(("logs of the stack", stack.logs()))
+        item.add_report_section(report.when, "stdout", f"\n{stack.logs()}\n")
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item):
-    add_logs((yield).get_result(), item.funcargs.get("stack"))
+    add_logs(item, (yield).get_result(), item.funcargs.get("stack"))

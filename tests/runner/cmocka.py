@@ -52,9 +52,9 @@ def run_one(report, executable, env):
         else:
             told = True
             ended = "" if outcome == "FAILED" else f"\nit never ended; exit code {code}"
-            report.fail(f"{suite}: {test}", f"{text}{ended}\n{_server_logs(env)}", again)
+            report.fail(f"{suite}: {test}", f"{text}{ended}", again, _server_logs(env))
     if code != 0 and not told:
-        report.fail(suite, f"{output[-6000:]}\nexit code {code}; whole output: {log}\n{_server_logs(env)}", again)
+        report.fail(suite, f"{output[-6000:]}\nexit code {code}; whole output: {log}", again, _server_logs(env))
     return time.monotonic() - began
 
 

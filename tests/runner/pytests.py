@@ -36,8 +36,7 @@ def _count(report, suite, root):
         skipped = case.find("skipped")
         if bad is not None:
             failed = True
-            logs = case.findtext("system-out") or ""
-            report.fail(name, f"{bad.text or bad.get('message')}\n{logs[-4000:]}", f"{suite} -k {case.get('name').split('[')[0]}")
+            report.fail(name, bad.text or bad.get("message"), f"{suite} -k {case.get('name').split('[')[0]}", case.findtext("system-out") or "")
         elif skipped is not None:
             report.skip(name, skipped.get("message") or "the test gives no reason")
         else:

@@ -48,11 +48,11 @@ class Report:
         with self._lock:
             self.passed += count
 
-    def fail(self, name, detail, again=None):
-        """`again`: the arguments of tests/run that repeat this test alone."""
+    def fail(self, name, detail, again=None, logs=""):
+        """`again`: the arguments of tests/run that repeat this test alone. `logs`: the last lines of the servers' logs."""
         with self._lock:
             self.failed += 1
-            indented = "\n".join(f"    {line}" for line in detail.rstrip().splitlines()[-100:])
+            indented = "\n".join(f"    {line}" for line in (*detail.rstrip().splitlines()[-100:], *logs.rstrip().splitlines()))
             alone = f"\n    alone: tests/run {again} --seed {self.seed}" if again else ""
             print(f"FAILED {name}\n{indented}{alone}", flush=True)
 
