@@ -104,6 +104,6 @@ def test_jobs_that_wait_for_their_topics_are_not_read_in_every_turn(stack, api, 
     jobs = steady(api, topic, 5, every=0.01)
     read, took = rows_read(stack) - before, time.monotonic() - began
     print(f"{len(jobs)} jobs in {took:.1f} s: {read} rows read")
-    assert read < 12000 * took
+    assert read < 20000 * took  # if each turn read what waits, it would be some 40000
     consumer.wait_count(len(jobs) + 1, 20)
     until(lambda: arrived(stack, flood) == MANY * 20, "the flood is sent, too", seconds=120)

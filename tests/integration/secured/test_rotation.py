@@ -1,4 +1,5 @@
 """Which files a bounded run takes over secured connections: each in its turn, whole, and none twice in a run. No stack is needed."""
+import pathlib
 import types
 
 from harness.rotation import SLICES, in_slice
@@ -6,7 +7,7 @@ from harness.rotation import SLICES, in_slice
 
 class Item:
     def __init__(self, path, fixtures=("stack", "api"), marks=(), **module):
-        self.path, self.fixturenames, self.marks, self.module = path, fixtures, marks, types.SimpleNamespace(**module)
+        self.path, self.fixturenames, self.marks, self.module = pathlib.Path(path), fixtures, marks, types.SimpleNamespace(**module)
 
     def get_closest_marker(self, name):
         return name in self.marks
@@ -21,7 +22,7 @@ def test_each_file_has_its_turn_as_a_whole():
 
 def test_files_with_a_stack_of_their_own_have_theirs_and_files_without_a_stack_none():
     items = [Item("a", fixtures=("wide",), Stack=object), Item("b"), Item("c", fixtures=("tmp_path",))]
-    assert {item.path for seed in range(SLICES) for item in in_slice(items, seed)} == {"a", "b"}
+    assert {item.path for seed in range(SLICES) for item in in_slice(items, seed)} == {pathlib.Path("a"), pathlib.Path("b")}
 
 
 def test_what_is_marked_is_in_each():
