@@ -123,7 +123,7 @@ SUITES = {
     "fuzz": Suite(130, of_fuzz, "the fuzz targets alone", nothing),
     "release": Suite(60, release, "a release and its packages"),
     "model": Suite(90, of_model, "the model of the dispatch, by Spin", nothing),
-    "fault": Suite(200, _pytest("fault", "faults"), "the fault catalogue, under load"),
+    "fault": Suite(390, _pytest("fault", "faults"), "the fault catalogue, under load"),
     "disaster": Suite(120, _pytest("disaster", "disaster"), "the pages of deploy/disaster, executed literally"),
     "secured": Suite(200, _pytest("secured", "integration", without=APART[2:], DUETIME_TEST_SECURED="1", DUETIME_TEST_SLICE="secured", DUETIME_TEST_STACK="slice"),
                      "TLS and authentication on every connection"),
