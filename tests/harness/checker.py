@@ -34,9 +34,16 @@ def connect(stack):
 
 
 def rows(connection, sql, *values):
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values or None)
-        return cursor.fetchall()
+    """Runs one statement, and returns its rows. A statement that MySQL ends because of a deadlock is run again, unless it is part of a transaction."""
+    alone = not connection.server_status & pymysql.constants.SERVER_STATUS.SERVER_STATUS_IN_TRANS
+    while True:
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(sql, values or None)
+                return cursor.fetchall()
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != pymysql.constants.ER.LOCK_DEADLOCK or not alone:
+                raise
 
 
 def jump_hash(key, buckets):

@@ -1,6 +1,7 @@
 """Lists of jobs: filters, order, cursors, bad queries."""
 import base64
 import datetime
+import itertools
 
 import pytest
 
@@ -100,7 +101,7 @@ def day_later(at):
 
 def test_a_text_in_errors_is_looked_for_within_one_topic_and_one_day(api, topic):
     day = "failed_from=2027-01-01T00:00:00Z&failed_to=2027-01-02T00:00:00Z"
-    assert api.get(f"/v1/jobs?topic={topic}&error_text=x&{day}").json == {"jobs": [], "next_cursor": None}
+    assert api.list(topic=topic, error_text="x", failed_from="2027-01-01T00:00:00Z", failed_to="2027-01-02T00:00:00Z") == []
     for pair in ("run", "due", "created", "finished"):
         assert api.get(f"/v1/jobs?topic={topic}&error_text=x&{day.replace('failed', pair)}").status == 200
     refused(api.get(f"/v1/jobs?error_text=x&{day}"), 422, "invalid", "?error_text")
@@ -165,13 +166,11 @@ def test_nothing_can_be_read_in_a_cursor(api, topic, filled):
 
 
 def test_a_cursor_goes_on_at_every_api_of_the_installation(api, api2, topic, filled):
-    seen, cursor = [], ""
-    for n in range(9):
-        page = (api, api2)[n % 2].get(f"/v1/jobs?topic={topic}&limit=3{cursor}").json
+    seen, cursor, apis = [], "", itertools.cycle((api, api2))
+    while cursor is not None:  # a page may end early: it looks at a bounded number of rows, those of other tests among them
+        page = next(apis).get(f"/v1/jobs?topic={topic}&limit=3{cursor}").json
         seen += [job["id"] for job in page["jobs"]]
-        if page["next_cursor"] is None:
-            break
-        cursor = f"&cursor={page['next_cursor']}"
+        cursor = page["next_cursor"] and f"&cursor={page['next_cursor']}"
     assert seen == sorted(filled, key=int)
 
 
