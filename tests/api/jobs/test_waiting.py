@@ -1,5 +1,8 @@
 """waiting_for: why a job has not gone on, in one word."""
+from harness.checker import shard_of
 from harness.stack import until
+
+SHARDS = 2
 
 
 def waiting(api, job, word, seconds=20):
@@ -42,7 +45,10 @@ def test_leader_while_nobody_leads(stack, api, topic):
 
 
 def test_kafka_while_kafka_hangs(stack, api, topic):
-    sent(api, api.make(topic=topic, delay=0))
+    """Before Kafka hangs both shards send a job: a shard at rest is taken over when a job is due, and has no leader without Kafka."""
+    shards = set()
+    while len(shards) < SHARDS:
+        shards.add(shard_of(int(sent(api, api.make(topic=topic, delay=0))["id"]), SHARDS))
     with stack.stopped("kafka"):
         job = api.make(topic=topic, delay=0)
         waiting(api, job, "kafka")
