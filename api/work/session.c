@@ -57,11 +57,9 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
     if (now_us - session->used_us < IDLE_US)
         return DT_OK;
     dt_status status = dt_store_ping(session->store, err);
-    /* A ping that fails at once may have met a connection that the server ended; a new one may well be had. Nothing was
-     * sent yet, so a further try costs less than an answer that leaves the outcome open. */
-    for (int again = 0; again < 2 && status == DT_UNAVAILABLE; again++)
-        if (dt_clock_mono_us(session->clock) - now_us < AT_ONCE_US)
-            status = dt_store_ping(session->store, err);
+    /* The server may have ended an idle connection; a new one is worth a second try. */
+    if (status == DT_UNAVAILABLE && dt_clock_mono_us(session->clock) - now_us < AT_ONCE_US)
+        status = dt_store_ping(session->store, err);
     if (status == DT_UNAVAILABLE)
         session->down_us = dt_clock_mono_us(session->clock);
     else

@@ -254,7 +254,7 @@ static void work_over(dt_workers *pool, const struct task *task, int64_t begun_u
 
 static const char too_late[] = "the request waited too long for the database";
 
-/* A `then` that is set answers for what the request did before. */
+/* `then` stays set: it runs next, and answers for what the request did before. */
 static void refuse_request(struct dt_request *req, const char *why)
 {
     dt_request_refuse(req, req->changed ? DT_PROBLEM_OUTCOME_UNKNOWN : DT_PROBLEM_UNAVAILABLE, "%s", why);
@@ -339,8 +339,13 @@ static void serve_task(struct worker *w, struct task task)
     }
     struct dt_error err = {0};
     dt_status status = dt_session_begin(&w->session, &err);
-    if (status == DT_OK) {
+    if (status == DT_OK)
         dt_outage_over(&w->outage);
+    else
+        dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served", status, &err);
+    /* A request that has changed something runs even if MySQL is away: its statements fail, and it answers what it
+     * knows, which is more than that the outcome is unknown. */
+    if (status == DT_OK || req->changed) {
         dt_session_act_as(&w->session, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
         enum dt_next next = task.run(req, w->session.store);
         if (next == DT_REPLY) {
@@ -348,7 +353,6 @@ static void serve_task(struct worker *w, struct task task)
             dt_request_resume(req);
         }
     } else {
-        dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "workers", "requests are not served", status, &err);
         refuse_request(req, "the database does not answer");
     }
     dt_session_end(&w->session);

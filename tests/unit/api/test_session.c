@@ -199,43 +199,42 @@ static void a_refusal_is_not_asked_for_again(void **state)
 static void after_a_failure_nobody_tries_for_half_a_second(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 6; i++)
-        fake.pings[i] = DT_UNAVAILABLE;
+    fake.pings[0] = fake.pings[1] = fake.pings[2] = fake.pings[3] = DT_UNAVAILABLE;
     fake.connected = false;
     assert_int_equal(begin(), DT_UNAVAILABLE);
-    assert_int_equal(fake.n_pings, 3);
+    assert_int_equal(fake.n_pings, 2);
     dt_session_end(&session);
     fake.us += 500 * MS - 1;
     assert_int_equal(begin(), DT_UNAVAILABLE);
-    assert_int_equal(fake.n_pings, 3);
+    assert_int_equal(fake.n_pings, 2);
     dt_session_end(&session);
     fake.us += 1;
     assert_int_equal(begin(), DT_UNAVAILABLE);
-    assert_int_equal(fake.n_pings, 6);
+    assert_int_equal(fake.n_pings, 4);
     dt_session_end(&session);
     fake.us += 500 * MS;
     fake.connected = true;
     work(0);
-    assert_int_equal(fake.n_pings, 7);
+    assert_int_equal(fake.n_pings, 5);
     work(0);
-    assert_int_equal(fake.n_pings, 7);
+    assert_int_equal(fake.n_pings, 5);
 }
 
 static void after_a_failure_anybody_tries_once_another_session_was_answered(void **state)
 {
     (void)state;
-    fake.pings[0] = fake.pings[1] = fake.pings[2] = DT_UNAVAILABLE;
+    fake.pings[0] = fake.pings[1] = DT_UNAVAILABLE;
     fake.connected = false;
     assert_int_equal(begin(), DT_UNAVAILABLE);
     dt_session_end(&session);
     fake.us += MS;
     assert_int_equal(begin(), DT_UNAVAILABLE);
-    assert_int_equal(fake.n_pings, 3);
+    assert_int_equal(fake.n_pings, 2);
     dt_session_end(&session);
     atomic_store(&answered_us, fake.us); /* by another session */
     fake.connected = true;
     work(0);
-    assert_int_equal(fake.n_pings, 4);
+    assert_int_equal(fake.n_pings, 3);
     assert_int_equal(atomic_load(&answered_us), fake.us);
 }
 
