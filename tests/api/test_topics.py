@@ -315,8 +315,8 @@ def test_a_topic_that_is_being_deleted_takes_nothing_new_and_goes_with_its_last_
     gone(api, topic)
     ended = api.get(f"/v1/jobs/{job['id']}").json
     assert (ended["state"], ended["attempt"]) == ("cancelled", 1), ended
-    done = until(lambda: (op := api.get(f"/v1/operations/{operation}").json)["state"] == "done" and op, "the operation is done")
-    assert done["changed"] >= 2 and done["refused"] == 0, done
+    done = ended(api, began)
+    assert (done["state"], done["refused"]) == ("done", 0) and done["changed"] >= 2, done
 
 
 def test_a_deletion_that_is_stopped_keeps_the_topic(api, topic):

@@ -135,8 +135,7 @@ class Waiting:
 
 
 def waiting_pops(api):
-    text = Rest(api).get("/metrics").text
-    return next((float(line.split()[-1]) for line in text.splitlines() if line.startswith("duetime_pops_waiting")), None)
+    return Rest(api).metric("duetime_pops_waiting")
 
 
 def test_row47_an_api_killed_with_pops_in_flight_and_a_thousand_waiting_hands_nothing_out_twice(stack, api, seed):

@@ -5,6 +5,7 @@ An https URL of a stack is checked with the stack's authority, and asked with it
 """
 import http.client
 import json
+import re
 import socket
 import ssl
 import threading
@@ -122,6 +123,14 @@ class Rest:
         answer = self.post("/v1/jobs", job)
         assert answer.status == 201, answer
         return answer.json
+
+    def metric(self, name, missing=None, **labels):
+        """The value of a metric; of several lines with these labels, the sum. A process that has no such metric yet has `missing`, or fails the test."""
+        text = self.get("/metrics").text
+        lines = re.findall(rf"^{name}(\{{.*\}})? (\S+)$", text, re.M)
+        assert lines or missing is not None, f"there is no {name} in\n{text}"
+        values = [float(value) for shown, value in lines if all(f'{label}="{wanted}"' in shown for label, wanted in labels.items())]
+        return sum(values) if lines else missing
 
     def batch(self, jobs):
         """NDJSON; the lines of the answer."""

@@ -81,13 +81,6 @@ def unavailable(answer, api):
     assert "restrained" not in answer.body.decode() and "MySQL" not in answer.body.decode(), body
 
 
-def metric(api, name):
-    for line in api.rest.get("/metrics").body.decode().splitlines():
-        if line.startswith(name + " "):
-            return float(line.split()[-1])
-    return None
-
-
 def made(api):
     return api.rest.put("/v1/topics/forbidden/jobs/k", {"delay": HOUR}).json["id"]
 
@@ -155,8 +148,8 @@ def test_it_is_an_alarm_once_with_a_metric_and_no_token_is_blamed(limited_apis):
     with without(limited, "INSERT, UPDATE, DELETE"):
         for _ in range(100):
             unavailable(WRITES["create"](limited.rest, None), limited)
-        assert metric(limited, 'duetime_outage_alarm{of="mysql"}') == 1.0
+        assert limited.rest.metric("duetime_outage_alarm", of="mysql") == 1.0
         assert len(alarms(limited)) == 1 and "command denied" in alarms(limited)[0], alarms(limited)
-    until(lambda: metric(limited, 'duetime_outage_alarm{of="mysql"}') == 0.0, limited.log, seconds=20)
+    until(lambda: limited.rest.metric("duetime_outage_alarm", of="mysql") == 0.0, limited.log, seconds=20)
     assert "outage ended" in limited.log()
     assert len(alarms(limited)) == 1

@@ -292,14 +292,9 @@ def test_a_token_that_has_very_many_elements_refused_waits_for_its_answers_and_n
     until(lambda: waits_alone(lambda: cut_off(owing), lambda: says(201, owing, "q", 1), lambda: says(201, flood, "q", 100)), "the token in debt waits, accepted jobs of another do not")
 
 
-def gauge(api, boss, name):
-    """The sum over its labels."""
-    return sum(float(line.split()[-1]) for line in boss.get("/metrics").text.splitlines() if line.startswith(name + "{"))
-
-
 def test_commands_of_arrays_that_fail_are_among_what_is_refused(two):
     rest, _ = new_token(two, "commands")
-    held = gauge(two[0], two[2], "duetime_api_batches")
+    held = two[2].metric("duetime_api_batches")
 
     def wrong():
         answer = rest.post("/v1/commands", [{"command": "add", "topic": "no topic", "id": str(n), "delay": 60, "body": "x"} for n in range(1000)])
@@ -309,4 +304,4 @@ def test_commands_of_arrays_that_fail_are_among_what_is_refused(two):
         answer = rest.post("/v1/commands", [{"command": "add", "topic": "q.pulled", "id": "fine", "delay": 60, "body": "x"}])
         assert answer.json == [{"success": True, "id": "fine"}]
     until(lambda: waits_alone(lambda: [wrong() for _ in range(11)], lambda: (wrong(), wrong()), fine, least=1.5), "failing requests wait, successful ones do not")
-    assert gauge(two[0], two[2], "duetime_api_batches") == held
+    assert two[2].metric("duetime_api_batches") == held

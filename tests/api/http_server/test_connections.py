@@ -43,18 +43,11 @@ def assert_served(url, *paths, times=5):
             rest.close()
 
 
-def gauge(api, name):
-    for line in api.rest.get("/metrics").body.decode().splitlines():
-        if line.startswith(name + " "):
-            return float(line.split()[1])
-    return 0.0
-
-
 @pytest.mark.parametrize("opening", [HALF, b"", b"G", b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"], ids=["half", "silent", "letter", "headers"])
 def test_connections_that_say_nothing_keep_nobody_out(unhurried, opening):
     with many(unhurried.url, 520, opening):
         assert_served(unhurried.url, "/healthz", "/v1/topics")
-    until(lambda: gauge(unhurried, "duetime_http_waiting") == 0, "no connection waits any longer")
+    until(lambda: unhurried.rest.metric("duetime_http_waiting") == 0, "no connection waits any longer")
 
 
 @pytest.mark.parametrize("line", ["POST /v1/jobs:nothing", "POST /nothing", "PATCH /v1/jobs"])

@@ -54,16 +54,12 @@ def bounded(api, most):
     assert peak <= most, f"{peak // MIB} MiB more than {before // MIB}"
 
 
-def metric(api, name):
-    return float(re.search(rf"^{name}(?:\{{\}})? (\S+)$", api.rest.get("/metrics").text, re.MULTILINE)[1])
-
-
 def held(api):
-    return metric(api, "duetime_api_held_bytes")
+    return api.rest.metric("duetime_api_held_bytes")
 
 
 def refusals(api):
-    return metric(api, "duetime_api_memory_refused_total")
+    return api.rest.metric("duetime_api_memory_refused_total")
 
 
 def walk(rest, query, pages=None, patience=300):

@@ -84,12 +84,6 @@ class Secured:
         with context.wrap_socket(self.wire()) as wire:
             return serial_of(wire.getpeercert(binary_form=True))
 
-    def metric(self, name):
-        for line in self.api.rest.get("/metrics").text.splitlines():
-            if line.startswith(name + " "):
-                return float(line.split()[1])
-        return 0.0
-
 
 @contextlib.contextmanager
 def serving(*arguments, **options):
@@ -174,7 +168,7 @@ def test_malformed_requests_are_refused_in_words_behind_tls_too(secured):
 
 
 def test_the_end_of_the_certificate_is_told(secured, api):
-    left = secured.metric("duetime_tls_certificate_expires_seconds")
+    left = secured.api.rest.metric("duetime_tls_certificate_expires_seconds")
     assert 29 * 86400 < left <= 30 * 86400
     assert secured.rest().get("/v1/info").json["tls"]["certificate_ends_at"].endswith("Z")
     assert api.get("/v1/info").json["tls"] is None
@@ -226,7 +220,7 @@ def test_who_shows_no_certificate_or_a_strangers_is_refused(choosy, authority, s
         with pytest.raises((ssl.SSLError, ConnectionError)):
             choosy.rest(pair=pair).get("/healthz")
     assert choosy.rest(pair=authority.issue("us")).get("/healthz").status == 200
-    until(lambda: choosy.metric('duetime_tls_handshakes_total{outcome="failed"}') >= 3, "they are counted")
+    until(lambda: choosy.api.rest.metric("duetime_tls_handshakes_total", outcome="failed") >= 3, "they are counted")
 
 
 def test_the_command_line_shows_a_certificate(choosy, authority):
@@ -272,7 +266,7 @@ def test_new_connections_get_the_new_certificate_and_nothing_under_way_is_droppe
     line = (json.dumps({"topic": topic, "delay": "PT1H"}) + "\n").encode()
     upload.send(b"%x\r\n%s\r\n" % (len(line), line))
     waiting.start()
-    until(lambda: secured.metric("duetime_pops_waiting") >= 1, lambda: secured.api.rest.get("/metrics").text)
+    until(lambda: secured.api.rest.metric("duetime_pops_waiting") >= 1, lambda: secured.api.rest.get("/metrics").text)
     secured.present(authority.issue("second"))
     assert secured.shown() != before
     assert kept.get("/healthz").status == 200
@@ -319,7 +313,7 @@ def test_handshakes_that_do_not_come_to_their_end_keep_nobody_out(narrow, openin
             with contextlib.suppress(OSError):
                 wire.sendall(opening)
         assert served(narrow) and served(narrow)
-        until(lambda: narrow.metric("duetime_tls_connections") <= 1, "the connections time out")
+        until(lambda: narrow.api.rest.metric("duetime_tls_connections") <= 1, "the connections time out")
 
 
 def test_silence_behind_a_handshake_keeps_nobody_out(narrow):
@@ -328,20 +322,20 @@ def test_silence_behind_a_handshake_keeps_nobody_out(narrow):
             with contextlib.suppress(OSError):
                 ends.enter_context(narrow.secure_wire())
         assert served(narrow) and served(narrow)
-        until(lambda: narrow.metric("duetime_http_waiting") == 0, "the connections time out")
+        until(lambda: narrow.api.rest.metric("duetime_http_waiting") == 0, "the connections time out")
 
 
 def test_two_hundred_that_are_idle_are_kept_and_others_served(secured):
     idle = [secured.rest() for _ in range(200)]
     try:
         assert all(rest.get("/healthz").status == 200 for rest in idle)
-        assert secured.metric("duetime_http_connections") >= 200
+        assert secured.api.rest.metric("duetime_http_connections") >= 200
         assert served(secured)
         assert all(rest.get("/healthz").status == 200 for rest in idle[::20])
     finally:
         for rest in idle:
             rest.close()
-    until(lambda: secured.metric("duetime_tls_connections") == 0, "they have left")
+    until(lambda: secured.api.rest.metric("duetime_tls_connections") == 0, "they have left")
 
 
 @pytest.fixture(scope="module")
@@ -358,7 +352,7 @@ def fill(server, wires, most):
         wires.append(server.secure_wire())
         wires[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert wires[-1].recv(4096).startswith(b"HTTP/1.1 200")
-    until(lambda: server.metric("duetime_tls_connections") >= most, "they are open")
+    until(lambda: server.api.rest.metric("duetime_tls_connections") >= most, "they are open")
     return server.api.resident()
 
 

@@ -2,7 +2,6 @@
 import concurrent.futures
 import contextlib
 import json
-import re
 import select
 import threading
 import time
@@ -21,8 +20,7 @@ AT_REST = ("duetime_api_batch_rows", "duetime_api_batches_waiting", "duetime_api
 
 
 def gauges(rest):
-    text = rest.get("/metrics").body.decode()
-    return {name: sum(map(float, re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.M))) for name in AT_REST + ("duetime_api_held_bytes",)}
+    return {name: rest.metric(name) for name in AT_REST + ("duetime_api_held_bytes",)}
 
 
 def at_rest(own):

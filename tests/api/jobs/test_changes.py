@@ -54,8 +54,7 @@ def test_null_is_the_topics_default_and_missing_is_unchanged(api, topic):
 
 
 def mysql_failures(api):
-    found = re.search(r'^duetime_outage_failures_total\{of="mysql"\} (\d+)$', api.get("/metrics").text, re.MULTILINE)
-    return int(found[1]) if found else 0
+    return api.metric("duetime_outage_failures_total", missing=0, of="mysql")
 
 
 def test_what_a_caller_asked_wrongly_is_no_outage_of_mysql(api, topic):

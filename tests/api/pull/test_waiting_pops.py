@@ -47,8 +47,7 @@ class Waiter:
 
 
 def waiting(rest):
-    text = rest.get("/metrics").text
-    return int(next(line for line in text.splitlines() if line.startswith("duetime_pops_waiting ")).split()[1])
+    return rest.metric("duetime_pops_waiting")
 
 
 def settle(rest, n):

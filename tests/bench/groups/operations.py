@@ -3,8 +3,8 @@ import threading
 import time
 
 from harness.checker import connect, rows
+from harness.operations import ended
 from harness.rest import Rest
-from harness.stack import until
 
 import clients
 import lateness
@@ -32,8 +32,8 @@ class Shift:
 
     def _run(self):
         began = time.monotonic()
-        made = self._rest.post("/v1/jobs:reschedule", {"filter": {"topic": table.TOPIC}, "shift": self._shift, "wait": 0}).json
-        self.operation = until(lambda: (op := self._rest.get(f"/v1/operations/{made['id']}").json)["state"] != "running" and op, made, every=0.2, seconds=900)
+        made = self._rest.post("/v1/jobs:reschedule", {"filter": {"topic": table.TOPIC}, "shift": self._shift, "wait": 0})
+        self.operation = ended(self._rest, made, every=0.2, seconds=900)
         self.seconds = time.monotonic() - began
 
     def end(self):

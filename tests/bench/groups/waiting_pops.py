@@ -1,10 +1,10 @@
 """5,000 pops that wait on one API: single POSTs beside them and alone, in turn"""
 import contextlib
 import json
-import re
 import resource
 import socket
 
+from harness.rest import Rest
 from harness.stack import until
 
 import clients
@@ -17,7 +17,7 @@ BODY = json.dumps({"wait": "PT60S"}).encode()
 
 
 def waiting(stack):
-    return int(re.search(r"(?m)^duetime_pops_waiting (\d+)", clients.metrics(stack["DUETIME_URL"] + "/metrics"))[1])
+    return Rest(stack["DUETIME_URL"]).metric("duetime_pops_waiting")
 
 
 def pop(address):

@@ -41,8 +41,7 @@ def listening(stack, tmp_path):
 
 
 def refused_handshakes(api):
-    told = re.findall(r'^duetime_tls_handshakes_total\{outcome="(?:failed|left)"\} (\S+)', api.rest.get("/metrics").body.decode(), re.M)
-    return sum(map(float, told))
+    return sum(api.rest.metric("duetime_tls_handshakes_total", outcome=outcome) for outcome in ("failed", "left"))
 
 
 @half(0)

@@ -78,8 +78,7 @@ def told(dispatcher):
 
 def tries(dispatcher):
     port = re.search(r"msg=started .*\bmetrics_port=(\d+)", dispatcher.log())[1]
-    metrics = Rest(f"http://127.0.0.1:{port}").get("/metrics").body.decode()
-    return float(re.search(r'^duetime_outage_failures_total\{of="kafka"\} (\S+)', metrics, re.M)[1])
+    return Rest(f"http://127.0.0.1:{port}").metric("duetime_outage_failures_total", of="kafka")
 
 
 def is_told_once(dispatcher, word):
