@@ -513,8 +513,8 @@ struct dt_shard_info {
     struct dt_str callbacks; /* "full" or "off": due callbacks wait for places; absent: none do */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
 };
-/* Lists the shards that the map names, and those that it no longer names and somebody still leads, or has to; with
- * what dispatchers say of themselves at the same time. *out is NULL and *n is 0 unless OK. */
+/* Lists the shards of the map, the shards outside the map that still have a leader or need one, and, from the same
+ * statement, what the dispatchers report. *out is NULL and *n is 0 unless OK. */
 DT_MUST_CHECK dt_status dt_store_shards(dt_store *store, struct dt_arena *arena, struct dt_shard_info **out, size_t *n,
                                         struct dt_dispatchers *dispatchers, struct dt_error *err);
 

@@ -38,7 +38,7 @@ class Report:
         self.say(f"{name}: done in {_minutes(took)}" + (f"; left: {', '.join(left)}, about {_minutes(self._seconds_left())}" if left else ""))
 
     def _seconds_left(self):
-        """The first part runs alone, the others beside each other; all as much slower than expected as those that are done."""
+        """The first part runs alone, the others side by side. If the finished parts took longer than expected, the others will too, by the same factor."""
         now = time.monotonic()
         left = [0 if part in self.times else max(0, seconds - (now - self._started.get(part, now))) for part, seconds in self._expected.items()]
         slower = sum(self.times.values()) / max(1, sum(self._expected[part] for part in self.times))

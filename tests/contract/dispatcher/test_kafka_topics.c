@@ -304,7 +304,7 @@ static void ask_for(int n, dt_kafka_asker *asker, char names[MANY][280])
     }
 }
 
-/* How often the caller was told until all topics existed: within these bounds, unless a request to Kafka timed out. */
+/* The number of calls of `changed` until all topics existed; it has these bounds unless a request to Kafka timed out. */
 static void make_topics(int n, int least, int most)
 {
     dt_kafka_asker *asker = asker_of(fx.env.admin);

@@ -121,7 +121,7 @@ static void a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken(
 {
     (void)state;
     deadline_ms = now_ms();
-    assert_true(is_read(3)); /* the clock stands still */
+    assert_true(is_read(3)); /* the clock has not moved */
     AWAIT(woken[3] > 0);
     assert_int_equal(woken[2], 0);
     assert_true(dt_results_watermark_up_to(watch) <= now_ms());
