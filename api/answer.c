@@ -179,6 +179,15 @@ size_t dt_answer_job_room(const struct dt_api *api)
     return 6 * (size_t)api->config->limits_payload;
 }
 
+bool dt_answer_hold_job(struct dt_request *req)
+{
+    dt_request_trim(req);
+    bool held = dt_request_hold(req, dt_answer_job_room(req->api));
+    if (!held)
+        dt_request_no_room(req);
+    return held;
+}
+
 bool dt_answer_list(struct dt_request *req, char kind, const struct dt_str *fields, size_t n,
                     struct dt_cursor_list *list)
 {

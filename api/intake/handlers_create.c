@@ -25,7 +25,6 @@ struct create {
     struct dt_create row;
     struct dt_faults faults;
     struct dt_settle settle;
-    bool held;      /* the budget has what a job that is read needs */
     unsigned turns; /* that the committer had, for ?replace=true */
 };
 
@@ -65,8 +64,8 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
     const struct create *c = req->state;
     struct dt_job job;
     struct dt_error err = {0};
-    if (!dt_request_hold(req, dt_answer_job_room(req->api)))
-        return dt_request_no_room(req);
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
     dt_status status = dt_store_get(store, c->row.row.existing_id, &req->arena, &job, &err);
     if (status == DT_NOT_FOUND) /* deleted this very moment: asking again makes a new one */
         status = DT_UNAVAILABLE;
@@ -135,11 +134,10 @@ static enum dt_next replace_job(struct dt_request *req, dt_store *store)
     struct create *c = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
-    if (!c->held && !dt_request_hold(req, dt_answer_job_room(req->api)))
-        return dt_request_no_room(req);
-    c->held = true;
     if (dt_settle_goes_on(req, store, &c->settle, replace_job))
         return DT_PENDING;
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
     const struct dt_callback_asked asked = dt_callback_asked_of(&c->row.row.job);
     if (!dt_job_fits(req, store, c->row.row.job.topic, &asked))
         return DT_REPLY;

@@ -78,8 +78,8 @@ static enum dt_next explain_job(struct dt_request *req, dt_store *store)
     const int64_t *id = req->state;
     struct dt_job job;
     struct dt_error err = {0};
-    if (!dt_request_hold(req, dt_answer_job_room(req->api)))
-        return dt_request_no_room(req);
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
     dt_status status = dt_topic_cache_refresh(req->api->topics, store, &err);
     if (status == DT_OK)
         status = dt_topic_cache_refresh_shards(req->api->topics, store, &err);

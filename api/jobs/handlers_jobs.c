@@ -22,7 +22,6 @@
 #define IF_MATCH_MAX 16   /* versions in one If-Match; more never match */
 
 struct change {
-    bool held; /* the budget has what the job needs */
     int64_t id;
     struct dt_patch patch;
     struct dt_str key; /* GET by key */
@@ -52,18 +51,6 @@ static struct change *change_new(struct dt_request *req)
 
 /* ---- on a worker ---- */
 
-/* Holds the room for what is about to be read and answered, before anything is done. False: 503 is filled in. */
-static bool hold_room(struct dt_request *req)
-{
-    struct change *change = req->state;
-    if (!change->held && !dt_request_hold(req, dt_answer_job_room(req->api))) {
-        dt_request_no_room(req);
-        return false;
-    }
-    change->held = true;
-    return true;
-}
-
 /* Reads the job when the token reaches some topics only. OK, NOT_FOUND, or what the store says. */
 static dt_status check_visible(struct dt_request *req, dt_store *store, int64_t id, struct dt_error *err)
 {
@@ -84,7 +71,7 @@ static enum dt_next get_job(struct dt_request *req, dt_store *store)
     const struct change *change = req->state;
     struct dt_job job;
     struct dt_error err = {0};
-    if (!hold_room(req))
+    if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = dt_store_get(store, change->id, &req->arena, &job, &err);
     if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, job.topic)))
@@ -98,7 +85,7 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
 {
     struct change *change = req->state;
     struct dt_error err = {0};
-    if (!hold_room(req))
+    if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = dt_store_find_key(store, req->params[0], change->key, &change->id, &err);
     if (status == DT_NOT_FOUND)
@@ -148,10 +135,10 @@ static enum dt_next patch_job(struct dt_request *req, dt_store *store)
     struct dt_job job = {0};
     struct dt_error err = {0};
     struct dt_patch patch = change->patch;
-    if (!hold_room(req))
-        return DT_REPLY;
     if (dt_settle_goes_on(req, store, &change->settle, patch_job))
         return DT_PENDING;
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK && !patch_fits(req, store, change))
         return DT_REPLY;
@@ -169,10 +156,10 @@ static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
     struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
-    if (!hold_room(req))
-        return DT_REPLY;
     if (dt_settle_goes_on(req, store, &change->settle, cancel_job))
         return DT_PENDING;
+    if (!dt_answer_hold_job(req))
+        return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
         status = dt_store_cancel(store, change->id, change->retries, &req->arena, &job, &err);
@@ -190,7 +177,7 @@ static enum dt_next change_job(struct dt_request *req, dt_store *store, change_f
     const struct change *change = req->state;
     struct dt_job job = {0};
     struct dt_error err = {0};
-    if (!hold_room(req))
+    if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)

@@ -25,5 +25,6 @@ bool dt_settle_wait(struct dt_request *req, struct dt_settle *settle, const stru
         settle->by_us = dt_clock_mono_us(req->api->clock) + WAIT_US;
     settle->id = job->id;
     settle->shard = job->claim_shard;
+    dt_request_trim(req); /* many may wait, each of them without the room for a job */
     return time_left(req, settle) && dt_workers_later(req->api->workers, req, run);
 }

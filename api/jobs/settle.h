@@ -5,6 +5,8 @@
  *
  *     if (dt_settle_goes_on(req, store, &settle, run))          // first thing of run(req, store)
  *         return DT_PENDING;
+ *     if (!dt_answer_hold_job(req))                              // given back while the request waits
+ *         return DT_REPLY;
  *     status = dt_store_cancel(store, …, &job, &err);
  *     if (status == DT_TOO_LATE && dt_settle_wait(req, &settle, &job, run))
  *         return DT_PENDING;

@@ -57,19 +57,11 @@ static void tell_index(struct dt_request *req, const struct dt_fire_maker *maker
     }
 }
 
-static bool hold_room(struct dt_request *req)
-{
-    if (dt_request_hold(req, dt_answer_job_room(req->api)))
-        return true;
-    dt_request_no_room(req);
-    return false;
-}
-
 /* Reads the schedule of the path. False: the answer is filled in. */
 static bool read_schedule(struct dt_request *req, dt_store *store, struct dt_schedule *out)
 {
     struct dt_error err = {0};
-    if (!hold_room(req))
+    if (!dt_answer_hold_job(req))
         return false;
     dt_status status = dt_store_schedule_get(store, req->params[0], &req->arena, out, &err);
     if (status == DT_NOT_FOUND || (status == DT_OK && !dt_caller_sees(&req->caller, out->job.topic)))
@@ -152,7 +144,7 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     struct dt_schedule out;
     struct dt_error err = {0};
     const char *reason = NULL;
-    if (!hold_room(req))
+    if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = check_other(req, store, &err);
     if (status == DT_NOT_FOUND)

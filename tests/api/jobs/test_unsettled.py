@@ -121,14 +121,16 @@ def test_a_change_goes_on_when_the_batch_is_settled(api, topic, unsettled):
 
 @pytest.fixture
 def single(stack, own_apis):
-    """A third API of the stack, with one worker. Other tests expect only two in the overview, so it stops again."""
-    api = own_apis.running("single", {"mysql.database": stack["DUETIME_MYSQL_DATABASE"], "installation.name": "duetime", "http.workers": 1}, shared=True)
+    """A third API of the stack, with one worker and little memory. Other tests expect only two in the overview, so it stops again."""
+    api = own_apis.running("single", {"mysql.database": stack["DUETIME_MYSQL_DATABASE"], "installation.name": "duetime", "http.workers": 1,
+                                     "limits.memory": 64 << 20, "limits.batch_body": 8 << 20}, shared=True)
     yield api
     api.end()
 
 
 def test_who_waits_for_a_batch_takes_no_worker_and_no_lock(single, db, topic, unsettled):
-    """There is one worker, and 120 requests wait 200 ms each: one after another they would take 24 s. Meanwhile a job is read, and no row stays locked."""
+    """There is one worker, and 120 requests wait 200 ms each: one after another they would take 24 s. Meanwhile a job is read, no row stays locked,
+    and no request holds the memory that reading a job may take."""
     jobs = unsettled(topic, 120)
 
     def free_meanwhile():
@@ -142,7 +144,8 @@ def test_who_waits_for_a_batch_takes_no_worker_and_no_lock(single, db, topic, un
                 with contextlib.suppress(pymysql.OperationalError):
                     db("SELECT id FROM jobs WHERE topic = %s FOR UPDATE NOWAIT", topic)
                     free += not select.select([wire.socket for wire in wires], [], [], 0)[0]
-            assert {wire.answer()[0] for wire in wires} == {409}
+            answers = [wire.answer() for wire in wires]
+            assert {answer[0] for answer in answers} == {409}, [answer for answer in answers if answer[0] != 409]
             return free and time.monotonic() - begun < 15
     until(free_meanwhile, "no row is locked while all wait")
 
