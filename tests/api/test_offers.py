@@ -105,7 +105,7 @@ def test_metrics_are_prometheus_text(api):
 
 def test_requests_are_counted(api):
     def count():
-        return api.metric("duetime_http_requests_total", route="/v1/info", status="2xx")
+        return api.metric("duetime_http_requests_total", route="/v1/info", code="2xx")
     before = count()
     for _ in range(3):
         api.get("/v1/info")

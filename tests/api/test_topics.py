@@ -313,8 +313,8 @@ def test_a_topic_that_is_being_deleted_takes_nothing_new_and_goes_with_its_last_
     assert api.get(url(topic)).json["counts"]["dispatched"] == 1
     assert api.post(f"/v1/jobs/{job['id']}/results", {"attempt": popped["attempt"], "status": "failed"}).status == 200
     gone(api, topic)
-    ended = api.get(f"/v1/jobs/{job['id']}").json
-    assert (ended["state"], ended["attempt"]) == ("cancelled", 1), ended
+    last = api.get(f"/v1/jobs/{job['id']}").json
+    assert (last["state"], last["attempt"]) == ("cancelled", 1), last
     done = ended(api, began)
     assert (done["state"], done["refused"]) == ("done", 0) and done["changed"] >= 2, done
 

@@ -58,7 +58,7 @@ def test_single_jobs_batches_and_commands_are_refused_beyond_the_quota(two):
     rest, _ = new_token(two, "worker", jobs_per_second=10)
     answers = rest.post("/v1/jobs:batch", [job(f"worker {n}") for n in range(400)]).json
     made = sum(answer["status"] == 201 for answer in answers)
-    assert 5 <= made <= 10 * (time.monotonic() - began + 2), "at least half of the burst, because two APIs share it"
+    assert 10 // 3 <= made <= 10 * (time.monotonic() - began + 2), "at least a third of the burst: two APIs share it, and one that another test has just ended"
     for answer in answers:
         if answer["status"] != 201:
             over(answer, "jobs_per_second", 10)
