@@ -1,16 +1,26 @@
 /*
  * Log lines: built in one buffer, written by one write(2), so that lines of several threads and processes never mix.
- * Owns the level; refuses to know who reads. A line for which there is no memory goes out without its fields; one that
- * cannot be written is lost.
+ * Owns the level; refuses to know who reads. A line for which there is no memory is written without its fields.
+ *
+ * Invariant: no thread waits for the reader of stderr. A line that a pipe, a socket or a terminal does not take at once
+ * is dropped and counted, and after the next line that is written another one says how many were dropped so far.
+ * O_NONBLOCK on stderr itself would hold for every process that shares it.
  */
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "base/text/timetext.h"
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -18,6 +28,8 @@ static const char *const level_names[] = {"debug", "info", "warn", "error"};
 #define LEVELS (sizeof(level_names) / sizeof(level_names[0]))
 
 static _Atomic int least = DT_LOG_INFO;
+static _Atomic int64_t dropped; /* lines */
+static _Atomic bool gap;        /* lines were dropped since the last one that was written */
 
 void dt_log_set_level(enum dt_log_level level)
 {
@@ -102,14 +114,50 @@ static void add_field(struct dt_strbuf *line, const struct dt_field *field)
         add_value(line, field->s);
 }
 
+/* If stderr may not be opened again, it is asked for room first. Only another process can take the room in between. */
+static ssize_t write_if_there_is_room(const char *line, size_t size)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+    ssize_t n = -1;
+
+    pthread_mutex_lock(&lock);
+    if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))
+        n = write(STDERR_FILENO, line, size);
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+/* Returns whether the line was written. */
+static bool try_write(const char *line, size_t size)
+{
+    struct stat target;
+    ssize_t n = send(STDERR_FILENO, line, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n < 0 && errno == ENOTSOCK && fstat(STDERR_FILENO, &target) == 0 && S_ISREG(target.st_mode)) {
+        do
+            n = write(STDERR_FILENO, line, size);
+        while (n < 0 && errno == EINTR);
+    } else if (n < 0 && errno == ENOTSOCK) {
+        int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        n = fd >= 0 ? write(fd, line, size) : errno == ENXIO ? -1 : write_if_there_is_room(line, size);
+        if (fd >= 0)
+            close(fd);
+    }
+    return n >= 0;
+}
+
 static void write_line(const char *line, size_t size)
 {
     int saved = errno;
-    ssize_t n;
 
-    do
-        n = write(STDERR_FILENO, line, size);
-    while (n < 0 && errno == EINTR);
+    if (!try_write(line, size)) {
+        atomic_fetch_add(&dropped, 1);
+        atomic_store(&gap, true);
+        dt_metric_add(dt_counter("duetime_log_dropped_total", "Log lines that stderr did not take at once.", ""), 1);
+    } else if (atomic_exchange(&gap, false)) {
+        DT_LOG(WARN, "log", "lines were dropped because stderr was not read", DT_I("dropped", atomic_load(&dropped)));
+    }
     errno = saved;
 }
 
@@ -147,6 +195,10 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
     for (; fields->name; fields++)
         add_field(&line, fields);
     dt_strbuf_addc(&line, '\n');
+    if (line.n > PIPE_BUF) { /* more than a pipe takes as a whole */
+        line.n = PIPE_BUF;
+        line.p[line.n - 1] = '\n';
+    }
     if (line.failed)
         write_short_line(level, component, now, msg);
     else

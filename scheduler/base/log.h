@@ -1,8 +1,9 @@
 /*
  * Structured log lines (logfmt) on stderr, from any thread:
  *   time=2026-11-21T10:30:00.000Z level=info component=shard msg="took over" shard=3 epoch=17
- * A line is one write(2), so lines of threads do not mix. Values are quoted where they need it. Payloads and secrets
- * are never logged. The fields are evaluated only when the level is enabled.
+ * A line is one write(2) of at most PIPE_BUF bytes, so lines of threads do not mix. Values are quoted where they need
+ * it. Payloads and secrets are never logged. The fields are evaluated only when the level is enabled. Logging never
+ * waits: a line that stderr does not take at once is dropped and counted (duetime_log_dropped_total).
  *
  *   DT_LOG(INFO, "shard", "took over", DT_I("shard", s), DT_I("epoch", e), DT_S("owner", owner));
  */

@@ -1,6 +1,7 @@
 /* Log lines, read back from a file that stands in for stderr. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,11 +9,14 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/text/timetext.h"
 #include "support/rigs/log_rig.h"
 
@@ -105,6 +109,8 @@ static void errno_is_the_same_after_logging(void **state)
     errno = ENOENT;
     DT_LOG(INFO, "t", "m");
     assert_int_equal(errno, ENOENT);
+    dup2(file, STDERR_FILENO);
+    DT_LOG(INFO, "t", "m"); /* says that a line is missing, which the next test does not expect */
 }
 
 #define THREADS 4
@@ -137,6 +143,103 @@ static void lines_of_several_threads_never_mix(void **state)
     assert_int_equal(lines, THREADS * LINES);
 }
 
+/* ---- a reader that does not read ---- */
+
+static double lines_dropped(void)
+{
+    return dt_metric_value(dt_counter("duetime_log_dropped_total", "", ""));
+}
+
+/* Logs until lines are dropped, then reads everything; returns how many were dropped. */
+static int fill_and_read(int write_end, int read_end)
+{
+    double before = lines_dropped();
+    char bytes[65536];
+
+    assert_true(dup2(write_end, STDERR_FILENO) >= 0);
+    for (int i = 0; i < 100000 && lines_dropped() < before + 3; i++)
+        DT_LOG(INFO, "t", "m", DT_I("i", i));
+    assert_true(lines_dropped() == before + 3);
+    assert_int_equal(fcntl(write_end, F_GETFL) & O_NONBLOCK, 0); /* which other processes may share */
+    fcntl(read_end, F_SETFL, O_NONBLOCK);
+    while (read(read_end, bytes, sizeof bytes) > 0)
+        ;
+    return (int)lines_dropped();
+}
+
+static void assert_gap_is_said_once(int read_end, int dropped)
+{
+    char bytes[4096], wanted[200];
+
+    DT_LOG(INFO, "t", "next");
+    DT_LOG(INFO, "t", "last");
+    ssize_t n = read(read_end, bytes, sizeof bytes - 1);
+    assert_true(n > 0);
+    bytes[n] = '\0';
+    char *line = strtok(bytes, "\n");
+    assert_string_equal(behind_time(line), "level=info component=t msg=next");
+    snprintf(wanted, sizeof wanted,
+             "level=warn component=log msg=\"lines were dropped because stderr was not read\" dropped=%d", dropped);
+    assert_string_equal(behind_time(strtok(NULL, "\n")), wanted);
+    assert_string_equal(behind_time(strtok(NULL, "\n")), "level=info component=t msg=last");
+    assert_null(strtok(NULL, "\n"));
+}
+
+static void a_full_pipe_drops_lines_and_the_log_says_how_many(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_gap_is_said_once(ends[0], fill_and_read(ends[1], ends[0]));
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void a_full_socket_drops_lines_and_the_log_says_how_many(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_gap_is_said_once(ends[0], fill_and_read(ends[1], ends[0]));
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void a_pipe_of_another_user_takes_lines_and_drops_them_when_it_is_full(void **state)
+{
+    char path[40];
+    int ends[2];
+    uid_t user = geteuid();
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fchmod(ends[1], 0), 0);
+    if (user == 0)
+        assert_int_equal(seteuid(65534), 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", ends[1]);
+    assert_int_equal(open(path, O_WRONLY | O_NONBLOCK), -1);
+    assert_gap_is_said_once(ends[0], fill_and_read(ends[1], ends[0]));
+    if (user == 0)
+        assert_int_equal(seteuid(user), 0);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void a_line_is_never_longer_than_a_pipe_takes_as_a_whole(void **state)
+{
+    char value[2 * PIPE_BUF];
+
+    (void)state;
+    memset(value, 'x', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    DT_LOG(INFO, "t", "m", DT_S("v", value));
+    char *line = written();
+    assert_int_equal(strlen(line), PIPE_BUF);
+    assert_string_equal(line + PIPE_BUF - 3, "xx\n");
+}
+
 #define CAUGHT(test) cmocka_unit_test_setup_teardown(test, catch_stderr, release_stderr)
 
 int main(void)
@@ -150,6 +253,10 @@ int main(void)
         CAUGHT(levels_are_read_by_their_exact_words),
         CAUGHT(errno_is_the_same_after_logging),
         CAUGHT(lines_of_several_threads_never_mix),
+        CAUGHT(a_full_pipe_drops_lines_and_the_log_says_how_many),
+        CAUGHT(a_full_socket_drops_lines_and_the_log_says_how_many),
+        CAUGHT(a_pipe_of_another_user_takes_lines_and_drops_them_when_it_is_full),
+        CAUGHT(a_line_is_never_longer_than_a_pipe_takes_as_a_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
