@@ -365,16 +365,6 @@ static dt_status take_records(dt_command_reader *r, const struct dt_kafka_record
     return status;
 }
 
-/* Partitions that turned out to be other ones are read no more; what was polled of the others comes again. */
-static dt_status leave_halted(dt_command_reader *r, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < r->n_places && status == DT_OK; i++)
-        if (r->partitions[i].halted)
-            status = dt_kafka_reader_leave(r->consumer, r->places[i].partition, err);
-    return status;
-}
-
 static dt_status poll(dt_command_reader *r, struct dt_error *err)
 {
     const struct dt_kafka_record *records;
@@ -388,8 +378,9 @@ static dt_status poll(dt_command_reader *r, struct dt_error *err)
     DT_FAIL_POINT("commands.read");
     size_t halted = r->n_halted;
     status = take_records(r, records, n, &taken, err);
-    if (status == DT_OK && r->n_halted > halted)
-        return leave_halted(r, err);
+    for (size_t i = 0; i < r->n_places && r->n_halted > halted; i++)
+        if (r->partitions[i].halted)
+            dt_kafka_reader_leave(r->consumer, r->places[i].partition);
     if (status == DT_OK)
         status = carry_out_all(r, taken, err);
     if (status != DT_OK || dt_thread_stopping(&r->thread))

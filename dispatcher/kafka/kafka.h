@@ -183,8 +183,8 @@ DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_err
 void dt_kafka_reader_rewind(dt_kafka_reader *c);
 /* Gives all partitions up until the next share, which begins anew. */
 void dt_kafka_reader_restart(dt_kafka_reader *c);
-/* Reads a partition no more until the next share that changes; what was polled and not committed comes again. */
-DT_MUST_CHECK dt_status dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition, struct dt_error *err);
+/* Does not read a partition until reading begins anew, and drops what the last poll had of it. Needs reading.begin. */
+void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
 /* Messages that lie behind what was read, in the partitions that are read, as far as Kafka has told. */
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
 

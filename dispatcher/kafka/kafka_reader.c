@@ -7,6 +7,10 @@
  * to its end is committed as that: leaders compare the ends of the partitions of results with it (kafka_lag.c), and
  * behind the last record there may be markers of transactions. It is committed again now and then, because a reader
  * that was stopped may have come between with an older offset.
+ *
+ * A handle of librdkafka is assigned partitions once; for others the reader takes a new handle. librdkafka aborts if
+ * partitions are taken away from a handle while it still stops reading them after an earlier change
+ * (rd_kafka_assignment_partition_stopped, issue 5573), and it does not say when it has stopped.
  */
 #include "kafka_client.h"
 #include "kafka_common.h"
@@ -27,6 +31,7 @@ struct dt_kafka_reader {
     struct dt_error unsaid; /* why the last share did not get them; status OK = it did, or did not ask */
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
+    bool assigned;          /* rk was */
     unsigned rank, members; /* 0 members: nothing is read yet */
     int partitions;
     int64_t looked_us; /* when the partitions were counted */
@@ -88,11 +93,21 @@ static int64_t timestamp_of(const rd_kafka_message_t *m)
     return type == RD_KAFKA_TIMESTAMP_NOT_AVAILABLE || ms < 0 ? 0 : ms;
 }
 
+/* The caller has left it, or does not want it read. */
+static bool is_left(const struct dt_kafka_reader *c, int32_t partition)
+{
+    return c->how.begin && partition >= 0 && partition < c->partitions && c->next[partition] < 0;
+}
+
 /* Keeps a record, or notes what librdkafka says instead of one. Takes m over. */
 static dt_status take(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct dt_error *err)
 {
     dt_status status = DT_OK;
 
+    if (is_left(c, m->partition)) {
+        rd_kafka_message_destroy(m);
+        return DT_OK;
+    }
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
         c->records[c->n] = (struct dt_kafka_record){.key = {m->key, m->key_len},
                                                     .value = {m->payload, m->len},
@@ -243,12 +258,15 @@ static bool is_unheard(const struct dt_kafka_reader *c)
 }
 
 /* librdkafka asks the group once for the offset of an assigned partition. When that is refused, by a coordinator that
- * has moved for instance, it says so and asks no more; the partition would stand still until it is assigned anew. */
-static void assign_anew_if_unheard(struct dt_kafka_reader *c)
+ * has moved for instance, it says so and asks no more; the partition would stand still until it is assigned again. */
+static bool restart_if_unheard(struct dt_kafka_reader *c)
 {
-    if (c->failed && is_unheard(c))
-        dt_kafka_reader_restart(c);
+    bool again = c->failed && is_unheard(c);
+
     c->failed = false;
+    if (again)
+        dt_kafka_reader_restart(c);
+    return again;
 }
 
 /* Nothing came: all that did before was applied. */
@@ -266,7 +284,8 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
     *records = NULL;
     *n = 0;
     drop_records(c);
-    assign_anew_if_unheard(c);
+    if (restart_if_unheard(c))
+        return DT_OK;
     if (c->lost)
         return dt_fail(err, DT_UNAVAILABLE, "%s: messages are gone, or were never there",
                        rd_kafka_topic_name(c->topic));
@@ -334,10 +353,8 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
     }
     drop_records(c);
     error = rd_kafka_seek_partitions(c->rk, list, 5000);
-    if (!went_back(error, list)) {
-        (void)!rd_kafka_assign(c->rk, NULL);
-        c->members = 0; /* the next share assigns them at the last applied offsets */
-    }
+    if (!went_back(error, list))
+        dt_kafka_reader_restart(c); /* the next share assigns them at the last applied offsets */
     c->owed = false;
     if (error)
         rd_kafka_error_destroy(error);
@@ -347,8 +364,7 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
 void dt_kafka_reader_restart(dt_kafka_reader *c)
 {
     drop_records(c);
-    (void)!rd_kafka_assign(c->rk, NULL);
-    c->members = 0;
+    c->members = 0; /* the next share takes a new handle */
     c->owed = c->lost = false;
 }
 
@@ -451,35 +467,27 @@ static bool is_outdated(const struct dt_kafka_reader *c, int64_t now_us)
     return c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
 }
 
-static void exchange_handles(struct dt_kafka_reader *a, struct dt_kafka_reader *b)
-{
-    struct dt_kafka_reader had = *a;
-
-    a->rk = b->rk;
-    a->topic = b->topic;
-    a->applied = b->applied;
-    b->rk = had.rk;
-    b->topic = had.topic;
-    b->applied = had.applied;
-}
-
-/* Takes another handle, which reads on from what was applied; the old one commits that, and ends in the background.
- * Where there is none to be had, the old one stays. */
-static void reopen(struct dt_kafka_reader *c)
+/* Takes another handle, which reads on from what was applied; the old one commits that, and ends in the background. If
+ * there is none to be had, the old one stays. */
+static dt_status reopen(struct dt_kafka_reader *c, struct dt_error *err)
 {
     struct dt_kafka_reader *other = calloc(1, sizeof(*other));
-    struct dt_error err = {0};
-    dt_status status = other ? open_handle(c, other, &err) : dt_fail(&err, DT_NOMEM, "out of memory");
+    dt_status status = other ? open_handle(c, other, err) : dt_fail(err, DT_NOMEM, "out of memory");
 
     c->generation = dt_kafka_client_generation();
     c->silent_us = 0;
     if (status == DT_OK) {
+        struct dt_kafka_reader new = *other;
+
         dt_kafka_reader_restart(c);
-        exchange_handles(c, other);
-    } else {
-        DT_LOG(WARN, "kafka", "the reader keeps its connections", DT_S("reason", err.text));
+        *other = (struct dt_kafka_reader){.rk = c->rk, .topic = c->topic, .applied = c->applied};
+        c->rk = new.rk;
+        c->topic = new.topic;
+        c->applied = NULL;
+        c->assigned = false;
     }
     dt_kafka_reader_free(other);
+    return status;
 }
 
 /* ---- shares ---- */
@@ -561,6 +569,7 @@ static dt_status assign(struct dt_kafka_reader *c, struct dt_error *err)
                 c->next[i] >= 0 ? c->next[i] : RD_KAFKA_OFFSET_STORED;
     }
     code = rd_kafka_assign(c->rk, list);
+    c->assigned = true;
     DT_LOG(INFO, "kafka", "partitions shared out", DT_S("topic", rd_kafka_topic_name(c->topic)),
            DT_I("partitions", list->cnt), DT_I("of", c->partitions));
     rd_kafka_topic_partition_list_destroy(list);
@@ -580,13 +589,25 @@ static void commit_again(struct dt_kafka_reader *c)
     }
 }
 
-dt_status dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition, struct dt_error *err)
+void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
 {
-    drop_records(c);
-    c->owed = false;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->messages[i]->partition == partition)
+            rd_kafka_message_destroy(c->messages[i]);
+        else
+            c->messages[kept++] = c->messages[i];
+    }
+    c->n = kept;
+    c->owed = c->owed && kept > 0;
     if (partition < c->partitions)
-        c->next[partition] = -1;
-    return assign(c, err);
+        c->next[partition] = c->ends[partition] = -1;
+    /* Saves the fetching; records that come all the same are dropped. */
+    rd_kafka_topic_partition_list_add(list, rd_kafka_topic_name(c->topic), partition);
+    (void)!rd_kafka_pause_partitions(c->rk, list);
+    rd_kafka_topic_partition_list_destroy(list);
 }
 
 static void note_answer(struct dt_kafka_reader *c, int64_t now_us, dt_status status)
@@ -604,10 +625,15 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     dt_status status;
     bool same;
 
-    if (is_outdated(c, now_us))
-        reopen(c);
+    if (is_outdated(c, now_us) && reopen(c, &c->unsaid) != DT_OK)
+        DT_LOG(WARN, "kafka", "the reader keeps its connections", DT_S("reason", c->unsaid.text));
     c->unsaid.status = DT_OK;
     same = rank == c->rank && members == c->members;
+    if (!same && c->assigned) {
+        status = reopen(c, err);
+        if (status != DT_OK)
+            return status;
+    }
     if (same && now_us < c->looked_us + LOOK_EVERY_US)
         return DT_OK;
     status = dt_kafka_await_topic(c->rk, c->topic, now_us + LOOK_TIMEOUT_US, c->how.stop, &shape, &c->unsaid);
@@ -619,9 +645,10 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
         commit_again(c);
         return DT_OK;
     }
-    drop_records(c);
-    if (commit_applied(c, err) != DT_OK) /* others may apply some again */
-        DT_LOG(DEBUG, "kafka", "offsets were not committed");
+    if (same) { /* there are more partitions, or fewer */
+        dt_kafka_reader_restart(c);
+        return DT_OK;
+    }
     status = keep_offsets(c, shape.partitions, rank, members, err);
     if (status != DT_OK)
         return status;

@@ -1117,12 +1117,9 @@ void dt_kafka_reader_restart(dt_kafka_reader *c)
     c->shared = false;
 }
 
-dt_status dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition, struct dt_error *err)
+void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
 {
-    (void)err;
-    dt_kafka_reader_rewind(c);
     c->left[partition] = true;
-    return DT_OK;
 }
 
 /* No message here has headers. */

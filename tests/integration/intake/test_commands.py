@@ -268,3 +268,38 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_one_before(stack, topic
     rows(connection, "DELETE FROM command_offsets")
     await_all(connection, again)
     until(lambda: len(jobs(connection, topic)) == 60 + 2 * n, "the new ones")
+
+
+@slow
+def test_no_dispatcher_ends_when_the_topic_is_made_again_under_it(stack, topic, api, commander, consume):
+    """One dispatcher reads all partitions, and finds each of them to be another one at the same time."""
+    connection, admin, consumer = connect(stack), Broker(stack), consume(topic)
+    try:
+        for part in ("dispatcher2", "dispatcher3"):
+            stack.stop(part)
+        for i in range(40):
+            commander.send({"action": "create", "topic": topic, "key": f"old{i}", "delay": "PT1H"}, key=str(i), partition=i % 4)
+        commander.flush()
+        await_all(connection, commander)
+        process = stack.pid("dispatcher1")
+        admin.delete(commander.topic)
+        admin.make(commander.topic, 4)
+        halted = lambda: rows(connection, "SELECT COUNT(*) n FROM v_commands WHERE halted IS NOT NULL")[0]["n"]  # noqa: E731
+        until(lambda: halted() == 4, lambda: rows(connection, "SELECT * FROM v_commands"))
+        again = Commander(stack["DUETIME_KAFKA"])
+        n = max(row["next_offset"] for row in rows(connection, "SELECT next_offset FROM command_offsets")) + 5
+        for i in range(4 * n):
+            again.send({"action": "create", "topic": topic, "key": f"new{i}", "delay": "PT1H"}, key=f"new{i}", partition=i % 4)
+        again.flush()
+        looks = lambda: stack.log("dispatcher1").count("topic=duetime.commands partitions=4")  # noqa: E731
+        before = looks()
+        until(lambda: looks() >= before + 2 or not stack.running("dispatcher1"), "it has looked again, and found other messages", seconds=30)
+        assert halted() == 4 and stack.running("dispatcher1"), stack.log("dispatcher1")[-2000:]
+        job = api.make(topic=topic, key="due", delay=0)["id"]
+        until(lambda: consumer.of(job), stack.logs)
+        rows(connection, "DELETE FROM command_offsets")
+        await_all(connection, again)
+        until(lambda: len(jobs(connection, topic)) == 41 + 4 * n, "the new ones")
+        assert stack.refresh().pid("dispatcher1") == process and stack.running("dispatcher1")
+    finally:
+        stack.heal()
