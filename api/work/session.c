@@ -75,7 +75,7 @@ void dt_session_act_as(struct dt_session *session, struct dt_str actor)
 void dt_session_end(struct dt_session *session)
 {
     int64_t now_us = dt_clock_mono_us(session->clock);
-    if (dt_store_connected(session->store))
+    if (!dt_store_lost(session->store))
         session->used_us = now_us;
     else if (!session->down_us && dt_session_stalled(session)) /* it hung: nobody else need find that out */
         session->down_us = now_us;

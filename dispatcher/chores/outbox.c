@@ -117,7 +117,7 @@ static dt_status look(dt_outbox *o, bool all)
             status = emptied;
             dt_outbox_post(o, shard);
         }
-        dt_outage_failed(&o->outage, dt_store_connected(o->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL, "outbox",
+        dt_outage_failed(&o->outage, dt_store_lost(o->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "outbox",
                          "notices wait", emptied, &err);
         failed = true;
     }

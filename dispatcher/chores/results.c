@@ -388,7 +388,7 @@ static void run(void *arg)
             continue;
         }
         if (!dt_thread_stopping(&r->thread))
-            dt_outage_failed(&r->outage, dt_store_connected(r->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL, "results",
+            dt_outage_failed(&r->outage, dt_store_lost(r->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "results",
                              "results wait", status, &err);
         pause_after_failure(r, failures++);
     }

@@ -437,7 +437,7 @@ static void fail(dt_command_reader *r, unsigned failures, dt_status status, cons
     if (status == DT_DEPOSED)
         DT_LOG(INFO, "commands", "begins anew", DT_S("reason", err->text));
     else
-        dt_outage_failed(&r->outage, dt_store_connected(r->store) ? DT_OUTAGE_KAFKA : DT_OUTAGE_MYSQL, "commands",
+        dt_outage_failed(&r->outage, dt_store_lost(r->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "commands",
                          "commands wait", status, err);
     dt_mailbox_pause(r->mailbox, mono_us(r) + dt_earlier(pause_us, PAUSE_MAX_US), DT_THREAD_STOP);
 }

@@ -402,7 +402,7 @@ static enum dt_outage_of blamed(const dt_shard_loop *l, dt_status status)
     case DT_REFUSED:
         return dt_delivery_server(l->delivery);
     case DT_UNAVAILABLE:
-        return dt_store_connected(l->store) ? dt_delivery_server(l->delivery) : DT_OUTAGE_MYSQL;
+        return dt_store_lost(l->store) ? DT_OUTAGE_MYSQL : dt_delivery_server(l->delivery);
     default:
         return DT_OUTAGE_MYSQL;
     }

@@ -20,6 +20,7 @@ struct dt_store {
     const struct dt_config *config;
     dt_refclock *ref;
     dt_db *db;
+    bool used;                    /* a connection was asked for */
     int64_t asked_us;             /* mono: when this connection last fed the reference clock; 0 = never */
     char actor[DT_ACTOR_MAX + 1]; /* "": nobody */
     void *scratch;
@@ -57,9 +58,9 @@ void dt_store_free(dt_store *store)
     free(store);
 }
 
-bool dt_store_connected(const dt_store *store)
+bool dt_store_lost(const dt_store *store)
 {
-    return dt_db_alive(store->db);
+    return store->used && !dt_db_alive(store->db);
 }
 
 void dt_store_act_as(dt_store *store, struct dt_str actor)
@@ -98,6 +99,7 @@ dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err)
 {
     dt_db *db = store->db;
     *out = db;
+    store->used = true;
     if (dt_db_alive(db) && mono_us() - dt_db_used_us(db) < PROBE_IDLE_US)
         return DT_OK;
     if (dt_db_alive(db) && dt_db_ping(db, NULL) == DT_OK)

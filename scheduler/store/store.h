@@ -43,8 +43,8 @@ void dt_store_cut(dt_store *store);
 void dt_store_act_as(dt_store *store, struct dt_str actor);
 /* Connects when needed, and asks the server for its time, which feeds ref. */
 DT_MUST_CHECK dt_status dt_store_ping(dt_store *store, struct dt_error *err);
-/* Says whether there is a connection that nothing is known against; asks nobody. */
-bool dt_store_connected(const dt_store *store);
+/* Says whether the last attempt to use MySQL lost the connection, or made none. False before the first one. */
+bool dt_store_lost(const dt_store *store);
 /* Gives the connection beneath, connected when needed; for the other files of store/ only. */
 struct dt_db;
 DT_MUST_CHECK dt_status dt_store_db(dt_store *store, struct dt_db **out, struct dt_error *err);

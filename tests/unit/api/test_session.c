@@ -24,7 +24,7 @@ static struct {
     int64_t ping_takes_us;
     dt_status pings[8]; /* what each says; OK beyond */
     unsigned n_pings;
-    bool connected, made, thread_ended;
+    bool lost, made, thread_ended;
     const struct dt_config *config;
     dt_refclock *ref;
 } fake;
@@ -65,10 +65,10 @@ dt_status dt_store_ping(dt_store *store, struct dt_error *err)
     return status == DT_OK ? DT_OK : dt_fail(err, status, "away");
 }
 
-bool dt_store_connected(const dt_store *store)
+bool dt_store_lost(const dt_store *store)
 {
     assert_ptr_equal(store, &fake);
-    return fake.connected;
+    return fake.lost;
 }
 
 void dt_store_act_as(dt_store *store, struct dt_str actor)
@@ -94,7 +94,6 @@ static int make(void **state)
     atomic_store(&answered_us, 0);
     memset(&fake, 0, sizeof(fake));
     fake.us = 100 * SECOND;
-    fake.connected = true;
     assert_int_equal(dt_session_init(&session, &env), DT_OK);
     return 0;
 }
@@ -187,11 +186,11 @@ static void a_refusal_is_not_asked_for_again(void **state)
 {
     (void)state;
     fake.pings[0] = DT_SCHEMA;
-    fake.connected = false;
+    fake.lost = true;
     assert_int_equal(begin(), DT_SCHEMA);
     assert_int_equal(fake.n_pings, 1);
     dt_session_end(&session);
-    fake.connected = true;
+    fake.lost = false;
     work(0); /* and does not keep the next one from asking */
     assert_int_equal(fake.n_pings, 2);
 }
@@ -200,7 +199,7 @@ static void after_a_failure_nobody_tries_for_half_a_second(void **state)
 {
     (void)state;
     fake.pings[0] = fake.pings[1] = fake.pings[2] = fake.pings[3] = DT_UNAVAILABLE;
-    fake.connected = false;
+    fake.lost = true;
     assert_int_equal(begin(), DT_UNAVAILABLE);
     assert_int_equal(fake.n_pings, 2);
     dt_session_end(&session);
@@ -213,7 +212,7 @@ static void after_a_failure_nobody_tries_for_half_a_second(void **state)
     assert_int_equal(fake.n_pings, 4);
     dt_session_end(&session);
     fake.us += 500 * MS;
-    fake.connected = true;
+    fake.lost = false;
     work(0);
     assert_int_equal(fake.n_pings, 5);
     work(0);
@@ -224,7 +223,7 @@ static void after_a_failure_anybody_tries_once_another_session_was_answered(void
 {
     (void)state;
     fake.pings[0] = fake.pings[1] = DT_UNAVAILABLE;
-    fake.connected = false;
+    fake.lost = true;
     assert_int_equal(begin(), DT_UNAVAILABLE);
     dt_session_end(&session);
     fake.us += MS;
@@ -232,7 +231,7 @@ static void after_a_failure_anybody_tries_once_another_session_was_answered(void
     assert_int_equal(fake.n_pings, 2);
     dt_session_end(&session);
     atomic_store(&answered_us, fake.us); /* by another session */
-    fake.connected = true;
+    fake.lost = false;
     work(0);
     assert_int_equal(fake.n_pings, 3);
     assert_int_equal(atomic_load(&answered_us), fake.us);
@@ -244,20 +243,20 @@ static void a_connection_that_broke_at_work_is_tried_at_once_unless_it_hung(void
     work(0);
     assert_int_equal(begin(), DT_OK);
     fake.us += STALLED;
-    fake.connected = false;
+    fake.lost = true;
     dt_session_end(&session); /* the session broke sooner */
-    fake.connected = true;
+    fake.lost = false;
     work(0);
     assert_int_equal(fake.n_pings, 2);
     assert_int_equal(begin(), DT_OK);
     fake.us += STALLED + 1;
-    fake.connected = false;
+    fake.lost = true;
     dt_session_end(&session); /* it hung: nobody else need find that out */
     assert_int_equal(begin(), DT_UNAVAILABLE);
     assert_int_equal(fake.n_pings, 2);
     dt_session_end(&session);
     fake.us += 500 * MS;
-    fake.connected = true;
+    fake.lost = false;
     work(0);
     assert_int_equal(fake.n_pings, 3);
 }
