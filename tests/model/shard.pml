@@ -8,6 +8,8 @@
  *
  *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard/shard_loop.c, scheduler/store/dispatch/leader_txn.c,
  *                store_takeover.c, dispatcher/delivery/kafka/kafka_producer.c, kafka_txn_producer.c)
+ *   Hands        the leader's half that does without Kafka: from the first step of a takeover on, whatever the other half
+ *                waits for (only with HANDS)
  *   Broker       the transaction coordinator, and requests that the network held back
  *   Outside      callers, consumers, time, operators with SQL (store_jobs.c, store_results.c, job_state.c)
  *   Backup       a MySQL that goes back to an earlier state, once (only with RESTORE)
@@ -58,6 +60,9 @@
 #ifndef RESTORE         /* MySQL may go back */
 #define RESTORE 0
 #endif
+#ifndef HANDS           /* times that a topic's delivery changes; jobs whose topic has another one go by hand */
+#define HANDS 0
+#endif
 #define DISPATCHERS 2   /* number 0 is the one that the election settles on */
 #define HANDLES     4   /* one for each dispatcher and id */
 #define LAST 2          /* attempts of a job */
@@ -90,6 +95,12 @@ byte row_offset, row_list, row_send;
 bit row_halted;
 byte state[JOBS], attempt[JOBS], next_at[JOBS];
 bit no_retries[JOBS];
+#if HANDS
+bit by_hand[JOBS];      /* its topic's delivery is not Kafka */
+#define BY_KAFKA(j) (!by_hand[j])
+#else
+#define BY_KAFKA(j) 1
+#endif
 
 /* ---- Kafka: two transactional ids, used by turns; one topic, the shard's partition of the ledger ---- */
 #define IDS 2
@@ -117,6 +128,7 @@ byte in_ledger;         /* attempts that the ledger has */
 byte claimed;           /* attempts that MySQL says were dispatched */
 byte undeliverable;     /* attempts that were recorded as such */
 byte refused_alone;     /* attempts that Kafka refused with nothing beside them */
+byte handed;            /* attempts that went by hand */
 byte too_late;          /* attempts that a caller was told will be sent */
 byte forbidden;         /* attempts that can never come: cancelled, or ended by a success */
 bit extended[JOBS];     /* a caller's extension was answered, and its time has not come */
@@ -166,6 +178,7 @@ byte looked[DISPATCHERS];
 byte looked[DISPATCHERS];
 #endif
 
+byte deliveries = HANDS;
 byte faults = FAULTS, events = EVENTS, foreign = FOREIGN, strangers = STRANGERS, tokens;
 byte i_, n_, k_, found_;    /* scratch, 0 between steps */
 bit problem_;
@@ -249,14 +262,33 @@ byte s_epoch, s_token, s_version, s_offset, s_list, s_send, s_state[JOBS], s_att
 /* Who reads committed messages sees nothing behind a transaction that is decided and not complete. */
 #define NONE_DECIDED  (transaction[0] != COMMITTING && transaction[1] != COMMITTING)
 
-#define DUE(j)       (state[j] == SCHEDULED && next_at[j] == PASSED && attempt[j] < LAST)
-#define OVERDUE(j)   (state[j] == DISPATCHED && next_at[j] == PASSED)
+#define DUE_BY_ANY(j) (state[j] == SCHEDULED && next_at[j] == PASSED && attempt[j] < LAST)
+#define DUE(j)        (DUE_BY_ANY(j) && BY_KAFKA(j))
+#define OVERDUE(j)    (state[j] == DISPATCHED && next_at[j] == PASSED && !(handed & LATEST(j)))
 #if JOBS == 1
 #define ANY_DUE      (DUE(0) || OVERDUE(0))
 #elif JOBS == 2
 #define ANY_DUE      (DUE(0) || OVERDUE(0) || DUE(1) || OVERDUE(1))
 #else
 #define ANY_DUE      (DUE(0) || OVERDUE(0) || DUE(1) || OVERDUE(1) || DUE(2) || OVERDUE(2))
+#endif
+
+/* What goes by hand leaves all jobs alone that have an attempt in the row's list. */
+#if HANDS
+#ifdef OUT_HANDS_LOOK_AT_LIST
+#define LEFT_ALONE(j) 0
+#else
+#define LEFT_ALONE(j) (row_list & OF(j))
+#endif
+#define GOES_BY_HAND(j) (DUE_BY_ANY(j) && by_hand[j] && !LEFT_ALONE(j))
+#define IS_LATE(j)      (state[j] == DISPATCHED && next_at[j] == PASSED && (LATEST(j) & handed) && !LEFT_ALONE(j))
+#if JOBS == 1
+#define SOME_BY_HAND (GOES_BY_HAND(0) || IS_LATE(0))
+#else
+#define SOME_BY_HAND (GOES_BY_HAND(0) || IS_LATE(0) || GOES_BY_HAND(1) || IS_LATE(1))
+#endif
+#else
+#define SOME_BY_HAND 0
 #endif
 
 /* What was handed to Kafka ahead of its claim may still be claimed. */
@@ -351,7 +383,7 @@ inline complete(which)
 {
 	assert(!(open_messages[which] & visible));              /* P1: once */
 	assert(!(open_messages[which] & undeliverable));        /* P1 */
-	assert(!(open_messages[which] & forbidden));            /* P3: cancelled is never sent */
+	assert(!(open_messages[which] & (forbidden | handed))); /* P3: cancelled is never sent; P1: nor what went by hand */
 	assert((open_messages[which] & ~claimed) == 0);         /* P1: nothing that MySQL does not know */
 	visible = visible | open_messages[which];
 	end_open(which);
@@ -732,7 +764,15 @@ lead:
 	:: atomic { !looked[p] && OVERDUE(0) && !sent[p] -> looked[p] = LATEST(0); goto lead }
 #endif
 	/* Rest: nothing in flight, nothing due. The producer goes; the shard is taken over again when there is something. */
-	:: atomic { MINE(p) && flight[p] == 0 && !ahead[p] && !ANY_DUE -> forget(); goto rest }
+	:: atomic {
+		MINE(p) && flight[p] == 0 && !ahead[p] && !ANY_DUE ->
+#if HANDS
+		HANDLE(p, 0) = 0; HANDLE(p, 1) = 0; id[p] = 0;   /* the half that does without Kafka goes on */
+#else
+		forget();
+#endif
+		goto rest
+	}
 	CRASH
 	fi;
 
@@ -843,8 +883,50 @@ lost:	/* crashed, deposed, fenced or in doubt: nothing is kept. (The same step s
 	}
 
 rest:
-	atomic { ANY_DUE || row_list != 0 -> goto idle }
+	atomic { ANY_DUE || row_list != 0 || (p == 0 && !MINE(p) && SOME_BY_HAND) -> forget(); goto idle }
 }
+
+#if HANDS
+/*
+ * A leader transaction that has nothing to do with Kafka, at any moment after a takeover has written its epoch, and beside
+ * whatever the Kafka half does: fencing, the ledger, a commit that hangs. It leaves the row's list as it is, and all
+ * jobs alone that have an attempt in there, also when their topics have another delivery by now.
+ */
+#ifdef OUT_EPOCH_IN_HANDS
+#define HANDS_MAY_WRITE(p) awake[p]
+#else
+#define HANDS_MAY_WRITE(p) MINE(p)
+#endif
+
+inline claim_by_hand(j)
+{
+	assert(MINE(p));                                         /* P4: only who leads claims */
+	attempt[j]++; state[j] = DISPATCHED; next_at[j] = AHEAD;
+	assert(went_back || !((claimed | visible) & LATEST(j)));         /* P1: once */
+	claimed = claimed | LATEST(j); handed = handed | LATEST(j);
+	assert(!(handed & forbidden));                           /* P3 */
+	WROTE(p)
+}
+
+inline time_out_by_hand(j)
+{
+	assert(!extended[j] && !(row_list & LATEST(j)));         /* P5 */
+	fails(j);
+	WROTE(p)
+}
+
+proctype Hands(byte p)
+{
+	do
+	:: atomic { HANDS_MAY_WRITE(p) && GOES_BY_HAND(0) -> claim_by_hand(0) }
+	:: atomic { HANDS_MAY_WRITE(p) && IS_LATE(0) -> time_out_by_hand(0) }
+#if JOBS > 1
+	:: atomic { HANDS_MAY_WRITE(p) && GOES_BY_HAND(1) -> claim_by_hand(1) }
+	:: atomic { HANDS_MAY_WRITE(p) && IS_LATE(1) -> time_out_by_hand(1) }
+#endif
+	od
+}
+#endif
 
 /* ==== Kafka ==== */
 
@@ -897,7 +979,10 @@ proctype Broker()
 #endif
 
 	/* No further trouble: what is left must come right by itself. */
-	:: atomic { faults || foreign || events || strangers -> faults = 0; foreign = 0; events = 0; strangers = 0 }
+	:: atomic {
+		faults || foreign || events || strangers || deliveries ->
+		faults = 0; foreign = 0; events = 0; strangers = 0; deliveries = 0
+	}
 
 	/* Nothing more can happen. P2: nothing was lost; P7: too_late was kept; all work is done. */
 	:: timeout ->
@@ -912,11 +997,11 @@ proctype Broker()
 					assert(row_list == 0);
 					i_ = 0;
 					do
-					:: i_ < JOBS -> assert(!DUE(i_)); i_++
+					:: i_ < JOBS -> assert(!DUE_BY_ANY(i_)); i_++
 					:: else -> break
 					od;
-					assert(went_back || (claimed & ~(visible | undeliverable)) == 0);
-					assert(went_back || (too_late & ~(visible | undeliverable)) == 0);
+					assert(went_back || (claimed & ~(visible | undeliverable | handed)) == 0);
+					assert(went_back || (too_late & ~(visible | undeliverable | handed)) == 0);
 					assert(visible == in_ledger)
 				fi
 			}
@@ -957,8 +1042,13 @@ inline events_of(j)
 {
 	/* A consumer reports what it has got: one statement on (job, attempt), settled or not. */
 	if
-	:: state[j] == DISPATCHED && (LATEST(j) & visible) -> state[j] = SUCCEEDED; extended[j] = 0
-	:: state[j] == DISPATCHED && (LATEST(j) & visible) -> fails(j)
+	:: state[j] == DISPATCHED && (LATEST(j) & (visible | handed)) ->
+		state[j] = SUCCEEDED; extended[j] = 0;
+		forbidden = forbidden | (OF(j) & claimed & ~(LATEST(j) | DELIVERED | undeliverable | handed))
+	:: state[j] == DISPATCHED && (LATEST(j) & (visible | handed)) -> fails(j)
+#if HANDS
+	:: deliveries > 0 -> deliveries--; by_hand[j] = 1 - by_hand[j]
+#endif
 #if POLICY
 #ifndef OUT_RESULT_CONDITION
 	:: state[j] == SCHEDULED && (LATEST(j) & visible) ->     /* late, while its retry waits */
@@ -1084,6 +1174,9 @@ proctype Backup()
 init {
 	atomic {
 		run Dispatcher(0); run Dispatcher(1); run Broker(); run Outside();
+#if HANDS
+		run Hands(0); run Hands(1);
+#endif
 #if RESTORE
 		run Backup()
 #endif
