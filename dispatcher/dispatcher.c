@@ -266,7 +266,7 @@ static void wake_shard(void *arg, unsigned shard)
     tell_loop(arg, shard, dt_shard_loop_wake);
 }
 
-static int64_t read_up_to(void *arg)
+static struct dt_read_up_to read_up_to(void *arg)
 {
     dt_dispatcher *d = arg;
     return dt_kafka_parts_read_up_to(d->kafka_parts);

@@ -72,9 +72,9 @@ void dt_kafka_parts_outbox(dt_kafka_parts *p, unsigned shard)
         dt_outbox_post(p->outbox, shard);
 }
 
-int64_t dt_kafka_parts_read_up_to(const dt_kafka_parts *p)
+struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *p)
 {
-    return p->has_kafka ? dt_results_watermark_up_to(p->reads) : INT64_MAX;
+    return p->has_kafka ? dt_results_watermark_up_to(p->reads) : (struct dt_read_up_to){INT64_MAX, INT64_MAX};
 }
 
 void dt_kafka_parts_want_read(dt_kafka_parts *p, unsigned shard, int64_t deadline_ms)

@@ -35,7 +35,7 @@ DT_MUST_CHECK dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_er
 /* Any thread: the shard's outbox has something. */
 void dt_kafka_parts_outbox(dt_kafka_parts *parts, unsigned shard);
 /* Any thread: as dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report is read. */
-int64_t dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
+struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
 void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);
 /* The sender of notices; NULL without Kafka. Valid from start to stop. */
 dt_notice_producer *dt_kafka_parts_notices(const dt_kafka_parts *parts);

@@ -5,9 +5,13 @@
  * offset has had its effect, whoever read it. T is a lower bound of MySQL's clock, taken before the question: what was
  * in the topic when MySQL's clock said T lies below the ends. Other clocks play no part.
  *
- * While the group is not that far the mark stays, and is compared again. For the time that a leader has been waiting
- * without a break, no deadline is waited for longer than WAIT_MS: then nobody reads, or Kafka does not say. A leader
- * that was silent for a while was not waiting (its MySQL was away, say, as the reader's was), and begins anew.
+ * While the group is not that far the mark stays, and is compared again. While a leader waits without a break, no
+ * deadline is waited for longer than WAIT_MS: then the reader is behind, or Kafka does not answer. For attempts that
+ * Kafka delivered that time begins again when Kafka answers after a failure: while it is away the reader cannot catch
+ * up. A leader that was silent for a while was not waiting (its MySQL was away, say, as the reader's was), and begins
+ * again.
+ *
+ * Invariant: kafka_up_to_ms <= other_up_to_ms.
  */
 #include "results_watermark.h"
 
@@ -33,14 +37,15 @@ struct dt_results_watermark {
     struct dt_thread thread;
     dt_mailbox *mailbox;
     dt_result_lag *lag;
-    _Atomic int64_t up_to_ms, wanted_ms;
+    _Atomic int64_t kafka_up_to_ms, other_up_to_ms, wanted_ms;
     _Atomic int64_t asked_us; /* mono: when a leader said last that it waits */
     _Atomic uint32_t waiting[SHARD_WORDS];
 
     /* the thread's */
-    int64_t since_us; /* mono, from where give_up counts: leaders began to wait, or the last mark was reached, then */
-    int64_t mark_ms;  /* of the mark that is compared; 0 = there is none */
-    int64_t mark_us;  /* mono */
+    int64_t since_us;   /* mono, from where give_up counts: leaders began to wait, or the last mark was reached, then */
+    int64_t answers_us; /* mono: Kafka has answered every question since then; INT64_MAX = not the last one */
+    int64_t mark_ms;    /* of the mark that is compared; 0 = there is none */
+    int64_t mark_us;    /* mono */
     int64_t pause_us;
     bool told; /* that it waits long */
 };
@@ -59,9 +64,9 @@ static void rise(_Atomic int64_t *to, int64_t value)
 
 /* ---- for leaders ---- */
 
-int64_t dt_results_watermark_up_to(const dt_results_watermark *w)
+struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *w)
 {
-    return w->up_to_ms;
+    return (struct dt_read_up_to){.kafka_ms = w->kafka_up_to_ms, .other_ms = w->other_up_to_ms};
 }
 
 void dt_results_watermark_want(dt_results_watermark *w, unsigned shard, int64_t deadline_ms)
@@ -84,7 +89,7 @@ static void wake_leaders(dt_results_watermark *w)
 
 static bool somebody_waits(const dt_results_watermark *w)
 {
-    return w->wanted_ms > w->up_to_ms && mono_us(w) - w->asked_us < SILENCE_US;
+    return w->wanted_ms > w->kafka_up_to_ms && mono_us(w) - w->asked_us < SILENCE_US;
 }
 
 /* ---- one look ---- */
@@ -101,7 +106,8 @@ static dt_status mark(dt_results_watermark *w, struct dt_error *err)
 
 static void has_read(dt_results_watermark *w)
 {
-    rise(&w->up_to_ms, w->mark_ms);
+    rise(&w->other_up_to_ms, w->mark_ms);
+    rise(&w->kafka_up_to_ms, w->mark_ms);
     w->since_us = w->since_us > w->mark_us ? w->since_us : w->mark_us;
     w->mark_ms = 0;
     w->pause_us = PAUSE_FIRST;
@@ -117,20 +123,27 @@ static dt_status look(dt_results_watermark *w, struct dt_error *err)
         status = dt_result_lag_passed(w->lag, &passed, err);
     if (status == DT_OK && passed)
         has_read(w);
+    if (status == DT_UNAVAILABLE)
+        w->answers_us = INT64_MAX;
+    else if (w->answers_us == INT64_MAX)
+        w->answers_us = mono_us(w);
     return status;
 }
 
 /* Deadlines that leaders have waited for long enough. */
 static void give_up(dt_results_watermark *w)
 {
-    if (mono_us(w) - w->since_us < WAIT_MS * 1000)
+    const int64_t enough_us = mono_us(w) - WAIT_MS * 1000;
+    const int64_t up_to_ms = dt_refclock_earliest_ms(w->env.ref) - WAIT_MS;
+    if (w->since_us > enough_us)
         return;
     if (!w->told)
         DT_LOG(WARN, "results",
-               "attempts time out though results may be unread: their reader is behind, or Kafka does "
-               "not tell");
+               "attempts time out though results may be unread: their reader is behind, or Kafka does not answer");
     w->told = true;
-    rise(&w->up_to_ms, dt_refclock_earliest_ms(w->env.ref) - WAIT_MS);
+    rise(&w->other_up_to_ms, up_to_ms);
+    if (w->answers_us <= enough_us)
+        rise(&w->kafka_up_to_ms, up_to_ms);
 }
 
 static int64_t pause_of(dt_results_watermark *w, dt_status status)
@@ -143,20 +156,21 @@ static int64_t pause_of(dt_results_watermark *w, dt_status status)
 /* From the first leader that waits until none does. */
 static void serve(dt_results_watermark *w)
 {
-    w->since_us = mono_us(w);
+    w->since_us = w->answers_us = mono_us(w);
     w->mark_ms = 0;
     w->pause_us = PAUSE_FIRST;
     w->told = false;
     while (!dt_thread_stopping(&w->thread) && somebody_waits(w)) {
         struct dt_error err = {0};
-        int64_t was_ms = w->up_to_ms;
+        int64_t was_ms = w->other_up_to_ms + w->kafka_up_to_ms;
         dt_status status = look(w, &err);
         if (status != DT_OK)
             DT_LOG(DEBUG, "results", "Kafka does not tell how far results are read", DT_S("reason", err.text));
         give_up(w);
-        if (w->up_to_ms > was_ms)
+        bool rose = w->other_up_to_ms + w->kafka_up_to_ms > was_ms;
+        if (rose)
             wake_leaders(w);
-        if (somebody_waits(w) && w->up_to_ms == was_ms)
+        if (somebody_waits(w) && !rose)
             dt_mailbox_pause(w->mailbox, mono_us(w) + pause_of(w, status), DT_THREAD_STOP);
     }
 }

@@ -1,7 +1,11 @@
 /*
  * The results watermark: the instant up to which the results topic has been read and applied, for leaders. A report
  * that lay in the topic before the deadline of its attempt counts, also when it is read later. So an attempt is timed
- * out only when the watermark has reached its deadline. After 30 s of waiting the watermark rises without Kafka's word.
+ * out only when the watermark has reached its deadline.
+ *
+ * There are two. Attempts that Kafka delivered do not time out while Kafka does not answer. When it answers again,
+ * their watermark waits 30 s for the reader, then rises without it. The watermark of all other attempts waits 30 s for
+ * the reader, whether Kafka answers or not.
  *
  * One thread a process. Kafka is asked nothing while no leader waits.
  */
@@ -10,6 +14,7 @@
 
 #include "base/clock.h"
 #include "kafka/kafka.h"
+#include "store/dispatch/leader_txn.h"
 
 typedef struct dt_results_watermark dt_results_watermark;
 
@@ -25,10 +30,10 @@ struct dt_results_watermark_env {
 
 DT_MUST_CHECK dt_status dt_results_watermark_start(const struct dt_results_watermark_env *env,
                                                    dt_results_watermark **out, struct dt_error *err);
-/* Any thread. Attempts whose deadline is not after this instant (by MySQL's clock) may be timed out. It never falls. */
-int64_t dt_results_watermark_up_to(const dt_results_watermark *watermark);
-/* Any thread, never blocks. The leader of the shard waits until the watermark has reached deadline_ms. It calls again
- * at least once a second for as long as it waits. */
+/* Any thread. Neither instant ever falls. */
+struct dt_read_up_to dt_results_watermark_up_to(const dt_results_watermark *watermark);
+/* Any thread, never blocks. The leader of the shard waits until both watermarks have reached deadline_ms. It calls
+ * again at least once a second while it waits. */
 void dt_results_watermark_want(dt_results_watermark *watermark, unsigned shard, int64_t deadline_ms);
 void dt_results_watermark_stop(dt_results_watermark *watermark); /* joins, frees; NULL is accepted */
 

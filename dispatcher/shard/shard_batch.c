@@ -158,7 +158,7 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                           .max_topics = (size_t)config->dispatch_batch_topics,
                                           .map = &l->trust.map,
                                           .topics = l->snapshot,
-                                          .read_up_to_ms = l->env->read_up_to(l->env->arg)},
+                                          .read_up_to = l->env->read_up_to(l->env->arg)},
                                   .gate = {.writable = dt_delivery_writable,
                                            .arg = l->delivery,
                                            .take = dt_hands_claims_take,

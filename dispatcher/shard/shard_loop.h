@@ -43,7 +43,7 @@ struct dt_loop_env {
     bool (*watched_row)(void *arg, unsigned shard, struct dt_watched_row *out);
     void (*led)(void *arg); /* a leadership began or ended */
     /* Up to which deadline attempts may time out (results_watermark.h), and: the shard waits for a later one. */
-    int64_t (*read_up_to)(void *arg);
+    struct dt_read_up_to (*read_up_to)(void *arg);
     void (*want_read)(void *arg, unsigned shard, int64_t deadline_ms);
     void (*outbox)(void *arg, unsigned shard);  /* there is something in the outbox */
     void (*stopped)(void *arg, unsigned shard); /* the loop ended by itself or as asked; join it with _free */

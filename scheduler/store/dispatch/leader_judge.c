@@ -6,7 +6,7 @@
  *
  * Invariants: a finished job is gone, another shard's is handed on, one that is not due has moved, in this order; a job
  * with an earlier attempt in another shard's list, or in anybody's hands, waits; nothing times out before the results
- * watermark has reached its deadline: the results up to then were read, or leaders have waited for them for 30 s.
+ * watermark has reached its deadline (results_watermark.h).
  */
 #include "base/hooks/guard.h"
 #include "job/job_state.h"
@@ -80,7 +80,9 @@ static dt_status judge_orphan(struct dt_open_txn *t, struct dt_candidate *c)
 static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
 {
     struct dt_leader_judged *judged = &t->io->judged;
-    if (DT_GUARD(UNREAD, c->next_ms <= t->io->due.read_up_to_ms)) {
+    const struct dt_read_up_to *up_to = &t->io->due.read_up_to;
+    bool by_kafka = c->claim_shard >= 0;
+    if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms))) {
         c->fate = DT_FATE_TIMEOUT;
         return;
     }

@@ -53,6 +53,13 @@ struct dt_leader_sent {
     bool extend_deadlines; /* its claim is so old that its deadlines are counted from now */
 };
 
+/* Instants by MySQL's clock. An attempt whose deadline is not later may time out: reports that came before the deadline
+ * have been applied, or were waited for long enough. */
+struct dt_read_up_to {
+    int64_t kafka_ms; /* for attempts that Kafka delivered */
+    int64_t other_ms; /* for all others */
+};
+
 /* Hints of what may be due, the bounds of a batch, and what is known of topics and results. */
 struct dt_leader_due {
     const struct dt_hint *hints; /* each id once */
@@ -60,7 +67,7 @@ struct dt_leader_due {
     size_t max_jobs, max_bytes, max_topics; /* of a batch; topics are Kafka's */
     const struct dt_shard_map *map;
     dt_topic_snapshot *topics; /* refreshed if it is old */
-    int64_t read_up_to_ms;     /* the results watermark: reports up to it were applied, attempts due later wait */
+    struct dt_read_up_to read_up_to;
 };
 
 /* An attempt that is about to be claimed into the hands of this process. Borrowed. */
@@ -193,7 +200,7 @@ struct dt_leader_txn {
  * Locks the shard's row, compares it with the fence, does all of the following, and commits:
  *
  *   - settles the batch: it leaves the in-flight list;
- *   - times out, among the hints, attempts whose deadline is not later than read_up_to_ms and whose jobs no stored
+ *   - times out, among the hints, attempts whose deadline is not later than read_up_to and whose jobs no stored
  *     result waits for (deferred_results);
  *   - ends, among the hints, attempts in the hands of a process that is gone as lost;
  *   - claims, among the hints, what is scheduled and due: of this shard's slots, not paused, within the limits of its

@@ -19,6 +19,7 @@
 static dt_refclock ref;
 static dt_results_watermark *watch;
 static _Atomic int woken[8];
+static bool delivered_by_kafka; /* the attempt that the leader waits for */
 
 /* ---- Kafka's answers ---- */
 
@@ -83,6 +84,7 @@ static int begin_test(void **state)
     dt_refclock_init(&ref, &hand_clock);
     dt_refclock_sample(&ref, 1800000000000, hand_us, hand_us);
     silent = unread = false;
+    delivered_by_kafka = true;
     marks = looks = 0;
     for (unsigned i = 0; i < 8; i++)
         woken[i] = 0;
@@ -98,14 +100,20 @@ static int end_test(void **state)
 
 static int64_t deadline_ms;
 
+static int64_t up_to_ms(void)
+{
+    struct dt_read_up_to up_to = dt_results_watermark_up_to(watch);
+    return delivered_by_kafka ? up_to.kafka_ms : up_to.other_ms;
+}
+
 /* Announces that the leader waits, as a leader does repeatedly; returns when the watermark has seen it. */
 static bool is_read(unsigned shard)
 {
-    if (dt_results_watermark_up_to(watch) < deadline_ms) {
+    if (up_to_ms() < deadline_ms) {
         dt_results_watermark_want(watch, shard, deadline_ms);
-        AWAIT(dt_results_watermark_up_to(watch) >= deadline_ms || hand_paused_for() > 0);
+        AWAIT(up_to_ms() >= deadline_ms || hand_paused_for() > 0);
     }
-    return dt_results_watermark_up_to(watch) >= deadline_ms;
+    return up_to_ms() >= deadline_ms;
 }
 
 static bool waits_at_most(unsigned shard, int ms)
@@ -124,7 +132,7 @@ static void a_deadline_is_read_as_soon_as_kafka_says_so_and_its_leader_is_woken(
     assert_true(is_read(3)); /* the clock has not moved */
     AWAIT(woken[3] > 0);
     assert_int_equal(woken[2], 0);
-    assert_true(dt_results_watermark_up_to(watch) <= now_ms());
+    assert_true(up_to_ms() <= now_ms());
 }
 
 static void kafka_is_asked_only_while_somebody_waits(void **state)
@@ -181,9 +189,40 @@ static void nobody_is_waited_for_longer_than_thirty_seconds(void **state)
     int64_t first_ms = now_ms(), us = hand_us;
     deadline_ms = first_ms + 2000;
     assert_false(waits_at_most(2, 29500));
-    assert_true(dt_results_watermark_up_to(watch) < first_ms);
+    assert_true(up_to_ms() < first_ms);
     assert_true(waits_at_most(2, 5000));
     assert_in_range(hand_us - us, 31900000, 33500000);
+}
+
+static void while_kafka_does_not_answer_only_what_others_delivered_times_out_after_thirty_seconds(void **state)
+{
+    (void)state;
+    silent = unread = true;
+    deadline_ms = now_ms();
+    assert_false(waits_at_most(1, 60000));
+    delivered_by_kafka = false;
+    assert_true(is_read(1));
+}
+
+static void when_kafka_answers_again_the_reader_has_thirty_seconds(void **state)
+{
+    (void)state;
+    silent = unread = true;
+    deadline_ms = now_ms();
+    assert_false(waits_at_most(1, 60000));
+    silent = false;
+    assert_false(waits_at_most(1, 29000));
+    assert_true(waits_at_most(1, 5000));
+}
+
+static void when_kafka_answers_again_and_all_is_read_nothing_waits(void **state)
+{
+    (void)state;
+    silent = true;
+    deadline_ms = now_ms();
+    assert_false(waits_at_most(1, 60000));
+    silent = false;
+    assert_true(waits_at_most(1, 1000));
 }
 
 /* Whoever was silent (its MySQL was away) was not waiting: it begins anew, whatever time has passed. */
@@ -210,6 +249,9 @@ int main(void)
         T(a_reader_that_is_behind_is_waited_for),
         T(without_an_answer_nothing_is_read),
         T(nobody_is_waited_for_longer_than_thirty_seconds),
+        T(while_kafka_does_not_answer_only_what_others_delivered_times_out_after_thirty_seconds),
+        T(when_kafka_answers_again_the_reader_has_thirty_seconds),
+        T(when_kafka_answers_again_and_all_is_read_nothing_waits),
         T(a_leader_that_was_silent_begins_to_wait_anew),
     };
     return cmocka_run_group_tests_name("how far results are read", tests, NULL, NULL);

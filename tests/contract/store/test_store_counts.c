@@ -130,7 +130,7 @@ static dt_status leader_txn(struct leader *l, const struct dt_hint *hints, size_
                                       .max_bytes = 8 << 20,
                                       .map = &map,
                                       .topics = l->snapshot,
-                                      .read_up_to_ms = INT64_MAX},
+                                      .read_up_to = {INT64_MAX, INT64_MAX}},
                               .gate = {.writable = always},
                               .arena = &l->arena};
     dt_arena_reset(&l->arena);

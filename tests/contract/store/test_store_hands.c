@@ -101,7 +101,7 @@ static struct dt_leader_txn lead(const int64_t *ids, size_t n)
                                       .max_bytes = 8 << 20,
                                       .map = &map,
                                       .topics = snapshot,
-                                      .read_up_to_ms = INT64_MAX},
+                                      .read_up_to = {INT64_MAX, INT64_MAX}},
                               .gate = {.writable = writable, .take = take},
                               .arena = &arena};
     OK(dt_leader_txn_commit(store, &fence, &t, &err));

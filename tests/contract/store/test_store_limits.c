@@ -133,7 +133,7 @@ static struct dt_leader_txn leader_txn(struct rig *rig, unsigned leader, const i
                                       .max_bytes = 8 << 20,
                                       .map = &rig->map,
                                       .topics = l->snapshot,
-                                      .read_up_to_ms = INT64_MAX},
+                                      .read_up_to = {INT64_MAX, INT64_MAX}},
                               .gate = {.writable = writable, .arg = rig, .allowed = allowed, .limits = rig},
                               .arena = &l->arena};
     OK(dt_leader_txn_commit(l->store, &l->fence, &t, &err));

@@ -123,7 +123,7 @@ static void lead(struct rig *rig)
                                               .max_bytes = MIB,
                                               .map = &rig->map,
                                               .topics = rig->snapshot,
-                                              .read_up_to_ms = INT64_MAX},
+                                              .read_up_to = {INT64_MAX, INT64_MAX}},
                                       .gate = {.writable = writable},
                                       .arena = &rig->arena};
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &rig->txn, &err));

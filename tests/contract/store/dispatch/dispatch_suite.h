@@ -133,7 +133,7 @@ static inline enum dt_writable writable(void *arg, struct dt_str topic, int64_t 
     return rig->most_bytes && bytes > rig->most_bytes ? DT_WRITABLE_ALONE : rig->writable;
 }
 
-static int64_t read_up_to_ms = INT64_MAX; /* of the results */
+static struct dt_read_up_to read_up_to = {INT64_MAX, INT64_MAX};
 
 static inline struct dt_leader_txn leader_txn_of(struct rig *rig, const struct dt_hint *hints, size_t n)
 {
@@ -146,7 +146,7 @@ static inline struct dt_leader_txn leader_txn_of(struct rig *rig, const struct d
                                           .max_bytes = 8 << 20,
                                           .map = &rig->map,
                                           .topics = rig->snapshot,
-                                          .read_up_to_ms = read_up_to_ms},
+                                          .read_up_to = read_up_to},
                                   .gate = {.writable = writable, .arg = rig},
                                   .arena = &rig->arena};
 }

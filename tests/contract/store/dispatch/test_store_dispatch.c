@@ -527,16 +527,16 @@ static void a_deadline_waits_until_all_that_was_reported_before_it_has_been_read
     leader_txn(rig, ids, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 500 + id - %lld", (long long)ids[0]);
     int64_t second_ms = field(rig, "next_at", ids[1]);
-    read_up_to_ms = 499;
+    read_up_to.kafka_ms = 499;
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.timed_out.n, 0);
     assert_int_equal(t.judged.unread, 2);
     assert_int_equal(t.judged.unread_ms, second_ms);
     assert_true(t.seen.locked);
     assert_int_equal(t.seen.n, 0);
-    read_up_to_ms = 500; /* the very instant of the first one's deadline */
+    read_up_to.kafka_ms = 500; /* the very instant of the first one's deadline */
     t = leader_txn(rig, ids, 2);
-    read_up_to_ms = INT64_MAX;
+    read_up_to.kafka_ms = INT64_MAX;
     assert_int_equal(t.timed_out.n, 1);
     assert_int_equal(t.judged.unread, 1);
     assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
@@ -544,6 +544,22 @@ static void a_deadline_waits_until_all_that_was_reported_before_it_has_been_read
     t = leader_txn(rig, ids, 2);
     assert_int_equal(t.judged.unread, 0);
     assert_int_equal(field(rig, "attempt_status+0", ids[1]), DT_ATTEMPT_TIMED_OUT);
+}
+
+static void what_kafka_did_not_deliver_times_out_by_its_own_watermark(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
+    take_over(rig, 196);
+    leader_txn(rig, ids, 2);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 500, claim_shard = IF(id = %lld, -1, claim_shard)",
+                      (long long)ids[0]);
+    read_up_to = (struct dt_read_up_to){.kafka_ms = 499, .other_ms = 500};
+    struct dt_leader_txn t = leader_txn(rig, ids, 2);
+    read_up_to = (struct dt_read_up_to){INT64_MAX, INT64_MAX};
+    assert_int_equal(t.timed_out.n, 1);
+    assert_int_equal(t.judged.unread, 1);
+    assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
 }
 
 static void a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet(void **state)
@@ -609,6 +625,7 @@ int main(void)
         T(a_stale_map_claims_nothing_and_says_so),
         T(an_earlier_attempt_in_another_shards_list_keeps_a_job_back),
         T(a_deadline_waits_until_all_that_was_reported_before_it_has_been_read),
+        T(what_kafka_did_not_deliver_times_out_by_its_own_watermark),
         T(a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet),
         T(a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not),
     };
