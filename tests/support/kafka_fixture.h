@@ -7,6 +7,7 @@
 
 #include "base/config.h"
 #include "kafka/kafka.h"
+#include "support/wait.h"
 
 struct kafka_fixture {
     struct dt_config config;
@@ -56,5 +57,12 @@ size_t kafka_fixture_read(struct kafka_fixture *fx, const char *topic, bool comm
 
 #define KAFKA_FIXTURE_OK(status, err) kafka_fixture_ok((status), (err), __FILE__, __LINE__)
 void kafka_fixture_ok(dt_status status, const struct dt_error *err, const char *file, int line);
+/* Asks again as the product does, if a broker that has just started is not ready for the request. */
+#define KAFKA_FIXTURE_INSIST(call, err)                                                                                \
+    do {                                                                                                               \
+        dt_status insist_status_;                                                                                      \
+        AWAIT((insist_status_ = (call)) != DT_UNAVAILABLE);                                                            \
+        KAFKA_FIXTURE_OK(insist_status_, err);                                                                         \
+    } while (0)
 
 #endif

@@ -45,7 +45,7 @@ static dt_kafka_reader *consumer(void)
     dt_kafka_reader *c = NULL;
 
     KAFKA_FIXTURE_OK(dt_kafka_reader_new(&fx.env, &results, &c, &err), &err);
-    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 0, 1, &err), &err);
     return c;
 }
 
@@ -82,7 +82,7 @@ static void collect(dt_kafka_reader *c, int n, bool commit, int *seen)
     size_t got = 0, k;
 
     while (got < (size_t)n) {
-        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 1000, 1000, 5, &stop, &records, &k, &err), &err);
+        KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 1000, 1000, 5, &stop, &records, &k, &err), &err);
         for (size_t i = 0; i < k; i++) {
             assert_true(records[i].value.n > 1 && records[i].value.p[0] == 'r');
             assert_true(dt_str_eq(records[i].key, records[i].value));
@@ -133,7 +133,7 @@ static void a_reader_whose_settings_are_taken_anew_reads_on_from_where_it_was(vo
     collect(c, 60, true, seen);
     KAFKA_FIXTURE_OK(dt_kafka_renew(&running, &fresh, &err), &err);
     report(60, 40);
-    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 0, 1, &err), &err);
     collect(c, 40, true, seen);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
@@ -173,7 +173,7 @@ static void results_that_could_not_be_applied_come_again_after_a_rewind(void **s
     report(0, 100);
     c = consumer();
     while (n == 0)
-        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
+        KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
     assert_true(n <= 30);
     dt_kafka_reader_rewind(c);
     collect(c, 100, true, seen);
@@ -194,7 +194,7 @@ static void a_poll_takes_no_more_than_it_is_told_and_what_is_there(void **state)
     report(0, 500);
     c = consumer();
     while (got < 500) {
-        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 1000, 20, &stop, &records, &n, &err), &err);
+        KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 20, &stop, &records, &n, &err), &err);
         assert_true(n <= 100);
         got += n;
         polls += n > 0;
@@ -214,7 +214,7 @@ static void a_poll_that_finds_nothing_ends_when_told_to_stop(void **state)
     dt_kafka_reader *c = consumer();
 
     (void)state;
-    KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 1000, 5, &stop, &records, &n, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 5, &stop, &records, &n, &err), &err);
     assert_int_equal(n, 0);
     dt_kafka_reader_free(c);
 }
@@ -257,9 +257,9 @@ static void nothing_is_read_before_there_is_a_share(void **state)
     (void)state;
     report(0, 10);
     KAFKA_FIXTURE_OK(dt_kafka_reader_new(&fx.env, &results, &c, &err), &err);
-    KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 1000, 5, NULL, &records, &n, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 1000, 5, NULL, &records, &n, &err), &err);
     assert_int_equal(n, 0);
-    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 0, 1, &err), &err);
     collect(c, 10, true, seen);
     dt_kafka_reader_free(c);
 }
@@ -273,8 +273,8 @@ static void members_read_their_share_and_together_everything_once(void **state)
     dt_kafka_reader *a = consumer(), *b = consumer();
 
     (void)state;
-    KAFKA_FIXTURE_OK(dt_kafka_reader_share(a, 0, 2, &err), &err);
-    KAFKA_FIXTURE_OK(dt_kafka_reader_share(b, 1, 2, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(a, 0, 2, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(b, 1, 2, &err), &err);
     report(0, 200);
     assert_int_equal(kafka_fixture_read(&fx, own("results"), true, &records), 200);
     for (int i = 0; i < 200; i++) {
@@ -289,7 +289,7 @@ static void members_read_their_share_and_together_everything_once(void **state)
         assert_int_equal(a_seen[i] + b_seen[i], 1);
     dt_kafka_reader_free(b);
     dt_kafka_drain(10000); /* its offsets are committed */
-    KAFKA_FIXTURE_OK(dt_kafka_reader_share(a, 0, 1, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(a, 0, 1, &err), &err);
     report(200, 200);
     collect(a, 200, true, seen);
     for (int i = 0; i < 400; i++)
@@ -309,10 +309,10 @@ static void a_change_of_shares_loses_nothing_that_was_not_applied(void **state)
     (void)state;
     report(0, 100);
     while (n == 0)
-        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
+        KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 30, 1000, 5, &stop, &records, &n, &err), &err);
     dt_kafka_reader_rewind(c); /* could not be applied, and then the shares change and change back */
-    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 1, 2, &err), &err);
-    KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 1, 2, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 0, 1, &err), &err);
     collect(c, 100, true, seen);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
@@ -334,7 +334,7 @@ static void mark(dt_result_lag *lag)
 {
     struct dt_error err = {0};
 
-    KAFKA_FIXTURE_OK(dt_result_lag_mark(lag, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_result_lag_mark(lag, &err), &err);
 }
 
 static bool is_passed(dt_result_lag *lag)
@@ -342,7 +342,7 @@ static bool is_passed(dt_result_lag *lag)
     struct dt_error err = {0};
     bool passed = false;
 
-    KAFKA_FIXTURE_OK(dt_result_lag_passed(lag, &passed, &err), &err);
+    KAFKA_FIXTURE_INSIST(dt_result_lag_passed(lag, &passed, &err), &err);
     return passed;
 }
 
@@ -357,7 +357,7 @@ static bool passes(dt_result_lag *lag, dt_kafka_reader *c, bool commit, int ms)
     while (!is_passed(lag)) {
         if (kafka_fixture_now_us() > until_us)
             return false;
-        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 1000, 50, 5, NULL, &records, &n, &err), &err);
+        KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 1000, 50, 5, NULL, &records, &n, &err), &err);
         if (commit)
             KAFKA_FIXTURE_OK(dt_kafka_reader_commit(c, &err), &err);
     }
@@ -427,7 +427,7 @@ static void what_goes_back_is_unread_until_it_was_applied(void **state)
     report(0, 10);
     mark(lag);
     for (int i = 0; i < 20; i++) {
-        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 100, 5, NULL, &records, &n, &err), &err);
+        KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 100, 5, NULL, &records, &n, &err), &err);
         dt_kafka_reader_rewind(c);
         assert_false(is_passed(lag));
     }
@@ -448,7 +448,7 @@ static void an_older_offset_that_comes_between_is_put_right(void **state)
     (void)state;
     report(0, 10);
     while (n == 0)
-        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(old, 1, 1000, 5, NULL, &records, &n, &err), &err);
+        KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(old, 1, 1000, 5, NULL, &records, &n, &err), &err);
     c = consumer();
     mark(lag);
     assert_true(passes(lag, c, true, WAIT_MS));
@@ -457,8 +457,8 @@ static void an_older_offset_that_comes_between_is_put_right(void **state)
     dt_kafka_drain(10000);
     assert_false(is_passed(lag));
     for (int64_t until_us = wait_deadline_us(); !is_passed(lag) && !wait_is_over(until_us);) {
-        KAFKA_FIXTURE_OK(dt_kafka_reader_share(c, 0, 1, &err), &err);
-        KAFKA_FIXTURE_OK(dt_kafka_reader_poll(c, 100, 50, 5, NULL, &records, &n, &err), &err);
+        KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 0, 1, &err), &err);
+        KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 50, 5, NULL, &records, &n, &err), &err);
     }
     assert_true(is_passed(lag));
     dt_kafka_reader_free(c);
