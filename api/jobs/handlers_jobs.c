@@ -85,8 +85,6 @@ static enum dt_next get_by_key(struct dt_request *req, dt_store *store)
 {
     struct change *change = req->state;
     struct dt_error err = {0};
-    if (!dt_answer_hold_job(req))
-        return DT_REPLY;
     dt_status status = dt_store_find_key(store, req->params[0], change->key, &change->id, &err);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "job");

@@ -181,9 +181,10 @@ DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t
 DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err);
 /* Not applied: go back to the offsets of the last poll, so that they come again. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c);
-/* Gives all partitions up until the next share, which begins anew. */
+/* Gives up all partitions. The next share takes them again, from their committed offsets. */
 void dt_kafka_reader_restart(dt_kafka_reader *c);
-/* Does not read a partition until reading begins anew, and drops what the last poll had of it. Needs reading.begin. */
+/* Stops reading a partition until the next share or restart, and drops its messages of the last poll. Needs
+ * reading.begin. */
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
 /* Messages that lie behind what was read, in the partitions that are read, as far as Kafka has told. */
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);

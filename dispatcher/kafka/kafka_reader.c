@@ -467,8 +467,8 @@ static bool is_outdated(const struct dt_kafka_reader *c, int64_t now_us)
     return c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
 }
 
-/* Takes another handle, which reads on from what was applied; the old one commits that, and ends in the background. If
- * there is none to be had, the old one stays. */
+/* Replaces the handle. The new one reads from the first message that was not applied; the old one commits that offset
+ * and is destroyed in the background. If no new handle can be made, the old one stays. */
 static dt_status reopen(struct dt_kafka_reader *c, struct dt_error *err)
 {
     struct dt_kafka_reader *other = calloc(1, sizeof(*other));

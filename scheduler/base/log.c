@@ -28,8 +28,7 @@ static const char *const level_names[] = {"debug", "info", "warn", "error"};
 #define LEVELS (sizeof(level_names) / sizeof(level_names[0]))
 
 static _Atomic int least = DT_LOG_INFO;
-static _Atomic int64_t dropped; /* lines */
-static _Atomic bool gap;        /* lines were dropped since the last one that was written */
+static _Atomic bool gap; /* lines were dropped since the last one that was written */
 
 void dt_log_set_level(enum dt_log_level level)
 {
@@ -150,13 +149,16 @@ static bool try_write(const char *line, size_t size)
 static void write_line(const char *line, size_t size)
 {
     int saved = errno;
+    bool written = try_write(line, size);
 
-    if (!try_write(line, size)) {
-        atomic_fetch_add(&dropped, 1);
-        atomic_store(&gap, true);
-        dt_metric_add(dt_counter("duetime_log_dropped_total", "Log lines that stderr did not take at once.", ""), 1);
-    } else if (atomic_exchange(&gap, false)) {
-        DT_LOG(WARN, "log", "lines were dropped because stderr was not read", DT_I("dropped", atomic_load(&dropped)));
+    if (!written || atomic_exchange(&gap, false)) {
+        dt_metric *dropped = dt_counter("duetime_log_dropped_total", "Log lines that stderr did not take at once.", "");
+        if (!written) {
+            dt_metric_add(dropped, 1);
+            atomic_store(&gap, true);
+        } else
+            DT_LOG(WARN, "log", "lines were dropped because stderr was not read",
+                   DT_I("dropped", (int64_t)dt_metric_value(dropped)));
     }
     errno = saved;
 }

@@ -273,7 +273,7 @@ byte s_epoch, s_token, s_version, s_offset, s_list, s_send, s_state[JOBS], s_att
 #define ANY_DUE      (DUE(0) || OVERDUE(0) || DUE(1) || OVERDUE(1) || DUE(2) || OVERDUE(2))
 #endif
 
-/* What goes by hand leaves all jobs alone that have an attempt in the row's list. */
+/* A job with an attempt in the row's list is neither offered nor called, and its attempt does not time out. */
 #if HANDS
 #ifdef OUT_HANDS_LOOK_AT_LIST
 #define LEFT_ALONE(j) 0

@@ -194,12 +194,18 @@ static void nobody_is_waited_for_longer_than_thirty_seconds(void **state)
     assert_in_range(hand_us - us, 31900000, 33500000);
 }
 
+static void pass_a_minute_without_an_answer(void)
+{
+    silent = true;
+    deadline_ms = now_ms();
+    assert_false(waits_at_most(1, 60000));
+}
+
 static void while_kafka_does_not_answer_only_what_others_delivered_times_out_after_thirty_seconds(void **state)
 {
     (void)state;
-    silent = unread = true;
-    deadline_ms = now_ms();
-    assert_false(waits_at_most(1, 60000));
+    unread = true;
+    pass_a_minute_without_an_answer();
     delivered_by_kafka = false;
     assert_true(is_read(1));
 }
@@ -207,9 +213,8 @@ static void while_kafka_does_not_answer_only_what_others_delivered_times_out_aft
 static void when_kafka_answers_again_the_reader_has_thirty_seconds(void **state)
 {
     (void)state;
-    silent = unread = true;
-    deadline_ms = now_ms();
-    assert_false(waits_at_most(1, 60000));
+    unread = true;
+    pass_a_minute_without_an_answer();
     silent = false;
     assert_false(waits_at_most(1, 29000));
     assert_true(waits_at_most(1, 5000));
@@ -218,15 +223,13 @@ static void when_kafka_answers_again_the_reader_has_thirty_seconds(void **state)
 static void when_kafka_answers_again_and_all_is_read_nothing_waits(void **state)
 {
     (void)state;
-    silent = true;
-    deadline_ms = now_ms();
-    assert_false(waits_at_most(1, 60000));
+    pass_a_minute_without_an_answer();
     silent = false;
     assert_true(waits_at_most(1, 1000));
 }
 
-/* Whoever was silent (its MySQL was away) was not waiting: it begins anew, whatever time has passed. */
-static void a_leader_that_was_silent_begins_to_wait_anew(void **state)
+/* A leader that did not ask for a while, say because its MySQL was away, waits for the whole time again. */
+static void a_leader_that_did_not_ask_waits_for_the_whole_time_again(void **state)
 {
     (void)state;
     unread = true;
@@ -252,7 +255,7 @@ int main(void)
         T(while_kafka_does_not_answer_only_what_others_delivered_times_out_after_thirty_seconds),
         T(when_kafka_answers_again_the_reader_has_thirty_seconds),
         T(when_kafka_answers_again_and_all_is_read_nothing_waits),
-        T(a_leader_that_was_silent_begins_to_wait_anew),
+        T(a_leader_that_did_not_ask_waits_for_the_whole_time_again),
     };
     return cmocka_run_group_tests_name("how far results are read", tests, NULL, NULL);
 }

@@ -13,8 +13,8 @@ EVERY = 0.03  # seconds
 
 
 def open_transactions_end(connection):
-    """Waits until every transaction that is open now has ended: it may have read an old limit. MySQL refreshes its list only if nobody has read it for
-    0.1 s: who asks more often sees the same list for ever."""
+    """Waits until every transaction that is open now has ended: it may have read an old limit. MySQL refreshes its list only if it was not read
+    for 0.1 s. A loop that reads it more often sees the same list for ever."""
     def listed():
         return {tuple(row.values()) for row in rows(connection, "SELECT trx_mysql_thread_id, trx_started FROM information_schema.innodb_trx")}
     begun = listed()

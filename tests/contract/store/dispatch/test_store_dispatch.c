@@ -546,7 +546,7 @@ static void a_deadline_waits_until_all_that_was_reported_before_it_has_been_read
     assert_int_equal(field(rig, "attempt_status+0", ids[1]), DT_ATTEMPT_TIMED_OUT);
 }
 
-static void what_kafka_did_not_deliver_times_out_by_its_own_watermark(void **state)
+static void an_attempt_of_another_delivery_times_out_when_its_own_watermark_has_passed(void **state)
 {
     struct rig *rig = *state;
     int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
@@ -625,7 +625,7 @@ int main(void)
         T(a_stale_map_claims_nothing_and_says_so),
         T(an_earlier_attempt_in_another_shards_list_keeps_a_job_back),
         T(a_deadline_waits_until_all_that_was_reported_before_it_has_been_read),
-        T(what_kafka_did_not_deliver_times_out_by_its_own_watermark),
+        T(an_attempt_of_another_delivery_times_out_when_its_own_watermark_has_passed),
         T(a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet),
         T(a_deadline_that_passed_is_a_failure_and_a_renewed_one_is_not),
     };
