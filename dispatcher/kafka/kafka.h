@@ -186,6 +186,8 @@ void dt_kafka_reader_restart(dt_kafka_reader *c);
 /* Stops reading a partition until the next share or restart, and drops its messages of the last poll. Needs
  * reading.begin. */
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
+/* True: reading on would lose messages of the last poll, or cannot go on from where it is. The reader is restarted. */
+bool dt_kafka_reader_owes(const dt_kafka_reader *c);
 /* Messages that lie behind what was read, in the partitions that are read, as far as Kafka has told. */
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
 

@@ -141,7 +141,6 @@ static dt_status send_together(struct dt_notice_producer *s, const struct dt_kaf
     if (!b)
         return dt_fail(err, DT_NOMEM, "notices");
     b->sent = sent;
-    pthread_mutex_lock(&s->lock);
     status = dt_kafka_on_demand_hold(s->handle, &s->rk, err);
     if (status == DT_OK) {
         produce_all(s, messages, n, b, deadline_us);
@@ -150,7 +149,6 @@ static dt_status send_together(struct dt_notice_producer *s, const struct dt_kaf
     } else {
         free(b);
     }
-    pthread_mutex_unlock(&s->lock);
     return status;
 }
 
@@ -174,10 +172,18 @@ static dt_status send_singly(struct dt_notice_producer *s, const struct dt_kafka
 dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_message *messages, size_t n, bool *sent,
                                   int timeout_ms, struct dt_error *err)
 {
-    const int64_t deadline_us = dt_kafka_now_us() + timeout_ms * INT64_C(1000);
-    dt_status status = n == 0 ? DT_OK : send_together(s, messages, n, sent, deadline_us, err);
+    dt_status status;
 
-    return status == DT_REFUSED && n > 1 ? send_singly(s, messages, n, sent, deadline_us, err) : status;
+    if (n == 0)
+        return DT_OK;
+    pthread_mutex_lock(&s->lock);
+    const int64_t deadline_us =
+        dt_kafka_now_us() + timeout_ms * INT64_C(1000); /* waiting for others takes none of it */
+    status = send_together(s, messages, n, sent, deadline_us, err);
+    if (status == DT_REFUSED && n > 1)
+        status = send_singly(s, messages, n, sent, deadline_us, err);
+    pthread_mutex_unlock(&s->lock);
+    return status;
 }
 
 /* ---- life ---- */

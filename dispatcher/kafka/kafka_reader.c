@@ -20,14 +20,23 @@
 
 #include "base/log.h"
 
-/* LOOK_TIMEOUT_US is long: if a reader gave up on a busy broker, it would only repeat the request. */
-enum { LOOK_EVERY_US = 5000000, LOOK_TIMEOUT_US = 10000000, COMMIT_EVERY_US = 100000, SILENCE_US = 60000000 };
+/* LOOK_TIMEOUT_US is long: if a reader gave up on a busy broker, it would only repeat the request. A reader that reads
+ * its partitions only counts them again, and reads on meanwhile: LOOK_AGAIN_US is short. */
+enum {
+    LOOK_EVERY_US = 5000000,
+    LOOK_TIMEOUT_US = 10000000,
+    LOOK_AGAIN_US = 500000,
+    COMMIT_EVERY_US = 100000,
+    SILENCE_US = 60000000
+};
+/* librdkafka before 2.1 takes the milliseconds of this timeout for microseconds. */
+#define SEEK_MS (rd_kafka_version() < 0x02010000 ? 5000000 : 5000)
 
 struct dt_kafka_reader {
     const struct dt_kafka_env *env;
     struct dt_kafka_reading how;
-    unsigned generation;    /* of the settings that the handle was created with */
-    int64_t silent_us;      /* since when Kafka does not report where the partitions are; 0 = it does */
+    unsigned generation; /* of the settings that the handle was created with */
+    int64_t silent_us;   /* since when Kafka neither reports where the partitions are nor sends anything; 0 = it does */
     struct dt_error unsaid; /* why the last share did not get them; status OK = it did, or did not ask */
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
@@ -104,6 +113,8 @@ static dt_status take(struct dt_kafka_reader *c, rd_kafka_message_t *m, struct d
 {
     dt_status status = DT_OK;
 
+    if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR || m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF)
+        c->silent_us = 0;
     if (is_left(c, m->partition)) {
         rd_kafka_message_destroy(m);
         return DT_OK;
@@ -317,11 +328,6 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
     return dt_kafka_now_us() - c->committed_us < COMMIT_EVERY_US ? DT_OK : commit_applied(c, err);
 }
 
-static const char *topic_of(const rd_kafka_topic_partition_list_t *list)
-{
-    return list->cnt > 0 ? list->elems[0].topic : "";
-}
-
 /* Every partition has its own outcome. */
 static bool went_back(rd_kafka_error_t *error, const rd_kafka_topic_partition_list_t *list)
 {
@@ -330,7 +336,8 @@ static bool went_back(rd_kafka_error_t *error, const rd_kafka_topic_partition_li
     for (int i = 0; code == RD_KAFKA_RESP_ERR_NO_ERROR && i < list->cnt; i++)
         code = list->elems[i].err;
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
-        DT_LOG(WARN, "kafka", "cannot go back", DT_S("topic", topic_of(list)), DT_S("error", rd_kafka_err2str(code)));
+        DT_LOG(WARN, "kafka", "cannot go back", DT_S("topic", list->elems[0].topic),
+               DT_S("error", rd_kafka_err2str(code)));
     return code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
@@ -352,7 +359,7 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
             at->offset = c->messages[i]->offset;
     }
     drop_records(c);
-    error = rd_kafka_seek_partitions(c->rk, list, 5000);
+    error = rd_kafka_seek_partitions(c->rk, list, SEEK_MS);
     if (!went_back(error, list))
         dt_kafka_reader_restart(c); /* the next share assigns them at the last applied offsets */
     c->owed = false;
@@ -366,6 +373,11 @@ void dt_kafka_reader_restart(dt_kafka_reader *c)
     drop_records(c);
     c->members = 0; /* the next share takes a new handle */
     c->owed = c->lost = false;
+}
+
+bool dt_kafka_reader_owes(const dt_kafka_reader *c)
+{
+    return c->owed || c->lost;
 }
 
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c)
@@ -458,13 +470,6 @@ static void consumer_done(void *arg)
     free(c->next);
     free(c->ends);
     free(c);
-}
-
-/* Whether another handle may help: settings have changed, or, since Kafka does not answer, maybe files that they name.
- */
-static bool is_outdated(const struct dt_kafka_reader *c, int64_t now_us)
-{
-    return c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
 }
 
 /* Replaces the handle. The new one reads from the first message that was not applied; the old one commits that offset
@@ -610,14 +615,6 @@ void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
     rd_kafka_topic_partition_list_destroy(list);
 }
 
-static void note_answer(struct dt_kafka_reader *c, int64_t now_us, dt_status status)
-{
-    if (status == DT_OK)
-        c->silent_us = 0;
-    else if (c->silent_us == 0)
-        c->silent_us = now_us;
-}
-
 dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err)
 {
     const int64_t now_us = dt_kafka_now_us();
@@ -625,7 +622,10 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     dt_status status;
     bool same;
 
-    if (is_outdated(c, now_us) && reopen(c, &c->unsaid) != DT_OK)
+    /* Another handle may help if settings have changed or, when Kafka does not answer, if files that they name have. */
+    bool outdated =
+        c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
+    if (outdated && reopen(c, &c->unsaid) != DT_OK)
         DT_LOG(WARN, "kafka", "the reader keeps its connections", DT_S("reason", c->unsaid.text));
     c->unsaid.status = DT_OK;
     same = rank == c->rank && members == c->members;
@@ -636,11 +636,12 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     }
     if (same && now_us < c->looked_us + LOOK_EVERY_US)
         return DT_OK;
-    status = dt_kafka_await_topic(c->rk, c->topic, now_us + LOOK_TIMEOUT_US, c->how.stop, &shape, &c->unsaid);
-    note_answer(c, now_us, status);
+    status = dt_kafka_await_topic(c->rk, c->topic, now_us + (same ? LOOK_AGAIN_US : LOOK_TIMEOUT_US), c->how.stop,
+                                  &shape, &c->unsaid);
+    c->silent_us = status == DT_OK ? 0 : c->silent_us ? c->silent_us : now_us;
+    c->looked_us = dt_kafka_now_us();
     if (status != DT_OK)
         return status == DT_UNAVAILABLE && same ? DT_OK : dt_fail(err, status, "%s", c->unsaid.text);
-    c->looked_us = now_us;
     if (same && shape.partitions == c->partitions) {
         commit_again(c);
         return DT_OK;

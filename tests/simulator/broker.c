@@ -1043,6 +1043,7 @@ struct dt_kafka_reader {
     struct dt_kafka_reading reading;
     unsigned rank, members;
     bool shared, commands;
+    bool owed;    /* messages of a poll were neither applied nor gone back to */
     bool left[2]; /* not read until the next share that begins anew */
     int64_t position[2];
     int64_t before[2];
@@ -1114,7 +1115,12 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
 
 void dt_kafka_reader_restart(dt_kafka_reader *c)
 {
-    c->shared = false;
+    c->shared = c->owed = false;
+}
+
+bool dt_kafka_reader_owes(const dt_kafka_reader *c)
+{
+    return c->owed;
 }
 
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
@@ -1188,6 +1194,7 @@ dt_status dt_kafka_reader_poll(dt_kafka_reader *c, size_t max, int wait_ms, int 
                                                           .timestamp_ms = EPOCH_MS + r->r.produced_us / MS};
         }
     }
+    c->owed |= c->n > 0;
     *records = c->records;
     *n = c->n;
     if (c->n == 0 && now_us >= c->again_us) {
@@ -1201,6 +1208,7 @@ dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err)
 {
     (void)err;
     op("commit offsets");
+    c->owed = false;
     for (unsigned i = 0; i < 2; i++)
         if (has(c, i)) {
             c->stream->committed[i] = c->position[i];
@@ -1214,6 +1222,7 @@ void dt_kafka_reader_rewind(dt_kafka_reader *c)
 {
     for (unsigned i = 0; i < 2; i++)
         c->position[i] = c->before[i];
+    c->owed = false;
 }
 
 struct dt_result_lag {

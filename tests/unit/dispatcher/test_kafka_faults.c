@@ -493,19 +493,38 @@ static size_t read_within(dt_kafka_reader *reader, int64_t us)
     return n;
 }
 
-static void a_reader_whose_offset_the_group_refuses_once_reads_all_the_same(void **state)
+/* Makes a reader of a topic with one record. */
+static dt_kafka_reader *reader_of_one(void)
 {
     static const struct dt_kafka_reading results = DT_KAFKA_READS_RESULTS;
     struct dt_error err = {0};
     dt_kafka_reader *reader = NULL;
     bool sent[NOTICES];
 
-    (void)state;
     assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     assert_int_equal(notify("mock.results", 1, sent, LONG_TIMEOUT_MS), DT_OK);
-    fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
     assert_int_equal(dt_kafka_reader_new(&fx.env, &results, &reader, &err), DT_OK);
+    return reader;
+}
+
+static void a_reader_whose_offset_the_group_refuses_once_reads_all_the_same(void **state)
+{
+    dt_kafka_reader *reader = reader_of_one();
+
+    (void)state;
+    fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
     assert_int_equal(read_within(reader, WAIT_MS * INT64_C(1000)), 1);
+    dt_kafka_reader_free(reader);
+}
+
+static void a_reader_of_a_broker_that_needs_seconds_for_each_answer_reads(void **state)
+{
+    dt_kafka_reader *reader = reader_of_one();
+
+    (void)state;
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 4000);
+    assert_int_equal(read_within(reader, 2 * WAIT_MS * INT64_C(1000)), 1);
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 0);
     dt_kafka_reader_free(reader);
 }
 
@@ -543,6 +562,7 @@ int main(void)
         TEST_NOTICES(notices_that_are_refused_together_go_one_by_one),
         TEST_NOTICES(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew),
         TEST_NOTICES(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same),
+        TEST_NOTICES(a_reader_of_a_broker_that_needs_seconds_for_each_answer_reads),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
