@@ -101,10 +101,15 @@ dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error 
     return delivery->kind->begin_status(delivery, err);
 }
 
-dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
-                             struct dt_delivered *out, struct dt_error *err)
+dt_status dt_delivery_commit(dt_delivery *delivery, struct dt_error *err)
 {
-    return delivery->kind->commit(delivery, fence, inflight, out, err);
+    return delivery->kind->commit(delivery, err);
+}
+
+dt_status dt_delivery_finish(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
+                             const struct dt_inflight *inflight, struct dt_delivered *out, struct dt_error *err)
+{
+    return delivery->kind->finish(delivery, status, fence, inflight, out, err);
 }
 
 bool dt_delivery_resolve(dt_delivery *delivery)
@@ -130,11 +135,6 @@ const char *dt_delivery_trouble(dt_delivery *delivery)
 void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size)
 {
     delivery->kind->notice(delivery, text, size);
-}
-
-bool dt_delivery_is_open(const dt_delivery *delivery)
-{
-    return delivery->kind->is_open(delivery);
 }
 
 bool dt_delivery_worth_closing(const dt_delivery *delivery)

@@ -3,15 +3,15 @@
  * of them did. The shard loop calls these functions and knows no delivery by name; which deliveries there are stands in
  * one table (delivery.c). README.md says how one is added.
  *
- * A dt_delivery is one shard's, made when its loop starts and freed when it ends. Only the loop's thread calls it. The
- * calls follow the protocol:
+ * A dt_delivery belongs to one shard. It is made when the shard's loop starts and freed when it ends. Calls in brackets
+ * may wait for the delivery's server and run on the sender's thread (shard_sender.c); others run on the loop's thread.
+ * While a call in brackets runs, the loop calls only writable, finding_out and trouble. The calls follow the protocol:
  *
- *   takeover   forget ─▶ (MySQL: epoch + 1) ─▶ fence ─▶ (MySQL: is the row still ours?) ─▶ read
- *              ─▶ (MySQL: settle, or halt) ─▶ settled ─▶ start
+ *   takeover   (MySQL: epoch + 1) ─▶ [forget ─▶ fence ─▶ read] ─▶ (MySQL: settle, or halt) ─▶ settled ─▶ start
  *   batch      clear ─▶ (MySQL, inside the transaction: writable, begin ahead) ─▶ (MySQL: commit)
- *              ─▶ begin, unless it was begun ahead ─▶ commit
- *   between    resolve, tend, trouble, notice
- *   the end    close
+ *              ─▶ [begin, unless it was begun ahead ─▶ commit] ─▶ finish
+ *   between    resolve, tend, notice
+ *   the end    [close]
  *
  * Invariants that every delivery keeps:
  *   - What was begun reaches nobody before dt_delivery_commit, or never: the claim is committed in between.
@@ -119,10 +119,12 @@ bool dt_delivery_begun(const dt_delivery *delivery);
 /* Says whether a sending that was begun has failed already; why, in *err. OK: nothing was begun, or nothing has failed
  * yet. */
 DT_MUST_CHECK dt_status dt_delivery_begin_status(const dt_delivery *delivery, struct dt_error *err);
-/* Commits what was begun; the claim is committed by now. fence and inflight as the row has them. Any status but OK ends
- * the leadership; REFUSED: one of the messages will never be taken, and the delivery remembers the list for the next
- * takeover. */
-DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, const struct dt_fence *fence,
+/* Commits what was begun. MySQL has already committed the claim. */
+DT_MUST_CHECK dt_status dt_delivery_commit(dt_delivery *delivery, struct dt_error *err);
+/* Handles the outcome of dt_delivery_commit: its status and error, with the row's fence and inflight. If this does not
+ * return OK, the caller closes the delivery and opens it in a new epoch. REFUSED: the server will never accept one of
+ * the messages; the delivery remembers the list for the next takeover. */
+DT_MUST_CHECK dt_status dt_delivery_finish(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
                                            const struct dt_inflight *inflight, struct dt_delivered *out,
                                            struct dt_error *err);
 
@@ -146,8 +148,6 @@ DT_MUST_CHECK dt_status dt_delivery_tend(dt_delivery *delivery, dt_store *store,
 const char *dt_delivery_trouble(dt_delivery *delivery);
 /* Writes what an operator should know although nothing waits; empty: nothing. */
 void dt_delivery_notice(const dt_delivery *delivery, char *text, size_t size);
-/* Between fence and close. */
-bool dt_delivery_is_open(const dt_delivery *delivery);
 /* It is open, and holds what costs something at rest: an idle shard closes it. */
 bool dt_delivery_worth_closing(const dt_delivery *delivery);
 /* Gives up what the delivery holds open at its servers: what was begun is aborted. It can be fenced again. */

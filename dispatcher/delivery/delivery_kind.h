@@ -24,15 +24,15 @@ struct dt_delivery_kind {
     void (*begin)(dt_delivery *delivery, const struct dt_delivery_batch *batch);
     bool (*begun)(const dt_delivery *delivery);
     dt_status (*begin_status)(const dt_delivery *delivery, struct dt_error *err);
-    dt_status (*commit)(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
-                        struct dt_delivered *out, struct dt_error *err);
+    dt_status (*commit)(dt_delivery *delivery, struct dt_error *err);
+    dt_status (*finish)(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
+                        const struct dt_inflight *inflight, struct dt_delivered *out, struct dt_error *err);
     enum dt_writable (*writable)(dt_delivery *delivery, struct dt_str topic, int64_t bytes);
     bool (*resolve)(dt_delivery *delivery);
     bool (*finding_out)(const dt_delivery *delivery);
     dt_status (*tend)(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err);
     const char *(*trouble)(dt_delivery *delivery);
     void (*notice)(const dt_delivery *delivery, char *text, size_t size);
-    bool (*is_open)(const dt_delivery *delivery);
     bool (*worth_closing)(const dt_delivery *delivery);
     void (*close)(dt_delivery *delivery);
 };

@@ -74,28 +74,22 @@ static void observe_sent(dt_shard_loop *l)
     dt_metric_observe(l->meters.batch, (double)l->fence.send_n);
 }
 
-/* Commits what was begun. The list is in flight by now. */
-static dt_status commit_sending(dt_shard_loop *l, struct dt_error *err)
+void dt_shard_note_sent(dt_shard_loop *l, const struct dt_delivered *done)
 {
-    struct dt_delivered done;
-    dt_status status = dt_delivery_commit(l->delivery, &l->fence, &l->flight.list, &done, err);
-    if (status != DT_OK)
-        return status;
     l->flight.sent = true;
     l->flight.sent_us = dt_shard_mono_us(l);
-    l->flight.settle_offset = done.settle_offset;
+    l->flight.settle_offset = done->settle_offset;
     observe_sent(l);
-    if (done.reopened)
+    if (done->reopened)
         dt_shard_topics_changed(l);
-    return DT_OK;
 }
 
+/* MySQL has committed the list. jobs: the list's head, in l->arena. */
 static dt_status send_head(dt_shard_loop *l, const struct dt_outgoing *jobs, struct dt_error *err)
 {
-    const struct dt_delivery_batch batch = {
-        .fence = &l->fence, .claims = l->flight.list.v, .jobs = jobs, .arena = &l->arena};
-    dt_delivery_begin(l->delivery, &batch);
-    return commit_sending(l, err);
+    l->sender.requested_us = dt_shard_mono_us(l);
+    dt_status status = dt_sender_send(&l->sender, &l->fence, &l->flight.list, jobs, &l->arena);
+    return status == DT_OK ? DT_OK : dt_fail(err, status, "out of memory");
 }
 
 /* Called while MySQL writes the claim. */
@@ -115,6 +109,7 @@ dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err)
     if (head.n == 0)
         return DT_OK;
     dt_arena_reset(&l->arena);
+    dt_delivery_clear(l->delivery);
     dt_status status = dt_store_read_outgoing(l->store, &head, &l->arena, &batch, err);
     return status == DT_OK ? send_head(l, batch, err) : status;
 }
@@ -149,6 +144,8 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
 {
     const struct dt_config *config = l->env->config;
     return (struct dt_leader_txn){.sent = {.list = &l->flight.list,
+                                           .frozen = l->sender.state != DT_SENDER_OPEN,
+                                           .park = dt_shard_sender_stalled(l),
                                            .offset = l->flight.settle_offset,
                                            .extend_deadlines = ate_their_time(&l->flight, now_us)},
                                   .due = {.hints = l->fair.hints,
@@ -159,8 +156,8 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                           .map = &l->trust.map,
                                           .topics = l->snapshot,
                                           .read_up_to = l->env->read_up_to(l->env->arg)},
-                                  .gate = {.writable = dt_delivery_writable,
-                                           .arg = l->delivery,
+                                  .gate = {.writable = dt_shard_writable,
+                                           .arg = l,
                                            .take = dt_hands_claims_take,
                                            .hands = l->claims,
                                            .allowed = dt_shard_limit_allowed,
@@ -182,10 +179,12 @@ static void tell_of_ahead(const dt_shard_loop *l)
 static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_error *err)
 {
     int64_t start_us = dt_shard_mono_us(l);
-    if (l->flight.list.n && !l->flight.sent)
+    bool open = l->sender.state == DT_SENDER_OPEN;
+    if (open && l->flight.list.n && !l->flight.sent)
         return dt_fail(err, DT_INTERNAL, "a batch that was not sent cannot be settled");
     dt_arena_reset(&l->arena);
-    dt_delivery_clear(l->delivery);
+    if (open)
+        dt_delivery_clear(l->delivery);
     dt_hands_claims_begin(l->claims);
     *txn = leader_txn_of(l, start_us);
     dt_status status = dt_leader_txn_commit(l->store, &l->fence, txn, err);
@@ -193,7 +192,8 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
         if (DT_UNGUARDED(CALL_CONFIRMED))
             dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
         dt_hands_claims_failed(l->claims);
-        tell_of_ahead(l);
+        if (open)
+            tell_of_ahead(l);
         return status;
     }
     dt_hands_claims_committed(l->claims, &txn->hands.claimed, l->snapshot);
@@ -203,6 +203,8 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
     if (txn->hands.full)
         l->full_us = start_us;
     l->checked.fence_us = start_us;
+    if (!open)
+        return DT_OK;
     if (txn->batch.n) {
         l->flight.claimed_us = start_us;
         l->flight.shortest_ack_ms = txn->chosen.shortest_ack_ms;
@@ -238,11 +240,13 @@ dt_status dt_shard_batch(dt_shard_loop *l, struct dt_leader_txn *txn, struct dt_
     /* While the delivery takes the messages; whether they are sent or not, they stay claimed. */
     dt_shard_tell_index(l, txn);
     if (txn->batch.n)
-        status = dt_delivery_begun(l->delivery) ? commit_sending(l, err) : send_head(l, txn->batch.jobs, err);
+        status = send_head(l, txn->batch.jobs, err);
     if (txn->timed_out.outbox)
         l->env->outbox(l->env->arg, l->shard);
-    if (txn->judged.unread)
-        l->env->want_read(l->env->arg, l->shard, txn->judged.unread_ms);
+    if (txn->judged.unread) {
+        l->due.unread_ms = dt_later(l->due.unread_ms, txn->judged.unread_ms);
+        l->env->want_read(l->env->arg, l->shard, l->due.unread_ms);
+    }
     if (txn->judged.orphan.p)
         note_orphan(l, txn->judged.orphan);
     if (status == DT_OK && txn->settled.remainder)
@@ -255,7 +259,7 @@ dt_status dt_shard_settle(dt_shard_loop *l, struct dt_error *err)
     struct dt_leader_txn txn;
     dt_status status;
     dt_shard_hint_none(l);
-    if (!l->flight.list.n || !l->flight.sent)
+    if (!l->flight.list.n || !l->flight.sent || l->sender.state != DT_SENDER_OPEN)
         return DT_OK;
     status = commit_leader_txn(l, &txn, err);
     if (status == DT_OK)

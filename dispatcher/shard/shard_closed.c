@@ -5,9 +5,15 @@
  */
 #include "shard_parts.h"
 
+enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t bytes)
+{
+    dt_shard_loop *l = loop;
+    return dt_shard_sender_stalled(l) ? DT_WRITABLE_NO : dt_delivery_writable(l->delivery, topic, bytes);
+}
+
 static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str destination)
 {
-    switch (dt_delivery_writable(l->delivery, destination, 0)) {
+    switch (dt_shard_writable(l, destination, 0)) {
     case DT_WRITABLE_NO:
         return DT_CLOSED_UNWRITABLE;
     case DT_WRITABLE_UNKNOWN:

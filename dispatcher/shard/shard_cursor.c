@@ -85,7 +85,7 @@ void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms)
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
     l->cursor.closed |= txn->seen.held > 0;
-    if (txn->seen.locked || txn->chosen.more)
+    if (txn->seen.locked || txn->chosen.more || txn->judged.frozen)
         l->cursor.swept_ms = 0;
 }
 

@@ -12,6 +12,7 @@ void dt_shard_due_init(dt_shard_loop *l)
     dt_shard_trust_init(l);
     dt_shard_limits_init(l);
     dt_shard_queues_init(l);
+    l->due.unread_ms = l->due.read_ms = 0;
     dt_shard_look_at_unknown(l);
     dt_shard_due_from_start(l);
 }
@@ -48,8 +49,9 @@ static dt_status scan_index(dt_shard_loop *l, int64_t now_ms, size_t *n, int64_t
     return status;
 }
 
-/* Hints at what is due in order of time, or, when it is too much for that, each queue its part. A due scan that came to
- * its limit has to park something: behind that others may be due. */
+/* Hints at due jobs in order of time, or at each queue's part if more than two batches are due. If attempts wait for
+ * unread reports, one batch is enough, because they may fill the head. A due scan that reached its limit must park
+ * something: more jobs may be due after it. */
 static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_t *next_ms, struct dt_error *err)
 {
     size_t batch = batch_jobs(l);
@@ -57,7 +59,7 @@ static dt_status hint_entries(dt_shard_loop *l, size_t n, int64_t now_ms, int64_
     bool limit = n == DT_SCAN_BATCHES * batch;
     n = limit ? n : dt_shard_pass_by_unknown(l, n);
     bool backlog = n > batch, waits = dt_shard_parked_may_go(l);
-    if (waits || n > 2 * batch)
+    if (waits || n > 2 * batch || (backlog && l->due.unread_ms))
         status = n ? dt_shard_hint_fairly(l, n, &backlog, err) : DT_OK;
     else {
         dt_shard_forget_topics_unless_held(l);

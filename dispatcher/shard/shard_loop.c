@@ -1,20 +1,23 @@
 /*
  * The leader of one shard: its thread.
  *
- *            ┌───────────────────── any doubt, after a pause with jitter ─────────────────────┐
- *            ▼                                                                                │
- *   TAKEOVER (shard_takeover.c): row, producer, barrier, ledger; what the ledger has is settled
- *            ▼                                                                                │
- *   LEADING: what is still in flight goes first (shard_batch.c); then, for ever:
- *            due scan (shard_due.c: Redis, or MySQL without it) ─▶ leader transaction ─▶ tell the index ─▶ send
+ *            ┌──────────── MySQL or the election failed: a pause with jitter ─────────────────────┐
+ *            ▼                                                                                    │
+ *   ROW (shard_takeover.c): epoch + 1 in MySQL; from here on the loop leads                       │
+ *            ▼                                                                                    │
+ *   LEADING, for ever: handle what the sender has finished (shard_takeover.c). Opened: settle what the ledger has.
+ *            Sent: note it. Failed: open it again in a new epoch; the leadership continues.
+ *            ─▶ due scan (shard_due.c: Redis, or MySQL without it) ─▶ leader transaction ─▶ tell the index ─▶ send
  *            (shard_batch.c: the delivery has the messages while MySQL writes the claim and the index is told, and
- *            commits them after it)
+ *            commits them after it, on the sender's thread)
  *            ─▶ sleep until the next due time, a wake-up, the settling of the last batch, or a second
+ *
+ * While the sender is not open, the list is frozen; callbacks and offers continue.
  *
  * Invariants:
  *   - The election only decides who tries. What is written is guarded by the shard's row (epoch, token, version) and by
  *     the delivery's fencing.
- *   - After anything that is not a clean success the leadership is over: the producer is destroyed, the ledger decides.
+ *   - Unless the delivery commits cleanly, its producer is destroyed, and the ledger decides what was sent.
  *   - The last batch is settled by itself after a few quiet milliseconds. While a remainder of a list waits, the next
  *     transaction follows at once.
  */
@@ -41,6 +44,8 @@
 #define BUSY_US         INT64_C(4000)    /* somebody else claims of a topic with limits: about a transaction */
 #define IDLE_EARLY_MS   1500             /* an idle shard takes over so long before something is due */
 #define FULL_US         INT64_C(6000000) /* callbacks that found no place are told of for so long */
+#define SENDING_US      INT64_C(100000)  /* if a commit takes longer, the loop works on without it */
+#define FROZEN_US       INT64_C(100000)  /* the pause after jobs were left because the list is frozen */
 #define STALE_MAP_US    INT64_C(10000)   /* the map is on its way */
 
 static bool ending(const dt_shard_loop *l)
@@ -98,6 +103,11 @@ static int64_t longest_sleep_us(const dt_shard_loop *l)
     return dt_earlier(CHECK_US, many_us > POLL_US ? many_us : POLL_US);
 }
 
+static bool has_remainder_to_send(const dt_shard_loop *l)
+{
+    return l->sender.state == DT_SENDER_OPEN && dt_shard_has_remainder(l);
+}
+
 /* When to do the next step, from what this one has seen. */
 static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t next_ms, bool news)
 {
@@ -105,7 +115,14 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     int64_t at_us = now_us + longest_sleep_us(l);
     if (txn && txn->stale_map)
         return now_us + STALE_MAP_US;
-    if (dt_shard_has_remainder(l) || (txn && (txn->chosen.more || news)))
+    if (l->sender.state != DT_SENDER_OPEN && !dt_sender_busy(&l->sender) && !l->sender.idle)
+        at_us = dt_earlier(at_us, l->sender.retry_us);
+    if (l->due.unread_ms)
+        at_us = dt_earlier(at_us, now_us + CHECK_US); /* the wait for reports is renewed this often */
+    bool frozen = txn && txn->judged.frozen;
+    if (frozen)
+        at_us = dt_earlier(at_us, now_us + FROZEN_US);
+    if (has_remainder_to_send(l) || (txn && (txn->chosen.more || news)))
         return now_us;
     l->pace.locked_pause_us = !txn || !txn->seen.locked ? 0
                               : l->pace.locked_pause_us ? dt_earlier(l->pace.locked_pause_us * 2, CHECK_US)
@@ -115,11 +132,11 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
     bool busy = txn && txn->limits.busy;
     if (busy)
         at_us = dt_earlier(at_us, now_us + BUSY_US / 2 + (int64_t)(l->env->random(l->env->arg) % BUSY_US));
-    bool all_locked = (l->pace.locked_pause_us || busy) && l->due.backlog &&
-                      !txn->seen.n; /* the next due scan would see nothing else */
-    if (next_ms && !all_locked)
+    bool all_left = (l->pace.locked_pause_us || busy || frozen) && l->due.backlog &&
+                    !txn->seen.n; /* the next due scan would see nothing else */
+    if (next_ms && !all_left)
         at_us = dt_earlier(at_us, dt_refclock_mono_us_at(l->env->ref, next_ms));
-    if (l->flight.list.n)
+    if (l->flight.list.n && l->flight.sent)
         at_us = dt_earlier(at_us, settle_at_us(l));
     if (!l->index && dt_shard_has_closed(l))
         at_us = dt_earlier(at_us, l->cursor.walk_us);
@@ -133,14 +150,28 @@ static int64_t next_step_us(dt_shard_loop *l, const struct dt_leader_txn *txn, i
  * way they are fewer, and each of them is done sooner. A batch that was held up itself is followed at once by what
  * waits behind it.
  */
-static int64_t pacing_us(const dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us)
+static void pace(dt_shard_loop *l, bool took_all, int64_t began_us)
+{
+    int64_t now_us = dt_shard_mono_us(l);
+    int64_t took_us = now_us - began_us;
+    l->pace.pause_end_us = now_us;
+    if (took_all && took_us < BEAT_US)
+        l->pace.pause_end_us += dt_earlier(took_us * (l->env->share(l->env->arg) - 1), BEAT_US - took_us);
+}
+
+/* Returns when to do the next step. If this one requested a send, the next one waits until that is done. */
+static int64_t end_step(dt_shard_loop *l, const struct dt_leader_txn *txn, int64_t began_us, int64_t next_us)
 {
     bool all = txn && txn->batch.n + txn->hands.claimed.n && !txn->chosen.more && !dt_shard_has_remainder(l) &&
                !l->due.backlog;
-    int64_t took_us = dt_shard_mono_us(l) - began_us;
-    if (!all || took_us >= BEAT_US)
-        return 0;
-    return dt_earlier(took_us * (l->env->share(l->env->arg) - 1), BEAT_US - took_us);
+    if (l->sender.state != DT_SENDER_SENDING || l->sender.requested_us < began_us) {
+        pace(l, all, began_us);
+        return next_us;
+    }
+    l->pace.next_us = next_us;
+    l->pace.began_us = began_us;
+    l->pace.took_all = all;
+    return l->sender.requested_us + SENDING_US;
 }
 
 /* A full due scan, most of which had to be left (rows that others hold locked, or that wait for another shard's list,
@@ -158,34 +189,28 @@ static bool left_in_front(const dt_shard_loop *l, const struct dt_leader_txn *tx
 
 /*
  * Idling: with nothing in flight and nothing due for a while the producer goes, and with it its threads, which wake up
- * every second for nothing. Shortly before something is due, or when something turns up, the shard is taken over again
- * in the ordinary way.
+ * every second for nothing. The sender is opened again shortly before a job is due, or when one is due that only it can
+ * send.
  */
 static void go_idle(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
 {
     bool far = !next_ms || next_ms - now_ms > 2 * IDLE_EARLY_MS;
-    if (!dt_delivery_worth_closing(l->delivery) || l->flight.list.n || !far || !dt_shard_believes_index(l) ||
+    if (l->sender.state != DT_SENDER_OPEN || !dt_delivery_worth_closing(l->delivery) || l->flight.list.n || !far ||
+        !dt_shard_believes_index(l) ||
         dt_shard_mono_us(l) - l->pace.busy_us < l->env->config->dispatch_rest_after * 1000)
         return;
     DT_LOG(DEBUG, "shard", "goes idle", DT_I("shard", l->shard));
-    dt_delivery_close(l->delivery);
-}
-
-static bool must_resume(dt_shard_loop *l, int64_t now_ms, int64_t next_ms)
-{
-    if (dt_delivery_is_open(l->delivery) || (!l->fair.n_hints && (!next_ms || next_ms - now_ms > IDLE_EARLY_MS)))
-        return false;
-    l->pace.resume = true;
-    return true;
+    dt_sender_close(&l->sender);
+    l->sender.idle = true;
 }
 
 /* Is there anything for a leader transaction: hints, a batch that waits to be settled, a remainder that waits to be
  * sent? */
 static bool has_work(const dt_shard_loop *l)
 {
-    return l->fair.n_hints ||
-           (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && dt_shard_mono_us(l) >= settle_at_us(l)) ||
-           dt_shard_has_remainder(l);
+    bool settles = l->sender.state == DT_SENDER_OPEN && l->flight.sent && dt_shard_mono_us(l) >= settle_at_us(l);
+    return l->fair.n_hints || (!DT_UNGUARDED(SETTLE_AT_REST) && l->flight.list.n && settles) ||
+           has_remainder_to_send(l);
 }
 
 /* A job that this leader transaction put off, a retry after a timeout say, may be due before what the due scan saw
@@ -199,17 +224,10 @@ static void note_put_off(const struct dt_leader_txn *txn, int64_t *next_ms)
     }
 }
 
-/* Something left the head of the index, be it for a held set: what was added behind it since the due scan woke nobody,
- * because it was not the earliest then. (After a batch the due scan that comes with its settling finds it.) */
-static bool cleared_head(const dt_shard_loop *l, const struct dt_leader_txn *txn)
-{
-    return txn->seen.n && !txn->batch.n && dt_shard_believes_index(l);
-}
-
 /* True: topics that were not known are known now. */
 static bool learn_topics(dt_shard_loop *l)
 {
-    if (!dt_delivery_resolve(l->delivery))
+    if (l->sender.state != DT_SENDER_OPEN || !dt_delivery_resolve(l->delivery))
         return false;
     dt_shard_topics_changed(l);
     dt_shard_due_from_start(l);
@@ -254,7 +272,9 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
     if (txn->batch.n && !txn->seen.locked)
         *next_ms = *next_ms ? *next_ms : now_ms;
     note_put_off(txn, next_ms);
-    if (cleared_head(l, txn))
+    /* An entry left the head of the index, perhaps for a held set. Jobs that were added after it since the due scan
+     * woke no leader, because they were not the earliest. After a batch, the due scan at its settling finds them. */
+    if (txn->seen.n && !txn->batch.n && dt_shard_believes_index(l))
         *next_ms = now_ms;
     return DT_OK;
 }
@@ -274,14 +294,18 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     const char *trouble = dt_delivery_trouble(l->delivery);
     char text[sizeof(l->state.detail)];
     const char *orphan = dt_shard_orphan(l);
-    if (trouble[0])
+    if (dt_shard_sender_stalled(l) && !dt_sender_busy(&l->sender))
+        say(l, dt_delivery_name(l->delivery), l->sender.err.text);
+    else if (dt_shard_sender_stalled(l))
+        return;
+    else if (trouble[0])
         say(l, dt_delivery_name(l->delivery), trouble);
     else if (orphan[0]) {
         snprintf(text, sizeof(text), "topic %s has due jobs and no row in `topics`", orphan);
         say(l, dt_delivery_name(l->delivery), text);
     } else if (l->index && !l->trust.up)
         say(l, "redis", "the index is not reachable");
-    else {
+    else if (l->sender.state == DT_SENDER_OPEN) {
         dt_delivery_notice(l->delivery, text, sizeof(text));
         say(l, NULL, text);
     }
@@ -303,6 +327,33 @@ static void say_what_callbacks_wait_for(dt_shard_loop *l)
         DT_LOG(WARN, "shard", "due callbacks wait: callbacks.enabled is false here", DT_I("shard", l->shard));
 }
 
+/* Handles what the sender has finished. If that began a new epoch, publishes it. */
+static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
+{
+    const int64_t epoch = l->fence.epoch;
+    dt_status status = dt_shard_tend_sender(l, err);
+    if (status == DT_OK && l->fence.epoch != epoch)
+        say_leading(l, true, false);
+    if (status == DT_OK && l->sender.state == DT_SENDER_OPEN)
+        status = dt_delivery_tend(l->delivery, l->store, &l->fence, err);
+    return status;
+}
+
+/* While timeouts wait for unread reports: asks again for their reading, and retries the timeouts when it advances. */
+static void retry_unread_timeouts(dt_shard_loop *l)
+{
+    int64_t read_ms = l->env->read_up_to(l->env->arg).kafka_ms;
+    if (!l->due.unread_ms)
+        return;
+    if (read_ms > l->due.read_ms)
+        dt_shard_open_timeouts(l);
+    l->due.read_ms = read_ms;
+    if (read_ms >= l->due.unread_ms)
+        l->due.unread_ms = 0;
+    else
+        l->env->want_read(l->env->arg, l->shard, l->due.unread_ms);
+}
+
 static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
 {
     struct dt_leader_txn txn;
@@ -313,13 +364,25 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
     if (!l->env->leads(l->env->arg, l->shard))
         return dt_fail(err, DT_DEPOSED, "the election does not name this process");
     dt_shard_read_map(l);
+    bool was_sending = l->sender.state == DT_SENDER_SENDING;
+    dt_status status = tend_delivery(l, err);
     (void)learn_topics(l);
+    if (status == DT_OK && l->sender.state == DT_SENDER_SENDING && began_us - l->sender.requested_us < SENDING_US) {
+        *wake_us = l->sender.requested_us + SENDING_US;
+        return DT_OK;
+    }
+    if (status == DT_OK && was_sending && l->sender.state == DT_SENDER_OPEN) {
+        say_what_it_waits_for(l);
+        pace(l, l->pace.took_all, l->pace.began_us);
+        *wake_us = has_remainder_to_send(l) ? began_us : dt_earlier(l->pace.next_us, settle_at_us(l));
+        return DT_OK;
+    }
+    retry_unread_timeouts(l);
     dt_shard_list_held(l);
     dt_shard_limits_tend(l);
-    dt_status status = dt_shard_due_scan(l, now_ms, &next_ms, err);
+    if (status == DT_OK)
+        status = dt_shard_due_scan(l, now_ms, &next_ms, err);
     dt_shard_hint_lost(l);
-    if (status == DT_OK && must_resume(l, now_ms, next_ms))
-        return DT_OK;
     if (l->fair.n_hints)
         l->pace.busy_us = dt_shard_mono_us(l);
     if (status == DT_OK && has_work(l)) {
@@ -327,23 +390,37 @@ static dt_status step(dt_shard_loop *l, int64_t *wake_us, struct dt_error *err)
         worked = true;
     } else if (status == DT_OK && dt_shard_mono_us(l) - l->checked.fence_us >= CHECK_US && !dt_shard_is_watched(l))
         status = dt_shard_check_fence(l, err);
-    if (status == DT_OK)
-        status = dt_delivery_tend(l->delivery, l->store, &l->fence, err);
     if (status != DT_OK)
         return status;
+    if ((worked && txn.judged.frozen) || (next_ms && next_ms - now_ms <= IDLE_EARLY_MS))
+        l->sender.idle = false;
     go_idle(l, now_ms, next_ms);
     say_what_it_waits_for(l);
     say_what_callbacks_wait_for(l);
     say_which_map(l);
-    *wake_us = next_step_us(l, worked ? &txn : NULL, next_ms, news);
-    l->pace.pause_end_us = dt_shard_mono_us(l) + pacing_us(l, worked ? &txn : NULL, began_us);
+    const struct dt_leader_txn *seen = worked ? &txn : NULL;
+    *wake_us = end_step(l, seen, began_us, next_step_us(l, seen, next_ms, news));
     return DT_OK;
+}
+
+/* Waits for a running commit, but at most DT_SENDER_STALLED_US. If it hangs, the list stays in the row, and the next
+ * leader reads in the ledger whether it was sent. */
+static dt_status await_sending(dt_shard_loop *l, struct dt_error *err)
+{
+    int64_t until_us = l->sender.requested_us + DT_SENDER_STALLED_US;
+    if (l->sender.state != DT_SENDER_SENDING || l->sender.abandoned)
+        return DT_OK;
+    while (dt_sender_busy(&l->sender) && !l->orders.stop && dt_shard_mono_us(l) < until_us)
+        dt_mailbox_wait(l->mailbox, until_us);
+    return l->orders.stop ? DT_OK : dt_shard_tend_sender(l, err);
 }
 
 /* The last batch is settled, the row says that nobody leads. A remainder stays in flight: the next leader sends it. */
 static dt_status step_down(dt_shard_loop *l, struct dt_error *err)
 {
-    dt_status status = dt_shard_settle(l, err);
+    dt_status status = await_sending(l, err);
+    if (status == DT_OK)
+        status = dt_shard_settle(l, err);
     DT_FAIL_POINT_STATUS("step_down.settled", status, err);
     if (status == DT_OK)
         status = dt_store_step_down(l->store, &l->fence, err);
@@ -370,18 +447,15 @@ static void wait_for_work(dt_shard_loop *l, int64_t wake_us)
 
 static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 {
-    dt_status status = dt_delivery_start(l->delivery, l->store, &l->fence, err);
-    if (status == DT_OK)
-        status = dt_shard_send_remainder(l, err);
+    dt_status status = DT_OK;
     dt_shard_fence_checked(l);
     l->pace.busy_us = l->checked.fence_us;
-    l->pace.resume = false;
+    l->sender.idle = false;
+    l->sender.wanted_us = l->sender.retry_us = 0;
     dt_shard_due_init(l);
     while (status == DT_OK && !ending(l)) {
         int64_t wake_us = 0;
         status = step(l, &wake_us, err);
-        if (l->pace.resume)
-            return status;
         if (status == DT_OK && !ending(l))
             wait_for_work(l, wake_us);
     }
@@ -392,27 +466,9 @@ static dt_status lead(dt_shard_loop *l, struct dt_error *err)
 
 /* ---- the thread ---- */
 
-/* Which server it is that ended the leadership. A row that says otherwise is the election's business. */
-static enum dt_outage_of blamed(const dt_shard_loop *l, dt_status status)
-{
-    switch (status) {
-    case DT_DEPOSED:
-        return l->env->election;
-    case DT_DOUBT:
-    case DT_REFUSED:
-        return dt_delivery_server(l->delivery);
-    case DT_UNAVAILABLE:
-        return dt_store_lost(l->store) ? DT_OUTAGE_MYSQL : dt_delivery_server(l->delivery);
-    default:
-        return DT_OUTAGE_MYSQL;
-    }
-}
-
 static void report(dt_shard_loop *l, dt_status status, const struct dt_error *err)
 {
-    bool about_delivery =
-        status == DT_DOUBT || status == DT_REFUSED || (status == DT_UNAVAILABLE && !dt_delivery_is_open(l->delivery));
-    say(l, about_delivery ? dt_delivery_name(l->delivery) : NULL, about_delivery ? err->text : "");
+    say(l, NULL, "");
     if (status == DT_HALTED && l->told.halt)
         return;
     l->told.halt = status == DT_HALTED;
@@ -420,7 +476,8 @@ static void report(dt_shard_loop *l, dt_status status, const struct dt_error *er
         DT_LOG(ERROR, "shard", "halted: waits for an operator (dt_clear_halt)", DT_I("shard", l->shard),
                DT_S("reason", err->text));
     else
-        dt_outage_failed(&l->told.outage, blamed(l, status), "shard", "takes over again", status, err);
+        dt_outage_failed(&l->told.outage, status == DT_DEPOSED ? l->env->election : DT_OUTAGE_MYSQL, "shard",
+                         "takes over again", status, err);
 }
 
 /* Waits with jitter; wake-ups do not shorten it, an end does. */
@@ -440,7 +497,7 @@ static void serve(dt_shard_loop *l)
         struct dt_error err = {0};
         bool led = false;
         int64_t start_us = dt_shard_mono_us(l);
-        dt_status status = l->env->leads(l->env->arg, l->shard) ? dt_shard_take_over(l, &err)
+        dt_status status = l->env->leads(l->env->arg, l->shard) ? dt_shard_begin_epoch(l, &err)
                                                                 : dt_fail(&err, DT_DEPOSED, "not elected");
         if (status == DT_OK) {
             led = true;
@@ -449,17 +506,14 @@ static void serve(dt_shard_loop *l)
             say(l, NULL, "");
             say_leading(l, true, false);
             status = lead(l, &err);
-            if (status == DT_OK && l->pace.resume)
-                continue;
         }
         say_leading(l, false, status == DT_HALTED);
         if (status == DT_OK || ending(l))
             break;
         report(l, status, &err);
-        dt_delivery_close(l->delivery); /* at once: it may be long before somebody can take over */
-        /* Leaderships that end at once, time and again, must not follow each other without a pause. After a refusal the
-         * next one gets further. */
-        bool well = led && (status == DT_REFUSED || dt_shard_mono_us(l) - start_us >= CHECK_US);
+        dt_shard_abandon_sender(l);
+        /* Leaderships that end at once, time and again, must not follow each other without a pause. */
+        bool well = led && dt_shard_mono_us(l) - start_us >= CHECK_US;
         failures = status == DT_HALTED ? 8 : well ? 0 : failures + 1;
         pause_before_takeover(l, failures);
     }
@@ -469,6 +523,8 @@ static void run(void *arg)
 {
     dt_shard_loop *l = arg;
     serve(l);
+    l->orders.abort = true;
+    dt_sender_stop(&l->sender);
     dt_delivery_close(l->delivery);
     l->env->stopped(l->env->arg, l->shard);
 }
@@ -497,7 +553,13 @@ static void make_meters(dt_shard_loop *l)
     };
 }
 
-/* On another thread. */
+/* On the sender's thread. */
+static void sender_done(void *arg)
+{
+    dt_shard_loop *l = arg;
+    dt_mailbox_signal(l->mailbox, SENDER);
+}
+
 static void topics_found_out(void *arg)
 {
     dt_shard_loop *l = arg;
@@ -535,12 +597,15 @@ static dt_status make_parts(dt_shard_loop *l)
         status = dt_topic_snapshot_new(&l->snapshot);
     if (status == DT_OK)
         status = make_delivery(l);
+    if (status == DT_OK)
+        status = dt_sender_start(&l->sender, l->delivery, sender_done, l);
     return status == DT_OK ? dt_hands_claims_new(l->env->servers->hands, l->shard, &l->claims) : status;
 }
 
 static void free_parts(dt_shard_loop *l)
 {
     dt_hands_claims_free(l->claims);
+    dt_sender_stop(&l->sender);
     dt_delivery_free(l->delivery);
     dt_topic_snapshot_free(l->snapshot);
     dt_index_free(l->index);

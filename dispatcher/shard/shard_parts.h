@@ -4,8 +4,9 @@
  * Calls go downwards in this table, or from a line to those below it:
  *
  *   shard_loop.c       the thread: when to do which, idling, stepping down, what it says about itself
- *   shard_takeover.c   from "the election names us" to a row and a ledger that tell one story
+ *   shard_takeover.c   a new epoch in the row; then the ledger, and settling what it has
  *   shard_batch.c      the batch: the leader transaction in MySQL, and sending its head
+ *   shard_sender.c     the thread that waits for the delivery's server
  *   shard_due.c        the due scan: what may be due, from the index or from MySQL
  *   shard_tell.c       what the index is told
  *   shard_limits.c     topics at their limits, and how many of their jobs may try to go
@@ -42,7 +43,7 @@
 #include "topic_memory.h"
 
 /* Signals of a loop's mailbox. */
-enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16, ROOM = 32 };
+enum { WAKE = 1, TOPICS = 2, STOP = 4, RELEASE = 8, FOUND_OUT = 16, ROOM = 32, SENDER = 64 };
 
 struct dt_shard_meters {
     dt_metric *dispatched, *lateness, *batch, *takeovers, *timed_out, *leader_txn_seconds, *epoch, *leading, *halted;
@@ -59,6 +60,51 @@ struct dt_flight {
     int64_t claimed_us, sent_us; /* mono; 0 = who knows when */
     int64_t shortest_ack_ms;     /* of those that were claimed then; 0 = who knows */
 };
+
+/* ---- shard_sender.c ---- */
+
+enum dt_sender_state { DT_SENDER_CLOSED, DT_SENDER_OPENING, DT_SENDER_OPEN, DT_SENDER_SENDING };
+
+struct dt_sender {
+    dt_delivery *delivery;
+    struct dt_thread thread;
+    dt_mailbox *mailbox;
+    void (*done)(void *arg); /* the request is done; on the sender's thread */
+    void *arg;
+    /* The request. The loop writes it before it sets busy, the thread until it clears busy. */
+    _Atomic bool busy;
+    struct dt_fence fence;
+    struct dt_inflight list;
+    const struct dt_outgoing *jobs; /* what is sent; in arena, as the messages are */
+    struct dt_arena arena;
+    dt_status status;
+    struct dt_error err;
+    struct dt_delivery_findings found;
+    /* Only the loop writes these, and the thread reads state. */
+    enum dt_sender_state state;
+    bool idle;            /* closed because nothing was due */
+    bool abandoned;       /* the leadership ended during the request: close when that returns */
+    int64_t epoch;        /* of the last opening */
+    int64_t wanted_us;    /* mono: since when it is wanted, but not open; 0 = open, or not wanted */
+    int64_t retry_us;     /* mono: the earliest next opening */
+    int64_t requested_us; /* mono: when the request was made */
+    unsigned failures;    /* in a row */
+    struct dt_outage_part outage;
+};
+
+dt_status dt_sender_start(struct dt_sender *sender, dt_delivery *delivery, void (*done)(void *arg), void *arg);
+/* Joins the thread. Before, the caller makes the delivery's blocking calls return. */
+void dt_sender_stop(struct dt_sender *sender);
+/* Requests to open. Only if no request runs. NOMEM: none was made. */
+DT_MUST_CHECK dt_status dt_sender_open(struct dt_sender *sender, const struct dt_fence *fence,
+                                       const struct dt_inflight *list);
+/* Requests to send. Only if no request runs. jobs is in *arena, which is swapped for an empty one. NOMEM as above. */
+DT_MUST_CHECK dt_status dt_sender_send(struct dt_sender *sender, const struct dt_fence *fence,
+                                       const struct dt_inflight *list, const struct dt_outgoing *jobs,
+                                       struct dt_arena *arena);
+bool dt_sender_busy(const struct dt_sender *sender);
+/* Requests to close. Only if no request runs. */
+void dt_sender_close(struct dt_sender *sender);
 
 /* Mono: when the row was last compared with our fence; when MySQL's clock was last sampled. */
 struct dt_shard_checked {
@@ -120,7 +166,9 @@ struct dt_shard_unknown {
 struct dt_shard_due {
     struct dt_entry *entries; /* room for DT_SCAN_BATCHES, like the next one */
     struct dt_due *rows;
-    bool backlog; /* the last due scan left something that may go */
+    bool backlog;      /* the last due scan left something that may go */
+    int64_t unread_ms; /* the latest deadline of attempts whose reports may be unread; 0 = none */
+    int64_t read_ms;   /* up to when Kafka's reports had been read at the last step */
 };
 
 /* ---- shard_queues.c ---- */
@@ -174,10 +222,13 @@ struct dt_shard_orders {
 
 /* Mono times of the thread's rhythm. */
 struct dt_shard_pace {
-    int64_t busy_us;         /* when there was last something to do */
-    int64_t pause_end_us;    /* the end of the pause after a batch */
+    int64_t busy_us;      /* when there was last something to do */
+    int64_t pause_end_us; /* the end of the pause after a batch */
+    /* Of the step that requested the running send: when the next step follows, if the batch need not be settled
+     * earlier; when it began; whether its batch took all due jobs. */
+    int64_t next_us, began_us;
+    bool took_all;
     int64_t locked_pause_us; /* a duration: until rows that others hold locked are looked at again */
-    bool resume;             /* an idle shard has something to do again: take over */
 };
 
 /* Jobs whose attempts may be in the hands of an owner that is gone; each may be there several times. */
@@ -211,6 +262,7 @@ struct dt_shard_loop {
     dt_index *index; /* NULL: the installation has none, and MySQL is read for ever */
     dt_topic_snapshot *snapshot;
     dt_delivery *delivery;
+    struct dt_sender sender;
     dt_hands_claims *claims;
     int64_t full_us;       /* when due jobs were last met for which there was no place; 0 = never */
     struct dt_arena arena; /* of one leader transaction */
@@ -239,6 +291,16 @@ static inline int64_t dt_shard_mono_us(const dt_shard_loop *l)
     return dt_clock_mono_us(l->env->clock);
 }
 
+#define DT_SENDER_STALLED_US INT64_C(500000)
+/* Stalled: the sender is wanted, but was not open for DT_SENDER_STALLED_US, because opening or a commit takes so long.
+ * Jobs that wait for it are then parked. */
+static inline bool dt_shard_sender_stalled(const dt_shard_loop *l)
+{
+    const struct dt_sender *s = &l->sender;
+    int64_t since_us = s->wanted_us ? s->wanted_us : s->state == DT_SENDER_SENDING ? s->requested_us : 0;
+    return s->state != DT_SENDER_OPEN && since_us && dt_shard_mono_us(l) - since_us > DT_SENDER_STALLED_US;
+}
+
 /* Something of the list is not sent yet: it goes before anything is claimed. */
 static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 {
@@ -247,12 +309,19 @@ static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 
 /* ---- shard_takeover.c ---- */
 
-/* All steps. OK: the row is ours, what the ledger has is settled, flight is what the row holds (sent = false). */
-DT_MUST_CHECK dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err);
+/* Writes a new epoch and token. OK: the row is ours, and flight is its list; whether that was sent is not known yet. */
+DT_MUST_CHECK dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err);
+/* Handles what the sender has finished: settles what the ledger has, or notes what was sent. Opens it if it is wanted.
+ * Never waits for the delivery's server, whose failures return OK. Any other status ends the leadership. */
+DT_MUST_CHECK dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err);
+/* Closes the sender when a leadership ends: at once, or when its request returns. */
+void dt_shard_abandon_sender(dt_shard_loop *l);
 
 /* ---- shard_batch.c ---- */
 
-/* Sends the head of what is in flight and not sent, read anew. OK also when nothing is in flight. */
+/* Notes that the head of the list was sent. */
+void dt_shard_note_sent(dt_shard_loop *l, const struct dt_delivered *done);
+/* Reads the unsent part of the list again, and requests to send its head. OK also if nothing is in flight. */
 DT_MUST_CHECK dt_status dt_shard_send_remainder(dt_shard_loop *l, struct dt_error *err);
 /* One leader transaction over the hints: settles what was sent, claims, sends, tells the index; sends the remainder.
  * Afterwards only the numbers of *txn count. */
@@ -318,6 +387,8 @@ void dt_shard_list_held(dt_shard_loop *l);
 void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed);
 /* There may be room where there was none: asks again of each queue that is closed for that. */
 void dt_shard_look_for_room(dt_shard_loop *l);
+/* More reports were read: opens the queues of timeouts that waited for them. */
+void dt_shard_open_timeouts(dt_shard_loop *l);
 /* Finds out anew whether entries of the topic's held set may go, if there is one. */
 void dt_shard_reclose_held(dt_shard_loop *l, struct dt_str topic);
 /* True: jobs of the topic are parked, as far as is known. */
@@ -348,6 +419,8 @@ DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size
 
 /* Begins a leadership: its marker is not there yet. */
 void dt_shard_trust_init(dt_shard_loop *l);
+/* The leadership has a new epoch: replaces its marker `was`. What is known of the set is kept. */
+void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was);
 /* Reads the present map into trust.map. */
 void dt_shard_read_map(dt_shard_loop *l);
 /* The marker as this leadership has written it last. */
@@ -372,6 +445,8 @@ void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_err
 
 /* ---- shard_closed.c ---- */
 
+/* May a message of so many bytes be sent to this topic now? Not while the sender is stalled. For dt_leader_gate. */
+enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t bytes);
 /* Why due jobs of a topic may not go; those of a topic without a row may, for the leader transaction to find out. */
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
 /* Why parked jobs may not go. name: of their held set. */

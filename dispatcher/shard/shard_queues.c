@@ -18,8 +18,8 @@
  * Too much is more than a batch, or, when the due scan came to its limit, more than a queue's equal part of a batch:
  * many queues together stand before others, too.
  *
- * A queue may be closed, for a reason that is one word here (closed.h); timeouts are never closed. Parking costs a job
- * one move there and one back, however many wait.
+ * A queue may be closed, for a reason that is one word here (closed.h). A queue of timeouts is closed only if it was
+ * parked because reports may be unread, until it is listed again. Parking costs a job one move out and one back.
  *
  * Invariants: within a queue jobs leave in order of next_at: what is due of a queue that has a held set goes there,
  * behind the others, but for as many as were just given back. Held sets are hints like the set itself: they are listed
@@ -166,6 +166,15 @@ void dt_shard_look_for_room(dt_shard_loop *l)
             l->fair.v[i].closed = dt_shard_why_held(l, dt_str(l->fair.v[i].name));
 }
 
+void dt_shard_open_timeouts(dt_shard_loop *l)
+{
+    for (size_t i = 0; i < l->fair.n; i++)
+        if (l->fair.v[i].closed == DT_CLOSED_UNREAD)
+            l->fair.v[i].closed = DT_CLOSED_NOT;
+    if (!l->index)
+        dt_shard_due_from_start(l);
+}
+
 /* Some of what is parked may go, or has no room at present. */
 static bool backlog_goes_on(const dt_shard_loop *l)
 {
@@ -226,20 +235,15 @@ void dt_shard_list_held(dt_shard_loop *l)
 
 /* ---- giving back ---- */
 
-/* A queue of timeouts has no room of its own: they are ended, and not claimed. */
-static size_t room_of_held(dt_shard_loop *l, struct dt_str name, size_t most)
-{
-    size_t room = is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name);
-    return room < most ? room : most;
-}
-
 /* One without room is closed until its leader is told that there is some: it would be looked at for ever. */
 static size_t room_or_close(dt_shard_loop *l, struct dt_held_queue *held, size_t most)
 {
-    size_t room = room_of_held(l, dt_str(held->name), most);
+    struct dt_str name = dt_str(held->name);
+    size_t room =
+        is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name); /* a timeout claims nothing, so it needs no room */
     if (room == 0)
-        held->closed = dt_shard_why_held(l, dt_str(held->name));
-    return room;
+        held->closed = dt_shard_why_held(l, name);
+    return room < most ? room : most;
 }
 
 /* Chooses up to HELD_AT_ONCE open held sets, beginning one further each time, and the part of `room` that each

@@ -1,21 +1,28 @@
 /*
- * Taking a shard over: at the start of a leadership, and after any doubt. The order of the steps is the protocol's:
+ * Taking a shard over, in two steps:
  *
- *   1  MySQL, on a fresh connection: epoch + 1, a new token, the owner. The in-flight list is read under the same lock.
- *   2  The delivery is fenced: no earlier leader of the shard can send or commit anything from now on.
- *   3  Is the row still ours? (Safety does not need this: it ends fights early.)
- *   4  The delivery reads what was sent, and judges it against the in-flight list.
- *   5  One leader transaction: what was sent is settled; then a remembered refusal is heard; or the shard is halted.
+ *   row     In MySQL, on a fresh connection: writes epoch + 1 and a new token, and reads the row's list. Then the loop
+ *           leads: it sends callbacks and makes offers. The list is frozen.
+ *   ledger  On the sender's thread: opens the delivery, which fences earlier leaders, and reads what was sent. Then one
+ *           leader transaction settles what was sent and applies a remembered refusal, or halts the shard.
  *
  * Invariants:
  *   - Nothing is kept from before but the refusal that the delivery remembers.
- *   - Only step 5 halts, under the row's lock and with the row still ours: a deposed process halts nobody.
+ *   - If it is in doubt what was sent, the row gets a new epoch before the delivery is opened again. So a ledger is
+ *     never read under the epoch of a batch that it may hold.
+ *   - Until the ledger is read, the list, send_n, batch_no and ledger_offset keep their values, whatever the number of
+ *     epochs.
+ *   - Only the settling transaction halts a shard, with the row locked and still ours. So a deposed process halts none.
  */
 #include <stdlib.h>
 
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "shard_parts.h"
+
+#define SENDER_PAUSE_FIRST_US INT64_C(20000)
+#define SENDER_PAUSE_MAX_US   INT64_C(2000000)
+#define SENDER_PAUSE_ALARM_US INT64_C(10000000) /* an operator has to do something first */
 
 static dt_status halt(dt_shard_loop *l, const char *why, struct dt_error *err)
 {
@@ -61,26 +68,17 @@ static dt_status settle(dt_shard_loop *l, const struct dt_delivery_findings *fou
 
 static dt_status judge(dt_shard_loop *l, struct dt_error *err)
 {
-    struct dt_delivery_findings found;
-    dt_status status = dt_delivery_read(l->delivery, &l->fence, &l->flight.list, &found, err);
-    if (status == DT_OK)
-        status = found.halt[0] ? halt(l, found.halt, err) : settle(l, &found, err);
+    const struct dt_delivery_findings *found = &l->sender.found;
+    dt_status status = found->halt[0] ? halt(l, found->halt, err) : settle(l, found, err);
     DT_FAIL_POINT_STATUS("takeover.settled", status, err);
     return status;
 }
 
-static void forget_leadership(dt_shard_loop *l)
+dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
 {
-    dt_shard_forget_flight(l);
-    dt_delivery_forget(l->delivery);
-    dt_topic_snapshot_forget(l->snapshot);
-}
-
-dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err)
-{
-    struct dt_installation inst;
     dt_metric_add(l->meters.takeovers, 1);
-    forget_leadership(l);
+    dt_shard_forget_flight(l);
+    dt_topic_snapshot_forget(l->snapshot);
     dt_shard_read_map(l);
     const struct dt_leadership who = {.shard = l->shard,
                                       .token = (int64_t)l->env->random(l->env->arg),
@@ -88,15 +86,112 @@ dt_status dt_shard_take_over(dt_shard_loop *l, struct dt_error *err)
                                       .index_at = dt_index_home(l->index, l->shard)};
     dt_status status = dt_store_takeover(l->store, &who, &l->fence, &l->flight.list, err);
     DT_FAIL_POINT_STATUS("takeover.epoch", status, err);
-    if (status == DT_OK)
-        status = dt_delivery_fence(l->delivery, &l->fence, err);
-    DT_FAIL_POINT_STATUS("takeover.producer", status, err);
-    if (status == DT_OK)
-        status = dt_store_fence_check(l->store, &l->fence, &inst, err);
+    return status;
+}
+
+/* ---- the sender ---- */
+
+/* Opens the sender. If this epoch has opened it before, writes a new epoch first. */
+static dt_status open_sender(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_sender *s = &l->sender;
+    if (s->epoch == l->fence.epoch) {
+        const struct dt_marker was = dt_shard_marker(l);
+        dt_status status = dt_shard_begin_epoch(l, err);
+        if (status != DT_OK)
+            return status;
+        dt_shard_trust_renew(l, &was);
+    }
+    s->epoch = l->fence.epoch;
+    s->requested_us = dt_shard_mono_us(l);
+    return dt_sender_open(s, &l->fence, &l->flight.list);
+}
+
+/* The delivery failed; the leadership continues without it. */
+static void sender_failed(dt_shard_loop *l, dt_status status, const struct dt_error *why)
+{
+    struct dt_sender *s = &l->sender;
+    int64_t now_us = dt_shard_mono_us(l);
+    int64_t pause_us = SENDER_PAUSE_FIRST_US << (s->failures < 8 ? s->failures : 8);
+    pause_us = why->alarm ? SENDER_PAUSE_ALARM_US : dt_earlier(pause_us, SENDER_PAUSE_MAX_US);
+    if (status == DT_REFUSED && s->state == DT_SENDER_SENDING)
+        pause_us = 0; /* the next opening removes the message from the list */
+    else if (status == DT_REFUSED)
+        dt_delivery_forget_refusal(l->delivery);
+    dt_sender_close(s);
+    s->failures++;
+    s->wanted_us = s->wanted_us ? s->wanted_us : now_us;
+    s->retry_us = now_us + pause_us / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(pause_us / 2 + 1));
+    dt_outage_failed(&s->outage, dt_delivery_server(l->delivery), "shard", "opens the delivery again", status, why);
+}
+
+static dt_status finish_opening(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_sender *s = &l->sender;
+    struct dt_installation inst;
+    if (s->status != DT_OK) {
+        sender_failed(l, s->status, &s->err);
+        return DT_OK;
+    }
+    dt_status status = dt_store_fence_check(l->store, &l->fence, &inst, err);
     DT_FAIL_POINT_STATUS("takeover.checked", status, err);
     if (status == DT_OK)
         status = judge(l, err);
-    if (status == DT_REFUSED)
-        dt_delivery_forget_refusal(l->delivery);
-    return status;
+    if (status == DT_OK)
+        status = dt_delivery_start(l->delivery, l->store, &l->fence, err);
+    if (status != DT_OK)
+        return status;
+    dt_outage_over(&s->outage);
+    s->state = DT_SENDER_OPEN;
+    if (s->wanted_us)
+        dt_shard_topics_changed(l); /* what was parked may go */
+    s->wanted_us = 0;
+    dt_shard_due_from_start(l);
+    l->pace.next_us = l->pace.began_us = 0;
+    l->pace.took_all = false;
+    return dt_shard_send_remainder(l, err);
+}
+
+static dt_status finish_sending(dt_shard_loop *l)
+{
+    struct dt_sender *s = &l->sender;
+    struct dt_delivered done;
+    dt_status status = dt_delivery_finish(l->delivery, s->status, &l->fence, &l->flight.list, &done, &s->err);
+    if (status != DT_OK) {
+        sender_failed(l, status, &s->err);
+        return DT_OK;
+    }
+    if (dt_shard_sender_stalled(l))
+        dt_shard_topics_changed(l);
+    s->state = DT_SENDER_OPEN;
+    s->failures = 0;
+    dt_shard_note_sent(l, &done);
+    return DT_OK;
+}
+
+dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err)
+{
+    struct dt_sender *s = &l->sender;
+    if (dt_sender_busy(s))
+        return DT_OK;
+    if (s->abandoned) {
+        s->abandoned = false;
+        dt_sender_close(s);
+    }
+    if (s->state == DT_SENDER_OPENING)
+        return finish_opening(l, err);
+    if (s->state == DT_SENDER_SENDING)
+        return finish_sending(l);
+    if (s->state == DT_SENDER_OPEN || s->idle || dt_shard_mono_us(l) < s->retry_us)
+        return DT_OK;
+    s->wanted_us = s->wanted_us ? s->wanted_us : dt_shard_mono_us(l);
+    return open_sender(l, err);
+}
+
+void dt_shard_abandon_sender(dt_shard_loop *l)
+{
+    struct dt_sender *s = &l->sender;
+    s->abandoned = dt_sender_busy(s);
+    if (!s->abandoned)
+        dt_sender_close(s); /* at once: the next takeover may be far off */
 }

@@ -10,19 +10,20 @@
 
 #define SOON_MS 2000 /* a leader looks by itself once a second */
 
-/* Moves the entries of one topic that cannot go now, seen[first] and those after it, to the topic's held set, or to
- * that of the host that they name. */
+/* Parks the entries of one topic that cannot go now, seen[0] and those after it: in the held set of the topic, of their
+ * host, or of the topic's timeouts. */
 static dt_status hold_topic(dt_shard_loop *l, struct dt_seen *seen, size_t n, struct dt_entry *entries,
                             struct dt_error *err)
 {
     struct dt_str topic = seen[0].hold;
     uint32_t host = seen[0].host;
-    enum dt_closed why = seen[0].at_limit ? DT_CLOSED_LIMIT : dt_shard_why_left(l, topic);
+    bool timeout = seen[0].timeout;
+    enum dt_closed why = timeout ? DT_CLOSED_UNREAD : seen[0].at_limit ? DT_CLOSED_LIMIT : dt_shard_why_left(l, topic);
     char text[DT_HELD_NAME_SIZE];
-    struct dt_str name = host ? dt_held_name_at(topic, host, text) : topic;
+    struct dt_str name = host ? dt_held_name_at(topic, host, text) : dt_held_name(topic, timeout, text);
     size_t held = 0;
     for (size_t i = 0; i < n; i++)
-        if (seen[i].hold.p && seen[i].host == host && dt_str_eq(seen[i].hold, topic)) {
+        if (seen[i].hold.p && seen[i].host == host && seen[i].timeout == timeout && dt_str_eq(seen[i].hold, topic)) {
             entries[held++] = (struct dt_entry){seen[i].id, seen[i].hint_ms, 0};
             seen[i].hold = DT_STR_NONE;
             seen[i].id = 0; /* dealt with */

@@ -31,6 +31,20 @@ void dt_shard_trust_init(dt_shard_loop *l)
     trust->marked_us = 0;
 }
 
+void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was)
+{
+    struct dt_shard_trust *trust = &l->trust;
+    struct dt_error err = {0};
+    bool intact, gone = true;
+    struct dt_marker next = dt_shard_marker(l);
+    next.count++;
+    if (l->index && trust->up && trust->marked &&
+        dt_index_mark(l->index, l->shard, next, was, &intact, &gone, &err) == DT_OK && !gone)
+        trust->mark_count = next.count;
+    else
+        dt_shard_trust_init(l);
+}
+
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
     return (struct dt_marker){l->fence.epoch,       l->fence.token,       l->trust.mark_count,    l->trust.filled_for,

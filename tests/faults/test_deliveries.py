@@ -1,5 +1,5 @@
 """Rows of the catalogue about callbacks, pops and limits: receivers that fail, processes that are gone with callbacks in their hands or
-pops in flight, topics and limits that change under load."""
+pops in flight, topics and limits that change under load, and a Kafka that does not answer."""
 import contextlib
 import random
 import socket
@@ -109,6 +109,29 @@ def test_row45_a_dispatcher_stopped_with_callbacks_in_its_hands_and_continued_af
     lost = statuses(stack, run.ways.of["http"], "lost")
     print(f"{lost} attempts were lost")
     assert lost > 0
+
+
+# ---- row 59: Kafka is away ----
+
+@contextlib.contextmanager
+def killed(stack, part):
+    stack.kill(part)
+    yield
+    stack.start(part)
+
+
+@pytest.mark.one_of
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_row59_callbacks_and_pops_go_on_while_kafka_is_away(stack, seed, how):
+    with under_load(stack, seed, kinds=ALL) as run:
+        run.goes_on(30, by="kafka")
+        with stack.stopped("kafka") if how == "stopped" else killed(stack, "kafka"):
+            run.faults[how] += 1
+            for _ in range(3):  # first a commit hangs, then the opening of a producer
+                for way in ("http", "pull"):
+                    run.goes_on(60, by=way)
+                run.wait(6)
+        run.goes_on(60, seconds=60, by="kafka")
 
 
 # ---- row 47: an API with pops in flight, and many that wait ----

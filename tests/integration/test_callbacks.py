@@ -401,3 +401,33 @@ def test_a_topic_that_is_deleted_goes_when_its_last_callback_was_answered(api, r
     go.set()
     until(lambda: api.get("/v1/topics/leaving").status == 404, lambda: api.get(where))
     assert state_of(api, out["id"])["state"] == "cancelled" and len(receiver.of(int(out["id"]))) == 1
+
+
+def call_and_pop(api, receiver, topic):
+    """Jobs of all shards are called back and popped."""
+    called = [int(api.make(topic=f"{topic}.http", delay=0)["id"]) for _ in range(16)]
+    offered = {api.make(topic=f"{topic}.pull", delay=0)["id"] for _ in range(16)}
+    until(lambda: all(receiver.of(job) for job in called), "all are called back")
+
+    def popped():
+        offered.difference_update(job["id"] for job in api.post(f"/v1/topics/{topic}.pull/pop", {"max": 20}).json["jobs"])
+        return not offered
+    until(popped, "all are popped")
+
+
+def test_callbacks_and_pops_go_on_while_kafka_does_not_answer(stack, api, receiver, topic, consume):
+    make_topic(api, f"{topic}.http", receiver)
+    assert api.put(f"/v1/topics/{topic}.pull", {"delivery": "pull"}).status == 201
+    consumer, out = consume(topic), lambda: ['duetime_outage{of="kafka"} 1' in stack.metrics(part) for part in ("DISPATCHER1", "DISPATCHER2")]
+    first = [api.make(topic=topic, delay=0)["id"] for _ in range(16)]
+    until(lambda: all(consumer.of(job) for job in first), stack.logs)
+    with stack.stopped("kafka"):
+        sent = [api.make(topic=topic, delay=0)["id"] for _ in range(16)]
+        call_and_pop(api, receiver, topic)  # while commits hang
+        until(lambda: any(out()), stack.logs, seconds=40)
+        call_and_pop(api, receiver, topic)  # while producers cannot be opened
+        sent += [api.make(topic=topic, delay=0)["id"] for _ in range(16)]
+        call_and_pop(api, receiver, topic)
+    until(lambda: all(consumer.of(job) for job in sent), stack.logs, seconds=40)
+    assert {job: len(consumer.of(job)) for job in sent} == dict.fromkeys(sent, 1)
+    assert not rows(connect(stack), "SELECT shard FROM shards WHERE halted IS NOT NULL")

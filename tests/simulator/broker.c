@@ -1043,7 +1043,7 @@ struct dt_kafka_reader {
     struct dt_kafka_reading reading;
     unsigned rank, members;
     bool shared, commands;
-    bool owed;    /* messages of a poll were neither applied nor gone back to */
+    bool owed;    /* messages of a poll were neither applied nor rewound */
     bool left[2]; /* not read until the next share that begins anew */
     int64_t position[2];
     int64_t before[2];
@@ -1118,7 +1118,7 @@ void dt_kafka_reader_restart(dt_kafka_reader *c)
     c->shared = c->owed = false;
 }
 
-bool dt_kafka_reader_owes(const dt_kafka_reader *c)
+bool dt_kafka_reader_must_restart(const dt_kafka_reader *c)
 {
     return c->owed;
 }

@@ -122,7 +122,7 @@ KINDS = {
     "INBOX_LOCK": [[54, 3], [54, 25], [54]], "INBOX_ORDER": [[54, 26], [54]], "COMMAND_PLACE": [[57], [57, 36]], "COMMAND_ORDER": [[57, 26]],
     "OPERATION_LOCK": [[55]], "OPERATION_CURSOR": [[55]], "OPERATION_STATE": [[55]],
     "BARRIER": [[9]], "BARRIER_TOKEN": [[19]], "CANCEL": [[33]], "CLAIM": [[33]], "DEADLINE": [[34, 35]],
-    "DEADLINE_GREATEST": [[35]], "ENDTXN_COUNT": [[14]], "EPOCH": [[19, 12], [10, 12]], "REFUSAL": [[18, 12]], "LIST_ELSEWHERE": [[39, 5], [39, 34]], "HAND_ON": [[39]], "LED_UNTIL_EMPTY": [[39, 8], [39, 6]], "MAP_WAKE": [[39]], "ORPHANS": [[39, 36]],
+    "DEADLINE_GREATEST": [[35]], "ENDTXN_COUNT": [[14]], "EPOCH": [[19, 12], [10, 12]], "REFUSAL": [[18, 12]], "LIST_ELSEWHERE": [[39, 5], [39, 34]], "LIST_FROZEN": [[48, 17], [48, 16]], "HAND_ON": [[39]], "LED_UNTIL_EMPTY": [[39, 8], [39, 6]], "MAP_WAKE": [[39]], "ORPHANS": [[39, 36]],
     "REFUSAL_LAST": [[18, 12, 8]], "LEDGER_END": [[43, 8], [19]], "LEDGER_ANCHOR": [[19, 8]], "LEDGER_LIST": [[19]], "LEDGER_ONE": [[19]],
     "LEDGER_RANGE": [[19]], "REST": [[18]], "RESULT": [[34, 33]], "RESULT_ATTEMPT": [[34]], "STRANGERS": [[41]], "TOKEN": [[19]], "UNREAD": [[42], [42, 36]], "TRIM_YOUNG": [[43, 8], [43, 13]], "VERSION": [[19]],
 }
@@ -131,6 +131,7 @@ KINDS = {
 # What every world shields by another guard, a suite on the simulator's servers shows.
 SUITES = {
     "POP_IN_HANDS": "simulated_test_store_pop",  # a report, a change of the delivery and a pop while a callback is under way
+    "LIST_FROZEN": "simulated_test_store_dispatch",  # timeouts and claims of jobs whose attempts Kafka may not have yet
     "DEADLINE": "simulated_test_store_dispatch",  # UNREAD has read up to an instant of the past, where results come by Kafka
 }
 

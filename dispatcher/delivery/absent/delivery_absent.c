@@ -4,8 +4,8 @@
  *
  * Invariants:
  *   - No topic can be written, so no job is claimed for this delivery. Its due jobs wait, and an operator is told.
- *   - Whether Kafka was sent what is in flight stands in the ledger, which nobody can read here. So a shard whose
- *     in-flight list is not empty is not led until Kafka is back.
+ *   - Only the ledger shows whether the attempts in flight were sent, and it cannot be read here. So a list that is not
+ *     empty is frozen until Kafka is back.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,6 @@
 struct absent {
     struct dt_delivery base; /* first */
     struct dt_delivery_env env;
-    bool open;
     int64_t asked_us;    /* mono: when a topic with due jobs was last asked for; 0 = never */
     int64_t told_us;     /* mono: when the outage was last told */
     struct dt_error why; /* jobs wait */
@@ -42,19 +41,14 @@ static dt_status fail_for_good(struct dt_error *err, dt_status status)
 
 /* ---- takeover ---- */
 
-static void close_absent(dt_delivery *delivery)
-{
-    absent_of(delivery)->open = false;
-}
-
 static dt_status fence(dt_delivery *delivery, const struct dt_fence *fence, struct dt_error *err)
 {
+    (void)delivery;
     if (fence->inflight)
         return fail_for_good(err, dt_fail(err, DT_UNAVAILABLE,
                                           "shard %u has %zu attempts in flight, and without Kafka (kafka.brokers is "
                                           "empty) nobody can tell whether they were sent",
                                           fence->shard, fence->inflight));
-    absent_of(delivery)->open = true;
     return DT_OK;
 }
 
@@ -109,14 +103,21 @@ static dt_status begin_status(const dt_delivery *delivery, struct dt_error *err)
     return DT_OK;
 }
 
-static dt_status commit(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
-                        struct dt_delivered *out, struct dt_error *err)
+static dt_status commit(dt_delivery *delivery, struct dt_error *err)
+{
+    (void)delivery;
+    return fail_for_good(err, dt_fail(err, DT_UNAVAILABLE, "a batch was claimed for Kafka, and there is no Kafka"));
+}
+
+static dt_status finish(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
+                        const struct dt_inflight *inflight, struct dt_delivered *out, struct dt_error *err)
 {
     (void)delivery;
     (void)fence;
     (void)inflight;
     (void)out;
-    return fail_for_good(err, dt_fail(err, DT_UNAVAILABLE, "a batch was claimed for Kafka, and there is no Kafka"));
+    (void)err;
+    return status;
 }
 
 /* ---- topics ---- */
@@ -168,11 +169,6 @@ static void notice(const dt_delivery *delivery, char *text, size_t size)
 
 /* ---- life ---- */
 
-static bool is_open(const dt_delivery *delivery)
-{
-    return ((const struct absent *)delivery)->open;
-}
-
 static void free_absent(dt_delivery *delivery)
 {
     free(delivery);
@@ -197,7 +193,7 @@ const struct dt_delivery_kind dt_delivery_absent = {
     .server = DT_OUTAGE_KAFKA,
     .new = new_absent,
     .free = free_absent,
-    .forget = close_absent,
+    .forget = do_nothing,
     .fence = fence,
     .read = read_nothing,
     .settled = settled,
@@ -209,13 +205,13 @@ const struct dt_delivery_kind dt_delivery_absent = {
     .begun = never,
     .begin_status = begin_status,
     .commit = commit,
+    .finish = finish,
     .writable = writable,
     .resolve = resolve_nothing,
     .finding_out = never,
     .tend = upkeep,
     .trouble = trouble,
     .notice = notice,
-    .is_open = is_open,
     .worth_closing = never,
-    .close = close_absent,
+    .close = do_nothing,
 };

@@ -92,7 +92,7 @@ static void begin_sending(struct dt_kafka_delivery *d, const struct dt_delivery_
 {
     struct dt_kafka_sending *s = &d->sending;
     struct dt_strbuf record;
-    *s = (struct dt_kafka_sending){.start_us = dt_kafka_delivery_mono_us(d)};
+    *s = (struct dt_kafka_sending){.start_us = dt_kafka_delivery_mono_us(d), .offset = -1};
     dt_strbuf_init(&record);
     dt_ledger_format_batch(&record, d->kafka->uuid, batch->fence, batch->claims, batch->fence->send_n);
     s->status = record.failed ? DT_NOMEM : make_messages(d, batch);
@@ -156,31 +156,31 @@ static bool note_sent(struct dt_kafka_delivery *d)
     return reopened;
 }
 
-static dt_status commit_sending(struct dt_kafka_delivery *d, const struct dt_fence *fence, int64_t *offset)
+static dt_status commit(dt_delivery *delivery, struct dt_error *err)
 {
+    struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
     struct dt_kafka_sending *s = &d->sending;
     dt_status status = s->status;
     DT_FAIL_POINT_STATUS("produce.claimed", status, &s->err);
     if (status == DT_OK)
-        status = dt_producer_commit(d->producer, offset, &s->err);
+        status = dt_producer_commit(d->producer, &s->offset, &s->err);
     DT_FAIL_POINT_STATUS("settle.before", status, &s->err);
-    if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* taken for done */
-        status = DT_OK;
-        *offset = fence->ledger_offset;
-    }
+    if (status != DT_OK)
+        *err = s->err;
     return status;
 }
 
-static dt_status commit(dt_delivery *delivery, const struct dt_fence *fence, const struct dt_inflight *inflight,
-                        struct dt_delivered *out, struct dt_error *err)
+static dt_status finish(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
+                        const struct dt_inflight *inflight, struct dt_delivered *out, struct dt_error *err)
 {
     struct dt_kafka_delivery *d = dt_kafka_delivery_of(delivery);
-    int64_t offset = -1;
-    dt_status status = commit_sending(d, fence, &offset);
-    if (status != DT_OK && err)
-        *err = d->sending.err;
+    int64_t offset = d->sending.offset;
+    if (DT_UNGUARDED(DOUBT) && status == DT_DOUBT) { /* taken for done */
+        status = DT_OK;
+        offset = fence->ledger_offset;
+    }
     if (status == DT_REFUSED)
-        remember_refusal(d, inflight->v, fence->send_n, d->sending.err.text);
+        remember_refusal(d, inflight->v, fence->send_n, err->text);
     if (status == DT_OK && offset < fence->ledger_offset)
         status = dt_fail(err, DT_DOUBT, "the ledger record's offset %lld is below %lld", (long long)offset,
                          (long long)fence->ledger_offset);
@@ -239,7 +239,7 @@ static void notice(const dt_delivery *delivery, char *text, size_t size)
 
 /* ---- from one leadership to the next ---- */
 
-static bool is_open(const dt_delivery *delivery)
+static bool worth_closing(const dt_delivery *delivery)
 {
     return ((const struct dt_kafka_delivery *)delivery)->producer;
 }
@@ -330,13 +330,13 @@ const struct dt_delivery_kind dt_delivery_kafka = {
     .begun = begun,
     .begin_status = begin_status,
     .commit = commit,
+    .finish = finish,
     .writable = writable,
     .resolve = resolve,
     .finding_out = finding_out,
     .tend = dt_kafka_tend,
     .trouble = trouble,
     .notice = notice,
-    .is_open = is_open,
-    .worth_closing = is_open,
+    .worth_closing = worth_closing,
     .close = close_producer,
 };

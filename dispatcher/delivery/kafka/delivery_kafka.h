@@ -36,6 +36,7 @@ struct dt_kafka_sending {
     struct dt_kafka_message *messages; /* in the batch's arena */
     size_t n;
     int64_t start_us; /* mono */
+    int64_t offset;   /* of its ledger record, once it is committed */
 };
 
 /* Written by delivery_kafka.c: the remembered refusal, all that is kept from one leadership to the next. */

@@ -44,8 +44,8 @@ DT_MUST_CHECK dt_status dt_producer_send(dt_producer *producer, const struct dt_
  * dt_producer_begin, which must be with them. */
 bool dt_producer_ready(dt_producer *producer, const struct dt_kafka_message *messages, size_t n);
 
-/* Has topics that exist known before a batch has to wait for that, many at the cost of one. May wait for Kafka for some
- * seconds when it does not answer; what fails is done by dt_producer_begin. Not while a transaction is open. */
+/* Looks up existing topics before a batch needs them, all in one request. Waits for at most 0.5 s; what fails is left
+ * to dt_producer_begin. Not while a transaction is open. */
 void dt_producer_meet(dt_producer *producer, const struct dt_str *topics, size_t n);
 
 /* After REFUSED: what was refused. Valid until the producer is freed. */

@@ -35,6 +35,7 @@ enum {
     ABORT_WAIT_MS = 500,
     METADATA_WAIT_MS = 1000,
     METADATA_TRIES = 3,
+    MEET_WAIT_MS = 200, /* short: the loop's thread asks, and no batch needs these topics yet */
 };
 
 struct topic {
@@ -64,6 +65,7 @@ struct dt_txn_producer {
     bool failed;
     bool uncommitted; /* a transaction is open, and its commit was not asked for */
     bool fenced;      /* init_transactions is done */
+    const _Atomic bool *stop;
     uint32_t nth; /* transaction of its owner: with each, messages that may lie anywhere begin at another partition */
     struct dt_kafka_watch watch;
 
@@ -225,7 +227,7 @@ static dt_status topic_new(dt_txn_producer *p, struct dt_str name, struct topic 
 
 static dt_status topic_await(dt_txn_producer *p, struct topic *t, struct dt_error *err)
 {
-    return dt_kafka_await_topic(p->rk, t->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2, NULL, NULL, err);
+    return dt_kafka_await_topic(p->rk, t->rkt, dt_kafka_now_us() + p->transaction_timeout_us / 2, p->stop, NULL, err);
 }
 
 /* A topic whose limit is below that of our batches gets batches that it takes. */
@@ -306,9 +308,9 @@ static void keep_unsure(struct strangers *s, const rd_kafka_topic_partition_list
  * of its own otherwise, and so does looking whether it has come. To ask for offsets is what does this for a list of
  * topics; of some that were just made the first try fails and brings their metadata all the same.
  */
-static void fetch_metadata(dt_txn_producer *p, struct strangers *s)
+static void fetch_metadata(dt_txn_producer *p, struct strangers *s, unsigned max_tries, int wait_ms)
 {
-    for (unsigned tries = 0; s->n_unsure > 1 && tries < METADATA_TRIES; tries++) {
+    for (unsigned tries = 0; s->n_unsure > 1 && tries < max_tries; tries++) {
         rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)s->n_unsure);
 
         for (size_t i = 0; i < s->n_unsure; i++) {
@@ -317,7 +319,7 @@ static void fetch_metadata(dt_txn_producer *p, struct strangers *s)
             snprintf(name, sizeof(name), "%.*s", (int)s->names[i].n, s->names[i].p);
             rd_kafka_topic_partition_list_add(list, name, 0)->offset = RD_KAFKA_OFFSET_END;
         }
-        (void)rd_kafka_offsets_for_times(p->rk, list, METADATA_WAIT_MS);
+        (void)rd_kafka_offsets_for_times(p->rk, list, wait_ms);
         keep_unsure(s, list);
         rd_kafka_topic_partition_list_destroy(list);
     }
@@ -329,7 +331,7 @@ static dt_status meet_strangers(dt_txn_producer *p, struct strangers *s, struct 
     dt_status status = know_strangers(p, s, err);
 
     if (status == DT_OK)
-        fetch_metadata(p, s);
+        fetch_metadata(p, s, METADATA_TRIES, METADATA_WAIT_MS);
     for (size_t i = 0; status == DT_OK && i < s->n; i++) {
         struct topic **slot = topic_slot(p, s->names[i]);
 
@@ -369,7 +371,7 @@ void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t
             s.names[s.n++] = names[i];
     }
     s.n_unsure = s.n;
-    fetch_metadata(p, &s);
+    fetch_metadata(p, &s, 1, MEET_WAIT_MS);
     for (size_t i = s.n_unsure; i < s.n; i++) {
         struct topic **slot = topic_slot(p, s.names[i]);
         struct dt_error ignored;
@@ -468,6 +470,8 @@ static dt_status await_reports(dt_txn_producer *p, const size_t *count, size_t m
 
         if (status != DT_OK || *count <= most)
             return status;
+        if (p->stop && *p->stop)
+            return doubt(err, "transaction", "stopped while delivery reports were missing");
         if (dt_kafka_now_us() >= deadline_us)
             return doubt(err, "transaction", "delivery reports are missing at its timeout");
         if (dt_kafka_now_us() >= p->look_us)
@@ -886,6 +890,7 @@ dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _
     bool again;
     dt_status status = open_ledger(p, deadline_us, stop, err);
 
+    p->stop = stop;
     if (status != DT_OK)
         return status;
     status = ask_to_fence(p, 1, &again, err);

@@ -14,7 +14,8 @@ typedef struct dt_txn_producer dt_txn_producer;
 DT_MUST_CHECK dt_status dt_txn_producer_new(const struct dt_kafka_env *env, unsigned shard, const char *suffix,
                                             dt_txn_producer **out, struct dt_error *err);
 /* Waits for the ledger's metadata (it has to be connected: else asking for the coordinator costs half a second), then
- * has older producers with its id fenced and their transaction completed, without waiting for that. */
+ * has older producers with its id fenced and their transaction completed, without waiting for that. After *stop
+ * is set, calls wait only for the answer to a commit. */
 DT_MUST_CHECK dt_status dt_txn_producer_start(dt_txn_producer *p, int64_t deadline_us, const _Atomic bool *stop,
                                               struct dt_error *err);
 /* Waits until the fencing that dt_txn_producer_start began is done. */
@@ -26,7 +27,7 @@ void dt_txn_producer_free(dt_txn_producer *p);
 DT_MUST_CHECK dt_status dt_txn_producer_learn(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n,
                                               struct dt_error *err);
 /* Has topics that exist known ahead of their first message, all by one request; what fails is left to
- * dt_txn_producer_learn. Does not wait for longer than a few seconds. */
+ * dt_txn_producer_learn. Waits for at most 0.2 s. */
 void dt_txn_producer_meet(dt_txn_producer *p, const struct dt_str *names, size_t n);
 /* Without asking anybody: are all topics known, and does each take a batch as large as ours? */
 bool dt_txn_producer_ready(dt_txn_producer *p, const struct dt_kafka_message *messages, size_t n);

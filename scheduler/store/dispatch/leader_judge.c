@@ -51,7 +51,9 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
     c->alone = writable == DT_WRITABLE_ALONE;
     c->by_hands = dt_delivery_dealing(topic->delivery) == DT_DEALING_HANDS;
     c->unknown = writable == DT_WRITABLE_UNKNOWN;
-    if (writable != DT_WRITABLE_UNKNOWN)
+    c->busy = t->io->sent.frozen && !c->by_hands && writable != DT_WRITABLE_NO;
+    t->io->judged.frozen |= c->busy;
+    if (writable != DT_WRITABLE_UNKNOWN && !c->busy)
         c->fate = writable == DT_WRITABLE_NO ? DT_FATE_HELD : DT_FATE_CLAIM;
     return DT_OK;
 }
@@ -75,20 +77,35 @@ static dt_status judge_orphan(struct dt_open_txn *t, struct dt_candidate *c)
     return status == DT_OK ? end : status;
 }
 
+/* park: Kafka has not answered for so long that the job is parked, not left in front. */
+static void wait_for_reports(struct dt_open_txn *t, struct dt_candidate *c, bool park)
+{
+    struct dt_leader_judged *judged = &t->io->judged;
+    judged->unread++;
+    if (judged->unread_ms < c->next_ms)
+        judged->unread_ms = c->next_ms;
+    c->fate = park ? DT_FATE_HELD : DT_FATE_LEFT;
+}
+
 /* A report that came before the deadline counts, even if it is read later: until the reports up to the deadline have
  * been applied (the results watermark), the attempt is left. */
 static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
 {
-    struct dt_leader_judged *judged = &t->io->judged;
     const struct dt_read_up_to *up_to = &t->io->due.read_up_to;
     bool by_kafka = c->claim_shard >= 0;
-    if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms))) {
+    if (DT_GUARD(UNREAD, c->next_ms <= (by_kafka ? up_to->kafka_ms : up_to->other_ms)))
         c->fate = DT_FATE_TIMEOUT;
-        return;
-    }
-    judged->unread++;
-    if (judged->unread_ms < c->next_ms)
-        judged->unread_ms = c->next_ms;
+    else
+        wait_for_reports(t, c, by_kafka && c->next_ms <= up_to->other_ms);
+}
+
+static bool in_frozen_list(const struct dt_open_txn *t, const struct dt_candidate *c)
+{
+    const struct dt_leader_sent *sent = &t->io->sent;
+    for (size_t i = 0; sent->frozen && i < sent->list->n; i++)
+        if (sent->list->v[i].id == c->id)
+            return true;
+    return false;
 }
 
 static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
@@ -96,6 +113,11 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
     c->fate = DT_FATE_LEFT;
     if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
         return DT_OK;
+    if (!DT_UNGUARDED(LIST_FROZEN) && in_frozen_list(t, c)) {
+        wait_for_reports(t, c, t->io->sent.park);
+        c->busy = true;
+        return DT_OK;
+    }
     if (c->in_hands && !DT_UNGUARDED(CALL_IN_HANDS))
         return DT_OK;
     if (c->state == DT_DISPATCHED) {

@@ -49,7 +49,7 @@ struct dt_candidate {
     bool limited;  /* its topic has a limit */
     bool at_limit; /* with DT_FATE_HELD: there is no room */
     uint32_t host; /* with DT_FATE_HELD: of struct dt_seen */
-    bool busy;     /* with DT_FATE_LEFT: another transaction claims of its topic */
+    bool busy;     /* with DT_FATE_LEFT: another transaction claims of its topic, or the list is frozen */
     struct dt_str topic, kafka_topic; /* kafka_topic: with DT_FATE_CLAIM and DT_FATE_HELD */
     struct dt_str callback_url;       /* its own; absent: it has none */
     struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */

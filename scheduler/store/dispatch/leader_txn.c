@@ -10,8 +10,8 @@
  * Refuses to know: what is done with a job; leader_parts.h names the file of each step.
  *
  * Invariants:
- *   - Nothing is claimed or timed out while anything is left in flight (a list of which only the head was sent): the
- *     list is replaced, or shortened at its head, never added to.
+ *   - If a remainder of the list is unsent, nothing is claimed or timed out. If the list is frozen, nothing is claimed
+ *     into it, and jobs in it are skipped. So a list is replaced, shortened at its head or kept, never extended.
  *   - An attempt enters the list in the transaction that writes it into its job's row, so an attempt that is not in a
  *     list cannot come.
  *   - A job with an earlier attempt in another shard's list (its slot has moved) waits.
@@ -29,7 +29,7 @@ static dt_status settle(struct dt_open_txn *t)
 {
     const struct dt_leader_sent *sent = &t->io->sent;
     struct dt_leader_settled *settled = &t->io->settled;
-    if (sent->list->n == 0)
+    if (sent->list->n == 0 || sent->frozen)
         return DT_OK;
     t->shrink = dt_inflight_sent(sent->list->n, t->fence->send_n);
     settled->n = t->shrink.leave;
@@ -69,6 +69,7 @@ static struct dt_seen seen_of(const struct dt_open_txn *t, const struct dt_candi
     if (c->fate == DT_FATE_HELD) {
         seen.hold = c->topic;
         seen.host = c->host;
+        seen.timeout = c->state == DT_DISPATCHED;
     }
     return seen;
 }
@@ -104,7 +105,10 @@ static dt_status write_row(struct dt_open_txn *t, struct dt_fence *next)
                                      .send_n = t->n_claims,
                                      .ledger_offset = settled->n ? sent->offset : t->fence->ledger_offset,
                                      .batch_no = t->fence->batch_no + (t->n_claims > 0)};
-    if (settled->remainder) {
+    if (sent->frozen) {
+        values.inflight = *sent->list;
+        values.send_n = t->fence->send_n;
+    } else if (settled->remainder) {
         values.inflight = (struct dt_inflight){.v = sent->list->v + settled->n, .n = settled->remainder};
         values.send_n = t->shrink.send_n;
         values.batch_no = t->fence->batch_no;

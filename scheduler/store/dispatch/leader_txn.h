@@ -25,6 +25,7 @@ struct dt_seen {
     int64_t next_ms;    /* 0 = the entry goes away */
     bool elsewhere;     /* its slot is another shard's: the entry goes there */
     bool at_limit;      /* with hold: because its topic is at its limit */
+    bool timeout;       /* with hold: an overdue attempt whose reports may be unread */
     struct dt_str hold; /* present: due, but this topic of it is paused, at its limit or cannot be written: the entry is
                            parked */
     uint32_t host;      /* with hold: the number of the host that it names, which alone has no place; 0 = not so */
@@ -44,11 +45,13 @@ enum dt_writable {
 
 /* ---- in ---- */
 
-/* The batch that was sent. */
+/* The in-flight list. */
 struct dt_leader_sent {
-    /* The whole in-flight list; its first fence->send_n entries were sent and committed. n = 0: nothing is in
-     * flight. */
-    const struct dt_inflight *list;
+    const struct dt_inflight *list; /* all of it; n = 0: nothing is in flight */
+    /* Frozen: nothing is added or settled, and jobs with an attempt in the list are skipped, because it is not known
+     * yet what was sent. False: the first fence->send_n entries were sent and committed. */
+    bool frozen;
+    bool park;             /* frozen for so long that jobs in the list are parked */
     int64_t offset;        /* first offset after its ledger record */
     bool extend_deadlines; /* its claim is so old that its deadlines are counted from now */
 };
@@ -120,8 +123,9 @@ struct dt_leader_settled {
 
 /* By leader_judge.c: why hints wait. */
 struct dt_leader_judged {
-    size_t unread;        /* attempts past their deadline, reports of which may be unread */
+    size_t unread;        /* due jobs that wait to learn of their attempt: if it was sent, or what was reported */
     int64_t unread_ms;    /* the latest of their deadlines */
+    bool frozen;          /* jobs that could be claimed are left, because the list is frozen */
     struct dt_str orphan; /* present: a due job's topic has no row in `topics` (a manual edit): its entry is held */
 };
 
@@ -199,7 +203,8 @@ struct dt_leader_txn {
 /*
  * Locks the shard's row, compares it with the fence, does all of the following, and commits:
  *
- *   - settles the batch: it leaves the in-flight list;
+ *   - settles the batch: it leaves the in-flight list. If the list is frozen, nothing is settled or claimed into it,
+ *     and jobs with an attempt in it are skipped;
  *   - times out, among the hints, attempts whose deadline is not later than read_up_to and whose jobs no stored
  *     result waits for (deferred_results);
  *   - ends, among the hints, attempts in the hands of a process that is gone as lost;

@@ -45,7 +45,7 @@ def test_leader_while_nobody_leads(stack, api, topic):
 
 
 def test_kafka_while_kafka_hangs(stack, api, topic):
-    """Before Kafka hangs both shards send a job: a shard at rest is taken over when a job is due, and has no leader without Kafka."""
+    """Both shards send a job of the topic before Kafka hangs, so both know that it can be written."""
     shards = set()
     while len(shards) < SHARDS:
         shards.add(shard_of(int(sent(api, api.make(topic=topic, delay=0))["id"]), SHARDS))

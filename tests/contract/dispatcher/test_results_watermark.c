@@ -201,7 +201,7 @@ static void pass_a_minute_without_an_answer(void)
     assert_false(waits_at_most(1, 60000));
 }
 
-static void while_kafka_does_not_answer_only_what_others_delivered_times_out_after_thirty_seconds(void **state)
+static void while_kafka_does_not_answer_only_attempts_of_other_deliveries_time_out_after_thirty_seconds(void **state)
 {
     (void)state;
     unread = true;
@@ -252,7 +252,7 @@ int main(void)
         T(a_reader_that_is_behind_is_waited_for),
         T(without_an_answer_nothing_is_read),
         T(nobody_is_waited_for_longer_than_thirty_seconds),
-        T(while_kafka_does_not_answer_only_what_others_delivered_times_out_after_thirty_seconds),
+        T(while_kafka_does_not_answer_only_attempts_of_other_deliveries_time_out_after_thirty_seconds),
         T(when_kafka_answers_again_the_reader_has_thirty_seconds),
         T(when_kafka_answers_again_and_all_is_read_nothing_waits),
         T(a_leader_that_did_not_ask_waits_for_the_whole_time_again),

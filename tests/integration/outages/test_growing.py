@@ -83,7 +83,7 @@ def shard_that_waits(api):
 
 
 def test_what_was_claimed_for_kafka_waits_for_it_and_is_sent_once(stack):
-    """Its leader dies between the claim and Kafka's commit, and the next one has no Kafka: it cannot know, so it does not lead."""
+    """Its leader dies between the claim and Kafka's commit, and the next one has no Kafka: it cannot know what was sent, so the list is frozen."""
     stack.up_again("--with", "kafka")
     api = Rest(stack["DUETIME_URL_API1"])
     assert api.put("/v1/topics/claimed", {"delivery": "kafka"}).status == 201

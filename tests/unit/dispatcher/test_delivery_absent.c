@@ -47,9 +47,7 @@ static void a_shard_with_nothing_in_flight_is_taken_over(void **state)
     const struct dt_fence fence = {.shard = 3, .epoch = 7, .ledger_offset = 42};
     struct dt_delivery_findings found;
     dt_delivery_forget(delivery);
-    assert_false(dt_delivery_is_open(delivery));
     assert_int_equal(dt_delivery_fence(delivery, &fence, NULL), DT_OK);
-    assert_true(dt_delivery_is_open(delivery));
     assert_int_equal(dt_delivery_read(delivery, &fence, &empty_list, &found, NULL), DT_OK);
     assert_string_equal(found.halt, "");
     assert_false(found.sent);
@@ -66,7 +64,6 @@ static void a_shard_with_something_in_flight_waits_and_says_why(void **state)
     assert_int_equal(dt_delivery_fence(delivery, &fence, &err), DT_UNAVAILABLE);
     assert_non_null(strstr(err.text, "shard 3 has 2 attempts in flight"));
     assert_true(err.alarm);
-    assert_false(dt_delivery_is_open(delivery));
 }
 
 static void no_topic_can_be_written_and_the_trouble_names_it(void **state)
@@ -93,13 +90,12 @@ static void nothing_is_ever_begun_and_nothing_costs_anything_at_rest(void **stat
     (void)state;
     const struct dt_fence fence = {.shard = 3};
     const struct dt_delivery_batch batch = {.fence = &fence};
-    struct dt_delivered sent;
     struct dt_error err = {0};
     assert_int_equal(dt_delivery_fence(delivery, &fence, NULL), DT_OK);
     dt_delivery_begin_ahead(delivery, &batch);
     dt_delivery_begin(delivery, &batch);
     assert_false(dt_delivery_begun(delivery));
-    assert_int_equal(dt_delivery_commit(delivery, &fence, &empty_list, &sent, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_delivery_commit(delivery, &err), DT_UNAVAILABLE);
     assert_false(dt_delivery_worth_closing(delivery));
     assert_false(dt_delivery_finding_out(delivery));
     assert_false(dt_delivery_resolve(delivery));

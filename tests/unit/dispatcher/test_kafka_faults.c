@@ -494,7 +494,7 @@ static size_t read_within(dt_kafka_reader *reader, int64_t us)
 }
 
 /* Makes a reader of a topic with one record. */
-static dt_kafka_reader *reader_of_one(void)
+static dt_kafka_reader *new_reader_of_one_record(void)
 {
     static const struct dt_kafka_reading results = DT_KAFKA_READS_RESULTS;
     struct dt_error err = {0};
@@ -509,7 +509,7 @@ static dt_kafka_reader *reader_of_one(void)
 
 static void a_reader_whose_offset_the_group_refuses_once_reads_all_the_same(void **state)
 {
-    dt_kafka_reader *reader = reader_of_one();
+    dt_kafka_reader *reader = new_reader_of_one_record();
 
     (void)state;
     fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
@@ -517,9 +517,9 @@ static void a_reader_whose_offset_the_group_refuses_once_reads_all_the_same(void
     dt_kafka_reader_free(reader);
 }
 
-static void a_reader_of_a_broker_that_needs_seconds_for_each_answer_reads(void **state)
+static void a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer(void **state)
 {
-    dt_kafka_reader *reader = reader_of_one();
+    dt_kafka_reader *reader = new_reader_of_one_record();
 
     (void)state;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 4000);
@@ -562,7 +562,7 @@ int main(void)
         TEST_NOTICES(notices_that_are_refused_together_go_one_by_one),
         TEST_NOTICES(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew),
         TEST_NOTICES(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same),
-        TEST_NOTICES(a_reader_of_a_broker_that_needs_seconds_for_each_answer_reads),
+        TEST_NOTICES(a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -473,6 +473,64 @@ static void a_job_of_a_topic_for_pops_is_offered_and_claimed_once_its_topic_is_k
     assert_int_equal(leader_txn(rig, &id, 1).batch.n, 1);
 }
 
+/* Takes the shard over with two attempts in the list, and nothing known of them. */
+static void take_over_unsettled(struct rig *rig, int64_t *ids)
+{
+    take_over(rig, 197);
+    leader_txn(rig, ids, 2);
+    take_over(rig, 197);
+    assert_int_equal(rig->flight.n, 2);
+}
+
+static void a_frozen_list_and_its_jobs_are_not_changed(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
+    struct dt_error err = {0};
+    take_over_unsettled(rig, ids);
+    /* The first one's time is up; the second one is due again, by hand, and its topic is for pops now. */
+    mysql_fixture_run(
+        &rig->fx,
+        "UPDATE jobs SET next_at = 5 WHERE id = %lld; UPDATE jobs SET state = 'scheduled', next_at = 5 WHERE id = "
+        "%lld; UPDATE topics SET delivery = 'pull'; UPDATE installation SET topics_version = topics_version + 1",
+        (long long)ids[0], (long long)ids[1]);
+    const struct dt_hint hints[] = {{ids[0], 1}, {ids[1], 1}, {ids[2], 1}};
+    const struct dt_fence before = rig->fence;
+    struct dt_leader_txn t = leader_txn_of(rig, hints, 3);
+    t.sent = (struct dt_leader_sent){.list = &rig->flight, .frozen = true};
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
+    assert_int_equal(t.offered.n, 1); /* the third one */
+    assert_int_equal(t.batch.n + t.timed_out.n + t.settled.n + t.settled.remainder, 0);
+    assert_int_equal(field(rig, "attempt", ids[1]), 1);
+    assert_int_equal(rig->fence.version, before.version + 1);
+    assert_int_equal(rig->fence.inflight, 2);
+    assert_int_equal(rig->fence.send_n, before.send_n);
+    assert_int_equal(rig->fence.batch_no, before.batch_no);
+    assert_int_equal(rig->fence.ledger_offset, before.ledger_offset);
+    take_over(rig, 197);
+    assert_int_equal(rig->flight.n, 2);
+    assert_int_equal(rig->flight.v[0].id, ids[0]);
+    assert_int_equal(rig->flight.v[1].id, ids[1]);
+}
+
+static void nothing_is_claimed_into_a_frozen_list(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[] = {job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000), job(rig, now_ms(rig) - 1000)};
+    struct dt_error err = {0};
+    take_over_unsettled(rig, ids);
+    const struct dt_hint hint = {ids[2], 1};
+    struct dt_leader_txn t = leader_txn_of(rig, &hint, 1);
+    t.sent = (struct dt_leader_sent){.list = &rig->flight, .frozen = true};
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
+    assert_int_equal(t.batch.n + t.seen.n + t.seen.n_unknown, 0);
+    assert_false(t.seen.locked);
+    assert_int_equal(field(rig, "attempt", ids[2]), 0);
+    rig->writable = DT_WRITABLE_NO; /* its topic is closed besides: it is parked */
+    OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
+    assert_int_equal(t.seen.held, 1);
+}
+
 static void a_row_locked_by_another_is_left_and_not_waited_for(void **state)
 {
     struct rig *rig = *state;
@@ -527,16 +585,16 @@ static void a_deadline_waits_until_all_that_was_reported_before_it_has_been_read
     leader_txn(rig, ids, 2);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET next_at = 500 + id - %lld", (long long)ids[0]);
     int64_t second_ms = field(rig, "next_at", ids[1]);
-    read_up_to.kafka_ms = 499;
+    read_up_to = (struct dt_read_up_to){499, 499};
     struct dt_leader_txn t = leader_txn(rig, ids, 2);
     assert_int_equal(t.timed_out.n, 0);
     assert_int_equal(t.judged.unread, 2);
     assert_int_equal(t.judged.unread_ms, second_ms);
     assert_true(t.seen.locked);
     assert_int_equal(t.seen.n, 0);
-    read_up_to.kafka_ms = 500; /* the very instant of the first one's deadline */
+    read_up_to = (struct dt_read_up_to){500, 500}; /* exactly the first deadline */
     t = leader_txn(rig, ids, 2);
-    read_up_to.kafka_ms = INT64_MAX;
+    read_up_to = (struct dt_read_up_to){INT64_MAX, INT64_MAX};
     assert_int_equal(t.timed_out.n, 1);
     assert_int_equal(t.judged.unread, 1);
     assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
@@ -560,6 +618,8 @@ static void an_attempt_of_another_delivery_times_out_when_its_own_watermark_has_
     assert_int_equal(t.timed_out.n, 1);
     assert_int_equal(t.judged.unread, 1);
     assert_int_equal(field(rig, "attempt_status+0", ids[0]), DT_ATTEMPT_TIMED_OUT);
+    assert_int_equal(t.seen.held, 1); /* parked: while Kafka does not answer, it must not block other jobs */
+    assert_false(t.seen.locked);
 }
 
 static void a_deadline_waits_for_a_result_that_is_stored_and_not_applied_yet(void **state)
@@ -621,6 +681,8 @@ int main(void)
         T(a_turn_without_work_writes_nothing),
         T(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on),
         T(a_job_of_a_topic_for_pops_is_offered_and_claimed_once_its_topic_is_kafkas),
+        T(a_frozen_list_and_its_jobs_are_not_changed),
+        T(nothing_is_claimed_into_a_frozen_list),
         T(a_row_locked_by_another_is_left_and_not_waited_for),
         T(a_stale_map_claims_nothing_and_says_so),
         T(an_earlier_attempt_in_another_shards_list_keeps_a_job_back),
