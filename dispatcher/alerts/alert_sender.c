@@ -233,14 +233,19 @@ static dt_status send_one(dt_alerts *a, const struct dt_alert_message *m, int64_
     return m->target == DT_ALERT_TO_KAFKA ? send_kafka(a, m, err) : send_webhook(a, m, now_ms, err);
 }
 
-/* Webhooks first: they are not waited for, and Kafka may be. */
-static dt_status send_all(dt_alerts *a, const struct dt_alert_messages *messages, bool kafka, struct dt_error *err)
+/* Sends all webhooks, which does not block, then at most one message to Kafka, which may. The next look follows at once
+ * and finds the other messages and new webhooks. */
+static dt_status send_round(dt_alerts *a, const struct dt_alert_messages *messages, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    for (size_t i = 0; i < messages->n && status == DT_OK && !dt_thread_stopping(&a->sender); i++)
-        if ((messages->v[i].target == DT_ALERT_TO_KAFKA) == kafka)
+    const struct dt_alert_message *to_kafka = NULL;
+    for (size_t i = 0; i < messages->n && status == DT_OK && !dt_thread_stopping(&a->sender); i++) {
+        if (messages->v[i].target != DT_ALERT_TO_KAFKA)
             status = send_one(a, &messages->v[i], messages->now_ms, err);
-    return status;
+        else if (!to_kafka)
+            to_kafka = &messages->v[i];
+    }
+    return status == DT_OK && to_kafka ? send_one(a, to_kafka, messages->now_ms, err) : status;
 }
 
 /* *next_us: when to look again. */
@@ -259,8 +264,7 @@ static dt_status send_due(dt_alerts *a, int64_t *next_us, struct dt_error *err)
         *next_us = mono_us(a);
     else if (messages.next_ms)
         *next_us = mono_us(a) + dt_later(messages.next_ms - messages.now_ms, 1) * 1000;
-    status = send_all(a, &messages, false, err);
-    return status == DT_OK ? send_all(a, &messages, true, err) : status;
+    return send_round(a, &messages, err);
 }
 
 void dt_alerts_send(void *arg)
