@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
+
 struct dt_kafka_parts {
     struct dt_kafka_parts_env env;
     bool has_kafka;
@@ -31,7 +33,12 @@ dt_status dt_kafka_parts_reach(dt_kafka_parts *p, struct dt_error *err)
         return DT_OK;
     dt_status status = p->admin ? DT_OK : dt_kafka_admin_new(p->env.kafka, &p->admin, err);
     p->env.kafka->admin = p->admin;
-    return status == DT_OK ? dt_kafka_admin_prepare(p->admin, err) : status;
+    if (status != DT_OK)
+        return status;
+    p->env.kafka->topics_ready = dt_kafka_admin_prepare(p->admin, err) == DT_OK;
+    if (!p->env.kafka->topics_ready)
+        DT_LOG(WARN, "kafka", "Kafka does not answer: starts without it, and retries", DT_S("reason", err->text));
+    return DT_OK;
 }
 
 static dt_status start_commands(dt_kafka_parts *p, struct dt_error *err)

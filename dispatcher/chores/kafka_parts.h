@@ -28,7 +28,8 @@ struct dt_kafka_parts_env {
 };
 
 DT_MUST_CHECK dt_status dt_kafka_parts_new(const struct dt_kafka_parts_env *env, dt_kafka_parts **out);
-/* Connects, and makes the installation's own topics. UNAVAILABLE: try again. */
+/* Connects, and creates the installation's own topics. If Kafka does not answer, returns OK, and the results thread
+ * creates them later. */
 DT_MUST_CHECK dt_status dt_kafka_parts_reach(dt_kafka_parts *parts, struct dt_error *err);
 /* Starts the threads. After a failure the parts can only be stopped. */
 DT_MUST_CHECK dt_status dt_kafka_parts_start(dt_kafka_parts *parts, struct dt_error *err);

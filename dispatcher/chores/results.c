@@ -365,7 +365,8 @@ static dt_kafka_reader *connect(dt_results *r)
         return NULL;
     for (unsigned failures = 0; !dt_thread_stopping(&r->thread) && !consumer; failures++) {
         struct dt_error err = {0};
-        if (dt_kafka_reader_new(r->env.kafka, &reading, &consumer, &err) == DT_OK)
+        dt_status status = r->env.kafka->topics_ready ? DT_OK : dt_kafka_admin_prepare(r->env.kafka->admin, &err);
+        if (status == DT_OK && dt_kafka_reader_new(r->env.kafka, &reading, &consumer, &err) == DT_OK)
             break;
         consumer = NULL;
         dt_outage_failed(&r->outage, DT_OUTAGE_KAFKA, "results", "no consumer yet", err.status, &err);

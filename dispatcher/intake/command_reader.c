@@ -430,7 +430,7 @@ static dt_status serve(dt_command_reader *r, struct dt_error *err)
 static void fail(dt_command_reader *r, unsigned failures, dt_status status, const struct dt_error *err)
 {
     int64_t pause_us = PAUSE_FIRST_US << (failures < 6 ? failures : 6);
-    if (r->consumer && (status == DT_DEPOSED || dt_kafka_reader_owes(r->consumer)))
+    if (r->consumer && (status == DT_DEPOSED || dt_kafka_reader_must_restart(r->consumer)))
         dt_kafka_reader_restart(r->consumer);
     if (dt_thread_stopping(&r->thread))
         return;

@@ -21,6 +21,7 @@ struct dt_kafka_env {
     unsigned shards; /* when this process started: what a ledger is made with */
     /* Where producers look up the size limits of topics; NULL: they take Kafka's default for granted. */
     dt_kafka_admin *admin;
+    bool topics_ready; /* the installation's own topics were there when this process started */
 };
 
 /* Waits until all handles that were freed are destroyed, which happens in the background; at most timeout_ms. Called
@@ -186,8 +187,8 @@ void dt_kafka_reader_restart(dt_kafka_reader *c);
 /* Stops reading a partition until the next share or restart, and drops its messages of the last poll. Needs
  * reading.begin. */
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
-/* True: reading on would lose messages of the last poll, or cannot go on from where it is. The reader is restarted. */
-bool dt_kafka_reader_owes(const dt_kafka_reader *c);
+/* True: restart the reader. Messages of the last poll were not applied, or the offset to read from no longer exists. */
+bool dt_kafka_reader_must_restart(const dt_kafka_reader *c);
 /* Messages that lie behind what was read, in the partitions that are read, as far as Kafka has told. */
 int64_t dt_kafka_reader_lag(const dt_kafka_reader *c);
 

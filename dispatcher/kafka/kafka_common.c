@@ -249,17 +249,17 @@ static rd_kafka_resp_err_t look_at_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
 }
 
 /* librdkafka drops an answer that arrives after the request's timeout. So each retry waits twice as long as the request
- * before it, until a slow broker answers one of them. Later requests of the process begin with twice the time that this
- * answer took. Between requests the caller checks `stop`. */
+ * before it, until a slow broker answers one. Later requests of this process start with twice the time of that answer.
+ * Between requests the caller checks `stop`. */
 enum { ASK_FIRST_MS = 100, ASK_MAX_MS = 6400 };
-static _Atomic int patience_ms = ASK_FIRST_MS;
+static _Atomic int ask_ms = ASK_FIRST_MS;
 
-static rd_kafka_resp_err_t ask_patiently(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
+static rd_kafka_resp_err_t ask_for_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t deadline_us,
                                          struct dt_kafka_shape *shape)
 {
     int64_t begun_us = dt_kafka_now_us();
     int64_t left_ms = (deadline_us - begun_us) / 1000 + 1;
-    int most_ms = patience_ms;
+    int most_ms = ask_ms;
     int ms = left_ms < ASK_FIRST_MS ? ASK_FIRST_MS : left_ms < most_ms ? (int)left_ms : most_ms;
     rd_kafka_resp_err_t code = look_at_topic(rk, topic, ms, shape);
     int64_t need_ms = code == RD_KAFKA_RESP_ERR__TIMED_OUT ? 2 * ms
@@ -267,7 +267,7 @@ static rd_kafka_resp_err_t ask_patiently(rd_kafka_t *rk, rd_kafka_topic_t *topic
                                                            : 0;
 
     if (need_ms > most_ms || code == RD_KAFKA_RESP_ERR_NO_ERROR)
-        patience_ms = need_ms < ASK_FIRST_MS ? ASK_FIRST_MS : need_ms < ASK_MAX_MS ? (int)need_ms : ASK_MAX_MS;
+        ask_ms = need_ms < ASK_FIRST_MS ? ASK_FIRST_MS : need_ms < ASK_MAX_MS ? (int)need_ms : ASK_MAX_MS;
     return code;
 }
 
@@ -282,7 +282,7 @@ dt_status dt_kafka_await_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic, int64_t 
     for (;;) {
         if (stop && *stop)
             return dt_fail(err, DT_SHUTDOWN, "kafka: stopped while asking for metadata");
-        code = ask_patiently(rk, topic, deadline_us, shape);
+        code = ask_for_topic(rk, topic, deadline_us, shape);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             return DT_OK;
         if (dt_kafka_now_us() >= deadline_us)

@@ -178,7 +178,7 @@ dt_status dt_notice_producer_send(dt_notice_producer *s, const struct dt_kafka_m
         return DT_OK;
     pthread_mutex_lock(&s->lock);
     const int64_t deadline_us =
-        dt_kafka_now_us() + timeout_ms * INT64_C(1000); /* waiting for others takes none of it */
+        dt_kafka_now_us() + timeout_ms * INT64_C(1000); /* waiting for the lock does not count */
     status = send_together(s, messages, n, sent, deadline_us, err);
     if (status == DT_REFUSED && n > 1)
         status = send_singly(s, messages, n, sent, deadline_us, err);

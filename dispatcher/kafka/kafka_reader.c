@@ -20,8 +20,8 @@
 
 #include "base/log.h"
 
-/* LOOK_TIMEOUT_US is long: if a reader gave up on a busy broker, it would only repeat the request. A reader that reads
- * its partitions only counts them again, and reads on meanwhile: LOOK_AGAIN_US is short. */
+/* LOOK_TIMEOUT_US is long: if a reader gave up on a busy broker, it would only repeat the request. LOOK_AGAIN_US is
+ * short: the reader has its partitions, and should soon read on. */
 enum {
     LOOK_EVERY_US = 5000000,
     LOOK_TIMEOUT_US = 10000000,
@@ -35,8 +35,8 @@ enum {
 struct dt_kafka_reader {
     const struct dt_kafka_env *env;
     struct dt_kafka_reading how;
-    unsigned generation; /* of the settings that the handle was created with */
-    int64_t silent_us;   /* since when Kafka neither reports where the partitions are nor sends anything; 0 = it does */
+    unsigned generation;    /* of the settings that the handle was created with */
+    int64_t silent_us;      /* since when Kafka has neither reported the partitions nor sent anything; 0 = it answers */
     struct dt_error unsaid; /* why the last share did not get them; status OK = it did, or did not ask */
     rd_kafka_t *rk;
     rd_kafka_topic_t *topic;
@@ -375,7 +375,7 @@ void dt_kafka_reader_restart(dt_kafka_reader *c)
     c->owed = c->lost = false;
 }
 
-bool dt_kafka_reader_owes(const dt_kafka_reader *c)
+bool dt_kafka_reader_must_restart(const dt_kafka_reader *c)
 {
     return c->owed || c->lost;
 }
@@ -622,7 +622,7 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     dt_status status;
     bool same;
 
-    /* Another handle may help if settings have changed or, when Kafka does not answer, if files that they name have. */
+    /* A new handle may help if settings changed or, if Kafka does not answer, files that they name. */
     bool outdated =
         c->generation != dt_kafka_client_generation() || (c->silent_us > 0 && now_us > c->silent_us + SILENCE_US);
     if (outdated && reopen(c, &c->unsaid) != DT_OK)
