@@ -83,7 +83,7 @@ static inline struct dt_page_end dt_page_end(unsigned rows, size_t row_bytes)
  * in a buffer that grew by doubling, perhaps as base64.
  */
 size_t dt_answer_job_room(const struct dt_api *api);
-/* Holds that room before a job is read, instead of what an earlier run of the request held. False: 503 is filled in. */
+/* Reserves that room before a job is read, in place of an earlier run's reservation. False: the answer is 503. */
 DT_MUST_CHECK bool dt_answer_hold_job(struct dt_request *req);
 
 /*
