@@ -8,8 +8,8 @@
  *
  *   Dispatcher   the shard loop: takeover, batch, rest (dispatcher/shard/shard_loop.c, scheduler/store/dispatch/leader_txn.c,
  *                store_takeover.c, dispatcher/delivery/kafka/kafka_producer.c, kafka_txn_producer.c)
- *   Hands        the leader's half that does without Kafka: from the first step of a takeover on, whatever the other half
- *                waits for (only with HANDS)
+ *   Hands        what the leader does without Kafka, from the first step of a takeover on, while the sender waits (only
+ *                with HANDS)
  *   Broker       the transaction coordinator, and requests that the network held back
  *   Outside      callers, consumers, time, operators with SQL (store_jobs.c, store_results.c, job_state.c)
  *   Backup       a MySQL that goes back to an earlier state, once (only with RESTORE)
@@ -767,7 +767,7 @@ lead:
 	:: atomic {
 		MINE(p) && flight[p] == 0 && !ahead[p] && !ANY_DUE ->
 #if HANDS
-		HANDLE(p, 0) = 0; HANDLE(p, 1) = 0; id[p] = 0;   /* the half that does without Kafka goes on */
+		HANDLE(p, 0) = 0; HANDLE(p, 1) = 0; id[p] = 0;   /* what needs no Kafka continues */
 #else
 		forget();
 #endif
@@ -888,9 +888,9 @@ rest:
 
 #if HANDS
 /*
- * A leader transaction that has nothing to do with Kafka, at any moment after a takeover has written its epoch, and beside
- * whatever the Kafka half does: fencing, the ledger, a commit that hangs. It leaves the row's list as it is, and all
- * jobs alone that have an attempt in there, also when their topics have another delivery by now.
+ * A leader transaction that needs no Kafka, at any moment after a takeover has written its epoch, and in any order with
+ * the sender's steps: fencing, the ledger, a commit that hangs. It changes neither the row's list nor a job with an
+ * attempt in the list, even if the job's topic has another delivery now.
  */
 #ifdef OUT_EPOCH_IN_HANDS
 #define HANDS_MAY_WRITE(p) awake[p]
