@@ -528,6 +528,21 @@ static void a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer(void
     dt_kafka_reader_free(reader);
 }
 
+static void a_group_whose_coordinator_has_moved_is_asked_again(void **state)
+{
+    struct dt_error err = {0};
+    dt_result_lag *lag = NULL;
+    bool passed = false;
+
+    (void)state;
+    assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(dt_result_lag_new(&fx.env, &lag, &err), DT_OK);
+    fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
+    AWAIT_OR(dt_result_lag_mark(lag, &err) == DT_OK && dt_result_lag_passed(lag, &passed, &err) == DT_OK && passed,
+             print_error("%s\n", err.text));
+    dt_result_lag_free(lag);
+}
+
 #define TEST(name)         cmocka_unit_test_setup_teardown(name, make_producer, clear)
 #define TEST_NOTICES(name) cmocka_unit_test_setup_teardown(name, make_notices, clear)
 #define TEST_PATIENT(name) cmocka_unit_test_setup_teardown(name, make_patient_producer, clear)
@@ -562,6 +577,7 @@ int main(void)
         TEST_NOTICES(notices_that_are_refused_together_go_one_by_one),
         TEST_NOTICES(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew),
         TEST_NOTICES(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same),
+        TEST_START(a_group_whose_coordinator_has_moved_is_asked_again),
         TEST_NOTICES(a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer),
     };
 
