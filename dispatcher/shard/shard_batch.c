@@ -122,16 +122,10 @@ static dt_status keep_flight(dt_shard_loop *l, const struct dt_leader_txn *txn)
     struct dt_inflight *list = &l->flight.list;
     l->flight.sent = false;
     dt_inflight_drop(list, txn->settled.n);
-    if (txn->batch.n > list->cap) {
-        struct dt_claim *v = realloc(list->v, txn->batch.n * sizeof(*v));
-        if (!v)
-            return DT_NOMEM;
-        list->v = v;
-        list->cap = txn->batch.n;
-    }
-    for (size_t i = 0; i < txn->batch.n; i++)
+    dt_status status = dt_inflight_reserve(list, list->n + txn->batch.n);
+    for (size_t i = 0; status == DT_OK && i < txn->batch.n; i++)
         list->v[list->n++] = txn->batch.jobs[i].claim;
-    return DT_OK;
+    return status;
 }
 
 /* The time that consumers have for their results began with the claim. */

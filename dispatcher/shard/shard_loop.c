@@ -37,8 +37,6 @@
 #define TOLD_US         INT64_C(60000000) /* … or hardly ever, where the watch of MySQL tells everything */
 #define BEAT_US         INT64_C(20000)    /* batches of a stream begin so far apart, or one follows the other */
 #define RUN_US          INT64_C(500000) /* the time of batches without a pause, over which their claims are measured */
-#define PAUSE_FIRST_US  INT64_C(20000)
-#define PAUSE_MAX_US    INT64_C(2000000)
 #define LOCKED_FIRST_US INT64_C(5000)
 #define LOCKED_STILL_US INT64_C(40000)   /* the pause after three in a row */
 #define BUSY_US         INT64_C(4000)    /* somebody else claims of a topic with limits: about a transaction */
@@ -342,9 +340,9 @@ static dt_status tend_delivery(dt_shard_loop *l, struct dt_error *err)
 /* While timeouts wait for unread reports: asks again for their reading, and retries the timeouts when it advances. */
 static void retry_unread_timeouts(dt_shard_loop *l)
 {
-    int64_t read_ms = l->env->read_up_to(l->env->arg).kafka_ms;
     if (!l->due.unread_ms)
         return;
+    int64_t read_ms = l->env->read_up_to(l->env->arg).kafka_ms;
     if (read_ms > l->due.read_ms)
         dt_shard_open_timeouts(l);
     l->due.read_ms = read_ms;
@@ -483,9 +481,7 @@ static void report(dt_shard_loop *l, dt_status status, const struct dt_error *er
 /* Waits with jitter; wake-ups do not shorten it, an end does. */
 static void pause_before_takeover(dt_shard_loop *l, unsigned failures)
 {
-    int64_t cap = PAUSE_FIRST_US << (failures < 8 ? failures : 8);
-    cap = dt_earlier(cap, PAUSE_MAX_US);
-    int64_t until = dt_shard_mono_us(l) + cap / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(cap / 2 + 1));
+    int64_t until = dt_shard_mono_us(l) + dt_shard_backoff_us(l, failures, false);
     if (!ending(l))
         dt_mailbox_pause(l->mailbox, until, STOP | RELEASE);
 }

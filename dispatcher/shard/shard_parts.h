@@ -75,7 +75,7 @@ struct dt_sender {
     _Atomic bool busy;
     struct dt_fence fence;
     struct dt_inflight list;
-    const struct dt_outgoing *jobs; /* what is sent; in arena, as the messages are */
+    const struct dt_outgoing *jobs; /* to send; arena holds them and their messages */
     struct dt_arena arena;
     dt_status status;
     struct dt_error err;
@@ -95,9 +95,9 @@ struct dt_sender {
 dt_status dt_sender_start(struct dt_sender *sender, dt_delivery *delivery, void (*done)(void *arg), void *arg);
 /* Joins the thread. Before, the caller makes the delivery's blocking calls return. */
 void dt_sender_stop(struct dt_sender *sender);
-/* Requests to open. Only if no request runs. NOMEM: none was made. */
-DT_MUST_CHECK dt_status dt_sender_open(struct dt_sender *sender, const struct dt_fence *fence,
-                                       const struct dt_inflight *list);
+/* Requests what `state` says, with copies of the fence and the list. Only if no request runs. NOMEM: none was made. */
+DT_MUST_CHECK dt_status dt_sender_request(struct dt_sender *sender, enum dt_sender_state state,
+                                          const struct dt_fence *fence, const struct dt_inflight *list);
 /* Requests to send. Only if no request runs. jobs is in *arena, which is swapped for an empty one. NOMEM as above. */
 DT_MUST_CHECK dt_status dt_sender_send(struct dt_sender *sender, const struct dt_fence *fence,
                                        const struct dt_inflight *list, const struct dt_outgoing *jobs,
@@ -314,6 +314,8 @@ DT_MUST_CHECK dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *
 /* Handles what the sender has finished: settles what the ledger has, or notes what was sent. Opens it if it is wanted.
  * Never waits for the delivery's server, whose failures return OK. Any other status ends the leadership. */
 DT_MUST_CHECK dt_status dt_shard_tend_sender(dt_shard_loop *l, struct dt_error *err);
+/* The pause after so many failures in a row, with jitter. alarm: an operator has to do something first. */
+int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alarm);
 /* Closes the sender when a leadership ends: at once, or when its request returns. */
 void dt_shard_abandon_sender(dt_shard_loop *l);
 

@@ -13,9 +13,6 @@
  *   - A request has its own fence, list and arena, because the loop changes its fence with each transaction and reuses
  *     its arena.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hooks/fail_point.h"
 #include "shard_parts.h"
 
@@ -60,30 +57,18 @@ static void run(void *arg)
     }
 }
 
-/* Copies the fence and the list, and wakes the thread. */
-static dt_status request(struct dt_sender *s, enum dt_sender_state state, const struct dt_fence *fence,
-                         const struct dt_inflight *list)
+dt_status dt_sender_request(struct dt_sender *s, enum dt_sender_state state, const struct dt_fence *fence,
+                            const struct dt_inflight *list)
 {
-    if (list->n > s->list.cap) {
-        struct dt_claim *v = realloc(s->list.v, list->n * sizeof(*v));
-        if (!v)
-            return DT_NOMEM;
-        s->list.v = v;
-        s->list.cap = list->n;
-    }
-    if (list->n)
-        memcpy(s->list.v, list->v, list->n * sizeof(*list->v));
-    s->list.n = list->n;
+    s->list.n = 0;
+    dt_status status = dt_inflight_append(&s->list, list);
+    if (status != DT_OK)
+        return status;
     s->fence = *fence;
     s->state = state;
     atomic_store(&s->busy, true);
     dt_mailbox_signal(s->mailbox, REQUEST);
     return DT_OK;
-}
-
-dt_status dt_sender_open(struct dt_sender *s, const struct dt_fence *fence, const struct dt_inflight *list)
-{
-    return request(s, DT_SENDER_OPENING, fence, list);
 }
 
 dt_status dt_sender_send(struct dt_sender *s, const struct dt_fence *fence, const struct dt_inflight *list,
@@ -93,7 +78,7 @@ dt_status dt_sender_send(struct dt_sender *s, const struct dt_fence *fence, cons
     s->arena = *arena;
     *arena = free_arena;
     s->jobs = jobs;
-    return request(s, DT_SENDER_SENDING, fence, list);
+    return dt_sender_request(s, DT_SENDER_SENDING, fence, list);
 }
 
 bool dt_sender_busy(const struct dt_sender *s)

@@ -20,9 +20,16 @@
 #include "base/log.h"
 #include "shard_parts.h"
 
-#define SENDER_PAUSE_FIRST_US INT64_C(20000)
-#define SENDER_PAUSE_MAX_US   INT64_C(2000000)
-#define SENDER_PAUSE_ALARM_US INT64_C(10000000) /* an operator has to do something first */
+#define PAUSE_FIRST_US INT64_C(20000)
+#define PAUSE_MAX_US   INT64_C(2000000)
+#define PAUSE_ALARM_US INT64_C(10000000) /* an operator has to do something first */
+
+int64_t dt_shard_backoff_us(const dt_shard_loop *l, unsigned failures, bool alarm)
+{
+    int64_t most_us = PAUSE_FIRST_US << (failures < 8 ? failures : 8);
+    most_us = alarm ? PAUSE_ALARM_US : dt_earlier(most_us, PAUSE_MAX_US);
+    return most_us / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(most_us / 2 + 1));
+}
 
 static dt_status halt(dt_shard_loop *l, const char *why, struct dt_error *err)
 {
@@ -104,7 +111,7 @@ static dt_status open_sender(dt_shard_loop *l, struct dt_error *err)
     }
     s->epoch = l->fence.epoch;
     s->requested_us = dt_shard_mono_us(l);
-    return dt_sender_open(s, &l->fence, &l->flight.list);
+    return dt_sender_request(s, DT_SENDER_OPENING, &l->fence, &l->flight.list);
 }
 
 /* The delivery failed; the leadership continues without it. */
@@ -112,8 +119,7 @@ static void sender_failed(dt_shard_loop *l, dt_status status, const struct dt_er
 {
     struct dt_sender *s = &l->sender;
     int64_t now_us = dt_shard_mono_us(l);
-    int64_t pause_us = SENDER_PAUSE_FIRST_US << (s->failures < 8 ? s->failures : 8);
-    pause_us = why->alarm ? SENDER_PAUSE_ALARM_US : dt_earlier(pause_us, SENDER_PAUSE_MAX_US);
+    int64_t pause_us = dt_shard_backoff_us(l, s->failures, why->alarm);
     if (status == DT_REFUSED && s->state == DT_SENDER_SENDING)
         pause_us = 0; /* the next opening removes the message from the list */
     else if (status == DT_REFUSED)
@@ -121,7 +127,7 @@ static void sender_failed(dt_shard_loop *l, dt_status status, const struct dt_er
     dt_sender_close(s);
     s->failures++;
     s->wanted_us = s->wanted_us ? s->wanted_us : now_us;
-    s->retry_us = now_us + pause_us / 2 + (int64_t)(l->env->random(l->env->arg) % (uint64_t)(pause_us / 2 + 1));
+    s->retry_us = now_us + pause_us;
     dt_outage_failed(&s->outage, dt_delivery_server(l->delivery), "shard", "opens the delivery again", status, why);
 }
 
@@ -144,7 +150,7 @@ static dt_status finish_opening(dt_shard_loop *l, struct dt_error *err)
     dt_outage_over(&s->outage);
     s->state = DT_SENDER_OPEN;
     if (s->wanted_us)
-        dt_shard_topics_changed(l); /* what was parked may go */
+        dt_shard_topics_changed(l); /* parked jobs may be sent now */
     s->wanted_us = 0;
     dt_shard_due_from_start(l);
     l->pace.next_us = l->pace.began_us = 0;

@@ -31,20 +31,6 @@ void dt_shard_trust_init(dt_shard_loop *l)
     trust->marked_us = 0;
 }
 
-void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was)
-{
-    struct dt_shard_trust *trust = &l->trust;
-    struct dt_error err = {0};
-    bool intact, gone = true;
-    struct dt_marker next = dt_shard_marker(l);
-    next.count++;
-    if (l->index && trust->up && trust->marked &&
-        dt_index_mark(l->index, l->shard, next, was, &intact, &gone, &err) == DT_OK && !gone)
-        trust->mark_count = next.count;
-    else
-        dt_shard_trust_init(l);
-}
-
 struct dt_marker dt_shard_marker(const dt_shard_loop *l)
 {
     return (struct dt_marker){l->fence.epoch,       l->fence.token,       l->trust.mark_count,    l->trust.filled_for,
@@ -107,15 +93,14 @@ bool dt_shard_believes_index(const dt_shard_loop *l)
            l->env->index_told(l->env->arg, dt_index_home(l->index, l->shard));
 }
 
-/* The next marker, in place of whatever is there: the present one, as far as we have seen. */
-static dt_status put_marker(dt_shard_loop *l, bool there, bool says_whole, bool *intact, bool *gone,
+/* Puts the next marker in place of `was`, which we have seen there; NULL: of any. */
+static dt_status put_marker(dt_shard_loop *l, const struct dt_marker *was, bool says_whole, bool *intact, bool *gone,
                             struct dt_error *err)
 {
-    const struct dt_marker present = dt_shard_marker(l);
-    struct dt_marker next = present;
+    struct dt_marker next = dt_shard_marker(l);
     next.count++;
     next.filling = !says_whole;
-    dt_status status = dt_index_mark(l->index, l->shard, next, there ? &present : NULL, intact, gone, err);
+    dt_status status = dt_index_mark(l->index, l->shard, next, was, intact, gone, err);
     l->trust.mark_unanswered = status != DT_OK;
     l->trust.unanswered_says_whole = says_whole;
     if (status != DT_OK)
@@ -124,6 +109,15 @@ static dt_status put_marker(dt_shard_loop *l, bool there, bool says_whole, bool 
     l->trust.says_whole = says_whole;
     l->trust.marked_us = dt_shard_mono_us(l);
     return DT_OK;
+}
+
+void dt_shard_trust_renew(dt_shard_loop *l, const struct dt_marker *was)
+{
+    struct dt_error err = {0};
+    bool intact, gone;
+    if (!l->trust.up || !l->trust.marked || put_marker(l, was, l->trust.says_whole, &intact, &gone, &err) != DT_OK ||
+        gone)
+        dt_shard_trust_init(l);
 }
 
 /* The first marker of ours, or the first since the set was lost. */
@@ -135,7 +129,7 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
     if (l->trust.marked)
         l->trust.rebuild_unasked = true;
     l->trust.marked = l->trust.says_whole = false;
-    dt_status status = put_marker(l, false, false, &intact, &gone, err);
+    dt_status status = put_marker(l, NULL, false, &intact, &gone, err);
     if (status != DT_OK)
         return status;
     if (l->trust.rebuild_unasked || !intact) {
@@ -152,8 +146,9 @@ static dt_status mark_anew(dt_shard_loop *l, struct dt_error *err)
 /* The next one of ours; where the last one, that we have just seen, is gone all of a sudden, the set went with it. */
 static dt_status mark_again(dt_shard_loop *l, bool says_whole, struct dt_error *err)
 {
+    const struct dt_marker present = dt_shard_marker(l);
     bool intact, gone;
-    dt_status status = put_marker(l, true, says_whole, &intact, &gone, err);
+    dt_status status = put_marker(l, &present, says_whole, &intact, &gone, err);
     return status == DT_OK && gone ? mark_anew(l, err) : status;
 }
 

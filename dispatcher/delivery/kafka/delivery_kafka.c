@@ -31,33 +31,20 @@ static void forget_refusal(dt_delivery *delivery)
     dt_kafka_forget_refusal(dt_kafka_delivery_of(delivery));
 }
 
-static bool copy_claims(struct dt_inflight *to, const struct dt_claim *from, size_t n)
-{
-    if (n > to->cap) {
-        struct dt_claim *v = realloc(to->v, n * sizeof(*v));
-        if (!v)
-            return false;
-        to->v = v;
-        to->cap = n;
-    }
-    memcpy(to->v, from, n * sizeof(*from));
-    to->n = n;
-    return true;
-}
-
 /* Kafka refused the batch that was just sent: remembers its list for the next takeover. */
-static void remember_refusal(struct dt_kafka_delivery *d, const struct dt_claim *list, size_t n, const char *why)
+static void remember_refusal(struct dt_kafka_delivery *d, const struct dt_inflight *list, const char *why)
 {
     struct dt_kafka_refusal refusal = dt_producer_refusal(d->producer);
     dt_metric_add(d->refusals, 1);
     dt_kafka_forget_refusal(d);
-    if (!copy_claims(&d->refused.list, list, n))
+    d->refused.list.n = 0;
+    if (dt_inflight_append(&d->refused.list, list) != DT_OK)
         return; /* Kafka will refuse it again */
     snprintf(d->refused.why, sizeof(d->refused.why), "%s", why);
     if (refusal.topic[0])
         dt_writable_topics_refused(d->writable_topics, dt_str(refusal.topic), refusal.whole_topic, why);
-    DT_LOG(WARN, "shard", "Kafka refuses a message of a batch for good", DT_I("shard", d->env.shard), DT_I("batch", n),
-           DT_S("reason", why));
+    DT_LOG(WARN, "shard", "Kafka refuses a message of a batch for good", DT_I("shard", d->env.shard),
+           DT_I("batch", list->n), DT_S("reason", why));
 }
 
 /* ---- a batch ---- */
@@ -180,7 +167,7 @@ static dt_status finish(dt_delivery *delivery, dt_status status, const struct dt
         offset = fence->ledger_offset;
     }
     if (status == DT_REFUSED)
-        remember_refusal(d, inflight->v, fence->send_n, err->text);
+        remember_refusal(d, &(struct dt_inflight){.v = inflight->v, .n = fence->send_n}, err->text);
     if (status == DT_OK && offset < fence->ledger_offset)
         status = dt_fail(err, DT_DOUBT, "the ledger record's offset %lld is below %lld", (long long)offset,
                          (long long)fence->ledger_offset);

@@ -138,16 +138,27 @@ dt_status dt_inflight_format_by_id(const struct dt_claim *v, size_t n, struct dt
     return out->failed ? DT_NOMEM : DT_OK;
 }
 
+dt_status dt_inflight_reserve(struct dt_inflight *list, size_t n)
+{
+    if (n <= list->cap)
+        return DT_OK;
+    struct dt_claim *v = realloc(list->v, n * sizeof(*v));
+    if (!v)
+        return DT_NOMEM;
+    list->v = v;
+    list->cap = n;
+    return DT_OK;
+}
+
 dt_status dt_inflight_append(struct dt_inflight *to, const struct dt_inflight *from)
 {
     if (from->n == 0)
         return DT_OK;
-    struct dt_claim *v = realloc(to->v, (to->n + from->n) * sizeof(*v));
-    if (!v)
-        return DT_NOMEM;
-    memcpy(v + to->n, from->v, from->n * sizeof(*v));
-    to->v = v;
-    to->n = to->cap = to->n + from->n;
+    dt_status status = dt_inflight_reserve(to, to->n + from->n);
+    if (status != DT_OK)
+        return status;
+    memcpy(to->v + to->n, from->v, from->n * sizeof(*to->v));
+    to->n += from->n;
     return DT_OK;
 }
 

@@ -39,6 +39,8 @@ DT_MUST_CHECK dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight
 
 /* ---- entries ---- */
 
+/* Makes room for n entries in all. NOMEM: nothing changed. */
+DT_MUST_CHECK dt_status dt_inflight_reserve(struct dt_inflight *list, size_t n);
 /* Copies the entries of `from` behind those of `to`. NOMEM: nothing changed. */
 DT_MUST_CHECK dt_status dt_inflight_append(struct dt_inflight *to, const struct dt_inflight *from);
 /* Takes the first n entries off the list. */

@@ -196,7 +196,10 @@ dt_status dt_candidates_read(struct dt_open_txn *t)
     dt_status status = candidates_from_hints(t);
     if (status != DT_OK || t->n == 0)
         return status;
-    status = dt_topic_snapshot_refresh(t->io->due.topics, t->db, t->row.topics_version, t->err);
+    status = t->io->sent.frozen ? dt_inflight_append(&t->frozen, t->io->sent.list) : DT_OK;
+    dt_inflight_sort_by_id(&t->frozen);
+    if (status == DT_OK)
+        status = dt_topic_snapshot_refresh(t->io->due.topics, t->db, t->row.topics_version, t->err);
     if (status == DT_OK)
         status = lock_candidates(t);
     if (status == DT_OK)

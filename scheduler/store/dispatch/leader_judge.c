@@ -99,21 +99,12 @@ static void judge_timeout(struct dt_open_txn *t, struct dt_candidate *c)
         wait_for_reports(t, c, by_kafka && c->next_ms <= up_to->other_ms);
 }
 
-static bool in_frozen_list(const struct dt_open_txn *t, const struct dt_candidate *c)
-{
-    const struct dt_leader_sent *sent = &t->io->sent;
-    for (size_t i = 0; sent->frozen && i < sent->list->n; i++)
-        if (sent->list->v[i].id == c->id)
-            return true;
-    return false;
-}
-
 static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
 {
     c->fate = DT_FATE_LEFT;
     if (!DT_UNGUARDED(LIST_ELSEWHERE) && dt_candidate_in_flight_elsewhere(t, c))
         return DT_OK;
-    if (!DT_UNGUARDED(LIST_FROZEN) && in_frozen_list(t, c)) {
+    if (!DT_UNGUARDED(LIST_FROZEN) && dt_inflight_has(&t->frozen, c->id)) {
         wait_for_reports(t, c, t->io->sent.park);
         c->busy = true;
         return DT_OK;

@@ -12,7 +12,7 @@
  *   leader_offers.c      offers to pops what leaders do not claim
  *
  * All of it is one thread's, between the lock of the shard's row and the COMMIT. Memory comes from the arena of
- * struct dt_leader_txn; only `foreign` and `counts` are freed, by leader_txn.c.
+ * struct dt_leader_txn; only `foreign`, `frozen` and `counts` are freed, by leader_txn.c.
  */
 #ifndef DT_STORE_LEADER_PARTS_H
 #define DT_STORE_LEADER_PARTS_H
@@ -68,6 +68,7 @@ struct dt_open_txn {
     struct dt_candidate *v; /* by id; from dt_claims_choose on by (next_ms, id) */
     size_t n;
     struct dt_inflight foreign; /* what other shards that claimed some of these have in flight: by id */
+    struct dt_inflight frozen;  /* the list of this shard if it is frozen, else empty: by id */
     bool foreign_unknown;       /* a manual edit broke such a list: it may have any job */
     struct dt_str topic;        /* the latest copy of a topic's name */
 

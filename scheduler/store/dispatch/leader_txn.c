@@ -166,6 +166,7 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     if (status == DT_OK)
         status = work(&t, &next, &changed);
     dt_inflight_clear(&t.foreign);
+    dt_inflight_clear(&t.frozen);
     if (in_flight)
         DT_FAIL_POINT_STATUS("settle.commit", status, err);
     if (t.n_claims + t.n_hands)
