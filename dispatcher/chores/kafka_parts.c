@@ -37,7 +37,7 @@ dt_status dt_kafka_parts_reach(dt_kafka_parts *p, struct dt_error *err)
         return status;
     p->env.kafka->topics_ready = dt_kafka_admin_prepare(p->admin, err) == DT_OK;
     if (!p->env.kafka->topics_ready)
-        DT_LOG(WARN, "kafka", "Kafka does not answer: starts without it, and retries", DT_S("reason", err->text));
+        DT_LOG(WARN, "kafka", "starts without Kafka, and retries", DT_S("reason", err->text));
     return DT_OK;
 }
 

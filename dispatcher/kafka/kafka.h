@@ -182,9 +182,10 @@ DT_MUST_CHECK dt_status dt_kafka_reader_headers(const dt_kafka_reader *c, size_t
 DT_MUST_CHECK dt_status dt_kafka_reader_commit(dt_kafka_reader *c, struct dt_error *err);
 /* Not applied: go back to the offsets of the last poll, so that they come again. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c);
-/* Gives up all partitions. The next share takes them again, from their committed offsets. */
+/* Gives up all partitions. The next share takes them again: after the last message that was applied, or where
+ * reading.begin says. */
 void dt_kafka_reader_restart(dt_kafka_reader *c);
-/* Stops reading a partition until the next share or restart, and drops its messages of the last poll. Needs
+/* Stops reading a partition until partitions are taken again, and drops its messages of the last poll. Needs
  * reading.begin. */
 void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition);
 /* True: restart the reader. Messages of the last poll were not applied, or the offset to read from no longer exists. */

@@ -259,15 +259,15 @@ static rd_kafka_resp_err_t ask_for_topic(rd_kafka_t *rk, rd_kafka_topic_t *topic
 {
     int64_t begun_us = dt_kafka_now_us();
     int64_t left_ms = (deadline_us - begun_us) / 1000 + 1;
-    int most_ms = ask_ms;
-    int ms = left_ms < ASK_FIRST_MS ? ASK_FIRST_MS : left_ms < most_ms ? (int)left_ms : most_ms;
-    rd_kafka_resp_err_t code = look_at_topic(rk, topic, ms, shape);
-    int64_t need_ms = code == RD_KAFKA_RESP_ERR__TIMED_OUT ? 2 * ms
-                      : code == RD_KAFKA_RESP_ERR_NO_ERROR ? 2 * (dt_kafka_now_us() - begun_us) / 1000
-                                                           : 0;
+    int64_t ms = dt_later(dt_earlier(left_ms, ask_ms), ASK_FIRST_MS);
+    rd_kafka_resp_err_t code = look_at_topic(rk, topic, (int)ms, shape);
+    int64_t need_ms = ask_ms;
 
-    if (need_ms > most_ms || code == RD_KAFKA_RESP_ERR_NO_ERROR)
-        ask_ms = need_ms < ASK_FIRST_MS ? ASK_FIRST_MS : need_ms < ASK_MAX_MS ? (int)need_ms : ASK_MAX_MS;
+    if (code == RD_KAFKA_RESP_ERR__TIMED_OUT)
+        need_ms = dt_later(need_ms, 2 * ms);
+    else if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        need_ms = 2 * (dt_kafka_now_us() - begun_us) / 1000;
+    ask_ms = (int)dt_later(dt_earlier(need_ms, ASK_MAX_MS), ASK_FIRST_MS);
     return code;
 }
 
