@@ -245,7 +245,8 @@ static dt_status send_round(dt_alerts *a, const struct dt_alert_messages *messag
         else if (!to_kafka)
             to_kafka = &messages->v[i];
     }
-    return status == DT_OK && to_kafka ? send_one(a, to_kafka, messages->now_ms, err) : status;
+    return status == DT_OK && to_kafka && !dt_thread_stopping(&a->sender) ? send_one(a, to_kafka, messages->now_ms, err)
+                                                                          : status;
 }
 
 /* *next_us: when to look again. */
