@@ -113,19 +113,12 @@ def test_row45_a_dispatcher_stopped_with_callbacks_in_its_hands_and_continued_af
 
 # ---- row 59: Kafka is away ----
 
-@contextlib.contextmanager
-def killed(stack, part):
-    stack.kill(part)
-    yield
-    stack.start(part)
-
-
 @pytest.mark.one_of
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_row59_callbacks_and_pops_go_on_while_kafka_is_away(stack, seed, how):
     with under_load(stack, seed, kinds=ALL) as run:
         run.goes_on(30, by="kafka")
-        with stack.stopped("kafka") if how == "stopped" else killed(stack, "kafka"):
+        with stack.stopped("kafka") if how == "stopped" else stack.killed("kafka"):
             run.faults[how] += 1
             for _ in range(3):  # first a commit hangs, then the opening of a producer
                 for way in ("http", "pull"):

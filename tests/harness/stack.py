@@ -116,6 +116,14 @@ class Stack:
         os.kill(self.pid(part), signal.SIGKILL)
         self._run("kill", part, check=False)
 
+    @contextlib.contextmanager
+    def killed(self, part):
+        self.kill(part)
+        try:
+            yield
+        finally:
+            self.start(part)
+
     def signal(self, part, number):
         os.kill(self.pid(part), number)
 

@@ -1,5 +1,5 @@
 """Each row of the table in deploy/README.md, on real servers. During the outage the test starts every action: what works happens at once, what waits
-happens after the outage, what is refused gets 503."""
+happens after the outage, and the API answers 503 to what it refuses."""
 import contextlib
 import time
 
@@ -32,11 +32,7 @@ def away(stack, server):
     stack.refresh()
     with contextlib.ExitStack() as back:
         for part in PARTS[server]:
-            if server in KILLED:
-                stack.kill(part)
-                back.callback(stack.start, part)
-            else:
-                back.enter_context(stack.stopped(part))
+            back.enter_context(stack.killed(part) if server in KILLED else stack.stopped(part))
         yield
 
 
