@@ -303,8 +303,10 @@ static void say_what_it_waits_for(dt_shard_loop *l)
         say(l, dt_delivery_name(l->delivery), text);
     } else if (l->index && !l->trust.up)
         say(l, "redis", "the index is not reachable");
-    else if (l->sender.state == DT_SENDER_OPEN) {
-        dt_delivery_notice(l->delivery, text, sizeof(text));
+    else if (!dt_sender_busy(&l->sender)) {
+        text[0] = '\0';
+        if (l->sender.state == DT_SENDER_OPEN)
+            dt_delivery_notice(l->delivery, text, sizeof(text));
         say(l, NULL, text);
     }
 }

@@ -1,4 +1,6 @@
 """Idle shards close their producers, and still dispatch when a job is due."""
+import time
+
 from harness.checker import connect, now_ms, rows
 from harness.soak import rfc3339
 from harness.stack import until
@@ -29,3 +31,12 @@ def test_after_a_rest_jobs_arrive_promptly_and_never_early(stack, api, topic, co
     until(rested, "every shard was taken over again")
     sudden = api.make(topic=topic, delay=0)
     consumer.wait(sudden["id"])
+
+
+def test_a_shard_at_rest_does_not_say_that_it_waits_for_redis_when_redis_is_back(stack, api):
+    """No job comes meanwhile, so the shards go on resting."""
+    waiting = lambda: [shard["waiting_for"] for shard in api.get("/v1/info").json["shards"]]  # noqa: E731
+    time.sleep(5)  # they close their producers after dispatch.rest_after, 2 s here
+    with stack.killed("redis1"), stack.killed("redis2"):
+        until(lambda: set(waiting()) == {"redis"}, waiting)
+    until(lambda: set(waiting()) == {None}, waiting)
