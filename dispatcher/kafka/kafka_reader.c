@@ -341,9 +341,7 @@ static bool went_back(rd_kafka_error_t *error, const rd_kafka_topic_partition_li
     return code == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-/* Where it cannot go back, the partitions are given up until the next share: reading on would lose what was not
- * applied.
- */
+/* Where it cannot go back, the partitions are given up until the next share: reading on would lose records. */
 void dt_kafka_reader_rewind(dt_kafka_reader *c)
 {
     rd_kafka_topic_partition_list_t *list;
@@ -418,8 +416,7 @@ static dt_status consumer_conf(const struct dt_kafka_env *env, const struct dt_k
         "fetch.error.backoff.ms",
         "50",
         "queued.min.messages",
-        "100000", /* with so many of a partition here it is asked again only a second later: more than is applied then
-                   */
+        "100000", /* a partition with so many here is asked again only a second later: fewer are applied in a second */
         "queued.max.messages.kbytes",
         "32768",
         NULL,
@@ -497,8 +494,7 @@ static dt_status reopen(struct dt_kafka_reader *c, struct dt_error *err)
 
 /* ---- shares ---- */
 
-/* Room for the offsets of all partitions; those that are not ours any more are forgotten, others may read on from them.
- */
+/* Room for the offsets of all partitions. Those of partitions that another reader has now are forgotten. */
 static dt_status keep_offsets(struct dt_kafka_reader *c, int partitions, unsigned rank, unsigned members,
                               struct dt_error *err)
 {
@@ -640,8 +636,13 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
                                   &shape, &c->unsaid);
     c->silent_us = status == DT_OK ? 0 : c->silent_us ? c->silent_us : now_us;
     c->looked_us = dt_kafka_now_us();
+    if (status == DT_UNAVAILABLE && same) {
+        if (c->silent_us == now_us) /* a busy broker may leave one request unanswered; the next one counts */
+            c->unsaid.status = DT_OK;
+        return DT_OK;
+    }
     if (status != DT_OK)
-        return status == DT_UNAVAILABLE && same ? DT_OK : dt_fail(err, status, "%s", c->unsaid.text);
+        return dt_fail(err, status, "%s", c->unsaid.text);
     if (same && shape.partitions == c->partitions) {
         commit_again(c);
         return DT_OK;

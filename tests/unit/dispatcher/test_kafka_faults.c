@@ -528,6 +528,37 @@ static void a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer(void
     dt_kafka_reader_free(reader);
 }
 
+/* Reads until it fails. Returns after how many microseconds it did. */
+static int64_t fails_after_us(dt_kafka_reader *reader, dt_status *status)
+{
+    const int64_t begun_us = now_us();
+    const struct dt_kafka_record *records;
+    size_t n;
+
+    do {
+        struct dt_error err = {0};
+        *status = dt_kafka_reader_share(reader, 0, 1, &err);
+        if (*status == DT_OK)
+            *status = dt_kafka_reader_poll(reader, 10, 100, 5, NULL, &records, &n, &err);
+    } while (*status == DT_OK && now_us() < begun_us + WAIT_MS * INT64_C(1000));
+    return now_us() - begun_us;
+}
+
+/* It asks every 5 s, and waits 0.5 s for the answer. */
+static void a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_answer(void **state)
+{
+    dt_kafka_reader *reader = new_reader_of_one_record();
+    dt_status status;
+
+    (void)state;
+    assert_int_equal(read_within(reader, WAIT_MS * INT64_C(1000)), 1);
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, WAIT_MS);
+    assert_in_range(fails_after_us(reader, &status), 9000000, WAIT_MS * UINT64_C(1000) - 1);
+    assert_int_equal(status, DT_UNAVAILABLE);
+    rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 0);
+    dt_kafka_reader_free(reader);
+}
+
 static void a_group_whose_coordinator_has_moved_is_asked_again(void **state)
 {
     struct dt_error err = {0};
@@ -577,6 +608,7 @@ int main(void)
         TEST_NOTICES(notices_that_are_refused_together_go_one_by_one),
         TEST_NOTICES(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew),
         TEST_NOTICES(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same),
+        TEST_NOTICES(a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_answer),
         TEST_START(a_group_whose_coordinator_has_moved_is_asked_again),
         TEST_NOTICES(a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer),
     };
