@@ -614,9 +614,8 @@ void dt_kafka_reader_leave(dt_kafka_reader *c, int32_t partition)
 dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned members, struct dt_error *err)
 {
     const int64_t now_us = dt_kafka_now_us();
-    struct dt_kafka_shape shape = {.partitions = c->partitions};
+    struct dt_kafka_shape shape = {0};
     dt_status status;
-    bool same;
 
     /* A new handle may help if settings changed or, if Kafka does not answer, files that they name. */
     bool outdated =
@@ -624,7 +623,7 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
     if (outdated && reopen(c, &c->unsaid) != DT_OK)
         DT_LOG(WARN, "kafka", "the reader keeps its connections", DT_S("reason", c->unsaid.text));
     c->unsaid.status = DT_OK;
-    same = rank == c->rank && members == c->members;
+    bool same = rank == c->rank && members == c->members;
     if (!same && c->assigned) {
         status = reopen(c, err);
         if (status != DT_OK)
@@ -641,7 +640,8 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
             c->unsaid.status = DT_OK;
         return DT_OK;
     }
-    if (status != DT_OK)
+    /* If only some partitions have no leader, librdkafka waits for these and reads the others. */
+    if (status != DT_OK && (status != DT_UNAVAILABLE || shape.partitions == 0 || c->how.begin))
         return dt_fail(err, status, "%s", c->unsaid.text);
     if (same && shape.partitions == c->partitions) {
         commit_again(c);

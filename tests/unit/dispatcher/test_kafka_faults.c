@@ -494,14 +494,14 @@ static size_t read_within(dt_kafka_reader *reader, int64_t us)
 }
 
 /* Makes a reader of a topic with one record. */
-static dt_kafka_reader *new_reader_of_one_record(void)
+static dt_kafka_reader *new_reader_of_one_record(int partitions)
 {
     static const struct dt_kafka_reading results = DT_KAFKA_READS_RESULTS;
     struct dt_error err = {0};
     dt_kafka_reader *reader = NULL;
     bool sent[NOTICES];
 
-    assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", 1, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_int_equal(rd_kafka_mock_topic_create(fx.cluster, "mock.results", partitions, 1), RD_KAFKA_RESP_ERR_NO_ERROR);
     assert_int_equal(notify("mock.results", 1, sent, LONG_TIMEOUT_MS), DT_OK);
     assert_int_equal(dt_kafka_reader_new(&fx.env, &results, &reader, &err), DT_OK);
     return reader;
@@ -509,7 +509,7 @@ static dt_kafka_reader *new_reader_of_one_record(void)
 
 static void a_reader_whose_offset_the_group_refuses_once_reads_all_the_same(void **state)
 {
-    dt_kafka_reader *reader = new_reader_of_one_record();
+    dt_kafka_reader *reader = new_reader_of_one_record(1);
 
     (void)state;
     fail_next(OFFSET_FETCH, 1, RD_KAFKA_RESP_ERR_NOT_COORDINATOR);
@@ -519,12 +519,22 @@ static void a_reader_whose_offset_the_group_refuses_once_reads_all_the_same(void
 
 static void a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer(void **state)
 {
-    dt_kafka_reader *reader = new_reader_of_one_record();
+    dt_kafka_reader *reader = new_reader_of_one_record(1);
 
     (void)state;
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 4000);
     assert_int_equal(read_within(reader, 2 * WAIT_MS * INT64_C(1000)), 1);
     rd_kafka_mock_broker_set_rtt(fx.cluster, 1, 0);
+    dt_kafka_reader_free(reader);
+}
+
+static void a_reader_reads_although_another_partition_has_no_leader(void **state)
+{
+    dt_kafka_reader *reader = new_reader_of_one_record(2);
+
+    (void)state;
+    rd_kafka_mock_partition_set_leader(fx.cluster, "mock.results", 0, -1); /* by its key the record is in the other */
+    assert_int_equal(read_within(reader, WAIT_MS * INT64_C(1000)), 1);
     dt_kafka_reader_free(reader);
 }
 
@@ -547,7 +557,7 @@ static int64_t fails_after_us(dt_kafka_reader *reader, dt_status *status)
 /* It asks every 5 s, and waits 0.5 s for the answer. */
 static void a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_answer(void **state)
 {
-    dt_kafka_reader *reader = new_reader_of_one_record();
+    dt_kafka_reader *reader = new_reader_of_one_record(1);
     dt_status status;
 
     (void)state;
@@ -608,6 +618,7 @@ int main(void)
         TEST_NOTICES(notices_that_are_refused_together_go_one_by_one),
         TEST_NOTICES(a_broker_that_hangs_is_unavailable_in_time_and_asked_anew),
         TEST_NOTICES(a_reader_whose_offset_the_group_refuses_once_reads_all_the_same),
+        TEST_NOTICES(a_reader_reads_although_another_partition_has_no_leader),
         TEST_NOTICES(a_reader_says_that_kafka_is_away_when_two_requests_in_a_row_have_no_answer),
         TEST_START(a_group_whose_coordinator_has_moved_is_asked_again),
         TEST_NOTICES(a_reader_reads_from_a_broker_that_needs_seconds_for_each_answer),
