@@ -6,8 +6,8 @@
  * Refuses to know: rows and messages, and how room comes about (limits/topic_gate.h).
  *
  * Invariants: within a topic jobs go in order of (due, id); no gate is asked for without a job that the caller lets go;
- * when not all fit, each topic has an equal part of the bytes and what others left of theirs, and one job of it at
- * least is looked at; what is perhaps too large for its topic goes alone, so that a refusal is about it.
+ * when not all fit, each topic has an equal part of the bytes and what others left of theirs, and batches begin with
+ * one topic after the other; what is perhaps too large for its topic goes alone, so that a refusal is about it.
  */
 #include <stdlib.h>
 
@@ -119,7 +119,7 @@ dt_status dt_limits_write(struct dt_open_txn *t)
 
 /* The part of one topic in a batch that cannot take all. */
 struct part {
-    struct dt_str topic;
+    struct dt_candidate *first;
     size_t jobs, bytes;
     bool full; /* one of it did not fit: its later ones wait, too */
 };
@@ -139,53 +139,75 @@ static int by_due(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* The first one due goes alone; when other topics wait, every other time. */
-static const struct dt_candidate *goes_alone(const struct dt_open_txn *t)
+static bool is_first_of_topic(const struct dt_open_txn *t, const struct dt_candidate *c)
 {
-    const struct dt_candidate *first = NULL;
-    bool others = false;
-    for (size_t i = 0; i < t->n; i++) {
-        const struct dt_candidate *c = &t->v[i];
-        if (c->fate != DT_FATE_CLAIM)
-            continue;
-        first = first ? first : c;
-        others |= !c->alone && !dt_str_eq(c->topic, first->topic);
-    }
-    return first && first->alone && (!others || t->fence->batch_no % 2 == 0) ? first : NULL;
+    const struct dt_candidate *first = t->v;
+    while (first->fate != DT_FATE_CLAIM || !dt_str_eq(first->topic, c->topic))
+        first++;
+    return first == c;
 }
 
-static struct part *part_of(struct parts *parts, struct dt_str topic)
+/* The first one due that has to go alone, and that no other job of its topic comes before; when other topics wait,
+ * every other time. */
+static const struct dt_candidate *goes_alone(const struct dt_open_txn *t)
+{
+    const struct dt_candidate *alone = NULL;
+    bool others = false;
+    for (size_t i = 0; i < t->n && !alone; i++)
+        if (t->v[i].fate == DT_FATE_CLAIM && t->v[i].alone && is_first_of_topic(t, &t->v[i]))
+            alone = &t->v[i];
+    for (size_t i = 0; i < t->n && alone; i++)
+        others |= t->v[i].fate == DT_FATE_CLAIM && !t->v[i].alone && !dt_str_eq(t->v[i].topic, alone->topic);
+    return alone && (!others || t->fence->batch_no % 2 == 0) ? alone : NULL;
+}
+
+static struct part *part_of(struct parts *parts, struct dt_candidate *c)
 {
     for (size_t i = 0; i < parts->n; i++)
-        if (dt_str_eq(parts->v[i].topic, topic))
+        if (dt_str_eq(parts->v[i].first->topic, c->topic))
             return &parts->v[i];
-    parts->v[parts->n] = (struct part){.topic = topic};
+    parts->v[parts->n] = (struct part){.first = c};
     return &parts->v[parts->n++];
 }
 
-/* Takes, in order of due time, what fits into the batch and into its topic's part; a topic's first job also when it is
- * larger than that part, while the batch has room. */
+static bool has_room(const struct dt_leader_due *due, const struct parts *parts, const struct dt_candidate *c)
+{
+    return parts->jobs < due->max_jobs && (!parts->jobs || parts->bytes + (size_t)c->bytes <= due->max_bytes);
+}
+
+static void take(struct parts *parts, struct part *part, struct dt_candidate *c)
+{
+    c->chosen = true;
+    parts->jobs++;
+    parts->bytes += (size_t)c->bytes;
+    part->jobs++;
+    part->bytes += (size_t)c->bytes;
+}
+
+/* The first job of each topic, even if it is larger than the topic's part. Each batch begins with another topic, so that
+ * no topic always finds the batch full. */
+static void take_firsts(struct dt_open_txn *t, struct parts *parts)
+{
+    for (size_t i = 0; i < parts->n; i++) {
+        struct part *part = &parts->v[(dt_batch_turn(t, parts->n) + i) % parts->n];
+        if (!part->first->alone && has_room(&t->io->due, parts, part->first))
+            take(parts, part, part->first);
+    }
+}
+
+/* Takes, in order of due time, what fits into the batch and into its topic's part. */
 static void fill(struct dt_open_txn *t, struct parts *parts, size_t part_bytes)
 {
-    const struct dt_leader_due *due = &t->io->due;
     for (size_t i = 0; i < parts->n; i++)
         parts->v[i].full = false;
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
         if (c->fate != DT_FATE_CLAIM || c->chosen)
             continue;
-        struct part *part = part_of(parts, c->topic);
-        size_t size = (size_t)c->bytes;
-        part->full |= c->alone || parts->jobs == due->max_jobs ||
-                      (parts->jobs && parts->bytes + size > due->max_bytes) ||
-                      (part->jobs && part->bytes + size > part_bytes);
-        c->chosen = !part->full;
-        if (part->full)
-            continue;
-        parts->jobs++;
-        parts->bytes += size;
-        part->jobs++;
-        part->bytes += size;
+        struct part *part = part_of(parts, c);
+        part->full |= c->alone || !has_room(&t->io->due, parts, c) || part->bytes + (size_t)c->bytes > part_bytes;
+        if (!part->full)
+            take(parts, part, c);
     }
 }
 
@@ -197,7 +219,8 @@ static dt_status choose_fairly(struct dt_open_txn *t)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++)
         if (t->v[i].fate == DT_FATE_CLAIM)
-            (void)part_of(&parts, t->v[i].topic);
+            (void)part_of(&parts, &t->v[i]);
+    take_firsts(t, &parts);
     fill(t, &parts, t->io->due.max_bytes / parts.n);
     fill(t, &parts, t->io->due.max_bytes);
     return DT_OK;

@@ -126,6 +126,13 @@ DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
 /* Counts what was chosen in the rates of its topics. */
 DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 
+/* Which of n, that do not all fit, goes first into this batch. It is another one after two batches, because one of two
+ * may be of a message that goes alone. */
+static inline size_t dt_batch_turn(const struct dt_open_txn *t, size_t n)
+{
+    return (size_t)(t->fence->batch_no / 2) % n;
+}
+
 /* ---- leader_topics.c ---- */
 
 /* Leaves what would be sent beyond the number of Kafka topics that a batch may have. Part of dt_claims_choose. */

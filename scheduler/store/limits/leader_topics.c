@@ -7,7 +7,8 @@
  * before the second of any. What an owner's many topics cost is their own time.
  *
  * Invariants: candidates are sorted by (next_ms, id); a topic has all its jobs in the batch or none, so that their
- * order is kept; the first one due goes; of an owner's topics the one that has waited longest goes first.
+ * order is kept; if there are more owners than a batch has topics, batches begin with one after the other, and so it is
+ * with the topics of one owner: a backlog that is due before all others does not keep them out.
  */
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@
 struct place {
     struct dt_str kafka_topic, owner;
     size_t first; /* of its jobs: its place among the candidates */
-    size_t turn;  /* the number of topics of this owner that are due before it */
+    size_t turn;  /* the number of topics of this owner that go before it */
 };
 
 static bool is_sent(const struct dt_candidate *c)
@@ -73,13 +74,43 @@ static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, siz
     return v;
 }
 
-/* Brings those that go to the front, sorted by name. */
-static void choose_topics(struct place *topics, size_t n, size_t most)
+/* The order of the topics of one owner, which are sorted by their first jobs. */
+static void give_turns(const struct dt_open_txn *t, struct place *topics, size_t n)
 {
+    for (size_t i = 0; i < n; i++)
+        topics[(dt_batch_turn(t, n) + i) % n].turn = i;
+}
+
+static void reverse(struct place *v, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        struct place other = v[i];
+        v[i] = v[n - 1 - i];
+        v[n - 1 - i] = other;
+    }
+}
+
+static void rotate(struct place *v, size_t n, size_t first)
+{
+    reverse(v, first);
+    reverse(v + first, n - first);
+    reverse(v, n);
+}
+
+/* Brings those that go to the front, sorted by name. */
+static void choose_topics(const struct dt_open_txn *t, struct place *topics, size_t n, size_t most)
+{
+    size_t owners = 0;
     qsort(topics, n, sizeof(*topics), by_owner);
-    for (size_t i = 1; i < n; i++)
-        topics[i].turn = dt_str_eq(topics[i].owner, topics[i - 1].owner) ? topics[i - 1].turn + 1 : 0;
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && dt_str_eq(topics[end].owner, topics[i].owner); end++)
+            ;
+        give_turns(t, topics + i, end - i);
+        owners++;
+    }
     qsort(topics, n, sizeof(*topics), by_turn);
+    if (owners > most)
+        rotate(topics, owners, dt_batch_turn(t, owners));
     qsort(topics, most, sizeof(*topics), by_topic);
 }
 
@@ -102,7 +133,7 @@ dt_status dt_topics_choose(struct dt_open_txn *t)
         return DT_NOMEM;
     if (n <= most)
         return DT_OK;
-    choose_topics(topics, n, most);
+    choose_topics(t, topics, n, most);
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
         if (!is_sent(c) || bsearch(&c->kafka_topic, topics, most, sizeof(*topics), by_name))

@@ -43,7 +43,8 @@ struct rig {
     struct dt_fence fence;
     struct dt_settled done;
     enum dt_writable writable;
-    int64_t most_bytes; /* of a message of its topic, as far as is known; 0 = any */
+    int64_t most_bytes;                           /* of a message of its topic, as far as is known; 0 = any */
+    size_t batch_jobs, batch_topics, batch_bytes; /* 0 = as usual */
     int64_t next_id;
 };
 
@@ -141,9 +142,9 @@ static inline struct dt_leader_txn leader_txn_of(struct rig *rig, const struct d
     return (struct dt_leader_txn){.sent = {.list = &none},
                                   .due = {.hints = hints,
                                           .n_hints = n,
-                                          .max_jobs = 1000,
-                                          .max_topics = 1000,
-                                          .max_bytes = 8 << 20,
+                                          .max_jobs = rig->batch_jobs ? rig->batch_jobs : 1000,
+                                          .max_topics = rig->batch_topics ? rig->batch_topics : 1000,
+                                          .max_bytes = rig->batch_bytes ? rig->batch_bytes : 8 << 20,
                                           .map = &rig->map,
                                           .topics = rig->snapshot,
                                           .read_up_to = read_up_to},

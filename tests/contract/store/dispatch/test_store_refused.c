@@ -326,6 +326,62 @@ static void those_that_go_alone_take_turns_with_other_topics(void **state)
     assert_int_equal(others, 1);
 }
 
+/* ---- a backlog that is due before all others ---- */
+
+#define HOT 10
+
+/* Ten jobs of t are due, then one of u. Returns in which batch that one goes; from 1 on. */
+static int batches_until_the_other_goes(struct rig *rig, int64_t ids[HOT + 1])
+{
+    for (int batch = 1; batch <= HOT; batch++) {
+        struct dt_leader_txn t = leader_txn(rig, ids, HOT + 1);
+        for (size_t i = 0; i < t.batch.n; i++)
+            if (t.batch.jobs[i].claim.id == ids[HOT])
+                return batch;
+        assert_true(t.batch.n > 0);
+    }
+    return HOT + 1;
+}
+
+static void make_backlog(struct rig *rig, int64_t ids[HOT + 1])
+{
+    int64_t now = now_ms(rig);
+    for (int i = 0; i < HOT; i++)
+        ids[i] = job(rig, now - 10000 + i);
+    ids[HOT] = job_of(rig, "u", now - 1000);
+    take_over(rig, 134);
+}
+
+static void it_keeps_no_other_owner_waiting_where_a_batch_has_one_topic(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[HOT + 1];
+    make_backlog(rig, ids);
+    rig->batch_topics = rig->batch_jobs = 1;
+    assert_in_range(batches_until_the_other_goes(rig, ids), 1, 4);
+}
+
+static void it_keeps_no_other_topic_waiting_where_a_batch_has_the_bytes_of_one_job(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[HOT + 1];
+    make_backlog(rig, ids);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 3000)");
+    rig->batch_bytes = 5000;
+    assert_in_range(batches_until_the_other_goes(rig, ids), 1, 4);
+}
+
+static void it_keeps_no_job_waiting_that_has_to_go_alone(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[HOT + 1];
+    make_backlog(rig, ids);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 9000) WHERE topic = 'u'");
+    rig->most_bytes = 5000;
+    rig->batch_jobs = 1;
+    assert_in_range(batches_until_the_other_goes(rig, ids), 1, 4);
+}
+
 static void hints_of_topics_that_nobody_knows_yet_are_counted(void **state)
 {
     struct rig *rig = *state;
@@ -445,6 +501,9 @@ int main(void)
         T(a_message_that_may_be_too_large_is_claimed_alone),
         T(the_bytes_of_a_batch_are_shared_by_topics),
         T(those_that_go_alone_take_turns_with_other_topics),
+        T(it_keeps_no_other_owner_waiting_where_a_batch_has_one_topic),
+        T(it_keeps_no_other_topic_waiting_where_a_batch_has_the_bytes_of_one_job),
+        T(it_keeps_no_job_waiting_that_has_to_go_alone),
         T(hints_of_topics_that_nobody_knows_yet_are_counted),
         T(what_queues_up_with_what_is_told_by_id),
         T(jobs_whose_topic_has_no_row_are_held_and_named),
