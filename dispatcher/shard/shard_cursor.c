@@ -49,15 +49,25 @@ bool dt_shard_has_closed(const dt_shard_loop *l)
     return l->cursor.closed && l->cursor.swept_ms;
 }
 
-void dt_shard_begin_sweep(dt_shard_loop *l)
+static void begin_sweep(struct dt_shard_cursor *c, bool some_closed)
 {
-    struct dt_shard_cursor *c = &l->cursor;
     if (c->ms)
         return;
-    if (dt_shard_has_closed(l))
+    if (some_closed)
         c->ms = c->swept_ms - AHEAD_BACK_MS;
     else
         c->closed = false;
+}
+
+void dt_shard_begin_scan(dt_shard_loop *l)
+{
+    struct dt_shard_cursor *c = &l->cursor;
+    if (!l->index)
+        begin_sweep(c, dt_shard_has_closed(l));
+    c->began_ms = c->ms;
+    c->began_id = c->id;
+    c->began_ahead_ms = c->ahead_ms;
+    c->began_ahead_id = c->ahead_id;
 }
 
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l)
@@ -81,12 +91,23 @@ void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms)
     l->cursor.swept_ms = now_ms;
 }
 
-/* Whatever is left for another reason is to be met again soon. */
+static bool is_behind(int64_t ms, int64_t id, int64_t other_ms, int64_t other_id)
+{
+    return ms != other_ms ? ms < other_ms : id < other_id;
+}
+
+/* Whatever is left for another reason is to be met again soon; what only did not fit into the batch, at once: what is
+ * due later in its topic would go before it. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
-    l->cursor.closed |= txn->seen.held > 0;
+    struct dt_shard_cursor *c = &l->cursor;
+    c->closed |= txn->seen.held > 0;
     if (txn->seen.locked || txn->chosen.more || txn->judged.frozen)
-        l->cursor.swept_ms = 0;
+        c->swept_ms = 0;
+    if (txn->chosen.more && is_behind(c->began_ms, c->began_id, c->ms, c->id))
+        dt_shard_cursor_to(l, c->began_ms, c->began_id);
+    if (txn->chosen.more && is_behind(c->began_ahead_ms, c->began_ahead_id, c->ahead_ms, c->ahead_id))
+        dt_shard_ahead_to(l, c->began_ahead_ms, c->began_ahead_id);
 }
 
 void dt_shard_cursor_end(dt_shard_loop *l)

@@ -166,8 +166,7 @@ static dt_status scan_store(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
     dt_status walked = must_walk(l) ? walk_closed(l, err) : DT_OK;
     if (walked != DT_OK)
         return walked;
-    if (!l->index)
-        dt_shard_begin_sweep(l);
+    dt_shard_begin_scan(l);
     struct dt_shard_scan part = part_of_rows(l, now_ms, l->cursor.ms, l->cursor.id);
     bool all = true;
     dt_shard_hint_none(l);

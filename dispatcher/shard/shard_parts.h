@@ -142,6 +142,7 @@ struct dt_shard_trust {
 struct dt_shard_cursor {
     bool reads_through; /* MySQL is read once through: after a doubt, or if the head of the index cannot be moved */
     int64_t ms, id;     /* the cursor: what stands before it was dealt with */
+    int64_t began_ms, began_id, began_ahead_ms, began_ahead_id; /* where both readers stood before the last due scan */
     /* A sweep is a scan from the longest overdue to what is not due yet. */
     bool closed;                /* it has left jobs that may not go, and no others, up to swept_ms */
     int64_t swept_ms;           /* the instant of its end; 0: it has not come to the end */
@@ -474,12 +475,12 @@ bool dt_shard_has_closed(const dt_shard_loop *l);
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l);
 /* … and has come so far; 0, 0: to the end, and begins anew after a reconcile.period. */
 void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
-/* Begins a scan without an index: at the longest overdue, or, where all of that may not go, where the last one
- * ended. */
-void dt_shard_begin_sweep(dt_shard_loop *l);
+/* Begins a due scan of MySQL. Without an index a sweep begins at the longest overdue, or, where all of that may not go,
+ * where the last one ended. */
+void dt_shard_begin_scan(dt_shard_loop *l);
 /* The scan has come to what is not due at now_ms. */
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
-/* Notes what a leader transaction left behind. */
+/* Notes what a leader transaction left. What did not fit into the batch is read again by the next due scan. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Does so after places came back, which they do all the time: a reader ahead that is under way comes to its end first.
  */

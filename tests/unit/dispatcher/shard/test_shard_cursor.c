@@ -72,12 +72,37 @@ static void it_is_never_put_back_by_a_place_that_it_has_passed(void **state)
     assert_int_equal(l->cursor.ahead_id, 7);
 }
 
+/* Otherwise what is due later in its topic would go first. */
+static void what_did_not_fit_into_a_batch_is_read_again_at_once(void **state)
+{
+    const struct dt_leader_txn left = {.chosen.more = true};
+    const struct dt_leader_txn all = {.chosen.more = false};
+    (void)state;
+    dt_shard_cursor_to(l, 500000, 3);
+    dt_shard_ahead_to(l, 600000, 4);
+    dt_shard_begin_scan(l);
+    dt_shard_cursor_to(l, 700000, 5);
+    dt_shard_ahead_to(l, 800000, 6);
+    dt_shard_note_left(l, &all);
+    assert_int_equal(l->cursor.ms, 700000);
+    dt_shard_note_left(l, &left);
+    assert_int_equal(l->cursor.ms, 500000);
+    assert_int_equal(l->cursor.id, 3);
+    assert_int_equal(l->cursor.ahead_ms, 600000);
+    assert_int_equal(l->cursor.ahead_id, 4);
+    dt_shard_due_from_start(l); /* further back already */
+    dt_shard_note_left(l, &left);
+    assert_int_equal(l->cursor.ms, 0);
+    assert_int_equal(l->cursor.ahead_ms, 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(it_goes_back_a_little_and_every_few_seconds_to_the_start),
+        T(what_did_not_fit_into_a_batch_is_read_again_at_once),
         T(it_is_never_put_back_by_a_place_that_it_has_passed),
     };
     return cmocka_run_group_tests_name("the reader ahead", tests, NULL, NULL);
