@@ -101,9 +101,10 @@ def commands(w):
 
 def schedules(w):
     def fires():
-        with contextlib.suppress(pymysql.Error):
-            rows(connect(w.stack), "UPDATE schedule_fires SET look_at = 1")  # they are looked at now, and not only in a minute
-        return len(w.read(f"/v1/jobs?topic={w.topic}.fires&limit=1000").get("jobs", []))
+        with contextlib.suppress(pymysql.Error), contextlib.closing(connect(w.stack)) as connection:
+            rows(connection, "UPDATE schedule_fires SET look_at = 1")  # they are looked at now, and not only in a minute
+            return rows(connection, "SELECT COUNT(*) AS n FROM jobs WHERE topic = %s", f"{w.topic}.fires")[0]["n"]
+        return 0
     before = fires()
     return None, lambda: fires() > max(before, 1)
 
