@@ -184,8 +184,8 @@ static void take(struct parts *parts, struct part *part, struct dt_candidate *c)
     part->bytes += (size_t)c->bytes;
 }
 
-/* The first job of each topic, even if it is larger than the topic's part. Each batch begins with another topic, so that
- * no topic always finds the batch full. */
+/* The first job of each topic, even if it is larger than the topic's part. Batches begin with one topic after the
+ * other, so that none always finds the batch full. */
 static void take_firsts(struct dt_open_txn *t, struct parts *parts)
 {
     for (size_t i = 0; i < parts->n; i++) {
