@@ -155,6 +155,13 @@ def test_the_checker_notices_that(what):
     assert [problem for problem in account.problems() if problem.startswith(expected)], account.problems()
 
 
+def test_what_was_claimed_before_a_limit_held_is_no_fault():
+    """The limit began to hold between two counts."""
+    limits = [(0.3, 0.6, 100)]
+    assert deliveries.never_over_the_limit("pops", [(0, 399), (1, 445)], limits) == []
+    assert deliveries.never_over_the_limit("pops", [(0, 399), (1, 445), (2, 446)], limits) != []
+
+
 class Looker:
     """A consumer of whom every look finds more jobs made: they arrive, or nothing does."""
     count, failure = 0, None

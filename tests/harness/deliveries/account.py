@@ -50,11 +50,13 @@ def nothing_offered(offers):
 def never_over_the_limit(topic, samples, limits):
     """samples: [(time, dispatched)] from committed rows. limits: [(asked at, holds from, limit or None)] in order.
 
-    Jobs in flight stay when a limit is lowered. So a count above the limit is wrong only if it has grown."""
+    Jobs in flight stay when a limit is lowered. So a count above the limit is wrong only if it has grown, and if the limit held since the
+    count before."""
     problems = []
-    for (_, before), (at, n) in zip(samples, samples[1:]):
-        bound = bound_at(at, limits)
-        if bound is not None and n > max(before, bound):
+    for (since, before), (at, n) in zip(samples, samples[1:]):
+        bounds = [bound_at(since, limits), bound_at(at, limits)]
+        if None not in bounds and n > max(before, *bounds):
+            bound = max(bounds)
             problems.append(f"O8: {n} attempts of {topic} are in flight, {bound} are allowed, {before} were there just before")
     return problems
 

@@ -64,4 +64,4 @@ class InFlight(threading.Thread):
         """The problems that were seen."""
         self._end.set()
         self.join(10)
-        return never_over_the_limit(self.topic, self.samples, self.limits)
+        return never_over_the_limit(self.topic, self.samples, sorted(self.limits, key=lambda limit: limit[0]))
