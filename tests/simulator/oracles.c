@@ -450,13 +450,19 @@ static bool moves(const struct answer *a)
     return a->ask == ASK_REDRIVE || a->ask == ASK_EDIT || a->ask == ASK_RUN_NOW || a->ask == ASK_PATCH;
 }
 
+/* Of a job that was edited by hand while an API was stopped with its pop: nobody can take the attempt back. */
+static bool popped_before(const struct answer *a, const struct broker_record *m)
+{
+    return m->way == BY_POP && m->attempt <= a->attempt && journal->jobs[a->job].edited;
+}
+
 static void judge_cancelled(const struct answer *a, int64_t id)
 {
     const struct broker_record *m;
     if (a->status != DT_OK || a->state != DT_CANCELLED || asked_since(a->job, a->asked_us, revives))
         return;
     for (size_t n = 0; (m = arrival(n)); n++)
-        if (m->job == id && m->committed_us > a->answered_us)
+        if (m->job == id && m->committed_us > a->answered_us && !popped_before(a, m))
             violated("cancelled", "job %lld was sent (attempt %lld) after `cancelled` was answered", (long long)id,
                      (long long)m->attempt);
     const struct row *row = job_row(id);
