@@ -10,7 +10,8 @@
  *   shard_due.c        the due scan: what may be due, from the index or from MySQL
  *   shard_tell.c       what the index is told
  *   shard_limits.c     topics at their limits, and how many of their jobs may try to go
- *   shard_queues.c     who goes first when more is due than a batch; held sets
+ *   shard_queues.c     who goes first when more is due than a batch
+ *   shard_held.c       held sets, where the others wait
  *   shard_trust.c      whether the index may be believed; the present map
  *   shard_closed.c     why a topic's jobs may not go
  *   shard_cursor.c     where the readers of MySQL stand
@@ -172,7 +173,7 @@ struct dt_shard_due {
     int64_t read_ms;   /* up to when Kafka's reports had been read at the last step */
 };
 
-/* ---- shard_queues.c ---- */
+/* ---- shard_held.c, shard_queues.c ---- */
 
 /* A fair queue that has a held set: a topic, or the timeouts of one. */
 struct dt_held_queue {
@@ -374,7 +375,7 @@ size_t dt_shard_limit_allowed(void *loop, struct dt_str topic);
 /* Notes what a leader transaction has claimed, and which topics had no room, before the index is told. */
 void dt_shard_limits_note(dt_shard_loop *l, const struct dt_leader_txn *txn);
 
-/* ---- shard_queues.c ---- */
+/* ---- shard_held.c ---- */
 
 /* Begins the queues of a leadership: no held set is known. */
 void dt_shard_queues_init(dt_shard_loop *l);
@@ -386,6 +387,8 @@ void dt_shard_forget_topics_unless_held(dt_shard_loop *l);
 void dt_shard_topics_changed(dt_shard_loop *l);
 /* Lists the held sets, and which of them may go, when topics changed and every few seconds. */
 void dt_shard_list_held(dt_shard_loop *l);
+/* NULL: none of that name is known. */
+struct dt_held_queue *dt_shard_find_held(struct dt_fair_queues *fair, struct dt_str name);
 /* Notes that the held set exists, and whether its entries may go. */
 void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed);
 /* There may be room where there was none: asks again of each queue that is closed for that. */
@@ -400,6 +403,9 @@ bool dt_shard_has_held(dt_shard_loop *l, struct dt_str topic);
 bool dt_shard_parked_may_go(const dt_shard_loop *l);
 /* Moves a part of each held set that may go back to the due set, before a due scan: about a batch in all. */
 void dt_shard_give_back(dt_shard_loop *l);
+
+/* ---- shard_queues.c ---- */
+
 /* Fills fair.queues and fair.of: the queue of each of due.entries[0..n), from MySQL. by_host: jobs of a topic that name
  * a host without places for them have a queue of their own. */
 DT_MUST_CHECK dt_status dt_shard_sort_queues(dt_shard_loop *l, size_t n, bool by_host, struct dt_error *err);

@@ -22,8 +22,7 @@
  * parked because reports may be unread, until it is listed again. Parking costs a job one move out and one back.
  *
  * Invariants: within a queue jobs leave in order of next_at: what is due of a queue that has a held set goes there,
- * behind the others, but for as many as were just given back. Held sets are hints like the set itself: they are listed
- * anew by every leadership and every few seconds.
+ * behind the others, but for as many as were just given back (shard_held.c).
  */
 #include <stdlib.h>
 
@@ -32,10 +31,8 @@
 #include "job/job_id.h"
 #include "shard_parts.h"
 
-#define HELD_US       INT64_C(5000000) /* held sets are listed this often without being told */
-#define HELD_AT_ONCE  8                /* held sets that give something back before a due scan */
-#define PARKS_AT_ONCE 64               /* queues that are parked after a due scan */
-#define FEW_AT_ONCE   16               /* topics still being looked up of which one job each is tried */
+#define PARKS_AT_ONCE 64 /* queues that are parked after a due scan */
+#define FEW_AT_ONCE   16 /* topics still being looked up of which one job each is tried */
 
 /* ---- hints ---- */
 
@@ -69,228 +66,6 @@ void dt_shard_hint_first(dt_shard_loop *l, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         hint(&l->fair, &l->due.entries[i]);
-}
-
-/* ---- fair queues that have a held set ---- */
-
-static struct dt_held_queue *find_held(struct dt_fair_queues *fair, struct dt_str name)
-{
-    for (size_t i = 0; i < fair->n; i++)
-        if (dt_str_is(name, fair->v[i].name))
-            return &fair->v[i];
-    return NULL;
-}
-
-static bool is_timeouts(struct dt_str name)
-{
-    return name.n && name.p[name.n - 1] == DT_HELD_TIMEOUTS[0];
-}
-
-void dt_shard_queues_init(dt_shard_loop *l)
-{
-    l->fair.held_us = 0;
-    l->fair.n = l->fair.others = 0;
-    dt_shard_forget_topics(l);
-}
-
-void dt_shard_forget_topics(dt_shard_loop *l)
-{
-    dt_topic_memory_clear(&l->fair.memory);
-}
-
-void dt_shard_topics_changed(dt_shard_loop *l)
-{
-    l->fair.topics_changed = true;
-    dt_shard_look_at_unknown(l);
-    if (!l->index) /* there are no held sets: what was closed stands among the overdue */
-        dt_shard_due_from_start(l);
-}
-
-void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed closed)
-{
-    struct dt_fair_queues *fair = &l->fair;
-    struct dt_held_queue *known = find_held(fair, name);
-    if (known)
-        known->closed = closed;
-    if (known || name.n >= sizeof(fair->v->name))
-        return;
-    if (fair->n == fair->cap) {
-        size_t cap = fair->cap ? fair->cap * 2 : 16;
-        struct dt_held_queue *v = realloc(fair->v, cap * sizeof(*v));
-        if (!v)
-            return; /* met again when they are listed */
-        fair->v = v;
-        fair->cap = cap;
-    }
-    struct dt_held_queue *held = &fair->v[fair->n++];
-    *held = (struct dt_held_queue){.closed = closed};
-    memcpy(held->name, name.p, name.n);
-}
-
-/* Is it the held set of a topic, or of those of its jobs that name one host? */
-static bool is_of(const struct dt_held_queue *held, struct dt_str topic)
-{
-    uint32_t host;
-    return dt_str_eq(dt_held_topic(dt_str(held->name), &host), topic);
-}
-
-void dt_shard_reclose_held(dt_shard_loop *l, struct dt_str topic)
-{
-    for (size_t i = 0; i < l->fair.n; i++)
-        if (is_of(&l->fair.v[i], topic))
-            l->fair.v[i].closed = dt_shard_why_held(l, dt_str(l->fair.v[i].name));
-}
-
-bool dt_shard_has_held(dt_shard_loop *l, struct dt_str topic)
-{
-    for (size_t i = 0; i < l->fair.n; i++)
-        if (is_of(&l->fair.v[i], topic))
-            return true;
-    return false;
-}
-
-static void drop_held(struct dt_fair_queues *fair, size_t i)
-{
-    fair->v[i] = fair->v[--fair->n];
-}
-
-static bool may_go(const struct dt_held_queue *held)
-{
-    return !dt_closed_rule(held->closed).holds;
-}
-
-void dt_shard_look_for_room(dt_shard_loop *l)
-{
-    for (size_t i = 0; i < l->fair.n; i++)
-        if (l->fair.v[i].closed == DT_CLOSED_LIMIT)
-            l->fair.v[i].closed = dt_shard_why_held(l, dt_str(l->fair.v[i].name));
-}
-
-void dt_shard_open_timeouts(dt_shard_loop *l)
-{
-    for (size_t i = 0; i < l->fair.n; i++)
-        if (l->fair.v[i].closed == DT_CLOSED_UNREAD)
-            l->fair.v[i].closed = DT_CLOSED_NOT;
-    if (!l->index)
-        dt_shard_due_from_start(l);
-}
-
-/* Some of what is parked may go, or has no room at present. */
-static bool backlog_goes_on(const dt_shard_loop *l)
-{
-    for (size_t i = 0; i < l->fair.n; i++)
-        if (may_go(&l->fair.v[i]) || l->fair.v[i].closed == DT_CLOSED_LIMIT)
-            return true;
-    return false;
-}
-
-void dt_shard_forget_topics_unless_held(dt_shard_loop *l)
-{
-    if (!backlog_goes_on(l))
-        dt_shard_forget_topics(l);
-}
-
-bool dt_shard_parked_may_go(const dt_shard_loop *l)
-{
-    for (size_t i = 0; i < l->fair.n; i++)
-        if (may_go(&l->fair.v[i]))
-            return true;
-    return false;
-}
-
-/* Only the first entry of a queue comes back, so that its topic is asked for again: all of them would only be held
- * again. */
-static void try_closed(dt_shard_loop *l)
-{
-    struct dt_error err;
-    int64_t next_ms;
-    for (size_t i = 0; i < l->fair.n; i++) {
-        const struct dt_held_queue *held = &l->fair.v[i];
-        if (dt_closed_rule(held->closed).tries &&
-            dt_index_unhold(l->index, l->shard, dt_str(held->name), 1, &next_ms, &err) != DT_OK)
-            return;
-    }
-}
-
-void dt_shard_list_held(dt_shard_loop *l)
-{
-    struct dt_error err = {0};
-    struct dt_str *names;
-    size_t n = 0;
-    if (!l->trust.up || (!l->fair.topics_changed && dt_shard_mono_us(l) - l->fair.held_us < HELD_US))
-        return;
-    dt_arena_reset(&l->fair.arena);
-    dt_status status = dt_index_held(l->index, l->shard, &l->fair.arena, &names, &n, &err);
-    if (status == DT_OK && n)
-        status = dt_store_read_topics(l->store, l->snapshot, &err);
-    if (status != DT_OK)
-        return; /* again at the next due scan */
-    l->fair.topics_changed = false;
-    l->fair.held_us = dt_shard_mono_us(l);
-    l->fair.n = 0;
-    for (size_t i = 0; i < n; i++)
-        dt_shard_note_held(l, names[i], is_timeouts(names[i]) ? DT_CLOSED_NOT : dt_shard_why_held(l, names[i]));
-    try_closed(l);
-}
-
-/* ---- giving back ---- */
-
-/* One without room is closed until its leader is told that there is some: it would be looked at for ever. */
-static size_t room_or_close(dt_shard_loop *l, struct dt_held_queue *held, size_t most)
-{
-    struct dt_str name = dt_str(held->name);
-    size_t room =
-        is_timeouts(name) ? SIZE_MAX : dt_shard_room(l, name); /* a timeout claims nothing, so it needs no room */
-    if (room == 0)
-        held->closed = dt_shard_why_held(l, name);
-    return room < most ? room : most;
-}
-
-/* Chooses up to HELD_AT_ONCE open held sets, beginning one further each time, and the part of `room` that each
- * gives. */
-static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
-{
-    struct dt_fair_queues *fair = &l->fair;
-    size_t n = 0;
-    for (size_t i = 0; i < fair->n; i++)
-        fair->v[i].given = 0;
-    for (size_t i = 0; i < fair->n && n < HELD_AT_ONCE; i++) {
-        size_t at = (fair->next + i) % fair->n;
-        size_t waiting = may_go(&fair->v[at]) ? room_or_close(l, &fair->v[at], room) : 0;
-        if (waiting == 0)
-            continue;
-        parts[n] = (struct dt_fair_queue){.waiting = waiting, .timeouts = is_timeouts(dt_str(fair->v[at].name))};
-        which[n++] = at;
-    }
-    if (n)
-        fair->next = which[0] + 1;
-    dt_fair_share(parts, n, room);
-    return n;
-}
-
-/* Gives back as much as entries that are not held left free in the batch of the last due scan, half a batch at
- * least. */
-void dt_shard_give_back(dt_shard_loop *l)
-{
-    struct dt_fair_queues *fair = &l->fair;
-    struct dt_fair_queue parts[HELD_AT_ONCE];
-    size_t which[HELD_AT_ONCE];
-    size_t batch = (size_t)l->env->config->dispatch_batch_jobs;
-    size_t room = fair->others < batch / 2 ? batch - fair->others : batch - batch / 2;
-    size_t n = choose_held(l, parts, which, room);
-    for (size_t i = 0; i < n; i++) {
-        struct dt_held_queue *held = &fair->v[which[i]];
-        struct dt_error err;
-        held->given = parts[i].quota;
-        if (held->given &&
-            dt_index_unhold(l->index, l->shard, dt_str(held->name), held->given, &held->next_ms, &err) != DT_OK) {
-            held->given = 0; /* the due scan will tell */
-            break;
-        }
-    }
-    for (size_t i = fair->n; i-- > 0;)
-        if (fair->v[i].given && fair->v[i].next_ms == 0)
-            drop_held(fair, i);
 }
 
 /* ---- which queue an entry belongs to ---- */
@@ -406,7 +181,8 @@ static void see_queues(dt_shard_loop *l)
             continue;
         }
         char name[DT_HELD_NAME_SIZE];
-        const struct dt_held_queue *held = find_held(&l->fair, dt_held_name(queue->topic, queue->timeouts, name));
+        const struct dt_held_queue *held =
+            dt_shard_find_held(&l->fair, dt_held_name(queue->topic, queue->timeouts, name));
         queue->held = held != NULL;
         queue->given = held ? held->given : 0;
         queue->next_ms = queue->given ? held->next_ms : 0;
