@@ -633,15 +633,15 @@ dt_status dt_kafka_reader_share(dt_kafka_reader *c, unsigned rank, unsigned memb
         return DT_OK;
     status = dt_kafka_await_topic(c->rk, c->topic, now_us + (same ? LOOK_AGAIN_US : LOOK_TIMEOUT_US), c->how.stop,
                                   &shape, &c->unsaid);
+    if (status == DT_UNAVAILABLE && shape.partitions > 0 && !c->how.begin)
+        status = c->unsaid.status = DT_OK; /* librdkafka waits for leaders, and reads partitions that have one */
     c->silent_us = status == DT_OK ? 0 : c->silent_us ? c->silent_us : now_us;
     c->looked_us = dt_kafka_now_us();
-    if (status == DT_UNAVAILABLE && same) {
-        if (c->silent_us == now_us) /* a busy broker may leave one request unanswered; the next one counts */
-            c->unsaid.status = DT_OK;
+    if (status == DT_UNAVAILABLE && same && c->silent_us == now_us)
+        c->unsaid.status = DT_OK; /* a busy broker may leave one request unanswered; the next one counts */
+    if (status == DT_UNAVAILABLE && same)
         return DT_OK;
-    }
-    /* If only some partitions have no leader, librdkafka waits for these and reads the others. */
-    if (status != DT_OK && (status != DT_UNAVAILABLE || shape.partitions == 0 || c->how.begin))
+    if (status != DT_OK)
         return dt_fail(err, status, "%s", c->unsaid.text);
     if (same && shape.partitions == c->partitions) {
         commit_again(c);

@@ -147,6 +147,7 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                           .max_jobs = (size_t)config->dispatch_batch_jobs,
                                           .max_bytes = (size_t)config->dispatch_batch_bytes,
                                           .max_topics = (size_t)config->dispatch_batch_topics,
+                                          .turn = l->turn,
                                           .map = &l->trust.map,
                                           .topics = l->snapshot,
                                           .read_up_to = l->env->read_up_to(l->env->arg)},

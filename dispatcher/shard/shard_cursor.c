@@ -66,8 +66,6 @@ void dt_shard_begin_scan(dt_shard_loop *l)
         begin_sweep(c, dt_shard_has_closed(l));
     c->began_ms = c->ms;
     c->began_id = c->id;
-    c->began_ahead_ms = c->ahead_ms;
-    c->began_ahead_id = c->ahead_id;
 }
 
 int64_t dt_shard_walk_end_ms(const dt_shard_loop *l)
@@ -91,23 +89,17 @@ void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms)
     l->cursor.swept_ms = now_ms;
 }
 
-static bool is_behind(int64_t ms, int64_t id, int64_t other_ms, int64_t other_id)
-{
-    return ms != other_ms ? ms < other_ms : id < other_id;
-}
-
-/* Whatever is left for another reason is to be met again soon; what only did not fit into the batch, at once: what is
- * due later in its topic would go before it. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
 {
     struct dt_shard_cursor *c = &l->cursor;
     c->closed |= txn->seen.held > 0;
     if (txn->seen.locked || txn->chosen.more || txn->judged.frozen)
-        c->swept_ms = 0;
-    if (txn->chosen.more && is_behind(c->began_ms, c->began_id, c->ms, c->id))
+        c->swept_ms = 0; /* whatever is left for another reason than being closed is to be met again soon */
+    if (!txn->chosen.more)
+        return;
+    l->turn++;
+    if (c->began_ms < c->ms || (c->began_ms == c->ms && c->began_id < c->id))
         dt_shard_cursor_to(l, c->began_ms, c->began_id);
-    if (txn->chosen.more && is_behind(c->began_ahead_ms, c->began_ahead_id, c->ahead_ms, c->ahead_id))
-        dt_shard_ahead_to(l, c->began_ahead_ms, c->began_ahead_id);
 }
 
 void dt_shard_cursor_end(dt_shard_loop *l)

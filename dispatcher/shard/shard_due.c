@@ -192,6 +192,7 @@ dt_status dt_shard_due_scan(dt_shard_loop *l, int64_t now_ms, int64_t *next_ms, 
 {
     size_t n = 0;
     dt_shard_hint_none(l);
+    l->fair.rows = 0;
     l->due.backlog = false;
     *next_ms = 0;
     if (!l->index)

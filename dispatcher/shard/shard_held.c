@@ -1,12 +1,12 @@
 /*
- * Owns what is known of this shard's held sets, where jobs wait of which too many are due (shard_queues.c): which there
+ * Owns what is known of this shard's held sets, where the surplus of long queues waits (shard_queues.c): which there
  * are, whether what is held may go, and how much of it comes back before a due scan.
  *
  * Held sets are hints like the due set itself: they are listed anew by every leadership and every few seconds.
  */
 #include <stdlib.h>
 
-#include "base/fair.h"
+#include "fair.h"
 #include "shard_parts.h"
 
 #define HELD_US      INT64_C(5000000) /* held sets are listed this often without being told */

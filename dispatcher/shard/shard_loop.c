@@ -263,6 +263,7 @@ static dt_status work(dt_shard_loop *l, struct dt_leader_txn *txn, int64_t now_m
         dt_shard_note_unknown(l, txn->seen.unknown[i]);
     *news = learn_topics(l);
     dt_shard_note_left(l, txn);
+    dt_shard_leave_to_cursor(l, txn->chosen.left, txn->chosen.n_left);
     if (left_in_front(l, txn, *news))
         dt_shard_read_through(l);
     if (txn->stale_map)

@@ -143,7 +143,7 @@ struct dt_shard_trust {
 struct dt_shard_cursor {
     bool reads_through; /* MySQL is read once through: after a doubt, or if the head of the index cannot be moved */
     int64_t ms, id;     /* the cursor: what stands before it was dealt with */
-    int64_t began_ms, began_id, began_ahead_ms, began_ahead_id; /* where both readers stood before the last due scan */
+    int64_t began_ms, began_id; /* where it stood before the last due scan */
     /* A sweep is a scan from the longest overdue to what is not due yet. */
     bool closed;                /* it has left jobs that may not go, and no others, up to swept_ms */
     int64_t swept_ms;           /* the instant of its end; 0: it has not come to the end */
@@ -211,7 +211,8 @@ struct dt_fair_queues {
     struct dt_due_queue *queues;
     struct dt_fair_queue *parts; /* beside queues */
     size_t n_queues;
-    uint32_t *of; /* beside the due scan's entries: places in queues */
+    uint32_t *of;      /* beside the due scan's entries: places in queues */
+    size_t head, rows; /* of a due scan by both readers of MySQL: entries at the cursor, and all */
 };
 
 /* ---- shard_loop.c ---- */
@@ -281,6 +282,7 @@ struct dt_shard_loop {
     struct dt_limit_memory limits; /* shard_limits.c */
     struct dt_shard_pace pace;
     struct dt_shard_run run;
+    unsigned turn; /* leader transactions that left something because it did not fit */
     struct dt_shard_told told;
 
     pthread_mutex_t state_lock;
@@ -418,6 +420,9 @@ void dt_shard_hint_first(dt_shard_loop *l, size_t n);
 /* Hints at due.entries[0..n) of the index, each queue its part, and parks what is too much. *backlog: something that
  * may go was left where it is. */
 DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *backlog, struct dt_error *err);
+/* Leaves these jobs (ascending), of the last due scan by both readers of MySQL, to the cursor, with whatever is behind
+ * them of their queues. */
+void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n);
 /* True: of what was sorted into queues something may go, or is to be tried. */
 bool dt_shard_some_may_go(const dt_shard_loop *l);
 /* Hints at due.entries[0..n) of MySQL, each queue its part. The first n_head stand at the cursor, which moves; the
@@ -486,7 +491,8 @@ void dt_shard_walk_to(dt_shard_loop *l, int64_t ms, int64_t id);
 void dt_shard_begin_scan(dt_shard_loop *l);
 /* The scan has come to what is not due at now_ms. */
 void dt_shard_end_sweep(dt_shard_loop *l, int64_t now_ms);
-/* Notes what a leader transaction left. What did not fit into the batch is read again by the next due scan. */
+/* Notes what a leader transaction left. If jobs did not fit into the batch, the next due scan reads them again, because
+ * later jobs of their topics would overtake them otherwise. */
 void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn);
 /* Does so after places came back, which they do all the time: a reader ahead that is under way comes to its end first.
  */

@@ -472,5 +472,18 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, bool *al
     share(l, false);
     take_head(l, n_head);
     *all = take_further_on(l, n_head, n);
+    l->fair.head = n_head;
+    l->fair.rows = n;
     return DT_OK;
+}
+
+void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n)
+{
+    const struct dt_fair_queues *fair = &l->fair;
+    for (size_t i = fair->head; n && i < fair->rows; i++)
+        if (bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id) &&
+            !skip(l, &fair->queues[fair->of[i]])) {
+            dt_shard_ahead_to(l, 0, 0); /* it cannot remember so many queues */
+            return;
+        }
 }

@@ -13,6 +13,7 @@
 
 #include "base/hooks/guard.h"
 #include "job/callback/callback_url.h"
+#include "job/job_id.h"
 #include "job/job_state.h"
 #include "store/dispatch/leader_parts.h"
 
@@ -147,8 +148,8 @@ static bool is_first_of_topic(const struct dt_open_txn *t, const struct dt_candi
     return first == c;
 }
 
-/* The first one due that has to go alone, and that no other job of its topic comes before; when other topics wait,
- * every other time. */
+/* Picks a message that has to go alone: the first one due that is the first of its topic. If another topic could send
+ * something, only every second batch is such a message. */
 static const struct dt_candidate *goes_alone(const struct dt_open_txn *t)
 {
     const struct dt_candidate *alone = NULL;
@@ -157,8 +158,8 @@ static const struct dt_candidate *goes_alone(const struct dt_open_txn *t)
         if (t->v[i].fate == DT_FATE_CLAIM && t->v[i].alone && is_first_of_topic(t, &t->v[i]))
             alone = &t->v[i];
     for (size_t i = 0; i < t->n && alone; i++)
-        others |= t->v[i].fate == DT_FATE_CLAIM && !t->v[i].alone && !dt_str_eq(t->v[i].topic, alone->topic);
-    return alone && (!others || t->fence->batch_no % 2 == 0) ? alone : NULL;
+        others |= t->v[i].fate == DT_FATE_CLAIM && !t->v[i].alone && is_first_of_topic(t, &t->v[i]);
+    return alone && (!others || dt_batch_may_be_alone(t)) ? alone : NULL;
 }
 
 static struct part *part_of(struct parts *parts, struct dt_candidate *c)
@@ -189,7 +190,7 @@ static void take(struct parts *parts, struct part *part, struct dt_candidate *c)
 static void take_firsts(struct dt_open_txn *t, struct parts *parts)
 {
     for (size_t i = 0; i < parts->n; i++) {
-        struct part *part = &parts->v[(dt_batch_turn(t, parts->n) + i) % parts->n];
+        struct part *part = &parts->v[(dt_batch_turn(t) + i) % parts->n];
         if (!part->first->alone && has_room(&t->io->due, parts, part->first))
             take(parts, part, part->first);
     }
@@ -283,6 +284,9 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
     struct dt_leader_chosen *chosen = &t->io->chosen;
     qsort(t->v, t->n, sizeof(*t->v), by_due);
     chosen->shortest_ack_ms = INT64_MAX;
+    chosen->left = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*chosen->left));
+    if (!chosen->left)
+        return DT_NOMEM;
     dt_status status = keep_within_limits(t);
     if (status == DT_OK)
         status = dt_topics_choose(t);
@@ -293,13 +297,13 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
         t->n_timeouts += c->fate == DT_FATE_TIMEOUT;
         if (c->fate != DT_FATE_CLAIM)
             continue;
-        if (!c->chosen && !c->lost) {
-            c->fate = DT_FATE_LEFT;
-            chosen->more = true;
-        } else if (c->by_hands)
+        if (!c->chosen && !c->lost)
+            dt_candidate_leave(t, c);
+        else if (c->by_hands)
             choose_by_hands(t, c);
         else
             choose_for_list(t, c);
     }
+    qsort(chosen->left, chosen->n_left, sizeof(*chosen->left), dt_by_job_id);
     return status;
 }

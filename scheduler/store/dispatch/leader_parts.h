@@ -126,11 +126,22 @@ DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
 /* Counts what was chosen in the rates of its topics. */
 DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 
-/* Which of n, that do not all fit, goes first into this batch. It is another one after two batches, because one of two
- * may be of a message that goes alone. */
-static inline size_t dt_batch_turn(const struct dt_open_txn *t, size_t n)
+/* Every second batch may be one message that goes alone; the others begin with another owner or topic each time. */
+static inline bool dt_batch_may_be_alone(const struct dt_open_txn *t)
 {
-    return (size_t)(t->fence->batch_no / 2) % n;
+    return t->io->due.turn % 2 == 0;
+}
+static inline size_t dt_batch_turn(const struct dt_open_txn *t)
+{
+    return t->io->due.turn / 2;
+}
+/* Leaves a job that does not fit into the batch. Part of dt_claims_choose. */
+static inline void dt_candidate_leave(struct dt_open_txn *t, struct dt_candidate *c)
+{
+    struct dt_leader_chosen *chosen = &t->io->chosen;
+    c->fate = DT_FATE_LEFT;
+    chosen->more = true;
+    chosen->left[chosen->n_left++] = c->id;
 }
 
 /* ---- leader_topics.c ---- */

@@ -68,6 +68,7 @@ struct dt_leader_due {
     const struct dt_hint *hints; /* each id once */
     size_t n_hints;
     size_t max_jobs, max_bytes, max_topics; /* of a batch; topics are Kafka's */
+    unsigned turn; /* raised after each transaction that left something: the next one begins with others */
     const struct dt_shard_map *map;
     dt_topic_snapshot *topics; /* refreshed if it is old */
     struct dt_read_up_to read_up_to;
@@ -139,6 +140,8 @@ struct dt_leader_limits {
 struct dt_leader_chosen {
     int64_t shortest_ack_ms; /* the shortest acknowledgement timeout of the claimed */
     bool more;               /* hints were left for the next leader transaction: they are over the limits */
+    int64_t *left;           /* these, ascending, in the arena */
+    size_t n_left;
 };
 
 /* By leader_timeouts.c. */

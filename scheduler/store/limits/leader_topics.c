@@ -20,6 +20,7 @@ struct place {
     struct dt_str kafka_topic, owner;
     size_t first; /* of its jobs: its place among the candidates */
     size_t turn;  /* the number of topics of this owner that go before it */
+    size_t rank;  /* the number of owners that go before its owner */
 };
 
 static bool is_sent(const struct dt_candidate *c)
@@ -52,7 +53,7 @@ static int by_turn(const void *a, const void *b)
 {
     const struct place *x = a;
     const struct place *y = b;
-    return x->turn != y->turn ? compare(x->turn, y->turn) : compare(x->first, y->first);
+    return x->turn != y->turn ? compare(x->turn, y->turn) : compare(x->rank, y->rank);
 }
 
 /* The topics of all that would be sent; *n of them. NULL: no memory. */
@@ -74,43 +75,34 @@ static struct place *list_topics(const struct dt_open_txn *t, size_t n_jobs, siz
     return v;
 }
 
-/* The order of the topics of one owner, which are sorted by their first jobs. */
-static void give_turns(const struct dt_open_txn *t, struct place *topics, size_t n)
+/* The topics that follow v[0] and have its owner, with it. */
+static size_t of_one_owner(const struct place *v, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        topics[(dt_batch_turn(t, n) + i) % n].turn = i;
+    size_t same = 1;
+    while (same < n && dt_str_eq(v[same].owner, v[0].owner))
+        same++;
+    return same;
 }
 
-static void reverse(struct place *v, size_t n)
-{
-    for (size_t i = 0; i < n / 2; i++) {
-        struct place other = v[i];
-        v[i] = v[n - 1 - i];
-        v[n - 1 - i] = other;
-    }
-}
-
-static void rotate(struct place *v, size_t n, size_t first)
-{
-    reverse(v, first);
-    reverse(v + first, n - first);
-    reverse(v, n);
-}
-
-/* Brings those that go to the front, sorted by name. */
+/* Brings those that go to the front, sorted by name. When not even each owner has a place, an owner's next topic has
+ * its turn after all owners had one; otherwise owners and topics that rotate together could always miss each other. */
 static void choose_topics(const struct dt_open_txn *t, struct place *topics, size_t n, size_t most)
 {
+    size_t turn = dt_batch_turn(t);
     size_t owners = 0;
+    size_t at = 0;
     qsort(topics, n, sizeof(*topics), by_owner);
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && dt_str_eq(topics[end].owner, topics[i].owner); end++)
-            ;
-        give_turns(t, topics + i, end - i);
+    for (size_t i = 0; i < n; i += of_one_owner(topics + i, n - i))
         owners++;
+    for (size_t i = 0, end; i < n; i = end, at++) {
+        end = i + of_one_owner(topics + i, n - i);
+        size_t first = (owners > most ? turn / owners : turn) % (end - i);
+        for (size_t k = i; k < end; k++) {
+            topics[k].turn = (k - i + (end - i) - first) % (end - i);
+            topics[k].rank = (at + owners - turn % owners) % owners;
+        }
     }
     qsort(topics, n, sizeof(*topics), by_turn);
-    if (owners > most)
-        rotate(topics, owners, dt_batch_turn(t, owners));
     qsort(topics, most, sizeof(*topics), by_topic);
 }
 
@@ -136,10 +128,8 @@ dt_status dt_topics_choose(struct dt_open_txn *t)
     choose_topics(t, topics, n, most);
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
-        if (!is_sent(c) || bsearch(&c->kafka_topic, topics, most, sizeof(*topics), by_name))
-            continue;
-        c->fate = DT_FATE_LEFT;
-        t->io->chosen.more = true;
+        if (is_sent(c) && !bsearch(&c->kafka_topic, topics, most, sizeof(*topics), by_name))
+            dt_candidate_leave(t, c);
     }
     return DT_OK;
 }

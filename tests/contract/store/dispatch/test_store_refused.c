@@ -371,6 +371,46 @@ static void it_keeps_no_other_topic_waiting_where_a_batch_has_the_bytes_of_one_j
     assert_in_range(batches_until_the_other_goes(rig, ids), 1, 4);
 }
 
+/* Two large ones, and a small one behind the second: whatever the turn, something goes. */
+static void what_goes_alone_never_keeps_everything_waiting(void **state)
+{
+    struct rig *rig = *state;
+    int64_t ids[3], now = now_ms(rig);
+    ids[0] = job(rig, now - 1000);
+    ids[1] = job_of(rig, "u", now - 900);
+    ids[2] = job_of(rig, "u", now - 800);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 9000) WHERE id <> %lld", (long long)ids[2]);
+    take_over(rig, 136);
+    rig->most_bytes = 5000;
+    rig->turn = 1;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(leader_txn(rig, ids, 3).batch.n, 1);
+}
+
+/* Three owners, one of which has three topics, and room for two: no topic misses its turn for ever. */
+static void all_topics_of_an_owner_get_their_turn_among_as_many_owners(void **state)
+{
+    static const char *const topics[] = {"a.1", "a.2", "a.3", "b", "c"};
+    struct rig *rig = *state;
+    int64_t ids[50], now = now_ms(rig);
+    bool gone[5] = {false};
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO topics (name, created_at, updated_at) VALUES ('a.1', 0, 0), ('a.2', 0, 0), "
+                      "('a.3', 0, 0), ('b', 0, 0), ('c', 0, 0)");
+    for (int i = 0; i < 50; i++)
+        ids[i] = job_of(rig, topics[i % 5], now - 10000 + i);
+    take_over(rig, 137);
+    rig->batch_topics = rig->batch_jobs = 2;
+    for (int batch = 0; batch < 18; batch++) {
+        struct dt_leader_txn t = leader_txn(rig, ids, 50);
+        for (size_t i = 0; i < t.batch.n; i++)
+            for (int k = 0; k < 50; k++)
+                gone[k % 5] |= ids[k] == t.batch.jobs[i].claim.id;
+    }
+    for (int i = 0; i < 5; i++)
+        assert_true(gone[i]);
+}
+
 static void it_keeps_no_job_waiting_that_has_to_go_alone(void **state)
 {
     struct rig *rig = *state;
@@ -504,6 +544,8 @@ int main(void)
         T(it_keeps_no_other_owner_waiting_where_a_batch_has_one_topic),
         T(it_keeps_no_other_topic_waiting_where_a_batch_has_the_bytes_of_one_job),
         T(it_keeps_no_job_waiting_that_has_to_go_alone),
+        T(what_goes_alone_never_keeps_everything_waiting),
+        T(all_topics_of_an_owner_get_their_turn_among_as_many_owners),
         T(hints_of_topics_that_nobody_knows_yet_are_counted),
         T(what_queues_up_with_what_is_told_by_id),
         T(jobs_whose_topic_has_no_row_are_held_and_named),

@@ -79,7 +79,6 @@ static void what_did_not_fit_into_a_batch_is_read_again_at_once(void **state)
     const struct dt_leader_txn all = {.chosen.more = false};
     (void)state;
     dt_shard_cursor_to(l, 500000, 3);
-    dt_shard_ahead_to(l, 600000, 4);
     dt_shard_begin_scan(l);
     dt_shard_cursor_to(l, 700000, 5);
     dt_shard_ahead_to(l, 800000, 6);
@@ -88,12 +87,33 @@ static void what_did_not_fit_into_a_batch_is_read_again_at_once(void **state)
     dt_shard_note_left(l, &left);
     assert_int_equal(l->cursor.ms, 500000);
     assert_int_equal(l->cursor.id, 3);
-    assert_int_equal(l->cursor.ahead_ms, 600000);
-    assert_int_equal(l->cursor.ahead_id, 4);
-    dt_shard_due_from_start(l); /* further back already */
+    assert_int_equal(l->cursor.ahead_ms, 800000); /* others go on there */
+    dt_shard_due_from_start(l);                   /* further back already */
     dt_shard_note_left(l, &left);
     assert_int_equal(l->cursor.ms, 0);
-    assert_int_equal(l->cursor.ahead_ms, 0);
+}
+
+/* Two jobs further on: the queue of the one that was left is passed by from then on. */
+static void further_on_only_the_queues_of_what_was_left_wait_for_the_cursor(void **state)
+{
+    struct dt_entry entries[] = {{.id = 1, .due_ms = 10}, {.id = 7, .due_ms = 20}, {.id = 8, .due_ms = 30}};
+    struct dt_due_queue queues[] = {{.hash = 11}, {.hash = 22}};
+    uint32_t of[] = {0, 0, 1};
+    static const int64_t left[] = {1, 8};
+    (void)state;
+    l->due.entries = entries;
+    l->fair.queues = queues;
+    l->fair.of = of;
+    l->fair.head = 1;
+    l->fair.rows = 3;
+    dt_shard_leave_to_cursor(l, left, 2);
+    assert_false(dt_shard_was_skipped(l, 11));
+    assert_true(dt_shard_was_skipped(l, 22));
+    l->cursor.n_skipped = DT_SKIPPED;
+    queues[1].skipped = false;
+    dt_shard_ahead_to(l, 40, 9);
+    dt_shard_leave_to_cursor(l, left, 2);
+    assert_int_equal(l->cursor.ahead_ms, 0); /* no queue can be remembered any more */
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, make, drop)
@@ -103,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(it_goes_back_a_little_and_every_few_seconds_to_the_start),
         T(what_did_not_fit_into_a_batch_is_read_again_at_once),
+        T(further_on_only_the_queues_of_what_was_left_wait_for_the_cursor),
         T(it_is_never_put_back_by_a_place_that_it_has_passed),
     };
     return cmocka_run_group_tests_name("the reader ahead", tests, NULL, NULL);
