@@ -457,8 +457,10 @@ static void an_older_offset_that_comes_between_is_put_right(void **state)
     dt_kafka_drain(10000);
     assert_false(is_passed(lag));
     for (int64_t until_us = wait_deadline_us(); !is_passed(lag) && !wait_is_over(until_us);) {
-        KAFKA_FIXTURE_INSIST(dt_kafka_reader_share(c, 0, 1, &err), &err);
-        KAFKA_FIXTURE_INSIST(dt_kafka_reader_poll(c, 100, 50, 5, NULL, &records, &n, &err), &err);
+        dt_status status = dt_kafka_reader_share(c, 0, 1, &err);
+        if (status == DT_OK)
+            status = dt_kafka_reader_poll(c, 100, 50, 5, NULL, &records, &n, &err);
+        assert_true(status == DT_OK || status == DT_UNAVAILABLE); /* the next share asks a busy broker again */
     }
     assert_true(is_passed(lag));
     dt_kafka_reader_free(c);
