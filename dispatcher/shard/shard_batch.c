@@ -198,6 +198,7 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
     if (txn->hands.full)
         l->full_us = start_us;
     l->checked.fence_us = start_us;
+    l->turn += txn->chosen.more;
     if (!open)
         return DT_OK;
     if (txn->batch.n) {

@@ -49,21 +49,14 @@ bool dt_shard_has_closed(const dt_shard_loop *l)
     return l->cursor.closed && l->cursor.swept_ms;
 }
 
-static void begin_sweep(struct dt_shard_cursor *c, bool some_closed)
-{
-    if (c->ms)
-        return;
-    if (some_closed)
-        c->ms = c->swept_ms - AHEAD_BACK_MS;
-    else
-        c->closed = false;
-}
-
 void dt_shard_begin_scan(dt_shard_loop *l)
 {
     struct dt_shard_cursor *c = &l->cursor;
-    if (!l->index)
-        begin_sweep(c, dt_shard_has_closed(l));
+    bool from_start = !l->index && !c->ms;
+    if (from_start && dt_shard_has_closed(l))
+        c->ms = c->swept_ms - AHEAD_BACK_MS;
+    else if (from_start)
+        c->closed = false;
     c->began_ms = c->ms;
     c->began_id = c->id;
 }
@@ -97,7 +90,6 @@ void dt_shard_note_left(dt_shard_loop *l, const struct dt_leader_txn *txn)
         c->swept_ms = 0; /* whatever is left for another reason than being closed is to be met again soon */
     if (!txn->chosen.more)
         return;
-    l->turn++;
     if (c->began_ms < c->ms || (c->began_ms == c->ms && c->began_id < c->id))
         dt_shard_cursor_to(l, c->began_ms, c->began_id);
 }

@@ -155,7 +155,7 @@ def test_the_checker_notices_that(what):
     assert [problem for problem in account.problems() if problem.startswith(expected)], account.problems()
 
 
-def test_what_was_claimed_before_a_limit_held_is_no_fault():
+def test_growth_is_no_fault_when_the_limit_began_to_hold_since_the_count_before():
     """The limit began to hold between two counts."""
     limits = [(0.3, 0.6, 100)]
     assert deliveries.never_over_the_limit("pops", [(0, 399), (1, 445)], limits) == []

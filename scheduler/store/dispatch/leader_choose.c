@@ -6,8 +6,8 @@
  * Refuses to know: rows and messages, and how room comes about (limits/topic_gate.h).
  *
  * Invariants: within a topic jobs go in order of (due, id); no gate is asked for without a job that the caller lets go;
- * when not all fit, each topic has an equal part of the bytes and what others left of theirs, and batches begin with
- * one topic after the other; what is perhaps too large for its topic goes alone, so that a refusal is about it.
+ * if not all fit, each topic gets an equal part of the bytes and what others left of theirs, and each batch begins with
+ * another topic; a message that may be too large for its topic goes alone, so that a refusal is about it.
  */
 #include <stdlib.h>
 
@@ -157,8 +157,8 @@ static const struct dt_candidate *goes_alone(const struct dt_open_txn *t)
     for (size_t i = 0; i < t->n && !alone; i++)
         if (t->v[i].fate == DT_FATE_CLAIM && t->v[i].alone && is_first_of_topic(t, &t->v[i]))
             alone = &t->v[i];
-    for (size_t i = 0; i < t->n && alone; i++)
-        others |= t->v[i].fate == DT_FATE_CLAIM && !t->v[i].alone && is_first_of_topic(t, &t->v[i]);
+    for (size_t i = 0; alone && !others && i < t->n; i++)
+        others = t->v[i].fate == DT_FATE_CLAIM && !t->v[i].alone && is_first_of_topic(t, &t->v[i]);
     return alone && (!others || dt_batch_may_be_alone(t)) ? alone : NULL;
 }
 
@@ -185,8 +185,8 @@ static void take(struct parts *parts, struct part *part, struct dt_candidate *c)
     part->bytes += (size_t)c->bytes;
 }
 
-/* The first job of each topic, even if it is larger than the topic's part. Batches begin with one topic after the
- * other, so that none always finds the batch full. */
+/* The first job of each topic, even if it is larger than the topic's part. Each batch begins with another topic, so
+ * that none always finds the batch full. */
 static void take_firsts(struct dt_open_txn *t, struct parts *parts)
 {
     for (size_t i = 0; i < parts->n; i++) {

@@ -7,8 +7,8 @@
  * before the second of any. What an owner's many topics cost is their own time.
  *
  * Invariants: candidates are sorted by (next_ms, id); a topic has all its jobs in the batch or none, so that their
- * order is kept; if there are more owners than a batch has topics, batches begin with one after the other, and so it is
- * with the topics of one owner: a backlog that is due before all others does not keep them out.
+ * order is kept; if there are more owners than a batch has topics, each batch begins with another owner, and the topics
+ * of one owner rotate in the same way: a backlog that is due before all others does not keep them out.
  */
 #include <stdlib.h>
 

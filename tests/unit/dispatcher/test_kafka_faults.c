@@ -479,17 +479,23 @@ static void a_broker_that_hangs_is_unavailable_in_time_and_asked_anew(void **sta
 
 /* ---- readers ---- */
 
+static dt_status share_and_poll(dt_kafka_reader *reader, size_t *n)
+{
+    const struct dt_kafka_record *records;
+    struct dt_error err = {0};
+
+    *n = 0;
+    dt_status status = dt_kafka_reader_share(reader, 0, 1, &err);
+    return status == DT_OK ? dt_kafka_reader_poll(reader, 10, 100, 5, NULL, &records, n, &err) : status;
+}
+
 static size_t read_within(dt_kafka_reader *reader, int64_t us)
 {
     const int64_t until_us = now_us() + us;
-    const struct dt_kafka_record *records;
     size_t n = 0;
 
-    while (n == 0 && now_us() < until_us) {
-        struct dt_error err = {0};
-        if (dt_kafka_reader_share(reader, 0, 1, &err) == DT_OK)
-            (void)!dt_kafka_reader_poll(reader, 10, 100, 5, NULL, &records, &n, &err);
-    }
+    while (n == 0 && now_us() < until_us)
+        (void)!share_and_poll(reader, &n);
     return n;
 }
 
@@ -542,14 +548,10 @@ static void a_reader_reads_although_another_partition_has_no_leader(void **state
 static int64_t fails_after_us(dt_kafka_reader *reader, dt_status *status)
 {
     const int64_t begun_us = now_us();
-    const struct dt_kafka_record *records;
     size_t n;
 
     do {
-        struct dt_error err = {0};
-        *status = dt_kafka_reader_share(reader, 0, 1, &err);
-        if (*status == DT_OK)
-            *status = dt_kafka_reader_poll(reader, 10, 100, 5, NULL, &records, &n, &err);
+        *status = share_and_poll(reader, &n);
     } while (*status == DT_OK && now_us() < begun_us + WAIT_MS * INT64_C(1000));
     return now_us() - begun_us;
 }

@@ -352,7 +352,7 @@ static void make_backlog(struct rig *rig, int64_t ids[HOT + 1])
     take_over(rig, 134);
 }
 
-static void it_keeps_no_other_owner_waiting_where_a_batch_has_one_topic(void **state)
+static void another_owner_gets_its_turn_when_a_batch_has_one_topic(void **state)
 {
     struct rig *rig = *state;
     int64_t ids[HOT + 1];
@@ -361,7 +361,7 @@ static void it_keeps_no_other_owner_waiting_where_a_batch_has_one_topic(void **s
     assert_in_range(batches_until_the_other_goes(rig, ids), 1, 4);
 }
 
-static void it_keeps_no_other_topic_waiting_where_a_batch_has_the_bytes_of_one_job(void **state)
+static void another_topic_gets_its_turn_when_a_batch_has_the_bytes_of_one_job(void **state)
 {
     struct rig *rig = *state;
     int64_t ids[HOT + 1];
@@ -372,7 +372,7 @@ static void it_keeps_no_other_topic_waiting_where_a_batch_has_the_bytes_of_one_j
 }
 
 /* Two large ones, and a small one behind the second: whatever the turn, something goes. */
-static void what_goes_alone_never_keeps_everything_waiting(void **state)
+static void a_batch_sends_something_when_a_small_job_stands_behind_one_that_goes_alone(void **state)
 {
     struct rig *rig = *state;
     int64_t ids[3], now = now_ms(rig);
@@ -541,10 +541,10 @@ int main(void)
         T(a_message_that_may_be_too_large_is_claimed_alone),
         T(the_bytes_of_a_batch_are_shared_by_topics),
         T(those_that_go_alone_take_turns_with_other_topics),
-        T(it_keeps_no_other_owner_waiting_where_a_batch_has_one_topic),
-        T(it_keeps_no_other_topic_waiting_where_a_batch_has_the_bytes_of_one_job),
+        T(another_owner_gets_its_turn_when_a_batch_has_one_topic),
+        T(another_topic_gets_its_turn_when_a_batch_has_the_bytes_of_one_job),
         T(it_keeps_no_job_waiting_that_has_to_go_alone),
-        T(what_goes_alone_never_keeps_everything_waiting),
+        T(a_batch_sends_something_when_a_small_job_stands_behind_one_that_goes_alone),
         T(all_topics_of_an_owner_get_their_turn_among_as_many_owners),
         T(hints_of_topics_that_nobody_knows_yet_are_counted),
         T(what_queues_up_with_what_is_told_by_id),

@@ -73,7 +73,7 @@ static void it_is_never_put_back_by_a_place_that_it_has_passed(void **state)
 }
 
 /* Otherwise what is due later in its topic would go first. */
-static void what_did_not_fit_into_a_batch_is_read_again_at_once(void **state)
+static void the_cursor_goes_back_when_jobs_did_not_fit_into_the_batch(void **state)
 {
     const struct dt_leader_txn left = {.chosen.more = true};
     const struct dt_leader_txn all = {.chosen.more = false};
@@ -122,7 +122,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(it_goes_back_a_little_and_every_few_seconds_to_the_start),
-        T(what_did_not_fit_into_a_batch_is_read_again_at_once),
+        T(the_cursor_goes_back_when_jobs_did_not_fit_into_the_batch),
         T(further_on_only_the_queues_of_what_was_left_wait_for_the_cursor),
         T(it_is_never_put_back_by_a_place_that_it_has_passed),
     };
