@@ -23,6 +23,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/fair.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
@@ -30,7 +31,6 @@
 #include "closed.h"
 #include "delivery/delivery.h"
 #include "delivery/hands.h"
-#include "fair.h"
 #include "id_set.h"
 #include "job/job.h"
 #include "limit_memory.h"

@@ -26,8 +26,8 @@
  */
 #include <stdlib.h>
 
+#include "base/fair.h"
 #include "base/log.h"
-#include "fair.h"
 #include "job/job_id.h"
 #include "shard_parts.h"
 

@@ -54,7 +54,7 @@ BY_HAND = [
     (r"dispatcher/(elector(_mysql|_share)?|lease_\w+)\.c", "contract/test_elector_leases"),
     (r"dispatcher/(webhook_sign|http_date|places|outcome)", "unit/test_request_head unit/test_http_outcome"),
     (r"dispatcher/(elector|zk)", "contract/test_elector"),
-    (r"dispatcher/(shard_|fair|topic_memory|writable_topics|topic_queue)", "integration/test_new_topics integration/test_fair integration/test_life integration/test_refused"),
+    (r"dispatcher/(shard_|topic_memory|writable_topics|topic_queue)|base/fair", "integration/test_new_topics integration/test_fair integration/test_life integration/test_refused"),
     (r"dispatcher/(outbox|results)\.c", "contract/test_outbox contract/test_results integration/test_life"),
     (r"dispatcher/kafka_(txn_producer|producer|ledger|notices|common|handle|watch)\.c", "unit/test_kafka_faults"),
     (r"dispatcher/kafka_(notices|common)\.c", "contract/test_outbox"),

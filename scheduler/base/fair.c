@@ -2,7 +2,7 @@
  * Water into basins: what is left is spread evenly over the queues that want more, until it is gone or nobody does. A
  * round either fills a queue or leaves less than one for each.
  */
-#include "fair.h"
+#include "base/fair.h"
 
 #define TIMEOUTS_PART 4
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "shard/fair.h"
+#include "base/fair.h"
 
 #define N(a) (sizeof(a) / sizeof *(a))
 

@@ -2,8 +2,8 @@
  * Decides who goes next when more is due than fits: each topic gets an equal part, and what one does not need goes to
  * the others. Pure. A fair queue holds the due jobs of one topic, or its acknowledgements that did not come in time.
  */
-#ifndef DT_DISPATCHER_FAIR_H
-#define DT_DISPATCHER_FAIR_H
+#ifndef DT_BASE_FAIR_H
+#define DT_BASE_FAIR_H
 
 #include <stdbool.h>
 #include <stddef.h>
