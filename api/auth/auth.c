@@ -149,11 +149,6 @@ static bool is_name_text(struct dt_str s, const char *others)
     return s.n > 0;
 }
 
-static bool is_prefix(struct dt_str s)
-{
-    return s.n <= DT_TOPIC_MAX && is_name_text(s, "._-");
-}
-
 dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err)
 {
     struct dt_str prefix;
@@ -166,7 +161,7 @@ dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err)
     while (next_element(&text, &prefix)) {
         if (prefix.n == 0)
             return dt_fail(err, DT_INVALID, "an empty prefix of topics: prefixes are separated by single commas");
-        if (!is_prefix(prefix))
+        if (!dt_topic_prefix_valid(prefix))
             return dt_fail(err, DT_INVALID, "no topics begin with \"%.*s\": a prefix has 1 to %d of A-Z a-z 0-9 . _ -",
                            (int)prefix.n, prefix.p, DT_TOPIC_MAX);
     }
@@ -197,7 +192,7 @@ static dt_status copy_prefixes(struct dt_arena *arena, struct dt_str topics, str
     if (!entry->prefixes)
         return DT_NOMEM;
     while (next_element(&topics, &prefix)) {
-        if (!is_prefix(prefix))
+        if (!dt_topic_prefix_valid(prefix))
             continue;
         entry->prefixes[entry->n_prefixes] = dt_arena_copy(arena, prefix);
         if (!entry->prefixes[entry->n_prefixes++].p)

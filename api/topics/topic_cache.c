@@ -321,20 +321,6 @@ void dt_topic_cache_invalidate(dt_topic_cache *cache)
 
 /* ---- making topics ---- */
 
-/* Is the name among "shared.audit,public.*"? */
-static bool is_allowed(const char *list, struct dt_str name)
-{
-    while (*list) {
-        size_t n = strcspn(list, ",");
-        bool prefix = n > 0 && list[n - 1] == '*';
-        size_t same = prefix ? n - 1 : n;
-        if (name.n >= same && (prefix || name.n == same) && memcmp(name.p, list, same) == 0)
-            return true;
-        list += n + (list[n] == ',');
-    }
-    return false;
-}
-
 struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const struct dt_caller *caller,
                                         struct dt_str kafka_topic)
 {
@@ -344,8 +330,8 @@ struct dt_topic_terms dt_topic_terms_of(const struct dt_config *config, const st
     terms.prefix_topics_max = config->limits_prefix_topics;
     terms.prefixes = caller->topics.prefixes;
     terms.n_prefixes = caller->topics.n;
-    terms.foreign =
-        kafka_topic.p && !dt_caller_sees(caller, kafka_topic) && !is_allowed(config->kafka_allow_topics, kafka_topic);
+    terms.foreign = kafka_topic.p && !dt_caller_sees(caller, kafka_topic) &&
+                    !dt_topic_listed(config->kafka_allow_topics, kafka_topic);
     return terms;
 }
 

@@ -181,8 +181,10 @@ static dt_status send_rejected(dt_results *r, struct dt_error *err)
     for (size_t i = 0; i < r->n_rejected; i++) {
         const struct dt_kafka_record *record = r->rejected[i].record;
         if (!sent[i])
-            DT_LOG(ERROR, "results", "a result that cannot be understood, and Kafka refuses to have it put aside",
-                   DT_I("partition", record->partition), DT_I("offset", record->offset), DT_S("error", err->text));
+            DT_LOG_PER_TOPIC(ERROR, "results",
+                             "a result that cannot be understood, and Kafka refuses to have it put aside",
+                             dt_str(topic), DT_I("partition", record->partition), DT_I("offset", record->offset),
+                             DT_S("error", err->text));
     }
     return DT_OK;
 }

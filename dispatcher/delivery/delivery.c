@@ -39,10 +39,10 @@ enum dt_outage_of dt_delivery_server(const dt_delivery *delivery)
     return delivery->kind->server;
 }
 
-enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t bytes)
+enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
 {
     dt_delivery *delivery = arg;
-    return delivery->kind->writable(delivery, topic, bytes);
+    return delivery->kind->writable(delivery, topic, owner, bytes);
 }
 
 void dt_delivery_forget(dt_delivery *delivery)

@@ -130,9 +130,9 @@ DT_MUST_CHECK dt_status dt_delivery_finish(dt_delivery *delivery, dt_status stat
 
 /* ---- topics ---- */
 
-/* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. Answers from memory; arg: the
- * delivery. For dt_leader_gate.writable. */
-enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t bytes);
+/* May a message of so many bytes go to this topic now? bytes = 0: the topic as a whole. `owner` (job/owner.h) pays
+ * if the topic has to be made. Answers from memory; arg: the delivery. For dt_leader_gate.writable. */
+enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes);
 /* Takes in what was found out of topics since. True: jobs that were left may go now. Never waits. */
 bool dt_delivery_resolve(dt_delivery *delivery);
 /* Something is still being found out: env.told will be called. */

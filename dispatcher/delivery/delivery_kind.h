@@ -27,7 +27,7 @@ struct dt_delivery_kind {
     dt_status (*commit)(dt_delivery *delivery, struct dt_error *err);
     dt_status (*finish)(dt_delivery *delivery, dt_status status, const struct dt_fence *fence,
                         const struct dt_inflight *inflight, struct dt_delivered *out, struct dt_error *err);
-    enum dt_writable (*writable)(dt_delivery *delivery, struct dt_str topic, int64_t bytes);
+    enum dt_writable (*writable)(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes);
     bool (*resolve)(dt_delivery *delivery);
     bool (*finding_out)(const dt_delivery *delivery);
     dt_status (*tend)(dt_delivery *delivery, dt_store *store, struct dt_fence *fence, struct dt_error *err);

@@ -3,6 +3,7 @@
 
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
+#include "job/owner.h"
 
 #define ANSWERS   1 /* a signal */
 #define SEND_MS   10000
@@ -22,7 +23,7 @@ static dt_status await_topic(struct dt_command_sender *s, struct dt_str topic, s
     struct dt_kafka_topic_info info;
     dt_status status = DT_BUSY;
     while (!*s->stop && dt_clock_mono_us(clock) < until_us) {
-        status = dt_kafka_asker_ask(s->asker, topic, &info, err);
+        status = dt_kafka_asker_ask(s->asker, topic, dt_owner_by_name(topic), &info, err);
         if (status != DT_BUSY)
             return status;
         dt_mailbox_wait(s->mailbox, dt_clock_mono_us(clock) + ASK_US);
@@ -34,8 +35,7 @@ static dt_status await_topic(struct dt_command_sender *s, struct dt_str topic, s
 
 static void drop(struct dt_command_sender *s, const struct dt_command_answer *a, const struct dt_error *err)
 {
-    DT_LOG(WARN, "commands", "Kafka refuses to have an answer", DT_S("topic", dt_arena_copy(&s->arena, a->topic).p),
-           DT_S("reason", err->text));
+    DT_LOG_PER_TOPIC(WARN, "commands", "Kafka refuses to have an answer", a->topic, DT_S("reason", err->text));
     dt_metric_add(s->dropped, 1);
 }
 

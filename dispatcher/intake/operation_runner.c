@@ -19,6 +19,7 @@
 #include "base/thread.h"
 #include "store/operations/operations.h"
 #include "store/operations/topic_deletion.h"
+#include "store/topic_owners.h"
 #include "tell_index.h"
 
 #define WOKEN   (UINT32_C(1) << 0)
@@ -28,6 +29,7 @@
     INT64_C(10000000) /* longer than a wait for rows of the inbox, which began when operations were under way */
 #define RETRY_US  INT64_C(500000)
 #define WANTED_US INT64_C(20000000) /* deleted topics that got a job all the same are looked for so often */
+#define OWNERS_US INT64_C(40000000) /* the owners of topics are compared with the tokens so often */
 
 struct dt_operation_runner {
     struct dt_intake_env env;
@@ -37,8 +39,8 @@ struct dt_operation_runner {
     dt_index *index;
     dt_store *store;
     struct dt_outage_part outage;
-    int64_t wanted_us; /* mono: not before */
-    int64_t busy_us;   /* mono: when an operation was seen last; 0 = never */
+    int64_t wanted_us, owners_us; /* mono: not before */
+    int64_t busy_us;              /* mono: when an operation was seen last; 0 = never */
     _Atomic bool rests;
     dt_metric *changed, *refused, *due;
 };
@@ -129,6 +131,21 @@ static void revive_topics(dt_operation_runner *r)
         DT_LOG(INFO, "operations", "deleted topics that got jobs were made again", DT_I("topics", n));
 }
 
+static void update_owners(dt_operation_runner *r)
+{
+    struct dt_error err = {0};
+    if (now_us(r) < r->owners_us)
+        return;
+    r->owners_us = now_us(r) + OWNERS_US;
+    dt_status status = dt_store_topic_owners_update(r->store, &err);
+    if (status == DT_FORBIDDEN)
+        DT_LOG(WARN, "operations", "the owners of topics cannot be decided: the account needs new grants",
+               DT_S("reason", err.text));
+    else if (status != DT_OK)
+        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "the owners of topics wait to be compared", status,
+                         &err);
+}
+
 static void sleep_until(dt_operation_runner *r, int64_t until_us, bool rests)
 {
     atomic_store(&r->rests, rests);
@@ -142,6 +159,7 @@ static void run(void *arg)
     dt_operation_runner *r = arg;
     while (!dt_thread_stopping(&r->thread)) {
         revive_topics(r);
+        update_owners(r);
         bool rests = false;
         int64_t next_us = find_next(r, &rests);
         if (next_us == 0)

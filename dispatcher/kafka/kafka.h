@@ -113,10 +113,10 @@ typedef struct dt_kafka_asker dt_kafka_asker;
 DT_MUST_CHECK dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), void *arg,
                                            dt_kafka_asker **out);
 void dt_kafka_asker_free(dt_kafka_asker *asker); /* accepts NULL */
-/* As dt_kafka_admin_topic, and at once. BUSY: not known yet; it is found out meanwhile (those who want many wait for
- * each other, not the others for them). */
-DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, struct dt_kafka_topic_info *out,
-                                           struct dt_error *err);
+/* As dt_kafka_admin_topic, and at once. BUSY: not known yet; it is found out meanwhile. An owner that wants many
+ * topics delays only its own. */
+DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner,
+                                           struct dt_kafka_topic_info *out, struct dt_error *err);
 
 /* The topic did not take what it should: it is looked up anew when it is next asked for. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);

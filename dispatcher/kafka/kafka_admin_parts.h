@@ -30,6 +30,7 @@ struct dt_kafka_admin {
 /* A topic that is asked for, and the answer. */
 struct dt_kafka_finding {
     char name[DT_KAFKA_TOPIC_MAX + 1]; /* in */
+    int64_t owner;                     /* in: who pays if it is made */
     dt_status status;                  /* OK, REFUSED, UNAVAILABLE: nobody can say now, or BUSY: it is to be made */
     bool made;                         /* it was missing */
     struct dt_kafka_topic_info info;   /* with OK */

@@ -19,6 +19,7 @@
 
 #include "base/thread.h"
 #include "hash.h"
+#include "job/owner.h"
 #include "kafka_admin_parts.h"
 #include "topic_queue.h"
 
@@ -45,6 +46,7 @@ struct known {
     dt_status status;
     struct dt_kafka_topic_info info;
     struct dt_error error;
+    int64_t owner; /* pays if the topic is made */
     size_t name_n;
     char name[];
 };
@@ -107,11 +109,11 @@ static bool is_among(const struct dt_kafka_finding *v, size_t n, struct dt_str t
     return false;
 }
 
-static void want(struct dt_kafka_lookups *l, struct dt_str name)
+static void want(struct dt_kafka_lookups *l, struct dt_str name, int64_t owner)
 {
     if (is_among(l->asked, l->asked_n, name))
         return;
-    if (!dt_topic_queue_has(l->missing, name) && dt_topic_queue_add(l->wanted, name) == DT_OK)
+    if (!dt_topic_queue_has(l->missing, name) && dt_topic_queue_add(l->wanted, name, owner) == DT_OK)
         pthread_cond_broadcast(&l->changed);
 }
 
@@ -130,7 +132,7 @@ static bool answer(struct dt_kafka_lookups *l, struct dt_str name, struct dt_kaf
         if (k->status != DT_OK && err)
             *err = k->error;
         if (now_us >= k->until_us)
-            want(l, name);
+            want(l, name, k->owner);
         return true;
     }
     if (now_us >= l->down_until_us)
@@ -150,12 +152,13 @@ static void remember(struct dt_kafka_lookups *l, const struct dt_kafka_finding *
     struct known *k;
 
     if (f->status == DT_BUSY) {
-        (void)!dt_topic_queue_add(l->missing, dt_str(f->name));
+        (void)!dt_topic_queue_add(l->missing, dt_str(f->name), f->owner);
         return;
     }
     k = entry(l, dt_str(f->name));
     if (!k)
         return;
+    k->owner = f->owner;
     k->status = f->status;
     k->error = f->error;
     if (f->status == DT_OK) {
@@ -215,7 +218,7 @@ static size_t charge_owners(struct dt_kafka_lookups *l, const struct dt_kafka_fi
     pthread_mutex_lock(&l->lock);
     for (size_t i = 0; i < n; i++) {
         if (v[i].made)
-            dt_topic_queue_charge(l->missing, dt_str(v[i].name), took_us / (int64_t)made, now_us);
+            dt_topic_queue_charge(l->missing, v[i].owner, took_us / (int64_t)made, now_us);
     }
     pthread_mutex_unlock(&l->lock);
     return made;
@@ -279,7 +282,7 @@ static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, b
     most = names_at_once(l, *make);
     for (; !dt_thread_stopping(&l->thread) && n < most; n++) {
         v[n] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
-        if (!dt_topic_queue_take(*make ? l->missing : l->wanted, dt_kafka_now_us(), v[n].name))
+        if (!dt_topic_queue_take(*make ? l->missing : l->wanted, dt_kafka_now_us(), v[n].name, &v[n].owner))
             break;
     }
     l->asked_n = n;
@@ -339,7 +342,7 @@ static dt_status check_name(struct dt_str topic, struct dt_error *err)
     return DT_OK;
 }
 
-dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, struct dt_kafka_topic_info *out,
+dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner, struct dt_kafka_topic_info *out,
                              struct dt_error *err)
 {
     struct dt_kafka_lookups *l = asker->admin->lookups;
@@ -350,7 +353,7 @@ dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, struct 
         return status;
     pthread_mutex_lock(&l->lock);
     if (!answer(l, topic, out, &status, err)) {
-        want(l, topic); /* without room for it: whoever asks again when told will find some */
+        want(l, topic, owner); /* without room for it: whoever asks again when told will find some */
         asker->waits = true;
         status = dt_fail(err, DT_BUSY, "topic %.*s is being looked up", (int)topic.n, topic.p);
     }
@@ -381,7 +384,7 @@ static dt_status find_some(dt_kafka_admin *a, const struct dt_str *topics, size_
     for (; *at < n && n_found < DT_KAFKA_FIND_MAX; ++*at) {
         if (is_among(v, n_found, topics[*at]) || answer_now(a->lookups, topics[*at], &status, NULL))
             continue;
-        v[n_found] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
+        v[n_found] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE, .owner = dt_owner_by_name(topics[*at])};
         memcpy(v[n_found++].name, topics[*at].p, topics[*at].n);
     }
     if (n_found == 0)
@@ -455,7 +458,7 @@ void dt_kafka_admin_tell_asked(dt_kafka_admin *a, dt_kafka_hear_topic_fn *heard,
 
         if (now_us < k->asked_us + (k->status == DT_OK ? ASKED_FOR_US : WAITS_FOR_US) && heard(arg, &topic) &&
             now_us >= k->until_us)
-            want(l, (struct dt_str){k->name, k->name_n});
+            want(l, (struct dt_str){k->name, k->name_n}, k->owner);
     }
     pthread_mutex_unlock(&l->lock);
 }
@@ -470,7 +473,7 @@ void dt_kafka_admin_forget(dt_kafka_admin *a, struct dt_str topic)
     if (k)
         k->until_us = INT64_MIN / 2;
     if (is_among(l->asked, l->asked_n, topic)) /* its answer may be of before */
-        (void)!dt_topic_queue_add(l->wanted, topic);
+        (void)!dt_topic_queue_add(l->wanted, topic, k ? k->owner : dt_owner_by_name(topic));
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "hash.h"
-#include "job/job.h"
 
 struct entry {
     UT_hash_handle hh;
@@ -27,8 +26,7 @@ struct group {
     struct entry *entries;
     size_t n_entries;
     int64_t paid_until_us; /* the shares of what its names cost, one behind the other */
-    size_t n;
-    char name[];
+    int64_t owner;
 };
 
 struct dt_topic_queue {
@@ -46,7 +44,8 @@ dt_status dt_topic_queue_new(dt_topic_queue **out)
 void dt_topic_queue_free(dt_topic_queue *queue)
 {
     char name[DT_TOPIC_NAME_MAX + 1];
-    while (queue && dt_topic_queue_take(queue, INT64_MAX, name))
+    int64_t owner;
+    while (queue && dt_topic_queue_take(queue, INT64_MAX, name, &owner))
         ;
     free(queue);
 }
@@ -57,16 +56,14 @@ size_t dt_topic_queue_length(const dt_topic_queue *queue)
 }
 
 /* There, or made and not yet in the ring. */
-static struct group *group_of(dt_topic_queue *queue, struct dt_str name)
+static struct group *group_of(dt_topic_queue *queue, int64_t owner)
 {
-    struct dt_str own = dt_topic_owner(name);
     struct group *group = NULL;
-    HASH_FIND(hh, queue->groups, own.p, own.n, group);
-    if (group || !(group = calloc(1, sizeof(*group) + own.n + 1)))
+    HASH_FIND(hh, queue->groups, &owner, sizeof(owner), group);
+    if (group || !(group = calloc(1, sizeof(*group))))
         return group;
-    memcpy(group->name, own.p, own.n);
-    group->n = own.n;
-    HASH_ADD_KEYPTR(hh, queue->groups, group->name, group->n, group);
+    group->owner = owner;
+    HASH_ADD(hh, queue->groups, owner, sizeof(owner), group);
     if (!group->hh.tbl) {
         free(group);
         return NULL;
@@ -110,7 +107,7 @@ static dt_status append(dt_topic_queue *queue, struct group *group, struct dt_st
     return DT_OK;
 }
 
-dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name)
+dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name, int64_t owner)
 {
     if (name.n == 0 || name.n > DT_TOPIC_NAME_MAX)
         return DT_INVALID;
@@ -118,7 +115,7 @@ dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name)
         return DT_OK;
     if (queue->length >= DT_TOPIC_QUEUE_MAX)
         return DT_FULL;
-    struct group *group = group_of(queue, name);
+    struct group *group = group_of(queue, owner);
     if (!group)
         return DT_NOMEM;
     dt_status status = group->n_entries < DT_TOPIC_QUEUE_GROUP ? append(queue, group, name) : DT_FULL;
@@ -145,13 +142,14 @@ static struct group *next_group(dt_topic_queue *queue, int64_t now_us)
     return NULL;
 }
 
-bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1])
+bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1], int64_t *owner)
 {
     struct group *group = next_group(queue, now_us);
     if (!group)
         return false;
     struct entry *entry = group->entries;
     memcpy(name, entry->name, entry->n + 1);
+    *owner = group->owner;
     DL_DELETE(group->entries, entry);
     HASH_DEL(queue->entries, entry);
     free(entry);
@@ -163,9 +161,9 @@ bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOP
     return true;
 }
 
-void dt_topic_queue_charge(dt_topic_queue *queue, struct dt_str name, int64_t cost_us, int64_t now_us)
+void dt_topic_queue_charge(dt_topic_queue *queue, int64_t owner, int64_t cost_us, int64_t now_us)
 {
-    struct group *group = group_of(queue, name);
+    struct group *group = group_of(queue, owner);
     if (group) /* else there is no memory, and it need not pay */
         group->paid_until_us = dt_later(group->paid_until_us, now_us) + cost_us * DT_TOPIC_QUEUE_SHARE;
 }

@@ -1,6 +1,6 @@
 /*
  * A fair queue of topics' names, by owner: the first name of each group goes before the second of any, so that an owner
- * who wants very many topics does not keep the others waiting. A group is the names of one owner (dt_topic_owner). What
+ * who wants very many topics does not keep the others waiting. A group is the names of one owner (job/owner.h). What
  * is done for names costs time; a group whose names cost more than its share of it waits, and the others do not (the
  * generic cell rate algorithm, whose cells are what names cost).
  * Pure; one user at a time. Bounded.
@@ -23,11 +23,11 @@ typedef struct dt_topic_queue dt_topic_queue;
 DT_MUST_CHECK dt_status dt_topic_queue_new(dt_topic_queue **out);
 void dt_topic_queue_free(dt_topic_queue *queue); /* accepts NULL */
 /* OK: the name is in the queue, also when it was before. FULL: no room for it. INVALID: empty or too long. NOMEM. */
-dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name);
+dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name, int64_t owner);
 /* Takes the name that goes next at now_us; false: there is none whose group need not wait. */
-bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1]);
-/* What was done for a name that was taken took cost_us, up to now_us. */
-void dt_topic_queue_charge(dt_topic_queue *queue, struct dt_str name, int64_t cost_us, int64_t now_us);
+bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1], int64_t *owner);
+/* What was done for a name of the owner that was taken took cost_us, up to now_us. */
+void dt_topic_queue_charge(dt_topic_queue *queue, int64_t owner, int64_t cost_us, int64_t now_us);
 /* Since or from when a name can be taken; INT64_MAX: the queue is empty. */
 int64_t dt_topic_queue_ready_us(const dt_topic_queue *queue, int64_t now_us);
 bool dt_topic_queue_has(const dt_topic_queue *queue, struct dt_str name);

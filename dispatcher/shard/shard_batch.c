@@ -147,7 +147,7 @@ static struct dt_leader_txn leader_txn_of(dt_shard_loop *l, int64_t now_us)
                                           .max_jobs = (size_t)config->dispatch_batch_jobs,
                                           .max_bytes = (size_t)config->dispatch_batch_bytes,
                                           .max_topics = (size_t)config->dispatch_batch_topics,
-                                          .turn = l->turn,
+                                          .turns = &l->turns,
                                           .map = &l->trust.map,
                                           .topics = l->snapshot,
                                           .read_up_to = l->env->read_up_to(l->env->arg)},
@@ -198,7 +198,6 @@ static dt_status commit_leader_txn(dt_shard_loop *l, struct dt_leader_txn *txn, 
     if (txn->hands.full)
         l->full_us = start_us;
     l->checked.fence_us = start_us;
-    l->turn += txn->chosen.more;
     if (!open)
         return DT_OK;
     if (txn->batch.n) {

@@ -5,15 +5,15 @@
  */
 #include "shard_parts.h"
 
-enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t bytes)
+enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes)
 {
     dt_shard_loop *l = loop;
-    return dt_shard_sender_stalled(l) ? DT_WRITABLE_NO : dt_delivery_writable(l->delivery, topic, bytes);
+    return dt_shard_sender_stalled(l) ? DT_WRITABLE_NO : dt_delivery_writable(l->delivery, topic, owner, bytes);
 }
 
-static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str destination)
+static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str topic, struct dt_str destination)
 {
-    switch (dt_shard_writable(l, destination, 0)) {
+    switch (dt_shard_writable(l, destination, dt_topic_snapshot_owner(l->snapshot, topic), 0)) {
     case DT_WRITABLE_NO:
         return DT_CLOSED_UNWRITABLE;
     case DT_WRITABLE_UNKNOWN:
@@ -74,7 +74,7 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
     case DT_DEALING_OFFERS:
         return DT_CLOSED_NOT; /* what is offered is nobody's to send */
     default:
-        return closed_by_delivery(l, destination);
+        return closed_by_delivery(l, topic, destination);
     }
 }
 

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "fair.h"
+#include "base/fair.h"
 #include "shard_parts.h"
 
 #define HELD_US      INT64_C(5000000) /* held sets are listed this often without being told */
@@ -56,14 +56,19 @@ void dt_shard_note_held(dt_shard_loop *l, struct dt_str name, enum dt_closed clo
     if (fair->n == fair->cap) {
         size_t cap = fair->cap ? fair->cap * 2 : 16;
         struct dt_held_queue *v = realloc(fair->v, cap * sizeof(*v));
-        if (!v)
+        fair->v = v ? v : fair->v;
+        struct dt_turn *open = realloc(fair->open, cap * sizeof(*open));
+        fair->open = open ? open : fair->open;
+        if (!v || !open)
             return; /* met again when they are listed */
-        fair->v = v;
         fair->cap = cap;
     }
     struct dt_held_queue *held = &fair->v[fair->n++];
-    *held = (struct dt_held_queue){.closed = closed};
+    uint32_t host;
+    *held = (struct dt_held_queue){.closed = closed, .number = (int64_t)dt_str_hash(name)};
     memcpy(held->name, name.p, name.n);
+    name.n -= is_timeouts(name);
+    held->owner = dt_topic_snapshot_owner(l->snapshot, dt_held_topic(name, &host));
 }
 
 /* Is it the held set of a topic, or of those of its jobs that name one host? */
@@ -185,24 +190,28 @@ static size_t room_or_close(dt_shard_loop *l, struct dt_held_queue *held, size_t
     return room < most ? room : most;
 }
 
-/* Chooses up to HELD_AT_ONCE open held sets, beginning one further each time, and the part of `room` that each
- * gives. */
+/* Chooses up to HELD_AT_ONCE open held sets, whose owners take turns, and the part of `room` that each gives. */
 static size_t choose_held(dt_shard_loop *l, struct dt_fair_queue *parts, size_t *which, size_t room)
 {
     struct dt_fair_queues *fair = &l->fair;
+    size_t open = 0;
     size_t n = 0;
-    for (size_t i = 0; i < fair->n; i++)
+    for (size_t i = 0; i < fair->n; i++) {
         fair->v[i].given = 0;
-    for (size_t i = 0; i < fair->n && n < HELD_AT_ONCE; i++) {
-        size_t at = (fair->next + i) % fair->n;
-        size_t waiting = may_go(&fair->v[at]) ? room_or_close(l, &fair->v[at], room) : 0;
+        if (may_go(&fair->v[i]))
+            fair->open[open++] = (struct dt_turn){fair->v[i].owner, fair->v[i].number, .at = i};
+    }
+    dt_turns_sort(&fair->turns, fair->open, open);
+    for (size_t i = 0; i < open && n < HELD_AT_ONCE; i++) {
+        const struct dt_turn *turn = &fair->open[i];
+        struct dt_held_queue *held = &fair->v[turn->at];
+        size_t waiting = room_or_close(l, held, room);
         if (waiting == 0)
             continue;
-        parts[n] = (struct dt_fair_queue){.waiting = waiting, .timeouts = is_timeouts(dt_str(fair->v[at].name))};
-        which[n++] = at;
+        dt_turns_note(&fair->turns, turn->owner, turn->thing);
+        parts[n] = (struct dt_fair_queue){turn->owner, .waiting = waiting, .timeouts = is_timeouts(dt_str(held->name))};
+        which[n++] = turn->at;
     }
-    if (n)
-        fair->next = which[0] + 1;
     dt_fair_share(parts, n, room);
     return n;
 }

@@ -615,6 +615,7 @@ static void free_parts(dt_shard_loop *l)
     dt_arena_clear(&l->fair.arena);
     dt_shard_forget_topics(l);
     free(l->fair.v);
+    free(l->fair.open);
     dt_limit_memory_clear(&l->limits);
     dt_id_set_clear(&l->unknown.ids);
     pthread_mutex_destroy(&l->state_lock);

@@ -178,6 +178,7 @@ struct dt_shard_due {
 /* A fair queue that has a held set: a topic, or the timeouts of one. */
 struct dt_held_queue {
     char name[DT_HELD_NAME_SIZE];
+    int64_t owner, number; /* of its topic; of the set */
     enum dt_closed closed; /* whether what is held may go */
     size_t given;          /* entries that were given back before this due scan */
     int64_t next_ms;       /* when the first entry that is still held is due; 0: none is held */
@@ -201,8 +202,9 @@ struct dt_fair_queues {
     struct dt_hint *hints; /* who goes next; room for a batch */
     size_t n_hints;
     struct dt_held_queue *v;
+    struct dt_turn *open; /* room for one of each of v */
     size_t n, cap;
-    size_t next;                   /* the held set that gives something back next */
+    struct dt_turns turns;         /* in giving back */
     size_t others;                 /* hints of the last due scan whose queues have no held set */
     int64_t held_us;               /* mono: when held sets were last listed */
     bool topics_changed;           /* since then */
@@ -282,7 +284,7 @@ struct dt_shard_loop {
     struct dt_limit_memory limits; /* shard_limits.c */
     struct dt_shard_pace pace;
     struct dt_shard_run run;
-    unsigned turn; /* leader transactions that left something because it did not fit */
+    struct dt_turns turns; /* in batches that could not take all */
     struct dt_shard_told told;
 
     pthread_mutex_t state_lock;
@@ -460,7 +462,7 @@ void dt_shard_note_index(dt_shard_loop *l, dt_status status, const struct dt_err
 /* ---- shard_closed.c ---- */
 
 /* May a message of so many bytes be sent to this topic now? Not while the sender is stalled. For dt_leader_gate. */
-enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t bytes);
+enum dt_writable dt_shard_writable(void *loop, struct dt_str topic, int64_t owner, int64_t bytes);
 /* Why due jobs of a topic may not go; those of a topic without a row may, for the leader transaction to find out. */
 enum dt_closed dt_shard_why_closed(dt_shard_loop *l, struct dt_str topic);
 /* Why parked jobs may not go. name: of their held set. */

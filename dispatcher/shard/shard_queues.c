@@ -287,7 +287,9 @@ static void share(dt_shard_loop *l, bool held_sets)
     size_t few = 0;
     for (size_t i = 0; i < fair->n_queues; i++) {
         const struct dt_due_queue *queue = &fair->queues[i];
-        fair->parts[i] = (struct dt_fair_queue){.waiting = at_most(queue, held_sets), .timeouts = queue->timeouts};
+        fair->parts[i] = (struct dt_fair_queue){.owner = dt_topic_snapshot_owner(l->snapshot, queue->topic),
+                                                .waiting = at_most(queue, held_sets),
+                                                .timeouts = queue->timeouts};
         /* Nothing of such a queue can go yet, and there may be more of them than there is room. */
         if (dt_closed_rule(queue->closed).few)
             fair->parts[i].waiting = few++ < FEW_AT_ONCE;

@@ -1,49 +1,269 @@
 /*
- * Water into basins: what is left is spread evenly over the queues that want more, until it is gone or nobody does. A
- * round either fills a queue or leaves less than one for each.
+ * A batch is shared like water among basins. Each round divides the rest evenly among the basins that are not full, and
+ * either fills one or leaves less than one for each. It ends when nothing is left or all are full. Owners are basins,
+ * and so are the queues of each.
  */
 #include "base/fair.h"
 
+#include <stdlib.h>
+
 #define TIMEOUTS_PART 4
+#define TURNS_PROBED  8
+
+/* Consecutive queues: those of one owner, or all. */
+struct run {
+    struct dt_fair_queue *v, *end;
+};
 
 static size_t smaller(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
 
-static size_t wanting(const struct dt_fair_queue *queues, size_t n, bool timeouts)
+static size_t wanted(struct run run)
 {
     size_t want = 0;
-    for (size_t i = 0; i < n; i++)
-        want += queues[i].timeouts == timeouts && queues[i].quota < queues[i].waiting;
+    for (const struct dt_fair_queue *queue = run.v; queue < run.end; queue++)
+        want += queue->waiting - queue->quota;
     return want;
 }
 
-/* Shares the room among the queues of one kind; returns what is left of it. */
-static size_t pour(struct dt_fair_queue *queues, size_t n, bool timeouts, size_t room)
+/* The queues of the first owner of the run. */
+static struct run first_owner(struct run run)
 {
-    size_t want;
-    while (room && (want = wanting(queues, n, timeouts)) > 0) {
-        size_t each = room / want ? room / want : 1;
-        for (size_t i = 0; i < n && room; i++) {
-            if (queues[i].timeouts != timeouts)
-                continue;
-            size_t more = smaller(smaller(each, room), queues[i].waiting - queues[i].quota);
-            queues[i].quota += more;
+    struct run own = {run.v, run.v};
+    while (own.end < run.end && own.end->owner == run.v->owner)
+        own.end++;
+    return own;
+}
+
+/* Shares the room, of which the queues of one owner want all. */
+static void pour_one(struct run own, size_t room)
+{
+    while (room) {
+        size_t want = 0;
+        for (const struct dt_fair_queue *queue = own.v; queue < own.end; queue++)
+            want += queue->quota < queue->waiting;
+        size_t each = room > want ? room / want : 1;
+        for (struct dt_fair_queue *queue = own.v; queue < own.end && room; queue++) {
+            size_t more = smaller(smaller(each, room), queue->waiting - queue->quota);
+            queue->quota += more;
+            room -= more;
+        }
+    }
+}
+
+/* Shares the room among the owners; returns what is left of it. */
+static size_t pour(struct run all, size_t room)
+{
+    size_t want = 1;
+    while (room && want) {
+        struct run own;
+        want = 0;
+        for (struct run rest = all; rest.v < rest.end; rest.v = own.end) {
+            own = first_owner(rest);
+            want += wanted(own) > 0;
+        }
+        size_t each = want && room > want ? room / want : 1;
+        for (struct run rest = all; rest.v < rest.end && room; rest.v = own.end) {
+            own = first_owner(rest);
+            size_t more = smaller(smaller(each, room), wanted(own));
+            pour_one(own, more);
             room -= more;
         }
     }
     return room;
 }
 
+static int compare(size_t a, size_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_owner(const void *a, const void *b)
+{
+    const struct dt_fair_queue *x = a;
+    const struct dt_fair_queue *y = b;
+    return x->owner != y->owner ? (x->owner > y->owner ? 1 : -1) : compare(x->place, y->place);
+}
+
+/* Timeouts, then the others; owners in the order of their first queues. */
+static int by_turn(const void *a, const void *b)
+{
+    const struct dt_fair_queue *x = a;
+    const struct dt_fair_queue *y = b;
+    if (x->timeouts != y->timeouts)
+        return x->timeouts ? -1 : 1;
+    return x->first != y->first ? compare(x->first, y->first) : compare(x->place, y->place);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    return compare(((const struct dt_fair_queue *)a)->place, ((const struct dt_fair_queue *)b)->place);
+}
+
 void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
 {
-    size_t late = room / TIMEOUTS_PART ? room / TIMEOUTS_PART : smaller(room, 1);
+    struct run timeouts = {queues, queues};
+    if (n == 0)
+        return;
     for (size_t i = 0; i < n; i++)
-        queues[i].quota = 0;
-    if (!wanting(queues, n, false))
+        queues[i].quota = 0, queues[i].place = i;
+    qsort(queues, n, sizeof(*queues), by_owner);
+    for (size_t i = 0; i < n; i++)
+        queues[i].first = i && queues[i].owner == queues[i - 1].owner ? queues[i - 1].first : queues[i].place;
+    qsort(queues, n, sizeof(*queues), by_turn);
+    while (timeouts.end < queues + n && timeouts.end->timeouts)
+        timeouts.end++;
+    const struct run others = {timeouts.end, queues + n};
+    size_t late = room / TIMEOUTS_PART ? room / TIMEOUTS_PART : smaller(room, 1);
+    if (!wanted(others))
         late = room;
-    room = room - late + pour(queues, n, true, late);
-    room = pour(queues, n, false, room);
-    pour(queues, n, true, room);
+    room = room - late + pour(timeouts, late);
+    room = pour(others, room);
+    pour(timeouts, room);
+    qsort(queues, n, sizeof(*queues), by_place);
+}
+
+/* ---- turns ---- */
+
+/* The place of a key in a table, or, if it has none, that of the oldest entry that it may overwrite. */
+static size_t place_of(const struct dt_turns_last *table, int64_t key)
+{
+    size_t oldest = (uint64_t)key % DT_TURNS_REMEMBERED;
+    for (size_t i = 0; i < TURNS_PROBED; i++) {
+        const size_t at = ((uint64_t)key + i) % DT_TURNS_REMEMBERED;
+        if (table[at].key == key)
+            return at;
+        if (table[at].turn < table[oldest].turn)
+            oldest = at;
+    }
+    return oldest;
+}
+
+static int64_t last_of(const struct dt_turns_last *table, int64_t key)
+{
+    const struct dt_turns_last *last = &table[place_of(table, key)];
+    return last->key == key ? last->turn : 0;
+}
+
+static void note(struct dt_turns_last *table, int64_t key, int64_t turn)
+{
+    table[place_of(table, key)] = (struct dt_turns_last){key, turn};
+}
+
+static int earlier(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_owner_and_wait(const void *a, const void *b)
+{
+    const struct dt_turn *x = a;
+    const struct dt_turn *y = b;
+    if (x->owner != y->owner)
+        return earlier(x->owner, y->owner);
+    return x->thing_last != y->thing_last ? earlier(x->thing_last, y->thing_last) : compare(x->at, y->at);
+}
+
+static int by_nth_and_wait(const void *a, const void *b)
+{
+    const struct dt_turn *x = a;
+    const struct dt_turn *y = b;
+    if (x->nth != y->nth)
+        return compare(x->nth, y->nth);
+    return x->owner_last != y->owner_last ? earlier(x->owner_last, y->owner_last) : compare(x->first, y->first);
+}
+
+void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)
+{
+    if (n == 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        v[i].owner_last = turns ? last_of(turns->owners, v[i].owner) : 0;
+        v[i].thing_last = turns ? last_of(turns->things, v[i].thing) : 0;
+    }
+    qsort(v, n, sizeof(*v), by_owner_and_wait);
+    for (size_t i = 0, end; i < n; i = end) {
+        size_t first = v[i].at;
+        for (end = i; end < n && v[end].owner == v[i].owner; end++)
+            first = smaller(first, v[end].at);
+        for (size_t k = i; k < end; k++) {
+            v[k].nth = k - i;
+            v[k].first = first;
+        }
+    }
+    qsort(v, n, sizeof(*v), by_nth_and_wait);
+}
+
+void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
+{
+    turns->n++;
+    note(turns->owners, owner, turns->n);
+    note(turns->things, thing, turns->n);
+}
+
+/* ---- places ---- */
+
+/* Returns the entry of an owner, a new one if it has none; NULL: no memory. Drops entries that have no place and did
+ * not ask recently. *others: another owner has an entry. */
+static struct dt_share *share_of(struct dt_shares *s, int64_t owner, int64_t now_us, bool *others)
+{
+    struct dt_share *own = NULL;
+    size_t kept = 0;
+    *others = false;
+    for (size_t i = 0; i < s->n; i++) {
+        const bool is_own = s->v[i].owner == owner;
+        if (!is_own && s->v[i].used == 0 && now_us - s->v[i].asked_us > DT_SHARES_ASKED_US)
+            continue;
+        s->v[kept] = s->v[i];
+        own = is_own ? &s->v[kept] : own;
+        *others |= !is_own;
+        kept++;
+    }
+    s->n = kept;
+    if (own)
+        return own;
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 16;
+        struct dt_share *v = realloc(s->v, cap * sizeof(*v));
+        if (!v)
+            return NULL;
+        s->v = v;
+        s->cap = cap;
+    }
+    s->v[s->n] = (struct dt_share){.owner = owner};
+    return &s->v[s->n++];
+}
+
+bool dt_shares_take(struct dt_shares *s, int64_t owner, int64_t now_us)
+{
+    bool others;
+    struct dt_share *own = share_of(s, owner, now_us, &others);
+    if (!own)
+        return false;
+    own->asked_us = now_us;
+    const size_t left = s->total > s->used - own->used ? s->total - (s->used - own->used) : 0;
+    const size_t share = others ? left / s->part : left - s->total / 8;
+    if (s->used >= s->total || own->used >= (share ? share : 1))
+        return false;
+    own->used++;
+    s->used++;
+    return true;
+}
+
+void dt_shares_give_back(struct dt_shares *s, int64_t owner)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].owner == owner && s->v[i].used) {
+            s->v[i].used--;
+            s->used--;
+            return;
+        }
+}
+
+void dt_shares_clear(struct dt_shares *s)
+{
+    free(s->v);
+    *s = (struct dt_shares){.total = s->total, .part = s->part};
 }

@@ -1,19 +1,76 @@
 /*
- * Decides who goes next when more is due than fits: each topic gets an equal part, and what one does not need goes to
- * the others. Pure. A fair queue holds the due jobs of one topic, or its acknowledgements that did not come in time.
+ * How owners share what there is not enough of. Pure; the caller locks. An owner is a number (job/owner.h).
+ *
+ *   a batch       dt_fair_share   each owner gets an equal part, and each of its queues an equal part of that
+ *   turns         dt_turns        the owner that waited longest goes first, with that of its things that waited longest
+ *   places        dt_shares       an owner leaves room for others, however long it keeps what it took
  */
 #ifndef DT_BASE_FAIR_H
 #define DT_BASE_FAIR_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
+/* ---- a batch ---- */
+
+/* What waits of one topic: due jobs, or acknowledgements that did not come in time. */
 struct dt_fair_queue {
-    size_t waiting; /* in */
-    bool timeouts;  /* in: beside others all timeouts together get a quarter, so that they keep no claim waiting long */
-    size_t quota;   /* out: at most waiting; the sum is room, or all that wait */
+    int64_t owner;
+    size_t waiting;
+    bool timeouts; /* beside others all timeouts together get a quarter, so that they keep no claim waiting long */
+    size_t quota;  /* out: at most waiting; the sum is room, or all that wait */
+    size_t place, first; /* for dt_fair_share alone */
 };
-/* Queues in order of their first due time: when there are more queues than room, the first ones get one each. */
+/* Queues in order of their first due time: when there are more owners, or queues of one, than room, the first ones get
+ * one each. What one does not need goes to the others. */
 void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room);
+
+/* ---- turns ---- */
+
+/* When owners and their things last had a turn. All zero to begin with. The tables are fixed: an entry that another one
+ * overwrote counts as one that never had a turn. */
+#define DT_TURNS_REMEMBERED 512
+struct dt_turns {
+    int64_t n;     /* turns so far */
+    int64_t round; /* the caller counts */
+    struct dt_turns_last {
+        int64_t key, turn;
+    } owners[DT_TURNS_REMEMBERED], things[DT_TURNS_REMEMBERED];
+};
+/* A thing of an owner that waits for its turn. */
+struct dt_turn {
+    int64_t owner, thing;           /* thing: a number of it, always the same */
+    size_t at;                      /* the caller's; of those that waited equally long the smallest goes first */
+    int64_t owner_last, thing_last; /* for dt_turns_sort alone, as is all below */
+    size_t first, nth;
+};
+/* Sorts so that each owner's first comes before any owner's second. Owners, and the things of one, are in order of
+ * their last turns, the longest ago first; turns may be NULL: none had one. */
+void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n);
+/* Notes that a thing has its turn. */
+void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
+
+/* ---- places ---- */
+
+/*
+ * While others have some, or asked within the last DT_SHARES_ASKED_US, an owner takes at most 1/part of what they leave
+ * free; so each further owner finds some. An owner that is alone leaves an eighth.
+ */
+#define DT_SHARES_ASKED_US INT64_C(10000000)
+struct dt_shares {
+    size_t total; /* the caller sets it and part, and zeroes the rest */
+    unsigned part;
+    size_t used;
+    struct dt_share {
+        int64_t owner, asked_us;
+        size_t used;
+    } * v;
+    size_t n, cap;
+};
+/* Takes one for an owner, which dt_shares_give_back returns. False: the owner has its share. now_us is monotonic. */
+bool dt_shares_take(struct dt_shares *shares, int64_t owner, int64_t now_us);
+void dt_shares_give_back(struct dt_shares *shares, int64_t owner);
+void dt_shares_clear(struct dt_shares *shares);
 
 #endif

@@ -207,3 +207,18 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
         write_line(line.p, line.n);
     dt_strbuf_clear(&line);
 }
+
+bool dt_log_allows(struct dt_log_limit *limit, struct dt_str topic, int64_t *suppressed)
+{
+    const int64_t minute_us = 60000000;
+    const size_t at = dt_str_hash(topic) % (sizeof(limit->topics) / sizeof(*limit->topics));
+    const int64_t now_us = dt_clock_mono_us(dt_clock_system());
+    int64_t next_us = atomic_load(&limit->topics[at].next_us);
+
+    if (now_us < next_us || !atomic_compare_exchange_strong(&limit->topics[at].next_us, &next_us, now_us + minute_us)) {
+        atomic_fetch_add(&limit->topics[at].suppressed, 1);
+        return false;
+    }
+    *suppressed = atomic_exchange(&limit->topics[at].suppressed, 0);
+    return true;
+}

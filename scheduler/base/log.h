@@ -10,6 +10,7 @@
 #ifndef DT_BASE_LOG_H
 #define DT_BASE_LOG_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -43,6 +44,27 @@ struct dt_field {
         if (dt_log_enabled(DT_LOG_##level))                                                                            \
             dt_log_write(DT_LOG_##level, component, msg, (const struct dt_field[]){__VA_ARGS__ __VA_OPT__(, ){0}});    \
     } while (0)
+
+/* As DT_LOG, for lines that a caller or a receiver can cause at will: at most one a minute and topic, and 64 a minute
+ * in all. Topics with the same hash share a line, and `suppressed` counts what was left out for all of them. */
+#define DT_LOG_PER_TOPIC(level, component, msg, topic_, ...)                                                           \
+    do {                                                                                                               \
+        static struct dt_log_limit limit_;                                                                             \
+        int64_t suppressed_;                                                                                           \
+        if (dt_log_enabled(DT_LOG_##level) && dt_log_allows(&limit_, topic_, &suppressed_))                            \
+            DT_LOG(level, component, msg, DT_B("topic", topic_),                                                       \
+                   DT_I("suppressed", suppressed_) __VA_OPT__(, ) __VA_ARGS__);                                        \
+    } while (0)
+
+/* Lines by topic; topics with the same hash share an entry. All zero to begin with. */
+struct dt_log_limit {
+    struct {
+        _Atomic int64_t next_us; /* when the next line may be written */
+        _Atomic int64_t suppressed;
+    } topics[64];
+};
+/* Returns whether a line may be written now, and counts it if not; DT_LOG_PER_TOPIC calls it. */
+bool dt_log_allows(struct dt_log_limit *limit, struct dt_str topic, int64_t *suppressed);
 
 /* Lines below this level are not written; INFO to begin with. */
 void dt_log_set_level(enum dt_log_level level);

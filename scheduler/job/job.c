@@ -47,6 +47,14 @@ static bool topic_char(char c)
            c == '-';
 }
 
+bool dt_topic_prefix_valid(struct dt_str prefix)
+{
+    for (size_t i = 0; i < prefix.n; i++)
+        if (!topic_char(prefix.p[i]))
+            return false;
+    return prefix.n > 0 && prefix.n <= DT_TOPIC_MAX;
+}
+
 bool dt_topic_within(const struct dt_topic_bound *bound, struct dt_str topic)
 {
     for (size_t i = 0; bound && i < bound->n; i++)
@@ -81,6 +89,19 @@ bool dt_kafka_topic_internal(struct dt_str kafka_topic)
         if (dt_str_ends(kafka_topic, dt_str(endings[i])))
             return true;
     return dt_str_begins(kafka_topic, DT_STR_LIT("__"));
+}
+
+bool dt_topic_listed(const char *list, struct dt_str name)
+{
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        bool prefix = n > 0 && list[n - 1] == '*';
+        size_t same = prefix ? n - 1 : n;
+        if (name.n >= same && (prefix || name.n == same) && memcmp(name.p, list, same) == 0)
+            return true;
+        list += n + (list[n] == ',');
+    }
+    return false;
 }
 
 int64_t dt_job_id(int64_t run_at_ms, int64_t sequence)
@@ -135,13 +156,7 @@ size_t dt_new_job_bytes(const struct dt_new_job *job)
 
 #define HAS(kind, member, column) HAS_##kind(member)
 #define HAS_TEXT(member)          has |= job->member.p != NULL;
-struct dt_str dt_topic_owner(struct dt_str topic)
-{
-    const char *dot = memchr(topic.p, '.', topic.n);
-    return (struct dt_str){topic.p, dot ? (size_t)(dot - topic.p) : topic.n};
-}
-
-#define HAS_FLAG(member) has |= job->member;
+#define HAS_FLAG(member)          has |= job->member;
 
 bool dt_new_job_has_extras(const struct dt_new_job *job)
 {

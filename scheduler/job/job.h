@@ -47,10 +47,6 @@ static inline bool dt_job_state_terminal(enum dt_job_state s)
     return s >= DT_SUCCEEDED;
 }
 
-/* What stands before the first dot of a topic's name, all of it without one: as a rule, topics of one owner are named
- * so. A slice of the name. Who shares out a resource gives each owner a turn, not each topic. */
-struct dt_str dt_topic_owner(struct dt_str topic);
-
 /* A row of `jobs` or `history` as read. Slices belong to the arena or result that it was read into; NULL columns are
  * absent (.p NULL). */
 struct dt_job {
@@ -113,6 +109,10 @@ const char *dt_topic_check(struct dt_str topic, struct dt_str installation);
  * "orders.commands.create", "results" and "exam_results" are anybody's.
  */
 bool dt_kafka_topic_internal(struct dt_str kafka_topic);
+/* Can the name of a topic begin so? Not empty. */
+bool dt_topic_prefix_valid(struct dt_str prefix);
+/* Is the name among a list of names, and of prefixes that end in *, such as "shared.audit,public.*"? */
+bool dt_topic_listed(const char *list, struct dt_str name);
 
 #define DT_SEQUENCE_BITS 40 /* of an id; what is above them is its home day */
 /*

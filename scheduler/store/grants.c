@@ -98,10 +98,11 @@ void dt_store_print_grants(const char *database, FILE *out)
     for (size_t i = 0; i < N(grants); i++)
         print_table(database, grants[i].table, grants[i].dispatcher, "'duetime_dispatcher'@'%'", out);
     fprintf(out,
+            "GRANT SELECT (scopes, topics) ON `%s`.api_tokens TO 'duetime_dispatcher'@'%%';\n"
             "GRANT ALTER, CREATE, DROP ON `%s`.history TO 'duetime_dispatcher'@'%%';\n"
             "GRANT ALTER, CREATE, DROP ON `%s`.history_attempts TO 'duetime_dispatcher'@'%%';\n"
             "GRANT ALTER, CREATE, DROP ON `%s`.job_events TO 'duetime_dispatcher'@'%%';\n",
-            database, database, database);
+            database, database, database, database);
     for (size_t i = 0; i < N(routines); i++)
         fprintf(out, "GRANT EXECUTE ON PROCEDURE `%s`.%s TO 'duetime_dispatcher'@'%%';\n", database, routines[i]);
 }

@@ -122,8 +122,9 @@ static dt_status finish(dt_delivery *delivery, dt_status status, const struct dt
 
 /* ---- topics ---- */
 
-static enum dt_writable writable(dt_delivery *delivery, struct dt_str topic, int64_t bytes)
+static enum dt_writable writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes)
 {
+    (void)owner;
     struct absent *a = absent_of(delivery);
     (void)bytes;
     a->asked_us = dt_clock_mono_us(a->env.clock);

@@ -375,6 +375,11 @@ static void adapt(const dt_places *places, const struct dt_place *place, enum dt
     place->host->slowed_us = now_us;
 }
 
+const char *dt_place_topic(const struct dt_place *place)
+{
+    return place->topic->name;
+}
+
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us)
 {
     struct dt_place gone = *place;

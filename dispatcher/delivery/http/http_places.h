@@ -54,6 +54,8 @@ void dt_places_free(dt_places *places);
  */
 DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, struct dt_str topic, size_t bytes,
                                        int64_t now_us, struct dt_place *out);
+/* The topic of a place that is taken, until it is given back. */
+const char *dt_place_topic(const struct dt_place *place);
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us);
 
 /* How many places a topic could take at a host now, one after the other; 0 where dt_places_take would say FULL, unless

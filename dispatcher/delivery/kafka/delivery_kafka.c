@@ -43,8 +43,8 @@ static void remember_refusal(struct dt_kafka_delivery *d, const struct dt_inflig
     snprintf(d->refused.why, sizeof(d->refused.why), "%s", why);
     if (refusal.topic[0])
         dt_writable_topics_refused(d->writable_topics, dt_str(refusal.topic), refusal.whole_topic, why);
-    DT_LOG(WARN, "shard", "Kafka refuses a message of a batch for good", DT_I("shard", d->env.shard),
-           DT_I("batch", list->n), DT_S("reason", why));
+    DT_LOG_PER_TOPIC(WARN, "shard", "Kafka refuses a message of a batch for good", dt_str(refusal.topic),
+                     DT_I("shard", d->env.shard), DT_I("batch", list->n), DT_S("reason", why));
 }
 
 /* ---- a batch ---- */
@@ -182,9 +182,9 @@ static dt_status finish(dt_delivery *delivery, dt_status status, const struct dt
 
 /* ---- topics, and what is told ---- */
 
-static enum dt_writable writable(dt_delivery *delivery, struct dt_str topic, int64_t bytes)
+static enum dt_writable writable(dt_delivery *delivery, struct dt_str topic, int64_t owner, int64_t bytes)
 {
-    return dt_writable_topics_ask(dt_kafka_delivery_of(delivery)->writable_topics, topic, bytes);
+    return dt_writable_topics_ask(dt_kafka_delivery_of(delivery)->writable_topics, topic, owner, bytes);
 }
 
 /* When hundreds of topics get their first job at one instant, each batch would have to ask for its own few. A single

@@ -27,6 +27,7 @@ struct topic {
     struct topic *next_found;
     int64_t asked_us;  /* mono; 0 = never */
     int64_t wanted_us; /* mono: when a due job last asked */
+    int64_t owner;     /* of the jobs that asked last */
     int64_t max_bytes;
     bool writable, wanted;
     int64_t bar_us, barred_until_us; /* bar_us > 0: it refused as a whole and has taken nothing since */
@@ -131,7 +132,7 @@ static void want(dt_writable_topics *known, struct topic *topic)
     known->wanted = topic;
 }
 
-enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, int64_t bytes)
+enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes)
 {
     dt_writable_topics *known = arg;
     struct topic *topic = lookup(known, kafka_topic);
@@ -139,6 +140,7 @@ enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, in
         return DT_WRITABLE_UNKNOWN;
     int64_t now_us = dt_clock_mono_us(known->clock);
     int64_t age_us = now_us - topic->asked_us;
+    topic->owner = owner;
     if (bytes)
         topic->wanted_us = now_us;
     if (now_us < topic->barred_until_us)
@@ -168,7 +170,8 @@ static bool resolve(dt_writable_topics *known, struct topic *topic, bool *any_ne
 {
     struct dt_error err = {0};
     struct dt_kafka_topic_info info = {0};
-    dt_status status = dt_kafka_asker_ask(known->asker, (struct dt_str){topic->name, topic->n}, &info, &err);
+    dt_status status =
+        dt_kafka_asker_ask(known->asker, (struct dt_str){topic->name, topic->n}, topic->owner, &info, &err);
     if (status == DT_BUSY)
         return false;
     if (status != DT_OK && status != DT_REFUSED) {

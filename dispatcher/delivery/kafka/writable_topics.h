@@ -15,7 +15,7 @@ DT_MUST_CHECK dt_status dt_writable_topics_new(dt_kafka_admin *admin, const dt_c
                                                void *arg, dt_writable_topics **out);
 void dt_writable_topics_free(dt_writable_topics *known);
 /* For dt_leader_gate.writable; arg: the memory. bytes = 0: of the topic as a whole. */
-enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, int64_t bytes);
+enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes);
 /* Takes in what has been found out by now of topics that were asked for and not known; does not wait for the others.
  * True: there is news, hints that were left may go now. */
 bool dt_writable_topics_resolve(dt_writable_topics *known);

@@ -6,11 +6,13 @@
  * Refuses to know: rows and messages, and how room comes about (limits/topic_gate.h).
  *
  * Invariants: within a topic jobs go in order of (due, id); no gate is asked for without a job that the caller lets go;
- * if not all fit, each topic gets an equal part of the bytes and what others left of theirs, and each batch begins with
- * another topic; a message that may be too large for its topic goes alone, so that a refusal is about it.
+ * if not all fit, each owner gets an equal part of the bytes, each of its topics an equal part of that, and then what
+ * others left; the owner and topic that waited longest goes first (base/fair.h); a message that may be too large for
+ * its topic goes alone, so that a refusal is about it.
  */
 #include <stdlib.h>
 
+#include "base/fair.h"
 #include "base/hooks/guard.h"
 #include "job/callback/callback_url.h"
 #include "job/job_id.h"
@@ -118,16 +120,23 @@ dt_status dt_limits_write(struct dt_open_txn *t)
 
 /* ---- the batch ---- */
 
-/* The part of one topic in a batch that cannot take all. */
-struct part {
+/* The parts of an owner and of its topics in a batch that cannot take all. */
+struct owner_part {
+    size_t n_topics, bytes;
+};
+struct topic_part {
+    struct owner_part *owner;
     struct dt_candidate *first;
-    size_t jobs, bytes;
+    size_t bytes;
     bool full; /* one of it did not fit: its later ones wait, too */
 };
 
 struct parts {
-    struct part *v;
-    size_t n;
+    struct owner_part *owners;
+    struct topic_part *topics;
+    struct topic_part **of; /* beside the candidates; NULL: it is not claimed */
+    struct dt_turn *turns;  /* of the topics */
+    size_t n, n_owners;
     size_t jobs, bytes; /* of the batch so far */
 };
 
@@ -140,35 +149,60 @@ static int by_due(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static bool is_first_of_topic(const struct dt_open_txn *t, const struct dt_candidate *c)
+static int by_owner_and_topic(const void *a, const void *b)
 {
-    const struct dt_candidate *first = t->v;
-    while (first->fate != DT_FATE_CLAIM || !dt_str_eq(first->topic, c->topic))
-        first++;
-    return first == c;
+    const struct dt_candidate *x = *(struct dt_candidate *const *)a;
+    const struct dt_candidate *y = *(struct dt_candidate *const *)b;
+    if (x->owner != y->owner)
+        return x->owner > y->owner ? 1 : -1;
+    int topics = dt_str_order(x->topic, y->topic);
+    return topics ? topics : (x > y) - (x < y);
 }
 
-/* Picks a message that has to go alone: the first one due that is the first of its topic. If another topic could send
- * something, only every second batch is such a message. */
-static const struct dt_candidate *goes_alone(const struct dt_open_txn *t)
+static dt_status list_parts(const struct dt_open_txn *t, struct parts *parts)
 {
-    const struct dt_candidate *alone = NULL;
+    struct dt_arena *arena = t->io->arena;
+    struct dt_candidate **v = dt_arena_alloc(arena, t->n * sizeof(struct dt_candidate *));
+    size_t n = 0;
+    *parts = (struct parts){.owners = dt_arena_alloc(arena, t->n * sizeof(struct owner_part)),
+                            .topics = dt_arena_alloc(arena, t->n * sizeof(struct topic_part)),
+                            .of = dt_arena_alloc(arena, t->n * sizeof(struct topic_part *)),
+                            .turns = dt_arena_alloc(arena, t->n * sizeof(struct dt_turn))};
+    if (!v || !parts->topics || !parts->owners || !parts->of || !parts->turns)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        parts->of[i] = NULL;
+        if (t->v[i].fate == DT_FATE_CLAIM)
+            v[n++] = &t->v[i];
+    }
+    qsort(v, n, sizeof(struct dt_candidate *), by_owner_and_topic);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || v[i]->owner != v[i - 1]->owner)
+            parts->owners[parts->n_owners++] = (struct owner_part){0};
+        if (i == 0 || !dt_str_eq(v[i]->topic, v[i - 1]->topic)) {
+            struct owner_part *owner = &parts->owners[parts->n_owners - 1];
+            owner->n_topics++;
+            parts->turns[parts->n] = (struct dt_turn){v[i]->owner, (int64_t)dt_str_hash(v[i]->topic), .at = parts->n};
+            parts->topics[parts->n++] = (struct topic_part){.owner = owner, .first = v[i]};
+        }
+        parts->of[v[i] - t->v] = &parts->topics[parts->n - 1];
+    }
+    dt_turns_sort(t->io->due.turns, parts->turns, parts->n);
+    return DT_OK;
+}
+
+/* Picks a message that has to go alone and is the first of its topic. If another topic could send something, only every
+ * second batch is such a message. */
+static struct dt_candidate *goes_alone(const struct dt_open_txn *t, const struct parts *parts)
+{
+    struct dt_candidate *alone = NULL;
     bool others = false;
-    for (size_t i = 0; i < t->n && !alone; i++)
-        if (t->v[i].fate == DT_FATE_CLAIM && t->v[i].alone && is_first_of_topic(t, &t->v[i]))
-            alone = &t->v[i];
-    for (size_t i = 0; alone && !others && i < t->n; i++)
-        others = t->v[i].fate == DT_FATE_CLAIM && !t->v[i].alone && is_first_of_topic(t, &t->v[i]);
-    return alone && (!others || dt_batch_may_be_alone(t)) ? alone : NULL;
-}
-
-static struct part *part_of(struct parts *parts, struct dt_candidate *c)
-{
-    for (size_t i = 0; i < parts->n; i++)
-        if (dt_str_eq(parts->v[i].first->topic, c->topic))
-            return &parts->v[i];
-    parts->v[parts->n] = (struct part){.first = c};
-    return &parts->v[parts->n++];
+    for (size_t i = 0; i < parts->n; i++) {
+        struct dt_candidate *first = parts->topics[parts->turns[i].at].first;
+        others |= !first->alone;
+        alone = alone || !first->alone ? alone : first;
+    }
+    return !others || t->io->due.turns->round % 2 == 0 ? alone : NULL;
 }
 
 static bool has_room(const struct dt_leader_due *due, const struct parts *parts, const struct dt_candidate *c)
@@ -176,78 +210,81 @@ static bool has_room(const struct dt_leader_due *due, const struct parts *parts,
     return parts->jobs < due->max_jobs && (!parts->jobs || parts->bytes + (size_t)c->bytes <= due->max_bytes);
 }
 
-static void take(struct parts *parts, struct part *part, struct dt_candidate *c)
+static void take(struct parts *parts, struct topic_part *part, struct dt_candidate *c)
 {
     c->chosen = true;
     parts->jobs++;
     parts->bytes += (size_t)c->bytes;
-    part->jobs++;
     part->bytes += (size_t)c->bytes;
+    part->owner->bytes += (size_t)c->bytes;
 }
 
-/* The first job of each topic, even if it is larger than the topic's part. Each batch begins with another topic, so
- * that none always finds the batch full. */
+/* Takes the first job of each topic, even if it is larger than the topic's part, until its owner has had its part. */
 static void take_firsts(struct dt_open_txn *t, struct parts *parts)
 {
+    const size_t each = t->io->due.max_bytes / parts->n_owners;
     for (size_t i = 0; i < parts->n; i++) {
-        struct part *part = &parts->v[(dt_batch_turn(t) + i) % parts->n];
-        if (!part->first->alone && has_room(&t->io->due, parts, part->first))
+        struct topic_part *part = &parts->topics[parts->turns[i].at];
+        const size_t bytes = part->owner->bytes + (size_t)part->first->bytes;
+        if (!part->first->alone && has_room(&t->io->due, parts, part->first) && (!part->owner->bytes || bytes <= each))
             take(parts, part, part->first);
     }
 }
 
-/* Takes, in order of due time, what fits into the batch and into its topic's part. */
-static void fill(struct dt_open_txn *t, struct parts *parts, size_t part_bytes)
+/* Takes, in order of due time, what fits into the batch, into its owner's part and, if `each`, its topic's. */
+static void fill(struct dt_open_txn *t, struct parts *parts, size_t owner_bytes, bool each)
 {
     for (size_t i = 0; i < parts->n; i++)
-        parts->v[i].full = false;
+        parts->topics[i].full = false;
     for (size_t i = 0; i < t->n; i++) {
         struct dt_candidate *c = &t->v[i];
-        if (c->fate != DT_FATE_CLAIM || c->chosen)
+        struct topic_part *part = parts->of[i];
+        if (!part || c->chosen)
             continue;
-        struct part *part = part_of(parts, c);
-        part->full |= c->alone || !has_room(&t->io->due, parts, c) || part->bytes + (size_t)c->bytes > part_bytes;
+        const size_t bytes = (size_t)c->bytes;
+        part->full |= c->alone || !has_room(&t->io->due, parts, c) || part->owner->bytes + bytes > owner_bytes ||
+                      (each && part->bytes + bytes > owner_bytes / part->owner->n_topics);
         if (!part->full)
             take(parts, part, c);
     }
 }
 
-/* Not all fits: each topic gets an equal part of the bytes, and then what others left. */
-static dt_status choose_fairly(struct dt_open_txn *t)
+static void choose_fairly(struct dt_open_txn *t, struct parts *parts)
 {
-    struct parts parts = {.v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*parts.v))};
-    if (!parts.v)
-        return DT_NOMEM;
-    for (size_t i = 0; i < t->n; i++)
-        if (t->v[i].fate == DT_FATE_CLAIM)
-            (void)part_of(&parts, &t->v[i]);
-    take_firsts(t, &parts);
-    fill(t, &parts, t->io->due.max_bytes / parts.n);
-    fill(t, &parts, t->io->due.max_bytes);
-    return DT_OK;
+    const size_t all = t->io->due.max_bytes;
+    take_firsts(t, parts);
+    fill(t, parts, all / parts->n_owners, true);
+    fill(t, parts, all / parts->n_owners, false);
+    fill(t, parts, all, false);
 }
 
 static dt_status choose(struct dt_open_txn *t)
 {
+    struct parts parts;
     size_t jobs = 0;
     size_t bytes = 0;
     bool some_alone = false;
-    const struct dt_candidate *alone = goes_alone(t);
     for (size_t i = 0; i < t->n; i++) {
-        struct dt_candidate *c = &t->v[i];
-        c->chosen = c == alone;
+        const struct dt_candidate *c = &t->v[i];
         if (c->fate != DT_FATE_CLAIM)
             continue;
         jobs++;
         bytes += (size_t)c->bytes;
         some_alone |= c->alone;
     }
-    if (alone)
-        return DT_OK;
-    if (some_alone || jobs > t->io->due.max_jobs || (jobs > 1 && bytes > t->io->due.max_bytes))
-        return choose_fairly(t);
+    const bool fits = !some_alone && jobs <= t->io->due.max_jobs && (jobs <= 1 || bytes <= t->io->due.max_bytes);
     for (size_t i = 0; i < t->n; i++)
-        t->v[i].chosen = true;
+        t->v[i].chosen = fits;
+    if (fits)
+        return DT_OK;
+    dt_status status = list_parts(t, &parts);
+    if (status != DT_OK)
+        return status;
+    struct dt_candidate *alone = goes_alone(t, &parts);
+    if (alone)
+        alone->chosen = true;
+    else
+        choose_fairly(t, &parts);
     return DT_OK;
 }
 
@@ -278,6 +315,20 @@ static void choose_by_hands(struct dt_open_txn *t, struct dt_candidate *c)
     t->hands[t->n_hands++] = (struct dt_claim){c->id, dt_job_number_after(c->attempt, 1), due_of(t, c)};
 }
 
+/* If something was left, what was chosen had its turn. */
+static void note_turns(const struct dt_open_txn *t)
+{
+    struct dt_turns *turns = t->io->due.turns;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct dt_candidate *c = &t->v[i];
+        if (c->fate != DT_FATE_CLAIM || !c->chosen)
+            continue;
+        dt_turns_note(turns, c->owner, (int64_t)dt_str_hash(c->topic));
+        dt_turns_note(turns, c->owner, (int64_t)dt_str_hash(c->kafka_topic));
+    }
+    turns->round++;
+}
+
 /* The attempt after a lost one is claimed in the transaction that ends the lost one, whatever else is due. */
 dt_status dt_claims_choose(struct dt_open_txn *t)
 {
@@ -304,6 +355,8 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
         else
             choose_for_list(t, c);
     }
+    if (status == DT_OK && chosen->more)
+        note_turns(t);
     qsort(chosen->left, chosen->n_left, sizeof(*chosen->left), dt_by_job_id);
     return status;
 }

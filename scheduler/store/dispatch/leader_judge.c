@@ -32,7 +32,7 @@ static enum dt_writable writable_now(const struct dt_open_txn *t, const struct d
     enum dt_dealing dealing = dt_delivery_dealing(topic->delivery);
     if (dealing != DT_DEALING_LISTS)
         return dealing == DT_DEALING_HANDS ? DT_WRITABLE_YES : DT_WRITABLE_NO;
-    return gate->writable(gate->arg, topic->kafka_name, c->bytes);
+    return gate->writable(gate->arg, topic->kafka_name, topic->owner, c->bytes);
 }
 
 /* Its jobs are claimed by whoever asks for them. */
@@ -47,6 +47,7 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
     c->kafka_topic = kafka_topic_of(t, topic);
     if (!c->kafka_topic.p)
         return DT_NOMEM;
+    c->owner = topic->owner;
     c->limited = topic->limited;
     c->alone = writable == DT_WRITABLE_ALONE;
     c->by_hands = dt_delivery_dealing(topic->delivery) == DT_DEALING_HANDS;

@@ -50,9 +50,11 @@ struct dt_candidate {
     bool at_limit; /* with DT_FATE_HELD: there is no room */
     uint32_t host; /* with DT_FATE_HELD: of struct dt_seen */
     bool busy;     /* with DT_FATE_LEFT: another transaction claims of its topic, or the list is frozen */
-    struct dt_str topic, kafka_topic; /* kafka_topic: with DT_FATE_CLAIM and DT_FATE_HELD */
-    struct dt_str callback_url;       /* its own; absent: it has none */
-    struct dt_outgoing *message;      /* NULL: too large to be read before it is chosen */
+    struct dt_str topic,
+        kafka_topic;             /* kafka_topic and owner: if the topic has a row, and pops do not claim its jobs */
+    int64_t owner;               /* of the topic */
+    struct dt_str callback_url;  /* its own; absent: it has none */
+    struct dt_outgoing *message; /* NULL: too large to be read before it is chosen */
 };
 
 /* A leader transaction that is open. */
@@ -126,15 +128,6 @@ DT_MUST_CHECK dt_status dt_claims_choose(struct dt_open_txn *t);
 /* Counts what was chosen in the rates of its topics. */
 DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 
-/* Every second batch may be one message that goes alone; the others begin with another owner or topic each time. */
-static inline bool dt_batch_may_be_alone(const struct dt_open_txn *t)
-{
-    return t->io->due.turn % 2 == 0;
-}
-static inline size_t dt_batch_turn(const struct dt_open_txn *t)
-{
-    return t->io->due.turn / 2;
-}
 /* Leaves a job that does not fit into the batch. Part of dt_claims_choose. */
 static inline void dt_candidate_leave(struct dt_open_txn *t, struct dt_candidate *c)
 {

@@ -9,6 +9,7 @@
 #ifndef DT_STORE_LEADER_TXN_H
 #define DT_STORE_LEADER_TXN_H
 
+#include "base/fair.h"
 #include "store/dispatch/fence.h"
 #include "store/dispatch/inflight.h"
 #include "store/dispatch/outgoing.h"
@@ -68,7 +69,7 @@ struct dt_leader_due {
     const struct dt_hint *hints; /* each id once */
     size_t n_hints;
     size_t max_jobs, max_bytes, max_topics; /* of a batch; topics are Kafka's */
-    unsigned turn; /* raised after each transaction that left something: the next one begins with others */
+    struct dt_turns *turns; /* who had the last ones in batches that left something; kept between transactions */
     const struct dt_shard_map *map;
     dt_topic_snapshot *topics; /* refreshed if it is old */
     struct dt_read_up_to read_up_to;
@@ -91,7 +92,7 @@ enum dt_hand_place {
 
 /* Asked while rows are locked: it answers from memory. */
 struct dt_leader_gate {
-    enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t bytes);
+    enum dt_writable (*writable)(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes);
     void *arg;
     /* Takes a place in the hands of this process, and says whose number they have, the same throughout a transaction.
      * May be NULL: there never is a place. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "job/callback/callback_timeout.h"
+#include "job/owner.h"
 #include "store/db/db.h"
 #include "store/sql/statements.h"
 
@@ -67,6 +68,8 @@ static dt_status read_row(dt_topic_snapshot *snapshot, const dt_db *db)
                   copy_text(snapshot, db, 4, &entry.callback.url) &&
                   copy_text(snapshot, db, 5, &entry.callback.headers) &&
                   copy_text(snapshot, db, 6, &entry.callback.secret);
+    if (copied)
+        entry.owner = dt_db_i64(db, 10) > 0 ? dt_db_i64(db, 10) : dt_owner_by_name(entry.name);
     return copied ? append(snapshot, entry) : DT_NOMEM;
 }
 
@@ -140,6 +143,12 @@ bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str 
 {
     const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
     return entry && entry->limited;
+}
+
+int64_t dt_topic_snapshot_owner(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    const struct dt_topic_entry *entry = dt_topic_snapshot_find(snapshot, topic);
+    return entry ? entry->owner : dt_owner_by_name(topic);
 }
 
 enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic)

@@ -21,6 +21,8 @@ DT_MUST_CHECK dt_status dt_store_read_topics(dt_store *store, dt_topic_snapshot 
 bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str topic);
 /* Had the topic a limit at the last reading? False for a topic that is not known. */
 bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str topic);
+/* The owner of a topic at the last reading; of a topic that is not known, as if no token covered it. */
+int64_t dt_topic_snapshot_owner(const dt_topic_snapshot *snapshot, struct dt_str topic);
 /* The delivery of a topic at the last reading; UNSET for a topic that is not known. */
 enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic);
 /* The callback settings of a topic at the last reading, with the timeout that holds, valid until the next one. NULL:
@@ -35,6 +37,7 @@ struct dt_topic_entry {
     struct dt_str name, kafka_name;
     enum dt_delivery_id delivery;
     bool paused, limited; /* limited: it has max_in_flight or rate_limit */
+    int64_t owner;        /* job/owner.h */
     struct dt_topic_callback callback;
 };
 /* The next refresh reads the topics whatever their version: a MySQL that went back may reach the same version with

@@ -138,7 +138,9 @@ static void refuse(struct dt_intent *x, enum dt_problem_type type, struct dt_str
 /* Where nobody can be answered nothing is done: whoever sent it would wait for ever. */
 static dt_status check_reply_to(struct carrying *c, const struct dt_command_message *m, struct dt_intent *x)
 {
-    const char *reason = m->reply_to.p ? dt_command_reply_check(m->reply_to, c->taker->rules.installation) : NULL;
+    const char *allowed = dt_store_config(c->taker->store)->kafka_allow_topics;
+    const char *reason =
+        m->reply_to.p ? dt_command_reply_check(m->reply_to, c->taker->rules.installation, allowed) : NULL;
     struct dt_str detail = reason ? dt_arena_printf(&c->taker->arena, "header reply_to: %s", reason) : DT_STR_NONE;
     if (reason)
         refuse(x, DT_PROBLEM_INVALID, detail);

@@ -8,12 +8,16 @@
 #include "job/wait/job_wait.h"
 #include "store/jobs/change_txn.h"
 
-const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation)
+/* An answer must not be taken for another service's message. */
+const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation, const char *allowed)
 {
     const char *reason = dt_topic_check(topic, installation);
     if (reason)
         return reason;
-    return dt_kafka_topic_internal(topic) ? "is internal to an installation" : NULL;
+    if (dt_kafka_topic_internal(topic))
+        return "is internal to an installation";
+    bool fine = dt_str_ends(topic, DT_STR_LIT(".replies")) || dt_topic_listed(allowed, topic);
+    return fine ? NULL : "must end with .replies, or be among kafka.allow_topics";
 }
 
 #define REPLY_MAX 1000000 /* bytes, below Kafka's default limit of a message */
@@ -206,7 +210,8 @@ dt_status dt_command_tell(struct dt_command_replies *r, const struct dt_command_
     const struct dt_command_message *m = told->message;
     const struct dt_intent *x = told->command->intent;
     bool refused = m->outcome == DT_INTENT_REFUSED;
-    bool replies = m->reply_to.p && !dt_command_reply_check(m->reply_to, r->installation);
+    bool replies = m->reply_to.p &&
+                   !dt_command_reply_check(m->reply_to, r->installation, dt_store_config(r->store)->kafka_allow_topics);
     struct dt_str body = DT_STR_NONE;
     dt_status status = DT_OK;
     if (refused) {

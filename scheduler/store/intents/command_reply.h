@@ -29,8 +29,9 @@ struct dt_command_replies {
     bool paused;         /* … and it is */
     enum dt_dealing dealing;
 };
-/* Says why nobody can be answered in a topic of this name; NULL: it is fine. */
-const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation);
+/* Returns why a topic of this name may not be a command's reply_to, NULL if it may. `allowed`: the topics that may be
+ * although they do not end with ".replies". */
+const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation, const char *allowed);
 /* Adds the answers that the message gets: in the topic of refused ones if it is refused, and where it asks to be
  * answered. */
 DT_MUST_CHECK dt_status dt_command_tell(struct dt_command_replies *replies, const struct dt_command_told *told,

@@ -1,6 +1,7 @@
 /* Reading topics and counting their jobs; and what leaders say about their shards. */
 #include <stdlib.h>
 
+#include "job/owner.h"
 #include "store/jobs/change_txn.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -39,6 +40,7 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
         .rate_limit = dt_arena_copy(arena, dt_db_bytes(db, 15)),
         .deletion = dt_db_i64(db, 16),
         .alerts = dt_arena_copy(arena, dt_db_bytes(db, 17)),
+        .owner = dt_db_i64(db, 18) > 0 ? dt_db_i64(db, 18) : dt_owner_by_name(dt_db_bytes(db, 0)),
     };
     bool out_of_memory = !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) ||
                          (!t->retry.p && !dt_db_is_null(db, 2)) || (!t->rate_limit.p && !dt_db_is_null(db, 15)) ||

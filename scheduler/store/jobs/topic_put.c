@@ -14,6 +14,7 @@
 #include "store/limits/topic_gate.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
+#include "store/topic_owners.h"
 #include "store/topics_version.h"
 
 #define ENSURED_AT_ONCE 16 /* topics of a transaction: others who change topics wait for it */
@@ -181,14 +182,14 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
     };
 }
 
-static dt_status insert_topic(dt_db *db, const struct dt_topic *t, enum dt_delivery_id fallback, int64_t now_ms,
-                              struct dt_error *err)
+static dt_status insert_topic(dt_db *db, const struct dt_topic *t, enum dt_delivery_id fallback, int64_t owner,
+                              int64_t now_ms, struct dt_error *err)
 {
     struct settings s = settings_of(t, fallback);
     return dt_db_run(db, dt_sql_insert_topic,
                      DT_PARAMS(DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention,
                                s.paused, s.url, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, s.alerts,
-                               DT_P_INT(now_ms), DT_P_INT(now_ms)),
+                               DT_P_INT(owner), DT_P_INT(now_ms), DT_P_INT(now_ms)),
                      NULL, err);
 }
 
@@ -252,7 +253,8 @@ struct putting {
     enum { PUT_ALL, PUT_BUT_PAUSED, PUT_IF_ABSENT } how;
     struct dt_topic_terms *terms;
     enum dt_delivery_id fallback; /* of a topic that is made and does not say */
-    bool created;                 /* out */
+    struct dt_new_owners *owners;
+    bool created; /* out */
 };
 
 /* Whoever puts what it has read from a topic puts it onto that version of it. */
@@ -307,15 +309,19 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
     const struct dt_topic *t = put->topic;
     bool exists = false;
     uint64_t rows = 1;
+    int64_t owner = 0;
     put->created = *changed = false;
     dt_status status = topic_exists(db, t->name, &exists, err);
     if (status != DT_OK || (exists && put->how == PUT_IF_ABSENT))
         return status;
     status = judge(db, t, installation, exists, put->terms, err);
+    if (status == DT_OK && !exists)
+        status = dt_topic_owner_of_new(db, put->owners, t->name, &owner, err);
     if (status == DT_OK)
         status = note_before(&put->event, db, t->name, err);
     if (status == DT_OK)
-        status = exists ? change_topic(db, put, now_ms, &rows, err) : insert_topic(db, t, put->fallback, now_ms, err);
+        status =
+            exists ? change_topic(db, put, now_ms, &rows, err) : insert_topic(db, t, put->fallback, owner, now_ms, err);
     if (status == DT_OK)
         status = note_after(&put->event, db, t->name, exists ? "topic_change" : "topic_create", now_ms, err);
     put->created = !exists;
@@ -328,6 +334,7 @@ static dt_status put_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_erro
     struct putting *put = arg;
     char installation[101];
     bool changed = false;
+    put->owners->read = false;
     dt_status status = lock_gate(db, put->topic, err);
     if (status == DT_OK)
         status = lock_topics(db, installation, err);
@@ -353,13 +360,16 @@ static dt_status put_topic(dt_store *store, struct putting *put, struct dt_error
 dt_status dt_store_topic_put(dt_store *store, const struct dt_topic *topic, bool set_paused,
                              struct dt_topic_terms *terms, struct dt_topic_now *now, struct dt_error *err)
 {
+    struct dt_new_owners owners = {.read = false};
     struct putting put = {.event = {.actor = dt_store_actor(store), .now = now},
+                          .owners = &owners,
                           .topic = topic,
                           .how = set_paused ? PUT_ALL : PUT_BUT_PAUSED,
                           .terms = terms};
     dt_arena_init(&put.event.arena);
     dt_status status = put_topic(store, &put, err);
     dt_arena_clear(&put.event.arena);
+    dt_arena_clear(&owners.arena);
     now->created = put.created;
     return status;
 }
@@ -375,12 +385,13 @@ struct ensuring {
 
 /* A topic that is refused writes nothing, and the others go on. */
 static dt_status ensure_one(const struct ensuring *e, struct dt_topic_ensure *wanted, dt_db *db, int64_t now_ms,
-                            const char *installation, bool *any, struct dt_error *err)
+                            const char *installation, struct dt_new_owners *owners, bool *any, struct dt_error *err)
 {
     const struct dt_topic topic = {.name = wanted->name,
                                    .retention_ms = -1,
                                    .delivery = wanted->terms ? wanted->terms->delivery : DT_DELIVERY_UNSET};
-    struct putting put = {.topic = &topic, .how = PUT_IF_ABSENT, .terms = wanted->terms, .fallback = e->fallback};
+    struct putting put = {
+        .topic = &topic, .how = PUT_IF_ABSENT, .terms = wanted->terms, .fallback = e->fallback, .owners = owners};
     bool changed;
     if (wanted->terms)
         wanted->terms->refusal = DT_TOPIC_FINE;
@@ -393,11 +404,13 @@ static dt_status ensure_one(const struct ensuring *e, struct dt_topic_ensure *wa
 static dt_status ensure_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct ensuring *e = arg;
+    struct dt_new_owners owners = {.read = false};
     char installation[101];
     bool any = false;
     dt_status status = lock_topics(db, installation, err);
     for (size_t i = 0; status == DT_OK && i < e->n; i++)
-        status = e->v[i].there ? DT_OK : ensure_one(e, &e->v[i], db, now_ms, installation, &any, err);
+        status = e->v[i].there ? DT_OK : ensure_one(e, &e->v[i], db, now_ms, installation, &owners, &any, err);
+    dt_arena_clear(&owners.arena);
     return status == DT_OK && any ? dt_topics_raise_version(db, err) : status;
 }
 

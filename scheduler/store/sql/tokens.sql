@@ -18,6 +18,9 @@ DELETE FROM api_tokens WHERE name = ?;
 -- name: count_tokens
 SELECT COUNT(*) FROM api_tokens;
 
+-- name: select_prefixes
+SELECT scopes, topics FROM api_tokens;
+
 -- name: select_tokens
 -- Without tokens it is one row, which has no name.
 SELECT t.name, t.hash, t.scopes, t.topics, t.created_at, t.requests_per_second, t.jobs_per_second,

@@ -3,14 +3,14 @@
 -- name: select_topic
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
        callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
-       alerts
+       alerts, owner
   FROM topics
  WHERE name = ?;
 
 -- name: select_topics
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
        callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
-       alerts
+       alerts, owner
   FROM topics
  WHERE name > ?
  ORDER BY name LIMIT ?;
@@ -18,7 +18,7 @@ SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_a
 -- name: select_topics_between
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
        callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
-       alerts
+       alerts, owner
   FROM topics
  WHERE name > ?
    AND name >= ?
@@ -52,8 +52,17 @@ SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?;
 
 -- name: insert_topic
 INSERT INTO topics (name, delivery, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, callback_url, callback_headers,
-     callback_secret, callback_timeout_ms, max_in_flight, rate_limit, alerts, created_at, updated_at)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+     callback_secret, callback_timeout_ms, max_in_flight, rate_limit, alerts, owner, created_at, updated_at)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+
+-- name: set_owner
+UPDATE topics
+   SET owner = ?
+ WHERE name >= ?
+   AND name <= ?;
+
+-- name: select_owners
+SELECT name, owner FROM topics WHERE name > ? ORDER BY name LIMIT ?;
 
 -- name: select_topic_version
 SELECT version FROM topics WHERE name = ?;
@@ -87,7 +96,7 @@ SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
 -- What leaders know of topics.
 -- name: select_topic_snapshot
 SELECT name, kafka_name, paused, delivery + 0, callback_url, callback_headers, callback_secret, callback_timeout_ms,
-       ack_timeout_ms, max_in_flight IS NOT NULL OR rate_limit IS NOT NULL
+       ack_timeout_ms, max_in_flight IS NOT NULL OR rate_limit IS NOT NULL, owner
   FROM topics
  ORDER BY name;
 

@@ -57,8 +57,9 @@ static size_t number_of(struct dt_str topic)
     return (size_t)((topic.p[1] - '0') * 10 + topic.p[2] - '0');
 }
 
-enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t bytes)
+enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
 {
+    (void)owner;
     (void)arg;
     (void)bytes;
     return closed[number_of(topic)] ? DT_WRITABLE_NO : DT_WRITABLE_YES;
@@ -185,6 +186,7 @@ static int drop(void **state)
     dt_arena_clear(&l->fair.arena);
     pthread_mutex_destroy(&l->state_lock);
     free(l->fair.v);
+    free(l->fair.open);
     free(l->fair.hints);
     free(l->due.entries);
     free(l->due.rows);

@@ -259,7 +259,7 @@ static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct d
 
     for (;;) {
         int before = told;
-        dt_status status = dt_kafka_asker_ask(asker, dt_str(topic), info, &err);
+        dt_status status = dt_kafka_asker_ask(asker, dt_str(topic), 1, info, &err);
 
         if (status != DT_BUSY)
             return status;
@@ -275,14 +275,14 @@ static void who_must_not_wait_is_told_when_to_ask_again(void **state)
     int before = 0;
 
     (void)state;
-    assert_int_equal(dt_kafka_asker_ask(asker, dt_str(fx.topic), &info, &err), DT_BUSY);
+    assert_int_equal(dt_kafka_asker_ask(asker, dt_str(fx.topic), 1, &info, &err), DT_BUSY);
     AWAIT(told > before);
-    KAFKA_FIXTURE_OK(dt_kafka_asker_ask(asker, dt_str(fx.topic), &info, &err), &err);
+    KAFKA_FIXTURE_OK(dt_kafka_asker_ask(asker, dt_str(fx.topic), 1, &info, &err), &err);
     assert_int_equal(info.partitions, 2);
     assert_int_equal(info.max_message_bytes, 1048588);
-    assert_int_equal(dt_kafka_asker_ask(asker, dt_str("a b"), &info, &err), DT_BUSY);
+    assert_int_equal(dt_kafka_asker_ask(asker, dt_str("a b"), 1, &info, &err), DT_BUSY);
     assert_int_equal(await_answer(asker, "a b", &info), DT_REFUSED);
-    assert_int_equal(dt_kafka_asker_ask(asker, dt_str(""), &info, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_asker_ask(asker, dt_str(""), 1, &info, &err), DT_REFUSED);
     before = told;
     for (int i = 0; i < 50; i++) { /* no topic is BUSY now, so there is no condition to wait for */
         wait_a_moment();
@@ -300,7 +300,7 @@ static void ask_for(int n, dt_kafka_asker *asker, char names[MANY][280])
 
     for (int i = 0; i < n; i++) {
         snprintf(names[i], sizeof names[i], "%s.%d", fx.topic, i);
-        assert_int_equal(dt_kafka_asker_ask(asker, dt_str(names[i]), &info, &err), DT_BUSY);
+        assert_int_equal(dt_kafka_asker_ask(asker, dt_str(names[i]), 1, &info, &err), DT_BUSY);
     }
 }
 

@@ -70,8 +70,9 @@ static int64_t job(const char *topic)
     return next_id;
 }
 
-static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
+static enum dt_writable writable(void *arg, struct dt_str topic, int64_t whose, int64_t bytes)
 {
+    (void)whose;
     (void)arg;
     return topic.n > 0 && bytes > 0 ? DT_WRITABLE_YES : DT_WRITABLE_NO;
 }

@@ -106,8 +106,9 @@ static void jobs(struct rig *rig, unsigned shard, const char *topic, size_t n, i
         ids[i] = job(rig, shard, topic, 60000 - (int64_t)i);
 }
 
-static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
+static enum dt_writable writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
 {
+    (void)owner;
     (void)arg, (void)topic, (void)bytes;
     return DT_WRITABLE_YES;
 }

@@ -98,8 +98,9 @@ static int64_t offers(struct rig *rig)
     return mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM pop_queue");
 }
 
-static enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
+static enum dt_writable writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
 {
+    (void)owner;
     (void)arg;
     (void)topic;
     (void)bytes;

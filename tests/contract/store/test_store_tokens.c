@@ -8,6 +8,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "store/topic_owners.h"
 #include "support/mysql_fixture.h"
 
 #define OK(status) MYSQL_FIXTURE_OK(status, &err)
@@ -148,12 +149,98 @@ static void rows_that_hands_spoiled_are_read_as_giving_nothing(void **state)
     mysql_fixture_drop(&fx);
 }
 
+/* ---- owners ---- */
+
+static void make_topic(dt_store *store, const char *name)
+{
+    struct dt_error err = {0};
+    OK(dt_store_topic_ensure(store, dt_str(name), NULL, &err));
+}
+
+static int64_t owner_of(struct mysql_fixture *fx, const char *topic)
+{
+    return mysql_fixture_number(fx, "SELECT owner FROM topics WHERE name = '%s'", topic);
+}
+
+static int64_t by_name(const char *topic)
+{
+    return dt_owner_by_name(dt_str(topic));
+}
+
+static int64_t version_of(struct mysql_fixture *fx)
+{
+    return mysql_fixture_number(fx, "SELECT topics_version FROM installation");
+}
+
+static void topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and_go(void **state)
+{
+    struct dt_error err = {0};
+    struct mysql_fixture fx;
+    const struct dt_token atk = {
+        .name = DT_STR_LIT("atk"), .hash = {1}, .scopes = DT_STR_LIT("write"), .topics = DT_STR_LIT("atk")};
+    const struct dt_token vip = {
+        .name = DT_STR_LIT("vip"), .hash = {2}, .scopes = DT_STR_LIT("write"), .topics = DT_STR_LIT("atk2.,shop.")};
+    (void)state;
+    mysql_fixture_make(&fx, "owners");
+    mysql_fixture_migrate(&fx);
+    dt_store *store = mysql_fixture_store(&fx);
+    make_topic(store, "atk1.x");
+    make_topic(store, "atk2.x");
+    make_topic(store, "shop.orders");
+    assert_int_equal(owner_of(&fx, "atk1.x"), by_name("atk1.x"));
+
+    int64_t version = version_of(&fx);
+    OK(dt_store_token_add(store, &atk, &err));
+    assert_int_not_equal(version_of(&fx), version);
+    const int64_t attacker = owner_of(&fx, "atk1.x");
+    assert_true(attacker > 0 && attacker != by_name("atk1.x"));
+    assert_int_equal(owner_of(&fx, "atk2.x"), attacker);
+    assert_int_equal(owner_of(&fx, "shop.orders"), by_name("shop.orders"));
+
+    OK(dt_store_token_add(store, &vip, &err));
+    const int64_t customer = owner_of(&fx, "shop.orders");
+    assert_true(customer > 0 && customer != attacker);
+    assert_int_equal(owner_of(&fx, "atk2.x"), customer);
+    assert_int_equal(owner_of(&fx, "atk1.x"), attacker);
+    make_topic(store, "atk2.y");
+    make_topic(store, "atk3");
+    make_topic(store, "elsewhere");
+    assert_int_equal(owner_of(&fx, "atk2.y"), customer);
+    assert_int_equal(owner_of(&fx, "atk3"), attacker);
+    assert_int_equal(owner_of(&fx, "elsewhere"), by_name("elsewhere"));
+
+    OK(dt_store_token_revoke(store, DT_STR_LIT("atk"), &err));
+    assert_int_equal(owner_of(&fx, "atk1.x"), by_name("atk1.x"));
+    assert_int_equal(owner_of(&fx, "atk2.x"), customer); /* it had a longer prefix than the token that went */
+    OK(dt_store_token_add(store, &atk, &err));
+    assert_int_equal(owner_of(&fx, "atk1.x"), attacker);
+    assert_int_equal(owner_of(&fx, "atk2.x"), customer);
+    version = version_of(&fx);
+    OK(dt_store_token_revoke(store, DT_STR_LIT("vip"), &err));
+    assert_int_not_equal(version_of(&fx), version);
+    assert_int_equal(owner_of(&fx, "atk2.x"), attacker);
+    assert_int_equal(owner_of(&fx, "shop.orders"), by_name("shop.orders"));
+
+    version = version_of(&fx);
+    OK(dt_store_topic_owners_update(store, &err));
+    assert_int_equal(version_of(&fx), version);
+    mysql_fixture_run(&fx, "UPDATE topics SET owner = 0 WHERE name <> 'atk2.y'"); /* as after a migration */
+    OK(dt_store_topic_owners_update(store, &err));
+    assert_int_not_equal(version_of(&fx), version);
+    assert_int_equal(owner_of(&fx, "atk1.x"), attacker);
+    assert_int_equal(owner_of(&fx, "atk2.y"), attacker);
+    assert_int_equal(owner_of(&fx, "shop.orders"), by_name("shop.orders"));
+    dt_store_free(store);
+    mysql_fixture_drop(&fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_added_listed_and_revoked),
         cmocka_unit_test(whoever_made_a_token_asks_for_one_until_that_is_waived),
         cmocka_unit_test(a_rule_that_cannot_be_read_asks_for_a_token),
+        cmocka_unit_test(topics_belong_to_the_token_with_the_longest_prefix_as_tokens_come_and_go),
         cmocka_unit_test(rows_that_hands_spoiled_are_read_as_giving_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

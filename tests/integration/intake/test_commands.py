@@ -82,7 +82,7 @@ def test_messages_do_what_requests_do(stack, topic, api, commander, messages):
 
 def test_answers_go_where_the_message_says(stack, topic, commander, messages):
     connection, rejected = connect(stack), messages(commander.rejected_topic)
-    answers = f"{topic}-answers"
+    answers = f"{topic}.replies"
     reply = [("reply_to", answers.encode()), ("trace", b"\xff\x00")]
     job = {"action": "create", "topic": topic, "key": "k", "delay": "PT1H", "payload": [1, 2]}
     for value in (job, job, {**job, "payload": 3}, {"action": "cancel", "topic": topic, "key": "k"}, b"{", None):
@@ -103,7 +103,7 @@ def test_answers_go_where_the_message_says(stack, topic, commander, messages):
 
 def test_what_is_as_large_as_a_message_may_be_is_told_as_well(stack, topic, api, commander, messages):
     """With its problem a refused message is larger than the topic that it came by allows; a job's answer goes without a payload that makes it so."""
-    connection, rejected, answers = connect(stack), messages(commander.rejected_topic), f"{topic}-answers"
+    connection, rejected, answers = connect(stack), messages(commander.rejected_topic), f"{topic}.replies"
     job = api.make(topic=topic, key="k", delay="PT1H", payload_base64=base64.b64encode(b"\0" * 900000).decode(), content_type="a/b")
     producer = Producer({"bootstrap.servers": commander.brokers, "message.max.bytes": 1048588})
     large = b'{"action":"sing","' + b"x" * 1048200
@@ -126,7 +126,7 @@ def crowd(commander, topic, n, keys=10):
         command = {"action": ("create", "cancel", "replace", "cancel")[turn] if turn < 4 else ("replace", "cancel")[turn % 2], "topic": topic, "key": key}
         if command["action"] != "cancel":
             command.update(delay="PT1H", payload=i)
-        commander.send(command, key=key, headers=[("reply_to", f"{topic}-answers".encode()), ("n", str(i).encode())])
+        commander.send(command, key=key, headers=[("reply_to", f"{topic}.replies".encode()), ("n", str(i).encode())])
     commander.flush()
 
 
@@ -156,10 +156,10 @@ def answered(answers, keys):
 def test_a_dispatcher_that_dies_between_two_steps_does_nothing_twice(stack, topic, commander, messages, point):
     connection = connect(stack)
     try:
-        commander.send({"action": "create", "topic": topic, "key": "k0", "delay": "PT1H", "payload": 0}, key="k0", headers=[("reply_to", f"{topic}-answers".encode())])
+        commander.send({"action": "create", "topic": topic, "key": "k0", "delay": "PT1H", "payload": 0}, key="k0", headers=[("reply_to", f"{topic}.replies".encode())])
         commander.flush()
         await_all(connection, commander)
-        answers = messages(f"{topic}-answers", beginning=True)
+        answers = messages(f"{topic}.replies", beginning=True)
         for other in ("dispatcher2", "dispatcher3"):
             stack.kill(other)
         stack.restart("dispatcher1", env={"DUETIME_FAIL": f"{point}=crash@2"})
@@ -176,7 +176,7 @@ def test_a_dispatcher_that_dies_between_two_steps_does_nothing_twice(stack, topi
 @slow
 def test_what_kafka_remembers_and_who_reads_does_not_matter(stack, topic, commander, messages):
     connection = connect(stack)
-    answers_topic = f"{topic}-answers"
+    answers_topic = f"{topic}.replies"
     Broker(stack).make(answers_topic, 1)
     answers = messages(answers_topic)
     crowd(commander, topic, 100)
@@ -219,7 +219,7 @@ def crowd_from(commander, topic, start, keys=10):
         command = {"action": "cancel" if i // keys % 2 else "replace", "topic": topic, "key": f"k{i % keys}"}
         if command["action"] != "cancel":
             command.update(delay="PT1H", payload=i)
-        commander.send(command, key=f"k{i % keys}", headers=[("reply_to", f"{topic}-answers".encode())])
+        commander.send(command, key=f"k{i % keys}", headers=[("reply_to", f"{topic}.replies".encode())])
     commander.flush()
 
 

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -60,6 +61,31 @@ static void of_more_queues_than_room_the_longest_due_go(void **state)
     assert_int_equal(queues[3].quota, 0);
 }
 
+static void owners_get_equal_parts_however_many_queues_they_have(void **state)
+{
+    struct dt_fair_queue queues[] = {
+        {1, .waiting = 90}, {2, .waiting = 90}, {1, .waiting = 90}, {1, .waiting = 90}, {1, .waiting = 10}};
+    (void)state;
+    dt_fair_share(queues, N(queues), 120);
+    assert_int_equal(queues[1].quota, 60);
+    assert_int_equal(queues[0].quota, 17);
+    assert_int_equal(queues[2].quota, 17);
+    assert_int_equal(queues[3].quota, 16);
+    assert_int_equal(queues[4].quota, 10);
+    dt_fair_share(queues, N(queues), 240); /* what an owner does not need goes to the other */
+    assert_int_equal(queues[1].quota, 90);
+    assert_int_equal(sum(queues, N(queues)), 240);
+}
+
+static void of_more_queues_than_room_each_owner_gets_one_first(void **state)
+{
+    struct dt_fair_queue queues[] = {{1, .waiting = 9}, {1, .waiting = 9}, {1, .waiting = 9}, {2, .waiting = 9}};
+    (void)state;
+    dt_fair_share(queues, N(queues), 2);
+    assert_int_equal(queues[0].quota, 1);
+    assert_int_equal(queues[3].quota, 1);
+}
+
 static void timeouts_take_a_quarter_beside_others_and_all_without(void **state)
 {
     struct dt_fair_queue queues[] = {{.waiting = 5000, .timeouts = true}, {.waiting = 5000}};
@@ -104,6 +130,114 @@ static void any_mixture_is_shared_out_whole_and_evenly(void **state)
     }
 }
 
+/* ---- turns ---- */
+
+static void each_owner_has_a_turn_before_a_second_of_any(void **state)
+{
+    static struct dt_turns turns;
+    struct dt_turn v[] = {{1, 10, .at = 0}, {1, 11, .at = 1}, {1, 12, .at = 2}, {2, 20, .at = 3}};
+    (void)state;
+    turns = (struct dt_turns){0};
+    dt_turns_sort(&turns, v, N(v));
+    static const size_t never[] = {0, 3, 1, 2};
+    for (size_t i = 0; i < N(v); i++)
+        assert_int_equal(v[i].at, never[i]);
+    dt_turns_note(&turns, 1, 10);
+    dt_turns_sort(&turns, v, N(v));
+    static const size_t one_had[] = {3, 1, 2, 0};
+    for (size_t i = 0; i < N(v); i++)
+        assert_int_equal(v[i].at, one_had[i]);
+    dt_turns_sort(&turns, v, 0);
+}
+
+/* `most` go in a round; owners come and go. Returns the longest wait of a thing that is there all the time. */
+static size_t longest_wait(size_t owners, size_t things, size_t most)
+{
+    static struct dt_turns turns;
+    static struct dt_turn v[400];
+    static size_t waits[400];
+    size_t longest = 0;
+    turns = (struct dt_turns){0};
+    memset(waits, 0, sizeof(waits));
+    for (size_t round = 0; round < 4 * owners * things; round++, turns.round++) {
+        size_t n = 0;
+        for (size_t i = 0; i < owners * things; i++)
+            v[n++] = (struct dt_turn){(int64_t)(1 + i % owners), (int64_t)(1000 + i), .at = i};
+        if (round % 2)
+            v[n++] = (struct dt_turn){(int64_t)(500 + round), (int64_t)round, .at = n};
+        dt_turns_sort(&turns, v, n);
+        for (size_t i = 0; i < n; i++) {
+            const bool goes = i < most;
+            if (goes)
+                dt_turns_note(&turns, v[i].owner, v[i].thing);
+            if (v[i].thing < 1000)
+                continue;
+            size_t *wait = &waits[v[i].thing - 1000];
+            *wait = goes ? 0 : *wait + 1;
+            longest = *wait > longest ? *wait : longest;
+        }
+    }
+    return longest;
+}
+
+static void nothing_waits_longer_than_a_cycle_of_all_things_of_all_owners(void **state)
+{
+    static const size_t cases[][3] = {{1, 9, 1},   {2, 2, 1},    {3, 5, 2}, {6, 4, 1},
+                                      {8, 20, 16}, {12, 25, 16}, {32, 1, 1}};
+    (void)state;
+    for (size_t i = 0; i < N(cases); i++) {
+        const size_t all = cases[i][0] * cases[i][1];
+        assert_in_range(longest_wait(cases[i][0], cases[i][1], cases[i][2]), 0, 2 * (all / cases[i][2] + cases[i][1]));
+    }
+}
+
+/* ---- places ---- */
+
+static size_t take_all(struct dt_shares *shares, int64_t owner, int64_t now_us)
+{
+    size_t n = 0;
+    while (dt_shares_take(shares, owner, now_us))
+        n++;
+    return n;
+}
+
+static void an_owner_that_is_alone_leaves_an_eighth(void **state)
+{
+    struct dt_shares shares = {.total = 80, .part = 2};
+    (void)state;
+    assert_int_equal(take_all(&shares, 1, 0), 70);
+    assert_int_equal(take_all(&shares, 2, 1), 5); /* half of what the other left */
+    assert_int_equal(take_all(&shares, 3, 1), 2);
+    assert_int_equal(take_all(&shares, 4, 1), 1);
+    for (int i = 0; i < 40; i++)
+        dt_shares_give_back(&shares, 1);
+    assert_int_equal(take_all(&shares, 1, 2), 6); /* 36 is half of the 72 that are not the others' */
+    dt_shares_clear(&shares);
+}
+
+static void a_share_holds_for_a_while_after_another_owner_asked(void **state)
+{
+    struct dt_shares shares = {.total = 8, .part = 2};
+    (void)state;
+    assert_true(dt_shares_take(&shares, 2, 0));
+    dt_shares_give_back(&shares, 2);
+    assert_int_equal(take_all(&shares, 1, DT_SHARES_ASKED_US), 4);
+    assert_int_equal(take_all(&shares, 1, DT_SHARES_ASKED_US + 1), 3);
+    dt_shares_clear(&shares);
+}
+
+static void the_smallest_room_has_a_place_for_one(void **state)
+{
+    struct dt_shares shares = {.total = 1, .part = 4};
+    (void)state;
+    assert_int_equal(take_all(&shares, 1, 0), 1);
+    assert_int_equal(take_all(&shares, 2, 0), 0);
+    dt_shares_give_back(&shares, 2); /* has none: nothing happens */
+    dt_shares_give_back(&shares, 1);
+    assert_int_equal(take_all(&shares, 2, 0), 1);
+    dt_shares_clear(&shares);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -111,6 +245,13 @@ int main(void)
         cmocka_unit_test(a_queue_with_a_million_leaves_the_others_theirs),
         cmocka_unit_test(those_that_want_more_get_equal_parts_of_what_is_left),
         cmocka_unit_test(of_more_queues_than_room_the_longest_due_go),
+        cmocka_unit_test(owners_get_equal_parts_however_many_queues_they_have),
+        cmocka_unit_test(of_more_queues_than_room_each_owner_gets_one_first),
+        cmocka_unit_test(each_owner_has_a_turn_before_a_second_of_any),
+        cmocka_unit_test(nothing_waits_longer_than_a_cycle_of_all_things_of_all_owners),
+        cmocka_unit_test(an_owner_that_is_alone_leaves_an_eighth),
+        cmocka_unit_test(a_share_holds_for_a_while_after_another_owner_asked),
+        cmocka_unit_test(the_smallest_room_has_a_place_for_one),
         cmocka_unit_test(timeouts_take_a_quarter_beside_others_and_all_without),
         cmocka_unit_test(any_mixture_is_shared_out_whole_and_evenly),
     };

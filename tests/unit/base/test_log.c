@@ -240,6 +240,35 @@ static void a_line_is_never_longer_than_a_pipe_takes_as_a_whole(void **state)
     assert_string_equal(line + PIPE_BUF - 3, "xx\n");
 }
 
+/* A second topic whose hash has another remainder. */
+static void a_topic_logs_one_line_a_minute_with_the_number_of_suppressed_ones(void **state)
+{
+    static struct dt_log_limit limit;
+    const size_t at = dt_str_hash(DT_STR_LIT("orders")) % 64;
+    int64_t suppressed = -1;
+
+    (void)state;
+    assert_int_not_equal(dt_str_hash(DT_STR_LIT("mails")) % 64, at);
+    assert_true(dt_log_allows(&limit, DT_STR_LIT("orders"), &suppressed));
+    assert_int_equal(suppressed, 0);
+    for (int i = 0; i < 1000; i++)
+        assert_false(dt_log_allows(&limit, DT_STR_LIT("orders"), &suppressed));
+    assert_true(dt_log_allows(&limit, DT_STR_LIT("mails"), &suppressed));
+    limit.topics[at].next_us -= 60000000; /* a minute later */
+    assert_true(dt_log_allows(&limit, DT_STR_LIT("orders"), &suppressed));
+    assert_int_equal(suppressed, 1000);
+    assert_false(dt_log_allows(&limit, DT_STR_LIT("orders"), &suppressed));
+}
+
+static void a_limited_line_names_its_topic(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        DT_LOG_PER_TOPIC(WARN, "callbacks", "no report", DT_STR_LIT("orders"), DT_I("job", 7));
+    assert_string_equal(behind_time(written()),
+                        "level=warn component=callbacks msg=\"no report\" topic=orders suppressed=0 job=7\n");
+}
+
 #define CAUGHT(test) cmocka_unit_test_setup_teardown(test, catch_stderr, release_stderr)
 
 int main(void)
@@ -256,6 +285,8 @@ int main(void)
         CAUGHT(a_full_pipe_drops_lines_and_the_log_says_how_many),
         CAUGHT(a_full_socket_drops_lines_and_the_log_says_how_many),
         CAUGHT(a_pipe_of_another_user_takes_lines_and_drops_them_when_it_is_full),
+        CAUGHT(a_topic_logs_one_line_a_minute_with_the_number_of_suppressed_ones),
+        CAUGHT(a_limited_line_names_its_topic),
         CAUGHT(a_line_is_never_longer_than_a_pipe_takes_as_a_whole),
     };
 

@@ -192,14 +192,15 @@ static dt_status queue_topics(void)
 {
     dt_topic_queue *queue = NULL;
     char name[DT_TOPIC_NAME_MAX + 1];
+    int64_t owner;
     dt_status status = dt_topic_queue_new(&queue);
     for (int i = 0; status == DT_OK && i < 10; i++) {
         snprintf(name, sizeof(name), "owner%d.topic", i);
-        status = dt_topic_queue_add(queue, dt_str(name));
+        status = dt_topic_queue_add(queue, dt_str(name), i);
     }
     if (status == DT_OK)
         assert_int_equal(dt_topic_queue_length(queue), 10);
-    while (queue && dt_topic_queue_take(queue, 1, name))
+    while (queue && dt_topic_queue_take(queue, 1, name, &owner))
         assert_memory_equal(name, "owner", 5);
     dt_topic_queue_free(queue);
     return status;

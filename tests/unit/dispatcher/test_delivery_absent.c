@@ -70,7 +70,7 @@ static void no_topic_can_be_written_and_the_trouble_names_it(void **state)
 {
     (void)state;
     assert_string_equal(dt_delivery_trouble(delivery), "");
-    assert_int_equal(dt_delivery_writable(delivery, DT_STR_LIT("orders.close"), 10), DT_WRITABLE_NO);
+    assert_int_equal(dt_delivery_writable(delivery, DT_STR_LIT("orders.close"), 1, 10), DT_WRITABLE_NO);
     assert_non_null(strstr(dt_delivery_trouble(delivery), "orders.close"));
     assert_string_equal(dt_delivery_name(delivery), "kafka"); /* the word of waiting_for */
 }
@@ -78,7 +78,7 @@ static void no_topic_can_be_written_and_the_trouble_names_it(void **state)
 static void the_trouble_ends_when_no_due_job_asks_any_more(void **state)
 {
     (void)state;
-    (void)dt_delivery_writable(delivery, DT_STR_LIT("orders.close"), 0);
+    (void)dt_delivery_writable(delivery, DT_STR_LIT("orders.close"), 1, 0);
     now_us += 14 * SECOND;
     assert_string_not_equal(dt_delivery_trouble(delivery), "");
     now_us += 2 * SECOND;

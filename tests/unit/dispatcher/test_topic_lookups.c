@@ -139,7 +139,7 @@ static int drop(void **state)
 static dt_status ask(struct rig *r, struct dt_str topic, struct dt_kafka_topic_info *info, struct dt_error *err)
 {
     dt_status status;
-    AWAIT((status = dt_kafka_asker_ask(r->asker, topic, info, err)) != DT_BUSY);
+    AWAIT((status = dt_kafka_asker_ask(r->asker, topic, 1, info, err)) != DT_BUSY);
     return status;
 }
 
@@ -148,7 +148,7 @@ static void who_must_not_wait_is_busy_once_and_told_when_there_is_an_answer(void
     struct rig *r = *state;
     struct dt_kafka_topic_info info = {.partitions = 3};
     struct dt_error err = {0};
-    assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), &info, &err), DT_BUSY);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), 1, &info, &err), DT_BUSY);
     assert_int_equal(info.partitions, 0);
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
     assert_int_equal(info.partitions, 7);
@@ -167,7 +167,7 @@ static void many_are_asked_for_together_and_no_more_than_fit_into_a_request(void
     char names[MANY][8];
     for (int i = 0; i < MANY; i++) {
         snprintf(names[i], sizeof(names[i]), "t%d", i);
-        assert_int_equal(dt_kafka_asker_ask(r->asker, dt_str(names[i]), &info, &err), DT_BUSY);
+        assert_int_equal(dt_kafka_asker_ask(r->asker, dt_str(names[i]), 1, &info, &err), DT_BUSY);
     }
     for (int i = 0; i < MANY; i++)
         assert_int_equal(ask(r, dt_str(names[i]), &info, &err), DT_OK);
@@ -196,7 +196,7 @@ static void what_is_forgotten_on_its_way_is_asked_for_once_more(void **state)
     struct dt_kafka_topic_info info;
     struct dt_error err = {0};
     turn(&slow, true);
-    assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), &info, &err), DT_BUSY);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), 1, &info, &err), DT_BUSY);
     await_requests(1);
     dt_kafka_admin_forget(&r->admin, S("a"));
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
@@ -235,9 +235,9 @@ static void one_that_is_refused_is_told_with_its_place_and_its_reason(void **sta
     assert_int_equal(dt_kafka_admin_topics(&r->admin, topics, 3, &at_fault, &err), DT_REFUSED);
     assert_int_equal(at_fault, 1);
     assert_string_equal(err.text, "no.b may not be written");
-    assert_int_equal(dt_kafka_asker_ask(r->asker, S("no.b"), &info, &err), DT_REFUSED); /* known for a while */
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("no.b"), 1, &info, &err), DT_REFUSED); /* known for a while */
     assert_int_equal(info.partitions, 0);
-    assert_int_equal(dt_kafka_asker_ask(r->asker, S("c"), &info, &err), DT_OK); /* found out with it */
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("c"), 1, &info, &err), DT_OK); /* found out with it */
     assert_int_equal(requests_so_far(), 1);
     assert_false(dt_kafka_admin_known(&r->admin, S("no.b"), &info));
     assert_int_equal(dt_kafka_admin_topic(&r->admin, S("odd.d"), &info, &err), DT_UNAVAILABLE);
@@ -253,8 +253,8 @@ static void names_that_kafka_cannot_have_are_refused_and_not_asked_for(void **st
     size_t at_fault;
     memset(name, 'n', sizeof(name));
     const struct dt_str topics[] = {S("a"), {name, DT_KAFKA_TOPIC_MAX + 1}};
-    assert_int_equal(dt_kafka_asker_ask(r->asker, S(""), &info, &err), DT_REFUSED);
-    assert_int_equal(dt_kafka_asker_ask(r->asker, topics[1], &info, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S(""), 1, &info, &err), DT_REFUSED);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, topics[1], 1, &info, &err), DT_REFUSED);
     assert_int_equal(dt_kafka_admin_topics(&r->admin, topics, 2, &at_fault, &err), DT_REFUSED);
     assert_int_equal(at_fault, 1);
     assert_int_equal(requests_so_far(), 0);
@@ -269,7 +269,7 @@ static void a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays(v
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
     turn(&silent, true);
     assert_int_equal(ask(r, S("b"), &info, &err), DT_UNAVAILABLE);
-    assert_int_equal(dt_kafka_asker_ask(r->asker, S("c"), &info, &err), DT_UNAVAILABLE);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("c"), 1, &info, &err), DT_UNAVAILABLE);
     assert_string_equal(err.text, "topic c: Kafka did not answer a moment ago");
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
     turn(&silent, false);
@@ -287,7 +287,7 @@ static void what_is_forgotten_is_asked_for_again_and_was_known_meanwhile(void **
     info.partitions = 0;
     assert_true(dt_kafka_admin_known(&r->admin, S("a"), &info));
     assert_int_equal(info.partitions, 7);
-    assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), &info, &err), DT_BUSY);
+    assert_int_equal(dt_kafka_asker_ask(r->asker, S("a"), 1, &info, &err), DT_BUSY);
     assert_int_equal(ask(r, S("a"), &info, &err), DT_OK);
     assert_int_equal(requests_so_far(), 2);
 }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "job/owner.h"
 #include "kafka/topic_queue.h"
 
 static dt_topic_queue *queue;
@@ -27,7 +28,7 @@ static int clear(void **state)
 
 static dt_status add(const char *name)
 {
-    return dt_topic_queue_add(queue, dt_str(name));
+    return dt_topic_queue_add(queue, dt_str(name), dt_owner_by_name(dt_str(name)));
 }
 
 static dt_status add_numbered(const char *group, int number)
@@ -40,9 +41,11 @@ static dt_status add_numbered(const char *group, int number)
 static void assert_next_at(int64_t now_us, const char *name)
 {
     char next[DT_TOPIC_NAME_MAX + 1] = "";
+    int64_t owner;
     assert_true(dt_topic_queue_ready_us(queue, now_us) <= now_us);
-    assert_true(dt_topic_queue_take(queue, now_us, next));
+    assert_true(dt_topic_queue_take(queue, now_us, next, &owner));
     assert_string_equal(next, name);
+    assert_int_equal(owner, dt_owner_by_name(dt_str(name)));
 }
 
 static void assert_next(const char *name)
@@ -53,8 +56,9 @@ static void assert_next(const char *name)
 static void assert_none_until(int64_t now_us, int64_t ready_us)
 {
     char next[DT_TOPIC_NAME_MAX + 1];
+    int64_t owner;
     assert_int_equal(dt_topic_queue_ready_us(queue, now_us), ready_us);
-    assert_false(dt_topic_queue_take(queue, now_us, next));
+    assert_false(dt_topic_queue_take(queue, now_us, next, &owner));
 }
 
 static void assert_empty(void)
@@ -132,9 +136,9 @@ static void a_group_whose_names_cost_more_than_its_share_waits_and_the_others_do
     for (int i = 0; i < 5; i++)
         assert_int_equal(add_numbered("flood.", i), DT_OK);
     assert_next_at(t, "flood.0");
-    dt_topic_queue_charge(queue, dt_str("flood.0"), SECOND, t); /* twenty seconds: in advance */
+    dt_topic_queue_charge(queue, dt_owner_by_name(DT_STR_LIT("flood")), SECOND, t); /* twenty seconds: in advance */
     assert_next_at(t, "flood.1");
-    dt_topic_queue_charge(queue, dt_str("flood.1"), 2 * SECOND, t);
+    dt_topic_queue_charge(queue, dt_owner_by_name(DT_STR_LIT("flood")), 2 * SECOND, t);
     assert_none_until(t, ready);
     assert_int_equal(add("orders.close"), DT_OK);
     assert_next_at(t, "orders.close");
@@ -151,7 +155,7 @@ static void what_a_group_has_to_pay_is_remembered_while_it_wants_nothing(void **
     (void)state;
     assert_int_equal(add("flood.0"), DT_OK);
     assert_next_at(t, "flood.0");
-    dt_topic_queue_charge(queue, dt_str("flood.0"), 2 * SECOND, t);
+    dt_topic_queue_charge(queue, dt_owner_by_name(DT_STR_LIT("flood")), 2 * SECOND, t);
     assert_none_until(t, INT64_MAX);
     assert_int_equal(add("flood.1"), DT_OK);
     assert_none_until(t + SECOND, ready);
@@ -167,8 +171,8 @@ static void what_is_no_name_is_not_taken(void **state)
     (void)state;
     memset(longest, 'x', sizeof longest);
     assert_int_equal(add(""), DT_INVALID);
-    assert_int_equal(dt_topic_queue_add(queue, (struct dt_str){longest, DT_TOPIC_NAME_MAX + 1}), DT_INVALID);
-    assert_int_equal(dt_topic_queue_add(queue, (struct dt_str){longest, DT_TOPIC_NAME_MAX}), DT_OK);
+    assert_int_equal(dt_topic_queue_add(queue, (struct dt_str){longest, DT_TOPIC_NAME_MAX + 1}, 1), DT_INVALID);
+    assert_int_equal(dt_topic_queue_add(queue, (struct dt_str){longest, DT_TOPIC_NAME_MAX}, 1), DT_OK);
     assert_int_equal(add(".hidden"), DT_OK);
     assert_int_equal(add("."), DT_OK);
     assert_int_equal(dt_topic_queue_length(queue), 3);

@@ -34,9 +34,10 @@ void dt_kafka_asker_free(dt_kafka_asker *asker)
     (void)asker;
 }
 
-dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, struct dt_kafka_topic_info *out,
+dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner, struct dt_kafka_topic_info *out,
                              struct dt_error *err)
 {
+    (void)owner;
     (void)asker;
     assert_true(dt_str_eq(topic, TOPIC) || dt_str_is(topic, "other"));
     kafka.asked++;
@@ -78,7 +79,7 @@ static int clear(void **state)
 
 static enum dt_writable ask(int64_t bytes)
 {
-    return dt_writable_topics_ask(known, TOPIC, bytes);
+    return dt_writable_topics_ask(known, TOPIC, 1, bytes);
 }
 
 /* The topic as it is now is known. */
@@ -116,7 +117,7 @@ static void a_topic_is_found_when_it_is_first_known_to_be_writable(void **state)
     assert_int_equal(dt_writable_topics_found(known, found, 2), 0);
     kafka.status = DT_OK;
     kafka.now_us += 6 * SECOND;
-    (void)dt_writable_topics_ask(known, DT_STR_LIT("other"), 1);
+    (void)dt_writable_topics_ask(known, DT_STR_LIT("other"), 1, 1);
     learn();
     assert_int_equal(dt_writable_topics_found(known, found, 2), 2);
     assert_true(dt_str_eq(found[0], TOPIC) != dt_str_eq(found[1], TOPIC));
@@ -273,10 +274,10 @@ static void topics_do_not_stand_in_for_each_other(void **state)
 {
     (void)state;
     learn();
-    (void)dt_writable_topics_ask(known, DT_STR_LIT("other"), 1);
+    (void)dt_writable_topics_ask(known, DT_STR_LIT("other"), 1, 1);
     dt_writable_topics_resolve(known);
     refuse(true);
-    assert_int_equal(dt_writable_topics_ask(known, DT_STR_LIT("other"), 1), DT_WRITABLE_YES);
+    assert_int_equal(dt_writable_topics_ask(known, DT_STR_LIT("other"), 1, 1), DT_WRITABLE_YES);
     assert_false(dt_writable_topics_sent(known, DT_STR_LIT("other")));
     assert_int_equal(dt_writable_topics_unwritable(known), 1);
 }

@@ -152,15 +152,17 @@ static dt_metric *meter_of(const dt_hands *hands, const struct dt_callback_outco
     return outcome->result.status == DT_RESULT_SUCCEEDED ? meters->succeeded : meters->failed;
 }
 
-static void take_outcome(dt_hands *hands, struct dt_callback *callback, const struct dt_callback_outcome *outcome)
+static void take_outcome(dt_hands *hands, struct dt_callback *callback, const struct dt_callback_outcome *outcome,
+                         const char *topic)
 {
     callback->answer = (struct dt_hand_answer){.apply.result = outcome->result,
                                                .owner = callback->owner,
                                                .answer = {outcome->http_status, outcome->duration_ms},
                                                .taken = outcome->kind == DT_CALLBACK_TAKEN};
     if (outcome->fault)
-        DT_LOG(WARN, "callbacks", "a receiver's report cannot be read", DT_I("job", callback->hand.job_id),
-               DT_I("attempt", callback->hand.attempt), DT_S("reason", outcome->fault));
+        DT_LOG_PER_TOPIC(WARN, "callbacks", "a receiver's report cannot be read", dt_str(topic),
+                         DT_I("job", callback->hand.job_id), DT_I("attempt", callback->hand.attempt),
+                         DT_S("reason", outcome->fault));
     if (outcome->kind == DT_CALLBACK_UNKNOWN)
         dt_pool_unwanted(hands, callback);
     else
@@ -177,8 +179,10 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
                                                 .now_ms = dt_refclock_real_earliest_ms(hands->env.ref),
                                                 .max_delay_ms = hands->env.config->limits_max_delay};
     struct dt_callback_outcome outcome;
+    char topic[DT_TOPIC_MAX + 1];
     pthread_mutex_lock(&hands->lock);
     const unsigned under_way = dt_place_beside(&callback->place);
+    snprintf(topic, sizeof(topic), "%s", dt_place_topic(&callback->place));
     dt_places_give_back(hands->places, &callback->place, place_end_of(answer), dt_pool_now_us(hands));
     const bool enough = dt_pool_came_back(hands, under_way);
     pthread_mutex_unlock(&hands->lock);
@@ -188,5 +192,5 @@ void dt_pool_on_answer(void *arg, void *tag, const struct dt_http_answer *answer
         outcome = (struct dt_callback_outcome){.kind = DT_CALLBACK_UNKNOWN}; /* memory is out */
     dt_metric_add(meter_of(hands, &outcome), 1);
     dt_metric_observe(hands->meters.seconds, (double)answer->duration_ms / 1000);
-    take_outcome(hands, callback, &outcome);
+    take_outcome(hands, callback, &outcome, topic);
 }

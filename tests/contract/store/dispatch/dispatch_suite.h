@@ -45,7 +45,7 @@ struct rig {
     enum dt_writable writable;
     int64_t most_bytes;                           /* of a message of its topic, as far as is known; 0 = any */
     size_t batch_jobs, batch_topics, batch_bytes; /* 0 = as usual */
-    unsigned turn;                                /* transactions that left something */
+    struct dt_turns turns;
     int64_t next_id;
 };
 
@@ -128,8 +128,9 @@ static inline dt_status settle(struct rig *rig, struct dt_fence *fence, bool sen
     return dt_store_takeover_settle(rig->store, fence, &findings, &rig->done, err);
 }
 
-static inline enum dt_writable writable(void *arg, struct dt_str topic, int64_t bytes)
+static inline enum dt_writable writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
 {
+    (void)owner;
     struct rig *rig = arg;
     assert_true(topic.n > 0 && bytes > 0);
     return rig->most_bytes && bytes > rig->most_bytes ? DT_WRITABLE_ALONE : rig->writable;
@@ -146,7 +147,7 @@ static inline struct dt_leader_txn leader_txn_of(struct rig *rig, const struct d
                                           .max_jobs = rig->batch_jobs ? rig->batch_jobs : 1000,
                                           .max_topics = rig->batch_topics ? rig->batch_topics : 1000,
                                           .max_bytes = rig->batch_bytes ? rig->batch_bytes : 8 << 20,
-                                          .turn = rig->turn,
+                                          .turns = &rig->turns,
                                           .map = &rig->map,
                                           .topics = rig->snapshot,
                                           .read_up_to = read_up_to},
@@ -165,7 +166,6 @@ static inline struct dt_leader_txn leader_txn(struct rig *rig, const int64_t *id
     t.sent.list = &rig->flight;
     t.sent.offset = rig->fence.ledger_offset + 2;
     OK(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err));
-    rig->turn += t.chosen.more;
     dt_inflight_drop(&rig->flight, t.settled.n);
     for (size_t i = 0; i < t.batch.n; i++) {
         if (rig->flight.n == rig->flight.cap)

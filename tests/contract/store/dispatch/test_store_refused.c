@@ -305,6 +305,25 @@ static void the_bytes_of_a_batch_are_shared_by_topics(void **state)
     assert_true(t.chosen.more);
 }
 
+static void an_owner_with_three_topics_has_half_of_the_bytes_beside_one_with_one(void **state)
+{
+    static const char *const topics[] = {"a.1", "a.2", "a.3", "u"};
+    struct rig *rig = *state;
+    int64_t ids[16], now = now_ms(rig), others = 0;
+    mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('a.1', 0, 0), "
+                                "('a.2', 0, 0), ('a.3', 0, 0)");
+    for (int i = 0; i < 16; i++)
+        ids[i] = job_of(rig, topics[i / 4], now - 10000 + i);
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 5000)");
+    take_over(rig, 135);
+    rig->batch_bytes = 48800; /* of eight */
+    struct dt_leader_txn t = leader_txn(rig, ids, 16);
+    for (size_t i = 0; i < t.batch.n; i++)
+        others += t.batch.jobs[i].claim.id >= ids[12];
+    assert_int_equal(t.batch.n, 8);
+    assert_int_equal(others, 4);
+}
+
 static void those_that_go_alone_take_turns_with_other_topics(void **state)
 {
     struct rig *rig = *state;
@@ -382,7 +401,7 @@ static void a_batch_sends_something_when_a_small_job_stands_behind_one_that_goes
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 9000) WHERE id <> %lld", (long long)ids[2]);
     take_over(rig, 136);
     rig->most_bytes = 5000;
-    rig->turn = 1;
+    rig->turns.round = 1;
     for (int i = 0; i < 3; i++)
         assert_int_equal(leader_txn(rig, ids, 3).batch.n, 1);
 }
@@ -409,6 +428,64 @@ static void all_topics_of_an_owner_get_their_turn_among_as_many_owners(void **st
     }
     for (int i = 0; i < 5; i++)
         assert_true(gone[i]);
+}
+
+#define OWNERS 6
+
+/* Six owners, whose jobs have 3,000 bytes each; twelve batches of one job: each owner has two. */
+static void assert_each_owner_has_two_of_twelve(struct rig *rig, int64_t token)
+{
+    char topic[4] = "o0";
+    int64_t ids[4 * OWNERS], now = now_ms(rig);
+    int gone[OWNERS] = {0};
+    for (int i = 0; i < 4 * OWNERS; i++) {
+        topic[1] = (char)('0' + i % OWNERS);
+        if (i < OWNERS)
+            mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, created_at, updated_at) VALUES ('%s', 0, 0)", topic);
+        ids[i] = job_of(rig, topic, now - 10000 + i);
+    }
+    mysql_fixture_run(&rig->fx, "UPDATE jobs SET payload = REPEAT('x', 3000)");
+    take_over(rig, token);
+    rig->batch_topics = 3;
+    for (int batch = 0; batch < 2 * OWNERS; batch++) {
+        struct dt_leader_txn t = leader_txn(rig, ids, 4 * OWNERS);
+        assert_int_equal(t.batch.n, 1);
+        for (int k = 0; k < 4 * OWNERS; k++)
+            gone[k % OWNERS] += ids[k] == t.batch.jobs[0].claim.id;
+    }
+    for (int i = 0; i < OWNERS; i++)
+        assert_int_equal(gone[i], 2);
+}
+
+static void owners_take_turns_when_fewer_messages_fit_than_a_batch_has_topics(void **state)
+{
+    struct rig *rig = *state;
+    rig->batch_bytes = 5000;
+    assert_each_owner_has_two_of_twelve(rig, 138);
+}
+
+static void owners_take_turns_when_all_messages_go_alone(void **state)
+{
+    struct rig *rig = *state;
+    rig->most_bytes = 2000;
+    assert_each_owner_has_two_of_twelve(rig, 139);
+}
+
+static void a_kafka_topic_that_several_owners_use_counts_once(void **state)
+{
+    struct rig *rig = *state;
+    char topic[4] = "o0";
+    int64_t ids[OWNERS], now = now_ms(rig);
+    for (int i = 0; i < OWNERS; i++) {
+        topic[1] = (char)('0' + i);
+        mysql_fixture_run(&rig->fx,
+                          "INSERT INTO topics (name, kafka_topic, created_at, updated_at) VALUES ('%s', %s, 0, 0)",
+                          topic, i ? "'shared'" : "NULL");
+        ids[i] = job_of(rig, topic, now - 1000 + i);
+    }
+    take_over(rig, 140);
+    rig->batch_topics = 2;
+    assert_int_equal(leader_txn(rig, ids, OWNERS).batch.n, OWNERS);
 }
 
 static void it_keeps_no_job_waiting_that_has_to_go_alone(void **state)
@@ -540,12 +617,16 @@ int main(void)
         T(a_send_n_that_makes_no_sense_means_the_whole_list),
         T(a_message_that_may_be_too_large_is_claimed_alone),
         T(the_bytes_of_a_batch_are_shared_by_topics),
+        T(an_owner_with_three_topics_has_half_of_the_bytes_beside_one_with_one),
         T(those_that_go_alone_take_turns_with_other_topics),
         T(another_owner_gets_its_turn_when_a_batch_has_one_topic),
         T(another_topic_gets_its_turn_when_a_batch_has_the_bytes_of_one_job),
         T(it_keeps_no_job_waiting_that_has_to_go_alone),
         T(a_batch_sends_something_when_a_small_job_stands_behind_one_that_goes_alone),
         T(all_topics_of_an_owner_get_their_turn_among_as_many_owners),
+        T(owners_take_turns_when_fewer_messages_fit_than_a_batch_has_topics),
+        T(owners_take_turns_when_all_messages_go_alone),
+        T(a_kafka_topic_that_several_owners_use_counts_once),
         T(hints_of_topics_that_nobody_knows_yet_are_counted),
         T(what_queues_up_with_what_is_told_by_id),
         T(jobs_whose_topic_has_no_row_are_held_and_named),

@@ -10,6 +10,7 @@
 static struct {
     char called_back;             /* the first letter of these topics; 0: there are none */
     size_t all_places, places[8]; /* of the process, and of a host by its number */
+    char one_owner;               /* the first letter of topics of which one has all; 0: each topic has its own */
 } plain;
 
 static inline bool is_called_back(struct dt_str topic)
@@ -22,6 +23,13 @@ bool dt_topic_snapshot_limited(const dt_topic_snapshot *snapshot, struct dt_str 
     (void)snapshot;
     (void)topic;
     return false;
+}
+
+int64_t dt_topic_snapshot_owner(const dt_topic_snapshot *snapshot, struct dt_str topic)
+{
+    (void)snapshot;
+    bool one = plain.one_owner && topic.p && topic.p[0] == plain.one_owner;
+    return one ? 1 : 2 + (int64_t)dt_str_hash(topic);
 }
 
 enum dt_delivery_id dt_topic_snapshot_delivery(const dt_topic_snapshot *snapshot, struct dt_str topic)

@@ -140,8 +140,9 @@ bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str t
     return fake.paused[number_of(topic)];
 }
 
-enum dt_writable dt_delivery_writable(void *arg, struct dt_str kafka_topic, int64_t bytes)
+enum dt_writable dt_delivery_writable(void *arg, struct dt_str kafka_topic, int64_t owner, int64_t bytes)
 {
+    (void)owner;
     (void)arg;
     assert_int_equal(bytes, 0);
     size_t number = number_of(kafka_topic);
@@ -186,6 +187,7 @@ static inline int clear(void **state)
     dt_arena_clear(&rig->loop.fair.arena);
     dt_id_set_clear(&rig->loop.unknown.ids);
     free(rig->loop.fair.v);
+    free(rig->loop.fair.open);
     free(rig->loop.due.entries);
     free(rig->loop.fair.hints);
     free(fake.sets);

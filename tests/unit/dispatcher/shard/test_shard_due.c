@@ -193,8 +193,9 @@ bool dt_topic_snapshot_paused(const dt_topic_snapshot *snapshot, struct dt_str t
     return fake.closed[topic.p[0] - '0'];
 }
 
-enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t bytes)
+enum dt_writable dt_delivery_writable(void *arg, struct dt_str topic, int64_t owner, int64_t bytes)
 {
+    (void)owner;
     (void)arg, (void)topic, (void)bytes;
     return DT_WRITABLE_YES;
 }
@@ -261,6 +262,7 @@ static int drop(void **state)
     dt_mailbox_free(l->mailbox);
     pthread_mutex_destroy(&l->state_lock);
     free(l->fair.v);
+    free(l->fair.open);
     free(l->fair.hints);
     free(l->due.entries);
     free(l->due.rows);

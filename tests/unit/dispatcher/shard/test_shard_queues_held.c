@@ -36,6 +36,54 @@ static void at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back
     assert_int_equal(n_parked("t01"), 80 - BATCH / 2);
 }
 
+/* Twenty topics of one owner, and one of another. */
+static void a_held_set_of_each_owner_gives_something_back_before_a_second_of_any(void **state)
+{
+    struct rig *rig = *state;
+    char name[8];
+    size_t others = 0;
+    plain.one_owner = 't';
+    for (int i = 1; i <= 20; i++) {
+        snprintf(name, sizeof name, "t%02d", i);
+        dt_shard_note_held(&rig->loop, dt_str(name), DT_CLOSED_NOT);
+    }
+    dt_shard_note_held(&rig->loop, DT_STR_LIT("u01"), DT_CLOSED_NOT);
+    rig->loop.fair.others = BATCH;
+    fake.next_ms = 2000;
+    for (int i = 0; i < 5; i++) {
+        fake.n_given = 0;
+        dt_shard_give_back(&rig->loop);
+        for (size_t k = 0; k < fake.n_given; k++)
+            others += !strcmp(fake.given[k].name, "u01") && fake.given[k].n == BATCH / 4;
+    }
+    plain.one_owner = 0;
+    assert_int_equal(others, 5);
+}
+
+/* Forty topics of one owner, and twenty other owners with one each, which are more than give something back at once. */
+static void each_of_many_owners_gives_something_back_in_its_turn(void **state)
+{
+    struct rig *rig = *state;
+    size_t got[20] = {0};
+    char name[8];
+    plain.one_owner = 't';
+    for (int i = 0; i < 60; i++) {
+        snprintf(name, sizeof name, i < 40 ? "t%02d" : "u%02d", i < 40 ? i : i - 40);
+        dt_shard_note_held(&rig->loop, dt_str(name), DT_CLOSED_NOT);
+    }
+    fake.next_ms = 2000;
+    for (int i = 0; i < 21; i++) {
+        fake.n_given = 0;
+        dt_shard_give_back(&rig->loop);
+        for (size_t k = 0; k < fake.n_given; k++)
+            if (fake.given[k].name[0] == 'u')
+                got[atoi(fake.given[k].name + 1)]++;
+    }
+    plain.one_owner = 0;
+    for (size_t i = 0; i < 20; i++)
+        assert_int_equal(got[i], 8);
+}
+
 static void of_held_timeouts_as_many_go_as_came_back(void **state)
 {
     struct rig *rig = *state;
@@ -304,6 +352,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(of_a_queue_with_a_held_set_only_what_was_given_back_goes),
         T(at_the_millisecond_where_what_is_held_begins_as_many_go_as_came_back),
+        T(a_held_set_of_each_owner_gives_something_back_before_a_second_of_any),
+        T(each_of_many_owners_gives_something_back_in_its_turn),
         T(of_held_timeouts_as_many_go_as_came_back),
         T(timeouts_of_a_topic_are_none_of_the_jobs_that_it_got_back),
         T(an_empty_held_set_is_none),
