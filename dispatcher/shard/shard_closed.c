@@ -27,9 +27,11 @@ static enum dt_closed closed_by_delivery(dt_shard_loop *l, struct dt_str topic, 
 static size_t places_for(dt_shard_loop *l, struct dt_str topic, uint32_t host)
 {
     const struct dt_topic_callback *callback = dt_topic_snapshot_callback(l->snapshot, topic);
+    const int64_t owner = dt_topic_snapshot_owner(l->snapshot, topic);
     if (!callback)
         return 0;
-    return host ? dt_hands_claims_room_at(l->claims, topic, host) : dt_hands_claims_room(l->claims, topic, callback);
+    return host ? dt_hands_claims_room_at(l->claims, owner, topic, host)
+                : dt_hands_claims_room(l->claims, owner, topic, callback);
 }
 
 /* Notes where there are none. */

@@ -236,30 +236,62 @@ static struct dt_share *share_of(struct dt_shares *s, int64_t owner, int64_t now
     return &s->v[s->n++];
 }
 
-bool dt_shares_take(struct dt_shares *s, int64_t owner, int64_t now_us)
+static size_t left_of(const struct dt_shares *s, const struct dt_share *own)
+{
+    const size_t taken = s->used - own->used;
+    return s->total > taken ? s->total - taken : 0;
+}
+
+/* own: NULL if memory was out. */
+static size_t most_of(const struct dt_shares *s, const struct dt_share *own, bool others)
+{
+    const size_t left = own ? left_of(s, own) : 0;
+    const size_t share = others ? left / s->part : left - (left + 4) / 8; /* an eighth, rounded */
+    return share ? share : smaller(left, 1);
+}
+
+size_t dt_shares_most(struct dt_shares *s, int64_t owner, int64_t now_us)
+{
+    bool others;
+    struct dt_share *own = share_of(s, owner, now_us, &others);
+    if (own)
+        own->asked_us = now_us;
+    return most_of(s, own, others);
+}
+
+bool dt_shares_take_some(struct dt_shares *s, int64_t owner, size_t amount, int64_t now_us)
 {
     bool others;
     struct dt_share *own = share_of(s, owner, now_us, &others);
     if (!own)
         return false;
     own->asked_us = now_us;
-    const size_t left = s->total > s->used - own->used ? s->total - (s->used - own->used) : 0;
-    const size_t share = others ? left / s->part : left - s->total / 8;
-    if (s->used >= s->total || own->used >= (share ? share : 1))
+    const bool first = own->used == 0 && (s->used == 0 || amount <= left_of(s, own));
+    if (!first && own->used + amount > most_of(s, own, others))
         return false;
-    own->used++;
-    s->used++;
+    own->used += amount;
+    s->used += amount;
     return true;
+}
+
+void dt_shares_return(struct dt_shares *s, int64_t owner, size_t amount)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].owner == owner && s->v[i].used >= amount) {
+            s->v[i].used -= amount;
+            s->used -= amount;
+            return;
+        }
+}
+
+bool dt_shares_take(struct dt_shares *s, int64_t owner, int64_t now_us)
+{
+    return dt_shares_take_some(s, owner, 1, now_us);
 }
 
 void dt_shares_give_back(struct dt_shares *s, int64_t owner)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].owner == owner && s->v[i].used) {
-            s->v[i].used--;
-            s->used--;
-            return;
-        }
+    dt_shares_return(s, owner, 1);
 }
 
 void dt_shares_clear(struct dt_shares *s)

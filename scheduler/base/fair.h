@@ -55,7 +55,8 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
 
 /*
  * While others have some, or asked within the last DT_SHARES_ASKED_US, an owner takes at most 1/part of what they leave
- * free; so each further owner finds some. An owner that is alone leaves an eighth.
+ * free; so each further owner finds some. An owner that is alone leaves an eighth. An owner that has none may take one,
+ * of any amount that is free; if all is free, of any amount.
  */
 #define DT_SHARES_ASKED_US INT64_C(10000000)
 struct dt_shares {
@@ -68,7 +69,12 @@ struct dt_shares {
     } * v;
     size_t n, cap;
 };
-/* Takes one for an owner, which dt_shares_give_back returns. False: the owner has its share. now_us is monotonic. */
+/* How much an owner may have, with what it has; this counts as asking. 0 also if memory is out. now_us is monotonic. */
+size_t dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us);
+/* Takes an amount for an owner, which dt_shares_return gives back. False: the owner has its share. */
+bool dt_shares_take_some(struct dt_shares *shares, int64_t owner, size_t amount, int64_t now_us);
+void dt_shares_return(struct dt_shares *shares, int64_t owner, size_t amount);
+/* The same for an amount of one. */
 bool dt_shares_take(struct dt_shares *shares, int64_t owner, int64_t now_us);
 void dt_shares_give_back(struct dt_shares *shares, int64_t owner);
 void dt_shares_clear(struct dt_shares *shares);

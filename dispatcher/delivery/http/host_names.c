@@ -16,16 +16,17 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/fair.h"
 #include "base/thread.h"
-
-#define PRUNE_EVERY_US (INT64_C(10) * 1000000)
 
 struct lookup {
     struct exchange_point *point;
-    struct dt_host_name *name; /* the owner's */
+    struct dt_host_name *name; /* of the table's thread */
+    int64_t owner;             /* whose lookup it is */
     struct lookup *next;
     struct dt_strbuf addresses;
     const char *reason; /* NULL = addresses were found */
+    bool unanswered;    /* name servers failed, so that nothing is known of the name */
     char host[];
 };
 
@@ -38,10 +39,8 @@ struct exchange_point {
 
 struct dt_host_names {
     struct exchange_point *point;
-    struct dt_host_name *by_host;
-    struct dt_host_name *queue; /* ASKED, without a thread */
-    unsigned running;
-    int64_t pruned_us;
+    struct dt_host_name *by_host; /* the first is looked at next when a name is added */
+    struct dt_shares running;
 };
 
 /* ---- the exchange point ---- */
@@ -143,6 +142,7 @@ static void look_up(void *arg)
         add_address(&lookup->addresses, a);
     if (!failed)
         freeaddrinfo(found);
+    lookup->unanswered = failed == EAI_AGAIN || failed == EAI_SYSTEM || failed == EAI_MEMORY;
     lookup->reason = failed                     ? gai_strerror(failed)
                      : lookup->addresses.failed ? "memory is out"
                      : lookup->addresses.n == 0 ? "the name has neither an IPv4 nor an IPv6 address"
@@ -151,7 +151,8 @@ static void look_up(void *arg)
     point_leave(point);
 }
 
-static bool begin_lookup(dt_host_names *names, struct dt_host_name *name)
+/* Without a thread, or memory, the owner has no turn. */
+static bool begin_lookup(dt_host_names *names, struct dt_host_name *name, int64_t owner)
 {
     size_t n = strlen(name->host) + 1;
     struct lookup *lookup = calloc(1, sizeof(*lookup) + n);
@@ -159,27 +160,24 @@ static bool begin_lookup(dt_host_names *names, struct dt_host_name *name)
         return false;
     lookup->point = names->point;
     lookup->name = name;
+    lookup->owner = owner;
     dt_strbuf_init(&lookup->addresses);
     memcpy(lookup->host, name->host, n);
     point_join(names->point);
-    if (dt_thread_start_detached(look_up, lookup)) {
-        names->running++;
+    if (dt_thread_start_detached(look_up, lookup))
         return true;
-    }
     point_leave(names->point);
     lookup_free(lookup);
     return false;
 }
 
-/* A name that finds no thread stays in the queue; the next end of a lookup, or the next name, tries again. */
-static void begin_queued(dt_host_names *names)
+static void ask(dt_host_names *names, struct dt_host_name *name, int64_t owner, int64_t now_us)
 {
-    while (names->queue && names->running < DT_LOOKUPS_MAX) {
-        struct dt_host_name *name = names->queue;
-        if (!begin_lookup(names, name))
-            return;
-        DL_DELETE(names->queue, name);
-    }
+    if (name->asked || !dt_shares_take(&names->running, owner, now_us))
+        return;
+    name->asked = begin_lookup(names, name, owner);
+    if (!name->asked)
+        dt_shares_give_back(&names->running, owner);
 }
 
 /* ---- the table ---- */
@@ -191,16 +189,25 @@ static void drop(dt_host_names *names, struct dt_host_name *name)
     free(name);
 }
 
-static void prune(dt_host_names *names, int64_t now_us)
+static bool usable(const struct dt_host_name *name, int64_t now_us)
 {
-    struct dt_host_name *name;
-    struct dt_host_name *next;
-    if (now_us - names->pruned_us < PRUNE_EVERY_US)
+    return name->addresses && now_us < name->found_us + DT_HOST_NAME_USED_US;
+}
+
+/* Drops the first name of the table if no request needs it, and it is either of no use or one too many; else moves it
+ * to the end, for which the table needs no memory. */
+static void drop_one(dt_host_names *names, int64_t now_us)
+{
+    struct dt_host_name *first = names->by_host;
+    if (!first)
         return;
-    names->pruned_us = now_us;
-    HASH_ITER(hh, names->by_host, name, next)
-    if (name->state != DT_HOST_NAME_ASKED && name->waiting == 0 && now_us >= name->known_until_us)
-        drop(names, name);
+    const bool many = HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX;
+    if (!first->asked && first->waiting == 0 && (many || !usable(first, now_us))) {
+        drop(names, first);
+    } else if (first->hh.next) {
+        HASH_DEL(names->by_host, first);
+        HASH_ADD_KEYPTR(hh, names->by_host, first->host, strlen(first->host), first);
+    }
 }
 
 static struct dt_host_name *add(dt_host_names *names, const char *host)
@@ -210,7 +217,6 @@ static struct dt_host_name *add(dt_host_names *names, const char *host)
     if (!name)
         return NULL;
     memcpy(name->host, host, n);
-    name->state = DT_HOST_NAME_FAILED;
     HASH_ADD_KEYPTR(hh, names->by_host, name->host, n, name);
     if (name->hh.tbl)
         return name;
@@ -218,38 +224,37 @@ static struct dt_host_name *add(dt_host_names *names, const char *host)
     return NULL;
 }
 
-static bool fresh(const struct dt_host_name *name, int64_t now_us)
-{
-    return name->state == DT_HOST_NAME_ASKED || (name->state == DT_HOST_NAME_KNOWN && now_us < name->known_until_us);
-}
-
-dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t now_us, struct dt_host_name **out)
+dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t owner, int64_t now_us,
+                             struct dt_host_name **out)
 {
     struct dt_host_name *name;
     HASH_FIND_STR(names->by_host, host, name);
     if (!name) {
-        prune(names, now_us);
+        drop_one(names, now_us);
         name = add(names, host);
     }
     *out = name;
     if (!name)
         return DT_NOMEM;
-    if (!fresh(name, now_us)) {
-        name->state = DT_HOST_NAME_ASKED;
-        DL_APPEND(names->queue, name);
-    }
-    begin_queued(names);
+    if (!name->addresses || now_us >= name->asks_us)
+        ask(names, name, owner, now_us);
+    name->state = usable(name, now_us) ? DT_HOST_NAME_KNOWN : name->asked ? DT_HOST_NAME_ASKED : DT_HOST_NAME_NO_TURN;
     return DT_OK;
 }
 
 static void note(struct dt_host_name *name, struct lookup *lookup, int64_t now_us)
 {
-    name->state = lookup->reason ? DT_HOST_NAME_FAILED : DT_HOST_NAME_KNOWN;
-    name->reason = lookup->reason;
-    name->known_until_us = now_us + DT_HOST_NAME_KEPT_US;
-    free(name->addresses);
-    name->addresses = lookup->addresses.p;
-    dt_strbuf_init(&lookup->addresses);
+    name->asked = false;
+    if (!(lookup->unanswered && usable(name, now_us))) {
+        free(name->addresses);
+        name->addresses = lookup->reason ? NULL : lookup->addresses.p;
+        name->reason = lookup->reason;
+        name->found_us = now_us;
+        name->asks_us = now_us + DT_HOST_NAME_KEPT_US;
+        if (!lookup->reason)
+            dt_strbuf_init(&lookup->addresses);
+    }
+    name->state = name->addresses ? DT_HOST_NAME_KNOWN : DT_HOST_NAME_FAILED;
 }
 
 struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us)
@@ -258,19 +263,20 @@ struct dt_host_name *dt_host_names_ended(dt_host_names *names, int64_t now_us)
     if (!lookup)
         return NULL;
     struct dt_host_name *name = lookup->name;
-    names->running--;
+    dt_shares_give_back(&names->running, lookup->owner);
     note(name, lookup, now_us);
     lookup_free(lookup);
-    begin_queued(names);
     return name;
 }
 
-void dt_host_names_doubt(dt_host_names *names, const char *host)
+void dt_host_names_doubt(dt_host_names *names, const char *host, int64_t owner, int64_t now_us)
 {
     struct dt_host_name *name;
     HASH_FIND_STR(names->by_host, host, name);
-    if (name)
-        name->known_until_us = 0;
+    if (!name)
+        return;
+    name->asks_us = now_us;
+    ask(names, name, owner, now_us);
 }
 
 dt_status dt_host_names_new(int wake_fd, dt_host_names **out)
@@ -283,6 +289,7 @@ dt_status dt_host_names_new(int wake_fd, dt_host_names **out)
         free(names);
         return DT_SYSTEM;
     }
+    names->running = (struct dt_shares){.total = DT_LOOKUPS_MAX, .part = DT_LOOKUPS_PART};
     *out = names;
     return DT_OK;
 }
@@ -295,6 +302,7 @@ void dt_host_names_free(dt_host_names *names)
         return;
     HASH_ITER(hh, names->by_host, name, next)
     drop(names, name);
+    dt_shares_clear(&names->running);
     point_leave(names->point);
     free(names);
 }

@@ -8,7 +8,9 @@
  *  - A request is put on the wire one time at most. A connection that breaks is an answer, never a reason to send
  *  again.
  *  - Every request that was taken gets exactly one answer, also when the client is stopped.
- *  - An answer is given at most `timeout_ms` after its request was taken, plus what the thread needs to wake up.
+ *  - An answer is given at most `timeout_ms` after its request was taken, plus what the thread needs to wake up. If the
+ *    owner of a request runs as many lookups of names as it may, the request's time begins when its name has a turn. It
+ *    is withheld if that takes longer than DT_HTTP_TURN_MS.
  *  - No redirect is followed; no proxy and no setting is taken from the environment; certificates are verified.
  *  - Sockets connect only to addresses that address_rules.h allows; they are judged after the name is resolved.
  */
@@ -23,6 +25,7 @@
 #define DT_HTTP_BODY_MAX   (64 * 1024) /* bytes of an answer's body that are read */
 #define DT_HTTP_VALUE_MAX  256 /* bytes of content-type and retry-after that are kept; a longer value is absent */
 #define DT_HTTP_DETAIL_MAX 256
+#define DT_HTTP_TURN_MS    30000
 
 struct dt_http_header {
     struct dt_str name, value;
@@ -38,7 +41,7 @@ enum dt_http_end {
     DT_HTTP_FORBIDDEN, /* every address of the host is refused, or its name is */
     DT_HTTP_BROKEN,    /* the connection ended before a whole head, the head is too large, or it is not HTTP */
     DT_HTTP_UNKNOWN,   /* the client was stopped: the receiver may or may not have had the request */
-    DT_HTTP_WITHHELD,  /* may_send said no: it was not put on the wire */
+    DT_HTTP_WITHHELD,  /* may_send said no, or its name was not looked up: it was not put on the wire */
     DT_HTTP_NO_URL,    /* by the sender: there is no URL to send it to, or it is none */
     DT_HTTP_NO_SECRET, /* by the sender: the secret that it is to be signed with is none */
     DT_HTTP_ENDS
@@ -73,6 +76,7 @@ struct dt_http_settings {
 
 /* Everything is borrowed during dt_http_client_send and copied. */
 struct dt_http_request {
+    int64_t owner;     /* job/owner.h: with whose requests it shares what the client has */
     struct dt_str url; /* dt_callback_url_check takes it */
     const struct dt_http_header *headers;
     size_t n_headers;

@@ -157,6 +157,9 @@ static void wait_for_name(dt_http_client *client, struct dt_client_exchange *exc
 {
     name->waiting++;
     exchange->name = name;
+    exchange->no_turn = name->state == DT_HOST_NAME_NO_TURN;
+    if (exchange->no_turn)
+        exchange->until_us = exchange->taken_us + INT64_C(1000) * DT_HTTP_TURN_MS;
     wait_until(client, exchange, exchange->until_us);
 }
 
@@ -176,7 +179,7 @@ static void start(dt_http_client *client, struct dt_client_exchange *exchange)
         end_early(client, exchange, DT_HTTP_FORBIDDEN, "the name of the host is not allowed");
     else if (is_address(exchange->url.host))
         begin_in_turn(client, exchange, NULL);
-    else if (dt_host_names_find(client->names, exchange->url.host, now(client), &name) != DT_OK)
+    else if (dt_host_names_find(client->names, exchange->url.host, exchange->owner, now(client), &name) != DT_OK)
         end_early(client, exchange, DT_HTTP_DNS, "memory is out");
     else if (name->state == DT_HOST_NAME_KNOWN)
         begin_in_turn(client, exchange, name->addresses);
@@ -213,6 +216,15 @@ static void stop_waiting(dt_http_client *client, struct dt_client_exchange *exch
     exchange->name = NULL;
 }
 
+/* What its name waited for a turn is not of its time. */
+static void stop_waiting_for_name(dt_http_client *client, struct dt_client_exchange *exchange)
+{
+    stop_waiting(client, exchange);
+    if (exchange->no_turn)
+        exchange->until_us = now(client) + exchange->timeout_us;
+    exchange->no_turn = false;
+}
+
 static void serve_name(dt_http_client *client, const struct dt_host_name *name)
 {
     struct dt_client_exchange *exchange;
@@ -221,7 +233,7 @@ static void serve_name(dt_http_client *client, const struct dt_host_name *name)
     {
         if (exchange->name != name)
             continue;
-        stop_waiting(client, exchange);
+        stop_waiting_for_name(client, exchange);
         if (name->state == DT_HOST_NAME_KNOWN)
             begin_in_turn(client, exchange, name->addresses);
         else
@@ -229,11 +241,31 @@ static void serve_name(dt_http_client *client, const struct dt_host_name *name)
     }
 }
 
+/* Names that have a turn now are looked up. */
+static void give_turns(dt_http_client *client)
+{
+    struct dt_client_exchange *exchange;
+    struct dt_client_exchange *next;
+    struct dt_host_name *name;
+    DL_FOREACH_SAFE(client->waiting, exchange, next)
+    {
+        if (!exchange->no_turn ||
+            dt_host_names_find(client->names, exchange->url.host, exchange->owner, now(client), &name) != DT_OK ||
+            name->state == DT_HOST_NAME_NO_TURN)
+            continue;
+        stop_waiting_for_name(client, exchange);
+        start(client, exchange);
+    }
+}
+
 static void serve_names(dt_http_client *client)
 {
     struct dt_host_name *name = dt_host_names_ended(client->names, now(client));
+    const bool some = name;
     for (; name; name = dt_host_names_ended(client->names, now(client)))
         serve_name(client, name);
+    if (some)
+        give_turns(client);
 }
 
 static void serve_contact(dt_http_client *client, const struct dt_contact *contact)
@@ -261,7 +293,9 @@ static void end_wait(dt_http_client *client, struct dt_client_exchange *exchange
 {
     bool resolved = !exchange->name;
     stop_waiting(client, exchange);
-    if (resolved && now_us < exchange->until_us)
+    if (exchange->no_turn)
+        end_early(client, exchange, DT_HTTP_WITHHELD, "too many names are looked up for its owner");
+    else if (resolved && now_us < exchange->until_us)
         start(client, exchange);
     else
         end_early(client, exchange, DT_HTTP_TIMEOUT,
@@ -356,7 +390,7 @@ static void finish(dt_http_client *client, struct dt_client_exchange *exchange, 
     give_easy_back(client, dt_client_exchange_detach(exchange));
     DL_DELETE(client->under_way, exchange);
     if (!exchange->sent)
-        dt_host_names_doubt(client->names, exchange->url.host);
+        dt_host_names_doubt(client->names, exchange->url.host, exchange->owner, now(client));
     give_answer(client, exchange, &answer);
 }
 
@@ -496,7 +530,7 @@ dt_status dt_http_client_send(dt_http_client *client, const struct dt_http_reque
     if (status != DT_OK)
         return status;
     exchange->taken_us = now(client);
-    exchange->until_us = exchange->taken_us + request->timeout_ms * 1000;
+    exchange->until_us = exchange->taken_us + exchange->timeout_us;
     pthread_mutex_lock(&client->lock);
     bool first = !client->inbox;
     status = take_room(client, exchange->bytes);

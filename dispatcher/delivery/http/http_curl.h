@@ -35,7 +35,8 @@ struct dt_client_exchange {
     struct dt_str body;
     struct curl_slist *headers;
     size_t bytes; /* that count for max_bytes */
-    int64_t taken_us, until_us;
+    int64_t owner;
+    int64_t timeout_us, taken_us, until_us;
     const struct dt_networks *allowed;
     struct dt_wire_guard *guard;
     bool fresh;                             /* on a connection of its own: those that are kept may have been shut */
@@ -44,6 +45,7 @@ struct dt_client_exchange {
 
     /* On its way. */
     struct dt_host_name *name;  /* of which the lookup is waited for; NULL = none */
+    bool no_turn;               /* the lookup has not begun, nor has the time of the request */
     struct dt_contact *contact; /* first_contact.h; NULL = none */
     int64_t wait_until_us;
     void *easy; /* NULL = libcurl has not got it */

@@ -125,6 +125,8 @@ static void fill(struct dt_client_exchange *exchange, const struct dt_http_reque
     exchange->body = (struct dt_str){at, request->body.n};
     put_terminated(at, request->body);
     exchange->tag = request->tag;
+    exchange->owner = request->owner;
+    exchange->timeout_us = request->timeout_ms * 1000;
     dt_strbuf_init(&exchange->answer_body);
     dt_strbuf_init(&exchange->resolved_text);
 }

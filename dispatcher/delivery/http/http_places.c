@@ -1,49 +1,50 @@
 /*
- * Three pools of one kind: the process's places shared by hosts, the process's places shared by topics, a host's places
- * shared by its topics. One rule decides for all: `may_take`.
+ * Places of one kind are shared in two steps: among owners by dt_shares, and what an owner may have among its topics by
+ * `may_take`. The process and each host are such a kind (struct shared).
  */
 #include "http_places.h"
 
 #include <stdlib.h>
 
+#include "base/fair.h"
 #include "hash.h"
 #include "job/callback/callback_url.h"
 
+#define OWNERS_PART 2 /* of what others leave */
 #define WAITS_US    INT64_C(1000000)
 #define EARNED      2 /* places beyond the free part that an answer earns */
 #define EARNED_MIN  8
 #define EARNED_PART 4 /* a user has earned at most this part of a pool, or EARNED_MIN */
 
-/* One that takes places of a pool. */
-struct user {
+struct dt_place_topic {
+    struct dt_place_owner *owner;
     unsigned held;
     unsigned earned; /* places that it may take beyond the free part */
-};
-
-struct pool {
-    unsigned limit, used;
-    const struct user *waiter; /* who last found all places taken, or NULL */
-    int64_t waiter_us;
-};
-
-struct dt_place_topic {
-    struct user user;
     size_t bytes;
     UT_hash_handle hh;
     char name[];
 };
 
-struct dt_place_share {
-    struct user user;
+struct dt_place_owner {
+    int64_t id;
+    unsigned limit, used;                /* limit: what it may have, as it last asked */
+    const struct dt_place_topic *waiter; /* the topic that last found all places taken, or NULL */
+    int64_t waiter_us;
+    unsigned most;     /* fewer than all after a host pushed back */
+    int64_t slowed_us; /* when `most` was last halved */
+    size_t bytes;
+    struct dt_place_topic *topics;
     UT_hash_handle hh;
-    char name[];
+};
+
+/* Places that owners share: of the process, or of a host. */
+struct shared {
+    struct dt_shares shares;
+    struct dt_place_owner *owners;
 };
 
 struct dt_place_host {
-    struct user user;
-    struct pool pool;
-    struct dt_place_share *shares;
-    int64_t slowed_us; /* when its places were last halved */
+    struct shared shared;
     int64_t used_us;
     uint32_t number; /* dt_callback_host_number of its key */
     UT_hash_handle hh, by_number;
@@ -52,107 +53,171 @@ struct dt_place_host {
 
 struct dt_places {
     struct dt_places_limits limits;
-    struct pool by_host, by_topic;
-    size_t bytes;
+    struct shared shared;
+    struct dt_shares bytes;
     struct dt_place_host *hosts;   /* the first is looked at next when a host is added */
     struct dt_place_host *numbers; /* of them those that have one */
-    struct dt_place_topic *topics;
 };
 
-/* ---- pools ---- */
+/* ---- the topics of an owner ---- */
 
-static bool somebody_else_waits(const struct pool *pool, const struct user *user, int64_t now_us)
+static bool another_waits(const struct dt_place_topic *topic, int64_t now_us)
 {
-    return pool->waiter && pool->waiter != user && now_us - pool->waiter_us < WAITS_US;
+    const struct dt_place_owner *owner = topic->owner;
+    return owner->waiter && owner->waiter != topic && now_us - owner->waiter_us < WAITS_US;
 }
 
-static bool may_take(const struct pool *pool, const struct user *user, int64_t now_us)
+static bool may_take(const struct dt_place_topic *topic, int64_t now_us)
 {
-    if (pool->used >= pool->limit)
+    const struct dt_place_owner *owner = topic->owner;
+    if (owner->used >= owner->limit)
         return false;
-    if (user->held < pool->limit - pool->used)
-        return true;
-    return user->earned > 0 && !somebody_else_waits(pool, user, now_us);
+    return topic->held < owner->limit - owner->used || (topic->earned > 0 && !another_waits(topic, now_us));
 }
 
-static void note_waiter(struct pool *pool, const struct user *user, int64_t now_us)
+/* How many it may take, one after the other: each leaves one free place less, and the topic holds one more. */
+static unsigned room_of(const struct dt_place_topic *topic, int64_t now_us)
 {
-    if (pool->used < pool->limit)
+    const struct dt_place_owner *owner = topic->owner;
+    unsigned left = owner->limit > owner->used ? owner->limit - owner->used : 0;
+    unsigned free_part = topic->held < left ? (left - topic->held + 1) / 2 : 0;
+    unsigned earned = another_waits(topic, now_us) ? 0 : topic->earned;
+    return free_part + earned < left ? free_part + earned : left;
+}
+
+static void note_waiter(const struct dt_place_topic *topic, int64_t now_us)
+{
+    struct dt_place_owner *owner = topic->owner;
+    if (owner->used < owner->limit || (another_waits(topic, now_us) && owner->waiter->held <= topic->held))
         return;
-    if (somebody_else_waits(pool, user, now_us) && pool->waiter->held <= user->held)
-        return;
-    pool->waiter = user;
-    pool->waiter_us = now_us;
+    owner->waiter = topic;
+    owner->waiter_us = now_us;
 }
 
-static void take(struct pool *pool, struct user *user)
+/* What its owner may have was found just now, so that it gets it. */
+static void take(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
 {
-    if (user->held >= pool->limit - pool->used)
-        user->earned--;
-    if (pool->waiter == user)
-        pool->waiter = NULL;
-    pool->used++;
-    user->held++;
+    struct dt_place_owner *owner = topic->owner;
+    if (topic->held >= owner->limit - owner->used)
+        topic->earned--;
+    if (owner->waiter == topic)
+        owner->waiter = NULL;
+    owner->used++;
+    topic->held++;
+    (void)dt_shares_take(&shared->shares, owner->id, now_us);
 }
 
-static unsigned earned_max(const struct pool *pool)
+static void give_back(struct shared *shared, struct dt_place_topic *topic, enum dt_place_end end)
 {
-    unsigned part = pool->limit / EARNED_PART;
-    return part > EARNED_MIN ? part : EARNED_MIN;
-}
-
-static void give_back(struct pool *pool, struct user *user, enum dt_place_end end)
-{
-    unsigned most = earned_max(pool);
-    pool->used--;
-    user->held--;
+    struct dt_place_owner *owner = topic->owner;
+    const unsigned part = owner->limit / EARNED_PART;
+    const unsigned most = part > EARNED_MIN ? part : EARNED_MIN;
+    owner->used--;
+    topic->held--;
     if (end == DT_PLACE_ANSWERED)
-        user->earned = user->earned + EARNED > most ? most : user->earned + EARNED;
+        topic->earned = topic->earned + EARNED > most ? most : topic->earned + EARNED;
     else if (end != DT_PLACE_UNUSED)
-        user->earned = 0;
+        topic->earned = 0;
+    dt_shares_give_back(&shared->shares, owner->id);
 }
 
-static void forget(struct pool *pool, const struct user *user)
+/* ---- the owners of places of one kind ---- */
+
+static void drop_owner(struct shared *shared, struct dt_place_owner *owner)
 {
-    if (pool->waiter == user)
-        pool->waiter = NULL;
+    struct dt_place_topic *topic;
+    struct dt_place_topic *next;
+    HASH_ITER(hh, owner->topics, topic, next)
+    {
+        HASH_DEL(owner->topics, topic);
+        free(topic);
+    }
+    HASH_DEL(shared->owners, owner);
+    free(owner);
 }
 
-/* ---- hosts, topics, shares ---- */
-
-static bool slowed(const dt_places *places, const struct dt_place_host *host)
+static void clear_shared(struct shared *shared)
 {
-    return host->pool.limit < places->limits.per_host;
+    struct dt_place_owner *owner;
+    struct dt_place_owner *next;
+    HASH_ITER(hh, shared->owners, owner, next)
+    drop_owner(shared, owner);
+    dt_shares_clear(&shared->shares);
 }
+
+static bool slowed(const struct shared *shared, const struct dt_place_owner *owner)
+{
+    return owner->most < shared->shares.total;
+}
+
+static struct dt_place_owner *owner_of(struct shared *shared, int64_t id)
+{
+    struct dt_place_owner *owner;
+    HASH_FIND(hh, shared->owners, &id, sizeof(id), owner);
+    if (owner)
+        return owner;
+    owner = calloc(1, sizeof(*owner));
+    if (!owner)
+        return NULL;
+    owner->id = id;
+    owner->most = (unsigned)shared->shares.total;
+    owner->slowed_us = INT64_MIN;
+    HASH_ADD(hh, shared->owners, id, sizeof(owner->id), owner);
+    if (owner->hh.tbl)
+        return owner;
+    free(owner);
+    return NULL;
+}
+
+/* Finds what its owner may have now, too. */
+static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_place_for *who, int64_t now_us)
+{
+    struct dt_place_topic *topic;
+    struct dt_place_owner *owner = owner_of(shared, who->owner);
+    if (!owner)
+        return NULL;
+    const size_t share = dt_shares_most(&shared->shares, who->owner, now_us);
+    owner->limit = share < owner->most ? (unsigned)share : owner->most;
+    HASH_FIND(hh, owner->topics, who->topic.p, who->topic.n, topic);
+    if (topic)
+        return topic;
+    topic = calloc(1, sizeof(*topic) + who->topic.n + 1);
+    if (topic) {
+        memcpy(topic->name, who->topic.p, who->topic.n);
+        topic->owner = owner;
+        HASH_ADD_KEYPTR(hh, owner->topics, topic->name, who->topic.n, topic);
+        if (topic->hh.tbl)
+            return topic;
+    }
+    free(topic);
+    if (!owner->topics && !slowed(shared, owner))
+        drop_owner(shared, owner);
+    return NULL;
+}
+
+/* A waiter is kept until its second is over, so that its turn is not lost. */
+static void drop_idle_topic(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
+{
+    struct dt_place_owner *owner = topic->owner;
+    if (topic->held > 0 || (owner->waiter == topic && now_us - owner->waiter_us < WAITS_US))
+        return;
+    if (owner->waiter == topic)
+        owner->waiter = NULL;
+    HASH_DEL(owner->topics, topic);
+    free(topic);
+    if (!owner->topics && !slowed(shared, owner))
+        drop_owner(shared, owner);
+}
+
+/* ---- hosts ---- */
 
 static void drop_host(dt_places *places, struct dt_place_host *host)
 {
-    struct dt_place_share *share;
-    struct dt_place_share *next;
-    HASH_ITER(hh, host->shares, share, next)
-    {
-        HASH_DEL(host->shares, share);
-        free(share);
-    }
-    forget(&places->by_host, &host->user);
+    clear_shared(&host->shared);
     HASH_DEL(places->hosts, host);
     if (host->by_number.tbl)
         HASH_DELETE(by_number, places->numbers, host);
     free(host);
-}
-
-static void drop_topic(dt_places *places, struct dt_place_topic *topic)
-{
-    forget(&places->by_topic, &topic->user);
-    HASH_DEL(places->topics, topic);
-    free(topic);
-}
-
-static void drop_share(struct dt_place_host *host, struct dt_place_share *share)
-{
-    forget(&host->pool, &share->user);
-    HASH_DEL(host->shares, share);
-    free(share);
 }
 
 /* The table stays, so this needs no memory. */
@@ -164,14 +229,14 @@ static void move_to_end(dt_places *places, struct dt_place_host *host)
     HASH_ADD_KEYPTR(hh, places->hosts, host->key, strlen(host->key), host);
 }
 
-/* The first host of the list goes when it is idle and either forgotten or one too many; else it goes to the end. */
+/* Drops the first host of the list if it is idle, and is either old or one too many; else moves it to the end. */
 static void drop_one(dt_places *places, int64_t now_us)
 {
     struct dt_place_host *first = places->hosts;
     if (!first)
         return;
     bool many = HASH_COUNT(places->hosts) >= DT_PLACES_HOSTS_MAX;
-    if (first->user.held == 0 && (many || now_us - first->used_us > DT_PLACES_REMEMBERED_US))
+    if (first->shared.shares.used == 0 && (many || now_us - first->used_us > DT_PLACES_REMEMBERED_US))
         drop_host(places, first);
     else
         move_to_end(places, first);
@@ -188,8 +253,7 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
     if (!host)
         return NULL;
     memcpy(host->key, key.p, key.n);
-    host->pool.limit = places->limits.per_host;
-    host->slowed_us = INT64_MIN;
+    host->shared.shares = (struct dt_shares){.total = places->limits.per_host, .part = OWNERS_PART};
     HASH_ADD_KEYPTR(hh, places->hosts, host->key, key.n, host);
     if (!host->hh.tbl) {
         free(host);
@@ -201,80 +265,41 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
     return host;
 }
 
-static struct dt_place_topic *topic_of(dt_places *places, struct dt_str name)
-{
-    struct dt_place_topic *topic;
-    HASH_FIND(hh, places->topics, name.p, name.n, topic);
-    if (topic)
-        return topic;
-    topic = calloc(1, sizeof(*topic) + name.n + 1);
-    if (!topic)
-        return NULL;
-    memcpy(topic->name, name.p, name.n);
-    HASH_ADD_KEYPTR(hh, places->topics, topic->name, name.n, topic);
-    if (topic->hh.tbl)
-        return topic;
-    free(topic);
-    return NULL;
-}
+/* ---- taking ---- */
 
-static struct dt_place_share *share_of(struct dt_place_host *host, struct dt_str name)
+static void drop_idle(dt_places *places, const struct dt_place *place, int64_t now_us)
 {
-    struct dt_place_share *share;
-    HASH_FIND(hh, host->shares, name.p, name.n, share);
-    if (share)
-        return share;
-    share = calloc(1, sizeof(*share) + name.n + 1);
-    if (!share)
-        return NULL;
-    memcpy(share->name, name.p, name.n);
-    HASH_ADD_KEYPTR(hh, host->shares, share->name, name.n, share);
-    if (share->hh.tbl)
-        return share;
-    free(share);
-    return NULL;
-}
-
-/* A waiter is kept until its second is over, so that its turn is not lost. */
-static bool idle(const struct pool *pool, const struct user *user, int64_t now_us)
-{
-    return user->held == 0 && (pool->waiter != user || now_us - pool->waiter_us >= WAITS_US);
-}
-
-static void drop_idle_topic(dt_places *places, struct dt_place_topic *topic, int64_t now_us)
-{
-    if (idle(&places->by_topic, &topic->user, now_us))
-        drop_topic(places, topic);
-}
-
-static void drop_idle(dt_places *places, struct dt_place *place, int64_t now_us)
-{
-    if (idle(&place->host->pool, &place->share->user, now_us))
-        drop_share(place->host, place->share);
-    drop_idle_topic(places, place->topic, now_us);
-    if (idle(&places->by_host, &place->host->user, now_us) && !place->host->shares && !slowed(places, place->host))
+    if (place->in_process)
+        drop_idle_topic(&places->shared, place->in_process, now_us);
+    if (place->at_host)
+        drop_idle_topic(&place->host->shared, place->at_host, now_us);
+    if (place->host && !place->host->shared.owners)
         drop_host(places, place->host);
 }
 
-/* ---- taking ---- */
-
-static bool bytes_fit(const dt_places *places, const struct dt_place_topic *topic, size_t bytes)
+/* False: memory is out, and *place needs nothing. */
+static bool find(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us,
+                 struct dt_place *place)
 {
-    if (places->bytes == 0)
+    *place = (struct dt_place){.host = host_of(places, host, now_us), .taken_us = now_us};
+    if (place->host)
+        place->at_host = topic_of(&place->host->shared, who, now_us);
+    if (place->at_host)
+        place->in_process = topic_of(&places->shared, who, now_us);
+    if (place->in_process)
         return true;
-    if (places->bytes >= places->limits.max_bytes || bytes > places->limits.max_bytes - places->bytes)
-        return false;
-    size_t left = places->limits.max_bytes - places->bytes;
-    return topic->user.held == 0 || topic->user.earned > 0 || topic->bytes + bytes <= left;
+    drop_idle(places, place, now_us);
+    return false;
 }
 
-/* Each place that is taken leaves one free place less, and the user holds one more. */
-static unsigned room_of(const struct pool *pool, const struct user *user, int64_t now_us)
+/* Within an owner's bytes the rule is the one of its places. */
+static bool bytes_fit(dt_places *places, const struct dt_place_topic *topic, size_t bytes, int64_t now_us)
 {
-    unsigned left = pool->limit > pool->used ? pool->limit - pool->used : 0;
-    unsigned free_part = user->held < left ? (left - user->held + 1) / 2 : 0;
-    unsigned earned = somebody_else_waits(pool, user, now_us) ? 0 : user->earned;
-    return free_part + earned < left ? free_part + earned : left;
+    const size_t most = dt_shares_most(&places->bytes, topic->owner->id, now_us);
+    const size_t left = most > topic->owner->bytes ? most - topic->owner->bytes : 0;
+    if (left == 0)
+        return false;
+    return topic->held == 0 || topic->earned > 0 || topic->bytes + bytes <= left;
 }
 
 static unsigned least(unsigned a, unsigned b)
@@ -282,113 +307,105 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-static bool all_may(const dt_places *places, const struct dt_place *place, int64_t now_us)
+static bool all_may(dt_places *places, const struct dt_place *place, size_t bytes, int64_t now_us)
 {
-    return may_take(&place->host->pool, &place->share->user, now_us) &&
-           may_take(&places->by_host, &place->host->user, now_us) &&
-           may_take(&places->by_topic, &place->topic->user, now_us) && bytes_fit(places, place->topic, place->bytes);
+    return may_take(place->at_host, now_us) && may_take(place->in_process, now_us) &&
+           bytes_fit(places, place->in_process, bytes, now_us) &&
+           dt_shares_take_some(&places->bytes, place->in_process->owner->id, bytes, now_us);
 }
 
-static void note_waiters(dt_places *places, const struct dt_place *place, int64_t now_us)
+dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who, size_t bytes,
+                         int64_t now_us, struct dt_place *out)
 {
-    note_waiter(&place->host->pool, &place->share->user, now_us);
-    note_waiter(&places->by_host, &place->host->user, now_us);
-    note_waiter(&places->by_topic, &place->topic->user, now_us);
-}
-
-static void take_all(dt_places *places, struct dt_place *place, int64_t now_us)
-{
-    take(&place->host->pool, &place->share->user);
-    take(&places->by_host, &place->host->user);
-    take(&places->by_topic, &place->topic->user);
-    place->topic->bytes += place->bytes;
-    places->bytes += place->bytes;
-    place->host->used_us = now_us;
-}
-
-dt_status dt_places_take(dt_places *places, struct dt_str host, struct dt_str topic, size_t bytes, int64_t now_us,
-                         struct dt_place *out)
-{
-    *out = (struct dt_place){
-        .host = host_of(places, host, now_us), .topic = topic_of(places, topic), .bytes = bytes, .taken_us = now_us};
-    out->share = out->host ? share_of(out->host, topic) : NULL;
-    if (!out->host || !out->topic || !out->share)
+    if (!find(places, host, who, now_us, out))
         return DT_NOMEM;
-    if (all_may(places, out, now_us)) {
-        take_all(places, out, now_us);
-        return DT_OK;
+    if (!all_may(places, out, bytes, now_us)) {
+        note_waiter(out->at_host, now_us);
+        note_waiter(out->in_process, now_us);
+        drop_idle(places, out, now_us);
+        return DT_FULL;
     }
-    note_waiters(places, out, now_us);
-    drop_idle(places, out, now_us);
-    return DT_FULL;
+    take(&out->host->shared, out->at_host, now_us);
+    take(&places->shared, out->in_process, now_us);
+    out->bytes = bytes;
+    out->in_process->bytes += bytes;
+    out->in_process->owner->bytes += bytes;
+    out->host->used_us = now_us;
+    return DT_OK;
 }
 
-unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str topic, int64_t now_us)
+unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us)
 {
-    struct dt_place place = {.host = host_of(places, host, now_us), .topic = topic_of(places, topic)};
-    place.share = place.host ? share_of(place.host, topic) : NULL;
-    if (!place.host || !place.topic || !place.share)
+    struct dt_place place;
+    if (!find(places, host, who, now_us, &place))
         return 0;
-    unsigned room = least(room_of(&place.host->pool, &place.share->user, now_us),
-                          least(room_of(&places->by_host, &place.host->user, now_us),
-                                room_of(&places->by_topic, &place.topic->user, now_us)));
-    room = bytes_fit(places, place.topic, 0) ? room : 0;
-    if (room == 0)
-        note_waiters(places, &place, now_us);
+    unsigned room = bytes_fit(places, place.in_process, 0, now_us)
+                        ? least(room_of(place.at_host, now_us), room_of(place.in_process, now_us))
+                        : 0;
+    if (room == 0) {
+        note_waiter(place.at_host, now_us);
+        note_waiter(place.in_process, now_us);
+    }
     drop_idle(places, &place, now_us);
     return room;
 }
 
 /* A host that nothing is known of has all its places. */
-unsigned dt_places_room_at(dt_places *places, uint32_t host, struct dt_str topic, int64_t now_us)
+unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place_host *found;
     HASH_FIND(by_number, places->numbers, &host, sizeof(host), found);
     if (found)
-        return dt_places_room(places, dt_str(found->key), topic, now_us);
-    unsigned room = dt_places_room_anywhere(places, topic, now_us);
+        return dt_places_room(places, dt_str(found->key), who, now_us);
+    unsigned room = dt_places_room_anywhere(places, who, now_us);
     return least(room, (places->limits.per_host + 1) / 2);
 }
 
-unsigned dt_places_room_anywhere(dt_places *places, struct dt_str name, int64_t now_us)
+unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us)
 {
-    struct dt_place_topic *topic = topic_of(places, name);
+    struct dt_place_topic *topic = topic_of(&places->shared, who, now_us);
     if (!topic)
         return 0;
-    unsigned room = bytes_fit(places, topic, 0) ? room_of(&places->by_topic, &topic->user, now_us) : 0;
+    unsigned room = bytes_fit(places, topic, 0, now_us) ? room_of(topic, now_us) : 0;
     if (room == 0)
-        note_waiter(&places->by_topic, &topic->user, now_us);
-    drop_idle_topic(places, topic, now_us);
+        note_waiter(topic, now_us);
+    drop_idle_topic(&places->shared, topic, now_us);
     return room;
 }
 
 /* ---- giving back ---- */
 
+/* Only the owner is slowed whose requests were pushed back: another one's may be answered at the same host. */
 static void adapt(const dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us)
 {
-    struct pool *pool = &place->host->pool;
-    if (end == DT_PLACE_ANSWERED && pool->limit < places->limits.per_host)
-        pool->limit++;
-    if (end != DT_PLACE_PUSHED_BACK || place->taken_us <= place->host->slowed_us)
+    struct dt_place_owner *owner = place->at_host->owner;
+    if (end == DT_PLACE_ANSWERED && owner->most < places->limits.per_host)
+        owner->most++;
+    if (end != DT_PLACE_PUSHED_BACK || place->taken_us <= owner->slowed_us)
         return;
-    pool->limit = pool->limit > 1 ? pool->limit / 2 : 1;
-    place->host->slowed_us = now_us;
+    owner->most = owner->most > 1 ? owner->most / 2 : 1;
+    owner->slowed_us = now_us;
 }
 
 const char *dt_place_topic(const struct dt_place *place)
 {
-    return place->topic->name;
+    return place->in_process->name;
+}
+
+int64_t dt_place_owner(const struct dt_place *place)
+{
+    return place->in_process->owner->id;
 }
 
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us)
 {
     struct dt_place gone = *place;
-    give_back(&place->host->pool, &place->share->user, end);
-    give_back(&places->by_host, &place->host->user, end);
-    give_back(&places->by_topic, &place->topic->user, end);
-    place->topic->bytes -= place->bytes;
-    places->bytes -= place->bytes;
-    adapt(places, place, end, now_us);
+    give_back(&gone.host->shared, gone.at_host, end);
+    give_back(&places->shared, gone.in_process, end);
+    gone.in_process->bytes -= gone.bytes;
+    gone.in_process->owner->bytes -= gone.bytes;
+    dt_shares_return(&places->bytes, gone.in_process->owner->id, gone.bytes);
+    adapt(places, &gone, end, now_us);
     drop_idle(places, &gone, now_us);
 }
 
@@ -400,8 +417,8 @@ dt_status dt_places_new(const struct dt_places_limits *limits, dt_places **out)
     if (!places)
         return DT_NOMEM;
     places->limits = *limits;
-    places->by_host.limit = limits->max_in_flight;
-    places->by_topic.limit = limits->max_in_flight;
+    places->shared.shares = (struct dt_shares){.total = limits->max_in_flight, .part = OWNERS_PART};
+    places->bytes = (struct dt_shares){.total = limits->max_bytes, .part = OWNERS_PART};
     *out = places;
     return DT_OK;
 }
@@ -409,31 +426,32 @@ dt_status dt_places_new(const struct dt_places_limits *limits, dt_places **out)
 void dt_places_free(dt_places *places)
 {
     struct dt_place_host *host;
-    struct dt_place_host *next_host;
-    struct dt_place_topic *topic;
-    struct dt_place_topic *next_topic;
+    struct dt_place_host *next;
     if (!places)
         return;
-    HASH_ITER(hh, places->hosts, host, next_host)
+    HASH_ITER(hh, places->hosts, host, next)
     drop_host(places, host);
-    HASH_ITER(hh, places->topics, topic, next_topic)
-    drop_topic(places, topic);
+    clear_shared(&places->shared);
+    dt_shares_clear(&places->bytes);
     free(places);
 }
 
 unsigned dt_place_beside(const struct dt_place *place)
 {
-    return place->host->user.held - 1;
+    return (unsigned)place->host->shared.shares.used - 1;
 }
 
 unsigned dt_places_taken(const dt_places *places)
 {
-    return places->by_host.used;
+    return (unsigned)places->shared.shares.used;
 }
 
-unsigned dt_places_of_host(const dt_places *places, struct dt_str host)
+unsigned dt_places_of_host(const dt_places *places, struct dt_str host, int64_t owner)
 {
     struct dt_place_host *found;
+    struct dt_place_owner *own = NULL;
     HASH_FIND(hh, places->hosts, host.p, host.n, found);
-    return found ? found->pool.limit : places->limits.per_host;
+    if (found)
+        HASH_FIND(hh, found->shared.owners, &owner, sizeof(owner), own);
+    return own ? own->most : places->limits.per_host;
 }

@@ -1,16 +1,18 @@
 /*
  * Which callbacks may be in flight: so many in the process, so many a host, so many bytes. Pure: time is passed in. Not
- * thread-safe: the owner locks. Nothing queues here; who is refused asks again later.
+ * thread-safe: the caller locks. Nothing queues here; a caller that is refused asks again later.
  *
  * What holds:
  *  - Never more than max_in_flight in all, per_host to one host, max_bytes in all (one request alone may be larger).
- *  - Who does not answer leaves room. A topic at a host, a host, and a topic in the process each hold no more places
- *    than stay free beside them: one that is dead leaves half. Once the first requests of n dead ones have timed out,
- *    they leave one part of n + 1. Answers earn places beyond that, so that a topic that is alone and is answered uses
- *    all.
- *  - Who found all places taken, and holds fewest, is next: for a second nobody else goes beyond the free part.
- *  - A host that answers 429 or 503 or refuses connections gets half as many places, down to one, once for all requests
- *    that were under way at that time. Each other answer gives one back.
+ *  - The places of the process, those of a host, and the bytes are shared by owner (dt_shares, base/fair.h): an owner
+ *    takes at most half of what others leave, and an eighth stays free if it is alone. Answers earn nothing here.
+ *  - Of what its owner may have, a topic that does not answer leaves room for other topics: it holds no more places
+ *    than stay free beside it. Of n that are silent, one part of n + 1 stays free. Answers earn places beyond that, so
+ *    that a topic that is alone and is answered uses all.
+ *  - A topic that found all places taken, and holds fewest, is next: for a second no other goes beyond the free part.
+ *  - An owner whose requests a host answers with 429 or 503, or refuses, gets half as many places there, down to one,
+ *    once for all requests that were under way at that time. Each other answer gives one back. Other owners keep their
+ *    places at the host.
  */
 #ifndef DT_DISPATCHER_HTTP_PLACES_H
 #define DT_DISPATCHER_HTTP_PLACES_H
@@ -35,11 +37,16 @@ enum dt_place_end {
 
 typedef struct dt_places dt_places;
 
+/* Jobs that ask for places. Borrowed. */
+struct dt_place_for {
+    int64_t owner; /* of the topic (job/owner.h) */
+    struct dt_str topic;
+};
+
 /* A place that is taken. Filled by dt_places_take, given back once by dt_places_give_back; copied by assignment. */
 struct dt_place {
     struct dt_place_host *host;
-    struct dt_place_topic *topic;
-    struct dt_place_share *share;
+    struct dt_place_topic *at_host, *in_process;
     size_t bytes;
     int64_t taken_us;
 };
@@ -49,28 +56,29 @@ DT_MUST_CHECK dt_status dt_places_new(const struct dt_places_limits *limits, dt_
 void dt_places_free(dt_places *places);
 
 /*
- * Takes a place for a request of `bytes` of this topic to this host (struct dt_callback_url, key). now_us is monotonic.
- * FULL: none is free for it now. NOMEM. *out is undefined unless OK.
+ * Takes a place for a request of `bytes` to this host (struct dt_callback_url, key). now_us is monotonic. FULL: none is
+ * free for it now. NOMEM. *out is undefined unless OK.
  */
-DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, struct dt_str topic, size_t bytes,
-                                       int64_t now_us, struct dt_place *out);
-/* The topic of a place that is taken, until it is given back. */
+DT_MUST_CHECK dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who,
+                                       size_t bytes, int64_t now_us, struct dt_place *out);
+/* The topic of a place that is taken, until it is given back, and its owner. */
 const char *dt_place_topic(const struct dt_place *place);
+int64_t dt_place_owner(const struct dt_place *place);
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us);
 
-/* How many places a topic could take at a host now, one after the other; 0 where dt_places_take would say FULL, unless
- * the request is too large. It counts as asking: who finds none is next. */
-unsigned dt_places_room(dt_places *places, struct dt_str host, struct dt_str topic, int64_t now_us);
+/* How many places could be taken at a host now, one after the other; 0 where dt_places_take would say FULL, unless the
+ * request is too large. It counts as asking: a topic that finds none is next. */
+unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us);
 /* Answers the question of dt_places_room for a topic whose jobs name their hosts themselves: how many places it could
  * take if their hosts had some. */
-unsigned dt_places_room_anywhere(dt_places *places, struct dt_str name, int64_t now_us);
+unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us);
 /* Answers it for jobs that name a host of this number (dt_callback_host_number). */
-unsigned dt_places_room_at(dt_places *places, uint32_t host, struct dt_str topic, int64_t now_us);
+unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_place_for *who, int64_t now_us);
 /* Other places that are taken at the host of this one. */
 unsigned dt_place_beside(const struct dt_place *place);
 /* Places that are taken. */
 unsigned dt_places_taken(const dt_places *places);
-/* Places that a host has now, taken ones included: per_host unless it was slowed. */
-unsigned dt_places_of_host(const dt_places *places, struct dt_str host);
+/* Places that a host has for an owner now, taken ones included: per_host unless it was slowed. */
+unsigned dt_places_of_host(const dt_places *places, struct dt_str host, int64_t owner);
 
 #endif

@@ -80,7 +80,8 @@ struct dt_hand_wanted {
     int64_t job_id, attempt;
     size_t bytes; /* of its message, about */
     struct dt_str topic;
-    struct dt_str url; /* the job's own, or its topic's; absent: neither has one */
+    int64_t topic_owner; /* job/owner.h */
+    struct dt_str url;   /* the job's own, or its topic's; absent: neither has one */
     bool own_url;
 };
 /* What became of the wish. */

@@ -133,6 +133,7 @@ enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidat
                                     .attempt = dt_job_number_after(c->attempt, 1),
                                     .bytes = (size_t)c->bytes,
                                     .topic = c->topic,
+                                    .topic_owner = dt_topic_snapshot_owner(t->io->due.topics, c->topic),
                                     .url = c->callback_url};
     wanted.own_url = wanted.url.p;
     if (!wanted.own_url && topic)

@@ -238,6 +238,36 @@ static void the_smallest_room_has_a_place_for_one(void **state)
     dt_shares_clear(&shares);
 }
 
+static void amounts_are_shared_as_places_are(void **state)
+{
+    struct dt_shares bytes = {.total = 800, .part = 2};
+    (void)state;
+    assert_true(dt_shares_take_some(&bytes, 1, 600, 0));
+    assert_false(dt_shares_take_some(&bytes, 1, 101, 0));
+    assert_true(dt_shares_take_some(&bytes, 1, 100, 0));
+    assert_int_equal(dt_shares_most(&bytes, 2, 1), 50); /* half of what the other left */
+    assert_true(dt_shares_take_some(&bytes, 2, 90, 1)); /* the first one may have what is free */
+    assert_false(dt_shares_take_some(&bytes, 2, 1, 1));
+    assert_false(dt_shares_take_some(&bytes, 3, 11, 1));
+    dt_shares_return(&bytes, 1, 700);
+    dt_shares_return(&bytes, 2, 90);
+    assert_int_equal(bytes.used, 0);
+    dt_shares_clear(&bytes);
+}
+
+static void an_amount_above_the_total_goes_when_all_is_free(void **state)
+{
+    struct dt_shares bytes = {.total = 10, .part = 2};
+    (void)state;
+    assert_true(dt_shares_take_some(&bytes, 1, 50, 0));
+    assert_int_equal(dt_shares_most(&bytes, 2, 0), 0);
+    assert_false(dt_shares_take_some(&bytes, 2, 1, 0));
+    dt_shares_return(&bytes, 1, 50);
+    assert_true(dt_shares_take_some(&bytes, 2, 1, 0));
+    assert_false(dt_shares_take_some(&bytes, 1, 50, 0));
+    dt_shares_clear(&bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +282,8 @@ int main(void)
         cmocka_unit_test(an_owner_that_is_alone_leaves_an_eighth),
         cmocka_unit_test(a_share_holds_for_a_while_after_another_owner_asked),
         cmocka_unit_test(the_smallest_room_has_a_place_for_one),
+        cmocka_unit_test(amounts_are_shared_as_places_are),
+        cmocka_unit_test(an_amount_above_the_total_goes_when_all_is_free),
         cmocka_unit_test(timeouts_take_a_quarter_beside_others_and_all_without),
         cmocka_unit_test(any_mixture_is_shared_out_whole_and_evenly),
     };

@@ -125,11 +125,12 @@ static void an_answer_is_judged_by_what_it_says_or_not_at_all(void **state)
 static dt_status take_places(void)
 {
     const struct dt_places_limits limits = {10, 5, 1000};
+    const struct dt_place_for who = {1, DT_STR_LIT("t")};
     struct dt_place place;
     dt_places *places = NULL;
     dt_status status = dt_places_new(&limits, &places);
     if (status == DT_OK)
-        status = dt_places_take(places, DT_STR_LIT("http://a:80"), DT_STR_LIT("t"), 1, 1, &place);
+        status = dt_places_take(places, DT_STR_LIT("http://a:80"), &who, 1, 1, &place);
     if (status == DT_OK) {
         dt_places_give_back(places, &place, DT_PLACE_ANSWERED, 2);
         assert_int_equal(dt_places_taken(places), 0);

@@ -43,34 +43,37 @@ static void ask_for_number(dt_hands *hands)
 }
 
 /* Under the lock. */
-static size_t room_of(dt_hands *hands, struct dt_str topic, struct dt_str text)
+static size_t room_of(dt_hands *hands, const struct dt_place_for *who, struct dt_str text)
 {
     struct dt_callback_url url;
     if (!text.p)
-        return dt_places_room_anywhere(hands->places, topic, dt_pool_now_us(hands));
-    return dt_places_room(hands->places, key_of(text, &url), topic, dt_pool_now_us(hands));
+        return dt_places_room_anywhere(hands->places, who, dt_pool_now_us(hands));
+    return dt_places_room(hands->places, key_of(text, &url), who, dt_pool_now_us(hands));
 }
 
-size_t dt_hands_claims_room(dt_hands_claims *claims, struct dt_str topic, const struct dt_topic_callback *callback)
+size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
+                            const struct dt_topic_callback *callback)
 {
     dt_hands *hands = claims->hands;
+    const struct dt_place_for who = {owner, topic};
     size_t room = 0;
     pthread_mutex_lock(&hands->lock);
     if (may_claim(hands, claims->shard))
-        room = room_of(hands, topic, callback->url);
+        room = room_of(hands, &who, callback->url);
     hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
     pthread_mutex_unlock(&hands->lock);
     ask_for_number(hands);
     return room;
 }
 
-size_t dt_hands_claims_room_at(dt_hands_claims *claims, struct dt_str topic, uint32_t host)
+size_t dt_hands_claims_room_at(dt_hands_claims *claims, int64_t owner, struct dt_str topic, uint32_t host)
 {
     dt_hands *hands = claims->hands;
+    const struct dt_place_for who = {owner, topic};
     size_t room = 0;
     pthread_mutex_lock(&hands->lock);
     if (may_claim(hands, claims->shard))
-        room = dt_places_room_at(hands->places, host, topic, dt_pool_now_us(hands));
+        room = dt_places_room_at(hands->places, host, &who, dt_pool_now_us(hands));
     hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
     pthread_mutex_unlock(&hands->lock);
     ask_for_number(hands);
@@ -105,12 +108,13 @@ void dt_hands_claims_begin(dt_hands_claims *claims)
 static enum dt_hand_place take(dt_hands_claims *claims, const struct dt_hand_wanted *wanted, struct dt_str key)
 {
     dt_hands *hands = claims->hands;
+    const struct dt_place_for who = {wanted->topic_owner, wanted->topic};
     if (!may_claim(hands, claims->shard) || (claims->owner && claims->owner != hands->owner))
         return DT_HAND_FULL;
-    if (dt_places_take(hands->places, key, wanted->topic, wanted->bytes, dt_pool_now_us(hands),
-                       &claims->places[claims->n]) != DT_OK) {
+    if (dt_places_take(hands->places, key, &who, wanted->bytes, dt_pool_now_us(hands), &claims->places[claims->n]) !=
+        DT_OK) {
         hands->refused[claims->shard] = true;
-        bool others = wanted->own_url && dt_places_room_anywhere(hands->places, wanted->topic, dt_pool_now_us(hands));
+        bool others = wanted->own_url && dt_places_room_anywhere(hands->places, &who, dt_pool_now_us(hands));
         return others ? DT_HAND_FULL_THERE : DT_HAND_FULL;
     }
     claims->owner = hands->owner;
@@ -180,8 +184,11 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
                                                 .headers = s->topic->headers,
                                                 .secret = secret,
                                                 .ahead_ms = now_ms - dt_refclock_real_latest_ms(hands->env.ref)};
-    struct dt_http_request request = {
-        .url = s->url, .body = s->job->payload, .timeout_ms = s->topic->timeout_ms, .tag = s->callback};
+    struct dt_http_request request = {.owner = dt_place_owner(&s->callback->place),
+                                      .url = s->url,
+                                      .body = s->job->payload,
+                                      .timeout_ms = s->topic->timeout_ms,
+                                      .tag = s->callback};
     dt_arena_reset(&claims->arena);
     dt_status status = dt_request_head(s->job, &setting, now_ms, claims->json, &claims->arena, &request);
     if (status == DT_OK)

@@ -27,6 +27,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool open;
+    int failure; /* of all names; 0: they are found */
     unsigned began, inside, most;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -84,6 +85,8 @@ int __wrap_getaddrinfo(const char *name, const char *service, const struct addri
     assert_null(service);
     assert_int_equal(hints->ai_family, AF_UNSPEC);
     pass_gate();
+    if (gate.failure)
+        return gate.failure;
     if (strcmp(name, "none") == 0)
         return EAI_NONAME;
     *out = make("192.0.2.1", NULL);
@@ -112,6 +115,7 @@ static int setup(void **state)
 {
     (void)state;
     gate.began = gate.inside = gate.most = 0;
+    gate.failure = 0;
     set_gate(true);
     wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return dt_host_names_new(wake_fd, &names) == DT_OK ? 0 : -1;
@@ -126,11 +130,16 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct dt_host_name *find(const char *host, int64_t now_us)
+static struct dt_host_name *find_for(int64_t owner, const char *host, int64_t now_us)
 {
     struct dt_host_name *name = NULL;
-    assert_int_equal(dt_host_names_find(names, host, now_us, &name), DT_OK);
+    assert_int_equal(dt_host_names_find(names, host, owner, now_us, &name), DT_OK);
     return name;
+}
+
+static struct dt_host_name *find(const char *host, int64_t now_us)
+{
+    return find_for(1, host, now_us);
 }
 
 /* The next name of which the lookup has ended. */
@@ -185,26 +194,51 @@ static void a_name_that_is_asked_for_is_looked_up_once(void **state)
     assert_int_equal(gate.began, 1);
 }
 
-static void what_is_known_is_used_for_a_minute(void **state)
+static void a_name_is_looked_up_again_after_a_minute_and_used_meanwhile(void **state)
 {
     (void)state;
     (void)find("one", NOW);
     (void)wait_for_end(NOW);
     assert_int_equal(find("one", NOW + DT_HOST_NAME_KEPT_US - 1)->state, DT_HOST_NAME_KNOWN);
-    assert_int_equal(find("one", NOW + DT_HOST_NAME_KEPT_US)->state, DT_HOST_NAME_ASKED);
-    (void)wait_for_end(NOW);
+    assert_int_equal(gate.began, 1);
+    set_gate(false); /* a name server that is silent */
+    struct dt_host_name *name = find("one", NOW + DT_HOST_NAME_KEPT_US);
+    wait_for_lookups(2);
+    assert_int_equal(name->state, DT_HOST_NAME_KNOWN);
+    assert_string_equal(name->addresses, "192.0.2.1");
+    assert_int_equal(find("one", NOW + DT_HOST_NAME_USED_US - 1)->state, DT_HOST_NAME_KNOWN);
+    assert_int_equal(find("one", NOW + DT_HOST_NAME_USED_US)->state, DT_HOST_NAME_ASKED);
+    set_gate(true);
+    assert_int_equal(wait_for_end(NOW + DT_HOST_NAME_USED_US)->state, DT_HOST_NAME_KNOWN);
     assert_int_equal(gate.began, 2);
 }
 
-static void what_is_doubted_is_looked_up_anew(void **state)
+static void addresses_are_kept_if_name_servers_fail_and_not_if_the_name_is_gone(void **state)
 {
     (void)state;
     (void)find("one", NOW);
     (void)wait_for_end(NOW);
-    dt_host_names_doubt(names, "one");
-    dt_host_names_doubt(names, "another");
-    assert_int_equal(find("one", NOW)->state, DT_HOST_NAME_ASKED);
+    gate.failure = EAI_AGAIN;
+    (void)find("one", NOW + DT_HOST_NAME_KEPT_US);
+    assert_int_equal(wait_for_end(NOW + DT_HOST_NAME_KEPT_US)->state, DT_HOST_NAME_KNOWN);
+    gate.failure = EAI_NONAME;
+    (void)find("one", NOW + DT_HOST_NAME_KEPT_US);
+    assert_int_equal(wait_for_end(NOW + DT_HOST_NAME_KEPT_US)->state, DT_HOST_NAME_FAILED);
+    assert_int_equal(find("one", NOW + DT_HOST_NAME_KEPT_US)->state, DT_HOST_NAME_ASKED);
     (void)wait_for_end(NOW);
+}
+
+static void a_name_that_is_doubted_is_looked_up_at_once_and_used_meanwhile(void **state)
+{
+    (void)state;
+    (void)find("one", NOW);
+    (void)wait_for_end(NOW);
+    dt_host_names_doubt(names, "one", 1, NOW);
+    dt_host_names_doubt(names, "another", 1, NOW);
+    wait_for_lookups(2);
+    assert_int_equal(find("one", NOW)->state, DT_HOST_NAME_KNOWN);
+    (void)wait_for_end(NOW);
+    assert_int_equal(gate.began, 2);
 }
 
 static void a_failure_is_told_and_not_kept(void **state)
@@ -226,28 +260,78 @@ static void names_that_nobody_uses_are_forgotten(void **state)
     (void)wait_for_end(NOW);
     (void)find("two", NOW);
     (void)wait_for_end(NOW);
-    (void)find("three", NOW + 2 * DT_HOST_NAME_KEPT_US);
-    (void)wait_for_end(NOW);
+    for (int i = 0; i < 3; i++) {
+        (void)find(i == 0 ? "three" : i == 1 ? "four" : "five", NOW + DT_HOST_NAME_USED_US);
+        (void)wait_for_end(NOW + DT_HOST_NAME_USED_US);
+    }
     assert_string_equal(held->host, "one"); /* a sanitizer tells if it is gone */
     held->waiting = 0;
+    assert_int_equal(find("two", NOW)->state, DT_HOST_NAME_ASKED);
+    (void)wait_for_end(NOW);
 }
 
-static void lookups_have_a_bound(void **state)
+static void a_bounded_number_of_names_is_remembered(void **state)
 {
     char host[32];
-    const unsigned all = DT_LOOKUPS_MAX + 20;
+    (void)state;
+    for (unsigned i = 0; i < 2 * (DT_HOST_NAMES_MAX + 100); i++) {
+        snprintf(host, sizeof(host), "name%u", i % (DT_HOST_NAMES_MAX + 100));
+        if (find(host, NOW)->state == DT_HOST_NAME_ASKED)
+            (void)wait_for_end(NOW);
+    }
+    assert_true(gate.began >= DT_HOST_NAMES_MAX + 200); /* a hundred at least were forgotten */
+}
+
+/* Asks for names of an owner until one has no turn; returns the number of lookups. */
+static unsigned ask_for_all(int64_t owner, int64_t now_us)
+{
+    char host[32];
+    for (unsigned n = 0;; n++) {
+        snprintf(host, sizeof(host), "owner%d-name%u", (int)owner, n);
+        if (find_for(owner, host, now_us)->state == DT_HOST_NAME_NO_TURN)
+            return n;
+    }
+}
+
+static void an_owner_leaves_lookups_to_others_while_name_servers_are_silent(void **state)
+{
     (void)state;
     set_gate(false);
-    for (unsigned i = 0; i < all; i++) {
-        snprintf(host, sizeof(host), "name%u", i);
-        (void)find(host, NOW);
-    }
-    wait_for_lookups(DT_LOOKUPS_MAX);
+    const unsigned alone = ask_for_all(1, NOW);
+    assert_int_equal(alone, DT_LOOKUPS_MAX - DT_LOOKUPS_MAX / 8);
+    assert_int_equal(find_for(2, "one", NOW)->state, DT_HOST_NAME_ASKED);
+    assert_int_equal(find_for(3, "two", NOW)->state, DT_HOST_NAME_ASKED);
+    wait_for_lookups(alone + 2);
     set_gate(true);
-    for (unsigned i = 0; i < all; i++)
+    for (unsigned i = 0; i < alone + 2; i++)
         assert_int_equal(wait_for_end(NOW)->state, DT_HOST_NAME_KNOWN);
-    assert_int_equal(gate.began, all);
     assert_true(gate.most <= DT_LOOKUPS_MAX);
+    set_gate(false);
+    assert_int_equal(find_for(2, "three", NOW + 1)->state, DT_HOST_NAME_ASKED);
+    unsigned beside = 0;
+    for (char host[32]; beside <= DT_LOOKUPS_MAX; beside++) {
+        snprintf(host, sizeof(host), "beside%u", beside);
+        if (find_for(1, host, NOW + 1)->state == DT_HOST_NAME_NO_TURN)
+            break;
+    }
+    assert_int_equal(beside, (DT_LOOKUPS_MAX - 1) / DT_LOOKUPS_PART);
+    set_gate(true);
+    for (unsigned i = 0; i < beside + 1; i++)
+        (void)wait_for_end(NOW);
+}
+
+static void a_name_without_a_turn_is_looked_up_for_another_owner_and_known_to_both(void **state)
+{
+    (void)state;
+    set_gate(false);
+    unsigned running = ask_for_all(1, NOW);
+    assert_int_equal(find_for(1, "one", NOW)->state, DT_HOST_NAME_NO_TURN);
+    assert_int_equal(find_for(2, "one", NOW)->state, DT_HOST_NAME_ASKED);
+    assert_int_equal(find_for(1, "one", NOW)->state, DT_HOST_NAME_ASKED);
+    set_gate(true);
+    for (running++; running > 0; running--)
+        (void)wait_for_end(NOW);
+    assert_int_equal(find_for(1, "one", NOW)->state, DT_HOST_NAME_KNOWN);
 }
 
 static bool nobody_is_inside(void)
@@ -279,11 +363,14 @@ int main(void)
         TEST(addresses_are_told_in_their_order),
         TEST(of_very_many_addresses_some_are_kept),
         TEST(a_name_that_is_asked_for_is_looked_up_once),
-        TEST(what_is_known_is_used_for_a_minute),
-        TEST(what_is_doubted_is_looked_up_anew),
+        TEST(a_name_is_looked_up_again_after_a_minute_and_used_meanwhile),
+        TEST(addresses_are_kept_if_name_servers_fail_and_not_if_the_name_is_gone),
+        TEST(a_name_that_is_doubted_is_looked_up_at_once_and_used_meanwhile),
         TEST(a_failure_is_told_and_not_kept),
         TEST(names_that_nobody_uses_are_forgotten),
-        TEST(lookups_have_a_bound),
+        TEST(a_bounded_number_of_names_is_remembered),
+        TEST(an_owner_leaves_lookups_to_others_while_name_servers_are_silent),
+        TEST(a_name_without_a_turn_is_looked_up_for_another_owner_and_known_to_both),
         TEST(the_end_waits_for_no_lookup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Places for callbacks: bounds, topics of one host, dead hosts, and hosts that push back. */
+/* Places for callbacks: bounds, owners and their topics, dead hosts, and hosts that push back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #define MANY   3000
 
 static dt_places *places;
-static int64_t now_us;
+static int64_t now_us, owner_id; /* owner_id: of the topics that ask */
 static struct dt_place taken[MANY];
 static size_t n_taken;
 
@@ -25,6 +25,7 @@ static void start(unsigned max_in_flight, unsigned per_host, size_t max_bytes)
     struct dt_places_limits limits = {max_in_flight, per_host, max_bytes};
     now_us = SECOND;
     n_taken = 0;
+    owner_id = 1;
     assert_int_equal(dt_places_new(&limits, &places), DT_OK);
 }
 
@@ -36,10 +37,16 @@ static int end(void **state)
     return 0;
 }
 
+static struct dt_place_for of_topic(const char *topic)
+{
+    return (struct dt_place_for){owner_id, dt_str(topic)};
+}
+
 static bool take_bytes(const char *host, const char *topic, size_t bytes)
 {
+    const struct dt_place_for who = of_topic(topic);
     now_us++;
-    dt_status status = dt_places_take(places, dt_str(host), dt_str(topic), bytes, now_us, &taken[n_taken]);
+    dt_status status = dt_places_take(places, dt_str(host), &who, bytes, now_us, &taken[n_taken]);
     if (status == DT_OK)
         n_taken++;
     else
@@ -50,6 +57,18 @@ static bool take_bytes(const char *host, const char *topic, size_t bytes)
 static bool take(const char *host, const char *topic)
 {
     return take_bytes(host, topic, 1);
+}
+
+static unsigned room_at(uint32_t host, const char *topic)
+{
+    const struct dt_place_for who = of_topic(topic);
+    return dt_places_room_at(places, host, &who, now_us);
+}
+
+static unsigned room_anywhere(const char *topic)
+{
+    const struct dt_place_for who = of_topic(topic);
+    return dt_places_room_anywhere(places, &who, now_us);
 }
 
 static unsigned take_all(const char *host, const char *topic)
@@ -80,9 +99,9 @@ static void a_dead_topic_holds_half_of_its_hosts_places(void **state)
 {
     (void)state;
     start(1000, 100, 1 << 20);
-    assert_int_equal(take_all("h", "dead"), 50);
-    assert_int_equal(take_all("h", "live"), 25);
-    give_back(74, DT_PLACE_ANSWERED);
+    assert_int_equal(take_all("h", "dead"), 44); /* of the 87 that one owner may have */
+    assert_int_equal(take_all("h", "live"), 22);
+    give_back(65, DT_PLACE_ANSWERED);
     assert_true(take_all("h", "live") > 1);
     assert_false(take("h", "dead"));
 }
@@ -101,20 +120,20 @@ static void dead_topics_leave_a_part_however_many_they_are(void **state)
     assert_true(take("h", "live"));
 }
 
-static void a_topic_that_is_alone_and_answered_uses_all_places_of_its_host(void **state)
+static void a_topic_that_is_alone_and_answered_uses_all_places_of_its_owner_at_its_host(void **state)
 {
     (void)state;
     start(1000, 100, 1 << 20);
     (void)take_all("h", "t");
     answer_and_take("h", "t", 100);
-    assert_int_equal(dt_places_taken(places), 100);
+    assert_int_equal(dt_places_taken(places), 87);
 }
 
 static unsigned held_with(const struct dt_place *like)
 {
     unsigned n = 0;
     for (size_t i = 0; i < n_taken; i++)
-        n += taken[i].share == like->share;
+        n += taken[i].at_host == like->at_host;
     return n;
 }
 
@@ -133,7 +152,7 @@ static void topics_that_are_answered_share_a_host(void **state)
     }
     of_first = held_with(&taken[0]);
     assert_in_range(of_first, 25, 75);
-    assert_true(n_taken >= 95);
+    assert_true(n_taken >= 83);
 }
 
 static void a_waiter_that_does_not_come_back_holds_nobody_up(void **state)
@@ -142,7 +161,7 @@ static void a_waiter_that_does_not_come_back_holds_nobody_up(void **state)
     start(1000, 10, 1 << 20);
     (void)take_all("h", "a");
     answer_and_take("h", "a", 20);
-    assert_int_equal(dt_places_taken(places), 10);
+    assert_int_equal(dt_places_taken(places), 9);
     assert_false(take("h", "b"));
     give_back(0, DT_PLACE_ANSWERED);
     assert_false(take("h", "a"));
@@ -182,8 +201,127 @@ static void one_topic_with_many_dead_hosts_leaves_half_of_the_process(void **sta
         assert_true(snprintf(host, sizeof(host), "h%d", i) > 0);
         (void)take(host, "dead");
     }
-    assert_int_equal(dt_places_taken(places), 50);
+    assert_int_equal(dt_places_taken(places), 44);
     assert_true(take("live", "live"));
+}
+
+/* Each with a host of its own that does not answer. */
+static void take_for_many_topics(unsigned topics, unsigned each, size_t bytes)
+{
+    char name[16];
+    for (unsigned job = 0; job < each; job++)
+        for (unsigned i = 0; i < topics; i++) {
+            assert_true(snprintf(name, sizeof(name), "n%u", i) > 0);
+            (void)take_bytes(name, name, bytes);
+        }
+}
+
+static unsigned held_by(int64_t owner)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < n_taken; i++)
+        n += dt_place_owner(&taken[i]) == owner;
+    return n;
+}
+
+static void an_owner_leaves_an_eighth_of_the_process_however_many_topics_it_has(void **state)
+{
+    (void)state;
+    start(1000, 100, 1 << 20);
+    take_for_many_topics(960, 4, 1);
+    assert_int_equal(dt_places_taken(places), 875);
+    owner_id = 2;
+    assert_true(room_anywhere("live") > 10);
+    assert_true(take_all("live", "live") > 10);
+    owner_id = 3;
+    assert_true(take_all("other", "other") > 10);
+}
+
+static void an_owner_has_at_most_half_of_the_process_while_another_one_asks(void **state)
+{
+    (void)state;
+    start(100, 50, 1 << 20);
+    take_for_many_topics(30, 100, 1);
+    for (int i = 0; i < 1000; i++) { /* answers earn its topics places, but none beyond what their owner may have */
+        now_us += SECOND / 100;
+        give_back((size_t)i * 7 % n_taken, DT_PLACE_ANSWERED);
+        owner_id = 2;
+        (void)room_anywhere("rare");
+        owner_id = 1;
+        take_for_many_topics(30, 1, 1);
+    }
+    assert_in_range(held_by(1), 40, 50);
+    now_us += 11 * SECOND; /* the other one has no work any more */
+    take_for_many_topics(30, 100, 1);
+    assert_int_equal(held_by(1), 87);
+}
+
+static void an_owner_leaves_bytes_however_many_topics_it_has(void **state)
+{
+    (void)state;
+    start(1000, 100, 8000);
+    take_for_many_topics(30, 30, 100);
+    assert_true(dt_places_taken(places) <= 70);
+    owner_id = 2;
+    assert_true(take_bytes("live", "live", 1000));
+    for (size_t i = n_taken - 1; i-- > 0;) /* all but the last one */
+        give_back(i, DT_PLACE_ANSWERED);
+    assert_int_equal(held_by(2), 1);
+    owner_id = 1;
+    take_for_many_topics(30, 30, 100);
+    assert_in_range(held_by(1), 30, 35); /* half of what the other one leaves */
+}
+
+static void an_owner_leaves_places_at_a_host_however_many_topics_it_has_there(void **state)
+{
+    char topic[16];
+    (void)state;
+    start(1000, 100, 1 << 20);
+    owner_id = 2;
+    assert_true(take("h", "live"));
+    owner_id = 1;
+    for (int i = 0; i < 500; i++) {
+        assert_true(snprintf(topic, sizeof(topic), "t%d", i % 100) > 0);
+        (void)take("h", topic);
+    }
+    assert_int_equal(held_by(1), 49);
+    owner_id = 2;
+    assert_int_equal(take_all("h", "live"), 12); /* of the 25 that are its half of what the first one leaves */
+}
+
+static void a_host_that_pushes_an_owner_back_has_its_places_for_others(void **state)
+{
+    (void)state;
+    start(1000, 16, 1 << 20);
+    for (int i = 0; i < 5; i++) {
+        assert_true(take("h", "noisy"));
+        give_back(0, DT_PLACE_PUSHED_BACK);
+    }
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), 1), 1);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), 2), 16);
+    owner_id = 2;
+    assert_true(take_all("h", "quiet") > 3);
+}
+
+static void all_places_and_bytes_come_back(void **state)
+{
+    uint32_t x = 12345;
+    char name[16];
+    (void)state;
+    start(50, 8, 10000);
+    for (int i = 0; i < 20000; i++) {
+        x = x * 1664525u + 1013904223u;
+        owner_id = 1 + (x >> 30);
+        assert_true(snprintf(name, sizeof(name), "%u.t%u", (unsigned)owner_id, (x >> 24) % 16) > 0);
+        (void)take_bytes(&name[(x >> 20) % 2 ? 2 : 0], name, (x >> 10) % 1000);
+        if (n_taken && (x >> 9) % 3)
+            give_back((x >> 5) % n_taken, (enum dt_place_end)((x >> 13) % 4));
+    }
+    while (n_taken)
+        give_back(0, DT_PLACE_UNUSED);
+    assert_int_equal(dt_places_taken(places), 0);
+    now_us += 11 * SECOND;
+    assert_true(take_bytes("all", "all", 10000));
 }
 
 static void the_bounds_hold(void **state)
@@ -210,9 +348,12 @@ static void bytes_are_bounded_and_one_request_always_fits(void **state)
     assert_false(take_bytes("h", "u", 1));
     give_back(0, DT_PLACE_UNUSED);
     assert_true(take_bytes("h", "t", 400));
-    assert_false(take_bytes("h", "t", 400));
-    assert_true(take_bytes("h", "u", 600));
-    assert_false(take_bytes("h", "v", 1));
+    assert_false(take_bytes("h", "t", 500));
+    assert_true(take_bytes("h", "u", 475));
+    assert_false(take_bytes("h", "v", 1)); /* an eighth is for other owners */
+    owner_id = 2;
+    assert_true(take_bytes("h", "w", 125));
+    assert_false(take_bytes("h", "x", 1));
 }
 
 static void a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise(void **state)
@@ -223,26 +364,26 @@ static void a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise(void *
     assert_true(take("other", "a"));
     give_back(4, DT_PLACE_ANSWERED);
     give_back(0, DT_PLACE_PUSHED_BACK);
-    assert_int_equal(dt_places_of_host(places, dt_str("h")), 4);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 4);
     give_back(0, DT_PLACE_PUSHED_BACK); /* of the same time */
-    assert_int_equal(dt_places_of_host(places, dt_str("h")), 4);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 4);
     while (n_taken)
         give_back(0, DT_PLACE_SILENT);
-    assert_int_equal(dt_places_of_host(places, dt_str("h")), 4);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 4);
     for (int i = 0; i < 5; i++) {
         assert_true(take("h", "a"));
         give_back(0, DT_PLACE_PUSHED_BACK);
     }
-    assert_int_equal(dt_places_of_host(places, dt_str("h")), 1);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 1);
     assert_true(take("h", "a"));
     assert_false(take("h", "b"));
-    assert_int_equal(dt_places_of_host(places, dt_str("other")), 8);
+    assert_int_equal(dt_places_of_host(places, dt_str("other"), owner_id), 8);
     give_back(0, DT_PLACE_ANSWERED);
     for (int i = 0; i < 20; i++) {
         assert_true(take("h", "a"));
         give_back(0, DT_PLACE_ANSWERED);
     }
-    assert_int_equal(dt_places_of_host(places, dt_str("h")), 8);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 8);
 }
 
 static void idle_hosts_that_were_slowed_are_forgotten_in_the_end(void **state)
@@ -252,12 +393,12 @@ static void idle_hosts_that_were_slowed_are_forgotten_in_the_end(void **state)
     assert_true(take("h", "a"));
     give_back(0, DT_PLACE_PUSHED_BACK);
     assert_true(take("i", "a"));
-    assert_int_equal(dt_places_of_host(places, dt_str("h")), 4);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 4);
     now_us += DT_PLACES_REMEMBERED_US + SECOND;
     assert_true(take("j", "a"));
     assert_true(take("k", "a"));
     assert_true(take("l", "a"));
-    assert_int_equal(dt_places_of_host(places, dt_str("h")), 8);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 8);
 }
 
 /* One that is in use stands in nobody's way, however long it was known before them. */
@@ -268,13 +409,13 @@ static void idle_hosts_are_forgotten_behind_one_that_is_in_use(void **state)
     assert_true(take("busy", "a"));
     assert_true(take("h", "a"));
     give_back(1, DT_PLACE_PUSHED_BACK);
-    assert_int_equal(dt_places_of_host(places, dt_str("h")), 4);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 4);
     now_us += DT_PLACES_REMEMBERED_US + SECOND;
     for (int i = 0; i < 3; i++) {
         const char new_host[] = {(char)('i' + i), '\0'};
         assert_true(take(new_host, "a"));
     }
-    assert_int_equal(dt_places_of_host(places, dt_str("h")), 8);
+    assert_int_equal(dt_places_of_host(places, dt_str("h"), owner_id), 8);
 }
 
 static void a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one(void **state)
@@ -282,7 +423,7 @@ static void a_topic_whose_jobs_name_their_hosts_goes_on_beside_a_full_one(void *
     (void)state;
     start(1000, 4, 1 << 20);
     assert_int_equal(take_all("dead", "t"), 2);
-    assert_true(dt_places_room_anywhere(places, dt_str("t"), now_us) > 100);
+    assert_true(room_anywhere("t") > 100);
     assert_true(take("live", "t"));
 }
 
@@ -294,13 +435,13 @@ static void a_host_is_asked_for_by_its_number(void **state)
     start(1000, 4, 1 << 20);
     assert_int_equal(number, dt_callback_host_of(dt_str(dead)));
     assert_int_equal(dt_callback_host_of(dt_str("no url")), 0);
-    assert_int_equal(dt_places_room_at(places, number, dt_str("t"), now_us), 2); /* nothing is known of it */
+    assert_int_equal(room_at(number, "t"), 2); /* nothing is known of it */
     assert_int_equal(take_all(dead, "t"), 2);
-    assert_int_equal(dt_places_room_at(places, number, dt_str("t"), now_us), 0);
-    assert_true(dt_places_room_at(places, number, dt_str("u"), now_us) > 0);
+    assert_int_equal(room_at(number, "t"), 0);
+    assert_true(room_at(number, "u") > 0);
     while (n_taken > 0)
         dt_places_give_back(places, &taken[--n_taken], DT_PLACE_SILENT, now_us);
-    assert_int_equal(dt_places_room_at(places, number, dt_str("t"), now_us), 2);
+    assert_int_equal(room_at(number, "t"), 2);
 }
 
 /* Else a host that may have one callback at a time would never have its first. */
@@ -309,7 +450,7 @@ static void a_host_that_nothing_is_known_of_has_a_place_however_few_it_may_have(
     (void)state;
     for (unsigned per_host = 1; per_host <= 5; per_host++) {
         start(100, per_host, 1 << 20);
-        assert_int_equal(dt_places_room_at(places, 4711, dt_str("t"), now_us), (per_host + 1) / 2);
+        assert_int_equal(room_at(4711, "t"), (per_host + 1) / 2);
         dt_places_free(places);
     }
     places = NULL;
@@ -323,11 +464,17 @@ int main(void)
         T(a_host_is_asked_for_by_its_number),
         T(a_dead_topic_holds_half_of_its_hosts_places),
         T(dead_topics_leave_a_part_however_many_they_are),
-        T(a_topic_that_is_alone_and_answered_uses_all_places_of_its_host),
+        T(a_topic_that_is_alone_and_answered_uses_all_places_of_its_owner_at_its_host),
         T(topics_that_are_answered_share_a_host),
         T(a_waiter_that_does_not_come_back_holds_nobody_up),
         T(dead_hosts_leave_places_of_the_process_to_others),
         T(one_topic_with_many_dead_hosts_leaves_half_of_the_process),
+        T(an_owner_leaves_an_eighth_of_the_process_however_many_topics_it_has),
+        T(an_owner_has_at_most_half_of_the_process_while_another_one_asks),
+        T(an_owner_leaves_bytes_however_many_topics_it_has),
+        T(an_owner_leaves_places_at_a_host_however_many_topics_it_has_there),
+        T(a_host_that_pushes_an_owner_back_has_its_places_for_others),
+        T(all_places_and_bytes_come_back),
         T(the_bounds_hold),
         T(bytes_are_bounded_and_one_request_always_fits),
         T(a_host_that_pushes_back_gets_fewer_until_it_answers_otherwise),
