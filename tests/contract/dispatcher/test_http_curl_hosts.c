@@ -251,6 +251,76 @@ static void a_lookup_that_fails_fails_for_all_who_wait(void **state)
     forget(got, 20);
 }
 
+/* The time of a request begins when its name has a turn to be looked up. */
+static void names_that_hang_leave_lookups_to_other_owners_and_time_to_their_own(void **state)
+{
+    enum { N = 300, OTHERS = 20, TURNS = 224 };
+    static struct got got[N], others[OTHERS];
+    char name[32];
+    (void)state;
+    memset(got, 0, sizeof(got));
+    memset(others, 0, sizeof(others));
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(name, sizeof(name), "hang%u.test", i);
+        assert_int_equal(send_for(1, url_of("http", name, "/204"), 5 * SHORT_MS, &got[i]), DT_OK);
+    }
+    wait_for(got, TURNS);
+    for (unsigned i = 0; i < OTHERS; i++) {
+        snprintf(name, sizeof(name), "other%u.test", i);
+        assert_int_equal(send_for(2, url_of("http", name, "/204"), SOON_MS, &others[i]), DT_OK);
+    }
+    wait_for(others, OTHERS);
+    for (unsigned i = 0; i < OTHERS; i++)
+        assert_status(&others[i], 204);
+    assert_int_equal(looked_up, 0);
+    assert_int_equal(dt_http_client_in_flight(client), N - TURNS);
+    hang_over = true;
+    wait_for(got, N);
+    for (unsigned i = 0; i < N; i++)
+        if (i < TURNS)
+            assert_end(&got[i], DT_HTTP_TIMEOUT);
+        else
+            assert_status(&got[i], 204);
+    forget(got, N);
+    forget(others, OTHERS);
+}
+
+static _Atomic int64_t ahead_us;
+
+static int64_t mono_ahead_us(const dt_clock *clock)
+{
+    (void)clock;
+    return dt_clock_mono_us(dt_clock_system()) + ahead_us;
+}
+
+static void a_request_whose_name_has_no_turn_is_withheld_in_the_end(void **state)
+{
+    enum { N = 230, TURNS = 224 };
+    static const dt_clock clock = {.mono_us = mono_ahead_us};
+    struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
+    static struct got got[N];
+    char name[32];
+    (void)state;
+    memset(got, 0, sizeof(got));
+    settings.clock = &clock;
+    reopen(&settings);
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(name, sizeof(name), "hang%u.test", i);
+        assert_int_equal(send_for(1, url_of("http", name, "/204"), 10 * DT_HTTP_TURN_MS, &got[i]), DT_OK);
+    }
+    AWAIT(lookups == TURNS);
+    ahead_us = INT64_C(1000) * DT_HTTP_TURN_MS;
+    assert_status(ask(at("/204"), SOON_MS), 204); /* the client looks at its clock */
+    wait_for(&got[TURNS], N - TURNS);
+    for (unsigned i = TURNS; i < N; i++)
+        assert_end(&got[i], DT_HTTP_WITHHELD);
+    hang_over = true;
+    wait_for(got, TURNS);
+    for (unsigned i = 0; i < TURNS; i++)
+        assert_status(&got[i], 204);
+    forget(got, N);
+}
+
 static void a_lookup_that_hangs_costs_its_own_requests_only(void **state)
 {
     static struct got hanging;
@@ -564,6 +634,8 @@ int main(void)
         TEST(the_rest_of_a_body_is_not_written_after_the_lease),
         TEST(a_name_is_looked_up_once_for_all_who_wait),
         TEST(a_lookup_that_fails_fails_for_all_who_wait),
+        TEST(names_that_hang_leave_lookups_to_other_owners_and_time_to_their_own),
+        TEST(a_request_whose_name_has_no_turn_is_withheld_in_the_end),
         TEST(a_lookup_that_hangs_costs_its_own_requests_only),
         TEST(a_certificate_of_the_right_authority_is_trusted),
         TEST(other_certificates_are_not_trusted),

@@ -364,16 +364,22 @@ static inline const char *at(const char *path)
     return url_of("http", ADDRESS, path);
 }
 
-static inline dt_status send_to(const char *url, int64_t timeout_ms, struct got *got)
+static inline dt_status send_for(int64_t owner, const char *url, int64_t timeout_ms, struct got *got)
 {
     const struct dt_http_header headers[] = {{dt_str("content-type"), dt_str("text/plain")}};
-    const struct dt_http_request request = {.url = dt_str(url),
+    const struct dt_http_request request = {.owner = owner,
+                                            .url = dt_str(url),
                                             .headers = headers,
                                             .n_headers = 1,
                                             .body = dt_str("hello"),
                                             .timeout_ms = timeout_ms,
                                             .tag = got};
     return dt_http_client_send(client, &request);
+}
+
+static inline dt_status send_to(const char *url, int64_t timeout_ms, struct got *got)
+{
+    return send_for(0, url, timeout_ms, got);
 }
 
 static inline void wait_for(const struct got *got, unsigned n)
