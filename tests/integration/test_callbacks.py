@@ -403,6 +403,27 @@ def test_a_topic_that_is_deleted_goes_when_its_last_callback_was_answered(api, r
     assert state_of(api, out["id"])["state"] == "cancelled" and len(receiver.of(int(out["id"]))) == 1
 
 
+def test_silent_receivers_of_many_topics_of_an_owner_leave_places_to_another_owner(stack, api, receiver):
+    receiver.rule = lambda request: None if request.headers["ce-type"].startswith("flood.") else (204, {}, b"")
+    for part in ("dispatcher1", "dispatcher2"):
+        stack.restart(part, settings={"callbacks.max_in_flight": "24"})
+    try:
+        for i in range(80):
+            make_topic(api, f"flood.{i}", receiver, callback_timeout="PT10M", ack_timeout="PT1H", retry=["1h"])
+        api.batch([{"topic": f"flood.{i % 80}", "delay": 0} for i in range(320)])
+        until(lambda: in_hands(stack, "flood.") == 2 * 21, stack.logs)  # all but an eighth
+        make_topic(api, "served.orders", receiver)
+        began = time.monotonic()
+        jobs = [int(api.make(topic="served.orders", delay=0)["id"]) for _ in range(40)]
+        until(lambda: done(api, "served.orders", 40), stack.logs)
+        print(f"40 callbacks beside 42 that are silent took {time.monotonic() - began:.1f} s")
+        assert {tuple(attempts_of(api, job)) for job in jobs} == {((1, "succeeded"),)} and in_hands(stack, "flood.") == 2 * 21
+    finally:
+        receiver.ended.set()  # what is silent ends
+        for part in ("dispatcher1", "dispatcher2"):
+            stack.restart(part)
+
+
 def call_and_pop(api, receiver, topic):
     """Jobs of all shards are called back and popped."""
     called = [int(api.make(topic=f"{topic}.http", delay=0)["id"]) for _ in range(16)]
