@@ -58,8 +58,8 @@ static void add_limit(const struct dt_explained *e, struct dt_strbuf *out)
     else if (dt_str_is(e->shard->callbacks, "off"))
         dt_strbuf_adds(out, "its topic is called back, and callbacks are not enabled in its shard's dispatcher");
     else
-        dt_strbuf_adds(out, "all places for callbacks of its shard's dispatcher are taken (callbacks.max_in_flight, "
-                            "per_host or max_bytes)");
+        dt_strbuf_adds(out, "all places for callbacks that its owner may have in its shard's dispatcher are taken "
+                            "(callbacks.max_in_flight, per_host or max_bytes)");
 }
 
 static void add_leader(const struct dt_explained *e, struct dt_strbuf *out)

@@ -100,9 +100,9 @@
   BOOL(callbacks, enabled, false, DT_OPT_NONE, "Topics may have the delivery http: dispatchers send their jobs as HTTP requests to the topic's callback_url. Give the API and the dispatchers the same setting.") \
   TEXT(callbacks, allow_networks, "", DT_OPT_NONE, "Networks that callbacks may reach although they are private, local or reserved: comma-separated CIDRs, such as 10.0.0.0/8, fd00::/8.") \
   TEXT(callbacks, allow_hosts, "", DT_OPT_NONE, "The only hosts that callbacks may go to: comma-separated names, each of which may begin with *. for every name below it. Empty: any. The API refuses URLs with other hosts.") \
-  INT(callbacks, max_in_flight, 1000, 1, 100000, DT_OPT_NONE, "Most callbacks that one dispatcher has under way; what is over waits in MySQL (waiting_for: limit).") \
-  INT(callbacks, per_host, 100, 1, 100000, DT_OPT_NONE, "Most of them to one host (scheme, name and port).") \
-  INT(callbacks, max_bytes, 67108864, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Most bytes of jobs that one dispatcher has under way as callbacks; one that is larger goes alone.") \
+  INT(callbacks, max_in_flight, 1000, 1, 100000, DT_OPT_NONE, "Most callbacks that one dispatcher has under way; what is over waits in MySQL (waiting_for: limit). While others have work, an owner of topics uses at most half of what they leave; alone, it leaves an eighth.") \
+  INT(callbacks, per_host, 100, 1, 100000, DT_OPT_NONE, "Most of them to one host (scheme, name and port); owners share them in the same way.") \
+  INT(callbacks, max_bytes, 67108864, 1048576, INT64_C(17179869184), DT_OPT_NONE, "Most bytes of jobs that one dispatcher has under way as callbacks, which owners share in the same way; one that is larger goes alone. Above 8 MiB the eighth that an owner leaves has room for the largest payload.") \
   TEXT(callbacks, ca_file, "", DT_OPT_NONE, "File of certificates (PEM) to trust for https; empty: those of the system. Read again some seconds after it has changed.") \
   DURATION(ledger, trim_after, DT_DAY, DT_SECOND, 365*DT_DAY, DT_OPT_NONE, "Ledger records that were settled for so long are deleted. A copy of MySQL that is put back must be younger than this, or its shards halt.") \
   INT(results, batch, 2000, 2, 10000, DT_OPT_NONE, "Most results applied in one transaction.") \
