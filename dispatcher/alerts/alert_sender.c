@@ -12,6 +12,7 @@
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "job/callback/callback_url.h"
+#include "job/owner.h"
 
 #define IN_FLIGHT_MAX 256
 #define TIMEOUT_MS    5000
@@ -155,7 +156,8 @@ static dt_status post(dt_alerts *a, const struct dt_alert_message *m, const stru
                       struct dt_error *err)
 {
     struct dt_alert_text text;
-    struct dt_http_request request = {.url = way->url, .timeout_ms = TIMEOUT_MS};
+    const int64_t owner = m->alert.topic.p ? dt_owner_by_name(m->alert.topic) : 0; /* 0: the installation */
+    struct dt_http_request request = {.owner = owner, .url = way->url, .timeout_ms = TIMEOUT_MS};
     struct dt_alert_answer *answer = calloc(1, sizeof(*answer));
     if (!answer)
         return dt_fail(err, DT_NOMEM, "out of memory");

@@ -56,8 +56,8 @@ void dt_hands_stop(dt_hands *hands);
 
 DT_MUST_CHECK dt_status dt_hands_claims_new(dt_hands *hands, unsigned shard, dt_hands_claims **out);
 void dt_hands_claims_free(dt_hands_claims *claims); /* accepts NULL */
-/* How many attempts of a topic and its owner (job/owner.h) may be claimed now, about. 0: its jobs wait; `room` tells when
- * to ask again. */
+/* How many attempts of a topic and its owner (job/owner.h) may be claimed now, about. 0: its jobs wait; `room` tells
+ * when to ask again. */
 size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_str topic,
                             const struct dt_topic_callback *callback);
 /* Answers it for the jobs of a topic that name a host of this number (dt_callback_host_number). */

@@ -74,7 +74,7 @@ size_t dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us);
 /* Takes an amount for an owner, which dt_shares_return gives back. False: the owner has its share. */
 bool dt_shares_take_some(struct dt_shares *shares, int64_t owner, size_t amount, int64_t now_us);
 void dt_shares_return(struct dt_shares *shares, int64_t owner, size_t amount);
-/* The same for an amount of one. */
+/* Takes, or gives back, one. */
 bool dt_shares_take(struct dt_shares *shares, int64_t owner, int64_t now_us);
 void dt_shares_give_back(struct dt_shares *shares, int64_t owner);
 void dt_shares_clear(struct dt_shares *shares);
