@@ -12,7 +12,8 @@ enum dt_closed {
     DT_CLOSED_FINDING_OUT, /* whether the topic can be written is being found out */
     DT_CLOSED_NO_ROW,      /* jobs have the topic, and `topics` has not */
     DT_CLOSED_PAUSED,
-    DT_CLOSED_LIMIT, /* it has no room within its limits, or there is no place for its attempts in hands */
+    DT_CLOSED_LIMIT, /* it has no room within its limits */
+    DT_CLOSED_FULL,  /* there is no place for its attempts in hands: memory says when there is one, so none is tried */
     DT_CLOSED_UNWRITABLE,
     DT_CLOSED_UNREAD /* timeouts: reports of the attempts may be unread */
 };
@@ -32,6 +33,7 @@ static inline struct dt_closed_rule dt_closed_rule(enum dt_closed closed)
         [DT_CLOSED_NO_ROW] = {.holds = true, .tries = true},
         [DT_CLOSED_PAUSED] = {.parks = true, .holds = true},
         [DT_CLOSED_LIMIT] = {.parks = true, .holds = true, .tries = true},
+        [DT_CLOSED_FULL] = {.parks = true, .holds = true},
         [DT_CLOSED_UNWRITABLE] = {.parks = true, .holds = true, .tries = true},
         [DT_CLOSED_UNREAD] = {.holds = true},
     };

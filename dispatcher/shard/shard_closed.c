@@ -72,7 +72,7 @@ enum dt_closed dt_shard_why_held(dt_shard_loop *l, struct dt_str name)
         return DT_CLOSED_LIMIT;
     switch (dealing_of(l, topic)) {
     case DT_DEALING_HANDS:
-        return ask_for_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_LIMIT;
+        return ask_for_places(l, topic, host) ? DT_CLOSED_NOT : DT_CLOSED_FULL;
     case DT_DEALING_OFFERS:
         return DT_CLOSED_NOT; /* what is offered is nobody's to send */
     default:
@@ -90,7 +90,7 @@ enum dt_closed dt_shard_why_left(const dt_shard_loop *l, struct dt_str topic)
 {
     if (dt_topic_snapshot_paused(l->snapshot, topic))
         return DT_CLOSED_PAUSED;
-    return dealing_of(l, topic) == DT_DEALING_HANDS ? DT_CLOSED_LIMIT : DT_CLOSED_UNWRITABLE;
+    return dealing_of(l, topic) == DT_DEALING_HANDS ? DT_CLOSED_FULL : DT_CLOSED_UNWRITABLE;
 }
 
 size_t dt_shard_room(dt_shard_loop *l, struct dt_str name)

@@ -103,10 +103,15 @@ static bool may_go(const struct dt_held_queue *held)
     return !dt_closed_rule(held->closed).holds;
 }
 
+static bool has_no_room(const struct dt_held_queue *held)
+{
+    return held->closed == DT_CLOSED_LIMIT || held->closed == DT_CLOSED_FULL;
+}
+
 void dt_shard_look_for_room(dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n; i++)
-        if (l->fair.v[i].closed == DT_CLOSED_LIMIT)
+        if (has_no_room(&l->fair.v[i]))
             l->fair.v[i].closed = dt_shard_why_held(l, dt_str(l->fair.v[i].name));
 }
 
@@ -123,7 +128,7 @@ void dt_shard_open_timeouts(dt_shard_loop *l)
 static bool backlog_goes_on(const dt_shard_loop *l)
 {
     for (size_t i = 0; i < l->fair.n; i++)
-        if (may_go(&l->fair.v[i]) || l->fair.v[i].closed == DT_CLOSED_LIMIT)
+        if (may_go(&l->fair.v[i]) || has_no_room(&l->fair.v[i]))
             return true;
     return false;
 }

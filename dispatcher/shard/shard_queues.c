@@ -177,7 +177,7 @@ static void see_queues(dt_shard_loop *l)
     for (size_t i = 0; i < l->fair.n_queues; i++) {
         struct dt_due_queue *queue = &l->fair.queues[i];
         if (queue->host) {
-            queue->closed = DT_CLOSED_LIMIT;
+            queue->closed = DT_CLOSED_FULL;
             continue;
         }
         char name[DT_HELD_NAME_SIZE];

@@ -297,6 +297,27 @@ static void what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are
     assert_int_equal(fake.given[0].n, 1);
 }
 
+/* Memory says when there is one. */
+static void of_topics_without_a_place_for_their_callbacks_no_job_is_tried(void **state)
+{
+    struct rig *rig = *state;
+    static const char *const listed[] = {"t01", "t02"};
+    memcpy(fake.listed, listed, sizeof listed);
+    fake.n_listed = 2;
+    plain.called_back = 't';
+    rig->loop.fair.topics_changed = true;
+    dt_shard_list_held(&rig->loop);
+    assert_true(dt_closed_rule(held(rig, "t01")->closed).holds);
+    assert_int_equal(fake.n_given, 0);
+    plain.all_places = 5;
+    fake.mono_us += 5 * SECOND;
+    dt_shard_list_held(&rig->loop);
+    assert_int_equal(held(rig, "t01")->closed, DT_CLOSED_NOT);
+    dt_shard_give_back(&rig->loop);
+    assert_int_equal(fake.n_given, 2);
+    memset(&plain, 0, sizeof plain);
+}
+
 /* ---- whose queue ---- */
 
 static void a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes(void **state)
@@ -366,6 +387,7 @@ int main(void)
         T(held_sets_are_listed_when_topics_changed_and_every_five_seconds),
         T(without_redis_nothing_is_listed_and_what_failed_is_tried_at_the_next_due_scan),
         T(what_is_held_is_open_unless_paused_or_closed_and_timeouts_always_are),
+        T(of_topics_without_a_place_for_their_callbacks_no_job_is_tried),
         T(a_topic_and_its_timeouts_are_two_queues_whatever_their_hashes),
         T(mysql_is_asked_once_for_a_jobs_topic_while_it_waits_and_again_for_its_timeout),
         T(what_is_about_to_be_claimed_is_asked_for_again),
