@@ -184,10 +184,13 @@ enum dt_next dt_run_pop(struct dt_request *req, dt_store *store)
     struct dt_run *run = req->state;
     struct dt_run_command *command = &run->v[run->next];
     const struct dt_pop_wish wish = dt_command_wish(&command->command);
+    struct dt_pop_taker taker = {.max = wish.max, .ttr_ms = wish.ttr_ms};
     struct dt_popped popped = {.n = 0};
     const size_t bytes = hold_room(run, wish.max);
     run->heard = dt_pop_room_heard(req->api->pops, &wish);
-    dt_status status = bytes ? dt_pop_take(req->api, store, &wish, bytes, &req->arena, &popped, NULL) : DT_UNAVAILABLE;
+    dt_status status = DT_UNAVAILABLE;
+    if (bytes)
+        status = dt_pop_take(req->api, store, &wish, &taker, 1, bytes, &req->arena, &popped, NULL);
     run->popped_bytes += popped.bytes;
     req->changed |= popped.n > 0;
     if (status != DT_OK && popped.n == 0)

@@ -58,13 +58,14 @@ static enum dt_next pop_now(struct dt_request *req, dt_store *store)
 {
     struct popping *p = req->state;
     const struct dt_pop_wish *wish = &p->wish;
+    struct dt_pop_taker taker = {.max = wish->max, .ttr_ms = wish->ttr_ms};
     struct dt_popped popped;
     struct dt_error err = {0};
     const size_t bytes = hold_room(req, wish);
     if (bytes == 0)
         return dt_request_no_room(req);
     p->heard = dt_pop_room_heard(req->api->pops, wish);
-    dt_status status = dt_pop_take(req->api, store, wish, bytes, &req->arena, &popped, &err);
+    dt_status status = dt_pop_take(req->api, store, wish, &taker, 1, bytes, &req->arena, &popped, &err);
     if (status != DT_OK && popped.n == 0)
         return dt_answer_status(req, status, NULL, &err);
     if (popped.refused.p)

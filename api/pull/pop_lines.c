@@ -4,217 +4,172 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "base/strbuf.h"
+#include "base/fair.h"
 
-void dt_pop_lines_init(struct dt_pop_lines *lines)
+struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish)
 {
-    *lines = (struct dt_pop_lines){0};
-    lines->ready_end = &lines->ready;
-}
-
-/* ---- keys ---- */
-
-/* Names of topics have no spaces, so keys of different wishes differ. */
-static void key_of(const struct dt_pop_wish *wish, struct dt_strbuf *key)
-{
-    dt_strbuf_init(key);
-    dt_strbuf_add_i64(key, wish->ttr_ms);
-    for (size_t i = 0; i < wish->n_topics; i++) {
-        dt_strbuf_addc(key, ' ');
-        dt_strbuf_add(key, wish->topics[i].p, wish->topics[i].n);
-    }
-}
-
-static struct dt_pop_line *find(const struct dt_pop_lines *lines, struct dt_str key)
-{
-    struct dt_pop_line *line = NULL;
-    HASH_FIND(hh, lines->lines, key.p, key.n, line);
-    return line;
-}
-
-struct dt_pop_line *dt_pop_lines_find(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish)
-{
-    struct dt_strbuf key;
-    key_of(wish, &key);
-    struct dt_pop_line *line = key.failed ? NULL : find(lines, dt_strbuf_str(&key));
-    dt_strbuf_clear(&key);
-    return line;
-}
-
-/* ---- topics ---- */
-
-static struct dt_pop_topic_entry *topic_of(struct dt_pop_lines *lines, struct dt_str name)
-{
-    struct dt_pop_topic_entry *topic = NULL;
-    HASH_FIND(hh, lines->topics, name.p, name.n, topic);
-    if (topic)
-        return topic;
-    topic = calloc(1, sizeof(*topic) + name.n + 1);
-    if (!topic)
+    struct dt_pop_waiter *waiter = calloc(1, sizeof(*waiter) + wish->n_topics * sizeof(*waiter->places));
+    if (!waiter)
         return NULL;
-    memcpy(topic + 1, name.p, name.n);
-    topic->name = (struct dt_str){(const char *)(topic + 1), name.n};
-    HASH_ADD_KEYPTR(hh, lines->topics, topic->name.p, topic->name.n, topic);
-    if (topic->hh.tbl)
-        return topic;
-    free(topic);
-    return NULL;
-}
-
-static void leave_topics(struct dt_pop_lines *lines, struct dt_pop_line *line)
-{
-    for (size_t i = 0; i < line->wish.n_topics; i++) {
-        struct dt_pop_topic_entry *topic = line->places[i].topic;
-        if (!topic)
-            continue;
-        DL_DELETE(topic->first, &line->places[i]);
-        if (topic->first)
-            continue;
-        HASH_DEL(lines->topics, topic);
-        free(topic);
-    }
+    waiter->max = wish->max;
+    waiter->ttr_ms = wish->ttr_ms;
+    waiter->form = wish->form;
+    return waiter;
 }
 
 /* ---- lines ---- */
 
-static void line_free(struct dt_pop_lines *lines, struct dt_pop_line *line)
+static struct dt_pop_line *find(const struct dt_pop_lines *lines, struct dt_str topic)
 {
-    leave_topics(lines, line);
-    free(line->places);
-    free((void *)(uintptr_t)line->wish.topics);
-    free((void *)(uintptr_t)line->key.p);
-    free(line);
-}
-
-/* Names are slices of the key. */
-static bool take_names(struct dt_pop_line *line, const struct dt_pop_wish *wish)
-{
-    struct dt_str *names = calloc(wish->n_topics, sizeof(*names));
-    const char *p = line->key.p + line->key.n;
-    line->wish.topics = names;
-    for (size_t i = wish->n_topics; names && i-- > 0;) {
-        p -= wish->topics[i].n;
-        names[i] = (struct dt_str){p--, wish->topics[i].n};
-    }
-    return names != NULL;
-}
-
-static bool enter_topics(struct dt_pop_lines *lines, struct dt_pop_line *line)
-{
-    line->places = calloc(line->wish.n_topics, sizeof(*line->places));
-    for (size_t i = 0; line->places && i < line->wish.n_topics; i++) {
-        struct dt_pop_place *place = &line->places[i];
-        place->line = line;
-        place->topic = topic_of(lines, line->wish.topics[i]);
-        if (!place->topic)
-            return false;
-        DL_APPEND(place->topic->first, place);
-    }
-    return line->places != NULL;
-}
-
-/* key is taken over, whatever happens. */
-static struct dt_pop_line *line_new(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, struct dt_strbuf *key)
-{
-    struct dt_pop_line *line = calloc(1, sizeof(*line));
-    if (!line) {
-        dt_strbuf_clear(key);
-        return NULL;
-    }
-    line->key = dt_strbuf_str(key);
-    line->wish = *wish;
-    line->wish.topics = NULL;
-    bool made = take_names(line, wish) && enter_topics(lines, line);
-    if (made)
-        HASH_ADD_KEYPTR(hh, lines->lines, line->key.p, line->key.n, line);
-    if (made && line->hh.tbl)
-        return line;
-    line->wish.n_topics = line->places ? line->wish.n_topics : 0;
-    line_free(lines, line);
-    return NULL;
-}
-
-static struct dt_pop_line *line_for(struct dt_pop_lines *lines, const struct dt_pop_wish *wish)
-{
-    struct dt_strbuf key;
-    key_of(wish, &key);
-    struct dt_pop_line *line = key.failed ? NULL : find(lines, dt_strbuf_str(&key));
-    if (!line && !key.failed)
-        return line_new(lines, wish, &key);
-    dt_strbuf_clear(&key);
+    struct dt_pop_line *line = NULL;
+    HASH_FIND(hh, lines->lines, topic.p, topic.n, line);
     return line;
 }
 
-bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, struct dt_pop_waiter *waiter)
+/* The line of a topic, made if needed. NULL: no memory. */
+static struct dt_pop_line *line_of(struct dt_pop_lines *lines, struct dt_str topic)
 {
-    struct dt_pop_line *line = line_for(lines, wish);
+    struct dt_pop_line *line = find(lines, topic);
+    if (line)
+        return line;
+    line = calloc(1, sizeof(*line) + topic.n + 1);
     if (!line)
-        return false;
-    waiter->line = line;
-    DL_APPEND(line->first, waiter);
-    line->n++;
-    lines->n++;
-    return true;
+        return NULL;
+    memcpy(line + 1, topic.p, topic.n);
+    line->topic = (struct dt_str){(const char *)(line + 1), topic.n};
+    HASH_ADD_KEYPTR(hh, lines->lines, line->topic.p, line->topic.n, line);
+    if (line->hh.tbl)
+        return line;
+    free(line);
+    return NULL;
 }
 
 static void unready(struct dt_pop_lines *lines, struct dt_pop_line *line)
 {
-    struct dt_pop_line **at = &lines->ready;
-    while (*at != line)
-        at = &(*at)->next_ready;
-    *at = line->next_ready;
-    if (!*at)
-        lines->ready_end = at;
+    DL_DELETE(lines->ready, line);
     line->ready = false;
+}
+
+static void leave_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter)
+{
+    while (waiter->n_places) {
+        struct dt_pop_place *place = &waiter->places[--waiter->n_places];
+        struct dt_pop_line *line = place->line;
+        DL_DELETE(line->first, place);
+        if (line->first)
+            continue;
+        if (line->ready)
+            unready(lines, line);
+        HASH_DEL(lines->lines, line);
+        free(line);
+    }
+}
+
+bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish)
+{
+    for (size_t i = 0; i < wish->n_topics; i++)
+        if (!find(lines, wish->topics[i]))
+            return false;
+    return true;
+}
+
+bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, const int64_t *owners,
+                      struct dt_pop_waiter *waiter)
+{
+    for (size_t i = 0; i < wish->n_topics; i++) {
+        struct dt_pop_line *line = line_of(lines, wish->topics[i]);
+        if (!line) {
+            leave_lines(lines, waiter);
+            return false;
+        }
+        struct dt_pop_place *place = &waiter->places[waiter->n_places++];
+        *place = (struct dt_pop_place){.waiter = waiter, .line = line};
+        DL_APPEND(line->first, place);
+        line->owner = owners[i];
+    }
+    waiter->owner = owners[0];
+    DL_APPEND(lines->waiters, waiter);
+    lines->n++;
+    return true;
 }
 
 void dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter)
 {
-    struct dt_pop_line *line = waiter->line;
-    DL_DELETE(line->first, waiter);
-    line->n--;
+    leave_lines(lines, waiter);
+    DL_DELETE(lines->waiters, waiter);
     lines->n--;
-    if (line->n)
-        return;
-    if (line->ready)
-        unready(lines, line);
-    HASH_DEL(lines->lines, line);
-    line_free(lines, line);
 }
 
 /* ---- what is ready ---- */
 
-void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_pop_line *line)
+void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t from_us)
 {
-    if (line->ready)
+    struct dt_pop_line *line = find(lines, topic);
+    if (!line)
         return;
+    if (!line->ready)
+        DL_APPEND(lines->ready, line);
+    line->ready_us = line->ready && line->ready_us < from_us ? line->ready_us : from_us;
     line->ready = true;
-    line->next_ready = NULL;
-    *lines->ready_end = line;
-    lines->ready_end = &line->next_ready;
 }
 
-void dt_pop_lines_offer(struct dt_pop_lines *lines, struct dt_str topic)
+int64_t dt_pop_lines_next_us(const struct dt_pop_lines *lines)
 {
-    struct dt_pop_topic_entry *entry = NULL;
+    const struct dt_pop_line *line;
+    int64_t next_us = INT64_MAX;
+    DL_FOREACH(lines->ready, line)
+    next_us = dt_earlier(next_us, line->ready_us);
+    return next_us;
+}
+
+size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt_arena *arena)
+{
     struct dt_pop_line *line;
-    struct dt_pop_line *next;
-    struct dt_pop_place *place;
-    if (!topic.p) {
-        HASH_ITER(hh, lines->lines, line, next)
-        dt_pop_lines_ready(lines, line);
-        return;
+    size_t n = 0;
+    size_t owners = 0;
+    DL_FOREACH(lines->ready, line)
+    n += line->ready_us <= now_us;
+    struct dt_fair_turn *turns = dt_arena_alloc(arena, (n + 1) * sizeof(*turns));
+    struct dt_pop_line **v = dt_arena_alloc(arena, (n + 1) * sizeof(*v));
+    if (n == 0 || !turns || !v)
+        return n > 0;
+    n = 0;
+    DL_FOREACH(lines->ready, line)
+    if (line->ready_us <= now_us) {
+        turns[n] = (struct dt_fair_turn){.owner = line->owner, .at = n};
+        v[n++] = line;
     }
-    HASH_FIND(hh, lines->topics, topic.p, topic.n, entry);
-    if (entry)
-        DL_FOREACH(entry->first, place)
-    dt_pop_lines_ready(lines, place->line);
+    dt_fair_rotate(turns, n, 0); /* each owner has a turn each time, so it need not begin with another one */
+    while (n-- > 0) {
+        line = v[turns[n].at];
+        DL_DELETE(lines->ready, line);
+        DL_PREPEND(lines->ready, line);
+        owners += turns[n].turn == 0;
+    }
+    return owners;
 }
 
-struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines)
+struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us)
 {
-    struct dt_pop_line *line = lines->ready;
-    if (line)
+    struct dt_pop_line *line;
+    DL_FOREACH(lines->ready, line)
+    if (line->ready_us <= now_us) {
         unready(lines, line);
-    return line;
+        return line;
+    }
+    return NULL;
+}
+
+bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
+                          const struct dt_popped *popped, int64_t now_us)
+{
+    int64_t from_us = 0;
+    if (status != DT_OK)
+        from_us = now_us + DT_POP_AGAIN_US;
+    else if (popped->passed || popped->at_limit || (popped->more && popped->n == 0))
+        from_us = now_us + DT_POP_LATER_US;
+    else if (!popped->refused.p && !popped->more)
+        return false;
+    dt_pop_lines_ready(lines, topic, from_us);
+    return true;
 }

@@ -1,6 +1,8 @@
 /*
- * Lines of waiting pops: who waits for the same topics with the same time to report stands in one line, and is served
- * in the order in which he came. Pure, but for memory; the room (pop_room.c) locks it.
+ * Lines of waiting pops: each topic has one, and its pops are served in the order in which they came, whatever else they
+ * ask for (how many jobs, a time to report, further topics). A pop for several topics stands in the line of each. So an
+ * offer costs one claim, however differently the pops of its topic are worded. Pure, but for memory; the room
+ * (pop_room.c) locks it.
  */
 #ifndef DT_API_POP_LINES_H
 #define DT_API_POP_LINES_H
@@ -9,65 +11,76 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "pop_take.h"
 #include "pop_wish.h"
 #include "request/request.h"
 
-/* One who waits. */
-struct dt_pop_waiter {
+#define DT_POP_AGAIN_US INT64_C(250000) /* after a claim that failed, or for which there was no memory … */
+#define DT_POP_LATER_US INT64_C(50000) /* … and after one that left something: rows were locked, or a limit reached */
+
+struct dt_pop_line;
+
+/* A pop stands in the line of each of its topics. */
+struct dt_pop_place {
+    struct dt_pop_waiter *waiter;
     struct dt_pop_line *line;
-    struct dt_pop_waiter *prev, *next; /* in its line */
+    struct dt_pop_place *prev, *next; /* in the line */
+};
+
+/* A pop that waits. */
+struct dt_pop_waiter {
+    struct dt_pop_waiter *prev, *next; /* of all */
+    struct dt_pop_waiter *next_over;   /* the room's, while it ends waits */
     dt_detached *detached;
     int fd; /* the detached answer's */
     size_t max;
+    int64_t ttr_ms;
     enum dt_pop_form form;
     int64_t until_us; /* monotonic */
-};
-
-struct dt_pop_topic_entry;
-
-/* A line stands in the list of each of its topics. */
-struct dt_pop_place {
-    struct dt_pop_line *line;
-    struct dt_pop_place *prev, *next;
-    struct dt_pop_topic_entry *topic;
+    int64_t owner;    /* of its first topic */
+    size_t n_places;
+    struct dt_pop_place places[];
 };
 
 struct dt_pop_line {
     UT_hash_handle hh;
-    struct dt_str key;       /* of the table: its topics and ttr */
-    struct dt_pop_wish wish; /* max, wait_ms and form mean nothing */
-    struct dt_pop_waiter *first;
-    size_t n;
-    struct dt_pop_place *places; /* one a topic */
-    bool ready;                  /* something may be there: it is on the list of these */
-    struct dt_pop_line *next_ready;
-};
-
-/* A topic that somebody waits for. */
-struct dt_pop_topic_entry {
-    UT_hash_handle hh;
-    struct dt_str name;
+    struct dt_str topic;
+    int64_t owner; /* of the topic */
     struct dt_pop_place *first;
+    bool ready;                      /* something may be offered, … */
+    int64_t ready_us;                /* … and may be claimed from then on */
+    struct dt_pop_line *prev, *next; /* of the ready ones */
 };
 
 struct dt_pop_lines {
-    struct dt_pop_line *lines;         /* a table */
-    struct dt_pop_topic_entry *topics; /* a table */
-    struct dt_pop_line *ready, **ready_end;
-    size_t n; /* who wait */
+    struct dt_pop_line *lines;     /* a table, by topic */
+    struct dt_pop_line *ready;     /* utlist */
+    struct dt_pop_waiter *waiters; /* utlist */
+    size_t n;                      /* of waiters */
 };
 
-void dt_pop_lines_init(struct dt_pop_lines *lines);
-/* Finds the line for a wish; NULL: nobody waits for it. */
-struct dt_pop_line *dt_pop_lines_find(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish);
-/* Puts one who waits at the end of his line, which is made when needed. False: memory is out. */
-bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, struct dt_pop_waiter *waiter);
-/* Takes one out; a line that is empty then goes. */
+/* Makes a pop that is in no line, with room for its places. NULL: no memory. Freed with free. */
+struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish);
+/* Says whether pops wait for each of these topics already. */
+bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish);
+/* Puts a pop at the ends of the lines of its topics, which are made if needed. owners: of the topics. False: no memory.
+ */
+bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, const int64_t *owners,
+                      struct dt_pop_waiter *waiter);
+/* Takes a pop out of its lines; lines that are empty then are removed. */
 void dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter);
-/* Something may be there for a line; for all lines of a topic, or (absent) for all. */
-void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_pop_line *line);
-void dt_pop_lines_offer(struct dt_pop_lines *lines, struct dt_str topic);
-/* Takes the line that has been ready for longest off the list; NULL: none is. */
-struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines);
+/* Something may be offered of a topic: its line, if it has one, may be served from then on. 0: at once. */
+void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t from_us);
+/* When the first of the ready lines may be served; INT64_MAX: none is ready. */
+int64_t dt_pop_lines_next_us(const struct dt_pop_lines *lines);
+/* Brings one line of each owner to the front, of those that may be served; returns how many owners have one. The arena
+ * is for this call; if it is out of memory, the line that has been ready for longest comes first. */
+size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt_arena *arena);
+/* Takes the first line that may be served off the ready ones; NULL: there is none. */
+struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us);
+/* Takes note of a claim for a line that was taken off the ready ones. True: the claim left something, so the line, if it
+ * is still there, is ready again. An offer that was heard of meanwhile has made it ready already. */
+bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
+                          const struct dt_popped *popped, int64_t now_us);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * Owns the thread of the waiting room, and the sockets of those who wait. Refuses to know how jobs are claimed
- * (pop_take.c) and who stands in which line (pop_lines.c).
+ * Owns the thread of the waiting room, and the sockets of pops that wait. Refuses to know how jobs are claimed
+ * (pop_take.c) and which pop stands in which line (pop_lines.c).
  *
- *   told of offers, or a look found some ──▶ the lines of these topics are ready ──▶ a claim for as many as stand first
- *   in a line and are still there ──▶ answers, in the order in which they came
+ *   told of offers, or a look found some ──▶ the lines of these topics are ready ──▶ owners take turns: one claim for
+ *   the pops that stand first in a line and are still there ──▶ answers, in the order in which they came
  *
- * Invariants: an answer goes to a client that was there when its jobs were asked for; those who wait are put into lines
- * by any thread, and taken out by the room's alone, so it may use them without the lock; what is heard between a pop's
- * own look and its entering makes its line ready.
+ * Invariants: an answer goes to a client that was there when its jobs were asked for; pops are put into lines by any
+ * thread, and taken out by the room's alone, so it may use them without the lock; what is heard between a pop's own
+ * look and its entering makes its lines ready; a line that is ready waits for one claim of each other owner at most.
  */
 #include "pop_room.h"
 
@@ -19,7 +19,9 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
+#include "base/fair.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
@@ -31,10 +33,11 @@
 #include "pop_take.h"
 #include "topics/topic_cache.h"
 
-#define LOOK_US        INT64_C(50000) /* between two looks where offers cannot be heard of, or a limit is reached … */
+#define LOOK_US        INT64_C(50000)   /* between two looks where offers cannot be heard of … */
 #define LOOK_HEARD_US  INT64_C(1000000) /* … and where they can */
-#define AGAIN_US       INT64_C(250000)  /* after a claim that failed, or for which there was no memory */
+#define ENDS_US        INT64_C(10000)   /* between two walks over all pops, for waits that are over */
 #define SERVED_AT_ONCE 256              /* of a line, by one claim; jobs likewise */
+#define OWNERS_PART    2                /* an owner leaves this part of the places to others (base/fair.h) */
 #define EVENTS         256
 #define EARS           256 /* power of two */
 #define PATIENCE_NOTE  "the delivery of a topic is another one: nothing is popped from it"
@@ -48,13 +51,15 @@ struct dt_pop_room {
     pthread_mutex_t lock;
     /* Below: under the lock. */
     struct dt_pop_lines lines;
+    struct dt_shares places; /* one a pop */
     bool closed;
-    int64_t first_until_us; /* nobody's wait is over before */
+    bool look_now;          /* offers may have been missed */
+    int64_t first_until_us; /* no wait is over before */
     /* The thread's own. */
     struct dt_session session;
-    dt_wake *wake; /* NULL: not started yet, or there is no Redis */
-    bool listens;  /* it was started, or is not to be */
-    int64_t look_us, served_us;
+    dt_wake *wake;            /* NULL: not started yet, or there is no Redis */
+    bool listens;             /* it was started, or is not to be */
+    int64_t look_us, ends_us; /* the next look, and the next walk at the earliest */
     struct dt_arena arena;
     struct dt_hold hold;
     struct dt_outage_part outage;
@@ -94,8 +99,11 @@ static void on_offers(void *arg, struct dt_str topic)
     dt_pop_room *room = arg;
     atomic_fetch_add(topic.p ? ear_of(room, topic) : &room->heard_all, 1);
     pthread_mutex_lock(&room->lock);
-    dt_pop_lines_offer(&room->lines, topic);
-    bool any = room->lines.ready != NULL;
+    if (topic.p)
+        dt_pop_lines_ready(&room->lines, topic, 0);
+    else
+        room->look_now = room->lines.n > 0;
+    bool any = room->lines.ready || room->look_now;
     pthread_mutex_unlock(&room->lock);
     if (any)
         wake(room);
@@ -126,17 +134,17 @@ static bool hears(const dt_pop_room *room)
 bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish)
 {
     pthread_mutex_lock(&room->lock);
-    bool awaits = !room->closed && dt_pop_lines_find(&room->lines, wish) != NULL;
+    bool awaits = !room->closed && dt_pop_lines_await(&room->lines, wish);
     pthread_mutex_unlock(&room->lock);
     return awaits;
 }
 
-static bool has_room(dt_pop_room *room)
+static bool take_place(dt_pop_room *room, int64_t owner)
 {
     pthread_mutex_lock(&room->lock);
-    bool room_left = !room->closed && room->lines.n < (size_t)room->env->config->http_waiting_pops;
+    bool taken = !room->closed && dt_shares_take(&room->places, owner, now_us(room));
     pthread_mutex_unlock(&room->lock);
-    return room_left;
+    return taken;
 }
 
 static bool watch(const dt_pop_room *room, struct dt_pop_waiter *waiter)
@@ -164,50 +172,62 @@ static void answer_none(dt_detached *detached, enum dt_pop_form form)
     dt_detached_answer(detached, 200, "application/json", &body, &none);
 }
 
-/* True: he is in a line. */
-static bool line_up(dt_pop_room *room, const struct dt_pop_wish *wish, struct dt_pop_waiter *waiter, uint64_t heard)
+/* True: the pop is in its lines. False: its place is free again. */
+static bool line_up(dt_pop_room *room, const struct dt_pop_wish *wish, const int64_t *owners,
+                    struct dt_pop_waiter *waiter, uint64_t heard)
 {
     pthread_mutex_lock(&room->lock);
-    bool added = !room->closed && watch(room, waiter) && dt_pop_lines_add(&room->lines, wish, waiter);
-    if (added) {
-        if (heard != dt_pop_room_heard(room, wish))
-            dt_pop_lines_ready(&room->lines, waiter->line);
+    bool added = !room->closed && watch(room, waiter) && dt_pop_lines_add(&room->lines, wish, owners, waiter);
+    if (!added)
+        dt_shares_give_back(&room->places, owners[0]);
+    for (size_t i = 0; added && i < wish->n_topics && heard != dt_pop_room_heard(room, wish); i++)
+        dt_pop_lines_ready(&room->lines, wish->topics[i], 0);
+    if (added)
         room->first_until_us = dt_earlier(room->first_until_us, waiter->until_us);
-        dt_metric_set(room->waiting, (double)room->lines.n);
-    }
+    dt_metric_set(room->waiting, (double)room->lines.n);
     pthread_mutex_unlock(&room->lock);
     return added;
 }
 
 bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct dt_pop_wish *wish, uint64_t heard)
 {
-    struct dt_pop_waiter *waiter = has_room(room) ? calloc(1, sizeof(*waiter)) : NULL;
-    dt_detached *detached = waiter ? dt_request_detach(req) : NULL;
-    if (!detached) {
+    int64_t owners[DT_POP_TOPICS];
+    struct dt_view *view = dt_topic_cache_view(room->api->topics);
+    for (size_t i = 0; i < wish->n_topics; i++)
+        owners[i] = dt_view_owner(view, wish->topics[i]);
+    dt_view_release(view);
+    struct dt_pop_waiter *waiter = dt_pop_waiter_new(wish);
+    if (!waiter || !take_place(room, owners[0])) {
         free(waiter);
         return false;
     }
-    *waiter = (struct dt_pop_waiter){.detached = detached,
-                                     .fd = dt_detached_fd(detached),
-                                     .max = wish->max,
-                                     .form = wish->form,
-                                     .until_us = req->started_us + wish->wait_ms * 1000};
-    if (line_up(room, wish, waiter, heard)) {
+    waiter->detached = dt_request_detach(req);
+    if (!waiter->detached) {
+        pthread_mutex_lock(&room->lock);
+        dt_shares_give_back(&room->places, owners[0]);
+        pthread_mutex_unlock(&room->lock);
+        free(waiter);
+        return false;
+    }
+    waiter->fd = dt_detached_fd(waiter->detached);
+    waiter->until_us = req->started_us + wish->wait_ms * 1000;
+    if (line_up(room, wish, owners, waiter, heard)) {
         wake(room);
         return true;
     }
+    answer_none(waiter->detached, wish->form); /* the connection is not the request's any more */
     free(waiter);
-    answer_none(detached, wish->form); /* the connection is not the request's any more */
     return true;
 }
 
-/* Takes one out of his line. The detached answer is the caller's. */
+/* Takes a pop out of its lines. The detached answer is the caller's. */
 static dt_detached *take_out(dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
     dt_detached *detached = waiter->detached;
     epoll_ctl(room->epoll_fd, EPOLL_CTL_DEL, waiter->fd, NULL);
     pthread_mutex_lock(&room->lock);
     dt_pop_lines_remove(&room->lines, waiter);
+    dt_shares_give_back(&room->places, waiter->owner);
     dt_metric_set(room->waiting, (double)room->lines.n);
     pthread_mutex_unlock(&room->lock);
     free(waiter);
@@ -231,82 +251,87 @@ static void see_off(dt_pop_room *room, struct dt_pop_waiter *waiter)
 
 /* ---- waits that are over ---- */
 
-/* The next one whose wait is over, or everybody's once the room is closed; NULL: none. *next_us: when one will be. */
-static struct dt_pop_waiter *over_locked(dt_pop_room *room, int64_t now, int64_t *next_us)
+/* The pops whose wait is over, or all once the room is closed. A walk ends all of them, and walks are ENDS_US apart:
+ * many short waits of one client cost the others no more than that. */
+static struct dt_pop_waiter *list_over(dt_pop_room *room, int64_t now)
 {
-    struct dt_pop_line *line;
-    struct dt_pop_line *next;
-    *next_us = INT64_MAX;
-    HASH_ITER(hh, room->lines.lines, line, next)
-    for (struct dt_pop_waiter *waiter = line->first; waiter; waiter = waiter->next) {
-        if (room->closed || waiter->until_us <= now)
-            return waiter;
-        *next_us = dt_earlier(*next_us, waiter->until_us);
-    }
-    return NULL;
-}
-
-static struct dt_pop_waiter *next_over(dt_pop_room *room)
-{
-    const int64_t now = now_us(room);
-    struct dt_pop_waiter *waiter = NULL;
-    int64_t next_us;
+    struct dt_pop_waiter *over = NULL;
+    struct dt_pop_waiter *waiter;
     pthread_mutex_lock(&room->lock);
-    if (room->closed || now >= room->first_until_us) {
-        waiter = over_locked(room, now, &next_us);
-        room->first_until_us = waiter ? now : next_us;
+    if (room->closed || (now >= room->first_until_us && now >= room->ends_us)) {
+        room->first_until_us = INT64_MAX;
+        room->ends_us = now + ENDS_US;
+        DL_FOREACH(room->lines.waiters, waiter)
+        if (room->closed || waiter->until_us <= now) {
+            waiter->next_over = over;
+            over = waiter;
+        } else {
+            room->first_until_us = dt_earlier(room->first_until_us, waiter->until_us);
+        }
     }
     pthread_mutex_unlock(&room->lock);
-    return waiter;
+    return over;
 }
 
 static void end_waits(dt_pop_room *room)
 {
-    struct dt_pop_waiter *waiter;
-    while ((waiter = next_over(room)) != NULL) {
+    for (struct dt_pop_waiter *waiter = list_over(room, now_us(room)), *next; waiter; waiter = next) {
         const enum dt_pop_form form = waiter->form;
+        next = waiter->next_over;
         answer_none(take_out(room, waiter), form);
     }
 }
 
 /* ---- serving ---- */
 
-/* Waiters who stand first in a line, and are there: one claim is for all of them. */
+/* Pops that stand first in a line, and are there: one claim is for all of them. */
 struct served {
+    struct dt_str topic; /* in the arena */
     struct dt_pop_waiter *v[SERVED_AT_ONCE];
-    size_t n, max;   /* jobs that they want */
-    bool by_command; /* one of them asks so */
+    struct dt_pop_taker takers[SERVED_AT_ONCE]; /* likewise */
+    size_t n, max;                              /* jobs that they want */
+    bool by_command;                            /* one of them asks so */
 };
 
-static struct dt_pop_waiter *at(dt_pop_room *room, const struct dt_pop_line *line, const struct dt_pop_waiter *last)
+/* False: no line is ready. */
+static bool choose(dt_pop_room *room, struct served *served)
 {
+    size_t wanted = 0;
+    const int64_t now = now_us(room);
+    *served = (struct served){.n = 0};
     pthread_mutex_lock(&room->lock);
-    struct dt_pop_waiter *waiter = last ? last->next : line->first;
+    struct dt_pop_line *line = dt_pop_lines_next_ready(&room->lines, now);
+    if (line)
+        served->topic = dt_arena_copy(&room->arena, line->topic);
+    if (line && !served->topic.p)
+        dt_pop_lines_ready(&room->lines, line->topic, now + DT_POP_AGAIN_US);
+    for (const struct dt_pop_place *place = served->topic.p ? line->first : NULL;
+         place && served->n < SERVED_AT_ONCE && wanted < SERVED_AT_ONCE; place = place->next) {
+        served->v[served->n++] = place->waiter;
+        wanted += place->waiter->max;
+    }
     pthread_mutex_unlock(&room->lock);
-    return waiter;
+    return served->topic.p != NULL;
 }
 
-/* False: the line is gone with the last of them. */
-static bool choose(dt_pop_room *room, struct dt_pop_line *line, struct served *served)
+/* Pops whose clients left are passed by before anything is claimed. */
+static void keep_those_who_are_there(dt_pop_room *room, struct served *served)
 {
-    struct dt_pop_waiter *last = NULL;
-    struct dt_pop_waiter *waiter;
-    *served = (struct served){.n = 0};
-    while (served->n < SERVED_AT_ONCE && served->max < SERVED_AT_ONCE && (waiter = at(room, line, last)) != NULL) {
-        if (!has_left(waiter)) {
-            served->v[served->n++] = waiter;
-            served->max += waiter->max;
-            served->by_command |= waiter->form != DT_POP_FORM_JOBS;
-            last = waiter;
+    size_t kept = 0;
+    for (size_t i = 0; i < served->n; i++) {
+        struct dt_pop_waiter *waiter = served->v[i];
+        const size_t room_left = DT_POP_MAX - served->max;
+        if (has_left(waiter)) {
+            see_off(room, waiter);
             continue;
         }
-        bool alone = !last && !at(room, line, waiter);
-        see_off(room, waiter);
-        if (alone)
-            return false;
+        served->takers[kept] =
+            (struct dt_pop_taker){.max = waiter->max < room_left ? waiter->max : room_left, .ttr_ms = waiter->ttr_ms};
+        served->max += served->takers[kept].max;
+        served->by_command |= waiter->form != DT_POP_FORM_JOBS;
+        served->v[kept++] = waiter;
     }
-    served->max = served->max < DT_POP_MAX ? served->max : DT_POP_MAX;
-    return served->n > 0;
+    served->n = kept;
 }
 
 static void hand_out(dt_pop_room *room, struct dt_pop_waiter *waiter, const struct dt_job *jobs, size_t n,
@@ -324,13 +349,10 @@ static void hand_out(dt_pop_room *room, struct dt_pop_waiter *waiter, const stru
 
 static void share_out(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
 {
-    size_t from = 0;
-    for (size_t i = 0; i < served->n && from < popped->n; i++) {
-        size_t left = popped->n - from;
-        size_t n = served->v[i]->max < left ? served->v[i]->max : left;
-        hand_out(room, served->v[i], popped->jobs + from, n, popped->names ? popped->names + from : NULL);
-        from += n;
-    }
+    for (size_t i = 0, from = 0; i < served->n && from < popped->n; from += served->takers[i++].n)
+        if (served->takers[i].n)
+            hand_out(room, served->v[i], popped->jobs + from, served->takers[i].n,
+                     popped->names ? popped->names + from : NULL);
 }
 
 static void refuse_command(dt_detached *detached, enum dt_pop_topic why)
@@ -365,91 +387,57 @@ static void tell(dt_pop_room *room, dt_status status, const struct dt_error *err
 }
 
 /* Claims for those who were chosen. */
-static dt_status claim(dt_pop_room *room, const struct dt_pop_line *line, const struct served *served,
-                       struct dt_popped *popped, struct dt_error *err)
+static dt_status claim(dt_pop_room *room, struct served *served, struct dt_popped *popped, struct dt_error *err)
 {
-    struct dt_pop_wish wish = line->wish;
+    const struct dt_pop_wish wish = {.topics = &served->topic, .n_topics = 1, .wait_ms = 1};
     const size_t one = (size_t)room->env->config->limits_payload;
     const size_t bytes = served->max < DT_POP_BYTES / one ? served->max * one : DT_POP_BYTES;
-    wish.max = served->max;
-    *popped = (struct dt_popped){.n = 0};
     if (!dt_hold_exactly(&room->hold, DT_POP_ROOM_EACH * bytes))
         return dt_fail(err, DT_UNAVAILABLE, "no memory is left");
     dt_status status = dt_session_begin(&room->session, err);
     if (status == DT_OK)
-        status = dt_pop_take(room->api, room->session.store, &wish, bytes, &room->arena, popped, err);
+        status = dt_pop_take(room->api, room->session.store, &wish, served->takers, served->n, bytes, &room->arena,
+                             popped, err);
     if (popped->n && served->by_command)
         popped->names = dt_command_name_jobs(room->session.store, &room->arena, popped);
     dt_session_end(&room->session);
     return status;
 }
 
-/* One claim for a line; true: there may be more for it. */
-static bool serve_some(dt_pop_room *room, const struct dt_pop_line *line, const struct served *served)
+/* One claim for the pops of a line that is ready. */
+static void serve_line(dt_pop_room *room)
 {
-    struct dt_popped popped;
+    struct served served;
+    struct dt_popped popped = {.n = 0};
     struct dt_error err = {0};
-    dt_status status = claim(room, line, served, &popped, &err);
+    if (!choose(room, &served))
+        return;
+    keep_those_who_are_there(room, &served);
+    dt_status status = served.n ? claim(room, &served, &popped, &err) : DT_OK;
     tell(room, status, &err);
     if (popped.refused.p)
-        refuse(room, served, &popped);
-    share_out(room, served, &popped);
-    if (status != DT_OK)
-        room->look_us = now_us(room) + AGAIN_US;
-    else if (popped.at_limit)
-        room->look_us = dt_earlier(room->look_us, now_us(room) + LOOK_US);
-    dt_arena_reset(&room->arena);
+        refuse(room, &served, &popped);
+    share_out(room, &served, &popped);
+    popped.more |= served.n == 0;
+    pthread_mutex_lock(&room->lock);
+    /* A pop that saw the line, and enters when the line is gone, hears that something is left. */
+    if (dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, now_us(room)))
+        atomic_fetch_add(ear_of(room, served.topic), 1);
+    pthread_mutex_unlock(&room->lock);
     dt_hold_end(&room->hold);
-    return status == DT_OK && popped.more && popped.n > 0;
 }
 
-static struct dt_pop_line *next_ready(dt_pop_room *room)
+/* A line of each owner has its turn. Then others may be ready, and this thread looks at the clock and at its sockets. */
+static void serve_turns(dt_pop_room *room)
 {
     pthread_mutex_lock(&room->lock);
-    struct dt_pop_line *line = dt_pop_lines_next_ready(&room->lines);
+    size_t turns = dt_pop_lines_rotate(&room->lines, now_us(room), &room->arena);
     pthread_mutex_unlock(&room->lock);
-    return line;
-}
-
-/* The line may be gone by now: it is looked for by one who was not served. */
-static void ready_again(dt_pop_room *room, const struct dt_pop_wish *wish)
-{
-    pthread_mutex_lock(&room->lock);
-    struct dt_pop_line *line = dt_pop_lines_find(&room->lines, wish);
-    if (line)
-        dt_pop_lines_ready(&room->lines, line);
-    pthread_mutex_unlock(&room->lock);
-}
-
-/* A copy of a line's wish, for when the line is gone. */
-static bool copy_wish(const struct dt_pop_line *line, struct dt_arena *arena, struct dt_pop_wish *out)
-{
-    struct dt_str *topics = dt_arena_alloc(arena, line->wish.n_topics * sizeof(*topics));
-    *out = line->wish;
-    out->topics = topics;
-    for (size_t i = 0; topics && i < out->n_topics; i++) {
-        topics[i] = dt_arena_copy(arena, line->wish.topics[i]);
-        topics = topics[i].p ? topics : NULL;
-    }
-    return topics != NULL;
-}
-
-/* Lines have their turns: one that may have more comes behind the others. */
-static void serve_ready(dt_pop_room *room)
-{
-    struct dt_pop_line *line;
-    struct dt_arena names;
-    dt_arena_init(&names);
-    while ((line = next_ready(room)) != NULL) {
-        struct served served;
-        struct dt_pop_wish wish;
-        dt_arena_reset(&names);
-        bool copied = copy_wish(line, &names, &wish);
-        if (choose(room, line, &served) && serve_some(room, line, &served) && copied)
-            ready_again(room, &wish);
+    for (; turns; turns--) {
+        serve_line(room);
+        dt_arena_reset(&room->arena);
         end_waits(room);
     }
-    dt_arena_clear(&names);
 }
 
 /* ---- looking ---- */
@@ -462,17 +450,18 @@ struct looked {
 
 static bool list_topics(dt_pop_room *room, struct looked *looked)
 {
-    struct dt_pop_topic_entry *topic;
-    struct dt_pop_topic_entry *next;
+    struct dt_pop_line *line;
+    struct dt_pop_line *next;
     pthread_mutex_lock(&room->lock);
-    size_t n = HASH_COUNT(room->lines.topics);
+    size_t n = HASH_COUNT(room->lines.lines);
     looked->topics = dt_arena_alloc(&room->arena, (n + 1) * sizeof(*looked->topics));
     looked->seen = dt_arena_alloc(&room->arena, (n + 1) * sizeof(*looked->seen));
     looked->n = 0;
+    room->look_now = false;
     bool fine = looked->topics && looked->seen;
-    HASH_ITER(hh, room->lines.topics, topic, next)
+    HASH_ITER(hh, room->lines.lines, line, next)
     if (fine) {
-        looked->topics[looked->n] = dt_arena_copy(&room->arena, topic->name);
+        looked->topics[looked->n] = dt_arena_copy(&room->arena, line->topic);
         fine = looked->topics[looked->n++].p != NULL;
     }
     pthread_mutex_unlock(&room->lock);
@@ -484,11 +473,11 @@ static void take_look(dt_pop_room *room, const struct looked *looked)
     pthread_mutex_lock(&room->lock);
     for (size_t i = 0; i < looked->n; i++)
         if (looked->seen[i] != DT_POP_TOPIC_EMPTY)
-            dt_pop_lines_offer(&room->lines, looked->topics[i]);
+            dt_pop_lines_ready(&room->lines, looked->topics[i], 0);
     pthread_mutex_unlock(&room->lock);
 }
 
-/* One statement for all who wait. */
+/* One statement for all pops that wait. */
 static void look(dt_pop_room *room)
 {
     struct looked looked;
@@ -503,7 +492,7 @@ static void look(dt_pop_room *room)
     if (status == DT_OK)
         take_look(room, &looked);
     dt_arena_reset(&room->arena);
-    room->look_us = now_us(room) + (status != DT_OK ? AGAIN_US : hears(room) ? LOOK_HEARD_US : LOOK_US);
+    room->look_us = now_us(room) + (status != DT_OK ? DT_POP_AGAIN_US : hears(room) ? LOOK_HEARD_US : LOOK_US);
 }
 
 /* ---- the thread ---- */
@@ -511,7 +500,9 @@ static void look(dt_pop_room *room)
 static int64_t next_us(dt_pop_room *room)
 {
     pthread_mutex_lock(&room->lock);
-    int64_t next = room->lines.n ? dt_earlier(room->first_until_us, room->look_us) : INT64_MAX;
+    int64_t ends_us = room->first_until_us > room->ends_us ? room->first_until_us : room->ends_us;
+    int64_t next = room->lines.n ? dt_earlier(ends_us, room->look_now ? 0 : room->look_us) : INT64_MAX;
+    next = dt_earlier(next, dt_pop_lines_next_us(&room->lines));
     pthread_mutex_unlock(&room->lock);
     if (next != INT64_MAX && !hears(room))
         next = dt_earlier(next, now_us(room) + LOOK_US);
@@ -541,10 +532,12 @@ static void sleep_and_see_off(dt_pop_room *room)
     }
 }
 
-static bool anybody(dt_pop_room *room)
+/* Says whether pops wait. *look_now: a look is due. */
+static bool anybody(dt_pop_room *room, bool *look_now)
 {
     pthread_mutex_lock(&room->lock);
     bool any = room->lines.n > 0;
+    *look_now = room->look_now || now_us(room) >= room->look_us;
     pthread_mutex_unlock(&room->lock);
     return any;
 }
@@ -552,15 +545,16 @@ static bool anybody(dt_pop_room *room)
 static void run(void *arg)
 {
     dt_pop_room *room = arg;
+    bool look_now;
     while (!dt_thread_stopping(&room->thread)) {
         sleep_and_see_off(room);
         end_waits(room);
-        if (!anybody(room))
+        if (!anybody(room, &look_now))
             continue;
         listen_for_offers(room);
-        if (now_us(room) >= room->look_us)
+        if (look_now)
             look(room);
-        serve_ready(room);
+        serve_turns(room);
     }
     end_waits(room);
     dt_session_clear(&room->session);
@@ -596,7 +590,7 @@ dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_ap
     room->api = api;
     room->first_until_us = INT64_MAX;
     pthread_mutex_init(&room->lock, NULL);
-    dt_pop_lines_init(&room->lines);
+    room->places = (struct dt_shares){.total = (size_t)env->config->http_waiting_pops, .part = OWNERS_PART};
     dt_arena_init(&room->arena);
     dt_hold_init(&room->hold, api->memory);
     register_metrics(room);
@@ -641,6 +635,7 @@ void dt_pop_room_free(dt_pop_room *room)
     if (room->wake_fd >= 0)
         close(room->wake_fd);
     dt_arena_clear(&room->arena);
+    dt_shares_clear(&room->places);
     pthread_mutex_destroy(&room->lock);
     free(room);
 }

@@ -47,22 +47,39 @@ static void tell_index(const struct dt_api *api, const struct dt_pop *pop)
         dt_index_writer_post(api->index, entries, pop->n);
 }
 
-static void take_jobs(struct dt_popped *out, const struct dt_pop *pop, int64_t passed_us)
+/* A pop under way. A topic that is done with has no offers any more. */
+struct round {
+    const struct dt_pop_wish *wish;
+    enum dt_pop_topic *topics;
+    struct dt_pop_taker *taker; /* of the next job … */
+    size_t taken;               /* … and how many were claimed for it, also such as came too late */
+    int64_t *ttrs_ms;           /* of all jobs that may be claimed */
+    size_t claimed, max;
+    size_t max_bytes;
+    struct dt_arena *arena;
+};
+
+static void take_jobs(struct round *r, struct dt_popped *out, const struct dt_pop *pop, int64_t passed_us)
 {
     const struct meters m = meters();
+    r->claimed += pop->n;
     for (size_t i = 0; i < pop->n; i++) {
         const struct dt_job *job = &pop->jobs[i];
+        for (; r->taken == r->taker->max; r->taken = 0)
+            r->taker++;
+        r->taken++;
         dt_metric_observe(m.lateness, (double)(job->dispatched_at_ms - job->due_at_ms) / 1000);
         dt_metric_add(in_time(job, passed_us) ? m.popped : m.late, 1);
         if (!in_time(job, passed_us))
             continue;
+        r->taker->n++;
         out->bytes += job->payload.n;
         out->jobs[out->n++] = *job;
     }
 }
 
-static dt_status take_of(const struct dt_api *api, dt_store *store, struct dt_pop *pop, struct dt_popped *out,
-                         struct dt_error *err)
+static dt_status take_of(const struct dt_api *api, dt_store *store, struct round *r, struct dt_pop *pop,
+                         struct dt_popped *out, struct dt_error *err)
 {
     int64_t begun_us = dt_clock_mono_us(api->clock);
     dt_status status = dt_store_pop(store, pop, err);
@@ -71,19 +88,11 @@ static dt_status take_of(const struct dt_api *api, dt_store *store, struct dt_po
     if (status != DT_OK || pop->n == 0)
         return status;
     tell_index(api, pop);
-    take_jobs(out, pop, dt_clock_mono_us(api->clock) - begun_us);
+    take_jobs(r, out, pop, dt_clock_mono_us(api->clock) - begun_us);
     return DT_OK;
 }
 
 /* ---- several topics ---- */
-
-/* A topic that is done with has no offers any more. */
-struct round {
-    const struct dt_pop_wish *wish;
-    enum dt_pop_topic *topics;
-    size_t max_bytes;
-    struct dt_arena *arena;
-};
 
 static size_t count_offering(const struct round *r)
 {
@@ -108,19 +117,19 @@ static dt_status take_parts(const struct dt_api *api, dt_store *store, struct ro
     const size_t first = next_first(n);
     dt_status status = DT_OK;
     size_t left = count_offering(r);
-    for (size_t k = 0; status == DT_OK && k < n && out->n < r->wish->max; k++) {
+    for (size_t k = 0; status == DT_OK && k < n && r->claimed < r->max; k++) {
         const size_t at = (first + k) % n;
         if (r->topics[at] != DT_POP_TOPIC_OFFERS)
             continue;
-        const size_t room = r->wish->max - out->n;
+        const size_t room = r->max - r->claimed;
         struct dt_pop pop = {.topic = r->wish->topics[at],
                              .max = (room + left - 1) / left,
                              .max_bytes = r->max_bytes > out->bytes ? r->max_bytes - out->bytes : 0,
-                             .ttr_ms = r->wish->ttr_ms,
+                             .ttrs_ms = r->ttrs_ms + r->claimed,
                              .arena = r->arena};
         if (out->n && pop.max_bytes == 0)
             break;
-        status = take_of(api, store, &pop, out, err);
+        status = take_of(api, store, r, &pop, out, err);
         r->topics[at] = pop.more ? DT_POP_TOPIC_OFFERS : DT_POP_TOPIC_EMPTY;
         left--;
     }
@@ -131,7 +140,7 @@ static dt_status take_all(const struct dt_api *api, dt_store *store, struct roun
                           struct dt_error *err)
 {
     dt_status status = take_parts(api, store, r, out, err);
-    if (status == DT_OK && r->wish->n_topics > 1 && out->n < r->wish->max && out->bytes < r->max_bytes)
+    if (status == DT_OK && r->wish->n_topics > 1 && r->claimed < r->max && out->bytes < r->max_bytes)
         status = take_parts(api, store, r, out, err);
     out->more = count_offering(r) > 0;
     return status;
@@ -157,22 +166,32 @@ static dt_status look_and_take(const struct dt_api *api, dt_store *store, struct
     return take_all(api, store, r, out, err);
 }
 
-dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish, size_t max_bytes,
-                      struct dt_arena *arena, struct dt_popped *out, struct dt_error *err)
+dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,
+                      struct dt_pop_taker *takers, size_t n, size_t max_bytes, struct dt_arena *arena,
+                      struct dt_popped *out, struct dt_error *err)
 {
-    struct round r = {.wish = wish, .max_bytes = max_bytes, .arena = arena};
-    *out = (struct dt_popped){.jobs = dt_arena_alloc(arena, wish->max * sizeof(*out->jobs))};
+    struct round r = {.wish = wish, .taker = takers, .max_bytes = max_bytes, .arena = arena};
+    for (size_t i = 0; i < n; i++)
+        r.max += takers[i].max;
+    *out = (struct dt_popped){.jobs = dt_arena_alloc(arena, r.max * sizeof(*out->jobs))};
     r.topics = dt_arena_alloc(arena, wish->n_topics * sizeof(*r.topics));
-    if (!out->jobs || !r.topics)
+    r.ttrs_ms = dt_arena_alloc(arena, r.max * sizeof(*r.ttrs_ms));
+    if (!out->jobs || !r.topics || !r.ttrs_ms)
         return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0, at = 0; i < n; at += takers[i++].max) {
+        takers[i].n = 0;
+        for (size_t k = 0; k < takers[i].max; k++)
+            r.ttrs_ms[at + k] = takers[i].ttr_ms;
+    }
     const int looks = wish->wait_ms ? 1 : LOOKS;
     dt_status status = DT_OK;
-    for (int n = 0; status == DT_OK && n < looks && (n == 0 || (out->passed && out->n < wish->max)); n++) {
-        if (n)
+    for (int i = 0; status == DT_OK && i < looks && (i == 0 || (out->passed && r.claimed < r.max)); i++) {
+        if (i)
             nanosleep(&pause_between_looks, NULL);
         status = look_and_take(api, store, &r, out, err);
     }
-    qsort(out->jobs, out->n, sizeof(*out->jobs), dt_pop_by_due);
+    for (size_t i = 0, from = 0; i < n; from += takers[i++].n)
+        qsort(out->jobs + from, takers[i].n, sizeof(*out->jobs), dt_pop_by_due);
     return status;
 }
 

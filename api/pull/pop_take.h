@@ -6,9 +6,16 @@
 #include "pop_wish.h"
 #include "store/pop/pop.h"
 
+/* One that takes a part of what a pop claims, with a time to report of its own. */
+struct dt_pop_taker {
+    size_t max;     /* jobs */
+    int64_t ttr_ms; /* 0 = the jobs' own time to report */
+    size_t n;       /* out: jobs that it gets */
+};
+
 /* Jobs that were claimed, and what is to be told of topics that cannot be popped from. */
 struct dt_popped {
-    struct dt_job *jobs; /* in the arena; room for wish->max */
+    struct dt_job *jobs; /* in the arena; those of the first taker, by when they were due, then those of the second … */
     size_t n, bytes;
     bool more;                          /* of some topic there may be more */
     bool passed;                        /* of some topic others had something locked */
@@ -19,15 +26,16 @@ struct dt_popped {
 };
 
 /*
- * Claims for a wish, at most max_bytes of payloads. A job whose time to report was over before the claim was answered
+ * Claims for the topics of a wish, at most max_bytes of payloads; n takers (one at least) take what is claimed in their
+ * order, and say how many jobs that may be and their times to report. A job whose time to report was over before the claim was answered
  * is not among them: its attempt is lost, as that of an answer that is lost. Runs where the store's thread is. Statuses
  * as of dt_store_pop; jobs that were claimed before a failure are in *out nevertheless, and are to be handed out.
  * A wish that does not wait gets also what a leader offers just now, or another pop has locked and leaves: it looks a
  * few times more, for some milliseconds.
  */
 DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,
-                                    size_t max_bytes, struct dt_arena *arena, struct dt_popped *out,
-                                    struct dt_error *err);
+                                    struct dt_pop_taker *takers, size_t n, size_t max_bytes, struct dt_arena *arena,
+                                    struct dt_popped *out, struct dt_error *err);
 
 /* Adds the answer of a pop: {"jobs":[…]}. */
 void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n);

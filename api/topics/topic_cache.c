@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "job/callback/callback_timeout.h"
+#include "job/owner.h"
 #include "store/jobs/topic_refusal.h"
 
 #define MAX_AGE_US INT64_C(1000000)
@@ -127,6 +128,12 @@ const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct
     return NULL;
 }
 
+int64_t dt_view_owner(const struct dt_view *view, struct dt_str name)
+{
+    const struct dt_topic_settings *topic = view ? dt_view_topic(view, name) : NULL;
+    return topic ? topic->owner : dt_owner_by_name(name);
+}
+
 struct dt_shards_view *dt_topic_cache_shards(dt_topic_cache *cache)
 {
     pthread_mutex_lock(&cache->publish);
@@ -221,6 +228,7 @@ static dt_status table_add(struct dt_topic_table *table, const struct dt_topic *
         .retry = DT_STR_LIT(DT_RETRY_DEFAULT),
         .ack_timeout_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS,
         .retention_ms = topic->retention_ms >= 0 ? topic->retention_ms : DT_RETENTION_DEFAULT_MS,
+        .owner = topic->owner,
         .delivery = topic->delivery,
         .paused = topic->paused,
         .limited = topic->max_in_flight || topic->rate_limit.p,

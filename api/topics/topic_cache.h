@@ -22,6 +22,7 @@ struct dt_topic_settings {
     struct dt_str name, kafka_topic; /* never absent */
     struct dt_str retry;             /* never absent: the default when the topic has none */
     int64_t ack_timeout_ms, retention_ms;
+    int64_t owner; /* job/owner.h */
     enum dt_delivery_id delivery;
     bool paused, limited, deleting; /* limited: it has max_in_flight or rate_limit */
     struct dt_callback_terms callback;
@@ -58,6 +59,8 @@ bool dt_topic_cache_was_asked(dt_topic_cache *cache);
 void dt_view_release(struct dt_view *view);
 /* Finds a topic's settings, which live as long as the snapshot. NULL: the snapshot has no such topic. */
 const struct dt_topic_settings *dt_view_topic(const struct dt_view *view, struct dt_str name);
+/* The owner of a topic (job/owner.h); by its name, if the snapshot has no such topic or is NULL. */
+int64_t dt_view_owner(const struct dt_view *view, struct dt_str name);
 
 /* Gives a reference to the latest snapshot of the shards, to be released; NULL before MySQL was first reached. Any
  * thread. */

@@ -35,10 +35,12 @@ struct dt_pop {
     struct dt_str topic;
     size_t max;       /* jobs, 1 at least */
     size_t max_bytes; /* of their payloads; the first job comes whatever it has */
-    int64_t ttr_ms;   /* time to report; 0 = each job's own */
+    const int64_t
+        *ttrs_ms; /* times to report of the first job that is claimed, of the second …; 0 = the job's own. NULL:
+                             * all have their own */
     struct dt_arena *arena;
     /* out; nothing unless OK */
-    struct dt_job *jobs; /* in order of (due, id), as they stand now: next_at is the deadline */
+    struct dt_job *jobs; /* as they were claimed, in order of (due, id), as they stand now: next_at is the deadline */
     size_t n;
     bool more;     /* a job that may go was left, because of max or max_bytes */
     bool passed;   /* fewer than max, and something that is offered was passed by: others have it locked, or it is

@@ -42,6 +42,9 @@ struct offer {
     enum dt_job_state state;
     int64_t attempt, next_ms, ack_timeout_ms, bytes;
     int claim_shard;
+    /* Of a claim: */
+    size_t place;
+    int64_t ttr_ms;
 };
 
 struct popping {
@@ -304,7 +307,10 @@ static bool choose(struct popping *p)
         p->pop->more = p->n_claims == p->most || (p->n_claims && p->bytes + (size_t)offer->bytes > p->pop->max_bytes);
         if (p->pop->more)
             return false;
-        p->claims[p->n_claims++] = *offer;
+        struct offer *claim = &p->claims[p->n_claims];
+        *claim = *offer;
+        claim->place = p->n_claims++;
+        claim->ttr_ms = p->pop->ttrs_ms ? p->pop->ttrs_ms[claim->place] : 0;
         p->bytes += (size_t)offer->bytes;
     }
     return p->n_claims < p->most;
@@ -366,25 +372,44 @@ static dt_status archive_attempts(struct popping *p)
                 : DT_OK;
 }
 
-static dt_status write_claims(struct popping *p, struct dt_ids ids)
-{
-    uint64_t changed = 0;
-    const struct dt_param now = DT_P_INT(p->now_ms);
-    const struct dt_param ttr = DT_P_INT_OR_NULL(p->pop->ttr_ms);
-    dt_status status = dt_id_in_run(p->db, &dt_sql_pop_jobs,
-                                    DT_PARAMS(now, now, DT_P_INT(p->pop->ttr_ms), now, ttr, now, ttr,
-                                              DT_P_INT(dt_near_end_ms(p->now_ms)), now, now),
-                                    ids, &changed, p->err);
-    if (status == DT_OK && changed != ids.n)
-        return dt_fail(p->err, DT_INTERNAL, "popped %llu of %zu locked jobs", (unsigned long long)changed, ids.n);
-    return status;
-}
-
 static int by_id(const void *a, const void *b)
 {
     const struct offer *x = a;
     const struct offer *y = b;
     return (x->id > y->id) - (x->id < y->id);
+}
+
+static int by_ttr_and_id(const void *a, const void *b)
+{
+    const struct offer *x = a;
+    const struct offer *y = b;
+    return x->ttr_ms != y->ttr_ms ? (x->ttr_ms > y->ttr_ms ? 1 : -1) : by_id(a, b);
+}
+
+/* One statement for all jobs with the same time to report. */
+static dt_status write_claims(struct popping *p)
+{
+    const struct dt_param now = DT_P_INT(p->now_ms);
+    dt_status status = DT_OK;
+    qsort(p->claims, p->n_claims, sizeof(*p->claims), by_ttr_and_id);
+    for (size_t from = 0, end; status == DT_OK && from < p->n_claims; from = end) {
+        const int64_t ttr_ms = p->claims[from].ttr_ms;
+        const struct dt_param ttr = DT_P_INT_OR_NULL(ttr_ms);
+        uint64_t changed = 0;
+        size_t n;
+        for (end = from; end < p->n_claims && p->claims[end].ttr_ms == ttr_ms; end++)
+            ;
+        const int64_t *ids = ids_of(p, p->claims + from, end - from, any, &n);
+        if (!ids)
+            return no_memory(p);
+        status = dt_id_in_run(
+            p->db, &dt_sql_pop_jobs,
+            DT_PARAMS(now, now, DT_P_INT(ttr_ms), now, ttr, now, ttr, DT_P_INT(dt_near_end_ms(p->now_ms)), now, now),
+            DT_IDS(ids, n), &changed, p->err);
+        if (status == DT_OK && changed != n)
+            return dt_fail(p->err, DT_INTERNAL, "popped %llu of %zu locked jobs", (unsigned long long)changed, n);
+    }
+    return status;
 }
 
 int dt_pop_by_due(const void *a, const void *b)
@@ -399,9 +424,12 @@ int dt_pop_by_due(const void *a, const void *b)
 static dt_status read_job(void *arg)
 {
     struct popping *p = arg;
-    if (p->pop->n == p->n_claims)
-        return dt_fail(p->err, DT_INTERNAL, "more jobs than were claimed");
-    return dt_row_full(p->db, 0, p->arena, &p->pop->jobs[p->pop->n++]);
+    const struct offer key = {.id = dt_db_i64(p->db, 0)};
+    const struct offer *claim = bsearch(&key, p->claims, p->n_claims, sizeof(*p->claims), by_id);
+    if (!claim)
+        return dt_fail(p->err, DT_INTERNAL, "a job that was not claimed");
+    p->pop->n++;
+    return dt_row_full(p->db, 0, p->arena, &p->pop->jobs[claim->place]);
 }
 
 static dt_status read_jobs(struct popping *p, struct dt_ids ids)
@@ -413,7 +441,6 @@ static dt_status read_jobs(struct popping *p, struct dt_ids ids)
     dt_status status = dt_id_in_read(p->db, &dt_sql_select_popped, DT_NO_PARAMS, ids, read_job, p, p->err);
     if (status == DT_OK && p->pop->n != ids.n)
         return dt_fail(p->err, DT_INTERNAL, "%zu of %zu popped jobs are there", p->pop->n, ids.n);
-    qsort(p->pop->jobs, p->pop->n, sizeof(*p->pop->jobs), dt_pop_by_due);
     return status;
 }
 
@@ -429,10 +456,13 @@ static dt_status claim(struct popping *p)
     if (p->n_claims == 0)
         return DT_OK;
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
-    int64_t *ids = ids_of(p, p->claims, p->n_claims, any, &n);
-    dt_status status = ids ? archive_attempts(p) : no_memory(p);
+    dt_status status = archive_attempts(p);
     if (status == DT_OK)
-        status = write_claims(p, DT_IDS(ids, n));
+        status = write_claims(p);
+    qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
+    const int64_t *ids = ids_of(p, p->claims, p->n_claims, any, &n);
+    if (!ids)
+        status = no_memory(p);
     if (status == DT_OK)
         status = delete_offers(p, p->claims, p->n_claims, FATE_CLAIM);
     if (status == DT_OK)

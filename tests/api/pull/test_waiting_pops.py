@@ -1,9 +1,12 @@
 """Pops that wait: a long poll that holds neither thread nor connection to MySQL."""
 import concurrent.futures
+import contextlib
+import datetime
 import json
 import resource
 import select
 import socket
+import threading
 import time
 
 import pytest
@@ -22,14 +25,15 @@ def pulled(api, api2, topic):
 
 
 class Waiter:
-    """One POST on a socket of its own, whose answer is read later."""
+    """One POST on a socket of its own, whose answer is read later. Without a topic the body names them."""
 
     def __init__(self, rest, topic, **body):
         self.socket = socket.create_connection((rest.host, rest.port), timeout=120)
         self.data = b""
         text = json.dumps(body).encode()
-        self.socket.sendall(b"POST /v1/topics/%s/pop HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-                            % (topic.encode(), len(text), text))
+        path = f"/v1/topics/{topic}/pop" if topic else "/v1/pop"
+        self.socket.sendall(b"POST %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+                            % (path.encode(), len(text), text))
 
     def answered(self, seconds=0):
         return bool(select.select([self.socket], [], [], seconds)[0])
@@ -170,10 +174,9 @@ def test_without_redis_those_who_wait_are_looked_after_by_one_statement_for_all(
     settle(alone.rest, 0)
 
 
-@pytest.mark.in_turns(3)
-def test_thousands_wait_beside_ordinary_requests(api, pulled):
-    """2,000 waiting pops on one API take no connection slots from other requests, and all are answered."""
-    wanted = 2000
+@contextlib.contextmanager
+def many_waiting(api, wanted, begin):
+    """begin(n) begins the nth of so many pops that wait."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < wanted + 200:
         pytest.fail(f"this host gives out {hard} descriptors; {wanted + 200} are needed")
@@ -181,8 +184,21 @@ def test_thousands_wait_beside_ordinary_requests(api, pulled):
     waiters = []
     try:
         while len(waiters) < wanted:
-            waiters += [Waiter(api, pulled, wait="PT1M") for _ in range(100)]
+            waiters += [begin(len(waiters) + n) for n in range(100)]
             settle(api, len(waiters))
+        yield waiters
+    finally:
+        for waiter in waiters:
+            waiter.leave()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    settle(api, 0)
+
+
+@pytest.mark.in_turns(3)
+def test_thousands_wait_beside_ordinary_requests(api, pulled):
+    """2,000 waiting pops on one API take no connection slots from other requests, and all are answered."""
+    wanted = 2000
+    with many_waiting(api, wanted, lambda n: Waiter(api, pulled, wait="PT1M")) as waiters:
         for _ in range(20):
             assert api.get("/healthz").status == 200
             assert api.get(f"/v1/topics/{pulled}").status == 200
@@ -192,8 +208,74 @@ def test_thousands_wait_beside_ordinary_requests(api, pulled):
         assert len(made) == wanted
         got = [job["id"] for waiter in waiters for job in waiter.jobs()]
         assert len(got) == len(set(got)) and set(got) <= made
-    finally:
-        for waiter in waiters:
-            waiter.leave()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextlib.contextmanager
+def jobs_that_arrive(api, topic):
+    """Ten jobs a second of this topic."""
+    ended = threading.Event()
+
+    def make():
+        rest = Rest(api.url)
+        while not ended.wait(0.1):
+            rest.make(topic=topic, delay=0)
+        rest.close()
+    maker = threading.Thread(target=make)
+    maker.start()
+    yield
+    ended.set()
+    maker.join()
+
+
+@pytest.mark.parametrize("chosen", ["ttr", "topics"])
+def test_a_pop_of_another_owner_is_answered_promptly_while_1500_pops_that_are_all_different_wait_and_jobs_arrive(api, api2, topic, chosen):
+    """The times to report and the lists of topics are the caller's to choose. Owners are told apart by what is before the first dot."""
     settle(api, 0)
+    evil, good = [f"{topic}e.{n}" for n in range(11)], f"{topic}g.1"
+    for name in (*evil, good):
+        assert api.put(f"/v1/topics/{name}", {"delivery": "pull"}).status == 201
+
+    def begin(n):
+        if chosen == "ttr":
+            return Waiter(api, evil[0], wait="PT1M", ttr=60000 + n)
+        return Waiter(api, None, wait="PT1M", topics=[evil[0], *(name for i, name in enumerate(evil[1:]) if n + 1 >> i & 1 or (i == 9 and n >= 1023))],
+                      ttr=60000 + (n >= 1023))
+    took = []
+    with many_waiting(api, 1500, begin), jobs_that_arrive(api2, evil[0]):
+        for _ in range(5):
+            waiter = Waiter(api, good, wait="PT1M")
+            made = api2.make(topic=good, delay=1000)  # the pop waits by then
+            assert [job["id"] for job in waiter.jobs()] == [made["id"]]
+            took.append(time.time() - datetime.datetime.fromisoformat(made["run_at"].replace("Z", "+00:00")).timestamp())
+    assert min(took) < 2, took
+
+
+def test_an_owner_leaves_places_to_wait_to_others_and_who_gets_none_is_answered_at_once(own_apis):
+    few = own_apis.running("few_places", {"http.waiting_pops": 16})
+    for topic in ("evil.1", "evil.2", "good.1"):
+        assert few.rest.put(f"/v1/topics/{topic}", {"delivery": "pull"}).status == 201
+
+    def begin(n, topic):
+        """So many pops; gives those that wait, once the others have their answers."""
+        waiters = [Waiter(few.rest, topic, wait="PT1M", ttr=60000 + i) for i in range(n)]
+        until(lambda: waiting(few.rest) + sum(waiter.answered() for waiter in waiters) == n + before,
+              lambda: f"{waiting(few.rest)} wait, {sum(waiter.answered() for waiter in waiters)} of {n} are answered, {before} waited")
+        none = [waiter for waiter in waiters if waiter.answered()]
+        assert [waiter.jobs() for waiter in none] == [[] for _ in none]
+        return [waiter for waiter in waiters if waiter not in none]
+    before = 0
+    alone = begin(20, "evil.1")
+    assert len(alone) == 14, "alone, an owner leaves an eighth"
+    before = 14
+    [good] = begin(1, "good.1")
+    for waiter in alone:
+        waiter.leave()
+    settle(few.rest, 1)
+    before = 1
+    shared = begin(10, "evil.1")
+    assert len(shared) == 7, "half of what another leaves"
+    before = 8
+    assert begin(3, "evil.2") == [], "for all its topics together"
+    assert len(begin(4, "good.1")) == 3, "and the other owner likewise: half of the nine that are left, of which it has one"
+    good.leave()
+    few.end()

@@ -222,7 +222,7 @@ static void test_a_pop_has_its_own_time_to_report_until_the_next_claim(void **st
     int64_t id = job_of(rig, "p", now_ms(rig) - 5);
     lead(rig);
     struct dt_pop pop = pop_of(rig, "p", 1);
-    pop.ttr_ms = 7000;
+    pop.ttrs_ms = (const int64_t[]){7000};
     OK(dt_store_pop(rig->store, &pop, &err));
     assert_int_equal(pop.jobs[0].next_at_ms, pop.jobs[0].dispatched_at_ms + 7000);
     struct dt_apply extended = {
@@ -243,6 +243,31 @@ static void test_a_pop_has_its_own_time_to_report_until_the_next_claim(void **st
                      1);
 }
 
+static void test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_it(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    const int64_t ttrs_ms[] = {9000, 0, 7000, 9000, 5000};
+    int64_t ids[5];
+    const int64_t now = now_ms(rig);
+    for (int i = 4; i >= 0; i--) /* the first one due is not the one with the lowest id */
+        ids[i] = job_of(rig, "p", now - 50 + i);
+    mysql_fixture_audit(&rig->fx);
+    lead(rig);
+    struct dt_pop pop = pop_of(rig, "p", 5);
+    pop.ttrs_ms = ttrs_ms;
+    OK(dt_store_pop(rig->store, &pop, &err));
+    assert_int_equal(pop.n, 5);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(pop.jobs[i].id, ids[i]);
+        assert_int_equal(pop.jobs[i].next_at_ms - pop.jobs[i].dispatched_at_ms, ttrs_ms[i] ? ttrs_ms[i] : MINUTE);
+        assert_int_equal(field(rig, "ttr_ms", ids[i]), ttrs_ms[i]);
+        assert_int_equal(field(rig, "attempt = 1 AND version = 2", ids[i]), 1);
+    }
+    assert_int_equal(offers(rig), 0);
+    assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
+}
+
 static void test_a_leader_times_out_what_was_popped_and_offers_it_again(void **state)
 {
     struct rig *rig = *state;
@@ -251,7 +276,7 @@ static void test_a_leader_times_out_what_was_popped_and_offers_it_again(void **s
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET retry = '1ms' WHERE id = %lld", (long long)id);
     lead(rig);
     struct dt_pop pop = pop_of(rig, "p", 1);
-    pop.ttr_ms = 1;
+    pop.ttrs_ms = (const int64_t[]){1};
     OK(dt_store_pop(rig->store, &pop, &err));
     while (field(rig, "state = 'dispatched'", id))
         lead(rig);
@@ -504,6 +529,7 @@ int main(void)
         TEST(test_a_job_that_is_due_as_it_is_made_can_be_popped_before_a_leader_looks),
         TEST(test_a_pop_claims_in_order_and_says_what_stands_in_the_rows),
         TEST(test_a_pop_has_its_own_time_to_report_until_the_next_claim),
+        TEST(test_one_claim_gives_each_job_the_time_to_report_of_the_pop_that_gets_it),
         TEST(test_a_leader_times_out_what_was_popped_and_offers_it_again),
         TEST(test_two_pops_share_nothing_while_neither_has_committed),
         TEST(test_nothing_is_popped_of_a_paused_topic_nor_of_one_with_another_delivery),

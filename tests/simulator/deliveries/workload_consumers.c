@@ -156,10 +156,11 @@ static void hand_out(const struct dt_pop *pop, int64_t passed_us)
 static void pop_from(struct worker *w, unsigned topic)
 {
     const int64_t begun_us = now_us;
+    const int64_t ttrs_ms[3] = {one_in(3) ? rnd_in(400, 3000) : 0, one_in(3) ? rnd_in(400, 3000) : 0};
     struct dt_pop pop = {.topic = workload_topic(topic),
                          .max = (size_t)rnd_in(1, 3),
                          .max_bytes = one_in(4) ? 3 : 1000,
-                         .ttr_ms = one_in(3) ? rnd_in(400, 3000) : 0,
+                         .ttrs_ms = ttrs_ms,
                          .arena = &w->arena};
     dt_arena_reset(&w->arena);
     if (dt_store_pop(w->store, &pop, &w->err) != DT_OK)

@@ -1,8 +1,10 @@
-/* Lines of waiting pops: who stands where, and whose line is ready. */
+/* Lines of waiting pops: which pop stands where, and whose line is served next. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* clang-format off */
 #include <cmocka.h>
@@ -14,84 +16,180 @@
     (struct dt_pop_wish)                                                                                               \
     {                                                                                                                  \
         .topics = (const struct dt_str[]){__VA_ARGS__},                                                                \
-        .n_topics = sizeof((const struct dt_str[]){__VA_ARGS__}) / sizeof(struct dt_str), .ttr_ms = (ttr)              \
+        .n_topics = sizeof((const struct dt_str[]){__VA_ARGS__}) / sizeof(struct dt_str), .max = 1, .ttr_ms = (ttr)    \
     }
-#define A DT_STR_LIT("a")
-#define B DT_STR_LIT("b")
+#define A        DT_STR_LIT("evil.a")
+#define B        DT_STR_LIT("evil.b")
+#define GOOD     DT_STR_LIT("good.a")
+#define EVIL     1
+#define STRANGER 2
 
 static struct dt_pop_lines lines;
+static struct dt_arena arena;
 
-static void stand(struct dt_pop_wish wish, struct dt_pop_waiter *waiter)
+static struct dt_pop_waiter *stand(struct dt_pop_wish wish)
 {
-    assert_true(dt_pop_lines_add(&lines, &wish, waiter));
+    int64_t owners[2];
+    for (size_t i = 0; i < wish.n_topics; i++)
+        owners[i] = dt_str_eq(wish.topics[i], GOOD) ? STRANGER : EVIL;
+    struct dt_pop_waiter *waiter = dt_pop_waiter_new(&wish);
+    assert_non_null(waiter);
+    assert_true(dt_pop_lines_add(&lines, &wish, owners, waiter));
+    return waiter;
+}
+
+static void leave(struct dt_pop_waiter *waiter)
+{
+    dt_pop_lines_remove(&lines, waiter);
+    free(waiter);
 }
 
 static int setup(void **state)
 {
     (void)state;
-    dt_pop_lines_init(&lines);
+    lines = (struct dt_pop_lines){0};
+    dt_arena_init(&arena);
     return 0;
 }
 
-static void those_who_want_the_same_stand_in_one_line_in_the_order_in_which_they_came(void **state)
+static int teardown(void **state)
 {
-    struct dt_pop_waiter first = {0};
-    struct dt_pop_waiter second = {0};
-    struct dt_pop_waiter other = {0};
     (void)state;
-    stand(WISH(0, A), &first);
-    stand(WISH(0, A), &second);
-    stand(WISH(7, A), &other);
-    assert_ptr_equal(first.line, second.line);
-    assert_ptr_not_equal(first.line, other.line);
-    assert_ptr_equal(first.line->first, &first);
-    assert_ptr_equal(first.next, &second);
-    assert_int_equal(lines.n, 3);
-    assert_ptr_equal(dt_pop_lines_find(&lines, &WISH(7, A)), other.line);
-    assert_null(dt_pop_lines_find(&lines, &WISH(0, A, B)));
-    dt_pop_lines_remove(&lines, &first);
-    assert_ptr_equal(second.line->first, &second);
-    dt_pop_lines_remove(&lines, &second);
-    assert_null(dt_pop_lines_find(&lines, &WISH(0, A)));
-    dt_pop_lines_remove(&lines, &other);
+    while (lines.waiters)
+        leave(lines.waiters);
     assert_null(lines.lines);
-    assert_null(lines.topics);
+    assert_null(lines.ready);
+    assert_int_equal(lines.n, 0);
+    dt_arena_clear(&arena);
+    return 0;
 }
 
-static void an_offer_makes_the_lines_of_its_topic_ready_once_each_in_turn(void **state)
+static bool is_next(int64_t now_us, struct dt_str topic)
 {
-    struct dt_pop_waiter a = {0};
-    struct dt_pop_waiter both = {0};
-    struct dt_pop_waiter b = {0};
-    (void)state;
-    stand(WISH(0, A), &a);
-    stand(WISH(0, A, B), &both);
-    stand(WISH(0, B), &b);
-    dt_pop_lines_offer(&lines, DT_STR_LIT("c"));
-    assert_null(dt_pop_lines_next_ready(&lines));
-    dt_pop_lines_offer(&lines, B);
-    dt_pop_lines_offer(&lines, A);
-    dt_pop_lines_offer(&lines, B);
-    assert_ptr_equal(dt_pop_lines_next_ready(&lines), both.line);
-    assert_ptr_equal(dt_pop_lines_next_ready(&lines), b.line);
-    dt_pop_lines_ready(&lines, both.line);
-    assert_ptr_equal(dt_pop_lines_next_ready(&lines), a.line);
-    dt_pop_lines_remove(&lines, &both); /* it was ready, and goes with its last */
-    assert_null(dt_pop_lines_next_ready(&lines));
-    dt_pop_lines_offer(&lines, DT_STR_NONE);
-    assert_non_null(dt_pop_lines_next_ready(&lines));
-    assert_non_null(dt_pop_lines_next_ready(&lines));
-    assert_null(dt_pop_lines_next_ready(&lines));
-    dt_pop_lines_remove(&lines, &a);
-    dt_pop_lines_remove(&lines, &b);
-    assert_null(lines.topics);
+    const struct dt_pop_line *line = dt_pop_lines_next_ready(&lines, now_us);
+    return line && dt_str_eq(line->topic, topic);
 }
+
+static void test_pops_of_a_topic_stand_in_one_line_in_the_order_in_which_they_came_whatever_else_they_ask_for(
+    void **state)
+{
+    (void)state;
+    struct dt_pop_waiter *first = stand(WISH(0, A));
+    struct dt_pop_waiter *second = stand(WISH(7, B, A));
+    struct dt_pop_waiter *third = stand(WISH(8, A));
+    const struct dt_pop_line *line = first->places[0].line;
+    assert_ptr_equal(line->first->waiter, first);
+    assert_ptr_equal(line->first->next->waiter, second);
+    assert_ptr_equal(line->first->next->next->waiter, third);
+    assert_int_equal(lines.n, 3);
+    leave(first);
+    assert_ptr_equal(line->first->waiter, second);
+    assert_true(dt_pop_lines_await(&lines, &WISH(1, A, B)));
+    leave(second);
+    assert_true(dt_pop_lines_await(&lines, &WISH(1, A)));
+    assert_false(dt_pop_lines_await(&lines, &WISH(1, A, B)));
+}
+
+/* Each pop has another time to report and another list of topics: these are the caller's to choose. */
+static void test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_waited_for(void **state)
+{
+    char names[100][16];
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        snprintf(names[i], sizeof(names[i]), "evil.%d", i);
+        stand(WISH(60000 + i, A, dt_str(names[i])));
+    }
+    dt_pop_lines_ready(&lines, A, 0);
+    assert_true(is_next(0, A));
+    assert_null(dt_pop_lines_next_ready(&lines, 0));
+    dt_pop_lines_ready(&lines, DT_STR_LIT("not waited for"), 0);
+    assert_null(dt_pop_lines_next_ready(&lines, 0));
+}
+
+static void test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_one(void **state)
+{
+    char names[200][16];
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        snprintf(names[i], sizeof(names[i]), "evil.%d", i);
+        stand(WISH(0, dt_str(names[i])));
+        dt_pop_lines_ready(&lines, dt_str(names[i]), 0);
+    }
+    stand(WISH(0, GOOD));
+    dt_pop_lines_ready(&lines, GOOD, 0);
+    assert_int_equal(dt_pop_lines_rotate(&lines, 0, &arena), 2);
+    assert_true(is_next(0, DT_STR_LIT("evil.0")));
+    assert_true(is_next(0, GOOD));
+    for (int i = 1; i < 200; i++) { /* an owner's lines in the order in which they got ready, one each time */
+        assert_int_equal(dt_pop_lines_rotate(&lines, 0, &arena), 1);
+        assert_true(is_next(0, dt_str(names[i])));
+    }
+    assert_int_equal(dt_pop_lines_rotate(&lines, 0, &arena), 0);
+}
+
+static void test_a_line_is_ready_again_unless_a_claim_left_nothing_and_no_offer_came_meanwhile(void **state)
+{
+    static const struct {
+        dt_status status;
+        struct dt_popped popped;
+        int64_t from_us; /* INT64_MAX: it is not ready */
+    } claims[] = {
+        {DT_OK, {.n = 0}, INT64_MAX},
+        {DT_OK, {.n = 1}, INT64_MAX},
+        {DT_OK, {.n = 1, .more = true}, 0},
+        {DT_OK, {.n = 0, .more = true}, 100 + DT_POP_LATER_US}, /* all came too late */
+        {DT_OK, {.n = 0, .passed = true}, 100 + DT_POP_LATER_US},
+        {DT_OK, {.n = 1, .passed = true}, 100 + DT_POP_LATER_US},
+        {DT_OK, {.n = 1, .at_limit = true}, 100 + DT_POP_LATER_US},
+        {DT_OK, {.refused = DT_STR_LIT("evil.a")}, 0},
+        {DT_UNAVAILABLE, {.n = 1}, 100 + DT_POP_AGAIN_US},
+    };
+    (void)state;
+    stand(WISH(0, A));
+    for (size_t i = 0; i < sizeof(claims) / sizeof(*claims); i++) {
+        dt_pop_lines_ready(&lines, A, 0);
+        assert_true(is_next(100, A));
+        const bool left = dt_pop_lines_claimed(&lines, A, claims[i].status, &claims[i].popped, 100);
+        assert_int_equal(left, claims[i].from_us < INT64_MAX);
+        assert_int_equal(dt_pop_lines_next_us(&lines), claims[i].from_us);
+        if (left) {
+            if (claims[i].from_us)
+                assert_null(dt_pop_lines_next_ready(&lines, claims[i].from_us - 1));
+            assert_true(is_next(claims[i].from_us, A));
+        }
+    }
+    dt_pop_lines_ready(&lines, A, 0);
+    assert_true(is_next(100, A));
+    dt_pop_lines_ready(&lines, A, 0); /* an offer, while the claim is under way */
+    assert_false(dt_pop_lines_claimed(&lines, A, DT_OK, &(struct dt_popped){.n = 0}, 100));
+    assert_true(is_next(100, A));
+    dt_pop_lines_ready(&lines, A, 700);
+    dt_pop_lines_ready(&lines, A, 0); /* an offer comes before the time for which a claim was put off */
+    assert_true(is_next(100, A));
+}
+
+static void test_a_line_that_ends_while_it_is_ready_is_not_served(void **state)
+{
+    (void)state;
+    struct dt_pop_waiter *both = stand(WISH(0, A, B));
+    stand(WISH(0, B));
+    dt_pop_lines_ready(&lines, A, 0);
+    dt_pop_lines_ready(&lines, B, 0);
+    leave(both);
+    assert_true(is_next(0, B));
+    assert_null(dt_pop_lines_next_ready(&lines, 0));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(those_who_want_the_same_stand_in_one_line_in_the_order_in_which_they_came, setup),
-        cmocka_unit_test_setup(an_offer_makes_the_lines_of_its_topic_ready_once_each_in_turn, setup),
+        TEST(test_pops_of_a_topic_stand_in_one_line_in_the_order_in_which_they_came_whatever_else_they_ask_for),
+        TEST(test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_waited_for),
+        TEST(test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_one),
+        TEST(test_a_line_is_ready_again_unless_a_claim_left_nothing_and_no_offer_came_meanwhile),
+        TEST(test_a_line_that_ends_while_it_is_ready_is_not_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
