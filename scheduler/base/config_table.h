@@ -54,7 +54,7 @@
   INT(http, threads, 4, 1, 64, DT_OPT_NONE, "HTTP threads; each serves 112 connections, eight of them kept for whole requests for /healthz, /readyz and with a token. When others wait, silent connections and slow bodies lose their places.") \
   INT(http, workers, 8, 1, 256, DT_OPT_NONE, "Threads, each with a MySQL connection, for requests other than creates.") \
   INT(http, waiting, 1000, 16, 100000, DT_OPT_NONE, "Connections whose first request has not arrived whole, beside those that are served; one address has half of them at most, and when there are more, the longest waiting are closed.") \
-  INT(http, waiting_pops, 10000, 0, 1000000, DT_OPT_NONE, "Pops that may wait for jobs at a time; each holds a socket, and no place among the connections that are served. Others are answered at once.") \
+  INT(http, waiting_pops, 10000, 0, 1000000, DT_OPT_NONE, "Pops that may wait for jobs at a time; each holds a socket, and no place among the connections that are served. An owner of topics has at most half of what others leave while another one waits or asked within ten seconds, and seven eighths if it is alone. Pops that find no place are answered at once, with no jobs.") \
   DURATION(http, head_timeout, 10*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "In this time the first line and the headers of a request must arrive: the first one's from when its connection begins, others' from their first byte.") \
   DURATION(http, idle_timeout, 75*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "A connection that is silent for this long is closed.") \
   DURATION(http, request_timeout, 60*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Total deadline of a request, body included.") \
