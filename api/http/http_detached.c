@@ -12,7 +12,7 @@ struct dt_detached {
     dt_linger *linger;
     const dt_clock *clock;
     int fd;
-    int64_t patience_us;
+    int64_t patience_us, owner;
     char id[DT_REQUEST_ID_MAX + 1];
     void (*ended)(void *arg);
     void *arg;
@@ -28,6 +28,11 @@ dt_detached *dt_detached_new(dt_linger *linger, const dt_clock *clock, int fd, c
     *detached = (dt_detached){.linger = linger, .clock = clock, .fd = fd, .patience_us = patience_us};
     memcpy(detached->id, id, strlen(id) + 1);
     return detached;
+}
+
+void dt_detached_owned(dt_detached *detached, int64_t owner)
+{
+    detached->owner = owner;
 }
 
 void dt_detached_when_ended(dt_detached *detached, void (*ended)(void *arg), void *arg)
@@ -83,12 +88,13 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
     add_head(&text, status, type, detached->id, body->n);
     dt_strbuf_add(&text, body->p, body->n);
     bool whole = !text.failed && !body->failed;
+    const int64_t now_us = dt_clock_mono_us(detached->clock);
     dt_strbuf_clear(body);
     if (!whole)
         close(detached->fd);
     else
-        dt_linger_send(detached->linger, detached->fd, &text, hold,
-                       dt_clock_mono_us(detached->clock) + detached->patience_us);
+        dt_linger_send(detached->linger, detached->fd, &text, hold, detached->owner, now_us,
+                       now_us + detached->patience_us);
     dt_strbuf_clear(&text);
     dt_hold_end(hold);
     end_detached(detached);

@@ -3,7 +3,8 @@
  * was answered on them.
  *
  * Invariants: at most SOCKETS_MAX at a time, each until its peer closes or its time is up; slots are taken by any
- * thread and given back by the waiting thread alone, which alone looks at what is in one.
+ * thread and given back by the waiting thread alone, which alone looks at what is in one. An owner whose clients read
+ * no answers leaves places to others (base/fair.h).
  */
 #include "http_linger.h"
 
@@ -15,8 +16,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fair.h"
+
 #define LINGER_MAX  64  /* sockets whose rest is dropped … */
 #define SOCKETS_MAX 320 /* … and those with an answer to be sent */
+#define OWNERS_PART 2
 
 struct slot {
     int fd; /* -1 = free */
@@ -24,13 +28,16 @@ struct slot {
     struct dt_strbuf text; /* to be sent */
     size_t sent;
     struct dt_hold hold; /* of it */
-    bool heard_all;      /* its peer sends nothing more */
+    bool is_answer;      /* it has a place of its owner's share */
+    int64_t owner;
+    bool heard_all; /* its peer sends nothing more */
 };
 
 struct dt_linger {
     int wake_fd;
     pthread_mutex_t lock; /* of the slots */
     struct slot slots[SOCKETS_MAX];
+    struct dt_shares shares; /* of answers */
 };
 
 dt_status dt_linger_new(dt_linger **out)
@@ -44,6 +51,7 @@ dt_status dt_linger_new(dt_linger **out)
         free(linger);
         return DT_SYSTEM;
     }
+    linger->shares = (struct dt_shares){.total = SOCKETS_MAX, .part = OWNERS_PART};
     pthread_mutex_init(&linger->lock, NULL);
     for (int i = 0; i < SOCKETS_MAX; i++)
         linger->slots[i].fd = -1;
@@ -51,8 +59,10 @@ dt_status dt_linger_new(dt_linger **out)
     return DT_OK;
 }
 
-static void slot_clear(struct slot *slot)
+static void slot_clear(dt_linger *linger, struct slot *slot)
 {
+    if (slot->is_answer)
+        dt_shares_give_back(&linger->shares, slot->owner);
     close(slot->fd);
     slot->fd = -1;
     dt_strbuf_clear(&slot->text);
@@ -74,10 +84,10 @@ static bool drop_input(int fd)
 }
 
 /* Drops what has arrived before the last close, so that the kernel sends the answer to its end and no reset. */
-static void end_slot(struct slot *slot)
+static void end_slot(dt_linger *linger, struct slot *slot)
 {
     (void)drop_input(slot->fd);
-    slot_clear(slot);
+    slot_clear(linger, slot);
 }
 
 void dt_linger_free(dt_linger *linger)
@@ -86,8 +96,9 @@ void dt_linger_free(dt_linger *linger)
         return;
     for (int i = 0; i < SOCKETS_MAX; i++)
         if (linger->slots[i].fd >= 0)
-            end_slot(&linger->slots[i]);
+            end_slot(linger, &linger->slots[i]);
     close(linger->wake_fd);
+    dt_shares_clear(&linger->shares);
     pthread_mutex_destroy(&linger->lock);
     free(linger);
 }
@@ -99,16 +110,18 @@ void dt_linger_wake(dt_linger *linger)
         return; /* it is awake already */
 }
 
-/* False: the first `most` places are all taken, and the slot is still the caller's. */
-static bool take_slot(dt_linger *linger, const struct slot *slot, int most)
+/* False: the first `most` places are all taken, or the owner has its share; the slot is still the caller's. */
+static bool take_slot(dt_linger *linger, struct slot *slot, int most, int64_t now_us)
 {
-    bool taken = false;
+    int i = 0;
     pthread_mutex_lock(&linger->lock);
-    for (int i = 0; i < most && !taken; i++) {
-        taken = linger->slots[i].fd < 0;
-        if (taken)
-            linger->slots[i] = *slot;
-    }
+    while (i < most && linger->slots[i].fd >= 0)
+        i++;
+    const bool taken = i < most && (!slot->is_answer || dt_shares_take(&linger->shares, slot->owner, now_us));
+    if (taken)
+        linger->slots[i] = *slot;
+    else
+        slot->is_answer = false;
     pthread_mutex_unlock(&linger->lock);
     if (taken)
         dt_linger_wake(linger);
@@ -118,8 +131,8 @@ static bool take_slot(dt_linger *linger, const struct slot *slot, int most)
 void dt_linger_add(dt_linger *linger, int fd, int64_t until_us)
 {
     struct slot slot = {.fd = dup(fd), .until_us = until_us};
-    if (slot.fd >= 0 && !take_slot(linger, &slot, LINGER_MAX))
-        slot_clear(&slot);
+    if (slot.fd >= 0 && !take_slot(linger, &slot, LINGER_MAX, 0))
+        slot_clear(linger, &slot);
 }
 
 /* All is with the kernel: the peer shall see the end of it. */
@@ -143,13 +156,16 @@ static bool send_more(struct slot *slot)
     return true;
 }
 
-void dt_linger_send(dt_linger *linger, int fd, struct dt_strbuf *text, struct dt_hold *hold, int64_t until_us)
+void dt_linger_send(dt_linger *linger, int fd, struct dt_strbuf *text, struct dt_hold *hold, int64_t owner,
+                    int64_t now_us, int64_t until_us)
 {
-    struct slot slot = {.fd = fd, .until_us = until_us, .text = *text, .hold = *hold};
+    struct slot slot = {.fd = fd, .until_us = until_us, .text = *text, .hold = *hold, .owner = owner};
     dt_strbuf_init(text);
     dt_hold_init(hold, slot.hold.budget);
-    if (!send_more(&slot) || !take_slot(linger, &slot, SOCKETS_MAX))
-        slot_clear(&slot);
+    const bool sends = send_more(&slot);
+    slot.is_answer = sends;
+    if (!sends || !take_slot(linger, &slot, SOCKETS_MAX, now_us))
+        slot_clear(linger, &slot);
 }
 
 size_t dt_linger_unsent(dt_linger *linger)
@@ -177,7 +193,7 @@ static nfds_t collect_sockets(dt_linger *linger, struct pollfd *fds, int *slots,
         if (slot->fd < 0)
             continue;
         if (slot->until_us <= now_us) {
-            end_slot(slot);
+            end_slot(linger, slot);
             continue;
         }
         slots[n] = i;
@@ -205,7 +221,7 @@ static void tend_slot(dt_linger *linger, int slot, short ready)
 {
     pthread_mutex_lock(&linger->lock);
     if (!tend(&linger->slots[slot], ready))
-        slot_clear(&linger->slots[slot]);
+        slot_clear(linger, &linger->slots[slot]);
     pthread_mutex_unlock(&linger->lock);
 }
 

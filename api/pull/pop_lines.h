@@ -1,7 +1,7 @@
 /*
- * Lines of waiting pops: each topic has one, and its pops are served in the order in which they came, whatever else they
- * ask for (how many jobs, a time to report, further topics). A pop for several topics stands in the line of each. So an
- * offer costs one claim, however differently the pops of its topic are worded. Pure, but for memory; the room
+ * Lines of waiting pops: each topic has one, and its pops are served in the order in which they came, whatever else
+ * they ask for (how many jobs, a time to report, further topics). A pop for several topics stands in the line of each.
+ * So an offer costs one claim, however differently the pops of its topic are worded. Pure, but for memory; the room
  * (pop_room.c) locks it.
  */
 #ifndef DT_API_POP_LINES_H
@@ -78,8 +78,8 @@ int64_t dt_pop_lines_next_us(const struct dt_pop_lines *lines);
 size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt_arena *arena);
 /* Takes the first line that may be served off the ready ones; NULL: there is none. */
 struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us);
-/* Takes note of a claim for a line that was taken off the ready ones. True: the claim left something, so the line, if it
- * is still there, is ready again. An offer that was heard of meanwhile has made it ready already. */
+/* Takes note of a claim for a line that was taken off the ready ones. True: the claim left something, so the line, if
+ * it is still there, is ready again. An offer that was heard of meanwhile has made it ready already. */
 bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
                           const struct dt_popped *popped, int64_t now_us);
 

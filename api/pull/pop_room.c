@@ -209,6 +209,7 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
         free(waiter);
         return false;
     }
+    dt_detached_owned(waiter->detached, owners[0]);
     waiter->fd = dt_detached_fd(waiter->detached);
     waiter->until_us = req->started_us + wish->wait_ms * 1000;
     if (line_up(room, wish, owners, waiter, heard)) {
@@ -427,7 +428,7 @@ static void serve_line(dt_pop_room *room)
     dt_hold_end(&room->hold);
 }
 
-/* A line of each owner has its turn. Then others may be ready, and this thread looks at the clock and at its sockets. */
+/* A line of each owner has its turn. Then others may be ready, and the thread looks at the clock and its sockets. */
 static void serve_turns(dt_pop_room *room)
 {
     pthread_mutex_lock(&room->lock);

@@ -15,7 +15,8 @@ struct dt_pop_taker {
 
 /* Jobs that were claimed, and what is to be told of topics that cannot be popped from. */
 struct dt_popped {
-    struct dt_job *jobs; /* in the arena; those of the first taker, by when they were due, then those of the second … */
+    /* In the arena: those of the first taker, by when they were due, then those of the second … */
+    struct dt_job *jobs;
     size_t n, bytes;
     bool more;                          /* of some topic there may be more */
     bool passed;                        /* of some topic others had something locked */
@@ -27,9 +28,9 @@ struct dt_popped {
 
 /*
  * Claims for the topics of a wish, at most max_bytes of payloads; n takers (one at least) take what is claimed in their
- * order, and say how many jobs that may be and their times to report. A job whose time to report was over before the claim was answered
- * is not among them: its attempt is lost, as that of an answer that is lost. Runs where the store's thread is. Statuses
- * as of dt_store_pop; jobs that were claimed before a failure are in *out nevertheless, and are to be handed out.
+ * order, and say how many jobs that may be and their times to report. A job whose time was over before the claim was
+ * answered is not among them: its attempt is lost, as that of an answer that is lost. Runs where the store's thread is.
+ * Statuses as of dt_store_pop; jobs that were claimed before a failure are in *out, and are to be handed out.
  * A wish that does not wait gets also what a leader offers just now, or another pop has locked and leaves: it looks a
  * few times more, for some milliseconds.
  */

@@ -29,7 +29,7 @@
 
 static dt_linger *linger;
 static struct dt_budget budget;
-static int descriptors, theirs[SOCKETS_MAX + 2], n_theirs;
+static int descriptors, theirs[2 * SOCKETS_MAX], n_theirs;
 
 static int open_descriptors(void)
 {
@@ -88,7 +88,7 @@ static char pattern(size_t i)
 }
 
 /* Hands over an answer of n bytes on a new connection. */
-static void answer(size_t n)
+static void answer_of(int64_t owner, size_t n)
 {
     struct dt_strbuf text;
     struct dt_hold hold;
@@ -97,9 +97,14 @@ static void answer(size_t n)
     assert_true(dt_hold_more(&hold, n));
     for (size_t i = 0; i < n; i++)
         dt_strbuf_addc(&text, pattern(i));
-    dt_linger_send(linger, connection(), &text, &hold, LATER);
+    dt_linger_send(linger, connection(), &text, &hold, owner, 1, LATER);
     assert_null(text.p);
     assert_int_equal(hold.n, 0);
+}
+
+static void answer(size_t n)
+{
+    answer_of(1, n);
 }
 
 static void look(void)
@@ -222,7 +227,7 @@ static void every_place_can_be_taken_and_one_more_is_closed_at_once(void **state
     int before = open_descriptors();
     (void)state;
     for (int i = 0; i < SOCKETS_MAX; i++)
-        answer(LARGE);
+        answer_of(i, LARGE);
     assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX);
     answer(LARGE);
     assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX);
@@ -233,8 +238,22 @@ static void every_place_can_be_taken_and_one_more_is_closed_at_once(void **state
     hang_up(SOCKETS_MAX - 1); /* the last of them is looked at, too */
     look();
     assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX - 1);
-    answer(LARGE);
+    answer_of(SOCKETS_MAX, LARGE);
     assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX);
+}
+
+static void test_an_owner_whose_clients_read_nothing_leaves_places_to_the_answers_of_others(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SOCKETS_MAX; i++)
+        answer_of(1, LARGE);
+    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX - SOCKETS_MAX / 8);
+    answer_of(2, LARGE);
+    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX - SOCKETS_MAX / 8 + 1);
+    for (int i = 0; i < SOCKETS_MAX; i++)
+        hang_up(i);
+    look();
+    assert_int_equal(dt_linger_unsent(linger), 1);
 }
 
 /* ---- input that is dropped ---- */
@@ -308,6 +327,7 @@ int main(void)
         T(a_peer_that_says_no_more_still_gets_its_answer),
         T(whatever_is_not_over_in_time_ends),
         T(every_place_can_be_taken_and_one_more_is_closed_at_once),
+        T(test_an_owner_whose_clients_read_nothing_leaves_places_to_the_answers_of_others),
         T(what_still_arrives_is_dropped_until_the_peer_leaves),
         T(so_many_linger_and_no_more),
         T(who_waits_is_woken),
