@@ -16,6 +16,7 @@
 #include "auth/auth.h"
 #include "handlers.h"
 #include "intake/index_writer.h"
+#include "job/owner.h"
 #include "job/result_json.h"
 #include "operation_json.h"
 #include "topics/topic_cache.h"
@@ -26,6 +27,7 @@
 #define OWN_PIECES      12 /* done here; each is some tens of ms at most */
 #define LEASE_MS        3000
 #define LOOK_US         INT64_C(100000)
+#define RETRY_MS        5000 /* of one operation too many */
 #define ROOM            ((size_t)2 << 20) /* of a piece: what it finds, and its parameters */
 #define OPERATION_BYTES ((size_t)24 << 10)
 
@@ -180,6 +182,20 @@ static enum dt_next go_on(struct dt_request *req, dt_store *store)
     return answer_operation(req, is_over(o) ? 200 : 202, &o->op);
 }
 
+/* An operation that could not be made. */
+static enum dt_next refuse(struct dt_request *req, dt_status status, const struct dt_error *err)
+{
+    if (status != DT_FULL)
+        return dt_answer_status(req, status, NULL, err);
+    dt_request_problem(req, &(struct dt_problem){.type = DT_PROBLEM_QUOTA_EXCEEDED,
+                                                 .detail = DT_STR_LIT("as many operations as may run at once are running "
+                                                                      "on these topics: wait for one, or stop one"),
+                                                 .quota = "running_operations",
+                                                 .limit = DT_OPERATIONS_RUNNING,
+                                                 .retry_after_ms = RETRY_MS});
+    return DT_REPLY;
+}
+
 static enum dt_next begin(struct dt_request *req, dt_store *store)
 {
     struct operate *o = req->state;
@@ -190,7 +206,7 @@ static enum dt_next begin(struct dt_request *req, dt_store *store)
         return preview(req, store);
     dt_status status = dt_store_operation_make(store, &o->body.ask, LEASE_MS, &o->rows, &o->op, &err);
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return refuse(req, status, &err);
     req->changed = true;
     return go_on(req, store);
 }
@@ -202,11 +218,11 @@ static enum dt_next begin_deletion(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     if (!dt_request_hold(req, ROOM))
         return dt_request_no_room(req);
-    dt_status status = dt_store_topic_delete_with_jobs(store, req->params[0], LEASE_MS, &o->rows, &deletion, &err);
+    dt_status status = dt_store_topic_delete_with_jobs(store, &o->body.ask, LEASE_MS, &o->rows, &deletion, &err);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "topic");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return refuse(req, status, &err);
     if (deletion.keeper)
         return dt_topic_refuse_deletion(req, &deletion);
     o->op = deletion.operation;
@@ -227,6 +243,23 @@ static int64_t wait_until_us(const struct dt_request *req, int64_t wait_ms)
     int64_t wanted_us = dt_clock_mono_us(req->api->clock) + wait_ms * 1000;
     int64_t last_us = req->deadline_us - 1000000;
     return wanted_us < last_us ? wanted_us : last_us;
+}
+
+/* The owner that all tokens with the caller's prefixes are; 0: it is not bound to any. False: the answer is filled in. */
+static bool find_tenant(struct dt_request *req, int64_t *tenant)
+{
+    const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);
+    struct dt_owners owners = {0};
+    struct dt_strbuf topics;
+    dt_strbuf_init(&topics);
+    for (size_t i = 0; bound && i < bound->n; i++)
+        dt_strbuf_addf(&topics, "%.*s,", (int)bound->prefixes[i].n, bound->prefixes[i].p);
+    dt_status status = topics.failed ? DT_NOMEM : dt_owners_add(&owners, dt_strbuf_str(&topics), &req->arena);
+    dt_strbuf_clear(&topics);
+    *tenant = owners.n ? owners.v[0].owner : 0;
+    if (status != DT_OK)
+        dt_answer_status(req, status, NULL, NULL);
+    return status == DT_OK;
 }
 
 /*
@@ -270,7 +303,7 @@ static enum dt_next operate(struct dt_request *req, enum dt_operation_kind kind)
     dt_status status = dt_operation_decode(json, &rules, kind, now_ms, &faults, &o->body);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
-    if (!bind_filter(req, &o->body.ask))
+    if (!bind_filter(req, &o->body.ask) || !find_tenant(req, &o->body.ask.tenant))
         return DT_REPLY;
     o->until_us = wait_until_us(req, o->body.wait_ms);
     o->preview.ask = &o->body.ask;
@@ -285,8 +318,11 @@ enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
     struct operate *o = dt_arena_alloc(&req->arena, sizeof(*o));
     if (!o)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *o = (struct operate){.body = {.ask = {.kind = DT_OPERATION_DELETE_TOPIC}, .wait_ms = DT_OPERATION_WAIT_MS}};
-    if (!dt_answer_duration(req, "wait", DT_OPERATION_WAIT_MAX_MS, &o->body.wait_ms))
+    *o = (struct operate){
+        .body = {.ask = {.kind = DT_OPERATION_DELETE_TOPIC, .filter.topic = req->params[0]},
+                 .wait_ms = DT_OPERATION_WAIT_MS}};
+    if (!dt_answer_duration(req, "wait", DT_OPERATION_WAIT_MAX_MS, &o->body.wait_ms) ||
+        !find_tenant(req, &o->body.ask.tenant))
         return DT_REPLY;
     o->until_us = wait_until_us(req, o->body.wait_ms);
     dt_arena_init(&o->rows);

@@ -116,7 +116,7 @@ dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
     dt_tenant *tenant = find_locked(q, token->name);
     if (tenant) {
         tenant->refs++;
-        tenant->token = dt_quota_token_id(token->hash);
+        tenant->token = dt_quota_token_id(token->name);
         set_topics(tenant, token->topics);
         if (dt_meter_set(tenant->meter, &limits, dt_clock_mono_us(q->env->clock)))
             dt_mailbox_signal(q->box, WANTED); /* pending jobs are counted for the first time */

@@ -11,6 +11,7 @@
 #include "intake/index_writer.h"
 #include "jobs/job_answer.h"
 #include "jobs/job_fit.h"
+#include "quota/over_problem.h"
 #include "schedule_json.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
@@ -110,6 +111,15 @@ static enum dt_next refuse_member(struct dt_request *req, const char *pointer, c
     return dt_answer_faults(req, DT_INVALID, &faults);
 }
 
+static enum dt_next refuse_too_many(struct dt_request *req)
+{
+    char reason[160];
+    snprintf(reason, sizeof(reason),
+             "as many schedules as limits.prefix_schedules allows (%lld) make jobs of topics with the token's prefix",
+             (long long)req->api->config->limits_prefix_schedules);
+    return refuse_member(req, "/topic", reason);
+}
+
 /* A schedule of a topic that the token does not reach is not replaced, nor is its name told. */
 static dt_status check_other(struct dt_request *req, dt_store *store, struct dt_error *err)
 {
@@ -140,7 +150,9 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     struct ask *ask = req->state;
     struct dt_fire_maker maker = maker_of(req, store);
     const struct dt_callback_asked asked = dt_callback_asked_of(&ask->body.schedule.job);
-    struct dt_schedule_put put = {.schedule = &ask->body.schedule, .set_paused = ask->body.set_paused};
+    struct dt_schedule_put put = {.schedule = &ask->body.schedule,
+                                  .bound = dt_caller_bound(&req->caller),
+                                  .set_paused = ask->body.set_paused};
     struct dt_schedule out;
     struct dt_error err = {0};
     const char *reason = NULL;
@@ -157,6 +169,8 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
         return DT_REPLY;
     if (status == DT_OK)
         status = dt_store_schedule_put(&maker, &put, &out, &err);
+    if (status == DT_INVALID && put.too_many)
+        return refuse_too_many(req);
     if (status == DT_INVALID || status == DT_NOT_FOUND)
         return refuse_member(req, status == DT_INVALID ? "/time_zone" : "/topic", err.text);
     if (status != DT_OK)
@@ -211,12 +225,26 @@ static enum dt_next delete_schedule(struct dt_request *req, dt_store *store)
 static enum dt_next run_now(struct dt_request *req, dt_store *store)
 {
     struct dt_fire_maker maker = maker_of(req, store);
+    struct dt_tenant *tenant = req->caller.tenant;
     struct dt_schedule s;
     struct dt_job job;
     struct dt_error err = {0};
+    struct dt_over over;
+    struct dt_problem problem;
     if (!read_schedule(req, store, &s))
         return DT_REPLY;
+    struct dt_jobs_done done = {.passed = 1, .passed_bytes = (int64_t)s.job.payload.n};
+    if (tenant && dt_tenant_limits_jobs(tenant) &&
+        !dt_tenant_job(tenant, done.passed_bytes, dt_clock_mono_us(req->api->clock), &over)) {
+        dt_over_problem(&over, &problem);
+        dt_request_problem(req, &problem);
+        return DT_REPLY;
+    }
     dt_status status = dt_store_schedule_run_now(&maker, req->params[0], &job, &err);
+    done.made = status == DT_OK || status == DT_UNKNOWN;
+    done.made_bytes = done.made ? done.passed_bytes : 0;
+    if (tenant)
+        dt_tenant_jobs_done(tenant, &done);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "schedule");
     if (status != DT_OK)

@@ -1,6 +1,9 @@
 /*
  * piece (MySQL, one transaction: jobs, and how far their operation is) ─▶ tell the index ─▶ next piece, or sleep
  *
+ * Owners take turns: in a round each that has an operation due gets one piece, however many operations it has. An
+ * operation that waits for its rate is not due.
+ *
  * Killed anywhere, the next process goes on with the piece that was not committed; what was committed and not told to
  * the index is found by the reconciler. That an operation is due, because it is new or an API has left it, the thread
  * sees that waits for rows of the inbox anyway (inbox_mover.h), and wakes this one; where it cannot, this one looks,
@@ -11,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/fair.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
@@ -35,7 +39,8 @@ struct dt_operation_runner {
     struct dt_intake_env env;
     struct dt_thread thread;
     dt_mailbox *mailbox; /* only to sleep on, interruptibly */
-    struct dt_arena arena;
+    struct dt_arena arena, turns; /* of a piece; of a round */
+    size_t round;
     dt_index *index;
     dt_store *store;
     struct dt_outage_part outage;
@@ -60,34 +65,48 @@ static void give_up(dt_operation_runner *r, int64_t id, const struct dt_error *w
         dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, &err);
 }
 
-/* Returns the monotonic time of the next piece. */
+/* Returns the monotonic time of the next piece; 0: now, an operation that cannot go on has ended. */
 static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *piece, dt_status status,
                       const struct dt_error *err)
 {
     enum dt_class class = dt_status_class(status);
     if (status == DT_UNKNOWN && r->index) /* jobs may have moved that the index was not told of */
         r->env.index_untold(r->env.arg, r->index);
-    if (piece->id && (class == DT_CLASS_PERMANENT || status == DT_INTERNAL || class == DT_CLASS_CONFLICT))
+    if (piece->id && (class == DT_CLASS_PERMANENT || status == DT_INTERNAL || class == DT_CLASS_CONFLICT)) {
         give_up(r, piece->id, err);
-    else
-        dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, err);
+        return 0;
+    }
+    dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "operations", "operations wait", status, err);
     return now_us(r) + RETRY_US;
 }
 
-/* Returns the monotonic time of the next look at operations, from the one that is due first; 0: it is due. *rests: none
- * is. */
-static int64_t find_next(dt_operation_runner *r, bool *rests)
+/* Reads the owners, and gives those of which an operation is due in the order of their turns. Returns the monotonic
+ * time of the next look; 0: something is due. *rests: nothing is. */
+static int64_t find_due(dt_operation_runner *r, struct dt_fair_turn **due, size_t *n, bool *rests)
 {
     struct dt_operation_piece none = {0};
     struct dt_error err = {0};
-    int64_t look_ms;
-    dt_status status = dt_store_operation_next(r->store, &look_ms, &err);
+    struct dt_operation_turn *all = NULL;
+    size_t owners = 0;
+    int64_t look_us = INT64_MAX;
+    *n = 0;
+    dt_arena_reset(&r->turns);
+    dt_status status = dt_store_operation_turns(r->store, &r->turns, &all, &owners, &err);
+    if (status == DT_OK && !(*due = dt_arena_alloc(&r->turns, (owners + 1) * sizeof(**due))))
+        status = DT_NOMEM;
     if (status != DT_OK)
         return failed(r, &none, status, &err);
     dt_outage_over(&r->outage);
-    int64_t look_us = look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, look_ms) + 1000;
-    dt_metric_set(r->due, look_us <= now_us(r));
-    if (look_us <= now_us(r)) {
+    for (size_t i = 0; i < owners; i++) {
+        int64_t at_us =
+            all[i].look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, all[i].look_ms) + 1000;
+        look_us = dt_earlier(look_us, at_us);
+        if (at_us <= now_us(r))
+            (*due)[(*n)++] = (struct dt_fair_turn){.owner = all[i].owner};
+    }
+    dt_fair_rotate(*due, *n, r->round++);
+    dt_metric_set(r->due, *n > 0);
+    if (*n > 0) {
         r->busy_us = now_us(r);
         return 0;
     }
@@ -96,16 +115,17 @@ static int64_t find_next(dt_operation_runner *r, bool *rests)
     return dt_earlier(look_us, now_us(r) + (busy ? LOOK_US : REST_US));
 }
 
-/* Does one piece that is due; returns the monotonic time of the next one. */
-static int64_t do_piece(dt_operation_runner *r)
+/* Does one piece of an operation of an owner that is due. Returns the monotonic time of the next one. *status: BUSY:
+ * the owner's alone waits. */
+static int64_t do_piece(dt_operation_runner *r, int64_t owner, dt_status *status)
 {
-    struct dt_operation_piece piece = {0};
+    struct dt_operation_piece piece = {.owner = owner};
     struct dt_error err = {0};
     dt_arena_reset(&r->arena);
-    dt_status status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
-    if (status != DT_OK)
-        return failed(r, &piece, status, &err);
-    if (!piece.id) /* somebody else is at it */
+    *status = dt_store_operation_step(r->store, &piece, &r->arena, &err);
+    if (*status != DT_OK)
+        return failed(r, &piece, *status, &err);
+    if (!piece.id) /* another dispatcher does it */
         return now_us(r) + RETRY_US;
     if (piece.changed)
         DT_FAIL_POINT("operation.changed");
@@ -113,6 +133,20 @@ static int64_t do_piece(dt_operation_runner *r)
     dt_metric_add(r->refused, piece.refused);
     dt_intake_tell_index(&r->env, r->index, &r->arena, piece.moves, piece.n_moves);
     return 0;
+}
+
+/* One piece for each owner. Returns the monotonic time of the next round. */
+static int64_t do_round(dt_operation_runner *r, const struct dt_fair_turn *due, size_t n)
+{
+    int64_t next_us = INT64_MAX;
+    dt_status status = DT_OK;
+    for (size_t i = 0; i < n && !dt_thread_stopping(&r->thread); i++) {
+        int64_t at_us = do_piece(r, due[i].owner, &status);
+        next_us = dt_earlier(next_us, at_us);
+        if (at_us && status != DT_OK && status != DT_BUSY)
+            return at_us;
+    }
+    return next_us;
 }
 
 static void revive_topics(dt_operation_runner *r)
@@ -161,9 +195,11 @@ static void run(void *arg)
         revive_topics(r);
         update_owners(r);
         bool rests = false;
-        int64_t next_us = find_next(r, &rests);
-        if (next_us == 0)
-            next_us = do_piece(r);
+        struct dt_fair_turn *due;
+        size_t n;
+        int64_t next_us = find_due(r, &due, &n, &rests);
+        if (n)
+            next_us = do_round(r, due, n);
         sleep_until(r, next_us, rests);
     }
 }
@@ -174,6 +210,7 @@ static void free_parts(dt_operation_runner *r)
     dt_store_free(r->store);
     dt_mailbox_free(r->mailbox);
     dt_arena_clear(&r->arena);
+    dt_arena_clear(&r->turns);
     free(r);
 }
 
@@ -194,6 +231,7 @@ dt_status dt_operation_runner_start(const struct dt_intake_env *env, dt_operatio
         return DT_NOMEM;
     r->env = *env;
     dt_arena_init(&r->arena);
+    dt_arena_init(&r->turns);
     make_meters(r);
     dt_status status = dt_mailbox_new(&r->mailbox);
     if (status == DT_OK)

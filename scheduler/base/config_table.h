@@ -84,6 +84,7 @@
   INT(limits, memory, 536870912, 16777216, INT64_C(1099511627776), DT_OPT_NONE, "Bytes that all requests of one API process may hold together: bodies, what is made of them, answers not yet read. An eighth is kept for requests about a single job. At least 16 MiB + 1.75 times limits.batch_body, and 16 MiB + 6 times limits.body. Beside it each connection (120 for each of http.threads) has up to 128 KiB, and as much again with TLS.") \
   INT(limits, topics, 10000, 1, 1000000, DT_OPT_NONE, "Topics of the installation; beyond it no more are made, by jobs or by PUT (422). Those that are there go on.") \
   INT(limits, prefix_topics, 1000, 1, 1000000, DT_OPT_NONE, "Topics that may begin with one prefix of a token, before a token bound to it makes another (422).") \
+  INT(limits, prefix_schedules, 1000, 1, 1000000, DT_OPT_NONE, "Schedules that may make jobs of topics with one prefix of a token, before a token bound to it makes another (422).") \
   INT(quotas, requests_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Requests in a second of each token that has no such quota of its own; beyond it: 429. 0 = no quota. All APIs together, so give all the same.") \
   INT(quotas, jobs_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, new jobs in a second.") \
   INT(quotas, payload_bytes_per_second, 0, 0, INT64_C(1000000000000), DT_OPT_NONE, "Likewise, bytes of payloads of new jobs in a second. A job that is larger than what is left goes when anything is left.") \

@@ -42,7 +42,7 @@ static const struct {
     {"pop_queue", "SIUD", "SIUD"},
     {"process_findings", "S", "SID"},
     {"processes", "SIUD", "SIUD"},
-    {"quota_shares", "SIUD", ""},
+    {"quota_shares", "SIUD", "SIUD"},
     {"removed_jobs", "", "SIU"},
     {"schedule_fires", "SIUD", "SIUD"},
     {"schedules", "SID", "S"},
@@ -98,7 +98,9 @@ void dt_store_print_grants(const char *database, FILE *out)
     for (size_t i = 0; i < N(grants); i++)
         print_table(database, grants[i].table, grants[i].dispatcher, "'duetime_dispatcher'@'%'", out);
     fprintf(out,
-            "GRANT SELECT (scopes, topics) ON `%s`.api_tokens TO 'duetime_dispatcher'@'%%';\n"
+            "GRANT SELECT (name, scopes, topics, jobs_per_second, pending_jobs) ON `%s`.api_tokens TO "
+            "'duetime_dispatcher'@'%%';
+"
             "GRANT ALTER, CREATE, DROP ON `%s`.history TO 'duetime_dispatcher'@'%%';\n"
             "GRANT ALTER, CREATE, DROP ON `%s`.history_attempts TO 'duetime_dispatcher'@'%%';\n"
             "GRANT ALTER, CREATE, DROP ON `%s`.job_events TO 'duetime_dispatcher'@'%%';\n",

@@ -21,6 +21,7 @@ enum dt_operation_walk { DT_WALK_JOBS = 1, DT_WALK_KEYS, DT_WALK_HISTORY, DT_WAL
 /* A row of `operations`; texts are in the arena of whoever read it. */
 struct dt_operation_row {
     struct dt_operation shown;
+    int64_t owner; /* of a new one */
     struct dt_str key_prefix, error_code, after_key;
     int64_t run_from_ms, run_to_ms, created_from_ms, created_to_ms; /* created_to_ms inclusive */
     struct dt_list_times failed;
@@ -43,9 +44,10 @@ DT_MUST_CHECK dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *
 /* Reads an operation as it is shown, inside a transaction. NOT_FOUND. */
 DT_MUST_CHECK dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struct dt_operation *out,
                                           struct dt_error *err);
-/* Inserts a new operation. */
-DT_MUST_CHECK dt_status dt_operation_row_insert(dt_db *db, const struct dt_operation_row *row, int64_t *id,
-                                                struct dt_error *err);
+/* Decides whose a new operation is, and inserts it, with the lock of all changes of topics. FULL: too many of its owner
+ * run. */
+DT_MUST_CHECK dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
+                                           struct dt_error *err);
 /* Writes how far the operation is. */
 DT_MUST_CHECK dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err);
 

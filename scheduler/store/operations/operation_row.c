@@ -1,8 +1,10 @@
 /* Rows of `operations`, both ways. */
+#include "job/owner.h"
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
 
-#define ANY_TOPIC "\x7F" /* above all names, which have no byte above 0x7E */
+#define ANY_TOPIC       "\x7F"            /* above all names, which have no byte above 0x7E */
+#define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of an operation that runs is due sooner */
 
 static int64_t from_of(struct dt_list_times times)
 {
@@ -115,7 +117,30 @@ dt_status dt_operation_show(dt_db *db, int64_t id, struct dt_arena *arena, struc
     return status;
 }
 
-dt_status dt_operation_row_insert(dt_db *db, const struct dt_operation_row *row, int64_t *id, struct dt_error *err)
+/* Reads the number of a query's only row; if there is none, *n stays. */
+static dt_status read_number(dt_db *db, dt_status status, int64_t *n, struct dt_error *err)
+{
+    if (status == DT_OK && dt_db_next(db))
+        *n = dt_db_i64(db, 0);
+    return status == DT_OK ? dt_db_end(db, err) : status;
+}
+
+static dt_status decide_owner(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
+                              struct dt_error *err)
+{
+    const struct dt_str topic = row->shown.topic_from;
+    int64_t owner = ask->tenant;
+    dt_status status = DT_OK;
+    if (dt_str_eq(topic, row->shown.topic_to)) {
+        owner = 0;
+        status = read_number(db, dt_db_query(db, dt_sql_select_owner, DT_PARAMS(DT_P_STR(topic)), err), &owner, err);
+        owner = owner ? owner : dt_owner_by_name(topic);
+    }
+    row->owner = ask->tenant ? owner : -owner;
+    return status;
+}
+
+static dt_status insert(dt_db *db, struct dt_operation_row *row, struct dt_error *err)
 {
     const struct dt_operation *op = &row->shown;
     dt_status status =
@@ -127,14 +152,33 @@ dt_status dt_operation_row_insert(dt_db *db, const struct dt_operation_row *row,
                             DT_P_INT(row->shift_ms), DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate),
                             DT_P_INT(row->walk), DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms),
                             DT_P_STR_OR_NULL(op->actor), row->failed.given ? DT_P_INT(row->failed.from_ms) : DT_P_NULL,
-                            row->failed.given ? DT_P_INT(row->failed.to_ms) : DT_P_NULL),
+                            row->failed.given ? DT_P_INT(row->failed.to_ms) : DT_P_NULL, DT_P_INT(row->owner)),
                   NULL, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_select_last_operation, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    *id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    return dt_db_end(db, err);
+    return read_number(db, status, &row->shown.id, err);
+}
+
+/* Operations that run are counted under the lock that all makers take, so the bound is exact. */
+dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
+                             struct dt_error *err)
+{
+    int64_t running = 0;
+    dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
+    if (status == DT_OK)
+        status = dt_db_end(db, err);
+    if (status == DT_OK)
+        status = decide_owner(db, ask, row, err);
+    if (status == DT_OK)
+        status = read_number(db,
+                             dt_db_query(db, dt_sql_count_running_operations,
+                                         DT_PARAMS(DT_P_INT(row->owner),
+                                                   DT_P_INT(row->shown.started_at_ms + LOOKS_WITHIN_MS)),
+                                         err),
+                             &running, err);
+    if (status == DT_OK && running >= DT_OPERATIONS_RUNNING)
+        return dt_fail(err, DT_FULL, "as many operations as may run at once are running");
+    return status == DT_OK ? insert(db, row, err) : status;
 }
 
 dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err)

@@ -10,6 +10,10 @@
  * whatever the operation does to it, and those that others make or move meanwhile are not followed. A piece
  * locks its jobs' rows, decides like the single changes of store.h, and holds them no longer than a leader holds those
  * of a batch. A job that is in another state by then, or has an attempt in flight, is refused and left as it is.
+ *
+ * Owners take turns, piece by piece. An operation belongs to the owner of its topic (job/owner.h), or if it may be about
+ * several topics, to the owner whose token asked for it. If a token for all topics asked, the operation has the same
+ * number below zero: what an administrator does to the topics of an owner waits for nothing that the owner does.
  */
 #ifndef DT_STORE_OPERATIONS_H
 #define DT_STORE_OPERATIONS_H
@@ -18,6 +22,7 @@
 
 #define DT_OPERATION_IDS_MAX 1000
 #define DT_OPERATION_SAMPLE  10
+#define DT_OPERATIONS_RUNNING 100 /* of one owner at once */
 
 enum dt_operation_kind {
     DT_OPERATION_CANCEL,
@@ -47,6 +52,7 @@ struct dt_operation_ask {
     int64_t at_ms, shift_ms, spread_ms; /* spread_ms: 0 = all at once */
     struct dt_str rate;                 /* job/rate.h; absent = any */
     const struct dt_topic_bound *bound; /* of ids: jobs of other topics are passed by; NULL = none are */
+    int64_t tenant;                     /* the owner whose token asks; 0 = the token is for all topics */
 };
 struct dt_operation {
     int64_t id;
@@ -62,7 +68,7 @@ struct dt_operation {
 };
 
 /* Makes an operation, which runs; with ids its jobs are found already. Dispatchers leave it alone for lease_ms. *out:
- * as it was made; its texts are in the arena, here and below. */
+ * as it was made; its texts are in the arena, here and below. FULL: DT_OPERATIONS_RUNNING of its owner run. */
 DT_MUST_CHECK dt_status dt_store_operation_make(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
                                                 struct dt_arena *arena, struct dt_operation *out, struct dt_error *err);
 /* Reads an operation. NOT_FOUND. */
@@ -88,6 +94,7 @@ DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id
 
 struct dt_operation_piece {
     int64_t id; /* in: the operation; 0 = one whose look is due. Out: which it was; 0 = there was none to be had */
+    int64_t owner;             /* in, with id 0: one of this owner */
     int64_t lease_ms;          /* in: dispatchers leave it alone for so long */
     struct dt_operation shown; /* out, as the rest: as it is after the piece; valid with OK, where id is one */
     int64_t changed, refused;  /* by this piece */
@@ -104,8 +111,13 @@ DT_MUST_CHECK dt_status dt_store_operation_step(dt_store *store, struct dt_opera
                                                 struct dt_arena *arena, struct dt_error *err);
 /* Ends a running operation as failed, with the reason. */
 DT_MUST_CHECK dt_status dt_store_operation_fail(dt_store *store, int64_t id, struct dt_str why, struct dt_error *err);
-/* Tells when the next look at an operation is due, by MySQL's clock; INT64_MAX: at none. */
-DT_MUST_CHECK dt_status dt_store_operation_next(dt_store *store, int64_t *look_ms, struct dt_error *err);
+/* When the next look at an operation of an owner is due, by MySQL's clock. */
+struct dt_operation_turn {
+    int64_t owner, look_ms;
+};
+/* Lists all owners of operations, in the arena. */
+DT_MUST_CHECK dt_status dt_store_operation_turns(dt_store *store, struct dt_arena *arena,
+                                                 struct dt_operation_turn **out, size_t *n, struct dt_error *err);
 
 /* A look at what an operation would find, with nothing kept. Zero at first, but for ask. */
 struct dt_operation_preview {

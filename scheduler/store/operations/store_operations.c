@@ -40,7 +40,7 @@ static dt_status make(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err
     row.shown.actor = m->actor;
     if (!row.shown.topic_to.p)
         return no_memory(err);
-    dt_status status = dt_operation_row_insert(db, &row, &row.shown.id, err);
+    dt_status status = dt_operation_enter(db, m->ask, &row, err);
     if (status == DT_OK)
         status = dt_operation_event(db, &row.shown, m->actor, now_ms, "operation_start", err);
     if (status == DT_OK && m->ask->filter.n_ids)
@@ -159,7 +159,8 @@ static dt_status lock(const struct step *s, dt_db *db, int64_t now_ms, struct dt
 {
     struct dt_rows rows = {.row_bytes = sizeof(*row), .read = dt_operation_row_read};
     dt_status status = s->wanted ? dt_db_query(db, dt_sql_lock_operation, DT_PARAMS(DT_P_INT(s->wanted)), err)
-                                 : dt_db_query(db, dt_sql_lock_due_operation, DT_PARAMS(DT_P_INT(now_ms)), err);
+                                 : dt_db_query(db, dt_sql_lock_due_operation,
+                                               DT_PARAMS(DT_P_INT(s->piece->owner), DT_P_INT(now_ms)), err);
     if (status == DT_OK)
         status = dt_store_read_rows(db, s->arena, &rows, err);
     *there = status == DT_OK && rows.n;
@@ -214,7 +215,7 @@ static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     struct dt_operation_row row;
     bool there;
     bool gone = false;
-    *s->piece = (struct dt_operation_piece){.lease_ms = s->piece->lease_ms};
+    *s->piece = (struct dt_operation_piece){.owner = s->piece->owner, .lease_ms = s->piece->lease_ms};
     dt_status status = lock(s, db, now_ms, &row, &there, err);
     if (status != DT_OK || !there)
         return status;
@@ -241,18 +242,22 @@ dt_status dt_store_operation_step(dt_store *store, struct dt_operation_piece *pi
     return status;
 }
 
-dt_status dt_store_operation_next(dt_store *store, int64_t *look_ms, struct dt_error *err)
+static dt_status read_turn(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
-    dt_db *db;
-    *look_ms = INT64_MAX;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_find_next_operation, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    if (dt_db_next(db))
-        *look_ms = dt_db_i64(db, 0);
-    return dt_db_end(db, err);
+    (void)arena, (void)arg;
+    *(struct dt_operation_turn *)row =
+        (struct dt_operation_turn){dt_db_i64(db, 0), dt_db_is_null(db, 1) ? INT64_MAX : dt_db_i64(db, 1)};
+    return DT_OK;
+}
+
+dt_status dt_store_operation_turns(dt_store *store, struct dt_arena *arena, struct dt_operation_turn **out, size_t *n,
+                                   struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_turn};
+    dt_status status = dt_store_read(store, dt_sql_select_operation_turns, DT_NO_PARAMS, arena, &rows, err);
+    *out = rows.v;
+    *n = rows.n;
+    return status;
 }
 
 /* ---- preview ---- */

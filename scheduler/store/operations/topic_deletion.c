@@ -132,6 +132,7 @@ dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_a
 
 struct marking {
     struct deleting deleting;
+    struct dt_operation_ask ask;
     int64_t lease_ms;
 };
 
@@ -146,19 +147,12 @@ static dt_status find_deletion(dt_db *db, struct dt_str name, int64_t *id, struc
 
 static dt_status insert_operation(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
 {
-    struct dt_str name = m->deleting.name;
-    struct dt_arena *arena = m->deleting.arena;
-    const struct dt_operation_ask ask = {
-        .kind = DT_OPERATION_DELETE_TOPIC,
-        .filter = {.topic = name},
-        .request = dt_arena_printf(arena, "{\"topic\":\"%.*s\"}", (int)name.n, name.p),
-    };
-    struct dt_operation_row row = dt_operation_row_of(&ask, now_ms, arena);
+    struct dt_operation_row row = dt_operation_row_of(&m->ask, now_ms, m->deleting.arena);
     row.look_at_ms = now_ms + m->lease_ms;
     row.shown.actor = m->deleting.actor;
     dt_status status =
-        ask.request.p ? dt_operation_row_insert(db, &row, id, err) : dt_fail(err, DT_NOMEM, "out of memory");
-    row.shown.id = *id;
+        m->ask.request.p ? dt_operation_enter(db, &m->ask, &row, err) : dt_fail(err, DT_NOMEM, "out of memory");
+    *id = row.shown.id;
     return status == DT_OK ? dt_operation_event(db, &row.shown, m->deleting.actor, now_ms, "operation_start", err)
                            : status;
 }
@@ -192,10 +186,13 @@ static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_
     return status == DT_OK ? dt_operation_show(db, id, d->arena, &d->out->operation, err) : status;
 }
 
-dt_status dt_store_topic_delete_with_jobs(dt_store *store, struct dt_str name, int64_t lease_ms, struct dt_arena *arena,
-                                          struct dt_topic_deletion *out, struct dt_error *err)
+dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_operation_ask *ask, int64_t lease_ms,
+                                          struct dt_arena *arena, struct dt_topic_deletion *out, struct dt_error *err)
 {
-    struct marking m = {{name, arena, out, dt_store_actor(store)}, lease_ms};
+    const struct dt_str name = ask->filter.topic;
+    struct marking m = {{name, arena, out, dt_store_actor(store)}, *ask, lease_ms};
+    m.ask.kind = DT_OPERATION_DELETE_TOPIC;
+    m.ask.request = dt_arena_printf(arena, "{\"topic\":\"%.*s\"}", (int)name.n, name.p);
     return dt_store_commit_work(store, NULL, begin_deletion, &m, err);
 }
 

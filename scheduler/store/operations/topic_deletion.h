@@ -27,11 +27,12 @@ DT_MUST_CHECK dt_status dt_store_topic_delete(dt_store *store, struct dt_str nam
 /*
  * Begins to delete a topic with its jobs, unless a schedule makes some: marks it (topics.deletion), so that nothing new
  * is taken for it, and makes an operation, which dispatchers leave alone for lease_ms. One that is under way already is
- * told again. Stopped or failed, it takes the mark off and leaves the rest as it is. NOT_FOUND.
+ * told again. Stopped or failed, it takes the mark off and leaves the rest as it is. Of ask the filter's topic and the
+ * tenant count. NOT_FOUND; FULL as of dt_store_operation_make.
  */
-DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, struct dt_str name, int64_t lease_ms,
-                                                        struct dt_arena *arena, struct dt_topic_deletion *out,
-                                                        struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_operation_ask *ask,
+                                                        int64_t lease_ms, struct dt_arena *arena,
+                                                        struct dt_topic_deletion *out, struct dt_error *err);
 /* Makes topics again that were deleted within a day and have jobs which are not finished, a bounded number at once. *n:
  * how many were made. */
 DT_MUST_CHECK dt_status dt_store_topics_revive(dt_store *store, struct dt_arena *arena, size_t *n,

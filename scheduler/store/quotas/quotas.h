@@ -23,17 +23,24 @@ struct dt_quota_claim {
     int64_t most[DT_QUOTA_RATES];   /* of a share */
     int64_t share[DT_QUOTA_RATES];  /* out; 0 if the demand is 0, or if others hold the whole */
     bool alone[DT_QUOTA_RATES];     /* out: no other process holds a share */
+    /* Out, of the process DT_QUOTA_FIRES: what is left of its share (schedules/fire_quota.h). */
+    int64_t jobs_left, left_at_ms, pending_left, count_at_ms;
 };
+#define DT_QUOTA_FIRES 2 /* the process that all makers of fires together are */
 
-/* The number under which a token's shares are kept, made of its hash. */
-int64_t dt_quota_token_id(const unsigned char hash[32]);
+/* The number under which a token's shares are kept, made of its name. */
+int64_t dt_quota_token_id(struct dt_str name);
 /*
- * Takes new shares for the tokens, in one transaction: one read that locks the tokens' rows, one write. process: a
- * random number, not 0. The claims are sorted by token. Nothing has changed unless OK, or UNKNOWN: then the shares are
+ * Takes new shares for the tokens, in one transaction: one read that locks the tokens' rows, one write. process: an odd
+ * random number. The claims are sorted by token. Nothing has changed unless OK, or UNKNOWN: then the shares are
  * perhaps what was written.
  */
 DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
                                               struct dt_error *err);
+/* The same in the caller's transaction, which began at now_ms, for at most DT_QUOTA_CLAIMS. */
+DT_MUST_CHECK dt_status dt_quota_settle_in_txn(struct dt_db *db, int64_t now_ms, int64_t process,
+                                               struct dt_quota_claim *claims, size_t n, struct dt_error *err);
+
 /* ---- usage ---- */
 
 #define DT_DAY_MS          INT64_C(86400000)

@@ -4,6 +4,8 @@
  */
 #include "store/quotas/quotas.h"
 
+#include <xxhash.h>
+
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -23,12 +25,9 @@ struct settle {
     dt_db *db;
 };
 
-int64_t dt_quota_token_id(const unsigned char hash[32])
+int64_t dt_quota_token_id(struct dt_str name)
 {
-    uint64_t id = 0;
-    for (int i = 0; i < 8; i++)
-        id = id << 8 | hash[i];
-    return (int64_t)(id >> 1);
+    return (int64_t)(XXH3_64bits(name.p, name.n) >> 1);
 }
 
 /* ---- reading ---- */
@@ -60,9 +59,14 @@ static dt_status read_share(void *arg)
         return DT_OK;
     if (process == 0)
         sums->locked = true;
-    else if (process == s->process)
+    else if (process == s->process) {
+        struct dt_quota_claim *mine = &s->claims[sums - s->sums];
         sums->mine = true;
-    else
+        mine->jobs_left = dt_db_i64(s->db, 9);
+        mine->left_at_ms = dt_db_i64(s->db, 10);
+        mine->pending_left = dt_db_i64(s->db, 11);
+        mine->count_at_ms = dt_db_i64(s->db, 12);
+    } else
         add_holder(s, sums);
     return DT_OK;
 }
@@ -143,6 +147,13 @@ static dt_status settle(void *arg, dt_db *db, int64_t now_ms, struct dt_error *e
     if (status == DT_OK)
         status = forget_old(s, err);
     return status == DT_OK ? put_shares(s, err) : status;
+}
+
+dt_status dt_quota_settle_in_txn(dt_db *db, int64_t now_ms, int64_t process, struct dt_quota_claim *claims, size_t n,
+                                 struct dt_error *err)
+{
+    struct settle s = {.process = process, .claims = claims, .n = n};
+    return settle(&s, db, now_ms, err);
 }
 
 dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,

@@ -71,12 +71,26 @@ static dt_status ask_topic(struct dt_fire_batch *b, struct dt_str topic)
     b->topic_there = dt_db_next(b->db);
     b->retry = b->topic_there ? dt_store_text(b->db, 0, b->maker->arena, &ok) : DT_STR_NONE;
     b->ack_timeout_ms = b->topic_there ? dt_db_i64(b->db, 1) : 0;
+    b->owner = b->topic_there ? dt_db_i64(b->db, 2) : 0;
     if (!b->retry.p)
         b->retry = DT_STR_LIT(DT_RETRY_DEFAULT);
     if (b->ack_timeout_ms <= 0)
         b->ack_timeout_ms = DT_ACK_TIMEOUT_DEFAULT_MS;
     status = dt_db_end(b->db, b->err);
     return status == DT_OK && !ok ? dt_fail(b->err, DT_NOMEM, "out of memory") : status;
+}
+
+/* From here on jobs are of this schedule, and spend the quota of its owner. */
+static dt_status open_schedule(struct dt_fire_batch *b, struct dt_schedule *s)
+{
+    b->quota = NULL;
+    dt_status status = ask_topic(b, s->job.topic);
+    if (status != DT_OK || !b->topic_there)
+        return status;
+    s->owner = b->owner;
+    status = dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, &s->owner, 1, b->err);
+    b->quota = dt_fire_quotas_find(&b->quotas, s->owner);
+    return status;
 }
 
 static dt_status fire_key(struct dt_fire_batch *b, struct dt_str name, int64_t fire_ms, struct dt_str *out)
@@ -101,6 +115,7 @@ static dt_status add_row(struct dt_fire_batch *b, struct dt_schedule *s, const s
         job->ack_timeout_ms = b->ack_timeout_ms;
     b->n_rows++;
     b->bytes += dt_new_job_bytes(job);
+    dt_fire_quota_spend(b->quota);
     return fire_key(b, s->name, fire->at_ms, &job->key);
 }
 
@@ -112,6 +127,7 @@ static size_t smaller(size_t a, size_t b)
 size_t dt_fire_batch_room(const struct dt_fire_batch *b, const struct dt_schedule *s)
 {
     size_t rows = smaller(DT_FIRES_AT_ONCE - b->n_rows, (size_t)b->maker->ids);
+    rows = smaller(rows, dt_fire_quota_room(b->quota));
     if (b->bytes >= BYTES_AT_ONCE)
         return 0;
     return smaller(rows, (BYTES_AT_ONCE - b->bytes) / (dt_new_job_bytes(&s->job) + 1) + 1);
@@ -134,6 +150,24 @@ static void note_progress(struct dt_fire_batch *b, const struct dt_schedule *s, 
     b->progress[b->n_progress++] = (struct dt_schedule_progress){s, look_ms};
 }
 
+/* Fires for which there is no room in a quota wait. Returns when the schedule is looked at again. */
+static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, int64_t look_ms)
+{
+    const char *why;
+    if (!b->quota || dt_fire_quota_room(b->quota) > 0 || !look_ms || look_ms > b->now_ms) {
+        s->waits_since_ms = 0;
+        return look_ms;
+    }
+    look_ms = b->now_ms + dt_fire_quota_wait_ms(b->quota, &why);
+    if (!s->waits_since_ms)
+        s->waits_since_ms = b->now_ms;
+    if (s->next_fire_ms <= b->now_ms) {
+        s->error = dt_str(why);
+        s->error_at_ms = b->now_ms;
+    }
+    return look_ms;
+}
+
 static dt_status plan_fires(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r)
 {
     struct dt_fire fires[DT_FIRES_AT_ONCE];
@@ -150,7 +184,7 @@ static dt_status plan_fires(struct dt_fire_batch *b, struct dt_schedule *s, cons
         status = add_row(b, s, &fires[i]);
     s->error = DT_STR_NONE;
     s->error_at_ms = 0;
-    note_progress(b, s, plan.look_ms);
+    note_progress(b, s, wait_for_quota(b, s, plan.look_ms));
     return status;
 }
 
@@ -201,7 +235,7 @@ dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, 
 {
     struct dt_recurrence r;
     dt_zone *zone = NULL;
-    dt_status status = ask_topic(b, s->job.topic);
+    dt_status status = open_schedule(b, s);
     if (status != DT_OK || !b->topic_there || s->paused)
         return status;
     status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
@@ -243,7 +277,7 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
     struct dt_recurrence r;
     dt_zone *zone = NULL;
     struct dt_error why = {0};
-    dt_status status = ask_topic(b, s->job.topic);
+    dt_status status = open_schedule(b, s);
     if (status != DT_OK)
         return status;
     if (!b->topic_there)
@@ -269,6 +303,7 @@ dt_status dt_fire_batch_now(struct dt_fire_batch *b, struct dt_schedule *s)
     if (!b->topic_there)
         return dt_fail(b->err, DT_INVALID, "its topic does not exist");
     at_once.jitter_ms = 0;
+    b->quota = NULL; /* the token that asks has spent its own */
     status = add_row(b, &at_once, &(struct dt_fire){b->now_ms, DT_FIRE_RUNS});
     b->rows[b->n_rows - 1].schedule = s;
     note_progress(b, s, s->look_ms);
@@ -373,6 +408,8 @@ dt_status dt_fire_batch_write(struct dt_fire_batch *b)
         status = settle_row(b, &b->rows[i]);
     if (status == DT_OK)
         status = dt_schedule_write_progress(b->db, b->maker->arena, b->progress, b->n_progress, b->err);
+    if (status == DT_OK)
+        status = dt_fire_quotas_write(&b->quotas, b->db, b->now_ms, b->err);
     DT_FAIL_POINT_STATUS("fires.written", status, b->err);
     return status;
 }

@@ -7,6 +7,7 @@
 
 #include "store/jobs/counts.h"
 #include "store/schedules/fire_plan.h"
+#include "store/schedules/fire_quota.h"
 #include "store/schedules/schedule_row.h"
 
 struct dt_fire_row; /* a job to be made */
@@ -28,8 +29,10 @@ struct dt_fire_batch {
     size_t made, skipped, returned;
     /* The defaults of the topic that was asked for last. */
     struct dt_str topic, retry;
-    int64_t ack_timeout_ms;
+    int64_t ack_timeout_ms, owner;
     bool topic_there;
+    struct dt_fire_quotas quotas;
+    struct dt_fire_quota *quota; /* of the schedule at work; NULL = none */
     struct dt_error *err;
 };
 

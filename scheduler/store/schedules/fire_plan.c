@@ -49,13 +49,14 @@ void dt_fire_plan_from(struct dt_schedule *s, const struct dt_recurrence *r, int
 static void pass_by_missed(struct dt_schedule *s, const struct dt_fire_plan *plan)
 {
     int64_t fires[DT_CATCH_UP_MAX];
-    int64_t oldest_ms = plan->now_ms - s->jitter_ms - dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
+    const int64_t since_ms = s->waits_since_ms ? dt_earlier(s->waits_since_ms, plan->now_ms) : plan->now_ms;
+    int64_t oldest_ms = since_ms - s->jitter_ms - dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
 
     if (s->next_fire_ms < oldest_ms)
         dt_fire_plan_from(s, plan->recurrence, oldest_ms);
-    if (!s->catch_up_max || !s->next_fire_ms || s->next_fire_ms > plan->now_ms)
+    if ((!s->catch_up_max && !s->waits_since_ms) || !s->next_fire_ms || s->next_fire_ms > plan->now_ms)
         return;
-    size_t max = (size_t)dt_earlier(s->catch_up_max, DT_CATCH_UP_MAX);
+    size_t max = (size_t)dt_earlier(s->catch_up_max ? s->catch_up_max : DT_FIRES_AHEAD, DT_CATCH_UP_MAX);
     if (dt_recurrence_newest(plan->recurrence, s->next_fire_ms - 1, plan->now_ms, fires, max) == max)
         s->next_fire_ms = fires[0];
 }
@@ -79,9 +80,25 @@ static bool is_due(const struct dt_schedule *s, const struct dt_fire_plan *plan)
     return s->next_fire_ms && dt_fire_runs_at_ms(s, s->next_fire_ms) <= plan->now_ms;
 }
 
-static bool goes_on(const struct dt_schedule *s, const struct dt_fire_plan *plan)
+/* The last instant whose fire comes soon. *half_ms: half of DT_FIRES_AHEAD are over; INT64_MAX: fewer come. */
+static int64_t find_soon_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
 {
-    int64_t soon_ms = plan->now_ms + 2 * DT_FIRES_AHEAD_MS;
+    const int64_t soon_ms = plan->now_ms + 2 * DT_FIRES_AHEAD_MS;
+    int64_t at_ms = plan->now_ms;
+    for (int i = 0; i < DT_FIRES_AHEAD; i++) {
+        at_ms = dt_recurrence_next_ms(plan->recurrence, at_ms);
+        if (at_ms > soon_ms) {
+            *half_ms = INT64_MAX;
+            return soon_ms;
+        }
+        if (i == DT_FIRES_AHEAD / 2)
+            *half_ms = at_ms;
+    }
+    return at_ms;
+}
+
+static bool goes_on(const struct dt_schedule *s, const struct dt_fire_plan *plan, int64_t soon_ms)
+{
     if (plan->due_only)
         return is_due(s, plan);
     return s->next_fire_ms && (s->next_fire_ms <= soon_ms || s->last_fire_ms <= plan->now_ms);
@@ -90,14 +107,18 @@ static bool goes_on(const struct dt_schedule *s, const struct dt_fire_plan *plan
 /* All that comes soon, and at least one that lies ahead. */
 static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
-    while (goes_on(s, plan)) {
+    int64_t half_ms = INT64_MAX;
+    const int64_t soon_ms = find_soon_ms(plan, &half_ms);
+    while (goes_on(s, plan, soon_ms)) {
         if (plan->n == plan->room) {
             plan->look_ms = plan->now_ms;
             return;
         }
         take_next(s, plan, DT_FIRE_RUNS);
     }
-    plan->look_ms = s->next_fire_ms ? dt_earlier(s->next_fire_ms - DT_FIRES_AHEAD_MS, rested_ms(s)) : 0;
+    plan->look_ms = !s->next_fire_ms         ? 0
+                    : half_ms != INT64_MAX ? half_ms
+                                           : dt_earlier(s->next_fire_ms - DT_FIRES_AHEAD_MS, rested_ms(s));
     if (plan->look_ms && plan->look_ms <= plan->now_ms)
         plan->look_ms = plan->now_ms + 1;
 }

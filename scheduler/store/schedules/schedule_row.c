@@ -8,7 +8,7 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-#define PROGRESS_COLUMNS 8
+#define PROGRESS_COLUMNS 10
 
 static const char *const overlap_names[DT_OVERLAPS] = {"allow", "skip", "cancel"};
 
@@ -74,6 +74,8 @@ static void take_progress(const dt_db *db, struct dt_arena *arena, struct dt_sch
     s->error = dt_store_text(db, 29, arena, ok);
     s->error_at_ms = dt_db_i64(db, 30);
     s->look_ms = dt_db_i64(db, 31);
+    s->owner = dt_db_i64(db, 32);
+    s->waits_since_ms = above_zero(db, 33, DT_TIME_MAX_MS);
 }
 
 dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
@@ -155,6 +157,8 @@ dt_status dt_schedule_write_progress(dt_db *db, struct dt_arena *arena, const st
         *p++ = DT_P_INT(s->zone_stamp);
         *p++ = DT_P_STR_OR_NULL(s->error);
         *p++ = DT_P_INT_OR_NULL(s->error_at_ms);
+        *p++ = DT_P_INT(s->owner);
+        *p++ = DT_P_INT_OR_NULL(s->waits_since_ms);
     }
     return dt_db_run_many(db, dt_sql_put_schedule_fires, (struct dt_param_rows){params, PROGRESS_COLUMNS, n}, NULL,
                           err);

@@ -2,10 +2,13 @@
  * Schedules, and the jobs of their fires. Each function is one transaction; statuses as in store.h.
  *
  * A fire is an ordinary job with the key `<name>@<its nominal time, ms>`. It is made ahead of its time: there is always
- * the next one, and all of the next DT_FIRES_AHEAD_MS; where fires must not overlap, the next one once the one before
- * is finished, or its own time has come. Whoever makes or changes anything of a schedule holds its row of
+ * the next one, and all of the next DT_FIRES_AHEAD_MS, DT_FIRES_AHEAD at most; where fires must not overlap, the next
+ * one once the one before is finished, or its own time has come. Whoever makes or changes anything of a schedule holds its row of
  * schedule_fires and writes how far it is with the jobs, in one transaction: each fire has one job, whoever makes it,
  * and whatever dies.
+ *
+ * Fires spend the quotas of their owner's tokens (fire_quota.h). If one is used up, they wait: those that fall due
+ * meanwhile are made when there is room, the newest DT_FIRES_AHEAD of them. Owners take turns, so only their own wait.
  *
  * A change or a pause makes what is due first, as it was to be. Fires that lie ahead are withdrawn: they are cancelled
  * jobs with the error code `withdrawn`, and go back to scheduled when their fire is wanted again.
@@ -20,6 +23,7 @@
 
 #define DT_CATCH_UP_MAX   1000           /* of catch_up_max */
 #define DT_FIRES_AHEAD_MS INT64_C(60000) /* an outage of the makers that is no longer delays nothing */
+#define DT_FIRES_AHEAD    100            /* of one schedule; a quick one has so many, and not all of that time */
 #define DT_FIRES_AT_ONCE  500            /* jobs that one transaction makes, and their ids */
 
 /* In the order of the ENUM schedules.overlap. */
@@ -40,6 +44,8 @@ struct dt_schedule {
     struct dt_new_job job;
     /* How far it is. */
     int64_t next_fire_ms, last_fire_ms, last_job_id, zone_stamp, look_ms;
+    int64_t owner;          /* of its topic */
+    int64_t waits_since_ms; /* since when fires wait for a quota; 0 = none does */
     struct dt_str error;
     int64_t error_at_ms;
 };
@@ -58,6 +64,7 @@ struct dt_fire_maker {
     struct dt_arena *arena;    /* of what comes out */
     struct dt_job_move *moves; /* out, in the arena */
     size_t n_moves;
+    size_t round; /* of the owners' turns */
 };
 
 /* The outcome of looking at the schedules that were to be looked at. */
@@ -84,11 +91,12 @@ DT_MUST_CHECK dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str
 
 /* Makes the schedule, or replaces it, and makes its first fires. paused counts if set_paused; else it stays as it is.
  * *created: it was not there. *out: as it is now, in the arena. NOT_FOUND: its topic is not there. INVALID: as of
- * dt_schedule_recurrence. */
+ * dt_schedule_recurrence; or too_many. */
 struct dt_schedule_put {
     const struct dt_schedule *schedule;
+    const struct dt_topic_bound *bound; /* of the token: at most limits.prefix_schedules for each; NULL = none */
     bool set_paused;
-    bool created; /* out */
+    bool created, too_many; /* out */
 };
 DT_MUST_CHECK dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_put *put,
                                               struct dt_schedule *out, struct dt_error *err);

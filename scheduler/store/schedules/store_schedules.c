@@ -4,6 +4,7 @@
  */
 #include <sys/random.h>
 
+#include "base/fair.h"
 #include "base/hooks/fail_point.h"
 #include "store/events/event_of.h"
 #include "store/jobs/change_txn.h"
@@ -23,7 +24,9 @@ struct task {
     struct dt_schedule_put *put;
     struct dt_fires_made *made;
     bool paused, cancel;
-    size_t limit;
+    const struct dt_fair_turn *turns; /* of owners of which a schedule is due */
+    size_t n_turns;
+    size_t limit; /* of schedules */
     const char *refused; /* not NULL: the one schedule that is looked at cannot have its jobs, for this reason */
     dt_status (*work)(struct task *t);
 };
@@ -101,12 +104,51 @@ static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 
 /* ---- making fires ---- */
 
-static dt_status lock_due(struct task *t, struct dt_rows *due)
+struct due {
+    struct dt_schedule *v; /* t->limit */
+    struct dt_fair_turn *turns;
+    size_t n;
+};
+
+static dt_status lock_due_of(struct task *t, int64_t owner, size_t most, struct due *due)
 {
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
     struct dt_fire_batch *b = &t->batch;
     dt_status status =
-        dt_db_query(b->db, dt_sql_lock_due_schedules, DT_PARAMS(DT_P_INT(b->now_ms), DT_P_INT(t->limit)), b->err);
-    return status == DT_OK ? dt_store_read_rows(b->db, b->maker->arena, due, b->err) : status;
+        dt_db_query(b->db, dt_sql_lock_due_schedules,
+                    DT_PARAMS(DT_P_INT(owner), DT_P_INT(b->now_ms), DT_P_INT(most)), b->err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(b->db, b->maker->arena, &rows, b->err);
+    const struct dt_schedule *v = rows.v;
+    for (size_t i = 0; status == DT_OK && i < rows.n; i++, due->n++) {
+        due->v[due->n] = v[i];
+        due->turns[due->n] = (struct dt_fair_turn){.owner = owner, .at = due->n};
+    }
+    return status;
+}
+
+/* Each owner has an equal part of the schedules that are looked at. */
+static dt_status lock_due(struct task *t, struct due *due)
+{
+    struct dt_fire_batch *b = &t->batch;
+    const size_t part = (t->limit + t->n_turns - 1) / t->n_turns;
+    int64_t owners[SCHEDULES_AT_ONCE];
+    dt_status status = DT_OK;
+    *due = (struct due){.v = dt_arena_alloc(b->maker->arena, t->limit * sizeof(*due->v)),
+                        .turns = dt_arena_alloc(b->maker->arena, t->limit * sizeof(*due->turns))};
+    if (!due->v || !due->turns)
+        return dt_fail(b->err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; status == DT_OK && i < t->n_turns && due->n < t->limit; i++) {
+        const size_t left = t->limit - due->n;
+        status = lock_due_of(t, t->turns[i].owner, part < left ? part : left, due);
+    }
+    for (size_t i = 0; i < due->n; i++)
+        owners[i] = due->turns[i].owner;
+    if (status == DT_OK)
+        status = dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, owners, due->n,
+                                     b->err);
+    dt_fair_rotate(due->turns, due->n, b->maker->round);
+    return status;
 }
 
 /*
@@ -133,31 +175,50 @@ static dt_status advance_one(struct task *t, struct dt_schedule *s)
     return t->refused ? dt_fire_batch_refuse(b, s, t->refused) : dt_fire_batch_advance(b, s);
 }
 
-/* Reads when the next look is due (0 = none is), and whether it is due now. */
-static dt_status find_next_look(dt_db *db, int64_t *look_ms, bool *due, struct dt_error *err)
+static dt_status take_turn(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
-    dt_status status = dt_db_query(db, dt_sql_find_next_look, DT_NO_PARAMS, err);
+    int64_t *look_ms = arg;
+    int64_t at_ms = dt_db_is_null(db, 1) ? INT64_MAX : dt_later(dt_db_i64(db, 1), 1);
+    (void)arena;
+    *(struct dt_fair_turn *)row = (struct dt_fair_turn){.owner = dt_db_i64(db, 0), .at = at_ms <= dt_db_i64(db, 2)};
+    *look_ms = dt_earlier(*look_ms, at_ms);
+    return DT_OK;
+}
+
+/* Reads when the next look is due (0 = none is), and the owners of which one is due now, in the order of their turns. */
+static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
+                            struct dt_error *err)
+{
+    int64_t first_ms = INT64_MAX;
+    *due = (struct dt_rows){.row_bytes = sizeof(struct dt_fair_turn), .read = take_turn, .arg = &first_ms};
+    dt_status status = dt_db_query(db, dt_sql_select_schedule_turns, DT_NO_PARAMS, err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, maker->arena, due, err);
     if (status != DT_OK)
         return status;
-    bool some = dt_db_next(db);
-    *look_ms = some ? dt_later(dt_db_i64(db, 0), 1) : 0;
-    *due = some && *look_ms <= dt_db_i64(db, 1);
-    return dt_db_end(db, err);
+    struct dt_fair_turn *v = due->v;
+    size_t n = 0;
+    for (size_t i = 0; i < due->n; i++)
+        if (v[i].at)
+            v[n++] = (struct dt_fair_turn){.owner = v[i].owner};
+    due->n = n;
+    dt_fair_rotate(v, n, maker->round);
+    *look_ms = first_ms == INT64_MAX ? 0 : first_ms;
+    return DT_OK;
 }
 
 static dt_status make_due(struct task *t)
 {
-    struct dt_rows due = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
+    struct due due;
+    struct dt_rows next;
     struct dt_fire_batch *b = &t->batch;
     dt_status status = lock_due(t, &due);
-    struct dt_schedule *v = due.v;
     *t->made = (struct dt_fires_made){.schedules = due.n};
     for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++)
-        status = advance_one(t, &v[i]);
+        status = advance_one(t, &due.v[due.turns[i].at]);
     if (status == DT_OK && due.n)
         status = dt_fire_batch_write(b);
-    bool more;
-    return status == DT_OK ? find_next_look(b->db, &t->made->next_look_ms, &more, b->err) : status;
+    return status == DT_OK ? find_turns(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
 }
 
 /* Ends the retries of jobs whose next fire waits for that; their schedules are still due for a look. */
@@ -193,15 +254,18 @@ static dt_status commit_due(struct dt_fire_maker *maker, struct task *t, struct 
 dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err)
 {
     struct task t = {.made = out, .work = make_due};
-    bool due = false;
+    struct dt_rows due;
     dt_db *db;
     *out = (struct dt_fires_made){0};
     maker->n_moves = 0;
     dt_status status = dt_store_db(maker->store, &db, err);
     if (status == DT_OK)
-        status = find_next_look(db, &out->next_look_ms, &due, err);
-    if (status != DT_OK || !due)
+        status = find_turns(maker, db, &out->next_look_ms, &due, err);
+    if (status != DT_OK || due.n == 0)
         return status;
+    t.turns = due.v;
+    t.n_turns = due.n;
+    maker->round++;
     status = commit_due(maker, &t, err);
     if (status == DT_OK) {
         out->made = t.batch.made;
@@ -283,7 +347,8 @@ static int64_t missed_from_ms(const struct dt_schedule *s, const struct dt_sched
 static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
                              int64_t missed_ms, int64_t within_ms)
 {
-    const int64_t from_ms = dt_later(missed_ms, b->now_ms - within_ms);
+    const int64_t waits_ms = s->waits_since_ms ? b->now_ms - s->waits_since_ms : 0;
+    const int64_t from_ms = dt_later(missed_ms, b->now_ms - within_ms - dt_later(waits_ms, 0));
     const size_t most = b->n_put_off + dt_fire_batch_room(b, s);
     int64_t *put_off = dt_arena_alloc(b->maker->arena, (most + 1) * sizeof(*put_off));
     if (!put_off)
@@ -348,6 +413,7 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_sch
     if (status != DT_OK)
         return status;
     s->zone_stamp = dt_zone_stamp(zone);
+    s->waits_since_ms = old && !old->paused ? old->waits_since_ms : 0;
     s->last_fire_ms = old ? dt_earlier(old->last_fire_ms, b->now_ms) : 0;
     s->last_job_id = old ? old->last_job_id : 0;
     status = plan_changed(b, s, &r, old);
@@ -361,7 +427,7 @@ static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
     dt_status status = dt_schedule_write(t->batch.db, s, t->batch.err);
     if (status == DT_OK)
         status = dt_fire_batch_advance(&t->batch, s);
-    if (status == DT_OK && s->error.p && t->put)
+    if (status == DT_OK && s->error.p && t->put && !s->waits_since_ms)
         status = dt_fail(t->batch.err, DT_NOT_FOUND, "%.*s", (int)s->error.n, s->error.p);
     return status == DT_OK ? dt_fire_batch_write(&t->batch) : status;
 }
@@ -382,6 +448,33 @@ static void fill_new(struct task *t, struct dt_schedule *s, const struct dt_sche
     s->anchor_ms = s->has_start ? s->starts_at_ms : s->created_at_ms;
 }
 
+/* Counted under the lock that all makers take, so the bound is exact. */
+static dt_status refuse_one_more(struct task *t)
+{
+    struct dt_fire_batch *b = &t->batch;
+    const struct dt_str topic = t->put->schedule->job.topic;
+    const struct dt_topic_bound *bound = t->put->bound;
+    dt_status status = dt_db_query(b->db, dt_sql_lock_topics, DT_NO_PARAMS, b->err);
+    if (status == DT_OK)
+        status = dt_db_end(b->db, b->err);
+    for (size_t i = 0; status == DT_OK && i < bound->n; i++) {
+        struct dt_str above = dt_topic_above_prefix(b->maker->arena, bound->prefixes[i]);
+        if (!dt_str_begins(topic, bound->prefixes[i]))
+            continue;
+        status = above.p ? dt_db_query(b->db, dt_sql_count_schedules,
+                                       DT_PARAMS(DT_P_STR(bound->prefixes[i]), DT_P_STR(above)), b->err)
+                         : dt_fail(b->err, DT_NOMEM, "out of memory");
+        if (status != DT_OK)
+            return status;
+        t->put->too_many =
+            dt_db_next(b->db) && dt_db_i64(b->db, 0) >= dt_store_config(b->maker->store)->limits_prefix_schedules;
+        status = dt_db_end(b->db, b->err);
+        if (status == DT_OK && t->put->too_many)
+            return dt_fail(b->err, DT_INVALID, "as many schedules as may make jobs of the prefix do");
+    }
+    return status;
+}
+
 static dt_status put_schedule(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -398,7 +491,10 @@ static dt_status put_schedule(struct task *t)
         *t->out = old;
         return DT_OK;
     }
-    status = begin_anew(t, t->out, was);
+    t->put->too_many = false;
+    status = t->put->bound && (!was || !dt_str_eq(was->job.topic, t->out->job.topic)) ? refuse_one_more(t) : DT_OK;
+    if (status == DT_OK)
+        status = begin_anew(t, t->out, was);
     if (status == DT_OK)
         status = write_and_advance(t, t->out);
     return status == DT_OK ? note(t, was ? "schedule_change" : "schedule_create", was, t->out) : status;

@@ -39,7 +39,7 @@ SELECT CAST(SUM(t.drains) AS SIGNED)
 SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
        s.retry, s.ack_timeout_ms, s.partition_key, NULL, NULL, s.content_type, s.payload_binary, '',
-       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
+       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at, f.owner, f.waits_since
   FROM schedule_fires f FORCE INDEX (look)
   JOIN schedules s ON s.name = f.name
  WHERE f.look_at < ?

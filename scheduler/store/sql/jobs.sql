@@ -115,7 +115,7 @@ UPDATE jobs
    AND state = 'dead';
 
 -- name: select_topic_defaults
-SELECT retry, ack_timeout_ms FROM topics WHERE name = ?;
+SELECT retry, ack_timeout_ms, owner FROM topics WHERE name = ?;
 
 -- One statement, so that an attempt that is being archived is seen once. The row's own part comes in any case, whatever its number (0 =
 -- none yet): without it there is no job.

@@ -2,8 +2,8 @@
 
 -- name: insert_operation
 INSERT INTO operations (kind, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to, error_code,
-     at_ms, shift_ms, spread_ms, rate, walk, look_at, started_at, actor, failed_from, failed_to)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+     at_ms, shift_ms, spread_ms, rate, walk, look_at, started_at, actor, failed_from, failed_to, owner)
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: select_last_operation
 SELECT LAST_INSERT_ID();
@@ -36,13 +36,23 @@ SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_f
 SELECT id, kind + 0, state + 0, request, topic_from, topic_to, key_prefix, run_from, run_to, created_from, created_to,
        error_code, at_ms, shift_ms, spread_ms, rate, walk + 0, after_id, after_key, after_at, matched, changed, refused,
        sample, error, look_at, started_at, finished_at, actor, failed_from, failed_to
-  FROM operations FORCE INDEX (look)
- WHERE look_at <= ?
+  FROM operations FORCE INDEX (turns)
+ WHERE owner = ?
+   AND look_at <= ?
  ORDER BY look_at LIMIT 1
    FOR UPDATE SKIP LOCKED; -- guard: OPERATION_LOCK
 
--- name: find_next_operation
-SELECT look_at FROM operations FORCE INDEX (look) WHERE look_at IS NOT NULL ORDER BY look_at LIMIT 1;
+-- One entry of the index is read for each owner.
+-- name: select_operation_turns
+SELECT owner, MIN(look_at) FROM operations FORCE INDEX (turns) GROUP BY owner;
+
+-- The next pieces of those that run are due within the hour; of finished ones the last is due after a month.
+-- name: count_running_operations
+SELECT COUNT(*)
+  FROM operations FORCE INDEX (turns)
+ WHERE owner = ?
+   AND look_at < ?
+   AND state = 'running';
 
 -- name: write_operation
 UPDATE operations

@@ -7,7 +7,8 @@ VALUES (?, 0, 0)
 ON DUPLICATE KEY UPDATE until = VALUES(until);
 
 -- name: lock_quota_shares
-SELECT token, process, until, requests_demand, requests_share, jobs_demand, jobs_share, bytes_demand, bytes_share
+SELECT token, process, until, requests_demand, requests_share, jobs_demand, jobs_share, bytes_demand, bytes_share,
+       jobs_left, left_at, pending_left, count_at
   FROM quota_shares FORCE INDEX (PRIMARY)
  WHERE token IN (?,...)
  ORDER BY token, process
@@ -20,6 +21,21 @@ VALUES (?,?,?,?,?,?,?,?,?)
 ON DUPLICATE KEY UPDATE until = VALUES(until), requests_demand = VALUES(requests_demand),
        requests_share = VALUES(requests_share), jobs_demand = VALUES(jobs_demand), jobs_share = VALUES(jobs_share),
        bytes_demand = VALUES(bytes_demand), bytes_share = VALUES(bytes_share);
+
+-- name: put_fire_quota
+UPDATE quota_shares FORCE INDEX (PRIMARY)
+   SET jobs_left = ?, left_at = ?, pending_left = ?, count_at = ?
+ WHERE token = ?
+   AND process = ?;
+
+-- name: select_fire_quotas
+SELECT name, topics, jobs_per_second, pending_jobs FROM api_tokens;
+
+-- name: sum_pending
+SELECT CAST(SUM(scheduled) + SUM(dispatched) AS SIGNED)
+  FROM job_counts FORCE INDEX (PRIMARY)
+ WHERE topic >= ?
+   AND topic < ?;
 
 -- Of processes that are gone.
 -- name: delete_old_quota_shares

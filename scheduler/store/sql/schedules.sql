@@ -13,24 +13,28 @@ SELECT name FROM schedule_fires WHERE name = ? FOR UPDATE;
 SELECT f.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
        s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.callback_url, s.content_type, s.payload_binary, s.payload,
-       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
-  FROM schedule_fires f FORCE INDEX (look)
+       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at, f.owner, f.waits_since
+  FROM schedule_fires f FORCE INDEX (turns)
   LEFT JOIN schedules s FORCE INDEX (PRIMARY) ON s.name = f.name
- WHERE f.look_at <= ?
+ WHERE f.owner = ?
+   AND f.look_at <= ?
  ORDER BY f.look_at LIMIT ?
    FOR UPDATE SKIP LOCKED;
 
--- name: find_next_look
-SELECT look_at, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
-  FROM schedule_fires FORCE INDEX (look)
- WHERE look_at IS NOT NULL
- ORDER BY look_at LIMIT 1;
+-- One entry of the index is read for each owner.
+-- name: select_schedule_turns
+SELECT owner, MIN(look_at), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
+  FROM schedule_fires FORCE INDEX (turns)
+ GROUP BY owner;
+
+-- name: count_schedules
+SELECT COUNT(*) FROM schedules FORCE INDEX (topic) WHERE topic >= ? AND topic < ?;
 
 -- name: select_schedule
 SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
        s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.callback_url, s.content_type, s.payload_binary, s.payload,
-       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
+       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at, f.owner, f.waits_since
   FROM schedules s
   JOIN schedule_fires f ON f.name = s.name
  WHERE s.name = ?;
@@ -39,7 +43,7 @@ SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_a
 SELECT s.name, s.topic, s.cron, s.every_ms, s.anchor_at, s.time_zone, s.starts_at, s.ends_at, s.overlap + 0,
        s.catch_up_ms, s.catch_up_max, s.jitter_ms, s.paused, s.created_at, s.updated_at, s.version, s.digest,
        s.retry, s.ack_timeout_ms, s.partition_key, s.headers, s.callback_url, s.content_type, s.payload_binary, '',
-       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at
+       f.next_fire_at, f.last_fire_at, f.last_job_id, f.zone_stamp, f.error, f.error_at, f.look_at, f.owner, f.waits_since
   FROM schedules s FORCE INDEX (PRIMARY)
   JOIN schedule_fires f ON f.name = s.name
  WHERE s.name > ?
@@ -58,11 +62,12 @@ DELETE FROM schedules WHERE name = ?;
 DELETE FROM schedule_fires WHERE name = ?;
 
 -- name: put_schedule_fires
-INSERT INTO schedule_fires (name, next_fire_at, look_at, last_fire_at, last_job_id, zone_stamp, error, error_at)
-VALUES (?,?,?,?,?,?,?,?)
+INSERT INTO schedule_fires (name, next_fire_at, look_at, last_fire_at, last_job_id, zone_stamp, error, error_at,
+     owner, waits_since)
+VALUES (?,?,?,?,?,?,?,?,?,?)
 ON DUPLICATE KEY UPDATE next_fire_at = VALUES(next_fire_at), look_at = VALUES(look_at),
        last_fire_at = VALUES(last_fire_at), last_job_id = VALUES(last_job_id), zone_stamp = VALUES(zone_stamp),
-       error = VALUES(error), error_at = VALUES(error_at);
+       error = VALUES(error), error_at = VALUES(error_at), owner = VALUES(owner), waits_since = VALUES(waits_since);
 
 -- A schedule that has the key, if that is a key of its fires.
 -- name: find_schedule_of_key

@@ -44,6 +44,9 @@ SELECT 1
 -- name: find_topic
 SELECT 1 FROM topics WHERE name = ?;
 
+-- name: select_owner
+SELECT owner FROM topics WHERE name = ?;
+
 -- name: find_topic_as_named
 SELECT 1 FROM topics WHERE name = ? AND kafka_name = ?;
 

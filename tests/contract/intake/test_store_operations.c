@@ -11,7 +11,9 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "job/owner.h"
 #include "store/operations/operations.h"
+#include "store/operations/topic_deletion.h"
 #include "support/store_suite.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -43,9 +45,15 @@ static int64_t make(const struct dt_operation_ask *ask)
     return op.id;
 }
 
+static int64_t owner_of_last(void)
+{
+    return mysql_fixture_number(&fx, "SELECT owner FROM operations ORDER BY id DESC LIMIT 1");
+}
+
 static void step(int64_t id)
 {
-    piece = (struct dt_operation_piece){.id = id};
+    piece = (struct dt_operation_piece){
+        .id = id, .owner = owner_of_last()};
     OK(dt_store_operation_step(store, &piece, &arena, &err));
 }
 
@@ -500,7 +508,7 @@ static void each_job_is_changed_once_whoever_does_the_pieces(void **state)
     ask.at_ms = 4000000000000;
     int64_t id = make(&ask);
     do {
-        piece = (struct dt_operation_piece){0};
+        piece = (struct dt_operation_piece){.owner = owner_of_last()};
         OK(dt_store_operation_step(pieces % 2 ? other : store, &piece, &arena, &err));
         assert_int_equal(piece.id, id);
         changed += piece.changed;
@@ -578,15 +586,17 @@ static void an_operation_that_somebody_is_at_is_passed_by(void **state)
 static void a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back(void **state)
 {
     (void)state;
-    int64_t look_ms;
+    struct dt_operation_turn *turns;
+    size_t n;
     jobs(1);
     struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
     OK(dt_store_operation_make(store, &ask, HOUR_MS, &arena, &op, &err));
     const int64_t id = op.id;
     step(0);
     assert_int_equal(piece.id, 0);
-    OK(dt_store_operation_next(store, &look_ms, &err));
-    assert_true(look_ms > mysql_now_ms(&fx) + HOUR_MS / 2);
+    OK(dt_store_operation_turns(store, &arena, &turns, &n, &err));
+    assert_int_equal(n, 1);
+    assert_true(turns[0].look_ms > mysql_now_ms(&fx) + HOUR_MS / 2);
     OK(dt_store_operation_hand_over(store, id, HOUR_MS, &err)); /* as a slow rate wants it */
     step(0);
     assert_int_equal(piece.id, 0);
@@ -634,6 +644,71 @@ static void a_stopped_operation_changes_nothing_more_and_leaves_nothing(void **s
         &fx, "UPDATE operations SET finished_at = finished_at - 2592000000, look_at = finished_at + 2592000000");
     step(0);
     assert_int_equal(dt_store_operation_get(store, id, &arena, &op, &err), DT_NOT_FOUND);
+}
+
+/* ---- owners ---- */
+
+static void an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked(void **state)
+{
+    (void)state;
+    const int64_t by_name = dt_owner_by_name(S("orders"));
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    make(&ask);
+    assert_int_equal(owner_of_last(), -by_name);
+    ask.tenant = 7;
+    make(&ask);
+    assert_int_equal(owner_of_last(), by_name);
+    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
+    mysql_fixture_run(&fx, "UPDATE topics SET owner = 5 WHERE name = 'orders'");
+    make(&ask);
+    assert_int_equal(owner_of_last(), 5);
+    ask.filter.topic = S("orders*");
+    make(&ask);
+    assert_int_equal(owner_of_last(), 7);
+    ask.tenant = 0;
+    make(&ask);
+    assert_int_equal(owner_of_last(), 0);
+}
+
+static void an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside(void **state)
+{
+    (void)state;
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    struct dt_topic_deletion deletion;
+    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
+    ask.tenant = 7;
+    for (int i = 0; i < DT_OPERATIONS_RUNNING; i++)
+        make(&ask);
+    assert_int_equal(dt_store_operation_make(store, &ask, 0, &arena, &op, &err), DT_FULL);
+    assert_int_equal(dt_store_topic_delete_with_jobs(store, &ask, 0, &arena, &deletion, &err), DT_FULL);
+    struct dt_operation_ask other = ask;
+    other.tenant = 0; /* an administrator's, of the same topic */
+    make(&other);
+    other.tenant = 8;
+    other.filter.topic = S("*");
+    make(&other);
+    OK(dt_store_operation_stop(store, mysql_fixture_number(&fx, "SELECT MIN(id) FROM operations"), &arena, &op, &err));
+    make(&ask);
+    assert_int_equal(dt_store_operation_make(store, &ask, 0, &arena, &op, &err), DT_FULL);
+}
+
+static void each_owner_has_its_turn_however_many_operations_another_has(void **state)
+{
+    (void)state;
+    struct dt_operation_turn *turns;
+    size_t n;
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    ask.tenant = 7;
+    for (int i = 0; i < 20; i++)
+        make(&ask);
+    mysql_fixture_run(&fx, "UPDATE operations SET look_at = 1");
+    ask.filter.topic = S("*");
+    const int64_t id = make(&ask);
+    OK(dt_store_operation_turns(store, &arena, &turns, &n, &err));
+    assert_int_equal(n, 2);
+    piece = (struct dt_operation_piece){.owner = 7};
+    OK(dt_store_operation_step(store, &piece, &arena, &err));
+    assert_int_equal(piece.id, id);
 }
 
 static void operations_are_listed_latest_first_and_a_failed_one_says_why(void **state)
@@ -692,6 +767,9 @@ int main(void)
         T(a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back),
         T(a_rate_bounds_a_piece_and_tells_when_the_next_may_follow),
         T(a_stopped_operation_changes_nothing_more_and_leaves_nothing),
+        T(an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked),
+        T(an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside),
+        T(each_owner_has_its_turn_however_many_operations_another_has),
         T(operations_are_listed_latest_first_and_a_failed_one_says_why),
     };
     return cmocka_run_group_tests_name("operations in the store", tests, open_store, close_store);

@@ -25,7 +25,8 @@ STORE_SUITE("deletion", 0)
 static struct dt_topic_deletion begin(void)
 {
     struct dt_topic_deletion deletion;
-    OK(dt_store_topic_delete_with_jobs(store, S("orders"), 0, &arena, &deletion, &err));
+    const struct dt_operation_ask ask = {.filter.topic = S("orders")};
+    OK(dt_store_topic_delete_with_jobs(store, &ask, 0, &arena, &deletion, &err));
     return deletion;
 }
 
@@ -199,9 +200,10 @@ static void a_schedule_keeps_the_topic_whenever_it_came(void **state)
 
 static void a_topic_that_is_not_there_is_not_deleted(void **state)
 {
+    const struct dt_operation_ask nobody = {.filter.topic = S("nobody")};
     (void)state;
     struct dt_topic_deletion deletion;
-    assert_int_equal(dt_store_topic_delete_with_jobs(store, S("nobody"), 0, &arena, &deletion, &err), DT_NOT_FOUND);
+    assert_int_equal(dt_store_topic_delete_with_jobs(store, &nobody, 0, &arena, &deletion, &err), DT_NOT_FOUND);
     assert_int_equal(number("SELECT COUNT(*) FROM operations"), 0);
 }
 

@@ -368,7 +368,8 @@ static void found_jobs(void)
 static dt_status delete_topic(void)
 {
     struct dt_topic_deletion deletion;
-    dt_status status = dt_store_topic_delete_with_jobs(store, S("orders"), 0, &arena, &deletion, &err);
+    const struct dt_operation_ask ask = {.filter.topic = S("orders")};
+    dt_status status = dt_store_topic_delete_with_jobs(store, &ask, 0, &arena, &deletion, &err);
     operation = deletion.operation;
     return status;
 }

@@ -119,7 +119,7 @@ static void what_is_told_of_jobs_and_topics_fails_with_each_of_its_calls(void **
 
 WORK(operations, dt_store_operation_list(store, INT64_MAX, (struct dt_page_end){10, 0}, &arena,
                                          &(struct dt_operation_list){0}, &err))
-WORK(next_operation, dt_store_operation_next(store, &(int64_t){0}, &err))
+WORK(next_operation, dt_store_operation_turns(store, &arena, &(struct dt_operation_turn *){0}, &(size_t){0}, &err))
 WORK(schedules, dt_store_schedule_list(store, DT_STR_NONE, (struct dt_page_end){10, 0}, &arena,
                                        &(struct dt_schedule_list){0}, &err))
 WORK(zones, dt_store_schedule_zones(store, &arena, &(struct dt_schedule_zones){0}, &err))

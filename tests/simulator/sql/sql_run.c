@@ -981,9 +981,12 @@ static void begin_group(const struct select *s, struct frame *f)
 {
     f->count = 1;
     f->sum = 0;
+    f->extreme = (struct val){.t = V_NULL};
     for (unsigned i = 0; i < s->n_items; i++)
         if (s->items[i]->op == E_SUM)
             add_to_sum(s->items[i], f);
+        else if (is_extreme(s->items[i]))
+            take_extreme(s->items[i], f);
 }
 
 static dt_status select_row(struct walk *w)
@@ -1004,14 +1007,19 @@ static dt_status select_row(struct walk *w)
         for (size_t i = 0; i < out->n; i++)
             if (same(&out->rows[i].order[0], &key)) {
                 for (unsigned k = 0; k < s->n_items; k++)
-                    out->rows[i].items[k].i += grouped_step(s->items[k], w->frame);
+                    if (is_extreme(s->items[k])) {
+                        w->frame->extreme = out->rows[i].items[k];
+                        take_extreme(s->items[k], w->frame);
+                        out->rows[i].items[k] = w->frame->extreme;
+                    } else
+                        out->rows[i].items[k].i += grouped_step(s->items[k], w->frame);
                 return DT_OK;
             }
         begin_group(s, w->frame);
     }
     struct selected *row = new_selected(out);
     for (unsigned i = 0; i < s->n_items; i++)
-        row->items[i] = eval(s->items[i], w->frame);
+        row->items[i] = is_extreme(s->items[i]) ? w->frame->extreme : eval(s->items[i], w->frame);
     for (unsigned i = 0; i < s->n_order; i++)
         row->order[i] = eval(s->order[i], w->frame);
     if (s->grouped)

@@ -45,20 +45,48 @@ static void one_fire_lies_ahead_however_far_it_is(void **state)
 
 static void fires_that_come_soon_are_made_together_and_the_next_look_is_in_time(void **state)
 {
-    struct dt_recurrence r = every(1000);
+    struct dt_recurrence r = every(2000);
     struct dt_schedule s = from(NOW);
     (void)state;
     struct dt_fire_plan p = plan(&s, &r, false);
-    assert_int_equal(p.n, 121);
-    assert_int_equal(s.next_fire_ms, NOW + 121000);
-    assert_int_equal(p.look_ms, NOW + 61000);
+    assert_int_equal(p.n, 61);
+    assert_int_equal(s.next_fire_ms, NOW + 122000);
+    assert_int_equal(p.look_ms, NOW + 62000);
+}
+
+static void no_more_than_a_hundred_fires_lie_ahead(void **state)
+{
+    struct dt_recurrence r = every(100);
+    struct dt_schedule s = from(NOW);
+    (void)state;
+    struct dt_fire_plan p = plan(&s, &r, false);
+    assert_int_equal(p.n, DT_FIRES_AHEAD + 1);
+    assert_int_equal(s.last_fire_ms, NOW + 100 * DT_FIRES_AHEAD);
+    assert_in_range(p.look_ms, NOW + 4900, NOW + 5200);
+    assert_int_equal(plan(&s, &r, false).n, 0);
+}
+
+static void fires_that_wait_for_a_quota_are_not_missed_up_to_a_hundred(void **state)
+{
+    struct dt_recurrence r = every(HOUR);
+    struct dt_schedule s = from(NOW - 3 * HOUR);
+    (void)state;
+    assert_int_equal(plan(&s, &r, false).n, 1);
+    s = from(NOW - 3 * HOUR);
+    s.waits_since_ms = NOW - 4 * HOUR;
+    assert_int_equal(plan(&s, &r, false).n, 5);
+    assert_int_equal(fires[0].at_ms, NOW - 3 * HOUR);
+    s = from(NOW - 150 * HOUR);
+    s.waits_since_ms = NOW - 151 * HOUR;
+    assert_int_equal(plan(&s, &r, false).n, DT_FIRES_AHEAD + 1);
 }
 
 static void what_does_not_fit_is_looked_at_again_at_once(void **state)
 {
     struct dt_recurrence r = every(100);
-    struct dt_schedule s = from(NOW);
+    struct dt_schedule s = from(NOW - HOUR);
     (void)state;
+    s.catch_up_ms = HOUR;
     struct dt_fire_plan p = plan(&s, &r, false);
     assert_int_equal(p.n, ROOM);
     assert_int_equal(p.look_ms, NOW);
@@ -194,6 +222,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_fire_lies_ahead_however_far_it_is),
         cmocka_unit_test(fires_that_come_soon_are_made_together_and_the_next_look_is_in_time),
+        cmocka_unit_test(no_more_than_a_hundred_fires_lie_ahead),
+        cmocka_unit_test(fires_that_wait_for_a_quota_are_not_missed_up_to_a_hundred),
         cmocka_unit_test(what_does_not_fit_is_looked_at_again_at_once),
         cmocka_unit_test(nothing_follows_where_a_schedule_ends_or_is_paused),
         cmocka_unit_test(a_fire_waits_for_the_job_before_it_until_its_own_time),

@@ -1,0 +1,50 @@
+/*
+ * The quotas of tokens, as far as the fires of schedules spend them: jobs_per_second and pending_jobs. No token asks for
+ * a fire, so it spends what the tokens of the topic's owner have (job/owner.h); of several tokens the largest counts.
+ *
+ * All makers of fires together are one more process that lets pass its share of a token's quota (store/quotas/quotas.h).
+ * Its row has what is left, too, and is locked from dt_fire_quotas_open to the commit: so no two transactions spend the
+ * same. For schedules/ only.
+ */
+#ifndef DT_STORE_FIRE_QUOTA_H
+#define DT_STORE_FIRE_QUOTA_H
+
+#include "store/quotas/quotas.h"
+#include "store/store_internal.h"
+
+struct dt_fire_quota {
+    int64_t owner;
+    int64_t per_second, pending; /* 0 = no limit */
+    int64_t token;               /* whose share is spent */
+    struct dt_str topics;        /* its prefixes */
+    /* Once it is open. */
+    bool open;
+    int64_t rate_milli; /* what the share brings in a second, in thousandths of jobs, like the next */
+    int64_t left_milli, pending_left;
+    int64_t count_at_ms; /* pending jobs are counted again */
+    int64_t waiting;     /* schedules of this transaction whose fires wait */
+};
+struct dt_fire_quotas {
+    struct dt_fire_quota *v; /* by owner */
+    size_t n;
+    bool read;
+};
+
+/* Reads the quotas, unless they were read, and locks those of the owners that have some. Each owner may be listed
+ * several times: once for each of its schedules. */
+DT_MUST_CHECK dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms, dt_store *store,
+                                            struct dt_arena *arena, const int64_t *owners, size_t n,
+                                            struct dt_error *err);
+/* The quota of an owner that is open; NULL: it has none. */
+struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, int64_t owner);
+/* How many jobs may be made. */
+size_t dt_fire_quota_room(const struct dt_fire_quota *quota);
+/* A job is made. NULL is accepted. */
+void dt_fire_quota_spend(struct dt_fire_quota *quota);
+/* In how many ms a schedule whose fires wait is looked at again: one after the other. *why: what is used up. */
+int64_t dt_fire_quota_wait_ms(struct dt_fire_quota *quota, const char **why);
+/* Writes what is left of all that are open. */
+DT_MUST_CHECK dt_status dt_fire_quotas_write(const struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms,
+                                             struct dt_error *err);
+
+#endif
