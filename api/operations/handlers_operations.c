@@ -27,7 +27,7 @@
 #define OWN_PIECES      12 /* done here; each is some tens of ms at most */
 #define LEASE_MS        3000
 #define LOOK_US         INT64_C(100000)
-#define RETRY_MS        5000 /* of one operation too many */
+#define RETRY_MS        5000              /* of one operation too many */
 #define ROOM            ((size_t)2 << 20) /* of a piece: what it finds, and its parameters */
 #define OPERATION_BYTES ((size_t)24 << 10)
 
@@ -187,12 +187,13 @@ static enum dt_next refuse(struct dt_request *req, dt_status status, const struc
 {
     if (status != DT_FULL)
         return dt_answer_status(req, status, NULL, err);
-    dt_request_problem(req, &(struct dt_problem){.type = DT_PROBLEM_QUOTA_EXCEEDED,
-                                                 .detail = DT_STR_LIT("as many operations as may run at once are running "
-                                                                      "on these topics: wait for one, or stop one"),
-                                                 .quota = "running_operations",
-                                                 .limit = DT_OPERATIONS_RUNNING,
-                                                 .retry_after_ms = RETRY_MS});
+    dt_request_problem(req,
+                       &(struct dt_problem){.type = DT_PROBLEM_QUOTA_EXCEEDED,
+                                            .detail = DT_STR_LIT("as many operations as may run at once are running "
+                                                                 "on these topics: wait for one, or stop one"),
+                                            .quota = "running_operations",
+                                            .limit = DT_OPERATIONS_RUNNING,
+                                            .retry_after_ms = RETRY_MS});
     return DT_REPLY;
 }
 
@@ -318,9 +319,8 @@ enum dt_next dt_handle_topic_delete_with_jobs(struct dt_request *req)
     struct operate *o = dt_arena_alloc(&req->arena, sizeof(*o));
     if (!o)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    *o = (struct operate){
-        .body = {.ask = {.kind = DT_OPERATION_DELETE_TOPIC, .filter.topic = req->params[0]},
-                 .wait_ms = DT_OPERATION_WAIT_MS}};
+    *o = (struct operate){.body = {.ask = {.kind = DT_OPERATION_DELETE_TOPIC, .filter.topic = req->params[0]},
+                                   .wait_ms = DT_OPERATION_WAIT_MS}};
     if (!dt_answer_duration(req, "wait", DT_OPERATION_WAIT_MAX_MS, &o->body.wait_ms) ||
         !find_tenant(req, &o->body.ask.tenant))
         return DT_REPLY;

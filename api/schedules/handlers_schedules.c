@@ -150,9 +150,8 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     struct ask *ask = req->state;
     struct dt_fire_maker maker = maker_of(req, store);
     const struct dt_callback_asked asked = dt_callback_asked_of(&ask->body.schedule.job);
-    struct dt_schedule_put put = {.schedule = &ask->body.schedule,
-                                  .bound = dt_caller_bound(&req->caller),
-                                  .set_paused = ask->body.set_paused};
+    struct dt_schedule_put put = {
+        .schedule = &ask->body.schedule, .bound = dt_caller_bound(&req->caller), .set_paused = ask->body.set_paused};
     struct dt_schedule out;
     struct dt_error err = {0};
     const char *reason = NULL;

@@ -38,7 +38,7 @@
 struct dt_operation_runner {
     struct dt_intake_env env;
     struct dt_thread thread;
-    dt_mailbox *mailbox; /* only to sleep on, interruptibly */
+    dt_mailbox *mailbox;          /* only to sleep on, interruptibly */
     struct dt_arena arena, turns; /* of a piece; of a round */
     size_t round;
     dt_index *index;

@@ -99,8 +99,7 @@ void dt_store_print_grants(const char *database, FILE *out)
         print_table(database, grants[i].table, grants[i].dispatcher, "'duetime_dispatcher'@'%'", out);
     fprintf(out,
             "GRANT SELECT (name, scopes, topics, jobs_per_second, pending_jobs) ON `%s`.api_tokens TO "
-            "'duetime_dispatcher'@'%%';
-"
+            "'duetime_dispatcher'@'%%';\n"
             "GRANT ALTER, CREATE, DROP ON `%s`.history TO 'duetime_dispatcher'@'%%';\n"
             "GRANT ALTER, CREATE, DROP ON `%s`.history_attempts TO 'duetime_dispatcher'@'%%';\n"
             "GRANT ALTER, CREATE, DROP ON `%s`.job_events TO 'duetime_dispatcher'@'%%';\n",

@@ -3,7 +3,7 @@
 #include "store/operations/operation_parts.h"
 #include "store/sql/statements.h"
 
-#define ANY_TOPIC       "\x7F"            /* above all names, which have no byte above 0x7E */
+#define ANY_TOPIC       "\x7F"           /* above all names, which have no byte above 0x7E */
 #define LOOKS_WITHIN_MS INT64_C(3600000) /* the next piece of an operation that runs is due sooner */
 
 static int64_t from_of(struct dt_list_times times)
@@ -170,12 +170,11 @@ dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, stru
     if (status == DT_OK)
         status = decide_owner(db, ask, row, err);
     if (status == DT_OK)
-        status = read_number(db,
-                             dt_db_query(db, dt_sql_count_running_operations,
-                                         DT_PARAMS(DT_P_INT(row->owner),
-                                                   DT_P_INT(row->shown.started_at_ms + LOOKS_WITHIN_MS)),
-                                         err),
-                             &running, err);
+        status = read_number(
+            db,
+            dt_db_query(db, dt_sql_count_running_operations,
+                        DT_PARAMS(DT_P_INT(row->owner), DT_P_INT(row->shown.started_at_ms + LOOKS_WITHIN_MS)), err),
+            &running, err);
     if (status == DT_OK && running >= DT_OPERATIONS_RUNNING)
         return dt_fail(err, DT_FULL, "as many operations as may run at once are running");
     return status == DT_OK ? insert(db, row, err) : status;

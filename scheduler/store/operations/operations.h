@@ -20,8 +20,8 @@
 
 #include "store/store.h"
 
-#define DT_OPERATION_IDS_MAX 1000
-#define DT_OPERATION_SAMPLE  10
+#define DT_OPERATION_IDS_MAX  1000
+#define DT_OPERATION_SAMPLE   10
 #define DT_OPERATIONS_RUNNING 100 /* of one owner at once */
 
 enum dt_operation_kind {
@@ -93,8 +93,8 @@ DT_MUST_CHECK dt_status dt_store_operation_hand_over(dt_store *store, int64_t id
                                                      struct dt_error *err);
 
 struct dt_operation_piece {
-    int64_t id; /* in: the operation; 0 = one whose look is due. Out: which it was; 0 = there was none to be had */
-    int64_t owner;             /* in, with id 0: one of this owner */
+    int64_t id;    /* in: the operation; 0 = one whose look is due. Out: which it was; 0 = there was none to be had */
+    int64_t owner; /* in, with id 0: one of this owner */
     int64_t lease_ms;          /* in: dispatchers leave it alone for so long */
     struct dt_operation shown; /* out, as the rest: as it is after the piece; valid with OK, where id is one */
     int64_t changed, refused;  /* by this piece */

@@ -116,7 +116,7 @@ static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
         }
         take_next(s, plan, DT_FIRE_RUNS);
     }
-    plan->look_ms = !s->next_fire_ms         ? 0
+    plan->look_ms = !s->next_fire_ms       ? 0
                     : half_ms != INT64_MAX ? half_ms
                                            : dt_earlier(s->next_fire_ms - DT_FIRES_AHEAD_MS, rested_ms(s));
     if (plan->look_ms && plan->look_ms <= plan->now_ms)

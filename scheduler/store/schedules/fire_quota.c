@@ -15,7 +15,19 @@
 #define WAIT_LEAST_MS INT64_C(100)
 #define WAIT_MOST_MS  INT64_C(10000)
 
+/* Below all owners. */
+#define ALL_TOPICS 0
+#define NO_TOPICS  (-1)
+
 /* ---- reading ---- */
+
+static bool spends_for_all(struct dt_str topics, struct dt_str scopes)
+{
+    while (scopes.n)
+        if (dt_str_is(dt_str_next_element(&scopes), "admin"))
+            return false;
+    return dt_str_is(topics, DT_TOPICS_ALL);
+}
 
 static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
@@ -35,7 +47,7 @@ static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, 
                                 .token = dt_quota_token_id(dt_db_bytes(db, 0)),
                                 .topics = dt_store_text(db, 1, arena, &copied)};
     dt_status status = copied ? dt_owners_add(&owners, q->topics, arena) : DT_NOMEM;
-    q->owner = owners.n ? owners.v[0].owner : 0;
+    q->owner = owners.n ? owners.v[0].owner : spends_for_all(q->topics, dt_db_bytes(db, 4)) ? ALL_TOPICS : NO_TOPICS;
     return status;
 }
 
@@ -82,7 +94,7 @@ static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *st
     return DT_OK;
 }
 
-static struct dt_fire_quota *find(const struct dt_fire_quotas *quotas, int64_t owner)
+static struct dt_fire_quota *find_exactly(const struct dt_fire_quotas *quotas, int64_t owner)
 {
     const struct dt_fire_quota key = {.owner = owner, .token = -1};
     size_t begin = 0;
@@ -94,8 +106,15 @@ static struct dt_fire_quota *find(const struct dt_fire_quotas *quotas, int64_t o
         else
             end = middle;
     }
-    struct dt_fire_quota *q = begin < quotas->n ? &quotas->v[begin] : NULL;
-    return q && q->owner == owner && owner && (q->per_second || q->pending) ? q : NULL;
+    return begin < quotas->n && quotas->v[begin].owner == owner ? &quotas->v[begin] : NULL;
+}
+
+static struct dt_fire_quota *find(const struct dt_fire_quotas *quotas, int64_t owner)
+{
+    struct dt_fire_quota *q = find_exactly(quotas, owner);
+    if (!q)
+        q = find_exactly(quotas, ALL_TOPICS);
+    return q && (q->per_second || q->pending) ? q : NULL;
 }
 
 struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, int64_t owner)
@@ -111,8 +130,8 @@ static bool is_within_another(struct dt_str prefix, struct dt_str topics)
 {
     while (topics.n > 0) {
         struct dt_str other = dt_str_next_element(&topics);
-        if (other.n && (other.n < prefix.n ? dt_str_begins(prefix, other)
-                                           : other.p < prefix.p && dt_str_eq(other, prefix)))
+        if (other.n &&
+            (other.n < prefix.n ? dt_str_begins(prefix, other) : other.p < prefix.p && dt_str_eq(other, prefix)))
             return true;
     }
     return false;
@@ -140,8 +159,11 @@ static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_m
     dt_status status = DT_OK;
     while (status == DT_OK && topics.n > 0) {
         struct dt_str prefix = dt_str_next_element(&topics);
-        if (prefix.n && !is_within_another(prefix, q->topics))
-            status = count_prefix(db, prefix, arena, &jobs, err);
+        if (dt_str_is(prefix, DT_TOPICS_ALL))
+            prefix.n = 0;
+        else if (prefix.n == 0 || is_within_another(prefix, q->topics))
+            continue;
+        status = count_prefix(db, prefix, arena, &jobs, err);
     }
     const int64_t took_ms = (dt_clock_mono_us(dt_clock_system()) - begun_us) / 1000;
     q->pending_left = dt_later(q->pending - dt_later(jobs, 0), 0);

@@ -1,6 +1,7 @@
 /*
  * The quotas of tokens, as far as the fires of schedules spend them: jobs_per_second and pending_jobs. No token asks for
- * a fire, so it spends what the tokens of the topic's owner have (job/owner.h); of several tokens the largest counts.
+ * a fire, so it spends what the tokens of the topic's owner have (job/owner.h); of several tokens the largest counts. If
+ * no prefix covers the topic, these are the tokens for all topics, except those of administrators.
  *
  * All makers of fires together are one more process that lets pass its share of a token's quota (store/quotas/quotas.h).
  * Its row has what is left, too, and is locked from dt_fire_quotas_open to the commit: so no two transactions spend the
@@ -16,7 +17,7 @@ struct dt_fire_quota {
     int64_t owner;
     int64_t per_second, pending; /* 0 = no limit */
     int64_t token;               /* whose share is spent */
-    struct dt_str topics;        /* its prefixes */
+    struct dt_str topics;        /* its prefixes, or DT_TOPICS_ALL */
     /* Once it is open. */
     bool open;
     int64_t rate_milli; /* what the share brings in a second, in thousandths of jobs, like the next */

@@ -26,7 +26,7 @@ struct task {
     bool paused, cancel;
     const struct dt_fair_turn *turns; /* of owners of which a schedule is due */
     size_t n_turns;
-    size_t limit; /* of schedules */
+    size_t limit;        /* of schedules */
     const char *refused; /* not NULL: the one schedule that is looked at cannot have its jobs, for this reason */
     dt_status (*work)(struct task *t);
 };
@@ -114,9 +114,8 @@ static dt_status lock_due_of(struct task *t, int64_t owner, size_t most, struct 
 {
     struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
     struct dt_fire_batch *b = &t->batch;
-    dt_status status =
-        dt_db_query(b->db, dt_sql_lock_due_schedules,
-                    DT_PARAMS(DT_P_INT(owner), DT_P_INT(b->now_ms), DT_P_INT(most)), b->err);
+    dt_status status = dt_db_query(b->db, dt_sql_lock_due_schedules,
+                                   DT_PARAMS(DT_P_INT(owner), DT_P_INT(b->now_ms), DT_P_INT(most)), b->err);
     if (status == DT_OK)
         status = dt_store_read_rows(b->db, b->maker->arena, &rows, b->err);
     const struct dt_schedule *v = rows.v;
@@ -145,8 +144,8 @@ static dt_status lock_due(struct task *t, struct due *due)
     for (size_t i = 0; i < due->n; i++)
         owners[i] = due->turns[i].owner;
     if (status == DT_OK)
-        status = dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, owners, due->n,
-                                     b->err);
+        status =
+            dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, owners, due->n, b->err);
     dt_fair_rotate(due->turns, due->n, b->maker->round);
     return status;
 }

@@ -29,7 +29,7 @@ UPDATE quota_shares FORCE INDEX (PRIMARY)
    AND process = ?;
 
 -- name: select_fire_quotas
-SELECT name, topics, jobs_per_second, pending_jobs FROM api_tokens;
+SELECT name, topics, jobs_per_second, pending_jobs, scopes FROM api_tokens;
 
 -- name: sum_pending
 SELECT CAST(SUM(scheduled) + SUM(dispatched) AS SIGNED)

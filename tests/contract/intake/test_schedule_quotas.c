@@ -120,6 +120,21 @@ static void of_several_tokens_of_an_owner_the_largest_quota_counts(void **state)
     assert_true(count(SCHEDULED) > 90);
 }
 
+static void topics_without_an_owner_spend_what_tokens_for_all_topics_have(void **state)
+{
+    (void)state;
+    token("a", DT_TOPICS_ALL, 0, 20);
+    token("b", "other.", 0, 0);
+    many(1, SECOND_MS);
+    assert_int_equal(count(SCHEDULED), 20);
+    put(schedule("o", "other.a", SECOND_MS));
+    assert_in_range(count(SCHEDULED " AND topic = 'other.a'"), 100, 102);
+    mysql_fixture_run(&fx, "UPDATE api_tokens SET scopes = 'write,admin' WHERE name = 'a'");
+    looks_are_due();
+    make();
+    assert_in_range(count(SCHEDULED " AND topic = 'mine.b'"), 100, 102);
+}
+
 static void a_fire_that_waits_for_a_quota_is_made_later(void **state)
 {
     (void)state;
@@ -192,6 +207,7 @@ int main(void)
         TEST(schedules_make_no_more_jobs_in_a_second_than_their_owners_quota),
         TEST(fires_and_an_api_share_a_quota),
         TEST(of_several_tokens_of_an_owner_the_largest_quota_counts),
+        TEST(topics_without_an_owner_spend_what_tokens_for_all_topics_have),
         TEST(a_fire_that_waits_for_a_quota_is_made_later),
         TEST(owners_take_turns_at_the_makers),
         TEST(a_bound_token_makes_no_more_schedules_than_its_prefix_may_have),

@@ -52,8 +52,7 @@ static int64_t owner_of_last(void)
 
 static void step(int64_t id)
 {
-    piece = (struct dt_operation_piece){
-        .id = id, .owner = owner_of_last()};
+    piece = (struct dt_operation_piece){.id = id, .owner = owner_of_last()};
     OK(dt_store_operation_step(store, &piece, &arena, &err));
 }
 
