@@ -253,8 +253,8 @@ FLOODS = (half_open_requests, silent_connections, dripping_heads, dripping_secon
 class Flood:
     """A flood in another process. `idle`: it runs only when no other process needs a core."""
 
-    def __init__(self, flood, target, seconds, idle=True):
-        self.name, self.idle = flood.__name__, idle
+    def __init__(self, flood, target, seconds, idle=True, name=None):
+        self.name, self.idle = name or flood.__name__, idle
         context = multiprocessing.get_context("fork")
         self._count = context.Value("q", -1)
         self._process = context.Process(target=self._run, args=(flood, target, seconds), daemon=True)

@@ -17,6 +17,7 @@ from ..journal import Journal
 from ..rest import Rest
 from ..soak import rfc3339
 
+ORDINARY_MS = 1000  # what is late by less is on its way, and counts when it is there
 KINDS = ("create", "get", "list", "change", "cancel", "health")
 DETAIL = re.compile(r'"detail": ?"([^"]*)"')  # of a problem
 
@@ -27,11 +28,41 @@ class Waits:
     def __init__(self):
         self._lock = threading.Lock()
         self._waits = defaultdict(list)
+        self._expected = {}  # (kind, key): when it should be there, in ms since 1970
+        self._early = {}  # likewise: when it came, before it was expected
         self.refused = defaultdict(int)
 
     def add(self, kind, ms):
         with self._lock:
             self._waits[kind].append(ms)
+
+    def expect(self, kind, key, due_ms):
+        """Until it came it counts as late as it is when take() is called, so that what never comes is not overlooked."""
+        with self._lock:
+            at_ms = self._early.pop((kind, key), None)
+            if at_ms is None:
+                self._expected[kind, key] = due_ms
+            else:
+                self._waits[kind].append(at_ms - due_ms)
+
+    def came(self, kind, key, at_ms):
+        with self._lock:
+            due_ms = self._expected.pop((kind, key), None)
+            if due_ms is None:
+                self._early[kind, key] = at_ms
+            else:
+                self._waits[kind].append(at_ms - due_ms)
+
+    def forget(self, kind, key):
+        with self._lock:
+            self._expected.pop((kind, key), None)
+            self._early.pop((kind, key), None)
+
+    def overdue(self, ms):
+        """[(kind, how late it is by now)] of what is late by more."""
+        with self._lock:
+            late = [(kind, now_ms() - due_ms) for (kind, _), due_ms in self._expected.items()]
+        return [(kind, by) for kind, by in late if by > ms]
 
     def refuse(self, kind, status, why):
         with self._lock:
@@ -42,6 +73,8 @@ class Waits:
         with self._lock:
             waits, refused = self._waits, self.refused
             self._waits, self.refused = defaultdict(list), defaultdict(int)
+        for kind, ms in self.overdue(ORDINARY_MS):
+            waits[kind].append(ms)
         return {kind: sorted(values) for kind, values in waits.items()}, dict(refused)
 
 
@@ -83,9 +116,8 @@ class Honest:
             raise AssertionError(f"{len(self.failures)} honest requests failed, the first: {self.failures[0]}")
 
     def _arrived(self, arrival):
-        asked = self.journal.jobs.get(arrival.job)
-        if asked and arrival.attempt == 1 and not asked.fuzzy:
-            self.waits.add("lateness", arrival.received_ms - asked.due_ms)
+        if arrival.attempt == 1:
+            self.waits.came("lateness", arrival.job, arrival.received_ms)
         return {"status": "succeeded"}
 
     def _run(self, chance, pause):
@@ -133,6 +165,7 @@ class Honest:
         answer = self._ask(chance, "create", "POST", "/v1/jobs", {"topic": self.topic, "run_at": rfc3339(int(due)), "payload": {"serial": serial}})
         if answer.status == 201:
             self.journal.made(answer.json["id"], int(due), serial)
+            self.waits.expect("lateness", answer.json["id"], int(due))
             with self._lock:
                 self._open = self._open[-50:] + [answer.json["id"]]
         elif "outcome-unknown" not in answer.json.get("type", ""):
@@ -140,9 +173,11 @@ class Honest:
 
     def _change(self, chance, job):
         self.journal.edited(job)
+        self.waits.forget("lateness", job)
         self._ask(chance, "change", "PATCH", f"/v1/jobs/{job}", {"run_at": rfc3339(int(now_ms() + 500))})
 
     def _cancel(self, chance, job):
+        self.waits.forget("lateness", job)
         answer = self._ask(chance, "cancel", "POST", f"/v1/jobs/{job}/cancel")
         if answer.status == 200:
             self.journal.cancelled(job, answer.json["attempt"])
