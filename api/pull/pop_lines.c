@@ -129,22 +129,22 @@ size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt
     size_t owners = 0;
     DL_FOREACH(lines->ready, line)
     n += line->ready_us <= now_us;
-    struct dt_fair_turn *turns = dt_arena_alloc(arena, (n + 1) * sizeof(*turns));
+    struct dt_turn *turns = dt_arena_alloc(arena, (n + 1) * sizeof(*turns));
     struct dt_pop_line **v = dt_arena_alloc(arena, (n + 1) * sizeof(*v));
     if (n == 0 || !turns || !v)
         return n > 0;
     n = 0;
     DL_FOREACH(lines->ready, line)
     if (line->ready_us <= now_us) {
-        turns[n] = (struct dt_fair_turn){.owner = line->owner, .at = n};
+        turns[n] = (struct dt_turn){.owner = line->owner, .at = n};
         v[n++] = line;
     }
-    dt_fair_rotate(turns, n, 0); /* each owner has a turn each time, so it need not begin with another one */
+    dt_turns_sort(NULL, turns, n); /* each owner has a turn each time, so it need not begin with another one */
     while (n-- > 0) {
         line = v[turns[n].at];
         DL_DELETE(lines->ready, line);
         DL_PREPEND(lines->ready, line);
-        owners += turns[n].turn == 0;
+        owners += turns[n].nth == 0;
     }
     return owners;
 }

@@ -40,7 +40,7 @@ struct dt_operation_runner {
     struct dt_thread thread;
     dt_mailbox *mailbox;          /* only to sleep on, interruptibly */
     struct dt_arena arena, turns; /* of a piece; of a round */
-    size_t round;
+    struct dt_turns had;          /* owners' last pieces */
     dt_index *index;
     dt_store *store;
     struct dt_outage_part outage;
@@ -82,7 +82,7 @@ static int64_t failed(dt_operation_runner *r, const struct dt_operation_piece *p
 
 /* Reads the owners, and gives those of which an operation is due in the order of their turns. Returns the monotonic
  * time of the next look; 0: something is due. *rests: nothing is. */
-static int64_t find_due(dt_operation_runner *r, struct dt_fair_turn **due, size_t *n, bool *rests)
+static int64_t find_due(dt_operation_runner *r, struct dt_turn **due, size_t *n, bool *rests)
 {
     struct dt_operation_piece none = {0};
     struct dt_error err = {0};
@@ -102,9 +102,9 @@ static int64_t find_due(dt_operation_runner *r, struct dt_fair_turn **due, size_
             all[i].look_ms == INT64_MAX ? INT64_MAX : dt_refclock_mono_us_at(r->env.ref, all[i].look_ms) + 1000;
         look_us = dt_earlier(look_us, at_us);
         if (at_us <= now_us(r))
-            (*due)[(*n)++] = (struct dt_fair_turn){.owner = all[i].owner};
+            (*due)[(*n)++] = (struct dt_turn){.owner = all[i].owner};
     }
-    dt_fair_rotate(*due, *n, r->round++);
+    dt_turns_sort(&r->had, *due, *n);
     dt_metric_set(r->due, *n > 0);
     if (*n > 0) {
         r->busy_us = now_us(r);
@@ -136,11 +136,12 @@ static int64_t do_piece(dt_operation_runner *r, int64_t owner, dt_status *status
 }
 
 /* One piece for each owner. Returns the monotonic time of the next round. */
-static int64_t do_round(dt_operation_runner *r, const struct dt_fair_turn *due, size_t n)
+static int64_t do_round(dt_operation_runner *r, const struct dt_turn *due, size_t n)
 {
     int64_t next_us = INT64_MAX;
     dt_status status = DT_OK;
     for (size_t i = 0; i < n && !dt_thread_stopping(&r->thread); i++) {
+        dt_turns_note(&r->had, due[i].owner, 0);
         int64_t at_us = do_piece(r, due[i].owner, &status);
         next_us = dt_earlier(next_us, at_us);
         if (at_us && status != DT_OK && status != DT_BUSY)
@@ -195,7 +196,7 @@ static void run(void *arg)
         revive_topics(r);
         update_owners(r);
         bool rests = false;
-        struct dt_fair_turn *due;
+        struct dt_turn *due;
         size_t n;
         int64_t next_us = find_due(r, &due, &n, &rests);
         if (n)

@@ -42,8 +42,9 @@ struct dt_turns {
 struct dt_turn {
     int64_t owner, thing;           /* thing: a number of it, always the same */
     size_t at;                      /* the caller's; of those that waited equally long the smallest goes first */
-    int64_t owner_last, thing_last; /* for dt_turns_sort alone, as is all below */
-    size_t first, nth;
+    size_t nth;                     /* out: so many of its owner go before it */
+    int64_t owner_last, thing_last; /* for dt_turns_sort alone, like `first` */
+    size_t first;
 };
 /* Sorts so that each owner's first comes before any owner's second. Owners, and the things of one, are in order of
  * their last turns, the longest ago first; turns may be NULL: none had one. */

@@ -16,6 +16,7 @@
 #ifndef DT_STORE_SCHEDULES_H
 #define DT_STORE_SCHEDULES_H
 
+#include "base/fair.h"
 #include "base/zone/zone_files.h"
 #include "job/schedule/fire_key.h"
 #include "job/schedule/recurrence.h"
@@ -64,7 +65,7 @@ struct dt_fire_maker {
     struct dt_arena *arena;    /* of what comes out */
     struct dt_job_move *moves; /* out, in the arena */
     size_t n_moves;
-    size_t round; /* of the owners' turns */
+    struct dt_turns had; /* owners' last turns; zero to begin with */
 };
 
 /* The outcome of looking at the schedules that were to be looked at. */

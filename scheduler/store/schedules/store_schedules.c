@@ -4,7 +4,6 @@
  */
 #include <sys/random.h>
 
-#include "base/fair.h"
 #include "base/hooks/fail_point.h"
 #include "store/events/event_of.h"
 #include "store/jobs/change_txn.h"
@@ -24,7 +23,7 @@ struct task {
     struct dt_schedule_put *put;
     struct dt_fires_made *made;
     bool paused, cancel;
-    const struct dt_fair_turn *turns; /* of owners of which a schedule is due */
+    const struct dt_turn *turns; /* of owners of which a schedule is due */
     size_t n_turns;
     size_t limit;        /* of schedules */
     const char *refused; /* not NULL: the one schedule that is looked at cannot have its jobs, for this reason */
@@ -106,7 +105,7 @@ static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 
 struct due {
     struct dt_schedule *v; /* t->limit */
-    struct dt_fair_turn *turns;
+    struct dt_turn *turns;
     size_t n;
 };
 
@@ -121,7 +120,7 @@ static dt_status lock_due_of(struct task *t, int64_t owner, size_t most, struct 
     const struct dt_schedule *v = rows.v;
     for (size_t i = 0; status == DT_OK && i < rows.n; i++, due->n++) {
         due->v[due->n] = v[i];
-        due->turns[due->n] = (struct dt_fair_turn){.owner = owner, .at = due->n};
+        due->turns[due->n] = (struct dt_turn){.owner = owner, .at = due->n};
     }
     return status;
 }
@@ -140,13 +139,14 @@ static dt_status lock_due(struct task *t, struct due *due)
     for (size_t i = 0; status == DT_OK && i < t->n_turns && due->n < t->limit; i++) {
         const size_t left = t->limit - due->n;
         status = lock_due_of(t, t->turns[i].owner, part < left ? part : left, due);
+        dt_turns_note(&b->maker->had, t->turns[i].owner, 0);
     }
     for (size_t i = 0; i < due->n; i++)
         owners[i] = due->turns[i].owner;
     if (status == DT_OK)
         status =
             dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, owners, due->n, b->err);
-    dt_fair_rotate(due->turns, due->n, b->maker->round);
+    dt_turns_sort(&b->maker->had, due->turns, due->n);
     return status;
 }
 
@@ -179,7 +179,7 @@ static dt_status take_turn(const dt_db *db, struct dt_arena *arena, void *row, v
     int64_t *look_ms = arg;
     int64_t at_ms = dt_db_is_null(db, 1) ? INT64_MAX : dt_later(dt_db_i64(db, 1), 1);
     (void)arena;
-    *(struct dt_fair_turn *)row = (struct dt_fair_turn){.owner = dt_db_i64(db, 0), .at = at_ms <= dt_db_i64(db, 2)};
+    *(struct dt_turn *)row = (struct dt_turn){.owner = dt_db_i64(db, 0), .at = at_ms <= dt_db_i64(db, 2)};
     *look_ms = dt_earlier(*look_ms, at_ms);
     return DT_OK;
 }
@@ -189,19 +189,19 @@ static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *loo
                             struct dt_error *err)
 {
     int64_t first_ms = INT64_MAX;
-    *due = (struct dt_rows){.row_bytes = sizeof(struct dt_fair_turn), .read = take_turn, .arg = &first_ms};
+    *due = (struct dt_rows){.row_bytes = sizeof(struct dt_turn), .read = take_turn, .arg = &first_ms};
     dt_status status = dt_db_query(db, dt_sql_select_schedule_turns, DT_NO_PARAMS, err);
     if (status == DT_OK)
         status = dt_store_read_rows(db, maker->arena, due, err);
     if (status != DT_OK)
         return status;
-    struct dt_fair_turn *v = due->v;
+    struct dt_turn *v = due->v;
     size_t n = 0;
     for (size_t i = 0; i < due->n; i++)
         if (v[i].at)
-            v[n++] = (struct dt_fair_turn){.owner = v[i].owner};
+            v[n++] = (struct dt_turn){.owner = v[i].owner};
     due->n = n;
-    dt_fair_rotate(v, n, maker->round);
+    dt_turns_sort(&maker->had, v, n);
     *look_ms = first_ms == INT64_MAX ? 0 : first_ms;
     return DT_OK;
 }
@@ -264,7 +264,6 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
         return status;
     t.turns = due.v;
     t.n_turns = due.n;
-    maker->round++;
     status = commit_due(maker, &t, err);
     if (status == DT_OK) {
         out->made = t.batch.made;
