@@ -44,7 +44,7 @@ VENDORS = {
     r"curl/.*": ["dispatcher/delivery/http/http_curl*.c", "api/cli/rest_curl.c"],
     r"openssl/.*": ["scheduler/base/connection/certificates.c", "scheduler/index/redis/index_tls.c", "api/auth/auth.c", "api/auth/cursor.c", "api/http/tls/tls_*.c", "dispatcher/delivery/http/webhook_sign.c"],
     r"zlib": ["scheduler/job/shard.c"],
-    r"xxhash": ["scheduler/job/shard.c", "scheduler/job/owner.c", "scheduler/base/json.c", "scheduler/job/request/job_digest.c", "api/jobs/handlers_list.c"],
+    r"xxhash": ["scheduler/job/shard.c", "scheduler/job/owner.c", "scheduler/store/quotas/store_quotas.c", "scheduler/base/json.c", "scheduler/job/request/job_digest.c", "api/jobs/handlers_list.c"],
     r"uthash|utlist": ["*"],
     r"systemd/.*": ["api/main.c", "dispatcher/main.c"],
     r"(arpa|net|netinet|sys)/\w+": ["*"],

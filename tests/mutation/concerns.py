@@ -89,7 +89,7 @@ BY_HAND = [
     (r"^api/jobs/explain|api/jobs/handlers_explain", "api/test_explain"),
     (r"^api/jobs/(job_fit|settle)", "api/test_topics api/test_create api/test_replace api/test_offers api/test_unsettled api/test_results api/test_schedules"),
     (r"^api/jobs/(topic|report|attempt|waiting)", "unit/test_topic_callback api/test_topics api/test_results"),
-    (r"^api/operations/|scheduler/store/operations/|dispatcher/intake/operation_runner", "contract/test_store_operations api/test_operations api/test_cli_sets"),
+    (r"^api/operations/|scheduler/store/operations/|dispatcher/intake/operation_runner", "contract/test_store_operations contract/test_operation_owners api/test_operations api/test_cli_sets"),
     (r"operations/topic_(cancel|deletion)", "contract/test_topic_deletion integration/test_topic_deletion"),
     (r"^api/(ops|overview)/", "api/test_overview api/test_clock api/test_health"),
     (r"^api/pull/", "unit/test_pop_lines api/test_pop api/test_waiting_pops api/test_queue_commands api/test_topics"),

@@ -1,10 +1,10 @@
 /*
- * The quotas of tokens, as far as the fires of schedules spend them: jobs_per_second and pending_jobs. No token asks for
- * a fire, so it spends what the tokens of the topic's owner have (job/owner.h); of several tokens the largest counts. If
- * no prefix covers the topic, these are the tokens for all topics, except those of administrators.
+ * The quotas of tokens, as far as the fires of schedules spend them: jobs_per_second and pending_jobs. No token asks
+ * for a fire, so it spends what the tokens of the topic's owner have (job/owner.h); of several tokens the largest
+ * counts. If no prefix covers the topic, these are the tokens for all topics, except those of administrators.
  *
- * All makers of fires together are one more process that lets pass its share of a token's quota (store/quotas/quotas.h).
- * Its row has what is left, too, and is locked from dt_fire_quotas_open to the commit: so no two transactions spend the
+ * All makers of fires together are one more process that lets pass its share of a token's quota (quotas/quotas.h). Its
+ * row has what is left, too, and is locked from dt_fire_quotas_open to the commit: so no two transactions spend the
  * same. For schedules/ only.
  */
 #ifndef DT_STORE_FIRE_QUOTA_H

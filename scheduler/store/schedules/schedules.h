@@ -3,9 +3,9 @@
  *
  * A fire is an ordinary job with the key `<name>@<its nominal time, ms>`. It is made ahead of its time: there is always
  * the next one, and all of the next DT_FIRES_AHEAD_MS, DT_FIRES_AHEAD at most; where fires must not overlap, the next
- * one once the one before is finished, or its own time has come. Whoever makes or changes anything of a schedule holds its row of
- * schedule_fires and writes how far it is with the jobs, in one transaction: each fire has one job, whoever makes it,
- * and whatever dies.
+ * one once the one before is finished, or its own time has come. A process that makes or changes anything of a schedule
+ * holds its row of schedule_fires and writes how far it is with the jobs, in one transaction: each fire has one job,
+ * whichever process makes it, and whatever dies.
  *
  * Fires spend the quotas of their owner's tokens (fire_quota.h). If one is used up, they wait: those that fall due
  * meanwhile are made when there is room, the newest DT_FIRES_AHEAD of them. Owners take turns, so only their own wait.

@@ -184,7 +184,7 @@ static dt_status take_turn(const dt_db *db, struct dt_arena *arena, void *row, v
     return DT_OK;
 }
 
-/* Reads when the next look is due (0 = none is), and the owners of which one is due now, in the order of their turns. */
+/* Reads when the next look is due (0 = none is), and the owners that have one due now, in the order of their turns. */
 static dt_status find_turns(struct dt_fire_maker *maker, dt_db *db, int64_t *look_ms, struct dt_rows *due,
                             struct dt_error *err)
 {

@@ -11,9 +11,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "job/owner.h"
 #include "store/operations/operations.h"
-#include "store/operations/topic_deletion.h"
 #include "support/store_suite.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -645,71 +643,6 @@ static void a_stopped_operation_changes_nothing_more_and_leaves_nothing(void **s
     assert_int_equal(dt_store_operation_get(store, id, &arena, &op, &err), DT_NOT_FOUND);
 }
 
-/* ---- owners ---- */
-
-static void an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked(void **state)
-{
-    (void)state;
-    const int64_t by_name = dt_owner_by_name(S("orders"));
-    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
-    make(&ask);
-    assert_int_equal(owner_of_last(), -by_name);
-    ask.tenant = 7;
-    make(&ask);
-    assert_int_equal(owner_of_last(), by_name);
-    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
-    mysql_fixture_run(&fx, "UPDATE topics SET owner = 5 WHERE name = 'orders'");
-    make(&ask);
-    assert_int_equal(owner_of_last(), 5);
-    ask.filter.topic = S("orders*");
-    make(&ask);
-    assert_int_equal(owner_of_last(), 7);
-    ask.tenant = 0;
-    make(&ask);
-    assert_int_equal(owner_of_last(), 0);
-}
-
-static void an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside(void **state)
-{
-    (void)state;
-    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
-    struct dt_topic_deletion deletion;
-    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
-    ask.tenant = 7;
-    for (int i = 0; i < DT_OPERATIONS_RUNNING; i++)
-        make(&ask);
-    assert_int_equal(dt_store_operation_make(store, &ask, 0, &arena, &op, &err), DT_FULL);
-    assert_int_equal(dt_store_topic_delete_with_jobs(store, &ask, 0, &arena, &deletion, &err), DT_FULL);
-    struct dt_operation_ask other = ask;
-    other.tenant = 0; /* an administrator's, of the same topic */
-    make(&other);
-    other.tenant = 8;
-    other.filter.topic = S("*");
-    make(&other);
-    OK(dt_store_operation_stop(store, mysql_fixture_number(&fx, "SELECT MIN(id) FROM operations"), &arena, &op, &err));
-    make(&ask);
-    assert_int_equal(dt_store_operation_make(store, &ask, 0, &arena, &op, &err), DT_FULL);
-}
-
-static void each_owner_has_its_turn_however_many_operations_another_has(void **state)
-{
-    (void)state;
-    struct dt_operation_turn *turns;
-    size_t n;
-    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
-    ask.tenant = 7;
-    for (int i = 0; i < 20; i++)
-        make(&ask);
-    mysql_fixture_run(&fx, "UPDATE operations SET look_at = 1");
-    ask.filter.topic = S("*");
-    const int64_t id = make(&ask);
-    OK(dt_store_operation_turns(store, &arena, &turns, &n, &err));
-    assert_int_equal(n, 2);
-    piece = (struct dt_operation_piece){.owner = 7};
-    OK(dt_store_operation_step(store, &piece, &arena, &err));
-    assert_int_equal(piece.id, id);
-}
-
 static void operations_are_listed_latest_first_and_a_failed_one_says_why(void **state)
 {
     (void)state;
@@ -766,9 +699,6 @@ int main(void)
         T(a_lease_keeps_dispatchers_away_until_it_is_over_or_given_back),
         T(a_rate_bounds_a_piece_and_tells_when_the_next_may_follow),
         T(a_stopped_operation_changes_nothing_more_and_leaves_nothing),
-        T(an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked),
-        T(an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside),
-        T(each_owner_has_its_turn_however_many_operations_another_has),
         T(operations_are_listed_latest_first_and_a_failed_one_says_why),
     };
     return cmocka_run_group_tests_name("operations in the store", tests, open_store, close_store);

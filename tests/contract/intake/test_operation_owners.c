@@ -1,0 +1,118 @@
+/* The owners of operations on a real server: which one an operation has, how many may run, and whose turn it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#include <cmocka.h>
+/* clang-format on */
+
+#include "job/owner.h"
+#include "store/operations/operations.h"
+#include "store/operations/topic_deletion.h"
+#include "support/store_suite.h"
+
+static struct dt_operation op;
+static struct dt_operation_piece piece;
+
+STORE_SUITE("operation_owners", 0)
+
+static struct dt_operation_ask ask_of(enum dt_operation_kind kind)
+{
+    return (struct dt_operation_ask){.kind = kind, .filter = {.topic = S("orders")}, .request = S("{}")};
+}
+
+static int64_t make(const struct dt_operation_ask *ask)
+{
+    OK(dt_store_operation_make(store, ask, 0, &arena, &op, &err));
+    return op.id;
+}
+
+static int64_t owner_of_last(void)
+{
+    return mysql_fixture_number(&fx, "SELECT owner FROM operations ORDER BY id DESC LIMIT 1");
+}
+
+static void an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked(void **state)
+{
+    (void)state;
+    const int64_t by_name = dt_owner_by_name(S("orders"));
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    make(&ask);
+    assert_int_equal(owner_of_last(), -by_name);
+    ask.tenant = 7;
+    make(&ask);
+    assert_int_equal(owner_of_last(), by_name);
+    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
+    mysql_fixture_run(&fx, "UPDATE topics SET owner = 5 WHERE name = 'orders'");
+    make(&ask);
+    assert_int_equal(owner_of_last(), 5);
+    ask.filter.topic = S("orders*");
+    make(&ask);
+    assert_int_equal(owner_of_last(), 7);
+    ask.tenant = 0;
+    make(&ask);
+    assert_int_equal(owner_of_last(), 0);
+}
+
+static void an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside(void **state)
+{
+    (void)state;
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    struct dt_topic_deletion deletion;
+    OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
+    ask.tenant = 7;
+    for (int i = 0; i < DT_OPERATIONS_RUNNING; i++)
+        make(&ask);
+    assert_int_equal(dt_store_operation_make(store, &ask, 0, &arena, &op, &err), DT_FULL);
+    assert_int_equal(dt_store_topic_delete_with_jobs(store, &ask, 0, &arena, &deletion, &err), DT_FULL);
+    struct dt_operation_ask other = ask;
+    other.tenant = 0; /* an administrator's, of the same topic */
+    make(&other);
+    other.tenant = 8;
+    other.filter.topic = S("*");
+    make(&other);
+    OK(dt_store_operation_stop(store, mysql_fixture_number(&fx, "SELECT MIN(id) FROM operations"), &arena, &op, &err));
+    make(&ask);
+    assert_int_equal(dt_store_operation_make(store, &ask, 0, &arena, &op, &err), DT_FULL);
+}
+
+static void each_owner_has_its_turn_however_many_operations_another_has(void **state)
+{
+    (void)state;
+    struct dt_operation_turn *turns;
+    size_t n;
+    struct dt_operation_ask ask = ask_of(DT_OPERATION_CANCEL);
+    ask.tenant = 7;
+    for (int i = 0; i < 20; i++)
+        make(&ask);
+    mysql_fixture_run(&fx, "UPDATE operations SET look_at = 1");
+    ask.filter.topic = S("*");
+    const int64_t id = make(&ask);
+    OK(dt_store_operation_turns(store, &arena, &turns, &n, &err));
+    assert_int_equal(n, 2);
+    piece = (struct dt_operation_piece){.owner = 7};
+    OK(dt_store_operation_step(store, &piece, &arena, &err));
+    assert_int_equal(piece.id, id);
+}
+
+static int empty_all(void **state)
+{
+    empty_tables(state);
+    mysql_fixture_run(&fx, "DELETE FROM operations; DELETE FROM operation_jobs");
+    return 0;
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, empty_all)
+    const struct CMUnitTest tests[] = {
+        T(an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked),
+        T(an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside),
+        T(each_owner_has_its_turn_however_many_operations_another_has),
+    };
+    return cmocka_run_group_tests_name("owners of operations", tests, open_store, close_store);
+}
