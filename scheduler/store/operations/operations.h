@@ -12,8 +12,8 @@
  * of a batch. A job that is in another state by then, or has an attempt in flight, is refused and left as it is.
  *
  * Owners take turns, piece by piece. An operation belongs to the owner of its topic (job/owner.h), or, if it may be
- * about several topics, to the owner whose token asked for it. If a token for all topics asked, the operation has the same
- * number below zero: what an administrator does to the topics of an owner waits for nothing that the owner does.
+ * about several topics, to the owner whose token asked for it. If a token for all topics asked, the operation has the
+ * same number below zero: what an administrator does to the topics of an owner waits for nothing that the owner does.
  */
 #ifndef DT_STORE_OPERATIONS_H
 #define DT_STORE_OPERATIONS_H

@@ -43,14 +43,10 @@ static int64_t make(const struct dt_operation_ask *ask)
     return op.id;
 }
 
-static int64_t owner_of_last(void)
-{
-    return mysql_fixture_number(&fx, "SELECT owner FROM operations ORDER BY id DESC LIMIT 1");
-}
-
 static void step(int64_t id)
 {
-    piece = (struct dt_operation_piece){.id = id, .owner = owner_of_last()};
+    piece = (struct dt_operation_piece){
+        .id = id, .owner = mysql_fixture_number(&fx, "SELECT owner FROM operations ORDER BY id DESC LIMIT 1")};
     OK(dt_store_operation_step(store, &piece, &arena, &err));
 }
 
