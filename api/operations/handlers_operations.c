@@ -246,8 +246,7 @@ static int64_t wait_until_us(const struct dt_request *req, int64_t wait_ms)
     return wanted_us < last_us ? wanted_us : last_us;
 }
 
-/* Finds the owner that all tokens with the caller's prefixes are; 0: the caller is not bound to prefixes. False: the
- * answer is filled in. */
+/* The owner that all tokens with the caller's prefixes are; 0: none binds it. False: the answer is filled in. */
 static bool find_tenant(struct dt_request *req, int64_t *tenant)
 {
     const struct dt_topic_bound *bound = dt_caller_bound(&req->caller);

@@ -37,7 +37,7 @@ int64_t dt_quota_token_id(struct dt_str name);
  */
 DT_MUST_CHECK dt_status dt_store_quota_settle(dt_store *store, int64_t process, struct dt_quota_claim *claims, size_t n,
                                               struct dt_error *err);
-/* Settles in the caller's transaction, which began at now_ms, for at most DT_QUOTA_CLAIMS. */
+/* Does it in the caller's transaction, which began at now_ms, for at most DT_QUOTA_CLAIMS. */
 DT_MUST_CHECK dt_status dt_quota_settle_in_txn(struct dt_db *db, int64_t now_ms, int64_t process,
                                                struct dt_quota_claim *claims, size_t n, struct dt_error *err);
 

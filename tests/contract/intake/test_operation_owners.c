@@ -1,9 +1,7 @@
-/* The owners of operations on a real server: which one an operation has, how many may run, and whose turn it is. */
+/* Whose operations are, how many of an owner run at once, and whose turn it is, on a real server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* clang-format off */
@@ -23,6 +21,13 @@ STORE_SUITE("operation_owners", 0)
 static struct dt_operation_ask ask_of(enum dt_operation_kind kind)
 {
     return (struct dt_operation_ask){.kind = kind, .filter = {.topic = S("orders")}, .request = S("{}")};
+}
+
+static int clean(void **state)
+{
+    empty_tables(state);
+    mysql_fixture_run(&fx, "DELETE FROM operations; DELETE FROM topics");
+    return 0;
 }
 
 static int64_t make(const struct dt_operation_ask *ask)
@@ -99,20 +104,13 @@ static void each_owner_has_its_turn_however_many_operations_another_has(void **s
     assert_int_equal(piece.id, id);
 }
 
-static int empty_all(void **state)
-{
-    empty_tables(state);
-    mysql_fixture_run(&fx, "DELETE FROM operations; DELETE FROM operation_jobs");
-    return 0;
-}
-
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup(name, empty_all)
+#define TEST(f) cmocka_unit_test_setup(f, clean)
     const struct CMUnitTest tests[] = {
-        T(an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked),
-        T(an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside),
-        T(each_owner_has_its_turn_however_many_operations_another_has),
+        TEST(an_operation_belongs_to_the_owner_of_its_topic_or_to_who_asked),
+        TEST(an_owner_has_a_hundred_operations_at_once_and_others_theirs_beside),
+        TEST(each_owner_has_its_turn_however_many_operations_another_has),
     };
-    return cmocka_run_group_tests_name("owners of operations", tests, open_store, close_store);
+    return cmocka_run_group_tests(tests, open_store, close_store);
 }
