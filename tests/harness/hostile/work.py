@@ -21,7 +21,7 @@ NEW_NAME_EACH = 5  # one in so many callbacks is for a host that was not called 
 MOVED = 20         # jobs of an operation
 LONGEST = 60       # seconds that anything is waited for
 
-Kind = namedtuple("Kind", "threads pause do promise_ms", defaults=(0,))
+Kind = namedtuple("Kind", "threads pause do promise_ms", defaults=(None,))
 
 
 class Work:
