@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ..commands import Commander
 from ..receiver import Receiver
 from ..rest import Rest
+from ..stack import until
 from .floods import Target, close_all, status_of
 
 FORMS = ("well_behaved", "attack")
@@ -83,8 +84,12 @@ class Neighbour:
 
     def make_topics(self):
         def put(i):
-            answer = self.admin.put(f"/v1/topics/{self.topic(i)}", {"retry": [], **self.settings, **self.more_settings(i)})
-            assert answer.status in (200, 201), answer
+            """A 503 says that nothing happened."""
+            def done():
+                answer = self.admin.put(f"/v1/topics/{self.topic(i)}", {"retry": [], **self.settings, **self.more_settings(i)})
+                assert answer.status in (200, 201, 503), answer
+                return answer.status < 500
+            until(done, f"topic {i} is made", every=0.2)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(put, range(self.topics if self.topic(1) != self.topic(0) else min(self.topics, 1))))
 
