@@ -47,7 +47,6 @@ static dt_status start_commands(dt_kafka_parts *p, struct dt_error *err)
     const struct dt_command_reader_env env = {
         .intake = {r->config, r->kafka->installation, r->clock, r->ref, r->arg, r->map, r->index_untold},
         .kafka = r->kafka,
-        .notices = p->notices,
         .place = r->place,
         .outbox = r->outbox,
         .topics_changed = p->env.topics_changed};

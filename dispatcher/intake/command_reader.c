@@ -17,6 +17,8 @@
 #include "base/hooks/guard.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
 #include "command_sender.h"
@@ -30,7 +32,7 @@
 #define SOON_US         INT64_C(5000)     /* when all that there is waits */
 #define SETTLED_US      INT64_C(200000)   /* patience with a batch that is not settled, as a request has it */
 #define LOCKED_US       INT64_C(2000000)  /* patience with a row that another session has */
-#define LOOK_US         INT64_C(60000000) /* answers of others that died, and where partitions stand, are looked at */
+#define LOOK_US         INT64_C(60000000) /* where partitions stand is looked at */
 #define HALTED_US       INT64_C(10000000) /* a halted partition is looked at so often */
 #define LOCK_TIMEOUT_MS 1000
 
@@ -49,7 +51,7 @@ struct dt_command_reader {
     dt_index *index;
     dt_store *store;
     struct dt_command_taker taker;
-    struct dt_command_sender sender;
+    dt_command_sender *sender;
     struct dt_arena arena; /* of a poll */
     char rejected[150];
     struct dt_command_place *places; /* of the partitions that are read, ascending … */
@@ -57,7 +59,6 @@ struct dt_command_reader {
     size_t n_places;
     size_t n_halted;
     int64_t look_us, halted_us;
-    bool owes; /* answers of before may wait */
     struct dt_command_message *messages;
     struct dt_outage_part outage;
     dt_metric *done, *refused, *lag, *halted, *lost, *batch_size, *seconds;
@@ -145,8 +146,7 @@ static dt_status begin(void *arg, struct dt_kafka_start *v, size_t n, struct dt_
     for (size_t i = 0; i < n; i++)
         judge(r, i, &v[i]);
     dt_metric_set(r->halted, (double)r->n_halted);
-    r->owes = true;
-    return DT_OK;
+    return dt_command_sender_serve(r->sender, r->places, n);
 }
 
 /* A MySQL that came back from an earlier copy, or somebody by hand, may say that partitions stand elsewhere, and no
@@ -165,33 +165,10 @@ static dt_status compare_places(dt_command_reader *r, struct dt_error *err)
     return status;
 }
 
-/* ---- answers of before ---- */
-
-static dt_status send_owed(dt_command_reader *r, struct dt_error *err)
-{
-    struct dt_command_answers answers = {.n_ids = 1};
-    int64_t *partitions = dt_arena_alloc(&r->arena, (r->n_places + 1) * sizeof(*partitions));
-    dt_status status = partitions ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
-    for (size_t i = 0; i < r->n_places && status == DT_OK; i++)
-        partitions[i] = r->places[i].partition;
-    while (status == DT_OK && answers.n_ids > 0 && r->n_places > 0 && !dt_thread_stopping(&r->thread)) {
-        dt_arena_reset(&r->taker.arena);
-        status =
-            dt_store_command_answers(r->store, r->taker.json, partitions, r->n_places, &r->taker.arena, &answers, err);
-        if (status == DT_OK)
-            status = dt_command_sender_send(&r->sender, &answers, err);
-    }
-    if (status == DT_OK) {
-        r->owes = false;
-        r->look_us = mono_us(r) + LOOK_US;
-    }
-    return status;
-}
-
 /* ---- carrying out ---- */
 
 /* What follows from a transaction that was committed. */
-static dt_status follow(dt_command_reader *r, const struct dt_command_batch *b, struct dt_error *err)
+static void follow(dt_command_reader *r, const struct dt_command_batch *b)
 {
     const struct dt_intake_env *env = &r->env.intake;
     dt_metric_add(r->done, (int64_t)b->done);
@@ -202,10 +179,8 @@ static dt_status follow(dt_command_reader *r, const struct dt_command_batch *b, 
         r->env.outbox(env->arg, dt_shard_of(&b->map, b->dead[i]));
     if (b->topics)
         r->env.topics_changed(env->arg);
-    r->owes = b->answers.n_ids > 0; /* until they have left */
-    dt_status status = dt_command_sender_send(&r->sender, &b->answers, err);
-    r->owes = r->owes && status != DT_OK;
-    return status;
+    if (b->answers.n)
+        dt_command_sender_wake(r->sender);
 }
 
 /* Only the first message of a partition may give up waiting: those behind it were not looked at. */
@@ -265,7 +240,9 @@ static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b
     if (status == DT_UNKNOWN && r->index) /* jobs may be there that the index was not told of */
         r->env.intake.index_untold(r->env.intake.arg, r->index);
     dt_metric_observe(r->seconds, (double)(mono_us(r) - start_us) / 1e6);
-    return status == DT_OK ? follow(r, b, err) : status;
+    if (status == DT_OK)
+        follow(r, b);
+    return status;
 }
 
 static dt_status carry_out_all(dt_command_reader *r, size_t n, struct dt_error *err)
@@ -416,10 +393,10 @@ static dt_status serve(dt_command_reader *r, struct dt_error *err)
     if (status == DT_OK)
         status = take_share(r, &some, err);
     const bool looks = some && mono_us(r) >= r->look_us;
-    if (status == DT_OK && looks)
+    if (status == DT_OK && looks) {
         status = compare_places(r, err);
-    if (status == DT_OK && some && (r->owes || looks))
-        status = send_owed(r, err);
+        r->look_us = mono_us(r) + LOOK_US;
+    }
     if (status == DT_OK && some)
         return poll(r, err);
     if (status == DT_OK)
@@ -478,7 +455,7 @@ static void make_meters(dt_command_reader *r)
 
 static void free_parts(dt_command_reader *r)
 {
-    dt_command_sender_clear(&r->sender);
+    dt_command_sender_stop(r->sender);
     dt_command_taker_clear(&r->taker);
     dt_json_free(r->taker.json);
     dt_index_free(r->index);
@@ -510,16 +487,6 @@ static dt_status make_taker(dt_command_reader *r)
     return dt_json_new(&r->taker.json);
 }
 
-static dt_status make_sender(dt_command_reader *r)
-{
-    r->sender.kafka = r->env.kafka;
-    r->sender.notices = r->env.notices;
-    r->sender.stop = &r->thread.stopping;
-    r->sender.mailbox = r->mailbox;
-    r->sender.store = r->store;
-    return dt_command_sender_init(&r->sender);
-}
-
 static dt_status make_parts(dt_command_reader *r, struct dt_error *err)
 {
     const struct dt_intake_env *env = &r->env.intake;
@@ -530,7 +497,7 @@ static dt_status make_parts(dt_command_reader *r, struct dt_error *err)
     if (status == DT_OK)
         status = make_taker(r);
     if (status == DT_OK)
-        status = make_sender(r);
+        status = dt_command_sender_start(env, r->env.kafka, &r->sender, err);
     if (status == DT_OK)
         status = dt_index_new(env->config, env->installation, env->clock, &r->index, err);
     return status;

@@ -1,12 +1,12 @@
 /*
  * Carries out the messages of <installation>.commands. One thread a process, which reads its share of the partitions.
  *
- *   where our partitions stand (MySQL) ─▶ poll ─▶ carry out (MySQL, one transaction) ─▶ tell the index, send answers
- *                                          ▲                                                       │
- *                                          └───────────────────────────────────────────────────────┘
+ *   where our partitions stand (MySQL) ─▶ poll ─▶ carry out (MySQL, one transaction) ─▶ tell the index
+ *                                          ▲                                                  │
+ *                                          └──────────────────────────────────────────────────┘
  *
  * Killed anywhere, nothing is done twice: reading goes on from the offsets in MySQL, which rise with the effects.
- * Answers that were stored and had not left are sent by whoever reads the partition next.
+ * Answers are stored with the effects; a thread beside the reader sends them (command_sender.h).
  */
 #ifndef DT_DISPATCHER_COMMAND_READER_H
 #define DT_DISPATCHER_COMMAND_READER_H
@@ -20,7 +20,6 @@ typedef struct dt_command_reader dt_command_reader;
 struct dt_command_reader_env {
     struct dt_intake_env intake;
     const struct dt_kafka_env *kafka;
-    dt_notice_producer *notices;
     /* This process's place among the dispatchers, which share the partitions; false: not known yet. */
     bool (*place)(void *arg, unsigned *rank, unsigned *members);
     void (*outbox)(void *arg, unsigned shard); /* the shard's outbox has something; it may be led elsewhere */

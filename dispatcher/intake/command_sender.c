@@ -1,45 +1,269 @@
 /* See command_sender.h. */
 #include "command_sender.h"
 
+#include <stdlib.h>
+
+#include "base/fair.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
-#include "job/owner.h"
+#include "base/mailbox.h"
+#include "base/metrics.h"
+#include "base/outage.h"
+#include "base/thread.h"
+#include "hash.h"
 
-#define ANSWERS   1 /* a signal */
-#define SEND_MS   10000
-#define ASKING_US INT64_C(10000000) /* so long a topic may be looked up, or made */
-#define ASK_US    INT64_C(200000)
+#define ANSWERS    1 /* a signal */
+#define SEND_MS    10000
+#define TOGETHER   16                     /* rows that are sent together */
+#define WAITING    2048                   /* rows of an owner that may wait for topics, as many as its names may */
+#define KEPT_MS    INT64_C(3600000)       /* a row that waits for its topic for longer is dropped */
+#define LOOK_US    INT64_C(60000000)      /* for answers of processes that died */
+#define ASK_US     INT64_C(200000)        /* for topics that are being made */
+#define AGAIN_US   INT64_C(1000000)       /* after a failure */
+#define BAR_US     INT64_C(5000000)       /* a topic that did not take an answer in time is left alone so long … */
+#define BAR_MAX_US (INT64_C(64) * BAR_US) /* … and twice as long each further time, up to this */
 
-static void told(void *arg)
+/* A Kafka topic that did not take an answer in time. */
+struct bar {
+    UT_hash_handle hh;
+    int64_t pause_us, until_us;
+    size_t n;
+    char name[];
+};
+
+/* A row that can be sent. */
+struct ready {
+    int64_t owner, id;
+};
+
+struct dt_command_sender {
+    struct dt_intake_env env;
+    struct dt_thread thread;
+    dt_mailbox *mailbox;
+    dt_store *store;
+    dt_json *json;
+    dt_notice_producer *notices;
+    dt_kafka_asker *asker;
+    struct bar *bars;
+    pthread_mutex_t lock; /* for the next two */
+    int64_t *partitions;
+    size_t n_partitions;
+    struct dt_arena arena; /* of a round */
+    struct dt_arena page;  /* of rows that are listed */
+    struct ready *ready;   /* of a round … */
+    size_t n_ready, room;
+    bool waits; /* … in which rows waited for topics */
+    struct dt_outage_part outage;
+    dt_metric *sent, *dropped;
+};
+
+static int64_t mono_us(const dt_command_sender *s)
 {
-    dt_mailbox_signal(arg, ANSWERS);
+    return dt_clock_mono_us(s->env.clock);
 }
 
-/* Waits until it is known whether the topic can be written to. REFUSED: it cannot. */
-static dt_status await_topic(struct dt_command_sender *s, struct dt_str topic, struct dt_error *err)
+/* ---- topics ---- */
+
+static struct bar *bar_of(const dt_command_sender *s, struct dt_str topic)
 {
-    const dt_clock *clock = dt_clock_system();
-    int64_t until_us = dt_clock_mono_us(clock) + ASKING_US;
-    struct dt_kafka_topic_info info;
-    dt_status status = DT_BUSY;
-    while (!*s->stop && dt_clock_mono_us(clock) < until_us) {
-        status = dt_kafka_asker_ask(s->asker, topic, dt_owner_by_name(topic), &info, err);
-        if (status != DT_BUSY)
-            return status;
-        dt_mailbox_wait(s->mailbox, dt_clock_mono_us(clock) + ASK_US);
+    struct bar *bar;
+    HASH_FIND(hh, s->bars, topic.p, topic.n, bar);
+    return bar;
+}
+
+static void lift(dt_command_sender *s, struct dt_str topic)
+{
+    struct bar *bar = s->bars ? bar_of(s, topic) : NULL;
+    if (!bar)
+        return;
+    HASH_DEL(s->bars, bar);
+    free(bar);
+}
+
+static void raise_bar(dt_command_sender *s, struct dt_str topic)
+{
+    struct bar *bar = bar_of(s, topic);
+    if (!bar && (bar = calloc(1, sizeof(*bar) + topic.n))) {
+        memcpy(bar->name, topic.p, topic.n);
+        bar->n = topic.n;
+        HASH_ADD_KEYPTR(hh, s->bars, bar->name, bar->n, bar);
+        if (!bar->hh.tbl) {
+            free(bar);
+            return;
+        }
     }
-    return status == DT_BUSY
-               ? dt_fail(err, DT_UNAVAILABLE, "topic %.*s: Kafka has not told of it", (int)topic.n, topic.p)
-               : status;
+    if (!bar || mono_us(s) < bar->until_us)
+        return;
+    bar->pause_us = bar->pause_us ? dt_earlier(2 * bar->pause_us, BAR_MAX_US) : BAR_US;
+    bar->until_us = mono_us(s) + bar->pause_us;
 }
 
-static void drop(struct dt_command_sender *s, const struct dt_command_answer *a, const struct dt_error *err)
+/* OK: the topic can be written. REFUSED: it cannot. BUSY: nobody knows yet. */
+static dt_status look_at(dt_command_sender *s, const struct dt_command_answers_row *row, struct dt_error *err)
 {
-    DT_LOG_PER_TOPIC(WARN, "commands", "Kafka refuses to have an answer", a->topic, DT_S("reason", err->text));
+    struct dt_kafka_topic_info info;
+    const struct bar *bar = s->bars ? bar_of(s, row->topic) : NULL;
+    if (!row->topic.n) /* written by a program before this one */
+        return DT_OK;
+    if (bar && mono_us(s) < bar->until_us)
+        return DT_BUSY;
+    dt_status status = dt_kafka_asker_ask(s->asker, row->topic, row->owner, &info, err);
+    if (status == DT_OK && info.replicas && info.min_in_sync > info.replicas) /* Kafka would take nothing */
+        return DT_BUSY;
+    return status == DT_OK || status == DT_REFUSED ? status : DT_BUSY;
+}
+
+/* ---- which rows ---- */
+
+static void drop(dt_command_sender *s, struct dt_str topic, const char *why)
+{
+    DT_LOG_PER_TOPIC(WARN, "commands", "an answer is dropped", topic, DT_S("reason", why));
     dt_metric_add(s->dropped, 1);
 }
 
-static dt_status fill(struct dt_command_sender *s, const struct dt_command_answer *a, struct dt_kafka_message *out)
+static dt_status add_ready(dt_command_sender *s, const struct dt_command_answers_row *row)
+{
+    if (s->n_ready == s->room) {
+        const size_t room = s->room ? 2 * s->room : 256;
+        struct ready *v = realloc(s->ready, room * sizeof(*v));
+        if (!v)
+            return DT_NOMEM;
+        s->ready = v;
+        s->room = room;
+    }
+    s->ready[s->n_ready++] = (struct ready){row->owner, row->id};
+    return DT_OK;
+}
+
+/* Rows of an owner that wait for topics. */
+struct waiting {
+    UT_hash_handle hh;
+    int64_t owner;
+    size_t n;
+};
+
+static bool is_one_too_many(dt_command_sender *s, struct waiting **owners, int64_t owner)
+{
+    struct waiting *w;
+    HASH_FIND(hh, *owners, &owner, sizeof(owner), w);
+    if (!w && (w = dt_arena_alloc(&s->arena, sizeof(*w)))) {
+        *w = (struct waiting){.owner = owner};
+        HASH_ADD(hh, *owners, owner, sizeof(owner), w);
+    }
+    return w && ++w->n > WAITING;
+}
+
+/* Takes what can be sent, and removes what is dropped. */
+static dt_status sort_out(dt_command_sender *s, const struct dt_command_answers_row *v, size_t n,
+                          struct waiting **owners, struct dt_error *err)
+{
+    int64_t *dropped = dt_arena_alloc(&s->page, (n + 1) * sizeof(*dropped));
+    size_t n_dropped = 0;
+    dt_status status = dropped ? DT_OK : DT_NOMEM;
+    for (size_t i = 0; i < n && status == DT_OK; i++) {
+        struct dt_error why = {0};
+        const dt_status asked = look_at(s, &v[i], &why);
+        const char *reason = asked == DT_REFUSED ? why.text : NULL;
+        if (asked == DT_OK) {
+            status = add_ready(s, &v[i]);
+            continue;
+        }
+        if (!reason && v[i].age_ms > KEPT_MS)
+            reason = "its topic could not be written for an hour";
+        if (!reason && is_one_too_many(s, owners, v[i].owner))
+            reason = "too many answers of its owner wait for topics";
+        s->waits |= !reason;
+        if (!reason)
+            continue;
+        drop(s, v[i].topic, reason);
+        dropped[n_dropped++] = v[i].id;
+    }
+    return status == DT_OK ? dt_store_command_answered(s->store, dropped, n_dropped, err)
+                           : dt_fail(err, status, "out of memory");
+}
+
+static dt_status list_ready(dt_command_sender *s, struct dt_error *err)
+{
+    struct dt_command_answers_rows rows = {.more = true};
+    struct waiting *owners = NULL;
+    int64_t after = 0;
+    dt_status status = DT_OK;
+    s->n_ready = 0;
+    s->waits = false;
+    pthread_mutex_lock(&s->lock);
+    const size_t n = s->n_partitions;
+    int64_t *partitions = dt_arena_alloc(&s->arena, (n + 1) * sizeof(*partitions));
+    if (partitions && n)
+        memcpy(partitions, s->partitions, n * sizeof(*partitions));
+    pthread_mutex_unlock(&s->lock);
+    if (!partitions)
+        return dt_fail(err, DT_NOMEM, "out of memory");
+    while (rows.more && status == DT_OK && !dt_thread_stopping(&s->thread)) {
+        dt_arena_reset(&s->page);
+        status = dt_store_list_command_answers(s->store, partitions, n, after, &s->page, &rows, err);
+        after = rows.n ? rows.v[rows.n - 1].id : after;
+        if (status == DT_OK)
+            status = sort_out(s, rows.v, rows.n, &owners, err);
+    }
+    HASH_CLEAR(hh, owners);
+    return status;
+}
+
+static int by_owner(const void *a, const void *b)
+{
+    const struct ready *x = a;
+    const struct ready *y = b;
+    return x->owner != y->owner ? (x->owner > y->owner ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
+}
+
+/* An owner's rows. */
+struct own {
+    size_t first, n;
+    int64_t id; /* of the first */
+};
+
+static int by_id(const void *a, const void *b)
+{
+    return (((const struct own *)a)->id > ((const struct own *)b)->id) -
+           (((const struct own *)a)->id < ((const struct own *)b)->id);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+    return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b);
+}
+
+/* Chooses rows that are sent together: of each owner the oldest, and as many of each as of any other. */
+static dt_status choose(dt_command_sender *s, int64_t ids[TOGETHER], size_t *n)
+{
+    size_t n_owners = 0;
+    struct own *owners = dt_arena_alloc(&s->arena, (s->n_ready + 1) * sizeof(*owners));
+    struct dt_fair_queue *queues = dt_arena_alloc(&s->arena, (s->n_ready + 1) * sizeof(*queues));
+    *n = 0;
+    if (!owners || !queues)
+        return DT_NOMEM;
+    if (s->n_ready)
+        qsort(s->ready, s->n_ready, sizeof(*s->ready), by_owner);
+    for (size_t i = 0; i < s->n_ready; i++) {
+        if (i == 0 || s->ready[i].owner != s->ready[i - 1].owner)
+            owners[n_owners++] = (struct own){.first = i, .id = s->ready[i].id};
+        owners[n_owners - 1].n++;
+    }
+    if (n_owners)
+        qsort(owners, n_owners, sizeof(*owners), by_id);
+    for (size_t i = 0; i < n_owners; i++)
+        queues[i] = (struct dt_fair_queue){.owner = s->ready[owners[i].first].owner, .waiting = owners[i].n};
+    dt_fair_share(queues, n_owners, TOGETHER);
+    for (size_t i = 0; i < n_owners; i++)
+        for (size_t k = 0; k < queues[i].quota; k++)
+            ids[(*n)++] = s->ready[owners[i].first + k].id;
+    qsort(ids, *n, sizeof(*ids), compare_ids);
+    return DT_OK;
+}
+
+/* ---- sending ---- */
+
+static dt_status fill(dt_command_sender *s, const struct dt_command_answer *a, struct dt_kafka_message *out)
 {
     struct dt_kafka_header *headers = dt_arena_alloc(&s->arena, (a->n_headers + 1) * sizeof(*headers));
     if (!headers)
@@ -51,71 +275,204 @@ static dt_status fill(struct dt_command_sender *s, const struct dt_command_answe
     return DT_OK;
 }
 
-/* Lists those whose topic can be written to. */
-static dt_status list(struct dt_command_sender *s, const struct dt_command_answers *answers,
-                      struct dt_kafka_message *messages, size_t *n, struct dt_error *err)
-{
-    struct dt_str topic = DT_STR_NONE;
-    dt_status asked = DT_OK;
-    *n = 0;
-    for (size_t i = 0; i < answers->n; i++) {
-        const struct dt_command_answer *a = &answers->v[i];
-        if (!topic.p || !dt_str_eq(a->topic, topic))
-            asked = await_topic(s, a->topic, err);
-        topic = a->topic;
-        if (asked == DT_REFUSED)
-            drop(s, a, err);
-        else if (asked != DT_OK)
-            return asked;
-        else if (fill(s, a, &messages[(*n)++]) != DT_OK)
-            return dt_fail(err, DT_NOMEM, "out of memory");
-    }
-    return DT_OK;
-}
-
-static dt_status send(struct dt_command_sender *s, const struct dt_kafka_message *messages, size_t n,
+/* Sends answers; those that Kafka refuses are dropped. Returns in *stay the rows of which some did not leave. */
+static dt_status send(dt_command_sender *s, const struct dt_command_answers *answers, int64_t *stay, size_t *n_stay,
                       struct dt_error *err)
 {
-    bool *sent = dt_arena_alloc(&s->arena, (n + 1) * sizeof(*sent));
-    if (!sent)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    dt_status status = dt_notice_producer_send(s->notices, messages, n, sent, SEND_MS, err);
-    for (size_t i = 0; i < n && status == DT_REFUSED; i++)
-        if (!sent[i])
-            drop(s, &(struct dt_command_answer){.topic = messages[i].topic}, err);
-    if (status == DT_OK || status == DT_REFUSED)
-        dt_metric_add(s->sent, (int64_t)n);
+    struct dt_kafka_message *messages = dt_arena_alloc(&s->arena, (answers->n + 1) * sizeof(*messages));
+    bool *sent = dt_arena_alloc(&s->arena, answers->n + 1);
+    dt_status status = messages && sent ? DT_OK : DT_NOMEM;
+    *n_stay = 0;
+    for (size_t i = 0; i < answers->n && status == DT_OK; i++)
+        status = fill(s, &answers->v[i], &messages[i]);
+    if (status != DT_OK)
+        return dt_fail(err, status, "out of memory");
+    memset(sent, 0, answers->n + 1);
+    status = dt_notice_producer_send(s->notices, messages, answers->n, sent, SEND_MS, err);
+    for (size_t i = 0; i < answers->n; i++) {
+        dt_metric_add(s->sent, sent[i]);
+        if (sent[i])
+            lift(s, messages[i].topic);
+        else if (status == DT_REFUSED)
+            drop(s, messages[i].topic, err->text);
+        else if (*n_stay == 0 || stay[*n_stay - 1] != answers->v[i].row)
+            stay[(*n_stay)++] = answers->v[i].row;
+    }
     return status == DT_REFUSED ? DT_OK : status;
 }
 
-dt_status dt_command_sender_send(struct dt_command_sender *s, const struct dt_command_answers *answers,
-                                 struct dt_error *err)
+/* If Kafka took nothing it is away. Else topics of what it did not take are left alone for a while. */
+static void leave_alone(dt_command_sender *s, const struct dt_command_answers *answers, const int64_t *stay,
+                        size_t n_stay)
 {
-    size_t n = 0;
-    if (!answers->n_ids)
-        return DT_OK;
-    dt_arena_reset(&s->arena);
-    struct dt_kafka_message *messages = dt_arena_alloc(&s->arena, (answers->n + 1) * sizeof(*messages));
-    dt_status status = messages ? list(s, answers, messages, &n, err) : dt_fail(err, DT_NOMEM, "out of memory");
-    DT_FAIL_POINT_STATUS("commands.answer", status, err);
-    if (status == DT_OK)
-        status = send(s, messages, n, err);
-    DT_FAIL_POINT_STATUS("commands.answered", status, err);
-    return status == DT_OK ? dt_store_command_answered(s->store, answers, err) : status;
+    for (size_t i = 0, k = 0; i < answers->n && k < n_stay; i++) {
+        if (answers->v[i].row != stay[k])
+            continue;
+        raise_bar(s, answers->v[i].topic);
+        k += i + 1 == answers->n || answers->v[i + 1].row != stay[k];
+    }
 }
 
-dt_status dt_command_sender_init(struct dt_command_sender *s)
+/* Rows that stay are not removed; both lists ascend. */
+static size_t remove_stay(int64_t *ids, size_t n, const int64_t *stay, size_t n_stay)
+{
+    size_t kept = 0;
+    for (size_t i = 0, k = 0; i < n; i++) {
+        if (k < n_stay && ids[i] == stay[k])
+            k++;
+        else
+            ids[kept++] = ids[i];
+    }
+    return kept;
+}
+
+static dt_status send_some(dt_command_sender *s, struct dt_error *err)
+{
+    int64_t ids[TOGETHER];
+    int64_t stay[TOGETHER];
+    size_t n;
+    size_t n_stay;
+    struct dt_command_answers answers;
+    dt_status status = choose(s, ids, &n);
+    if (status != DT_OK)
+        return dt_fail(err, status, "out of memory");
+    if (!n)
+        return DT_OK;
+    status = dt_store_read_command_answers(s->store, s->json, ids, n, &s->arena, &answers, err);
+    DT_FAIL_POINT_STATUS("commands.answer", status, err);
+    if (status != DT_OK)
+        return status;
+    status = send(s, &answers, stay, &n_stay, err);
+    if (status != DT_OK && status != DT_UNAVAILABLE)
+        return status;
+    n = remove_stay(ids, n, stay, n_stay);
+    if (n)
+        leave_alone(s, &answers, stay, n_stay);
+    DT_FAIL_POINT_STATUS("commands.answered", status, err);
+    dt_status removed = dt_store_command_answered(s->store, ids, n, err);
+    return removed != DT_OK || n == 0 ? (removed != DT_OK ? removed : status) : DT_OK;
+}
+
+/* *next_us: when to look again. */
+static dt_status round_of(dt_command_sender *s, int64_t *next_us, struct dt_error *err)
+{
+    dt_arena_reset(&s->arena);
+    dt_status status = list_ready(s, err);
+    if (status == DT_OK)
+        status = send_some(s, err);
+    *next_us = status != DT_OK ? mono_us(s) + AGAIN_US
+               : s->n_ready    ? 0
+               : s->waits      ? mono_us(s) + ASK_US
+                               : mono_us(s) + LOOK_US;
+    return status;
+}
+
+static void run(void *arg)
+{
+    dt_command_sender *s = arg;
+    while (!dt_thread_stopping(&s->thread)) {
+        struct dt_error err = {0};
+        int64_t next_us;
+        dt_status status = round_of(s, &next_us, &err);
+        if (status == DT_OK)
+            dt_outage_over(&s->outage);
+        else
+            dt_outage_failed(&s->outage, dt_store_lost(s->store) ? DT_OUTAGE_MYSQL : DT_OUTAGE_KAFKA, "commands",
+                             "answers to commands wait", status, &err);
+        if (status != DT_OK)
+            dt_mailbox_pause(s->mailbox, next_us, DT_THREAD_STOP);
+        else if (!dt_thread_stopping(&s->thread))
+            dt_mailbox_wait(s->mailbox, next_us);
+    }
+}
+
+/* ---- life ---- */
+
+dt_status dt_command_sender_serve(dt_command_sender *s, const struct dt_command_place *places, size_t n)
+{
+    int64_t *partitions = malloc((n + 1) * sizeof(*partitions));
+    if (!partitions)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        partitions[i] = places[i].partition;
+    pthread_mutex_lock(&s->lock);
+    free(s->partitions);
+    s->partitions = partitions;
+    s->n_partitions = n;
+    pthread_mutex_unlock(&s->lock);
+    dt_command_sender_wake(s);
+    return DT_OK;
+}
+
+void dt_command_sender_wake(dt_command_sender *s)
+{
+    dt_mailbox_signal(s->mailbox, ANSWERS);
+}
+
+static void told(void *arg)
+{
+    dt_command_sender_wake(arg);
+}
+
+static void free_parts(dt_command_sender *s)
+{
+    struct bar *bar;
+    struct bar *next;
+    HASH_ITER(hh, s->bars, bar, next)
+    {
+        HASH_DEL(s->bars, bar);
+        free(bar);
+    }
+    dt_kafka_asker_free(s->asker);
+    dt_notice_producer_free(s->notices);
+    dt_store_free(s->store);
+    dt_json_free(s->json);
+    dt_mailbox_free(s->mailbox);
+    dt_arena_clear(&s->arena);
+    dt_arena_clear(&s->page);
+    free(s->ready);
+    free(s->partitions);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+dt_status dt_command_sender_start(const struct dt_intake_env *intake, const struct dt_kafka_env *kafka,
+                                  dt_command_sender **out, struct dt_error *err)
 {
     const char *name = "duetime_command_answers_total";
     const char *help = "Answers to commands, and commands that were refused, by whether Kafka took them.";
+    dt_command_sender *s = calloc(1, sizeof(*s));
+    if (!s)
+        return DT_NOMEM;
+    s->env = *intake;
+    pthread_mutex_init(&s->lock, NULL);
+    dt_arena_init(&s->arena);
+    dt_arena_init(&s->page);
     s->sent = dt_counter(name, help, "outcome=\"sent\"");
     s->dropped = dt_counter(name, help, "outcome=\"dropped\"");
-    dt_arena_init(&s->arena);
-    return dt_kafka_asker_new(s->kafka->admin, told, s->mailbox, &s->asker);
+    dt_status status = dt_mailbox_new(&s->mailbox);
+    if (status == DT_OK)
+        status = dt_json_new(&s->json);
+    if (status == DT_OK)
+        status = dt_store_new(intake->config, intake->ref, &s->store);
+    if (status == DT_OK)
+        status = dt_notice_producer_new(kafka, &s->notices, err);
+    if (status == DT_OK)
+        status = dt_kafka_asker_new(kafka->admin, told, s, &s->asker);
+    if (status == DT_OK)
+        status = dt_thread_start(&s->thread, "command-answers", run, s, err);
+    if (status != DT_OK) {
+        free_parts(s);
+        return status;
+    }
+    *out = s;
+    return DT_OK;
 }
 
-void dt_command_sender_clear(struct dt_command_sender *s)
+void dt_command_sender_stop(dt_command_sender *s)
 {
-    dt_kafka_asker_free(s->asker);
-    dt_arena_clear(&s->arena);
+    if (!s)
+        return;
+    dt_thread_stop(&s->thread, s->mailbox);
+    free_parts(s);
 }

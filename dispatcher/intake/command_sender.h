@@ -1,32 +1,29 @@
 /*
- * Sends answers to commands to Kafka, and forgets them when they have left: at least once. Topics that are missing are
- * made, at the pace and in the fair order that topics of jobs are. One thread's.
+ * Sends answers to commands to Kafka, on a thread and with a producer of its own: the reader of commands waits for
+ * neither Kafka nor a topic.
+ *
+ *   list rows ─▶ pass over those whose Kafka topic is not there yet ─▶ choose, owners in equal parts ─▶ read, send ─▶
+ *   remove
+ *
+ * Each answer leaves at least once. Topics that are missing are made beside it, as topics of jobs are. Dropped are
+ * answers that Kafka refuses, and those whose topic cannot be written within an hour.
  */
 #ifndef DT_DISPATCHER_COMMAND_SENDER_H
 #define DT_DISPATCHER_COMMAND_SENDER_H
 
-#include "base/mailbox.h"
-#include "base/metrics.h"
+#include "intake.h"
 #include "kafka/kafka.h"
 #include "store/intents/commands.h"
 
-struct dt_command_sender {
-    const struct dt_kafka_env *kafka;
-    dt_notice_producer *notices;
-    const _Atomic bool *stop;
-    dt_mailbox *mailbox; /* its owner's; ANSWERS is signalled when there may be news of a topic */
-    dt_store *store;
-    struct dt_arena arena;
-    dt_kafka_asker *asker;
-    dt_metric *sent, *dropped;
-};
+typedef struct dt_command_sender dt_command_sender;
 
-/* Fills in what it makes itself; the caller has set the rest. */
-DT_MUST_CHECK dt_status dt_command_sender_init(struct dt_command_sender *sender);
-/* Accepts one that was not made. */
-void dt_command_sender_clear(struct dt_command_sender *sender);
-/* OK: all have left, but for those that Kafka refuses for good, and are forgotten. UNAVAILABLE: some may have left. */
-DT_MUST_CHECK dt_status dt_command_sender_send(struct dt_command_sender *sender,
-                                               const struct dt_command_answers *answers, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_command_sender_start(const struct dt_intake_env *intake, const struct dt_kafka_env *kafka,
+                                                dt_command_sender **out, struct dt_error *err);
+/* The sender sends answers to messages of these partitions from now on. Any thread. NOMEM: of those before. */
+DT_MUST_CHECK dt_status dt_command_sender_serve(dt_command_sender *sender, const struct dt_command_place *places,
+                                                size_t n);
+/* There are new answers. Any thread, never blocks. */
+void dt_command_sender_wake(dt_command_sender *sender);
+void dt_command_sender_stop(dt_command_sender *sender); /* joins, frees; accepts NULL */
 
 #endif

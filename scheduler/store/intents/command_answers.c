@@ -1,11 +1,14 @@
 /*
- * A row has some answers as one JSON text, so that a flood of refused messages costs a statement for each million bytes
- * of it, and not one for each message.
+ * A row has the answers of a batch that are about one topic and for one Kafka topic, as one JSON text. So a flood costs
+ * a statement for each million bytes, not one for each message, and a row waits for one Kafka topic alone.
  */
 #include "store/intents/command_answers.h"
 
+#include <stdlib.h>
+
 #include "base/json.h"
 #include "base/text/base64.h"
+#include "job/owner.h"
 #include "store/db/id_list.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -46,43 +49,78 @@ static void add_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
 
 /* ---- rows ---- */
 
-static dt_status read_last_id(dt_db *db, int64_t *id, struct dt_error *err)
+static int compare_texts(struct dt_str a, struct dt_str b)
 {
-    dt_status status = dt_db_query(db, dt_sql_select_last_answers, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    *id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    return dt_db_end(db, err);
+    const size_t n = a.n < b.n ? a.n : b.n;
+    const int order = n ? memcmp(a.p, b.p, n) : 0;
+    return order ? order : (a.n > b.n) - (a.n < b.n);
 }
 
-static dt_status insert_row(dt_db *db, int32_t partition, int64_t now_ms, struct dt_strbuf *text, int64_t *id,
-                            struct dt_error *err)
+/* By their topics; those of the same topics in their order. */
+static int by_topics(const void *a, const void *b)
+{
+    const struct dt_command_answer *x = *(const struct dt_command_answer *const *)a;
+    const struct dt_command_answer *y = *(const struct dt_command_answer *const *)b;
+    int order = compare_texts(x->topic, y->topic);
+    order = order ? order : compare_texts(x->of_topic, y->of_topic);
+    return order ? order : (x > y) - (x < y);
+}
+
+static bool same_row(const struct dt_command_answer *a, const struct dt_command_answer *b)
+{
+    return dt_str_eq(a->topic, b->topic) && dt_str_eq(a->of_topic, b->of_topic);
+}
+
+/* Ends a row's text, and adds the row to the list. */
+static void add_row(struct dt_strbuf *list, const struct dt_command_answer *a, struct dt_strbuf *text)
 {
     dt_strbuf_addc(text, ']');
-    if (text->failed)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    dt_status status =
-        dt_db_run(db, dt_sql_insert_command_answers,
-                  DT_PARAMS(DT_P_INT(partition), DT_P_STR(dt_strbuf_str(text)), DT_P_INT(now_ms)), NULL, err);
+    dt_strbuf_adds(list, list->n ? ",[" : "[[");
+    dt_json_add_string(list, a->of_topic);
+    dt_strbuf_addc(list, ',');
+    dt_json_add_string(list, a->topic);
+    dt_strbuf_addc(list, ',');
+    dt_json_add_string(list, dt_strbuf_str(text));
+    dt_strbuf_addc(list, ']');
+    list->failed |= text->failed;
     dt_strbuf_reset(text);
-    return status == DT_OK ? read_last_id(db, id, err) : status;
+}
+
+static dt_status insert_rows(dt_db *db, int32_t partition, int64_t now_ms, struct dt_strbuf *list, struct dt_error *err)
+{
+    dt_strbuf_addc(list, ']');
+    dt_status status =
+        list->failed
+            ? dt_fail(err, DT_NOMEM, "out of memory")
+            : dt_db_run(db, dt_sql_insert_command_answers,
+                        DT_PARAMS(DT_P_INT(partition), DT_P_INT(now_ms), DT_P_STR(dt_strbuf_str(list))), NULL, err);
+    dt_strbuf_reset(list);
+    return status;
 }
 
 dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t partition, int64_t now_ms,
-                                    struct dt_command_answers *answers, struct dt_error *err)
+                                    const struct dt_command_answers *answers, struct dt_error *err)
 {
+    struct dt_strbuf list;
     struct dt_strbuf text;
     dt_status status = DT_OK;
-    answers->n_ids = 0;
-    answers->ids = dt_arena_alloc(arena, (answers->n + 1) * sizeof(*answers->ids));
-    if (!answers->ids)
+    const struct dt_command_answer **v = dt_arena_alloc(arena, (answers->n + 1) * sizeof(*v));
+    if (!v)
         return dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < answers->n; i++)
+        v[i] = &answers->v[i];
+    qsort(v, answers->n, sizeof(*v), by_topics);
+    dt_strbuf_init(&list);
     dt_strbuf_init(&text);
     for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
-        add_answer(&text, &answers->v[i]);
-        if (text.n >= ROW_BYTES || i + 1 == answers->n)
-            status = insert_row(db, partition, now_ms, &text, &answers->ids[answers->n_ids++], err);
+        const bool last = i + 1 == answers->n;
+        add_answer(&text, v[i]);
+        if (last || text.n >= ROW_BYTES || !same_row(v[i], v[i + 1]))
+            add_row(&list, v[i], &text);
+        if (list.n && (last || list.n >= ROW_BYTES))
+            status = insert_rows(db, partition, now_ms, &list, err);
     }
+    dt_strbuf_clear(&list);
     dt_strbuf_clear(&text);
     return status;
 }
@@ -96,6 +134,7 @@ struct reading {
     struct dt_arena *arena;
     struct dt_command_answers *out;
     size_t room;
+    int64_t row;
     struct dt_error *err;
 };
 
@@ -144,7 +183,8 @@ static dt_status read_answer(struct reading *r, const struct dt_json_node *node)
     if (status != DT_OK)
         return status;
     struct dt_command_answer *a = &r->out->v[r->out->n++];
-    *a = (struct dt_command_answer){.topic = dt_arena_copy(r->arena, topic->str),
+    *a = (struct dt_command_answer){.row = r->row,
+                                    .topic = dt_arena_copy(r->arena, topic->str),
                                     .key = read_bytes(r, dt_json_member(r->json, node, "key")),
                                     .value = read_bytes(r, dt_json_member(r->json, node, "value"))};
     return a->topic.p ? read_headers(r, dt_json_member(r->json, node, "headers"), a) : DT_NOMEM;
@@ -155,7 +195,7 @@ static dt_status take_row(void *arg)
 {
     struct reading *r = arg;
     struct dt_json_limits limits = {.depth = 8};
-    r->out->ids[r->out->n_ids++] = dt_db_i64(r->db, 0);
+    r->row = dt_db_i64(r->db, 0);
     struct dt_str text = dt_arena_copy(r->arena, dt_db_bytes(r->db, 1));
     dt_status status = text.p ? dt_json_parse(r->json, text, &limits, NULL) : DT_NOMEM;
     if (status != DT_OK)
@@ -167,25 +207,61 @@ static dt_status take_row(void *arg)
     return status == DT_OK ? status : dt_fail(r->err, status, "out of memory");
 }
 
-dt_status dt_store_command_answers(dt_store *store, dt_json *json, const int64_t *partitions, size_t n,
-                                   struct dt_arena *arena, struct dt_command_answers *out, struct dt_error *err)
+dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
+                                        struct dt_arena *arena, struct dt_command_answers *out, struct dt_error *err)
 {
-    enum { ROWS = 16 }; /* select_command_answers has it, too */
     struct reading r = {.json = json, .arena = arena, .out = out, .err = err};
-    *out = (struct dt_command_answers){.ids = dt_arena_alloc(arena, ROWS * sizeof(*out->ids))};
-    dt_status status = out->ids ? dt_store_db(store, &r.db, err) : dt_fail(err, DT_NOMEM, "out of memory");
-    size_t some = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
-    return status == DT_OK ? dt_id_in_read(r.db, &dt_sql_select_command_answers, DT_NO_PARAMS, DT_IDS(partitions, some),
-                                           take_row, &r, err)
-                           : status;
+    *out = (struct dt_command_answers){0};
+    dt_status status = n ? dt_store_db(store, &r.db, err) : DT_OK;
+    return n && status == DT_OK
+               ? dt_id_in_read(r.db, &dt_sql_select_command_answers, DT_NO_PARAMS, DT_IDS(rows, n), take_row, &r, err)
+               : status;
 }
 
-dt_status dt_store_command_answered(dt_store *store, const struct dt_command_answers *answers, struct dt_error *err)
+/* ---- lists ---- */
+
+struct listing {
+    dt_db *db;
+    struct dt_arena *arena;
+    struct dt_command_answers_rows *out;
+    struct dt_error *err;
+};
+
+enum { LISTED = 4096 }; /* list_command_answers has it, too */
+
+static dt_status take_listed(void *arg)
+{
+    struct listing *l = arg;
+    const struct dt_str of_topic = dt_db_bytes(l->db, 2);
+    const int64_t owner = dt_db_i64(l->db, 3);
+    struct dt_command_answers_row *row = &l->out->v[l->out->n++];
+    *row = (struct dt_command_answers_row){.id = dt_db_i64(l->db, 0),
+                                           .topic = dt_arena_copy(l->arena, dt_db_bytes(l->db, 1)),
+                                           .owner = owner > 0 ? owner : dt_owner_by_name(of_topic),
+                                           .age_ms = dt_db_i64(l->db, 4)};
+    return row->topic.p ? DT_OK : dt_fail(l->err, DT_NOMEM, "out of memory");
+}
+
+dt_status dt_store_list_command_answers(dt_store *store, const int64_t *partitions, size_t n, int64_t after,
+                                        struct dt_arena *arena, struct dt_command_answers_rows *out,
+                                        struct dt_error *err)
+{
+    struct listing l = {.arena = arena, .out = out, .err = err};
+    const size_t some = n < DT_ID_IN_MOST ? n : DT_ID_IN_MOST;
+    *out = (struct dt_command_answers_rows){.v = dt_arena_alloc(arena, LISTED * sizeof(*out->v))};
+    dt_status status = out->v ? dt_store_db(store, &l.db, err) : dt_fail(err, DT_NOMEM, "out of memory");
+    if (some && status == DT_OK)
+        status = dt_id_in_read(l.db, &dt_sql_list_command_answers, DT_PARAMS(DT_P_INT(after)), DT_IDS(partitions, some),
+                               take_listed, &l, err);
+    out->more = out->n == LISTED;
+    return status;
+}
+
+dt_status dt_store_command_answered(dt_store *store, const int64_t *rows, size_t n, struct dt_error *err)
 {
     dt_db *db;
     uint64_t removed;
-    dt_status status = answers->n_ids ? dt_store_db(store, &db, err) : DT_OK;
-    if (status != DT_OK || !answers->n_ids)
-        return status;
-    return dt_id_list_delete(db, dt_sql_delete_command_answers, DT_IDS(answers->ids, answers->n_ids), &removed, err);
+    dt_status status = n ? dt_store_db(store, &db, err) : DT_OK;
+    return n && status == DT_OK ? dt_id_list_delete(db, dt_sql_delete_command_answers, DT_IDS(rows, n), &removed, err)
+                                : status;
 }

@@ -6,9 +6,9 @@
 #include "store/db/db.h"
 #include "store/intents/commands.h"
 
-/* Stores the answers in the open transaction, which began at now_ms, a row for about a million bytes; their ids are put
- * into *answers. partition: of one of the messages. */
+/* Stores the answers in the open transaction, which began at now_ms: a row for each pair of topics and each million
+ * bytes, a statement for each million bytes. partition: of one of the messages. */
 DT_MUST_CHECK dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t partition, int64_t now_ms,
-                                                  struct dt_command_answers *answers, struct dt_error *err);
+                                                  const struct dt_command_answers *answers, struct dt_error *err);
 
 #endif

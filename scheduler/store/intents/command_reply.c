@@ -8,6 +8,13 @@
 #include "job/wait/job_wait.h"
 #include "store/jobs/change_txn.h"
 
+/* The topic that a command is about, as far as it is known. */
+static struct dt_str topic_of(const struct dt_command_replies *r, const struct dt_intent *x)
+{
+    const struct dt_str named = x->topic.p ? x->topic : x->job.topic;
+    return dt_topic_check(named, r->installation) ? DT_STR_NONE : named;
+}
+
 /* An answer must not be taken for another service's message. */
 const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation, const char *allowed)
 {
@@ -57,7 +64,8 @@ static struct dt_str problem_text(struct dt_command_replies *r, const struct dt_
 
 /* ---- what was refused ---- */
 
-static dt_status tell_rejected(struct dt_command_replies *r, const struct dt_command_message *m, struct dt_str problem)
+static dt_status tell_rejected(struct dt_command_replies *r, const struct dt_command_message *m, struct dt_str of_topic,
+                               struct dt_str problem)
 {
     struct dt_command_answer *a = new_answer(r);
     struct dt_message_header *headers = dt_arena_alloc(r->arena, (m->n_headers + 1) * sizeof(*headers));
@@ -66,7 +74,8 @@ static dt_status tell_rejected(struct dt_command_replies *r, const struct dt_com
     if (m->n_headers)
         memcpy(headers, m->headers, m->n_headers * sizeof(*headers));
     headers[m->n_headers] = (struct dt_message_header){DT_STR_LIT("problem"), problem};
-    *a = (struct dt_command_answer){.topic = dt_str(r->rejected),
+    *a = (struct dt_command_answer){.of_topic = of_topic,
+                                    .topic = dt_str(r->rejected),
                                     .key = m->key,
                                     .value = m->value,
                                     .headers = headers,
@@ -81,10 +90,13 @@ static dt_status find_job(struct dt_command_replies *r, const struct dt_command 
                           struct dt_error *err)
 {
     const struct dt_change_txn txn = {.store = r->store, .db = r->db, .now_ms = r->now_ms, .arena = r->arena};
-    const struct dt_intent *x = command->intent;
+    struct dt_intent *x = command->intent;
     bool body = command->action == DT_COMMAND_CREATE || (command->action == DT_COMMAND_REPLACE && x->insert.replace);
-    if (command->action == DT_COMMAND_REPORT)
-        return dt_job_read_in_txn(&txn, command->result.job_id, job, err);
+    if (command->action == DT_COMMAND_REPORT) {
+        dt_status status = dt_job_read_in_txn(&txn, command->result.job_id, &x->job, err);
+        *job = x->job;
+        return status;
+    }
     if (body && x->insert.outcome == DT_INSERT_SAME)
         return dt_job_read_in_txn(&txn, x->insert.existing_id, job, err);
     if (body)
@@ -191,8 +203,8 @@ static dt_status body_of(struct dt_command_replies *r, const struct dt_command *
     return status == DT_OK && !out->p ? DT_NOMEM : status;
 }
 
-static dt_status tell_reply(struct dt_command_replies *r, const struct dt_command_message *m, struct dt_str body,
-                            int http)
+static dt_status tell_reply(struct dt_command_replies *r, const struct dt_command_message *m, struct dt_str of_topic,
+                            struct dt_str body, int http)
 {
     struct dt_command_answer *a = new_answer(r);
     struct dt_message_header *header = dt_arena_alloc(r->arena, sizeof(*header));
@@ -201,7 +213,7 @@ static dt_status tell_reply(struct dt_command_replies *r, const struct dt_comman
         return DT_NOMEM;
     *header = (struct dt_message_header){DT_STR_LIT("status"), number};
     *a = (struct dt_command_answer){
-        .topic = m->reply_to, .key = m->key, .value = body, .headers = header, .n_headers = 1};
+        .of_topic = of_topic, .topic = m->reply_to, .key = m->key, .value = body, .headers = header, .n_headers = 1};
     return DT_OK;
 }
 
@@ -216,10 +228,11 @@ dt_status dt_command_tell(struct dt_command_replies *r, const struct dt_command_
     dt_status status = DT_OK;
     if (refused) {
         body = problem_text(r, x);
-        status = body.p ? tell_rejected(r, m, body) : DT_NOMEM;
+        status = body.p ? tell_rejected(r, m, topic_of(r, x), body) : DT_NOMEM;
     } else if (replies)
         status = body_of(r, told->command, &body, err);
     if (status == DT_OK && replies)
-        status = tell_reply(r, m, body, refused ? dt_problem_http_status(x->problem.type) : http_status(told->command));
+        status = tell_reply(r, m, topic_of(r, x), body,
+                            refused ? dt_problem_http_status(x->problem.type) : http_status(told->command));
     return status == DT_NOMEM ? dt_fail(err, status, "out of memory") : status;
 }

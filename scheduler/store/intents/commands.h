@@ -3,7 +3,7 @@
  *
  *   where a partition stands ─▶ read from there ─▶ decode, carry out ─▶ raise its offset, store answers ─▶ COMMIT
  *                                                 └──────────────────── one transaction ──────────────────────┘
- *   ─▶ send answers, forget them
+ *   ─▶ (another thread) send answers, forget them
  *
  * The offset stands in MySQL beside the effects and is raised from what the reader believes it to be. So each message
  * has one effect, whoever reads it how often: a reader that goes on from an older offset, or beside another reader of
@@ -58,15 +58,15 @@ struct dt_command_message {
 };
 /* A message that is to leave for Kafka. */
 struct dt_command_answer {
+    struct dt_str of_topic;          /* that the command names; absent: none, or the answer was read from a row */
     struct dt_str topic, key, value; /* key, value: absent = null */
     const struct dt_message_header *headers;
     size_t n_headers;
+    int64_t row; /* that the answer was read from */
 };
 struct dt_command_answers {
     struct dt_command_answer *v;
     size_t n;
-    int64_t *ids; /* of the rows that have them */
-    size_t n_ids;
 };
 
 /* The state of whoever carries messages out, owned by one thread. All zero but for what is marked in. */
@@ -107,12 +107,25 @@ void dt_command_taker_clear(struct dt_command_taker *taker);
 
 /* ---- answers that have not left (command_answers.c) ---- */
 
-/* Reads the oldest answers to messages of these partitions, some rows of them. */
-DT_MUST_CHECK dt_status dt_store_command_answers(dt_store *store, dt_json *json, const int64_t *partitions, size_t n,
-                                                 struct dt_arena *arena, struct dt_command_answers *out,
-                                                 struct dt_error *err);
-/* Forgets them: they have left. */
-DT_MUST_CHECK dt_status dt_store_command_answered(dt_store *store, const struct dt_command_answers *answers,
-                                                  struct dt_error *err);
+/* A row of answers for one Kafka topic. */
+struct dt_command_answers_row {
+    int64_t id, owner, age_ms;
+    struct dt_str topic; /* of Kafka; empty: the answers name theirs, which are there */
+};
+struct dt_command_answers_rows {
+    struct dt_command_answers_row *v; /* in the arena, ascending by id */
+    size_t n;
+    bool more; /* there may be rows after these */
+};
+/* Lists rows of these partitions with a higher id than `after`, without their answers. */
+DT_MUST_CHECK dt_status dt_store_list_command_answers(dt_store *store, const int64_t *partitions, size_t n,
+                                                      int64_t after, struct dt_arena *arena,
+                                                      struct dt_command_answers_rows *out, struct dt_error *err);
+/* Reads the answers of rows, whose ids ascend. A row that nothing can be read from has none. */
+DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *json, const int64_t *rows, size_t n,
+                                                      struct dt_arena *arena, struct dt_command_answers *out,
+                                                      struct dt_error *err);
+/* Removes rows whose answers were sent or dropped. */
+DT_MUST_CHECK dt_status dt_store_command_answered(dt_store *store, const int64_t *rows, size_t n, struct dt_error *err);
 
 #endif

@@ -304,27 +304,63 @@ static void a_topic_that_is_one_too_many_is_refused_alone_and_the_others_go(void
     fx.config.limits_topics = most;
 }
 
+static struct dt_command_answers_rows listed(void)
+{
+    const int64_t partitions[] = {0, 1};
+    struct dt_command_answers_rows rows;
+    OK(dt_store_list_command_answers(store, partitions, 2, 0, &arena, &rows, &err));
+    return rows;
+}
+
 static void answers_are_rows_until_they_have_left(void **state)
 {
     (void)state;
-    const int64_t partitions[] = {0, 1};
+    int64_t ids[MOST];
     struct dt_command_answers left;
     say(CREATE("a", "1"))->reply_to = S("a.replies");
     struct dt_command_message *m = say_in(1, "{");
     m->reply_to = S("a.replies"), m->key = S("\xff\x00k"), m->value = S("{\xff");
     done(1, 1, 0);
     assert_int_equal(batch.answers.n, 3);
-    OK(dt_store_command_answers(store, taker.json, partitions, 2, &arena, &left, &err));
+    const struct dt_command_answers_rows rows = listed();
+    assert_int_equal(rows.n, 3);
+    for (size_t i = 0; i < rows.n; i++)
+        ids[i] = rows.v[i].id;
+    OK(dt_store_read_command_answers(store, taker.json, ids, rows.n, &arena, &left, &err));
     assert_int_equal(left.n, 3);
+    assert_int_equal(left.v[2].row, ids[2]);
     assert_true(dt_str_is(left.v[0].topic, "a.replies"));
-    assert_true(dt_str_is(header_of(&left.v[0], "status"), "201"));
-    assert_true(has_text(left.v[0].value, "\"key\":\"a\""));
-    assert_false(left.v[0].key.p);
-    assert_true(dt_str_eq(left.v[1].value, S("{\xff")));
-    assert_true(dt_str_eq(left.v[1].key, m->key));
-    assert_true(dt_str_is(header_of(&left.v[2], "status"), "400"));
-    OK(dt_store_command_answered(store, &left, &err));
+    assert_true(dt_str_is(header_of(&left.v[0], "status"), "400"));
+    assert_true(dt_str_is(header_of(&left.v[1], "status"), "201"));
+    assert_true(has_text(left.v[1].value, "\"key\":\"a\""));
+    assert_false(left.v[1].key.p);
+    assert_true(dt_str_is(left.v[2].topic, "duetime.commands.rejected"));
+    assert_true(dt_str_eq(left.v[2].value, S("{\xff")));
+    assert_true(dt_str_eq(left.v[2].key, m->key));
+    OK(dt_store_command_answered(store, ids, rows.n, &err));
     assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM command_answers"), 0);
+}
+
+static void a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_topic(void **state)
+{
+    (void)state;
+    char topics[30][24];
+    char value[30][120];
+    mysql_fixture_run(&fx, "UPDATE topics SET owner = 77 WHERE name = 't'");
+    for (size_t i = 0; i < 30; i++) {
+        snprintf(topics[i], sizeof(topics[i]), "evil.r%zu.replies", i / 2);
+        snprintf(value[i], sizeof(value[i]),
+                 "{\"action\":\"create\",\"topic\":\"t\",\"key\":\"k%zu\",\"delay\":" HOUR "}", i);
+        say(value[i])->reply_to = dt_str(topics[i]);
+    }
+    say(ON("run_now", "none"));
+    done(30, 1, 0);
+    const struct dt_command_answers_rows rows = listed();
+    assert_int_equal(rows.n, 16);
+    for (size_t i = 0; i < rows.n; i++)
+        assert_int_equal(rows.v[i].owner, 77);
+    assert_true(dt_str_is(rows.v[0].topic, "duetime.commands.rejected"));
+    assert_true(dt_str_is(rows.v[1].topic, "evil.r0.replies"));
 }
 
 static void nobody_is_answered_where_nobody_may_write(void **state)
@@ -557,6 +593,7 @@ int main(void)
                                        TEST(poison_is_refused_alone_and_told_as_it_came),
                                        TEST(a_topic_that_is_one_too_many_is_refused_alone_and_the_others_go),
                                        TEST(answers_are_rows_until_they_have_left),
+                                       TEST(a_row_has_answers_for_one_kafka_topic_and_the_owner_of_the_commands_topic),
                                        TEST(nobody_is_answered_where_nobody_may_write),
                                        TEST(a_refused_message_is_not_answered_where_it_may_not_be),
                                        TEST(an_answer_that_is_too_large_goes_without_the_payload),
