@@ -500,7 +500,7 @@ static dt_status start_alerts(dt_dispatcher *d, struct dt_error *err)
                                       .installation = d->inst.name,
                                       .clock = d->clock,
                                       .ref = &d->ref,
-                                      .notices = dt_kafka_parts_notices(d->kafka_parts)};
+                                      .notices = dt_kafka_parts_alerts(d->kafka_parts)};
     return dt_alerts_start(&env, &d->alerts, err);
 }
 

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "alerts/alerts.h"
+#include "base/fair.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
@@ -68,7 +69,10 @@ bool dt_watched_is_known(const struct dt_watched_topic *topic, enum dt_alert_kin
 
 /* ---- alerts.c ---- */
 
-struct dt_alert_answer; /* what became of a webhook */
+struct dt_alert_answer; /* what became of a message */
+
+/* The ways of messages, which have places of their own: none waits for another. */
+enum dt_alert_way { DT_ALERT_BY_TOPICS_URL, DT_ALERT_BY_OUR_URL, DT_ALERT_BY_KAFKA, DT_ALERT_WAYS };
 
 struct dt_alerts {
     struct dt_alerts_env env;
@@ -96,8 +100,9 @@ struct dt_alerts {
     struct dt_thread sender;
     dt_store *sender_store;
     struct dt_arena messages;
-    dt_http_client *client; /* made for the first webhook */
-    unsigned in_flight;     /* webhooks without an answer that was recorded */
+    dt_http_client *client;                 /* made for the first webhook */
+    struct dt_shares places[DT_ALERT_WAYS]; /* of the ways, by owner */
+    struct dt_shares at_host;               /* of topics' webhooks, by owner and host */
     struct dt_outage_part sender_outage;
     dt_metric *sent, *failed, *given_up;
     dt_json *json;

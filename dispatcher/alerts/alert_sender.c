@@ -1,8 +1,12 @@
 /*
- * due messages ─▶ take (a lease in MySQL) ─▶ webhook, without waiting; or Kafka ─▶ answer ─▶ gone, or later once more
+ * due messages ─▶ choose, by places ─▶ take (a lease in MySQL) ─▶ webhooks, without waiting; Kafka ─▶ outcomes ─▶ gone,
+ * or later once more
  *
- * At least once: who dies between sending and recording leaves a message whose lease ends, and it goes again with the
- * same id. Nothing here is read while no message waits.
+ * At least once: a process that dies between sending and recording leaves messages whose lease ends, and they go again
+ * with the same id. Nothing here is read while no message waits.
+ *
+ * A receiver that does not answer keeps its places for a timeout. So each way has places of its own, owners leave some
+ * to each other, and an owner's places are shared by its hosts in the same way. What finds no place waits in MySQL.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,24 +16,29 @@
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "job/callback/callback_url.h"
-#include "job/owner.h"
 
-#define IN_FLIGHT_MAX 256
-#define TIMEOUT_MS    5000
-#define KAFKA_MS      5000 /* after a timeout the retry needs a new connection; other messages wait meanwhile */
-#define LEASE_MS      INT64_C(15000)
-#define RETRY_MS      INT64_C(1000)  /* after the first failure; twice as long after each further one … */
-#define RETRY_MAX_MS  INT64_C(60000) /* … up to this */
-#define AGAIN_US      INT64_C(1000000)
+#define PLACES       256 /* of a way */
+#define TIMEOUT_MS   5000
+#define KAFKA_MS     5000 /* after a timeout the retry needs a new connection; webhooks that are not under way wait */
+#define LEASE_MS     INT64_C(15000)
+#define RETRY_MS     INT64_C(1000)  /* after the first failure; twice as long after each further one … */
+#define RETRY_MAX_MS INT64_C(60000) /* … up to this */
+#define AGAIN_US     INT64_C(1000000)
+#define GATHER_US    INT64_C(250000) /* while messages wait for places: all that are due are read each time */
 
 enum { ANSWERED = 2 }; /* a signal */
 
-/* A webhook under way, and what became of it. */
+enum outcome { ARRIVED, GONE, FAILED };
+
+/* What became of a message; of a webhook that is under way, nothing yet. */
 struct dt_alert_answer {
     dt_alerts *a;
     int64_t id;
     int tries;
-    bool arrived;
+    enum dt_alert_way way;
+    int64_t owner, host; /* whose places it has */
+    enum outcome outcome;
+    char topic[DT_TOPIC_MAX + 1];
     char why[200];
     struct dt_alert_answer *next;
 };
@@ -39,43 +48,97 @@ static int64_t mono_us(const dt_alerts *a)
     return dt_clock_mono_us(a->env.clock);
 }
 
-/* ---- what becomes of a message ---- */
+/* ---- places ---- */
 
-static dt_status record_gone(dt_alerts *a, int64_t id, struct dt_error *err)
+static enum dt_alert_way way_of(const struct dt_alert_message *m)
 {
-    DT_FAIL_POINT("alerts.sent");
-    return dt_store_alert_sent(a->sender_store, id, err);
+    return m->target == DT_ALERT_TO_TOPIC          ? DT_ALERT_BY_TOPICS_URL
+           : m->target == DT_ALERT_TO_INSTALLATION ? DT_ALERT_BY_OUR_URL
+                                                   : DT_ALERT_BY_KAFKA;
 }
 
-static dt_status record_failure(dt_alerts *a, int64_t id, int tries, const char *why, struct dt_error *err)
+static void leave_places(dt_alerts *a, const struct dt_alert_answer *answer)
 {
-    int64_t pause_ms = tries < 6 ? RETRY_MS << tries : RETRY_MAX_MS;
+    dt_shares_give_back(&a->places[answer->way], answer->owner);
+    if (answer->way == DT_ALERT_BY_TOPICS_URL)
+        dt_shares_give_back(&a->at_host, answer->host);
+}
+
+/* Whether the message found places. */
+static bool take_places(dt_alerts *a, const struct dt_alert_message *m, struct dt_alert_answer *answer)
+{
+    struct dt_alert_setting setting = {.url = DT_STR_NONE};
+    if (!dt_shares_take(&a->places[answer->way], m->owner, mono_us(a)))
+        return false;
+    if (answer->way != DT_ALERT_BY_TOPICS_URL)
+        return true;
+    const bool read = dt_alert_setting_read(a->json, m->setting, &a->messages, &setting) == DT_OK;
+    answer->host = m->owner ^ ((int64_t)dt_callback_host_of(read ? setting.url : DT_STR_NONE) << 31);
+    if (dt_shares_take(&a->at_host, answer->host, mono_us(a)))
+        return true;
+    dt_shares_give_back(&a->places[answer->way], m->owner);
+    return false;
+}
+
+/* ---- what becomes of messages ---- */
+
+/* Any thread. */
+static void settle(struct dt_alert_answer *answer, enum outcome outcome, const char *why)
+{
+    dt_alerts *a = answer->a;
+    answer->outcome = outcome;
+    snprintf(answer->why, sizeof(answer->why), "%s", why);
+    pthread_mutex_lock(&a->lock);
+    answer->next = a->answers;
+    a->answers = answer;
+    pthread_mutex_unlock(&a->lock);
+}
+
+static void count_failure(dt_alerts *a, const struct dt_alert_answer *answer)
+{
     dt_metric_add(a->failed, 1);
-    if (tries == 0)
-        DT_LOG(WARN, "alerts", "a message about an alert did not arrive: it is sent again", DT_I("message", id),
-               DT_S("reason", why));
-    return dt_store_alert_failed(a->sender_store, id, pause_ms, dt_str(why), err);
+    if (answer->tries == 0)
+        DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert did not arrive: it is sent again",
+                         dt_str(answer->topic), DT_I("message", answer->id), DT_S("reason", answer->why));
 }
 
-/* A message whose outcome cannot be recorded goes once more, when its lease ends. */
+/* Messages whose outcome cannot be recorded go once more, when their lease ends. */
 static dt_status record(dt_alerts *a, struct dt_error *err)
 {
+    struct dt_arena arena;
+    size_t n = 0;
+    size_t n_gone = 0;
+    size_t n_failed = 0;
     pthread_mutex_lock(&a->lock);
-    struct dt_alert_answer *answer = a->answers;
+    struct dt_alert_answer *answers = a->answers;
     a->answers = NULL;
     pthread_mutex_unlock(&a->lock);
-    dt_status status = DT_OK;
-    while (answer) {
-        struct dt_alert_answer *next = answer->next;
-        a->in_flight--;
-        if (answer->arrived)
-            dt_metric_add(a->sent, 1);
-        if (status == DT_OK)
-            status = answer->arrived ? record_gone(a, answer->id, err)
-                                     : record_failure(a, answer->id, answer->tries, answer->why, err);
-        free(answer);
-        answer = next;
+    dt_arena_init(&arena);
+    for (const struct dt_alert_answer *i = answers; i; i = i->next)
+        n++;
+    int64_t *gone = dt_arena_alloc(&arena, (n + 1) * sizeof(*gone));
+    struct dt_alert_failure *failed = dt_arena_alloc(&arena, (n + 1) * sizeof(*failed));
+    for (struct dt_alert_answer *i = answers; i; i = i->next) {
+        const int64_t pause_ms = i->tries < 6 ? RETRY_MS << i->tries : RETRY_MAX_MS;
+        leave_places(a, i);
+        dt_metric_add(a->sent, i->outcome == ARRIVED);
+        if (i->outcome == FAILED)
+            count_failure(a, i);
+        if (gone && i->outcome != FAILED)
+            gone[n_gone++] = i->id;
+        if (failed && i->outcome == FAILED)
+            failed[n_failed++] = (struct dt_alert_failure){i->id, pause_ms, dt_str(i->why)};
     }
+    if (n_gone)
+        DT_FAIL_POINT("alerts.sent");
+    dt_status status = gone && failed ? dt_store_alert_sent(a->sender_store, gone, n_gone, err) : DT_OK;
+    if (status == DT_OK)
+        status = dt_store_alert_failed(a->sender_store, failed, n_failed, err);
+    for (struct dt_alert_answer *next; answers; answers = next) {
+        next = answers->next;
+        free(answers);
+    }
+    dt_arena_clear(&arena);
     return status;
 }
 
@@ -84,23 +147,18 @@ static dt_status record(dt_alerts *a, struct dt_error *err)
 static void on_answer(void *arg, void *tag, const struct dt_http_answer *http)
 {
     dt_alerts *a = arg;
-    struct dt_alert_answer *answer = tag;
-    answer->arrived = http->end == DT_HTTP_ANSWERED && http->status >= 200 && http->status < 300;
-    if (http->end == DT_HTTP_ANSWERED)
-        snprintf(answer->why, sizeof(answer->why), "answered %d", http->status);
-    else
-        snprintf(answer->why, sizeof(answer->why), "%s", http->detail);
-    pthread_mutex_lock(&a->lock);
-    answer->next = a->answers;
-    a->answers = answer;
-    pthread_mutex_unlock(&a->lock);
+    const bool answered = http->end == DT_HTTP_ANSWERED;
+    char why[32];
+    snprintf(why, sizeof(why), "answered %d", http->status);
+    settle(tag, answered && http->status >= 200 && http->status < 300 ? ARRIVED : FAILED,
+           answered ? why : http->detail);
     dt_mailbox_signal(a->sender_mailbox, ANSWERED);
 }
 
 static dt_status make_client(dt_alerts *a, struct dt_error *err)
 {
     const struct dt_config *config = a->env.config;
-    struct dt_http_settings settings = {.max_in_flight = IN_FLIGHT_MAX,
+    struct dt_http_settings settings = {.max_in_flight = 2 * PLACES,
                                         .max_bytes = SIZE_MAX,
                                         .ca_file = config->callbacks_ca_file,
                                         .allow_hosts = dt_str(config->callbacks_allow_hosts),
@@ -153,132 +211,173 @@ static dt_status find_way(dt_alerts *a, const struct dt_alert_message *m, struct
 }
 
 static dt_status post(dt_alerts *a, const struct dt_alert_message *m, const struct way *way, int64_t now_ms,
-                      struct dt_error *err)
+                      struct dt_alert_answer *answer, struct dt_error *err)
 {
     struct dt_alert_text text;
-    const int64_t owner = m->alert.topic.p ? dt_owner_by_name(m->alert.topic) : 0; /* 0: the installation */
-    struct dt_http_request request = {.owner = owner, .url = way->url, .timeout_ms = TIMEOUT_MS};
-    struct dt_alert_answer *answer = calloc(1, sizeof(*answer));
-    if (!answer)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    *answer = (struct dt_alert_answer){.a = a, .id = m->id, .tries = m->tries};
-    request.tag = answer;
+    struct dt_http_request request = {
+        .owner = m->owner, .url = way->url, .timeout_ms = TIMEOUT_MS, .tag = answer};
     dt_status status = make_client(a, err);
     if (status == DT_OK)
         status = dt_alert_text_of(m, &a->messages, &text);
     if (status == DT_OK)
         status = dt_alert_request(&text, way->has_secret ? &way->secret : NULL, now_ms, &a->messages, &request);
-    if (status == DT_OK)
-        status = dt_http_client_send(a->client, &request);
-    if (status == DT_OK)
-        a->in_flight++;
-    else
-        free(answer);
-    return status;
+    return status == DT_OK ? dt_http_client_send(a->client, &request) : status;
 }
 
-static dt_status send_webhook(dt_alerts *a, const struct dt_alert_message *m, int64_t now_ms, struct dt_error *err)
+static void send_webhook(dt_alerts *a, const struct dt_alert_message *m, int64_t now_ms, struct dt_alert_answer *answer)
 {
+    struct dt_error err = {0};
     struct way way;
     dt_status status = find_way(a, m, &way);
     if (status == DT_OK && !(way.url.p && way.url.n))
-        status = record_gone(a, m->id, err);
+        settle(answer, GONE, "");
     else if (status == DT_OK && way.why)
-        status = record_failure(a, m->id, m->tries, way.why, err);
-    else if (status == DT_OK) {
-        status = post(a, m, &way, now_ms, err);
-        if (status == DT_INVALID || status == DT_SYSTEM)
-            status = record_failure(a, m->id, m->tries, dt_status_text(status), err);
+        settle(answer, FAILED, way.why);
+    else {
+        if (status == DT_OK)
+            status = post(a, m, &way, now_ms, answer, &err);
+        if (status != DT_OK)
+            settle(answer, FAILED, err.text[0] ? err.text : dt_status_text(status));
     }
     dt_callback_secret_wipe(&way.secret);
-    return status;
-}
-
-/* ---- Kafka ---- */
-
-static dt_status send_kafka(dt_alerts *a, const struct dt_alert_message *m, struct dt_error *err)
-{
-    struct dt_kafka_message message;
-    struct dt_error why = {0};
-    bool sent = false;
-    if (!a->env.notices)
-        return record_gone(a, m->id, err);
-    dt_status status = dt_alert_kafka_message(m, a->env.installation, &a->messages, &message);
-    if (status != DT_OK)
-        return dt_fail(err, status, "out of memory");
-    status = dt_notice_producer_send(a->env.notices, &message, 1, &sent, KAFKA_MS, &why);
-    if (status != DT_OK || !sent)
-        return record_failure(a, m->id, m->tries, why.text[0] ? why.text : dt_status_text(status), err);
-    dt_metric_add(a->sent, 1);
-    return record_gone(a, m->id, err);
 }
 
 /* ---- messages ---- */
 
-static dt_status give_up(dt_alerts *a, const struct dt_alert_message *m, struct dt_error *err)
-{
-    dt_metric_add(a->given_up, 1);
-    DT_LOG(WARN, "alerts", "a message about an alert is given up", DT_I("message", m->id), DT_I("alert", m->alert.id),
-           DT_I("tries", m->tries));
-    return record_gone(a, m->id, err);
-}
+/* Messages of one look that found places, and the answers to them. */
+struct chosen {
+    const struct dt_alert_message *v[DT_ALERT_WAYS * PLACES];
+    struct dt_alert_answer *answers[DT_ALERT_WAYS * PLACES];
+    size_t n;
+    bool passed_over; /* others found none */
+};
 
-static dt_status send_one(dt_alerts *a, const struct dt_alert_message *m, int64_t now_ms, struct dt_error *err)
+static dt_status choose(dt_alerts *a, const struct dt_alert_messages *messages, struct chosen *chosen,
+                        struct dt_error *err)
 {
-    dt_status status = dt_store_alert_take(a->sender_store, m, LEASE_MS, err);
-    if (status == DT_VERSION)
-        return DT_OK;
-    if (status != DT_OK)
-        return status;
-    if (now_ms - m->made_at_ms > DT_ALERT_KEPT_MS)
-        return give_up(a, m, err);
-    return m->target == DT_ALERT_TO_KAFKA ? send_kafka(a, m, err) : send_webhook(a, m, now_ms, err);
-}
-
-/* Sends all webhooks, which does not block, then at most one message to Kafka, which may. The next look follows at once
- * and finds the other messages and new webhooks. */
-static dt_status send_round(dt_alerts *a, const struct dt_alert_messages *messages, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    const struct dt_alert_message *to_kafka = NULL;
-    for (size_t i = 0; i < messages->n && status == DT_OK && !dt_thread_stopping(&a->sender); i++) {
-        if (messages->v[i].target != DT_ALERT_TO_KAFKA)
-            status = send_one(a, &messages->v[i], messages->now_ms, err);
-        else if (!to_kafka)
-            to_kafka = &messages->v[i];
+    for (size_t i = 0; i < messages->n; i++) {
+        const struct dt_alert_message *m = &messages->v[i];
+        struct dt_alert_answer answer = {.a = a, .id = m->id, .tries = m->tries, .way = way_of(m), .owner = m->owner};
+        if (!take_places(a, m, &answer)) {
+            chosen->passed_over = true;
+            continue;
+        }
+        struct dt_alert_answer *kept = malloc(sizeof(*kept));
+        if (!kept) {
+            leave_places(a, &answer);
+            return dt_fail(err, DT_NOMEM, "out of memory");
+        }
+        snprintf(answer.topic, sizeof(answer.topic), "%.*s", (int)m->alert.topic.n,
+                 m->alert.topic.n ? m->alert.topic.p : "");
+        *kept = answer;
+        chosen->v[chosen->n] = m;
+        chosen->answers[chosen->n++] = kept;
     }
-    return status == DT_OK && to_kafka && !dt_thread_stopping(&a->sender) ? send_one(a, to_kafka, messages->now_ms, err)
-                                                                          : status;
+    return DT_OK;
 }
 
-/* *next_us: when to look again. */
-static dt_status send_due(dt_alerts *a, int64_t *next_us, struct dt_error *err)
+static void let_go(dt_alerts *a, const struct chosen *chosen)
+{
+    for (size_t i = 0; i < chosen->n; i++) {
+        leave_places(a, chosen->answers[i]);
+        free(chosen->answers[i]);
+    }
+}
+
+/* Kafka's messages of one look, which are sent together. */
+struct for_kafka {
+    struct dt_kafka_message v[PLACES];
+    struct dt_alert_answer *answers[PLACES];
+    bool sent[PLACES];
+    size_t n;
+};
+
+static void add_for_kafka(dt_alerts *a, const struct dt_alert_message *m, struct dt_alert_answer *answer,
+                          struct for_kafka *out)
+{
+    if (!a->env.notices)
+        settle(answer, GONE, "");
+    else if (dt_alert_kafka_message(m, a->env.installation, &a->messages, &out->v[out->n]) == DT_OK)
+        out->answers[out->n++] = answer;
+    else
+        settle(answer, FAILED, "out of memory");
+}
+
+static void send_to_kafka(dt_alerts *a, struct for_kafka *k)
+{
+    struct dt_error why = {0};
+    dt_status status = DT_OK;
+    memset(k->sent, 0, sizeof(k->sent));
+    if (k->n)
+        status = dt_notice_producer_send(a->env.notices, k->v, k->n, k->sent, KAFKA_MS, &why);
+    for (size_t i = 0; i < k->n; i++)
+        settle(k->answers[i], k->sent[i] ? ARRIVED : FAILED, why.text[0] ? why.text : dt_status_text(status));
+}
+
+/* Webhooks first: they do not block, and Kafka may. */
+static void send_chosen(dt_alerts *a, const struct chosen *chosen, int64_t now_ms)
+{
+    struct for_kafka kafka = {.n = 0};
+    for (size_t i = 0; i < chosen->n; i++) {
+        const struct dt_alert_message *m = chosen->v[i];
+        struct dt_alert_answer *answer = chosen->answers[i];
+        if (now_ms - m->made_at_ms > DT_ALERT_KEPT_MS) {
+            dt_metric_add(a->given_up, 1);
+            DT_LOG_PER_TOPIC(WARN, "alerts", "a message about an alert is given up", m->alert.topic,
+                             DT_I("message", m->id), DT_I("alert", m->alert.id), DT_I("tries", m->tries));
+            settle(answer, GONE, "");
+        } else if (answer->way != DT_ALERT_BY_KAFKA)
+            send_webhook(a, m, now_ms, answer);
+        else
+            add_for_kafka(a, m, answer, &kafka);
+    }
+    send_to_kafka(a, &kafka);
+}
+
+/* *next_us: when to look again. *crowded: messages wait for places. */
+static dt_status send_due(dt_alerts *a, bool *crowded, int64_t *next_us, struct dt_error *err)
 {
     struct dt_alert_messages messages;
+    struct chosen chosen = {.n = 0};
     *next_us = INT64_MAX;
-    if (!atomic_load(&a->ours) || a->in_flight >= IN_FLIGHT_MAX)
+    *crowded = false;
+    if (!atomic_load(&a->ours))
         return DT_OK;
     dt_arena_reset(&a->messages);
-    dt_status status =
-        dt_store_alert_messages(a->sender_store, IN_FLIGHT_MAX - a->in_flight, &a->messages, &messages, err);
-    if (status != DT_OK)
-        return status;
-    if (messages.n)
+    dt_status status = dt_store_alert_messages(a->sender_store, &a->messages, &messages, err);
+    if (status == DT_OK)
+        status = choose(a, &messages, &chosen, err);
+    if (status == DT_OK)
+        status = dt_store_alert_take(a->sender_store, chosen.v, chosen.n, LEASE_MS, err);
+    if (status != DT_OK) {
+        let_go(a, &chosen);
+        *next_us = mono_us(a) + AGAIN_US;
+        return status == DT_VERSION ? DT_OK : status;
+    }
+    send_chosen(a, &chosen, messages.now_ms);
+    *crowded = chosen.passed_over;
+    if (chosen.n) /* what is settled by now is recorded, and may let others go */
         *next_us = mono_us(a);
+    else if (chosen.passed_over)
+        *next_us = mono_us(a) + AGAIN_US;
     else if (messages.next_ms)
         *next_us = mono_us(a) + dt_later(messages.next_ms - messages.now_ms, 1) * 1000;
-    return send_round(a, &messages, err);
+    return status;
 }
 
 void dt_alerts_send(void *arg)
 {
     dt_alerts *a = arg;
+    for (size_t i = 0; i < DT_ALERT_WAYS; i++)
+        a->places[i] = (struct dt_shares){.total = PLACES, .part = 2};
+    a->at_host = (struct dt_shares){.total = PLACES, .part = 2};
     while (!dt_thread_stopping(&a->sender)) {
         struct dt_error err = {0};
         int64_t next_us = INT64_MAX;
+        bool crowded = false;
         dt_status status = record(a, &err);
         if (status == DT_OK)
-            status = send_due(a, &next_us, &err);
+            status = send_due(a, &crowded, &next_us, &err);
         if (status == DT_OK) {
             dt_outage_over(&a->sender_outage);
         } else {
@@ -287,6 +386,8 @@ void dt_alerts_send(void *arg)
         }
         if (!dt_thread_stopping(&a->sender) && next_us > mono_us(a))
             dt_mailbox_wait(a->sender_mailbox, next_us);
+        if (crowded && !dt_thread_stopping(&a->sender))
+            dt_mailbox_pause(a->sender_mailbox, mono_us(a) + GATHER_US, DT_THREAD_STOP);
     }
 }
 
@@ -298,4 +399,7 @@ void dt_alerts_end_sending(dt_alerts *a)
         free(answer);
     }
     a->answers = NULL;
+    for (size_t i = 0; i < DT_ALERT_WAYS; i++)
+        dt_shares_clear(&a->places[i]);
+    dt_shares_clear(&a->at_host);
 }

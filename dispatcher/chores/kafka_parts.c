@@ -9,8 +9,8 @@ struct dt_kafka_parts {
     struct dt_kafka_parts_env env;
     bool has_kafka;
     dt_kafka_admin *admin;
-    dt_notice_producer *notices;
-    dt_outbox *outbox; /* NULL without Kafka, as the two above and the two below */
+    dt_notice_producer *notices, *alerts;
+    dt_outbox *outbox; /* NULL without Kafka, as the three above and the two below */
     dt_results_watermark *reads;
     dt_command_reader *commands;
     dt_results *results;
@@ -58,6 +58,8 @@ static dt_status start_with_kafka(dt_kafka_parts *p, struct dt_error *err)
     dt_status status = dt_notice_producer_new(p->env.kafka, &p->notices, err);
     p->env.outbox.notices = p->env.results.notices = p->notices;
     if (status == DT_OK)
+        status = dt_notice_producer_new(p->env.kafka, &p->alerts, err);
+    if (status == DT_OK)
         status = dt_outbox_start(&p->env.outbox, &p->outbox, err);
     if (status == DT_OK)
         status = dt_results_watermark_start(&p->env.reads, &p->reads, err);
@@ -89,9 +91,9 @@ void dt_kafka_parts_want_read(dt_kafka_parts *p, unsigned shard, int64_t deadlin
         dt_results_watermark_want(p->reads, shard, deadline_ms);
 }
 
-dt_notice_producer *dt_kafka_parts_notices(const dt_kafka_parts *p)
+dt_notice_producer *dt_kafka_parts_alerts(const dt_kafka_parts *p)
 {
-    return p->notices;
+    return p->alerts;
 }
 
 void dt_kafka_parts_stop(dt_kafka_parts *p)
@@ -103,6 +105,7 @@ void dt_kafka_parts_stop(dt_kafka_parts *p)
     dt_results_watermark_stop(p->reads);
     dt_outbox_stop(p->outbox);
     dt_notice_producer_free(p->notices);
+    dt_notice_producer_free(p->alerts);
     dt_kafka_admin_free(p->admin);
     free(p);
 }

@@ -38,8 +38,9 @@ void dt_kafka_parts_outbox(dt_kafka_parts *parts, unsigned shard);
 /* Any thread: as dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report is read. */
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
 void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);
-/* The sender of notices; NULL without Kafka. Valid from start to stop. */
-dt_notice_producer *dt_kafka_parts_notices(const dt_kafka_parts *parts);
+/* A producer for messages about alerts alone: a batch of dead letters that Kafka does not answer delays none. NULL
+ * without Kafka. Valid from start to stop. */
+dt_notice_producer *dt_kafka_parts_alerts(const dt_kafka_parts *parts);
 /* Joins, frees. Nobody uses the admin any more. NULL is accepted. */
 void dt_kafka_parts_stop(dt_kafka_parts *parts);
 

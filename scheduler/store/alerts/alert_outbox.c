@@ -1,9 +1,12 @@
 /* Messages about alerts: which are due, who sends one, what became of it. */
+#include "job/owner.h"
 #include "store/alerts/alerts.h"
+#include "store/db/id_list.h"
+#include "store/results/json_rows.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-#define ERROR_BYTES 500
+#define ERROR_BYTES 160 /* in any text they fit into the column */
 
 static dt_status read_message(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
@@ -16,7 +19,10 @@ static dt_status read_message(const dt_db *db, struct dt_arena *arena, void *row
                                    .made_at_ms = dt_db_i64(db, 9),
                                    .next_at_ms = dt_db_i64(db, 10),
                                    .tries = (int)dt_db_i64(db, 11),
-                                   .setting = dt_arena_copy(arena, dt_db_bytes(db, 12))};
+                                   .setting = dt_arena_copy(arena, dt_db_bytes(db, 12)),
+                                   .owner = dt_db_i64(db, 13)};
+    if (topic.n && m->owner <= 0)
+        m->owner = dt_owner_by_name(topic);
     m->alert = (struct dt_alert){.id = dt_db_i64(db, 1),
                                  .topic = topic.n ? dt_arena_copy(arena, topic) : DT_STR_NONE,
                                  .kind = (enum dt_alert_kind)dt_db_i64(db, 5),
@@ -38,8 +44,8 @@ static dt_status read_next(dt_db *db, struct dt_alert_messages *out, struct dt_e
     return dt_db_end(db, err);
 }
 
-dt_status dt_store_alert_messages(dt_store *store, unsigned limit, struct dt_arena *arena,
-                                  struct dt_alert_messages *out, struct dt_error *err)
+dt_status dt_store_alert_messages(dt_store *store, struct dt_arena *arena, struct dt_alert_messages *out,
+                                  struct dt_error *err)
 {
     struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_message};
     unsigned tries = 0;
@@ -49,7 +55,7 @@ dt_status dt_store_alert_messages(dt_store *store, unsigned limit, struct dt_are
     do {
         status = dt_store_db(store, &db, err);
         if (status == DT_OK)
-            status = dt_db_query(db, dt_sql_select_alert_messages, DT_PARAMS(DT_P_INT(limit)), err);
+            status = dt_db_query(db, dt_sql_select_alert_messages, DT_NO_PARAMS, err);
         if (status == DT_OK)
             status = dt_store_read_rows(db, arena, &rows, err);
         if (status == DT_OK)
@@ -67,14 +73,28 @@ static dt_status run(dt_store *store, const char *sql, struct dt_params params, 
     return status == DT_OK ? dt_db_run(db, sql, params, changed, err) : status;
 }
 
-dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *message, int64_t lease_ms,
+dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *const *v, size_t n, int64_t lease_ms,
                               struct dt_error *err)
 {
+    struct dt_strbuf rows;
     uint64_t changed = 0;
-    dt_status status =
-        run(store, dt_sql_take_alert_message,
-            DT_PARAMS(DT_P_INT(lease_ms), DT_P_INT(message->id), DT_P_INT(message->tries)), &changed, err);
-    return status == DT_OK && !changed ? dt_fail(err, DT_VERSION, "somebody else sends the message") : status;
+    if (n == 0)
+        return DT_OK;
+    dt_strbuf_init(&rows);
+    dt_json_rows_begin(&rows);
+    for (size_t i = 0; i < n; i++) {
+        dt_json_row_begin(&rows);
+        dt_json_row_add(&rows, v[i]->id);
+        dt_strbuf_add_i64(&rows, v[i]->tries);
+        dt_strbuf_addc(&rows, ']');
+    }
+    dt_strbuf_addc(&rows, ']');
+    dt_status status = rows.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                                   : run(store, dt_sql_take_alert_messages,
+                                         DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows)), DT_P_INT(lease_ms)), &changed, err);
+    dt_strbuf_clear(&rows);
+    return status == DT_OK && changed != n ? dt_fail(err, DT_VERSION, "another process sends some of the messages")
+                                           : status;
 }
 
 dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err)
@@ -82,13 +102,33 @@ dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err)
     return run(store, dt_sql_free_alert_messages, DT_NO_PARAMS, NULL, err);
 }
 
-dt_status dt_store_alert_sent(dt_store *store, int64_t id, struct dt_error *err)
+dt_status dt_store_alert_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err)
 {
-    return run(store, dt_sql_delete_alert_message, DT_PARAMS(DT_P_INT(id)), NULL, err);
+    dt_db *db;
+    uint64_t removed;
+    dt_status status = n ? dt_store_db(store, &db, err) : DT_OK;
+    return n && status == DT_OK ? dt_id_list_delete(db, dt_sql_delete_alert_messages, DT_IDS(ids, n), &removed, err)
+                                : status;
 }
 
-dt_status dt_store_alert_failed(dt_store *store, int64_t id, int64_t after_ms, struct dt_str why, struct dt_error *err)
+dt_status dt_store_alert_failed(dt_store *store, const struct dt_alert_failure *v, size_t n, struct dt_error *err)
 {
-    why.n = why.n < ERROR_BYTES ? why.n : ERROR_BYTES;
-    return run(store, dt_sql_fail_alert_message, DT_PARAMS(DT_P_INT(after_ms), DT_P_STR(why), DT_P_INT(id)), NULL, err);
+    struct dt_strbuf rows;
+    if (n == 0)
+        return DT_OK;
+    dt_strbuf_init(&rows);
+    dt_json_rows_begin(&rows);
+    for (size_t i = 0; i < n; i++) {
+        dt_json_row_begin(&rows);
+        dt_json_row_add(&rows, v[i].id);
+        dt_json_row_add(&rows, v[i].after_ms);
+        dt_json_row_add_text(&rows, v[i].why, ERROR_BYTES);
+        dt_strbuf_addc(&rows, ']');
+    }
+    dt_strbuf_addc(&rows, ']');
+    dt_status status =
+        rows.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                    : run(store, dt_sql_fail_alert_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows))), NULL, err);
+    dt_strbuf_clear(&rows);
+    return status;
 }

@@ -111,8 +111,9 @@ DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_a
 
 /* ---- messages (alert_outbox.c) ---- */
 
-#define DT_ALERT_MESSAGES_MAX INT64_C(10000)          /* more are not made */
-#define DT_ALERT_KEPT_MS      (INT64_C(24) * 3600000) /* a message that does not arrive within it is given up */
+#define DT_ALERT_MESSAGES_MAX      INT64_C(10000)          /* more are not made, … */
+#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)            /* unless the owner of the alert's topic has fewer */
+#define DT_ALERT_KEPT_MS           (INT64_C(24) * 3600000) /* a message that does not arrive within it is given up */
 
 struct dt_alert_message {
     int64_t id, made_at_ms, next_at_ms;
@@ -121,26 +122,32 @@ struct dt_alert_message {
     enum dt_alert_target target;
     struct dt_alert alert;
     struct dt_str setting; /* topics.alerts of its topic as it is now; absent: none */
+    int64_t owner;         /* of its topic; 0: it is about the installation */
 };
 struct dt_alert_messages {
     struct dt_alert_message *v; /* in the arena */
     size_t n;
     int64_t now_ms, next_ms; /* the server's clock; when the next one is due, 0: none waits */
 };
-/* Reads messages that are due, those first that were never tried. Of an alert and a target the first one comes, and no
- * other before it is gone. */
-DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, unsigned limit, struct dt_arena *arena,
-                                                struct dt_alert_messages *out, struct dt_error *err);
-/* Takes a message for lease_ms, one try more: nobody else sends it meanwhile. VERSION: somebody has taken it. */
-DT_MUST_CHECK dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *message, int64_t lease_ms,
-                                            struct dt_error *err);
+/* Reads all messages that are due, those first that were never tried. Of an alert and a target the first one comes, and
+ * no other before it is gone. */
+DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, struct dt_arena *arena, struct dt_alert_messages *out,
+                                                struct dt_error *err);
+/* Takes messages for lease_ms, one try more: nobody else sends them meanwhile. VERSION: another process has taken some;
+ * none may be sent before their time is over. */
+DT_MUST_CHECK dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *const *messages, size_t n,
+                                            int64_t lease_ms, struct dt_error *err);
 /* Another process sends from here on: messages that the one before it had taken for the first time are due now, rather
  * than when its time is over. One that it was sending all the same arrives twice, with the same id. */
 DT_MUST_CHECK dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err);
-/* The message arrived, or is given up: it goes. */
-DT_MUST_CHECK dt_status dt_store_alert_sent(dt_store *store, int64_t id, struct dt_error *err);
-/* It did not arrive, and is tried again after a time. */
-DT_MUST_CHECK dt_status dt_store_alert_failed(dt_store *store, int64_t id, int64_t after_ms, struct dt_str why,
+/* The messages arrived, or are given up: they go. */
+DT_MUST_CHECK dt_status dt_store_alert_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err);
+/* They did not arrive, and are tried again after a time. */
+struct dt_alert_failure {
+    int64_t id, after_ms;
+    struct dt_str why;
+};
+DT_MUST_CHECK dt_status dt_store_alert_failed(dt_store *store, const struct dt_alert_failure *v, size_t n,
                                               struct dt_error *err);
 
 #endif

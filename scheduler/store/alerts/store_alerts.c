@@ -85,6 +85,20 @@ static dt_status query_number(dt_db *db, const char *sql, struct dt_params param
     return dt_db_end(db, err);
 }
 
+/* Whether the outbox has room. If it is full, owners that have few messages in it still find some. */
+static dt_status find_room(dt_db *db, struct dt_str topic, bool *room, struct dt_error *err)
+{
+    int64_t all = 0;
+    int64_t own = 0;
+    dt_status status =
+        query_number(db, dt_sql_count_alert_messages, DT_PARAMS(DT_P_INT(DT_ALERT_MESSAGES_MAX)), &all, err);
+    if (status == DT_OK && all >= DT_ALERT_MESSAGES_MAX)
+        status = query_number(db, dt_sql_count_alert_messages_of_owner,
+                              DT_PARAMS(DT_P_STR(topic), DT_P_INT(DT_ALERT_MESSAGES_OF_OWNER)), &own, err);
+    *room = all < DT_ALERT_MESSAGES_MAX || own < DT_ALERT_MESSAGES_OF_OWNER;
+    return status;
+}
+
 /* One message a target. Where there are too many already, none is made: what stands shows in the table. */
 static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, int64_t now_ms, struct dt_error *err)
 {
@@ -92,17 +106,16 @@ static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, i
     const struct dt_alert *a = &change->alert;
     const struct dt_param now = DT_P_INT(now_ms);
     struct dt_param params[TARGETS * COLUMNS];
+    const struct dt_str topic = a->topic.p ? a->topic : DT_STR_LIT("");
     size_t n = 0;
-    int64_t there = 0;
-    dt_status status = change->targets ? query_number(db, dt_sql_count_alert_messages,
-                                                      DT_PARAMS(DT_P_INT(DT_ALERT_MESSAGES_MAX)), &there, err)
-                                       : DT_OK;
-    for (unsigned i = 0; i < TARGETS && there < DT_ALERT_MESSAGES_MAX; i++)
+    bool room = false;
+    dt_status status = change->targets ? find_room(db, topic, &room, err) : DT_OK;
+    for (unsigned i = 0; i < TARGETS && room; i++)
         if (change->targets & (1u << i)) {
             const struct dt_param row[COLUMNS] = {DT_P_INT(a->id),
                                                   DT_P_INT(change->event),
                                                   DT_P_INT(i + 1),
-                                                  DT_P_STR(a->topic.p ? a->topic : DT_STR_LIT("")),
+                                                  DT_P_STR(topic),
                                                   DT_P_INT(a->kind),
                                                   DT_P_INT(a->value),
                                                   DT_P_INT(a->limit),

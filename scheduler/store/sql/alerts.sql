@@ -101,29 +101,38 @@ UPDATE alerts
 -- name: count_alert_messages
 SELECT COUNT(*) FROM (SELECT 1 FROM alert_messages LIMIT ?) m;
 
+-- Of the topic's owner. What is about no topic is the installation's, which is an owner as well.
+-- name: count_alert_messages_of_owner
+SELECT COUNT(*) FROM (
+SELECT 1
+  FROM alert_messages m
+  LEFT JOIN topics t ON t.name = m.topic
+ WHERE COALESCE(t.owner, 0) = COALESCE((SELECT o.owner FROM topics o WHERE o.name = ?), 0)
+ LIMIT ?) m;
+
 -- name: insert_alert_message
 INSERT INTO alert_messages (alert, type, target, topic, kind, value, bound, began_at, made_at, next_at)
 VALUES (?,?,?,?,?,?,?,?,?,?);
 
 -- name: select_alert_messages
 SELECT m.id, m.alert, m.type + 0, m.target + 0, m.topic, m.kind + 0, m.value, m.bound, m.began_at, m.made_at, m.next_at, m.tries,
-       t.alerts
+       t.alerts, t.owner
   FROM alert_messages m
   LEFT JOIN topics t ON t.name = m.topic
  WHERE m.next_at <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
    AND NOT EXISTS (SELECT 1 FROM alert_messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id)
- ORDER BY m.tries > 0, m.next_at, m.id LIMIT ?;
+ ORDER BY m.tries > 0, m.next_at, m.id;
 
 -- name: find_next_alert_message
 SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), MIN(m.next_at)
   FROM alert_messages m
  WHERE NOT EXISTS (SELECT 1 FROM alert_messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id);
 
--- name: take_alert_message
-UPDATE alert_messages
-   SET next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?, tries = tries + 1
- WHERE id = ?
-   AND tries = ?;
+-- name: take_alert_messages
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', tries INT PATH '$[1]')) r
+  STRAIGHT_JOIN alert_messages m FORCE INDEX (PRIMARY) ON m.id = r.id
+   AND m.tries = r.tries
+   SET m.next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?, m.tries = m.tries + 1;
 
 -- Whoever had taken these for the first time is gone: they are under way no more.
 -- name: free_alert_messages
@@ -133,10 +142,12 @@ UPDATE alert_messages
    AND error IS NULL
    AND next_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED);
 
--- name: delete_alert_message
-DELETE FROM alert_messages WHERE id = ?;
+-- name: delete_alert_messages
+DELETE m
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) r
+  STRAIGHT_JOIN alert_messages m FORCE INDEX (PRIMARY) ON m.id = r.id;
 
--- name: fail_alert_message
-UPDATE alert_messages
-   SET next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?, error = ?
- WHERE id = ?;
+-- name: fail_alert_messages
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', pause BIGINT PATH '$[1]', error VARCHAR(500) CHARACTER SET utf8mb4 PATH '$[2]')) r
+  STRAIGHT_JOIN alert_messages m FORCE INDEX (PRIMARY) ON m.id = r.id
+   SET m.next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + r.pause, m.error = r.error;

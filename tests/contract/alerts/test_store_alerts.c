@@ -310,8 +310,18 @@ static void an_alert_is_silenced_by_who_may_see_it(void **state)
 static struct dt_alert_messages due(void)
 {
     struct dt_alert_messages messages;
-    OK(dt_store_alert_messages(store, 10, &arena, &messages, &err));
+    OK(dt_store_alert_messages(store, &arena, &messages, &err));
     return messages;
+}
+
+static dt_status take(const struct dt_alert_message *m, int64_t lease_ms)
+{
+    return dt_store_alert_take(store, &m, 1, lease_ms, &err);
+}
+
+static void not_arrived(int64_t id, int64_t after_ms)
+{
+    OK(dt_store_alert_failed(store, &(struct dt_alert_failure){id, after_ms, S("answered 500")}, 1, &err));
 }
 
 static void begin_and_end(unsigned targets)
@@ -334,16 +344,16 @@ static void messages_of_an_alert_go_in_their_order(void **state)
     assert_int_equal(first.target, DT_ALERT_TO_TOPIC);
     assert_true(dt_str_is(first.setting, "{\"url\":\"http://a/\"}"));
     assert_true(first.alert.kind == DT_ALERT_OVERDUE && first.alert.value == 1500 && first.alert.limit == 1000);
-    OK(dt_store_alert_take(store, &first, 5000, &err));
-    assert_int_equal(dt_store_alert_take(store, &first, 5000, &err), DT_VERSION); /* somebody has taken it */
+    OK(take(&first, 5000));
+    assert_int_equal(take(&first, 5000), DT_VERSION); /* somebody has taken it */
     messages = due();
     assert_int_equal(messages.n, 0);
     assert_true(messages.next_ms > messages.now_ms && messages.next_ms <= messages.now_ms + 5000);
-    OK(dt_store_alert_failed(store, first.id, 0, S("answered 500"), &err));
+    not_arrived(first.id, 0);
     messages = due();
     assert_true(messages.n == 1 && messages.v[0].id == first.id && messages.v[0].tries == 1);
     assert_int_equal(number("SELECT error = 'answered 500' FROM alert_messages ORDER BY id LIMIT 1"), 1);
-    OK(dt_store_alert_sent(store, first.id, &err));
+    OK(dt_store_alert_sent(store, &first.id, 1, &err));
     messages = due();
     assert_true(messages.n == 1 && messages.v[0].event == DT_ALERT_ENDED);
 }
@@ -355,9 +365,8 @@ static void what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_on
     struct dt_alert_messages messages = due();
     assert_int_equal(messages.n, 2);
     const int64_t failed = messages.v[1].id;
-    OK(dt_store_alert_take(store, &messages.v[0], 60000, &err));
-    OK(dt_store_alert_take(store, &messages.v[1], 60000, &err));
-    OK(dt_store_alert_failed(store, failed, 60000, S("answered 500"), &err));
+    OK(dt_store_alert_take(store, (const struct dt_alert_message *[]){&messages.v[0], &messages.v[1]}, 2, 60000, &err));
+    not_arrived(failed, 60000);
     OK(dt_store_alerts_free(store, &err));
     messages = due();
     assert_true(messages.n == 1 && messages.v[0].id != failed && messages.v[0].tries == 1);
@@ -368,7 +377,7 @@ static void what_was_never_tried_goes_first(void **state)
     (void)state;
     struct dt_alert_change change = late(DT_ALERT_TO_TOPIC);
     OK(dt_store_alert_change(store, &change, &err));
-    OK(dt_store_alert_take(store, &due().v[0], 0, &err));
+    OK(take(&due().v[0], 0));
     change.alert.kind = DT_ALERT_DEAD;
     OK(dt_store_alert_change(store, &change, &err));
     struct dt_alert_messages messages = due();
@@ -385,8 +394,20 @@ static void the_outbox_is_bounded(void **state)
              "SELECT 1000 + a.i, 'began', 'topic', 't', 'dead', 1, 1, 1, 1, 1 FROM n a, (SELECT 1 UNION ALL SELECT 2 "
              "UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL "
              "SELECT 8 UNION ALL SELECT 9 UNION ALL SELECT 10) b");
+    mysql_fixture_run(&fx, "UPDATE topics SET owner = 5");
+    mysql_fixture_run(&fx, "UPDATE alert_messages SET topic = 'orders'");
     begin_and_end(DT_ALERT_TO_TOPIC);
     assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), DT_ALERT_MESSAGES_MAX);
+}
+
+static void an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out(void **state)
+{
+    the_outbox_is_bounded(state);
+    mysql_fixture_run(&fx, "UPDATE alert_messages SET topic = 'gone'"); /* another owner's */
+    begin_and_end(DT_ALERT_TO_TOPIC);
+    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), DT_ALERT_MESSAGES_MAX + 2);
+    const struct dt_alert_messages messages = due();
+    assert_int_equal(messages.v[messages.n - 1].owner, 5);
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, begin)
@@ -412,6 +433,7 @@ int main(void)
         TEST(what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_once),
         TEST(what_was_never_tried_goes_first),
         TEST(the_outbox_is_bounded),
+        TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);
 }

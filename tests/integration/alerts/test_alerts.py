@@ -194,6 +194,31 @@ def test_a_receiver_that_is_down_is_told_when_it_is_back_and_delays_nobody(alert
     until(lambda: not rows(connection, "SELECT 1 FROM alert_messages WHERE topic = %s", topic), "the outbox is empty")
 
 
+def test_a_receiver_that_does_not_answer_delays_no_other_owners_messages(alerting, api, provider, team, connection, topic):
+    """An owner's 2,000 messages wait for a receiver that takes each and says nothing: they fill their own places for minutes, and no others."""
+    silent, other = Receiver(rule=lambda request: None), f"silent-{uuid.uuid4().hex[:6]}.jobs"
+    try:
+        put(api, other, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": silent.url})
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO alert_messages (alert, type, target, topic, kind, value, bound, began_at, made_at, next_at) VALUES "
+                               "(%s,'began','topic',%s,'dead',1,1,1,UNIX_TIMESTAMP(NOW(3))*1000,UNIX_TIMESTAMP(NOW(3))*1000)", [(10**9 + i, other) for i in range(2000)])
+        put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
+        api.make(topic=other, delay=0)  # its alert wakes the sender
+        until(lambda: len(silent.log) > 100, lambda: f"the receiver has {len(silent.log)} messages", seconds=30)
+        api.make(topic=topic, delay=0)
+        for told in (team, provider):
+            until(lambda told=told: posted(told).types(topic, "overdue")[:1] == ["began"], alerting.logs, seconds=30)
+            at = next(request.at for request in told.log if json.loads(request.body)["data"]["topic"] == topic)
+            late = at * 1000 - standing(connection, topic)["overdue"]["began_at"]
+            print(f"told after {late:.0f} ms")
+            assert late < 10000
+        assert len(silent.log) < 1000
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DELETE FROM alert_messages WHERE topic = %s", (other,))
+        silent.end()
+
+
 def test_who_is_muted_or_silenced_is_left_alone_and_hears_the_end_of_what_he_heard_begin(alerting, api, team, connection, topic):
     over = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=5)
     alerts = {"overdue": "PT0.5S", "url": team.url}
