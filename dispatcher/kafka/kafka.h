@@ -118,6 +118,10 @@ void dt_kafka_asker_free(dt_kafka_asker *asker); /* accepts NULL */
 DT_MUST_CHECK dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner,
                                            struct dt_kafka_topic_info *out, struct dt_error *err);
 
+/* Jobs of an owner are sent to topics that are there: making topics for other owners delays these. Thread-safe, never
+ * blocks for long. */
+void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner);
+
 /* The topic did not take what it should: it is looked up anew when it is next asked for. */
 void dt_kafka_admin_forget(dt_kafka_admin *admin, struct dt_str topic);
 

@@ -6,10 +6,11 @@
  * Invariants:
  *   - One lock guards all that is remembered, and is never held while Kafka is asked.
  *   - The thread sleeps unless something is wanted. Between two requests it lets those in who wait for one.
- *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. So of many a few
- *     are made at a time, with rests between them; the first ones of an owner as soon as they are wanted, and further
- *     ones at a pace that follows from what they cost: brokers that are quick about it make many. When there are only
- *     some they are made together: a controller that is slow to answer is waited for once.
+ *   - Making a topic costs the brokers as much as some thousand messages, which are late meanwhile. An owner delays its
+ *     own messages as it likes: while no other owner sends, or wants topics, its topics are made one full request after
+ *     the other, and it owes nothing for them. Else of many a few are made at a time, with rests between them; the
+ *     first ones of an owner as soon as they are wanted, and further ones at a pace that follows from what they cost.
+ *     When there are only some they are made together: a controller that is slow to answer is waited for once.
  *   - Who wants a topic that is there waits for none that is missing: these stand in a queue of their own.
  */
 #include <stdio.h>
@@ -36,6 +37,7 @@ enum {
     MAKE_TOGETHER = 8,     /* so many, or fewer, are made by one request, … */
     MAKE_FEW = 2,          /* … of more it makes so many, … */
     MADE_REST = 3,         /* … and the next one does after so many times what it took */
+    ALONE_US = 1000000,    /* an owner is alone if no other one has sent for so long */
 };
 
 struct known {
@@ -67,8 +69,11 @@ struct dt_kafka_lookups {
     pthread_cond_t changed;
     int64_t down_until_us;
     struct known *known;
-    dt_topic_queue *wanted;                           /* to be looked at */
-    dt_topic_queue *missing;                          /* to be made */
+    dt_topic_queue *wanted;  /* to be looked at */
+    dt_topic_queue *missing; /* to be made */
+    struct {
+        int64_t owner, at_us;
+    } sent[2];                                        /* the owners that sent last, and when; two different ones */
     struct dt_kafka_finding asked[DT_KAFKA_FIND_MAX]; /* by the thread, which alone writes to it: */
     size_t asked_n;                                   /* so many are on their way */
     struct dt_kafka_asker *askers;
@@ -205,7 +210,27 @@ static void take_findings(struct dt_kafka_lookups *l, const struct dt_kafka_find
 struct pace {
     int64_t look_us;
     int64_t make_us;
+    bool make;  /* the last request made topics … */
+    bool alone; /* … of an owner that was alone */
 };
+
+/* With the lock: whether the topics to be made are all of one owner, and no other one has sent for a while, or wants to
+ * know of a topic. */
+static bool is_alone(const struct dt_kafka_lookups *l, int64_t *owner)
+{
+    const int64_t now_us = dt_kafka_now_us();
+    int64_t asks;
+
+    if (!dt_topic_queue_alone(l->missing, owner))
+        return false;
+    if (dt_topic_queue_length(l->wanted) > 0 && !(dt_topic_queue_alone(l->wanted, &asks) && asks == *owner))
+        return false;
+    for (size_t i = 0; i < 2; i++) {
+        if (l->sent[i].at_us && l->sent[i].owner != *owner && now_us - l->sent[i].at_us < ALONE_US)
+            return false;
+    }
+    return true;
+}
 
 /* Owners of topics that were made pay for them, in equal parts. How many there are. */
 static size_t charge_owners(struct dt_kafka_lookups *l, const struct dt_kafka_finding *v, size_t n, int64_t took_us,
@@ -231,6 +256,10 @@ static void set_pace(struct dt_kafka_lookups *l, struct pace *pace, int64_t bega
     const int64_t now_us = dt_kafka_now_us();
     const int64_t took_us = now_us - began_us;
 
+    if (pace->alone) {
+        pace->look_us = pace->make_us = now_us + PACING_US;
+        return;
+    }
     pace->look_us = now_us + dt_later(took_us / PACING_SHARE, PACING_US);
     if (charge_owners(l, v, n, took_us, now_us) > 0)
         pace->make_us = now_us + took_us * MADE_REST;
@@ -242,33 +271,39 @@ static void await_until(struct dt_kafka_lookups *l, int64_t until_us)
         dt_clock_wait(&l->changed, &l->lock, until_us);
 }
 
-/* Waits until something is to be looked at, or may be made: true. */
-static bool await_work(struct dt_kafka_lookups *l, const struct pace *pace)
+/* Waits until something is to be looked at, or may be made: true. What is to be looked at does not wait for a second
+ * request that makes topics. */
+static bool await_work(struct dt_kafka_lookups *l, struct pace *pace)
 {
     for (;;) {
         const int64_t now_us = dt_kafka_now_us();
+        const bool looks = dt_topic_queue_length(l->wanted) > 0;
+        int64_t owner;
+        pace->alone = is_alone(l, &owner);
+        if (pace->alone)
+            dt_topic_queue_forgive(l->missing, owner);
         const int64_t make_us = dt_later(pace->make_us, dt_topic_queue_ready_us(l->missing, now_us));
-        if (make_us <= now_us)
+        if (make_us <= now_us && !(looks && pace->make))
             return true;
-        if (dt_thread_stopping(&l->thread) || dt_topic_queue_length(l->wanted) > 0)
+        if (dt_thread_stopping(&l->thread) || looks)
             return false;
         if (make_us == INT64_MAX)
             pthread_cond_wait(&l->changed, &l->lock);
         else
-            dt_clock_wait(&l->changed, &l->lock, make_us);
+            dt_clock_wait(&l->changed, &l->lock, dt_earlier(make_us, now_us + ALONE_US));
     }
 }
 
 /* How many names the next request may have. */
-static size_t names_at_once(const struct dt_kafka_lookups *l, bool make)
+static size_t names_at_once(const struct dt_kafka_lookups *l, const struct pace *pace)
 {
-    if (!make)
+    if (!pace->make || pace->alone)
         return DT_KAFKA_FIND_MAX;
     return dt_topic_queue_length(l->missing) <= MAKE_TOGETHER ? MAKE_TOGETHER : MAKE_FEW;
 }
 
-/* Takes the names to be asked for next, and says whether they are to be made; 0: the end. */
-static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, bool *make)
+/* Takes the names to be asked for next; pace->make: they are to be made. 0: the end. */
+static size_t next_wanted(struct dt_kafka_lookups *l, struct pace *pace)
 {
     struct dt_kafka_finding *v = l->asked;
     size_t n = 0;
@@ -276,13 +311,13 @@ static size_t next_wanted(struct dt_kafka_lookups *l, const struct pace *pace, b
 
     pthread_mutex_lock(&l->lock);
     await_until(l, pace->look_us);
-    *make = await_work(l, pace);
+    pace->make = await_work(l, pace);
     await_until(l, dt_kafka_now_us() + LINGER_US);
     await_until(l, l->down_until_us);
-    most = names_at_once(l, *make);
+    most = names_at_once(l, pace);
     for (; !dt_thread_stopping(&l->thread) && n < most; n++) {
         v[n] = (struct dt_kafka_finding){.status = DT_UNAVAILABLE};
-        if (!dt_topic_queue_take(*make ? l->missing : l->wanted, dt_kafka_now_us(), v[n].name, &v[n].owner))
+        if (!dt_topic_queue_take(pace->make ? l->missing : l->wanted, dt_kafka_now_us(), v[n].name, &v[n].owner))
             break;
     }
     l->asked_n = n;
@@ -295,13 +330,12 @@ static void lookups_main(void *arg)
     struct dt_kafka_lookups *l = arg;
     struct dt_kafka_finding *v = l->asked;
     struct pace pace = {0};
-    bool make;
     size_t n;
 
-    while ((n = next_wanted(l, &pace, &make)) > 0) {
+    while ((n = next_wanted(l, &pace)) > 0) {
         const int64_t began_us = dt_kafka_now_us();
 
-        take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, make, NULL));
+        take_findings(l, v, n, dt_kafka_admin_find(l->admin, v, n, pace.make, NULL));
         set_pace(l, &pace, began_us, v, n);
     }
 }
@@ -333,6 +367,19 @@ void dt_kafka_asker_free(dt_kafka_asker *asker)
     DL_DELETE(l->askers, asker);
     pthread_mutex_unlock(&l->lock);
     free(asker);
+}
+
+void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner)
+{
+    struct dt_kafka_lookups *l = asker->admin->lookups;
+
+    pthread_mutex_lock(&l->lock);
+    if (l->sent[0].owner != owner) {
+        l->sent[1] = l->sent[0];
+        l->sent[0].owner = owner;
+    }
+    l->sent[0].at_us = dt_kafka_now_us();
+    pthread_mutex_unlock(&l->lock);
 }
 
 static dt_status check_name(struct dt_str topic, struct dt_error *err)

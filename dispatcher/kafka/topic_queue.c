@@ -168,6 +168,28 @@ void dt_topic_queue_charge(dt_topic_queue *queue, int64_t owner, int64_t cost_us
         group->paid_until_us = dt_later(group->paid_until_us, now_us) + cost_us * DT_TOPIC_QUEUE_SHARE;
 }
 
+bool dt_topic_queue_alone(const dt_topic_queue *queue, int64_t *owner)
+{
+    const struct group *found = NULL;
+    const struct group *group;
+    DL_FOREACH(queue->ring, group)
+    {
+        if (group->n_entries && found)
+            return false;
+        found = group->n_entries ? group : found;
+    }
+    *owner = found ? found->owner : 0;
+    return found;
+}
+
+void dt_topic_queue_forgive(dt_topic_queue *queue, int64_t owner)
+{
+    struct group *group = NULL;
+    HASH_FIND(hh, queue->groups, &owner, sizeof(owner), group);
+    if (group)
+        group->paid_until_us = 0;
+}
+
 int64_t dt_topic_queue_ready_us(const dt_topic_queue *queue, int64_t now_us)
 {
     int64_t ready_us = INT64_MAX;

@@ -2,7 +2,7 @@
  * A fair queue of topics' names, by owner: the first name of each group goes before the second of any, so that an owner
  * who wants very many topics does not keep the others waiting. A group is the names of one owner (job/owner.h). What
  * is done for names costs time; a group whose names cost more than its share of it waits, and the others do not (the
- * generic cell rate algorithm, whose cells are what names cost).
+ * generic cell rate algorithm, whose cells are what names cost). What cost no other owner anything is forgiven.
  * Pure; one user at a time. Bounded.
  */
 #ifndef DT_DISPATCHER_TOPIC_QUEUE_H
@@ -28,6 +28,10 @@ dt_status dt_topic_queue_add(dt_topic_queue *queue, struct dt_str name, int64_t 
 bool dt_topic_queue_take(dt_topic_queue *queue, int64_t now_us, char name[DT_TOPIC_NAME_MAX + 1], int64_t *owner);
 /* What was done for a name of the owner that was taken took cost_us, up to now_us. */
 void dt_topic_queue_charge(dt_topic_queue *queue, int64_t owner, int64_t cost_us, int64_t now_us);
+/* Whether one owner alone has names in the queue. *owner: which. */
+bool dt_topic_queue_alone(const dt_topic_queue *queue, int64_t *owner);
+/* What was done for the owner's names so far delayed no other owner: nothing of it is to be paid. */
+void dt_topic_queue_forgive(dt_topic_queue *queue, int64_t owner);
 /* Since or from when a name can be taken; INT64_MAX: the queue is empty. */
 int64_t dt_topic_queue_ready_us(const dt_topic_queue *queue, int64_t now_us);
 bool dt_topic_queue_has(const dt_topic_queue *queue, struct dt_str name);

@@ -20,6 +20,7 @@
 #define BAR_FIRST_US INT64_C(5000000)
 #define BAR_MAX_US   INT64_C(300000000)
 #define WAITED_US    INT64_C(15000000) /* somebody waits for a topic that was asked for so lately */
+#define SENDS_US     INT64_C(200000)   /* that an owner sends is noted no more often */
 
 struct topic {
     UT_hash_handle hh;
@@ -27,6 +28,7 @@ struct topic {
     struct topic *next_found;
     int64_t asked_us;  /* mono; 0 = never */
     int64_t wanted_us; /* mono: when a due job last asked */
+    int64_t sends_us;  /* mono: when it was noted last that its owner sends */
     int64_t owner;     /* of the jobs that asked last */
     int64_t max_bytes;
     bool writable, wanted;
@@ -147,7 +149,12 @@ enum dt_writable dt_writable_topics_ask(void *arg, struct dt_str kafka_topic, in
         return DT_WRITABLE_NO;
     if (topic->asked_us == 0 || age_us > (topic->writable ? FRESH_US : RETRY_US))
         want(known, topic);
-    return answer(topic, bytes);
+    const enum dt_writable writable = answer(topic, bytes);
+    if (bytes && writable == DT_WRITABLE_YES && now_us - topic->sends_us > SENDS_US) {
+        topic->sends_us = now_us;
+        dt_kafka_asker_sends(known->asker, owner);
+    }
+    return writable;
 }
 
 /* ---- finding out ---- */

@@ -305,7 +305,7 @@ static void ask_for(int n, dt_kafka_asker *asker, char names[MANY][280])
 }
 
 /* The number of calls of `changed` until all topics existed; it has these bounds unless a request to Kafka timed out. */
-static void make_topics(int n, int least, int most)
+static void make_topics(int n, bool other_sends, int least, int most)
 {
     dt_kafka_asker *asker = asker_of(fx.env.admin);
     struct dt_kafka_topic_info info;
@@ -313,8 +313,12 @@ static void make_topics(int n, int least, int most)
     dt_status status;
     bool late = false;
 
+    if (other_sends)
+        dt_kafka_asker_sends(asker, 2);
     ask_for(n, asker, names);
     for (int i = 0; i < n; i++) {
+        if (other_sends)
+            dt_kafka_asker_sends(asker, 2);
         AWAIT((status = await_answer(asker, names[i], &info)) != DT_UNAVAILABLE || (late = true, false));
         assert_int_equal(status, DT_OK);
         assert_int_equal(info.partitions, 2);
@@ -324,16 +328,22 @@ static void make_topics(int n, int least, int most)
         assert_in_range(told, least, most);
 }
 
-static void many_topics_are_made_some_at_a_time(void **state)
+static void many_topics_are_made_some_at_a_time_beside_another_owner_that_sends(void **state)
 {
     (void)state;
-    make_topics(MANY, (MANY - SOME) / 2, MANY);
+    make_topics(MANY, true, (MANY - SOME) / 2, MANY);
+}
+
+static void an_owner_that_is_alone_has_its_topics_made_in_few_requests(void **state)
+{
+    (void)state;
+    make_topics(MANY, false, 1, MANY / 4);
 }
 
 static void some_topics_are_made_together(void **state)
 {
     (void)state;
-    make_topics(SOME, 1, SOME - 1); /* Kafka may be asked for some before the others are added */
+    make_topics(SOME, true, 1, SOME - 1); /* Kafka may be asked for some before the others are added */
 }
 
 static void a_topic_that_is_there_waits_for_none_that_are_missing(void **state)
@@ -350,6 +360,7 @@ static void a_topic_that_is_there_waits_for_none_that_are_missing(void **state)
     assert_int_equal(await_answer(maker, fx.topic, &info), DT_OK);
     KAFKA_FIXTURE_OK(dt_kafka_admin_new(&fx.env, &other, &err), &err); /* which has never heard of it */
     asker = asker_of(other);
+    dt_kafka_asker_sends(asker, 2);
     ask_for(MANY, asker, names);
     assert_int_equal(await_answer(asker, fx.topic, &info), DT_OK);
     for (int i = 0; i < MANY; i++)
@@ -451,7 +462,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_unreachable_broker_is_unavailable_and_not_remembered, init, clear),
         cmocka_unit_test(an_installations_name_that_is_too_long_for_a_topic_is_invalid),
         cmocka_unit_test_setup_teardown(who_must_not_wait_is_told_when_to_ask_again, init, clear),
-        cmocka_unit_test_setup_teardown(many_topics_are_made_some_at_a_time, init, clear),
+        cmocka_unit_test_setup_teardown(many_topics_are_made_some_at_a_time_beside_another_owner_that_sends, init,
+                                        clear),
+        cmocka_unit_test_setup_teardown(an_owner_that_is_alone_has_its_topics_made_in_few_requests, init, clear),
         cmocka_unit_test_setup_teardown(some_topics_are_made_together, init, clear),
         cmocka_unit_test_setup_teardown(a_topic_that_is_there_waits_for_none_that_are_missing, init, clear),
         cmocka_unit_test_setup_teardown(an_asker_is_told_that_kafka_does_not_answer, init, clear),

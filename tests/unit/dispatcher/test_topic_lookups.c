@@ -25,6 +25,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for the next ones */
 static bool silent, slow;
 static unsigned requests, asked, at_most; /* requests, topics in all of them, topics in the largest */
+static unsigned makes, most_made;         /* requests that make "new." topics, topics in the largest */
 static bool blank;                        /* nothing is said of a topic before it is asked for */
 
 __typeof__(dt_kafka_admin_find) __wrap_dt_kafka_admin_find;
@@ -35,9 +36,14 @@ static bool is_blank(const struct dt_kafka_finding *f)
     return f->status == DT_UNAVAILABLE && !f->made && memcmp(&f->info, &none, sizeof(none)) == 0 && !f->error.text[0];
 }
 
-static void answer(struct dt_kafka_finding *f)
+static void answer(struct dt_kafka_finding *f, bool make)
 {
     f->made = true;
+    if (!make && strncmp(f->name, "new.", 4) == 0) {
+        f->made = false;
+        f->status = DT_BUSY;
+        return;
+    }
     f->info.partitions = 7;
     if (strncmp(f->name, "no.", 3) == 0)
         f->status = dt_fail(&f->error, DT_REFUSED, "%s may not be written", f->name);
@@ -51,16 +57,17 @@ dt_status __wrap_dt_kafka_admin_find(struct dt_kafka_admin *a, struct dt_kafka_f
                                      struct dt_error *err)
 {
     (void)a;
-    (void)make;
     pthread_mutex_lock(&lock);
     requests++;
+    makes += make;
+    most_made = make && n > most_made ? (unsigned)n : most_made;
     asked += (unsigned)n;
     at_most = n > at_most ? (unsigned)n : at_most;
     for (size_t i = 0; i < n; i++)
         blank = blank && is_blank(&v[i]);
     dt_status status = silent ? dt_fail(err, DT_UNAVAILABLE, "silence") : DT_OK;
     for (size_t i = 0; status == DT_OK && i < n; i++)
-        answer(&v[i]);
+        answer(&v[i], make);
     const bool waits = slow;
     pthread_mutex_unlock(&lock);
     if (waits)
@@ -120,7 +127,7 @@ static int make(void **state)
     r = (struct rig){.lock = PTHREAD_MUTEX_INITIALIZER};
     silent = slow = false;
     blank = true;
-    requests = asked = at_most = 0;
+    requests = asked = at_most = makes = most_made = 0;
     if (dt_kafka_lookups_new(&r.admin, &err) != DT_OK)
         return 1;
     *state = &r;
@@ -292,6 +299,62 @@ static void what_is_forgotten_is_asked_for_again_and_was_known_meanwhile(void **
     assert_int_equal(requests_so_far(), 2);
 }
 
+enum { NEW = 64 };
+
+/* Has topics made that are missing, while another owner sends, or not. */
+static void make_new(struct rig *r, bool other_sends)
+{
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    char names[NEW][16];
+    size_t made = 0;
+    turn(&slow, true);
+    for (int i = 0; i < NEW; i++)
+        snprintf(names[i], sizeof(names[i]), "new.%d", i);
+    while (made < NEW && most_made <= 8) {
+        made = 0;
+        if (other_sends)
+            dt_kafka_asker_sends(r->asker, 2);
+        dt_kafka_asker_sends(r->asker, 1); /* its own messages delay no other owner's */
+        for (int i = 0; i < NEW; i++)
+            made += dt_kafka_asker_ask(r->asker, dt_str(names[i]), 1, &info, &err) == DT_OK;
+        if (other_sends && makes >= 3)
+            return;
+        wait_a_moment();
+    }
+}
+
+static void an_owner_that_is_alone_has_its_topics_made_in_full_requests_one_after_the_other(void **state)
+{
+    make_new(*state, false);
+    assert_int_equal(most_made, DT_KAFKA_FIND_MAX);
+}
+
+static void beside_another_owner_that_sends_few_topics_are_made_at_a_time(void **state)
+{
+    make_new(*state, true);
+    assert_in_range(most_made, 1, 8);
+}
+
+static void another_owners_lookup_waits_for_one_request_that_makes_topics(void **state)
+{
+    struct rig *r = *state;
+    struct dt_kafka_topic_info info;
+    struct dt_error err = {0};
+    char name[16];
+    turn(&slow, true);
+    for (int i = 0; i < NEW * 8; i++) {
+        snprintf(name, sizeof(name), "new.%d", i);
+        (void)!dt_kafka_asker_ask(r->asker, dt_str(name), 1, &info, &err);
+    }
+    AWAIT(makes > 0);
+    const unsigned before = makes;
+    dt_status status;
+    AWAIT((status = dt_kafka_asker_ask(r->asker, S("there"), 2, &info, &err)) != DT_BUSY);
+    assert_int_equal(status, DT_OK);
+    assert_in_range(makes - before, 0, 2);
+}
+
 struct heard {
     unsigned n, good, bad;
 };
@@ -339,6 +402,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_that_kafka_cannot_have_are_refused_and_not_asked_for, make, drop),
         cmocka_unit_test_setup_teardown(a_silence_of_kafkas_is_remembered_for_all_and_what_was_known_stays, make, drop),
         cmocka_unit_test_setup_teardown(what_is_forgotten_is_asked_for_again_and_was_known_meanwhile, make, drop),
+        cmocka_unit_test_setup_teardown(an_owner_that_is_alone_has_its_topics_made_in_full_requests_one_after_the_other,
+                                        make, drop),
+        cmocka_unit_test_setup_teardown(beside_another_owner_that_sends_few_topics_are_made_at_a_time, make, drop),
+        cmocka_unit_test_setup_teardown(another_owners_lookup_waits_for_one_request_that_makes_topics, make, drop),
         cmocka_unit_test_setup_teardown(what_somebody_asked_for_is_told_of_with_its_last_answer, make, drop),
     };
     return cmocka_run_group_tests_name("topic lookups", tests, NULL, NULL);

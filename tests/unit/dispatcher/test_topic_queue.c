@@ -165,6 +165,31 @@ static void what_a_group_has_to_pay_is_remembered_while_it_wants_nothing(void **
     assert_next_at(1, "flood.2");
 }
 
+static void an_owner_that_was_alone_owes_nothing(void **state)
+{
+    const int64_t t = 1000 * SECOND;
+    const int64_t flood = dt_owner_by_name(DT_STR_LIT("flood"));
+    int64_t owner = 0;
+    (void)state;
+    assert_false(dt_topic_queue_alone(queue, &owner));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(add_numbered("flood.", i), DT_OK);
+    dt_topic_queue_charge(queue, flood, 10 * SECOND, t);
+    dt_topic_queue_charge(queue, dt_owner_by_name(DT_STR_LIT("orders")), SECOND, t); /* it wants nothing now */
+    assert_true(dt_topic_queue_alone(queue, &owner));
+    assert_int_equal(owner, flood);
+    assert_true(dt_topic_queue_ready_us(queue, t) > t);
+    dt_topic_queue_forgive(queue, flood);
+    assert_next_at(t, "flood.0");
+    assert_int_equal(add("orders.close"), DT_OK);
+    assert_false(dt_topic_queue_alone(queue, &owner));
+    dt_topic_queue_forgive(queue, dt_owner_by_name(DT_STR_LIT("orders")));
+    assert_next_at(t, "orders.close");
+    assert_true(dt_topic_queue_alone(queue, &owner));
+    assert_next_at(t, "flood.1");
+    dt_topic_queue_forgive(queue, 12345); /* nobody knows it */
+}
+
 static void what_is_no_name_is_not_taken(void **state)
 {
     char longest[DT_TOPIC_NAME_MAX + 2];
@@ -188,6 +213,7 @@ int main(void)
         T(the_queue_has_an_end),
         T(a_group_whose_names_cost_more_than_its_share_waits_and_the_others_do_not),
         T(what_a_group_has_to_pay_is_remembered_while_it_wants_nothing),
+        T(an_owner_that_was_alone_owes_nothing),
         T(what_is_no_name_is_not_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

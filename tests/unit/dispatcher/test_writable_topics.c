@@ -18,7 +18,7 @@
 static struct {
     dt_status status;
     int64_t max_bytes;
-    unsigned asked, forgotten;
+    unsigned asked, forgotten, sends;
     int64_t now_us;
 } kafka;
 
@@ -32,6 +32,12 @@ dt_status dt_kafka_asker_new(dt_kafka_admin *admin, void (*told)(void *arg), voi
 void dt_kafka_asker_free(dt_kafka_asker *asker)
 {
     (void)asker;
+}
+
+void dt_kafka_asker_sends(dt_kafka_asker *asker, int64_t owner)
+{
+    (void)asker, (void)owner;
+    kafka.sends++;
 }
 
 dt_status dt_kafka_asker_ask(dt_kafka_asker *asker, struct dt_str topic, int64_t owner, struct dt_kafka_topic_info *out,
@@ -65,7 +71,7 @@ static int make(void **state)
     (void)state;
     kafka.status = DT_OK;
     kafka.max_bytes = 1000;
-    kafka.asked = kafka.forgotten = 0;
+    kafka.asked = kafka.forgotten = kafka.sends = 0;
     kafka.now_us = 1000 * SECOND;
     return dt_writable_topics_new(NULL, &hand_clock, NULL, NULL, &known) == DT_OK ? 0 : -1;
 }
@@ -105,6 +111,19 @@ static void a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told(voi
     assert_int_equal(ask(10), DT_WRITABLE_YES);
     assert_false(dt_writable_topics_resolve(known)); /* nothing was asked for anew */
     assert_int_equal(kafka.asked, 1);
+}
+
+static void who_makes_topics_hears_of_an_owner_that_sends_a_few_times_a_second(void **state)
+{
+    (void)state;
+    (void)ask(10);
+    assert_int_equal(kafka.sends, 0); /* it does not send yet */
+    learn();
+    for (int i = 0; i < 100; i++, kafka.now_us += SECOND / 100)
+        (void)ask(10);
+    assert_in_range(kafka.sends, 4, 6);
+    (void)dt_writable_topics_ask(known, TOPIC, 1, 0); /* a question about the topic as a whole sends nothing */
+    assert_in_range(kafka.sends, 4, 6);
 }
 
 static void a_topic_is_found_when_it_is_first_known_to_be_writable(void **state)
@@ -288,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_topic_is_not_known_until_kafka_was_asked_and_the_asker_is_told),
+        T(who_makes_topics_hears_of_an_owner_that_sends_a_few_times_a_second),
         T(a_topic_is_found_when_it_is_first_known_to_be_writable),
         T(a_topic_that_is_still_being_looked_up_stays_wanted),
         T(what_is_known_is_used_while_it_is_looked_up_anew),
