@@ -3,6 +3,8 @@ import base64
 import collections
 import json
 import threading
+import time
+import uuid
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -239,6 +241,30 @@ def test_a_flood_of_poison_stops_neither_results_nor_others_commands(stack, topi
     until(lambda: rows(connection, "SELECT COUNT(*) n FROM jobs WHERE topic = %s AND state = 'succeeded'", topic)[0]["n"] == 70, "commands after the flood")
     until(lambda: len({message.key() for message in rejected.more(0.2)}) == 2000, lambda: f"each poison message is rejected: {len(rejected.seen)} were")
     assert collections.Counter(problem(m)["status"] for m in rejected.seen).keys() == {400, 422}
+
+
+def test_answers_that_wait_for_their_topics_delay_no_other_owners_commands_and_answers(stack, topic, commander, messages):
+    """300 commands of one owner ask to be answered in a topic of its own each, none of which is there yet."""
+    connection, answers, owner = connect(stack), f"{topic}.replies", f"many-{uuid.uuid4().hex[:6]}"
+    Broker(stack).make(answers, 1)
+    own = messages(answers, beginning=True)
+    for i in range(300):
+        commander.send({"action": "create", "topic": f"{owner}.jobs", "key": f"k{i}", "delay": "PT1H", "payload": "x" * 50000}, key=str(i),
+                       headers=[("reply_to", f"{owner}.r{i}.replies".encode())])
+    commander.flush()
+    began = time.monotonic()
+    for i in range(8):  # in each partition one
+        commander.send({"action": "create", "topic": topic, "key": f"k{i}", "delay": "PT1H"}, key=f"{i}", headers=[("reply_to", answers.encode())])
+    commander.flush()
+    until(lambda: len(jobs(connection, topic)) == 8, "the other owner's commands are done", seconds=30)
+    done = time.monotonic() - began
+    own.wait(8, seconds=30)
+    answered_after = time.monotonic() - began
+    print(f"done after {done:.1f} s, answered after {answered_after:.1f} s")
+    assert answered_after < 60  # three minutes and more, if each topic were waited for
+    until(lambda: not rows(connection, "SELECT id FROM command_answers LIMIT 1"), "all answers leave", every=0.2, seconds=180)
+    theirs = messages(f"{owner}.r299.replies", beginning=True).wait(1)
+    assert header(theirs[0], "status") == "201"
 
 
 @slow
