@@ -242,21 +242,22 @@ static size_t left_of(const struct dt_shares *s, const struct dt_share *own)
     return s->total > taken ? s->total - taken : 0;
 }
 
-/* own: NULL if memory was out. */
 static size_t most_of(const struct dt_shares *s, const struct dt_share *own, bool others)
 {
-    const size_t left = own ? left_of(s, own) : 0;
+    const size_t left = left_of(s, own);
     const size_t share = others ? left / s->part : left - (left + 4) / 8; /* an eighth, rounded */
     return share ? share : smaller(left, 1);
 }
 
-size_t dt_shares_most(struct dt_shares *s, int64_t owner, int64_t now_us)
+bool dt_shares_most(struct dt_shares *s, int64_t owner, int64_t now_us, size_t *most)
 {
     bool others;
     struct dt_share *own = share_of(s, owner, now_us, &others);
-    if (own)
-        own->asked_us = now_us;
-    return most_of(s, own, others);
+    if (!own)
+        return false;
+    own->asked_us = now_us;
+    *most = most_of(s, own, others);
+    return true;
 }
 
 bool dt_shares_take_some(struct dt_shares *s, int64_t owner, size_t amount, int64_t now_us)

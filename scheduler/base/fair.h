@@ -70,8 +70,8 @@ struct dt_shares {
     } * v;
     size_t n, cap;
 };
-/* How much an owner may have, with what it has; this counts as asking. 0 also if memory is out. now_us is monotonic. */
-size_t dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us);
+/* How much an owner may have, with what it has; this counts as asking. False: memory is out. now_us is monotonic. */
+bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, size_t *most);
 /* Takes an amount for an owner, which dt_shares_return gives back. False: the owner has its share. */
 bool dt_shares_take_some(struct dt_shares *shares, int64_t owner, size_t amount, int64_t now_us);
 void dt_shares_return(struct dt_shares *shares, int64_t owner, size_t amount);

@@ -30,9 +30,9 @@ struct dt_place_owner {
     unsigned limit, used;                /* limit: what it may have, as it last asked */
     const struct dt_place_topic *waiter; /* the topic that last found all places taken, or NULL */
     int64_t waiter_us;
-    unsigned most;     /* fewer than all after a host pushed back */
-    int64_t slowed_us; /* when `most` was last halved */
-    size_t bytes;
+    unsigned most;             /* fewer than all after a host pushed back */
+    int64_t slowed_us;         /* when `most` was last halved */
+    size_t bytes_limit, bytes; /* of the process */
     struct dt_place_topic *topics;
     UT_hash_handle hh;
 };
@@ -176,12 +176,14 @@ static struct dt_place_topic *topic_of(struct shared *shared, const struct dt_pl
     struct dt_place_owner *owner = owner_of(shared, who->owner);
     if (!owner)
         return NULL;
-    const size_t share = dt_shares_most(&shared->shares, who->owner, now_us);
+    size_t share = 0;
+    const bool found = dt_shares_most(&shared->shares, who->owner, now_us, &share);
     owner->limit = share < owner->most ? (unsigned)share : owner->most;
     HASH_FIND(hh, owner->topics, who->topic.p, who->topic.n, topic);
     if (topic)
-        return topic;
-    topic = calloc(1, sizeof(*topic) + who->topic.n + 1);
+        return found ? topic : NULL;
+    if (found)
+        topic = calloc(1, sizeof(*topic) + who->topic.n + 1);
     if (topic) {
         memcpy(topic->name, who->topic.p, who->topic.n);
         topic->owner = owner;
@@ -277,6 +279,16 @@ static void drop_idle(dt_places *places, const struct dt_place *place, int64_t n
         drop_host(places, place->host);
 }
 
+/* Finds how many bytes its owner may have, too. */
+static struct dt_place_topic *topic_in_process(dt_places *places, const struct dt_place_for *who, int64_t now_us)
+{
+    struct dt_place_topic *topic = topic_of(&places->shared, who, now_us);
+    if (!topic || dt_shares_most(&places->bytes, who->owner, now_us, &topic->owner->bytes_limit))
+        return topic;
+    drop_idle_topic(&places->shared, topic, now_us);
+    return NULL;
+}
+
 /* False: memory is out, and *place needs nothing. */
 static bool find(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us,
                  struct dt_place *place)
@@ -285,7 +297,7 @@ static bool find(dt_places *places, struct dt_str host, const struct dt_place_fo
     if (place->host)
         place->at_host = topic_of(&place->host->shared, who, now_us);
     if (place->at_host)
-        place->in_process = topic_of(&places->shared, who, now_us);
+        place->in_process = topic_in_process(places, who, now_us);
     if (place->in_process)
         return true;
     drop_idle(places, place, now_us);
@@ -293,10 +305,10 @@ static bool find(dt_places *places, struct dt_str host, const struct dt_place_fo
 }
 
 /* Within an owner's bytes the rule is the one of its places. */
-static bool bytes_fit(dt_places *places, const struct dt_place_topic *topic, size_t bytes, int64_t now_us)
+static bool bytes_fit(const struct dt_place_topic *topic, size_t bytes)
 {
-    const size_t most = dt_shares_most(&places->bytes, topic->owner->id, now_us);
-    const size_t left = most > topic->owner->bytes ? most - topic->owner->bytes : 0;
+    const struct dt_place_owner *owner = topic->owner;
+    const size_t left = owner->bytes_limit > owner->bytes ? owner->bytes_limit - owner->bytes : 0;
     if (left == 0)
         return false;
     return topic->held == 0 || topic->earned > 0 || topic->bytes + bytes <= left;
@@ -310,7 +322,7 @@ static unsigned least(unsigned a, unsigned b)
 static bool all_may(dt_places *places, const struct dt_place *place, size_t bytes, int64_t now_us)
 {
     return may_take(place->at_host, now_us) && may_take(place->in_process, now_us) &&
-           bytes_fit(places, place->in_process, bytes, now_us) &&
+           bytes_fit(place->in_process, bytes) &&
            dt_shares_take_some(&places->bytes, place->in_process->owner->id, bytes, now_us);
 }
 
@@ -339,9 +351,8 @@ unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_p
     struct dt_place place;
     if (!find(places, host, who, now_us, &place))
         return 0;
-    unsigned room = bytes_fit(places, place.in_process, 0, now_us)
-                        ? least(room_of(place.at_host, now_us), room_of(place.in_process, now_us))
-                        : 0;
+    unsigned room =
+        bytes_fit(place.in_process, 0) ? least(room_of(place.at_host, now_us), room_of(place.in_process, now_us)) : 0;
     if (room == 0) {
         note_waiter(place.at_host, now_us);
         note_waiter(place.in_process, now_us);
@@ -363,10 +374,10 @@ unsigned dt_places_room_at(dt_places *places, uint32_t host, const struct dt_pla
 
 unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *who, int64_t now_us)
 {
-    struct dt_place_topic *topic = topic_of(&places->shared, who, now_us);
+    struct dt_place_topic *topic = topic_in_process(places, who, now_us);
     if (!topic)
         return 0;
-    unsigned room = bytes_fit(places, topic, 0, now_us) ? room_of(topic, now_us) : 0;
+    unsigned room = bytes_fit(topic, 0) ? room_of(topic, now_us) : 0;
     if (room == 0)
         note_waiter(topic, now_us);
     drop_idle_topic(&places->shared, topic, now_us);
