@@ -10,6 +10,7 @@
 #include "request/router.h"
 #include "store/db/db.h"
 #include "store/store.h"
+#include "store/topic_owners.h"
 
 static int failed(const struct dt_error *err, dt_status status)
 {
@@ -120,6 +121,8 @@ int dt_command_revoke_token(const struct dt_config *config, const char *name)
     dt_status status = open_store(config, &store, &err);
     if (status == DT_OK)
         status = dt_store_token_revoke(store, dt_str(name), &err);
+    if (status == DT_OK)
+        dt_topic_owners_follow(store);
     if (status == DT_OK)
         tell_if_none_is_left(store);
     dt_store_free(store);

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "handlers.h"
 #include "job/result_json.h"
+#include "store/topic_owners.h"
 #include "token_new.h"
 #include "work/workers.h"
 
@@ -137,6 +138,7 @@ static enum dt_next revoke_token(struct dt_request *req, dt_store *store)
         return dt_answer_not_found(req, "token");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
+    dt_topic_owners_follow(store);
     req->status = 200;
     dt_strbuf_adds(&req->out, "{\"name\":");
     dt_json_add_string(&req->out, req->params[0]);

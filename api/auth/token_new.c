@@ -1,5 +1,6 @@
 /* Making a token: see token_new.h. */
 #include "token_new.h"
+#include "store/topic_owners.h"
 
 #include <string.h>
 
@@ -86,5 +87,9 @@ dt_status dt_token_new(dt_store *store, const struct dt_token_ask *ask, char tex
     if (status == DT_OK)
         status = dt_auth_make_token(text, token.hash, err);
     token.scopes = dt_str(scopes);
-    return status == DT_OK ? dt_store_token_add(store, &token, err) : status;
+    if (status == DT_OK)
+        status = dt_store_token_add(store, &token, err);
+    if (status == DT_OK)
+        dt_topic_owners_follow(store);
+    return status;
 }

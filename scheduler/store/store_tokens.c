@@ -8,7 +8,6 @@
 #include "store/events/event_txn.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
-#include "store/topic_owners.h"
 
 static enum dt_token_rule rule_of(const dt_db *db, unsigned column)
 {
@@ -94,19 +93,10 @@ static dt_status add_token(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     return status == DT_OK ? note(c, db, "token_create", now_ms, err) : status;
 }
 
-/* A failure changes nothing of the token: dispatchers decide the owners again within a minute. */
-static void update_owners(dt_store *store)
-{
-    struct dt_error err;
-    (void)!dt_store_topic_owners_update(store, &err);
-}
-
 dt_status dt_store_token_add(dt_store *store, const struct dt_token *token, struct dt_error *err)
 {
     dt_status status =
         dt_store_commit_work(store, NULL, add_token, &(struct change){token, dt_store_actor(store)}, err);
-    if (status == DT_OK)
-        update_owners(store);
     return status == DT_EXISTS ? dt_fail(err, DT_EXISTS, "a token of this name exists") : status;
 }
 
@@ -123,11 +113,7 @@ static dt_status revoke_token(void *arg, dt_db *db, int64_t now_ms, struct dt_er
 dt_status dt_store_token_revoke(dt_store *store, struct dt_str name, struct dt_error *err)
 {
     const struct dt_token token = {.name = name};
-    dt_status status =
-        dt_store_commit_work(store, NULL, revoke_token, &(struct change){&token, dt_store_actor(store)}, err);
-    if (status == DT_OK)
-        update_owners(store);
-    return status;
+    return dt_store_commit_work(store, NULL, revoke_token, &(struct change){&token, dt_store_actor(store)}, err);
 }
 
 static dt_status ask_for_tokens(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)

@@ -4,6 +4,7 @@
  */
 #include "store/topic_owners.h"
 
+#include "base/log.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 #include "store/topics_version.h"
@@ -132,4 +133,11 @@ dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err)
     } while (status == DT_OK && piece.topics.n == PIECE);
     dt_arena_clear(&piece.arena);
     return status;
+}
+
+void dt_topic_owners_follow(dt_store *store)
+{
+    struct dt_error err;
+    if (dt_store_topic_owners_update(store, &err) != DT_OK)
+        DT_LOG(INFO, "store", "the owners of topics are decided later", DT_S("reason", err.text));
 }

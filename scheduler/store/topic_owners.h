@@ -11,6 +11,9 @@ struct dt_db;
  * rows that were edited by SQL, or that a migration left at 0. FORBIDDEN: the account may not read the tokens. */
 DT_MUST_CHECK dt_status dt_store_topic_owners_update(dt_store *store, struct dt_error *err);
 
+/* Does so after a token was made or revoked. If it fails, a dispatcher does it within a minute. */
+void dt_topic_owners_follow(dt_store *store);
+
 /* ---- inside a transaction that holds the lock of all changes of topics ---- */
 
 /* The owners of topics that are made in one transaction. All zero to begin with. */

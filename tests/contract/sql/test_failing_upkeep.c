@@ -26,6 +26,7 @@
 #include "store/schedules/schedules.h"
 #include "store/server_settings.h"
 #include "store/store_leases.h"
+#include "store/topic_owners.h"
 #include "support/rigs/failing_rig.h"
 #include "support/store_suite.h"
 
@@ -179,6 +180,7 @@ static void what_processes_know_of_each_other_fails_with_each_of_its_calls(void 
 /* ---- upkeep ---- */
 
 WORK(promote, dt_store_promote(store, LATE_MS, 10, &(size_t){0}, &err))
+WORK(owners, dt_store_topic_owners_update(store, &err))
 WORK(free_keys, dt_store_free_keys(store, LATE_MS, 10, &(size_t){0}, &err))
 WORK(outbox_waits, dt_store_outbox_waits(store, &(bool){0}, &err))
 WORK(outbox_sent, dt_store_outbox_sent(store, (const int64_t[]){1, 2}, 2, &err))
@@ -192,7 +194,7 @@ static void what_keeps_the_tables_in_order_fails_with_each_of_its_calls(void **s
     (void)state;
     TRY({"promotion", promote}, {"keys that are free", free_keys}, {"a look at the outbox", outbox_waits},
         {"what was sent", outbox_sent}, {"what is due", count_due}, {"the n-th that is due", due_nth},
-        {"usage of old days", expire_usage}, {"topics that got a job", revive});
+        {"usage of old days", expire_usage}, {"topics that got a job", revive}, {"the owners of topics", owners});
 }
 
 int main(void)
