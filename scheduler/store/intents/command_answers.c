@@ -1,6 +1,7 @@
 /*
- * A row has the answers of a batch that are about one topic and for one Kafka topic, as one JSON text. So a flood costs
- * a statement for each million bytes, not one for each message, and a row waits for one Kafka topic alone.
+ * A row has answers of a batch that are about one topic and for one Kafka topic, as one JSON text. So a flood costs a
+ * statement for each million bytes, not one for each message, and a row waits for one Kafka topic alone. Rows for a
+ * Kafka topic are in the order of the messages.
  */
 #include "store/intents/command_answers.h"
 
@@ -56,13 +57,12 @@ static int compare_texts(struct dt_str a, struct dt_str b)
     return order ? order : (a.n > b.n) - (a.n < b.n);
 }
 
-/* By their topics; those of the same topics in their order. */
-static int by_topics(const void *a, const void *b)
+/* By their Kafka topics; those of one in their order. */
+static int by_topic(const void *a, const void *b)
 {
     const struct dt_command_answer *x = *(const struct dt_command_answer *const *)a;
     const struct dt_command_answer *y = *(const struct dt_command_answer *const *)b;
-    int order = compare_texts(x->topic, y->topic);
-    order = order ? order : compare_texts(x->of_topic, y->of_topic);
+    const int order = compare_texts(x->topic, y->topic);
     return order ? order : (x > y) - (x < y);
 }
 
@@ -109,7 +109,7 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
         return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < answers->n; i++)
         v[i] = &answers->v[i];
-    qsort(v, answers->n, sizeof(*v), by_topics);
+    qsort(v, answers->n, sizeof(*v), by_topic);
     dt_strbuf_init(&list);
     dt_strbuf_init(&text);
     for (size_t i = 0; i < answers->n && status == DT_OK; i++) {

@@ -330,10 +330,10 @@ static void answers_are_rows_until_they_have_left(void **state)
     assert_int_equal(left.n, 3);
     assert_int_equal(left.v[2].row, ids[2]);
     assert_true(dt_str_is(left.v[0].topic, "a.replies"));
-    assert_true(dt_str_is(header_of(&left.v[0], "status"), "400"));
-    assert_true(dt_str_is(header_of(&left.v[1], "status"), "201"));
-    assert_true(has_text(left.v[1].value, "\"key\":\"a\""));
-    assert_false(left.v[1].key.p);
+    assert_true(dt_str_is(header_of(&left.v[0], "status"), "201"));
+    assert_true(dt_str_is(header_of(&left.v[1], "status"), "400"));
+    assert_true(has_text(left.v[0].value, "\"key\":\"a\""));
+    assert_false(left.v[0].key.p);
     assert_true(dt_str_is(left.v[2].topic, "duetime.commands.rejected"));
     assert_true(dt_str_eq(left.v[2].value, S("{\xff")));
     assert_true(dt_str_eq(left.v[2].key, m->key));
