@@ -214,8 +214,7 @@ static dt_status post(dt_alerts *a, const struct dt_alert_message *m, const stru
                       struct dt_alert_answer *answer, struct dt_error *err)
 {
     struct dt_alert_text text;
-    struct dt_http_request request = {
-        .owner = m->owner, .url = way->url, .timeout_ms = TIMEOUT_MS, .tag = answer};
+    struct dt_http_request request = {.owner = m->owner, .url = way->url, .timeout_ms = TIMEOUT_MS, .tag = answer};
     dt_status status = make_client(a, err);
     if (status == DT_OK)
         status = dt_alert_text_of(m, &a->messages, &text);

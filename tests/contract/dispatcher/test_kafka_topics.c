@@ -252,6 +252,15 @@ static dt_kafka_asker *asker_of(dt_kafka_admin *admin)
     return asker;
 }
 
+static bool other_sends; /* another owner sends messages while answers are awaited */
+
+static bool told_since(dt_kafka_asker *asker, int before)
+{
+    if (other_sends)
+        dt_kafka_asker_sends(asker, 2);
+    return told > before;
+}
+
 /* Asks until there is an answer, whenever it is told to. */
 static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct dt_kafka_topic_info *info)
 {
@@ -263,7 +272,7 @@ static dt_status await_answer(dt_kafka_asker *asker, const char *topic, struct d
 
         if (status != DT_BUSY)
             return status;
-        AWAIT(told > before);
+        AWAIT(told_since(asker, before));
     }
 }
 
@@ -305,7 +314,7 @@ static void ask_for(int n, dt_kafka_asker *asker, char names[MANY][280])
 }
 
 /* The number of calls of `changed` until all topics existed; it has these bounds unless a request to Kafka timed out. */
-static void make_topics(int n, bool other_sends, int least, int most)
+static void make_topics(int n, int least, int most)
 {
     dt_kafka_asker *asker = asker_of(fx.env.admin);
     struct dt_kafka_topic_info info;
@@ -313,12 +322,9 @@ static void make_topics(int n, bool other_sends, int least, int most)
     dt_status status;
     bool late = false;
 
-    if (other_sends)
-        dt_kafka_asker_sends(asker, 2);
+    (void)told_since(asker, 0);
     ask_for(n, asker, names);
     for (int i = 0; i < n; i++) {
-        if (other_sends)
-            dt_kafka_asker_sends(asker, 2);
         AWAIT((status = await_answer(asker, names[i], &info)) != DT_UNAVAILABLE || (late = true, false));
         assert_int_equal(status, DT_OK);
         assert_int_equal(info.partitions, 2);
@@ -331,19 +337,23 @@ static void make_topics(int n, bool other_sends, int least, int most)
 static void many_topics_are_made_some_at_a_time_beside_another_owner_that_sends(void **state)
 {
     (void)state;
-    make_topics(MANY, true, (MANY - SOME) / 2, MANY);
+    other_sends = true;
+    make_topics(MANY, (MANY - SOME) / 2, MANY);
+    other_sends = false;
 }
 
 static void an_owner_that_is_alone_has_its_topics_made_in_few_requests(void **state)
 {
     (void)state;
-    make_topics(MANY, false, 1, MANY / 4);
+    make_topics(MANY, 1, MANY / 4);
 }
 
 static void some_topics_are_made_together(void **state)
 {
     (void)state;
-    make_topics(SOME, true, 1, SOME - 1); /* Kafka may be asked for some before the others are added */
+    other_sends = true;
+    make_topics(SOME, 1, SOME - 1);
+    other_sends = false; /* Kafka may be asked for some before the others are added */
 }
 
 static void a_topic_that_is_there_waits_for_none_that_are_missing(void **state)

@@ -2,6 +2,7 @@
 #include "support/rigs/schedules_rig.h"
 
 #include "store/quotas/quotas.h"
+#include "store/topic_owners.h"
 
 #define SECOND_MS 1000
 
@@ -14,6 +15,7 @@ static void token(const char *name, const char *topics, int64_t per_second, int6
     t.quotas.v[DT_QUOTA_JOBS] = per_second;
     t.quotas.v[DT_QUOTA_PENDING] = pending;
     OK(dt_store_token_add(store, &t, &err));
+    OK(dt_store_topic_owners_update(store, &err));
 }
 
 static int with_owners(void **state)
