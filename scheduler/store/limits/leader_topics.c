@@ -88,7 +88,8 @@ dt_status dt_topics_choose(struct dt_open_txn *t)
 {
     const size_t most = t->io->due.max_topics;
     size_t jobs = 0;
-    size_t n, n_topics;
+    size_t n;
+    size_t n_topics;
     for (size_t i = 0; i < t->n; i++)
         jobs += is_sent(&t->v[i]);
     if (jobs <= most)
