@@ -2,6 +2,7 @@
  * The transactions on schedules: see schedules.h. Each takes the row of schedule_fires first, so that a change and the
  * makers of fires come one after the other.
  */
+#include <stdlib.h>
 #include <sys/random.h>
 
 #include "base/hooks/fail_point.h"
@@ -109,6 +110,16 @@ struct due {
     size_t n;
 };
 
+/* A schedule that waits for a quota goes before those that do not, and the one that has waited longest goes first. */
+static int by_wait(const void *a, const void *b)
+{
+    int64_t x = ((const struct dt_schedule *)a)->waits_since_ms;
+    int64_t y = ((const struct dt_schedule *)b)->waits_since_ms;
+    x = x ? x : INT64_MAX;
+    y = y ? y : INT64_MAX;
+    return (x > y) - (x < y);
+}
+
 static dt_status lock_due_of(struct task *t, int64_t owner, size_t most, struct due *due)
 {
     struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
@@ -117,7 +128,9 @@ static dt_status lock_due_of(struct task *t, int64_t owner, size_t most, struct 
                                    DT_PARAMS(DT_P_INT(owner), DT_P_INT(b->now_ms), DT_P_INT(most)), b->err);
     if (status == DT_OK)
         status = dt_store_read_rows(b->db, b->maker->arena, &rows, b->err);
-    const struct dt_schedule *v = rows.v;
+    struct dt_schedule *v = rows.v;
+    if (status == DT_OK && rows.n)
+        qsort(v, rows.n, sizeof(*v), by_wait);
     for (size_t i = 0; status == DT_OK && i < rows.n; i++, due->n++) {
         due->v[due->n] = v[i];
         due->turns[due->n] = (struct dt_turn){.owner = owner, .at = due->n};

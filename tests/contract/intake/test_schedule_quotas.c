@@ -145,9 +145,9 @@ static void a_fire_that_waits_for_a_quota_is_made_later(void **state)
     assert_int_equal(count(SCHEDULED), 1);
     put(schedule("s", "mine.a", HOUR_MS));
     assert_int_equal(count("topic = 'mine.a'"), 0);
-    mysql_fixture_run(&fx, "UPDATE schedules SET anchor_at = anchor_at - 3600000 WHERE name = 's'; UPDATE "
-                           "schedule_fires SET next_fire_at = next_fire_at - 3600000, waits_since = waits_since - "
-                           "3600000, look_at = 1 WHERE name = 's'");
+    mysql_fixture_run(&fx, "UPDATE schedules SET anchor_at = anchor_at - 1500000 WHERE name = 's'; UPDATE "
+                           "schedule_fires SET next_fire_at = next_fire_at - 1500000, waits_since = waits_since - "
+                           "1500000, look_at = 1 WHERE name = 's'");
     make();
     assert_int_equal(count("topic = 'mine.a'"), 0);
     struct dt_schedule s;
