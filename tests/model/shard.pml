@@ -1044,7 +1044,8 @@ inline events_of(j)
 	if
 	:: state[j] == DISPATCHED && (LATEST(j) & (visible | handed)) ->
 		state[j] = SUCCEEDED; extended[j] = 0;
-		forbidden = forbidden | (OF(j) & claimed & ~(LATEST(j) | DELIVERED | undeliverable | handed))
+		/* after a restore an earlier attempt may come all the same: its claim may have gone with what MySQL lost */
+		forbidden = forbidden | (went_back -> 0 : OF(j) & claimed & ~(LATEST(j) | DELIVERED | undeliverable | handed))
 	:: state[j] == DISPATCHED && (LATEST(j) & (visible | handed)) -> fails(j)
 #if HANDS
 	:: deliveries > 0 -> deliveries--; by_hand[j] = 1 - by_hand[j]
