@@ -12,11 +12,12 @@
 #define DT_LEADER_SILENT_MS 15000
 #define DT_WAITING_LIMITS   16 /* topics with limits that one answer asks about; of others it is not said */
 
-/* References to snapshots; either may be NULL (MySQL was not reached yet). now_ms: MySQL's clock. */
+/* References to snapshots; either may be NULL (MySQL was not reached yet). now_ms, latest_ms: MySQL's clock, at least
+ * and at most. */
 struct dt_waiting {
     struct dt_view *view;
     struct dt_shards_view *shards;
-    int64_t now_ms;
+    int64_t now_ms, latest_ms;
     dt_store *store; /* NULL = cannot be asked */
     struct dt_waiting_limit {
         struct dt_str topic; /* borrowed of its job's view */
