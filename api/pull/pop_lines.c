@@ -6,6 +6,8 @@
 
 #include "base/fair.h"
 
+#define ALONE_AT_ONCE 16
+
 struct dt_pop_waiter *dt_pop_waiter_new(const struct dt_pop_wish *wish)
 {
     struct dt_pop_waiter *waiter = calloc(1, sizeof(*waiter) + wish->n_topics * sizeof(*waiter->places));
@@ -50,19 +52,22 @@ static void unready(struct dt_pop_lines *lines, struct dt_pop_line *line)
     line->ready = false;
 }
 
-static void leave_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter)
+static bool leave_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter)
 {
+    bool ready = false;
     while (waiter->n_places) {
         struct dt_pop_place *place = &waiter->places[--waiter->n_places];
         struct dt_pop_line *line = place->line;
         DL_DELETE(line->first, place);
         if (line->first)
             continue;
+        ready |= line->ready;
         if (line->ready)
             unready(lines, line);
         HASH_DEL(lines->lines, line);
         free(line);
     }
+    return ready;
 }
 
 bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wish *wish)
@@ -79,7 +84,7 @@ bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish
     for (size_t i = 0; i < wish->n_topics; i++) {
         struct dt_pop_line *line = line_of(lines, wish->topics[i]);
         if (!line) {
-            leave_lines(lines, waiter);
+            (void)leave_lines(lines, waiter);
             return false;
         }
         struct dt_pop_place *place = &waiter->places[waiter->n_places++];
@@ -93,11 +98,11 @@ bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish
     return true;
 }
 
-void dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter)
+bool dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter)
 {
-    leave_lines(lines, waiter);
     DL_DELETE(lines->waiters, waiter);
     lines->n--;
+    return leave_lines(lines, waiter);
 }
 
 /* ---- what is ready ---- */
@@ -129,10 +134,13 @@ size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt
     size_t owners = 0;
     DL_FOREACH(lines->ready, line)
     n += line->ready_us <= now_us;
+    if (n == 0)
+        return 0;
     struct dt_turn *turns = dt_arena_alloc(arena, (n + 1) * sizeof(*turns));
     struct dt_pop_line **v = dt_arena_alloc(arena, (n + 1) * sizeof(*v));
-    if (n == 0 || !turns || !v)
-        return n > 0;
+    if (!turns || !v)
+        return 1;
+    const size_t some = n < ALONE_AT_ONCE ? n : ALONE_AT_ONCE;
     n = 0;
     DL_FOREACH(lines->ready, line)
     if (line->ready_us <= now_us) {
@@ -146,7 +154,7 @@ size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt
         DL_PREPEND(lines->ready, line);
         owners += turns[n].nth == 0;
     }
-    return owners;
+    return owners > 1 ? owners : some;
 }
 
 struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us)
@@ -163,11 +171,17 @@ struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t 
 bool dt_pop_lines_claimed(struct dt_pop_lines *lines, struct dt_str topic, dt_status status,
                           const struct dt_popped *popped, int64_t now_us)
 {
+    struct dt_pop_line *line = find(lines, topic);
     int64_t from_us = 0;
+    int64_t pause_us = DT_POP_LATER_US;
+    if (line && popped->passed && popped->n == 0 && line->pause_us)
+        pause_us = dt_earlier(2 * line->pause_us, DT_POP_STUCK_US);
+    if (line)
+        line->pause_us = popped->passed && popped->n == 0 ? pause_us : 0;
     if (status != DT_OK)
         from_us = now_us + DT_POP_AGAIN_US;
     else if (popped->passed || popped->at_limit || (popped->more && popped->n == 0))
-        from_us = now_us + DT_POP_LATER_US;
+        from_us = now_us + pause_us;
     else if (!popped->refused.p && !popped->more)
         return false;
     dt_pop_lines_ready(lines, topic, from_us);

@@ -16,7 +16,10 @@
 #include "request/request.h"
 
 #define DT_POP_AGAIN_US INT64_C(250000) /* after a claim that failed, or for which there was no memory … */
-#define DT_POP_LATER_US INT64_C(50000) /* … and after one that left something: rows were locked, or a limit reached */
+#define DT_POP_LATER_US                                                                                                \
+    INT64_C(50000) /* … and after one that left something: rows were locked, or a limit reached; … */
+#define DT_POP_STUCK_US                                                                                                \
+    INT64_C(1000000) /* … twice as long after each further one that found locked rows alone, at most */
 
 struct dt_pop_line;
 
@@ -49,6 +52,7 @@ struct dt_pop_line {
     struct dt_pop_place *first;
     bool ready;                      /* something may be offered, … */
     int64_t ready_us;                /* … and may be claimed from then on */
+    int64_t pause_us;                /* after a claim that found locked rows alone; the next one is twice as long */
     struct dt_pop_line *prev, *next; /* of the ready ones */
 };
 
@@ -67,14 +71,15 @@ bool dt_pop_lines_await(const struct dt_pop_lines *lines, const struct dt_pop_wi
  */
 bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish, const int64_t *owners,
                       struct dt_pop_waiter *waiter);
-/* Takes a pop out of its lines; lines that are empty then are removed. */
-void dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter);
+/* Takes a pop out of its lines; lines that are empty then are removed. True: one of these was ready. */
+bool dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter);
 /* Something may be offered of a topic: its line, if it has one, may be served from then on. 0: at once. */
 void dt_pop_lines_ready(struct dt_pop_lines *lines, struct dt_str topic, int64_t from_us);
 /* When the first of the ready lines may be served; INT64_MAX: none is ready. */
 int64_t dt_pop_lines_next_us(const struct dt_pop_lines *lines);
-/* Brings one line of each owner to the front, of those that may be served; returns how many owners have one. The arena
- * is for this call; if it is out of memory, the line that has been ready for longest comes first. */
+/* Brings one line of each owner to the front, of those that may be served; returns how many lines to serve: one of each
+ * owner, or several of an owner that is alone. The arena is for this call; if it is out of memory, the line that has
+ * been ready for longest comes first. */
 size_t dt_pop_lines_rotate(struct dt_pop_lines *lines, int64_t now_us, struct dt_arena *arena);
 /* Takes the first line that may be served off the ready ones; NULL: there is none. */
 struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t now_us);

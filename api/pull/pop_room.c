@@ -37,7 +37,8 @@
 #define LOOK_HEARD_US  INT64_C(1000000) /* … and where they can */
 #define ENDS_US        INT64_C(10000)   /* between two walks over all pops, for waits that are over */
 #define SERVED_AT_ONCE 256              /* of a line, by one claim; jobs likewise */
-#define OWNERS_PART    2                /* an owner leaves this part of the places to others (base/fair.h) */
+#define TTRS_AT_ONCE   8
+#define OWNERS_PART    2 /* an owner leaves this part of the places to others (base/fair.h) */
 #define EVENTS         256
 #define EARS           256 /* power of two */
 #define PATIENCE_NOTE  "the delivery of a topic is another one: nothing is popped from it"
@@ -177,10 +178,15 @@ static bool line_up(dt_pop_room *room, const struct dt_pop_wish *wish, const int
                     struct dt_pop_waiter *waiter, uint64_t heard)
 {
     pthread_mutex_lock(&room->lock);
-    bool added = !room->closed && watch(room, waiter) && dt_pop_lines_add(&room->lines, wish, owners, waiter);
+    bool added = !room->closed && dt_pop_lines_add(&room->lines, wish, owners, waiter);
+    if (added && !watch(room, waiter)) {
+        (void)dt_pop_lines_remove(&room->lines, waiter);
+        added = false;
+    }
     if (!added)
         dt_shares_give_back(&room->places, owners[0]);
-    for (size_t i = 0; added && i < wish->n_topics && heard != dt_pop_room_heard(room, wish); i++)
+    const bool news = added && heard != dt_pop_room_heard(room, wish);
+    for (size_t i = 0; news && i < wish->n_topics; i++)
         dt_pop_lines_ready(&room->lines, wish->topics[i], 0);
     if (added)
         room->first_until_us = dt_earlier(room->first_until_us, waiter->until_us);
@@ -227,7 +233,8 @@ static dt_detached *take_out(dt_pop_room *room, struct dt_pop_waiter *waiter)
     dt_detached *detached = waiter->detached;
     epoll_ctl(room->epoll_fd, EPOLL_CTL_DEL, waiter->fd, NULL);
     pthread_mutex_lock(&room->lock);
-    dt_pop_lines_remove(&room->lines, waiter);
+    if (dt_pop_lines_remove(&room->lines, waiter)) /* a pop that saw the line, and enters now, makes it ready again */
+        atomic_fetch_add(&room->heard_all, 1);
     dt_shares_give_back(&room->places, waiter->owner);
     dt_metric_set(room->waiting, (double)room->lines.n);
     pthread_mutex_unlock(&room->lock);
@@ -291,8 +298,22 @@ struct served {
     struct dt_pop_waiter *v[SERVED_AT_ONCE];
     struct dt_pop_taker takers[SERVED_AT_ONCE]; /* likewise */
     size_t n, max;                              /* jobs that they want */
-    bool by_command;                            /* one of them asks so */
+    int64_t ttrs_ms[TTRS_AT_ONCE];
+    size_t n_ttrs;
+    bool by_command; /* one of them asks so */
 };
+
+/* Whether the claim writes this ttr: each is a statement of its own, so there are a few. */
+static bool has_ttr(struct served *served, int64_t ttr_ms)
+{
+    for (size_t i = 0; i < served->n_ttrs; i++)
+        if (served->ttrs_ms[i] == ttr_ms)
+            return true;
+    if (served->n_ttrs == TTRS_AT_ONCE)
+        return false;
+    served->ttrs_ms[served->n_ttrs++] = ttr_ms;
+    return true;
+}
 
 /* False: no line is ready. */
 static bool choose(dt_pop_room *room, struct served *served)
@@ -307,7 +328,8 @@ static bool choose(dt_pop_room *room, struct served *served)
     if (line && !served->topic.p)
         dt_pop_lines_ready(&room->lines, line->topic, now + DT_POP_AGAIN_US);
     for (const struct dt_pop_place *place = served->topic.p ? line->first : NULL;
-         place && served->n < SERVED_AT_ONCE && wanted < SERVED_AT_ONCE; place = place->next) {
+         place && served->n < SERVED_AT_ONCE && wanted < SERVED_AT_ONCE && has_ttr(served, place->waiter->ttr_ms);
+         place = place->next) {
         served->v[served->n++] = place->waiter;
         wanted += place->waiter->max;
     }
@@ -414,15 +436,19 @@ static void serve_line(dt_pop_room *room)
     if (!choose(room, &served))
         return;
     keep_those_who_are_there(room, &served);
-    dt_status status = served.n ? claim(room, &served, &popped, &err) : DT_OK;
-    tell(room, status, &err);
+    dt_status status = DT_OK;
+    if (served.n) {
+        status = claim(room, &served, &popped, &err);
+        tell(room, status, &err);
+    }
     if (popped.refused.p)
         refuse(room, &served, &popped);
     share_out(room, &served, &popped);
-    popped.more |= served.n == 0;
     pthread_mutex_lock(&room->lock);
+    if (served.n == 0)
+        dt_pop_lines_ready(&room->lines, served.topic, 0);
     /* A pop that saw the line, and enters when the line is gone, hears that something is left. */
-    if (dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, now_us(room)))
+    if (served.n == 0 || dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, now_us(room)))
         atomic_fetch_add(ear_of(room, served.topic), 1);
     pthread_mutex_unlock(&room->lock);
     dt_hold_end(&room->hold);

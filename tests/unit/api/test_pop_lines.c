@@ -38,10 +38,11 @@ static struct dt_pop_waiter *stand(struct dt_pop_wish wish)
     return waiter;
 }
 
-static void leave(struct dt_pop_waiter *waiter)
+static bool leave(struct dt_pop_waiter *waiter)
 {
-    dt_pop_lines_remove(&lines, waiter);
+    const bool ready = dt_pop_lines_remove(&lines, waiter);
     free(waiter);
+    return ready;
 }
 
 static int setup(void **state)
@@ -56,7 +57,7 @@ static int teardown(void **state)
 {
     (void)state;
     while (lines.waiters)
-        leave(lines.waiters);
+        (void)leave(lines.waiters);
     assert_null(lines.lines);
     assert_null(lines.ready);
     assert_int_equal(lines.n, 0);
@@ -106,6 +107,32 @@ static void test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_wa
     assert_null(dt_pop_lines_next_ready(&lines, 0));
 }
 
+static void test_the_last_pop_of_a_ready_line_says_so_when_it_leaves(void **state)
+{
+    (void)state;
+    struct dt_pop_waiter *first = stand(WISH(0, A));
+    struct dt_pop_waiter *last = stand(WISH(0, A));
+    dt_pop_lines_ready(&lines, A, 0);
+    assert_false(leave(first));
+    assert_true(leave(last));
+    assert_false(leave(stand(WISH(0, A))));
+}
+
+static void test_locked_rows_are_tried_again_less_and_less_often(void **state)
+{
+    (void)state;
+    const struct dt_popped locked = {.passed = true};
+    const struct dt_popped some = {.n = 1, .passed = true};
+    stand(WISH(0, A));
+    for (int64_t pause_us = DT_POP_LATER_US; pause_us < 2 * DT_POP_STUCK_US; pause_us *= 2) {
+        assert_true(dt_pop_lines_claimed(&lines, A, DT_OK, &locked, 0));
+        assert_int_equal(dt_pop_lines_next_us(&lines), dt_earlier(pause_us, DT_POP_STUCK_US));
+        assert_true(is_next(DT_POP_STUCK_US, A));
+    }
+    assert_true(dt_pop_lines_claimed(&lines, A, DT_OK, &some, 0));
+    assert_int_equal(dt_pop_lines_next_us(&lines), DT_POP_LATER_US);
+}
+
 static void test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_one(void **state)
 {
     char names[200][16];
@@ -120,8 +147,8 @@ static void test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_on
     assert_int_equal(dt_pop_lines_rotate(&lines, 0, &arena), 2);
     assert_true(is_next(0, DT_STR_LIT("evil.0")));
     assert_true(is_next(0, GOOD));
-    for (int i = 1; i < 200; i++) { /* an owner's lines in the order in which they got ready, one each time */
-        assert_int_equal(dt_pop_lines_rotate(&lines, 0, &arena), 1);
+    for (int i = 1; i < 200; i++) { /* an owner's lines in the order in which they got ready; alone, several at once */
+        assert_int_equal(dt_pop_lines_rotate(&lines, 0, &arena), 200 - i < 16 ? 200 - i : 16);
         assert_true(is_next(0, dt_str(names[i])));
     }
     assert_int_equal(dt_pop_lines_rotate(&lines, 0, &arena), 0);
@@ -187,6 +214,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_pops_of_a_topic_stand_in_one_line_in_the_order_in_which_they_came_whatever_else_they_ask_for),
         TEST(test_an_offer_makes_one_line_ready_however_many_ways_its_topic_is_waited_for),
+        TEST(test_the_last_pop_of_a_ready_line_says_so_when_it_leaves),
+        TEST(test_locked_rows_are_tried_again_less_and_less_often),
         TEST(test_an_owner_with_many_ready_lines_gets_one_turn_as_another_with_one),
         TEST(test_a_line_is_ready_again_unless_a_claim_left_nothing_and_no_offer_came_meanwhile),
         TEST(test_a_line_that_ends_while_it_is_ready_is_not_served),
