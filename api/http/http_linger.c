@@ -28,7 +28,7 @@ struct slot {
     struct dt_strbuf text; /* to be sent */
     size_t sent;
     struct dt_hold hold; /* of it */
-    bool is_answer;      /* it has a place of its owner's share */
+    bool is_answer;      /* not all of it is sent: it has a place of its owner's share */
     int64_t owner;
     bool heard_all; /* its peer sends nothing more */
 };
@@ -51,7 +51,7 @@ dt_status dt_linger_new(dt_linger **out)
         free(linger);
         return DT_SYSTEM;
     }
-    linger->shares = (struct dt_shares){.total = SOCKETS_MAX, .part = OWNERS_PART};
+    linger->shares = (struct dt_shares){.total = SOCKETS_MAX - LINGER_MAX, .part = OWNERS_PART};
     pthread_mutex_init(&linger->lock, NULL);
     for (int i = 0; i < SOCKETS_MAX; i++)
         linger->slots[i].fd = -1;
@@ -136,15 +136,18 @@ void dt_linger_add(dt_linger *linger, int fd, int64_t until_us)
 }
 
 /* All is with the kernel: the peer shall see the end of it. */
-static void sent_all(struct slot *slot)
+static void sent_all(dt_linger *linger, struct slot *slot)
 {
     shutdown(slot->fd, SHUT_WR);
     dt_strbuf_clear(&slot->text);
     dt_hold_end(&slot->hold);
+    if (slot->is_answer)
+        dt_shares_give_back(&linger->shares, slot->owner);
+    slot->is_answer = false;
 }
 
 /* Sends what the peer takes now. False: it takes nothing any more. */
-static bool send_more(struct slot *slot)
+static bool send_more(dt_linger *linger, struct slot *slot)
 {
     while (slot->sent < slot->text.n) {
         ssize_t n = send(slot->fd, slot->text.p + slot->sent, slot->text.n - slot->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -152,7 +155,7 @@ static bool send_more(struct slot *slot)
             return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
         slot->sent += (size_t)n;
     }
-    sent_all(slot);
+    sent_all(linger, slot);
     return true;
 }
 
@@ -162,8 +165,8 @@ void dt_linger_send(dt_linger *linger, int fd, struct dt_strbuf *text, struct dt
     struct slot slot = {.fd = fd, .until_us = until_us, .text = *text, .hold = *hold, .owner = owner};
     dt_strbuf_init(text);
     dt_hold_init(hold, slot.hold.budget);
-    const bool sends = send_more(&slot);
-    slot.is_answer = sends;
+    const bool sends = send_more(linger, &slot);
+    slot.is_answer = sends && slot.text.p && owner;
     if (!sends || !take_slot(linger, &slot, SOCKETS_MAX, now_us))
         slot_clear(linger, &slot);
 }
@@ -204,13 +207,13 @@ static nfds_t collect_sockets(dt_linger *linger, struct pollfd *fds, int *slots,
 }
 
 /* Serves what a socket is ready for. False: it is done with. */
-static bool tend(struct slot *slot, short ready)
+static bool tend(dt_linger *linger, struct slot *slot, short ready)
 {
     if (ready & (POLLERR | POLLNVAL))
         return false;
     if (ready & POLLIN)
         slot->heard_all = !drop_input(slot->fd);
-    if ((ready & POLLOUT) && slot->text.p && !send_more(slot))
+    if ((ready & POLLOUT) && slot->text.p && !send_more(linger, slot))
         return false;
     if (ready & POLLHUP)
         return false;
@@ -220,7 +223,7 @@ static bool tend(struct slot *slot, short ready)
 static void tend_slot(dt_linger *linger, int slot, short ready)
 {
     pthread_mutex_lock(&linger->lock);
-    if (!tend(&linger->slots[slot], ready))
+    if (!tend(linger, &linger->slots[slot], ready))
         slot_clear(linger, &linger->slots[slot]);
     pthread_mutex_unlock(&linger->lock);
 }

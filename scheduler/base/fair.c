@@ -267,7 +267,7 @@ bool dt_shares_take_some(struct dt_shares *s, int64_t owner, size_t amount, int6
     if (!own)
         return false;
     own->asked_us = now_us;
-    const bool first = own->used == 0 && (s->used == 0 || amount <= left_of(s, own));
+    const bool first = own->used == 0 && (s->used == 0 ? s->total > 0 : amount <= left_of(s, own));
     if (!first && own->used + amount > most_of(s, own, others))
         return false;
     own->used += amount;

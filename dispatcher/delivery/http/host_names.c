@@ -142,7 +142,8 @@ static void look_up(void *arg)
         add_address(&lookup->addresses, a);
     if (!failed)
         freeaddrinfo(found);
-    lookup->unanswered = failed == EAI_AGAIN || failed == EAI_SYSTEM || failed == EAI_MEMORY;
+    lookup->unanswered =
+        failed == EAI_AGAIN || failed == EAI_SYSTEM || failed == EAI_MEMORY || lookup->addresses.failed;
     lookup->reason = failed                     ? gai_strerror(failed)
                      : lookup->addresses.failed ? "memory is out"
                      : lookup->addresses.n == 0 ? "the name has neither an IPv4 nor an IPv6 address"
@@ -231,6 +232,8 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
     HASH_FIND_STR(names->by_host, host, name);
     if (!name) {
         drop_one(names, now_us);
+        if (HASH_COUNT(names->by_host) >= DT_HOST_NAMES_MAX) /* names in use are passed over */
+            drop_one(names, now_us);
         name = add(names, host);
     }
     *out = name;
@@ -245,7 +248,9 @@ dt_status dt_host_names_find(dt_host_names *names, const char *host, int64_t own
 static void note(struct dt_host_name *name, struct lookup *lookup, int64_t now_us)
 {
     name->asked = false;
-    if (!(lookup->unanswered && usable(name, now_us))) {
+    if (lookup->unanswered && usable(name, now_us)) {
+        name->asks_us = now_us + DT_HOST_NAME_AGAIN_US;
+    } else {
         free(name->addresses);
         name->addresses = lookup->reason ? NULL : lookup->addresses.p;
         name->reason = lookup->reason;

@@ -23,11 +23,12 @@
 #include "base/strbuf.h"
 #include "hash.h"
 
-#define DT_LOOKUPS_MAX       256   /* threads that look names up */
-#define DT_LOOKUPS_PART      4     /* of what others leave an owner runs one part at most */
-#define DT_HOST_ADDRESSES    16    /* of a name that are kept */
-#define DT_HOST_NAMES_MAX    10000 /* names that are remembered without a request */
-#define DT_HOST_NAME_KEPT_US (INT64_C(60) * 1000000)
+#define DT_LOOKUPS_MAX        256   /* threads that look names up */
+#define DT_LOOKUPS_PART       4     /* of what others leave an owner runs one part at most */
+#define DT_HOST_ADDRESSES     16    /* of a name that are kept */
+#define DT_HOST_NAMES_MAX     10000 /* names that are remembered without a request */
+#define DT_HOST_NAME_KEPT_US  (INT64_C(60) * 1000000)
+#define DT_HOST_NAME_AGAIN_US (INT64_C(5) * 1000000) /* after name servers failed for a name that is known */
 #define DT_HOST_NAME_USED_US                                                                                           \
     (INT64_C(600) * 1000000) /* so long after its lookup a name is used while it is asked for */
 

@@ -29,6 +29,7 @@
 #include "job/callback/callback_host.h"
 #include "wire_guard.h"
 
+#define TURN_AGAIN_US  INT64_C(250000) /* names without a turn are asked for again this often */
 #define EVENTS_AT_ONCE 128
 #define SHUT_US        INT64_C(3000000) /* longer than connections are kept without use (http_curl_request.c) */
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)
@@ -158,8 +159,10 @@ static void wait_for_name(dt_http_client *client, struct dt_client_exchange *exc
     name->waiting++;
     exchange->name = name;
     exchange->no_turn = name->state == DT_HOST_NAME_NO_TURN;
-    if (exchange->no_turn)
+    if (exchange->no_turn) {
         exchange->until_us = exchange->taken_us + INT64_C(1000) * DT_HTTP_TURN_MS;
+        client->waiting_until_us = dt_earlier(client->waiting_until_us, now(client) + TURN_AGAIN_US);
+    }
     wait_until(client, exchange, exchange->until_us);
 }
 
@@ -216,12 +219,14 @@ static void stop_waiting(dt_http_client *client, struct dt_client_exchange *exch
     exchange->name = NULL;
 }
 
-/* What its name waited for a turn is not of its time. */
+/* The time of a request starts when the lookup of its name starts. */
 static void stop_waiting_for_name(dt_http_client *client, struct dt_client_exchange *exchange)
 {
     stop_waiting(client, exchange);
-    if (exchange->no_turn)
-        exchange->until_us = now(client) + exchange->timeout_us;
+    if (exchange->no_turn) {
+        exchange->taken_us = now(client);
+        exchange->until_us = exchange->taken_us + exchange->timeout_us;
+    }
     exchange->no_turn = false;
 }
 
@@ -309,9 +314,12 @@ static void end_waits(dt_http_client *client)
     int64_t now_us = now(client);
     if (now_us < client->waiting_until_us)
         return;
+    give_turns(client); /* also if no lookup ends: one may not have found a thread, or memory */
     client->waiting_until_us = INT64_MAX;
     DL_FOREACH_SAFE(client->waiting, exchange, next)
     {
+        if (exchange->no_turn)
+            client->waiting_until_us = dt_earlier(client->waiting_until_us, now_us + TURN_AGAIN_US);
         if (now_us >= exchange->wait_until_us)
             end_wait(client, exchange, now_us);
         else

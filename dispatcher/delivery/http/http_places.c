@@ -394,7 +394,8 @@ static void adapt(const dt_places *places, const struct dt_place *place, enum dt
         owner->most++;
     if (end != DT_PLACE_PUSHED_BACK || place->taken_us <= owner->slowed_us)
         return;
-    owner->most = owner->most > 1 ? owner->most / 2 : 1;
+    const unsigned half = owner->limit > owner->most / 2 ? owner->most / 2 : owner->limit / 2;
+    owner->most = half ? half : 1;
     owner->slowed_us = now_us;
 }
 

@@ -236,6 +236,9 @@ static void the_smallest_room_has_a_place_for_one(void **state)
     dt_shares_give_back(&shares, 1);
     assert_int_equal(take_all(&shares, 2, 0), 1);
     dt_shares_clear(&shares);
+    shares = (struct dt_shares){.total = 0, .part = 2};
+    assert_int_equal(take_all(&shares, 1, 0), 0);
+    dt_shares_clear(&shares);
 }
 
 static void amounts_are_shared_as_places_are(void **state)

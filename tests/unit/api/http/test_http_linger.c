@@ -23,6 +23,7 @@
 
 #define LINGER_MAX   64
 #define SOCKETS_MAX  320
+#define ANSWERS      (SOCKETS_MAX - LINGER_MAX)
 #define LARGE        ((size_t)64 * 1024) /* more than a socket takes here */
 #define SOCKET_TAKES 4096
 #define LATER        INT64_C(1000000) /* us; `now` is 1 */
@@ -226,31 +227,31 @@ static void every_place_can_be_taken_and_one_more_is_closed_at_once(void **state
 {
     int before = open_descriptors();
     (void)state;
-    for (int i = 0; i < SOCKETS_MAX; i++)
-        answer_of(i, LARGE);
-    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX);
-    answer(LARGE);
-    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX);
-    assert_int_equal(dt_budget_held(&budget), SOCKETS_MAX * LARGE);
-    assert_int_equal(open_descriptors(), before + 2 * SOCKETS_MAX + 1);
+    for (int i = 0; i < ANSWERS; i++)
+        answer_of(i + 1, LARGE);
+    assert_int_equal(dt_linger_unsent(linger), ANSWERS);
+    answer_of(ANSWERS + 1, LARGE);
+    assert_int_equal(dt_linger_unsent(linger), ANSWERS);
+    assert_int_equal(dt_budget_held(&budget), ANSWERS * LARGE);
+    assert_int_equal(open_descriptors(), before + 2 * ANSWERS + 1);
     look();
     look();
-    hang_up(SOCKETS_MAX - 1); /* the last of them is looked at, too */
+    hang_up(ANSWERS - 1); /* the last of them is looked at, too */
     look();
-    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX - 1);
-    answer_of(SOCKETS_MAX, LARGE);
-    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX);
+    assert_int_equal(dt_linger_unsent(linger), ANSWERS - 1);
+    answer_of(ANSWERS + 2, LARGE);
+    assert_int_equal(dt_linger_unsent(linger), ANSWERS);
 }
 
 static void test_an_owner_whose_clients_read_nothing_leaves_places_to_the_answers_of_others(void **state)
 {
     (void)state;
-    for (int i = 0; i < SOCKETS_MAX; i++)
+    for (int i = 0; i < ANSWERS; i++)
         answer_of(1, LARGE);
-    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX - SOCKETS_MAX / 8);
+    assert_int_equal(dt_linger_unsent(linger), ANSWERS - ANSWERS / 8);
     answer_of(2, LARGE);
-    assert_int_equal(dt_linger_unsent(linger), SOCKETS_MAX - SOCKETS_MAX / 8 + 1);
-    for (int i = 0; i < SOCKETS_MAX; i++)
+    assert_int_equal(dt_linger_unsent(linger), ANSWERS - ANSWERS / 8 + 1);
+    for (int i = 0; i < ANSWERS; i++)
         hang_up(i);
     look();
     assert_int_equal(dt_linger_unsent(linger), 1);
