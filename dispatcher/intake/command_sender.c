@@ -12,11 +12,13 @@
 #include "base/thread.h"
 #include "hash.h"
 
-#define ANSWERS    1 /* a signal */
-#define SEND_MS    10000
-#define TOGETHER   16                     /* rows that are sent together */
-#define WAITING    2048                   /* rows of an owner that may wait for topics, as many as its names may */
-#define KEPT_MS    INT64_C(3600000)       /* a row that waits for its topic for longer is dropped */
+#define ANSWERS  1 /* a signal */
+#define SEND_MS  10000
+#define TOGETHER 16               /* rows that are sent together */
+#define WAITING  2048             /* rows of an owner that may wait for topics, as many as its names may */
+#define KEPT_MS  INT64_C(3600000) /* a row that waits for its topic for longer is dropped, … */
+#define CROWDED_US                                                                                                     \
+    INT64_C(60000000) /* … and one beyond WAITING, if Kafka has said of topics for so long what they are */
 #define LOOK_US    INT64_C(60000000)      /* for answers of processes that died */
 #define ASK_US     INT64_C(200000)        /* for topics that are being made */
 #define AGAIN_US   INT64_C(1000000)       /* after a failure */
@@ -52,7 +54,8 @@ struct dt_command_sender {
     struct dt_arena page;  /* of rows that are listed */
     struct ready *ready;   /* of a round … */
     size_t n_ready, room;
-    bool waits; /* … in which rows waited for topics */
+    bool waits, answered; /* … in which rows waited for topics; Kafka said of some what they are */
+    int64_t silent_us;    /* mono: when it last said so of none; the start at first */
     struct dt_outage_part outage;
     dt_metric *sent, *dropped;
 };
@@ -80,7 +83,7 @@ static void lift(dt_command_sender *s, struct dt_str topic)
     free(bar);
 }
 
-static void raise_bar(dt_command_sender *s, struct dt_str topic)
+static void raise_bar(dt_command_sender *s, struct dt_str topic, bool longer)
 {
     struct bar *bar = bar_of(s, topic);
     if (!bar && (bar = calloc(1, sizeof(*bar) + topic.n))) {
@@ -94,11 +97,11 @@ static void raise_bar(dt_command_sender *s, struct dt_str topic)
     }
     if (!bar || mono_us(s) < bar->until_us)
         return;
-    bar->pause_us = bar->pause_us ? dt_earlier(2 * bar->pause_us, BAR_MAX_US) : BAR_US;
+    bar->pause_us = longer && bar->pause_us ? dt_earlier(2 * bar->pause_us, BAR_MAX_US) : BAR_US;
     bar->until_us = mono_us(s) + bar->pause_us;
 }
 
-/* OK: the topic can be written. REFUSED: it cannot. BUSY: nobody knows yet. */
+/* OK: the topic can be written. REFUSED: it cannot. BUSY: Kafka has not said so yet. */
 static dt_status look_at(dt_command_sender *s, const struct dt_command_answers_row *row, struct dt_error *err)
 {
     struct dt_kafka_topic_info info;
@@ -164,13 +167,15 @@ static dt_status sort_out(dt_command_sender *s, const struct dt_command_answers_
         struct dt_error why = {0};
         const dt_status asked = look_at(s, &v[i], &why);
         const char *reason = asked == DT_REFUSED ? why.text : NULL;
+        const int64_t heard_us = mono_us(s) - s->silent_us;
+        s->answered |= asked != DT_BUSY;
         if (asked == DT_OK) {
             status = add_ready(s, &v[i]);
             continue;
         }
-        if (!reason && v[i].age_ms > KEPT_MS)
+        if (!reason && v[i].age_ms > KEPT_MS && heard_us > 1000 * KEPT_MS)
             reason = "its topic could not be written for an hour";
-        if (!reason && is_one_too_many(s, owners, v[i].owner))
+        if (!reason && is_one_too_many(s, owners, v[i].owner) && heard_us > CROWDED_US)
             reason = "too many answers of its owner wait for topics";
         s->waits |= !reason;
         if (!reason)
@@ -189,7 +194,7 @@ static dt_status list_ready(dt_command_sender *s, struct dt_error *err)
     int64_t after = 0;
     dt_status status = DT_OK;
     s->n_ready = 0;
-    s->waits = false;
+    s->waits = s->answered = false;
     pthread_mutex_lock(&s->lock);
     const size_t n = s->n_partitions;
     int64_t *partitions = dt_arena_alloc(&s->arena, (n + 1) * sizeof(*partitions));
@@ -206,6 +211,8 @@ static dt_status list_ready(dt_command_sender *s, struct dt_error *err)
             status = sort_out(s, rows.v, rows.n, &owners, err);
     }
     HASH_CLEAR(hh, owners);
+    if (s->waits && !s->answered)
+        s->silent_us = mono_us(s);
     return status;
 }
 
@@ -233,7 +240,8 @@ static int compare_ids(const void *a, const void *b)
     return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b);
 }
 
-/* Chooses rows that are sent together: of each owner the oldest, and as many of each as of any other. */
+/* Takes rows that are sent together off those that are ready: of each owner the oldest, and as many of each as of any
+ * other. */
 static dt_status choose(dt_command_sender *s, int64_t ids[TOGETHER], size_t *n)
 {
     size_t n_owners = 0;
@@ -258,6 +266,11 @@ static dt_status choose(dt_command_sender *s, int64_t ids[TOGETHER], size_t *n)
         for (size_t k = 0; k < queues[i].quota; k++)
             ids[(*n)++] = s->ready[owners[i].first + k].id;
     qsort(ids, *n, sizeof(*ids), compare_ids);
+    size_t left = 0;
+    for (size_t i = 0; i < s->n_ready; i++)
+        if (!bsearch(&s->ready[i].id, ids, *n, sizeof(*ids), compare_ids))
+            s->ready[left++] = s->ready[i];
+    s->n_ready = left;
     return DT_OK;
 }
 
@@ -301,14 +314,14 @@ static dt_status send(dt_command_sender *s, const struct dt_command_answers *ans
     return status == DT_REFUSED ? DT_OK : status;
 }
 
-/* If Kafka took nothing it is away. Else topics of what it did not take are left alone for a while. */
+/* Topics of what Kafka did not take are left alone for a while; longer each time, if it took others. */
 static void leave_alone(dt_command_sender *s, const struct dt_command_answers *answers, const int64_t *stay,
-                        size_t n_stay)
+                        size_t n_stay, bool took_others)
 {
     for (size_t i = 0, k = 0; i < answers->n && k < n_stay; i++) {
         if (answers->v[i].row != stay[k])
             continue;
-        raise_bar(s, answers->v[i].topic);
+        raise_bar(s, answers->v[i].topic, took_others);
         k += i + 1 == answers->n || answers->v[i + 1].row != stay[k];
     }
 }
@@ -346,8 +359,7 @@ static dt_status send_some(dt_command_sender *s, struct dt_error *err)
     if (status != DT_OK && status != DT_UNAVAILABLE)
         return status;
     n = remove_stay(ids, n, stay, n_stay);
-    if (n)
-        leave_alone(s, &answers, stay, n_stay);
+    leave_alone(s, &answers, stay, n_stay, n > 0);
     DT_FAIL_POINT_STATUS("commands.answered", status, err);
     dt_status removed = dt_store_command_answered(s->store, ids, n, err);
     return removed != DT_OK || n == 0 ? (removed != DT_OK ? removed : status) : DT_OK;
@@ -356,10 +368,14 @@ static dt_status send_some(dt_command_sender *s, struct dt_error *err)
 /* *next_us: when to look again. */
 static dt_status round_of(dt_command_sender *s, int64_t *next_us, struct dt_error *err)
 {
+    const int64_t until_us = mono_us(s) + AGAIN_US;
     dt_arena_reset(&s->arena);
     dt_status status = list_ready(s, err);
-    if (status == DT_OK)
-        status = send_some(s, err);
+    do {
+        dt_arena_reset(&s->arena);
+        if (status == DT_OK)
+            status = send_some(s, err);
+    } while (status == DT_OK && s->n_ready && mono_us(s) < until_us && !dt_thread_stopping(&s->thread));
     *next_us = status != DT_OK ? mono_us(s) + AGAIN_US
                : s->n_ready    ? 0
                : s->waits      ? mono_us(s) + ASK_US
@@ -445,6 +461,7 @@ dt_status dt_command_sender_start(const struct dt_intake_env *intake, const stru
     if (!s)
         return DT_NOMEM;
     s->env = *intake;
+    s->silent_us = mono_us(s);
     pthread_mutex_init(&s->lock, NULL);
     dt_arena_init(&s->arena);
     dt_arena_init(&s->page);

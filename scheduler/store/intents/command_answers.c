@@ -237,7 +237,9 @@ static dt_status take_listed(void *arg)
     struct dt_command_answers_row *row = &l->out->v[l->out->n++];
     *row = (struct dt_command_answers_row){.id = dt_db_i64(l->db, 0),
                                            .topic = dt_arena_copy(l->arena, dt_db_bytes(l->db, 1)),
-                                           .owner = owner > 0 ? owner : dt_owner_by_name(of_topic),
+                                           .owner = dt_db_is_null(l->db, 3) ? dt_owner_by_name(DT_STR_NONE)
+                                                    : owner > 0             ? owner
+                                                                            : dt_owner_by_name(of_topic),
                                            .age_ms = dt_db_i64(l->db, 4)};
     return row->topic.p ? DT_OK : dt_fail(l->err, DT_NOMEM, "out of memory");
 }
