@@ -11,7 +11,7 @@
 
 #define PIECE 1000 /* topics */
 
-static bool makes_jobs(struct dt_str scopes)
+bool dt_scopes_make_jobs(struct dt_str scopes)
 {
     bool makes = false;
     while (scopes.n) {
@@ -32,7 +32,7 @@ static dt_status read_owners(dt_db *db, struct dt_arena *arena, struct dt_owners
         struct dt_str topics = dt_store_text(db, 1, arena, &copied);
         if (!copied)
             status = DT_NOMEM;
-        else if (makes_jobs(dt_db_bytes(db, 0)))
+        else if (dt_scopes_make_jobs(dt_db_bytes(db, 0)))
             status = dt_owners_add(out, topics, arena);
     }
     dt_status end = dt_db_end(db, err);

@@ -14,6 +14,9 @@ DT_MUST_CHECK dt_status dt_store_topic_owners_update(dt_store *store, struct dt_
 /* Does so after a token was made or revoked. If it fails, a dispatcher does it within a minute. */
 void dt_topic_owners_follow(dt_store *store);
 
+/* Whether a token with these scopes (api_tokens.scopes) makes jobs: only such tokens own topics. */
+bool dt_scopes_make_jobs(struct dt_str scopes);
+
 /* ---- inside a transaction that holds the lock of all changes of topics ---- */
 
 /* The owners of topics that are made in one transaction. All zero to begin with. */

@@ -154,10 +154,12 @@ static void note_progress(struct dt_fire_batch *b, const struct dt_schedule *s, 
 static int64_t wait_for_quota(struct dt_fire_batch *b, struct dt_schedule *s, int64_t look_ms)
 {
     const char *why;
-    if (!b->quota || dt_fire_quota_room(b->quota) > 0 || !look_ms || look_ms > b->now_ms) {
+    if (!look_ms || look_ms > b->now_ms) {
         s->waits_since_ms = 0;
         return look_ms;
     }
+    if (!b->quota || dt_fire_quota_room(b->quota) > 0) /* the batch is full: what waited for the quota waits on */
+        return look_ms;
     look_ms = b->now_ms + dt_fire_quota_wait_ms(b->quota, &why);
     if (!s->waits_since_ms)
         s->waits_since_ms = b->now_ms;

@@ -8,12 +8,14 @@
 #include "store/jobs/change_txn.h"
 #include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
+#include "store/topic_owners.h"
 
 #define MILLI         1000
+#define LEAST_PART    20            /* fires ask for this part of a quota at least, whatever its clients ask for */
 #define COUNT_MS      INT64_C(1000) /* pending jobs are counted so often … */
 #define COUNT_PART    20            /* … and for this part of the time at most */
 #define WAIT_LEAST_MS INT64_C(100)
-#define WAIT_MOST_MS  INT64_C(10000)
+#define WAIT_MOST_MS  INT64_C(3000) /* less than DT_QUOTA_LEASE_MS: the share is still there at the next look */
 
 /* Below all owners. */
 #define ALL_TOPICS 0
@@ -47,7 +49,11 @@ static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, 
                                 .token = dt_quota_token_id(dt_db_bytes(db, 0)),
                                 .topics = dt_store_text(db, 1, arena, &copied)};
     dt_status status = copied ? dt_owners_add(&owners, q->topics, arena) : DT_NOMEM;
-    q->owner = owners.n ? owners.v[0].owner : spends_for_all(q->topics, dt_db_bytes(db, 4)) ? ALL_TOPICS : NO_TOPICS;
+    const struct dt_str scopes = dt_db_bytes(db, 4);
+    q->owner = !dt_scopes_make_jobs(scopes)        ? NO_TOPICS
+               : owners.n                          ? owners.v[0].owner
+               : spends_for_all(q->topics, scopes) ? ALL_TOPICS
+                                                   : NO_TOPICS;
     return status;
 }
 
@@ -77,6 +83,8 @@ static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *st
     struct dt_config config = *dt_store_config(store);
     struct dt_rows rows = {.row_bytes = sizeof(*quotas->v), .read = read_token, .arg = &config};
     dt_status status = dt_db_query(db, dt_sql_select_fire_quotas, DT_NO_PARAMS, err);
+    if (status == DT_FORBIDDEN) /* the account needs new grants: fires spend nothing meanwhile */
+        return DT_OK;
     if (status == DT_OK)
         status = dt_store_read_rows(db, arena, &rows, err);
     struct dt_fire_quota *v = rows.v;
@@ -175,15 +183,17 @@ static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_m
 static dt_status begin(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
                        struct dt_arena *arena, struct dt_error *err)
 {
-    const int64_t past_ms = dt_earlier(dt_later(now_ms - claim->left_at_ms, 0), MILLI);
+    const int64_t past_ms = dt_earlier(dt_later(now_ms - claim->left_at_ms, 0), 3600 * MILLI);
     q->open = true;
     q->rate_milli = (int64_t)((double)q->per_second * MILLI * (double)claim->share[DT_QUOTA_JOBS] / DT_QUOTA_WHOLE);
-    const int64_t most = dt_later(q->rate_milli, claim->share[DT_QUOTA_JOBS] ? MILLI : 0);
+    const int64_t most = dt_later(q->rate_milli, MILLI);
+    const int64_t first = claim->share[DT_QUOTA_JOBS] ? most : 0;
     q->left_milli =
-        claim->left_at_ms ? dt_earlier(dt_later(claim->jobs_left, 0) + q->rate_milli * past_ms / MILLI, most) : most;
+        claim->left_at_ms ? dt_earlier(dt_later(claim->jobs_left, 0) + q->rate_milli * past_ms / MILLI, most) : first;
     q->pending_left = claim->pending_left;
     q->count_at_ms = claim->count_at_ms;
-    const bool counts = q->pending && (claim->count_at_ms <= now_ms || !claim->left_at_ms);
+    const bool counts =
+        q->pending && (claim->count_at_ms <= now_ms || claim->left_at_ms > now_ms || !claim->left_at_ms);
     return counts ? count_pending(q, db, now_ms, arena, err) : DT_OK;
 }
 
@@ -222,7 +232,8 @@ dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t 
         if (k == DT_QUOTA_CLAIMS)
             continue;
         if (k == n_claims)
-            claims[n_claims++] = (struct dt_quota_claim){.token = q->token};
+            claims[n_claims++] =
+                (struct dt_quota_claim){.token = q->token, .demand[DT_QUOTA_JOBS] = q->per_second / LEAST_PART};
         claims[k].most[DT_QUOTA_JOBS] = DT_QUOTA_WHOLE;
         claims[k].demand[DT_QUOTA_JOBS]++;
     }
