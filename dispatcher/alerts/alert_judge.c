@@ -88,7 +88,8 @@ static dt_status make_change(struct round *r, const struct dt_alert_change *chan
         return DT_OK;
     if (status == DT_OK)
         log_change(change);
-    r->a->made = r->a->made || (status == DT_OK && change->targets);
+    if (status == DT_OK && change->targets)
+        dt_mailbox_signal(r->a->sender_mailbox, DT_ALERT_NEWS);
     return status;
 }
 
@@ -304,9 +305,6 @@ static dt_status judge(dt_alerts *a, struct dt_error *err)
         status = write_values(&r);
     if (status == DT_OK)
         publish(&r);
-    if (a->made)
-        dt_mailbox_signal(a->sender_mailbox, DT_ALERT_NEWS);
-    a->made = false;
     return status;
 }
 

@@ -55,7 +55,8 @@ struct dt_watched_topics {
 DT_MUST_CHECK dt_status dt_watched_topics_init(struct dt_watched_topics *topics, const struct dt_config *config,
                                                const dt_clock *clock);
 void dt_watched_topics_clear(struct dt_watched_topics *topics);
-/* Reads them anew; nothing is known of their figures then. */
+/* Reads them again; nothing is known of their figures then. One topic of each owner comes before a second of any: they
+ * are judged in this order, and an alert that begins is a transaction. */
 DT_MUST_CHECK dt_status dt_watched_topics_read(struct dt_watched_topics *topics, dt_store *store, struct dt_error *err);
 /* NULL: the topic is not watched. */
 struct dt_watched_topic *dt_watched_topics_find(struct dt_watched_topics *topics, struct dt_str name);
@@ -91,7 +92,6 @@ struct dt_alerts {
     int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* since when the figure is not 0 */
     int64_t values_us;                             /* when figures of standing alerts were written last */
     size_t n_standing;
-    bool made; /* messages, in this round */
     struct dt_outage_part judge_outage;
     dt_metric *standing[DT_ALERT_KINDS_END];
 

@@ -87,7 +87,7 @@ static void settle(struct dt_alert_answer *answer, enum outcome outcome, const c
 {
     dt_alerts *a = answer->a;
     answer->outcome = outcome;
-    snprintf(answer->why, sizeof(answer->why), "%s", why);
+    snprintf(answer->why, sizeof(answer->why), "%.*s", (int)sizeof(answer->why) - 1, why);
     pthread_mutex_lock(&a->lock);
     answer->next = a->answers;
     a->answers = answer;

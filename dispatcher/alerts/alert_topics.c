@@ -9,6 +9,7 @@
  * what was known; better it gets only by a whole walk.
  */
 #include "alert_parts.h"
+#include "base/fair.h"
 
 #define LOOK_US       INT64_C(500000)
 #define NAMES_AT_ONCE 500
@@ -87,9 +88,14 @@ dt_status dt_watched_topics_read(struct dt_watched_topics *t, dt_store *store, s
         return status;
     forget(t);
     t->v = dt_arena_alloc(&t->arena, (topics.n + 1) * sizeof(*t->v));
-    status = t->v ? DT_OK : DT_NOMEM;
+    struct dt_turn *turns = dt_arena_alloc(&t->rows, (topics.n + 1) * sizeof(*turns));
+    status = t->v && turns ? DT_OK : DT_NOMEM;
     for (size_t i = 0; i < topics.n && status == DT_OK; i++)
-        status = add_topic(t, &topics.v[i]);
+        turns[i] = (struct dt_turn){.owner = topics.v[i].owner, .at = i};
+    if (status == DT_OK)
+        dt_turns_sort(NULL, turns, topics.n);
+    for (size_t i = 0; i < topics.n && status == DT_OK; i++)
+        status = add_topic(t, &topics.v[turns[i].at]);
     return status == DT_OK ? status : dt_fail(err, status, "out of memory");
 }
 

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "job/owner.h"
 #include "store/alerts/alerts.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
@@ -63,6 +64,7 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
 {
     struct dt_alert_topic *t = row;
     (void)arg;
+    t->owner = dt_db_i64(db, 2) > 0 ? dt_db_i64(db, 2) : dt_owner_by_name(dt_db_bytes(db, 0));
     return copy_texts(db, arena, &t->name, &t->alerts);
 }
 

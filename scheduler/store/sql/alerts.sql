@@ -4,10 +4,10 @@
 CALL dt_watch_alerts(?, ?, ?);
 
 -- name: select_alert_topics
-SELECT name, alerts FROM topics WHERE alerts IS NOT NULL;
+SELECT name, alerts, owner FROM topics WHERE alerts IS NOT NULL;
 
 -- name: select_all_alert_topics
-SELECT name, alerts FROM topics;
+SELECT name, alerts, owner FROM topics;
 
 -- name: count_alert_jobs
 SELECT c.topic, CAST(SUM(c.scheduled) AS SIGNED), CAST(SUM(c.dispatched) AS SIGNED), CAST(SUM(c.dead) AS SIGNED)
