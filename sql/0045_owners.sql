@@ -10,6 +10,6 @@ ALTER TABLE topics
 -- An answer to a command waits for its own Kafka topic alone, and owners take turns: a row has answers of one pair of topics. A row that a program
 -- before this one wrote names neither.
 ALTER TABLE command_answers
-  ADD COLUMN of_topic VARBINARY(200) NOT NULL DEFAULT '' COMMENT 'that the answered commands name, whose owner the answers are of; empty = none',
+  ADD COLUMN of_topic VARBINARY(200) NOT NULL DEFAULT '' COMMENT 'the topic that the answered commands name; its owner is the owner of the answers; empty = none',
   ADD COLUMN topic VARBINARY(249) NOT NULL DEFAULT '' COMMENT 'the Kafka topic of the answers',
   ADD KEY waiting (kafka_partition, id, topic, of_topic);

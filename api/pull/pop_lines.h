@@ -1,6 +1,6 @@
 /*
  * Lines of waiting pops: each topic has one, and its pops are served in the order in which they came, whatever else
- * they ask for (how many jobs, a time to report, further topics). A pop for several topics stands in the line of each.
+ * they ask for (how many jobs, a time to report, further topics). A pop for several topics is in the line of each.
  * So an offer costs one claim, however differently the pops of its topic are worded. Pure, but for memory; the room
  * (pop_room.c) locks it.
  */
@@ -23,7 +23,7 @@
 
 struct dt_pop_line;
 
-/* A pop stands in the line of each of its topics. */
+/* A pop is in the line of each of its topics. */
 struct dt_pop_place {
     struct dt_pop_waiter *waiter;
     struct dt_pop_line *line;

@@ -261,7 +261,7 @@ static void see_off(dt_pop_room *room, struct dt_pop_waiter *waiter)
 
 /* The pops whose wait is over, or all once the room is closed. A walk ends all of them, and walks are ENDS_US apart:
  * many short waits of one client cost the others no more than that. */
-static struct dt_pop_waiter *list_over(dt_pop_room *room, int64_t now)
+static struct dt_pop_waiter *list_expired(dt_pop_room *room, int64_t now)
 {
     struct dt_pop_waiter *over = NULL;
     struct dt_pop_waiter *waiter;
@@ -283,7 +283,7 @@ static struct dt_pop_waiter *list_over(dt_pop_room *room, int64_t now)
 
 static void end_waits(dt_pop_room *room)
 {
-    for (struct dt_pop_waiter *waiter = list_over(room, now_us(room)), *next; waiter; waiter = next) {
+    for (struct dt_pop_waiter *waiter = list_expired(room, now_us(room)), *next; waiter; waiter = next) {
         const enum dt_pop_form form = waiter->form;
         next = waiter->next_over;
         answer_none(take_out(room, waiter), form);
@@ -338,7 +338,7 @@ static bool choose(dt_pop_room *room, struct served *served)
 }
 
 /* Pops whose clients left are passed by before anything is claimed. */
-static void keep_those_who_are_there(dt_pop_room *room, struct served *served)
+static void drop_absent_pops(dt_pop_room *room, struct served *served)
 {
     size_t kept = 0;
     for (size_t i = 0; i < served->n; i++) {
@@ -435,7 +435,7 @@ static void serve_line(dt_pop_room *room)
     struct dt_error err = {0};
     if (!choose(room, &served))
         return;
-    keep_those_who_are_there(room, &served);
+    drop_absent_pops(room, &served);
     dt_status status = DT_OK;
     if (served.n) {
         status = claim(room, &served, &popped, &err);
@@ -447,7 +447,7 @@ static void serve_line(dt_pop_room *room)
     pthread_mutex_lock(&room->lock);
     if (served.n == 0)
         dt_pop_lines_ready(&room->lines, served.topic, 0);
-    /* A pop that saw the line, and enters when the line is gone, hears that something is left. */
+    /* If a pop saw the line, but enters after the line was removed, its `heard` differs, so its new line is ready. */
     if (served.n == 0 || dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, now_us(room)))
         atomic_fetch_add(ear_of(room, served.topic), 1);
     pthread_mutex_unlock(&room->lock);

@@ -30,7 +30,7 @@ enum { ANSWERED = 2 }; /* a signal */
 
 enum outcome { ARRIVED, GONE, FAILED };
 
-/* What became of a message; of a webhook that is under way, nothing yet. */
+/* A message that holds places, and its outcome, which a webhook that is under way does not have yet. */
 struct dt_alert_answer {
     dt_alerts *a;
     int64_t id;

@@ -18,7 +18,7 @@
 #define WAITING  2048             /* rows of an owner that may wait for topics, as many as its names may */
 #define KEPT_MS  INT64_C(3600000) /* a row that waits for its topic for longer is dropped, … */
 #define CROWDED_US                                                                                                     \
-    INT64_C(60000000) /* … and one beyond WAITING, if Kafka has said of topics for so long what they are */
+    INT64_C(60000000) /* … and so is one beyond WAITING, if Kafka has answered about topics for so long */
 #define LOOK_US    INT64_C(60000000)      /* for answers of processes that died */
 #define ASK_US     INT64_C(200000)        /* for topics that are being made */
 #define AGAIN_US   INT64_C(1000000)       /* after a failure */
@@ -54,8 +54,8 @@ struct dt_command_sender {
     struct dt_arena page;  /* of rows that are listed */
     struct ready *ready;   /* of a round … */
     size_t n_ready, room;
-    bool waits, answered; /* … in which rows waited for topics; Kafka said of some what they are */
-    int64_t silent_us;    /* mono: when it last said so of none; the start at first */
+    bool waits, answered; /* … in which rows waited for topics; in which Kafka answered about a topic */
+    int64_t silent_us;    /* mono: the last round in which Kafka answered about no topic; at first, the start */
     struct dt_outage_part outage;
     dt_metric *sent, *dropped;
 };
@@ -74,7 +74,7 @@ static struct bar *bar_of(const dt_command_sender *s, struct dt_str topic)
     return bar;
 }
 
-static void lift(dt_command_sender *s, struct dt_str topic)
+static void lift_bar(dt_command_sender *s, struct dt_str topic)
 {
     struct bar *bar = s->bars ? bar_of(s, topic) : NULL;
     if (!bar)
@@ -101,8 +101,8 @@ static void raise_bar(dt_command_sender *s, struct dt_str topic, bool longer)
     bar->until_us = mono_us(s) + bar->pause_us;
 }
 
-/* OK: the topic can be written. REFUSED: it cannot. BUSY: Kafka has not said so yet. */
-static dt_status look_at(dt_command_sender *s, const struct dt_command_answers_row *row, struct dt_error *err)
+/* OK: the topic can be written. REFUSED: it cannot. BUSY: not now, or Kafka has not answered yet. */
+static dt_status ask_topic(dt_command_sender *s, const struct dt_command_answers_row *row, struct dt_error *err)
 {
     struct dt_kafka_topic_info info;
     const struct bar *bar = s->bars ? bar_of(s, row->topic) : NULL;
@@ -165,7 +165,7 @@ static dt_status sort_out(dt_command_sender *s, const struct dt_command_answers_
     dt_status status = dropped ? DT_OK : DT_NOMEM;
     for (size_t i = 0; i < n && status == DT_OK; i++) {
         struct dt_error why = {0};
-        const dt_status asked = look_at(s, &v[i], &why);
+        const dt_status asked = ask_topic(s, &v[i], &why);
         const char *reason = asked == DT_REFUSED ? why.text : NULL;
         const int64_t heard_us = mono_us(s) - s->silent_us;
         s->answered |= asked != DT_BUSY;
@@ -240,8 +240,8 @@ static int compare_ids(const void *a, const void *b)
     return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b);
 }
 
-/* Takes rows that are sent together off those that are ready: of each owner the oldest, and as many of each as of any
- * other. */
+/* Takes up to TOGETHER rows off `ready`, to send them together. Each owner gets an equal part, and sends its oldest
+ * rows. */
 static dt_status choose(dt_command_sender *s, int64_t ids[TOGETHER], size_t *n)
 {
     size_t n_owners = 0;
@@ -276,7 +276,7 @@ static dt_status choose(dt_command_sender *s, int64_t ids[TOGETHER], size_t *n)
 
 /* ---- sending ---- */
 
-static dt_status fill(dt_command_sender *s, const struct dt_command_answer *a, struct dt_kafka_message *out)
+static dt_status fill_message(dt_command_sender *s, const struct dt_command_answer *a, struct dt_kafka_message *out)
 {
     struct dt_kafka_header *headers = dt_arena_alloc(&s->arena, (a->n_headers + 1) * sizeof(*headers));
     if (!headers)
@@ -289,15 +289,15 @@ static dt_status fill(dt_command_sender *s, const struct dt_command_answer *a, s
 }
 
 /* Sends answers; those that Kafka refuses are dropped. Returns in *stay the rows of which some did not leave. */
-static dt_status send(dt_command_sender *s, const struct dt_command_answers *answers, int64_t *stay, size_t *n_stay,
-                      struct dt_error *err)
+static dt_status send_answers(dt_command_sender *s, const struct dt_command_answers *answers, int64_t *stay,
+                              size_t *n_stay, struct dt_error *err)
 {
     struct dt_kafka_message *messages = dt_arena_alloc(&s->arena, (answers->n + 1) * sizeof(*messages));
     bool *sent = dt_arena_alloc(&s->arena, answers->n + 1);
     dt_status status = messages && sent ? DT_OK : DT_NOMEM;
     *n_stay = 0;
     for (size_t i = 0; i < answers->n && status == DT_OK; i++)
-        status = fill(s, &answers->v[i], &messages[i]);
+        status = fill_message(s, &answers->v[i], &messages[i]);
     if (status != DT_OK)
         return dt_fail(err, status, "out of memory");
     memset(sent, 0, answers->n + 1);
@@ -305,7 +305,7 @@ static dt_status send(dt_command_sender *s, const struct dt_command_answers *ans
     for (size_t i = 0; i < answers->n; i++) {
         dt_metric_add(s->sent, sent[i]);
         if (sent[i])
-            lift(s, messages[i].topic);
+            lift_bar(s, messages[i].topic);
         else if (status == DT_REFUSED)
             drop(s, messages[i].topic, err->text);
         else if (*n_stay == 0 || stay[*n_stay - 1] != answers->v[i].row)
@@ -314,9 +314,9 @@ static dt_status send(dt_command_sender *s, const struct dt_command_answers *ans
     return status == DT_REFUSED ? DT_OK : status;
 }
 
-/* Topics of what Kafka did not take are left alone for a while; longer each time, if it took others. */
-static void leave_alone(dt_command_sender *s, const struct dt_command_answers *answers, const int64_t *stay,
-                        size_t n_stay, bool took_others)
+/* Bars the topics of the rows that Kafka did not take: longer each time if Kafka took other rows. */
+static void raise_bars(dt_command_sender *s, const struct dt_command_answers *answers, const int64_t *stay,
+                       size_t n_stay, bool took_others)
 {
     for (size_t i = 0, k = 0; i < answers->n && k < n_stay; i++) {
         if (answers->v[i].row != stay[k])
@@ -327,7 +327,7 @@ static void leave_alone(dt_command_sender *s, const struct dt_command_answers *a
 }
 
 /* Rows that stay are not removed; both lists ascend. */
-static size_t remove_stay(int64_t *ids, size_t n, const int64_t *stay, size_t n_stay)
+static size_t drop_staying(int64_t *ids, size_t n, const int64_t *stay, size_t n_stay)
 {
     size_t kept = 0;
     for (size_t i = 0, k = 0; i < n; i++) {
@@ -355,11 +355,11 @@ static dt_status send_some(dt_command_sender *s, struct dt_error *err)
     DT_FAIL_POINT_STATUS("commands.answer", status, err);
     if (status != DT_OK)
         return status;
-    status = send(s, &answers, stay, &n_stay, err);
+    status = send_answers(s, &answers, stay, &n_stay, err);
     if (status != DT_OK && status != DT_UNAVAILABLE)
         return status;
-    n = remove_stay(ids, n, stay, n_stay);
-    leave_alone(s, &answers, stay, n_stay, n > 0);
+    n = drop_staying(ids, n, stay, n_stay);
+    raise_bars(s, &answers, stay, n_stay, n > 0);
     DT_FAIL_POINT_STATUS("commands.answered", status, err);
     dt_status removed = dt_store_command_answered(s->store, ids, n, err);
     return removed != DT_OK || n == 0 ? (removed != DT_OK ? removed : status) : DT_OK;
@@ -425,7 +425,7 @@ void dt_command_sender_wake(dt_command_sender *s)
     dt_mailbox_signal(s->mailbox, ANSWERS);
 }
 
-static void told(void *arg)
+static void on_topic_known(void *arg)
 {
     dt_command_sender_wake(arg);
 }
@@ -475,7 +475,7 @@ dt_status dt_command_sender_start(const struct dt_intake_env *intake, const stru
     if (status == DT_OK)
         status = dt_notice_producer_new(kafka, &s->notices, err);
     if (status == DT_OK)
-        status = dt_kafka_asker_new(kafka->admin, told, s, &s->asker);
+        status = dt_kafka_asker_new(kafka->admin, on_topic_known, s, &s->asker);
     if (status == DT_OK)
         status = dt_thread_start(&s->thread, "command-answers", run, s, err);
     if (status != DT_OK) {

@@ -5,8 +5,8 @@
  *   list rows ─▶ pass over those whose Kafka topic is not there yet ─▶ choose, owners in equal parts ─▶ read, send ─▶
  *   remove
  *
- * Each answer leaves at least once. Topics that are missing are made beside it, as topics of jobs are. Dropped are
- * answers that Kafka refuses, and those whose topic cannot be written within an hour.
+ * Each answer is sent at least once. Another thread makes missing topics meanwhile, as it does for jobs. An answer is
+ * dropped if Kafka refuses it, if its topic cannot be written for an hour, or if too many of its owner wait.
  */
 #ifndef DT_DISPATCHER_COMMAND_SENDER_H
 #define DT_DISPATCHER_COMMAND_SENDER_H

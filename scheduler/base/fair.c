@@ -38,7 +38,7 @@ static struct run first_owner(struct run run)
 }
 
 /* Shares the room, of which the queues of one owner want all. */
-static void pour_one(struct run own, size_t room)
+static void share_among_queues(struct run own, size_t room)
 {
     while (room) {
         size_t want = 0;
@@ -54,7 +54,7 @@ static void pour_one(struct run own, size_t room)
 }
 
 /* Shares the room among the owners; returns what is left of it. */
-static size_t pour(struct run all, size_t room)
+static size_t share_among_owners(struct run all, size_t room)
 {
     size_t want = 1;
     while (room && want) {
@@ -68,7 +68,7 @@ static size_t pour(struct run all, size_t room)
         for (struct run rest = all; rest.v < rest.end && room; rest.v = own.end) {
             own = first_owner(rest);
             size_t more = smaller(smaller(each, room), wanted(own));
-            pour_one(own, more);
+            share_among_queues(own, more);
             room -= more;
         }
     }
@@ -88,7 +88,7 @@ static int by_owner(const void *a, const void *b)
 }
 
 /* Timeouts, then the others; owners in the order of their first queues. */
-static int by_turn(const void *a, const void *b)
+static int by_timeouts_and_owner(const void *a, const void *b)
 {
     const struct dt_fair_queue *x = a;
     const struct dt_fair_queue *y = b;
@@ -112,16 +112,16 @@ void dt_fair_share(struct dt_fair_queue *queues, size_t n, size_t room)
     qsort(queues, n, sizeof(*queues), by_owner);
     for (size_t i = 0; i < n; i++)
         queues[i].first = i && queues[i].owner == queues[i - 1].owner ? queues[i - 1].first : queues[i].place;
-    qsort(queues, n, sizeof(*queues), by_turn);
+    qsort(queues, n, sizeof(*queues), by_timeouts_and_owner);
     while (timeouts.end < queues + n && timeouts.end->timeouts)
         timeouts.end++;
     const struct run others = {timeouts.end, queues + n};
     size_t late = room / TIMEOUTS_PART ? room / TIMEOUTS_PART : smaller(room, 1);
     if (!wanted(others))
         late = room;
-    room = room - late + pour(timeouts, late);
-    room = pour(others, room);
-    pour(timeouts, room);
+    room = room - late + share_among_owners(timeouts, late);
+    room = share_among_owners(others, room);
+    share_among_owners(timeouts, room);
     qsort(queues, n, sizeof(*queues), by_place);
 }
 
@@ -147,7 +147,7 @@ static int64_t last_of(const struct dt_turns_last *table, int64_t key)
     return last->key == key ? last->turn : 0;
 }
 
-static void note(struct dt_turns_last *table, int64_t key, int64_t turn)
+static void set_last_turn(struct dt_turns_last *table, int64_t key, int64_t turn)
 {
     table[place_of(table, key)] = (struct dt_turns_last){key, turn};
 }
@@ -199,8 +199,8 @@ void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)
 void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
 {
     turns->n++;
-    note(turns->owners, owner, turns->n);
-    note(turns->things, thing, turns->n);
+    set_last_turn(turns->owners, owner, turns->n);
+    set_last_turn(turns->things, thing, turns->n);
 }
 
 /* ---- places ---- */

@@ -18,8 +18,8 @@
 struct dt_fair_queue {
     int64_t owner;
     size_t waiting;
-    bool timeouts; /* beside others all timeouts together get a quarter, so that they keep no claim waiting long */
-    size_t quota;  /* out: at most waiting; the sum is room, or all that wait */
+    bool timeouts;       /* if others wait, all timeouts together get a quarter, so that claims do not wait long */
+    size_t quota;        /* out: at most waiting; the sum is room, or all that wait */
     size_t place, first; /* for dt_fair_share alone */
 };
 /* Queues in order of their first due time: when there are more owners, or queues of one, than room, the first ones get
@@ -42,7 +42,7 @@ struct dt_turns {
 struct dt_turn {
     int64_t owner, thing;           /* thing: a number of it, always the same */
     size_t at;                      /* the caller's; of those that waited equally long the smallest goes first */
-    size_t nth;                     /* out: so many of its owner go before it */
+    size_t nth;                     /* out: how many things of its owner come before it */
     int64_t owner_last, thing_last; /* for dt_turns_sort alone, like `first` */
     size_t first;
 };
@@ -56,8 +56,8 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
 
 /*
  * While others have some, or asked within the last DT_SHARES_ASKED_US, an owner takes at most 1/part of what they leave
- * free; so each further owner finds some. An owner that is alone leaves an eighth. An owner that has none may take one,
- * of any amount that is free; if all is free, of any amount.
+ * free, so each further owner finds some. An owner that is alone leaves an eighth. An owner that holds none may take
+ * any amount that is free, or, if all is free, any amount at all.
  */
 #define DT_SHARES_ASKED_US INT64_C(10000000)
 struct dt_shares {
@@ -70,9 +70,9 @@ struct dt_shares {
     } * v;
     size_t n, cap;
 };
-/* How much an owner may have, with what it has; this counts as asking. False: memory is out. now_us is monotonic. */
+/* *most: how much an owner may hold, including what it holds. Counts as asking. now_us: monotonic. False: no memory. */
 bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, size_t *most);
-/* Takes an amount for an owner, which dt_shares_return gives back. False: the owner has its share. */
+/* Takes an amount for an owner, which dt_shares_return gives back. False: the owner has its share, or no memory. */
 bool dt_shares_take_some(struct dt_shares *shares, int64_t owner, size_t amount, int64_t now_us);
 void dt_shares_return(struct dt_shares *shares, int64_t owner, size_t amount);
 /* Takes, or gives back, one. */

@@ -1,9 +1,9 @@
 /*
  * Owns the numbers of owners. See owner.h.
  *
- * Prefixes are sorted by their bytes, and each knows the longest other prefix that begins it. In this order everything
- * between a prefix and a name that it begins has that prefix, too: if the last prefix that is not above a name does not
- * begin the name, one of its parents does, or none.
+ * Prefixes are sorted by their bytes; each has a parent, the longest other prefix that begins it. All that is sorted
+ * between a prefix and a name that it begins also begins with it. So the longest prefix of a name is the last one that
+ * does not sort above the name, or else one of that one's parents, or there is none.
  */
 #include "job/owner.h"
 

@@ -1,5 +1,5 @@
 /*
- * The owner of a topic: what is shared out is shared by owner, however many topics an owner has. Pure.
+ * The owner of a topic. Batches, turns, places and quotas are shared by owner, however many topics it has. Pure.
  *
  * All tokens with the same set of prefixes are one owner. A topic belongs to the owner of the longest prefix that its
  * name begins with. If no prefix covers the topic, its owner is the part of its name before the first dot. An owner is

@@ -1,9 +1,9 @@
 /*
- * Looking names up: a table that belongs to the owner's thread, and lookups that belong to theirs. What both touch is
- * struct exchange_point: the lookups that have ended, under a lock. It is counted, and goes with the last that knows
+ * Looks names up: a table, which one thread uses, and lookups, each on a thread of its own. All these threads share
+ * struct exchange_point: the lookups that have ended, under a lock. It counts its users, and the last one frees
  * it.
  *
- * A lookup carries a pointer to its entry, which only the owner follows: the entry stays while the lookup has not
+ * A lookup has a pointer to its entry, which only the table's thread follows: the entry stays while the lookup has not
  * ended.
  */
 #include "host_names.h"

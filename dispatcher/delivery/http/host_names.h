@@ -15,7 +15,7 @@
  *       NO_TURN   the owner runs as many lookups as it may: the caller asks again when one has ended
  *   while ((name = dt_host_names_ended(names, now))) ...    after a wake-up
  *
- * All functions are called by one thread, the owner's.
+ * All functions are called by one thread, the table's.
  */
 #ifndef DT_DISPATCHER_HOST_NAMES_H
 #define DT_DISPATCHER_HOST_NAMES_H

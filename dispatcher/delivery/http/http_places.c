@@ -94,8 +94,8 @@ static void note_waiter(const struct dt_place_topic *topic, int64_t now_us)
     owner->waiter_us = now_us;
 }
 
-/* What its owner may have was found just now, so that it gets it. */
-static void take(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
+/* The caller has just seen that the owner may take a place, so dt_shares_take succeeds. */
+static void take_shared(struct shared *shared, struct dt_place_topic *topic, int64_t now_us)
 {
     struct dt_place_owner *owner = topic->owner;
     if (topic->held >= owner->limit - owner->used)
@@ -107,7 +107,7 @@ static void take(struct shared *shared, struct dt_place_topic *topic, int64_t no
     (void)dt_shares_take(&shared->shares, owner->id, now_us);
 }
 
-static void give_back(struct shared *shared, struct dt_place_topic *topic, enum dt_place_end end)
+static void return_shared(struct shared *shared, struct dt_place_topic *topic, enum dt_place_end end)
 {
     struct dt_place_owner *owner = topic->owner;
     const unsigned part = owner->limit / EARNED_PART;
@@ -290,8 +290,8 @@ static struct dt_place_topic *topic_in_process(dt_places *places, const struct d
 }
 
 /* False: memory is out, and *place needs nothing. */
-static bool find(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us,
-                 struct dt_place *place)
+static bool find_entries(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us,
+                         struct dt_place *place)
 {
     *place = (struct dt_place){.host = host_of(places, host, now_us), .taken_us = now_us};
     if (place->host)
@@ -329,7 +329,7 @@ static bool all_may(dt_places *places, const struct dt_place *place, size_t byte
 dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_place_for *who, size_t bytes,
                          int64_t now_us, struct dt_place *out)
 {
-    if (!find(places, host, who, now_us, out))
+    if (!find_entries(places, host, who, now_us, out))
         return DT_NOMEM;
     if (!all_may(places, out, bytes, now_us)) {
         note_waiter(out->at_host, now_us);
@@ -337,8 +337,8 @@ dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_
         drop_idle(places, out, now_us);
         return DT_FULL;
     }
-    take(&out->host->shared, out->at_host, now_us);
-    take(&places->shared, out->in_process, now_us);
+    take_shared(&out->host->shared, out->at_host, now_us);
+    take_shared(&places->shared, out->in_process, now_us);
     out->bytes = bytes;
     out->in_process->bytes += bytes;
     out->in_process->owner->bytes += bytes;
@@ -349,7 +349,7 @@ dt_status dt_places_take(dt_places *places, struct dt_str host, const struct dt_
 unsigned dt_places_room(dt_places *places, struct dt_str host, const struct dt_place_for *who, int64_t now_us)
 {
     struct dt_place place;
-    if (!find(places, host, who, now_us, &place))
+    if (!find_entries(places, host, who, now_us, &place))
         return 0;
     unsigned room =
         bytes_fit(place.in_process, 0) ? least(room_of(place.at_host, now_us), room_of(place.in_process, now_us)) : 0;
@@ -387,7 +387,8 @@ unsigned dt_places_room_anywhere(dt_places *places, const struct dt_place_for *w
 /* ---- giving back ---- */
 
 /* Only the owner is slowed whose requests were pushed back: another one's may be answered at the same host. */
-static void adapt(const dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us)
+static void adapt_owner_at_host(const dt_places *places, const struct dt_place *place, enum dt_place_end end,
+                                int64_t now_us)
 {
     struct dt_place_owner *owner = place->at_host->owner;
     if (end == DT_PLACE_ANSWERED && owner->most < places->limits.per_host)
@@ -412,12 +413,12 @@ int64_t dt_place_owner(const struct dt_place *place)
 void dt_places_give_back(dt_places *places, const struct dt_place *place, enum dt_place_end end, int64_t now_us)
 {
     struct dt_place gone = *place;
-    give_back(&gone.host->shared, gone.at_host, end);
-    give_back(&places->shared, gone.in_process, end);
+    return_shared(&gone.host->shared, gone.at_host, end);
+    return_shared(&places->shared, gone.in_process, end);
     gone.in_process->bytes -= gone.bytes;
     gone.in_process->owner->bytes -= gone.bytes;
     dt_shares_return(&places->bytes, gone.in_process->owner->id, gone.bytes);
-    adapt(places, &gone, end, now_us);
+    adapt_owner_at_host(places, &gone, end, now_us);
     drop_idle(places, &gone, now_us);
 }
 

@@ -6,8 +6,8 @@
  *  - Never more than max_in_flight in all, per_host to one host, max_bytes in all (one request alone may be larger).
  *  - The places of the process, those of a host, and the bytes are shared by owner (dt_shares, base/fair.h): an owner
  *    takes at most half of what others leave, and an eighth stays free if it is alone. Answers earn nothing here.
- *  - Of what its owner may have, a topic that does not answer leaves room for other topics: it holds no more places
- *    than stay free beside it. Of n that are silent, one part of n + 1 stays free. Answers earn places beyond that, so
+ *  - Within its owner's share, a topic whose receivers do not answer leaves room for others: it holds at most as many
+ *    places as stay free. If n topics are silent, 1/(n + 1) of the share stays free. Answers earn further places, so
  *    that a topic that is alone and is answered uses all.
  *  - A topic that found all places taken, and holds fewest, is next: for a second no other goes beyond the free part.
  *  - An owner whose requests a host answers with 429 or 503, or refuses, gets half as many places there, down to one,

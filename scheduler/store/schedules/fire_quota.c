@@ -66,8 +66,8 @@ static int by_owner(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-/* Of the tokens of an owner the larger quotas count; no quota is the largest one. */
-static void merge(struct dt_fire_quota *q, const struct dt_fire_quota *other)
+/* If an owner has several tokens, the largest quota counts; a token without a quota has no limit, so it wins. */
+static void merge_quotas(struct dt_fire_quota *q, const struct dt_fire_quota *other)
 {
     if (q->per_second && (!other->per_second || other->per_second > q->per_second)) {
         q->per_second = other->per_second;
@@ -94,7 +94,7 @@ static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *st
     size_t n = 0;
     for (size_t i = 0; i < rows.n; i++)
         if (n && v[n - 1].owner == v[i].owner)
-            merge(&v[n - 1], &v[i]);
+            merge_quotas(&v[n - 1], &v[i]);
         else
             v[n++] = v[i];
     quotas->v = v;
@@ -117,7 +117,7 @@ static struct dt_fire_quota *find_exactly(const struct dt_fire_quotas *quotas, i
     return begin < quotas->n && quotas->v[begin].owner == owner ? &quotas->v[begin] : NULL;
 }
 
-static struct dt_fire_quota *find(const struct dt_fire_quotas *quotas, int64_t owner)
+static struct dt_fire_quota *find_quota(const struct dt_fire_quotas *quotas, int64_t owner)
 {
     struct dt_fire_quota *q = find_exactly(quotas, owner);
     if (!q)
@@ -127,7 +127,7 @@ static struct dt_fire_quota *find(const struct dt_fire_quotas *quotas, int64_t o
 
 struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, int64_t owner)
 {
-    struct dt_fire_quota *q = find(quotas, owner);
+    struct dt_fire_quota *q = find_quota(quotas, owner);
     return q && q->open ? q : NULL;
 }
 
@@ -180,8 +180,8 @@ static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_m
 }
 
 /* A bucket holds what the share brings in a second, one job at least, and begins full. */
-static dt_status begin(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
-                       struct dt_arena *arena, struct dt_error *err)
+static dt_status open_quota(struct dt_fire_quota *q, const struct dt_quota_claim *claim, dt_db *db, int64_t now_ms,
+                            struct dt_arena *arena, struct dt_error *err)
 {
     const int64_t past_ms = dt_earlier(dt_later(now_ms - claim->left_at_ms, 0), 3600 * MILLI);
     q->open = true;
@@ -204,11 +204,11 @@ static int by_token(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-static struct dt_fire_quota *of_claim(const struct dt_fire_quotas *quotas, const int64_t *owners, size_t n,
-                                      int64_t token)
+static struct dt_fire_quota *quota_of_claim(const struct dt_fire_quotas *quotas, const int64_t *owners, size_t n,
+                                            int64_t token)
 {
     for (size_t i = 0; i < n; i++) {
-        struct dt_fire_quota *q = find(quotas, owners[i]);
+        struct dt_fire_quota *q = find_quota(quotas, owners[i]);
         if (q && q->token == token)
             return q;
     }
@@ -223,7 +223,7 @@ dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t 
     dt_status status = quotas->read ? DT_OK : read_all(quotas, db, store, arena, err);
     quotas->read = true;
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        const struct dt_fire_quota *q = find(quotas, owners[i]);
+        const struct dt_fire_quota *q = find_quota(quotas, owners[i]);
         size_t k = 0;
         if (!q || q->open)
             continue;
@@ -242,7 +242,7 @@ dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t 
     qsort(claims, n_claims, sizeof(*claims), by_token);
     status = dt_quota_settle_in_txn(db, now_ms, DT_QUOTA_FIRES, claims, n_claims, err);
     for (size_t i = 0; status == DT_OK && i < n_claims; i++)
-        status = begin(of_claim(quotas, owners, n, claims[i].token), &claims[i], db, now_ms, arena, err);
+        status = open_quota(quota_of_claim(quotas, owners, n, claims[i].token), &claims[i], db, now_ms, arena, err);
     return status;
 }
 

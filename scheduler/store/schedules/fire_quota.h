@@ -3,8 +3,8 @@
  * for a fire, so it spends what the tokens of the topic's owner have (job/owner.h); of several tokens the largest
  * counts. If no prefix covers the topic, these are the tokens for all topics, except those of administrators.
  *
- * All makers of fires together are one more process that lets pass its share of a token's quota (quotas/quotas.h). Its
- * row has what is left, too, and is locked from dt_fire_quotas_open to the commit: so no two transactions spend the
+ * All schedule makers together hold one share of a token's quota, as each API process does (quotas/quotas.h). Its
+ * row also stores what is left. dt_fire_quotas_open locks the row until the commit, so two transactions never spend the
  * same. For schedules/ only.
  */
 #ifndef DT_STORE_FIRE_QUOTA_H
@@ -20,7 +20,7 @@ struct dt_fire_quota {
     struct dt_str topics;        /* its prefixes, or DT_TOPICS_ALL */
     /* Once it is open. */
     bool open;
-    int64_t rate_milli; /* what the share brings in a second, in thousandths of jobs, like the next */
+    int64_t rate_milli; /* what the share adds in a second, in thousandths of jobs, as is left_milli */
     int64_t left_milli, pending_left;
     int64_t count_at_ms; /* pending jobs are counted again */
     int64_t waiting;     /* schedules of this transaction whose fires wait */
@@ -42,7 +42,7 @@ struct dt_fire_quota *dt_fire_quotas_find(const struct dt_fire_quotas *quotas, i
 size_t dt_fire_quota_room(const struct dt_fire_quota *quota);
 /* A job is made. NULL is accepted. */
 void dt_fire_quota_spend(struct dt_fire_quota *quota);
-/* In how many ms a schedule whose fires wait is looked at again: one after the other. *why: what is used up. */
+/* Returns when to look again at a schedule that waits, in ms; each further one waits longer. *why: the quota. */
 int64_t dt_fire_quota_wait_ms(struct dt_fire_quota *quota, const char **why);
 /* Writes what is left of all that are open. */
 DT_MUST_CHECK dt_status dt_fire_quotas_write(const struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms,
