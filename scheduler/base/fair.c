@@ -245,7 +245,8 @@ static size_t left_of(const struct dt_shares *s, const struct dt_share *own)
 static size_t most_of(const struct dt_shares *s, const struct dt_share *own, bool others)
 {
     const size_t left = left_of(s, own);
-    const size_t share = others ? left / s->part : left - (left + 4) / 8; /* an eighth, rounded */
+    const size_t spare = s->spares_none ? 0 : (left + 4) / 8; /* rounded */
+    const size_t share = others ? left / s->part : left - spare;
     return share ? share : smaller(left, 1);
 }
 

@@ -56,13 +56,14 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
 
 /*
  * While others have some, or asked within the last DT_SHARES_ASKED_US, an owner takes at most 1/part of what they leave
- * free, so each further owner finds some. An owner that is alone leaves an eighth. An owner that holds none may take
- * any amount that is free, or, if all is free, any amount at all.
+ * free, so each further owner finds some. An owner that is alone leaves an eighth, unless spares_none. An owner that
+ * holds none may take any amount that is free, or, if all is free, any amount at all.
  */
 #define DT_SHARES_ASKED_US INT64_C(10000000)
 struct dt_shares {
-    size_t total; /* the caller sets it and part, and zeroes the rest */
+    size_t total; /* the caller sets it, part and spares_none, and zeroes the rest */
     unsigned part;
+    bool spares_none;
     size_t used;
     struct dt_share {
         int64_t owner, asked_us;

@@ -255,7 +255,8 @@ static struct dt_place_host *host_of(dt_places *places, struct dt_str key, int64
     if (!host)
         return NULL;
     memcpy(host->key, key.p, key.n);
-    host->shared.shares = (struct dt_shares){.total = places->limits.per_host, .part = OWNERS_PART};
+    host->shared.shares =
+        (struct dt_shares){.total = places->limits.per_host, .part = OWNERS_PART, .spares_none = true};
     HASH_ADD_KEYPTR(hh, places->hosts, host->key, key.n, host);
     if (!host->hh.tbl) {
         free(host);

@@ -5,7 +5,8 @@
  * What holds:
  *  - Never more than max_in_flight in all, per_host to one host, max_bytes in all (one request alone may be larger).
  *  - The places of the process, those of a host, and the bytes are shared by owner (dt_shares, base/fair.h): an owner
- *    takes at most half of what others leave, and an eighth stays free if it is alone. Answers earn nothing here.
+ *    takes at most half of what others leave. If it is alone, it may have all places of a host, and leaves an eighth of
+ *    the others. Answers earn nothing here.
  *  - Within its owner's share, a topic whose receivers do not answer leaves room for others: it holds at most as many
  *    places as stay free. If n topics are silent, 1/(n + 1) of the share stays free. Answers earn further places, so
  *    that a topic that is alone and is answered uses all.
