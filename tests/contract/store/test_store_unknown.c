@@ -40,25 +40,11 @@ static int close_store(void **state)
     return 0;
 }
 
-/* A session whose wire was cut keeps its locks until the server notices: here at once. */
-static void end_other_sessions(void)
-{
-    int64_t until_ms = mysql_now_ms(&fx) + 20000, killed = 0, id;
-    while ((id = mysql_fixture_number(&fx, "SELECT COALESCE(MAX(ID), 0) FROM information_schema.PROCESSLIST WHERE DB = "
-                                           "DATABASE() AND ID <> CONNECTION_ID()")) != 0) {
-        if (mysql_now_ms(&fx) > until_ms)
-            fail_msg("session %lld does not end", (long long)id);
-        if (id != killed)
-            mysql_fixture_run(&fx, "KILL %lld", (long long)id);
-        killed = id;
-    }
-}
-
 static int empty_tables(void **state)
 {
     (void)state;
     wire_heal();
-    end_other_sessions();
+    mysql_fixture_kill_sessions(&fx); /* a session whose wire was cut keeps its locks until the server notices */
     mysql_fixture_empty(&fx, &arena);
     job_row(&fx, 1, FAR);
     job_row_dispatched(&fx, 2, 1, 0);
