@@ -126,6 +126,10 @@ bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
     slice_queued = slice;
     return true;
 }
+void dt_request_trim(struct dt_request *req)
+{
+    (void)req;
+}
 dt_detached *dt_request_detach(struct dt_request *req)
 {
     (void)req;

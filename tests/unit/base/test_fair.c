@@ -163,8 +163,10 @@ static size_t longest_wait(size_t owners, size_t things, size_t most)
         size_t n = 0;
         for (size_t i = 0; i < owners * things; i++)
             v[n++] = (struct dt_turn){(int64_t)(1 + i % owners), (int64_t)(1000 + i), .at = i};
-        if (round % 2)
-            v[n++] = (struct dt_turn){(int64_t)(500 + round), (int64_t)round, .at = n};
+        if (round % 2) {
+            v[n] = (struct dt_turn){(int64_t)(500 + round), (int64_t)round, .at = n};
+            n++;
+        }
         dt_turns_sort(&turns, v, n);
         for (size_t i = 0; i < n; i++) {
             const bool goes = i < most;
