@@ -11,6 +11,7 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "hash.h"
+#include "job/job_id.h"
 
 #define ANSWERS  1 /* a signal */
 #define SEND_MS  10000
@@ -235,11 +236,6 @@ static int by_id(const void *a, const void *b)
            (((const struct own *)a)->id < ((const struct own *)b)->id);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    return (*(const int64_t *)a > *(const int64_t *)b) - (*(const int64_t *)a < *(const int64_t *)b);
-}
-
 /* Takes up to TOGETHER rows off `ready`, to send them together. Each owner gets an equal part, and sends its oldest
  * rows. */
 static dt_status choose(dt_command_sender *s, int64_t ids[TOGETHER], size_t *n)
@@ -265,10 +261,10 @@ static dt_status choose(dt_command_sender *s, int64_t ids[TOGETHER], size_t *n)
     for (size_t i = 0; i < n_owners; i++)
         for (size_t k = 0; k < queues[i].quota; k++)
             ids[(*n)++] = s->ready[owners[i].first + k].id;
-    qsort(ids, *n, sizeof(*ids), compare_ids);
+    qsort(ids, *n, sizeof(*ids), dt_by_job_id);
     size_t left = 0;
     for (size_t i = 0; i < s->n_ready; i++)
-        if (!bsearch(&s->ready[i].id, ids, *n, sizeof(*ids), compare_ids))
+        if (!bsearch(&s->ready[i].id, ids, *n, sizeof(*ids), dt_by_job_id))
             s->ready[left++] = s->ready[i];
     s->n_ready = left;
     return DT_OK;
@@ -288,7 +284,7 @@ static dt_status fill_message(dt_command_sender *s, const struct dt_command_answ
     return DT_OK;
 }
 
-/* Sends answers; those that Kafka refuses are dropped. Returns in *stay the rows of which some did not leave. */
+/* Sends answers, and drops the ones that Kafka refuses. *stay: the rows with an answer that Kafka did not take. */
 static dt_status send_answers(dt_command_sender *s, const struct dt_command_answers *answers, int64_t *stay,
                               size_t *n_stay, struct dt_error *err)
 {

@@ -80,11 +80,16 @@ static int compare(size_t a, size_t b)
     return (a > b) - (a < b);
 }
 
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
 static int by_owner(const void *a, const void *b)
 {
     const struct dt_fair_queue *x = a;
     const struct dt_fair_queue *y = b;
-    return x->owner != y->owner ? (x->owner > y->owner ? 1 : -1) : compare(x->place, y->place);
+    return x->owner != y->owner ? compare_numbers(x->owner, y->owner) : compare(x->place, y->place);
 }
 
 /* Timeouts, then the others; owners in the order of their first queues. */
@@ -152,18 +157,13 @@ static void set_last_turn(struct dt_turns_last *table, int64_t key, int64_t turn
     table[place_of(table, key)] = (struct dt_turns_last){key, turn};
 }
 
-static int earlier(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 static int by_owner_and_wait(const void *a, const void *b)
 {
     const struct dt_turn *x = a;
     const struct dt_turn *y = b;
     if (x->owner != y->owner)
-        return earlier(x->owner, y->owner);
-    return x->thing_last != y->thing_last ? earlier(x->thing_last, y->thing_last) : compare(x->at, y->at);
+        return compare_numbers(x->owner, y->owner);
+    return x->thing_last != y->thing_last ? compare_numbers(x->thing_last, y->thing_last) : compare(x->at, y->at);
 }
 
 static int by_nth_and_wait(const void *a, const void *b)
@@ -172,7 +172,7 @@ static int by_nth_and_wait(const void *a, const void *b)
     const struct dt_turn *y = b;
     if (x->nth != y->nth)
         return compare(x->nth, y->nth);
-    return x->owner_last != y->owner_last ? earlier(x->owner_last, y->owner_last) : compare(x->first, y->first);
+    return x->owner_last != y->owner_last ? compare_numbers(x->owner_last, y->owner_last) : compare(x->first, y->first);
 }
 
 void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)

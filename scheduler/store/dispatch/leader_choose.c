@@ -315,7 +315,7 @@ static void choose_by_hands(struct dt_open_txn *t, struct dt_candidate *c)
     t->hands[t->n_hands++] = (struct dt_claim){c->id, dt_job_number_after(c->attempt, 1), due_of(t, c)};
 }
 
-/* If something was left, what was chosen had its turn. */
+/* Called if the batch left something: each job that was chosen is a turn of its owner and topic. */
 static void note_turns(const struct dt_open_txn *t)
 {
     struct dt_turns *turns = t->io->due.turns;

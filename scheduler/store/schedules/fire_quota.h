@@ -44,7 +44,7 @@ size_t dt_fire_quota_room(const struct dt_fire_quota *quota);
 void dt_fire_quota_spend(struct dt_fire_quota *quota);
 /* Returns when to look again at a schedule that waits, in ms; each further one waits longer. *why: the quota. */
 int64_t dt_fire_quota_wait_ms(struct dt_fire_quota *quota, const char **why);
-/* Writes what is left of all that are open. */
+/* Writes what is left of each open quota. */
 DT_MUST_CHECK dt_status dt_fire_quotas_write(const struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms,
                                              struct dt_error *err);
 
