@@ -6,9 +6,11 @@
 #include "base/fair.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define TIMEOUTS_PART 4
 #define TURNS_PROBED  8
+#define PRUNE_US      INT64_C(1000000)
 
 /* Consecutive queues: those of one owner, or all. */
 struct run {
@@ -205,35 +207,48 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
 
 /* ---- places ---- */
 
-/* Returns the entry of an owner, a new one if it has none; NULL: no memory. Drops entries that have no place and did
- * not ask recently. *others: another owner has an entry. */
-static struct dt_share *share_of(struct dt_shares *s, int64_t owner, int64_t now_us, bool *others)
+/* The place of the first entry that is not of a smaller owner. Entries are in the order of their owners. */
+static size_t lower_bound(const struct dt_shares *s, int64_t owner)
 {
-    struct dt_share *own = NULL;
-    size_t kept = 0;
-    *others = false;
-    for (size_t i = 0; i < s->n; i++) {
-        const bool is_own = s->v[i].owner == owner;
-        if (!is_own && s->v[i].used == 0 && now_us - s->v[i].asked_us > DT_SHARES_ASKED_US)
-            continue;
-        s->v[kept] = s->v[i];
-        own = is_own ? &s->v[kept] : own;
-        *others |= !is_own;
-        kept++;
+    size_t low = 0;
+    for (size_t high = s->n; low < high;) {
+        const size_t middle = low + (high - low) / 2;
+        if (s->v[middle].owner < owner)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    s->n = kept;
-    if (own)
-        return own;
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 16;
-        struct dt_share *v = realloc(s->v, cap * sizeof(*v));
-        if (!v)
-            return NULL;
-        s->v = v;
-        s->cap = cap;
+    return low;
+}
+
+/* Returns the entry of an owner, which asks now; NULL: no memory. Once in PRUNE_US it drops entries that hold nothing
+ * and did not ask recently. */
+static struct dt_share *share_of(struct dt_shares *s, int64_t owner, int64_t now_us)
+{
+    if (now_us - s->pruned_us >= PRUNE_US) {
+        size_t kept = 0;
+        for (size_t i = 0; i < s->n; i++)
+            if (s->v[i].used || now_us - s->v[i].asked_us <= DT_SHARES_ASKED_US)
+                s->v[kept++] = s->v[i];
+        s->n = kept;
+        s->pruned_us = now_us;
     }
-    s->v[s->n] = (struct dt_share){.owner = owner};
-    return &s->v[s->n++];
+    const size_t at = lower_bound(s, owner);
+    if (at == s->n || s->v[at].owner != owner) {
+        if (s->n == s->cap) {
+            size_t cap = s->cap ? 2 * s->cap : 16;
+            struct dt_share *v = realloc(s->v, cap * sizeof(*v));
+            if (!v)
+                return NULL;
+            s->v = v;
+            s->cap = cap;
+        }
+        memmove(&s->v[at + 1], &s->v[at], (s->n - at) * sizeof(*s->v));
+        s->v[at] = (struct dt_share){.owner = owner};
+        s->n++;
+    }
+    s->v[at].asked_us = now_us;
+    return &s->v[at];
 }
 
 static size_t left_of(const struct dt_shares *s, const struct dt_share *own)
@@ -242,34 +257,29 @@ static size_t left_of(const struct dt_shares *s, const struct dt_share *own)
     return s->total > taken ? s->total - taken : 0;
 }
 
-static size_t most_of(const struct dt_shares *s, const struct dt_share *own, bool others)
+static size_t most_of(const struct dt_shares *s, const struct dt_share *own)
 {
     const size_t left = left_of(s, own);
     const size_t spare = s->spares_none ? 0 : (left + 4) / 8; /* rounded */
-    const size_t share = others ? left / s->part : left - spare;
+    const size_t share = s->n > 1 ? left / s->part : left - spare;
     return share ? share : smaller(left, 1);
 }
 
 bool dt_shares_most(struct dt_shares *s, int64_t owner, int64_t now_us, size_t *most)
 {
-    bool others;
-    struct dt_share *own = share_of(s, owner, now_us, &others);
-    if (!own)
-        return false;
-    own->asked_us = now_us;
-    *most = most_of(s, own, others);
-    return true;
+    const struct dt_share *own = share_of(s, owner, now_us);
+    if (own)
+        *most = most_of(s, own);
+    return own != NULL;
 }
 
 bool dt_shares_take_some(struct dt_shares *s, int64_t owner, size_t amount, int64_t now_us)
 {
-    bool others;
-    struct dt_share *own = share_of(s, owner, now_us, &others);
+    struct dt_share *own = share_of(s, owner, now_us);
     if (!own)
         return false;
-    own->asked_us = now_us;
     const bool first = own->used == 0 && (s->used == 0 ? s->total > 0 : amount <= left_of(s, own));
-    if (!first && own->used + amount > most_of(s, own, others))
+    if (!first && own->used + amount > most_of(s, own))
         return false;
     own->used += amount;
     s->used += amount;
@@ -278,12 +288,11 @@ bool dt_shares_take_some(struct dt_shares *s, int64_t owner, size_t amount, int6
 
 void dt_shares_return(struct dt_shares *s, int64_t owner, size_t amount)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->v[i].owner == owner && s->v[i].used >= amount) {
-            s->v[i].used -= amount;
-            s->used -= amount;
-            return;
-        }
+    const size_t at = lower_bound(s, owner);
+    if (at == s->n || s->v[at].owner != owner || s->v[at].used < amount)
+        return;
+    s->v[at].used -= amount;
+    s->used -= amount;
 }
 
 bool dt_shares_take(struct dt_shares *s, int64_t owner, int64_t now_us)

@@ -55,7 +55,7 @@ void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing);
 /* ---- places ---- */
 
 /*
- * While others have some, or asked within the last DT_SHARES_ASKED_US, an owner takes at most 1/part of what they leave
+ * While others have some, or asked within about DT_SHARES_ASKED_US, an owner takes at most 1/part of what they leave
  * free, so each further owner finds some. An owner that is alone leaves an eighth, unless spares_none. An owner that
  * holds none may take any amount that is free, or, if all is free, any amount at all.
  */
@@ -70,6 +70,7 @@ struct dt_shares {
         size_t used;
     } * v;
     size_t n, cap;
+    int64_t pruned_us;
 };
 /* *most: how much an owner may hold, including what it holds. Counts as asking. now_us: monotonic. False: no memory. */
 bool dt_shares_most(struct dt_shares *shares, int64_t owner, int64_t now_us, size_t *most);
