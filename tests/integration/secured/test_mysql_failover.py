@@ -39,12 +39,16 @@ def made(api, key):
     return answer.status in (200, 201) and answer.json["id"]
 
 
-def test_without_a_writable_server_everybody_is_named(world, replica):
-    world.server.sql("SET GLOBAL read_only=1")
+def test_without_a_writable_server_each_server_is_named(world, replica):
+    servers = world.server, replica
+    before = [server.sql("SELECT @@read_only")[0][0] for server in servers]  # the replica may have been promoted
     try:
+        for server in servers:
+            server.sql("SET GLOBAL read_only=1")
         said = world.program(hosts=f"127.0.0.1:{world.server.port},127.0.0.1:{replica.port}").command("--list-tokens").stderr
     finally:
-        world.server.sql("SET GLOBAL read_only=0")
+        for server, value in zip(servers, before):
+            server.sql(f"SET GLOBAL read_only={value}")
     assert f"127.0.0.1:{world.server.port} is read-only; 127.0.0.1:{replica.port} is read-only" in said, said
 
 
