@@ -3,8 +3,8 @@
  * believed, and the reader ahead of it, for queues that are not long. Refuses to know what they read (shard_due.c) and
  * who goes first (shard_queues.c).
  *
- * Invariant: nothing that may go is left behind the cursor. What the reader ahead has passed by is remembered by queue,
- * until it begins anew at the cursor.
+ * Invariant: the cursor passes nothing that may be sent. The reader ahead remembers the queues of which it has skipped a
+ * job until it begins again at the cursor.
  */
 #include "shard_parts.h"
 
@@ -108,7 +108,8 @@ void dt_shard_place_ahead(dt_shard_loop *l, const struct dt_entry *last)
     c->ahead_id = last->id;
     c->ahead_us = dt_shard_mono_us(l);
     c->ahead_ended = false;
-    c->n_skipped = 0;
+    memset(c->skipped, 0, sizeof(c->skipped));
+    c->salt++;
 }
 
 void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id)
@@ -125,18 +126,20 @@ void dt_shard_ahead_end(dt_shard_loop *l)
     l->cursor.ahead_ended = true;
 }
 
-bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash)
+static size_t bit_of(const struct dt_shard_cursor *c, size_t hash)
 {
-    for (size_t i = 0; i < l->cursor.n_skipped; i++)
-        if (l->cursor.skipped[i] == hash)
-            return true;
-    return false;
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio: Fibonacci hashing, Knuth 6.4 */
+    return (size_t)((((uint64_t)hash ^ c->salt * odd) * odd) >> (64 - DT_SKIPPED_BITS));
 }
 
-bool dt_shard_skip(dt_shard_loop *l, size_t hash)
+bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash)
 {
-    if (l->cursor.n_skipped == DT_SKIPPED)
-        return false;
-    l->cursor.skipped[l->cursor.n_skipped++] = hash;
-    return true;
+    const size_t bit = bit_of(&l->cursor, hash);
+    return l->cursor.skipped[bit / 64] >> bit % 64 & 1;
+}
+
+void dt_shard_skip(dt_shard_loop *l, size_t hash)
+{
+    const size_t bit = bit_of(&l->cursor, hash);
+    l->cursor.skipped[bit / 64] |= UINT64_C(1) << bit % 64;
 }

@@ -98,15 +98,14 @@ static dt_status read_rows(dt_shard_loop *l, struct dt_shard_scan *part, size_t 
 /* More than a batch is due: a second reader goes on ahead of the cursor for those who are not many. */
 static dt_status scan_ahead(dt_shard_loop *l, int64_t now_ms, size_t n_head, struct dt_error *err)
 {
-    bool all = false;
     dt_shard_place_ahead(l, &l->due.entries[n_head - 1]);
     struct dt_shard_scan part = part_of_rows(l, now_ms, l->cursor.ahead_ms, l->cursor.ahead_id);
     part.scan = DT_SCAN_BATCHES * DEGRADED_SCAN;
     part.limit = DT_SCAN_BATCHES * batch_jobs(l) - n_head;
     dt_status status = read_rows(l, &part, n_head, err);
     if (status == DT_OK)
-        status = dt_shard_hint_rows(l, n_head, n_head + part.n, &all, err);
-    if (status != DT_OK || !all)
+        status = dt_shard_hint_rows(l, n_head, n_head + part.n, err);
+    if (status != DT_OK)
         return status;
     dt_shard_ahead_to(l, part.after_ms, part.after_id);
     if (part.end)
@@ -153,7 +152,7 @@ static dt_status hint_rest(dt_shard_loop *l, size_t n, bool *all, struct dt_erro
         dt_shard_hint_first(l, n);
         return DT_OK;
     }
-    dt_status status = dt_shard_hint_rows(l, n, n, all, err);
+    dt_status status = dt_shard_hint_rows(l, n, n, err);
     const struct dt_entry *last = &l->due.entries[n - 1];
     *all = l->cursor.ms == last->due_ms && l->cursor.id == last->id;
     l->due.backlog = !*all;

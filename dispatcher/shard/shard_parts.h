@@ -139,7 +139,7 @@ struct dt_shard_trust {
 
 /* ---- shard_cursor.c ---- */
 
-#define DT_SKIPPED 256
+#define DT_SKIPPED_BITS 16
 struct dt_shard_cursor {
     bool reads_through; /* MySQL is read once through: after a doubt, or if the head of the index cannot be moved */
     int64_t ms, id;     /* the cursor: what stands before it was dealt with */
@@ -152,8 +152,10 @@ struct dt_shard_cursor {
     int64_t ahead_ms, ahead_id; /* where the reader ahead of the cursor stands */
     int64_t ahead_us;           /* mono: when that reader last began at the cursor */
     bool ahead_ended;           /* it has come to its end since then */
-    size_t skipped[DT_SKIPPED]; /* hashes of the queues of which it has passed something by since then */
-    size_t n_skipped;
+    /* A bit for the hash of each queue of which it has skipped a job since then. Two queues may share a bit: both wait
+     * for the cursor then, until the reader begins again with another salt. */
+    uint64_t skipped[(1 << DT_SKIPPED_BITS) / 64];
+    uint64_t salt;
 };
 
 /* ---- shard_unknown.c ---- */
@@ -427,9 +429,9 @@ DT_MUST_CHECK dt_status dt_shard_hint_fairly(dt_shard_loop *l, size_t n, bool *b
 void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n);
 /* True: of what was sorted into queues something may go, or is to be tried. */
 bool dt_shard_some_may_go(const dt_shard_loop *l);
-/* Hints at due.entries[0..n) of MySQL, each queue its part. The first n_head stand at the cursor, which moves; the
- * others are further on. *all: the reader ahead may move on behind all of them. */
-DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, bool *all, struct dt_error *err);
+/* Hints at due.entries[0..n) of MySQL, each queue its part. The first n_head start at the cursor, which moves; the
+ * reader ahead has read the others, and may move past them. */
+DT_MUST_CHECK dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct dt_error *err);
 
 /* ---- shard_trust.c ---- */
 
@@ -512,8 +514,8 @@ void dt_shard_ahead_to(dt_shard_loop *l, int64_t ms, int64_t id);
 void dt_shard_ahead_end(dt_shard_loop *l);
 /* Has the reader ahead skipped something of the queue with this hash? */
 bool dt_shard_was_skipped(const dt_shard_loop *l, size_t hash);
-/* Notes that it has. False: it cannot remember any more. */
-bool dt_shard_skip(dt_shard_loop *l, size_t hash);
+/* Notes that it has. */
+void dt_shard_skip(dt_shard_loop *l, size_t hash);
 
 /* ---- shard_unknown.c ---- */
 

@@ -415,15 +415,13 @@ static void see_skipped(dt_shard_loop *l, size_t n_head)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
 }
 
-/* Leaves the queue's entries to the cursor; those of a host to whoever meets them when it has places. False: the reader
- * ahead cannot remember any more queues. */
-static bool skip(dt_shard_loop *l, struct dt_due_queue *queue)
+/* Leaves the queue's entries to the cursor. Those of a host are sent when they are read while it has places. */
+static void skip(dt_shard_loop *l, struct dt_due_queue *queue)
 {
-    if (queue->host)
-        return true;
-    if (!queue->skipped)
-        queue->skipped = dt_shard_skip(l, queue->hash);
-    return queue->skipped;
+    if (queue->host || queue->skipped)
+        return;
+    queue->skipped = true;
+    dt_shard_skip(l, queue->hash);
 }
 
 static bool take_row(dt_shard_loop *l, size_t i, bool may)
@@ -452,20 +450,7 @@ static void take_head(dt_shard_loop *l, size_t n_head)
     }
 }
 
-/* Takes rows that are further on, but only of queues of which nothing was left at the cursor, nor passed by further on,
- * so that order is kept within a queue. True: the reader ahead may move on. */
-static bool take_further_on(dt_shard_loop *l, size_t from, size_t n)
-{
-    for (size_t i = from; i < n; i++) {
-        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
-        if (!take_row(l, i, !queue->left && !queue->skipped) && !skip(l, queue))
-            return false;
-        dt_shard_ahead_to(l, l->due.entries[i].due_ms, l->due.entries[i].id);
-    }
-    return true;
-}
-
-dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, bool *all, struct dt_error *err)
+dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, struct dt_error *err)
 {
     dt_status status = dt_shard_sort_queues(l, n, true, err);
     if (status != DT_OK)
@@ -473,7 +458,12 @@ dt_status dt_shard_hint_rows(dt_shard_loop *l, size_t n_head, size_t n, bool *al
     see_skipped(l, n_head);
     share(l, false);
     take_head(l, n_head);
-    *all = take_further_on(l, n_head, n);
+    /* Further on only queues of which nothing was left or skipped before: within a queue the order is kept. */
+    for (size_t i = n_head; i < n; i++) {
+        struct dt_due_queue *queue = &l->fair.queues[l->fair.of[i]];
+        if (!take_row(l, i, !queue->left && !queue->skipped))
+            skip(l, queue);
+    }
     l->fair.head = n_head;
     l->fair.rows = n;
     return DT_OK;
@@ -483,9 +473,6 @@ void dt_shard_leave_to_cursor(dt_shard_loop *l, const int64_t *ids, size_t n)
 {
     const struct dt_fair_queues *fair = &l->fair;
     for (size_t i = fair->head; n && i < fair->rows; i++)
-        if (bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id) &&
-            !skip(l, &fair->queues[fair->of[i]])) {
-            dt_shard_ahead_to(l, 0, 0); /* it cannot remember so many queues */
-            return;
-        }
+        if (bsearch(&l->due.entries[i].id, ids, n, sizeof(*ids), dt_by_job_id))
+            skip(l, &fair->queues[fair->of[i]]);
 }
