@@ -60,6 +60,7 @@ class Neighbour:
     quotas = {}
     topics = 0  # that an administrator makes before, with `settings`
     settings = {}
+    released = 90  # seconds until what it had is given back
 
     def __init__(self, world, form, number):
         self.world, self.form, self.number = world, form, number
@@ -182,6 +183,7 @@ class UnresolvedNames(Neighbour):
     """1,500 callbacks to as many hosts whose name servers do not answer."""
     topics, jobs = 300, 1500
     settings = {"delivery": "http"}
+    released = 240  # 1,000 attempts have been claimed by then; two dispatchers look up 64 of its names at a time, 20 s each
 
     def attack(self, deadline):
         return self._call(deadline, lambda i: f"http://n{self.number}-{i}.slow.test/")
