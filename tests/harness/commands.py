@@ -46,7 +46,8 @@ class Messages:
         self._consumer = Consumer({"bootstrap.servers": brokers, "group.id": f"test-{uuid.uuid4()}", "enable.auto.commit": False,
                                    "isolation.level": "read_committed", "allow.auto.create.topics": False, "fetch.wait.max.ms": 20})
         self.seen = []
-        partitions = self._consumer.list_topics(topic, 90).topics[topic].partitions
+        # a broker may answer the one that made the topic before it lists the topic
+        partitions = until(lambda: self._consumer.list_topics(topic, 90).topics[topic].partitions, f"the broker lists {topic}")
         starts = []
         for number in partitions:
             low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, number), 90)
