@@ -6,6 +6,7 @@
 
 #include "auth/auth.h"
 #include "auth/token_new.h"
+#include "base/service/streams.h"
 #include "job/retry.h"
 #include "request/router.h"
 #include "store/db/db.h"
@@ -76,6 +77,8 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
     fprintf(stderr, "token \"%s\" (%s; topics %s): keep it, it is not shown again\n", token->name, stored,
             token->topics ? token->topics : DT_TOPICS_ALL);
     printf("%s\n", text);
+    if (dt_streams_flush() != 0)
+        fprintf(stderr, "duetime-api: the token cannot be shown: --revoke-token %s removes it\n", token->name);
     return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/service/stop_bound.h"
+#include "base/service/streams.h"
 #include "base/zone/zone_files.h"
 #include "commands.h"
 #include "http/front/http_listen.h"
@@ -572,11 +573,12 @@ int main(int argc, char **argv)
     struct options options = {.command = SERVE};
     struct dt_error err = {0};
     static struct server server;
+    dt_streams_occupy();
     int code = DT_FAIL_POINTS_MAIN(argc, argv);
     if (code < 0)
         code = parse_options(argc, argv, &options);
     if (code >= 0)
-        return code;
+        return dt_streams_end("duetime-api", code);
     server.config_file = options.config;
     if (dt_config_load(&server.config, options.config, &err) != DT_OK ||
         dt_index_check(&server.config, &err) != DT_OK) {
@@ -586,5 +588,5 @@ int main(int argc, char **argv)
     }
     code = run_command(&server, &options);
     dt_config_clear(&server.config);
-    return code;
+    return dt_streams_end("duetime-api", code);
 }

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/service/service.h"
 #include "base/service/stop_bound.h"
+#include "base/service/streams.h"
 #include "base/thread.h"
 #include "chores/metrics_mhd.h"
 #include "dispatcher.h"
@@ -261,15 +262,16 @@ int main(int argc, char **argv)
     struct options options = {0};
     struct dt_config config;
     struct dt_error err = {0};
+    dt_streams_occupy();
     int code = DT_FAIL_POINTS_MAIN(argc, argv);
     if (code >= 0)
-        return code;
+        return dt_streams_end("duetime-dispatcher", code);
     code = EXIT_SUCCESS;
     if (!parse(argc, argv, &options, &code))
-        return code;
+        return dt_streams_end("duetime-dispatcher", code);
     if (options.reference || options.sample) {
         (options.sample ? dt_config_sample : dt_config_reference)(stdout);
-        return EXIT_SUCCESS;
+        return dt_streams_end("duetime-dispatcher", EXIT_SUCCESS);
     }
     if (dt_config_load(&config, options.config, &err) != DT_OK || dt_index_check(&config, &err) != DT_OK ||
         dt_kafka_check(&config, &err) != DT_OK) {
@@ -286,5 +288,5 @@ int main(int argc, char **argv)
     else
         code = run(&config, options.config);
     dt_config_clear(&config);
-    return code;
+    return dt_streams_end("duetime-dispatcher", code);
 }

@@ -32,6 +32,7 @@ struct dt_cli {
     bool colours;
     const dt_clock *clock;
     dt_rest *rest;
+    struct dt_strbuf done; /* what the API has changed, for a person who cannot be shown its answer */
 };
 
 #endif

@@ -4,6 +4,7 @@
  *
  *   words.c -> table.c -> settings.c -> run_*.c -> request.c -> rest_curl.c -> show.c, talk.c
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/service/streams.h"
 #include "cli/cli.h"
 #include "cli/run/run.h"
 #include "cli/talk.h"
@@ -75,12 +77,32 @@ static int ask_api(struct dt_cli *cli)
     return code;
 }
 
-/* What was written must have arrived; a reader that has gone is no error worth a word. */
-static int close_output(int code)
+/* Ends as by a signal, so that a shell sees the usual exit code. */
+static void end_by(int number)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
-    return code == DT_CLI_DONE ? DT_CLI_REFUSED : code;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/*
+ * Says what could not be written, and what the API has done all the same. If nothing was changed, a reader that left
+ * ends the program quietly, as usual in a pipe.
+ */
+static int close_output(struct dt_cli *cli, int code)
+{
+    int error = dt_streams_flush();
+    if (error == EPIPE && cli->done.n == 0)
+        end_by(SIGPIPE);
+    if (error) {
+        dt_cli_say("standard output cannot be written: %s", strerror(error));
+        code = code == DT_CLI_DONE ? DT_CLI_REFUSED : code;
+    }
+    if (error && cli->done.n > 0)
+        fprintf(stderr, "duetime: the API has carried out %.*s\n", (int)cli->done.n, cli->done.p);
+    dt_strbuf_clear(&cli->done);
+    if (dt_rest_signal())
+        end_by(dt_rest_signal());
+    return code;
 }
 
 /* Words that packages and checks use, and no person: the pages that are made from the table. */
@@ -108,12 +130,13 @@ int main(int argc, char **argv)
     struct dt_cli_times times;
     struct dt_error err = {0};
     struct dt_cli cli = {.call = &call, .clock = dt_clock_system()};
-    signal(SIGPIPE, SIG_DFL);
+    dt_streams_occupy();
+    signal(SIGPIPE, SIG_IGN); /* close_output decides */
     look_at_terminal(&cli);
     if (prints_page(argc, argv))
-        return close_output(DT_CLI_DONE);
+        return close_output(&cli, DT_CLI_DONE);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
-        return close_output(dt_cli_run_version(&cli));
+        return close_output(&cli, dt_cli_run_version(&cli));
     if (dt_cli_read_words(argc - 1, argv + 1, &call, &err) != DT_OK) {
         dt_cli_say("%s", err.text);
         fprintf(stderr, "`duetime help%s%s` tells what there is.\n", call.noun ? " " : "", call.noun ? call.noun : "");
@@ -121,6 +144,6 @@ int main(int argc, char **argv)
     }
     dt_cli_fix_times(&call, dt_clock_real_ms(cli.clock), &times);
     if (call.help)
-        return close_output(dt_cli_run_help(&cli));
-    return close_output(call.verb->method ? ask_api(&cli) : dt_cli_run_of(&call)(&cli));
+        return close_output(&cli, dt_cli_run_help(&cli));
+    return close_output(&cli, call.verb->method ? ask_api(&cli) : dt_cli_run_of(&call)(&cli));
 }

@@ -45,6 +45,9 @@ static dt_status read_whole(const char *path, struct dt_strbuf *out, struct dt_e
         fclose(in);
     if (failed)
         return dt_fail(err, DT_INVALID, "%.200s cannot be read", path);
+    size_t mark = out->n - dt_str_without_bom(dt_strbuf_str(out)).n;
+    if (mark > 0)
+        memmove(out->p, out->p + mark, out->n -= mark);
     return out->n > FILE_MAX ? dt_fail(err, DT_INVALID, "%.200s is longer than %zu MiB", path, FILE_MAX >> 20) : DT_OK;
 }
 

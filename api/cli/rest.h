@@ -44,6 +44,14 @@ void dt_rest_answer_clear(struct dt_rest_answer *answer);
 DT_MUST_CHECK dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request *request, struct dt_rest_answer *answer,
                                     struct dt_error *err);
 
+/*
+ * From here on SIGINT, SIGTERM and SIGHUP do not end the program: a request under way has a moment left for its answer,
+ * and dt_rest_signal tells the caller to end. A second signal ends the program.
+ */
+void dt_rest_catch_signals(void);
+/* The signal that came; 0: none. */
+int dt_rest_signal(void);
+
 /* Appends text as a segment of a path, or a value of a query. */
 void dt_rest_add_encoded(struct dt_strbuf *out, const char *text);
 

@@ -4,15 +4,20 @@
  */
 #include <curl/curl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "rest.h"
+
+#define LAST_WAIT_US 2000000 /* for an answer, after a signal */
 
 struct dt_rest {
     CURL *easy;
     const struct dt_cli_settings *settings;
     struct dt_rest_answer *answer; /* of the request under way */
+    int64_t signalled_us;          /* when a request first knew of the signal; 0: there was none */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -52,6 +57,41 @@ static size_t take_header(char *p, size_t size, size_t n, void *arg)
     return size * n;
 }
 
+/* ---- signals ---- */
+
+static volatile sig_atomic_t caught;
+
+static void catch_signal(int number)
+{
+    caught = number;
+}
+
+void dt_rest_catch_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = catch_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) /* nohup's stays ignored */
+            sigaction(numbers[i], &action, NULL);
+}
+
+int dt_rest_signal(void)
+{
+    return caught;
+}
+
+/* libcurl asks once a second at least; what is not 0 ends the request. */
+static int is_over(void *arg, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
+{
+    dt_rest *rest = arg;
+    (void)down_all, (void)down, (void)up_all, (void)up;
+    int64_t now_us = dt_clock_mono_us(dt_clock_system());
+    if (caught && !rest->signalled_us)
+        rest->signalled_us = now_us;
+    return caught && now_us - rest->signalled_us > LAST_WAIT_US;
+}
+
 /* ---- handles ---- */
 
 /* The path of a Unix socket; NULL: the URL is none. */
@@ -72,6 +112,9 @@ static void set_once(dt_rest *rest)
     curl_easy_setopt(rest->easy, CURLOPT_CERTINFO, 1L);
     curl_easy_setopt(rest->easy, CURLOPT_WRITEFUNCTION, take_body);
     curl_easy_setopt(rest->easy, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(rest->easy, CURLOPT_XFERINFOFUNCTION, is_over);
+    curl_easy_setopt(rest->easy, CURLOPT_XFERINFODATA, rest);
+    curl_easy_setopt(rest->easy, CURLOPT_NOPROGRESS, 0L);
     if (settings->ca_file)
         curl_easy_setopt(rest->easy, CURLOPT_CAINFO, settings->ca_file);
     if (settings->cert_file) {
@@ -185,6 +228,8 @@ static dt_status perform(dt_rest *rest, struct dt_error *err)
     rest->answer->reached = !before_request(code);
     if (code == CURLE_WRITE_ERROR)
         return dt_fail(err, DT_TOO_LARGE, "the answer is longer than %zu MiB", DT_REST_ANSWER_MAX >> 20);
+    if (code == CURLE_ABORTED_BY_CALLBACK)
+        return dt_fail(err, DT_UNAVAILABLE, "%s: interrupted before an answer came", rest->settings->url);
     if (code != CURLE_OK)
         return dt_fail(err, DT_UNAVAILABLE, "%s: %s", rest->settings->url,
                        rest->error[0] ? rest->error : curl_easy_strerror(code));

@@ -70,7 +70,7 @@ static dt_status read_token(struct dt_cli_settings *out, const char *file, struc
     size_t n = fread(text, 1, sizeof(text) - 1, in);
     fclose(in);
     text[n] = '\0';
-    return keep_token(out, text, path, err);
+    return keep_token(out, dt_str_without_bom((struct dt_str){text, n}).p, path, err);
 }
 
 static dt_status keep_timeout(struct dt_cli_settings *out, const char *text, const char *from, struct dt_error *err)

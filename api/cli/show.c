@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/service/streams.h"
 #include "base/text/utf8.h"
 #include "cli/request.h"
 
@@ -445,7 +446,7 @@ void dt_cli_list_page(struct dt_cli_list *list)
     }
     list->n_cells = 0;
     dt_arena_reset(&list->arena);
-    fflush(stdout);
+    dt_streams_flush();
 }
 
 void dt_cli_list_end(struct dt_cli_list *list)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/service/streams.h"
 #include "cli/request.h"
 #include "cli/show.h"
 
@@ -17,9 +18,15 @@ void dt_cli_say(const char *fmt, ...)
     va_end(args);
     dt_strbuf_init(&plain);
     dt_cli_add_plain(&plain, dt_str(text));
-    fflush(stdout);
+    dt_streams_flush();
     fprintf(stderr, "duetime: %s\n", plain.p ? plain.p : "");
     dt_strbuf_clear(&plain);
+}
+
+void dt_cli_say_nothing(const struct dt_cli *cli)
+{
+    if (cli->form != DT_CLI_AS_JSON)
+        dt_cli_say("there is nothing to show");
 }
 
 int dt_cli_failed(dt_status status, const struct dt_error *err)
@@ -105,7 +112,7 @@ static void say_problem(const struct dt_cli *cli, const dt_json *json, const str
     }
     add_extra(&out, json, root);
     add_errors(&out, cli, json, root);
-    fflush(stdout);
+    dt_streams_flush();
     fprintf(stderr, "duetime: %s", out.p ? out.p : "refused\n");
     dt_strbuf_clear(&out);
 }
@@ -115,7 +122,7 @@ static void say_as_json(const struct dt_json_node *root)
     struct dt_strbuf out;
     dt_strbuf_init(&out);
     dt_json_add_compact(&out, root->raw);
-    fflush(stdout);
+    dt_streams_flush();
     fprintf(stderr, "%s\n", out.p ? out.p : "");
     dt_strbuf_clear(&out);
 }
@@ -152,17 +159,51 @@ int dt_cli_judge(const struct dt_cli *cli, const struct dt_rest_answer *answer)
     return code;
 }
 
-int dt_cli_ask(const struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer,
-               dt_json *json)
+/* Adds the command, and the ids or the name that the answer gives: "jobs create: id 7". */
+static void note_done(struct dt_cli *cli, const dt_json *json)
+{
+    static const char *const names[] = {"id", "name", "attempt"}; /* attempts are of jobs that were popped */
+    const struct dt_cli_verb *verb = cli->call->verb;
+    const struct dt_json_node *root = json ? dt_json_root(json) : NULL;
+    const struct dt_json_node *list =
+        root && root->type == DT_JSON_OBJECT && verb->list ? dt_json_member(json, root, verb->list) : NULL;
+    dt_strbuf_addf(&cli->done, "%s%s%s", verb->noun, verb->verb[0] ? " " : "", verb->verb);
+    for (unsigned i = 0; i < cli->call->n_args; i++) {
+        dt_strbuf_addc(&cli->done, ' ');
+        dt_cli_add_plain(&cli->done, dt_str(cli->call->args[i]));
+    }
+    const char *before = ": ";
+    for (const struct dt_json_node *thing = list ? dt_json_first(json, list) : root; thing;
+         thing = list ? dt_json_sibling(json, list, thing) : NULL)
+        for (size_t i = 0; i < (list ? 3 : 2) && thing->type == DT_JSON_OBJECT; i++) {
+            struct dt_str value = text_of(json, thing, names[i]);
+            if (!value.p)
+                continue;
+            dt_strbuf_addf(&cli->done, "%s%s ", before, names[i]);
+            dt_cli_add_plain(&cli->done, value);
+            before = ", ";
+        }
+}
+
+int dt_cli_ask(struct dt_cli *cli, const struct dt_rest_request *request, struct dt_rest_answer *answer, dt_json *json)
 {
     struct dt_error err = {0};
     dt_status status = dt_rest_ask(cli->rest, request, answer, &err);
-    if (status != DT_OK)
-        return dt_cli_failed(status, &err);
+    bool changes = strcmp(request->method, "GET") != 0;
+    if (status != DT_OK) {
+        int failed = dt_cli_failed(status, &err);
+        if (changes && answer->reached)
+            dt_cli_say("the API may have carried it out nevertheless");
+        return failed;
+    }
     int code = dt_cli_judge(cli, answer);
-    if (code != DT_CLI_DONE || !json || answer->body.n == 0)
+    if (code != DT_CLI_DONE)
         return code;
-    status = dt_json_parse(json, dt_strbuf_str(&answer->body), &(struct dt_json_limits){.depth = 64}, &err);
+    bool read = json && answer->body.n > 0;
+    if (read)
+        status = dt_json_parse(json, dt_strbuf_str(&answer->body), &(struct dt_json_limits){.depth = 64}, &err);
+    if (changes)
+        note_done(cli, read && status == DT_OK ? json : NULL);
     if (status == DT_OK)
         return DT_CLI_DONE;
     dt_cli_say("%s answers with something that is no JSON: %.200s", cli->settings.url, err.text);

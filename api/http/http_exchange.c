@@ -134,7 +134,7 @@ static enum dt_next handle(struct dt_exchange *e)
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "no memory for the body");
         return DT_REPLY;
     }
-    req->body = e->body.n ? dt_strbuf_str(&e->body) : (struct dt_str){"", 0};
+    req->body = e->body.n ? dt_str_without_bom(dt_strbuf_str(&e->body)) : (struct dt_str){"", 0};
     if (req->route->body == DT_BODY_JSON && !dt_request_hold_bulk(req, made_of(req->body)))
         return dt_request_no_room(req);
     if (req->route->body == DT_BODY_NONE && !nothing_said(req->body)) {

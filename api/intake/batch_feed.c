@@ -25,6 +25,7 @@ struct lines {
     size_t at;
     size_t line_max;
     bool skipping;
+    bool begun; /* the first line was taken */
     bool rests; /* before it begins */
     bool ended; /* the last line was taken */
 };
@@ -68,6 +69,11 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, const struct dt_batch_k
     return DT_PENDING;
 }
 
+static void add_line(struct lines *lines, struct dt_str line)
+{
+    dt_batch_add(lines->batch, lines->begun ? line : dt_str_without_bom(line), true);
+}
+
 /* p[0..n): the remainder of a line whose beginning may wait in partial. */
 static void take_line(struct lines *lines, const char *p, size_t n)
 {
@@ -78,10 +84,11 @@ static void take_line(struct lines *lines, const char *p, size_t n)
         if (lines->partial.failed)
             dt_batch_refuse(lines->batch, DT_PROBLEM_UNAVAILABLE, "memory is out");
         else
-            dt_batch_add(lines->batch, dt_strbuf_str(&lines->partial), true);
+            add_line(lines, dt_strbuf_str(&lines->partial));
     } else {
-        dt_batch_add(lines->batch, (struct dt_str){p, n}, true);
+        add_line(lines, (struct dt_str){p, n});
     }
+    lines->begun = true;
     lines->skipping = false;
     dt_strbuf_reset(&lines->partial);
 }

@@ -37,6 +37,11 @@ struct dt_str dt_str_trimmed(struct dt_str s)
     return s;
 }
 
+struct dt_str dt_str_without_bom(struct dt_str s)
+{
+    return s.n >= 3 && memcmp(s.p, "\xef\xbb\xbf", 3) == 0 ? (struct dt_str){s.p + 3, s.n - 3} : s;
+}
+
 struct dt_str dt_str_next_element(struct dt_str *list)
 {
     const char *comma = memchr(list->p, ',', list->n);

@@ -54,6 +54,8 @@ static inline bool dt_str_is(struct dt_str a, const char *s)
 bool dt_str_is_caseless(struct dt_str s, const char *lower);
 /* The slice of s without the spaces and tabs at its ends. */
 struct dt_str dt_str_trimmed(struct dt_str s);
+/* Without the byte order mark that Windows programs put before UTF-8. */
+struct dt_str dt_str_without_bom(struct dt_str s);
 /* Takes the next element of a list with commas, without the blanks around it, off the front of *list. */
 struct dt_str dt_str_next_element(struct dt_str *list);
 /* FNV-1a, 32 bits: for tables in memory. */

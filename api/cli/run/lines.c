@@ -1,6 +1,7 @@
 /* Reads byte by byte, from the C library's buffer. */
 #include "lines.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -49,6 +50,11 @@ static dt_status next_json(struct dt_cli_lines *lines, struct dt_strbuf *out, st
         }
         blank = blank && strchr(" \t\r", c);
         dt_strbuf_addc(out, (char)c);
+        if (lines->bytes == 3 && out->n - begin == 3 && !out->failed &&
+            dt_str_without_bom((struct dt_str){out->p + begin, 3}).n == 0) {
+            out->n = begin;
+            blank = true;
+        }
         if (out->n - begin > DT_CLI_LINE_MAX)
             return too_long(lines, err);
     }
@@ -101,8 +107,16 @@ static dt_status bad_cell(const struct dt_cli_lines *lines, struct dt_error *err
 
 static dt_status read_names(struct dt_cli_lines *lines, struct dt_error *err)
 {
-    int c = ',';
+    int c = next_byte(lines);
     lines->line = lines->at;
+    if (c == 0xef && (next_byte(lines) != 0xbb || next_byte(lines) != 0xbf))
+        return dt_fail(err, DT_INVALID, "the first line names the columns: this one is no UTF-8");
+    if (c != 0xef && c != EOF) {
+        ungetc(c, lines->in);
+        lines->bytes--;
+        lines->at -= c == '\n';
+    }
+    c = ',';
     while (c == ',') {
         c = next_cell(lines);
         if (c == -2)
@@ -196,6 +210,8 @@ dt_status dt_cli_lines_next(struct dt_cli_lines *lines, struct dt_strbuf *out, s
 {
     size_t begin = out->n;
     dt_status status = lines->csv ? next_csv(lines, out, err) : next_json(lines, out, err);
+    if (ferror(lines->in)) /* what was read last may be half a job */
+        status = dt_fail(err, DT_INVALID, "line %lld cannot be read: %s", (long long)lines->at, strerror(errno));
     if (status == DT_OK && out->failed)
         status = dt_fail(err, DT_NOMEM, "out of memory");
     if (status != DT_OK && !out->failed)

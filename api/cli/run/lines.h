@@ -1,6 +1,6 @@
 /*
  * Jobs from a file or standard input, one after the other, as JSON objects in one line each: NDJSON as it is, CSV by
- * the names in its first line. Memory is that of one line.
+ * the names in its first line; a byte order mark before them is passed over. Memory is that of one line.
  *
  * CSV is that of RFC 4180: cells between commas, in double quotes where they hold commas, quotes or line breaks. The
  * names are those of the members of a new job; `payload` and `headers` are JSON, `retry` has delays between commas, the

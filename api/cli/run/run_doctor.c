@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/service/streams.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
 #include "cli/run/findings.h"
@@ -278,7 +279,7 @@ int dt_cli_run_doctor(struct dt_cli *cli)
     }
     dt_json_free(d.json);
     dt_rest_answer_clear(&d.answer);
-    fflush(stdout);
+    dt_streams_flush();
     if (d.found == 0)
         fputs("nothing is wrong as far as the API can tell\n", stderr);
     return d.found ? DT_CLI_REFUSED : DT_CLI_DONE;

@@ -256,17 +256,18 @@ static int import_all(struct import *im)
     struct dt_error err = {0};
     dt_status status = DT_OK;
     int code = DT_CLI_DONE;
-    while (code == DT_CLI_DONE && (status == DT_OK || im->n > 0)) {
+    dt_rest_catch_signals();
+    while (code == DT_CLI_DONE && !dt_rest_signal() && (status == DT_OK || im->n > 0)) {
         if (status == DT_OK)
             status = fill(im, &err);
-        if (im->n > 0)
+        if (im->n > 0 && !dt_rest_signal())
             code = send_batch(im, again);
         dt_cli_progress_tell(&im->progress, im->made + im->existing, im->lines.bytes, im->size);
     }
     dt_cli_progress_end(&im->progress);
-    if (code == DT_CLI_DONE && status != DT_NOT_FOUND)
+    if (code == DT_CLI_DONE && status != DT_NOT_FOUND && !dt_rest_signal())
         code = dt_cli_failed(status, &err);
-    if (code == DT_CLI_UNREACHED)
+    if (code == DT_CLI_UNREACHED || dt_rest_signal())
         dt_cli_say("%lld jobs are made; the same command goes on: a job with a key is not made twice",
                    (long long)im->made);
     return code;
@@ -279,6 +280,7 @@ static void show_sums(struct import *im)
     char text[256];
     snprintf(text, sizeof(text), "{\"made\":%lld,\"existing\":%lld,\"refused\":%lld,\"unknown\":%lld}",
              (long long)im->made, (long long)im->existing, (long long)im->refused, (long long)im->unknown);
+    dt_strbuf_addf(&im->cli->done, "jobs import: %s", text);
     if (dt_json_parse(im->json, dt_str(text), &(struct dt_json_limits){.depth = 2}, NULL) == DT_OK)
         dt_cli_show(im->cli, im->json, dt_json_root(im->json));
 }

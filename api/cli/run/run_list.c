@@ -203,6 +203,8 @@ static int run(struct dt_cli *cli, bool exports)
     if (code == DT_CLI_DONE)
         code = read_all(&l);
     dt_cli_list_end(l.list);
+    if (code == DT_CLI_DONE && l.done == 0)
+        dt_cli_say_nothing(cli);
     dt_json_free(l.json);
     dt_rest_answer_clear(&l.answer);
     free(l.cursor);

@@ -55,6 +55,36 @@ static int look(struct many *m, const char *id)
     return code;
 }
 
+/* Adds a command to copy: as this one, it says where the API is. */
+static void add_command(struct dt_strbuf *out, const struct dt_cli_call *call, const char *verb, const char *id)
+{
+    static const char *const where[] = {"url", "context", "config", "token-file", "ca-file", "cert-file", "key-file"};
+    dt_strbuf_addf(out, "\n  duetime operations %s %s", verb, id);
+    for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
+        const char *value = dt_cli_value(call, where[i]);
+        if (!value)
+            continue;
+        dt_strbuf_addf(out, " --%s '", where[i]);
+        for (; *value; value++)
+            if (*value == '\'')
+                dt_strbuf_adds(out, "'\\''");
+            else
+                dt_strbuf_addc(out, *value);
+        dt_strbuf_addc(out, '\'');
+    }
+}
+
+static void say_it_goes_on(const struct many *m, const char *id)
+{
+    struct dt_strbuf out;
+    dt_strbuf_init(&out);
+    dt_strbuf_addf(&out, "duetime: operation %s goes on at the API. To follow it, or to stop it:", id);
+    add_command(&out, m->cli->call, "watch", id);
+    add_command(&out, m->cli->call, "stop", id);
+    fprintf(stderr, "%s\n", out.p ? out.p : "");
+    dt_strbuf_clear(&out);
+}
+
 /* Waits until the operation has ended, and shows it; DONE: it did what it was to do. */
 static int follow(struct many *m)
 {
@@ -64,15 +94,15 @@ static int follow(struct many *m)
     int code = DT_CLI_DONE;
     snprintf(id, sizeof(id), "%.*s", (int)(given.n < 60 ? given.n : 60), given.p ? given.p : "");
     dt_cli_progress_begin(&progress, m->cli->clock, "jobs");
-    while (code == DT_CLI_DONE && dt_str_is(text(m, "state"), "running")) {
+    while (code == DT_CLI_DONE && dt_str_is(text(m, "state"), "running") && !dt_rest_signal()) {
         int64_t done = number(m, "changed") + number(m, "refused");
         dt_cli_progress_tell(&progress, done, done, number(m, "matched"));
         nanosleep(&(struct timespec){0, LOOK_NS}, NULL);
         code = look(m, id);
     }
     dt_cli_progress_end(&progress);
-    if (code != DT_CLI_DONE) {
-        dt_cli_say("operation %s goes on: duetime operations watch %s", id, id);
+    if (code != DT_CLI_DONE || dt_str_is(text(m, "state"), "running")) {
+        say_it_goes_on(m, id);
         return code;
     }
     dt_cli_show(m->cli, m->json, dt_json_root(m->json));
@@ -83,6 +113,7 @@ int dt_cli_run_follow(struct dt_cli *cli)
 {
     struct many m = {.cli = cli};
     dt_rest_answer_init(&m.answer);
+    dt_rest_catch_signals();
     int code = dt_json_new(&m.json) == DT_OK ? look(&m, cli->call->args[0]) : DT_CLI_REFUSED;
     if (code == DT_CLI_DONE)
         code = follow(&m);
@@ -99,6 +130,8 @@ static int post(struct many *m, bool dry)
     struct dt_error err = {0};
     dt_cli_request_init(&request);
     dt_status status = dt_cli_request_build(m->cli->call, m->cli->call->verb->set, m->cli->call->args, &request, &err);
+    if (!dry)
+        dt_rest_catch_signals();
     if (dry)
         dt_cli_request_add_member(&request, "dry_run", DT_STR_LIT("true"));
     else
@@ -111,6 +144,10 @@ static int post(struct many *m, bool dry)
                                             &m->answer, m->json)
                                : dt_cli_failed(status, &err);
     dt_cli_request_clear(&request);
+    if (dry)
+        dt_strbuf_reset(&m->cli->done);
+    else if (code == DT_CLI_UNREACHED && m->answer.reached)
+        dt_cli_say("`duetime operations list` shows whether the operation began");
     return code;
 }
 
@@ -166,8 +203,10 @@ static int ask_topic(struct many *m, const struct dt_cli_call *call, const char 
     struct dt_error err = {0};
     dt_cli_request_init(&request);
     dt_status status = dt_cli_request_build(call, call->verb->path, m->cli->call->args, &request, &err);
-    if (strcmp(method, "DELETE") == 0)
+    if (strcmp(method, "DELETE") == 0) {
+        dt_rest_catch_signals();
         dt_cli_request_add_query(&request, "wait", WAIT);
+    }
     const struct dt_rest_request rest = {.method = method, .path = request.path.p, .timeout_ms = 60000};
     int code = status == DT_OK ? dt_cli_ask(m->cli, &rest, &m->answer, m->json) : dt_cli_failed(status, &err);
     dt_cli_request_clear(&request);

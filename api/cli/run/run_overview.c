@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/service/streams.h"
 #include "base/text/timetext.h"
 #include "cli/request.h"
 #include "cli/run/run.h"
@@ -278,7 +279,7 @@ static int draw_all(struct overview *o, bool watch, int64_t interval_ms)
     struct timespec pause = {interval_ms / 1000, (interval_ms % 1000) * 1000000};
     for (;;) {
         int code = o->cli->form == DT_CLI_AS_JSON ? draw_json(o) : draw(o, watch && o->cli->width);
-        if (fflush(stdout) != 0 || !watch || (code != DT_CLI_DONE && code != DT_CLI_UNREACHED))
+        if (dt_streams_flush() != 0 || !watch || (code != DT_CLI_DONE && code != DT_CLI_UNREACHED))
             return code;
         nanosleep(&pause, NULL);
     }

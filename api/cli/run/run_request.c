@@ -89,6 +89,8 @@ static int show(struct dt_cli *cli, struct exchange *x)
          item = dt_json_sibling(x->json, items, item))
         dt_cli_list_row(list, x->json, item);
     dt_cli_list_end(list);
+    if (!dt_json_first(x->json, items))
+        dt_cli_say_nothing(cli);
     return DT_CLI_DONE;
 }
 
