@@ -2,25 +2,33 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import functools
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Callable, TypeVar, cast
 
-from .client import GRACE, Client, JobRef
+from .client import GIVEN_UP, GRACE, Client, GivenUp, JobRef
 from .errors import OutcomeUnknown, Unavailable
+from .forks import Forked
 from .job import Created, Job
 
 T = TypeVar("T")
 
 
-class AsyncClient:
-    """Takes what Client takes. `threads`: how many requests other than creates and reports are under way at a time, pops included."""
+class AsyncClient(Forked):
+    """Takes what Client takes. `threads`: how many requests other than creates and reports are under way at a time, pops included. A call that is
+    cancelled is given up: its connection ends, so that a pop gets no job that nobody awaits."""
 
     def __init__(self, url: str, token: str | None = None, *, threads: int = 16, **options: Any) -> None:
+        super().__init__()
         self._client = Client(url, token, **options)
-        self._threads = ThreadPoolExecutor(threads, "duetime")
+        self._count = threads
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        self._threads = ThreadPoolExecutor(self._count, "duetime")
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -65,5 +73,11 @@ class AsyncClient:
         return await self._in_thread(self._client.pop, topics, **options)
 
     async def _in_thread(self, call: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        loop = asyncio.get_running_loop()
-        return cast(T, await loop.run_in_executor(self._threads, functools.partial(call, *arguments, **options)))
+        given, context = GivenUp(), contextvars.copy_context()
+        context.run(GIVEN_UP.set, given)
+        run = functools.partial(context.run, functools.partial(call, *arguments, **options))
+        try:
+            return cast(T, await asyncio.get_running_loop().run_in_executor(self._threads, run))
+        except asyncio.CancelledError:
+            given.give_up()
+            raise

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextvars
 import itertools
 import queue
 import secrets
 import ssl
+import threading
 import time
 import urllib.parse
 from collections.abc import Iterable
@@ -14,11 +16,35 @@ from typing import Any, Union, cast
 
 from .coalescer import DOUBTED, REFUSED_FOR_NOW, Coalescer, Limits, Line, pause_of
 from .errors import OutcomeUnknown, Unavailable, problem_of
+from .forks import Forked
 from .job import Created, Job, body_of, encode, plain
 from .transport import Address, Answer, Broken, Connection, NotSent
 
 GRACE = 0.1  # whoever sends lines settles what is late; only one that is in a request is given up here
 JobRef = Union[str, tuple[str, str]]
+
+
+class GivenUp:
+    """The caller of a request gives it up, from another thread: what it waits for ends, and it is not tried again."""
+
+    def __init__(self) -> None:
+        self._over, self._connection = False, cast("Connection | None", None)
+        self._lock = threading.Lock()  # no other request has the connection yet when it is ended
+
+    def give_up(self) -> None:
+        with self._lock:
+            self._over = True
+            if self._connection:
+                self._connection.interrupt()
+
+    def use(self, connection: Connection | None) -> None:
+        with self._lock:
+            self._connection = connection
+        if self._over:
+            raise OutcomeUnknown("it was given up")
+
+
+GIVEN_UP: contextvars.ContextVar[GivenUp] = contextvars.ContextVar("GIVEN_UP")  # of the request that this thread makes
 
 
 class _NotNow(Exception):
@@ -29,8 +55,8 @@ class _NotNow(Exception):
         self.why, self.doubted, self.retry_after = why, doubted, retry_after
 
 
-class Client:
-    """For any number of threads. `url`: https://HOST, http://HOST, or unix:/PATH of the API's socket; `token`: a bearer token; `timeout`: seconds for each call, unless it brings its own; `limits`: how creates
+class Client(Forked):
+    """For any number of threads, and in each process after a fork. `url`: https://HOST, http://HOST, or unix:/PATH of the API's socket; `token`: a bearer token; `timeout`: seconds for each call, unless it brings its own; `limits`: how creates
     and reports are coalesced; `make_keys`: creates without a key get one, so that each may be sent again; `tls`: for https with an authority
     or a certificate of one's own, an ssl.create_default_context(cafile=…).
 
@@ -40,14 +66,19 @@ class Client:
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 30.0, limits: Limits | None = None, make_keys: bool = False,
                  tls: ssl.SSLContext | None = None) -> None:
+        super().__init__()
         self._address = Address(url, token, tls)
         self.timeout = timeout
         self.limits = limits or Limits()
-        # Keys of one client ascend, which is what the server's index of keys likes best.
-        self._keys = f"{int(time.time() * 1000):013d}-{secrets.token_hex(4)}-" if make_keys else None
-        self._numbers = itertools.count()
+        self._make_keys = make_keys
         self._creates = Coalescer(self._address, "/v1/jobs:batch", lambda told: Created(told["id"], told["status"] == 200), self.limits)
         self._reports = Coalescer(self._address, "/v1/results", lambda told: str(told["outcome"]), self.limits)
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        # Keys of one client ascend, which is what the server's index of keys likes best. No two processes make the same.
+        self._keys = f"{int(time.time() * 1000):013d}-{secrets.token_hex(4)}-" if self._make_keys else None
+        self._numbers = itertools.count()
         self._kept: queue.LifoQueue[Connection] = queue.LifoQueue()
 
     def __enter__(self) -> Client:
@@ -176,10 +207,17 @@ class Client:
             connection = self._kept.get_nowait()
         except queue.Empty:
             connection = Connection(self._address)
+        given = GIVEN_UP.get(None)
         try:
+            if given:
+                given.use(connection)
             return connection.ask(method, path, body, max(0.001, deadline - time.monotonic()), headers)
         finally:
-            self._kept.put(connection)
+            try:
+                if given:
+                    given.use(None)
+            finally:
+                self._kept.put(connection)
 
     def _deadline(self, timeout: float | None) -> float:
         return time.monotonic() + (self.timeout if timeout is None else timeout)

@@ -6,7 +6,8 @@
 
 A few senders, each with a connection of its own. A line that is alone leaves at once; while all connections are busy the next batch
 gathers. Each line has a deadline, and is settled once: answer, problem, Unavailable or OutcomeUnknown. `put` waits while the bounds of
-what waits are reached. The lock is held for bookkeeping only, never while a request is under way.
+what waits are reached. The lock is held for bookkeeping only, never while a request is under way. After a fork the child has none of the
+lines: the parent sends them.
 """
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .errors import DuetimeError, OutcomeUnknown, Unavailable, problem_of
+from .forks import Forked
 from .job import seconds_of
 from .transport import NO_RESULT, Address, Answer, Broken, Connection, NotSent
 
@@ -60,6 +62,12 @@ class Line:
             kind = OutcomeUnknown if self.in_doubt else Unavailable
             self.future.set_exception(kind(f"the deadline passed: {self.why}"))
 
+    def disown(self) -> None:
+        """In a forked process: the line is the parent's. Its future begins again, since a thread of the parent may have held its lock."""
+        if self.future._state in ("PENDING", "RUNNING"):  # type: ignore[attr-defined]  # done() would wait for that lock
+            Future.__init__(self.future)
+            self.future.set_exception(OutcomeUnknown("the process was forked, and its parent awaits the answer"))
+
 
 def _filled(told: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
     """A result for each line. A batch that the server ended early has fewer: the last one is a problem, and holds for the rest. When that
@@ -79,20 +87,32 @@ def pause_of(failures: int, asked: float | None) -> float:
     return max(asked or 0, min(LONGEST_PAUSE, 0.05 * 2.0 ** min(failures, 10)) * random.uniform(0.5, 1))
 
 
-class Coalescer:
+class Coalescer(Forked):
     """`read(answer)` makes a line's answer of what the server said about it (status below 400)."""
 
     def __init__(self, address: Address, path: str, read: Callable[[dict[str, Any]], Any], limits: Limits) -> None:
+        super().__init__()
         self._address, self._path, self._read, self._limits = address, path, read, limits
+        self._closing = False
+        self._begin()
+
+    def _begin(self) -> None:
         lock = threading.RLock()
         self._news, self._room = threading.Condition(lock), threading.Condition(lock)
         self._waiting: deque[Line] = deque()
+        self._under_way: dict[threading.Thread, list[Line]] = {}  # by sender
         self._bytes = 0
         self._pause_until = 0.0
         self._failures = 0
-        self._closing = False
         self._idle = 0
         self._senders: list[threading.Thread] = []
+
+    def after_fork(self) -> None:
+        """A copy of a line that the parent sends has no answer here, which its caller is told."""
+        inherited = [*self._waiting, *(line for batch in self._under_way.values() for line in batch)]
+        self._begin()
+        for line in inherited:
+            line.disown()
 
     def put(self, line: Line) -> None:
         """Waits for room, at most until the line's deadline; then the line is settled as Unavailable."""
@@ -138,11 +158,13 @@ class Coalescer:
             batch = self._take()
             if not batch:
                 break
+            self._under_way[threading.current_thread()] = batch
             try:
                 self._send(connection, batch)
             except Exception as error:  # a token that no header can carry, say: its callers are told, and the sender goes on
                 connection.close()
                 self._fail(batch, error)
+            del self._under_way[threading.current_thread()]
         connection.close()
 
     @staticmethod

@@ -1,16 +1,21 @@
 """One kept connection. Knows which failures leave the outcome open, and nothing of jobs."""
 from __future__ import annotations
 
+import base64
+import contextlib
 import http.client
 import json
+import os
 import select
 import socket
 import ssl
 import time
 import urllib.parse
+import urllib.request
 from typing import Any, NamedTuple, cast
 
 from .errors import DuetimeError
+from .forks import Forked
 
 KEPT_SECONDS = 50  # the server closes a connection that was silent for 75
 
@@ -68,13 +73,39 @@ class Address:
         self.host, self.port, self.prefix = parts.hostname or "localhost", parts.port, "" if self.socket else parts.path.rstrip("/")
         self.tls = (tls or ssl.create_default_context()) if parts.scheme == "https" else None
         self.headers = {"User-Agent": "duetime-python/0.1.0", **({"Authorization": f"Bearer {token}"} if token else {})}
+        place = parts.netloc.rpartition("@")[2]
+        self.proxy = None if self.socket else _proxy_of(parts.scheme, place)
+        self.proxy_headers = _authorization_of(self.proxy)
+        self.target = self.prefix  # of requests
+        if self.proxy and not self.tls:
+            self.target = f"http://{place}{self.prefix}"
+            self.headers.update(self.proxy_headers)
 
     def connection(self, timeout: float) -> http.client.HTTPConnection:
         if self.socket:
             return _UnixConnection(self.socket, timeout)
-        if self.tls:
-            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout, context=self.tls)
-        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        host, port = (self.proxy.hostname, self.proxy.port) if self.proxy else (self.host, self.port)
+        if not self.tls:
+            return http.client.HTTPConnection(host or "", port, timeout=timeout)
+        link = http.client.HTTPSConnection(host or "", port, timeout=timeout, context=self.tls)
+        if self.proxy:
+            link.set_tunnel(self.host, self.port or 443, self.proxy_headers)
+        return link
+
+
+def _proxy_of(scheme: str, place: str) -> urllib.parse.SplitResult | None:
+    """Of the environment, as urllib reads it: http_proxy, https_proxy, no_proxy."""
+    url = urllib.request.getproxies().get(scheme)
+    if not url or urllib.request.proxy_bypass(place):
+        return None
+    return urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
+
+
+def _authorization_of(proxy: urllib.parse.SplitResult | None) -> dict[str, str]:
+    if not proxy or proxy.username is None:
+        return {}
+    pair = f"{urllib.parse.unquote(proxy.username)}:{urllib.parse.unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -93,10 +124,11 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = made
 
 
-class Connection:
+class Connection(Forked):
     """For one thread at a time."""
 
     def __init__(self, address: Address) -> None:
+        super().__init__()
         self._address = address
         self._http: http.client.HTTPConnection | None = None
         self._used = 0.0
@@ -106,12 +138,26 @@ class Connection:
             self._http.close()
             self._http = None
 
+    def after_fork(self) -> None:
+        """The connection stays the parent's: only this process's descriptor of it is closed, which says nothing to the server."""
+        link, self._http = self._http, None
+        if link and link.sock:
+            with contextlib.suppress(OSError):
+                os.close(link.sock.detach())
+
+    def interrupt(self) -> None:
+        """Ends the exchange that another thread waits for."""
+        link = self._http
+        if link and link.sock:
+            with contextlib.suppress(OSError):  # it has ended already
+                link.sock.shutdown(socket.SHUT_RDWR)
+
     def ask(self, method: str, path: str, body: bytes | None, seconds: float, headers: dict[str, str]) -> Answer:
         """One exchange, in so many seconds. Raises NotSent or Broken."""
         end = time.monotonic() + seconds
         link = self._ready(seconds)
         try:
-            link.request(method, self._address.prefix + path, body, {**self._address.headers, **headers})
+            link.request(method, self._address.target + path, body, {**self._address.headers, **headers})
             at = cast(socket.socket, link.sock)
             reply = link.getresponse()
             answer = Answer(reply.status, reply.headers.get("Content-Type", ""), _seconds(reply.headers.get("Retry-After")), _whole(reply, at, end))
