@@ -10,13 +10,15 @@ use Duetime\Exception\Unavailable;
 
 /**
  * @internal Lines that wait until they are flushed, or are as many as one request may have. They leave as one batch; each has its own answer.
- * What is refused for the moment, or is repeatable and has an unknown outcome, is sent again until `timeout` seconds after the flush.
+ * What is refused for the moment, or is repeatable and has an unknown outcome, is sent again until `timeout` seconds after the flush. Lines that wait
+ * when the process forks are the parent's: in the child their outcome is unknown.
  */
 final class Batcher
 {
     /** @var list<Line> */
     private array $waiting = [];
     private int $bytes = 0;
+    private int $process;
 
     /** @param \Closure(array<string, mixed>): mixed $read what a line's answer (status below 400) means */
     public function __construct(
@@ -26,11 +28,13 @@ final class Batcher
         private readonly Limits $limits,
         private readonly float $timeout,
     ) {
+        $this->process = getmypid();
     }
 
     /** @return Deferred<mixed> */
     public function add(string $data, bool $repeatable): Deferred
     {
+        $this->leaveToParent();
         if ($this->waiting !== [] && $this->bytes + strlen($data) > $this->limits->batchBytes) {
             $this->flush();
         }
@@ -46,6 +50,7 @@ final class Batcher
     /** Returns when every line that waits is settled. */
     public function flush(): void
     {
+        $this->leaveToParent();
         [$batch, $this->waiting, $this->bytes] = [$this->waiting, [], 0];
         $deadline = Transport::now() + $this->timeout;
         for ($tries = 1; $batch !== []; $tries++) {
@@ -56,6 +61,16 @@ final class Batcher
                 return;
             }
             usleep($batch === [] ? 0 : (int) ($pause * 1e6));
+        }
+    }
+
+    private function leaveToParent(): void
+    {
+        if ($this->process !== getmypid()) {
+            foreach ($this->waiting as $line) {
+                $line->fail(new OutcomeUnknown('the process was forked, and its parent sends this line'));
+            }
+            [$this->waiting, $this->bytes, $this->process] = [[], 0, getmypid()];
         }
     }
 

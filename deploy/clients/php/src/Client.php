@@ -11,7 +11,7 @@ use Duetime\Exception\Unavailable;
 
 /**
  * A client of duetime. PHP does one thing at a time, so nothing waits beside a call: creates leave together when they are asked for with
- * createMany(), or with createLater() and flush(). Jobs are named by their ids. Durations are "PT30M", "15s" or milliseconds; times are RFC 3339
+ * createMany(), or with createLater() and flush(). After a fork each process has connections and keys of its own. Jobs are named by their ids. Durations are "PT30M", "15s" or milliseconds; times are RFC 3339
  * or a DateTimeInterface.
  */
 final class Client
@@ -19,8 +19,9 @@ final class Client
     private readonly Transport $transport;
     private readonly Batcher $creates;
     private readonly Batcher $reports;
-    private readonly ?string $keys;
     private int $made = 0;
+    private ?int $keysOf = null; // the process that makes them
+    private string $keys = '';
 
     /**
      * @param string $url https://HOST, http://HOST, or unix:/PATH of the API's socket
@@ -33,14 +34,12 @@ final class Client
         ?string $token = null,
         private readonly float $timeout = 30.0,
         Limits $limits = new Limits(),
-        bool $makeKeys = false,
+        private readonly bool $makeKeys = false,
         array $curl = [],
     ) {
         $this->transport = new Transport(rtrim($url, '/'), $token, $curl);
         $this->creates = new Batcher($this->transport, '/v1/jobs:batch', self::created(...), $limits, $timeout);
         $this->reports = new Batcher($this->transport, '/v1/results', static fn (array $told): string => $told['outcome'], $limits, $timeout);
-        // Keys of one client ascend, which is what the server's index of keys likes best.
-        $this->keys = $makeKeys ? sprintf('%013d-%s-', (int) (microtime(true) * 1000), bin2hex(random_bytes(4))) : null;
     }
 
     /**
@@ -181,7 +180,11 @@ final class Client
      */
     private function later(array $job): Deferred
     {
-        if ($this->keys !== null && !isset($job['key'])) {
+        if ($this->makeKeys && !isset($job['key'])) {
+            if ($this->keysOf !== getmypid()) { // keys of one process ascend, which is what the server's index of keys likes best
+                $this->keys = sprintf('%013d-%s-', (int) (microtime(true) * 1000), bin2hex(random_bytes(4)));
+                $this->keysOf = getmypid();
+            }
             $job['key'] = $this->keys . sprintf('%09d', $this->made++);
         }
         return $this->creates->add(self::encode($job) . "\n", isset($job['key']));
@@ -225,7 +228,7 @@ final class Client
     {
         $answer = $this->transport->ask($method, $path, $body, $deadline - Transport::now(), $headers);
         if ($answer->status < 300) {
-            return (array) json_decode($answer->body, true, 512, JSON_THROW_ON_ERROR);
+            return (array) json_decode($answer->body, true, 512, JSON_THROW_ON_ERROR | JSON_BIGINT_AS_STRING);
         }
         $problem = Problem::of($answer->problem());
         if ($problem->isDoubted() || Answer::refusedForNow($answer->status)) {

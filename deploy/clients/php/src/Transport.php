@@ -4,13 +4,19 @@ declare(strict_types=1);
 
 namespace Duetime;
 
-/** @internal One kept connection. It knows which failures leave the outcome open, and nothing of jobs. */
+/**
+ * @internal One kept connection, of one process: a forked one makes its own. It knows which failures leave the outcome open, and nothing of jobs.
+ */
 final class Transport
 {
     private const LONGEST_PAUSE = 2.0;
     private const KEPT_SECONDS = 50; // the server closes a connection that was silent for 75
 
+    /** @var list<\CurlHandle> of parent processes; to close one would end its connection by TLS */
+    private static array $inherited = [];
+
     private \CurlHandle $curl;
+    private int $process;
     private readonly string $url;
     /** @var array<int, mixed> */
     private readonly array $curlOptions;
@@ -22,6 +28,7 @@ final class Transport
         $this->url = $socket === null ? $url : 'http://localhost';
         $this->curlOptions = $curlOptions + ($socket === null ? [] : [CURLOPT_UNIX_SOCKET_PATH => $socket]);
         $this->curl = curl_init();
+        $this->process = getmypid();
     }
 
     /**
@@ -33,6 +40,11 @@ final class Transport
     public function ask(string $method, string $path, string $body, float $seconds, array $headers): Answer
     {
         $retryAfter = null;
+        if ($this->process !== getmypid()) {
+            self::$inherited[] = $this->curl;
+            $this->curl = curl_init();
+            $this->process = getmypid();
+        }
         curl_reset($this->curl);
         curl_setopt_array($this->curl, $this->options($method, $path, $seconds, $headers, $retryAfter));
         if ($body !== '') {
@@ -49,7 +61,7 @@ final class Transport
     /** Seconds before the next try: more from time to time, not the same for all callers, and what the server asks for at least. */
     public static function pause(int $tries, ?float $asked): float
     {
-        return max($asked ?? 0.0, min(self::LONGEST_PAUSE, 0.05 * 2 ** min($tries, 10)) * mt_rand(50, 100) / 100);
+        return max($asked ?? 0.0, min(self::LONGEST_PAUSE, 0.05 * 2 ** min($tries, 10)) * random_int(50, 100) / 100);
     }
 
     public static function now(): float
