@@ -7,6 +7,7 @@
 // Invariants: at most `connections` batches are under way; at most `pendingJobs` calls and about `pendingBytes` bytes are held as text,
 // the others wait with the caller's own object; a call settles once, at its deadline at the latest.
 import { OutcomeUnknownError, UnavailableError } from "./errors.js";
+import { stringify } from "./json.js";
 import { linesOf, pauseOf, retryable } from "./transport.js";
 
 export class Coalescer {
@@ -60,7 +61,7 @@ export class Coalescer {
   #admit(call) {
     if (call.settled) return;
     try {
-      call.line = `${JSON.stringify(call.value)}\n`;
+      call.line = `${stringify(call.value)}\n`;
     } catch (error) {
       this.#settle(call, error);
       return;

@@ -5,7 +5,7 @@ export type Duration = string | number;
 export type State = "scheduled" | "dispatched" | "succeeded" | "dead" | "cancelled";
 
 interface JobMembers {
-  /** Any JSON value; a Uint8Array is sent as bytes (base64). */
+  /** Any JSON value; a Uint8Array is sent as bytes (base64). Integers that a number cannot hold are bigints, here and in answers. */
   payload?: unknown;
   payload_base64?: string;
   content_type?: string;

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Coalescer } from "./coalescer.js";
 import { OutcomeUnknownError, UnavailableError } from "./errors.js";
+import { parse, stringify } from "./json.js";
 import { pauseOf, retryable, Transport } from "./transport.js";
 
 export * from "./errors.js";
@@ -113,11 +114,11 @@ export class Duetime {
   async #ask(method, path, body, { agent = this.#single, again = true, timeout = this.#options.timeout, headers, signal } = {}) {
     this.#mustBeOpen();
     const end = performance.now() + timeout;
-    const text = body === undefined ? "" : JSON.stringify(body);
+    const text = body === undefined ? "" : stringify(body);
     let doubt = null; // a try that may have been carried out
     for (let tries = 0; ; tries++) {
       try {
-        return JSON.parse(
+        return parse(
           await this.#bounded(end, signal, (given) => this.#transport.exchange(agent, method, path, text, { headers, signal: given })),
         );
       } catch (error) {

@@ -3,7 +3,9 @@
 import { readFileSync } from "node:fs";
 import http from "node:http";
 import https from "node:https";
+import tls from "node:tls";
 import { errorOf, OutcomeUnknownError, UnavailableError } from "./errors.js";
+import { parse } from "./json.js";
 
 const IDLE_MS = 20_000; // well below what the server allows, so that a kept connection is not closed just as it is used
 const FIRST_PAUSE_MS = 50;
@@ -21,7 +23,9 @@ export function retryable(error) {
 
 export class Transport {
   #url;
+  #path;
   #socketPath;
+  #proxy;
   #library;
   #agents = [];
   #ready;
@@ -31,6 +35,8 @@ export class Transport {
     const { protocol, pathname } = new URL(url);
     this.#socketPath = protocol === "unix:" ? pathname : undefined;
     this.#url = new URL(this.#socketPath ? "http://localhost" : url);
+    this.#path = this.#url.pathname.replace(/\/+$/, "");
+    this.#proxy = this.#socketPath ? undefined : proxyOf(this.#url);
     this.#library = this.#url.protocol === "https:" ? https : http;
     this.#ready = this.#library === https ? "secureConnect" : "connect";
     this.#headers = token ? { authorization: `Bearer ${token}` } : {};
@@ -40,12 +46,22 @@ export class Transport {
   /** A group of at most so many connections. */
   agent(connections) {
     const made = new this.#library.Agent({ keepAlive: true, maxSockets: connections, timeout: IDLE_MS, ...this.tls });
+    if (this.#proxy && this.#library === https) made.createConnection = (options, done) => tunnel(this.#proxy, options, done);
     this.#agents.push(made);
     return made;
   }
 
   close() {
     for (const agent of this.#agents) agent.destroy();
+  }
+
+  /** The URL to ask; where that is a proxy's, it is told the API's. */
+  #target(path, options) {
+    const target = new URL(this.#path + path, this.#url);
+    if (!this.#proxy || this.#library === https) return target;
+    options.path = target.href;
+    Object.assign(options.headers, { host: target.host }, authorizationOf(this.#proxy));
+    return new URL(this.#proxy.origin);
   }
 
   /** One exchange: the text of a 2xx answer. `signal` gives it up. */
@@ -55,7 +71,7 @@ export class Transport {
     return new Promise((resolve, reject) => {
       let begun = false; // on a connection that stood: from then on nobody knows what the server has got
       const options = { agent, method, headers: sent, signal, socketPath: this.#socketPath };
-      const request = this.#library.request(new URL(path, this.#url), options, (response) => receive(response).then(resolve, reject));
+      const request = this.#library.request(this.#target(path, options), options, (response) => receive(response).then(resolve, reject));
       request.on("socket", (socket) => {
         if (socket.connecting) socket.once(this.#ready, () => (begun = true));
         else begun = true;
@@ -64,6 +80,45 @@ export class Transport {
       request.end(body || undefined);
     });
   }
+}
+
+/** What a proxy is told besides the request. */
+function authorizationOf({ username, password }) {
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return username ? { "proxy-authorization": `Basic ${Buffer.from(pair).toString("base64")}` } : {};
+}
+
+/** The proxy that the environment names for the URL, as curl reads it: https_proxy, http_proxy, no_proxy. */
+function proxyOf({ protocol, hostname, port }) {
+  const name = `${protocol.slice(0, -1)}_proxy`;
+  const upper = protocol === "http:" && process.env.REQUEST_METHOD ? undefined : process.env[name.toUpperCase()]; // a CGI's caller sets it
+  const proxy = process.env[name] ?? upper;
+  const host = hostOf({ hostname });
+  const direct = (process.env.no_proxy ?? process.env.NO_PROXY ?? "").split(/[\s,]+/).filter(Boolean);
+  const matches = (one) => one === "*" || [host, `${host}:${port}`].some((at) => at === one || at.endsWith(one.replace(/^\*?\.?/, ".")));
+  if (!proxy || direct.some(matches)) return undefined;
+  return new URL(proxy.includes("://") ? proxy : `http://${proxy}`);
+}
+
+/** A connection to options.host by TLS, within one that the proxy makes. */
+function tunnel(proxy, options, done) {
+  const host = options.host.includes(":") ? `[${options.host}]` : options.host;
+  const headers = authorizationOf(proxy);
+  const request = http.request({ host: hostOf(proxy), port: proxy.port || 80, method: "CONNECT", path: `${host}:${options.port}`, headers, agent: false });
+  request.on("error", done);
+  request.on("connect", (response, socket) => {
+    if (response.statusCode === 200) {
+      const secured = tls.connect({ ...options, socket }, () => done(null, secured)).on("error", done);
+    } else {
+      socket.destroy();
+      done(new Error(`the proxy answers with ${response.statusCode}`));
+    }
+  });
+  request.end();
+}
+
+function hostOf({ hostname }) {
+  return hostname.replace(/^\[|\]$/g, "");
 }
 
 function failure(cause, begun) {
@@ -88,7 +143,7 @@ async function receive(response) {
 
 function problemOf(text) {
   try {
-    return Object(JSON.parse(text));
+    return Object(parse(text));
   } catch {
     return { detail: text.slice(0, 200) };
   }

@@ -164,7 +164,9 @@ test("at its deadline a call that was not sent is unavailable, and one that was 
 
 test("a value that is no JSON fails alone", async () => {
   const { batches, coalescer } = fake();
-  const [bad, good] = [coalescer.add(1n, CALL), coalescer.add(2, CALL)];
+  const circular = {};
+  circular.self = circular;
+  const [bad, good] = [coalescer.add(circular, CALL), coalescer.add(2, CALL)];
   await assert.rejects(bad, TypeError);
   await turn();
   batches[0].answer();

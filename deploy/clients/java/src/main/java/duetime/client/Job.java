@@ -56,7 +56,7 @@ public final class Job {
     return members.get("payload") instanceof Json.Raw raw ? raw.text() : null;
   }
 
-  /** The payload as maps, lists, texts, Long, Double and Boolean. */
+  /** The payload as maps, lists, texts, Long (BigInteger of an integer that is larger), Double and Boolean. */
   public Object payload() {
     return payloadJson() == null ? null : Json.parse(payloadJson());
   }

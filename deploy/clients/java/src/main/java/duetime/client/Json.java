@@ -1,12 +1,13 @@
 package duetime.client;
 
+import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
 /**
- * As much JSON as the client needs, so that it depends on nothing. Objects are maps, arrays lists, numbers Long or Double. What stands in
+ * As much JSON as the client needs, so that it depends on nothing. Objects are maps, arrays lists, numbers Long, BigInteger or Double. What stands in
  * a {@link Raw} is JSON already: a payload goes out and comes back byte for byte.
  */
 public final class Json {
@@ -218,7 +219,11 @@ public final class Json {
     }
     String number = text.substring(begin, at);
     try {
-      return number.matches("-?\\d{1,18}") ? (Object) Long.valueOf(number) : (Object) Double.valueOf(number);
+      if (!number.matches("-?\\d+")) {
+        return Double.valueOf(number);
+      }
+      BigInteger integer = new BigInteger(number);
+      return integer.bitLength() < Long.SIZE ? (Object) integer.longValue() : (Object) integer;
     } catch (NumberFormatException e) {
       throw wrong("no value");
     }
