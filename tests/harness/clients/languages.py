@@ -25,6 +25,7 @@ class Language:
     create: list
     consumer: list
     worker: list
+    rows: list  # its program for the table of rows.py
     tests: list
     linters: list
     prepare: list = field(default_factory=list)
@@ -44,27 +45,30 @@ LANGUAGES = {
     "go": Language(
         packages="client_go",
         prepare=[["sh", "-c", f"cd examples && go build -o '{GO_BUILT}/' ./..."]],
-        create=[GO_BUILT / "create"], consumer=[GO_BUILT / "consumer"], worker=[GO_BUILT / "worker"],
+        create=[GO_BUILT / "create"], consumer=[GO_BUILT / "consumer"], worker=[GO_BUILT / "worker"], rows=[GO_BUILT / "rows"],
         tests=["go", "test", "-race", "-count=1", "./..."],
         linters=[["sh", "-c", "! gofmt -l . | grep ."], ["go", "vet", "./..."], ["sh", "-c", "cd examples && go vet ./..."]]),
     "java": Language(
         packages="client_java",
         prepare=[[*MVN, "test-compile", "dependency:copy-dependencies"]],  # with every lint of javac as an error
         create=[*JAVA, "duetime.examples.Create"], consumer=[*JAVA, "duetime.examples.Consumer"], worker=[*JAVA, "duetime.examples.Worker"],
+        rows=[*JAVA, "duetime.client.Rows"],
         tests=[*MVN, "surefire:test"], linters=[], leaves=("target",), unix=False),
     "node": Language(
         packages="console",
         create=["node", "examples/create.js"], consumer=["node", "examples/consumer.js"], worker=["node", "examples/worker.js"],
+        rows=["node", "test/rows.js"],
         tests=["npm", "test"], linters=[["npm", "run", "lint"]], prepare=[["sh", "-c", NPM_CI]], leaves=("node_modules",)),
     "php": Language(
         packages="client_php",
         create=["php", "examples/create.php"], consumer=["php", "-d", "auto_prepend_file=tests/RdKafka.php", "examples/consumer.php"],
-        worker=["php", "examples/worker.php"],
+        worker=["php", "examples/worker.php"], rows=["php", "tests/rows.php"],
         tests=["phpunit", "--do-not-cache-result", "tests"],
         linters=[["sh", "-c", "find . -name '*.php' | xargs -n 1 php -l"], ["phpcs"]]),
     "python": Language(
         packages="client_python",
         create=[PYTHON, "examples/create.py"], consumer=[PYTHON, "examples/consumer.py"], worker=[PYTHON, "examples/worker.py"],
+        rows=[PYTHON, "-W", "error", "tests/rows.py"],
         tests=[PYTHON, "-W", "error", "-m", "unittest", "discover", "-s", "tests"],
         linters=[["mypy", "--cache-dir=/dev/null"], ["pyflakes3", "."]],
         env={"PYTHONPATH": str(CLIENTS / "python"), "PYTHONDONTWRITEBYTECODE": "1"}),
@@ -75,7 +79,7 @@ class Programs:
     """One language's programs against one stack; `end` ends those that still run."""
 
     def __init__(self, stack, name, effects):
-        self.stack, self.language, self.effects = stack, LANGUAGES[name], pathlib.Path(effects)
+        self.stack, self.name, self.language, self.effects = stack, name, LANGUAGES[name], pathlib.Path(effects)
         self.sources = CLIENTS / name
         self.folder = COPIES / name if self.language.leaves else self.sources
         addresses = {key: stack[key] for key in ("DUETIME_URL", "DUETIME_KAFKA", "DUETIME_TOKEN", "DUETIME_CA_FILE") if key in stack.env}
