@@ -104,7 +104,14 @@ function proxyOf({ protocol, hostname, port }) {
 function tunnel(proxy, options, done) {
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
   const headers = authorizationOf(proxy);
-  const request = http.request({ host: hostOf(proxy), port: proxy.port || 80, method: "CONNECT", path: `${host}:${options.port}`, headers, agent: false });
+  const request = http.request({
+    host: hostOf(proxy),
+    port: proxy.port || 80,
+    method: "CONNECT",
+    path: `${host}:${options.port}`,
+    headers,
+    agent: false,
+  });
   request.on("error", done);
   request.on("connect", (response, socket) => {
     if (response.statusCode === 200) {

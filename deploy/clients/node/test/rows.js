@@ -3,8 +3,20 @@ import cluster from "node:cluster";
 import { createInterface } from "node:readline";
 import { Duetime, DuetimeError } from "../src/index.js";
 
-const { DUETIME_URL: url, DUETIME_TOKEN: token, DUETIME_CA_FILE: caFile, DUETIME_TIMEOUT = "30000", DUETIME_MAKE_KEYS: makeKeys } = process.env;
-const duetime = new Duetime({ url, token, caFile: caFile || undefined, timeout: Number(DUETIME_TIMEOUT), makeKeys: makeKeys !== undefined });
+const {
+  DUETIME_URL: url,
+  DUETIME_TOKEN: token,
+  DUETIME_CA_FILE: caFile,
+  DUETIME_TIMEOUT = "30000",
+  DUETIME_MAKE_KEYS: makeKeys,
+} = process.env;
+const duetime = new Duetime({
+  url,
+  token,
+  caFile: caFile || undefined,
+  timeout: Number(DUETIME_TIMEOUT),
+  makeKeys: makeKeys !== undefined,
+});
 
 /** What was another's, and what was made. */
 async function work({ topic, worker, calls }) {

@@ -11,8 +11,8 @@ use Duetime\Exception\Unavailable;
 
 /**
  * A client of duetime. PHP does one thing at a time, so nothing waits beside a call: creates leave together when they are asked for with
- * createMany(), or with createLater() and flush(). After a fork each process has connections and keys of its own. Jobs are named by their ids. Durations are "PT30M", "15s" or milliseconds; times are RFC 3339
- * or a DateTimeInterface.
+ * createMany(), or with createLater() and flush(). After a fork each process has connections and keys of its own. Jobs are named by their ids.
+ * Durations are "PT30M", "15s" or milliseconds; times are RFC 3339 or a DateTimeInterface.
  */
 final class Client
 {
