@@ -105,18 +105,29 @@ static dt_status bad_cell(const struct dt_cli_lines *lines, struct dt_error *err
                          (long long)lines->line);
 }
 
+/* Passes over a byte order mark; false: the file begins as one does, and has none. */
+static bool pass_mark(struct dt_cli_lines *lines)
+{
+    static const unsigned char mark[] = {0xef, 0xbb, 0xbf};
+    int c = next_byte(lines);
+    if (c != mark[0]) {
+        lines->bytes -= c != EOF;
+        lines->at -= c == '\n';
+        ungetc(c, lines->in);
+        return true;
+    }
+    for (size_t i = 1; i < sizeof(mark); i++)
+        if (next_byte(lines) != mark[i])
+            return false;
+    return true;
+}
+
 static dt_status read_names(struct dt_cli_lines *lines, struct dt_error *err)
 {
-    int c = next_byte(lines);
+    int c = ',';
     lines->line = lines->at;
-    if (c == 0xef && (next_byte(lines) != 0xbb || next_byte(lines) != 0xbf))
+    if (!pass_mark(lines))
         return dt_fail(err, DT_INVALID, "the first line names the columns: this one is no UTF-8");
-    if (c != 0xef && c != EOF) {
-        ungetc(c, lines->in);
-        lines->bytes--;
-        lines->at -= c == '\n';
-    }
-    c = ',';
     while (c == ',') {
         c = next_cell(lines);
         if (c == -2)

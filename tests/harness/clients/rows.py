@@ -18,7 +18,8 @@ class Caller:
     """One run of a language's program: `ask` gives what came of a call, {"error": kind} included."""
 
     def __init__(self, programs, url, **variables):
-        variables = {"DUETIME_URL": url, "DUETIME_CA_FILE": "", **variables}
+        if url != programs.env.get("DUETIME_URL"):
+            variables = {"DUETIME_URL": url, "DUETIME_CA_FILE": "", **variables}
         with open(programs.effects.with_suffix(".out"), "ab") as said:
             self.process = subprocess.Popen(programs.language.rows, cwd=programs.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said,
                                             text=True, env={**programs.env, **variables})
