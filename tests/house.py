@@ -47,7 +47,7 @@ VENDORS = {
     r"xxhash": ["scheduler/job/shard.c", "scheduler/job/owner.c", "scheduler/store/quotas/store_quotas.c", "scheduler/base/json.c", "scheduler/job/request/job_digest.c", "api/jobs/handlers_list.c"],
     r"uthash|utlist": ["*"],
     r"systemd/.*": ["api/main.c", "dispatcher/main.c"],
-    r"(arpa|net|netinet|sys)/\w+": ["*"],
+    r"(arpa|linux|net|netinet|sys)/\w+": ["*"],
     r"assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal|stdalign|stdarg|stdatomic"
     r"|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|tgmath|threads|time|wchar|wctype": ["*"],
     r"dirent|dlfcn|endian|fcntl|fnmatch|getopt|glob|grp|ifaddrs|netdb|poll|pthread|pwd|regex|sched|semaphore|spawn"

@@ -27,6 +27,7 @@
 #include "first_contact.h"
 #include "http_curl.h"
 #include "job/callback/callback_host.h"
+#include "receivers.h"
 #include "wire_guard.h"
 
 #define TURN_AGAIN_US  INT64_C(250000) /* names without a turn are asked for again this often */
@@ -58,6 +59,7 @@ struct dt_http_client {
     int64_t timer_us; /* when libcurl wants to be called; INT64_MAX = not */
     dt_host_names *names;
     dt_contacts *contacts;
+    dt_receivers *receivers;
     struct dt_client_exchange *waiting;
     int64_t waiting_until_us; /* no exchange has waited long enough before; it may be too early */
     struct dt_client_exchange *under_way;
@@ -89,6 +91,7 @@ static void give_answer(dt_http_client *client, struct dt_client_exchange *excha
     client->bytes -= exchange->bytes;
     pthread_mutex_unlock(&client->lock);
     dt_contact_leave(exchange, now(client));
+    dt_receivers_end(exchange, answer->body_whole, now(client));
     client->answered(client->arg, exchange->tag, answer);
     dt_client_exchange_free(exchange);
 }
@@ -130,6 +133,7 @@ static void begin(dt_http_client *client, struct dt_client_exchange *exchange, c
     exchange->allowed = &client->allowed;
     exchange->guard = client->guard;
     exchange->fresh = now(client) < client->fresh_until_us;
+    dt_receivers_begin(client->receivers, exchange, now(client));
     exchange->may_send = client->may_send;
     exchange->arg = client->arg;
     if (dt_client_exchange_attach(exchange, easy, addresses, now(client)) == DT_OK &&
@@ -337,27 +341,30 @@ static int on_timer(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
-/* Has libcurl begun to write a request of this handle? It has none of ours while it closes a connection. */
-static bool has_begun(CURL *easy)
+/* NULL: the handle has none of ours while it closes a connection. */
+static struct dt_client_exchange *exchange_of(CURL *easy)
 {
     char *exchange = NULL;
-    return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange) == CURLE_OK && exchange &&
-           ((struct dt_client_exchange *)(void *)exchange)->sent;
+    return curl_easy_getinfo(easy, CURLINFO_PRIVATE, &exchange) == CURLE_OK ? (void *)exchange : NULL;
 }
 
-/* known is what curl_multi_assign gave the socket: not NULL while the epoll set has it. */
+/* known is what curl_multi_assign gave the socket: not NULL while libcurl waits for it. */
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
 {
     dt_http_client *client = arg;
-    struct epoll_event event = {.data.fd = fd};
-    dt_wire_guard_owes(client->guard, fd, what != CURL_POLL_REMOVE && (what & CURL_POLL_OUT) && has_begun(easy));
-    if (what == CURL_POLL_REMOVE) {
-        (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* a socket that was closed has left by itself */
+    struct dt_client_exchange *exchange = exchange_of(easy);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    const bool owes = what != CURL_POLL_REMOVE && (what & CURL_POLL_OUT) && exchange && exchange->sent;
+    dt_wire_guard_owes(client->guard, fd, owes);
+    if (what == CURL_POLL_REMOVE) { /* a socket that is closed leaves by itself */
+        const int watch = dt_receivers_rest(client->receivers, fd, exchange) ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
+        (void)epoll_ctl(client->epoll_fd, watch, fd, &event);
         return 0;
     }
+    const bool there = dt_receivers_use(client->receivers, fd, exchange) || known;
     event.events = (what & CURL_POLL_IN ? (uint32_t)EPOLLIN : 0u) | (what & CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0u);
-    int op = known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    int other = known ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    int op = there ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+    int other = there ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     if (epoll_ctl(client->epoll_fd, op, fd, &event) != 0 && (errno == EEXIST || errno == ENOENT))
         (void)epoll_ctl(client->epoll_fd, other, fd, &event); /* the number belonged to another socket before */
     curl_multi_assign(client->multi, fd, client);
@@ -407,11 +414,10 @@ static void finish_done(dt_http_client *client)
     int left;
     CURLMsg *message = curl_multi_info_read(client->multi, &left);
     for (; message; message = curl_multi_info_read(client->multi, &left)) {
-        char *exchange = NULL;
         CURLcode code = message->data.result;
-        if (message->msg == CURLMSG_DONE &&
-            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange) == CURLE_OK && exchange)
-            finish(client, (struct dt_client_exchange *)(void *)exchange, code);
+        struct dt_client_exchange *exchange = message->msg == CURLMSG_DONE ? exchange_of(message->easy_handle) : NULL;
+        if (exchange)
+            finish(client, exchange, code);
     }
 }
 
@@ -438,6 +444,8 @@ static void serve_events(dt_http_client *client)
     for (int i = 0; i < n; i++) {
         if (events[i].data.fd == client->wake_fd)
             drain_wake_ups(client);
+        else if (dt_receivers_hear(client->receivers, events[i].data.fd, now(client)))
+            (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, events[i].data.fd, NULL);
         else
             serve_socket(client, &events[i]);
     }
@@ -590,6 +598,8 @@ static dt_status open_events(dt_http_client *client)
         epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, client->wake_fd, &event) != 0)
         return DT_SYSTEM;
     dt_status status = dt_contacts_new(&client->contacts);
+    if (status == DT_OK)
+        status = dt_receivers_new(&client->receivers);
     return status == DT_OK ? dt_host_names_new(client->wake_fd, &client->names) : status;
 }
 
@@ -654,6 +664,7 @@ void dt_http_client_free(dt_http_client *client)
     dt_wire_guard_free(client->guard);
     dt_host_names_free(client->names);
     dt_contacts_free(client->contacts);
+    dt_receivers_free(client->receivers);
     if (client->wake_fd >= 0)
         close(client->wake_fd);
     if (client->epoll_fd >= 0)

@@ -15,6 +15,7 @@
 struct curl_slist;
 struct dt_wire_guard;
 struct dt_contact;
+struct dt_receiver;
 
 /* A value of the answer's head. */
 struct dt_head_value {
@@ -40,6 +41,8 @@ struct dt_client_exchange {
     const struct dt_networks *allowed;
     struct dt_wire_guard *guard;
     bool fresh;                             /* on a connection of its own: those that are kept may have been shut */
+    bool closes;                            /* its connection is not kept, and its receiver is told so */
+    struct dt_receiver *receiver;           /* receivers.h; NULL = none */
     bool (*may_send)(void *arg, void *tag); /* NULL: always */
     void *arg;
 
@@ -51,6 +54,7 @@ struct dt_client_exchange {
     void *easy; /* NULL = libcurl has not got it */
     struct curl_slist *resolved;
     struct dt_strbuf resolved_text;
+    int fd;        /* the connection that last had work for it; 0 = none */
     bool refused;  /* an address was refused */
     bool opened;   /* a socket was opened for an address */
     bool sent;     /* libcurl was let write the request to a connection */
@@ -62,6 +66,9 @@ struct dt_client_exchange {
     bool in_head, head_whole;
     int status;
     size_t head_bytes; /* of all heads, interim ones too */
+    bool chunked;
+    bool shared;       /* HTTP/2: the connection has other exchanges, and its frames are told apart */
+    uint64_t received; /* bytes of a connection with this answer alone; 0: not known */
     struct dt_head_value content_type, retry_after;
     struct dt_strbuf answer_body;
 };

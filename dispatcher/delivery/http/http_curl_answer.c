@@ -37,6 +37,7 @@ static void note_header(struct dt_client_exchange *exchange, struct dt_str line)
         keep(&exchange->content_type, value);
     else if (dt_str_is_caseless(name, "retry-after"))
         keep(&exchange->retry_after, value);
+    exchange->chunked |= dt_str_is_caseless(name, "transfer-encoding");
 }
 
 static void begin_head(struct dt_client_exchange *exchange)
@@ -49,12 +50,15 @@ static void begin_head(struct dt_client_exchange *exchange)
 static void end_head(struct dt_client_exchange *exchange)
 {
     long status = 0;
+    long version = 0;
     exchange->in_head = false;
-    if (curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK)
+    if (curl_easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
+        curl_easy_getinfo(exchange->easy, CURLINFO_HTTP_VERSION, &version) != CURLE_OK)
         return;
     if (status != STATUS_SWITCHED && status < STATUS_FINAL)
         return;
     exchange->status = (int)status;
+    exchange->shared = version >= CURL_HTTP_VERSION_2_0;
     exchange->head_whole = true;
 }
 

@@ -96,7 +96,9 @@ static char *put_line(char *at, const struct dt_http_header *header)
 /* Headers of libcurl's own that no request has; a header of the request with the same name stands before, and wins. */
 static char no_expect[] = "Expect:";
 static char no_form[] = "Content-Type:";
-#define TAKEN_AWAY 2
+static char close_it[] = "Connection: close"; /* stands before the others, for an exchange that closes */
+#define TAKEN_AWAY    2
+#define NODES_OF_OURS (2 + TAKEN_AWAY)
 
 static char *put_headers(struct curl_slist *nodes, char *at, const struct dt_http_request *request)
 {
@@ -112,13 +114,14 @@ static char *put_headers(struct curl_slist *nodes, char *at, const struct dt_htt
     return at;
 }
 
-/* One allocation: the struct, the nodes of the headers and one for the addresses, the texts. */
+/* One allocation: the struct, a node for the addresses, those of the headers, the texts. */
 static void fill(struct dt_client_exchange *exchange, const struct dt_http_request *request)
 {
     struct curl_slist *nodes = (struct curl_slist *)(void *)(exchange + 1);
-    char *at = (char *)(nodes + request->n_headers + TAKEN_AWAY + 1);
+    char *at = (char *)(nodes + request->n_headers + NODES_OF_OURS);
     exchange->resolved = nodes;
-    exchange->headers = nodes + 1;
+    exchange->headers = nodes + 2;
+    nodes[1] = (struct curl_slist){close_it, exchange->headers};
     at = put_headers(exchange->headers, at, request);
     exchange->url_text = at;
     at = put_terminated(at, request->url);
@@ -138,7 +141,7 @@ dt_status dt_client_exchange_new(const struct dt_http_request *request, struct d
         return DT_INVALID;
     size_t bytes = text_bytes(request);
     struct dt_client_exchange *exchange =
-        calloc(1, sizeof(*exchange) + (request->n_headers + TAKEN_AWAY + 1) * sizeof(struct curl_slist) + bytes);
+        calloc(1, sizeof(*exchange) + (request->n_headers + NODES_OF_OURS) * sizeof(struct curl_slist) + bytes);
     if (!exchange)
         return DT_NOMEM;
     exchange->url = url;
@@ -311,7 +314,7 @@ static CURLcode set_request(CURL *easy, struct dt_client_exchange *exchange, lon
 {
     CURLcode failed = CURLE_OK;
     SET(CURLOPT_URL, exchange->url_text);
-    SET(CURLOPT_HTTPHEADER, exchange->headers);
+    SET(CURLOPT_HTTPHEADER, exchange->headers - exchange->closes);
     SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.n);
     SET(CURLOPT_POSTFIELDS, exchange->body.p);
     SET(CURLOPT_RESOLVE, exchange->resolved_text.n > 0 ? exchange->resolved : (struct curl_slist *)NULL);
@@ -328,6 +331,7 @@ static CURLcode set_exchange(CURL *easy, struct dt_client_exchange *exchange)
     SET(CURLOPT_OPENSOCKETDATA, (void *)exchange);
     SET(CURLOPT_CLOSESOCKETDATA, (void *)exchange->guard);
     SET(CURLOPT_FRESH_CONNECT, exchange->fresh ? 1L : 0L);
+    SET(CURLOPT_FORBID_REUSE, exchange->closes ? 1L : 0L);
     SET(CURLOPT_PREREQDATA, (void *)exchange);
     SET(CURLOPT_HEADERDATA, (void *)exchange);
     SET(CURLOPT_WRITEDATA, (void *)exchange);

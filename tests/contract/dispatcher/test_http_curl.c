@@ -273,20 +273,26 @@ static void what_no_request_may_have_is_refused(void **state)
 static void connections_are_kept(void **state)
 {
     (void)state;
+    come_to_trust(at("/204"));
+    const unsigned connections = receiver_connections(server);
     for (unsigned i = 0; i < 5; i++)
         assert_status(ask(at(i % 2 ? "/200" : "/204"), SOON_MS), i % 2 ? 200 : 204);
-    assert_int_equal(receiver_connections(server), 1);
+    assert_int_equal(receiver_connections(server), connections);
+    assert_null(strcasestr(head_of_last(), "\r\nconnection:"));
 }
 
 static void a_kept_connection_that_ends_with_the_next_request_does_not_send_it_again(void **state)
 {
     static const char *const paths[] = {"/dies", "/resets"};
     (void)state;
+    come_to_trust(at("/204"));
     for (unsigned i = 0; i < 2; i++) {
-        assert_status(ask(at(paths[i]), SOON_MS), 200);
+        assert_status(ask(at("/204"), SOON_MS), 204);
+        const unsigned requests = receiver_requests(server);
+        const unsigned connections = receiver_connections(server);
         assert_end(ask(at(paths[i]), SOON_MS), DT_HTTP_BROKEN);
-        assert_int_equal(receiver_requests(server), (i + 1) * 2);
-        assert_int_equal(receiver_connections(server), i + 1);
+        assert_int_equal(receiver_requests(server), requests + 1);
+        assert_int_equal(receiver_connections(server), connections);
     }
 }
 
@@ -297,6 +303,7 @@ static void a_request_that_meets_the_end_of_its_connection_arrives_at_most_once(
     (void)state;
     for (unsigned i = 0; i < 1000; i++)
         raced[i] = 0;
+    come_to_trust(at("/204"));
     for (unsigned i = 0; i < 300; i++) {
         snprintf(path, sizeof(path), "/race/%u", i);
         const struct got *got = ask(at(path), SOON_MS);
@@ -308,6 +315,65 @@ static void a_request_that_meets_the_end_of_its_connection_arrives_at_most_once(
             wait_a_moment();
     }
     assert_true(answered > 0);
+}
+
+/* ---- bytes beyond an answer ---- */
+
+static void a_receiver_that_sends_more_than_its_answer_gets_a_connection_for_each_request(void **state)
+{
+    static const char *const paths[] = {"/more/204/0", "/more/200/0",     "/more/204/1",
+                                        "/more/200/1", "/more/chunked/1", "/more/204/100"};
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+        assert_int_equal(ask(at(paths[i]), SOON_MS)->answer.end, DT_HTTP_ANSWERED);
+        assert_not_kept(at("/204"));
+        assert_in_last_head("\r\nConnection: close\r\n");
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void a_trusted_receiver_that_begins_to_send_more_is_closed_from_then_on(void **state)
+{
+    (void)state;
+    come_to_trust(at("/204"));
+    assert_status(ask(at("/more/until-shut"), SOON_MS), 204);
+    AWAIT(shut == 1);
+    assert_not_kept(at("/204"));
+}
+
+static void a_stray_answer_spoils_at_most_one_of_120_requests(void **state)
+{
+    static const char *const paths[] = {"/more/204/0",  "/more/200/0",   "/more/204/1",    "/more/200/1",
+                                        "/more/200/20", "/more/200/100", "/more/chunked/5"};
+    static struct got got[120];
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+        unsigned spoiled = 0;
+        memset(got, 0, sizeof(got));
+        for (unsigned k = 0; k < 120; k++) {
+            assert_int_equal(send_to(at(paths[i]), SOON_MS, &got[k]), DT_OK);
+            if (k % 10 == 9)
+                wait_for(&got[k - 9], 10);
+        }
+        for (unsigned k = 0; k < 120; k++)
+            spoiled += got[k].answer.status == 410;
+        if (spoiled > 1)
+            fail_msg("%s: %u are spoiled", paths[i], spoiled);
+        forget(got, 120);
+        teardown(state);
+        setup(state);
+    }
+}
+
+/* As servers do with connections that idle. */
+static void last_words_before_the_end_of_a_connection_are_nobodys_answer(void **state)
+{
+    (void)state;
+    come_to_trust(at("/204"));
+    for (unsigned i = 0; i < 20; i++) {
+        assert_status(ask(at("/farewell"), SOON_MS), 204);
+        wait_a_moment();
+        assert_status(ask(at("/204"), SOON_MS), 204);
+    }
 }
 
 /* ---- the end ---- */
@@ -366,6 +432,10 @@ int main(void)
         TEST(connections_are_kept),
         TEST(a_kept_connection_that_ends_with_the_next_request_does_not_send_it_again),
         TEST(a_request_that_meets_the_end_of_its_connection_arrives_at_most_once),
+        TEST(a_receiver_that_sends_more_than_its_answer_gets_a_connection_for_each_request),
+        TEST(a_trusted_receiver_that_begins_to_send_more_is_closed_from_then_on),
+        TEST(a_stray_answer_spoils_at_most_one_of_120_requests),
+        TEST(last_words_before_the_end_of_a_connection_are_nobodys_answer),
         TEST(what_is_in_flight_at_the_stop_is_unknown),
     };
     signal(SIGPIPE, SIG_IGN);

@@ -353,11 +353,25 @@ static void a_certificate_of_the_right_authority_is_trusted(void **state)
     /* Before the next: libcurl 8 sends http over a kept connection of https to the same host and port. */
     assert_failed(url_of("http", "receiver.test", "/204"), "http_broken");
     assert_status(ask(url_of("https", "receiver.test", "/200"), SOON_MS), 200);
-    assert_status(ask(url_of("https", "receiver.test", "/204"), SOON_MS), 204);
-    assert_int_equal(receiver_connections(server), 2);
+    come_to_trust(url_of("https", "receiver.test", "/204"));
+    const unsigned requests = receiver_requests(server);
     assert_failed(url_of("https", "other.test", "/204"), "http_tls"); /* its certificate is for another name */
     assert_failed(url_of("https", ADDRESS, "/204"), "http_tls");
-    assert_int_equal(receiver_requests(server), 2);
+    assert_int_equal(receiver_requests(server), requests);
+}
+
+/* The end of a connection, which TLS announces, is no such bytes. */
+static void with_tls_too_bytes_beyond_an_answer_end_the_keeping_of_connections(void **state)
+{
+    (void)state;
+    open_tls(RECEIVER_H2_NOT_OFFERED, certificate);
+    come_to_trust(url_of("https", "receiver.test", "/204"));
+    for (unsigned i = 0; i < 5; i++)
+        assert_status(ask(url_of("https", "receiver.test", "/race/0"), SOON_MS), 200);
+    come_to_trust(url_of("https", "receiver.test", "/204"));
+    assert_status(ask(url_of("https", "receiver.test", "/more/until-shut"), SOON_MS), 204);
+    AWAIT(shut == 1);
+    assert_not_kept(url_of("https", "receiver.test", "/204"));
 }
 
 static void other_certificates_are_not_trusted(void **state)
@@ -638,6 +652,7 @@ int main(void)
         TEST(a_request_whose_name_has_no_turn_is_withheld_in_the_end),
         TEST(a_lookup_that_hangs_costs_its_own_requests_only),
         TEST(a_certificate_of_the_right_authority_is_trusted),
+        TEST(with_tls_too_bytes_beyond_an_answer_end_the_keeping_of_connections),
         TEST(other_certificates_are_not_trusted),
         TEST(a_file_of_authorities_that_has_changed_is_read_again_soon),
         TEST(a_server_without_tls_has_none),

@@ -173,7 +173,7 @@ static inline bool drip(receiver_connection *c, const char *text)
     return false;
 }
 
-static atomic_uint gathered, wanted, dripping;
+static atomic_uint gathered, wanted, dripping, shut;
 
 /* Answers once so many are there. */
 static inline bool gather(receiver_connection *c)
@@ -205,6 +205,21 @@ static inline void note_last(const struct receiver_request *request)
 
 static atomic_uint raced[1000];
 
+/* An answer, and after so many ms another one that no request asked for; 0: in one piece. */
+static inline bool say_too_much(receiver_connection *c, const char *answer, unsigned ms)
+{
+    static const char stray[] = "HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n";
+    char both[512];
+    if (ms == 0) {
+        snprintf(both, sizeof(both), "%s%s", answer, stray);
+        return receiver_say_text(c, both);
+    }
+    if (!receiver_say_text(c, answer))
+        return false;
+    usleep(ms * 1000);
+    return receiver_say_text(c, stray);
+}
+
 static inline bool handle_special(receiver_connection *c, const struct receiver_request *request)
 {
     unsigned n = 0;
@@ -231,6 +246,21 @@ static inline bool handle_special(receiver_connection *c, const struct receiver_
         usleep(500000);
         return receiver_say_text(c, "HTTP/1.1 204\r\n\r\n");
     }
+    if (sscanf(request->path, "/more/204/%u", &n) == 1)
+        return say_too_much(c, "HTTP/1.1 204\r\n\r\n", n);
+    if (sscanf(request->path, "/more/200/%u", &n) == 1)
+        return say_too_much(c, "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfine", n);
+    if (sscanf(request->path, "/more/chunked/%u", &n) == 1)
+        return say_too_much(c, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nfine\r\n0\r\n\r\n", n);
+    if (strcmp(request->path, "/more/until-shut") == 0) {
+        say_too_much(c, "HTTP/1.1 204\r\n\r\n", 20);
+        receiver_hold(c);
+        shut++;
+        return false;
+    }
+    if (strcmp(request->path, "/farewell") == 0)
+        return receiver_say_text(c, "HTTP/1.1 204\r\n\r\n") &&
+               receiver_say_text(c, "HTTP/1.1 408 Idle\r\ncontent-length: 0\r\n\r\n") && false;
     if (strcmp(request->path, "/gather") == 0)
         return gather(c);
     if (sscanf(request->path, "/race/%u", &n) == 1) {
@@ -332,7 +362,7 @@ static inline int setup(void **state)
     struct receiver_options options = {.handler = handle};
     struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
     (void)state;
-    lookups = looked_up = gathered = wanted = dripping = answers.n = 0;
+    lookups = looked_up = gathered = wanted = dripping = shut = answers.n = 0;
     slow_over = hang_over = false;
     server = receiver_start(&options);
     open_client(&settings);
@@ -405,6 +435,17 @@ static inline const struct got *ask(const char *url, int64_t timeout_ms)
     return &got;
 }
 
+/* Asks until the receiver is trusted: a connection of it is kept, and used again. */
+static inline void come_to_trust(const char *url)
+{
+    unsigned before;
+    do {
+        before = receiver_connections(server);
+        ask(url, SOON_MS);
+        wait_a_moment();
+    } while (receiver_connections(server) != before);
+}
+
 static inline void assert_end(const struct got *got, enum dt_http_end end)
 {
     if (got->answer.end != end)
@@ -419,6 +460,16 @@ static inline void assert_status(const struct got *got, int status)
 {
     assert_end(got, DT_HTTP_ANSWERED);
     assert_int_equal(got->answer.status, status);
+}
+
+/* For longer than it takes to trust a receiver, each request has a connection of its own. */
+static inline void assert_not_kept(const char *url)
+{
+    for (int64_t until_us = now_us() + 500000; now_us() < until_us; wait_a_moment()) {
+        const unsigned connections = receiver_connections(server);
+        assert_status(ask(url, SOON_MS), 204);
+        assert_int_equal(receiver_connections(server), connections + 1);
+    }
 }
 
 static struct dt_arena arena;

@@ -1,0 +1,225 @@
+/*
+ * A table of receivers by scheme, host and port, and for each descriptor the receiver that it belongs to while it is
+ * watched. A descriptor that is closed keeps its entry until its number is used again: no event comes for it.
+ */
+#include "receivers.h"
+
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <linux/tcp.h>
+
+#include "base/log.h"
+#include "hash.h"
+#include "http_curl.h"
+
+#define QUIET_US    INT64_C(250000)
+#define CLOSING_US  (INT64_C(3600) * 1000000)
+#define FIRST_US    INT64_C(1000000) /* a first request that is not answered by then makes room for another one */
+#define DRAIN_BYTES 4096
+
+/* TLS 1.3 sends its alerts as records of data: this is how long they are (RFC 8446, 5.2 and 6). */
+#define TLS_RECORD_HEAD 5
+#define TLS_DATA        0x17
+#define TLS_ALERT_BYTES 19
+
+struct dt_receiver {
+    const struct dt_client_exchange *first; /* under way: of a new receiver */
+    int64_t quiet_us;                       /* trusted from then on; 0: new */
+    int64_t closing_until_us;
+    unsigned users; /* exchanges and watched connections */
+    UT_hash_handle hh;
+    char key[];
+};
+
+struct dt_receivers {
+    struct dt_receiver *by_key;
+    struct dt_receiver **watched; /* by descriptor; NULL: it is not watched */
+    size_t n_watched;
+};
+
+/* The table stays, so this needs no memory. */
+static void make_room(dt_receivers *receivers)
+{
+    struct dt_receiver *oldest = receivers->by_key;
+    HASH_DEL(receivers->by_key, oldest);
+    if (oldest->users)
+        HASH_ADD_KEYPTR(hh, receivers->by_key, oldest->key, strlen(oldest->key), oldest);
+    else
+        free(oldest);
+}
+
+static struct dt_receiver *receiver_of(dt_receivers *receivers, const char *key)
+{
+    const size_t n = strlen(key);
+    struct dt_receiver *receiver;
+    HASH_FIND(hh, receivers->by_key, key, n, receiver);
+    if (receiver)
+        return receiver;
+    if (HASH_COUNT(receivers->by_key) >= DT_RECEIVERS_MAX)
+        make_room(receivers);
+    receiver = calloc(1, sizeof(*receiver) + n + 1);
+    if (!receiver)
+        return NULL;
+    memcpy(receiver->key, key, n);
+    HASH_ADD_KEYPTR(hh, receivers->by_key, receiver->key, n, receiver);
+    if (receiver->hh.tbl)
+        return receiver;
+    free(receiver);
+    return NULL;
+}
+
+static void close_for_long(struct dt_receiver *receiver, int64_t now_us)
+{
+    static struct dt_log_limit limit;
+    int64_t suppressed;
+    if (now_us >= receiver->closing_until_us && dt_log_allows(&limit, dt_str(receiver->key), &suppressed))
+        DT_LOG(WARN, "callbacks", "a receiver sends bytes beyond its answers: its connections are not kept for an hour",
+               DT_S("receiver", receiver->key), DT_I("suppressed", suppressed));
+    receiver->closing_until_us = now_us + CLOSING_US;
+    receiver->quiet_us = 0;
+}
+
+/* ---- exchanges ---- */
+
+void dt_receivers_begin(dt_receivers *receivers, struct dt_client_exchange *exchange, int64_t now_us)
+{
+    struct dt_receiver *receiver = receiver_of(receivers, exchange->url.key);
+    exchange->receiver = receiver;
+    exchange->closes = true;
+    if (receiver)
+        receiver->users++;
+    if (!receiver || now_us < receiver->closing_until_us || now_us < receiver->quiet_us)
+        exchange->fresh = true;
+    else if (receiver->quiet_us || !receiver->first || now_us - receiver->first->taken_us > FIRST_US)
+        exchange->closes = false;
+    if (receiver && !exchange->closes && !receiver->quiet_us)
+        receiver->first = exchange;
+}
+
+static bool has_surplus(const struct dt_client_exchange *exchange)
+{
+    return exchange->received > exchange->head_bytes + exchange->answer_body.n;
+}
+
+void dt_receivers_end(struct dt_client_exchange *exchange, bool whole, int64_t now_us)
+{
+    struct dt_receiver *receiver = exchange->receiver;
+    if (!receiver)
+        return;
+    receiver->users--;
+    exchange->receiver = NULL;
+    if (receiver->first == exchange) {
+        receiver->first = NULL;
+        if (exchange->head_whole)
+            receiver->quiet_us = exchange->shared ? now_us : now_us + QUIET_US;
+    }
+    if (whole && has_surplus(exchange))
+        close_for_long(receiver, now_us);
+}
+
+/* ---- connections ---- */
+
+bool dt_receivers_use(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange)
+{
+    if (exchange)
+        exchange->fd = fd;
+    if ((size_t)fd >= receivers->n_watched || !receivers->watched[fd])
+        return false;
+    receivers->watched[fd]->users--;
+    receivers->watched[fd] = NULL;
+    return true;
+}
+
+static bool make_entry(dt_receivers *receivers, int fd)
+{
+    size_t n = receivers->n_watched ? receivers->n_watched : 64;
+    if ((size_t)fd < receivers->n_watched)
+        return true;
+    while (n <= (size_t)fd)
+        n *= 2;
+    struct dt_receiver **watched = realloc(receivers->watched, n * sizeof(struct dt_receiver *));
+    if (!watched)
+        return false;
+    for (size_t i = receivers->n_watched; i < n; i++)
+        watched[i] = NULL;
+    receivers->watched = watched;
+    receivers->n_watched = n;
+    return true;
+}
+
+/*
+ * libcurl discards what it has read beyond an answer without a body. So the first answer of a connection is compared
+ * with what the kernel has received, unless TLS or chunks hide how long it is.
+ */
+static void note_received(struct dt_client_exchange *exchange, int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t n = sizeof(info);
+    if (exchange->opened && !exchange->url.tls && !exchange->chunked &&
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0)
+        exchange->received = info.tcpi_bytes_received;
+    if (has_surplus(exchange))
+        shutdown(fd, SHUT_RDWR); /* also if the answer is not whole: its connection is not used again either */
+}
+
+bool dt_receivers_rest(dt_receivers *receivers, int fd, struct dt_client_exchange *exchange)
+{
+    dt_receivers_use(receivers, fd, NULL);
+    if (!exchange || exchange->fd != fd || !exchange->receiver || !exchange->head_whole || exchange->shared)
+        return false;
+    note_received(exchange, fd);
+    if (!make_entry(receivers, fd))
+        return false;
+    receivers->watched[fd] = exchange->receiver;
+    receivers->watched[fd]->users++;
+    return true;
+}
+
+/* Servers end connections that idle; with TLS they say so before. */
+static bool is_end_of_tls(const unsigned char *head, ssize_t n)
+{
+    return n < TLS_RECORD_HEAD || head[0] != TLS_DATA || (head[3] << 8 | head[4]) == TLS_ALERT_BYTES;
+}
+
+bool dt_receivers_hear(dt_receivers *receivers, int fd, int64_t now_us)
+{
+    unsigned char bytes[DRAIN_BYTES];
+    struct dt_receiver *receiver = (size_t)fd < receivers->n_watched ? receivers->watched[fd] : NULL;
+    if (!receiver)
+        return false;
+    dt_receivers_use(receivers, fd, NULL);
+    ssize_t n = recv(fd, bytes, TLS_RECORD_HEAD, MSG_PEEK | MSG_DONTWAIT);
+    if (n <= 0)
+        return true;
+    if (strncmp(receiver->key, "https", 5) != 0 || !is_end_of_tls(bytes, n))
+        close_for_long(receiver, now_us);
+    shutdown(fd, SHUT_RDWR);
+    while (n > 0) /* libcurl takes a connection for dead if there is nothing to read but its end */
+        n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    return true;
+}
+
+/* ---- lifetime ---- */
+
+dt_status dt_receivers_new(dt_receivers **out)
+{
+    *out = calloc(1, sizeof(**out));
+    return *out ? DT_OK : DT_NOMEM;
+}
+
+void dt_receivers_free(dt_receivers *receivers)
+{
+    struct dt_receiver *receiver;
+    struct dt_receiver *next;
+    if (!receivers)
+        return;
+    HASH_ITER(hh, receivers->by_key, receiver, next)
+    {
+        HASH_DEL(receivers->by_key, receiver);
+        free(receiver);
+    }
+    free(receivers->watched);
+    free(receivers);
+}
