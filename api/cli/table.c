@@ -153,6 +153,7 @@ static const struct dt_cli_option topic_set[] = {
     {"max-in-flight", "COUNT", DT_CLI_NUMBER, DT_CLI_BODY, "Attempts that may be under way together; null: any number."},
     {"rate-limit", "RATE", DT_CLI_SETTING, DT_CLI_BODY, "Attempts that may begin: 100/s, 600/m; null: any number."},
     {"callback-url", "URL", DT_CLI_SETTING, DT_CLI_BODY, "Where callbacks go."},
+    {"callback-hosts", "ORIGINS", DT_CLI_LIST, DT_CLI_BODY, "Further places for its headers and signature, between commas: https://hooks.example.com; null: none."},
     {"callback-timeout", "DURATION", DT_CLI_SETTING, DT_CLI_BODY, "The time for a callback's answer."},
     {"callback-headers", "JSON", DT_CLI_JSON, DT_CLI_BODY, "Headers of each callback, an object of strings; *** keeps a value."},
     {"alerts", "JSON", DT_CLI_JSON, DT_CLI_BODY, "When somebody is told, and where: {\"overdue\":\"PT1M\",\"dead\":1,\"url\":…}; null: the defaults."},

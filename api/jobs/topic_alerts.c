@@ -115,6 +115,8 @@ void dt_topic_alerts_decode(const dt_json *json, const struct dt_json_node *node
         d.setting.limits[i] = DT_ALERT_DEFAULT;
     for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m))
         read_member(&d, m);
+    if (d.setting.secret.p && !d.setting.url.p && !faults->n)
+        dt_faults_add(faults, at_secret, "needs a url: it is sent nowhere else");
     setting->topic.alerts = stored(faults, &d.setting);
     setting->keeps |= d.keeps;
 }
@@ -131,7 +133,9 @@ dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, stru
         status = dt_alert_setting_read(json, there ? there->alerts : DT_STR_NONE, faults->arena, &had);
     if (status != DT_OK || !wanted.secret.p)
         return status;
-    wanted.secret = dt_topic_secret_keep(wanted.secret, had.secret, at_secret, faults);
+    const bool widen = dt_callback_places_widen(&(struct dt_callback_places){.url = had.url},
+                                                &(struct dt_callback_places){.url = wanted.url});
+    wanted.secret = dt_topic_secret_keep(wanted.secret, had.secret, widen, at_secret, faults);
     out->alerts = stored(faults, &wanted);
     if (faults->failed)
         return DT_NOMEM;

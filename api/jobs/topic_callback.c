@@ -4,12 +4,16 @@
 #include "job/callback/callback_header.h"
 #include "job/callback/callback_host.h"
 #include "job/callback/callback_timeout.h"
+#include "job/callback/callback_url.h"
 #include "jobs/topic_secret.h"
 
 #define HIDDEN DT_TOPIC_HIDDEN
 
 static const char headers_at[] = "/callback_headers";
 static const char secret_at[] = "/callback_secret";
+static const char hosts_at[] = "/callback_hosts";
+
+#define HOSTS_MAX 4000 /* bytes of the column */
 
 static struct dt_str keep_text(struct dt_faults *faults, struct dt_str text)
 {
@@ -30,7 +34,39 @@ void dt_topic_callback_url(const struct dt_json_node *node, const struct dt_job_
     if (reason)
         dt_faults_add(faults, "/callback_url", reason);
     else
-        setting->topic.callback.url = keep_text(faults, node->str);
+        setting->topic.callback.places.url = keep_text(faults, node->str);
+}
+
+/* Written as SQL has the list: one text, with commas between. */
+void dt_topic_callback_hosts(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
+                             struct dt_faults *faults, struct dt_topic_setting *setting)
+{
+    struct dt_strbuf text;
+    struct dt_callback_url url;
+    size_t n = 0;
+    if (node->type == DT_JSON_NULL)
+        return;
+    if (node->type != DT_JSON_ARRAY) {
+        dt_faults_add(faults, hosts_at, "must be a list of strings, such as \"https://hooks.example.com\"");
+        return;
+    }
+    dt_strbuf_init(&text);
+    for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
+        const char *reason =
+            m->type != DT_JSON_STRING ? "must be a string" : dt_callback_url_refusal(m->str, rules->allow_hosts);
+        if (!reason)
+            reason = dt_callback_origin_check(m->str, &url);
+        if (reason)
+            dt_faults_add_item(faults, hosts_at, n, reason);
+        dt_strbuf_adds(&text, n++ > 0 ? "," : "");
+        if (!reason && text.n < HOSTS_MAX)
+            dt_strbuf_add(&text, m->str.p, m->str.n);
+    }
+    if (text.n > HOSTS_MAX)
+        dt_faults_addf(faults, hosts_at, "has more than %d bytes", HOSTS_MAX);
+    faults->failed = faults->failed || text.failed;
+    setting->topic.callback.places.hosts = text.n ? keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    dt_strbuf_clear(&text);
 }
 
 void dt_topic_callback_timeout(const struct dt_json_node *node, struct dt_faults *faults,
@@ -112,12 +148,19 @@ void dt_topic_callback_secret(const struct dt_json_node *node, struct dt_faults 
 void dt_topic_callback_compare(const struct dt_job_rules *rules, struct dt_faults *faults,
                                const struct dt_topic_setting *setting)
 {
+    static const char without_place[] = "needs a callback_url, or callback_hosts: it is sent nowhere else";
     const struct dt_topic *topic = &setting->topic;
     int64_t ack_ms = topic->ack_timeout_ms > 0 ? topic->ack_timeout_ms : DT_ACK_TIMEOUT_DEFAULT_MS;
     if (topic->delivery == DT_DELIVERY_HTTP && !rules->callbacks)
         dt_faults_add(faults, "/delivery", "\"http\" is not enabled here (callbacks.enabled)");
     if (topic->callback.timeout_ms >= ack_ms)
         dt_faults_add(faults, "/callback_timeout", "must be shorter than ack_timeout");
+    if (faults->n || topic->callback.places.url.p || topic->callback.places.hosts.p)
+        return;
+    if (topic->callback.headers.p)
+        dt_faults_add(faults, headers_at, without_place);
+    if (topic->callback.secret.p)
+        dt_faults_add(faults, secret_at, without_place);
 }
 
 /* ---- keeping ---- */
@@ -166,13 +209,16 @@ static dt_status list_headers(dt_json *json, struct dt_str text, struct dt_arena
     return DT_OK;
 }
 
-static void add_kept(dt_json *json, const struct headers *wanted, struct dt_faults *faults, struct dt_strbuf *text)
+static void add_kept(dt_json *json, const struct headers *wanted, bool widen, struct dt_faults *faults,
+                     struct dt_strbuf *text)
 {
     dt_strbuf_addc(text, '{');
     for (size_t i = 0; i < wanted->n; i++) {
         bool hidden = dt_str_is(wanted->values[i], HIDDEN);
         struct dt_str value = hidden ? find_header(json, wanted->names[i]) : wanted->values[i];
-        if (value.p)
+        if (hidden && value.p && widen)
+            dt_faults_add_member(faults, headers_at, wanted->names[i], DT_TOPIC_SECRET_WIDENED);
+        else if (value.p)
             add_header(text, wanted->names[i], value);
         else
             dt_faults_add_member(faults, headers_at, wanted->names[i], "has no value yet that \"***\" could keep");
@@ -180,7 +226,7 @@ static void add_kept(dt_json *json, const struct headers *wanted, struct dt_faul
     dt_strbuf_addc(text, '}');
 }
 
-static dt_status keep_headers(dt_json *json, const struct dt_topic *there, struct dt_faults *faults,
+static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool widen, struct dt_faults *faults,
                               struct dt_topic *out)
 {
     struct headers wanted;
@@ -193,7 +239,7 @@ static dt_status keep_headers(dt_json *json, const struct dt_topic *there, struc
     if (status != DT_OK)
         return status;
     dt_strbuf_init(&text);
-    add_kept(json, &wanted, faults, &text);
+    add_kept(json, &wanted, widen, faults, &text);
     faults->failed = faults->failed || text.failed;
     out->callback.headers = keep_text(faults, dt_strbuf_str(&text));
     dt_strbuf_clear(&text);
@@ -204,9 +250,10 @@ dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, co
                                  struct dt_faults *faults, struct dt_topic *out)
 {
     *out = setting->topic;
-    out->callback.secret =
-        dt_topic_secret_keep(out->callback.secret, there ? there->callback.secret : DT_STR_NONE, secret_at, faults);
-    dt_status status = keep_headers(json, there, faults, out);
+    const bool widen = there && dt_callback_places_widen(&there->callback.places, &out->callback.places);
+    out->callback.secret = dt_topic_secret_keep(out->callback.secret, there ? there->callback.secret : DT_STR_NONE,
+                                                widen, secret_at, faults);
+    dt_status status = keep_headers(json, there, widen, faults, out);
     if (status != DT_OK)
         return status;
     if (faults->failed)
@@ -238,10 +285,25 @@ static void add_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
     dt_json_free(json);
 }
 
+static void add_hosts(struct dt_strbuf *out, struct dt_str hosts)
+{
+    if (hosts.n == 0) {
+        dt_strbuf_adds(out, "null");
+        return;
+    }
+    for (const char *before = "["; hosts.n > 0; before = ",") {
+        dt_strbuf_adds(out, before);
+        dt_json_add_string(out, dt_str_next_element(&hosts));
+    }
+    dt_strbuf_addc(out, ']');
+}
+
 void dt_topic_callback_add(struct dt_strbuf *out, const struct dt_topic *topic)
 {
     dt_strbuf_adds(out, ",\"callback_url\":");
-    dt_json_add_string_or_null(out, topic->callback.url);
+    dt_json_add_string_or_null(out, topic->callback.places.url);
+    dt_strbuf_adds(out, ",\"callback_hosts\":");
+    add_hosts(out, topic->callback.places.hosts);
     dt_strbuf_adds(out, ",\"callback_timeout\":");
     if (topic->callback.timeout_ms > 0)
         dt_json_add_duration(out, topic->callback.timeout_ms);

@@ -31,13 +31,17 @@ const char *dt_topic_secret_check(const struct dt_json_node *node, bool *keeps)
     return !kept || added.p ? check(kept ? added : node->str) : NULL;
 }
 
-struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, const char *pointer,
+struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool widen, const char *pointer,
                                    struct dt_faults *faults)
 {
     struct dt_str added;
     struct dt_strbuf text;
     if (!wanted.p || !behind_hidden(wanted, &added))
         return wanted;
+    if (had.p && widen) {
+        dt_faults_add(faults, pointer, DT_TOPIC_SECRET_WIDENED);
+        return wanted;
+    }
     if (!had.p || (added.p && memchr(had.p, ' ', had.n))) {
         dt_faults_add(faults, pointer,
                       had.p ? "has two secrets already: write the ones that are to stay"

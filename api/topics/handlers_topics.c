@@ -20,7 +20,7 @@
 
 #define BY_NAME 't'
 #define TOPIC_BYTES                                                                                                    \
-    ((size_t)24 << 10) /* a topic in an answer: twice a retry schedule, three names, a URL, names of headers */
+    ((size_t)28 << 10) /* a topic in an answer: twice a retry schedule, three names, a URL, hosts, names of headers */
 #define KEEP_TRIES 5   /* a topic that is put by several at once is read again */
 
 /* ---- on a worker ---- */

@@ -207,7 +207,7 @@ static dt_status refresh(dt_topic_cache *cache, struct freshness *at, int64_t si
 static struct dt_callback_terms callback_terms(const struct dt_topic *topic)
 {
     return (struct dt_callback_terms){.delivery = topic->delivery,
-                                      .has_url = topic->callback.url.p,
+                                      .has_url = topic->callback.places.url.p,
                                       .timeout_ms =
                                           dt_callback_timeout_ms(topic->callback.timeout_ms, topic->ack_timeout_ms)};
 }

@@ -136,6 +136,11 @@ static void read_callback_url(struct decoder *d, const struct dt_json_node *node
     dt_topic_callback_url(node, d->rules, d->faults, d->setting);
 }
 
+static void read_callback_hosts(struct decoder *d, const struct dt_json_node *node)
+{
+    dt_topic_callback_hosts(d->json, node, d->rules, d->faults, d->setting);
+}
+
 static void read_callback_timeout(struct decoder *d, const struct dt_json_node *node)
 {
     dt_topic_callback_timeout(node, d->faults, d->setting);
@@ -185,6 +190,7 @@ static const struct {
     {"version", read_shown},
     {"deletion", read_shown},
     {"callback_url", read_callback_url},
+    {"callback_hosts", read_callback_hosts},
     {"callback_timeout", read_callback_timeout},
     {"callback_headers", read_callback_headers},
     {"callback_secret", read_callback_secret},

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "job/callback/callback_host.h"
 #include "job/delivery.h"
 #include "job/job.h"
 #include "job/job_state.h"
@@ -325,8 +326,9 @@ DT_MUST_CHECK dt_status dt_store_apply_deferred(dt_store *store, const struct dt
 
 /* Settings of a topic's callbacks. Values of headers and secrets are told to nobody. */
 struct dt_topic_callback {
-    struct dt_str url, headers, secret; /* absent: there is none; headers: a JSON object of strings */
-    int64_t timeout_ms;                 /* 0 = the default */
+    struct dt_callback_places places;
+    struct dt_str headers, secret; /* absent: there is none; headers: a JSON object of strings */
+    int64_t timeout_ms;            /* 0 = the default */
 };
 /* A topic's settings as they were set. */
 struct dt_topic {

@@ -65,3 +65,28 @@ const char *dt_callback_url_refusal(struct dt_str text, struct dt_str names)
         return reason;
     return "has a host that callbacks may not go to (callbacks.allow_hosts)";
 }
+
+bool dt_callback_place_is_listed(const struct dt_callback_places *places, struct dt_str url)
+{
+    struct dt_callback_url wanted;
+    struct dt_callback_url place;
+    struct dt_str hosts = places->hosts;
+    if (!url.p || dt_callback_url_check(url, &wanted))
+        return false;
+    if (places->url.p && !dt_callback_url_check(places->url, &place) && strcmp(place.key, wanted.key) == 0)
+        return true;
+    while (hosts.n > 0)
+        if (!dt_callback_origin_check(dt_str_next_element(&hosts), &place) && strcmp(place.key, wanted.key) == 0)
+            return true;
+    return false;
+}
+
+bool dt_callback_places_widen(const struct dt_callback_places *before, const struct dt_callback_places *after)
+{
+    const struct dt_callback_places own = {.url = before->url};
+    struct dt_str hosts = after->hosts;
+    bool widen = after->url.p && !dt_callback_place_is_listed(&own, after->url);
+    while (hosts.n > 0)
+        widen |= !dt_callback_place_is_listed(before, dt_str_next_element(&hosts));
+    return widen;
+}

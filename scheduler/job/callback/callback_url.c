@@ -220,6 +220,15 @@ const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *ou
     return wrong ? wrong : read_parts(text, out ? out : &unwanted);
 }
 
+const char *dt_callback_origin_check(struct dt_str text, struct dt_callback_url *out)
+{
+    const char *wrong = dt_callback_url_check(text, out);
+    if (wrong)
+        return wrong;
+    struct dt_str authority = after(text, strlen(out->tls ? "https://" : "http://"));
+    return span_before(authority, "/?") < authority.n ? "must end after its host or port" : NULL;
+}
+
 uint32_t dt_callback_host_number(const struct dt_callback_url *url)
 {
     uint32_t hash = dt_str_hash(dt_str(url->key));

@@ -29,6 +29,8 @@ struct dt_callback_url {
  * IPv6 address, port 0, and numbers that only look like an IPv4 address ("127.1", "0x7f000001", "010.0.0.1").
  */
 const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *out);
+/* Reads scheme, host and port, as dt_callback_url_check does: an URL that ends there. */
+const char *dt_callback_origin_check(struct dt_str text, struct dt_callback_url *out);
 /* A number for the host of a URL, equal for equal keys; few hosts share one. */
 uint32_t dt_callback_host_number(const struct dt_callback_url *url);
 /* The number of the host of a text; 0 where it is absent, or no URL. */

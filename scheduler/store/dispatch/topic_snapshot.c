@@ -62,14 +62,15 @@ static dt_status read_row(dt_topic_snapshot *snapshot, const dt_db *db)
 {
     struct dt_topic_entry entry = {.paused = dt_db_i64(db, 2) != 0,
                                    .delivery = (enum dt_delivery_id)dt_db_i64(db, 3),
-                                   .limited = dt_db_i64(db, 9) != 0,
-                                   .callback.timeout_ms = dt_callback_timeout_ms(dt_db_i64(db, 7), dt_db_i64(db, 8))};
+                                   .limited = dt_db_i64(db, 10) != 0,
+                                   .callback.timeout_ms = dt_callback_timeout_ms(dt_db_i64(db, 8), dt_db_i64(db, 9))};
     bool copied = copy_text(snapshot, db, 0, &entry.name) && copy_text(snapshot, db, 1, &entry.kafka_name) &&
-                  copy_text(snapshot, db, 4, &entry.callback.url) &&
-                  copy_text(snapshot, db, 5, &entry.callback.headers) &&
-                  copy_text(snapshot, db, 6, &entry.callback.secret);
+                  copy_text(snapshot, db, 4, &entry.callback.places.url) &&
+                  copy_text(snapshot, db, 5, &entry.callback.places.hosts) &&
+                  copy_text(snapshot, db, 6, &entry.callback.headers) &&
+                  copy_text(snapshot, db, 7, &entry.callback.secret);
     if (copied)
-        entry.owner = dt_db_i64(db, 10) > 0 ? dt_db_i64(db, 10) : dt_owner_by_name(entry.name);
+        entry.owner = dt_db_i64(db, 11) > 0 ? dt_db_i64(db, 11) : dt_owner_by_name(entry.name);
     return copied ? append(snapshot, entry) : DT_NOMEM;
 }
 

@@ -44,7 +44,8 @@ dt_status dt_event_of_job(dt_db *db, const struct dt_job_event *event, const str
 static void compare_callback(struct dt_event_diff *d, const struct dt_topic_callback *a,
                              const struct dt_topic_callback *b)
 {
-    dt_event_diff_text(d, "callback_url", a->url, b->url);
+    dt_event_diff_text(d, "callback_url", a->places.url, b->places.url);
+    dt_event_diff_text(d, "callback_hosts", a->places.hosts, b->places.hosts);
     dt_event_diff_duration(d, "callback_timeout", a->timeout_ms, b->timeout_ms);
     dt_event_diff_hidden(d, "callback_headers", a->headers, b->headers);
     dt_event_diff_hidden(d, "callback_secret", a->secret, b->secret);

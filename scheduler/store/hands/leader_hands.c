@@ -137,7 +137,7 @@ enum dt_hand_place dt_hands_take(struct dt_open_txn *t, const struct dt_candidat
                                     .url = c->callback_url};
     wanted.own_url = wanted.url.p;
     if (!wanted.own_url && topic)
-        wanted.url = topic->url;
+        wanted.url = topic->places.url;
     return gate->take && topic ? gate->take(gate->hands, &wanted, &t->owner) : DT_HAND_FULL;
 }
 

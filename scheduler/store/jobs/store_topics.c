@@ -11,7 +11,7 @@
 static dt_status read_callback(const dt_db *db, struct dt_arena *arena, struct dt_topic_callback *out)
 {
     enum { FIRST = 10 };
-    struct dt_str *texts[] = {&out->url, &out->headers, &out->secret};
+    struct dt_str *texts[] = {&out->places.url, &out->places.hosts, &out->headers, &out->secret};
     for (unsigned i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         *texts[i] = dt_arena_copy(arena, dt_db_bytes(db, FIRST + i));
         if (!texts[i]->p && !dt_db_is_null(db, FIRST + i))
@@ -36,15 +36,15 @@ static dt_status read_topic(const dt_db *db, struct dt_arena *arena, void *row, 
         .updated_at_ms = dt_db_i64(db, 7),
         .version = dt_db_i64(db, 8),
         .delivery = (enum dt_delivery_id)dt_db_i64(db, 9),
-        .max_in_flight = dt_db_i64(db, 14),
-        .rate_limit = dt_arena_copy(arena, dt_db_bytes(db, 15)),
-        .deletion = dt_db_i64(db, 16),
-        .alerts = dt_arena_copy(arena, dt_db_bytes(db, 17)),
-        .owner = dt_db_i64(db, 18) > 0 ? dt_db_i64(db, 18) : dt_owner_by_name(dt_db_bytes(db, 0)),
+        .max_in_flight = dt_db_i64(db, 15),
+        .rate_limit = dt_arena_copy(arena, dt_db_bytes(db, 16)),
+        .deletion = dt_db_i64(db, 17),
+        .alerts = dt_arena_copy(arena, dt_db_bytes(db, 18)),
+        .owner = dt_db_i64(db, 19) > 0 ? dt_db_i64(db, 19) : dt_owner_by_name(dt_db_bytes(db, 0)),
     };
     bool out_of_memory = !t->name.p || (!t->kafka_topic.p && !dt_db_is_null(db, 1)) ||
-                         (!t->retry.p && !dt_db_is_null(db, 2)) || (!t->rate_limit.p && !dt_db_is_null(db, 15)) ||
-                         (!t->alerts.p && !dt_db_is_null(db, 17));
+                         (!t->retry.p && !dt_db_is_null(db, 2)) || (!t->rate_limit.p && !dt_db_is_null(db, 16)) ||
+                         (!t->alerts.p && !dt_db_is_null(db, 18));
     return out_of_memory ? DT_NOMEM : read_callback(db, arena, &t->callback);
 }
 

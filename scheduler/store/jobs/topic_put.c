@@ -156,7 +156,7 @@ static dt_status refuse_one_more(dt_db *db, struct dt_str name, struct dt_topic_
 /* ---- writing ---- */
 
 struct settings {
-    struct dt_param delivery, kafka_topic, retry, ack_timeout, retention, paused, url, headers, secret, timeout;
+    struct dt_param delivery, kafka_topic, retry, ack_timeout, retention, paused, url, hosts, headers, secret, timeout;
     struct dt_param max_in_flight, rate_limit, alerts;
 };
 
@@ -175,7 +175,8 @@ static struct settings settings_of(const struct dt_topic *t, enum dt_delivery_id
         .rate_limit = DT_P_STR_OR_NULL(t->rate_limit),
         .alerts = DT_P_STR_OR_NULL(t->alerts),
         .paused = DT_P_INT(t->paused),
-        .url = DT_P_STR_OR_NULL(t->callback.url),
+        .url = DT_P_STR_OR_NULL(t->callback.places.url),
+        .hosts = DT_P_STR_OR_NULL(t->callback.places.hosts),
         .headers = DT_P_STR_OR_NULL(t->callback.headers),
         .secret = DT_P_STR_OR_NULL(t->callback.secret),
         .timeout = DT_P_INT_OR_NULL(t->callback.timeout_ms),
@@ -188,8 +189,8 @@ static dt_status insert_topic(dt_db *db, const struct dt_topic *t, enum dt_deliv
     struct settings s = settings_of(t, fallback);
     return dt_db_run(db, dt_sql_insert_topic,
                      DT_PARAMS(DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention,
-                               s.paused, s.url, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, s.alerts,
-                               DT_P_INT(owner), DT_P_INT(now_ms), DT_P_INT(now_ms)),
+                               s.paused, s.url, s.hosts, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit,
+                               s.alerts, DT_P_INT(owner), DT_P_INT(now_ms), DT_P_INT(now_ms)),
                      NULL, err);
 }
 
@@ -201,10 +202,10 @@ static dt_status update_topic(dt_db *db, const struct dt_topic *t, bool set_paus
     struct dt_param keep = DT_P_INT(!set_paused);
     return dt_db_run(db, dt_sql_update_topic,
                      DT_PARAMS(s.delivery, s.kafka_topic, s.retry, s.ack_timeout, s.retention, keep, s.paused, s.url,
-                               s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, s.alerts,
+                               s.hosts, s.headers, s.secret, s.timeout, s.max_in_flight, s.rate_limit, s.alerts,
                                DT_P_INT(now_ms), DT_P_STR(t->name), s.delivery, s.kafka_topic, s.retry, s.ack_timeout,
-                               s.retention, keep, s.paused, s.url, s.headers, s.secret, s.timeout, s.max_in_flight,
-                               s.rate_limit, s.alerts),
+                               s.retention, keep, s.paused, s.url, s.hosts, s.headers, s.secret, s.timeout,
+                               s.max_in_flight, s.rate_limit, s.alerts),
                      changed, err);
 }
 

@@ -2,14 +2,14 @@
 
 -- name: select_topic
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
+       callback_url, callback_hosts, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
        alerts, owner
   FROM topics
  WHERE name = ?;
 
 -- name: select_topics
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
+       callback_url, callback_hosts, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
        alerts, owner
   FROM topics
  WHERE name > ?
@@ -17,7 +17,7 @@ SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_a
 
 -- name: select_topics_between
 SELECT name, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, created_at, updated_at, version, delivery + 0,
-       callback_url, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
+       callback_url, callback_hosts, callback_headers, callback_secret, callback_timeout_ms, max_in_flight, rate_limit, deletion,
        alerts, owner
   FROM topics
  WHERE name > ?
@@ -54,9 +54,9 @@ SELECT 1 FROM topics WHERE name = ? AND kafka_name = ?;
 SELECT COUNT(*) FROM topics WHERE name >= ? AND name < ?;
 
 -- name: insert_topic
-INSERT INTO topics (name, delivery, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, callback_url, callback_headers,
+INSERT INTO topics (name, delivery, kafka_topic, retry, ack_timeout_ms, retention_ms, paused, callback_url, callback_hosts, callback_headers,
      callback_secret, callback_timeout_ms, max_in_flight, rate_limit, alerts, owner, created_at, updated_at)
-VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
+VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?);
 
 -- name: set_owner
 UPDATE topics
@@ -74,11 +74,11 @@ SELECT version FROM topics WHERE name = ?;
 -- name: update_topic
 UPDATE topics
    SET delivery = COALESCE(?, delivery), kafka_topic = ?, retry = ?, ack_timeout_ms = ?, retention_ms = ?, paused = IF(?, paused, ?),
-       callback_url = ?, callback_headers = ?, callback_secret = ?, callback_timeout_ms = ?,
+       callback_url = ?, callback_hosts = ?, callback_headers = ?, callback_secret = ?, callback_timeout_ms = ?,
        max_in_flight = ?, rate_limit = ?, alerts = ?, updated_at = ?, version = LEAST(version, 9223372036854775806) + 1
  WHERE name = ?
    AND NOT (delivery = COALESCE(?, delivery) AND kafka_topic <=> ? AND retry <=> ? AND ack_timeout_ms <=> ? AND retention_ms <=> ?
-            AND (? OR paused = ?) AND callback_url <=> ? AND callback_headers <=> ? AND callback_secret <=> ?
+            AND (? OR paused = ?) AND callback_url <=> ? AND callback_hosts <=> ? AND callback_headers <=> ? AND callback_secret <=> ?
             AND callback_timeout_ms <=> ? AND max_in_flight <=> ? AND rate_limit <=> ? AND alerts <=> ?);
 
 -- name: pause_topic
@@ -98,8 +98,8 @@ SELECT CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
 
 -- What leaders know of topics.
 -- name: select_topic_snapshot
-SELECT name, kafka_name, paused, delivery + 0, callback_url, callback_headers, callback_secret, callback_timeout_ms,
-       ack_timeout_ms, max_in_flight IS NOT NULL OR rate_limit IS NOT NULL, owner
+SELECT name, kafka_name, paused, delivery + 0, callback_url, callback_hosts, callback_headers, callback_secret,
+       callback_timeout_ms, ack_timeout_ms, max_in_flight IS NOT NULL OR rate_limit IS NOT NULL, owner
   FROM topics
  ORDER BY name;
 

@@ -31,7 +31,7 @@ void workload_put_topic(struct worker *w, struct op *op)
                                    .delivery = delivery_of(setting->way),
                                    .max_in_flight = setting->max_in_flight,
                                    .rate_limit = setting->rate ? dt_str(setting->rate) : DT_STR_NONE,
-                                   .callback = {.url = DT_STR_LIT(CALLBACK_URL), .timeout_ms = setting->timeout_ms}};
+                                   .callback = {.places.url = DT_STR_LIT(CALLBACK_URL), .timeout_ms = setting->timeout_ms}};
     dt_status status = dt_store_topic_put(w->store, &topic, false, NULL, &now, &w->err);
     workload_answered(a, status, NULL);
     if (status == DT_OK && w->index)

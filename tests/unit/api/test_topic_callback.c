@@ -3,7 +3,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* clang-format off */
 #include <cmocka.h>
@@ -87,7 +89,7 @@ static void callback_settings_are_decoded_and_shown_without_what_is_secret(void 
                     &t),
               "callbacks");
     assert_int_equal(t.topic.delivery, DT_DELIVERY_HTTP);
-    assert_str(t.topic.callback.url, "https://x.test/a?b");
+    assert_str(t.topic.callback.places.url, "https://x.test/a?b");
     assert_str(t.topic.callback.headers, "{\"authorization\":\"Bearer hush\"}");
     assert_int_equal(t.topic.callback.timeout_ms, 2000);
     assert_false(t.keeps);
@@ -116,8 +118,10 @@ static void callback_settings_that_are_wrong_are_refused(void **state)
     assert_string_equal(pointers(f), "/callback_timeout");
 }
 
-static const struct dt_topic there = {
-    .callback = {.headers = DT_STR_LIT("{\"a\":\"1\",\"b\":\"2\"}"), .secret = DT_STR_LIT("whsec_YQ==")}};
+static const struct dt_topic there = {.callback = {.places.url = DT_STR_LIT("https://a.test/x"),
+                                                   .headers = DT_STR_LIT("{\"a\":\"1\",\"b\":\"2\"}"),
+                                                   .secret = DT_STR_LIT("whsec_YQ==")}};
+#define URL "\"callback_url\":\"https://a.test/y\","
 
 /* Puts "***" onto a topic that has two headers and one secret. */
 static dt_status keep(struct fixture *f, const char *text, struct dt_topic *out)
@@ -132,15 +136,73 @@ static void stars_keep_what_a_topic_has(void **state)
 {
     struct fixture *f = *state;
     struct dt_topic t;
-    assert_ok(f, keep(f, "{\"callback_headers\":{\"b\":\"***\",\"c\":\"3\"},\"callback_secret\":\"***\"}", &t), "kept");
+    assert_ok(f, keep(f, "{" URL "\"callback_headers\":{\"b\":\"***\",\"c\":\"3\"},\"callback_secret\":\"***\"}", &t),
+              "kept");
     assert_str(t.callback.headers, "{\"b\":\"2\",\"c\":\"3\"}");
     assert_str(t.callback.secret, "whsec_YQ==");
-    assert_ok(f, keep(f, "{\"callback_secret\":\"*** whsec_Yg==\"}", &t), "added");
+    assert_ok(f, keep(f, "{" URL "\"callback_secret\":\"*** whsec_Yg==\"}", &t), "added");
     assert_str(t.callback.secret, "whsec_YQ== whsec_Yg==");
-    assert_int_equal(keep(f, "{\"callback_headers\":{\"d\":\"***\"}}", &t), DT_INVALID);
+    assert_int_equal(keep(f, "{" URL "\"callback_headers\":{\"d\":\"***\"}}", &t), DT_INVALID);
     assert_string_equal(pointers(f), "/callback_headers/d");
     assert_int_equal(topic(f, "{\"callback_secret\":\"*** hush\"}", &(struct dt_topic_setting){0}), DT_INVALID);
     assert_string_equal(pointers(f), "/callback_secret");
+}
+
+static void stars_keep_nothing_that_would_go_to_another_place(void **state)
+{
+    static const char *const others[] = {
+        "\"callback_url\":\"http://a.test/x\"", "\"callback_url\":\"https://a.test:8443/x\"",
+        "\"callback_url\":\"https://b.test/x\"", URL "\"callback_hosts\":[\"https://b.test\"]",
+        "\"callback_hosts\":[\"https://b.test\"]"};
+    struct fixture *f = *state;
+    struct dt_topic t;
+    char body[512];
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        snprintf(body, sizeof(body),
+                 "{%s,\"callback_headers\":{\"a\":\"***\",\"c\":\"3\"},\"callback_secret\":\"***\"}", others[i]);
+        assert_int_equal(keep(f, body, &t), DT_INVALID);
+        assert_string_equal(pointers(f), "/callback_secret /callback_headers/a");
+        snprintf(body, sizeof(body), "{%s,\"callback_secret\":\"*** whsec_Yg==\"}", others[i]);
+        assert_int_equal(keep(f, body, &t), DT_INVALID);
+    }
+    assert_ok(f, keep(f, "{\"callback_hosts\":[\"https://A.test:443\"],\"callback_secret\":\"***\"}", &t), "same");
+}
+
+static void secrets_need_a_place_to_go_to(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_topic_setting t;
+    assert_int_equal(topic(f, "{\"callback_headers\":{\"a\":\"1\"},\"callback_secret\":\"whsec_YQ==\"}", &t),
+                     DT_INVALID);
+    assert_string_equal(pointers(f), "/callback_headers /callback_secret");
+    assert_int_equal(topic(f, "{\"callback_secret\":\"whsec_YQ==\",\"callback_hosts\":[]}", &t), DT_INVALID);
+    assert_ok(f, topic(f, "{\"callback_secret\":\"whsec_YQ==\",\"callback_hosts\":[\"https://b.test\"]}", &t), "hosts");
+    assert_int_equal(topic(f, "{\"alerts\":{\"secret\":\"whsec_YQ==\"}}", &t), DT_INVALID);
+    assert_string_equal(pointers(f), "/alerts/secret");
+}
+
+static void hosts_are_a_list_of_origins(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_topic_setting t;
+    assert_ok(f, topic(f, "{\"callback_hosts\":[\"https://B.test\",\"http://[::1]:81\"]}", &t), "hosts");
+    assert_str(t.topic.callback.places.hosts, "https://B.test,http://[::1]:81");
+    dt_strbuf_reset(&f->out);
+    dt_topic_add(&f->out, &t.topic, NULL);
+    assert_non_null(strstr(f->out.p, "\"callback_hosts\":[\"https://B.test\",\"http://[::1]:81\"]"));
+    assert_int_equal(topic(f,
+                           "{\"callback_hosts\":[\"https://b.test/\",\"https://u@b.test\",1,\"b.test\",\"https://"
+                           "b.test?\",\"https://c.test,https://d.test\"]}",
+                           &t),
+                     DT_INVALID);
+    assert_string_equal(
+        pointers(f),
+        "/callback_hosts/0 /callback_hosts/1 /callback_hosts/2 /callback_hosts/3 /callback_hosts/4 /callback_hosts/5");
+    assert_int_equal(topic(f, "{\"callback_hosts\":\"https://b.test\"}", &t), DT_INVALID);
+    assert_string_equal(pointers(f), "/callback_hosts");
+    f->rules.allow_hosts = DT_STR_LIT("*.inside.test");
+    assert_int_equal(topic(f, "{\"callback_hosts\":[\"https://b.test\"]}", &t), DT_INVALID);
+    f->rules.allow_hosts = DT_STR_NONE;
 }
 
 static void want_of_memory_is_told_though_there_is_some_for_the_secret(void **state)
@@ -148,7 +210,7 @@ static void want_of_memory_is_told_though_there_is_some_for_the_secret(void **st
     struct fixture *f = *state;
     struct dt_topic_setting t;
     struct dt_topic out;
-    assert_ok(f, topic(f, "{\"callback_secret\":\"***\"}", &t), "kept");
+    assert_ok(f, topic(f, "{" URL "\"callback_secret\":\"***\"}", &t), "kept");
     f->faults.failed = true;
     assert_int_equal(dt_topic_callback_keep(f->json, &there, &t, &f->faults, &out), DT_NOMEM);
 }
@@ -169,6 +231,9 @@ int main(void)
         TEST(callback_settings_are_decoded_and_shown_without_what_is_secret),
         TEST(callback_settings_that_are_wrong_are_refused),
         TEST(stars_keep_what_a_topic_has),
+        TEST(stars_keep_nothing_that_would_go_to_another_place),
+        TEST(secrets_need_a_place_to_go_to),
+        TEST(hosts_are_a_list_of_origins),
         TEST(want_of_memory_is_told_though_there_is_some_for_the_secret),
         TEST(a_topic_that_is_not_enabled_is_refused),
     };

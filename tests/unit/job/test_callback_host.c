@@ -53,12 +53,76 @@ static void a_url_is_refused_for_what_it_is_or_for_its_host(void **state)
     assert_null(strstr(dt_callback_url_refusal(DT_STR_LIT("ftp://a.example.org/"), names), "callbacks.allow_hosts"));
 }
 
+/* A topic's URL is https://Hooks.Example.com/in, and it lists two hosts, and texts that are no origins. */
+static void secrets_go_to_the_topics_own_scheme_host_and_port_and_to_listed_ones(void **state)
+{
+    static const struct dt_callback_places places = {
+        .url = DT_STR_LIT("https://Hooks.Example.com/in"),
+        .hosts = DT_STR_LIT("http://b.test:8080,https://[2001:DB8::1],https://path.test/,nonsense,,ftp://c.test")};
+    static const struct {
+        const char *url;
+        bool listed;
+    } rows[] = {
+        {"https://hooks.example.com/other?x", true},
+        {"https://hooks.example.com:443/", true},
+        {"https://HOOKS.example.com.", true},
+        {"https://hooks.example.com:/", true},
+        {"http://hooks.example.com/in", false},
+        {"https://hooks.example.com:444/in", false},
+        {"https://hooks.example.com.evil.test", false},
+        {"https://evil.test/https://hooks.example.com", false},
+        {"https://hooks.example.com@evil.test/", false},
+        {"https://user@hooks.example.com/", false},
+        {"https://example.com/", false},
+        {"http://b.test:8080/x", true},
+        {"http://b.test/", false},
+        {"https://b.test:8080/", false},
+        {"https://[2001:db8:0:0::1]:443/", true},
+        {"https://[2001:db8::2]/", false},
+        {"https://path.test/", false},
+        {"nonsense", false},
+        {"", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+        if (dt_callback_place_is_listed(&places, dt_str(rows[i].url)) != rows[i].listed)
+            fail_msg("%s", rows[i].url);
+    assert_false(dt_callback_place_is_listed(&places, DT_STR_NONE));
+    assert_false(dt_callback_place_is_listed(&(struct dt_callback_places){.url = DT_STR_NONE}, places.url));
+}
+
+static bool widen(const char *url, const char *hosts, const char *new_url, const char *new_hosts)
+{
+    const struct dt_callback_places before = {url ? dt_str(url) : DT_STR_NONE, hosts ? dt_str(hosts) : DT_STR_NONE};
+    const struct dt_callback_places after = {new_url ? dt_str(new_url) : DT_STR_NONE,
+                                             new_hosts ? dt_str(new_hosts) : DT_STR_NONE};
+    return dt_callback_places_widen(&before, &after);
+}
+
+static void another_host_of_the_url_and_a_further_one_widen_the_places(void **state)
+{
+    (void)state;
+    assert_false(widen("https://a.test/x", NULL, "https://A.test:443/y", NULL));
+    assert_true(widen("https://a.test/", NULL, "http://a.test/", NULL));
+    assert_true(widen("https://a.test/", NULL, "https://a.test:8443/", NULL));
+    assert_true(widen("https://a.test/", NULL, "https://b.test/", NULL));
+    assert_true(widen("https://a.test/", "https://b.test", "https://b.test/", "https://b.test"));
+    assert_true(widen(NULL, NULL, "https://a.test/", NULL));
+    assert_false(widen("https://a.test/", NULL, NULL, NULL));
+    assert_true(widen("https://a.test/", NULL, "https://a.test/", "https://b.test"));
+    assert_false(widen("https://a.test/", "https://b.test,https://c.test", "https://a.test/", "https://c.test"));
+    assert_false(widen("https://a.test/", NULL, NULL, "https://a.test"));
+    assert_true(widen(NULL, "https://b.test", NULL, "https://b.test,https://c.test"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_restrict_hosts),
         cmocka_unit_test(a_list_of_names_has_names_only),
         cmocka_unit_test(a_url_is_refused_for_what_it_is_or_for_its_host),
+        cmocka_unit_test(secrets_go_to_the_topics_own_scheme_host_and_port_and_to_listed_ones),
+        cmocka_unit_test(another_host_of_the_url_and_a_further_one_widen_the_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

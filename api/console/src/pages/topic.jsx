@@ -59,6 +59,7 @@ function Settings({topic}) {
       ['Delivery', topic.delivery],
       ['Kafka topic', topic.delivery === 'kafka' && effective.kafka_topic],
       ['Callback URL', topic.callback_url],
+      ['Secrets also to', topic.callback_hosts?.join(', ')],
       ['Callback within', topic.delivery === 'http' && spoken(effective.callback_timeout)],
       ['Signed', topic.callback_secret && 'yes'],
       ['Retries after', effective.retry.length ? effective.retry.map(spoken).join(', ') : 'none'],

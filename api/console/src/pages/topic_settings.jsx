@@ -17,13 +17,16 @@ function fieldsOf(topic) {
     {name: 'rate_limit', label: 'Rate at most', value: value('rate_limit'), placeholder: '100/s'},
     {name: 'kafka_topic', label: 'Kafka topic', value: value('kafka_topic'), placeholder: topic?.effective.kafka_topic ?? 'its name'},
     {name: 'callback_url', label: 'Callback URL', value: value('callback_url'), placeholder: 'https://…'},
+    {name: 'callback_hosts', label: 'Secrets also to', value: topic?.callback_hosts?.join(', ') ?? '', hint: 'Further places for the headers and the signature of callbacks: https://hooks.example.com, …'},
     {name: 'callback_timeout', label: 'Callbacks answer within', value: value('callback_timeout'), placeholder: topic?.effective.callback_timeout ?? 'PT10S'},
   ];
 }
 
+const listOf = (text) => text.split(',').map((item) => item.trim()).filter(Boolean);
+
 function retryOf(text) {
   if (!text.trim()) return null;
-  return text.trim() === 'none' ? [] : text.split(',').map((delay) => delay.trim()).filter(Boolean);
+  return text.trim() === 'none' ? [] : listOf(text);
 }
 
 function bodyOf(topic, values) {
@@ -33,6 +36,7 @@ function bodyOf(topic, values) {
     ...Object.fromEntries(texts.map((name) => [name, orNull(values[name])])),
     delivery: values.delivery === '(default)' ? null : values.delivery,
     retry: retryOf(values.retry),
+    callback_hosts: listOf(values.callback_hosts),
     max_in_flight: values.max_in_flight === '' ? null : Number(values.max_in_flight),
   };
 }

@@ -6,6 +6,7 @@
 #include "base/hooks/guard.h"
 #include "base/log.h"
 #include "delivery/http/request_head.h"
+#include "job/callback/callback_host.h"
 #include "job/callback/callback_url.h"
 #include "pool_parts.h"
 
@@ -59,7 +60,7 @@ size_t dt_hands_claims_room(dt_hands_claims *claims, int64_t owner, struct dt_st
     size_t room = 0;
     pthread_mutex_lock(&hands->lock);
     if (may_claim(hands, claims->shard))
-        room = room_of(hands, &who, callback->url);
+        room = room_of(hands, &who, callback->places.url);
     hands->refused[claims->shard] = hands->refused[claims->shard] || room == 0;
     pthread_mutex_unlock(&hands->lock);
     ask_for_number(hands);
@@ -173,6 +174,7 @@ struct sending {
     struct dt_callback *callback;
     const struct dt_topic_callback *topic;
     struct dt_str url; /* absent: there is none */
+    bool trusted;      /* the topic's headers and signature may go there */
 };
 
 static dt_status send_request(const struct sending *s, const struct dt_callback_secret *secret)
@@ -181,7 +183,7 @@ static dt_status send_request(const struct sending *s, const struct dt_callback_
     dt_hands *hands = claims->hands;
     const int64_t now_ms = dt_refclock_latest_ms(hands->env.ref);
     const struct dt_callback_setting setting = {.installation = hands->env.installation,
-                                                .headers = s->topic->headers,
+                                                .headers = s->trusted ? s->topic->headers : DT_STR_NONE,
                                                 .secret = secret,
                                                 .ahead_ms = now_ms - dt_refclock_real_latest_ms(hands->env.ref)};
     struct dt_http_request request = {.owner = dt_place_owner(&s->callback->place),
@@ -236,7 +238,7 @@ static void send_or_fail(const struct sending *s)
         fail(s, DT_HTTP_NO_URL, why);
         return;
     }
-    if (!s->topic->secret.p) {
+    if (!s->trusted || !s->topic->secret.p) {
         send_signed(s, NULL);
         return;
     }
@@ -316,7 +318,8 @@ static bool hand_over(dt_hands_claims *claims, const struct dt_outgoing *job, co
         return true;
     if (!note(claims, job, place, &sending.callback))
         return false;
-    sending.url = job->callback_url.p ? job->callback_url : sending.topic->url;
+    sending.url = job->callback_url.p ? job->callback_url : sending.topic->places.url;
+    sending.trusted = dt_callback_place_is_listed(&sending.topic->places, sending.url);
     send_or_fail(&sending);
     return true;
 }
