@@ -364,18 +364,6 @@ static void a_stray_answer_spoils_at_most_one_of_120_requests(void **state)
     }
 }
 
-/* As servers do with connections that idle. */
-static void last_words_before_the_end_of_a_connection_are_nobodys_answer(void **state)
-{
-    (void)state;
-    come_to_trust(at("/204"));
-    for (unsigned i = 0; i < 20; i++) {
-        assert_status(ask(at("/farewell"), SOON_MS), 204);
-        wait_a_moment();
-        assert_status(ask(at("/204"), SOON_MS), 204);
-    }
-}
-
 /* ---- the end ---- */
 
 static void what_is_in_flight_at_the_stop_is_unknown(void **state)
@@ -435,7 +423,6 @@ int main(void)
         TEST(a_receiver_that_sends_more_than_its_answer_gets_a_connection_for_each_request),
         TEST(a_trusted_receiver_that_begins_to_send_more_is_closed_from_then_on),
         TEST(a_stray_answer_spoils_at_most_one_of_120_requests),
-        TEST(last_words_before_the_end_of_a_connection_are_nobodys_answer),
         TEST(what_is_in_flight_at_the_stop_is_unknown),
     };
     signal(SIGPIPE, SIG_IGN);

@@ -258,9 +258,6 @@ static inline bool handle_special(receiver_connection *c, const struct receiver_
         shut++;
         return false;
     }
-    if (strcmp(request->path, "/farewell") == 0)
-        return receiver_say_text(c, "HTTP/1.1 204\r\n\r\n") &&
-               receiver_say_text(c, "HTTP/1.1 408 Idle\r\ncontent-length: 0\r\n\r\n") && false;
     if (strcmp(request->path, "/gather") == 0)
         return gather(c);
     if (sscanf(request->path, "/race/%u", &n) == 1) {
