@@ -26,12 +26,13 @@ void workload_put_topic(struct worker *w, struct op *op)
     struct answer *a = workload_ask(ASK_TOPIC, op->job);
     struct dt_topic_now now = {.arena = &w->arena};
     note_setting(op->job, setting);
-    const struct dt_topic topic = {.name = workload_topic(op->job),
-                                   .retention_ms = -1,
-                                   .delivery = delivery_of(setting->way),
-                                   .max_in_flight = setting->max_in_flight,
-                                   .rate_limit = setting->rate ? dt_str(setting->rate) : DT_STR_NONE,
-                                   .callback = {.places.url = DT_STR_LIT(CALLBACK_URL), .timeout_ms = setting->timeout_ms}};
+    const struct dt_topic topic = {
+        .name = workload_topic(op->job),
+        .retention_ms = -1,
+        .delivery = delivery_of(setting->way),
+        .max_in_flight = setting->max_in_flight,
+        .rate_limit = setting->rate ? dt_str(setting->rate) : DT_STR_NONE,
+        .callback = {.places.url = DT_STR_LIT(CALLBACK_URL), .timeout_ms = setting->timeout_ms}};
     dt_status status = dt_store_topic_put(w->store, &topic, false, NULL, &now, &w->err);
     workload_answered(a, status, NULL);
     if (status == DT_OK && w->index)
