@@ -44,15 +44,16 @@ static dt_status lock_migrations(dt_db *db, struct dt_error *err)
     return dt_fail(err, DT_BUSY, "another process has been migrating for %d s", LOCK_WAIT_S * LOCK_TRIES);
 }
 
-/* Runs one statement. One that adds a column, an index or a constraint which is there already was run by hand
- * before: it is done, and must do nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS.) */
+/* Runs one statement. One that adds a column, an index or a constraint which is there already, or drops one which is
+ * not, was run by hand before: it is done, and must do nothing else. (MySQL has no ADD COLUMN IF NOT EXISTS.) */
 static dt_status run_statement(dt_db *db, struct dt_str text, struct dt_error *err)
 {
     dt_status status = dt_db_script(db, text, err);
     bool adds = memmem(text.p, text.n, "ADD COLUMN", strlen("ADD COLUMN")) ||
                 memmem(text.p, text.n, "ADD KEY", strlen("ADD KEY")) ||
                 memmem(text.p, text.n, "ADD CONSTRAINT", strlen("ADD CONSTRAINT"));
-    return status == DT_EXISTS && adds ? DT_OK : status;
+    bool drops = memmem(text.p, text.n, "DROP CONSTRAINT", strlen("DROP CONSTRAINT"));
+    return (status == DT_EXISTS && adds) || (status == DT_NOT_FOUND && drops) ? DT_OK : status;
 }
 
 static dt_status run_statements(dt_db *db, const struct dt_migration *m, int64_t done, struct dt_error *err)

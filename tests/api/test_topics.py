@@ -1,6 +1,7 @@
 """Topics: settings, defaults, what can be put back, pause and resume, what is not offered."""
 import concurrent.futures
 
+import pymysql
 import pytest
 
 from harness.operations import ended
@@ -181,6 +182,25 @@ def test_no_job_goes_where_an_installation_keeps_its_records(api, topic, name, n
     refused(api.put(f"{url(name)}/jobs/k", {"delay": "PT1H"}), 422, "invalid", "/topic")
     assert [line["status"] for line in api.batch([job, job])] == [422, 422]
     assert [element["status"] for element in api.post("/v1/jobs:batch", [job]).json] == [422]
+
+
+@pytest.mark.parametrize("ending", [".ledger", ".results", ".results.rejected", ".commands", ".commands.rejected", ".dead", ".alerts"])
+def test_a_name_that_installations_keep_in_kafka_is_legal_for_a_topic_whose_jobs_do_not_go_there(api, db, topic, ending):
+    name = f"{topic}{ending}"
+    assert api.put(url(name), {"delivery": "pull"}).status == 201
+    assert api.post("/v1/jobs", {"topic": name, "delay": "PT1H"}).status == 201
+    assert api.post("/v1/commands", {"command": "add", "topic": f"{topic}-made{ending}", "id": f"{topic}-1", "delay": 3600, "body": "x"}).json["success"] is True
+    kept = api.get(url(name)).json
+    assert api.put(url(name), {member: kept[member] for member in ("delivery", "kafka_topic", "retention")}).status == 200
+    refused(api.put(url(name), {"delivery": "kafka"}), 422, "invalid", "/name")
+    refused(api.put(url(name), {"delivery": "pull", "kafka_topic": name}), 422, "invalid", "/kafka_topic")
+    assert api.put(url(name), {"delivery": "kafka", "kafka_topic": f"{topic}.x"}).status == 200
+    for setting in ({}, {"delivery": "kafka", "kafka_topic": None}):
+        refused(api.put(url(name), setting), 422, "invalid", "/name")
+    assert api.get(url(name)).json["kafka_topic"] == f"{topic}.x"
+    assert api.put(url(name), {"delivery": "pull"}).status == 200
+    with pytest.raises(pymysql.MySQLError):
+        db("UPDATE topics SET delivery = 'kafka' WHERE name = %s", name)
 
 
 def test_a_name_that_only_looks_internal_is_anybodys(api, topic):

@@ -73,10 +73,13 @@ static bool clashes_with_ours(struct dt_str kafka_name, const char *installation
     return false;
 }
 
-static dt_status refuse_internal(struct dt_str kafka_name, const char *installation, struct dt_topic_terms *terms,
-                                 struct dt_error *err)
+/* Without a kafka_topic, a topic has a name in Kafka only while its jobs go there. */
+static dt_status refuse_internal(const struct dt_topic *t, enum dt_delivery_id delivery, const char *installation,
+                                 struct dt_topic_terms *terms, struct dt_error *err)
 {
-    if (!dt_kafka_topic_internal(kafka_name) && !clashes_with_ours(kafka_name, installation))
+    struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
+    if ((!t->kafka_topic.p && delivery != DT_DELIVERY_KAFKA) ||
+        (!dt_kafka_topic_internal(kafka_name) && !clashes_with_ours(kafka_name, installation)))
         return DT_OK;
     return refuse(terms, DT_TOPIC_INTERNAL, err, "its Kafka topic is internal to an installation");
 }
@@ -94,12 +97,13 @@ static dt_status refuse_clash(dt_db *db, struct dt_str name, struct dt_str kafka
                             : refuse(terms, DT_TOPIC_CLASH, err, "its Kafka topic clashes with that of another topic");
 }
 
-static dt_status topic_exists(dt_db *db, struct dt_str name, bool *exists, struct dt_error *err)
+/* *delivery: UNSET if there is no such topic. */
+static dt_status find_topic(dt_db *db, struct dt_str name, enum dt_delivery_id *delivery, struct dt_error *err)
 {
     dt_status status = dt_db_query(db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
-    *exists = dt_db_next(db);
+    *delivery = dt_db_next(db) ? (enum dt_delivery_id)dt_db_i64(db, 0) : DT_DELIVERY_UNSET;
     return dt_db_end(db, err);
 }
 
@@ -273,16 +277,19 @@ static dt_status refuse_changed(dt_db *db, struct dt_str name, struct dt_topic_t
 }
 
 /* Judges whether the topic may be as it is put; of several reasons the one counts that tells least of others. */
-static dt_status judge(dt_db *db, const struct dt_topic *t, const char *installation, bool exists,
-                       struct dt_topic_terms *terms, struct dt_error *err)
+static dt_status judge(dt_db *db, const struct putting *put, const char *installation, enum dt_delivery_id was,
+                       struct dt_error *err)
 {
+    const struct dt_topic *t = put->topic;
+    struct dt_topic_terms *terms = put->terms;
     struct dt_str kafka_name = t->kafka_topic.p ? t->kafka_topic : t->name;
+    enum dt_delivery_id delivery = t->delivery ? t->delivery : was ? was : put->fallback;
     dt_status status = refuse_changed(db, t->name, terms, err);
     if (status == DT_OK)
-        status = refuse_internal(kafka_name, installation, terms, err);
+        status = refuse_internal(t, delivery, installation, terms, err);
     if (status == DT_OK)
         status = refuse_foreign(db, t, terms, err);
-    if (status == DT_OK && !exists)
+    if (status == DT_OK && !was)
         status = refuse_one_more(db, t->name, terms, err);
     return status != DT_OK ? status : refuse_clash(db, t->name, kafka_name, terms, err);
 }
@@ -308,14 +315,15 @@ static dt_status put_one(struct putting *put, dt_db *db, int64_t now_ms, const c
                          struct dt_error *err)
 {
     const struct dt_topic *t = put->topic;
-    bool exists = false;
+    enum dt_delivery_id was = DT_DELIVERY_UNSET;
     uint64_t rows = 1;
     int64_t owner = 0;
     put->created = *changed = false;
-    dt_status status = topic_exists(db, t->name, &exists, err);
+    dt_status status = find_topic(db, t->name, &was, err);
+    const bool exists = was != DT_DELIVERY_UNSET;
     if (status != DT_OK || (exists && put->how == PUT_IF_ABSENT))
         return status;
-    status = judge(db, t, installation, exists, put->terms, err);
+    status = judge(db, put, installation, was, err);
     if (status == DT_OK && !exists)
         status = dt_topic_owner_of_new(db, put->owners, t->name, &owner, err);
     if (status == DT_OK)
@@ -421,8 +429,10 @@ static dt_status find_there(dt_store *store, struct dt_topic_ensure *v, size_t n
     dt_db *db;
     dt_status status = dt_store_db(store, &db, err);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
+        enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
         v[i].status = DT_OK;
-        status = topic_exists(db, v[i].name, &v[i].there, err);
+        status = find_topic(db, v[i].name, &delivery, err);
+        v[i].there = delivery != DT_DELIVERY_UNSET;
     }
     return status;
 }
@@ -458,12 +468,12 @@ dt_status dt_store_topic_ensure(dt_store *store, struct dt_str name, struct dt_t
 static dt_status set_paused(dt_db *db, int64_t now_ms, struct dt_str name, bool paused, struct dt_error *err)
 {
     char installation[101];
-    bool exists = false;
+    enum dt_delivery_id delivery = DT_DELIVERY_UNSET;
     uint64_t changed = 0;
     dt_status status = lock_topics(db, installation, err);
     if (status == DT_OK)
-        status = topic_exists(db, name, &exists, err);
-    if (status == DT_OK && !exists)
+        status = find_topic(db, name, &delivery, err);
+    if (status == DT_OK && !delivery)
         status = dt_fail(err, DT_NOT_FOUND, "no such topic");
     if (status == DT_OK)
         status =

@@ -42,7 +42,7 @@ SELECT 1
  LIMIT 1;
 
 -- name: find_topic
-SELECT 1 FROM topics WHERE name = ?;
+SELECT delivery + 0 FROM topics WHERE name = ?;
 
 -- name: select_owner
 SELECT owner FROM topics WHERE name = ?;

@@ -48,6 +48,7 @@ struct table_def {
     unsigned n_columns;
     unsigned keys[KEYS_MAX], n_keys;
     struct expr *checks[8];
+    char check_names[8][32];
     unsigned n_checks;
     unsigned number;
 };

@@ -967,8 +967,9 @@ static void parse_table_item(struct parser *p, struct table_def *def)
         } while (take(p, ","));
         need(p, ")");
     } else if (is(p, "CONSTRAINT") || is(p, "CHECK")) {
+        def->check_names[def->n_checks][0] = '\0';
         if (take(p, "CONSTRAINT"))
-            next(p);
+            take_name(p, def->check_names[def->n_checks]);
         need(p, "CHECK");
         def->checks[def->n_checks++] = parse_primary(p);
     } else if (take(p, "KEY") || take(p, "INDEX") || take(p, "UNIQUE")) {
@@ -1009,7 +1010,7 @@ static void parse_modified_column(struct parser *p, struct table_def *def)
     def->columns[need_column(p, def, made->name)] = *made;
 }
 
-/* ALTER TABLE t ADD [COLUMN] c …, MODIFY [COLUMN] c …: what later migrations may do to the tables that the simulator knows. */
+/* ALTER TABLE t ADD [COLUMN] c …, MODIFY [COLUMN] c …, DROP CONSTRAINT c: what later migrations may do to the tables that the simulator knows. */
 static void parse_alter_table(struct parser *p)
 {
     char name[32];
@@ -1028,6 +1029,16 @@ static void parse_alter_table(struct parser *p)
         if (take(p, "MODIFY")) {
             take(p, "COLUMN");
             parse_modified_column(p, def);
+            continue;
+        }
+        if (take(p, "DROP")) {
+            static struct expr always = {.op = E_LIT, .lit = {.t = V_INT, .i = 1}};
+            char dropped[32];
+            need(p, "CONSTRAINT");
+            take_name(p, dropped);
+            for (unsigned i = 0; i < def->n_checks; i++)
+                if (strcasecmp(def->check_names[i], dropped) == 0)
+                    def->checks[i] = &always;
             continue;
         }
         need(p, "ADD");
