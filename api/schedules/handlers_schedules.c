@@ -1,7 +1,8 @@
 /*
- * Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. All work is a worker's, which looks
- * first whether the token reaches the schedule's topic: one of a topic that it does not reach is answered as if it did
- * not exist. After a change the index is told of the fires that were made, withdrawn and returned.
+ * Schedules: PUT, GET, list, DELETE, pause, resume, run-now; next and preview. A schedule of a topic that the token
+ * does not reach is answered as if it did not exist: the store decides that in the transaction of a change. A bound
+ * token names schedules within its prefixes. After a change the index is told of the fires that were made, withdrawn
+ * and returned.
  */
 #include "answer.h"
 #include "api.h"
@@ -47,7 +48,8 @@ static struct ask *ask_new(struct dt_request *req)
 
 static struct dt_fire_maker maker_of(struct dt_request *req, dt_store *store)
 {
-    return (struct dt_fire_maker){.store = store, .zones = req->api->zones, .arena = &req->arena};
+    return (struct dt_fire_maker){
+        .store = store, .zones = req->api->zones, .bound = dt_caller_bound(&req->caller), .arena = &req->arena};
 }
 
 static void tell_index(struct dt_request *req, const struct dt_fire_maker *maker)
@@ -56,6 +58,12 @@ static void tell_index(struct dt_request *req, const struct dt_fire_maker *maker
         const struct dt_job_move *move = &maker->moves[i];
         dt_index_writer_post(req->api->index, &(struct dt_entry){move->id, move->due_ms, move->was_ms}, 1);
     }
+}
+
+static enum dt_next answer_failed(struct dt_request *req, dt_status status, const struct dt_error *err)
+{
+    return status == DT_NOT_FOUND || status == DT_DENIED ? dt_answer_not_found(req, "schedule")
+                                                         : dt_answer_status(req, status, NULL, err);
 }
 
 /* Reads the schedule of the path. False: the answer is filled in. */
@@ -120,16 +128,6 @@ static enum dt_next refuse_too_many(struct dt_request *req)
     return refuse_member(req, "/topic", reason);
 }
 
-/* A schedule of a topic that the token does not reach is not replaced, nor is its name told. */
-static dt_status check_other(struct dt_request *req, dt_store *store, struct dt_error *err)
-{
-    struct dt_schedule old;
-    dt_status status = dt_store_schedule_get(store, req->params[0], &req->arena, &old, err);
-    if (status == DT_NOT_FOUND)
-        return DT_OK;
-    return status == DT_OK && !dt_caller_sees(&req->caller, old.job.topic) ? DT_NOT_FOUND : status;
-}
-
 /* Makes the topic unless it is there. OK: it is. NOT_FOUND, INVALID: *reason says why it is not. */
 static dt_status have_topic(struct dt_request *req, dt_store *store, struct dt_str topic, const char **reason,
                             struct dt_error *err)
@@ -150,18 +148,13 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     struct ask *ask = req->state;
     struct dt_fire_maker maker = maker_of(req, store);
     const struct dt_callback_asked asked = dt_callback_asked_of(&ask->body.schedule.job);
-    struct dt_schedule_put put = {
-        .schedule = &ask->body.schedule, .bound = dt_caller_bound(&req->caller), .set_paused = ask->body.set_paused};
+    struct dt_schedule_put put = {.schedule = &ask->body.schedule, .set_paused = ask->body.set_paused};
     struct dt_schedule out;
     struct dt_error err = {0};
     const char *reason = NULL;
     if (!dt_answer_hold_job(req))
         return DT_REPLY;
-    dt_status status = check_other(req, store, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "schedule");
-    if (status == DT_OK)
-        status = have_topic(req, store, ask->body.schedule.job.topic, &reason, &err);
+    dt_status status = have_topic(req, store, ask->body.schedule.job.topic, &reason, &err);
     if (status == DT_NOT_FOUND || status == DT_INVALID)
         return refuse_member(req, "/topic", reason);
     if (status == DT_OK && !dt_job_fits(req, store, ask->body.schedule.job.topic, &asked))
@@ -173,7 +166,7 @@ static enum dt_next put_schedule(struct dt_request *req, dt_store *store)
     if (status == DT_INVALID || status == DT_NOT_FOUND)
         return refuse_member(req, status == DT_INVALID ? "/time_zone" : "/topic", err.text);
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return answer_failed(req, status, &err);
     tell_index(req, &maker);
     return answer_schedule(req, put.created ? 201 : 200, &out);
 }
@@ -183,13 +176,11 @@ static enum dt_next set_paused(struct dt_request *req, dt_store *store, bool pau
     struct dt_fire_maker maker = maker_of(req, store);
     struct dt_schedule s;
     struct dt_error err = {0};
-    if (!read_schedule(req, store, &s))
+    if (!dt_answer_hold_job(req))
         return DT_REPLY;
     dt_status status = dt_store_schedule_pause(&maker, req->params[0], paused, &s, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "schedule");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return answer_failed(req, status, &err);
     tell_index(req, &maker);
     return answer_schedule(req, 200, &s);
 }
@@ -213,10 +204,8 @@ static enum dt_next delete_schedule(struct dt_request *req, dt_store *store)
     if (!read_schedule(req, store, &s))
         return DT_REPLY;
     dt_status status = dt_store_schedule_delete(&maker, req->params[0], ask->cancel, &err);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "schedule");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return answer_failed(req, status, &err);
     tell_index(req, &maker);
     return answer_schedule(req, 200, &s);
 }
@@ -244,10 +233,8 @@ static enum dt_next run_now(struct dt_request *req, dt_store *store)
     done.made_bytes = done.made ? done.passed_bytes : 0;
     if (tenant)
         dt_tenant_jobs_done(tenant, &done);
-    if (status == DT_NOT_FOUND)
-        return dt_answer_not_found(req, "schedule");
     if (status != DT_OK)
-        return dt_answer_status(req, status, NULL, &err);
+        return answer_failed(req, status, &err);
     tell_index(req, &maker);
     struct dt_str location = dt_arena_printf(&req->arena, "/v1/jobs/%lld", (long long)job.id);
     enum dt_next next = dt_answer_stored(req, store, &job, NULL);
@@ -420,8 +407,11 @@ static enum dt_next decode_and_submit(struct dt_request *req, struct dt_str name
     dt_json *json = dt_answer_parse(req, &rules, &faults);
     dt_status status = DT_INVALID;
     if (json) {
-        if (name.p && dt_schedule_name_check(name))
-            dt_faults_add(&faults, "/name", dt_schedule_name_check(name));
+        const char *reason = name.p ? dt_schedule_name_check(name) : NULL;
+        if (name.p && !reason && !dt_caller_sees(&req->caller, name))
+            reason = "must begin with one of the token's prefixes, as names of topics do";
+        if (reason)
+            dt_faults_add(&faults, "/name", reason);
         if (span)
             read_span(req, &faults, ask);
         status = dt_schedule_decode(json, &rules, name, &faults, &ask->body);

@@ -60,6 +60,8 @@ DT_MUST_CHECK dt_status dt_schedule_recurrence(const struct dt_schedule *schedul
 struct dt_fire_maker {
     dt_store *store;
     dt_zone_files *zones;
+    const struct dt_topic_bound
+        *bound;                /* of the caller's token, or NULL: changes of other topics' schedules are DENIED */
     int64_t number;            /* random: the `maker` of its jobs */
     int64_t id, ids;           /* the next sequence number, and how many are left; 0 at first */
     struct dt_arena *arena;    /* of what comes out */
@@ -92,10 +94,9 @@ DT_MUST_CHECK dt_status dt_store_schedule_zone_is(dt_store *store, struct dt_str
 
 /* Makes the schedule, or replaces it, and makes its first fires. paused counts if set_paused; else it stays as it is.
  * *created: it was not there. *out: as it is now, in the arena. NOT_FOUND: its topic is not there. INVALID: as of
- * dt_schedule_recurrence; or too_many. */
+ * dt_schedule_recurrence; or too_many: the bound of the maker permits limits.prefix_schedules for each prefix. */
 struct dt_schedule_put {
     const struct dt_schedule *schedule;
-    const struct dt_topic_bound *bound; /* of the token: at most limits.prefix_schedules for each; NULL = none */
     bool set_paused;
     bool created, too_many; /* out */
 };

@@ -90,7 +90,7 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
     return status;
 }
 
-/* Locks the schedule, and reads it. NOT_FOUND. */
+/* Locks the schedule, and reads it. NOT_FOUND; DENIED. Its topic is judged here, since it may change before. */
 static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -99,7 +99,11 @@ static dt_status lock_and_read(struct task *t, struct dt_schedule *s)
         return status;
     (void)dt_db_next(b->db);
     status = dt_db_end(b->db, b->err);
-    return status == DT_OK ? dt_schedule_read(b->db, t->name, b->maker->arena, s, b->err) : status;
+    if (status == DT_OK)
+        status = dt_schedule_read(b->db, t->name, b->maker->arena, s, b->err);
+    if (status == DT_OK && !dt_topic_within(b->maker->bound, s->job.topic))
+        return dt_fail(b->err, DT_DENIED, "the schedule is of a topic that the token does not reach");
+    return status;
 }
 
 /* ---- making fires ---- */
@@ -464,7 +468,7 @@ static dt_status refuse_one_more(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
     const struct dt_str topic = t->put->schedule->job.topic;
-    const struct dt_topic_bound *bound = t->put->bound;
+    const struct dt_topic_bound *bound = b->maker->bound;
     dt_status status = dt_db_query(b->db, dt_sql_lock_topics, DT_NO_PARAMS, b->err);
     if (status == DT_OK)
         status = dt_db_end(b->db, b->err);
@@ -503,7 +507,7 @@ static dt_status put_schedule(struct task *t)
         return DT_OK;
     }
     t->put->too_many = false;
-    status = t->put->bound && (!was || !dt_str_eq(was->job.topic, t->out->job.topic)) ? refuse_one_more(t) : DT_OK;
+    status = b->maker->bound && (!was || !dt_str_eq(was->job.topic, t->out->job.topic)) ? refuse_one_more(t) : DT_OK;
     if (status == DT_OK)
         status = begin_anew(t, t->out, was);
     if (status == DT_OK)

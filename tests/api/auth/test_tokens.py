@@ -202,19 +202,32 @@ def pages(rest, path):
 
 def test_a_schedule_is_seen_by_tokens_that_reach_its_topic(callers):
     bound, mixed = callers["bound"], callers["mixed"]
-    inside, outside = "/v1/schedules/inside", "/v1/schedules/outside"
+    inside, outside = "/v1/schedules/in.daily", "/v1/schedules/in.others"
     daily = {"cron": "@daily", "paused": True}
     assert bound.put(inside, {"topic": "in.side", **daily}).status == mixed.put(outside, {"topic": "outside", **daily}).status == 201
-    assert bound.put("/v1/schedules/other", {"topic": "outside", **daily}).status == 404
+    assert bound.put("/v1/schedules/in.more", {"topic": "outside", **daily}).status == 404
     assert bound.put(outside, {"topic": "in.side", **daily}).status == 404, "another one's name is not taken"
     for method, path in (("GET", outside), ("DELETE", outside), ("GET", f"{outside}/next"), ("POST", f"{outside}/pause"), ("POST", f"{outside}/run-now")):
         assert bound.ask(method, path).status == 404, (method, path)
     assert mixed.get(outside).json["version"] == 1
-    assert [one["name"] for one in bound.get("/v1/schedules").json["schedules"]] == ["inside"]
-    assert [one["name"] for one in mixed.get("/v1/schedules").json["schedules"]] == ["inside", "outside"]
+    assert [one["name"] for one in bound.get("/v1/schedules").json["schedules"]] == ["in.daily"]
+    assert [one["name"] for one in mixed.get("/v1/schedules").json["schedules"]] == ["in.daily", "in.others"]
     assert callers["read"].put(inside, {"topic": "in.side", **daily}).status == callers["write"].get(inside).status == 403
     assert callers["read"].post("/v1/schedules:preview", {"topic": "outside", **daily}).status == 200
     assert bound.ask("DELETE", inside).status == mixed.ask("DELETE", outside).status == 200
+
+
+def test_a_bound_token_names_schedules_within_its_prefixes(callers):
+    """Whether such a name is taken by somebody else is not told, and a schedule that was made for it is not replaced under another name."""
+    bound, mixed, body = callers["bound"], callers["mixed"], {"topic": "in.side", "cron": "@daily", "paused": True}
+    assert mixed.put("/v1/schedules/nightly", body).status == 201
+    for name in ("nightly", "free", "in", "IN.side"):
+        refused(bound.put(f"/v1/schedules/{name}", body), 422, "invalid", "/name")
+    assert mixed.get("/v1/schedules/nightly").json["version"] == 1 and mixed.get("/v1/schedules/free").status == 404
+    assert bound.put("/v1/schedules/in.nightly", body).status == bound.put("/v1/schedules/also-nightly", body).status == 201
+    assert bound.post("/v1/schedules/nightly/resume").status == 200, "its topic is within the prefixes"
+    for name in ("nightly", "in.nightly", "also-nightly"):
+        assert bound.ask("DELETE", f"/v1/schedules/{name}?cancel=true").status == 200
 
 
 def test_a_bound_list_of_topics_tells_nothing_of_others(callers, jobs):

@@ -54,6 +54,29 @@ static void a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire(vo
     assert_jobs(2, 0);
 }
 
+/* The topic may have been another one when the request was looked at. */
+static void a_change_by_a_bound_token_sees_the_topic_that_the_schedule_has_in_its_transaction(void **state)
+{
+    (void)state;
+    const struct dt_str prefixes[] = {S("mine.")};
+    const struct dt_topic_bound bound = {prefixes, 1};
+    struct dt_fire_maker maker = a_maker();
+    struct dt_schedule s = put(every(HOUR_MS));
+    struct dt_schedule mine = s;
+    struct dt_schedule_put ask = {.schedule = &mine};
+    struct dt_job job;
+    const int64_t before = count(SCHEDULED);
+    maker.bound = &bound;
+    mine.job.topic = S("mine.t");
+    mine.job.digest[0]++;
+    assert_int_equal(dt_store_schedule_put(&maker, &ask, &s, &err), DT_DENIED);
+    assert_int_equal(dt_store_schedule_pause(&maker, S(NAME), true, &s, &err), DT_DENIED);
+    assert_int_equal(dt_store_schedule_run_now(&maker, S(NAME), &job, &err), DT_DENIED);
+    assert_int_equal(dt_store_schedule_delete(&maker, S(NAME), true, &err), DT_DENIED);
+    assert_int_equal(count(SCHEDULED), before);
+    assert_int_equal(mysql_fixture_number(&fx, "SELECT COUNT(*) FROM schedules WHERE version = 1 AND NOT paused"), 1);
+}
+
 /* Its number has a digit more, and stands among those of the past as text. */
 static void a_fire_of_another_century_is_withdrawn_as_well(void **state)
 {
@@ -218,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_fire_that_jitter_puts_off_lies_ahead_until_its_job_is_due),
         TEST(a_schedule_that_goes_leaves_what_jitter_put_off_and_its_next_fire),
+        TEST(a_change_by_a_bound_token_sees_the_topic_that_the_schedule_has_in_its_transaction),
         TEST(a_fire_of_another_century_is_withdrawn_as_well),
         TEST(a_put_that_ends_a_pause_catches_up_as_a_resume_does),
         TEST(a_fire_whose_time_came_just_before_a_change_has_its_job),

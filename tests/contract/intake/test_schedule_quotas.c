@@ -183,9 +183,10 @@ static void a_bound_token_makes_no_more_schedules_than_its_prefix_may_have(void 
     struct dt_fire_maker maker = a_maker();
     struct dt_schedule s = schedule("one", "mine.b", HOUR_MS);
     struct dt_schedule out;
-    struct dt_schedule_put ask = {.schedule = &s, .bound = &bound};
+    struct dt_schedule_put ask = {.schedule = &s};
     const int64_t was = fx.config.limits_prefix_schedules;
     fx.config.limits_prefix_schedules = 2;
+    maker.bound = &bound;
     OK(dt_store_schedule_put(&maker, &ask, &out, &err));
     s.name = S("two");
     OK(dt_store_schedule_put(&maker, &ask, &out, &err));
@@ -195,7 +196,7 @@ static void a_bound_token_makes_no_more_schedules_than_its_prefix_may_have(void 
     s.name = S("two");
     s.job.digest[0] = 2;
     OK(dt_store_schedule_put(&maker, &ask, &out, &err));
-    ask.bound = NULL;
+    maker.bound = NULL;
     s.name = S("three");
     OK(dt_store_schedule_put(&maker, &ask, &out, &err));
     fx.config.limits_prefix_schedules = was;

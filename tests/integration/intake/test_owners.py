@@ -66,9 +66,9 @@ def test_schedules_make_no_more_pending_jobs_than_their_owner_may_have_and_keep_
     for name in ("greedy", "other"):
         assert admin.put(f"/v1/topics/{name}.jobs", {"delivery": "pull"}).status == 201
     for n in range(100):
-        assert greedy.put(f"/v1/schedules/greedy-{n}", {"topic": "greedy.jobs", "every": "PT0.1S", "payload": n}).status == 201
-    refused(greedy.put("/v1/schedules/greedy-more", {"topic": "greedy.jobs", "every": "PT1S"}), 422, "invalid", "/topic")
-    assert other.put("/v1/schedules/other", {"topic": "other.jobs", "every": "PT2S", "payload": 1}).status == 201
+        assert greedy.put(f"/v1/schedules/greedy.{n}", {"topic": "greedy.jobs", "every": "PT0.1S", "payload": n}).status == 201
+    refused(greedy.put("/v1/schedules/greedy.more", {"topic": "greedy.jobs", "every": "PT1S"}), 422, "invalid", "/topic")
+    assert other.put("/v1/schedules/other.one", {"topic": "other.jobs", "every": "PT2S", "payload": 1}).status == 201
     mysql = connect(stack)
 
     def pending():
@@ -82,8 +82,8 @@ def test_schedules_make_no_more_pending_jobs_than_their_owner_may_have_and_keep_
             lateness.append(now_ms() - run_at)
     assert len(lateness) == 5 and sorted(lateness)[2] < 2000, lateness
     until(lambda: pending() == PENDING, pending, seconds=60)
-    assert greedy.get("/v1/schedules/greedy-1").json["last_error"]["message"].startswith("the token's quota of")
-    until(lambda: greedy.post("/v1/schedules/greedy-1/run-now").status == 429, "a job by hand spends the quota, too")
+    assert greedy.get("/v1/schedules/greedy.1").json["last_error"]["message"].startswith("the token's quota of")
+    until(lambda: greedy.post("/v1/schedules/greedy.1/run-now").status == 429, "a job by hand spends the quota, too")
     before = rows(mysql, "SELECT COUNT(*) n FROM jobs WHERE topic = 'greedy.jobs'")[0]["n"]
     done = greedy.post("/v1/topics/greedy.jobs/pop", {"max": 10}).json["jobs"]
     for job in done:
