@@ -59,6 +59,9 @@ static const struct {
 static const char *const routines[] = {"dt_renew_member", "dt_watch", "dt_watch_alerts", "dt_watch_clock",
                                        "dt_watch_inbox"};
 
+/* Tables with an AUTO_INCREMENT in which an API has no other right. */
+static const char *const numbered[] = {"alert_messages", "command_answers", "deferred_results"};
+
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
 static void print_rights(const char *letters, FILE *out)
@@ -82,18 +85,24 @@ static void print_table(const char *database, const char *table, const char *let
 
 void dt_store_print_grants(const char *database, FILE *out)
 {
-    fputs("-- The least rights of three accounts. Make them first, with passwords of their own, such as\n"
-          "--   CREATE USER 'duetime_api'@'%' IDENTIFIED BY '...' REQUIRE SSL;\n"
-          "-- and run this again after each migration: a table must be there to be granted.\n\n"
-          "-- duetime-api --migrate\n",
-          out);
-    fprintf(out,
-            "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, CREATE VIEW, SHOW VIEW,\n"
-            "  CREATE ROUTINE, ALTER ROUTINE, EXECUTE ON `%s`.* TO 'duetime_migrate'@'%%';\n\n-- duetime-api\n",
-            database);
+    fputs(
+        "-- The least rights of four accounts. Make them first, with passwords of their own, such as\n"
+        "--   CREATE USER 'duetime_api'@'%' IDENTIFIED BY '...' REQUIRE SSL;\n"
+        "-- and run this again after each migration: a table must be there to be granted.\n\n"
+        "-- duetime-api --migrate. Keep the account: the trigger of job_inbox runs with its rights. To make a trigger "
+        "while\n"
+        "-- there is a binary log, servers want the right SUPER, or SET GLOBAL log_bin_trust_function_creators = 1.\n",
+        out);
+    fprintf(
+        out,
+        "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, CREATE VIEW, SHOW VIEW,\n"
+        "  CREATE ROUTINE, ALTER ROUTINE, EXECUTE, TRIGGER ON `%s`.* TO 'duetime_migrate'@'%%';\n\n-- duetime-api\n",
+        database);
     for (size_t i = 0; i < N(grants); i++)
         print_table(database, grants[i].table, grants[i].api, "'duetime_api'@'%'", out);
     fprintf(out, "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_clock TO 'duetime_api'@'%%';\n", database);
+    for (size_t i = 0; i < N(numbered); i++) /* GET /v1/doctor sees how far the numbers of a table are */
+        fprintf(out, "GRANT SELECT (id) ON `%s`.%s TO 'duetime_api'@'%%';\n", database, numbered[i]);
     fputs("\n-- duetime-dispatcher, which also adds and drops partitions\n", out);
     for (size_t i = 0; i < N(grants); i++)
         print_table(database, grants[i].table, grants[i].dispatcher, "'duetime_dispatcher'@'%'", out);
@@ -106,4 +115,11 @@ void dt_store_print_grants(const char *database, FILE *out)
             database, database, database, database);
     for (size_t i = 0; i < N(routines); i++)
         fprintf(out, "GRANT EXECUTE ON PROCEDURE `%s`.%s TO 'duetime_dispatcher'@'%%';\n", database, routines[i]);
+    fprintf(
+        out,
+        "\n-- An application that inserts into job_inbox: one such account for each. What the server and dispatchers "
+        "write is\n-- not granted.\n"
+        "GRANT INSERT (action, topic, job_key, job_id, run_at, delay_ms, payload, options) ON `%s`.job_inbox TO "
+        "'duetime_application'@'%%';\n",
+        database);
 }

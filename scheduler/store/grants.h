@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Prints GRANT statements for three accounts of a database: for migrations, for the API, for dispatchers. */
+/* Prints GRANT statements for four accounts of a database: for migrations, the API, dispatchers and an application. */
 void dt_store_print_grants(const char *database, FILE *out);
 
 #endif

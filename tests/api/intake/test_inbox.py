@@ -1,11 +1,16 @@
 """job_inbox: what an application inserts in its own transaction is a job, or a change of one, within a second of its commit."""
 import json
+import re
+import subprocess
 
 import pymysql
 import pytest
 
 from harness.checker import connect, now_ms
+from harness.program import PROGRAM, environment
 from harness.stack import until
+
+LAST_ID = 2**63 - 1
 
 
 @pytest.fixture
@@ -167,17 +172,31 @@ def test_a_replace_gives_the_job_another_body_or_makes_one(api, db, topic, put, 
     assert kept(put(action="replace", topic=topic, delay_ms=1)).endswith("/job_key is required")
 
 
-def test_insert_on_the_table_is_all_that_an_application_needs(api, db, topic, stack, gone):
+def test_the_printed_right_is_all_that_an_application_needs_and_gives_it_no_column_of_ours(api, db, topic, stack, gone):
     name = stack["DUETIME_MYSQL_DATABASE"]
+    printed = subprocess.run([PROGRAM, "--print-grants"], env={**environment(), "DUETIME_MYSQL_DATABASE": name}, capture_output=True, text=True, check=True)
+    [grant] = re.findall(r"GRANT INSERT .*\.job_inbox TO 'duetime_application'@'%'", printed.stdout)
     db("CREATE USER IF NOT EXISTS inbox_shop@localhost IDENTIFIED BY 'shop'")
-    db(f"GRANT INSERT ON `{name}`.job_inbox TO inbox_shop@localhost")
+    db(grant.replace("'duetime_application'@'%'", "inbox_shop@localhost"))
     try:
         shop = pymysql.connect(unix_socket=stack["DUETIME_MYSQL_SOCKET"], user="inbox_shop", password="shop", autocommit=True)
         with shop.cursor() as cursor:
             cursor.execute("SET time_zone = '+09:00'")
-            cursor.execute(f"INSERT INTO `{name}`.job_inbox (topic, job_key, delay_ms) VALUES (%s, 'k', 60000)", (topic,))
+            cursor.execute(f"INSERT INTO `{name}`.job_inbox (action, topic, job_key, job_id, run_at, delay_ms, payload, options)"
+                           " VALUES ('create', %s, 'k', NULL, NULL, 60000, '1', '{}')", (topic,))
             gone(cursor.lastrowid)
+            for column, value in (("id", LAST_ID), ("error", "no"), ("error_at", 1), ("created_at", 1)):
+                with pytest.raises(pymysql.MySQLError, match="1143"):
+                    cursor.execute(f"INSERT INTO `{name}`.job_inbox (topic, delay_ms, {column}) VALUES (%s, 60000, %s)", (topic, value))
         shop.close()
     finally:
         db("DROP USER inbox_shop@localhost")
     assert abs(db("SELECT run_at - created_at AS ms FROM jobs WHERE topic = %s", topic)[0]["ms"] - 60000) < 60000
+
+
+@pytest.mark.parametrize("column, value", [("id", LAST_ID), ("id", 2**62), ("id", -1), ("error", "no"), ("error_at", 1), ("created_at", -1), ("created_at", LAST_ID)])
+def test_an_account_with_all_rights_cannot_end_the_inbox_of_others_by_an_insert(api, db, topic, put, gone, column, value):
+    with pytest.raises(pymysql.MySQLError):
+        put(topic=topic, job_key="bad", delay_ms=60000, **{column: value})
+    gone(put(topic=topic, job_key="k", delay_ms=60000, payload="1"))
+    assert by_key(api, topic, "k")["state"] == "scheduled"

@@ -277,11 +277,10 @@ static void dt_explain_tells_of_rows_of_the_inbox(void **state)
 {
     (void)state;
     job_row(&fx, 7, "job_key = 'k'");
-    mysql_fixture_run(&fx,
-                      "INSERT INTO job_inbox (id, action, topic, job_key, job_id, error, error_at) VALUES "
-                      "(11, 'cancel', 'orders', 'k', NULL, NULL, NULL), (12, 'run_now', NULL, NULL, 7, NULL, NULL), "
-                      "(13, 'create', 'orders', 'k', NULL, 'key-conflict: other', 5), "
-                      "(14, 'create', 'orders', 'l', NULL, NULL, NULL)");
+    mysql_fixture_run(&fx, "INSERT INTO job_inbox (id, action, topic, job_key, job_id) VALUES "
+                           "(11, 'cancel', 'orders', 'k', NULL), (12, 'run_now', NULL, NULL, 7), "
+                           "(13, 'create', 'orders', 'k', NULL), (14, 'create', 'orders', 'l', NULL); "
+                           "UPDATE job_inbox SET error = 'key-conflict: other', error_at = 5 WHERE id = 13");
     assert_explained("2 rows of job_inbox wait for this job or its key; the first: 11 cancel");
     assert_explained("could not be carried out; the last: 13 create: key-conflict: other");
     mysql_fixture_run(&fx, "DELETE FROM job_inbox");
