@@ -14,7 +14,7 @@ struct dt_job_rules dt_answer_rules(const struct dt_api *api, const struct dt_vi
     const struct dt_config *config = api->config;
     return (struct dt_job_rules){
         .max_delay_ms = config->limits_max_delay,
-        .payload_max = (size_t)config->limits_payload,
+        .payload_max = dt_store_payload_max(config),
         .headers_max = (size_t)config->limits_headers,
         .json_depth = (unsigned)config->limits_json_depth,
         .callbacks = config->callbacks_enabled,

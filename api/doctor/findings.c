@@ -7,13 +7,14 @@
 #include "base/connection/certificates.h"
 #include "overview/shard_json.h"
 
-#define LATE_MS    60000
-#define SKEW_MS    1000
-#define DETAIL     600
-#define DAYS       INT64_C(30)
-#define DAY_S      86400
-#define LONG_MS    INT64_C(86400000) /* a server that waits so long for a replica never goes on alone */
-#define PAGE(name) "deploy/runbook/" name ".md"
+#define LATE_MS      60000
+#define SKEW_MS      1000
+#define DETAIL       600
+#define DAYS         INT64_C(30)
+#define DAY_S        86400
+#define LONG_MS      INT64_C(86400000) /* a server that waits so long for a replica never goes on alone */
+#define PACKET_BYTES INT64_C(16777216) /* every batch of the default configuration fits */
+#define PAGE(name)   "deploy/runbook/" name ".md"
 
 const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
     [DT_FINDING_MYSQL_FLUSH] =
@@ -21,6 +22,16 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
          "Jobs that were accepted may be gone, and attempts be sent twice, after MySQL's machine fails.",
          "SET @@GLOBAL.innodb_flush_log_at_trx_commit = 1; and so in MySQL's configuration file",
          PAGE("mysql/mysql-flush")},
+    [DT_FINDING_NUMBERS] = {"mysql-numbers", DT_SEVERITY_ERROR,
+                            "When the AUTO_INCREMENT of a table has ended, no row is inserted any more: transactions "
+                            "of applications fail if it is job_inbox.",
+                            "give rows with such an id another one, and let the table count from the largest that is "
+                            "left, as the page says",
+                            PAGE("mysql/mysql-numbers")},
+    [DT_FINDING_PACKET] = {"mysql-packet", DT_SEVERITY_WARNING,
+                           "Larger payloads are refused, batches are cut, and a statement that does not fit fails.",
+                           "SET @@GLOBAL.max_allowed_packet = 16777216; or more, and so in MySQL's configuration file",
+                           PAGE("mysql/mysql-packet")},
     [DT_FINDING_NO_DISPATCHER] = {"no-dispatcher", DT_SEVERITY_ERROR,
                                   "Jobs are accepted and kept, and none is dispatched.",
                                   "systemctl start duetime-dispatcher", PAGE("processes/no-dispatcher")},
@@ -162,6 +173,12 @@ static void look_at_server(const struct judging *j)
         tell(j, "mysql", "innodb_flush_log_at_trx_commit is %lld", (long long)e->mysql.flush);
     if (j->kind == DT_FINDING_MYSQL_BINLOG && e->mysql.has_binlog && e->mysql.sync_binlog != 1)
         tell(j, "mysql", "sync_binlog is %lld", (long long)e->mysql.sync_binlog);
+    if (j->kind == DT_FINDING_PACKET && e->mysql.packet < PACKET_BYTES)
+        tell(j, "mysql", "max_allowed_packet is %lld, and payloads may have %zu bytes", (long long)e->mysql.packet,
+             e->payload_max);
+    for (size_t i = 0; j->kind == DT_FINDING_NUMBERS && i < e->n_ending; i++)
+        tell(j, e->ending[i].table.p, "its next AUTO_INCREMENT is %.*s, the last is 9223372036854775807",
+             bytes(e->ending[i].next), e->ending[i].next.p);
     int64_t apart_ms = e->host_ms - e->mysql.now_ms;
     if (j->kind == DT_FINDING_CLOCK && (apart_ms > SKEW_MS + e->took_ms || apart_ms < -SKEW_MS - e->took_ms))
         tell(j, "mysql", "the API's clock is %lld ms %s MySQL's", (long long)(apart_ms < 0 ? -apart_ms : apart_ms),

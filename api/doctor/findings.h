@@ -16,6 +16,8 @@ enum dt_severity { DT_SEVERITY_ERROR, DT_SEVERITY_WARNING, DT_SEVERITY_NOTE };
 
 enum dt_finding_kind {
     DT_FINDING_MYSQL_FLUSH,
+    DT_FINDING_NUMBERS,
+    DT_FINDING_PACKET,
     DT_FINDING_NO_DISPATCHER,
     DT_FINDING_HALTED,
     DT_FINDING_NO_LEADER,
@@ -58,6 +60,9 @@ struct dt_examined {
     struct dt_server_settings mysql;
     bool replicas; /* mysql.hosts names several servers */
     struct dt_semi_sync semi_sync;
+    const struct dt_ending_numbers *ending;
+    size_t n_ending;
+    size_t payload_max; /* bytes of a payload that are taken */
     const struct dt_live_process *processes;
     size_t n_processes;
     const struct dt_view *view;

@@ -38,6 +38,7 @@ static dt_status read_mysql(struct examination *x, struct dt_error *err)
     x->found.host_ms = dt_clock_real_ms(x->api->clock);
     x->found.took_ms = (dt_clock_mono_us(x->api->clock) - begun_us) / 1000 + 1;
     x->found.now_ms = x->found.mysql.now_ms;
+    x->found.payload_max = dt_store_payload_max(x->api->config);
     x->found.replicas = strchr(x->api->config->mysql_hosts ? x->api->config->mysql_hosts : "", ',') != NULL;
     return status == DT_OK && x->found.replicas ? dt_store_semi_sync(x->store, &x->found.semi_sync, err) : status;
 }
@@ -47,6 +48,7 @@ static dt_status read_tables(struct examination *x, struct dt_error *err)
     struct dt_live_process *processes = NULL;
     struct dt_topic_overdue *overdue = NULL;
     struct dt_process_finding *told = NULL;
+    struct dt_ending_numbers *ending = NULL;
     dt_status status = dt_store_processes(x->store, &x->arena, &processes, &x->found.n_processes, err);
     if (status == DT_OK)
         status =
@@ -55,6 +57,9 @@ static dt_status read_tables(struct examination *x, struct dt_error *err)
         status = dt_store_count_inbox_errors(x->store, &x->found.inbox_errors, err);
     if (status == DT_OK)
         status = dt_store_findings(x->store, &x->arena, &told, &x->found.n_told, err);
+    if (status == DT_OK)
+        status = dt_store_ending_numbers(x->store, &x->arena, &ending, &x->found.n_ending, err);
+    x->found.ending = ending;
     x->found.told = told;
     x->found.config = x->api->config;
     x->found.shown_ends_ms = x->api->tls ? dt_tls_files_end_at_ms(x->api->tls) : 0;

@@ -219,13 +219,14 @@ static size_t keep_waiting(dt_command_reader *r, struct dt_command_message *v, s
 /* One message may be at fault: fewer are tried, until it is alone. */
 static bool is_a_message_at_fault(dt_status status)
 {
-    return status == DT_INTERNAL || status == DT_CORRUPT || status == DT_TOO_LARGE || status == DT_INVALID;
+    return status == DT_INTERNAL || status == DT_CORRUPT || status == DT_INVALID;
 }
 
 static dt_status carry_out_some(dt_command_reader *r, struct dt_command_batch *b, size_t *most, struct dt_error *err)
 {
     int64_t start_us = mono_us(r);
     r->env.intake.map(r->env.intake.arg, &b->map);
+    r->taker.rules.payload_max = dt_store_payload_max(r->env.intake.config);
     dt_status status = dt_store_carry_out(&r->taker, b, false, err);
     if (is_a_message_at_fault(status) && b->n > 1) {
         *most = b->n / 2;
@@ -477,7 +478,6 @@ static dt_status make_taker(dt_command_reader *r)
     snprintf(r->rejected, sizeof(r->rejected), "%s.commands.rejected", r->env.intake.installation);
     r->taker = (struct dt_command_taker){.store = r->store, .rejected = r->rejected};
     r->taker.rules = (struct dt_job_rules){.max_delay_ms = config->limits_max_delay,
-                                           .payload_max = (size_t)config->limits_payload,
                                            .headers_max = (size_t)config->limits_headers,
                                            .allow_hosts = dt_str(config->callbacks_allow_hosts),
                                            .json_depth = (unsigned)config->limits_json_depth,

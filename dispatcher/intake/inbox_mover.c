@@ -117,6 +117,7 @@ static dt_status watch(dt_inbox_chore *c, bool *some, int64_t *pause_us, struct 
 static dt_status move(dt_inbox_chore *c, int64_t *pause_us, struct dt_error *err)
 {
     struct dt_inbox_moved moved;
+    c->mover.rules.payload_max = dt_store_payload_max(c->env.config);
     dt_status status = dt_store_move_inbox(&c->mover, &moved, err);
     if (status == DT_UNKNOWN && c->index) /* jobs may be there that the index was not told of */
         c->env.index_untold(c->env.arg, c->index);
@@ -188,7 +189,6 @@ static dt_status make_mover(dt_inbox_chore *c)
     dt_store_act_as(c->store, DT_STR_LIT("inbox"));
     c->mover = (struct dt_inbox_mover){.store = c->store, .clock = c->env.clock};
     c->mover.rules = (struct dt_job_rules){.max_delay_ms = config->limits_max_delay,
-                                           .payload_max = (size_t)config->limits_payload,
                                            .headers_max = (size_t)config->limits_headers,
                                            .allow_hosts = dt_str(config->callbacks_allow_hosts),
                                            .json_depth = (unsigned)config->limits_json_depth,

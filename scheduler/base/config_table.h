@@ -75,7 +75,7 @@
   INT(api, commit_jobs, 3000, 1, 10000, DT_OPT_NONE, "Most jobs in one commit.") \
   BOOL(topics, auto_create, true, DT_OPT_NONE, "The first job of an unknown topic makes the topic.") \
   DURATION(limits, max_delay, 3653*DT_DAY, DT_MINUTE, 36525*DT_DAY, DT_OPT_NONE, "How far ahead a job may be due.") \
-  INT(limits, payload, 900000, 1, 900000, DT_OPT_NONE, "Bytes of a payload.") \
+  INT(limits, payload, 900000, 1, 900000, DT_OPT_NONE, "Bytes of a payload. Less are taken if max_allowed_packet of MySQL is below 1 MiB.") \
   INT(limits, headers, 8192, 0, 10000, DT_OPT_NONE, "Bytes of all header names and values of a job. Written as JSON they may be up to six times as long, and have 65535 bytes at most.") \
   INT(limits, json_depth, 16, 4, 128, DT_OPT_NONE, "Nesting of a JSON body, payload included.") \
   INT(limits, body, 1400000, 1024, 16777216, DT_OPT_NONE, "Bytes of a request body other than a batch.") \

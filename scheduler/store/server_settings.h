@@ -10,6 +10,11 @@ struct dt_server_settings {
     bool has_binlog;
     int64_t sync_binlog; /* 1 = so is the binary log */
     int64_t now_ms;      /* the server's clock */
+    int64_t packet;      /* max_allowed_packet */
+};
+/* A table that soon has no number left for another row. */
+struct dt_ending_numbers {
+    struct dt_str table, next;
 };
 /* Semi-synchronous replication, as the primary has it. */
 struct dt_semi_sync {
@@ -18,6 +23,9 @@ struct dt_semi_sync {
     int64_t alone_ms; /* without a replica the server goes on alone after so long; 0: it has no such setting */
 };
 DT_MUST_CHECK dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct dt_error *err);
+/* The tables are those that the account sees. */
+DT_MUST_CHECK dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v,
+                                                size_t *n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err);
 
 #endif

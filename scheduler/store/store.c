@@ -10,6 +10,7 @@
 
 #include "store/store_internal.h"
 
+#define PAYLOAD_SLACK  16384u /* of a statement: a job's other members, mostly */
 #define TRIES_MAX      8u
 #define PAUSE_FIRST_US 500
 #define AGAIN_US       INT64_C(900000)  /* less than the shortest lock timeout */
@@ -42,6 +43,13 @@ dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_stor
     }
     *out = store;
     return DT_OK;
+}
+
+size_t dt_store_payload_max(const struct dt_config *config)
+{
+    const size_t fits = dt_db_packet_max(NULL) - PAYLOAD_SLACK;
+    const size_t limit = (size_t)config->limits_payload;
+    return limit < fits ? limit : fits;
 }
 
 void dt_store_cut(dt_store *store)

@@ -33,6 +33,9 @@ typedef struct dt_store dt_store;
 /* Makes a store, which is not connected yet. ref (may be NULL) is fed with samples of MySQL's clock. Both are borrowed
  * and outlive the store. NOMEM. */
 DT_MUST_CHECK dt_status dt_store_new(const struct dt_config *config, dt_refclock *ref, dt_store **out);
+/* Bytes of a payload that are taken: limits.payload, or less if MySQL takes no such statement (max_allowed_packet, as
+ * the latest connection of this process found it). */
+size_t dt_store_payload_max(const struct dt_config *config);
 /* Ends the connection. Accepts NULL. */
 void dt_store_free(dt_store *store);
 /* Ends what waits in the server, and the connection for good: calls answer UNAVAILABLE from here on. Any thread; for
@@ -112,6 +115,7 @@ enum dt_insert_outcome {
     DT_INSERT_NO_TOPIC,
     DT_INSERT_ID_TAKEN, /* give the row another id and insert it again */
     DT_INSERT_REFUSED,  /* the server does not take this row */
+    DT_INSERT_TOO_LARGE /* it is larger than max_allowed_packet of MySQL */,
     DT_INSERT_RESERVED, /* the key is that of a schedule's fire */
     DT_INSERT_DELETING  /* the topic is being deleted, as the caller knows and the store does not ask */
 };

@@ -16,8 +16,28 @@ dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *o
     if (status != DT_OK)
         return status;
     if (dt_db_next(db))
-        *out = (struct dt_server_settings){dt_db_i64(db, 0), dt_db_i64(db, 1) != 0, dt_db_i64(db, 2), dt_db_i64(db, 3)};
+        *out = (struct dt_server_settings){dt_db_i64(db, 0), dt_db_i64(db, 1) != 0, dt_db_i64(db, 2), dt_db_i64(db, 3),
+                                           dt_db_i64(db, 4)};
     return dt_db_end(db, err);
+}
+
+static dt_status take_ending(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
+{
+    struct dt_ending_numbers *ending = row;
+    (void)arg;
+    ending->table = dt_arena_copy(arena, dt_db_bytes(db, 0));
+    ending->next = dt_arena_copy(arena, dt_db_bytes(db, 1));
+    return ending->table.p && ending->next.p ? DT_OK : DT_NOMEM;
+}
+
+dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v, size_t *n,
+                                  struct dt_error *err)
+{
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_ending_numbers), .read = take_ending};
+    dt_status status = dt_store_read(store, dt_sql_select_ending_numbers, DT_NO_PARAMS, arena, &rows, err);
+    *v = rows.v;
+    *n = rows.n;
+    return status;
 }
 
 /* ---- replicas ---- */

@@ -13,8 +13,9 @@
  *
  * Statuses of every call that talks to the server: UNAVAILABLE (connection lost or refused; the transaction is rolled
  * back), BUSY (1213, 1205, 3572: the caller rolls back and may repeat the whole transaction), EXISTS (1062; in DDL
- * 1060, a column, and 1061, an index), INVALID (bad data: CHECK, too long), SCHEMA (unknown table or column),
- * CORRUPT/INTERNAL otherwise; dt_db_commit also UNKNOWN (the connection broke while the COMMIT was under way).
+ * 1060, a column, and 1061, an index), NOT_FOUND (1091, 3940: a constraint that a DDL drops), INVALID (bad data: CHECK,
+ * too long), SCHEMA (unknown table or column), CORRUPT/INTERNAL otherwise; dt_db_commit also UNKNOWN (the connection
+ * broke while the COMMIT was under way).
  */
 #ifndef DT_STORE_DB_H
 #define DT_STORE_DB_H
@@ -74,7 +75,9 @@ bool dt_db_alive(const dt_db *db); /* connected and never failed since */
 int64_t dt_db_used_us(const dt_db *db);
 DT_MUST_CHECK dt_status dt_db_ping(dt_db *db, struct dt_error *err);
 enum dt_server dt_db_server(const dt_db *db);
-size_t dt_db_packet_max(const dt_db *db); /* bytes of all parameters of a statement (of one row in dt_db_run_many) */
+/* Bytes of all parameters of a statement (of one row in dt_db_run_many): one with more is not sent, and is UNAVAILABLE
+ * with an alarm. NULL: as the latest connection of this process found it. */
+size_t dt_db_packet_max(const dt_db *db);
 
 DT_MUST_CHECK dt_status dt_db_begin(dt_db *db, struct dt_error *err);
 /* Begins a transaction and reads the server's time in ms, in one round trip. */

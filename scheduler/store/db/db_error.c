@@ -52,6 +52,9 @@ dt_status dt_db_error_status(unsigned number)
     case 1062:
     case 1586: /* row of a key */
         return DT_EXISTS;
+    case 1091:
+    case 3940: /* constraint that a DDL drops: MariaDB, MySQL */
+        return DT_NOT_FOUND;
     case 1048: /* NULL into NOT NULL */
     case 1264: /* out of range */
     case 1265: /* truncated */
@@ -62,8 +65,8 @@ dt_status dt_db_error_status(unsigned number)
     case 4025: /* CHECK */
         return DT_INVALID;
     case 1153:
-    case 2020:
-        return DT_TOO_LARGE;
+    case 2020: /* a statement that is larger than max_allowed_packet */
+        return DT_UNAVAILABLE;
     case 1049: /* database */
     case 1051:
     case 1109: /* table, in a statement */
@@ -149,6 +152,7 @@ bool dt_db_error_needs_an_operator(unsigned number)
     case 1223:
     case 1226: /* passes by itself */
         return false;
+    case 1153: /* packet too large */
     case 1290:
     case 1792:
     case 1836: /* read-only: the connection is lost by our own choice */

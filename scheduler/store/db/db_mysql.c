@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -40,9 +41,11 @@ typedef bool sql_bool;
 
 #define CACHE_BUCKETS    256u
 #define FIRST_CELL_BYTES 64u
-#define MULTI_ROWS_MAX   1024u  /* rows of one multi-row statement */
-#define PLACEHOLDERS_MAX 65535u /* the protocol's limit for one statement */
-#define PACKET_SLACK     65536u
+#define MULTI_ROWS_MAX   1024u      /* rows of one multi-row statement */
+#define PLACEHOLDERS_MAX 65535u     /* the protocol's limit for one statement */
+#define PACKET_LEAST     65536      /* of max_allowed_packet: statements of one job must fit */
+#define PACKET_SLACK     8192u      /* of a packet: what is not a parameter's bytes */
+#define PARAM_BYTES      12u        /* of a parameter beside its bytes, at most */
 #define CHUNK_BYTES      (8u << 20) /* the client keeps a buffer as large as its largest packet */
 #define KEPT_CELL_BYTES  65536u     /* a larger one is given back with its result */
 #define LOOK_US          INT64_C(1000000)
@@ -71,6 +74,9 @@ struct statement {
     struct column *columns;
     MYSQL_BIND *binds;
 };
+
+/* packet_max of the latest connection of the process. */
+static _Atomic size_t latest_packet_max = SIZE_MAX;
 
 enum txn { TXN_NONE, TXN_OPEN, TXN_SPOILT };
 
@@ -322,7 +328,14 @@ static dt_status set_session(dt_db *db, struct dt_error *err)
     if (mysql_real_query(db->mysql, ask, sizeof(ask) - 1))
         return fail_connection(db, ask, err);
     status = read_number(db, &packet, ask, err);
-    db->packet_max = packet > 2 * (int64_t)PACKET_SLACK ? (size_t)packet - PACKET_SLACK : PACKET_SLACK;
+    if (status == DT_OK && packet < PACKET_LEAST) {
+        status = dt_fail(err, DT_UNAVAILABLE, "max_allowed_packet of MySQL is %lld, at least %d is needed",
+                         (long long)packet, PACKET_LEAST);
+        if (err)
+            err->alarm = true;
+    }
+    if (status == DT_OK)
+        atomic_store(&latest_packet_max, db->packet_max = (size_t)packet - PACKET_SLACK);
     return status;
 }
 
@@ -389,7 +402,7 @@ enum dt_server dt_db_server(const dt_db *db)
 }
 size_t dt_db_packet_max(const dt_db *db)
 {
-    return db->packet_max;
+    return db ? db->packet_max : atomic_load(&latest_packet_max);
 }
 int64_t dt_db_used_us(const dt_db *db)
 {
@@ -662,15 +675,33 @@ static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
     }
 }
 
+/* A statement that the server would not take is not sent: it would end the connection. */
+static dt_status refuse_too_large(const dt_db *db, const struct statement *s, size_t bytes, struct dt_error *err)
+{
+    if (bytes <= db->packet_max)
+        return DT_OK;
+    (void)dt_fail(err, DT_UNAVAILABLE, "MySQL takes statements of %zu bytes (max_allowed_packet), not of %zu (%.80s)",
+                  db->packet_max, bytes, s->sql);
+    if (err)
+        err->alarm = true;
+    return DT_UNAVAILABLE;
+}
+
 static dt_status execute(dt_db *db, struct statement *s, struct dt_params params, struct dt_error *err)
 {
+    size_t bytes = 0;
     if (mysql_stmt_param_count(s->stmt) != params.n)
         return dt_fail(err, DT_INTERNAL, "%zu parameters for %lu (%.80s)", params.n, mysql_stmt_param_count(s->stmt),
                        s->sql);
     if (!reserve_binds(db, params.n))
         return no_memory(err);
-    for (size_t i = 0; i < params.n; i++)
+    for (size_t i = 0; i < params.n; i++) {
         bind_param(&params.v[i], &db->binds[i]);
+        bytes += PARAM_BYTES + (params.v[i].type == DT_PARAM_BYTES ? params.v[i].s.n : 0);
+    }
+    dt_status status = refuse_too_large(db, s, bytes, err);
+    if (status != DT_OK)
+        return status;
     if (params.n && mysql_stmt_bind_param(s->stmt, db->binds))
         return fail_statement(db, s->stmt, s->sql, err);
     if (mysql_stmt_execute(s->stmt))
@@ -701,15 +732,14 @@ dt_status dt_db_script(dt_db *db, struct dt_str sql, struct dt_error *err)
 
 /* ---- many rows ---- */
 
-/* How many rows from `first` fit into one packet. */
-static size_t rows_that_fit(const dt_db *db, const struct dt_param_rows *rows, size_t first)
+/* How many rows from `first` fit into so many bytes. */
+static size_t rows_that_fit(const struct dt_param_rows *rows, size_t first, size_t max)
 {
     size_t bytes = 0;
     size_t n = 0;
-    size_t max = db->packet_max < CHUNK_BYTES ? db->packet_max : CHUNK_BYTES;
     for (; first + n < rows->n; n++) {
         for (size_t c = 0; c < rows->columns; c++)
-            bytes += 10 + rows->v[(first + n) * rows->columns + c].s.n;
+            bytes += PARAM_BYTES + rows->v[(first + n) * rows->columns + c].s.n;
         if (bytes > max && n > 0)
             break;
     }
@@ -821,11 +851,11 @@ static dt_status statement_of_rows(dt_db *db, const char *sql, size_t rows, stru
     return status;
 }
 
-/* The largest power of two: few different statements, so that each is prepared once. */
-static size_t multi_rows(size_t rows, size_t columns)
+/* The largest power of two: few different statements, so that each is prepared once. Their text is a packet, too. */
+static size_t multi_rows(const dt_db *db, size_t rows, size_t columns)
 {
     size_t n = MULTI_ROWS_MAX;
-    while (n > 1 && (n > rows || n * columns > PLACEHOLDERS_MAX))
+    while (n > 1 && (n > rows || n * columns > PLACEHOLDERS_MAX || n * (2 * columns + 2) > db->packet_max))
         n /= 2;
     return n;
 }
@@ -837,7 +867,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
     uint64_t changed = 0;
     for (size_t first = 0; first < rows.n && status == DT_OK;) {
         const struct dt_param *from = rows.v + first * rows.columns;
-        size_t n = rows_that_fit(db, &rows, first);
+        size_t n = rows_that_fit(&rows, first, db->packet_max < CHUNK_BYTES ? db->packet_max : CHUNK_BYTES);
         struct statement *s;
 #ifdef DT_ARRAY_BINDING
         if (db->server == DT_SERVER_MARIADB && n > 1) {
@@ -847,7 +877,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
         } else
 #endif
         {
-            n = multi_rows(n, rows.columns);
+            n = multi_rows(db, n, rows.columns);
             status = statement_of_rows(db, sql, n, &s, err);
             if (status == DT_OK)
                 status = execute(db, s, (struct dt_params){from, rows.columns * n}, err);
@@ -936,7 +966,9 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
         status = dt_fail(err, DT_INTERNAL, "commit without a transaction");
     if (status != DT_OK)
         return status;
-    if (rows_that_fit(db, &rows, 0) < rows.n || rows.n * rows.columns > PLACEHOLDERS_MAX) {
+    const size_t half = db->packet_max / 2; /* as hexadecimal digits */
+    if (rows_that_fit(&rows, 0, half < CHUNK_BYTES ? half : CHUNK_BYTES) < rows.n ||
+        rows.n * rows.columns > PLACEHOLDERS_MAX) {
         status = dt_db_run_many(db, sql, rows, NULL, err);
         return status != DT_OK ? status : dt_db_commit(db, err);
     }

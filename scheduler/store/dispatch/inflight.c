@@ -16,7 +16,7 @@ void dt_inflight_clear(struct dt_inflight *list)
 
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out)
 {
-    dt_strbuf_reserve(out, 2 + n * 56);
+    dt_strbuf_reserve(out, 2 + n * DT_CLAIM_BYTES);
     dt_strbuf_addc(out, '[');
     for (size_t i = 0; i < n; i++) {
         dt_strbuf_adds(out, i ? ",[" : "[");

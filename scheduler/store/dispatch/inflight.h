@@ -28,6 +28,7 @@ void dt_inflight_clear(struct dt_inflight *list);
 
 /* ---- as text ---- */
 
+#define DT_CLAIM_BYTES 64 /* of an entry in that text, at most */
 /* Appends the list as [[id,attempt,due],...], the text in shards.inflight and in ledger records. The caller looks at
  * out->failed. */
 void dt_inflight_format(const struct dt_claim *v, size_t n, struct dt_strbuf *out);

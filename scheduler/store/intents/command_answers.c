@@ -14,7 +14,7 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-#define ROW_BYTES ((size_t)1 << 20)
+#define ROW_BYTES ((size_t)1 << 20) /* or a quarter of what MySQL takes, if that is less */
 
 /* ---- as text ---- */
 
@@ -103,6 +103,8 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
 {
     struct dt_strbuf list;
     struct dt_strbuf text;
+    const size_t quarter = dt_db_packet_max(db) / 4;
+    const size_t most = quarter < ROW_BYTES ? quarter : ROW_BYTES;
     dt_status status = DT_OK;
     const struct dt_command_answer **v = dt_arena_alloc(arena, (answers->n + 1) * sizeof(*v));
     if (!v)
@@ -115,9 +117,9 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
     for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
         const bool last = i + 1 == answers->n;
         add_answer(&text, v[i]);
-        if (last || text.n >= ROW_BYTES || !same_row(v[i], v[i + 1]))
+        if (last || text.n >= most || !same_row(v[i], v[i + 1]))
             add_row(&list, v[i], &text);
-        if (list.n && (last || list.n >= ROW_BYTES))
+        if (list.n && (last || list.n >= most))
             status = insert_rows(db, partition, now_ms, &list, err);
     }
     dt_strbuf_clear(&list);

@@ -98,8 +98,8 @@ struct dt_command_batch {
 /*
  * Carries out messages in one transaction, and raises the places of their partitions behind those that are done or
  * refused. DEPOSED: a partition stands elsewhere than the reader believes; nothing happened. UNKNOWN: all of it
- * happened, or nothing. INTERNAL, CORRUPT, TOO_LARGE and INVALID may be one message's fault: try fewer, and one alone
- * with `refuse_all`.
+ * happened, or nothing. INTERNAL, CORRUPT and INVALID may be one message's fault: try fewer, and one alone with
+ * `refuse_all`.
  */
 DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
                                            bool refuse_all, struct dt_error *err);

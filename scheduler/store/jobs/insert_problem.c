@@ -31,6 +31,10 @@ bool dt_insert_is_job(const struct dt_insert *row, const char *reason, struct dt
                            "there is no such topic, and topics are not made by their first job");
     case DT_INSERT_REFUSED:
         return say_invalid(faults, problem, "/topic", reason ? reason : "the job cannot be stored");
+    case DT_INSERT_TOO_LARGE:
+        say_invalid(faults, problem, "/payload", "is larger than MySQL takes (max_allowed_packet)");
+        problem->type = DT_PROBLEM_TOO_LARGE;
+        return false;
     case DT_INSERT_RESERVED:
         say_invalid(faults, problem, "/key", "is that of a fire: a schedule makes the jobs with such keys");
         problem->detail = DT_STR_LIT("the key is that of a schedule's fire");

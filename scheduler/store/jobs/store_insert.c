@@ -38,6 +38,7 @@
 #define READ_BACK_PAUSE 50                /* ms */
 #define ROW_OVERHEAD    1024
 #define OWNERS_AT_ONCE  ((size_t)1000) /* keys in one list: a megabyte at most */
+#define OWNER_BYTES     1024           /* of each */
 
 /* A column that no job of a batch has is not sent: its default costs less than the NULLs, or zeros, do. */
 enum { HAS_NEAR = 1, HAS_KEY = 2, HAS_EXTRAS = 4 };
@@ -153,7 +154,7 @@ static void start_outcomes(struct batch *b)
         if (!job->retry.p || job->ack_timeout_ms <= 0)
             row->outcome = DT_INSERT_NO_TOPIC;
         else if (row_bytes(job) > dt_db_packet_max(b->db))
-            row->outcome = DT_INSERT_REFUSED;
+            row->outcome = DT_INSERT_TOO_LARGE;
         else if (job->key.p)
             b->keyed[b->n_keyed++] = (struct keyed){.row = row, .order = i};
         if (job->run_at_ms < b->now_ms)
@@ -296,10 +297,12 @@ static dt_status take_over_keys(struct batch *b, const struct keyed *keyed, size
 
 static dt_status settle_owners(struct batch *b, struct keyed *keyed, size_t n, struct dt_error *err)
 {
+    const size_t fit = dt_db_packet_max(b->db) / OWNER_BYTES;
+    const size_t most = fit < OWNERS_AT_ONCE ? fit : OWNERS_AT_ONCE;
     size_t gone = 0;
     dt_status status = DT_OK;
-    for (size_t i = 0; i < n && status == DT_OK; i += OWNERS_AT_ONCE)
-        status = read_owners(b, keyed + i, n - i < OWNERS_AT_ONCE ? n - i : OWNERS_AT_ONCE, &gone, err);
+    for (size_t i = 0; i < n && status == DT_OK; i += most)
+        status = read_owners(b, keyed + i, n - i < most ? n - i : most, &gone, err);
     return status || !gone ? status : take_over_keys(b, keyed, n, err);
 }
 

@@ -79,6 +79,7 @@ struct batch {
     struct dt_counts *counts;
     struct dt_arena *arena; /* topics outlive the batch: they are counted with the COMMIT */
     struct dt_strbuf text;
+    size_t text_most; /* a list of rows is written when it has as many bytes: half of what MySQL takes */
     struct dt_error *err;
 };
 
@@ -197,19 +198,15 @@ static dt_status mark_busy(void *arg)
     return DT_OK;
 }
 
-/* Of the jobs that were asked for, those that there are and that were passed by. */
-static dt_status find_busy(struct batch *b)
-{
-    return dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(b->ids, b->n_ids), mark_busy, b, b->err);
-}
-
 static dt_status read_all(struct batch *b)
 {
     dt_status status = list_ids(b);
     if (status == DT_OK)
         status =
             dt_id_in_read(b->db, readings[b->locking], DT_NO_PARAMS, DT_IDS(b->ids, b->n_ids), read_judged, b, b->err);
-    return status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY ? find_busy(b) : status;
+    if (status == DT_OK && b->n_jobs < b->n_ids && b->locking == DT_LOCK_PASSING_BY) /* some may have been passed by */
+        status = dt_id_in_read(b->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(b->ids, b->n_ids), mark_busy, b, b->err);
+    return status;
 }
 
 /* ---- judging ---- */
@@ -397,8 +394,7 @@ static dt_status judge_archived(struct batch *b)
 
 static int64_t purge_at_ms(const struct batch *b, const struct judged *j)
 {
-    int64_t room = INT64_MAX - b->now_ms;
-    return b->now_ms + (j->retention_ms < room ? j->retention_ms : room);
+    return b->now_ms + dt_earlier(j->retention_ms, INT64_MAX - b->now_ms);
 }
 
 static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
@@ -409,18 +405,21 @@ static int64_t leave_at_ms(const struct batch *b, const struct judged *j)
 /* A statement must write every row as it was judged; one that changed since it was read unlocked sends us back. */
 static dt_status expect_written(struct batch *b, uint64_t written, size_t rows)
 {
-    if (written == rows)
-        return DT_OK;
-    return dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
-                   (unsigned long long)written, rows);
+    return written == rows ? DT_OK
+                           : dt_fail(b->err, b->locking ? DT_INTERNAL : DT_BUSY, "%llu of %zu jobs took their results",
+                                     (unsigned long long)written, rows);
 }
 
-static dt_status write_rows(struct batch *b, const char *sql, struct dt_params params, size_t rows)
+/* Ends the list of rows, the first parameter; the others are the time. */
+static dt_status write_rows(struct batch *b, const char *sql, size_t params, size_t rows)
 {
     uint64_t affected = 0;
+    dt_strbuf_addc(&b->text, ']');
     if (b->text.failed)
         return no_memory(b);
-    dt_status status = dt_db_run(b->db, sql, params, &affected, b->err);
+    const struct dt_param all[] = {DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms),
+                                   DT_P_INT(b->now_ms)};
+    dt_status status = dt_db_run(b->db, sql, (struct dt_params){all, params}, &affected, b->err);
     return status != DT_OK ? status : expect_written(b, affected, rows);
 }
 
@@ -494,9 +493,10 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
 {
     if (n == 0)
         return DT_OK;
+    size_t rows = 0;
     dt_json_rows_begin(&b->text);
-    for (size_t i = 0; i < n; i++) {
-        const struct judged *j = v[i];
+    for (; rows < n && b->text.n < b->text_most; rows++) {
+        const struct judged *j = v[rows];
         dt_json_row_begin(&b->text);
         dt_json_row_add(&b->text, j->was.id);
         dt_json_row_add(&b->text, j->was.attempt);
@@ -507,9 +507,8 @@ static dt_status write_each(struct batch *b, struct judged *const *v, size_t n)
         add_answer(&b->text, j->answer);
         dt_strbuf_addc(&b->text, ']');
     }
-    dt_strbuf_addc(&b->text, ']');
-    return write_rows(b, dt_sql_write_successes,
-                      DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)), n);
+    dt_status status = write_rows(b, dt_sql_write_successes, 3, rows);
+    return status == DT_OK ? write_each(b, v + rows, n - rows) : status;
 }
 
 static bool worth_a_statement(size_t group, size_t n)
@@ -594,18 +593,18 @@ static void add_other(struct batch *b, const struct judged *j)
 
 static dt_status write_others(struct batch *b)
 {
-    if (!b->n_others)
-        return DT_OK;
-    dt_json_rows_begin(&b->text);
-    for (size_t i = 0; i < b->n_jobs; i++) {
-        if (b->jobs[i].changes && !ended_well(&b->jobs[i]))
-            add_other(b, &b->jobs[i]);
+    size_t left = b->n_others;
+    dt_status status = DT_OK;
+    for (size_t i = 0, rows = 0; status == DT_OK && left; left -= rows, rows = 0) {
+        dt_json_rows_begin(&b->text);
+        for (; i < b->n_jobs && rows < left && b->text.n < b->text_most; i++)
+            if (b->jobs[i].changes && !ended_well(&b->jobs[i])) {
+                add_other(b, &b->jobs[i]);
+                rows++;
+            }
+        status = write_rows(b, dt_sql_write_outcomes, 4, rows);
     }
-    dt_strbuf_addc(&b->text, ']');
-    return write_rows(
-        b, dt_sql_write_outcomes,
-        DT_PARAMS(DT_P_STR(dt_strbuf_str(&b->text)), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms), DT_P_INT(b->now_ms)),
-        b->n_others);
+    return status;
 }
 
 static dt_status write_dead_letters(struct batch *b)
@@ -689,6 +688,7 @@ dt_status dt_results_apply_within(const struct dt_results_txn *txn, struct dt_ap
                       .n = n,
                       .counts = txn->counts,
                       .arena = txn->arena,
+                      .text_most = dt_db_packet_max(txn->db) / 2,
                       .err = err};
     if (n == 0)
         return DT_OK;

@@ -384,6 +384,7 @@ static dt_status settle_row(struct dt_fire_batch *b, struct dt_fire_row *row)
     case DT_INSERT_NO_TOPIC:
     case DT_INSERT_ID_TAKEN:
     case DT_INSERT_REFUSED:
+    case DT_INSERT_TOO_LARGE:
     case DT_INSERT_RESERVED:
     case DT_INSERT_DELETING:
         break;

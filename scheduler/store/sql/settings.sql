@@ -2,7 +2,14 @@
 
 -- name: select_server_settings
 SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog,
-       CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED);
+       CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), @@GLOBAL.max_allowed_packet;
+
+-- Tables whose next AUTO_INCREMENT is near the last one. MySQL would answer from statistics of a day ago.
+-- name: select_ending_numbers
+SELECT /*+ SET_VAR(information_schema_stats_expiry = 0) */ TABLE_NAME, CAST(AUTO_INCREMENT AS CHAR)
+  FROM information_schema.TABLES
+ WHERE TABLE_SCHEMA = DATABASE()
+   AND AUTO_INCREMENT > 9000000000000000000;
 
 -- Whether commits wait for a replica, and how: MariaDB's names, and MySQL's. No rows where the server cannot.
 -- name: select_semi_sync_settings

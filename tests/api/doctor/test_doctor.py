@@ -1,9 +1,12 @@
 """GET /v1/doctor: each finding is there when its fault is planted on the real servers, and gone when its advice was followed."""
+import re
+
+import pymysql
 import pytest
 
 from doctor_findings import findings, found, gone
 from harness.servers import redis_clients
-from harness.stack import until
+from harness.stack import TREE, until
 
 pytestmark = pytest.mark.in_turns(3)
 
@@ -24,6 +27,43 @@ def test_settings_of_mysql_that_the_promise_rests_on(api, db, setting, name, sev
         gone(api, name)
     finally:
         db(f"SET GLOBAL {setting} = 1")
+
+
+def test_a_server_that_takes_small_statements_only(api, db):
+    before = db("SELECT @@GLOBAL.max_allowed_packet AS n")[0]["n"]
+    gone(api, "mysql-packet")
+    db("SET GLOBAL max_allowed_packet = 65536")
+    try:
+        seen = found(api, "mysql-packet")
+        assert seen["severity"] == "warning" and seen["detail"].startswith("max_allowed_packet is 65536"), seen
+        follow_in_mysql(db, seen["do"])
+        gone(api, "mysql-packet")
+    finally:
+        db("SET GLOBAL max_allowed_packet = %s", before)
+
+
+def test_an_inbox_whose_numbers_end_is_mended_as_the_page_says(api, db, stack, topic):
+    """No INSERT comes so far; here an UPDATE does."""
+    look, mend = re.findall(r"```sql\n(.*?)```", (TREE / "deploy/runbook/mysql/mysql-numbers.md").read_text(), re.DOTALL)
+    insert = "INSERT INTO job_inbox (topic, job_key, delay_ms, payload) VALUES (%s, %s, 60000, '1')"
+    stack.stop("dispatcher1")
+    try:
+        db(insert, topic, "last")
+        db("UPDATE job_inbox SET id = 9223372036854775807 WHERE topic = %s", topic)
+        db("ALTER TABLE job_inbox ENGINE = InnoDB")  # counts from the largest id
+        seen = found(api, "mysql-numbers", "job_inbox")
+        assert seen["severity"] == "error" and seen["runbook"].endswith("mysql/mysql-numbers.md"), seen
+        with pytest.raises(pymysql.MySQLError, match="167|1467"):
+            db(insert, topic, "k")
+        for statement in look.split(";")[:-1] + mend.split(";")[:-1]:
+            db(statement.replace("%", "%%"))
+        gone(api, "mysql-numbers")
+        for key in ("k", "l"):
+            db(insert, topic, key)
+        assert db("SELECT MAX(id) < 4611686018427387904 AS fine FROM job_inbox")[0]["fine"]
+    finally:
+        stack.start("dispatcher1")
+    until(lambda: [api.get(f"/v1/topics/{topic}/jobs/{key}").status for key in ("last", "k", "l")] == [200] * 3, lambda: db("SELECT * FROM job_inbox"))
 
 
 def test_a_redis_that_drops_entries(api, stack):

@@ -64,7 +64,7 @@ static void a_row_at_fault_is_refused_alone(void **state)
     assert_int_equal(also->outcome, DT_INSERT_CREATED);
     assert_int_equal(bad->outcome, DT_INSERT_REFUSED);
     assert_int_equal(key->outcome, DT_INSERT_REFUSED);
-    assert_int_equal(huge->outcome, DT_INSERT_REFUSED);
+    assert_int_equal(huge->outcome, DT_INSERT_TOO_LARGE);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM job_keys"), 1);
     assert_int_equal(number(rig, "SELECT COUNT(*) FROM jobs"), 2);
 }

@@ -33,13 +33,14 @@ static struct dt_live_process dispatcher = {
 static struct dt_examined fine(void)
 {
     shards.n = 0;
-    return (struct dt_examined){.now_ms = NOW,
-                                .host_ms = NOW,
-                                .mysql = {.flush = 1, .has_binlog = true, .sync_binlog = 1, .now_ms = NOW},
-                                .semi_sync = {.waits = true, .before_seen = true, .alone_ms = 10 * DAY_MS},
-                                .processes = &dispatcher,
-                                .n_processes = 1,
-                                .shards = &shards};
+    return (struct dt_examined){
+        .now_ms = NOW,
+        .host_ms = NOW,
+        .mysql = {.flush = 1, .has_binlog = true, .sync_binlog = 1, .now_ms = NOW, .packet = 16777216},
+        .semi_sync = {.waits = true, .before_seen = true, .alone_ms = 10 * DAY_MS},
+        .processes = &dispatcher,
+        .n_processes = 1,
+        .shards = &shards};
 }
 
 static void expect(const struct dt_examined *examined, const char *wanted)
@@ -68,6 +69,26 @@ static void settings_of_mysql_that_may_lose_commits_are_told(void **state)
     e.mysql.flush = 2;
     e.mysql.sync_binlog = 0;
     expect(&e, "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2\nmysql-binlog|mysql|sync_binlog is 0");
+}
+
+static void a_server_that_takes_small_statements_only_is_told(void **state)
+{
+    struct dt_examined e = fine();
+    (void)state;
+    e.mysql.packet = 65536;
+    e.payload_max = 40960;
+    expect(&e, "mysql-packet|mysql|max_allowed_packet is 65536, and payloads may have 40960 bytes");
+}
+
+static void tables_whose_numbers_end_are_told(void **state)
+{
+    struct dt_examined e = fine();
+    static const struct dt_ending_numbers ending[] = {{{"job_inbox", 9}, {"9223372036854775807", 19}}};
+    (void)state;
+    e.ending = ending;
+    e.n_ending = 1;
+    expect(&e, "mysql-numbers|job_inbox|its next AUTO_INCREMENT is 9223372036854775807, the last is "
+               "9223372036854775807");
 }
 
 static void replicas_that_commits_do_not_wait_for_are_told_where_there_are_any(void **state)
@@ -189,6 +210,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sound_installation_has_no_finding),
         cmocka_unit_test(settings_of_mysql_that_may_lose_commits_are_told),
+        cmocka_unit_test(a_server_that_takes_small_statements_only_is_told),
+        cmocka_unit_test(tables_whose_numbers_end_are_told),
         cmocka_unit_test(replicas_that_commits_do_not_wait_for_are_told_where_there_are_any),
         cmocka_unit_test(clocks_may_differ_by_a_second_and_by_what_the_question_took),
         cmocka_unit_test(a_redis_that_is_away_or_drops_entries_is_told),
