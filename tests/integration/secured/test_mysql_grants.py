@@ -15,8 +15,8 @@ DENIED = re.compile(r"MySQL (1142|1143|1370|1044|1227)\b")
 
 @pytest.fixture
 def accounts(world):
-    """The three accounts, with the rights that are printed and no other."""
-    for name in ("migrate", "api", "dispatcher"):
+    """The four accounts, with the rights that are printed and no other."""
+    for name in ("migrate", "api", "dispatcher", "application"):
         world.server.sql(f"CREATE OR REPLACE USER 'duetime_{name}'@'%' IDENTIFIED BY '{world.password}' REQUIRE SSL")
     printed = world.program().command("--print-grants").stdout
     migrate, others = printed.split("-- duetime-api\n")
