@@ -85,14 +85,15 @@ static void print_table(const char *database, const char *table, const char *let
 
 void dt_store_print_grants(const char *database, FILE *out)
 {
-    fputs(
-        "-- The least rights of four accounts. Make them first, with passwords of their own, such as\n"
-        "--   CREATE USER 'duetime_api'@'%' IDENTIFIED BY '...' REQUIRE SSL;\n"
-        "-- and run this again after each migration: a table must be there to be granted.\n\n"
-        "-- duetime-api --migrate. Keep the account: the trigger of job_inbox runs with its rights. To make a trigger "
-        "while\n"
-        "-- there is a binary log, servers want the right SUPER, or SET GLOBAL log_bin_trust_function_creators = 1.\n",
-        out);
+    fputs("-- The least rights of four accounts. Make them first, with passwords of their own, such as\n"
+          "--   CREATE USER 'duetime_api'@'%' IDENTIFIED BY '...' REQUIRE SSL;\n"
+          "-- and run this again after each migration: a table must be there to be granted.\n\n"
+          "-- duetime-api --migrate. Keep the account: the trigger of job_inbox runs with its rights. To make it while "
+          "there\n"
+          "-- is a binary log, servers want the right SUPER, or SET GLOBAL log_bin_trust_function_creators = 1; else "
+          "it is\n"
+          "-- left out, with a warning.\n",
+          out);
     fprintf(
         out,
         "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, CREATE VIEW, SHOW VIEW,\n"

@@ -124,6 +124,7 @@ dt_status dt_db_error_status(unsigned number)
     case 1143:
     case 1227:
     case 1370:
+    case 1419: /* a trigger, while there is a binary log */
     case 1449: /* not permitted */
         return DT_FORBIDDEN;
     case 2008:
