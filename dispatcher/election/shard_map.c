@@ -146,7 +146,6 @@ static void run(void *arg)
                              &err);
         else
             dt_outage_over(&outage);
-        dt_outage_look();
         int64_t pause_us = status != DT_OK ? RETRY_US : s->led > s->named ? LEAVING_US : every_us(s);
         if (dt_thread_stopping(&s->thread))
             break;

@@ -25,6 +25,7 @@ struct outage {
     bool told, alarmed;
     int64_t since_us;  /* its first failure */
     int64_t failed_us; /* its latest one */
+    int64_t well_us;   /* a part succeeded after the latest failure; 0: none has */
     int64_t told_us;   /* the latest line */
     bool ever_told;
     int64_t tries;
@@ -136,6 +137,7 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
     }
     o->tries++;
     o->failed_us = now_us;
+    o->well_us = 0;
     dt_metric_add(o->failures, 1);
     if (worth_a_line(o, now_us, failure.alarm))
         tell(o, now_us, &failure);
@@ -149,7 +151,9 @@ void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part)
     if (part->of == DT_OUTAGE_NONE)
         return;
     pthread_mutex_lock(&lock);
-    if (!is_of(part, part->of) || !outages[part->of].alarmed)
+    struct outage *o = &outages[part->of];
+    o->well_us = o->well_us ? o->well_us : now_us;
+    if (!is_of(part, part->of) || !o->alarmed)
         leave(part, now_us);
     pthread_mutex_unlock(&lock);
 }
@@ -159,10 +163,11 @@ void dt_outage_look_at(int64_t now_us)
     pthread_mutex_lock(&lock);
     for (enum dt_outage_of of = DT_OUTAGE_NONE + 1; of < DT_OUTAGES; of++) {
         struct outage *o = &outages[of];
-        if (o->parts == 0 || now_us - o->failed_us < DT_OUTAGE_QUIET_US)
+        bool well = o->well_us && !o->alarmed && now_us - o->well_us >= DT_OUTAGE_WELL_US;
+        if (o->parts == 0 || (!well && now_us - o->failed_us < DT_OUTAGE_QUIET_US))
             continue;
         o->generation++;
-        end(of, o->failed_us, now_us);
+        end(of, well ? o->well_us : o->failed_us, now_us);
     }
     pthread_mutex_unlock(&lock);
 }

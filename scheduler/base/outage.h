@@ -9,8 +9,9 @@
  * An outage lasts as long as some part of the process fails. Each thread that asks the server has a dt_outage_part. It
  * calls dt_outage_failed for each attempt that failed, and dt_outage_over for each that did not. A part that asks
  * rarely may never get to call dt_outage_over. So somebody who runs regularly (the health of an API, a loop of a
- * dispatcher) calls dt_outage_look, which ends an outage that nobody has met for DT_OUTAGE_QUIET_US. An outage that
- * begins again within DT_OUTAGE_PAUSE_US of its end is told only if it lasts longer than that.
+ * dispatcher) calls dt_outage_look, which ends an outage that no part has met for DT_OUTAGE_QUIET_US, or for
+ * DT_OUTAGE_WELL_US if a part that it had met has succeeded since. An outage that begins again within
+ * DT_OUTAGE_PAUSE_US of its end is told only if it lasts longer than that.
  *
  * A failure that no further attempt repairs (an error that is marked `alarm`, a status of the class permanent or fatal)
  * is told at ERROR, at once, and once an outage. Such an outage ends only when nobody has met it for
@@ -30,6 +31,7 @@
 
 #define DT_OUTAGE_MINUTE_US INT64_C(60000000)
 #define DT_OUTAGE_QUIET_US  INT64_C(15000000)
+#define DT_OUTAGE_WELL_US   INT64_C(2000000)
 #define DT_OUTAGE_PAUSE_US  INT64_C(10000000)
 
 enum dt_outage_of {
@@ -55,7 +57,7 @@ void dt_outage_failed(struct dt_outage_part *part, enum dt_outage_of of, const c
 void dt_outage_over(struct dt_outage_part *part);
 /* Says whether an outage lasts. */
 bool dt_outage_lasts(enum dt_outage_of of);
-/* Ends outages that nobody has met for DT_OUTAGE_QUIET_US. Any thread, every few seconds. */
+/* Ends outages that have been quiet for long enough. Any thread, every second or two. */
 void dt_outage_look(void);
 
 /* For tests: as the three above, at a given time of the monotonic clock. */

@@ -105,6 +105,23 @@ static void each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time(
     assert_int_equal(lines_with("outage ended\" outage=kafka"), 1);
 }
 
+static void an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_rarely(void **state)
+{
+    struct dt_outage_part part = {0}, rare = {0};
+    (void)state;
+    meets(0, &part, DT_OUTAGE_MYSQL);
+    meets(0, &rare, DT_OUTAGE_MYSQL);
+    dt_outage_over_at(1 * S, &part);
+    dt_outage_look_at(2 * S);
+    assert_int_equal(lines_with("outage ended"), 0);
+    meets(2 * S, &part, DT_OUTAGE_MYSQL); /* it was not the end */
+    dt_outage_look_at(1 * S + DT_OUTAGE_WELL_US);
+    assert_int_equal(lines_with("outage ended"), 0);
+    dt_outage_over_at(3 * S, &part);
+    dt_outage_look_at(3 * S + DT_OUTAGE_WELL_US);
+    assert_int_equal(lines_with("outage ended\" outage=mysql tries=3 seconds=3"), 1);
+}
+
 static void a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise(void **state)
 {
     struct dt_outage_part part = {0};
@@ -202,6 +219,7 @@ int main(void)
         CAUGHT(what_begins_and_ends_all_the_time_is_told_of_every_ten_seconds_at_most),
         CAUGHT(what_lasts_after_all_is_told_of_although_it_began_right_after_an_end),
         CAUGHT(each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time),
+        CAUGHT(an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_rarely),
         CAUGHT(a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise),
         CAUGHT(an_outage_that_nobody_meets_any_more_ends_by_itself),
         CAUGHT(metrics_say_which_outage_lasts),
