@@ -51,7 +51,7 @@ struct dt_shard_view {
     int64_t near_ms;   /* end of the last near window that was compared */
     bool overdue_seen; /* what is overdue was compared once since the shard was gained */
     bool scanned;      /* the whole horizon was seen since the shard was gained */
-    int64_t overdue, oldest_ms;
+    int64_t overdue, oldest_ms, held;
 };
 
 struct dt_rebuild {

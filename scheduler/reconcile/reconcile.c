@@ -147,6 +147,7 @@ void dt_reconciler_stats(const dt_reconciler *r, unsigned shard, struct dt_recon
 
     *out = (struct dt_reconcile_stats){
         .overdue = view->overdue,
+        .held = view->held,
         .oldest_due_at_ms = view->oldest_ms,
         .drift_missing = view->drift[DT_DRIFT_MISSING],
         .drift_extra = view->drift[DT_DRIFT_EXTRA],
@@ -352,23 +353,37 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
     return DT_OK;
 }
 
-/* Counts what is overdue, from the oldest on; a slice of rows bounds it. */
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Counts what is overdue, and what the pause of its topic holds, from the oldest on; a slice of rows bounds it. */
 static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
-    size_t n = 0;
+    size_t n = 0, n_held = 0;
     const struct dt_due_window window = {.to_ms = r->now_ms - OVERDUE_MS, .limit = r->slice};
     dt_status status = dt_store_scan_due(r->store, &window, r->page, &n, err);
 
+    if (status == DT_OK && n)
+        status = dt_store_due_held(r->store, window.to_ms, n, r->ids, &n_held, err);
     if (status != DT_OK)
         return status;
+    qsort(r->ids, n_held, sizeof(*r->ids), by_id);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        r->views[shard].overdue = r->views[shard].oldest_ms = 0;
+        r->views[shard].overdue = r->views[shard].oldest_ms = r->views[shard].held = 0;
     for (size_t i = 0; i < n; i++) {
         unsigned shard = dt_shard_of(r->map, r->page[i].id);
         struct dt_shard_view *view = &r->views[shard];
 
         if (!dt_shard_set_has(&r->leads, shard))
             continue;
+        if (bsearch(&r->page[i].id, r->ids, n_held, sizeof(*r->ids), by_id)) {
+            view->held++;
+            continue;
+        }
         view->overdue++;
         if (view->oldest_ms == 0 && r->page[i].next_ms > 1) /* since when those at 1 are due nobody knows */
             view->oldest_ms = r->page[i].next_ms;

@@ -67,6 +67,7 @@ void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *
 struct dt_reconcile_stats {
     int64_t overdue; /* rows due for more than a second; counting stops after a slice of all shards' rows: at least this
                         many */
+    int64_t held;    /* likewise, whose topic is paused: they are not overdue */
     int64_t oldest_due_at_ms;                        /* of them; 0 = none */
     int64_t drift_missing, drift_extra, drift_wrong; /* repaired since the shard was gained (rebuilds not counted) */
     bool rebuilding;

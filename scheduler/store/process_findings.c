@@ -43,9 +43,11 @@ static dt_status read_finding(const dt_db *db, struct dt_arena *arena, void *row
 {
     struct dt_process_finding *f = row;
     (void)arg;
-    *f =
-        (struct dt_process_finding){dt_arena_copy(arena, dt_db_bytes(db, 0)), dt_arena_copy(arena, dt_db_bytes(db, 1)),
-                                    dt_arena_copy(arena, dt_db_bytes(db, 2)), dt_arena_copy(arena, dt_db_bytes(db, 3))};
+    *f = (struct dt_process_finding){.finding = dt_arena_copy(arena, dt_db_bytes(db, 0)),
+                                     .subject = dt_arena_copy(arena, dt_db_bytes(db, 1)),
+                                     .detail = dt_arena_copy(arena, dt_db_bytes(db, 2)),
+                                     .process = dt_arena_copy(arena, dt_db_bytes(db, 3)),
+                                     .found_at_ms = dt_db_i64(db, 4)};
     return f->finding.p && f->subject.p && f->detail.p && f->process.p ? DT_OK : DT_NOMEM;
 }
 

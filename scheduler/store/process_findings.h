@@ -9,7 +9,8 @@
 
 struct dt_process_finding {
     struct dt_str finding, subject, detail;
-    struct dt_str process; /* the name of one that sees it; not written */
+    struct dt_str process; /* the name of one that sees it; this and the next are not written */
+    int64_t found_at_ms;
 };
 
 /* Puts these in place of what the process saw before, in one transaction. Rows of processes that are gone for an hour

@@ -9,7 +9,7 @@
 dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats, size_t n, struct dt_error *err)
 {
     dt_db *db;
-    enum { COLUMNS = 12 };
+    enum { COLUMNS = 13 };
     dt_status status = dt_store_db(store, &db, err);
     if (status != DT_OK || n == 0)
         return status;
@@ -31,6 +31,7 @@ dt_status dt_store_put_stats(dt_store *store, const struct dt_shard_stats *stats
         p[9] = DT_P_INT(s->generation);
         p[10] = DT_P_STR_OR_NULL(dt_str(s->callbacks));
         p[11] = DT_P_INT(s->drains);
+        p[12] = DT_P_INT(s->held);
     }
     status = dt_db_run_many(db, dt_sql_put_shard_stats, (struct dt_param_rows){params, COLUMNS, n}, NULL, err);
     free(params);

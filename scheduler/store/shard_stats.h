@@ -16,6 +16,7 @@ struct dt_shard_stats {
     const char *detail;    /* NULL: nothing; cut to 500 characters */
     int64_t generation;    /* of the map that the leader works with, its set filled for it; 0 = not yet */
     int64_t drains; /* jobs a second, measured while more were due; 0 = not measured: what was said of it stays */
+    int64_t held;   /* due, of paused topics: not overdue */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra,
         drift_wrong; /* oldest_due_at_ms 0 = nothing is due */
 };

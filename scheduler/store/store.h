@@ -518,6 +518,7 @@ struct dt_shard_info {
     int64_t seen_at_ms;
     struct dt_str waiting, detail;
     struct dt_str callbacks; /* "full" or "off": due callbacks wait for places; absent: none do */
+    int64_t held;            /* jobs that are due, of paused topics: they are not overdue */
     int64_t overdue, oldest_due_at_ms, drift_missing, drift_extra, drift_wrong;
 };
 /* Lists the shards of the map, the shards outside the map that still have a leader or need one, and, from the same

@@ -33,7 +33,7 @@ BEGIN
       SELECT 1 AS n, 'state' AS what, CONVERT(CONCAT(v.state, CASE
           WHEN v.waiting_for = 'time' THEN CONCAT(': due in ', -TIMESTAMPDIFF(SECOND, v.next_at, UTC_TIMESTAMP(3)), ' s')
           WHEN v.waiting_for = 'paused' THEN ': due, but its topic is paused'
-          WHEN v.state = 'scheduled' AND v.waiting_for = 'kafka' THEN ': due, but its topic has no row in `topics`'
+          WHEN v.state = 'scheduled' AND v.waiting_for = 'kafka' AND p.name IS NULL THEN ': due, but its topic has no row in `topics`'
           WHEN v.waiting_for = 'limit' AND p.max_in_flight <= p.in_flight
             THEN CONCAT(': due, but ', p.in_flight, ' attempts of its topic are in flight, of at most ', p.max_in_flight, ' (max_in_flight)')
           WHEN v.waiting_for = 'limit' AND h.name IS NOT NULL AND x.callbacks = 'off'
@@ -44,13 +44,14 @@ BEGIN
             THEN ': due; its shard''s leader picks it up next, or has a backlog before it'
           WHEN v.waiting_for = 'limit' THEN CONCAT(': due, but its topic''s rate_limit of ', p.rate_limit, ' is used up')
           WHEN v.waiting_for = 'pop' THEN ': due, and nobody has popped it yet'
-          WHEN v.waiting_for = 'leader' AND s.halted IS NOT NULL THEN ': due, but its shard is halted (dt_clear_halt)'
-          WHEN v.waiting_for = 'leader' AND s.owner IS NULL THEN ': due, but nobody leads its shard'
-          WHEN v.waiting_for = 'leader' AND (x.seen_at IS NULL OR x.seen_at < v_now - 15000)
-            THEN ': due, but its shard''s leader has not been heard of for 15 s'
-          WHEN v.waiting_for = 'leader' AND x.waiting IS NOT NULL
-            THEN CONCAT(': due; its shard''s leader waits for ', x.waiting, COALESCE(CONCAT(' (', x.detail, ')'), ''))
-          WHEN v.waiting_for = 'leader' THEN ': due; its shard''s leader picks it up next, or has a backlog before it'
+          WHEN v.state = 'scheduled' AND v.waiting_for IN ('leader', 'kafka')
+            THEN CASE IF(h.name IS NOT NULL AND s.waiting = 'kafka', 'ok', s.health) -- callbacks do not wait for Kafka
+              WHEN 'halted' THEN ': due, but its shard is halted (dt_clear_halt)'
+              WHEN 'no-dispatcher' THEN ': due, but no dispatcher runs, so its shard has no leader'
+              WHEN 'no-leader' THEN ': due, but its shard has no leader, though dispatchers run'
+              WHEN 'silent' THEN ': due, but its shard''s leader has not been heard of for 15 s'
+              WHEN 'waiting' THEN CONCAT(': due; its shard waits for ', COALESCE(s.waiting, 'kafka'), COALESCE(CONCAT(' (', s.detail, ')'), ''))
+              ELSE ': due; its shard''s leader picks it up next, or has a backlog before it' END
           WHEN v.waiting_for = 'kafka' AND c.halted IS NOT NULL
             THEN CONCAT(': attempt ', v.attempt, ' is claimed, but shard ', v.claim_shard, ' is halted (dt_clear_halt)')
           WHEN v.waiting_for = 'kafka' THEN CONCAT(': attempt ', v.attempt, ' is claimed and on its way to Kafka')

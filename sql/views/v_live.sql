@@ -21,6 +21,10 @@ SELECT
       SELECT 1 FROM shard_stats x WHERE x.callbacks IS NOT NULL
         AND x.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 5000)
       THEN 'limit'
+    WHEN t.delivery = 'kafka' AND EXISTS ( -- likewise
+      SELECT 1 FROM processes p WHERE p.kind = 'dispatcher' AND FIND_IN_SET('kafka', p.waits)
+        AND p.seen_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 - 4000)
+      THEN 'kafka'
     ELSE 'leader'
   END AS waiting_for,
   CAST('1970-01-01' + INTERVAL (LEAST(GREATEST(j.run_at, -30610224000000), 253402300799999) * 1000) MICROSECOND AS DATETIME(3)) AS run_at,

@@ -18,9 +18,9 @@ static const char *due_waits_for(const struct dt_wait_facts *f)
         return "paused";
     if (f->full)
         return "limit";
-    if (!f->led)
-        return "leader";
-    return f->dealing == DT_DEALING_OFFERS ? "pop" : leader_waits_for(f);
+    if (f->dealing == DT_DEALING_OFFERS)
+        return f->led ? "pop" : "leader";
+    return leader_waits_for(f);
 }
 
 const char *dt_job_waits_for(const struct dt_job *job, const struct dt_wait_facts *facts)

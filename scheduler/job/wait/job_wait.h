@@ -4,7 +4,8 @@
  *   scheduled, next_at ahead              time
  *   scheduled, due, its topic paused      paused
  *   scheduled, due, its topic is full     limit (no room within max_in_flight or rate_limit, or nearly none)
- *   scheduled, due, nobody leads          leader (no owner, not heard of for 15 s, or halted)
+ *   scheduled, due, no leader             leader (no owner, not heard of for 15 s, or halted); kafka if dispatchers
+ *                                         wait for it before they elect one, and the job goes there
  *   scheduled, due, its topic is popped   pop (from when the leader has offered it: milliseconds)
  *   scheduled, due, no place for callback limit (callbacks.max_in_flight, per_host or max_bytes of the dispatcher that
  *                                         leads its shard; no place at all where callbacks are not enabled)
@@ -29,7 +30,7 @@ struct dt_wait_facts {
     enum dt_dealing dealing;   /* with the topic's jobs */
     bool led;                  /* the shard has a leader that was heard of and is not halted */
     bool no_place;             /* … which has none for a callback */
-    struct dt_str leader_says; /* … what it waits for; absent: nothing */
+    struct dt_str leader_says; /* what the leader, or dispatchers that elect none yet, wait for; absent: nothing */
     bool unsent;               /* the job was dispatched, and has not left */
 };
 static inline bool dt_job_is_due(const struct dt_job *job, int64_t now_ms)

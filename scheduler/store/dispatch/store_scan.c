@@ -75,6 +75,27 @@ dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window,
     return scan_near(store, window, &visitor, err);
 }
 
+dt_status dt_store_due_held(dt_store *store, int64_t to_ms, size_t limit, int64_t *out, size_t *n, struct dt_error *err)
+{
+    dt_db *db;
+    bool any = false;
+    *n = 0;
+    dt_status status = dt_store_db(store, &db, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_is_any_topic_paused, DT_NO_PARAMS, err);
+    if (status == DT_OK) {
+        any = dt_db_next(db) && dt_db_i64(db, 0);
+        status = dt_db_end(db, err);
+    }
+    if (status == DT_OK && any)
+        status = dt_db_query_index(db, dt_sql_select_due_held, DT_PARAMS(DT_P_INT(to_ms), DT_P_INT(limit)), err);
+    if (status != DT_OK || !any)
+        return status;
+    while (*n < limit && dt_db_next(db))
+        out[(*n)++] = dt_db_i64(db, 0);
+    return dt_db_end(db, err);
+}
+
 dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit, struct dt_error *err)
 {
     dt_db *db;

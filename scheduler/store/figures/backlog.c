@@ -19,7 +19,7 @@ static struct dt_backlog_row *add_row(struct dt_backlog *b, struct dt_str topic)
     snprintf(label, sizeof(label), "topic=\"%s\"", row->topic);
     row->jobs = dt_gauge("duetime_backlog_jobs",
                          "Jobs of the topic that are due and not dispatched, in all of the installation, up to 20,000, "
-                         "as a dispatcher counted last whose shards have some.",
+                         "as a dispatcher counted last whose shards have some; 0 while the topic is paused.",
                          label);
     return row;
 }
@@ -37,7 +37,7 @@ static void show(struct dt_backlog *b, const struct dt_topic_overdue *topics, si
     for (size_t i = 0; i < b->n; i++)
         dt_metric_set(b->rows[i].jobs, 0);
     for (size_t i = 0; i < n; i++) {
-        struct dt_backlog_row *row = row_of(b, topics[i].topic);
+        struct dt_backlog_row *row = topics[i].paused ? NULL : row_of(b, topics[i].topic);
         if (row)
             dt_metric_set(row->jobs, (double)topics[i].jobs);
     }

@@ -98,6 +98,8 @@ DT_MUST_CHECK dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *a
 struct dt_topic_overdue {
     struct dt_str topic;
     int64_t jobs, since_ms; /* since_ms: when the oldest was due; 0 = not known */
+    int64_t job;            /* the id of the oldest */
+    bool paused;            /* the topic is, so they are held, and not overdue */
 };
 /* Reads which topics have jobs that are due and not dispatched, looking at `limit` due and at `limit` offered jobs at
  * most. */

@@ -247,7 +247,11 @@ static dt_status read_overdue(const dt_db *db, struct dt_arena *arena, void *row
 {
     struct dt_topic_overdue *o = row;
     (void)arg;
-    *o = (struct dt_topic_overdue){dt_arena_copy(arena, dt_db_bytes(db, 0)), dt_db_i64(db, 1), dt_db_i64(db, 2)};
+    *o = (struct dt_topic_overdue){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0)),
+                                   .jobs = dt_db_i64(db, 1),
+                                   .since_ms = dt_db_i64(db, 2),
+                                   .job = dt_db_i64(db, 3),
+                                   .paused = dt_db_i64(db, 4) != 0};
     return o->topic.p ? DT_OK : DT_NOMEM;
 }
 

@@ -254,6 +254,7 @@ static dt_status read_shard(const dt_db *db, struct dt_arena *arena, void *row, 
         .drift_extra = dt_db_i64(db, 11),
         .drift_wrong = dt_db_i64(db, 12),
         .callbacks = dt_arena_copy(arena, dt_db_bytes(db, 14)),
+        .held = dt_db_i64(db, 20),
     };
     bool out_of_memory = (!s->owner.p && !dt_db_is_null(db, 2)) || (!s->halted.p && !dt_db_is_null(db, 3)) ||
                          (!s->waiting.p && !dt_db_is_null(db, 6)) || (!s->detail.p && !dt_db_is_null(db, 7)) ||

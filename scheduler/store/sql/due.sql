@@ -18,6 +18,21 @@ SELECT id, due_key
    AND due_key < ?
  ORDER BY due_key, id LIMIT ?;
 
+-- Of what is due before a time, as much as select_due_between reads: what its topic's pause holds.
+-- name: select_due_held
+SELECT d.id
+  FROM (SELECT id, topic, state
+          FROM jobs FORCE INDEX (due)
+         WHERE due_band = 1
+           AND due_key < ?
+         ORDER BY due_key, id LIMIT ?) d
+  JOIN topics t ON t.name = d.topic
+ WHERE d.state = 'scheduled'
+   AND t.paused;
+
+-- name: is_any_topic_paused
+SELECT EXISTS (SELECT 1 FROM topics WHERE paused);
+
 -- name: select_nth_due
 SELECT due_key
   FROM jobs FORCE INDEX (due)

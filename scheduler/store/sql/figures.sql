@@ -68,14 +68,15 @@ SELECT topic, CAST(SUM(IF(state = 'succeeded', jobs, 0)) AS SIGNED), CAST(SUM(IF
 
 -- Both halves are bounded: what is due, and what is due and offered to pops. A job whose next_at is zero or less is due now.
 -- name: select_overdue_of_topics
-SELECT topic, COUNT(*), MIN(IF(next_at > 0, next_at, NULL))
-  FROM (SELECT due.topic, due.next_at
-          FROM (SELECT topic, next_at, state
+SELECT topic, COUNT(*), MIN(IF(next_at > 0, next_at, NULL)),
+       CAST(SUBSTR(MIN(CONCAT(LPAD(GREATEST(next_at, 0), 20, '0'), id)), 21) AS SIGNED), COALESCE((SELECT t.paused FROM topics t WHERE t.name = d.topic), FALSE)
+  FROM (SELECT due.topic, due.next_at, due.id
+          FROM (SELECT topic, next_at, state, id
                   FROM jobs FORCE INDEX (due)
                  WHERE due_band = 1
                    AND due_key < ?
                  ORDER BY due_key LIMIT ?) due
          WHERE due.state = 'scheduled'
          UNION ALL
-        SELECT topic, due_at FROM (SELECT topic, due_at FROM pop_queue LIMIT ?) offered) d
+        SELECT topic, due_at, job_id FROM (SELECT topic, due_at, job_id FROM pop_queue LIMIT ?) offered) d
  GROUP BY topic;

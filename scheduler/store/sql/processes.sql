@@ -39,7 +39,7 @@ INSERT INTO process_findings (process, finding, subject, detail, found_at)
 VALUES (?,?,?,?,?);
 
 -- name: select_process_findings
-SELECT f.finding, f.subject, MIN(f.detail), MIN(p.name)
+SELECT f.finding, f.subject, MIN(f.detail), MIN(p.name), MIN(f.found_at)
   FROM processes p
   JOIN process_findings f ON f.process = p.id
  WHERE p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?

@@ -1,16 +1,10 @@
 -- The number of shards, and what leaders tell of them.
 
+-- What a leader that is gone said of the moment (waiting, detail, callbacks) ends with it.
 -- name: select_shards
-SELECT s.shard, s.epoch,
-       (SELECT MAX(p.name)
-          FROM processes p
-         WHERE p.name = s.owner
-           AND p.kind = 'dispatcher'
-           AND p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
-           AND FIND_IN_SET(s.shard, p.leads)),
-       s.halted, JSON_LENGTH(s.inflight), t.seen_at, t.waiting, t.detail, t.overdue, t.oldest_due_at,
-       t.drift_missing, t.drift_extra, t.drift_wrong, t.generation, t.callbacks,
-       CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), d.n, d.seen_ms_ago, d.waits_kafka, d.waits_redis
+SELECT s.shard, s.epoch, l.leader, s.halted, JSON_LENGTH(s.inflight), t.seen_at, IF(l.leader IS NULL, NULL, t.waiting),
+       IF(l.leader IS NULL, NULL, t.detail), t.overdue, t.oldest_due_at, t.drift_missing, t.drift_extra, t.drift_wrong, t.generation,
+       IF(l.leader IS NULL, NULL, t.callbacks), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), d.n, d.seen_ms_ago, d.waits_kafka, d.waits_redis, t.held
   FROM installation i
   JOIN (SELECT COUNT(*) AS n,
                COALESCE(MAX(CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - seen_at), 0) AS seen_ms_ago,
@@ -20,6 +14,14 @@ SELECT s.shard, s.epoch,
          WHERE kind = 'dispatcher'
            AND seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?) d
   JOIN shards s
+  JOIN (SELECT o.shard,
+               (SELECT MAX(p.name)
+                  FROM processes p
+                 WHERE p.name = o.owner
+                   AND p.kind = 'dispatcher'
+                   AND p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
+                   AND FIND_IN_SET(o.shard, p.leads)) AS leader
+          FROM shards o) l ON l.shard = s.shard
   LEFT JOIN shard_stats t ON t.shard = s.shard
  WHERE s.shard < i.shards OR s.owner IS NOT NULL OR s.inflight <> '[]'
  ORDER BY s.shard;
@@ -48,10 +50,10 @@ SELECT shard, inflight <> '[]', owner, token
 
 -- name: put_shard_stats
 INSERT INTO shard_stats (seen_at, shard, epoch, waiting, detail, overdue, oldest_due_at, drift_missing,
-     drift_extra, drift_wrong, generation, callbacks, drains)
-VALUES (CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?, ?, ?)
+     drift_extra, drift_wrong, generation, callbacks, drains, held)
+VALUES (CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), ?, ?, ?, LEFT(?, 500), ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON DUPLICATE KEY UPDATE seen_at = VALUES(seen_at),
        epoch = VALUES(epoch), waiting = VALUES(waiting), detail = VALUES(detail), overdue = VALUES(overdue),
        oldest_due_at = VALUES(oldest_due_at), drift_missing = VALUES(drift_missing),
        drift_extra = VALUES(drift_extra), drift_wrong = VALUES(drift_wrong), generation = VALUES(generation), callbacks = VALUES(callbacks),
-       drains = IF(VALUES(drains) > 0, VALUES(drains), drains);
+       drains = IF(VALUES(drains) > 0, VALUES(drains), drains), held = VALUES(held);

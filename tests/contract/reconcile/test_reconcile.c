@@ -214,9 +214,18 @@ static void without_an_index_rows_are_counted_and_tidied(void **state)
     assert_int_equal(mysql_fixture_number(&fx->mysql, "SELECT COUNT(*) FROM jobs WHERE due_band = 1"), 1);
     dt_reconciler_stats(fx->r, dt_shard_of(&fx->map, 2), &stats);
     assert_int_equal(stats.overdue, 1);
+    assert_int_equal(stats.held, 0);
+    mysql_fixture_run(&fx->mysql, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('t', TRUE, 1, 1) "
+                                  "ON DUPLICATE KEY UPDATE paused = TRUE");
+    a_period(fx);
+    a_period(fx);
+    dt_reconciler_stats(fx->r, dt_shard_of(&fx->map, 2), &stats);
+    assert_int_equal(stats.overdue, 0);
+    assert_int_equal(stats.oldest_due_at_ms, 0);
+    assert_int_equal(stats.held, 1); /* its topic is paused */
     assert_false(stats.rebuilding);
     assert_true(dt_shard_set_empty(&fx->wake));
-    assert_true(fx->ticks < 10); /* and it sleeps in between */
+    assert_true(fx->ticks < 14); /* and it sleeps in between */
 }
 
 static void a_job_finished_by_hand_is_tidied(void **state)

@@ -100,6 +100,10 @@ static void v_backlog_counts_per_topic_and_state(void **state)
                "FROM v_backlog");
     assert_sql("1970-01-01 00:00:00.005",
                "SELECT overdue_since FROM v_backlog WHERE topic = 'orders' AND state = 'scheduled'");
+    mysql_fixture_run(&fx, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('orders', TRUE, 1, 1)");
+    assert_sql("2 0 - 1",
+               "SELECT CONCAT_WS(' ', jobs, overdue, COALESCE(overdue_since, '-'), held) FROM v_backlog WHERE "
+               "topic = 'orders' AND state = 'scheduled'"); /* held, and not overdue */
 }
 
 static void v_shards_counts_what_is_in_flight_even_of_a_broken_list(void **state)
@@ -115,6 +119,11 @@ static void v_shards_counts_what_is_in_flight_even_of_a_broken_list(void **state
                "FROM v_shards WHERE shard = 3");
     assert_sql("1", "SELECT in_flight IS NULL FROM v_shards WHERE shard = 4");
     assert_sql("7", "SELECT COUNT(*) FROM v_shards");
+    assert_sql("waiting no-leader",
+               "SELECT GROUP_CONCAT(DISTINCT health ORDER BY shard = 3 DESC SEPARATOR ' ') FROM v_shards");
+    mysql_fixture_run(&fx, "DELETE FROM processes");
+    assert_sql("no-dispatcher -",
+               "SELECT CONCAT_WS(' ', health, COALESCE(waiting, '-')) FROM v_shards WHERE shard = 3");
 }
 
 static void v_attempts_and_v_dead_tell_the_story_of_a_failure(void **state)

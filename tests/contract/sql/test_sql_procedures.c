@@ -219,14 +219,19 @@ static void dt_explain_gives_the_reason_for_waiting(void **state)
     assert_explained("its topic is paused");
     assert_explained("k (moved on to job 8)");
     mysql_fixture_run(&fx, "UPDATE topics SET paused = FALSE");
-    assert_explained("nobody leads its shard");
+    assert_explained("no dispatcher runs");
     mysql_fixture_run(&fx, "UPDATE shards SET owner = 'host:1' WHERE shard = %u", shard);
-    assert_explained("nobody leads its shard"); /* a name in the row is not a process that lives */
+    assert_explained("no dispatcher runs"); /* a name in the row is not a process that lives */
+    process_leads("host:2", shard);
+    assert_explained("has no leader, though dispatchers run");
+    mysql_fixture_run(&fx, "UPDATE processes SET waits = 'kafka'"); /* before it elects one */
+    assert_explained("its shard waits for kafka");
+    mysql_fixture_run(&fx, "DELETE FROM processes");
     process_leads("host:1", shard);
     assert_explained("not been heard of");
     mysql_fixture_run(
         &fx, "INSERT INTO shard_stats (shard, seen_at, epoch, waiting) VALUES (%u, " SQL_NOW ", 1, 'kafka')", shard);
-    assert_explained("leader waits for kafka");
+    assert_explained("shard waits for kafka");
     mysql_fixture_run(&fx, "UPDATE shard_stats SET waiting = NULL");
     assert_explained("picks it up next");
     mysql_fixture_run(&fx, "UPDATE shards SET halted = 'ledger' WHERE shard = %u", shard);
@@ -261,7 +266,7 @@ static void dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting(void **state)
     mysql_fixture_run(&fx,
                       "INSERT INTO topics (name, max_in_flight, created_at, updated_at) VALUES ('orders', 2, 1, 1)");
     job_row(&fx, 7, "next_at = 5");
-    assert_explained("scheduled: due, but nobody leads its shard");
+    assert_explained("scheduled: due, but no dispatcher runs");
     mysql_fixture_run(
         &fx,
         "INSERT INTO job_counts (topic, piece, writer, dispatched) VALUES ('orders', 0, 1, 2), ('orders', 3, 2, 1)");

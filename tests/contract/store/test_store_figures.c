@@ -156,6 +156,12 @@ static void what_is_due_is_told_by_topic_until_it_is_gone(void **state)
     mysql_fixture_run(&rig->fx, "DELETE FROM pop_queue WHERE topic = 'b'");
     OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 1));
     assert_true(jobs_due_of("a") > 1.5 && jobs_due_of("b") < 0.5);
+    mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('a', TRUE, 1, 1)");
+    OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 1));
+    assert_true(jobs_due_of("a") < 0.5); /* held by its topic's pause */
+    mysql_fixture_run(&rig->fx, "DELETE FROM topics WHERE name = 'a'");
+    OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 1));
+    assert_true(jobs_due_of("a") > 1.5);
     OK(dt_backlog_tell(&backlog, rig->store, AT_MS, 0));
     assert_true(jobs_due_of("a") < 0.5);
     dt_backlog_clear(&backlog);

@@ -611,6 +611,10 @@ static void shards_are_listed_with_what_their_leaders_said(void **state)
     assert_int_equal(shards[2].drift_extra, 4);
     assert_true(dt_str_is(shards[3].halted, "why"));
     assert_null(shards[3].owner.p);
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 4001");
+    OK(dt_store_shards(rig->store, &rig->arena, &shards, &n, &dispatchers, &err));
+    assert_null(shards[2].waiting.p); /* its leader, who said so, is gone */
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at + 4001 WHERE id = 1");
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT GROUP_CONCAT(shard) FROM v_shards WHERE owner IS NOT NULL"),
                      2);
 }
