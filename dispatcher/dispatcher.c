@@ -59,6 +59,7 @@ struct dt_dispatcher {
     dt_alerts *alerts;
     dt_examiner *examiner;
     int64_t process;         /* the id of its row in `processes` */
+    _Atomic bool kafka_away; /* as it was found last */
     dt_heartbeat *heartbeat; /* loops and threads that are started before it may ask */
     dt_wake *wake;           /* likewise; where there is an index … */
     dt_due_watch *due_watch; /* … and where there is none, likewise */
@@ -145,14 +146,12 @@ static unsigned share(void *arg)
 
 static void get_map(void *arg, struct dt_shard_map *out)
 {
-    dt_dispatcher *d = arg;
-    dt_shard_map_source_get(d->watch, out);
+    dt_shard_map_source_get(((dt_dispatcher *)arg)->watch, out);
 }
 
 static void stale_map(void *arg)
 {
-    dt_dispatcher *d = arg;
-    dt_shard_map_source_stale(d->watch);
+    dt_shard_map_source_stale(((dt_dispatcher *)arg)->watch);
 }
 
 static void tell_loop(dt_dispatcher *d, unsigned shard, void (*what)(dt_shard_loop *loop))
@@ -241,8 +240,7 @@ static void on_moved(void *arg)
 
 static void outbox_here(void *arg, unsigned shard)
 {
-    dt_dispatcher *d = arg;
-    dt_kafka_parts_outbox(d->kafka_parts, shard);
+    dt_kafka_parts_outbox(((dt_dispatcher *)arg)->kafka_parts, shard);
 }
 
 /* The shard may be led by another process: announce it on the wake channel. */
@@ -257,8 +255,7 @@ static void outbox_anywhere(void *arg, unsigned shard)
 
 static uint64_t random_number(void *arg)
 {
-    dt_dispatcher *d = arg;
-    return d->random();
+    return ((dt_dispatcher *)arg)->random();
 }
 
 static void wake_shard(void *arg, unsigned shard)
@@ -268,14 +265,12 @@ static void wake_shard(void *arg, unsigned shard)
 
 static struct dt_read_up_to read_up_to(void *arg)
 {
-    dt_dispatcher *d = arg;
-    return dt_kafka_parts_read_up_to(d->kafka_parts);
+    return dt_kafka_parts_read_up_to(((dt_dispatcher *)arg)->kafka_parts);
 }
 
 static void want_read(void *arg, unsigned shard, int64_t deadline_ms)
 {
-    dt_dispatcher *d = arg;
-    dt_kafka_parts_want_read(d->kafka_parts, shard, deadline_ms);
+    dt_kafka_parts_want_read(((dt_dispatcher *)arg)->kafka_parts, shard, deadline_ms);
 }
 
 static void held_shard(void *arg, unsigned shard)
@@ -322,8 +317,7 @@ static void on_wake(void *arg, int shard, bool outbox)
 
 static bool loop_state(void *arg, unsigned shard, struct dt_loop_state *out)
 {
-    dt_dispatcher *d = arg;
-    return dt_loop_table_state(d->loops, shard, out);
+    return dt_loop_table_state(((dt_dispatcher *)arg)->loops, shard, out);
 }
 
 /* Entries of any shard may be missing. */
@@ -351,14 +345,12 @@ static void tell_all(void *arg)
 
 static void index_compared(void *arg, unsigned shard, uint64_t doubts)
 {
-    dt_dispatcher *d = arg;
-    dt_loop_table_tell_number(d->loops, shard, dt_shard_loop_index_compared, doubts);
+    dt_loop_table_tell_number(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_index_compared, doubts);
 }
 
 static void index_whole(void *arg, unsigned shard, uint64_t losses)
 {
-    dt_dispatcher *d = arg;
-    dt_loop_table_tell_number(d->loops, shard, dt_shard_loop_index_whole, losses);
+    dt_loop_table_tell_number(((dt_dispatcher *)arg)->loops, shard, dt_shard_loop_index_whole, losses);
 }
 
 /* ---- carrying orders out ---- */
@@ -444,6 +436,21 @@ static dt_status reach_kafka(void *arg, struct dt_error *err)
     return dt_kafka_parts_reach(d->kafka_parts, err);
 }
 
+/* Before the process reaches Kafka it leads nothing, but its row says that it lives, and what it waits for. */
+static dt_status wait_for_kafka(dt_dispatcher *d, struct dt_error *err)
+{
+    const struct dt_heartbeat_env env = {
+        .config = d->config, .clock = d->clock, .name = d->owner, .id = d->process, .kafka_away = &d->kafka_away};
+    dt_heartbeat *heartbeat = NULL;
+    d->kafka_away = dt_config_has_kafka(d->config);
+    dt_status status = d->kafka_away ? dt_heartbeat_start(&env, &heartbeat, err) : DT_OK;
+    if (status == DT_OK)
+        status = until_ready(d, DT_OUTAGE_KAFKA, reach_kafka);
+    d->kafka_away = false;
+    dt_heartbeat_stop(heartbeat);
+    return status;
+}
+
 /* Borrows members that are filled in later, but before the parts are started. */
 static dt_status make_kafka_parts(dt_dispatcher *d)
 {
@@ -504,27 +511,17 @@ static dt_status start_alerts(dt_dispatcher *d, struct dt_error *err)
     return dt_alerts_start(&env, &d->alerts, err);
 }
 
-static dt_status start_examiner(dt_dispatcher *d, struct dt_error *err)
-{
-    const struct dt_examiner_env env = {d->config, d->clock, &d->ref, d->kafka.admin, d->process};
-    return dt_examiner_start(&env, &d->examiner, err);
-}
-
-static dt_status start_follower(dt_dispatcher *d, struct dt_error *err)
-{
-    const struct dt_clock_follower_env env = {d->config, &d->ref, d, clock_changed};
-    return dt_clock_follower_start(&env, &d->follower, err);
-}
-
 static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
 {
-    d->process = (int64_t)(d->random() >> 1);
     struct dt_housekeeper_env house = {d->config, d->inst.name, d->clock,   &d->ref,    d,           shards_here,
                                        get_map,   loop_state,   wake_shard, held_shard, index_whole, index_compared};
-    struct dt_heartbeat_env heartbeat = {d->config, d->clock,    d->owner,   d->process, dt_elector_name(d->config),
-                                         d,         shards_here, loop_state, doubt_all,  tell_all};
+    struct dt_heartbeat_env heartbeat = {d->config,      d->clock, d->owner,    d->process, dt_elector_name(d->config),
+                                         &d->kafka_away, d,        shards_here, loop_state, doubt_all,
+                                         tell_all};
     struct dt_shard_map_source_env watch = {d->config, d->clock, d, on_map, on_led};
     struct dt_intake_env intake = {d->config, d->inst.name, d->clock, &d->ref, d, get_map, index_untold};
+    const struct dt_examiner_env examiner = {d->config, d->clock, &d->ref, d->kafka.admin, d->process, &d->kafka_away};
+    const struct dt_clock_follower_env follower = {d->config, &d->ref, d, clock_changed};
     dt_status status = dt_shard_map_source_start(&watch, &d->inst, &d->range, &d->watch, err);
     if (status == DT_OK)
         status = dt_announcer_new(d->config, d->inst.name, d->clock, &d->announcer, err);
@@ -539,10 +536,10 @@ static dt_status start_helpers(dt_dispatcher *d, struct dt_error *err)
     if (status == DT_OK)
         status = start_alerts(d, err);
     if (status == DT_OK)
-        status = start_examiner(d, err);
+        status = dt_examiner_start(&examiner, &d->examiner, err);
     if (status == DT_OK)
         status = start_listening(d, &heartbeat, err);
-    return status == DT_OK ? start_follower(d, err) : status;
+    return status == DT_OK ? dt_clock_follower_start(&follower, &d->follower, err) : status;
 }
 
 static dt_status start_electing(dt_dispatcher *d, struct dt_error *err)
@@ -618,7 +615,7 @@ dt_status dt_dispatcher_run(dt_dispatcher *d, struct dt_error *err)
         status = DT_INVALID;
     }
     if (status == DT_OK)
-        status = until_ready(d, DT_OUTAGE_KAFKA, reach_kafka);
+        status = wait_for_kafka(d, err);
     if (status == DT_OK)
         status = start_electing(d, err);
     if (status == DT_OK)
@@ -653,6 +650,7 @@ dt_status dt_dispatcher_new(const struct dt_config *config, const dt_clock *cloc
     d->random = random;
     dt_refclock_init(&d->ref, clock);
     gethostname(host, sizeof(host) - 1);
+    d->process = (int64_t)(d->random() >> 1);
     snprintf(d->owner, sizeof(d->owner), "%s:%ld", host, (long)getpid());
     const struct dt_loop_table_env loops = {&d->loop_env, d, on_news, on_released};
     dt_status status = dt_mailbox_new(&d->mailbox);

@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "base/outage.h"
 #include "base/strbuf.h"
 #include "base/thread.h"
 #include "store/store.h"
@@ -54,8 +55,9 @@ static void list_led(dt_heartbeat *h)
 {
     struct dt_loop_state state;
     dt_strbuf_reset(&h->leads);
-    h->elected = h->waits_kafka = h->waits_redis = false;
-    for (unsigned shard = 0, all = h->env.shards(h->env.arg); shard < all; shard++)
+    h->elected = h->waits_redis = false;
+    h->waits_kafka = *h->env.kafka_away;
+    for (unsigned shard = 0, all = h->env.shards ? h->env.shards(h->env.arg) : 0; shard < all; shard++)
         if (h->env.state(h->env.arg, shard, &state)) {
             h->elected = true;
             if (state.leading)
@@ -157,10 +159,10 @@ static dt_status look(dt_heartbeat *h, bool beats, struct dt_error *err)
     dt_status status = beats || lost ? beat(h, err) : DT_OK;
     if (status == DT_OK && h->has_index) {
         status = dt_store_index_debts(h->store, &debts, err);
-        if (status == DT_OK)
+        if (status == DT_OK && h->env.doubt)
             take_debts(h, &debts);
     }
-    if (atomic_exchange(&h->news, false) || lost)
+    if ((atomic_exchange(&h->news, false) || lost) && h->env.announce)
         h->env.announce(h->env.arg);
     return status;
 }
@@ -191,6 +193,7 @@ static void run(void *arg)
         if (status != DT_OK && !told)
             DT_LOG(WARN, "heartbeat", "nobody is told that this process lives", DT_S("reason", err.text));
         told = status != DT_OK;
+        dt_outage_look();
         int64_t now_us = dt_clock_mono_us(h->env.clock);
         uint32_t came = dt_thread_stopping(&h->thread)
                             ? DT_THREAD_STOP

@@ -20,7 +20,9 @@ struct dt_heartbeat_env {
     const char *name;   /* host:pid */
     int64_t id;         /* random */
     const char *elects; /* dt_elector_name */
+    const _Atomic bool *kafka_away;
     void *arg;
+    /* NULL, and then all below: the process has not started, and leads nothing. */
     unsigned (*shards)(void *arg);                                       /* shards below it may be led here */
     bool (*state)(void *arg, unsigned shard, struct dt_loop_state *out); /* false: no loop here */
     /* Both on the heartbeat's thread. Entries of any shard may be missing in the index: leaders must not believe it. */

@@ -1,8 +1,8 @@
 /*
  * A loop of bounded steps. The reconciler says when it wants to be called next; promotion and the archive of finished
  * jobs run in the process that the election names for the lowest shard (two at once do no harm: every step is
- * idempotent), a step after the other with a pause between, so that they never hold up anything; what leaders say about
- * their shards is written once a period.
+ * idempotent), a step after the other with a pause between, so that they never hold up anything. What leaders say about
+ * their shards is written within a second of its change, and once a period while there is something to say.
  *
  * That process also audits the counters of jobs (store_audit.c), a piece after the other for ever, in steps of
  * AUDIT_ROWS: when idle a piece in [reconcile] audit, and never more than a hundredth of the time.
@@ -35,6 +35,7 @@
 #define STEP_ROWS     1000
 #define STEP_PAUSE_US INT64_C(20000)
 #define IDLE_US       INT64_C(5000000)
+#define NEWS_US       INT64_C(1000000) /* between looks whether there is news of shards */
 #define DEFAULT_ROWS  200
 #define KEY_ROWS      500
 #define PARTS_US      INT64_C(300000000) /* partitions are looked after so often */
@@ -69,10 +70,10 @@ struct dt_housekeeper {
     int64_t offers_us; /* mono: not before */
     struct dt_outage_part outage;
     bool failed;       /* something of this round did */
-    uint64_t told;     /* stands for what was said about shards */
-    bool told_late;    /* the last time it was not said again */
+    uint64_t told;     /* stands for what was said about shards, … */
+    int64_t told_us;   /* … when */
     bool idle, rested; /* nothing was to be done the last time; this time little was looked at */
-    dt_metric *overdue, *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
+    dt_metric *overdue, *held, *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
 };
 
 static int64_t mono_us(const dt_housekeeper *h)
@@ -282,6 +283,7 @@ static struct dt_shard_stats stats_of(dt_housekeeper *h, unsigned shard, const s
                                    .detail = state->detail[0] ? state->detail : NULL,
                                    .generation = state->generation,
                                    .drains = state->drains,
+                                   .held = seen.held,
                                    .overdue = seen.overdue,
                                    .oldest_due_at_ms = seen.oldest_due_at_ms,
                                    .drift_missing = seen.drift_missing,
@@ -308,41 +310,40 @@ static dt_status write_stats(dt_housekeeper *h, struct dt_error *err)
     return status == DT_OK && n ? dt_store_put_stats(h->store, stats, n, err) : status;
 }
 
-/* A number for what is to be said about the shards; 0: one of them waits for something. */
-static uint64_t news_of_shards(dt_housekeeper *h)
+/* A number for what is to be said about the shards. *live: one of them waits for something, or something is due. */
+static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
 {
     struct dt_loop_state state;
     uint64_t number = 1;
+    *live = false;
     for (unsigned shard = 0, all = shards(h); shard < all; shard++) {
         if (!h->env.state(h->env.arg, shard, &state) || !worth_telling(&state))
             continue;
         struct dt_shard_stats stats = stats_of(h, shard, &state);
-        if (stats.waiting || stats.callbacks || stats.detail || stats.overdue)
-            return 0;
+        const char *const words[] = {stats.waiting, stats.callbacks, stats.detail};
+        *live |= stats.waiting || stats.callbacks || stats.detail || stats.overdue || stats.held;
         number = number * 31 + shard * 7 + (uint64_t)stats.epoch * 5 + (uint64_t)stats.generation * 3 +
                  (uint64_t)stats.drains * 11 + (uint64_t)(stats.drift_missing + stats.drift_extra + stats.drift_wrong);
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+            for (const char *p = words[i] ? words[i] : "-"; *p; p++)
+                number = number * 31 + (unsigned char)*p;
     }
     return number;
-}
-
-/* What has not changed is told every other time, which is soon enough to show that somebody leads. */
-static bool told_already(dt_housekeeper *h)
-{
-    uint64_t news = news_of_shards(h);
-    h->told_late = news && news == h->told && !h->told_late;
-    h->told = news;
-    return h->told_late;
 }
 
 /* Of the shards that are led here, as the reconciler counted last. */
 static void tell_overdue(dt_housekeeper *h)
 {
     struct dt_loop_state state;
-    int64_t overdue = 0;
+    int64_t overdue = 0, held = 0;
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
-        if (h->env.state(h->env.arg, shard, &state) && state.leading)
-            overdue += stats_of(h, shard, &state).overdue;
+        if (h->env.state(h->env.arg, shard, &state) && state.leading) {
+            const struct dt_shard_stats stats = stats_of(h, shard, &state);
+            overdue += stats.overdue;
+            held += stats.held;
+        }
     dt_metric_set(h->overdue, (double)overdue);
+    dt_metric_set(h->held, (double)held);
 }
 
 static void tell_stats(dt_housekeeper *h)
@@ -351,11 +352,18 @@ static void tell_stats(dt_housekeeper *h)
     if (mono_us(h) < h->stats_us)
         return;
     tell_overdue(h);
-    h->stats_us = mono_us(h) + dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
-    if (told_already(h))
+    const int64_t period_us = dt_earlier(IDLE_US, h->env.config->reconcile_period * 1000);
+    h->stats_us = mono_us(h) + dt_earlier(NEWS_US, period_us);
+    bool live = false;
+    uint64_t news = news_of_shards(h, &live);
+    if (news == h->told && mono_us(h) - h->told_us < (live ? period_us : 2 * period_us))
         return;
-    if (write_stats(h, &err) != DT_OK)
+    h->told = news;
+    h->told_us = mono_us(h);
+    if (write_stats(h, &err) != DT_OK) {
+        h->told = 0; /* again at the next look */
         DT_LOG(DEBUG, "housekeeper", "nothing said about shards", DT_S("reason", err.text));
+    }
 }
 
 /* Notes which shards are led, and how often the set of each was lost, and doubted, before this tick. True: one waits
@@ -441,6 +449,7 @@ dt_status dt_housekeeper_start(const struct dt_housekeeper_env *env, dt_housekee
     h->overdue =
         dt_gauge("duetime_overdue_jobs",
                  "Jobs of shards led here that are due for more than a second, as counted last, up to a page.", "");
+    h->held = dt_gauge("duetime_held_jobs", "Likewise, of paused topics: they are held, not overdue.", "");
     h->promoted = dt_counter("duetime_promoted_total", "Jobs whose day came near.", "");
     h->moved = dt_counter("duetime_moved_total", "Finished jobs that moved to history.", "");
     h->purged = dt_counter("duetime_purged_total",

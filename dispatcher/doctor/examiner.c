@@ -6,7 +6,7 @@
  * then.
  *
  * While something is wrong it looks every few seconds, so that its end shows soon; else twice a minute, and at Kafka
- * once.
+ * once. If another part of the process gets no answer from Kafka, it asks Kafka at once.
  */
 #include "doctor/examiner.h"
 
@@ -23,17 +23,17 @@
 #include "doctor/kafka_judge.h"
 #include "store/process_findings.h"
 
-#define FIRST_US INT64_C(1000000)   /* the first look: clocks are known by then */
-#define REST_US  INT64_C(30000000)  /* between looks, where nothing is wrong */
-#define SOON_US  INT64_C(3000000)   /* where something is */
-#define KAFKA_US INT64_C(60000000)  /* between questions to Kafka, where nothing is wrong there */
-#define AWAY_US  INT64_C(10000000)  /* while Kafka does not answer: each request may take five seconds */
-#define ANEW_US  INT64_C(60000000)  /* between two writings of what has not changed, where something is wrong */
-#define WELL_US  INT64_C(600000000) /* where nothing is */
-#define SKEW_MS  1000
-#define DAYS     30
-#define DAY_S    86400
-#define MAX      32 /* findings */
+#define FIRST_US   INT64_C(1000000)   /* the first look: clocks are known by then */
+#define REST_US    INT64_C(30000000)  /* between looks, where nothing is wrong */
+#define SOON_US    INT64_C(3000000)   /* where something is, or Kafka is suspect */
+#define SUSPECT_US INT64_C(1000000)   /* between looks whether it is, which cost nothing */
+#define KAFKA_US   INT64_C(60000000)  /* between questions to Kafka, where nothing is wrong there */
+#define ANEW_US    INT64_C(60000000)  /* between two writings of what has not changed, where something is wrong */
+#define WELL_US    INT64_C(600000000) /* where nothing is */
+#define SKEW_MS    1000
+#define DAYS       30
+#define DAY_S      86400
+#define MAX        32 /* findings */
 
 struct seen {
     size_t n;
@@ -47,8 +47,10 @@ struct dt_examiner {
     dt_store *store;
     dt_mailbox *mailbox;
     struct dt_thread thread;
+    struct dt_outage_part outage;    /* Kafka's */
     struct seen now, kafka, written; /* kafka: as it was asked last */
-    int64_t kafka_us;                /* mono: not before */
+    int64_t kafka_us;                /* mono: Kafka is asked then, or before if it is suspect */
+    int64_t asked_us;                /* mono: it was asked last */
     int64_t anew_us;                 /* mono: from then on it is written anew */
     bool failed;                     /* to write, the last time */
 };
@@ -95,22 +97,31 @@ static bool hear_topic(void *arg, const struct dt_kafka_asked_topic *topic)
     return wrong && e->kafka.n < MAX;
 }
 
+/* A part of the process meets an outage of Kafka: whether it is one, or a broker of several, only an answer shows. */
+static bool is_suspect(const dt_examiner *e)
+{
+    return e->env.admin && dt_outage_lasts(DT_OUTAGE_KAFKA) && now_us(e) - e->asked_us >= SOON_US;
+}
+
 static void look_at_kafka(dt_examiner *e)
 {
     struct dt_kafka_state state;
     struct dt_error err = {0};
-    if (!e->env.admin || now_us(e) < e->kafka_us)
+    if (!e->env.admin || (now_us(e) < e->kafka_us && !is_suspect(e)))
         return;
     e->kafka.n = 0;
     dt_status status = dt_kafka_admin_examine(e->env.admin, &state, &err);
-    int64_t pause_us = status == DT_OK ? SOON_US : AWAY_US;
+    *e->env.kafka_away = status != DT_OK;
     if (status == DT_OK) {
+        dt_outage_over(&e->outage);
         dt_kafka_judge(&state, e->env.config->kafka_replication_factor, add, &e->kafka);
         dt_kafka_admin_tell_asked(e->env.admin, hear_topic, e);
     } else {
+        dt_outage_failed(&e->outage, DT_OUTAGE_KAFKA, "examiner", "Kafka cannot be asked", status, &err);
         add(&e->kafka, "kafka-away", "kafka", err.text[0] ? err.text : dt_status_text(status));
     }
-    e->kafka_us = now_us(e) + (e->kafka.n ? pause_us : KAFKA_US);
+    e->kafka_us = now_us(e) + (e->kafka.n ? SOON_US : KAFKA_US);
+    e->asked_us = now_us(e);
 }
 
 static void look_at_election(dt_examiner *e)
@@ -193,7 +204,9 @@ static void run(void *arg)
     dt_mailbox_pause(e->mailbox, now_us(e) + FIRST_US, DT_THREAD_STOP);
     while (!dt_thread_stopping(&e->thread)) {
         look(e);
-        dt_mailbox_pause(e->mailbox, now_us(e) + (e->now.n || e->failed ? SOON_US : REST_US), DT_THREAD_STOP);
+        int64_t until_us = now_us(e) + (e->now.n || e->failed ? SOON_US : REST_US);
+        while (!dt_thread_stopping(&e->thread) && now_us(e) < until_us && !is_suspect(e))
+            dt_mailbox_pause(e->mailbox, dt_earlier(until_us, now_us(e) + SUSPECT_US), DT_THREAD_STOP);
     }
 }
 

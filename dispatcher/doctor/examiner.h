@@ -16,8 +16,9 @@ struct dt_examiner_env {
     const struct dt_config *config;
     const dt_clock *clock;
     const dt_refclock *ref;
-    dt_kafka_admin *admin; /* NULL without Kafka */
-    int64_t process;       /* the id of this process's row in `processes` */
+    dt_kafka_admin *admin;    /* NULL without Kafka */
+    int64_t process;          /* the id of this process's row in `processes` */
+    _Atomic bool *kafka_away; /* is written: Kafka did not answer the latest question */
 };
 
 DT_MUST_CHECK dt_status dt_examiner_start(const struct dt_examiner_env *env, dt_examiner **out, struct dt_error *err);

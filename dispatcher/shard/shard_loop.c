@@ -42,6 +42,7 @@
 #define BUSY_US         INT64_C(4000)    /* somebody else claims of a topic with limits: about a transaction */
 #define IDLE_EARLY_MS   1500             /* an idle shard takes over so long before something is due */
 #define FULL_US         INT64_C(6000000) /* callbacks that found no place are told of for so long */
+#define SLOW_US         INT64_C(1500000) /* a request without an answer for so long is what a shard waits for */
 #define SENDING_US      INT64_C(100000)  /* if a commit takes longer, the loop works on without it */
 #define FROZEN_US       INT64_C(100000)  /* the pause after jobs were left because the list is frozen */
 #define STALE_MAP_US    INT64_C(10000)   /* the map is on its way */
@@ -290,21 +291,20 @@ static void say_which_map(dt_shard_loop *l)
 
 static void say_what_it_waits_for(dt_shard_loop *l)
 {
-    const char *trouble = dt_delivery_trouble(l->delivery);
+    const char *trouble = dt_delivery_trouble(l->delivery), *orphan = dt_shard_orphan(l);
     char text[sizeof(l->state.detail)];
-    const char *orphan = dt_shard_orphan(l);
-    if (dt_shard_sender_stalled(l) && !dt_sender_busy(&l->sender))
-        say(l, dt_delivery_name(l->delivery), l->sender.err.text);
-    else if (dt_shard_sender_stalled(l))
-        return;
-    else if (trouble[0])
+    bool busy = dt_sender_busy(&l->sender); /* err is the sender's then */
+    if (dt_shard_sender_stalled(l)) {
+        if (!busy || (!l->state.waiting && dt_shard_mono_us(l) - l->sender.requested_us >= SLOW_US))
+            say(l, dt_delivery_name(l->delivery), busy ? "it has not answered yet" : l->sender.err.text);
+    } else if (trouble[0])
         say(l, dt_delivery_name(l->delivery), trouble);
     else if (orphan[0]) {
         snprintf(text, sizeof(text), "topic %s has due jobs and no row in `topics`", orphan);
         say(l, dt_delivery_name(l->delivery), text);
     } else if (l->index && !l->trust.up)
         say(l, "redis", "the index is not reachable");
-    else if (!dt_sender_busy(&l->sender)) {
+    else if (!busy) {
         text[0] = '\0';
         if (l->sender.state == DT_SENDER_OPEN)
             dt_delivery_notice(l->delivery, text, sizeof(text));

@@ -135,6 +135,8 @@ static void announce(void *arg)
 static char endpoints[] = "a:1,b:1", none[] = "";
 static struct dt_config config = {.redis_endpoints = endpoints};
 
+static _Atomic bool kafka_away;
+
 static const struct dt_heartbeat_env *env(void)
 {
     static struct dt_heartbeat_env made;
@@ -143,6 +145,7 @@ static const struct dt_heartbeat_env *env(void)
                                      .name = "host:1",
                                      .id = 7,
                                      .elects = "mysql",
+                                     .kafka_away = &kafka_away,
                                      .arg = &fake,
                                      .shards = shards,
                                      .state = state_of,

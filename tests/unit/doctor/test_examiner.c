@@ -119,7 +119,8 @@ static unsigned puts_in(int64_t seconds, int64_t ahead_ms)
     fake.ahead_ms = ahead_ms;
     dt_refclock_init(&ref, &hand_clock);
     dt_refclock_sample(&ref, fake.mono_us / 1000, fake.mono_us, fake.mono_us);
-    const struct dt_examiner_env env = {&config, &hand_clock, &ref, NULL, 7};
+    static _Atomic bool kafka_away;
+    const struct dt_examiner_env env = {&config, &hand_clock, &ref, NULL, 7, &kafka_away};
     assert_int_equal(dt_examiner_start(&env, &examiner, &err), DT_OK);
     AWAIT(fake.mono_us >= seconds * SECOND);
     dt_examiner_stop(examiner);
