@@ -86,7 +86,9 @@ bool dt_answer_duration(struct dt_request *req, const char *name, int64_t max_ms
     }
     struct dt_faults faults;
     dt_faults_init(&faults, &req->arena);
-    dt_faults_add_query(&faults, dt_str(name), "must be a duration of 60 s at most, such as PT5S");
+    dt_faults_add_query(&faults, dt_str(name),
+                        max_ms == INT64_MAX ? "must be a duration, such as PT5S"
+                                            : "must be a duration of 60 s at most, such as PT5S");
     dt_answer_faults(req, DT_INVALID, &faults);
     return false;
 }

@@ -66,7 +66,7 @@ static const struct dt_route routes[] = {
     {"GET",    "/v1/overview",                DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_overview,     NULL},
     {"GET",    "/v1/series",                  DT_SCOPE_READ,   DT_BODY_NONE,   "metric from to step topic", dt_handle_series, NULL},
     {"GET",    "/v1/dead-letters",            DT_SCOPE_READ,   DT_BODY_NONE,   "topic failed_from failed_to", dt_handle_dead_letters, NULL},
-    {"GET",    "/v1/doctor",                  DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_doctor,       NULL},
+    {"GET",    "/v1/doctor",                  DT_SCOPE_READ_ALL, DT_BODY_NONE,   "late",     dt_handle_doctor,       NULL},
     {"GET",    "/v1/info",                    DT_SCOPE_READ_ALL, DT_BODY_NONE,   NULL,       dt_handle_info,         NULL},
     {"GET",    "/healthz",                    DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_healthz,      NULL},
     {"GET",    "/readyz",                     DT_SCOPE_NONE,   DT_BODY_NONE,   NULL,       dt_handle_readyz,       NULL},

@@ -94,7 +94,7 @@ static const struct dt_cli_option job_list[] = {
     {"key", "TEXT", DT_CLI_TEXT, DT_CLI_QUERY, "The latest job of this key; needs --topic."},
     EXPORT_OPTIONS,
     {"include", "payload", DT_CLI_TEXT, DT_CLI_QUERY, "Payloads, too."},
-    {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Jobs that are due and not dispatched, the most overdue first."},
+    {"overdue", NULL, DT_CLI_SWITCH, DT_CLI_HERE, "Jobs that are due and not dispatched, the most overdue first; those of paused topics are held, and counted alone."},
 };
 static const struct dt_cli_option job_dead[] = {
     {"topic", "TOPIC", DT_CLI_TEXT, DT_CLI_QUERY, "Jobs of this topic."},
@@ -372,7 +372,7 @@ static const struct dt_cli_verb verbs[] = {
     {"usage", "", "", "Lists what tokens were used for today, how many jobs of their topics are pending, and their quotas; without the scope admin, one's own.",
      DT_CLI_BY_REQUEST, "GET", "/v1/usage", NULL, "usage", DT_CLI_USED, OPTIONS(usage),
      "usage\nusage --days 30 --json"},
-    {"doctor", "", "", "Looks for what is wrong, and says what it means and what to do; exit code 1 when it finds something.",
+    {"doctor", "", "", "Looks for what is wrong, and says what it means and what to do; exit code 1 when it finds something other than notes.",
      DT_CLI_BY_DOCTOR, "GET", "/readyz", NULL, NULL, DT_CLI_NOTHING, OPTIONS(doctor),
      "doctor"},
     {"help", "", "[NOUN [VERB]]", "Says what a command does.",

@@ -5,9 +5,8 @@
 #include <stdio.h>
 
 #include "base/connection/certificates.h"
-#include "overview/shard_json.h"
+#include "jobs/explain.h"
 
-#define LATE_MS      60000
 #define SKEW_MS      1000
 #define DETAIL       600
 #define DAYS         INT64_C(30)
@@ -40,12 +39,14 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                            "sql/README.md, a halted shard; then CALL dt_clear_halt(SHARD, 'resend', NULL)",
                            PAGE("shards/shard-halted")},
     [DT_FINDING_NO_LEADER] = {"shard-without-leader", DT_SEVERITY_ERROR,
-                              "Nobody dispatches the jobs of this shard: the dispatchers cannot elect a leader.",
+                              "The jobs of this shard are not dispatched: the dispatchers cannot elect a leader.",
                               "look for outages in the dispatchers' logs: ZooKeeper, or MySQL where there is none",
                               PAGE("shards/shard-without-leader")},
     [DT_FINDING_OVERDUE] = {"overdue", DT_SEVERITY_ERROR, "Jobs of the topic are due for longer than they should be.",
-                            "duetime jobs list --overdue --topic TOPIC --limit 1; then duetime jobs explain ID",
-                            PAGE("jobs/overdue")},
+                            "duetime jobs list --overdue --topic TOPIC --limit 1", PAGE("jobs/overdue")},
+    [DT_FINDING_NOT_POPPED] = {"not-popped", DT_SEVERITY_ERROR,
+                               "Workers have to pop the jobs of this topic, and none does, or too few.",
+                               "duetime pop TOPIC", PAGE("jobs/not-popped")},
     [DT_FINDING_KAFKA_AWAY] = {"kafka-away", DT_SEVERITY_ERROR,
                                "A dispatcher gets no answer from Kafka: jobs that go there are late until it does.",
                                "kafka-broker-api-versions.sh --bootstrap-server KAFKA; then the broker's log",
@@ -80,7 +81,7 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                                       PAGE("kafka/kafka-replication")},
     [DT_FINDING_ZOOKEEPER_AWAY] = {"zookeeper-away", DT_SEVERITY_ERROR,
                                    "A dispatcher has no session with ZooKeeper, and leads nothing until it has one.",
-                                   "echo srvr | nc ZOOKEEPER 2181, from the dispatcher's machine",
+                                   "echo srvr | nc ZOOKEEPER, from the dispatcher's machine",
                                    PAGE("zookeeper/zookeeper-away")},
     [DT_FINDING_DISPATCHER_CLOCK] = {"dispatcher-clock", DT_SEVERITY_WARNING,
                                      "The clock of a dispatcher's machine differs from MySQL's. Due times are judged "
@@ -125,25 +126,102 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                           "Rows of job_inbox could not be carried out: what they ask for was not done.",
                           "look into the view v_inbox_errors; mend the rows of job_inbox, and set their error to NULL",
                           PAGE("intake/inbox-errors")},
-    [DT_FINDING_PAUSED] = {"paused-and-due", DT_SEVERITY_NOTE, "The topic is paused and has jobs that are due.",
+    [DT_FINDING_MOVING] = {"shards-moving", DT_SEVERITY_NOTE,
+                           "The number of shards was changed, and these are not through yet; that takes seconds.",
+                           "duetime shards list --output wide", PAGE("shards/shards-moving")},
+    [DT_FINDING_PAUSED] = {"paused-and-due", DT_SEVERITY_NOTE, "The topic is paused, and holds jobs that are due.",
                            "duetime topics resume TOPIC", PAGE("jobs/paused-and-due")},
 };
 
 struct judging {
     const struct dt_examined *examined;
-    dt_heard_fn *heard;
+    dt_heard_fn *heard; /* NULL at the first look */
     void *arg;
-    enum dt_finding_kind kind; /* what is looked for just now */
+    bool present[DT_FINDING_KINDS];   /* as the first look found */
+    enum dt_finding_kind kind, under; /* what is looked for just now, and under which cause; KINDS: none */
+    enum dt_finding_kind causes[5];   /* of the next finding, the deepest first; ended by KINDS */
+    const char *action;               /* likewise, in place of its kind's */
+    int64_t at_ms;                    /* likewise; 0: now */
 };
 
-static void DT_PRINTF(3, 4) tell(const struct judging *j, const char *subject, const char *fmt, ...)
+/* Appends what stands for a name in an action; gives the name's length, 0: none is here. */
+static size_t add_name(struct dt_strbuf *out, const struct judging *j, const char *at, const char *subject)
+{
+    static const char *const names[] = {"TOPIC", "SHARD", "KAFKA", "ZOOKEEPER"};
+    const struct dt_config *config = j->examined->config;
+    const char *const values[] = {subject, strncmp(subject, "shard ", 6) == 0 ? subject + 6 : NULL,
+                                  config ? config->kafka_brokers : NULL, config ? config->zookeeper_servers : NULL};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *value = values[i];
+        if (strncmp(at, names[i], strlen(names[i])) != 0 || !value || !value[0])
+            continue;
+        const bool one = i == 3; /* nc takes one server, its host and port apart */
+        for (const char *p = value; *p && !(one && strchr(",/", *p)); p++)
+            dt_strbuf_addc(out, one && *p == ':' ? ' ' : *p);
+        return strlen(names[i]);
+    }
+    return 0;
+}
+
+static void hear(struct judging *j, const char *subject, const char *detail, enum dt_finding_kind cause)
+{
+    struct dt_strbuf action;
+    dt_strbuf_init(&action);
+    for (const char *p = j->action ? j->action : dt_finding_kinds[j->kind].action; *p;) {
+        size_t n = add_name(&action, j, p, subject);
+        if (!n)
+            dt_strbuf_addc(&action, *p);
+        p += n ? n : 1;
+    }
+    dt_strbuf_addc(&action, '\0');
+    const struct dt_finding finding = {.kind = j->kind,
+                                       .cause = cause,
+                                       .subject = subject,
+                                       .detail = detail,
+                                       .action = action.failed ? "" : action.p,
+                                       .at_ms = j->at_ms ? j->at_ms : j->examined->now_ms};
+    j->heard(j->arg, &finding);
+    dt_strbuf_clear(&action);
+}
+
+static void DT_PRINTF(3, 4) tell(struct judging *j, const char *subject, const char *fmt, ...)
 {
     char detail[DETAIL];
     va_list args;
+    enum dt_finding_kind cause = DT_FINDING_KINDS;
+    for (size_t i = 0; cause == DT_FINDING_KINDS && j->causes[i] != DT_FINDING_KINDS; i++)
+        if (j->present[j->causes[i]] && j->causes[i] != j->kind)
+            cause = j->causes[i];
+    j->causes[0] = DT_FINDING_KINDS;
     va_start(args, fmt);
     vsnprintf(detail, sizeof(detail), fmt, args);
     va_end(args);
-    j->heard(j->arg, j->kind, subject, detail);
+    if (!j->heard)
+        j->present[j->kind] = true;
+    else if (cause == j->under)
+        hear(j, subject, detail, cause);
+}
+
+#define BECAUSE(j, ...)                                                                                                \
+    memcpy((j)->causes, (const enum dt_finding_kind[5]){__VA_ARGS__, DT_FINDING_KINDS}, sizeof((j)->causes))
+
+static void because_of_server(struct judging *j, struct dt_str server)
+{
+    if (dt_str_is(server, "kafka"))
+        BECAUSE(j, DT_FINDING_KAFKA_AWAY, DT_FINDING_KAFKA_JOB_TOPIC);
+    else if (dt_str_is(server, "redis"))
+        BECAUSE(j, DT_FINDING_REDIS_AWAY);
+}
+
+/* What explains that a shard does not dispatch. */
+static void because_of_shard(struct judging *j, const struct dt_shard_cause *cause)
+{
+    if (cause->why == DT_SHARD_HALTED)
+        BECAUSE(j, DT_FINDING_HALTED);
+    else if (cause->why == DT_SHARD_WAITS)
+        because_of_server(j, cause->waits);
+    else if (cause->why != DT_SHARD_OK)
+        BECAUSE(j, DT_FINDING_NO_DISPATCHER, DT_FINDING_ZOOKEEPER_AWAY, DT_FINDING_NO_LEADER);
 }
 
 static int bytes(struct dt_str s)
@@ -153,7 +231,7 @@ static int bytes(struct dt_str s)
 
 /* ---- servers ---- */
 
-static void look_at_replicas(const struct judging *j)
+static void look_at_replicas(struct judging *j)
 {
     const struct dt_semi_sync *s = &j->examined->semi_sync;
     if (j->kind != DT_FINDING_SEMI_SYNC || !j->examined->replicas)
@@ -166,7 +244,7 @@ static void look_at_replicas(const struct judging *j)
         tell(j, "mysql", "without a replica the primary goes on alone after %lld ms", (long long)s->alone_ms);
 }
 
-static void look_at_server(const struct judging *j)
+static void look_at_server(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
     if (j->kind == DT_FINDING_MYSQL_FLUSH && e->mysql.flush != 1)
@@ -192,14 +270,16 @@ static void look_at_server(const struct judging *j)
 
 /* ---- processes and shards ---- */
 
-static void look_at_index_of(const struct judging *j, const struct dt_live_process *p)
+static void look_at_index_of(struct judging *j, const struct dt_live_process *p)
 {
     struct dt_str down = dt_str_is(p->index_down, "*") ? DT_STR_LIT("any Redis") : p->index_down;
-    if (j->kind == DT_FINDING_INDEX && down.n)
-        tell(j, p->name.p, "it cannot write to %.*s", bytes(down), down.p);
+    if (j->kind != DT_FINDING_INDEX || !down.n)
+        return;
+    because_of_server(j, DT_STR_LIT("redis"));
+    tell(j, p->name.p, "it cannot write to %.*s", bytes(down), down.p);
 }
 
-static void look_at_processes(const struct judging *j)
+static void look_at_processes(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
     size_t dispatchers = 0;
@@ -215,52 +295,101 @@ static void look_at_processes(const struct judging *j)
         tell(j, "dispatchers", "none was seen for four seconds");
 }
 
-static void look_at_shard(const struct judging *j, const struct dt_shard_info *shard)
+/* Dispatchers that have not started tell nothing but that they wait for it. */
+static void look_at_starting(struct judging *j)
+{
+    const struct dt_shards_view *shards = j->examined->waiting->shards;
+    bool led = false;
+    for (size_t i = 0; i < shards->n; i++)
+        led |= shards->shards[i].owner.p != NULL;
+    if (j->kind == DT_FINDING_KAFKA_AWAY && !led && shards->dispatchers.n && shards->dispatchers.waits_kafka)
+        tell(j, "kafka", "dispatchers wait for it before they elect leaders");
+}
+
+static void look_at_shard(struct judging *j, const struct dt_shard_info *shard)
 {
     char subject[32];
-    bool named = shard->shard < j->examined->view->map.shards;
+    const struct dt_waiting *w = j->examined->waiting;
+    const struct dt_shard_cause cause = dt_shard_judge(shard, &w->shards->dispatchers, j->examined->now_ms);
+    bool named = shard->shard < w->view->map.shards;
+    bool leaderless = cause.why == DT_SHARD_NO_LEADER || cause.why == DT_SHARD_NO_DISPATCHER;
     snprintf(subject, sizeof(subject), "shard %u", shard->shard);
-    if (j->kind == DT_FINDING_HALTED && shard->halted.p)
-        tell(j, subject, "%.*s", bytes(shard->halted), shard->halted.p);
-    if (j->kind == DT_FINDING_NO_LEADER && named && !shard->halted.p && !shard->owner.p)
-        tell(j, subject, "no process that lives leads it");
-    if (j->kind == DT_FINDING_INDEX && named && shard->owner.p && !dt_shard_has_index(shard))
+    if (j->kind == DT_FINDING_HALTED && cause.why == DT_SHARD_HALTED)
+        tell(j, subject, "%.*s", bytes(cause.detail), cause.detail.p);
+    if (j->kind == DT_FINDING_NO_LEADER && named && (leaderless || cause.why == DT_SHARD_SILENT)) {
+        because_of_shard(j, &cause);
+        tell(j, subject, leaderless ? "no process that lives leads it" : "its leader has said nothing for 15 s");
+    }
+    if (j->kind == DT_FINDING_INDEX && named && shard->owner.p && !dt_shard_has_index(shard)) {
+        because_of_server(j, DT_STR_LIT("redis"));
         tell(j, subject, "its set is being filled, or its leader cannot reach Redis");
-    if (j->kind == DT_FINDING_WAITS && shard->owner.p && shard->waiting.p)
-        tell(j, subject, "it waits for %.*s%s%.*s", bytes(shard->waiting), shard->waiting.p,
-             shard->detail.n ? ": " : "", bytes(shard->detail), shard->detail.p ? shard->detail.p : "");
+    }
+    if (j->kind == DT_FINDING_WAITS && cause.why == DT_SHARD_WAITS) {
+        because_of_server(j, cause.waits);
+        tell(j, subject, "it waits for %.*s%s%.*s", bytes(cause.waits), cause.waits.p, cause.detail.n ? ": " : "",
+             bytes(cause.detail), cause.detail.p ? cause.detail.p : "");
+    }
+    bool moves = shard->generation && shard->generation != w->view->installation.generation;
+    if (j->kind == DT_FINDING_MOVING && (moves || !named))
+        tell(j, subject, "it is not yet as the map of shards wants it");
 }
 
 /* ---- jobs ---- */
 
-static bool is_paused(const struct dt_examined *e, struct dt_str topic)
+static enum dt_finding_kind kind_of_word(const char *word)
 {
-    const struct dt_topic_settings *settings = dt_view_topic(e->view, topic);
-    return settings && settings->paused;
+    return strcmp(word, "paused") == 0 ? DT_FINDING_PAUSED
+           : strcmp(word, "pop") == 0  ? DT_FINDING_NOT_POPPED
+                                       : DT_FINDING_OVERDUE;
 }
 
-static void look_at_topic(const struct judging *j, const struct dt_topic_overdue *topic)
+/* What the topic's oldest due job waits for decides what is found, why, and what to do. */
+static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topic)
 {
-    int64_t late_ms = topic->since_ms ? j->examined->now_ms - topic->since_ms : 0;
-    bool paused = is_paused(j->examined, topic->topic);
-    bool told = j->kind == DT_FINDING_PAUSED ? paused : j->kind == DT_FINDING_OVERDUE && !paused && late_ms > LATE_MS;
-    if (told)
-        tell(j, topic->topic.p, "%lld jobs are due, the oldest for %lld s", (long long)topic->jobs,
-             (long long)(late_ms / 1000));
+    const struct dt_examined *e = j->examined;
+    const struct dt_job job = {.id = topic->job,
+                               .topic = topic->topic,
+                               .state = DT_SCHEDULED,
+                               .next_at_ms = topic->since_ms,
+                               .claim_shard = -1};
+    int64_t late_ms = topic->since_ms ? e->now_ms - topic->since_ms : 0;
+    if (j->kind != DT_FINDING_PAUSED && j->kind != DT_FINDING_NOT_POPPED && j->kind != DT_FINDING_OVERDUE)
+        return;
+    const char *word = topic->paused ? "paused" : dt_waiting_for(e->waiting, &job);
+    if (!word || kind_of_word(word) != j->kind || (late_ms <= e->late_ms && j->kind != DT_FINDING_PAUSED))
+        return;
+    const struct dt_explained explained = dt_explained_of(e->waiting, &job, word);
+    struct dt_strbuf text;
+    dt_strbuf_init(&text);
+    dt_explain_action(&explained, &text);
+    if (j->kind == DT_FINDING_OVERDUE)
+        dt_strbuf_addf(&text, "%sduetime jobs explain %lld", text.n ? "; " : "", (long long)topic->job);
+    dt_strbuf_addc(&text, '\0');
+    j->action = text.failed ? NULL : text.p;
+    if (strcmp(word, "leader") == 0)
+        because_of_shard(j, &explained.cause);
+    else
+        because_of_server(j, dt_str(word));
+    tell(j, topic->topic.p, "%lld jobs are due, the oldest for %lld s, and wait for %s", (long long)topic->jobs,
+         (long long)(late_ms / 1000), word);
+    j->action = NULL;
+    dt_strbuf_clear(&text);
 }
 
 /* ---- what dispatchers told, and certificates ---- */
 
-static void look_at_told(const struct judging *j, const struct dt_process_finding *told)
+static void look_at_told(struct judging *j, const struct dt_process_finding *told)
 {
+    j->at_ms = told->found_at_ms;
     if (dt_str_is(told->finding, dt_finding_kinds[j->kind].name))
         tell(j, told->subject.p, "%.*s (seen by %.*s)", bytes(told->detail), told->detail.p, bytes(told->process),
              told->process.p);
+    j->at_ms = 0;
 }
 
 static void hear_certificate(void *arg, const char *key, const char *file, int64_t ends_s)
 {
-    const struct judging *j = arg;
+    struct judging *j = arg;
     int64_t left_s = ends_s - j->examined->host_ms / 1000;
     if (left_s < 0)
         tell(j, file, "%s of the API has ended", key);
@@ -268,34 +397,47 @@ static void hear_certificate(void *arg, const char *key, const char *file, int64
         tell(j, file, "%s of the API ends in %lld days", key, (long long)(left_s / DAY_S));
 }
 
-static void look_for(const struct judging *j)
+static void look_for(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
     look_at_server(j);
     look_at_replicas(j);
     look_at_processes(j);
-    for (size_t i = 0; i < e->shards->n; i++)
-        look_at_shard(j, &e->shards->shards[i]);
+    look_at_starting(j);
+    for (size_t i = 0; i < e->waiting->shards->n; i++)
+        look_at_shard(j, &e->waiting->shards->shards[i]);
     for (size_t i = 0; i < e->n_overdue; i++)
         look_at_topic(j, &e->overdue[i]);
     for (size_t i = 0; i < e->n_told; i++)
         look_at_told(j, &e->told[i]);
     if (j->kind == DT_FINDING_CERTIFICATE && e->config)
-        dt_certificates_look(e->config, hear_certificate, (void *)j);
+        dt_certificates_look(e->config, hear_certificate, j);
     if (j->kind == DT_FINDING_CERTIFICATE && e->shown_ends_ms)
-        hear_certificate((void *)j, "the certificate that is shown to callers", "http.tls_cert",
-                         e->shown_ends_ms / 1000);
+        hear_certificate(j, "the certificate that is shown to callers", "http.tls_cert", e->shown_ends_ms / 1000);
     if (j->kind == DT_FINDING_INBOX && e->inbox_errors)
         tell(j, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
 }
 
 void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg)
 {
-    struct judging j = {.examined = examined, .heard = heard, .arg = arg};
+    struct judging j = {.examined = examined, .arg = arg, .causes = {DT_FINDING_KINDS}};
+    for (int kind = 0; kind < DT_FINDING_KINDS; kind++) {
+        j.kind = (enum dt_finding_kind)kind;
+        look_for(&j);
+    }
+    j.heard = heard;
     for (int severity = 0; severity <= DT_SEVERITY_NOTE; severity++)
-        for (int kind = 0; kind < DT_FINDING_KINDS; kind++)
-            if (dt_finding_kinds[kind].severity == (enum dt_severity)severity) {
-                j.kind = (enum dt_finding_kind)kind;
-                look_for(&j);
+        for (int kind = 0; kind < DT_FINDING_KINDS; kind++) {
+            if (dt_finding_kinds[kind].severity != (enum dt_severity)severity || !j.present[kind])
+                continue;
+            j.under = DT_FINDING_KINDS;
+            j.kind = (enum dt_finding_kind)kind;
+            look_for(&j);
+            j.under = j.kind;
+            for (int what = 0; what < DT_FINDING_KINDS; what++) {
+                j.kind = (enum dt_finding_kind)what;
+                if (j.present[what])
+                    look_for(&j);
             }
+        }
 }

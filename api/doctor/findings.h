@@ -1,12 +1,14 @@
 /*
- * The findings of GET /v1/doctor: each with how grave it is, what it means and what to do. Pure: the other files of
- * this folder have read what is judged. (cli/run/findings.h has other findings: those that the command `duetime doctor`
- * makes from outside of an API.)
+ * The findings of GET /v1/doctor: each with how grave it is, what it means, what to do, and which other finding
+ * explains it. The other files of this folder have read what is judged; the store is asked for limits of topics alone
+ * (jobs/waiting.h). (cli/run/findings.h has the findings that the command `duetime doctor` makes from outside of an
+ * API.)
  */
 #ifndef DT_API_FINDINGS_H
 #define DT_API_FINDINGS_H
 
 #include "index/index.h"
+#include "jobs/waiting.h"
 #include "store/figures/figures.h"
 #include "store/process_findings.h"
 #include "store/server_settings.h"
@@ -14,41 +16,44 @@
 
 enum dt_severity { DT_SEVERITY_ERROR, DT_SEVERITY_WARNING, DT_SEVERITY_NOTE };
 
+/* Of the same severity, those that explain others come first. */
 enum dt_finding_kind {
-    DT_FINDING_MYSQL_FLUSH,
-    DT_FINDING_NUMBERS,
-    DT_FINDING_PACKET,
     DT_FINDING_NO_DISPATCHER,
-    DT_FINDING_HALTED,
-    DT_FINDING_NO_LEADER,
-    DT_FINDING_OVERDUE,
+    DT_FINDING_ZOOKEEPER_AWAY,
     DT_FINDING_KAFKA_AWAY,
     DT_FINDING_KAFKA_TOPIC,
     DT_FINDING_KAFKA_JOB_TOPIC,
+    DT_FINDING_HALTED,
+    DT_FINDING_NO_LEADER,
+    DT_FINDING_NOT_POPPED,
+    DT_FINDING_OVERDUE,
+    DT_FINDING_MYSQL_FLUSH,
+    DT_FINDING_NUMBERS,
     DT_FINDING_KAFKA_MIN_ISR,
     DT_FINDING_KAFKA_UNCLEAN,
     DT_FINDING_KAFKA_REPLICATION,
-    DT_FINDING_ZOOKEEPER_AWAY,
+    DT_FINDING_REDIS_AWAY,
     DT_FINDING_DISPATCHER_CLOCK,
     DT_FINDING_CERTIFICATE,
     DT_FINDING_MYSQL_BINLOG,
+    DT_FINDING_PACKET,
     DT_FINDING_SEMI_SYNC,
     DT_FINDING_CLOCK,
     DT_FINDING_REDIS_POLICY,
-    DT_FINDING_REDIS_AWAY,
     DT_FINDING_INDEX,
     DT_FINDING_WAITS,
     DT_FINDING_VERSIONS,
     DT_FINDING_INBOX,
     DT_FINDING_PAUSED,
+    DT_FINDING_MOVING,
     DT_FINDING_KINDS
 };
 
 struct dt_finding_kind_text {
     const char *name; /* "mysql-flush" */
     enum dt_severity severity;
-    const char *means, *action;
-    const char *page; /* of the runbook: "deploy/runbook/mysql/mysql-flush.md" */
+    const char *means, *action; /* in the action, TOPIC, SHARD, KAFKA and ZOOKEEPER stand for names */
+    const char *page;           /* of the runbook: "deploy/runbook/mysql/mysql-flush.md" */
 };
 extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
 
@@ -65,8 +70,8 @@ struct dt_examined {
     size_t payload_max; /* bytes of a payload that are taken */
     const struct dt_live_process *processes;
     size_t n_processes;
-    const struct dt_view *view;
-    const struct dt_shards_view *shards;
+    struct dt_waiting *waiting; /* the snapshots of topics and shards, and what jobs wait for */
+    int64_t late_ms;            /* jobs may be due for so long */
     const struct dt_topic_overdue *overdue;
     size_t n_overdue;
     int64_t inbox_errors;
@@ -79,9 +84,14 @@ struct dt_examined {
     const char *redis_trouble; /* NULL: none */
 };
 
-/* Hears of a finding: what it is about, and what it was seen by. */
-typedef void dt_heard_fn(void *arg, enum dt_finding_kind kind, const char *subject, const char *detail);
-/* Tells all findings, the gravest first. */
+struct dt_finding {
+    enum dt_finding_kind kind, cause; /* cause: DT_FINDING_KINDS = none of the others */
+    const char *subject, *detail;     /* what it is about, and what it was seen by */
+    const char *action;               /* with names in their places */
+    int64_t at_ms;                    /* when it was found */
+};
+typedef void dt_heard_fn(void *arg, const struct dt_finding *finding);
+/* Tells all findings: causes, the gravest first, and after each kind of cause what it explains. */
 void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg);
 
 #endif

@@ -14,6 +14,7 @@
 #include "work/workers.h"
 
 #define DUE_ROWS     10000
+#define LATE_MS      60000
 #define REDIS_MAX    16
 #define ANSWER_BYTES ((size_t)512 << 10)
 
@@ -22,6 +23,7 @@ struct examination {
     dt_store *store;
     struct dt_arena arena;
     struct dt_examined found;
+    struct dt_waiting waiting;
     struct dt_index_memory redis[REDIS_MAX];
     struct dt_error redis_err;
     dt_index *index;
@@ -72,7 +74,7 @@ static dt_status read_tables(struct examination *x, struct dt_error *err)
 static void read_redis(struct examination *x)
 {
     dt_status status =
-        dt_index_new(x->api->config, x->found.view->installation.name, x->api->clock, &x->index, &x->redis_err);
+        dt_index_new(x->api->config, x->waiting.view->installation.name, x->api->clock, &x->index, &x->redis_err);
     while (status == DT_OK && x->index && x->found.n_redis < REDIS_MAX) {
         status = dt_index_memory(x->index, (unsigned)x->found.n_redis, &x->redis[x->found.n_redis], &x->redis_err);
         if (status == DT_NOT_FOUND)
@@ -97,8 +99,8 @@ static dt_status examine(struct examination *x, struct dt_error *err)
         status = read_tables(x, err);
     if (status != DT_OK)
         return status;
-    x->found.view = dt_topic_cache_view(topics);
-    x->found.shards = dt_topic_cache_shards(topics);
+    dt_waiting_init(&x->waiting, topics, x->api->ref, x->store);
+    x->found.waiting = &x->waiting;
     read_redis(x);
     return DT_OK;
 }
@@ -111,18 +113,23 @@ static void add_text(struct dt_strbuf *out, const char *name, const char *text)
     dt_json_add_string(out, dt_str(text));
 }
 
-static void add_finding(void *arg, enum dt_finding_kind kind, const char *subject, const char *detail)
+static void add_finding(void *arg, const struct dt_finding *finding)
 {
     static const char *const severities[] = {"error", "warning", "note"};
     struct examination *x = arg;
-    const struct dt_finding_kind_text *text = &dt_finding_kinds[kind];
+    const struct dt_finding_kind_text *text = &dt_finding_kinds[finding->kind];
     dt_strbuf_addf(x->out, "%s{\"finding\":\"%s\",\"severity\":\"%s\"", x->told++ ? "," : "", text->name,
                    severities[text->severity]);
-    add_text(x->out, "subject", subject);
-    add_text(x->out, "detail", detail);
+    add_text(x->out, "subject", finding->subject);
+    add_text(x->out, "detail", finding->detail);
     add_text(x->out, "means", text->means);
-    add_text(x->out, "do", text->action);
+    add_text(x->out, "do", finding->action);
     add_text(x->out, "runbook", text->page);
+    dt_strbuf_adds(x->out, ",\"cause\":");
+    dt_json_add_string_or_null(
+        x->out, finding->cause == DT_FINDING_KINDS ? DT_STR_NONE : dt_str(dt_finding_kinds[finding->cause].name));
+    dt_strbuf_adds(x->out, ",\"at\":");
+    dt_json_add_time(x->out, finding->at_ms);
     dt_strbuf_addc(x->out, '}');
 }
 
@@ -148,7 +155,8 @@ static enum dt_next diagnose(struct dt_request *req, dt_store *store)
     struct dt_error err = {0};
     if (!dt_request_hold(req, ANSWER_BYTES))
         return dt_request_no_room(req);
-    struct examination x = {.api = req->api, .store = store, .out = &req->out};
+    const int64_t *late_ms = req->state;
+    struct examination x = {.api = req->api, .store = store, .out = &req->out, .found = {.late_ms = *late_ms}};
     dt_arena_init(&x.arena);
     dt_strbuf_reset(&req->out);
     dt_status status = examine(&x, &err);
@@ -156,8 +164,7 @@ static enum dt_next diagnose(struct dt_request *req, dt_store *store)
         add_diagnosis(&x);
         req->status = 200;
     }
-    dt_view_release((struct dt_view *)x.found.view);
-    dt_shards_release((struct dt_shards_view *)x.found.shards);
+    dt_waiting_clear(&x.waiting);
     dt_index_free(x.index);
     dt_arena_clear(&x.arena);
     return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
@@ -165,5 +172,12 @@ static enum dt_next diagnose(struct dt_request *req, dt_store *store)
 
 enum dt_next dt_handle_doctor(struct dt_request *req)
 {
+    int64_t *late_ms = dt_arena_alloc(&req->arena, sizeof(*late_ms));
+    if (!late_ms)
+        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
+    *late_ms = LATE_MS;
+    if (!dt_answer_duration(req, "late", INT64_MAX, late_ms))
+        return DT_REPLY;
+    req->state = late_ms;
     return dt_workers_submit(req->api->workers, req, diagnose);
 }

@@ -3,7 +3,18 @@
 
 #include "base/text/timetext.h"
 #include "job/delivery.h"
-#include "jobs/waiting.h"
+
+struct dt_explained dt_explained_of(const struct dt_waiting *w, const struct dt_job *job, const char *waiting_for)
+{
+    struct dt_explained e = {.job = job, .waiting_for = waiting_for, .now_ms = w->now_ms};
+    e.dispatchers = &w->shards->dispatchers;
+    e.topic = dt_view_topic(w->view, job->topic);
+    e.shard_number = dt_shard_of(&w->view->map, job->id);
+    e.shard = dt_shards_find(w->shards, e.shard_number);
+    e.claimed = job->claim_shard >= 0 ? dt_shards_find(w->shards, (unsigned)job->claim_shard) : NULL;
+    e.cause = dt_shard_judge(e.shard, e.dispatchers, w->now_ms);
+    return e;
+}
 
 static bool waits_for(const struct dt_explained *e, const char *word)
 {
@@ -64,27 +75,43 @@ static void add_limit(const struct dt_explained *e, struct dt_strbuf *out)
 
 static void add_leader(const struct dt_explained *e, struct dt_strbuf *out)
 {
-    const struct dt_shard_info *shard = e->shard;
-    if (!shard || (!shard->halted.p && !shard->owner.p))
-        dt_strbuf_addf(out, "nobody leads its shard %u", e->shard_number);
-    else if (shard->halted.p) {
+    switch (e->cause.why) {
+    case DT_SHARD_HALTED:
         dt_strbuf_addf(out, "its shard %u is halted until an operator decides how it goes on: ", e->shard_number);
-        add_text(out, shard->halted);
-    } else if (e->now_ms - shard->seen_at_ms > DT_LEADER_SILENT_MS)
+        add_text(out, e->cause.detail);
+        return;
+    case DT_SHARD_NO_DISPATCHER:
+        dt_strbuf_addf(out, "no dispatcher runs, so its shard %u has no leader", e->shard_number);
+        return;
+    case DT_SHARD_NO_LEADER:
+        dt_strbuf_addf(out, "its shard %u has no leader, though dispatchers run", e->shard_number);
+        return;
+    case DT_SHARD_SILENT:
         dt_strbuf_addf(out, "the leader of its shard %u has said nothing for more than 15 s", e->shard_number);
-    else if (shard->overdue > 1)
+        return;
+    case DT_SHARD_WAITS:
+    case DT_SHARD_OK:
+        break;
+    }
+    if (!e->shard || !e->shard->owner.p)
+        dt_strbuf_addf(out, "its shard %u has no leader, as the dispatchers wait for Kafka", e->shard_number);
+    else if (e->shard->overdue > 1)
         dt_strbuf_addf(out, "the leader of its shard %u has at least %lld due jobs to send", e->shard_number,
-                       (long long)shard->overdue);
+                       (long long)e->shard->overdue);
     else
         dt_strbuf_addf(out, "the leader of its shard %u is about to pick it up", e->shard_number);
 }
 
 static void add_server(const struct dt_explained *e, const char *server, struct dt_strbuf *out)
 {
-    dt_strbuf_addf(out, "the leader of its shard %u waits for %s", e->shard_number, server);
-    if (e->shard && e->shard->detail.n) {
+    if (!e->shard || !e->shard->owner.p)
+        dt_strbuf_addf(out, "the dispatchers wait for %s before they elect a leader of its shard %u", server,
+                       e->shard_number);
+    else
+        dt_strbuf_addf(out, "the leader of its shard %u waits for %s", e->shard_number, server);
+    if (e->cause.detail.n) {
         dt_strbuf_adds(out, ": ");
-        add_text(out, e->shard->detail);
+        add_text(out, e->cause.detail);
     }
 }
 
@@ -95,7 +122,7 @@ static void add_why_due(const struct dt_explained *e, struct dt_strbuf *out)
     else if (waits_for(e, "limit"))
         add_limit(e, out);
     else if (waits_for(e, "pop"))
-        dt_strbuf_adds(out, "it is offered to whoever pops its topic, and nobody has popped it yet");
+        dt_strbuf_adds(out, "it is offered to workers that pop its topic, and nobody has popped it yet");
     else if (waits_for(e, "kafka"))
         add_server(e, "Kafka", out);
     else if (waits_for(e, "redis"))
@@ -191,13 +218,15 @@ static void add_command(struct dt_strbuf *out, const char *before, struct dt_str
     dt_strbuf_adds(out, after);
 }
 
-static void add_shard_action(const struct dt_shard_info *shard, struct dt_strbuf *out)
+static void add_shard_action(const struct dt_explained *e, struct dt_strbuf *out)
 {
-    if (shard && shard->halted.p)
+    if (e->cause.why == DT_SHARD_HALTED)
         dt_strbuf_addf(out, "decide as sql/README.md says of a halted shard, then CALL dt_clear_halt(%u, …)",
-                       shard->shard);
-    else if (!shard || !shard->owner.p)
+                       e->shard_number);
+    else if (e->cause.why == DT_SHARD_NO_DISPATCHER)
         dt_strbuf_adds(out, "start a dispatcher: systemctl start duetime-dispatcher; then duetime doctor");
+    else if (e->cause.why != DT_SHARD_OK)
+        dt_strbuf_adds(out, "duetime doctor");
 }
 
 static void add_limit_action(const struct dt_explained *e, struct dt_strbuf *out)
@@ -225,7 +254,7 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
     else if (waits_for(e, "kafka") || waits_for(e, "redis"))
         dt_strbuf_adds(out, "duetime doctor");
     else if (waits_for(e, "leader"))
-        add_shard_action(e->shard, out);
+        add_shard_action(e, out);
     else if (job->state == DT_DEAD)
         add_command(out, "mend what its attempts met, then duetime jobs redrive ", dt_str(id), "");
 }

@@ -5,8 +5,8 @@
 #ifndef DT_API_EXPLAIN_H
 #define DT_API_EXPLAIN_H
 
-#include "job/job.h"
-#include "topics/topic_cache.h"
+#include "jobs/shard_json.h"
+#include "jobs/waiting.h"
 
 struct dt_explained {
     const struct dt_job *job;
@@ -17,7 +17,12 @@ struct dt_explained {
     const struct dt_shard_info *shard;     /* NULL: nothing is known of it */
     /* The shard that its latest attempt was claimed by; NULL: none, or not known. */
     const struct dt_shard_info *claimed;
+    const struct dt_dispatchers *dispatchers;
+    struct dt_shard_cause cause; /* why the shard does not dispatch */
 };
+/* What explains the job from the snapshots; waiting_for: as of dt_waiting_for. All is borrowed. */
+struct dt_explained dt_explained_of(const struct dt_waiting *waiting, const struct dt_job *job,
+                                    const char *waiting_for);
 
 /* Its entry in the index. */
 enum dt_entry_state {

@@ -2,7 +2,7 @@
 #include "base/text/timetext.h"
 #include "job/job_encode.h"
 #include "jobs/explain.h"
-#include "overview/shard_json.h"
+#include "jobs/shard_json.h"
 
 static const char *const entry_names[] = {
     [DT_ENTRY_THERE] = "there",           [DT_ENTRY_MISSING] = "missing", [DT_ENTRY_DIFFERS] = "differs",
@@ -130,7 +130,7 @@ static void add_shard(const struct dt_explained *e, struct dt_strbuf *out)
 {
     const struct dt_shard_info unknown = {.shard = e->shard_number};
     dt_strbuf_adds(out, ",\"shard\":");
-    dt_shard_add_json(out, e->shard ? e->shard : &unknown, e->now_ms);
+    dt_shard_add_json(out, e->shard ? e->shard : &unknown, e->dispatchers, e->now_ms);
 }
 
 static void add_sentences(const struct dt_explained *e, struct dt_strbuf *value, struct dt_strbuf *out)

@@ -61,11 +61,7 @@ static void answer(struct dt_request *req, dt_store *store, const struct dt_job 
     struct dt_waiting w;
     int64_t entry_ms = 0;
     dt_waiting_init(&w, req->api->topics, req->api->ref, store);
-    struct dt_explained e = {.job = job, .waiting_for = dt_waiting_for(&w, job), .now_ms = w.now_ms};
-    e.topic = dt_view_topic(w.view, job->topic);
-    e.shard_number = dt_shard_of(&w.view->map, job->id);
-    e.shard = dt_shards_find(w.shards, e.shard_number);
-    e.claimed = job->claim_shard >= 0 ? dt_shards_find(w.shards, (unsigned)job->claim_shard) : NULL;
+    const struct dt_explained e = dt_explained_of(&w, job, dt_waiting_for(&w, job));
     enum dt_entry_state entry = look_at_entry(req->api, w.view, &e, &entry_ms);
     dt_strbuf_reset(&req->out);
     dt_explain_add_json(&e, entry, entry_ms, &req->out);

@@ -2,6 +2,7 @@
 #include "waiting.h"
 
 #include "job/wait/job_wait.h"
+#include "jobs/shard_json.h"
 #include "store/limits/topic_gate.h"
 
 void dt_waiting_init(struct dt_waiting *waiting, dt_topic_cache *cache, const dt_refclock *ref, dt_store *store)
@@ -18,11 +19,6 @@ void dt_waiting_clear(struct dt_waiting *waiting)
     dt_view_release(waiting->view);
     dt_shards_release(waiting->shards);
     *waiting = (struct dt_waiting){0};
-}
-
-static bool has_leader(const struct dt_waiting *w, const struct dt_shard_info *shard)
-{
-    return shard->owner.p && !shard->halted.p && w->now_ms - shard->seen_at_ms <= DT_LEADER_SILENT_MS;
 }
 
 static const struct dt_shard_info *shard_of(const struct dt_waiting *w, int64_t id)
@@ -56,11 +52,12 @@ static void add_topic(struct dt_waiting *w, const struct dt_job *job, struct dt_
 static void add_leader(const struct dt_waiting *w, const struct dt_job *job, struct dt_wait_facts *facts)
 {
     const struct dt_shard_info *shard = shard_of(w, job->id);
-    facts->led = shard && has_leader(w, shard);
-    if (!facts->led)
+    if (!w->shards)
         return;
-    facts->leader_says = shard->waiting;
-    facts->no_place = shard->callbacks.p;
+    const struct dt_shard_cause cause = dt_shard_judge(shard, &w->shards->dispatchers, w->now_ms);
+    facts->led = shard && shard->owner.p && cause.why >= DT_SHARD_WAITS;
+    facts->leader_says = cause.waits;
+    facts->no_place = facts->led && shard->callbacks.p;
 }
 
 static bool is_unsent(const struct dt_waiting *w, const struct dt_job *job)

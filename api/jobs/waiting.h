@@ -9,8 +9,7 @@
 #include "job/job.h"
 #include "topics/topic_cache.h"
 
-#define DT_LEADER_SILENT_MS 15000
-#define DT_WAITING_LIMITS   16 /* topics with limits that one answer asks about; of others it is not said */
+#define DT_WAITING_LIMITS 16 /* topics with limits that one answer asks about; of others it is not said */
 
 /* References to snapshots; either may be NULL (MySQL was not reached yet). now_ms, latest_ms: MySQL's clock, at least
  * and at most. */

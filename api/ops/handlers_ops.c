@@ -13,8 +13,8 @@
 #include "http/tls/tls_files.h"
 #include "job/job.h"
 #include "jobs/job_json.h"
+#include "jobs/shard_json.h"
 #include "openapi.h"
-#include "overview/shard_json.h"
 #include "request/budget.h"
 #include "topics/topic_cache.h"
 #include "work/workers.h"
@@ -62,7 +62,7 @@ static struct work look_at_work(struct dt_api *api)
     /* Two times fresh: what was read long ago says nothing of now. */
     bool known = shards && work.age_ms <= 2 * DT_PROCESS_FRESH_MS && shards->dispatchers.n > 0;
     work.leaders = known && view && led >= view->map.shards;
-    work.kafka = known ? !shards->dispatchers.waits_kafka : !dt_config_has_kafka(api->config);
+    work.kafka = !known || !shards->dispatchers.waits_kafka;
     work.redis = !known || !shards->dispatchers.waits_redis;
     dt_shards_release(shards);
     dt_view_release(view);
@@ -169,7 +169,6 @@ static void add_shard_map(struct dt_strbuf *out, const struct dt_installation *i
 
 static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, int64_t now_ms)
 {
-    int64_t oldest_ms = info->overdue > 0 && info->oldest_due_at_ms > 0 ? now_ms - info->oldest_due_at_ms : 0;
     dt_strbuf_addf(out, "{\"shard\":%u,\"epoch\":%lld,\"generation\":%lld", info->shard, (long long)info->epoch,
                    (long long)info->generation);
     add_text_or_null(out, "leader", info->owner);
@@ -177,9 +176,10 @@ static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, i
     add_text_or_null(out, "waiting_for", info->waiting);
     add_text_or_null(out, "detail", info->detail);
     add_text_or_null(out, "callbacks", info->callbacks);
-    dt_strbuf_addf(out, ",\"in_flight\":%lld,\"backlog\":%lld,\"overdue\":%lld,\"oldest_overdue_ms\":%lld",
-                   (long long)info->inflight, (long long)info->overdue, (long long)info->overdue,
-                   (long long)(oldest_ms > 0 ? oldest_ms : 0));
+    dt_strbuf_addf(out,
+                   ",\"in_flight\":%lld,\"backlog\":%lld,\"overdue\":%lld,\"held\":%lld,\"oldest_overdue_ms\":%lld",
+                   (long long)info->inflight, (long long)(info->overdue + info->held), (long long)info->overdue,
+                   (long long)info->held, (long long)dt_shard_oldest_ms(info, now_ms));
     dt_strbuf_addf(out, ",\"index_whole\":%s", dt_shard_has_index(info) ? "true" : "false");
     dt_strbuf_addf(out, ",\"drift\":{\"missing\":%lld,\"extra\":%lld,\"wrong\":%lld},\"seen_at\":",
                    (long long)info->drift_missing, (long long)info->drift_extra, (long long)info->drift_wrong);
@@ -190,12 +190,8 @@ static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, i
 static int64_t oldest_overdue_ms(const struct dt_shards_view *shards)
 {
     int64_t oldest = 0;
-    for (size_t i = 0; i < shards->n; i++) {
-        const struct dt_shard_info *info = &shards->shards[i];
-        int64_t age =
-            info->overdue > 0 && info->oldest_due_at_ms > 0 ? shards->dispatchers.now_ms - info->oldest_due_at_ms : 0;
-        oldest = age > oldest ? age : oldest;
-    }
+    for (size_t i = 0; i < shards->n; i++)
+        oldest = dt_later(oldest, dt_shard_oldest_ms(&shards->shards[i], shards->dispatchers.now_ms));
     return oldest;
 }
 
@@ -239,7 +235,7 @@ static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
                      const struct dt_shards_view *shards)
 {
     const struct dt_installation *installation = &view->installation;
-    int64_t overdue = 0;
+    int64_t overdue = 0, held = 0;
     dt_strbuf_adds(out, "{\"version\":\"" DUETIME_VERSION "\",\"installation\":{\"name\":");
     dt_json_add_string(out, dt_str(installation->name));
     dt_strbuf_addf(out, ",\"uuid\":\"%s\"},", installation->uuid);
@@ -251,9 +247,10 @@ static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
             dt_strbuf_addc(out, ',');
         add_shard(out, &shards->shards[i], shards->dispatchers.now_ms);
         overdue += shards->shards[i].overdue;
+        held += shards->shards[i].held;
     }
-    dt_strbuf_addf(out, "],\"overdue\":%lld,\"oldest_overdue_ms\":%lld,\"now\":", (long long)overdue,
-                   (long long)oldest_overdue_ms(shards));
+    dt_strbuf_addf(out, "],\"overdue\":%lld,\"oldest_overdue_ms\":%lld,\"held\":%lld,\"now\":", (long long)overdue,
+                   (long long)oldest_overdue_ms(shards), (long long)held);
     dt_json_add_time(out, shards->dispatchers.now_ms);
     add_health(api, out);
     add_tls(api, out);

@@ -166,6 +166,11 @@ static int by_topic(const void *a, const void *b)
     return dt_str_order(((const struct dt_topic_line *)a)->topic, ((const struct dt_topic_line *)b)->topic);
 }
 
+static int64_t older(int64_t a, int64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
 static void add_up(struct dt_topic_line *sum, const struct dt_topic_line *line)
 {
     for (int i = 0; i < DT_JOB_STATES; i++)
@@ -173,8 +178,9 @@ static void add_up(struct dt_topic_line *sum, const struct dt_topic_line *line)
     for (int i = 0; i < DT_TALLIES; i++)
         sum->n[i] += line->n[i];
     sum->overdue += line->overdue;
-    if (line->since_ms && (!sum->since_ms || line->since_ms < sum->since_ms))
-        sum->since_ms = line->since_ms;
+    sum->held += line->held;
+    sum->since_ms = older(sum->since_ms, line->since_ms);
+    sum->held_since_ms = older(sum->held_since_ms, line->held_since_ms);
 }
 
 static void merge(struct lines *lines)
@@ -226,9 +232,10 @@ static dt_status make_lines(const dt_overview *o, struct dt_overview_view *view,
     for (size_t i = 0; i < o->n_loads; i++)
         memcpy(add_line(&lines, o->loads[i].topic)->jobs, o->loads[i].jobs, sizeof(lines.v->jobs));
     for (size_t i = 0; i < o->n_overdue; i++) {
-        struct dt_topic_line *line = add_line(&lines, o->overdue[i].topic);
-        line->overdue = o->overdue[i].jobs;
-        line->since_ms = o->overdue[i].since_ms;
+        const struct dt_topic_overdue *due = &o->overdue[i];
+        struct dt_topic_line *line = add_line(&lines, due->topic);
+        *(due->paused ? &line->held : &line->overdue) = due->jobs;
+        *(due->paused ? &line->held_since_ms : &line->since_ms) = due->since_ms;
     }
     for (size_t i = 0; i < lines.n; i++)
         add_up(&view->all, &lines.v[i]);
@@ -239,7 +246,7 @@ static dt_status make_lines(const dt_overview *o, struct dt_overview_view *view,
     qsort(lines.v, lines.n, sizeof(*lines.v), by_weight);
     view->lines = lines.v;
     view->n_lines = lines.n;
-    view->more_overdue = view->all.overdue >= DT_OVERVIEW_COUNTED;
+    view->more_due = view->all.overdue + view->all.held >= DT_OVERVIEW_COUNTED;
     return DT_OK;
 }
 

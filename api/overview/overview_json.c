@@ -1,8 +1,8 @@
 /* The overview as JSON. Pure: everything was read before. */
 #include "job/delivery.h"
 #include "job/job_encode.h"
+#include "jobs/shard_json.h"
 #include "overview/overview_parts.h"
-#include "overview/shard_json.h"
 
 void dt_rates_add(struct dt_strbuf *out, const int64_t n[DT_TALLIES], double seconds)
 {
@@ -56,11 +56,12 @@ static void add_jobs(struct dt_strbuf *out, const int64_t jobs[DT_JOB_STATES])
     dt_strbuf_addc(out, '}');
 }
 
-static void add_overdue(struct dt_strbuf *out, const struct dt_overview_view *view)
+static void add_due(struct dt_strbuf *out, const struct dt_overview_view *view, const char *name, int64_t jobs,
+                    int64_t since_ms)
 {
-    dt_strbuf_addf(out, ",\"overdue\":{\"count\":%lld,\"at_least\":%s", (long long)view->all.overdue,
-                   view->more_overdue ? "true" : "false");
-    add_age(out, "oldest_ms", view->all.since_ms, view->now_ms);
+    dt_strbuf_addf(out, ",\"%s\":{\"count\":%lld,\"at_least\":%s", name, (long long)jobs,
+                   view->more_due ? "true" : "false");
+    add_age(out, "oldest_ms", since_ms, view->now_ms);
     dt_strbuf_addc(out, '}');
 }
 
@@ -87,6 +88,7 @@ static void add_topic(struct dt_strbuf *out, const struct dt_overview_view *view
     add_number(out, "dead", line->jobs[DT_DEAD]);
     add_number(out, "overdue", line->overdue);
     add_age(out, "oldest_overdue_ms", line->since_ms, view->now_ms);
+    add_number(out, "held", line->held);
     dt_strbuf_addc(out, '}');
 }
 
@@ -104,52 +106,56 @@ static void add_topics(struct dt_strbuf *out, const struct dt_overview_view *vie
 
 /* ---- parts ---- */
 
-static bool waits_for(const struct dt_overview_view *view, const char *word)
+/* Counts shards of the map for which this is why they do not dispatch. */
+static unsigned count_shards(const struct dt_overview_view *view, enum dt_shard_why why)
 {
-    for (size_t i = 0; i < view->n_processes; i++) {
-        struct dt_str waits = view->processes[i].waits;
-        while (waits.n)
-            if (dt_str_is(dt_str_next_element(&waits), word))
-                return true;
-    }
-    return false;
-}
-
-static unsigned without_leader(const struct dt_overview_view *view)
-{
-    unsigned n = view->shards->n < view->view->map.shards ? view->view->map.shards - (unsigned)view->shards->n : 0;
-    for (size_t i = 0; i < view->shards->n; i++)
-        n += view->shards->shards[i].shard < view->view->map.shards && !view->shards->shards[i].owner.p;
+    unsigned n = 0;
+    for (unsigned shard = 0; shard < view->view->map.shards; shard++)
+        n += dt_shard_judge(dt_shards_find(view->shards, shard), &view->shards->dispatchers, view->now_ms).why == why;
     return n;
 }
 
-static void add_part(struct dt_strbuf *out, const char *part, bool there, const char *trouble)
+/* What is said of a server that a shard, or a dispatcher, waits for; NULL: none does. */
+static const char *wait_for(const struct dt_overview_view *view, const char *server, bool any, const char *otherwise)
+{
+    for (size_t i = 0; any && i < view->shards->n; i++) {
+        const struct dt_shard_info *shard = &view->shards->shards[i];
+        if (dt_str_is(shard->waiting, server) && shard->detail.n)
+            return shard->detail.p;
+    }
+    return any ? otherwise : NULL;
+}
+
+static void add_part(struct dt_strbuf *out, const char *part, bool there, const char *trouble, int64_t at_ms)
 {
     dt_strbuf_addf(out, "%s{\"part\":\"%s\",\"state\":\"%s\"", strcmp(part, "mysql") == 0 ? "" : ",", part,
                    !there    ? "none"
                    : trouble ? "degraded"
                              : "ok");
     add_text(out, "detail", there ? dt_str(trouble) : DT_STR_NONE);
+    dt_strbuf_adds(out, ",\"at\":");
+    dt_json_add_time(out, at_ms);
     dt_strbuf_addc(out, '}');
-}
-
-static const char *trouble_of(bool works, const char *text, const char *otherwise)
-{
-    return works ? NULL : text[0] ? text : otherwise;
 }
 
 static void add_parts(struct dt_strbuf *out, const struct dt_api *api, const struct dt_overview_view *view)
 {
     const struct dt_health_state *health = &view->health;
-    bool zookeeper = api->config->zookeeper_servers[0];
-    bool redis_waits = waits_for(view, "redis");
+    const struct dt_dispatchers *dispatchers = &view->shards->dispatchers;
+    const char *mysql = health->mysql_text[0] ? health->mysql_text : "MySQL is not well";
+    const char *redis = health->redis_text[0] ? health->redis_text : "Redis is not well";
+    const int64_t now_us = dt_clock_mono_us(api->clock), at_ms = dispatchers->now_ms;
     dt_strbuf_adds(out, ",\"parts\":[");
-    add_part(out, "mysql", true, trouble_of(health->mysql == DT_OK, health->mysql_text, "MySQL is not well"));
+    add_part(out, "mysql", true, health->mysql == DT_OK ? NULL : mysql,
+             view->now_ms - (now_us - health->mysql_us) / 1000);
     add_part(out, "redis", dt_index_configured(api->config),
-             trouble_of(health->redis && !redis_waits, health->redis_text, "a leader waits for Redis"));
+             health->redis ? wait_for(view, "redis", dispatchers->waits_redis, "a leader waits for Redis") : redis,
+             at_ms);
     add_part(out, "kafka", dt_config_has_kafka(api->config),
-             trouble_of(!waits_for(view, "kafka"), "", "a leader waits for Kafka"));
-    add_part(out, "zookeeper", zookeeper, trouble_of(!without_leader(view), "", "shards are without a leader"));
+             wait_for(view, "kafka", dispatchers->waits_kafka, "a dispatcher waits for Kafka"), at_ms);
+    add_part(out, "zookeeper", api->config->zookeeper_servers[0],
+             count_shards(view, DT_SHARD_NO_LEADER) ? "dispatchers run, and shards are without a leader" : NULL, at_ms);
+    add_part(out, "dispatchers", true, dispatchers->n ? NULL : "none was seen for four seconds", at_ms);
     dt_strbuf_addc(out, ']');
 }
 
@@ -191,7 +197,7 @@ static void add_shards_and_processes(struct dt_strbuf *out, const struct dt_over
     for (size_t i = 0; i < view->shards->n; i++) {
         if (i)
             dt_strbuf_addc(out, ',');
-        dt_shard_add_json(out, &view->shards->shards[i], view->now_ms);
+        dt_shard_add_json(out, &view->shards->shards[i], &view->shards->dispatchers, view->now_ms);
     }
     dt_strbuf_addc(out, ']');
 }
@@ -204,8 +210,10 @@ static const char *status_of(const struct dt_api *api, const struct dt_overview_
     if (health->mysql != DT_OK || health->draining)
         return "unready";
     bool redis = !dt_index_configured(api->config) || health->redis;
-    bool waits = waits_for(view, "redis") || waits_for(view, "kafka");
-    return redis && !waits && !without_leader(view) ? "ready" : "degraded";
+    const struct dt_dispatchers *dispatchers = &view->shards->dispatchers;
+    bool waits = dispatchers->waits_redis || dispatchers->waits_kafka;
+    unsigned without = count_shards(view, DT_SHARD_NO_LEADER) + count_shards(view, DT_SHARD_NO_DISPATCHER);
+    return redis && !waits && !without ? "ready" : "degraded";
 }
 
 void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_view *view, struct dt_strbuf *out)
@@ -220,7 +228,8 @@ void dt_overview_add_json(const struct dt_api *api, const struct dt_overview_vie
     dt_rates_add(out, view->all.n, (double)view->window_ms / 1000);
     add_lateness(out, view);
     add_jobs(out, view->all.jobs);
-    add_overdue(out, view);
+    add_due(out, view, "overdue", view->all.overdue, view->all.since_ms);
+    add_due(out, view, "held", view->all.held, view->all.held_since_ms);
     add_next_hour(out, view);
     add_topics(out, view);
     add_parts(out, api, view);

@@ -18,6 +18,7 @@ struct dt_topic_line {
     int64_t jobs[DT_JOB_STATES];
     int64_t n[DT_TALLIES];
     int64_t overdue, since_ms;
+    int64_t held, held_since_ms; /* due, of a paused topic: not overdue */
 };
 
 /* Everything lies in `arena`, or in the snapshots. */
@@ -31,7 +32,7 @@ struct dt_overview_view {
     struct dt_topic_line all;    /* of the window and of now, together */
     struct dt_topic_line *lines; /* the most important first */
     size_t n_lines;
-    bool more_overdue; /* not all that is due was looked at */
+    bool more_due;     /* not all that is due was looked at */
     int64_t next_hour; /* jobs that come due in it; -1 = not known */
     bool next_is_more; /* it is an estimate */
     struct dt_lateness *lateness;

@@ -185,6 +185,7 @@ static const struct {
     {"effective", read_shown},
     {"counts", read_shown},
     {"oldest_overdue_ms", read_shown},
+    {"oldest_held_ms", read_shown},
     {"created_at", read_shown},
     {"updated_at", read_shown},
     {"version", read_shown},
@@ -257,7 +258,7 @@ static void add_effective(struct dt_strbuf *out, const struct dt_topic *t)
     dt_strbuf_addc(out, '}');
 }
 
-static void add_counts(struct dt_strbuf *out, const struct dt_topic_counts *counts)
+static void add_counts(struct dt_strbuf *out, const struct dt_topic_counts *counts, bool paused)
 {
     for (int s = 0; s < DT_JOB_STATES; s++) {
         dt_strbuf_adds(out, s == 0 ? ",\"counts\":{\"" : ",\"");
@@ -265,7 +266,10 @@ static void add_counts(struct dt_strbuf *out, const struct dt_topic_counts *coun
         dt_strbuf_adds(out, "\":");
         dt_strbuf_add_i64(out, counts->by_state[s]);
     }
-    dt_strbuf_adds(out, "},\"oldest_overdue_ms\":");
+    const char *const name = paused ? "oldest_held_ms" : "oldest_overdue_ms", *const other = paused
+                                                                                                 ? "oldest_overdue_ms"
+                                                                                                 : "oldest_held_ms";
+    dt_strbuf_addf(out, "},\"%s\":null,\"%s\":", other, name);
     if (counts->oldest_overdue_ms > 0)
         dt_strbuf_add_i64(out, counts->oldest_overdue_ms);
     else
@@ -295,7 +299,7 @@ void dt_topic_add(struct dt_strbuf *out, const struct dt_topic *t, const struct 
     dt_topic_alerts_add(out, t);
     add_effective(out, t);
     if (counts)
-        add_counts(out, counts);
+        add_counts(out, counts, t->paused);
     dt_strbuf_adds(out, ",\"created_at\":");
     dt_json_add_time(out, t->created_at_ms);
     dt_strbuf_adds(out, ",\"updated_at\":");

@@ -83,15 +83,32 @@ def test_callbacks_are_among_what_lateness_tells(api, db, topic):
         receiver.end()
 
 
-def test_overdue_jobs_and_their_topic_come_first(api, held):
-    api.make(topic=held, delay=0)
-    seen = until(lambda: (found := line(api, held)) and found["overdue"] == 1 and found, lambda: overview(api))
-    assert seen["paused"] and seen["oldest_overdue_ms"] >= 0
+def test_overdue_jobs_and_their_topic_come_first(api, topic):
+    api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
+    api.make(topic=topic, delay=0)
+    seen = until(lambda: (found := line(api, topic)) and found["overdue"] == 1 and found, lambda: overview(api))
+    assert seen["oldest_overdue_ms"] >= 0 and seen["held"] == 0
     whole = overview(api)
-    assert all(each["overdue"] for each in whole["topics"][:[each["topic"] for each in whole["topics"]].index(held)])
+    assert all(each["overdue"] for each in whole["topics"][:[each["topic"] for each in whole["topics"]].index(topic)])
     assert whole["overdue"]["count"] >= 1 and not whole["overdue"]["at_least"] and whole["overdue"]["oldest_ms"] >= 0
+    assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT5S"}).json["jobs"]
+    until(lambda: (found := line(api, topic)) and found["overdue"] == 0, lambda: line(api, topic))
+
+
+def test_jobs_of_a_paused_topic_are_held_and_not_late(api, held, topic, stack):
+    before = overview(api)
+    for _ in range(3):
+        api.make(topic=held, delay=0)
+    seen = until(lambda: (found := line(api, held)) and found["held"] == 3 and found, lambda: overview(api))
+    assert seen["paused"] and seen["overdue"] == 0 and seen["oldest_overdue_ms"] is None
+    whole = overview(api)
+    assert whole["held"]["count"] >= 3 and whole["held"]["oldest_ms"] >= 0 and whole["overdue"]["count"] <= before["overdue"]["count"]
+    info = until(lambda: (found := api.get("/v1/info").json)["held"] >= 3 and found, lambda: api.get("/v1/info").text)
+    assert sum(shard["held"] for shard in info["shards"]) == info["held"]
+    assert all(shard["backlog"] == shard["overdue"] + shard["held"] for shard in info["shards"])
+    until(lambda: re.search(r"^duetime_held_jobs [3-9]", stack.metrics(), re.MULTILINE), stack.metrics)
     api.post(f"/v1/topics/{held}/resume")
-    until(lambda: (found := line(api, held)) and found["overdue"] == 0, lambda: line(api, held))
+    until(lambda: (found := line(api, held)) and found["held"] == found["overdue"] == 0, lambda: line(api, held))
 
 
 def test_parts_processes_and_shards_are_told(api):
@@ -99,7 +116,7 @@ def test_parts_processes_and_shards_are_told(api):
         """The overview shows for some seconds what other tests stopped."""
         leads = {shard for process in seen["processes"] for shard in process["leads"]}
         return (seen["status"] == "ready" and all(shard["health"] == "ok" and shard["leader"] for shard in seen["shards"])
-                and {part["part"]: part["state"] for part in seen["parts"]} == {"mysql": "ok", "redis": "ok", "kafka": "ok", "zookeeper": "ok"}
+                and {part["part"]: part["state"] for part in seen["parts"]} == {"mysql": "ok", "redis": "ok", "kafka": "ok", "zookeeper": "ok", "dispatchers": "ok"}
                 and sorted(process["kind"] for process in seen["processes"]) == ["api", "api", "dispatcher"]
                 and leads == {shard["shard"] for shard in seen["shards"]} and len({process["version"] for process in seen["processes"]}) == 1)
     until(lambda: is_whole(overview(api)), lambda: overview(api))

@@ -130,9 +130,11 @@ def test_counts_by_state_and_the_oldest_overdue(api, topic, dispatched):
     api.post(f"{url(topic)}/pause")
     for delay in (0, "PT1H"):
         api.make(topic=topic, delay=delay)
-    shown = until(lambda: (seen := api.get(url(topic)).json)["oldest_overdue_ms"] and seen, lambda: api.get(url(topic)))
+    shown = until(lambda: (seen := api.get(url(topic)).json)["oldest_held_ms"] and seen, lambda: api.get(url(topic)))
     assert shown["counts"] == {"scheduled": 2, "dispatched": 1, "succeeded": 1, "dead": 1, "cancelled": 1}
-    assert 0 < shown["oldest_overdue_ms"] < 60000
+    assert 0 < shown["oldest_held_ms"] < 60000 and shown["oldest_overdue_ms"] is None
+    api.post(f"{url(topic)}/resume")
+    assert api.get(url(topic)).json["oldest_held_ms"] is None
 
 
 def test_pause_and_resume_may_be_repeated(api, topic):

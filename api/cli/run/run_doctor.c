@@ -1,7 +1,8 @@
 /*
- * Doctor: asks an API what it knows of itself and of its installation, looks at the way to it, and shows what is wrong.
+ * Doctor: shows what GET /v1/doctor finds, under its causes, and before that what is wrong with the way to the API and
+ * with an API that cannot answer it.
  *
- *   /readyz ─▶ /v1/info ─▶ /v1/doctor ─▶ paused topics that have jobs due
+ *   /readyz ─▶ /v1/info ─▶ /v1/doctor
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,17 +16,14 @@
 #include "cli/show.h"
 #include "cli/talk.h"
 
-#define SKEW_MS     2500 /* what an API says of the time may be a second old */
-#define LATE_MS     60000
 #define DAYS_BEFORE 30
-#define TOPICS_MAX  100 /* paused topics that are asked for their jobs */
 
 struct doctor {
     struct dt_cli *cli;
     struct dt_rest_answer answer;
     dt_json *json;
-    int64_t late_ms;
-    unsigned found;
+    unsigned shown, wrong; /* findings; notes are not wrong */
+    char line[64];         /* the consequence whose line is not ended */
 };
 
 /* ---- showing ---- */
@@ -36,45 +34,84 @@ static void add_member(struct dt_strbuf *out, const char *name, const char *valu
     dt_json_add_string(out, dt_str(value));
 }
 
-static void add_as_json(struct dt_strbuf *out, const struct dt_finding_text *text, const char *detail)
+/* A finding; subject and cause: NULL where there is none. */
+struct shown {
+    struct dt_finding_text text;
+    const char *subject, *detail, *cause;
+};
+
+static void add_as_json(struct dt_strbuf *out, const struct shown *f)
 {
-    add_member(out, "finding", text->name);
+    char detail[1024];
+    snprintf(detail, sizeof(detail), "%s%s%s", f->subject ? f->subject : "", f->subject ? ": " : "", f->detail);
+    add_member(out, "finding", f->text.name);
+    add_member(out, "severity", f->text.severity);
     add_member(out, "detail", detail);
-    add_member(out, "means", text->means);
-    add_member(out, "do", text->advice);
-    add_member(out, "runbook", text->page);
-    dt_strbuf_addc(out, '}');
+    add_member(out, "means", f->text.means);
+    add_member(out, "do", f->text.advice);
+    add_member(out, "runbook", f->text.page);
+    if (f->cause)
+        add_member(out, "cause", f->cause);
+    else
+        dt_strbuf_adds(out, ",\"cause\":null");
+    dt_strbuf_adds(out, "}\n");
 }
 
-static void add_as_text(struct dt_strbuf *out, const struct dt_finding_text *text, const char *detail, bool colours)
+static void add_name(struct dt_strbuf *out, const struct dt_finding_text *text, bool colours)
 {
-    const char *const parts[] = {"\n  means: ", text->means, "\n  do:    ", text->advice, "\n  more:  ", text->page};
-    dt_strbuf_adds(out, colours ? "\033[1;31m" : "");
+    const char *colour = strcmp(text->severity, "error") == 0 ? "\033[1;31m" : "\033[1;33m";
+    dt_strbuf_adds(out, colours ? colour : "");
+    dt_cli_add_plain(out, dt_str(text->severity));
+    dt_strbuf_addc(out, ' ');
     dt_cli_add_plain(out, dt_str(text->name));
     dt_strbuf_adds(out, colours ? "\033[0m: " : ": ");
-    dt_cli_add_plain(out, dt_str(detail));
+}
+
+/* What one cause brings about is a line for each kind, as the end of the cause ends it. */
+static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
+{
+    const struct dt_finding_text *text = &f->text;
+    const char *const parts[] = {"\n  means: ", text->means, "\n  do:    ", text->advice, "\n  more:  ", text->page};
+    bool goes_on = f->cause && strcmp(d->line, text->name) == 0;
+    if (goes_on)
+        dt_strbuf_adds(out, ", ");
+    else if (d->line[0])
+        dt_strbuf_addc(out, '\n');
+    snprintf(d->line, sizeof(d->line), "%s", f->cause ? text->name : "");
+    if (f->cause && !goes_on)
+        dt_strbuf_adds(out, "  so:    ");
+    if (!goes_on)
+        add_name(out, text, d->cli->colours);
+    if (f->subject)
+        dt_cli_add_plain(out, dt_str(f->subject));
+    if (f->cause)
+        return;
+    dt_strbuf_adds(out, f->subject ? ": " : "");
+    dt_cli_add_plain(out, dt_str(f->detail));
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i += 2) {
         dt_strbuf_adds(out, parts[i]);
         dt_cli_add_plain(out, dt_str(parts[i + 1]));
     }
+    dt_strbuf_addc(out, '\n');
 }
 
-static void show(struct doctor *d, const struct dt_finding_text *text, const char *detail)
+static void show(struct doctor *d, const struct shown *finding)
 {
     struct dt_strbuf out;
     dt_strbuf_init(&out);
-    d->found++;
+    d->shown++;
+    d->wrong += strcmp(finding->text.severity, "note") != 0;
     if (d->cli->form == DT_CLI_AS_JSON)
-        add_as_json(&out, text, detail);
+        add_as_json(&out, finding);
     else
-        add_as_text(&out, text, detail, d->cli->colours);
-    puts(out.p ? out.p : text->name);
+        add_as_text(d, &out, finding);
+    fwrite(out.p ? out.p : "", 1, out.n, stdout);
     dt_strbuf_clear(&out);
 }
 
 static void show_found(void *arg, enum dt_finding finding, const char *detail)
 {
-    show(arg, &dt_finding_texts[finding], detail);
+    show(arg, &(struct shown){.text = dt_finding_texts[finding], .detail = detail});
 }
 
 /* ---- asking ---- */
@@ -135,26 +172,17 @@ static bool look_at_readiness(struct doctor *d)
 
 static bool look_at_installation(struct doctor *d)
 {
-    struct dt_info_limits limits = {.skew_ms = SKEW_MS, .late_ms = d->late_ms};
-    limits.before_ms = dt_clock_real_ms(d->cli->clock);
+    int64_t before_ms = dt_clock_real_ms(d->cli->clock);
     if (!ask(d, "/v1/info"))
         return false;
-    limits.after_ms = dt_clock_real_ms(d->cli->clock);
+    int64_t after_ms = dt_clock_real_ms(d->cli->clock);
     if (d->answer.status != 200)
         return false; /* MySQL is away, which is told already */
-    dt_judge_info(d->json, dt_json_root(d->json), &limits, show_found, d);
+    dt_judge_info(d->json, dt_json_root(d->json), before_ms, after_ms, show_found, d);
     return true;
 }
 
 /* ---- what only the API sees ---- */
-
-static bool is_ours(struct dt_str name)
-{
-    for (int i = 0; i < DT_FINDINGS; i++)
-        if (dt_str_is(name, dt_finding_texts[i].name))
-            return true;
-    return false;
-}
 
 /* The member's text with a NUL behind it, in the arena; never NULL. */
 static const char *text_of(struct doctor *d, const struct dt_json_node *node, const char *name, struct dt_arena *arena)
@@ -166,24 +194,29 @@ static const char *text_of(struct doctor *d, const struct dt_json_node *node, co
 
 static void show_told(struct doctor *d, const struct dt_json_node *finding, struct dt_arena *arena)
 {
-    char detail[1024];
-    const struct dt_finding_text text = {.name = text_of(d, finding, "finding", arena),
-                                         .means = text_of(d, finding, "means", arena),
-                                         .advice = text_of(d, finding, "do", arena),
-                                         .page = text_of(d, finding, "runbook", arena)};
-    snprintf(detail, sizeof(detail), "%s: %s", text_of(d, finding, "subject", arena),
-             text_of(d, finding, "detail", arena));
-    if (!is_ours(dt_str(text.name)))
-        show(d, &text, detail);
+    const char *cause = text_of(d, finding, "cause", arena);
+    show(d, &(struct shown){.text = {.name = text_of(d, finding, "finding", arena),
+                                     .severity = text_of(d, finding, "severity", arena),
+                                     .means = text_of(d, finding, "means", arena),
+                                     .advice = text_of(d, finding, "do", arena),
+                                     .page = text_of(d, finding, "runbook", arena)},
+                            .subject = text_of(d, finding, "subject", arena),
+                            .detail = text_of(d, finding, "detail", arena),
+                            .cause = cause[0] ? cause : NULL});
 }
 
-/* What this program judges by itself, by limits that were given to it, is left to it. */
 static void look_at_servers(struct doctor *d)
 {
+    struct dt_cli_request request;
     struct dt_arena arena;
-    if (!ask(d, "/v1/doctor") || d->answer.status != 200)
-        return;
-    const struct dt_json_node *findings = dt_json_member(d->json, dt_json_root(d->json), "findings");
+    const char *late = dt_cli_value(d->cli->call, "late");
+    dt_cli_request_init(&request);
+    dt_strbuf_adds(&request.path, "/v1/doctor");
+    if (late)
+        dt_cli_request_add_query(&request, "late", late);
+    bool told = !request.path.failed && ask(d, request.path.p) && d->answer.status == 200;
+    dt_cli_request_clear(&request);
+    const struct dt_json_node *findings = told ? dt_json_member(d->json, dt_json_root(d->json), "findings") : NULL;
     dt_arena_init(&arena);
     for (const struct dt_json_node *f = findings && findings->type == DT_JSON_ARRAY ? dt_json_first(d->json, findings)
                                                                                     : NULL;
@@ -192,95 +225,24 @@ static void look_at_servers(struct doctor *d)
     dt_arena_clear(&arena);
 }
 
-/* ---- paused topics ---- */
-
-/* Names of paused topics of the page in d->json, each with a NUL behind it; gives how many. */
-static unsigned paused_of(struct doctor *d, struct dt_strbuf *names)
-{
-    const struct dt_json_node *topics = dt_json_member(d->json, dt_json_root(d->json), "topics");
-    unsigned n = 0;
-    if (!topics || topics->type != DT_JSON_ARRAY)
-        return 0;
-    for (const struct dt_json_node *t = dt_json_first(d->json, topics); t; t = dt_json_sibling(d->json, topics, t)) {
-        const struct dt_json_node *paused = t->type == DT_JSON_OBJECT ? dt_json_member(d->json, t, "paused") : NULL;
-        const struct dt_json_node *name = paused ? dt_json_member(d->json, t, "name") : NULL;
-        if (!paused || !paused->b || !name || name->type != DT_JSON_STRING)
-            continue;
-        dt_strbuf_add(names, name->str.p, name->str.n);
-        dt_strbuf_addc(names, '\0');
-        n++;
-    }
-    return n;
-}
-
-static void look_at_topic(struct doctor *d, const char *name)
-{
-    struct dt_cli_request request;
-    char detail[320];
-    dt_cli_request_init(&request);
-    dt_strbuf_adds(&request.path, "/v1/topics/");
-    dt_rest_add_encoded(&request.path, name);
-    if (!request.path.failed && ask(d, request.path.p) && d->answer.status == 200) {
-        const struct dt_json_node *late = dt_json_member(d->json, dt_json_root(d->json), "oldest_overdue_ms");
-        if (late && late->type == DT_JSON_INT) {
-            snprintf(detail, sizeof(detail), "%.200s, the oldest of its jobs for %lld s", name,
-                     (long long)(late->i / 1000));
-            show_found(d, DT_FOUND_PAUSED, detail);
-        }
-    }
-    dt_cli_request_clear(&request);
-}
-
-/* Takes over the cursor of the page; NULL: it was the last. */
-static char *cursor_of(const struct doctor *d)
-{
-    const struct dt_json_node *next = dt_json_member(d->json, dt_json_root(d->json), "next_cursor");
-    return next && next->type == DT_JSON_STRING ? strndup(next->str.p, next->str.n) : NULL;
-}
-
-static void look_at_topics(struct doctor *d)
-{
-    struct dt_strbuf names;
-    char *cursor = NULL;
-    unsigned paused = 0;
-    dt_strbuf_init(&names);
-    do {
-        struct dt_cli_request request;
-        dt_cli_request_init(&request);
-        dt_strbuf_adds(&request.path, "/v1/topics?limit=1000");
-        if (cursor)
-            dt_cli_request_add_query(&request, "cursor", cursor);
-        free(cursor);
-        cursor = NULL;
-        if (!request.path.failed && ask(d, request.path.p) && d->answer.status == 200) {
-            paused += paused_of(d, &names);
-            cursor = cursor_of(d);
-        }
-        dt_cli_request_clear(&request);
-    } while (cursor && paused < TOPICS_MAX);
-    free(cursor);
-    for (const char *name = names.p; name && name < names.p + names.n; name += strlen(name) + 1)
-        look_at_topic(d, name);
-    dt_strbuf_clear(&names);
-}
-
 int dt_cli_run_doctor(struct dt_cli *cli)
 {
-    struct doctor d = {.cli = cli, .late_ms = LATE_MS};
+    struct doctor d = {.cli = cli};
+    int64_t late_ms = 0;
     const char *late = dt_cli_value(cli->call, "late");
-    if (late && dt_duration_parse(dt_str(late), &d.late_ms) != DT_OK) {
+    if (late && dt_duration_parse(dt_str(late), &late_ms) != DT_OK) {
         dt_cli_say("--late: \"%.80s\" is no duration", late);
         return DT_CLI_USAGE;
     }
     dt_rest_answer_init(&d.answer);
-    if (dt_json_new(&d.json) == DT_OK && look_at_readiness(&d) && look_at_installation(&d)) {
+    if (dt_json_new(&d.json) == DT_OK && look_at_readiness(&d) && look_at_installation(&d))
         look_at_servers(&d);
-        look_at_topics(&d);
-    }
     dt_json_free(d.json);
     dt_rest_answer_clear(&d.answer);
+    if (d.line[0])
+        putchar('\n');
     dt_streams_flush();
-    if (d.found == 0)
+    if (d.shown == 0)
         fputs("nothing is wrong as far as the API can tell\n", stderr);
-    return d.found ? DT_CLI_REFUSED : DT_CLI_DONE;
+    return d.wrong ? DT_CLI_REFUSED : DT_CLI_DONE;
 }

@@ -20,9 +20,10 @@ struct listing {
     struct dt_rest_answer answer;
     dt_json *json;
     struct dt_cli_list *list;
-    uint64_t left;      /* rows to show */
-    bool exports;       /* jobs are written as import takes them */
-    int64_t overdue_ms; /* jobs alone that were due before; 0: all */
+    uint64_t left;           /* rows to show */
+    bool exports;            /* jobs are written as import takes them */
+    int64_t overdue_ms;      /* jobs alone that were due before; 0: all */
+    unsigned long long held; /* with overdue_ms: of paused topics, which are not listed */
     char *cursor;
     struct dt_cli_progress progress;
     int64_t done, whole; /* rows that were shown, and that there are; whole 0: nobody knows */
@@ -52,6 +53,12 @@ static void export_job(struct listing *l, const struct dt_json_node *job)
 
 static void show_item(struct listing *l, const struct dt_json_node *item)
 {
+    const struct dt_json_node *waits =
+        l->overdue_ms && item->type == DT_JSON_OBJECT ? dt_json_member(l->json, item, "waiting_for") : NULL;
+    if (waits && waits->type == DT_JSON_STRING && dt_str_is(waits->str, "paused")) {
+        l->held++;
+        return;
+    }
     if (l->exports && item->type == DT_JSON_OBJECT)
         export_job(l, item);
     else
@@ -187,6 +194,9 @@ static int read_all(struct listing *l)
         tell_progress(l);
     } while (code == DT_CLI_DONE && l->cursor && l->left > 0 && !ferror(stdout));
     dt_cli_progress_end(&l->progress);
+    if (code == DT_CLI_DONE && l->held)
+        dt_cli_say("%s%llu due jobs are held, and not listed: their topics are paused", l->cursor ? "at least " : "",
+                   l->held);
     return code;
 }
 

@@ -5,7 +5,7 @@ export const WAITING = {
   time: 'its time',
   paused: 'its topic, which is paused',
   limit: 'room within a limit: its topic’s max_in_flight or rate_limit, or a place among callbacks',
-  leader: 'a leader of its shard: nobody leads it, or the leader has yet to pick it up',
+  leader: 'the leader of its shard: there is none, or it has yet to pick the job up',
   kafka: 'Kafka',
   redis: 'Redis',
   pop: 'a worker: it is due, and nobody has popped it',

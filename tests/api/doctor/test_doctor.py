@@ -4,7 +4,8 @@ import re
 import pymysql
 import pytest
 
-from doctor_findings import findings, found, gone
+from doctor_findings import explained_by, findings, found, gone
+from harness.problems import refused
 from harness.servers import redis_clients
 from harness.stack import TREE, until
 
@@ -84,6 +85,8 @@ def test_an_index_that_is_not_whole_is_told_until_redis_is_back(api, stack):
     with stack.stopped("redis1"):
         seen = found(api, "index-incomplete")
         assert seen["severity"] == "warning" and seen["do"].startswith("redis-cli ping")
+        until(lambda: explained_by(api, "redis-away") >= {"index-incomplete", "shard-waits"}, lambda: findings(api))
+        assert not [each for each in findings(api) if each["finding"] in ("index-incomplete", "shard-waits") and not each["cause"]]
     gone(api, "index-incomplete")
 
 
@@ -92,10 +95,16 @@ def test_without_a_dispatcher_no_shard_has_a_leader_and_jobs_are_late(api, db, s
     stack.stop("dispatcher1")
     try:
         assert found(api, "no-dispatcher")["severity"] == "error"
+        assert findings(api)[0]["finding"] == "no-dispatcher"
         assert found(api, "shard-without-leader", "shard 1")["detail"] == "no process that lives leads it"
         db("UPDATE jobs SET next_at = next_at - 600000 WHERE id = %s", job)
         late = found(api, "overdue", topic)
-        assert late["severity"] == "error" and late["detail"].startswith("1 jobs are due, the oldest for ")
+        assert late["severity"] == "error" and late["detail"].startswith("1 jobs are due, the oldest for ") and late["cause"] == "no-dispatcher"
+        assert late["do"].startswith("start a dispatcher: ") and late["do"].endswith(f"; duetime jobs explain {job}")
+        assert explained_by(api, "no-dispatcher") == {"shard-without-leader", "overdue"}
+        parts = {part["part"]: part["state"] for part in api.get("/v1/overview").json["parts"]}
+        assert parts["dispatchers"] == "degraded" and parts["kafka"] == parts["zookeeper"] == "ok"
+        assert api.get("/readyz").json["kafka"] == "ok"
     finally:
         stack.start("dispatcher1")
     for name in ("no-dispatcher", "shard-without-leader"):
@@ -106,7 +115,7 @@ def test_without_a_dispatcher_no_shard_has_a_leader_and_jobs_are_late(api, db, s
 def test_a_halted_shard_with_its_reason(api, db):
     db("UPDATE shards SET halted = 'the ledger was recreated' WHERE shard = 1")
     seen = found(api, "shard-halted", "shard 1")
-    assert seen["detail"] == "the ledger was recreated" and "CALL dt_clear_halt(SHARD, 'resend', NULL)" in seen["do"]
+    assert seen["detail"] == "the ledger was recreated" and "CALL dt_clear_halt(1, 'resend', NULL)" in seen["do"]
     db("CALL dt_clear_halt(1, 'resend', NULL)")
     gone(api, "shard-halted")
     until(lambda: api.get("/readyz").json["leaders"] == "ok", lambda: api.get("/v1/info").text)
@@ -115,9 +124,25 @@ def test_a_halted_shard_with_its_reason(api, db):
 def test_a_paused_topic_with_due_jobs(api, held):
     api.make(topic=held, delay=0)
     seen = found(api, "paused-and-due", held)
-    assert seen["severity"] == "note" and seen["detail"].startswith("1 jobs are due") and seen["do"] == "duetime topics resume TOPIC"
+    assert seen["severity"] == "note" and seen["detail"].startswith("1 jobs are due") and seen["do"] == f"duetime topics resume {held}"
     api.post(f"/v1/topics/{held}/resume")
     gone(api, "paused-and-due", held)
+
+
+def test_a_pull_topic_that_no_worker_pops(api, db, topic):
+    api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
+    job = api.make(topic=topic, delay=0)["id"]
+    until(lambda: api.get(f"/v1/jobs/{job}").json["waiting_for"] == "pop", lambda: api.get(f"/v1/jobs/{job}"))
+    assert not any(each["finding"] == "not-popped" and each["subject"] == topic for each in findings(api))
+    late = lambda: [each for each in api.get("/v1/doctor?late=PT1S").json["findings"] if each["subject"] == topic]  # noqa: E731
+    [seen] = until(late, lambda: api.get("/v1/doctor?late=PT1S"))
+    assert seen["finding"] == "not-popped" and seen["severity"] == "error" and seen["cause"] is None and seen["do"].endswith(f"duetime pop {topic}")
+    assert api.post(f"/v1/topics/{topic}/pop").json["jobs"]
+    until(lambda: not late(), late)
+
+
+def test_a_bound_of_lateness_that_is_none_is_refused(api):
+    refused(api.get("/v1/doctor?late=soon"), 422, "invalid", "?late")
 
 
 def test_rows_of_the_inbox_that_failed(api, db):
@@ -141,5 +166,5 @@ def test_processes_of_several_versions(api, db):
 
 
 def test_a_healthy_installation_has_no_findings_of_servers(api):
-    until(lambda: not [each for each in findings(api) if each["finding"] not in ("overdue", "paused-and-due")], lambda: findings(api))
+    until(lambda: not [each for each in findings(api) if each["finding"] not in ("overdue", "not-popped", "paused-and-due")], lambda: findings(api))
     assert api.get("/v1/doctor").json["looked_at"] == ["mysql", "processes", "shards", "jobs", "redis", "kafka", "zookeeper", "certificates"]

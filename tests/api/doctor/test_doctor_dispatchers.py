@@ -2,12 +2,13 @@
 import contextlib
 import signal
 import subprocess
+import time
 
 import pytest
 
 from doctor_findings import findings, found, gone
 from harness.kafka_admin import Broker
-from harness.stack import TREE, until
+from harness.stack import PATIENCE, TREE, until
 
 pytestmark = pytest.mark.in_turns(12)
 
@@ -52,7 +53,7 @@ def test_a_topic_of_jobs_that_is_missing_or_has_too_few_replicas(api, stack, top
         api.put(f"/v1/topics/{topic}", {"delivery": "kafka"})
         job = api.make(topic=topic, delay=0)
         missing = found(api, "kafka-job-topic-missing", topic)
-        assert missing["severity"] == "error" and "--create --topic TOPIC" in missing["do"] and "does not exist" in missing["detail"]
+        assert missing["severity"] == "error" and f"--create --topic {topic}" in missing["do"] and "does not exist" in missing["detail"]
         broker.make(topic)
         gone(api, "kafka-job-topic-missing", topic)
         until(lambda: api.get(f"/v1/jobs/{job['id']}").json["state"] == "dispatched", lambda: api.get(f"/v1/jobs/{job['id']}"))
@@ -70,6 +71,46 @@ def test_a_server_that_does_not_answer_a_dispatcher(api, stack, part, name):
         finally:
             stack.signal(part, signal.SIGCONT)
         gone(api, name)
+
+
+def test_while_kafka_is_away_everything_that_tells_why_names_it_and_its_words_end_with_it(api, db, stack, topic):
+    api.put(f"/v1/topics/{topic}", {"delivery": "kafka"})
+    stack.stop("kafka")
+    try:
+        job = api.make(topic=topic, delay=0)["id"]
+        explain = lambda: api.get(f"/v1/jobs/{job}/explain").json  # noqa: E731
+        part = lambda: next(each for each in api.get("/v1/overview").json["parts"] if each["part"] == "kafka")  # noqa: E731
+        until(lambda: explain()["waiting_for"] == "kafka" and part()["state"] == "degraded" and part()["detail"], lambda: (explain(), part()))
+        later = api.make(topic=topic, delay=0)["id"]
+        said = until(lambda: (seen := api.get(f"/v1/jobs/{later}/explain").json)["waiting_for"] == "kafka" and seen, lambda: api.get(f"/v1/jobs/{later}/explain"))
+        assert "waits for Kafka" in said["reason"] and said["action"] == "duetime doctor", said
+        assert "waits for kafka" in db("CALL dt_explain(%s)", later)[0]["value"].decode()
+        assert db("SELECT waiting_for FROM v_jobs WHERE id = %s", later)[0]["waiting_for"] in ("kafka", b"kafka")
+        found(api, "kafka-away")
+        until(lambda: all(each["cause"] == "kafka-away" for each in findings(api) if each["finding"] == "shard-waits"), lambda: findings(api))
+        assert findings(api)[0]["finding"] == "kafka-away"
+    finally:
+        stack.start("kafka")
+    until(lambda: api.get(f"/v1/jobs/{later}").json["state"] == "dispatched", lambda: api.get(f"/v1/jobs/{later}"))
+    began = time.monotonic()
+    until(lambda: not any(shard["detail"] or shard["waiting_for"] for shard in api.get("/v1/info").json["shards"]), lambda: api.get("/v1/info").text)
+    assert time.monotonic() - began < 5 * PATIENCE / 2
+    gone(api, "kafka-away")
+    until(lambda: part()["state"] == "ok", part)
+
+
+def test_a_dispatcher_that_starts_while_kafka_is_away_says_what_it_waits_for(api, stack):
+    stack.stop("kafka")
+    stack.stop("dispatcher1")
+    try:
+        found(api, "no-dispatcher")
+        stack.start("dispatcher1", ready=False)
+        gone(api, "no-dispatcher")
+        until(lambda: api.get("/readyz").json["kafka"] == "degraded", lambda: api.get("/readyz"))
+    finally:
+        stack.start("kafka")
+    gone(api, "kafka-away")
+    until(lambda: api.get("/readyz").json["leaders"] == "ok", lambda: api.get("/readyz"))
 
 
 def certificate(path, days):

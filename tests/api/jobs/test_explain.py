@@ -55,8 +55,8 @@ def test_a_shard_without_a_leader_is_told_with_what_starts_one(api, stack, topic
     stack.stop("dispatcher1")
     try:
         assert api.post(f"/v1/jobs/{job}/run-now").status == 200
-        seen = until(lambda: (each := explain(api, job))["shard"]["health"] == "no-leader" and each["waiting_for"] == "leader" and each, lambda: explain(api, job))
-        assert f"nobody leads its shard {seen['shard']['shard']}" in seen["reason"] and "duetime-dispatcher" in seen["action"]
+        seen = until(lambda: (each := explain(api, job))["shard"]["health"] == "no-dispatcher" and each["waiting_for"] == "leader" and each, lambda: explain(api, job))
+        assert f"no dispatcher runs, so its shard {seen['shard']['shard']} has no leader" in seen["reason"] and "duetime-dispatcher" in seen["action"]
     finally:
         stack.start("dispatcher1")
     when(api, job, waiting_for="ack")

@@ -545,6 +545,7 @@ static void what_a_topic_shows_can_be_put_back(void **state)
     assert_int_equal(back.topic.max_in_flight, 3);
     assert_str(back.topic.rate_limit, "100/s");
     assert_true(back.set_paused && back.topic.paused);
+    assert_non_null(strstr(text.p, "\"oldest_overdue_ms\":null,\"oldest_held_ms\":77")); /* held, as it is paused */
     dt_strbuf_clear(&text);
 }
 

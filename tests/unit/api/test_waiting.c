@@ -185,11 +185,24 @@ static void a_due_job_waits_for_a_leader_that_is_not_there(void **state)
     assert_string_equal(word_of(&job), "leader");
     healthy(NULL);
     infos[0].waiting = DT_STR_LIT("kafka");
-    infos[0].seen_at_ms = NOW - DT_LEADER_SILENT_MS - 1;
+    infos[0].seen_at_ms = NOW - 15001;
     assert_string_equal(word_of(&job), "leader");
     healthy(NULL);
     infos[0].waiting = DT_STR_LIT("kafka");
     infos[0].halted = DT_STR_LIT("ledger");
+    assert_string_equal(word_of(&job), "leader");
+}
+
+static void a_due_job_waits_for_kafka_while_dispatchers_wait_for_it_before_they_elect_a_leader(void **state)
+{
+    (void)state;
+    struct dt_job job = scheduled(NOW);
+    infos[0].owner = DT_STR_NONE;
+    shards.dispatchers.waits_kafka = true;
+    assert_string_equal(word_of(&job), "leader"); /* none lives */
+    shards.dispatchers.n = 1;
+    assert_string_equal(word_of(&job), "kafka");
+    topic.delivery = DT_DELIVERY_PULL;
     assert_string_equal(word_of(&job), "leader");
 }
 
@@ -250,6 +263,7 @@ int main(void)
         TEST(a_due_job_that_is_called_back_waits_for_a_place_and_never_for_kafka),
         TEST(of_many_jobs_of_a_topic_the_limit_is_asked_once),
         TEST(a_due_job_waits_for_a_leader_that_is_not_there),
+        TEST(a_due_job_waits_for_kafka_while_dispatchers_wait_for_it_before_they_elect_a_leader),
         TEST(a_due_job_waits_for_what_its_leader_waits_for),
         TEST(a_dispatched_job_waits_for_kafka_only_while_it_is_unsent),
         TEST(a_finished_job_waits_for_nothing),

@@ -16,15 +16,19 @@
 #define NOW     INT64_C(1795257000000) /* 2026-11-21T10:30:00Z */
 #define DAY_MS  INT64_C(86400000)
 
-static char found[2000];
+static char found[2000], action[300];
 
-static void hear(void *arg, enum dt_finding_kind kind, const char *subject, const char *detail)
+static void hear(void *arg, const struct dt_finding *f)
 {
     size_t n = strlen(found);
     (void)arg;
-    snprintf(found + n, sizeof(found) - n, "%s%s|%s|%s", n ? "\n" : "", dt_finding_kinds[kind].name, subject, detail);
+    snprintf(found + n, sizeof(found) - n, "%s%s%s|%s|%s", n ? "\n" : "", f->cause == DT_FINDING_KINDS ? "" : "> ",
+             dt_finding_kinds[f->kind].name, f->subject, f->detail);
+    snprintf(action, sizeof(action), "%s", f->action);
 }
 
+static struct dt_view view;
+static struct dt_waiting waiting;
 static struct dt_shards_view shards;
 static struct dt_live_process dispatcher = {
     .dispatcher = true, .name = {"d:1", 3}, .version = {DUETIME_VERSION, sizeof(DUETIME_VERSION) - 1}};
@@ -32,7 +36,9 @@ static struct dt_live_process dispatcher = {
 /* An installation without any finding. */
 static struct dt_examined fine(void)
 {
-    shards.n = 0;
+    shards = (struct dt_shards_view){.dispatchers = {.n = 1, .now_ms = NOW}};
+    view = (struct dt_view){.map = {.shards = 4}, .installation.generation = 1};
+    waiting = (struct dt_waiting){.view = &view, .shards = &shards, .now_ms = NOW};
     return (struct dt_examined){
         .now_ms = NOW,
         .host_ms = NOW,
@@ -40,7 +46,8 @@ static struct dt_examined fine(void)
         .semi_sync = {.waits = true, .before_seen = true, .alone_ms = 10 * DAY_MS},
         .processes = &dispatcher,
         .n_processes = 1,
-        .shards = &shards};
+        .late_ms = 60000,
+        .waiting = &waiting};
 }
 
 static void expect(const struct dt_examined *examined, const char *wanted)
@@ -134,7 +141,7 @@ static void a_redis_that_is_away_or_drops_entries_is_told(void **state)
     e.n_redis = 3;
     expect(&e, "redis-policy|b:2|maxmemory-policy is allkeys-lru");
     e.redis_trouble = "b:2 does not answer";
-    expect(&e, "redis-policy|b:2|maxmemory-policy is allkeys-lru\nredis-away|redis|b:2 does not answer");
+    expect(&e, "redis-away|redis|b:2 does not answer\nredis-policy|b:2|maxmemory-policy is allkeys-lru");
 }
 
 static void processes_of_other_versions_without_redis_or_none_that_dispatches_are_told(void **state)
@@ -157,8 +164,8 @@ static void what_dispatchers_told_is_passed_on(void **state)
 {
     struct dt_examined e = fine();
     const struct dt_process_finding told[] = {
-        {S("kafka-topic-missing"), S("duetime.ledger"), S("it is not there"), S("d:1")},
-        {S("of another version"), S("x"), S("y"), S("d:1")}};
+        {S("kafka-topic-missing"), S("duetime.ledger"), S("it is not there"), S("d:1"), NOW},
+        {S("of another version"), S("x"), S("y"), S("d:1"), NOW}};
     (void)state;
     e.told = told;
     e.n_told = 2;
@@ -183,26 +190,94 @@ static void a_certificate_is_told_of_from_thirty_days_before_its_end(void **stat
     expect(&e, "certificate-file-ends|http.tls_cert|the certificate that is shown to callers of the API has ended");
 }
 
-static void shards_that_are_halted_led_by_nobody_or_wait_are_told(void **state)
+/* Four shards that a dispatcher leads. */
+static struct dt_shard_info *led_shards(void)
 {
-    struct dt_examined e = fine();
-    struct dt_view view = {.map = {.shards = 3}};
-    struct dt_shard_info v[] = {{.shard = 0, .owner = S("d:1"), .waiting = S("kafka"), .detail = S("no answer")},
-                                {.shard = 1},
-                                {.shard = 2, .halted = S("two batches")},
-                                {.shard = 3}}; /* of no number any more */
-    (void)state;
+    static struct dt_shard_info v[5];
+    for (unsigned i = 0; i < 5; i++)
+        v[i] = (struct dt_shard_info){.shard = i, .owner = S("d:1"), .seen_at_ms = NOW, .generation = 1};
     shards.shards = v;
     shards.n = 4;
-    e.shards = &shards;
-    e.view = &view;
-    found[0] = '\0';
-    dt_findings_judge(&e, hear, NULL);
-    assert_non_null(strstr(
-        found, "shard-halted|shard 2|two batches\nshard-without-leader|shard 1|no process that lives leads it\n"));
-    assert_non_null(strstr(found, "shard-waits|shard 0|it waits for kafka: no answer"));
-    assert_null(strstr(found, "shard 3"));
-    assert_null(strstr(found, "leader|shard 2"));
+    return v;
+}
+
+static void shards_that_are_halted_without_leader_silent_or_moving_are_told(void **state)
+{
+    struct dt_examined e = fine();
+    struct dt_shard_info *v = led_shards();
+    (void)state;
+    expect(&e, "");
+    v[1].owner = DT_STR_NONE;
+    v[2].halted = S("two batches");
+    v[3].seen_at_ms = NOW - 15001;
+    shards.n = 5; /* the last one is of no number any more */
+    expect(&e, "shard-halted|shard 2|two batches\nshard-without-leader|shard 1|no process that lives leads it\n"
+               "shard-without-leader|shard 3|its leader has said nothing for 15 s\n"
+               "shards-moving|shard 4|it is not yet as the map of shards wants it");
+}
+
+static void what_the_lack_of_dispatchers_brings_about_is_told_under_it(void **state)
+{
+    struct dt_examined e = fine();
+    struct dt_shard_info *v = led_shards();
+    (void)state;
+    v[0].owner = v[1].owner = v[2].owner = v[3].owner = DT_STR_NONE;
+    shards.n = 2;
+    shards.dispatchers.n = 0;
+    e.n_processes = 0;
+    e.mysql.flush = 2;
+    expect(&e, "no-dispatcher|dispatchers|none was seen for four seconds\n"
+               "> shard-without-leader|shard 0|no process that lives leads it\n"
+               "> shard-without-leader|shard 1|no process that lives leads it\n"
+               "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2");
+}
+
+static void what_a_server_that_is_away_brings_about_is_told_under_it(void **state)
+{
+    struct dt_examined e = fine();
+    struct dt_shard_info *v = led_shards();
+    const struct dt_process_finding told = {S("kafka-away"), S("kafka"), S("timed out"), S("d:1"), NOW};
+    (void)state;
+    shards.n = 2;
+    v[0].waiting = S("kafka");
+    v[0].detail = S("no answer");
+    v[1].waiting = S("redis");
+    expect(&e, "index-incomplete|shard 1|its set is being filled, or its leader cannot reach Redis\n"
+               "shard-waits|shard 0|it waits for kafka: no answer\nshard-waits|shard 1|it waits for redis");
+    e.told = &told;
+    e.n_told = 1;
+    e.redis_trouble = "refused";
+    expect(&e, "kafka-away|kafka|timed out (seen by d:1)\n> shard-waits|shard 0|it waits for kafka: no answer\n"
+               "redis-away|redis|refused\n"
+               "> index-incomplete|shard 1|its set is being filled, or its leader cannot reach Redis\n"
+               "> shard-waits|shard 1|it waits for redis");
+}
+
+static void dispatchers_that_wait_for_kafka_before_they_elect_leaders_are_told_as_kafka_being_away(void **state)
+{
+    struct dt_examined e = fine();
+    struct dt_shard_info *v = led_shards();
+    (void)state;
+    v[0].owner = DT_STR_NONE;
+    shards.n = 1;
+    shards.dispatchers.waits_kafka = true;
+    expect(&e, "kafka-away|kafka|dispatchers wait for it before they elect leaders\n"
+               "> shard-waits|shard 0|it waits for kafka");
+}
+
+static void an_action_names_what_it_is_about(void **state)
+{
+    struct dt_examined e = fine();
+    struct dt_process_finding told = {S("kafka-min-isr"), S("orders"), S("2"), S("d:1"), NOW};
+    (void)state;
+    e.told = &told;
+    e.n_told = 1;
+    expect(&e, "kafka-min-isr|orders|2 (seen by d:1)");
+    assert_non_null(strstr(action, "--entity-name orders --add-config"));
+    led_shards()[2].halted = S("why");
+    e.n_told = 0;
+    expect(&e, "shard-halted|shard 2|why");
+    assert_non_null(strstr(action, "dt_clear_halt(2, 'resend', NULL)"));
 }
 
 int main(void)
@@ -218,7 +293,11 @@ int main(void)
         cmocka_unit_test(processes_of_other_versions_without_redis_or_none_that_dispatches_are_told),
         cmocka_unit_test(what_dispatchers_told_is_passed_on),
         cmocka_unit_test(a_certificate_is_told_of_from_thirty_days_before_its_end),
-        cmocka_unit_test(shards_that_are_halted_led_by_nobody_or_wait_are_told),
+        cmocka_unit_test(shards_that_are_halted_without_leader_silent_or_moving_are_told),
+        cmocka_unit_test(what_the_lack_of_dispatchers_brings_about_is_told_under_it),
+        cmocka_unit_test(what_a_server_that_is_away_brings_about_is_told_under_it),
+        cmocka_unit_test(dispatchers_that_wait_for_kafka_before_they_elect_leaders_are_told_as_kafka_being_away),
+        cmocka_unit_test(an_action_names_what_it_is_about),
     };
     return cmocka_run_group_tests_name("findings", tests, NULL, NULL);
 }

@@ -4,16 +4,23 @@ import {Panel} from '../ui/parts.jsx';
 
 const TONES = {error: 'bad', warning: 'warn', note: ''};
 
+// What a cause explains follows it, by kind.
+function Consequences({of}) {
+  const kinds = [...new Set(of.map(({finding}) => finding))];
+  return kinds.map((kind) => <div key={kind} class="quiet">so {kind}: {of.filter(({finding}) => finding === kind).map(({subject}) => subject).join(', ')}</div>);
+}
+
 export function Findings() {
   const {data} = useLive('/v1/doctor', 30000);
   if (!data?.findings.length) return null;
   return (
     <Panel title="What is wrong">
       <ul class="findings">
-        {data.findings.map((finding) => (
+        {data.findings.map((finding, at) => !finding.cause && (
           <li key={`${finding.finding} ${finding.subject}`} class={`reason ${TONES[finding.severity]}`}>
-            <strong>{finding.subject}</strong>: {finding.detail}
-            <div>{finding.means} <strong>{finding.do.replaceAll('TOPIC', finding.subject)}</strong></div>
+            <span class="quiet">{finding.severity} </span><strong>{finding.subject}</strong>: {finding.detail}
+            <div>{finding.means} <strong>{finding.do}</strong></div>
+            {data.findings[at + 1]?.cause === finding.finding && <Consequences of={data.findings.filter(({cause}) => cause === finding.finding)} />}
           </li>
         ))}
       </ul>

@@ -17,11 +17,12 @@ const atLeast = (n, more) => `${count(n)}${more ? '+' : ''}`;
 const lateJobs = (topic) => href('jobs', {topic, state: 'scheduled', due_to: 'now'});
 
 function Figures({of}) {
-  const {rates, lateness_ms: lateness, overdue, jobs, next_hour: next} = of;
+  const {rates, lateness_ms: lateness, overdue, held, jobs, next_hour: next} = of;
   return (
     <div class="figures">
       <Figure name="overdue" value={atLeast(overdue.count, overdue.at_least)} tone={overdue.oldest_ms > LATE_MS ? 'late' : ''} href={lateJobs()}
         note={overdue.oldest_ms ? `oldest ${duration(overdue.oldest_ms)}` : 'nothing is late'} />
+      {held.count > 0 && <Figure name="held" value={atLeast(held.count, held.at_least)} href={href('topics')} note="due, of paused topics" />}
       <Figure name="lateness, 99 of 100" value={lateness ? duration(lateness.p99) : '–'} note={lateness ? `half within ${duration(lateness.p50)}` : 'nothing was sent'} />
       <Figure name="created" value={rate(rates.created)} unit="a second" />
       <Figure name="dispatched" value={rate(rates.dispatched)} unit="a second" note={`${count(jobs.dispatched)} under way`} />
@@ -71,7 +72,7 @@ function Topics({of, done}) {
     <Panel title="Topics">
       <Table label="Topics" rows={of.topics} keyOf={(topic) => topic.topic} linkOf={(topic) => href(['topics', topic.topic])} columns={[
         {name: 'Topic', of: (topic) => <>{topic.topic}{topic.paused && <span class="state paused flag"> paused</span>}</>},
-        {name: 'Overdue', kind: 'number', of: (topic) => (topic.overdue ? <a class="late" href={lateJobs(topic.topic)}>{count(topic.overdue)}, {duration(topic.oldest_overdue_ms)}</a> : <span class="quiet">0</span>)},
+        {name: 'Overdue', kind: 'number', of: (topic) => (topic.overdue ? <a class="late" href={lateJobs(topic.topic)}>{count(topic.overdue)}, {duration(topic.oldest_overdue_ms)}</a> : <span class="quiet">{topic.held ? `${count(topic.held)} held` : 0}</span>)},
         {name: 'Scheduled', kind: 'number', of: (topic) => <a href={href('jobs', {topic: topic.topic, state: 'scheduled'})}>{count(topic.scheduled)}</a>},
         {name: 'Dispatched', kind: 'number', of: (topic) => count(topic.dispatched)},
         {name: 'Dead', kind: 'number', of: (topic) => (topic.dead ? <a class="bad" href={href('dead', {topic: topic.topic})}>{count(topic.dead)}</a> : <span class="quiet">0</span>)},
@@ -85,8 +86,8 @@ function Topics({of, done}) {
   );
 }
 
-const NAMES = {mysql: 'MySQL', redis: 'Redis', kafka: 'Kafka', zookeeper: 'ZooKeeper'};
-const TONES = {ok: 'done', none: '', degraded: 'failed', waiting: 'paused', silent: 'failed', 'no-leader': 'failed', halted: 'failed'};
+const NAMES = {mysql: 'MySQL', redis: 'Redis', kafka: 'Kafka', zookeeper: 'ZooKeeper', dispatchers: 'Dispatchers'};
+const TONES = {ok: 'done', none: '', degraded: 'failed', waiting: 'paused', silent: 'failed', 'no-leader': 'failed', 'no-dispatcher': 'failed', halted: 'failed'};
 const Word = ({state, children}) => <span class={`state ${TONES[state] ?? ''}`}>{children || state}</span>;
 
 function Parts({of}) {
@@ -123,7 +124,7 @@ function Shards({of}) {
         {name: 'Health', of: (shard) => <><Word state={shard.health} />{(shard.halted || shard.waiting_for || shard.detail) && <span class="quiet"> {shard.halted || [shard.waiting_for, shard.detail].filter(Boolean).join(': ')}</span>}</>},
         {name: 'Leader', of: (shard) => shard.leader || <span class="bad">nobody</span>},
         {name: 'In flight', kind: 'number', of: (shard) => count(shard.in_flight)},
-        {name: 'Overdue', kind: 'number', of: (shard) => count(shard.overdue)},
+        {name: 'Overdue', kind: 'number', of: (shard) => <>{count(shard.overdue)}{shard.held > 0 && <span class="quiet"> and {count(shard.held)} held</span>}</>},
         redis && {name: 'Index', of: (shard) => <Index shard={shard} />},
       ]} />
     </Panel>

@@ -40,10 +40,11 @@ function remove(topic) {
 }
 
 function Counts({topic}) {
-  const {counts = {}, oldest_overdue_ms: oldest} = topic;
+  const {counts = {}, paused} = topic;
+  const oldest = paused ? topic.oldest_held_ms : topic.oldest_overdue_ms;
   return (
     <div class="figures">
-      <Figure name="overdue for" value={oldest === null || oldest === undefined ? 'none' : duration(oldest)} tone={oldest ? 'late' : ''} href={href('jobs', {topic: topic.name, state: 'scheduled', due_to: 'now'})} />
+      <Figure name={paused ? 'held for' : 'overdue for'} value={oldest === null || oldest === undefined ? 'none' : duration(oldest)} tone={oldest && !paused ? 'late' : ''} href={href('jobs', {topic: topic.name, state: 'scheduled', due_to: 'now'})} />
       {STATES.map((state) => (
         <Figure key={state} name={state} value={counts[state] ?? 0} tone={state === 'dead' && counts.dead ? 'bad' : ''}
           href={state === 'dead' ? href('dead', {topic: topic.name}) : href('jobs', {topic: topic.name, state})} />

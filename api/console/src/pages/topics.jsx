@@ -32,7 +32,7 @@ export function Topics({query}) {
           {name: 'Topic', of: (topic) => topic.name},
           {name: 'State', of: (topic) => (topic.paused ? <span class="state paused">paused</span> : <span class="state done">open</span>)},
           {name: 'Delivery', of: (topic) => topic.delivery},
-          figures && {name: 'Overdue', kind: 'number', of: (topic) => <span class={of(topic)?.overdue ? 'late' : 'quiet'}>{of(topic) ? count(of(topic).overdue) : '–'}{of(topic)?.oldest_overdue_ms > 0 && ` (${duration(of(topic).oldest_overdue_ms)})`}</span>},
+          figures && {name: 'Overdue', kind: 'number', of: (topic) => <span class={of(topic)?.overdue ? 'late' : 'quiet'}>{of(topic) ? count(of(topic).overdue) : '–'}{of(topic)?.oldest_overdue_ms > 0 && ` (${duration(of(topic).oldest_overdue_ms)})`}{of(topic)?.held > 0 && `, ${count(of(topic).held)} held`}</span>},
           figures && {name: 'Scheduled', kind: 'number', of: (topic) => count(of(topic)?.scheduled)},
           figures && {name: 'Dispatched', kind: 'number', of: (topic) => count(of(topic)?.dispatched)},
           figures && {name: 'Dead', kind: 'number', of: (topic) => <span class={of(topic)?.dead ? 'bad' : ''}>{count(of(topic)?.dead)}</span>},
