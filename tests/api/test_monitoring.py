@@ -53,6 +53,9 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_is_evaluated(
     for name in (topic, f"{topic}-held"):
         api.put(f"/v1/topics/{name}", {"delivery": "pull", "paused": name != topic})
         api.make(topic=name, delay=0)
+    api.put(f"/v1/topics/{topic}-full", {"delivery": "kafka", "max_in_flight": 1})
+    for _ in range(2):
+        api.make(topic=f"{topic}-full", delay=0)
     assert api.post(f"/v1/topics/{topic}/pop", {"wait": "PT1M"}).json["jobs"]  # some metrics appear with the first pop
     queries = [(title, query.replace("$__rate_interval", "10s")) for title, query in check.queries()]
 
@@ -64,6 +67,7 @@ def test_every_query_of_the_dashboard_has_an_answer_and_every_rule_is_evaluated(
     assert {rule["name"] for rule in rules} == {rule["alert"] for rule in check.rules()}
     alerts = until(lambda: [alert for alert in ask(monitored, "alerts")["alerts"] if alert["labels"]["alertname"] == "DuetimeOverdue"],
                    lambda: ask(monitored, "alerts"))
+    until(lambda: [alert for alert in ask(monitored, "alerts")["alerts"] if alert["labels"]["alertname"] == "DuetimeHeld"], lambda: ask(monitored, "alerts"))
     assert (TREE / alerts[0]["annotations"]["runbook"]).is_file() and "{{" not in alerts[0]["annotations"]["summary"]
 
 
