@@ -282,16 +282,14 @@ static void look_at_index_of(struct judging *j, const struct dt_live_process *p)
 static void look_at_processes(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
-    size_t dispatchers = 0;
     for (size_t i = 0; i < e->n_processes; i++) {
         const struct dt_live_process *p = &e->processes[i];
-        dispatchers += p->dispatcher;
         look_at_index_of(j, p);
         if (j->kind == DT_FINDING_VERSIONS && !dt_str_is(p->version, DUETIME_VERSION))
             tell(j, p->name.p, "it is of version %.*s, the API that answers of " DUETIME_VERSION, bytes(p->version),
                  p->version.p ? p->version.p : "");
     }
-    if (j->kind == DT_FINDING_NO_DISPATCHER && dispatchers == 0)
+    if (j->kind == DT_FINDING_NO_DISPATCHER && e->waiting->shards->dispatchers.n == 0)
         tell(j, "dispatchers", "none was seen for four seconds");
 }
 
@@ -362,6 +360,8 @@ static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topi
     struct dt_strbuf text;
     dt_strbuf_init(&text);
     dt_explain_action(&explained, &text);
+    if (text.n && strcmp(dt_strbuf_str(&text).p, "duetime doctor") == 0)
+        dt_strbuf_reset(&text);
     if (j->kind == DT_FINDING_OVERDUE)
         dt_strbuf_addf(&text, "%sduetime jobs explain %lld", text.n ? "; " : "", (long long)topic->job);
     dt_strbuf_addc(&text, '\0');

@@ -84,7 +84,7 @@ def test_while_kafka_is_away_everything_that_tells_why_names_it_and_its_words_en
         later = api.make(topic=topic, delay=0)["id"]
         said = until(lambda: (seen := api.get(f"/v1/jobs/{later}/explain").json)["waiting_for"] == "kafka" and seen, lambda: api.get(f"/v1/jobs/{later}/explain"))
         assert "waits for Kafka" in said["reason"] and said["action"] == "duetime doctor", said
-        assert "waits for kafka" in db("CALL dt_explain(%s)", later)[0]["value"].decode()
+        assert "waits for kafka" in str(db("CALL dt_explain(%s)", later)[0]["value"])
         assert db("SELECT waiting_for FROM v_jobs WHERE id = %s", later)[0]["waiting_for"] in ("kafka", b"kafka")
         found(api, "kafka-away")
         until(lambda: all(each["cause"] == "kafka-away" for each in findings(api) if each["finding"] == "shard-waits"), lambda: findings(api))

@@ -101,8 +101,9 @@ static void fill_every_table(void)
                            "version = 0, halted = 'x', send_n = 0;"
                            "INSERT INTO topics (name, rate_limit, max_in_flight, delivery, created_at, updated_at) "
                            "VALUES ('orders', NULL, NULL, 'kafka', 1, 1), ('rated', '1/s', NULL, 'kafka', 1, 1), "
-                           "('called', NULL, NULL, 'http', 1, 1), ('limited', NULL, 1, 'pull', 1, 1);UPDATE topics SET "
-                           "kafka_topic = 'x' WHERE name = 'orders';"
+                           "('called', NULL, NULL, 'http', 1, 1), ('limited', NULL, 1, 'pull', 1, 1), "
+                           "('held', NULL, NULL, 'pull', 1, 1); UPDATE topics SET paused = TRUE WHERE name = 'held'; "
+                           "UPDATE topics SET kafka_topic = 'x' WHERE name = 'orders';"
                            "INSERT INTO topic_gates (topic, next_ns) VALUES ('rated', 9223372036854775807);"
                            "INSERT INTO job_counts (topic, piece, writer, dispatched) VALUES ('limited', 0, 0, 1), "
                            "('limited', 0, 1, 1), ('orders', 0, CONNECTION_ID() MOD 32, 1);"
@@ -119,6 +120,7 @@ static void fill_every_table(void)
     job_row(&fx, 11, "topic = 'rated', next_at = 1");
     job_row(&fx, 12, "topic = 'called', next_at = 1");
     job_row(&fx, 13, "topic = 'limited', next_at = 1");
+    job_row(&fx, 14, "topic = 'held', next_at = 1");
     mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status) VALUES (8, 1, 'failed');"
                            "INSERT INTO history_attempts (job_id, attempt, part, purge_at, status) VALUES (10, 1, 0, "
                            "9000000000000, 'failed');"

@@ -153,6 +153,7 @@ static void processes_of_other_versions_without_redis_or_none_that_dispatches_ar
     (void)state;
     e.processes = processes;
     e.n_processes = 2;
+    shards.dispatchers.n = 0;
     expect(&e, "no-dispatcher|dispatchers|none was seen for four seconds\n"
                "index-incomplete|a:1|it cannot write to any Redis\nindex-incomplete|b:2|it cannot write to r:6\n"
                "process-versions|a:1|it is of version 0.0.9, the API that answers of " DUETIME_VERSION);
@@ -224,7 +225,6 @@ static void what_the_lack_of_dispatchers_brings_about_is_told_under_it(void **st
     v[0].owner = v[1].owner = v[2].owner = v[3].owner = DT_STR_NONE;
     shards.n = 2;
     shards.dispatchers.n = 0;
-    e.n_processes = 0;
     e.mysql.flush = 2;
     expect(&e, "no-dispatcher|dispatchers|none was seen for four seconds\n"
                "> shard-without-leader|shard 0|no process that lives leads it\n"
