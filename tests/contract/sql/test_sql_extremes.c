@@ -110,8 +110,8 @@ static void fill_every_table(void)
                            "INSERT INTO removed_jobs VALUES ('orders', 1);"
                            "INSERT INTO shard_stats (shard, seen_at, epoch, callbacks) SELECT shard, 9000000000000, 1, "
                            "'full' FROM shards;"
-                           "INSERT INTO processes (id, kind, name, started_at, seen_at, leads) VALUES "
-                           "(1, 'dispatcher', 'x', 1, 9000000000000, '0,1,2,3,4,5,6')");
+                           "INSERT INTO processes (id, kind, name, started_at, seen_at, leads, waits) VALUES "
+                           "(1, 'dispatcher', 'x', 1, 9000000000000, '0,1,2,3,4,5,6', 'kafka')");
     job_row_dispatched(&fx, 7, 1, 0);
     job_row(&fx, 8, "job_key = 'k', attempt = 2, due_at = 5, dispatched_at = 6");
     job_row(&fx, 9, "state = 'dead', next_at = NULL, attempt = 1, purge_at = 9000000000000, error_at = 5");
@@ -121,6 +121,7 @@ static void fill_every_table(void)
     job_row(&fx, 12, "topic = 'called', next_at = 1");
     job_row(&fx, 13, "topic = 'limited', next_at = 1");
     job_row(&fx, 14, "topic = 'held', next_at = 1");
+    job_row(&fx, 15, "next_at = 1");
     mysql_fixture_run(&fx, "INSERT INTO attempts (job_id, attempt, status) VALUES (8, 1, 'failed');"
                            "INSERT INTO history_attempts (job_id, attempt, part, purge_at, status) VALUES (10, 1, 0, "
                            "9000000000000, 'failed');"
