@@ -1,6 +1,6 @@
 /* One message: a JSON body, for a webhook with the headers of Standard Webhooks 1.0, for Kafka with the same id. */
 #include "alert_parts.h"
-#include "delivery/http/webhook_sign.h"
+#include "http/webhook_sign.h"
 
 static dt_status copy_out(struct dt_strbuf *text, struct dt_arena *arena, struct dt_str *out)
 {

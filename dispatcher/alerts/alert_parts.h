@@ -15,12 +15,12 @@
 
 #include "alerts/alerts.h"
 #include "base/fair.h"
+#include "base/hash.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "delivery/http/http_client.h"
-#include "hash.h"
+#include "http/http_client.h"
 #include "job/callback/callback_secret.h"
 #include "store/alerts/alerts.h"
 

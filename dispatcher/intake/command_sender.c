@@ -4,13 +4,13 @@
 #include <stdlib.h>
 
 #include "base/fair.h"
+#include "base/hash.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "hash.h"
 #include "job/job_id.h"
 
 #define ANSWERS  1 /* a signal */

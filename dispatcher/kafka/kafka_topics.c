@@ -18,8 +18,8 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/hash.h"
 #include "base/thread.h"
-#include "hash.h"
 #include "job/owner.h"
 #include "kafka_admin_parts.h"
 #include "topic_queue.h"

@@ -11,7 +11,7 @@
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "hash.h"
+#include "base/hash.h"
 
 struct entry {
     UT_hash_handle hh;

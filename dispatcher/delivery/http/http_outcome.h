@@ -16,7 +16,7 @@
 #define DT_DISPATCHER_HTTP_OUTCOME_H
 
 #include "base/json.h"
-#include "http_client.h"
+#include "http/http_client.h"
 #include "job/job_state.h"
 
 #define DT_HTTP_MESSAGE_BYTES 500 /* of an answer's body that an error message keeps */

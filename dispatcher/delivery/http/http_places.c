@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/fair.h"
-#include "hash.h"
+#include "base/hash.h"
 #include "job/callback/callback_url.h"
 
 #define OWNERS_PART 2 /* of what others leave */

@@ -8,9 +8,9 @@
 #define DT_DISPATCHER_REQUEST_HEAD_H
 
 #include "base/json.h"
-#include "http_client.h"
+#include "http/http_client.h"
+#include "http/webhook_sign.h"
 #include "store/dispatch/outgoing.h"
-#include "webhook_sign.h"
 
 /* The part that all jobs of a topic share. Borrowed. */
 struct dt_callback_setting {

@@ -12,8 +12,8 @@
 
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/log.h"
-#include "hash.h"
 
 #define FRESH_US     INT64_C(30000000)
 #define RETRY_US     INT64_C(5000000)

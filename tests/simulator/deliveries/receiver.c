@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "delivery/http/http_client.h"
+#include "http/http_client.h"
 #include "simulator/deliveries/arrivals.h"
 #include "simulator/faults.h"
 #include "simulator/oracles.h"

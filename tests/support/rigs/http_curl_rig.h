@@ -26,8 +26,8 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "delivery/http/http_client.h"
 #include "delivery/http/http_outcome.h"
+#include "http/http_client.h"
 #include "support/receiver.h"
 #include "support/wait.h"
 

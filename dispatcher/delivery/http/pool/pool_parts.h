@@ -16,16 +16,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
 #include "delivery/hands.h"
-#include "delivery/http/http_client.h"
 #include "delivery/http/http_places.h"
 #include "election/lease.h"
-#include "hash.h"
+#include "http/http_client.h"
 #include "store/hands/hands.h"
 
 /* An attempt in the hands of this process, from the commit of its claim until its outcome is recorded, or it is given

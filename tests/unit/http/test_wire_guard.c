@@ -13,7 +13,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "delivery/http/wire_guard.h"
+#include "http/wire_guard.h"
 #include "support/wait.h"
 
 #define HOUR_US INT64_C(3600000000)

@@ -4,8 +4,8 @@
  * where it was not. Without this, a burst opens as many connections as it has requests. Knows neither libcurl nor lists
  * of waiting exchanges; time is passed in. All functions are called by the client's thread.
  */
-#ifndef DT_DISPATCHER_FIRST_CONTACT_H
-#define DT_DISPATCHER_FIRST_CONTACT_H
+#ifndef DT_FIRST_CONTACT_H
+#define DT_FIRST_CONTACT_H
 
 #include "base/strbuf.h"
 

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "delivery/http/host_names.h"
+#include "http/host_names.h"
 #include "support/wait.h"
 
 #define NOW INT64_C(1000000000)

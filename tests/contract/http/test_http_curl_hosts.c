@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "delivery/http/http_client.h"
+#include "http/http_client.h"
 #include "support/fail_rule.h"
 #include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"

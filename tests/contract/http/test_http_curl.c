@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "delivery/http/http_client.h"
 #include "delivery/http/http_outcome.h"
+#include "http/http_client.h"
 #include "support/receiver.h"
 #include "support/rigs/http_curl_rig.h"
 

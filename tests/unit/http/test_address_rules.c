@@ -12,7 +12,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
-#include "delivery/http/address_rules.h"
+#include "http/address_rules.h"
 
 static bool allowed_with(const char *networks, const char *text)
 {

@@ -17,11 +17,11 @@
  *
  * All functions are called by one thread, the table's.
  */
-#ifndef DT_DISPATCHER_HOST_NAMES_H
-#define DT_DISPATCHER_HOST_NAMES_H
+#ifndef DT_HOST_NAMES_H
+#define DT_HOST_NAMES_H
 
+#include "base/hash.h"
 #include "base/strbuf.h"
-#include "hash.h"
 
 #define DT_LOOKUPS_MAX        256   /* threads that look names up */
 #define DT_LOOKUPS_PART       4     /* of what others leave an owner runs one part at most */

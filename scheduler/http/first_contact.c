@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "hash.h"
+#include "base/hash.h"
 #include "http_curl.h"
 
 #define WARM_US INT64_C(1000000) /* connections that idled as long are closed, or will be (http_curl_request.c) */
