@@ -504,10 +504,10 @@ static dt_status start_listening(dt_dispatcher *d, const struct dt_heartbeat_env
 static dt_status start_alerts(dt_dispatcher *d, struct dt_error *err)
 {
     const struct dt_alerts_env env = {.config = d->config,
-                                      .installation = d->inst.name,
                                       .clock = d->clock,
                                       .ref = &d->ref,
-                                      .notices = dt_kafka_parts_alerts(d->kafka_parts)};
+                                      .publish = dt_config_has_kafka(d->config) ? dt_kafka_parts_publish : NULL,
+                                      .publish_arg = d->kafka_parts};
     return dt_alerts_start(&env, &d->alerts, err);
 }
 

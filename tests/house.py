@@ -31,6 +31,7 @@ LAYERS = {
     "index": {"base", "job", "index"},
     "reconcile": {"base", "job", "store", "index", "reconcile"},
     "http": {"base", "job", "http"},
+    "alerts": {"base", "job", "store", "http", "alerts"},
 }
 
 # One vendor library, one adapter. Headers of C, POSIX and Linux may be included anywhere.

@@ -1,4 +1,4 @@
-/* Alerts that stand: list, silence. What begins and ends them is the dispatchers' (dispatcher/alerts). */
+/* Alerts that stand: list, silence. The judge begins and ends them (scheduler/alerts). */
 #include <stdio.h>
 
 #include "answer.h"

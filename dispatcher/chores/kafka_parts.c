@@ -5,6 +5,8 @@
 
 #include "base/log.h"
 
+#define ALERTS_MS 5000 /* after a timeout the retry needs a new connection; webhooks that are not under way wait */
+
 struct dt_kafka_parts {
     struct dt_kafka_parts_env env;
     bool has_kafka;
@@ -91,9 +93,26 @@ void dt_kafka_parts_want_read(dt_kafka_parts *p, unsigned shard, int64_t deadlin
         dt_results_watermark_want(p->reads, shard, deadline_ms);
 }
 
-dt_notice_producer *dt_kafka_parts_alerts(const dt_kafka_parts *p)
+dt_status dt_kafka_parts_publish(void *arg, const struct dt_alert_text *texts, size_t n, bool *sent,
+                                 struct dt_error *err)
 {
-    return p->alerts;
+    const dt_kafka_parts *p = arg;
+    struct dt_arena arena;
+    dt_arena_init(&arena);
+    const struct dt_str topic = dt_arena_printf(&arena, "%s.alerts", p->env.kafka->installation);
+    struct dt_kafka_message *messages = dt_arena_alloc(&arena, n * sizeof(*messages));
+    struct dt_kafka_header *headers = dt_arena_alloc(&arena, 2 * n * sizeof(*headers));
+    dt_status status = topic.p && messages && headers ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
+    for (size_t i = 0; i < n && status == DT_OK; i++) {
+        headers[2 * i] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
+        headers[2 * i + 1] = (struct dt_kafka_header){DT_STR_LIT("webhook-id"), texts[i].id};
+        messages[i] = (struct dt_kafka_message){
+            .topic = topic, .key = texts[i].alert, .value = texts[i].body, .headers = &headers[2 * i], .n_headers = 2};
+    }
+    if (status == DT_OK)
+        status = dt_notice_producer_send(p->alerts, messages, n, sent, ALERTS_MS, err);
+    dt_arena_clear(&arena);
+    return status;
 }
 
 void dt_kafka_parts_stop(dt_kafka_parts *p)

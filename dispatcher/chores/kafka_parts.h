@@ -11,6 +11,7 @@
 #ifndef DT_DISPATCHER_KAFKA_PARTS_H
 #define DT_DISPATCHER_KAFKA_PARTS_H
 
+#include "alerts/alerts.h"
 #include "chores/outbox.h"
 #include "chores/results.h"
 #include "chores/results_watermark.h"
@@ -38,9 +39,10 @@ void dt_kafka_parts_outbox(dt_kafka_parts *parts, unsigned shard);
 /* Any thread: as dt_results_watermark_up_to and dt_results_watermark_want. Without Kafka every report is read. */
 struct dt_read_up_to dt_kafka_parts_read_up_to(const dt_kafka_parts *parts);
 void dt_kafka_parts_want_read(dt_kafka_parts *parts, unsigned shard, int64_t deadline_ms);
-/* A producer for messages about alerts alone: a batch of dead letters that Kafka does not answer delays none. NULL
- * without Kafka. Valid from start to stop. */
-dt_notice_producer *dt_kafka_parts_alerts(const dt_kafka_parts *parts);
+/* Sends messages about alerts by a producer of their own: a batch of dead letters that Kafka does not answer delays
+ * none. arg: the parts, which have Kafka. A dt_alerts_publish_fn. */
+dt_status dt_kafka_parts_publish(void *arg, const struct dt_alert_text *texts, size_t n, bool *sent,
+                                 struct dt_error *err);
 /* Joins, frees. Nobody uses the admin any more. NULL is accepted. */
 void dt_kafka_parts_stop(dt_kafka_parts *parts);
 

@@ -11,7 +11,7 @@
 #include <linux/tcp.h>
 
 #include "base/log.h"
-#include "hash.h"
+#include "base/hash.h"
 #include "http_curl.h"
 
 #define QUIET_US    INT64_C(250000)

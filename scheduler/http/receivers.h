@@ -13,8 +13,8 @@
  *
  * All functions are called by the client's thread; time is passed in, and monotonic.
  */
-#ifndef DT_DISPATCHER_RECEIVERS_H
-#define DT_DISPATCHER_RECEIVERS_H
+#ifndef DT_RECEIVERS_H
+#define DT_RECEIVERS_H
 
 #include "base/strbuf.h"
 

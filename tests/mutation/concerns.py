@@ -111,7 +111,7 @@ BY_HAND = [
     (r"store/store_(tokens|topics|shards)\.c", "api/test_events"),
     (r"^api/topics/", "api/test_topics api/test_batch api/test_without_kafka"),
     (r"^api/work/", "api/test_batch_ends api/test_connections api/test_http"),
-    (r"dispatcher/alerts/|scheduler/store/alerts/|scheduler/job/alert/", "unit/test_alert contract/test_store_alerts integration/test_alerts"),
+    (r"scheduler/alerts/|scheduler/store/alerts/|scheduler/job/alert/", "unit/test_alert contract/test_store_alerts integration/test_alerts"),
     (r"dispatcher/delivery/http/|scheduler/http/|scheduler/job/callback/|scheduler/store/hands/",
      "unit/test_pool_room contract/test_http_curl contract/test_http_curl_hosts contract/test_store_hands api/test_topics integration/test_callbacks"),
     (r"dispatcher/intake/(command|intake)|store/intents/command", "contract/test_store_commands integration/test_commands"),
@@ -134,7 +134,7 @@ BY_HAND = [
     (r"^api/(http|request|work|auth|intake|topics)/", "api/test_limits"),
     (r"^api/(?!cli|console|doctor)|scheduler/store/", "api/test_failing_statements"),
     (r"^api/.*(_json|_decode|/handlers_\w+|batch_feed)\.c|scheduler/job/(request|result|alert|callback)|scheduler/base/(json|text)", "api/test_member_types"),
-    (r"^api/(intake|work|ops|quota|pull|overview|topics)/|scheduler/store/(figures|clock)/|dispatcher/(chores|alerts|intake|doctor|dispatcher)|delivery/http/pool/",
+    (r"^api/(intake|work|ops|quota|pull|overview|topics)/|scheduler/store/(figures|clock)/|dispatcher/(chores|intake|doctor|dispatcher)|scheduler/alerts/|delivery/http/pool/",
      "unit/test_out_of_memory_starts"),
     (r"scheduler/store/watch/", "contract/test_store_watch integration/test_without_redis"),
 ]

@@ -405,8 +405,7 @@ static dt_status start_intake(void)
 
 static dt_status start_alerts(void)
 {
-    const struct dt_alerts_env alerts = {
-        .config = &config, .installation = "duetime", .clock = dt_clock_system(), .ref = &ref};
+    const struct dt_alerts_env alerts = {.config = &config, .clock = dt_clock_system(), .ref = &ref};
     dt_alerts *out = NULL;
     dt_status status = dt_alerts_start(&alerts, &out, &err);
     if (status == DT_OK) {

@@ -19,7 +19,6 @@
 
 #define PLACES       256 /* of a way */
 #define TIMEOUT_MS   5000
-#define KAFKA_MS     5000 /* after a timeout the retry needs a new connection; webhooks that are not under way wait */
 #define LEASE_MS     INT64_C(15000)
 #define RETRY_MS     INT64_C(1000)  /* after the first failure; twice as long after each further one … */
 #define RETRY_MAX_MS INT64_C(60000) /* … up to this */
@@ -285,7 +284,7 @@ static void let_go(dt_alerts *a, const struct chosen *chosen)
 
 /* Kafka's messages of one look, which are sent together. */
 struct for_kafka {
-    struct dt_kafka_message v[PLACES];
+    struct dt_alert_text v[PLACES];
     struct dt_alert_answer *answers[PLACES];
     bool sent[PLACES];
     size_t n;
@@ -294,9 +293,9 @@ struct for_kafka {
 static void add_for_kafka(dt_alerts *a, const struct dt_alert_message *m, struct dt_alert_answer *answer,
                           struct for_kafka *out)
 {
-    if (!a->env.notices)
+    if (!a->env.publish)
         settle(answer, GONE, "");
-    else if (dt_alert_kafka_message(m, a->env.installation, &a->messages, &out->v[out->n]) == DT_OK)
+    else if (dt_alert_text_of(m, &a->messages, &out->v[out->n]) == DT_OK)
         out->answers[out->n++] = answer;
     else
         settle(answer, FAILED, "out of memory");
@@ -308,7 +307,7 @@ static void send_to_kafka(dt_alerts *a, struct for_kafka *k)
     dt_status status = DT_OK;
     memset(k->sent, 0, sizeof(k->sent));
     if (k->n)
-        status = dt_notice_producer_send(a->env.notices, k->v, k->n, k->sent, KAFKA_MS, &why);
+        status = a->env.publish(a->env.publish_arg, k->v, k->n, k->sent, &why);
     for (size_t i = 0; i < k->n; i++)
         settle(k->answers[i], k->sent[i] ? ARRIVED : FAILED, why.text[0] ? why.text : dt_status_text(status));
 }

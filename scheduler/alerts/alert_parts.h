@@ -1,5 +1,5 @@
 /*
- * The inside of alerts, shared by the files of this folder and nobody else.
+ * The inside of alerts, shared by the files of this folder alone.
  *
  *   alerts.c          their life
  *   alert_judge.c     a thread: what stands, begins and ends
@@ -7,8 +7,8 @@
  *   alert_sender.c    a thread: messages, from MySQL to webhooks and Kafka
  *   alert_message.c   one message: where it goes, what it says, its signature
  */
-#ifndef DT_DISPATCHER_ALERT_PARTS_H
-#define DT_DISPATCHER_ALERT_PARTS_H
+#ifndef DT_ALERT_PARTS_H
+#define DT_ALERT_PARTS_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -121,18 +121,11 @@ void dt_alerts_end_sending(dt_alerts *alerts);
 
 /* ---- alert_message.c ---- */
 
-/* The texts of a message, in the arena. */
-struct dt_alert_text {
-    struct dt_str id; /* webhook-id */
-    struct dt_str body;
-};
+/* The texts are in the arena. */
 DT_MUST_CHECK dt_status dt_alert_text_of(const struct dt_alert_message *message, struct dt_arena *arena,
                                          struct dt_alert_text *out);
 /* Fills a request but for its URL; secret: NULL = no signature. NOMEM, SYSTEM. */
 DT_MUST_CHECK dt_status dt_alert_request(const struct dt_alert_text *text, const struct dt_callback_secret *secret,
                                          int64_t now_ms, struct dt_arena *arena, struct dt_http_request *out);
-/* The message for Kafka; arena as above. */
-DT_MUST_CHECK dt_status dt_alert_kafka_message(const struct dt_alert_message *message, const char *installation,
-                                               struct dt_arena *arena, struct dt_kafka_message *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* One message: a JSON body, for a webhook with the headers of Standard Webhooks 1.0, for Kafka with the same id. */
+/* One message: a JSON body and an id; for a webhook the headers of Standard Webhooks 1.0. */
 #include "alert_parts.h"
 #include "http/webhook_sign.h"
 
@@ -14,12 +14,11 @@ dt_status dt_alert_text_of(const struct dt_alert_message *message, struct dt_are
     struct dt_strbuf body;
     dt_strbuf_init(&body);
     dt_alert_add_message(&body, &message->alert, message->event, message->made_at_ms);
+    out->alert = dt_arena_printf(arena, "%lld", (long long)message->alert.id);
     out->id = dt_arena_printf(arena, "%lld/%lld", (long long)message->alert.id, (long long)message->made_at_ms);
     dt_status status = copy_out(&body, arena, &out->body);
-    return out->id.p ? status : DT_NOMEM;
+    return out->alert.p && out->id.p ? status : DT_NOMEM;
 }
-
-/* ---- for a webhook ---- */
 
 static dt_status sign(const struct dt_webhook *webhook, const struct dt_callback_secret *secret, struct dt_arena *arena,
                       struct dt_str *out)
@@ -55,24 +54,4 @@ dt_status dt_alert_request(const struct dt_alert_text *text, const struct dt_cal
     out->n_headers = secret ? n : n - 1;
     out->body = text->body;
     return DT_OK;
-}
-
-/* ---- for Kafka ---- */
-
-dt_status dt_alert_kafka_message(const struct dt_alert_message *message, const char *installation,
-                                 struct dt_arena *arena, struct dt_kafka_message *out)
-{
-    struct dt_alert_text text;
-    struct dt_kafka_header *headers = dt_arena_alloc(arena, 2 * sizeof(*headers));
-    dt_status status = dt_alert_text_of(message, arena, &text);
-    if (status != DT_OK || !headers)
-        return DT_NOMEM;
-    headers[0] = (struct dt_kafka_header){DT_STR_LIT("content-type"), DT_STR_LIT("application/json")};
-    headers[1] = (struct dt_kafka_header){DT_STR_LIT("webhook-id"), text.id};
-    *out = (struct dt_kafka_message){.topic = dt_arena_printf(arena, "%s.alerts", installation),
-                                     .key = dt_arena_printf(arena, "%lld", (long long)message->alert.id),
-                                     .value = text.body,
-                                     .headers = headers,
-                                     .n_headers = 2};
-    return out->topic.p && out->key.p ? DT_OK : DT_NOMEM;
 }

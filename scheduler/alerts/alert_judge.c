@@ -65,7 +65,7 @@ static unsigned targets_of(const dt_alerts *a, const struct dt_watched_topic *to
 {
     unsigned targets = topic && topic->setting.url.p ? DT_ALERT_TO_TOPIC : 0;
     targets |= a->env.config->alerts_url[0] ? DT_ALERT_TO_INSTALLATION : 0;
-    return targets | (a->env.notices ? DT_ALERT_TO_KAFKA : 0);
+    return targets | (dt_config_has_kafka(a->env.config) ? DT_ALERT_TO_KAFKA : 0);
 }
 
 static void log_change(const struct dt_alert_change *change)
