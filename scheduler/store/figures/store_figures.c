@@ -206,41 +206,21 @@ double dt_lateness_ms(const struct dt_lateness *buckets, size_t n, double part)
 static dt_status read_load(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_topic_load *load = row;
-    const int *states = arg;
+    (void)arg;
     *load = (struct dt_topic_load){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0))};
-    for (unsigned i = 0; states[i] != DT_JOB_STATES; i++)
-        load->jobs[states[i]] = dt_db_i64(db, 1 + i);
+    for (unsigned i = 0; i < DT_JOB_STATES; i++)
+        load->jobs[i] = dt_db_i64(db, 1 + i); /* in the order of enum dt_job_state */
     return load->topic.p ? DT_OK : DT_NOMEM;
-}
-
-/* One array of both. */
-static dt_status join(struct dt_arena *arena, const struct dt_rows *a, const struct dt_rows *b,
-                      struct dt_topic_load **out, size_t *n)
-{
-    struct dt_topic_load *v = dt_arena_alloc(arena, (a->n + b->n + 1) * sizeof(*v));
-    if (!v)
-        return DT_NOMEM;
-    if (a->n)
-        memcpy(v, a->v, a->n * sizeof(*v));
-    if (b->n)
-        memcpy(v + a->n, b->v, b->n * sizeof(*v));
-    *out = v;
-    *n = a->n + b->n;
-    return DT_OK;
 }
 
 dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct dt_topic_load **out, size_t *n,
                                struct dt_error *err)
 {
-    static const int live[] = {DT_SCHEDULED, DT_DISPATCHED, DT_SUCCEEDED, DT_DEAD, DT_CANCELLED, DT_JOB_STATES};
-    static const int archived[] = {DT_SUCCEEDED, DT_DEAD, DT_CANCELLED, DT_JOB_STATES};
-    struct dt_rows jobs = {.row_bytes = sizeof(**out), .read = read_load, .arg = (void *)live};
-    struct dt_rows history = {.row_bytes = sizeof(**out), .read = read_load, .arg = (void *)archived};
-    *n = 0;
-    dt_status status = read_rows(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, &jobs, err);
-    if (status == DT_OK)
-        status = read_rows(store, dt_sql_select_history_counts_of_topics, DT_NO_PARAMS, arena, &history, err);
-    return status == DT_OK ? join(arena, &jobs, &history, out, n) : status;
+    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_load};
+    dt_status status = read_rows(store, dt_sql_select_counts_of_topics, DT_NO_PARAMS, arena, &rows, err);
+    *out = rows.v;
+    *n = rows.n;
+    return status;
 }
 
 static dt_status read_overdue(const dt_db *db, struct dt_arena *arena, void *row, void *arg)

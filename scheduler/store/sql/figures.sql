@@ -51,20 +51,17 @@ DELETE FROM figures WHERE step_ms = ? AND at < ? LIMIT ?;
 -- name: delete_old_lateness
 DELETE FROM figures_lateness WHERE step_ms = ? AND at < ? LIMIT ?;
 
--- Jobs by topic and state, as they were counted.
+-- Jobs by topic and state, as they were counted. One statement, so that a job that moves to history is counted once.
 -- name: select_counts_of_topics
 SELECT c.topic, CAST(SUM(c.scheduled) AS SIGNED), CAST(SUM(c.dispatched) AS SIGNED), CAST(SUM(c.succeeded) AS SIGNED),
        CAST(SUM(c.dead) AS SIGNED), CAST(SUM(c.cancelled) AS SIGNED)
   FROM job_counts c
  GROUP BY c.topic
- ORDER BY c.topic;
-
--- name: select_history_counts_of_topics
-SELECT topic, CAST(SUM(IF(state = 'succeeded', jobs, 0)) AS SIGNED), CAST(SUM(IF(state = 'dead', jobs, 0)) AS SIGNED),
-       CAST(SUM(IF(state = 'cancelled', jobs, 0)) AS SIGNED)
-  FROM history_counts
- GROUP BY topic
- ORDER BY topic;
+UNION ALL
+SELECT h.topic, 0, 0, CAST(SUM(IF(h.state = 'succeeded', h.jobs, 0)) AS SIGNED), CAST(SUM(IF(h.state = 'dead', h.jobs, 0)) AS SIGNED),
+       CAST(SUM(IF(h.state = 'cancelled', h.jobs, 0)) AS SIGNED)
+  FROM history_counts h
+ GROUP BY h.topic;
 
 -- Both halves are bounded: what is due, and what is due and offered to pops. A job whose next_at is zero or less is due now.
 -- name: select_overdue_of_topics

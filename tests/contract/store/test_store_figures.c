@@ -1,6 +1,8 @@
 /* Figures in MySQL: what several processes wrote of one step is added up, in both lengths of steps, and goes with its time. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,6 +136,42 @@ static void what_was_kept_long_enough_goes_and_nothing_else(void **state)
     assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM figures_lateness"), 1);
 }
 
+/* Dead jobs go to history and come back, again and again. */
+static _Atomic bool moving;
+
+static void *move_jobs(void *db)
+{
+    static const char sql[] = "UPDATE job_counts c JOIN history_counts h ON h.topic = c.topic "
+                              "SET c.dead = 5 - c.dead, h.jobs = 5 - h.jobs";
+    bool moved = true;
+    while (moved && atomic_load(&moving))
+        moved = dt_db_run(db, sql, DT_NO_PARAMS, NULL, NULL) == DT_OK;
+    return NULL;
+}
+
+static void jobs_that_move_to_history_meanwhile_are_counted_once(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    pthread_t thread;
+    mysql_fixture_run(&rig->fx, "INSERT INTO job_counts (topic, piece, writer, dead) VALUES ('t', 1, 1, 5)");
+    mysql_fixture_run(&rig->fx, "INSERT INTO history_counts (topic, state, part, jobs) VALUES ('t', 'dead', 1, 0)");
+    atomic_store(&moving, true);
+    assert_int_equal(pthread_create(&thread, NULL, move_jobs, rig->fx.db), 0);
+    for (int i = 0; i < 300; i++) {
+        struct dt_topic_load *loads;
+        int64_t dead = 0;
+        size_t n;
+        dt_arena_reset(&rig->arena);
+        OK(dt_store_topic_loads(rig->store, &rig->arena, &loads, &n, &err));
+        for (size_t j = 0; j < n; j++)
+            dead += loads[j].jobs[DT_DEAD];
+        assert_int_equal(dead, 5);
+    }
+    atomic_store(&moving, false);
+    pthread_join(thread, NULL);
+}
+
 static double jobs_due_of(const char *topic)
 {
     char label[64];
@@ -176,6 +214,7 @@ int main(void)
         TEST(a_longer_slot_has_the_highest_number_that_was_overdue),
         TEST(lateness_of_all_writers_is_one_histogram),
         TEST(what_was_kept_long_enough_goes_and_nothing_else),
+        TEST(jobs_that_move_to_history_meanwhile_are_counted_once),
         TEST(what_is_due_is_told_by_topic_until_it_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
