@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "alerts/alerts.h"
 #include "api.h"
 #include "auth/auth.h"
 #include "base/connection/secrets.h"
@@ -194,6 +195,7 @@ struct server {
     dt_http *http;
     dt_figures *figures;
     dt_clock_follower *follower;
+    dt_alerts *alerts;
     struct dt_signs signs;
     bool loopback; /* nothing is listened on but the loopback and Unix sockets */
 };
@@ -238,6 +240,13 @@ static dt_status start_follower(struct server *s, struct dt_error *err)
 {
     const struct dt_clock_follower_env env = {.config = &s->config, .ref = &s->ref};
     return dt_clock_follower_start(&env, &s->follower, err);
+}
+
+static dt_status start_alerts(struct server *s, struct dt_error *err)
+{
+    const struct dt_alerts_env env = {
+        .config = &s->config, .clock = s->api.clock, .ref = &s->ref, .process = dt_health_process(s->api.health)};
+    return dt_alerts_start(&env, &s->alerts, err);
 }
 
 static dt_status start_parts(struct server *s, struct dt_error *err)
@@ -290,7 +299,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
         status = dt_health_start(&s->env, api->topics, api->auth, api->index, &api->health, err);
     if (status == DT_OK)
         status = start_figures(s, err);
-    return status;
+    return status == DT_OK ? start_alerts(s, err) : status;
 }
 
 /*
@@ -300,6 +309,7 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
 static void stop_parts(struct server *s)
 {
     struct dt_api *api = &s->api;
+    dt_alerts_leave(s->alerts);
     if (api->health)
         dt_health_drain(api->health);
     if (api->pops)
@@ -331,6 +341,7 @@ static void stop_parts(struct server *s)
         dt_index_writer_stop(api->index);
     if (api->health)
         dt_health_stop(api->health);
+    dt_alerts_stop(s->alerts);
     dt_figures_stop(s->figures);
     dt_clock_follower_stop(s->follower);
 }

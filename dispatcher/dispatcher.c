@@ -507,7 +507,8 @@ static dt_status start_alerts(dt_dispatcher *d, struct dt_error *err)
                                       .clock = d->clock,
                                       .ref = &d->ref,
                                       .publish = dt_config_has_kafka(d->config) ? dt_kafka_parts_publish : NULL,
-                                      .publish_arg = d->kafka_parts};
+                                      .publish_arg = d->kafka_parts,
+                                      .process = d->process};
     return dt_alerts_start(&env, &d->alerts, err);
 }
 

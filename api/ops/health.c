@@ -309,6 +309,11 @@ void dt_health_stop(dt_health *h)
     dt_thread_join(&h->thread);
 }
 
+int64_t dt_health_process(const dt_health *h)
+{
+    return h->id;
+}
+
 void dt_health_free(dt_health *h)
 {
     if (!h)

@@ -32,6 +32,8 @@ DT_MUST_CHECK dt_status dt_health_start(const struct dt_session_env *env, dt_top
 void dt_health_drain(dt_health *health);
 /* Ends the thread. */
 void dt_health_stop(dt_health *health);
+/* processes.id of this process. */
+int64_t dt_health_process(const dt_health *health);
 /* After dt_health_stop. Accepts NULL. */
 void dt_health_free(dt_health *health);
 /* Copies what was found out last. Any thread. */

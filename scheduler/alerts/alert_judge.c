@@ -1,8 +1,9 @@
 /*
  * watch (the server waits) ─▶ figures ─▶ which alerts stand ─▶ begin, remind, end ─▶ the sender is woken
  *
- * One process judges, by a lock that its connection holds in MySQL; when it ends, the next one begins at once, with
- * what stands in MySQL. Where nothing stands and no topic is watched, all of it is one statement in twenty seconds.
+ * One process judges, by a lease in MySQL: a dispatcher, or an API while no dispatcher does. When the lease ends, the
+ * next one begins, with what stands in MySQL. If nothing stands and no topic is watched, all of it is one statement in
+ * twenty seconds.
  */
 #include "alert_parts.h"
 
@@ -11,6 +12,7 @@
 
 #define REST_MS      INT64_C(20000) /* of the wait in the server */
 #define WATCH_MS     INT64_C(2000)  /* while topics are watched, or something stands */
+#define SETTLE_MS    INT64_C(1000)  /* while a figure has not stayed for HOLDS_US */
 #define RETRY_US     INT64_C(1000000)
 #define FORBIDDEN_US INT64_C(30000000)
 #define VALUES_US    INT64_C(5000000) /* figures of standing alerts are written no more often */
@@ -80,8 +82,9 @@ static void log_change(const struct dt_alert_change *change)
 }
 
 /* Somebody else who changed it first is no failure. */
-static dt_status make_change(struct round *r, const struct dt_alert_change *change)
+static dt_status make_change(struct round *r, struct dt_alert_change *change)
 {
+    change->judge = r->a->env.process;
     dt_status status = dt_store_alert_change(r->a->judge_store, change, r->err);
     DT_FAIL_POINT("alerts.changed");
     if (status == DT_EXISTS || status == DT_VERSION)
@@ -125,7 +128,7 @@ static dt_status go_on(struct round *r, const struct judged *j)
 
 static dt_status begin(struct round *r, const struct judged *j)
 {
-    const struct dt_alert_change change = {
+    struct dt_alert_change change = {
         .event = DT_ALERT_BEGAN, .alert = j->alert, .targets = is_muted(r, j) ? 0 : targets_of(r->a, j->topic)};
     r->kinds[j->alert.kind]++;
     return make_change(r, &change);
@@ -135,7 +138,7 @@ static dt_status begin(struct round *r, const struct judged *j)
 static dt_status end(struct round *r, const struct judged *j)
 {
     unsigned targets = targets_of(r->a, j->topic) | (j->alert.topic.p && !j->topic ? DT_ALERT_TO_TOPIC : 0);
-    const struct dt_alert_change change = {
+    struct dt_alert_change change = {
         .event = DT_ALERT_ENDED, .alert = j->alert, .targets = j->alert.told_at_ms ? targets : 0};
     return make_change(r, &change);
 }
@@ -208,7 +211,8 @@ static dt_status judge_topics(struct round *r)
 
 static bool comes_and_goes(enum dt_alert_kind kind)
 {
-    return kind == DT_ALERT_NO_LEADER || kind == DT_ALERT_KAFKA_UNWRITABLE || kind == DT_ALERT_INDEX_INCOMPLETE;
+    return kind == DT_ALERT_NO_LEADER || kind == DT_ALERT_KAFKA_UNWRITABLE || kind == DT_ALERT_INDEX_INCOMPLETE ||
+           kind == DT_ALERT_NO_DISPATCHER;
 }
 
 /* What there is not cannot fail. */
@@ -233,7 +237,10 @@ static int64_t figure_of(const dt_alerts *a, unsigned i)
 static int64_t settled_figure(dt_alerts *a, unsigned i)
 {
     const enum dt_alert_kind kind = kind_of_figure(i);
-    const int64_t figure = figure_of(a, i);
+    /* without a dispatcher no shard has a leader, which is no second alert */
+    const bool follows =
+        kind == DT_ALERT_NO_LEADER && a->was.figures[DT_ALERT_NO_DISPATCHER - 1 - DT_ALERT_TOPIC_KINDS] > 0;
+    const int64_t figure = follows ? 0 : figure_of(a, i);
     if (figure == 0)
         a->since_us[i] = 0;
     else if (!a->since_us[i])
@@ -320,8 +327,9 @@ static bool something_settles(const dt_alerts *a)
 
 static int64_t wait_ms(const dt_alerts *a)
 {
-    bool busy = atomic_load(&a->ours) && (a->topics.n || a->n_standing || something_settles(a));
-    return busy ? WATCH_MS : REST_MS;
+    if (!atomic_load(&a->ours))
+        return REST_MS;
+    return something_settles(a) ? SETTLE_MS : a->topics.n || a->n_standing ? WATCH_MS : REST_MS;
 }
 
 static void hand_over(dt_alerts *a)
@@ -365,9 +373,10 @@ static dt_status watch(dt_alerts *a, struct dt_error *err)
 {
     struct dt_alert_watched now = {0};
     atomic_store(&a->waits, true);
-    dt_status status = dt_thread_stopping(&a->judge)
-                           ? DT_SHUTDOWN
-                           : dt_store_watch_alerts(a->judge_store, a->knows ? &a->was : NULL, wait_ms(a), &now, err);
+    dt_status status =
+        dt_thread_stopping(&a->judge)
+            ? DT_SHUTDOWN
+            : dt_store_watch_alerts(a->judge_store, a->env.process, a->knows ? &a->was : NULL, wait_ms(a), &now, err);
     atomic_store(&a->waits, false);
     if (status != DT_OK)
         return status;
@@ -385,7 +394,9 @@ void dt_alerts_judge(void *arg)
     while (!dt_thread_stopping(&a->judge)) {
         struct dt_error err = {0};
         dt_status status = watch(a, &err);
-        if (status == DT_OK) {
+        if (status == DT_DEPOSED) /* the next watch says whose the lease is */
+            a->knows = false;
+        if (status == DT_OK || status == DT_DEPOSED) {
             dt_outage_over(&a->judge_outage);
             continue;
         }

@@ -342,7 +342,9 @@ static dt_status send_due(dt_alerts *a, bool *crowded, int64_t *next_us, struct 
     if (!atomic_load(&a->ours))
         return DT_OK;
     dt_arena_reset(&a->messages);
-    dt_status status = dt_store_alert_messages(a->sender_store, &a->messages, &messages, err);
+    /* Kafka's messages wait for a process that writes to it; if the installation has none any more, they go. */
+    const bool kafka = a->env.publish || !dt_config_has_kafka(a->env.config);
+    dt_status status = dt_store_alert_messages(a->sender_store, kafka, &a->messages, &messages, err);
     if (status == DT_OK)
         status = choose(a, &messages, &chosen, err);
     if (status == DT_OK)

@@ -1,19 +1,18 @@
 /*
  * The topics that are watched, and their figures: counters, and a walk over the index of what is due.
  *
- *   leg 0   offered jobs                         due
- *   leg 1   jobs that are due                    due: the oldest comes first
+ *   leg 1   jobs that are due, offered or not    due: the oldest comes first
  *   leg 2   jobs that are due within two days    attempts that wait for their report
  *
- * A walk that does not end within a look goes on at the next. What it has found by then counts where it is worse than
- * what was known; better it gets only by a whole walk.
+ * A look counts what was there at one instant. A walk that does not end within a look continues at the next. What it
+ * has found by then counts where it is worse than what was known; better it gets only by a whole walk.
  */
 #include "alert_parts.h"
 #include "base/fair.h"
 
 #define LOOK_US       INT64_C(500000)
 #define NAMES_AT_ONCE 500
-enum { LEG_OFFERED, LEG_DUE, LEG_AHEAD, LEGS_END };
+enum { LEG_DUE, LEG_AHEAD };
 
 /* ---- settings ---- */
 
@@ -162,21 +161,18 @@ static int64_t older(int64_t a, int64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
-static void take_found(struct dt_watched_topics *t, const struct dt_alert_found *found)
+static void take_found(void *arg, const struct dt_alert_walked *w)
 {
-    for (size_t i = 0; i < found->n; i++) {
-        const struct dt_alert_walked *w = &found->v[i];
-        struct dt_watched_topic *topic = dt_watched_topics_find(t, w->topic);
-        if (!topic)
-            continue;
-        struct dt_alert_walked *p = &topic->pass;
-        p->due += w->due;
-        p->oldest_ms = older(p->oldest_ms, w->oldest_ms);
-        p->unreported_ms = older(p->unreported_ms, w->unreported_ms);
-        topic->due = dt_later(topic->due, p->due);
-        topic->oldest_ms = older(topic->oldest_ms, p->oldest_ms);
-        topic->unreported_ms = older(topic->unreported_ms, p->unreported_ms);
-    }
+    struct dt_watched_topic *topic = dt_watched_topics_find(arg, w->topic);
+    if (!topic)
+        return;
+    struct dt_alert_walked *p = &topic->pass;
+    p->due += w->due;
+    p->oldest_ms = older(p->oldest_ms, w->oldest_ms);
+    p->unreported_ms = older(p->unreported_ms, w->unreported_ms);
+    topic->due = dt_later(topic->due, p->due);
+    topic->oldest_ms = older(topic->oldest_ms, p->oldest_ms);
+    topic->unreported_ms = older(topic->unreported_ms, p->unreported_ms);
 }
 
 static void due_is_known(struct dt_watched_topics *t)
@@ -204,11 +200,12 @@ static void begin_leg(struct dt_watched_topics *t, int leg)
 {
     struct dt_alert_walk *w = &t->walk;
     t->leg = leg;
-    *w = (struct dt_alert_walk){.band = leg == LEG_OFFERED ? -1 : 1,
-                                .from_key = leg == LEG_AHEAD ? w->now_ms : INT64_MIN,
+    *w = (struct dt_alert_walk){.from_key = leg == LEG_AHEAD ? w->now_ms : INT64_MIN,
                                 .behind_id = leg == LEG_AHEAD ? INT64_MAX : 0,
                                 .to_key = leg == LEG_DUE ? w->now_ms : INT64_MAX,
-                                .now_ms = w->now_ms};
+                                .now_ms = w->now_ms,
+                                .found = take_found,
+                                .arg = t};
 }
 
 static void begin_walk(struct dt_watched_topics *t, int64_t now_ms)
@@ -217,15 +214,15 @@ static void begin_walk(struct dt_watched_topics *t, int64_t now_ms)
     t->walk.now_ms = now_ms;
     for (size_t i = 0; i < t->n; i++)
         t->v[i].pass = (struct dt_alert_walked){0};
-    begin_leg(t, LEG_OFFERED);
+    begin_leg(t, LEG_DUE);
 }
 
 static void end_leg(struct dt_watched_topics *t)
 {
     if (t->leg == LEG_DUE)
         due_is_known(t);
-    if (t->leg == LEG_OFFERED || (t->leg == LEG_DUE && any_wants(t, true)))
-        begin_leg(t, t->leg + 1);
+    if (t->leg == LEG_DUE && any_wants(t, true))
+        begin_leg(t, LEG_AHEAD);
     else
         all_is_known(t);
 }
@@ -235,13 +232,8 @@ static dt_status walk(struct dt_watched_topics *t, dt_store *store, struct dt_er
     const int64_t until_us = dt_clock_mono_us(t->clock) + LOOK_US;
     dt_status status = DT_OK;
     while (status == DT_OK && t->walking && dt_clock_mono_us(t->clock) < until_us) {
-        struct dt_alert_found found;
-        dt_arena_reset(&t->rows);
-        status = dt_store_alert_walk(store, &t->walk, &t->rows, &found, err);
-        if (status != DT_OK)
-            break;
-        take_found(t, &found);
-        if (t->walk.over)
+        status = dt_store_alert_walk(store, &t->walk, t->clock, until_us, err);
+        if (status == DT_OK && t->walk.over)
             end_leg(t);
     }
     return status;

@@ -28,6 +28,7 @@ struct dt_alerts_env {
     dt_refclock *ref;
     dt_alerts_publish_fn *publish; /* NULL: this process does not write to Kafka */
     void *publish_arg;
+    int64_t process; /* processes.id: its row says that it lives, and whether it is a dispatcher */
 };
 
 /* INVALID: alerts.url or alerts.secret is none; err says why. */

@@ -8,14 +8,15 @@
 static const struct {
     const char *table, *api, *dispatcher;
 } grants[] = {
-    {"alert_messages", "", "SIUD"},
-    {"alerts", "SU", "SIUD"},
+    {"alert_judge", "SIU", "SIU"},
+    {"alert_messages", "SIUD", "SIUD"},
+    {"alerts", "SIUD", "SIUD"},
     {"api_tokens", "SIUD", ""},
     {"attempts", "SIU", "SIUD"},
     {"command_answers", "", "SID"},
     {"command_ids", "SIUD", "SIUD"},
     {"command_offsets", "", "SIU"},
-    {"count_audits", "", "SIU"},
+    {"count_audits", "S", "SIU"},
     {"deferred_results", "", "SID"},
     {"deleted_topics", "SID", "S"},
     {"election_members", "", "SIUD"},
@@ -101,7 +102,10 @@ void dt_store_print_grants(const char *database, FILE *out)
         database);
     for (size_t i = 0; i < N(grants); i++)
         print_table(database, grants[i].table, grants[i].api, "'duetime_api'@'%'", out);
-    fprintf(out, "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_clock TO 'duetime_api'@'%%';\n", database);
+    fprintf(out,
+            "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_alerts TO 'duetime_api'@'%%';\n"
+            "GRANT EXECUTE ON PROCEDURE `%s`.dt_watch_clock TO 'duetime_api'@'%%';\n",
+            database, database);
     for (size_t i = 0; i < N(numbered); i++) /* GET /v1/doctor sees how far the numbers of a table are */
         fprintf(out, "GRANT SELECT (id) ON `%s`.%s TO 'duetime_api'@'%%';\n", database, numbered[i]);
     fputs("\n-- duetime-dispatcher, which also adds and drops partitions\n", out);

@@ -12,7 +12,8 @@ static const char *const names[DT_ALERT_KINDS_END] = {[DT_ALERT_OVERDUE] = "over
                                                       [DT_ALERT_KAFKA_UNWRITABLE] = "kafka_unwritable",
                                                       [DT_ALERT_INDEX_INCOMPLETE] = "index_incomplete",
                                                       [DT_ALERT_INBOX_ERRORS] = "inbox_errors",
-                                                      [DT_ALERT_AUDIT_CORRECTED] = "audit_corrected"};
+                                                      [DT_ALERT_AUDIT_CORRECTED] = "audit_corrected",
+                                                      [DT_ALERT_NO_DISPATCHER] = "no_dispatcher"};
 
 const char *dt_alert_kind_name(enum dt_alert_kind kind)
 {

@@ -21,6 +21,7 @@ enum dt_alert_kind {
     DT_ALERT_INDEX_INCOMPLETE, /* processes that cannot write to Redis, and shards whose set is not whole */
     DT_ALERT_INBOX_ERRORS,     /* rows of job_inbox */
     DT_ALERT_AUDIT_CORRECTED,  /* jobs that the latest recounts found in another state than counted */
+    DT_ALERT_NO_DISPATCHER,    /* 1 if none lives */
     DT_ALERT_KINDS_END
 };
 #define DT_ALERT_TOPIC_KINDS        4 /* the kinds of topics are 1 to this */

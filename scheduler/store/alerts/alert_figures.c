@@ -28,11 +28,11 @@ static dt_status ask_watch(dt_store *store, dt_db *db, void *arg, struct dt_erro
     return dt_db_query_index(db, dt_sql_watch_alerts, *(const struct dt_params *)arg, err);
 }
 
-dt_status dt_store_watch_alerts(dt_store *store, const struct dt_alert_watched *was, int64_t wait_ms,
+dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was, int64_t wait_ms,
                                 struct dt_alert_watched *out, struct dt_error *err)
 {
     char known[DT_ALERT_INSTALLATION_KINDS * 21 + 1] = "";
-    const struct dt_params params = DT_PARAMS(DT_P_INT(was ? was->topics_version : 0),
+    const struct dt_params params = DT_PARAMS(DT_P_INT(process), DT_P_INT(was ? was->topics_version : 0),
                                               DT_P_STR(known_text(was, known, sizeof(known))), DT_P_INT(wait_ms));
     dt_db *db;
     *out = (struct dt_alert_watched){0};
@@ -99,51 +99,59 @@ dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_
 
 /* ---- the walk ---- */
 
-static dt_status read_walked(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
-{
-    struct dt_alert_walked *w = row;
-    (void)arg;
-    *w = (struct dt_alert_walked){
-        .due = dt_db_i64(db, 1), .oldest_ms = dt_db_i64(db, 2), .unreported_ms = dt_db_i64(db, 3)};
-    return copy_texts(db, arena, &w->topic, NULL);
-}
-
-/* The last row of the slice that begins behind the walk's place; that of the walk's end where the slice has it. */
-static dt_status find_slice(dt_store *store, struct dt_alert_walk *walk, int64_t *last_key, int64_t *last_id,
+/* Where the slice ends that begins behind the walk's place; unset if it has no more rows. */
+static dt_status find_slice(dt_db *db, struct dt_alert_walk *walk, int64_t *last_key, int64_t *last_id,
                             struct dt_error *err)
 {
     const struct dt_param key = DT_P_INT(walk->from_key);
-    dt_db *db;
-    dt_status status = dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_db_query_index(db, dt_sql_find_alert_slice,
-                                   DT_PARAMS(DT_P_INT(walk->band), key, key, DT_P_INT(walk->behind_id),
-                                             DT_P_INT(walk->to_key), DT_P_INT(SLICE_ROWS - 1)),
-                                   err);
+    const struct dt_param id = DT_P_INT(walk->behind_id);
+    const struct dt_param to = DT_P_INT(walk->to_key);
+    const struct dt_param rows = DT_P_INT(SLICE_ROWS - 1);
+    dt_status status =
+        dt_db_query_index(db, dt_sql_find_alert_slice, DT_PARAMS(key, key, id, to, rows, key, key, id, to, rows), err);
     if (status != DT_OK)
         return status;
     walk->over = !dt_db_next(db);
-    *last_key = walk->over ? walk->to_key : dt_db_i64(db, 0);
-    *last_id = walk->over ? INT64_MAX : dt_db_i64(db, 1);
+    if (!walk->over) {
+        *last_key = dt_db_i64(db, 0);
+        *last_id = dt_db_i64(db, 1);
+    }
     return dt_db_end(db, err);
 }
 
-dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, struct dt_arena *arena,
-                              struct dt_alert_found *out, struct dt_error *err)
+static dt_status walk_slice(dt_db *db, struct dt_alert_walk *walk, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = read_walked};
     const struct dt_param now = DT_P_INT(walk->now_ms);
     const struct dt_param from = DT_P_INT(walk->from_key);
-    int64_t last_key = walk->from_key;
-    int64_t last_id = walk->behind_id;
-    dt_status status = find_slice(store, walk, &last_key, &last_id, err);
+    int64_t last_key = walk->to_key;
+    int64_t last_id = INT64_MAX;
+    dt_status status = find_slice(db, walk, &last_key, &last_id, err);
     if (status == DT_OK)
-        status = dt_store_read(store, dt_sql_walk_alert_jobs,
-                               DT_PARAMS(now, now, DT_P_INT(walk->band), from, from, DT_P_INT(walk->behind_id),
-                                         DT_P_INT(last_key), DT_P_INT(last_key), DT_P_INT(last_id)),
-                               arena, &rows, err);
-    *out = (struct dt_alert_found){rows.v, rows.n};
+        status = dt_db_query(db, dt_sql_walk_alert_jobs,
+                             DT_PARAMS(now, now, from, from, DT_P_INT(walk->behind_id), DT_P_INT(last_key),
+                                       DT_P_INT(last_key), DT_P_INT(last_id)),
+                             err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db)) {
+        const struct dt_alert_walked w = {dt_db_bytes(db, 0), dt_db_i64(db, 1), dt_db_i64(db, 2), dt_db_i64(db, 3)};
+        walk->found(walk->arg, &w);
+    }
     walk->from_key = last_key;
     walk->behind_id = last_id;
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock, int64_t until_us,
+                              struct dt_error *err)
+{
+    dt_db *db;
+    dt_status status = dt_store_begin_snapshot(store, &db, err);
+    if (status != DT_OK)
+        return status;
+    do
+        status = walk_slice(db, walk, err);
+    while (status == DT_OK && !walk->over && dt_clock_mono_us(clock) < until_us);
+    dt_db_rollback(db);
     return status;
 }

@@ -4,8 +4,8 @@
  *     watch ─▶ topics, figures ─▶ begin, remind, end (one transaction: the alert and its messages) ─▶ messages ─▶ sent
  *
  * An alert and the messages about it are written together, so that an alert that stands was told, or is being told,
- * whoever dies when. Who begins one that stands already is told so (EXISTS), and who ends one that has ended changes
- * nothing: two that judge at the same time tell of each change once.
+ * whoever dies when. One process judges, by a lease in alert_judge, and each change is made under that lease: a process
+ * that was stopped and goes on after its lease changes nothing.
  */
 #ifndef DT_STORE_ALERTS_H
 #define DT_STORE_ALERTS_H
@@ -17,17 +17,17 @@
 
 /* Figures of the installation, by kind. */
 struct dt_alert_watched {
-    bool ours; /* this connection judges; else another one does, and nothing below is set */
+    bool ours; /* this process judges; else another one does, and nothing below is set */
     int64_t now_ms, topics_version;
     int64_t figures[DT_ALERT_INSTALLATION_KINDS]; /* [kind - DT_ALERT_TOPIC_KINDS - 1] */
 };
 /*
- * Waits for wait_ms at most, until the installation is not as *was tells (NULL: nothing is known). One connection at a
- * time gets an answer that is its own; when it ends, the next one does at once. FORBIDDEN: the account may not call the
- * procedure.
+ * Waits for wait_ms at most: as the judge until the installation is not as *was says (NULL: nothing is known), else
+ * until this process becomes the judge. process: its processes.id, whose row it renews. FORBIDDEN: the account may not
+ * call the procedure.
  */
-DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, const struct dt_alert_watched *was, int64_t wait_ms,
-                                              struct dt_alert_watched *out, struct dt_error *err);
+DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was,
+                                              int64_t wait_ms, struct dt_alert_watched *out, struct dt_error *err);
 
 /* A topic, and its column `alerts`. */
 struct dt_alert_topic {
@@ -54,26 +54,26 @@ struct dt_alert_counts {
 DT_MUST_CHECK dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_arena *arena,
                                               struct dt_alert_counts *out, struct dt_error *err);
 
-/* A walk over the index of what is due, in its order: a bounded number of rows a call. */
-struct dt_alert_walk {
-    int band;                    /* in: -1 = offered jobs, 1 = all others that are due within two days */
-    int64_t from_key, behind_id; /* the next row has this key and a higher id, or a higher key */
-    int64_t to_key;              /* in: inclusive */
-    int64_t now_ms;              /* in: what is due no later is due */
-    bool over;                   /* out: nothing is left up to to_key */
-};
 struct dt_alert_walked {
-    struct dt_str topic;
+    struct dt_str topic;   /* borrowed during the call of `found` */
     int64_t due;           /* jobs that are due and not dispatched */
     int64_t oldest_ms;     /* since when; 0 = none */
     int64_t unreported_ms; /* the oldest dispatch that nothing was reported of; 0 = none */
 };
-struct dt_alert_found {
-    struct dt_alert_walked *v; /* in the arena; one a topic */
-    size_t n;
+/* A walk over the index of what is due within two days, in its order. */
+struct dt_alert_walk {
+    int64_t from_key, behind_id; /* the next row has this key and a higher id, or a higher key */
+    int64_t to_key;              /* in: inclusive */
+    int64_t now_ms;              /* in: what is due no later is due */
+    bool over;                   /* out: nothing is left up to to_key */
+    /* Called for each topic of a slice of rows; a topic may be in several: add. */
+    void (*found)(void *arg, const struct dt_alert_walked *walked);
+    void *arg;
 };
-DT_MUST_CHECK dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, struct dt_arena *arena,
-                                            struct dt_alert_found *out, struct dt_error *err);
+/* Walks on, until the walk is over or the clock shows until_us. What one call counts is as it was at one instant: a job
+ * that changes its place meanwhile is counted once. */
+DT_MUST_CHECK dt_status dt_store_alert_walk(dt_store *store, struct dt_alert_walk *walk, const dt_clock *clock,
+                                            int64_t until_us, struct dt_error *err);
 
 /* ---- which stand (store_alerts.c) ---- */
 
@@ -96,13 +96,15 @@ DT_MUST_CHECK dt_status dt_store_alert_silence(dt_store *store, const struct dt_
 /* Who is told: bits. */
 enum dt_alert_target { DT_ALERT_TO_TOPIC = 1, DT_ALERT_TO_INSTALLATION = 2, DT_ALERT_TO_KAFKA = 4 };
 struct dt_alert_change {
+    int64_t judge; /* processes.id of the process that judges */
     enum dt_alert_event event;
     struct dt_alert alert; /* of a beginning: without id and times; told_at_ms else as it was read */
     unsigned targets;      /* 0: nobody is told */
 };
 /*
- * Begins, reminds of, or ends an alert, with its messages. EXISTS: another one began it. VERSION: it is not as it was
- * read, and nothing changed. BEGAN of an alert that stands (it has an id) tells of it for the first time.
+ * Begins, reminds of, or ends an alert, with its messages. DEPOSED: the lease has ended. EXISTS: the alert stands.
+ * VERSION: it is not as it was read. Nothing has changed then. BEGAN of an alert that stands (it has an id) tells of it
+ * for the first time.
  */
 DT_MUST_CHECK dt_status dt_store_alert_change(dt_store *store, const struct dt_alert_change *change,
                                               struct dt_error *err);
@@ -131,9 +133,9 @@ struct dt_alert_messages {
     int64_t now_ms, next_ms; /* the server's clock; when the next one is due, 0: none waits */
 };
 /* Reads all messages that are due, those first that were never tried. Of an alert and a target the first one comes, and
- * no other before it is gone. */
-DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, struct dt_arena *arena, struct dt_alert_messages *out,
-                                                struct dt_error *err);
+ * no other before it is gone. kafka: also those for Kafka. */
+DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, bool kafka, struct dt_arena *arena,
+                                                struct dt_alert_messages *out, struct dt_error *err);
 /* Takes messages for lease_ms, one try more: nobody else sends them meanwhile. VERSION: another process has taken some;
  * none may be sent before their time is over. */
 DT_MUST_CHECK dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *const *messages, size_t n,

@@ -162,9 +162,14 @@ static dt_status end(dt_db *db, const struct dt_alert_change *change, struct dt_
 static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct dt_alert_change change = *(const struct dt_alert_change *)arg;
-    dt_status status = change.event == DT_ALERT_ENDED ? end(db, &change, err)
-                       : change.alert.id              ? tell(db, &change, now_ms, err)
-                                                      : begin(db, &change, now_ms, err);
+    int64_t judges = 0;
+    dt_status status = query_number(db, dt_sql_lock_alert_judge, DT_PARAMS(DT_P_INT(change.judge)), &judges, err);
+    if (status == DT_OK && !judges)
+        status = dt_fail(err, DT_DEPOSED, "the lease of this process on alerts has ended");
+    if (status == DT_OK)
+        status = change.event == DT_ALERT_ENDED ? end(db, &change, err)
+                 : change.alert.id              ? tell(db, &change, now_ms, err)
+                                                : begin(db, &change, now_ms, err);
     return status == DT_OK ? add_messages(db, &change, now_ms, err) : status;
 }
 

@@ -1,7 +1,7 @@
 -- Alerts: what they are about, which stand, and messages about them (alerts/alerts.h).
 
 -- name: watch_alerts
-CALL dt_watch_alerts(?, ?, ?);
+CALL dt_watch_alerts(?, ?, ?, ?);
 
 -- name: select_alert_topics
 SELECT name, alerts, owner FROM topics WHERE alerts IS NOT NULL;
@@ -20,17 +20,26 @@ SELECT h.topic, 0, 0, CAST(SUM(h.jobs) AS SIGNED)
   STRAIGHT_JOIN history_counts h FORCE INDEX (PRIMARY) ON h.topic = CAST(t.name AS BINARY) AND h.state = 'dead'
  GROUP BY h.topic;
 
--- From the index alone: where so many rows from here on end.
+-- From the index alone: a slice has at most so many rows of each band.
 -- name: find_alert_slice
 SELECT due_key, id
-  FROM jobs FORCE INDEX (due)
- WHERE due_band = ?
-   AND (due_key > ? OR (due_key = ? AND id > ?))
-   AND due_key <= ?
- ORDER BY due_key, id LIMIT 1 OFFSET ?;
+  FROM ((SELECT due_key, id
+           FROM jobs FORCE INDEX (due)
+          WHERE due_band = -1
+            AND (due_key > ? OR (due_key = ? AND id > ?))
+            AND due_key <= ?
+          ORDER BY due_key, id LIMIT 1 OFFSET ?)
+        UNION ALL
+        (SELECT due_key, id
+           FROM jobs FORCE INDEX (due)
+          WHERE due_band = 1
+            AND (due_key > ? OR (due_key = ? AND id > ?))
+            AND due_key <= ?
+          ORDER BY due_key, id LIMIT 1 OFFSET ?)) s
+ ORDER BY due_key, id LIMIT 1;
 
 -- Of each topic: jobs that are due, since when, and the oldest dispatch without a report. A report that extended an attempt shows in the
--- deadline that it set.
+-- deadline that it set. A job that is offered, or not any more, changes its band and keeps its key: one statement reads both bands.
 -- name: walk_alert_jobs
 SELECT j.topic,
        CAST(SUM(j.state = 'scheduled' AND j.due_key <= ?) AS SIGNED),
@@ -52,7 +61,7 @@ SELECT j.topic,
                j.dispatched_at))
            END)
   FROM jobs j FORCE INDEX (due)
- WHERE j.due_band = ?
+ WHERE j.due_band IN (-1, 1)
    AND (j.due_key > ? OR (j.due_key = ? AND j.id > ?))
    AND (j.due_key < ? OR (j.due_key = ? AND j.id <= ?))
  GROUP BY j.topic;
@@ -69,6 +78,16 @@ SELECT id, topic, kind + 0, value, bound, began_at, told_at, silenced_until
 SELECT id, topic, kind + 0, value, bound, began_at, told_at, silenced_until
   FROM alerts
  WHERE id = ?;
+
+-- Only the judge changes alerts. Another process that takes its place waits for the row.
+-- name: lock_alert_judge
+SELECT 1
+  FROM alert_judge j
+  STRAIGHT_JOIN processes p ON p.id = j.process
+ WHERE j.only_row = 1
+   AND j.process = ?
+   AND p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 4000
+  LOCK IN SHARE MODE;
 
 -- name: insert_alert
 INSERT INTO alerts (topic, kind, value, bound, began_at, told_at)
@@ -114,19 +133,22 @@ SELECT 1
 INSERT INTO alert_messages (alert, type, target, topic, kind, value, bound, began_at, made_at, next_at)
 VALUES (?,?,?,?,?,?,?,?,?,?);
 
+-- The parameter: whether the process writes to Kafka.
 -- name: select_alert_messages
 SELECT m.id, m.alert, m.type + 0, m.target + 0, m.topic, m.kind + 0, m.value, m.bound, m.began_at, m.made_at, m.next_at, m.tries,
        t.alerts, t.owner
   FROM alert_messages m
   LEFT JOIN topics t ON t.name = m.topic
  WHERE m.next_at <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)
+   AND (? OR m.target <> 'kafka')
    AND NOT EXISTS (SELECT 1 FROM alert_messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id)
  ORDER BY m.tries > 0, m.next_at, m.id;
 
 -- name: find_next_alert_message
 SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED), MIN(m.next_at)
   FROM alert_messages m
- WHERE NOT EXISTS (SELECT 1 FROM alert_messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id);
+ WHERE (? OR m.target <> 'kafka')
+   AND NOT EXISTS (SELECT 1 FROM alert_messages e FORCE INDEX (of_alert) WHERE e.alert = m.alert AND e.target = m.target AND e.id < m.id);
 
 -- name: take_alert_messages
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', tries INT PATH '$[1]')) r

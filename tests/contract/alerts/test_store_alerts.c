@@ -1,6 +1,8 @@
 /* Alerts on a real server: which figures they are judged by, how they begin and end, and what becomes of their messages. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,20 +14,29 @@
 /* clang-format on */
 
 #include "store/alerts/alerts.h"
+#include "store/store_internal.h"
 #include "support/store_suite.h"
 
 #define FIGURE(watched, kind) ((watched).figures[(kind)-DT_ALERT_TOPIC_KINDS - 1])
 
 STORE_SUITE("alerts", 2)
 
+enum { US = 7, OTHER, API1, API2 }; /* processes that live: two dispatchers, two APIs */
+
 static int begin(void **state)
 {
     empty_tables(state);
     static const char *const tables[] = {"alerts",      "alert_messages", "processes", "attempts",
-                                         "shard_stats", "count_audits",   "job_inbox"};
+                                         "shard_stats", "count_audits",   "job_inbox", "alert_judge"};
     for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
         mysql_fixture_run(&fx, "DELETE FROM %s", tables[i]);
     OK(dt_store_topic_ensure(store, S("orders"), NULL, &err));
+    mysql_fixture_run(&fx, "INSERT INTO processes (id, kind, name, started_at, seen_at) VALUES "
+                           "(7, 'dispatcher', 'h:7', 1, " SQL_NOW " + 60000), (8, 'dispatcher', 'h:8', 1, " SQL_NOW
+                           " + 60000), "
+                           "(9, 'api', 'h:9', 1, " SQL_NOW " + 60000), (10, 'api', 'h:10', 1, " SQL_NOW " + 60000)");
+    struct dt_alert_watched now;
+    OK(dt_store_watch_alerts(store, US, NULL, 0, &now, &err));
     return 0;
 }
 
@@ -39,7 +50,7 @@ static int64_t number(const char *sql)
 static struct dt_alert_watched watched_now(void)
 {
     struct dt_alert_watched now;
-    OK(dt_store_watch_alerts(store, NULL, 1000, &now, &err));
+    OK(dt_store_watch_alerts(store, US, NULL, 1000, &now, &err));
     assert_true(now.ours);
     return now;
 }
@@ -47,15 +58,14 @@ static struct dt_alert_watched watched_now(void)
 static void what_an_installation_lacks_is_counted(void **state)
 {
     (void)state;
-    mysql_fixture_run(&fx, "UPDATE shards SET owner = 'h:1'");
-    mysql_fixture_run(&fx, "INSERT INTO processes (id, kind, name, started_at, seen_at, leads) VALUES "
-                           "(1, 'dispatcher', 'h:1', 1, " SQL_NOW " + 60000, '0,1')");
+    mysql_fixture_run(&fx, "UPDATE shards SET owner = 'h:7'");
+    mysql_fixture_run(&fx, "UPDATE processes SET leads = '0,1' WHERE id = 7");
     struct dt_alert_watched now = watched_now();
     for (int i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
         assert_int_equal(now.figures[i], 0);
 
     mysql_fixture_run(&fx, "UPDATE shards SET halted = 'restored' WHERE shard = 1");
-    mysql_fixture_run(&fx, "UPDATE processes SET leads = '1', waits = 'kafka,redis', index_down = 'r:1'");
+    mysql_fixture_run(&fx, "UPDATE processes SET leads = '1', waits = 'kafka,redis', index_down = 'r:1' WHERE id = 7");
     mysql_fixture_run(&fx, "INSERT INTO shard_stats (shard, seen_at, epoch) VALUES (0, " SQL_NOW ", 1)");
     mysql_fixture_run(&fx, "INSERT INTO job_inbox (topic, delay_ms) VALUES ('orders', 1), ('orders', 1); "
                            "UPDATE job_inbox SET error = 'no'");
@@ -70,19 +80,47 @@ static void what_an_installation_lacks_is_counted(void **state)
     assert_int_equal(FIGURE(now, DT_ALERT_AUDIT_CORRECTED), 3);
 }
 
-static void whoever_is_not_the_first_is_told_that_it_is_not_his(void **state)
+/* ---- the lease ---- */
+
+static void dies(int64_t process)
+{
+    mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " - 4001 WHERE id = %lld", (long long)process);
+}
+
+static bool judges(int64_t process, int64_t wait_ms)
+{
+    struct dt_alert_watched now;
+    OK(dt_store_watch_alerts(store, process, NULL, wait_ms, &now, &err));
+    return now.ours;
+}
+
+static void one_process_judges_as_long_as_it_lives(void **state)
 {
     (void)state;
-    struct dt_alert_watched now = watched_now();
-    struct dt_alert_watched other;
-    dt_store *second = mysql_fixture_store(&fx);
-    OK(dt_store_watch_alerts(second, NULL, 1000, &other, &err));
-    assert_false(other.ours);
-    dt_store_free(store); /* it dies: the next one judges at once */
-    store = mysql_fixture_store(&fx);
-    OK(dt_store_watch_alerts(second, &now, 5000, &other, &err));
-    assert_true(other.ours);
-    dt_store_free(second);
+    assert_false(judges(OTHER, 0));
+    assert_false(judges(API1, 0));
+    assert_true(judges(US, 0));
+    mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " - 2500 WHERE id = 7"); /* the last time */
+    assert_true(judges(OTHER, 10000));
+    assert_false(judges(US, 0)); /* its statement is still under way in the server */
+}
+
+static void an_api_judges_while_no_dispatcher_lives(void **state)
+{
+    (void)state;
+    struct dt_alert_watched now;
+    assert_int_equal(FIGURE(watched_now(), DT_ALERT_NO_DISPATCHER), 0);
+    dies(US);
+    dies(OTHER);
+    mysql_fixture_run(&fx, "DELETE FROM alert_judge"); /* a row that was deleted is written again */
+    OK(dt_store_watch_alerts(store, API1, NULL, 0, &now, &err));
+    assert_true(now.ours && FIGURE(now, DT_ALERT_NO_DISPATCHER) == 1);
+    assert_false(judges(API2, 0));
+    mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " + 60000");
+    assert_true(judges(API1, 0));
+    assert_true(judges(OTHER, 0));
+    assert_false(judges(API1, 0));
+    assert_false(judges(11, 0)); /* nothing says that it lives */
 }
 
 static void a_topic_that_changes_ends_the_wait(void **state)
@@ -91,7 +129,7 @@ static void a_topic_that_changes_ends_the_wait(void **state)
     struct dt_alert_watched was = watched_now();
     struct dt_alert_watched now;
     OK(dt_store_topic_ensure(store, S("another"), NULL, &err));
-    OK(dt_store_watch_alerts(store, &was, 20000, &now, &err)); /* or the suite takes long */
+    OK(dt_store_watch_alerts(store, US, &was, 20000, &now, &err)); /* or the suite takes long */
     assert_true(now.topics_version > was.topics_version);
     assert_true(now.now_ms - was.now_ms < 15000);
 }
@@ -131,67 +169,96 @@ static void counters_have_what_lives_and_what_is_archived(void **state)
     mysql_fixture_run(&fx, "DELETE FROM history_counts");
 }
 
-/* Everything in a band, added up. *calls: how many slices. */
-static struct dt_alert_walked walked(int band, int64_t now_ms, unsigned *calls)
+/* What walks have found, and in how many slices; all topics together. */
+static struct dt_alert_walked sum;
+static unsigned slices;
+
+static void add_walked(void *arg, const struct dt_alert_walked *walked)
 {
-    struct dt_alert_walk walk = {.band = band, .from_key = INT64_MIN, .to_key = INT64_MAX, .now_ms = now_ms};
-    struct dt_alert_walked sum = {0};
-    for (*calls = 0; !walk.over; ++*calls) {
-        struct dt_alert_found found;
-        OK(dt_store_alert_walk(store, &walk, &arena, &found, &err));
-        for (size_t i = 0; i < found.n; i++) {
-            sum.due += found.v[i].due;
-            sum.oldest_ms = sum.oldest_ms ? sum.oldest_ms : found.v[i].oldest_ms;
-            sum.unreported_ms = sum.unreported_ms ? sum.unreported_ms : found.v[i].unreported_ms;
-        }
-    }
+    (void)arg;
+    slices++;
+    sum.due += walked->due;
+    sum.oldest_ms = sum.oldest_ms ? sum.oldest_ms : walked->oldest_ms;
+    sum.unreported_ms = sum.unreported_ms ? sum.unreported_ms : walked->unreported_ms;
+}
+
+/* until_us: INT64_MAX = one call; 0 = a slice a call. */
+static struct dt_alert_walked walked_until(int64_t now_ms, int64_t until_us)
+{
+    struct dt_alert_walk walk = {.from_key = INT64_MIN, .to_key = INT64_MAX, .now_ms = now_ms, .found = add_walked};
+    sum = (struct dt_alert_walked){0};
+    slices = 0;
+    while (!walk.over)
+        OK(dt_store_alert_walk(store, &walk, dt_clock_system(), until_us, &err));
     return sum;
+}
+
+static struct dt_alert_walked walked(int64_t now_ms)
+{
+    return walked_until(now_ms, INT64_MAX);
 }
 
 static void what_is_due_is_counted_in_slices_each_row_once(void **state)
 {
     (void)state;
     const int64_t now_ms = mysql_now_ms(&fx);
-    unsigned calls;
     job_row(&fx, 1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
     job_rows_multiply(&fx, 25000, 0); /* all at the same instant */
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = %lld WHERE id = 24000", (long long)(now_ms - 9000));
     mysql_fixture_run(&fx, "UPDATE jobs SET next_at = %lld WHERE id = 23000", (long long)(now_ms + 9000));
-    struct dt_alert_walked sum = walked(1, now_ms, &calls);
-    assert_int_equal(sum.due, 24999);
-    assert_int_equal(sum.oldest_ms, now_ms - 9000);
-    assert_int_equal(sum.unreported_ms, 0);
-    assert_int_equal(calls, 3);
+    mysql_fixture_run(&fx, "UPDATE jobs SET near = -1 WHERE id MOD 2");
+    for (int64_t until_us = 0; until_us <= 1; until_us++) {
+        assert_int_equal(walked_until(now_ms, until_us ? INT64_MAX : 0).due, 24999);
+        assert_int_equal(sum.oldest_ms, now_ms - 9000);
+        assert_int_equal(sum.unreported_ms, 0);
+        assert_int_equal(slices, 2); /* 10,000 of each band, and the rest */
+    }
 }
 
-static void offered_jobs_are_in_a_band_of_their_own(void **state)
+/* Offers and takes back all jobs, again and again. */
+static _Atomic bool moving;
+
+static void *move_jobs(void *db)
+{
+    bool moved = true;
+    while (moved && atomic_load(&moving))
+        moved = dt_db_run(db, "UPDATE jobs SET near = -near", DT_NO_PARAMS, NULL, NULL) == DT_OK;
+    return NULL;
+}
+
+static void jobs_that_are_offered_meanwhile_are_counted_once(void **state)
 {
     (void)state;
+    pthread_t thread;
+    dt_db *db;
     const int64_t now_ms = mysql_now_ms(&fx);
-    unsigned calls;
-    job_row(&fx, 1, "next_at = %lld, near = -1", (long long)(now_ms - 700));
-    assert_int_equal(walked(1, now_ms, &calls).due, 0);
-    struct dt_alert_walked sum = walked(-1, now_ms, &calls);
-    assert_int_equal(sum.due, 1);
-    assert_int_equal(sum.oldest_ms, now_ms - 700);
+    job_row(&fx, 1, "next_at = %lld, near = 1", (long long)(now_ms - 500));
+    job_rows_multiply(&fx, 600, 0);
+    dt_store *second = mysql_fixture_store(&fx);
+    OK(dt_store_db(second, &db, &err));
+    atomic_store(&moving, true);
+    assert_int_equal(pthread_create(&thread, NULL, move_jobs, db), 0);
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(walked(now_ms).due, 600);
+    atomic_store(&moving, false);
+    pthread_join(thread, NULL);
+    dt_store_free(second);
 }
 
 /* A manual edit has ended the attempt; its status is as it was. */
 static void a_job_that_is_to_go_now_by_any_number_is_counted_like_others(void **state)
 {
     (void)state;
-    unsigned calls;
     job_row(&fx, 1,
             "attempt = 1, attempt_status = 'dispatched', dispatched_at = 5, next_at = -9223372036854775808, near = 1");
     job_row(&fx, 2,
             "ack_timeout_ms = 9223372036854775807, attempt = 1, attempt_status = 'dispatched', next_at = 0, near = 1");
-    assert_int_equal(walked(1, mysql_now_ms(&fx), &calls).due, 2);
+    assert_int_equal(walked(mysql_now_ms(&fx)).due, 2);
 }
 
 static int64_t unreported_since(void)
 {
-    unsigned calls;
-    return walked(1, mysql_now_ms(&fx), &calls).unreported_ms;
+    return walked(mysql_now_ms(&fx)).unreported_ms;
 }
 
 static void a_dispatch_without_a_report_counts_from_the_first_over_its_attempts(void **state)
@@ -231,6 +298,7 @@ static void a_report_that_extended_an_attempt_shows_in_its_deadline(void **state
 static struct dt_alert_change late(unsigned targets)
 {
     return (struct dt_alert_change){
+        .judge = US,
         .event = DT_ALERT_BEGAN,
         .alert = {.topic = S("orders"), .kind = DT_ALERT_OVERDUE, .value = 1500, .limit = 1000},
         .targets = targets};
@@ -267,7 +335,7 @@ static void of_two_that_remind_or_end_one_does(void **state)
     (void)state;
     struct dt_alert_change change = late(0);
     OK(dt_store_alert_change(store, &change, &err));
-    change = (struct dt_alert_change){DT_ALERT_BEGAN, only_one(), DT_ALERT_TO_INSTALLATION};
+    change = (struct dt_alert_change){US, DT_ALERT_BEGAN, only_one(), DT_ALERT_TO_INSTALLATION};
     assert_int_equal(change.alert.told_at_ms, 0); /* nobody was told */
     OK(dt_store_alert_change(store, &change, &err));
     assert_int_equal(dt_store_alert_change(store, &change, &err), DT_VERSION);
@@ -276,6 +344,25 @@ static void of_two_that_remind_or_end_one_does(void **state)
     assert_int_equal(dt_store_alert_change(store, &change, &err), DT_VERSION);
     assert_int_equal(number("SELECT COUNT(*) FROM alerts"), 0);
     assert_int_equal(number("SELECT COUNT(*) FROM alert_messages"), 2);
+}
+
+static void a_process_whose_lease_has_ended_changes_no_alert(void **state)
+{
+    (void)state;
+    struct dt_alert_change change = late(DT_ALERT_TO_INSTALLATION);
+    OK(dt_store_alert_change(store, &change, &err));
+    struct dt_alert_change changes[] = {change, change, change};
+    changes[0].alert.kind = DT_ALERT_DEAD;
+    changes[1].alert = changes[2].alert = only_one();
+    changes[2].event = DT_ALERT_ENDED;
+    dies(US);
+    for (int other = 0; other <= 1; other++) {
+        for (size_t i = 0; i < 3; i++)
+            assert_int_equal(dt_store_alert_change(store, &changes[i], &err), DT_DEPOSED);
+        assert_true(judges(OTHER, 0));
+        mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " + 60000"); /* it was stopped, and goes on */
+    }
+    assert_int_equal(number("SELECT COUNT(*) * 10 + (SELECT COUNT(*) FROM alert_messages) FROM alerts"), 11);
 }
 
 static void figures_of_alerts_that_stand_are_written(void **state)
@@ -310,7 +397,7 @@ static void an_alert_is_silenced_by_who_may_see_it(void **state)
 static struct dt_alert_messages due(void)
 {
     struct dt_alert_messages messages;
-    OK(dt_store_alert_messages(store, &arena, &messages, &err));
+    OK(dt_store_alert_messages(store, true, &arena, &messages, &err));
     return messages;
 }
 
@@ -328,7 +415,7 @@ static void begin_and_end(unsigned targets)
 {
     struct dt_alert_change change = late(targets);
     OK(dt_store_alert_change(store, &change, &err));
-    change = (struct dt_alert_change){DT_ALERT_ENDED, only_one(), targets};
+    change = (struct dt_alert_change){US, DT_ALERT_ENDED, only_one(), targets};
     OK(dt_store_alert_change(store, &change, &err));
 }
 
@@ -370,6 +457,20 @@ static void what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_on
     OK(dt_store_alerts_free(store, &err));
     messages = due();
     assert_true(messages.n == 1 && messages.v[0].id != failed && messages.v[0].tries == 1);
+}
+
+static void messages_for_kafka_wait_for_a_process_that_writes_to_it(void **state)
+{
+    (void)state;
+    struct dt_alert_change change = late(DT_ALERT_TO_KAFKA | DT_ALERT_TO_INSTALLATION);
+    struct dt_alert_messages messages;
+    OK(dt_store_alert_change(store, &change, &err));
+    OK(dt_store_alert_messages(store, false, &arena, &messages, &err));
+    assert_true(messages.n == 1 && messages.v[0].target == DT_ALERT_TO_INSTALLATION);
+    OK(dt_store_alert_sent(store, &messages.v[0].id, 1, &err));
+    OK(dt_store_alert_messages(store, false, &arena, &messages, &err));
+    assert_true(messages.n == 0 && messages.next_ms == 0);
+    assert_true(due().n == 1 && due().v[0].target == DT_ALERT_TO_KAFKA);
 }
 
 static void what_was_never_tried_goes_first(void **state)
@@ -416,21 +517,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_an_installation_lacks_is_counted),
-        TEST(whoever_is_not_the_first_is_told_that_it_is_not_his),
+        TEST(one_process_judges_as_long_as_it_lives),
+        TEST(an_api_judges_while_no_dispatcher_lives),
         TEST(a_topic_that_changes_ends_the_wait),
         TEST(topics_that_say_something_are_read),
         TEST(counters_have_what_lives_and_what_is_archived),
         TEST(what_is_due_is_counted_in_slices_each_row_once),
-        TEST(offered_jobs_are_in_a_band_of_their_own),
+        TEST(jobs_that_are_offered_meanwhile_are_counted_once),
         TEST(a_job_that_is_to_go_now_by_any_number_is_counted_like_others),
         TEST(a_dispatch_without_a_report_counts_from_the_first_over_its_attempts),
         TEST(a_report_that_extended_an_attempt_shows_in_its_deadline),
         TEST(an_alert_begins_once_with_a_message_a_target),
         TEST(of_two_that_remind_or_end_one_does),
+        TEST(a_process_whose_lease_has_ended_changes_no_alert),
         TEST(figures_of_alerts_that_stand_are_written),
         TEST(an_alert_is_silenced_by_who_may_see_it),
         TEST(messages_of_an_alert_go_in_their_order),
         TEST(what_a_sender_that_is_gone_had_taken_for_the_first_time_is_due_at_once),
+        TEST(messages_for_kafka_wait_for_a_process_that_writes_to_it),
         TEST(what_was_never_tried_goes_first),
         TEST(the_outbox_is_bounded),
         TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out),

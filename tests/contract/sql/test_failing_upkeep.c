@@ -125,7 +125,7 @@ WORK(schedules, dt_store_schedule_list(store, DT_STR_NONE, (struct dt_page_end){
                                        &(struct dt_schedule_list){0}, &err))
 WORK(zones, dt_store_schedule_zones(store, &arena, &(struct dt_schedule_zones){0}, &err))
 WORK(alerts, dt_store_alerts(store, 0, 10, &arena, &(struct dt_alert_list){0}, &err))
-WORK(alert_messages, dt_store_alert_messages(store, &arena, &(struct dt_alert_messages){0}, &err))
+WORK(alert_messages, dt_store_alert_messages(store, true, &arena, &(struct dt_alert_messages){0}, &err))
 WORK(alert_topics, dt_store_alert_topics(store, true, &arena, &(struct dt_alert_topics){0}, &err))
 
 static void what_is_told_of_all_that_makes_jobs_fails_with_each_of_its_calls(void **state)

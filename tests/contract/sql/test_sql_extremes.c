@@ -257,7 +257,7 @@ static const char *const calls[] = {"CALL dt_explain(8); CALL dt_explain(10); CA
                                     "CALL dt_clear_halt(0, 'drop', NULL)",
                                     "CALL dt_renew_member(FALSE, 0, 4000)",
                                     "CALL dt_watch(0, 0, 'x', -1, -1, -1, 0)",
-                                    "CALL dt_watch_alerts(-1, '', 0)",
+                                    "CALL dt_watch_alerts(1, -1, '', 0)",
                                     "CALL dt_watch_clock(-1, 0)",
                                     "CALL dt_watch_inbox(0, 3, 0)"};
 

@@ -3,6 +3,7 @@ import contextlib
 import datetime
 import json
 import signal
+import time
 import uuid
 
 import pytest
@@ -153,8 +154,7 @@ def test_what_piles_up_dies_and_is_not_reported_is_told_of(alerting, api, provid
 
 def test_a_dispatcher_that_judged_dies_and_nothing_is_missed(alerting, api, team, connection, topic):
     put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
-    judges = lambda part: "this process judges" in alerting.log(part).split("another process judges")[-1]  # noqa: E731
-    judge = until(lambda: next(filter(judges, ("dispatcher1", "dispatcher2", "dispatcher3")), None), "one judges")
+    judge = until(lambda: judge_of(alerting, DISPATCHERS), "one judges")
     api.make(topic=topic, delay=0)
     alerting.kill(judge)
     until(lambda: posted(team).types(topic, "overdue")[:1] == ["began"], alerting.logs)
@@ -236,6 +236,78 @@ def test_who_is_muted_or_silenced_is_left_alone_and_hears_the_end_of_what_he_hea
     put(api, topic, delivery="pull", paused=True, alerts={**alerts, "overdue": 0})
     until(lambda: posted(team).types(topic, "overdue")[-1:] == ["ended"], alerting.logs)
     assert api.post(f"/v1/alerts/{row['id']}/silence").status == 404
+
+
+DISPATCHERS, APIS = ("dispatcher1", "dispatcher2", "dispatcher3"), ("api1", "api2")
+
+
+def judge_of(stack, parts):
+    """The running one of these processes that said last that it judges."""
+    judges = lambda part: "this process judges" in stack.log(part).split("msg=started")[-1].split("another process judges")[-1]  # noqa: E731
+    return next((part for part in parts if stack.running(part) and judges(part)), None)
+
+
+def ids(receiver, kind, event):
+    return {request.headers["webhook-id"] for request in list(receiver.log)
+            if (body := json.loads(request.body))["type"] == f"alert.{event}" and body["data"]["kind"] == kind}
+
+
+@contextlib.contextmanager
+def dispatchers_dead(stack):
+    for part in DISPATCHERS:
+        stack.kill(part)
+    yield
+    stack.heal()
+
+
+@contextlib.contextmanager
+def dispatchers_stopped(stack):
+    """They keep their connections, and what these have locked."""
+    with contextlib.ExitStack() as all_of_them:
+        for part in DISPATCHERS:
+            all_of_them.enter_context(stood_still(stack, part))
+        yield
+
+
+@pytest.mark.parametrize("away", [dispatchers_dead, dispatchers_stopped])
+def test_an_api_says_once_that_no_dispatcher_lives_and_sends_what_topics_are_to_hear_meanwhile(alerting, api, provider, team, kafka, connection, topic, away):
+    until(lambda: not standing(connection, None), alerting.logs, seconds=30)
+    before = {kind: {event: ids(provider, kind, event) for event in ("began", "ended")} for kind in ("no_dispatcher", "no_leader")}
+    new = lambda kind, event: ids(provider, kind, event) - before[kind][event]  # noqa: E731
+    put(api, topic, delivery="pull", paused=True, alerts={"overdue": "PT0.5S", "url": team.url})
+    api.make(topic=topic, delay="PT1S")
+    with away(alerting):
+        since = time.time()
+        until(lambda: new("no_dispatcher", "began"), alerting.logs)
+        began = next(request.at for request in provider.log if request.headers["webhook-id"] in new("no_dispatcher", "began"))
+        print(f"told after {began - since:.1f} s")
+        assert began - since < 10
+        assert "no_dispatcher" in [alert["kind"] for alert in api.get("/v1/alerts?limit=1000").json["alerts"]]
+        until(lambda: posted(team).types(topic, "overdue")[:1] == ["began"], alerting.logs)
+        alerting.kill(until(lambda: judge_of(alerting, APIS), "an API judges"))
+        until(lambda: judge_of(alerting, APIS), "another API judges")
+        alerting.kill("mysql")
+        alerting.start("mysql")
+        known = len(posted(provider).of(None, "no_dispatcher"))
+        until(lambda: "alert.reminded" in [body["type"] for body in posted(provider).of(None, "no_dispatcher")][known:], alerting.logs, seconds=30)
+        assert not new("no_dispatcher", "ended") and len(new("no_dispatcher", "began")) == 1
+    alerting.heal()
+    until(lambda: new("no_dispatcher", "ended"), alerting.logs, seconds=30)
+    until(lambda: kafka.types(None, "no_dispatcher")[-1:] == ["ended"], alerting.logs, seconds=30)
+    assert judge_of(alerting, DISPATCHERS) and not standing(connect(alerting), None)
+    assert len(new("no_dispatcher", "began")) == len(new("no_dispatcher", "ended")) == 1
+    assert kafka.types(None, "no_dispatcher").count("began") == kafka.types(None, "no_dispatcher").count("ended")
+    assert not new("no_leader", "began"), "without a dispatcher no shard has a leader: that is no second alert"
+
+
+def test_mysql_that_restarts_is_no_end_of_dispatchers(alerting, provider):
+    before = ids(provider, "no_dispatcher", "began")
+    for _ in range(3):
+        alerting.kill("mysql")
+        alerting.start("mysql")
+        until(lambda: rows(connect(alerting), "SELECT 1 FROM processes p JOIN alert_judge j ON j.process = p.id WHERE p.kind = 'dispatcher' AND p.seen_at > (UNIX_TIMESTAMP() - 2) * 1000"),
+              alerting.logs, seconds=30)
+    assert ids(provider, "no_dispatcher", "began") == before
 
 
 @contextlib.contextmanager

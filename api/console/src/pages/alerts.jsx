@@ -12,6 +12,7 @@ const KINDS = {
   overdue: 'jobs are late', backlog: 'a backlog of jobs that are due', dead: 'dead jobs', unreported: 'no reports come',
   shard_halted: 'a shard is halted: an operator must decide', no_leader: 'a shard has no leader', kafka_unwritable: 'Kafka cannot be written to',
   index_incomplete: 'the index in Redis is incomplete', inbox_errors: 'rows of the inbox cannot become jobs', audit_corrected: 'counters were corrected',
+  no_dispatcher: 'no dispatcher lives',
 };
 const shown = (figure) => (typeof figure === 'number' ? count(figure) : spoken(figure));
 
