@@ -1,5 +1,6 @@
 /*
- * The framing of HTTP/1.1: see frames.h. Follows RFC 9112; a line feed alone ends a line, as the library has it.
+ * The framing of HTTP/1.1: see frames.h. Follows RFC 9112: each line ends with CRLF. A line feed alone is refused: the
+ * library ends a line there, and other programs do not.
  *
  * Invariants: a line is passed when it is whole; what is held is at most DT_FRAMES_HELD_MAX, since heads, lines with
  * sizes and trailers that go beyond their limits are refused.
@@ -14,6 +15,8 @@
 #define TRAILERS_LINES 8
 
 enum { HELD = 0 }; /* a step that needs more bytes */
+
+static const char bare_feed[] = "a line of the chunked body ends with a line feed alone";
 
 void dt_frames_init(struct dt_frames *frames)
 {
@@ -40,15 +43,17 @@ static size_t line_length(struct dt_str text)
     return end ? (size_t)(end - text.p) + 1 : 0;
 }
 
-/* The line without its end. */
-static struct dt_str line_of(struct dt_str text, size_t n)
+/* Cuts the end off a line of n bytes. False: it ends with a line feed alone. */
+static bool cut_end(struct dt_str text, size_t n, struct dt_str *line)
 {
-    return (struct dt_str){text.p, n > 1 && text.p[n - 2] == '\r' ? n - 2 : n - 1};
+    bool whole = n > 1 && text.p[n - 2] == '\r';
+    *line = (struct dt_str){text.p, whole ? n - 2 : n - 1};
+    return whole;
 }
 
 static bool is_empty_line(struct dt_str text)
 {
-    return text.p[0] == '\n' || (text.n > 1 && text.p[0] == '\r' && text.p[1] == '\n');
+    return text.n > 1 && text.p[0] == '\r' && text.p[1] == '\n';
 }
 
 static size_t pass_head(struct dt_frames *frames, struct dt_str text)
@@ -102,7 +107,9 @@ static size_t pass_chunk_size(struct dt_frames *frames, struct dt_str text)
         return malformed(frames, wrong);
     if (length == 0)
         return HELD;
-    struct dt_str line = line_of(text, length);
+    struct dt_str line;
+    if (!cut_end(text, length, &line))
+        return malformed(frames, bare_feed);
     if (length > SIZE_LINE_MAX || !is_extension((struct dt_str){line.p + digits, line.n - digits}))
         return malformed(frames, wrong);
     frames->left = size;
@@ -116,6 +123,8 @@ static size_t pass_chunk_end(struct dt_frames *frames, struct dt_str text)
         frames->next = DT_FRAME_CHUNK_SIZE;
         return line_length(text);
     }
+    if (text.p[0] == '\n')
+        return malformed(frames, bare_feed);
     return text.p[0] == '\r' && text.n == 1 ? HELD : malformed(frames, "a chunk is longer than its size says");
 }
 
@@ -128,7 +137,9 @@ static size_t pass_trailers(struct dt_frames *frames, struct dt_str text)
     size_t at = 0;
     size_t lines = 0;
     for (size_t n; (n = line_length((struct dt_str){text.p + at, text.n - at})) > 0; lines++) {
-        struct dt_str line = line_of((struct dt_str){text.p + at, text.n - at}, n);
+        struct dt_str line;
+        if (!cut_end((struct dt_str){text.p + at, text.n - at}, n, &line))
+            return malformed(frames, bare_feed);
         at += n;
         if (at > TRAILERS_MAX || lines > TRAILERS_LINES)
             break;

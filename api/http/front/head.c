@@ -1,6 +1,7 @@
 /*
  * The head of a request: see head.h. Follows RFC 9112 where the library is stricter or laxer than we want: a line ends
- * with a line feed, a carriage return before it is no part of it, empty lines before the request line are passed by.
+ * with CRLF, and empty lines before the request line are skipped. A line feed alone also ends a line, so that its sender
+ * gets an answer at once, but the head is then refused.
  */
 #include "head.h"
 
@@ -12,6 +13,7 @@
 
 struct line_reader {
     struct dt_str remainder;
+    bool bare; /* a line ended with a line feed alone */
 };
 
 /* The framing that a head names, and what its headers weigh. */
@@ -29,7 +31,9 @@ static bool next_line(struct line_reader *reader, struct dt_str *line)
     if (!end)
         return false;
     size_t n = (size_t)(end - reader->remainder.p);
-    *line = (struct dt_str){reader->remainder.p, n && end[-1] == '\r' ? n - 1 : n};
+    bool whole = n && end[-1] == '\r';
+    reader->bare |= !whole;
+    *line = (struct dt_str){reader->remainder.p, whole ? n - 1 : n};
     reader->remainder = (struct dt_str){end + 1, reader->remainder.n - n - 1};
     return true;
 }
@@ -258,19 +262,9 @@ static enum dt_head_verdict judge_lines(struct line_reader *reader, struct dt_st
     return verdict == DT_HEAD_WHOLE ? judge_all(&r) : verdict;
 }
 
-/* Finds the end of the empty line that ends a head; NULL: it is not there. `begins`: at the request line. */
-static const char *end_of(struct line_reader begins)
-{
-    struct dt_str line;
-    while (next_line(&begins, &line))
-        if (line.n == 0)
-            return begins.remainder.p;
-    return NULL;
-}
-
 enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
 {
-    struct line_reader reader = {text};
+    struct line_reader reader = {.remainder = text};
     struct line_reader begins;
     struct dt_str line = DT_STR_NONE;
     *head = (struct dt_head){0};
@@ -281,10 +275,13 @@ enum dt_head_verdict dt_head_judge(struct dt_str text, struct dt_head *head)
         begins = reader;
         some = next_line(&reader, &line);
     } while (some && line.n == 0);
-    const char *end = some ? end_of(begins) : NULL;
-    if (end) {
-        head->n = (size_t)(end - text.p);
-        return judge_lines(&reader, line, head);
+    struct line_reader ends = reader;
+    for (struct dt_str rest = line; some && rest.n;)
+        some = next_line(&ends, &rest);
+    if (some) {
+        head->n = (size_t)(ends.remainder.p - text.p);
+        return ends.bare ? malformed(head, "a line of the head ends with a line feed alone")
+                         : judge_lines(&reader, line, head);
     }
     return text.n < DT_HEAD_MAX ? DT_HEAD_MORE : too_large(begins.remainder.n ? begins.remainder : text, head);
 }

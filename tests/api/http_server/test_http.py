@@ -39,6 +39,12 @@ BAD_FRAMING = {
     "a chunk without a size": (["Transfer-Encoding: chunked"], "\r\n" + BODY + "\r\n0\r\n\r\n"),
     "a chunk size that is none": (["Transfer-Encoding: chunked"], "xyz\r\n" + BODY + "\r\n0\r\n\r\n"),
     "a negative chunk size": (["Transfer-Encoding: chunked"], "-1d\r\n" + BODY + "\r\n0\r\n\r\n"),
+    "a line feed alone after a chunk's size": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\n{BODY}\r\n0\r\n\r\n"),
+    "a line feed alone after a chunk": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\r\n{BODY}\n0\r\n\r\n"),
+    "a line feed alone after the last size": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\r\n{BODY}\r\n0\n\r\n"),
+    "a line feed alone at the end of chunks": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\r\n{BODY}\r\n0\r\n\n"),
+    "a line feed alone after a trailer": (["Transfer-Encoding: chunked"], f"{len(BODY):x}\r\n{BODY}\r\n0\r\nX-Sum: 1\n\r\n"),
+    "a line feed alone after a header": ([f"X: y\nContent-Length: {len(BODY)}"], BODY),
     "a huge chunk size": (["Transfer-Encoding: chunked"], "fffffffffffffffff\r\n" + BODY + "\r\n0\r\n\r\n"),
 }
 
@@ -63,8 +69,8 @@ def test_refused_framing_is_answered_with_a_problem(api, nothing_made):
 
 
 @pytest.mark.parametrize("text", [
-    "nonsense\r\n\r\n", "GET\r\n\r\n", "GET /v1/info\r\n\r\n", "GET /v1/info HTTP/9.9\r\n\r\n", "GET /v1/info HTTP/1.1\r\nno colon\r\nHost: x\r\n\r\n",
-    "GET /v1/info HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "GET /v1/info HTTP/1.1\r\nHost: x\r\nContent-Length : 5\r\n\r\n12345"])
+    "nonsense\r\n\r\n", "GET\r\n\r\n", "GET /v1/info\r\n\r\n", "GET /v1/info HTTP/9.9\r\n\r\n", "GET /v1/info HTTP/1.1\r\nno colon\r\nHost: localhost\r\n\r\n",
+    "GET /v1/info HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "GET /v1/info HTTP/1.1\r\nHost: localhost\r\nContent-Length : 5\r\n\r\n12345"])
 def test_what_is_no_request_is_refused_or_cut(api, text):
     with Raw(api.url) as wire:
         answer = wire.send(text.encode("latin-1")).answer()
@@ -188,7 +194,7 @@ def test_200_connections_at_once_that_read_are_all_served(api, topic):
 def test_slow_and_silent_clients_do_not_disturb_others(unhurried, topic):
     """One HTTP thread serves them all and blocks on none."""
     body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
-    head = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    head = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
     wires = [Raw(unhurried.url) for _ in range(60)]
     try:
         for n, wire in enumerate(wires):

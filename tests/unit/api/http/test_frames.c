@@ -65,8 +65,8 @@ static void requests_are_passed_whole(void **state)
     assert_whole(POST "Content-Length: 5\r\n\r\n12345", 1);
     assert_whole(POST "Content-Length: 5\r\n\r\nGET /" GET, 2);
     assert_whole(POST "Content-Length: 0\r\n\r\n" GET, 2);
-    assert_whole(POST "Content-Length: 1\n\nx" POST "content-length:\t0002\r\n\r\n\n\n" GET, 3);
-    assert_whole("\r\n\n\r\n" GET "\r\n" GET, 2);
+    assert_whole(POST "Content-Length: 1\r\n\r\nx" POST "content-length:\t0002\r\n\r\n\r\n\r\n" GET, 3);
+    assert_whole("\r\n\r\n" GET "\r\n" GET, 2);
 }
 
 static void chunks_are_passed_up_to_the_end_of_their_trailers(void **state)
@@ -75,7 +75,6 @@ static void chunks_are_passed_up_to_the_end_of_their_trailers(void **state)
     assert_whole(CHUNKED "0\r\n\r\n", 1);
     assert_whole(CHUNKED "5\r\n12345\r\n0\r\n\r\n" GET, 2);
     assert_whole(CHUNKED "5;a=b;c=\"d\"\r\n12345\r\nA\r\n0123456789\r\n000\r\n\r\n" GET, 2);
-    assert_whole(CHUNKED "1\nx\n0\n\n" GET, 2);
     assert_whole(CHUNKED "2\r\n\r\n\r\n0\r\nX-Sum: 5\r\nY: z\r\n\r\n" GET, 2);
 }
 
@@ -108,6 +107,12 @@ static void what_is_malformed_is_refused_behind_what_is_fine(void **state)
     assert_refused(CHUNKED, "fffffffffffffffff\r\n", DT_PROBLEM_MALFORMED, "size");
     assert_refused(CHUNKED "5\r\n12345", "6\r\n", DT_PROBLEM_MALFORMED, "longer");
     assert_refused(CHUNKED "5\r\n12345", "\rx", DT_PROBLEM_MALFORMED, "longer");
+    assert_refused(CHUNKED, "1\nx\r\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED, "1;a=b\nx\r\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "1\r\nx", "\n0\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "1\r\nx\r\n", "0\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused(CHUNKED "0\r\n", "X-Sum: 5\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
     assert_refused(CHUNKED "0\r\n", "no colon\r\n\r\n", DT_PROBLEM_MALFORMED, "colon");
     assert_refused(CHUNKED "0\r\n", " folded: x\r\n\r\n", DT_PROBLEM_MALFORMED, "folded");
     assert_refused(CHUNKED "0\r\n", "a:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\na:\r\n\r\n",

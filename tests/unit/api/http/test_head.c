@@ -33,7 +33,6 @@ static void a_head_is_whole_with_its_empty_line(void **state)
                                         "POST /v1/jobs:batch HTTP/1.1\r\nHOST:x\r\nContent-Length: 17\r\n\r\n",
                                         "GET / HTTP/1.0\r\n\r\n",
                                         "\r\n\r\n" GET DONE,
-                                        "GET / HTTP/1.1\nhost: x\n\n",
                                         "GET http://x/healthz?a=b HTTP/1.1\r\nHost: x\r\nX-Empty:\r\n\r\n",
                                         "OPTIONS * HTTP/1.1\r\nHost: x\r\nA: tab\there\r\n\r\n"};
     (void)state;
@@ -58,6 +57,10 @@ static void what_the_library_would_refuse_is_refused_with_a_reason(void **state)
     assert_refused("GET / HTTP/9.7\r\n\r\n", DT_PROBLEM_VERSION_NOT_SUPPORTED, "HTTP/1.1");
     assert_refused("GET / HTTP/1.11\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
     assert_refused("GET /\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
+    assert_refused("GET / HTTP/1.1\nHost: x\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused("GET / HTTP/1.1\r\nHost: x\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused("GET / HTTP/1.1\r\nHost: x\r\n\n", DT_PROBLEM_MALFORMED, "line feed alone");
+    assert_refused("\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", DT_PROBLEM_MALFORMED, "line feed alone");
     assert_refused("GET  / HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
     assert_refused("GET /a b HTTP/1.1\r\n\r\n", DT_PROBLEM_MALFORMED, "version");
     assert_refused("hello\r\n\r\n", DT_PROBLEM_MALFORMED, "method");
