@@ -63,7 +63,7 @@ static const char help_text[] =
     "  --print-grants        print the least rights of the programs' accounts in MySQL and exit\n"
     "  --new-token NAME      make a bearer token, print it once and exit; needs --scopes\n"
     "    --scopes LIST       write,report,read,admin\n"
-    "    --topics LIST       prefixes of the topics it may see, default all (*)\n"
+    "    --topics LIST       prefixes of the topics it may see; left out: all topics\n"
     "    --quotas LIST       such as jobs_per_second=100,pending_jobs=5000; also\n"
     "                        requests_per_second, payload_bytes_per_second\n"
     "  --list-tokens         name, scopes, topics and age of every token\n"

@@ -152,8 +152,6 @@ static bool is_name_text(struct dt_str s, const char *others)
 dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err)
 {
     struct dt_str prefix;
-    if (dt_str_is(text, DT_TOPICS_ALL))
-        return DT_OK;
     if (text.n == 0)
         return dt_fail(err, DT_INVALID, "no topics given: prefixes of topic names, separated by commas");
     if (text.n > TOPICS_BYTES)
@@ -303,6 +301,14 @@ bool dt_auth_known(dt_auth *auth)
     bool known = set != NULL;
     set_release(set);
     return known;
+}
+
+bool dt_auth_open(dt_auth *auth)
+{
+    struct dt_token_set *set = set_acquire(auth);
+    bool open = set && set->open;
+    set_release(set);
+    return open;
 }
 
 size_t dt_auth_count(dt_auth *auth)

@@ -54,6 +54,8 @@ DT_MUST_CHECK dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens
 DT_MUST_CHECK dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
 /* Says whether a list was loaded, and holds. Any thread. */
 bool dt_auth_known(dt_auth *auth);
+/* Says whether nobody is asked for a token, as far as is known. Any thread. */
+bool dt_auth_open(dt_auth *auth);
 /* The number of tokens in the list. Any thread. */
 size_t dt_auth_count(dt_auth *auth);
 
@@ -92,8 +94,8 @@ bool dt_caller_sees(const struct dt_caller *caller, struct dt_str topic);
 DT_MUST_CHECK dt_status dt_auth_make_token(char text[DT_TOKEN_TEXT_MAX], unsigned char hash[32], struct dt_error *err);
 /* Parses "write,report" into bits. INVALID: a word is no scope, or empty; err names it. */
 DT_MUST_CHECK dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error *err);
-/* Checks that the text is DT_TOPICS_ALL, or prefixes that a topic's name can begin with, separated by commas. INVALID:
- * err says what is wrong. */
+/* Checks that the text is prefixes that a topic's name can begin with, separated by commas. INVALID: err says what is
+ * wrong. */
 DT_MUST_CHECK dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err);
 /* Checks that a name has 1 to 100 letters, digits and . _ - @ :; INVALID otherwise. */
 DT_MUST_CHECK dt_status dt_token_name_check(struct dt_str text, struct dt_error *err);

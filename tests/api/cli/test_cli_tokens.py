@@ -18,7 +18,7 @@ def test_tokens_are_made_listed_and_revoked_and_one_is_asked_for_from_the_first_
         return done
     (tmp_path / "boss").write_text("")
     assert own.rest.get("/v1/tokens").json == {"tokens": []}
-    for topics in ([], [""], "", ["a,b"], ["no topic"], 1):
+    for topics in ([], [""], "", ["*"], ["a,b"], ["no topic"], 1):
         refused(own.rest.post("/v1/tokens", {"name": "x", "scopes": ["read"], "topics": topics}), 422, "invalid", "/topics")
     for body, pointer in (({"scopes": ["read"]}, "/name"), ({"name": "a b", "scopes": ["read"]}, "/name"), ({"name": "x"}, "/scopes"),
                           ({"name": "x", "scopes": []}, "/scopes"), ({"name": "x", "scopes": ["all"]}, "/scopes"), ({"name": "x", "scopes": ["read"], "more": 1}, "/more")):
@@ -32,7 +32,8 @@ def test_tokens_are_made_listed_and_revoked_and_one_is_asked_for_from_the_first_
     assert made.code == 0 and json.loads(made.out)["topics"] == ["orders.", "mails."], made
     worker = Rest(own.url, token=json.loads(made.out)["token"])
     assert cli("tokens", "new", "--name", "worker-7", "--scopes", "read").code == 1, "the name is taken"
-    assert cli("tokens", "new", "--name", "other", "--scopes", "read", "--topics", "").code == 1, "no topics is not all topics"
+    for topics in ("", "*"):
+        assert cli("tokens", "new", "--name", "other", "--scopes", "read", "--topics", topics).code == 1, "all topics are asked for without --topics"
     until(lambda: worker.get("/v1/jobs").status == 200, "the API accepts the worker's token")
     refused(worker.get("/v1/tokens"), 403, "forbidden")
     listed = cli("tokens", "list", "--json")

@@ -252,10 +252,11 @@ static void scope_words_are_parsed_or_named(void **state)
 
 static void topics_of_a_token_are_checked_to_the_last_element(void **state)
 {
-    static const char *const fine[] = {"*", "a", "orders.,mail", "a.b-c_D9,x"};
-    static const char *const wrong[][2] = {{"", "no topics"}, {",", "empty"},   {"a,", "empty"},      {",a", "empty"},
-                                           {"a,,b", "empty"}, {" ", "\" \""},   {"a, b", "\" b\""},   {"a.*", "a.*"},
-                                           {"*,a", "\"*\""},  {"a\tb", "a\tb"}, {"\xc3\xa4", "begin"}};
+    static const char *const fine[] = {"a", "orders.,mail", "a.b-c_D9,x"};
+    static const char *const wrong[][2] = {{"", "no topics"},  {",", "empty"},    {"a,", "empty"},
+                                           {",a", "empty"},    {"a,,b", "empty"}, {" ", "\" \""},
+                                           {"a, b", "\" b\""}, {"a.*", "a.*"},    {"*", "\"*\""},
+                                           {"*,a", "\"*\""},   {"a\tb", "a\tb"},  {"\xc3\xa4", "begin"}};
     char longest[202];
     struct dt_error err = {0};
     (void)state;
