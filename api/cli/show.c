@@ -180,16 +180,38 @@ struct dt_cli_list {
 
 /* ---- text ---- */
 
+/* What a terminal obeys or shows nothing of: controls, line ends, changes of direction, and what Unicode calls
+ * default-ignorable. */
+static bool is_hidden(uint32_t c)
+{
+    static const struct {
+        uint32_t from, to;
+    } hidden[] = {{0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},
+                  {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},  {0x2028, 0x202e},
+                  {0x2060, 0x206f}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},  {0xffa0, 0xffa0},
+                  {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+    for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+        if (c >= hidden[i].from && c <= hidden[i].to)
+            return true;
+    return false;
+}
+
 void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text)
 {
     for (size_t i = 0; i < text.n;) {
         const unsigned char *p = (const unsigned char *)text.p + i;
         size_t n = dt_utf8_character(p, text.n - i);
-        bool control = n == 0 || p[0] < ' ' || p[0] == 0x7f || (p[0] == 0xc2 && n == 2 && p[1] < 0xa0);
-        if (control)
-            dt_strbuf_addf(out, "\\x%02x", p[n == 2 ? 1 : 0]);
-        else
+        uint32_t c = n > 1 ? p[0] & (0xffu >> (n + 1)) : p[0];
+        for (size_t k = 1; k < n; k++)
+            c = c << 6 | (p[k] & 0x3f);
+        if (n == 0)
+            dt_strbuf_addf(out, "\\x%02x", p[0]);
+        else if (!is_hidden(c))
             dt_strbuf_add(out, text.p + i, n);
+        else if (c > 0xffff)
+            dt_strbuf_addf(out, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10), 0xdc00 + (c & 0x3ff));
+        else
+            dt_strbuf_addf(out, "\\u%04x", c);
         i += n ? n : 1;
     }
 }
@@ -264,23 +286,29 @@ static void show_members(const struct dt_cli *cli, const dt_json *json, const st
     dt_strbuf_clear(&line);
 }
 
-/* In one line, for which line breaks, which stand between values alone, become spaces; the rest stays byte for byte. */
-static void show_json(const struct dt_json_node *node)
+void dt_cli_show_json(const struct dt_cli *cli, struct dt_str json)
 {
     struct dt_strbuf line;
+    struct dt_strbuf plain;
     dt_strbuf_init(&line);
-    dt_strbuf_add(&line, node->raw.p, node->raw.n);
+    dt_strbuf_init(&plain);
+    dt_strbuf_add(&line, json.p, json.n);
     for (size_t i = 0; i < line.n; i++)
-        line.p[i] = line.p[i] == '\n' || line.p[i] == '\r' ? ' ' : line.p[i];
-    dt_strbuf_addc(&line, '\n');
-    fwrite(line.p ? line.p : "", 1, line.n, stdout);
+        if (line.p[i] == '\n' || line.p[i] == '\r' || (cli->width && line.p[i] == '\t'))
+            line.p[i] = ' ';
+    if (cli->width)
+        dt_cli_add_plain(&plain, dt_strbuf_str(&line));
+    const struct dt_strbuf *shown = cli->width ? &plain : &line;
+    fwrite(shown->p ? shown->p : "", 1, shown->n, stdout);
+    putchar('\n');
     dt_strbuf_clear(&line);
+    dt_strbuf_clear(&plain);
 }
 
 void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *node)
 {
     if (cli->form == DT_CLI_AS_JSON)
-        show_json(node);
+        dt_cli_show_json(cli, node->raw);
     else
         show_members(cli, json, node);
 }
@@ -347,7 +375,7 @@ static bool has_room(struct dt_cli_list *list)
 void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct dt_json_node *node)
 {
     if (list->cli->form == DT_CLI_AS_JSON) {
-        show_json(node);
+        dt_cli_show_json(list->cli, node->raw);
         return;
     }
     if (!has_room(list))

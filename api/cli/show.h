@@ -8,6 +8,9 @@
 #include "base/json.h"
 #include "cli/cli.h"
 
+/* JSON, in one line, for which line breaks, which stand between values alone, become spaces. To a terminal as
+ * dt_cli_add_plain writes it, which is the same JSON; the rest stays byte for byte. */
+void dt_cli_show_json(const struct dt_cli *cli, struct dt_str json);
 /* One thing. */
 void dt_cli_show(const struct dt_cli *cli, const dt_json *json, const struct dt_json_node *node);
 
@@ -22,7 +25,9 @@ void dt_cli_list_row(struct dt_cli_list *list, const dt_json *json, const struct
 void dt_cli_list_page(struct dt_cli_list *list); /* shows the rows since the last page */
 void dt_cli_list_end(struct dt_cli_list *list);
 
-/* Appends text for a terminal: control characters are written as \xNN. */
+/* Appends text for a terminal: what it would obey, or shows nothing of (controls, changes of direction, characters
+ * without width), is written as JSON does, \uNNNN, and bytes that are no UTF-8 as \xNN. All texts of others that the
+ * program shows go this way. */
 void dt_cli_add_plain(struct dt_strbuf *out, struct dt_str text);
 /* Appends at most `width` characters; where some are left out, the last one is an ellipsis. */
 void dt_cli_add_cut(struct dt_strbuf *out, struct dt_str text, size_t width);

@@ -119,11 +119,15 @@ static void say_problem(const struct dt_cli *cli, const dt_json *json, const str
 
 static void say_as_json(const struct dt_json_node *root)
 {
+    struct dt_strbuf compact;
     struct dt_strbuf out;
+    dt_strbuf_init(&compact);
     dt_strbuf_init(&out);
-    dt_json_add_compact(&out, root->raw);
+    dt_json_add_compact(&compact, root->raw);
+    dt_cli_add_plain(&out, dt_strbuf_str(&compact));
     dt_streams_flush();
     fprintf(stderr, "%s\n", out.p ? out.p : "");
+    dt_strbuf_clear(&compact);
     dt_strbuf_clear(&out);
 }
 

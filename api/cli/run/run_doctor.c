@@ -54,7 +54,7 @@ static void add_as_json(struct dt_strbuf *out, const struct shown *f)
         add_member(out, "cause", f->cause);
     else
         dt_strbuf_adds(out, ",\"cause\":null");
-    dt_strbuf_adds(out, "}\n");
+    dt_strbuf_addc(out, '}');
 }
 
 static void add_name(struct dt_strbuf *out, const struct dt_finding_text *text, bool colours)
@@ -101,11 +101,13 @@ static void show(struct doctor *d, const struct shown *finding)
     dt_strbuf_init(&out);
     d->shown++;
     d->wrong += strcmp(finding->text.severity, "note") != 0;
-    if (d->cli->form == DT_CLI_AS_JSON)
+    if (d->cli->form == DT_CLI_AS_JSON) {
         add_as_json(&out, finding);
-    else
+        dt_cli_show_json(d->cli, dt_strbuf_str(&out));
+    } else {
         add_as_text(d, &out, finding);
-    fwrite(out.p ? out.p : "", 1, out.n, stdout);
+        fwrite(out.p ? out.p : "", 1, out.n, stdout);
+    }
     dt_strbuf_clear(&out);
 }
 

@@ -36,19 +36,20 @@ static void export_job(struct listing *l, const struct dt_json_node *job)
                                           "payload_base64", "content_type", "partition_key", "retry",
                                           "ack_timeout",    "headers",      "callback_url"};
     const struct dt_json_node *next = dt_json_member(l->json, job, "next_at");
-    bool first = true;
+    struct dt_strbuf line;
+    dt_strbuf_init(&line);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         const struct dt_json_node *m = dt_json_member(l->json, job, members[i]);
         if (!m)
             continue;
         if (strcmp(members[i], "run_at") == 0 && next && next->type == DT_JSON_STRING)
             m = next;
-        printf("%s\"%s\":", first ? "{" : ",", members[i]);
-        for (size_t at = 0; at < m->raw.n; at++)
-            putchar_unlocked(m->raw.p[at] == '\n' || m->raw.p[at] == '\r' ? ' ' : m->raw.p[at]);
-        first = false;
+        dt_strbuf_addf(&line, "%s\"%s\":", line.n ? "," : "{", members[i]);
+        dt_strbuf_add(&line, m->raw.p, m->raw.n);
     }
-    puts(first ? "{}" : "}");
+    dt_strbuf_adds(&line, line.n ? "}" : "{}");
+    dt_cli_show_json(l->cli, dt_strbuf_str(&line));
+    dt_strbuf_clear(&line);
 }
 
 static void show_item(struct listing *l, const struct dt_json_node *item)

@@ -156,7 +156,11 @@ static bool is_wanted(const struct many *m)
 {
     char line[16];
     struct dt_str kind = text(m, "kind");
-    fprintf(stderr, "%.*s %lld jobs? [y/N] ", (int)kind.n, kind.p ? kind.p : "change", (long long)number(m, "matched"));
+    struct dt_strbuf plain;
+    dt_strbuf_init(&plain);
+    dt_cli_add_plain(&plain, kind.p ? kind : DT_STR_LIT("change"));
+    fprintf(stderr, "%s %lld jobs? [y/N] ", plain.p ? plain.p : "", (long long)number(m, "matched"));
+    dt_strbuf_clear(&plain);
     return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
 }
 

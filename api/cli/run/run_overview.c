@@ -267,7 +267,7 @@ static int draw_json(struct overview *o)
         code = add_part(o, &out, "overview", "/v1/overview");
     if (code == DT_CLI_DONE) {
         dt_strbuf_addc(&out, '}');
-        puts(out.p ? out.p : "");
+        dt_cli_show_json(o->cli, dt_strbuf_str(&out));
     }
     dt_strbuf_clear(&out);
     return code;

@@ -9,13 +9,15 @@ import urllib.parse
 
 @contextlib.contextmanager
 def answering(answer, certificate=None):
-    """Its GETs are answered by answer(path, query): a body as bytes or to be written as JSON; None is a refusal. Gives its URL."""
+    """Its GETs are answered by answer(path, query): a body as bytes or to be written as JSON, or (status, body); None is a refusal. Gives its
+    URL."""
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             at = urllib.parse.urlsplit(self.path)
             told = answer(at.path, dict(urllib.parse.parse_qsl(at.query)))
+            status, told = told if isinstance(told, tuple) else (403 if told is None else 200, told)
             data = told if isinstance(told, bytes) else json.dumps(told).encode()
-            self.send_response(403 if told is None else 200)
+            self.send_response(status)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)

@@ -157,7 +157,7 @@ def test_control_characters_of_others_do_not_reach_the_terminal(duetime, api, to
     api.make(topic=topic, key="a\x1b[31m\u009bb", delay="PT1H")
     for words in (["jobs", "list", "--topic", topic], ["jobs", "get", topic, "a\x1b[31m\u009bb"]):
         told = duetime(*words)
-        assert "a\\x1b[31m\\x9bb" in told.out and "\x1b" not in told.out, told
+        assert "a\\u001b[31m\\u009bb" in told.out and "\x1b" not in told.out, told
 
 
 # ---- topics, schedules, shards ----

@@ -1,10 +1,11 @@
 """What a person at a terminal is shown: colours, tables that fit, questions, how far it is, one screen."""
+import json
 import re
 import time
 
 import pytest
 
-from harness.command_line import at_a_terminal
+from harness.command_line import at_a_terminal, run
 from stand_in import answering
 
 pytestmark = pytest.mark.in_turns(2)
@@ -49,6 +50,44 @@ def test_an_operation_that_takes_longer_than_a_second_tells_how_far_it_is(stack,
     told = at_a_terminal(stack["DUETIME_URL_API1"], "jobs", "cancel", "--topic", topic, "--rate", "1/s", "--yes")
     assert re.search(r"\r\d jobs, \d+/s, \d+ %, \d+ s left", told), told
     assert re.search(r"changed +4\n", told), told
+
+
+HIDDEN = "\x7f\x85\u009b\u00ad\u061c\u200b\u200d\u200e\u202e\u2028\u2060\u2066\ufe0f\ufeff\U000e0041"
+SHOWN = "aäЖ漢é"
+
+
+def escaped(text):
+    units = text.encode("utf-16-be").hex()
+    return "".join("\\u" + units[at:at + 4] for at in range(0, len(units), 4))
+
+
+@pytest.mark.parametrize("words", [["jobs", "list"], ["jobs", "list", "--output", "wide"], ["jobs", "list", "--json"], ["jobs", "get"], ["jobs", "get", "--json"],
+                                   ["jobs", "export"], ["jobs", "explain", "--json"], ["events", "list"], ["events", "list", "--json"], ["overview", "--json"]], ids=" ".join)
+def test_a_terminal_gets_nothing_of_others_that_it_obeys_or_does_not_show(words):
+    text = SHOWN + HIDDEN
+    job = {"id": "1", "topic": "t", "key": text, "run_at": "2035-01-01T00:00:00.000Z", "state": "dead", "payload": {text: [text]}, "last_error": {"code": text, "message": text}}
+
+    def hostile(path, _query):
+        if path == "/v1/jobs":
+            return {"jobs": [job], "next_cursor": None}
+        if path == "/v1/events":
+            return {"events": [{"at": "2035-01-01T00:00:00.000Z", "actor": text, "action": text, "topic": text, "after": {text: text}}], "next_cursor": None}
+        return job
+    words = [*words, *(["1"] if words[1:2] in (["get"], ["explain"]) else [])]
+    with answering(hostile) as url:
+        told = at_a_terminal(url, *words, columns=5000, NO_COLOR="1")
+        piped = run(*words, variables={"DUETIME_URL": url}).out
+    assert SHOWN + escaped(HIDDEN) in told and not set(HIDDEN) & set(told), repr(told)
+    if "--json" in words or "export" in words:
+        assert json.loads(told.splitlines()[0]) == json.loads(piped.split("\n")[0]) and text in piped
+
+
+def test_a_problem_shows_nothing_that_a_terminal_obeys():
+    problem = {"title": SHOWN + HIDDEN, "status": 422, "type": HIDDEN, "errors": [{"pointer": HIDDEN, "reason": HIDDEN}]}
+    with answering(lambda *_: (422, problem)) as url:
+        for words in (["topics", "list"], ["topics", "list", "--json"]):
+            told = at_a_terminal(url, *words, code=1, NO_COLOR="1")
+            assert SHOWN + escaped(HIDDEN) in told and not set(HIDDEN) & set(told), repr(told)
 
 
 PAGES = 4
