@@ -104,7 +104,6 @@ static enum dt_next make_token(struct dt_request *req, dt_store *store)
         return dt_answer_status(req, status, NULL, &err);
     const struct dt_str topics = ask->token.topics.p ? ask->token.topics : dt_str(DT_TOPICS_ALL);
     req->status = 201;
-    dt_request_header(req, "Cache-Control", DT_STR_LIT("no-store"));
     add_token(&req->out,
               &(struct dt_token){
                   .name = ask->token.name, .scopes = dt_str(scopes), .topics = topics, .quotas = ask->token.quotas});

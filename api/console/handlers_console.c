@@ -94,7 +94,6 @@ static enum dt_next answer_file(struct dt_request *req, const struct dt_console_
     dt_request_header(req, "Cache-Control", file->lasting ? DT_STR_LIT(FOR_EVER) : DT_STR_LIT("no-cache"));
     dt_request_header(req, "Vary", DT_STR_LIT("Accept-Encoding"));
     dt_request_header(req, "Content-Security-Policy", DT_STR_LIT(POLICY));
-    dt_request_header(req, "X-Content-Type-Options", DT_STR_LIT("nosniff"));
     dt_request_header(req, "Referrer-Policy", DT_STR_LIT("no-referrer"));
     dt_request_header(req, "Cross-Origin-Opener-Policy", DT_STR_LIT("same-origin"));
     if (!known)

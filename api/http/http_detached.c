@@ -48,8 +48,10 @@ int dt_detached_fd(const dt_detached *detached)
 
 static void add_head(struct dt_strbuf *text, int status, const char *type, const char *id, size_t n)
 {
-    dt_strbuf_addf(text, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n", status,
-                   dt_mhd_reason(status), type, id);
+    dt_strbuf_addf(text,
+                   "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nConnection: close\r\nX-Request-Id: %s\r\n"
+                   "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n",
+                   status, dt_mhd_reason(status), type, id);
     if (status == 503)
         dt_strbuf_addf(text, "Retry-After: %lld\r\n",
                        (long long)dt_problem_retry_after_s(&(struct dt_problem){.type = DT_PROBLEM_UNAVAILABLE}));

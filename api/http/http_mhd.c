@@ -178,8 +178,14 @@ bool dt_mhd_answer(struct MHD_Connection *mhd, const struct dt_request *req, boo
     if (req->out.n)
         MHD_add_response_header(response, "Content-Type", req->reply_type);
     MHD_add_response_header(response, "X-Request-Id", req->request_id.p);
-    for (unsigned i = 0; i < req->n_headers; i++)
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    bool caches = false;
+    for (unsigned i = 0; i < req->n_headers; i++) {
+        caches |= dt_str_is(req->headers[i].name, "Cache-Control");
         MHD_add_response_header(response, req->headers[i].name.p, req->headers[i].value.p);
+    }
+    if (!caches)
+        MHD_add_response_header(response, "Cache-Control", "no-store");
     if (close)
         MHD_add_response_header(response, "Connection", "close");
     bool queued = MHD_queue_response(mhd, (unsigned)req->status, response) == MHD_YES;
