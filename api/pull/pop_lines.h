@@ -35,7 +35,8 @@ struct dt_pop_waiter {
     struct dt_pop_waiter *prev, *next; /* of all */
     struct dt_pop_waiter *next_over;   /* the room's, while it ends waits */
     dt_detached *detached;
-    int fd; /* the detached answer's */
+    int fd;         /* the detached answer's */
+    size_t dropped; /* bytes that the client sent after its pop */
     size_t max;
     int64_t ttr_ms;
     enum dt_pop_form form;

@@ -40,7 +40,9 @@
 #define TTRS_AT_ONCE   8
 #define OWNERS_PART    2 /* an owner leaves this part of the places to others (base/fair.h) */
 #define EVENTS         256
-#define EARS           256 /* power of two */
+#define DROPPED_EACH   ((size_t)256 * 1024)  /* bytes of a client, before it is the turn of others … */
+#define DROPPED_MAX    ((size_t)4096 * 1024) /* … and in all, before its pop ends */
+#define EARS           256                   /* power of two */
 #define PATIENCE_NOTE  "the delivery of a topic is another one: nothing is popped from it"
 
 struct dt_pop_room {
@@ -150,7 +152,7 @@ static bool take_place(dt_pop_room *room, int64_t owner)
 
 static bool watch(const dt_pop_room *room, struct dt_pop_waiter *waiter)
 {
-    struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = waiter};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = waiter};
     return epoll_ctl(room->epoll_fd, EPOLL_CTL_ADD, waiter->fd, &event) == 0;
 }
 
@@ -242,11 +244,21 @@ static dt_detached *take_out(dt_pop_room *room, struct dt_pop_waiter *waiter)
     return detached;
 }
 
-static bool has_left(const struct dt_pop_waiter *waiter)
+/*
+ * Drops up to `most` bytes that came after the pop. The connection ends with the pop's answer, so nobody else reads them,
+ * and while they fill the socket the client's end does not arrive. True: the client has left, or sends without end.
+ */
+static bool has_left(struct dt_pop_waiter *waiter, size_t most)
 {
-    char byte;
-    ssize_t n = recv(waiter->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+    char waste[16384];
+    const size_t until = waiter->dropped + most;
+    while (waiter->dropped < until && waiter->dropped < DROPPED_MAX) {
+        ssize_t n = recv(waiter->fd, waste, sizeof(waste), MSG_DONTWAIT);
+        if (n <= 0)
+            return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+        waiter->dropped += (size_t)n;
+    }
+    return waiter->dropped >= DROPPED_MAX;
 }
 
 /* Nobody reads the answer; it ends the socket. */
@@ -344,7 +356,7 @@ static void drop_absent_pops(dt_pop_room *room, struct served *served)
     for (size_t i = 0; i < served->n; i++) {
         struct dt_pop_waiter *waiter = served->v[i];
         const size_t room_left = DT_POP_MAX - served->max;
-        if (has_left(waiter)) {
+        if (has_left(waiter, DROPPED_MAX)) {
             see_off(room, waiter);
             continue;
         }
@@ -549,12 +561,16 @@ static int timeout_ms(dt_pop_room *room)
 static void sleep_and_see_off(dt_pop_room *room)
 {
     struct epoll_event events[EVENTS];
-    int n = epoll_wait(room->epoll_fd, events, EVENTS, timeout_ms(room));
+    int n;
+    do /* a process that was stopped hears of its clients before it ends their waits */
+        n = epoll_wait(room->epoll_fd, events, EVENTS, timeout_ms(room));
+    while (n < 0 && errno == EINTR);
     for (int i = 0; i < n; i++) {
         uint64_t count;
-        if (events[i].data.ptr)
-            see_off(room, events[i].data.ptr);
-        else if (read(room->wake_fd, &count, sizeof(count)) < 0)
+        struct dt_pop_waiter *waiter = events[i].data.ptr;
+        if (waiter && ((events[i].events & ~(uint32_t)EPOLLIN) || has_left(waiter, DROPPED_EACH)))
+            see_off(room, waiter);
+        else if (!waiter && read(room->wake_fd, &count, sizeof(count)) < 0)
             continue;
     }
 }

@@ -32,7 +32,7 @@ class Waiter:
         self.data = b""
         text = json.dumps(body).encode()
         path = f"/v1/topics/{topic}/pop" if topic else "/v1/pop"
-        self.socket.sendall(b"POST %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+        self.socket.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
                             % (path.encode(), len(text), text))
 
     def answered(self, seconds=0):
@@ -97,6 +97,34 @@ def test_a_client_that_leaves_costs_no_attempt(api, pulled):
     for _ in range(5):
         Waiter(api, pulled, wait="PT1M").leave()
     stays = Waiter(api, pulled, wait="PT1M")
+    settle(api, 1)
+    made = api.make(topic=pulled, delay=0)
+    [job] = stays.jobs()
+    assert (job["id"], job["attempt"]) == (made["id"], 1)
+
+
+@pytest.mark.parametrize("size", [1, 3_000_000, 12_000_000])
+def test_a_client_that_sends_more_after_its_pop_and_leaves_costs_no_attempt(api, pulled, size):
+    """Its end comes after all of that, and nobody reads requests after a pop that waits."""
+    leaves = Waiter(api, pulled, wait="PT1M")
+    settle(api, 1)
+    more = b"GET /v1/topics HTTP/1.1\r\nHost: localhost\r\n\r\n" * (1 + size // 38)
+    leaves.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+    leaves.socket.settimeout(2)
+    with contextlib.suppress(OSError):
+        leaves.socket.sendall(more[:size])
+    leaves.leave()
+    settle(api, 0)
+    stays = Waiter(api, pulled, wait="PT1M")
+    settle(api, 1)
+    made = api.make(topic=pulled, delay=0)
+    [job] = stays.jobs()
+    assert (job["id"], job["attempt"]) == (made["id"], 1)
+
+
+def test_a_client_that_sends_more_after_its_pop_and_stays_gets_its_job(api, pulled):
+    stays = Waiter(api, pulled, wait="PT1M")
+    stays.socket.sendall(b"GET /v1/topics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 10)
     settle(api, 1)
     made = api.make(topic=pulled, delay=0)
     [job] = stays.jobs()
