@@ -42,12 +42,14 @@ struct dt_results_watermark {
     _Atomic uint32_t waiting[SHARD_WORDS];
 
     /* the thread's */
-    int64_t since_us;   /* mono, from where give_up counts: leaders began to wait, or the last mark was reached, then */
+    int64_t since_us;   /* mono, from where give_up counts: leaders began to wait, or the last mark was reached, then;
+                           moved by the time in which this thread did not look */
     int64_t answers_us; /* mono: Kafka has answered every question since then; INT64_MAX = not the last one */
     int64_t mark_ms;    /* of the mark that is compared; 0 = there is none */
     int64_t mark_us;    /* mono */
     int64_t pause_us;
-    bool told; /* that it waits long */
+    int64_t looked_us; /* mono */
+    bool told;         /* that it waits long */
 };
 
 static int64_t mono_us(const dt_results_watermark *w)
@@ -133,6 +135,9 @@ static dt_status look(dt_results_watermark *w, struct dt_error *err)
 /* Deadlines that leaders have waited for long enough. */
 static void give_up(dt_results_watermark *w)
 {
+    const int64_t missed_us = dt_clock_missed_us(&w->looked_us, mono_us(w), SILENCE_US);
+    w->since_us += missed_us;
+    w->answers_us += w->answers_us == INT64_MAX ? 0 : missed_us;
     const int64_t enough_us = mono_us(w) - WAIT_MS * 1000;
     const int64_t up_to_ms = dt_refclock_earliest_ms(w->env.ref) - WAIT_MS;
     if (w->since_us > enough_us)
@@ -156,7 +161,7 @@ static int64_t pause_of(dt_results_watermark *w, dt_status status)
 /* From the first leader that waits until none does. */
 static void serve(dt_results_watermark *w)
 {
-    w->since_us = w->answers_us = mono_us(w);
+    w->since_us = w->answers_us = w->looked_us = mono_us(w);
     w->mark_ms = 0;
     w->pause_us = PAUSE_FIRST;
     w->told = false;

@@ -11,6 +11,8 @@
  *  - Work for an event is bounded by the exchanges it concerns: libcurl is told which socket is ready
  *    (curl_multi_socket_action), and never goes through all that are under way.
  *  - libcurl is never called from a callback of its own.
+ *  - No receiver is late by the time in which this thread did not read: libcurl compares with the time before it reads,
+ *    so the limits of all exchanges move first.
  */
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -34,6 +36,7 @@
 #define EVENTS_AT_ONCE 128
 #define SHUT_US        INT64_C(3000000) /* longer than connections are kept without use (http_curl_request.c) */
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)
+#define LOOK_US        INT64_C(25000) /* twice as long between two looks at sockets is too long */
 #define STOPPED        "the process stops"
 #define SPARE_MAX      128 /* libcurl handles that are kept for further requests */
 
@@ -66,7 +69,9 @@ struct dt_http_client {
     CURL *spare[SPARE_MAX];
     unsigned n_spare;
     dt_wire_guard *guard;
-    int64_t fresh_until_us; /* kept connections were shut, and are not used until they are too old for it */
+    int64_t looked_us;          /* when sockets were, or were to be, looked at last */
+    int64_t prolonged_until_us; /* the first end of a prolonged exchange; it may be too early */
+    int64_t fresh_until_us;     /* kept connections were shut, and are not used until they are too old for it */
 };
 
 static int64_t now(const dt_http_client *client)
@@ -421,11 +426,48 @@ static void finish_done(dt_http_client *client)
     }
 }
 
+/* ---- the time that this thread was kept from reading ---- */
+
+static void forgive_missed(dt_http_client *client)
+{
+    struct dt_client_exchange *exchange;
+    const int64_t missed_us = dt_clock_missed_us(&client->looked_us, now(client), LOOK_US);
+    if (missed_us == 0)
+        return;
+    DL_FOREACH(client->under_way, exchange)
+    {
+        dt_client_exchange_prolong(exchange, missed_us);
+        client->prolonged_until_us = dt_earlier(client->prolonged_until_us, exchange->until_us);
+    }
+    DL_FOREACH(client->waiting, exchange)
+    if (!exchange->no_turn) {
+        exchange->until_us += missed_us;
+        exchange->wait_until_us += exchange->name ? missed_us : 0;
+    }
+}
+
+static void end_prolonged(dt_http_client *client)
+{
+    struct dt_client_exchange *exchange;
+    struct dt_client_exchange *next;
+    int64_t now_us = now(client);
+    if (now_us < client->prolonged_until_us)
+        return;
+    client->prolonged_until_us = INT64_MAX;
+    DL_FOREACH_SAFE(client->under_way, exchange, next)
+    {
+        if (exchange->prolonged && now_us >= exchange->until_us)
+            finish(client, exchange, CURLE_OPERATION_TIMEDOUT);
+        else if (exchange->prolonged)
+            client->prolonged_until_us = dt_earlier(client->prolonged_until_us, exchange->until_us);
+    }
+}
+
 /* ---- the thread ---- */
 
 static int sleep_ms(const dt_http_client *client)
 {
-    int64_t us = dt_earlier(client->timer_us, client->waiting_until_us);
+    int64_t us = dt_earlier(dt_earlier(client->timer_us, client->waiting_until_us), client->prolonged_until_us);
     us = us == INT64_MAX ? SLEEP_MAX_US : us - now(client);
     return us <= 0 ? 0 : (int)((dt_earlier(us, SLEEP_MAX_US) + 999) / 1000);
 }
@@ -440,7 +482,11 @@ static void drain_wake_ups(const dt_http_client *client)
 static void serve_events(dt_http_client *client)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
-    int n = epoll_wait(client->epoll_fd, events, EVENTS_AT_ONCE, sleep_ms(client));
+    forgive_missed(client);
+    const int ms = sleep_ms(client);
+    client->looked_us += INT64_C(1000) * ms;
+    int n = epoll_wait(client->epoll_fd, events, EVENTS_AT_ONCE, ms);
+    forgive_missed(client);
     for (int i = 0; i < n; i++) {
         if (events[i].data.fd == client->wake_fd)
             drain_wake_ups(client);
@@ -507,6 +553,7 @@ static void run(void *arg)
         serve_names(client);
         end_waits(client);
         finish_done(client);
+        end_prolonged(client);
         serve_contacts(client);
     }
     end_all(client);
@@ -643,7 +690,7 @@ dt_status dt_http_client_new(const struct dt_http_settings *settings, dt_http_cl
         return DT_NOMEM;
     }
     client->wake_fd = client->epoll_fd = -1;
-    client->timer_us = client->waiting_until_us = INT64_MAX;
+    client->timer_us = client->waiting_until_us = client->prolonged_until_us = INT64_MAX;
     dt_status status = open_all(client, settings, err);
     if (status == DT_OK)
         *out = client;

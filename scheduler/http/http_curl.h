@@ -38,6 +38,8 @@ struct dt_client_exchange {
     size_t bytes; /* that count for max_bytes */
     int64_t owner;
     int64_t timeout_us, taken_us, until_us;
+    int64_t limit_ms; /* that libcurl was told, from when it got the exchange */
+    bool prolonged;   /* until_us has moved since, and libcurl does not look then by itself */
     const struct dt_networks *allowed;
     struct dt_wire_guard *guard;
     bool fresh;                             /* on a connection of its own: those that are kept may have been shut */
@@ -90,6 +92,8 @@ void *dt_easy_new(const char *ca_file);
  */
 DT_MUST_CHECK dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy,
                                                   const char *addresses, int64_t now_us);
+/* Gives an exchange that libcurl has so much more time. */
+void dt_client_exchange_prolong(struct dt_client_exchange *exchange, int64_t by_us);
 /* Takes the handle, which is in no multi handle any more, from the exchange, fit for another one. */
 void *dt_client_exchange_detach(struct dt_client_exchange *exchange);
 

@@ -310,16 +310,22 @@ static bool put_addresses(struct dt_client_exchange *exchange, const char *addre
     return !exchange->resolved_text.failed;
 }
 
-static CURLcode set_request(CURL *easy, struct dt_client_exchange *exchange, long timeout_ms)
+static CURLcode set_limit(CURL *easy, long limit_ms)
 {
     CURLcode failed = CURLE_OK;
+    SET(CURLOPT_TIMEOUT_MS, limit_ms);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, limit_ms);
+    return failed;
+}
+
+static CURLcode set_request(CURL *easy, struct dt_client_exchange *exchange)
+{
+    CURLcode failed = set_limit(easy, (long)exchange->limit_ms);
     SET(CURLOPT_URL, exchange->url_text);
     SET(CURLOPT_HTTPHEADER, exchange->headers - exchange->closes);
     SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->body.n);
     SET(CURLOPT_POSTFIELDS, exchange->body.p);
     SET(CURLOPT_RESOLVE, exchange->resolved_text.n > 0 ? exchange->resolved : (struct curl_slist *)NULL);
-    SET(CURLOPT_TIMEOUT_MS, timeout_ms);
-    SET(CURLOPT_CONNECTTIMEOUT_MS, timeout_ms);
     return failed;
 }
 
@@ -342,13 +348,22 @@ static CURLcode set_exchange(CURL *easy, struct dt_client_exchange *exchange)
 dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy, const char *addresses,
                                     int64_t now_us)
 {
-    int64_t remaining_ms = (exchange->until_us - now_us) / 1000;
+    exchange->limit_ms = dt_later((exchange->until_us - now_us) / 1000, 1);
     exchange->easy = easy;
     if (addresses && !put_addresses(exchange, addresses))
         return DT_NOMEM;
-    if (set_request(easy, exchange, remaining_ms > 0 ? (long)remaining_ms : 1L) != CURLE_OK)
+    if (set_request(easy, exchange) != CURLE_OK)
         return DT_NOMEM;
     return set_exchange(easy, exchange) == CURLE_OK ? DT_OK : DT_NOMEM;
+}
+
+/* libcurl compares with this limit whenever it looks at the exchange, but has noted only the first one to look at. */
+void dt_client_exchange_prolong(struct dt_client_exchange *exchange, int64_t by_us)
+{
+    exchange->until_us += by_us;
+    exchange->limit_ms += (by_us + 999) / 1000;
+    exchange->prolonged = true;
+    (void)set_limit(exchange->easy, (long)exchange->limit_ms);
 }
 
 /* The data of callbacks, which stay set, are read only while the handle is in a multi handle. */

@@ -242,6 +242,18 @@ static void a_leader_that_did_not_ask_waits_for_the_whole_time_again(void **stat
     assert_true(waits_at_most(4, 1000));
 }
 
+/* The process is stopped, and a leader asks before anything was looked at again. */
+static void a_reader_is_not_behind_by_the_time_in_which_nobody_looked(void **state)
+{
+    (void)state;
+    unread = true;
+    deadline_ms = now_ms() - 60000;
+    assert_false(waits_at_most(4, 2000));
+    hand_us += 31 * SECOND_US;
+    assert_false(waits_at_most(4, 3000));
+    assert_true(waits_at_most(4, 30000));
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, begin_test, end_test)
@@ -256,6 +268,7 @@ int main(void)
         T(when_kafka_answers_again_the_reader_has_thirty_seconds),
         T(when_kafka_answers_again_and_all_is_read_nothing_waits),
         T(a_leader_that_did_not_ask_waits_for_the_whole_time_again),
+        T(a_reader_is_not_behind_by_the_time_in_which_nobody_looked),
     };
     return cmocka_run_group_tests_name("how far results are read", tests, NULL, NULL);
 }

@@ -123,6 +123,57 @@ static void without_a_head_in_time_it_is_a_timeout(void **state)
     assert_true(now_us() - began >= 99000);
 }
 
+static struct got first;
+static int64_t held_until_us;
+
+/* Keeps the client's thread until then, as a process that is stopped does, with its first answer. */
+static void answer_and_hold(void *arg, void *tag, const struct dt_http_answer *answer)
+{
+    on_answer(arg, tag, answer);
+    wanted = 1; /* the other receiver answers meanwhile */
+    while (tag == &first && now_us() < held_until_us)
+        wait_a_moment();
+}
+
+/* The end of a request whose time is over while the client's thread is held. */
+static enum dt_http_end end_of_held(const char *path, struct got *got)
+{
+    struct dt_http_settings settings = settings_of("127.0.0.0/8", NULL);
+    settings.answered = answer_and_hold;
+    dt_http_client_free(client);
+    open_client(&settings);
+    wanted = 2;
+    memset(got, 0, sizeof(*got));
+    memset(&first, 0, sizeof(first));
+    held_until_us = now_us() + 3 * SHORT_MS * INT64_C(1000);
+    assert_int_equal(send_to(at(path), 2 * SHORT_MS, got), DT_OK);
+    AWAIT(receiver_requests(server) == 1);
+    assert_int_equal(send_to(at("/204"), SOON_MS, &first), DT_OK);
+    wait_for(&first, 1);
+    wait_for(got, 1);
+    assert_true(now_us() >= held_until_us);
+    assert_status(&first, 204);
+    free(first.body);
+    free(got->body);
+    return got->answer.end;
+}
+
+static void an_answer_that_came_while_the_client_could_not_read_is_no_timeout(void **state)
+{
+    static struct got got;
+    (void)state;
+    assert_int_equal(end_of_held("/gather", &got), DT_HTTP_ANSWERED);
+    assert_int_equal(got.answer.status, 204);
+}
+
+static void who_does_not_answer_after_the_client_could_not_read_is_a_timeout(void **state)
+{
+    static struct got got;
+    (void)state;
+    assert_int_equal(end_of_held("/silent", &got), DT_HTTP_TIMEOUT);
+    assert_in_range(got.answer.duration_ms, 2 * SHORT_MS, SOON_MS);
+}
+
 static void without_a_connection_or_a_name_it_says_so(void **state)
 {
     char url[64];
@@ -409,6 +460,8 @@ int main(void)
         TEST(only_the_final_head_counts),
         TEST(redirects_are_not_followed),
         TEST(without_a_head_in_time_it_is_a_timeout),
+        TEST(an_answer_that_came_while_the_client_could_not_read_is_no_timeout),
+        TEST(who_does_not_answer_after_the_client_could_not_read_is_a_timeout),
         TEST(without_a_connection_or_a_name_it_says_so),
         TEST(what_is_no_whole_head_is_broken),
         TEST(a_head_has_at_most_16_kib),
