@@ -12,6 +12,7 @@
 #include "http_exchange.h"
 #include "http_mhd.h"
 #include "quota/over_problem.h"
+#include "request/origin.h"
 #include "work/activity.h"
 
 /* ---- headers ---- */
@@ -44,6 +45,10 @@ static bool take_header(void *arg, struct dt_str name, struct dt_str v)
 {
     struct dt_exchange *e = arg;
     switch (name.n) {
+    case 4:
+        if (!e->host.p && dt_str_is_caseless(name, "host"))
+            e->host = dt_str_trimmed(v);
+        break;
     case 6:
         if (dt_str_is_caseless(name, "expect"))
             e->expects = true;
@@ -206,6 +211,45 @@ static bool check_caller(struct dt_exchange *e)
     return true;
 }
 
+/* What a browser says about the page that asks. The first header that says another origin ends it. */
+static bool take_origin(void *arg, struct dt_str name, struct dt_str value)
+{
+    const struct dt_exchange **e = arg;
+    value = dt_str_trimmed(value);
+    bool foreign = (dt_str_is_caseless(name, "origin") && !dt_origin_is_host(value, (*e)->host)) ||
+                   (dt_str_is_caseless(name, "sec-fetch-site") && !dt_str_is_caseless(value, "same-origin"));
+    *e = foreign ? NULL : *e;
+    return !foreign;
+}
+
+/*
+ * While no token is asked for, the browser of this machine could be used by any page (origin.h). Probes ask by whatever
+ * address reaches them, and learn nothing that matters. A request without Host, of HTTP/1.0, is no browser's.
+ */
+static bool check_page(struct dt_exchange *e)
+{
+    struct dt_request *req = &e->req;
+    const struct dt_exchange *same = e;
+    const bool tokenless = req->route->scope == DT_SCOPE_NONE;
+    bool probe = tokenless && (dt_str_is(req->path, "/healthz") || dt_str_is(req->path, "/readyz"));
+    bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
+    if (probe || (tokenless ? !dt_auth_open(e->http->api->auth) : req->caller.set != NULL))
+        return true;
+    if (e->host.p && !dt_host_is_local(e->host, dt_str(e->http->api->config->http_names))) {
+        dt_request_refuse(
+            req, DT_PROBLEM_FORBIDDEN,
+            "no token is asked for here, so Host must be localhost, a loopback address or one of http.names");
+        return false;
+    }
+    if (!reads)
+        dt_mhd_headers(e->mhd, take_origin, &same);
+    if (same)
+        return true;
+    dt_request_refuse(req, DT_PROBLEM_FORBIDDEN,
+                      "no token is asked for here, so a page of another origin may change nothing");
+    return false;
+}
+
 static bool check_size(struct dt_exchange *e)
 {
     const struct dt_config *config = e->http->api->config;
@@ -303,8 +347,8 @@ static bool check_condition(struct dt_exchange *e)
 
 bool dt_exchange_admit(struct dt_exchange *e)
 {
-    if (!check_received(e) || !find_route(e) || !check_caller(e) || !check_size(e) || !check_media(e) ||
-        !check_query(e) || !check_condition(e))
+    if (!check_received(e) || !find_route(e) || !check_caller(e) || !check_page(e) || !check_size(e) ||
+        !check_media(e) || !check_query(e) || !check_condition(e))
         return false;
     const struct dt_stream *stream = e->req.route->stream;
     if (!stream)

@@ -69,7 +69,7 @@ static void reset_request(struct dt_exchange *e)
     atomic_store_explicit(&e->connection.cut, DT_CUT_NOT, memory_order_relaxed);
     e->chunked = e->expects = false;
     e->length = e->received = e->limit = 0;
-    e->authorization = e->encoding = e->forwarded = DT_STR_NONE;
+    e->authorization = e->encoding = e->forwarded = e->host = DT_STR_NONE;
 }
 
 bool dt_exchange_begun(struct dt_exchange *e, const char *path, const char *method)
@@ -80,6 +80,9 @@ bool dt_exchange_begun(struct dt_exchange *e, const char *path, const char *meth
     dt_http_begin(http);
     req->method = dt_str(method);
     req->path = dt_target_path(dt_str(path));
+    const char *scheme = path[0] == '/' ? NULL : strstr(path, "://");
+    if (scheme) /* the target's own host comes before the header (RFC 9112, 3.2.2) */
+        e->host = (struct dt_str){scheme + 3, strcspn(scheme + 3, "/")};
     req->started_us = dt_http_now_us(http);
     req->deadline_us = req->started_us + http->api->config->http_request_timeout * 1000;
     e->route_index = dt_router_count(http->router);

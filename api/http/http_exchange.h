@@ -41,6 +41,7 @@ struct dt_exchange {
     bool lingers; /* it was refused before its body was read */
     size_t length, received, limit;
     struct dt_str authorization, encoding;
+    struct dt_str host;             /* of an absolute target, or the header */
     struct dt_str forwarded;        /* the last line of http.forwarded_header */
     enum dt_problem_type malformed; /* what is wrong with the body, when that is why it was cut off */
     const char *malformed_why;

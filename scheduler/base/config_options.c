@@ -73,6 +73,22 @@ static bool networks_ok(const char *text)
     return dt_networks_parse(dt_str(text), &networks, NULL) == DT_OK;
 }
 
+static bool names_ok(const char *text)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    struct dt_str rest = dt_str(text);
+    unsigned char address[DT_ADDRESS_BYTES];
+
+    while (rest.n) {
+        struct dt_str name = dt_str_next_element(&rest);
+        size_t from = name.n > 2 && name.p[0] == '*' && name.p[1] == '.' ? 2 : 0;
+
+        if (!dt_address_parse(name, address) && (name.n == 0 || from + strspn(name.p + from, letters) < name.n))
+            return false;
+    }
+    return true;
+}
+
 static bool forwarded_ok(const char *text)
 {
     return strcmp(text, "x-forwarded-for") == 0 || strcmp(text, "forwarded") == 0;
@@ -138,6 +154,8 @@ static const struct dt_option_rule rules[] = {
     {"zookeeper", "servers", anything, "a ZooKeeper connect string, or nothing"},
     {"http", "listen", dt_listen_ok,
      "1 to 16 of address, address:port (each perhaps behind tls: or plain:) and unix:/path, separated by commas"},
+    {"http", "names", names_ok,
+     "a comma-separated list of names without ports, each perhaps behind *. for all below it, or nothing"},
     {"http", "trusted_proxies", networks_ok, "a comma-separated list of networks, or nothing"},
     {"http", "forwarded_header", forwarded_ok, "x-forwarded-for or forwarded"},
     {"http", "unix_mode", mode_ok, "an octal number from 0600 to 0777"},

@@ -58,6 +58,7 @@
   DURATION(http, head_timeout, 10*DT_SECOND, 100, DT_MINUTE, DT_OPT_NONE, "In this time the first line and the headers of a request must arrive: the first one's from when its connection begins, others' from their first byte.") \
   DURATION(http, idle_timeout, 75*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "A connection that is silent for this long is closed.") \
   DURATION(http, request_timeout, 60*DT_SECOND, DT_SECOND, DT_HOUR, DT_OPT_NONE, "Total deadline of a request, body included.") \
+  TEXT(http, names, "", DT_OPT_NONE, "Comma-separated names by which clients reach the API, each perhaps beginning with *. for every name below it. While no token is asked for, the header Host must be one of them, localhost or a loopback address, with any port: a web page in a browser on this machine must not reach the API by a name of its own.") \
   TEXT(http, unix_mode, "0660", DT_OPT_NONE, "Who may connect to a Unix socket: the mode of its file.") \
   TEXT(http, tls_cert, "", DT_OPT_RELOAD, "File (PEM) with the certificate that clients are shown, and those between it and its authority. New connections get what is in it now; a file that cannot be used leaves the certificate before it.") \
   TEXT(http, tls_key, "", DT_OPT_RELOAD, "File (PEM) with its key; empty: it is in tls_cert, too.") \

@@ -132,7 +132,7 @@ def test_workers_that_are_all_busy_while_others_wait_are_told(own_apis):
     with contextlib.closing(api.connect()) as connection, connection.cursor() as cursor:
         cursor.execute("LOCK TABLES jobs WRITE")
         for wire in wires:
-            wire.send(f"GET /v1/jobs/{job['id']} HTTP/1.1\r\nHost: x\r\n\r\n")
+            wire.send(f"GET /v1/jobs/{job['id']} HTTP/1.1\r\nHost: localhost\r\n\r\n")
         until(lambda: ready(api.rest)["workers"] == "busy", lambda: ready(api.rest))
         answer = api.rest.get("/readyz")
         assert answer.status == 200 and answer.json["status"] == "degraded" and answer.json["mysql"] == "ok", answer

@@ -19,7 +19,7 @@
 #define DT_PROBLEM_MAP(X)                                                                                              \
     X(MALFORMED, 400, "malformed", "The request cannot be read")                                                       \
     X(UNAUTHORIZED, 401, "unauthorized", "A bearer token is needed")                                                   \
-    X(FORBIDDEN, 403, "forbidden", "The token does not carry the scope that this needs")                               \
+    X(FORBIDDEN, 403, "forbidden", "The caller may not do this")                                                       \
     X(NOT_FOUND, 404, "not-found", "There is no such thing")                                                           \
     X(METHOD_NOT_ALLOWED, 405, "method-not-allowed", "This resource does not offer that method")                       \
     X(TIMEOUT, 408, "timeout", "The request did not arrive in time")                                                   \

@@ -190,7 +190,7 @@ def cut_off(rest):
     body = (json.dumps({"topic": "q", "delay": "PT24H"}) + "\n").encode() * 4000 + b'{"topic":'
     for _ in range(4):
         with socket.create_connection((rest.host, rest.port), 120) as wire:
-            wire.sendall(f"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {rest.token}\r\n"
+            wire.sendall(f"POST /v1/jobs:batch HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {rest.token}\r\n"
                          f"Content-Type: application/x-ndjson\r\nContent-Length: {len(body) + 100}\r\n\r\n".encode() + body)
             wire.shutdown(socket.SHUT_WR)
             assert wire.recv(1 << 20).startswith(b"HTTP/1.1")

@@ -14,7 +14,7 @@ from harness.stack import until
 
 pytestmark = pytest.mark.in_turns(3)
 
-HALF = b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\n"
+HALF = b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @contextlib.contextmanager
@@ -43,7 +43,7 @@ def assert_served(url, *paths, times=5):
             rest.close()
 
 
-@pytest.mark.parametrize("opening", [HALF, b"", b"G", b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"], ids=["half", "silent", "letter", "headers"])
+@pytest.mark.parametrize("opening", [HALF, b"", b"G", b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"], ids=["half", "silent", "letter", "headers"])
 def test_connections_that_say_nothing_keep_nobody_out(unhurried, opening):
     with many(unhurried.url, 520, opening):
         assert_served(unhurried.url, "/healthz", "/v1/topics")
@@ -52,7 +52,7 @@ def test_connections_that_say_nothing_keep_nobody_out(unhurried, opening):
 
 @pytest.mark.parametrize("line", ["POST /v1/jobs:nothing", "POST /nothing", "PATCH /v1/jobs"])
 def test_refused_requests_whose_bodies_never_come_keep_no_place(unhurried, line):
-    opening = f"{line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer forged\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{{".encode()
+    opening = f"{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer forged\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{{".encode()
     with many(unhurried.url, 520, opening):
         assert_served(unhurried.url)
 
@@ -84,17 +84,17 @@ def post_in_two(url, topic):
         assert wire.send(body).answer()[0] == 201
 
 
-BODY = b"Host: x\r\nContent-Type: application/%s\r\nContent-Length: 5000\r\n%s\r\n{"
-ASKED = b"GET /v1/topics HTTP/1.1\r\nHost: x\r\n\r\n"
+BODY = b"Host: localhost\r\nContent-Type: application/%s\r\nContent-Length: 5000\r\n%s\r\n{"
+ASKED = b"GET /v1/topics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 SLOW = {
     "body": b"POST /v1/jobs HTTP/1.1\r\n" + BODY % (b"json", b""),
     "body with a token": b"POST /v1/jobs HTTP/1.1\r\n" + BODY % (b"json", b"Authorization: Bearer x\r\n"),
     "body of health": b"GET /healthz HTTP/1.1\r\n" + BODY % (b"json", b""),
     "refused body": ASKED + b"POST /v1/nothing HTTP/1.1\r\n" + BODY % (b"json", b""),
     "batch": b"POST /v1/jobs:batch HTTP/1.1\r\n" + BODY % (b"x-ndjson", b"Authorization: Bearer x\r\n"),
-    "chunks": b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n{",
-    "size of a chunk": b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1;",
-    "second head": ASKED + b"GET /v1/topics HTTP/1.1\r\nHost: x\r\nX: ",
+    "chunks": b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n{",
+    "size of a chunk": b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+    "second head": ASKED + b"GET /v1/topics HTTP/1.1\r\nHost: localhost\r\nX: ",
 }
 
 
@@ -154,7 +154,7 @@ def test_a_slow_body_keeps_a_place_that_nobody_waits_for(unhurried, topic):
 def test_bodies_that_come_steadily_keep_their_places_in_a_crowd(unhurried, topic):
     """20 uploads of 64 KiB/s from the same address as 520 dripping connections. If the machine stalls for half a second, an upload may lose its place, but not every time."""
     body = json.dumps({"topic": topic, "delay": "PT1H", "payload": "x" * 130_000}).encode()
-    head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
 
     def uploaded():
         with contextlib.ExitStack() as ends:
@@ -173,7 +173,7 @@ def test_many_honest_connections_of_one_address_are_all_served(unhurried, topic)
     """A proxy: 400 connections for 112 places, each of which asks as soon as it is open."""
     wires = []
     body = json.dumps({"topic": topic, "delay": "PT1H"}).encode()
-    head = f"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    head = f"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     try:
         for _ in range(400):
             wires.append(Raw(unhurried.url).send(head + body))
@@ -185,7 +185,7 @@ def test_many_honest_connections_of_one_address_are_all_served(unhurried, topic)
 
 def test_places_that_nobody_uses_go_to_others(unhurried):
     """112 connections are kept alive and silent; who comes next takes the place of one of them."""
-    whole = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    whole = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with many(unhurried.url, 150, whole) as wires:
         for wire in wires[:100]:
             assert wire.recv(4096).startswith(b"HTTP/1.1 200")
@@ -202,15 +202,15 @@ def test_the_longest_waiting_of_a_crowd_leaves_first(unhurried):
 
 
 @pytest.mark.parametrize("sent, status, slug", [
-    (b"GET / HTTP/9.7\r\nHost: x\r\n\r\n", 505, "version-not-supported"),
-    (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "target-too-long"),
+    (b"GET / HTTP/9.7\r\nHost: localhost\r\n\r\n", 505, "version-not-supported"),
+    (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414, "target-too-long"),
     (b"GET /" + b"a" * 40000, 414, "target-too-long"),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 40000, 431, "headers-too-large"),
+    (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"a" * 40000, 431, "headers-too-large"),
     (b"GET / HTTP/1.1\r\n\r\n", 400, "malformed"),
     (b"hello there\r\n\r\n", 400, "malformed"),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", 400, "malformed"),
-    (b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", 400, "malformed"),
-    (b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 400, "malformed"),
+    (b"GET / HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", 400, "malformed"),
+    (b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", 400, "malformed"),
+    (b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n", 400, "malformed"),
 ], ids=["505", "414", "414-endless", "431", "no-host", "no-method", "no-colon", "length", "length-overflow"])
 def test_what_is_no_request_is_refused_once_and_in_words(unhurried, sent, status, slug):
     with Raw(unhurried.url) as wire:

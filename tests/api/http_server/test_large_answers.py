@@ -185,7 +185,7 @@ def test_answers_that_nobody_reads_are_in_the_budget(fat):
                 silent.append(connection)
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 connection.connect(("127.0.0.1", port))
-                connection.sendall(3 * b"GET /v1/jobs?topic=fat&include=payload HTTP/1.1\r\nHost: x\r\n\r\n")  # what one answer's worth the kernel may take
+                connection.sendall(3 * b"GET /v1/jobs?topic=fat&include=payload HTTP/1.1\r\nHost: localhost\r\n\r\n")  # what one answer's worth the kernel may take
                 answer = fat.rest.get("/v1/jobs?topic=fat&include=payload")
                 refusal = answer if answer.status == 503 else None
             refused(refusal, 503, "unavailable")
@@ -214,7 +214,7 @@ def test_batches_of_nothing_whose_answers_nobody_reads_stay_small(own_apis):
                 connection.settimeout(60)
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 connection.connect(("127.0.0.1", int(api.url.rsplit(":", 1)[1])))
-                connection.sendall(b"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 200000\r\n\r\n" + feeds)
+                connection.sendall(b"POST /v1/jobs:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: 200000\r\n\r\n" + feeds)
             assert all(connection.recv(12, socket.MSG_PEEK) == b"HTTP/1.1 200" for connection in silent)
             assert held(api) <= 10 * PAGE and api.rest.get("/healthz").status == 200
     finally:
@@ -226,7 +226,7 @@ def test_batches_of_nothing_whose_answers_nobody_reads_stay_small(own_apis):
 def without_its_end(api, size):
     """A batch of which all but the last byte is sent."""
     connection = socket.create_connection(("127.0.0.1", int(api.url.rsplit(":", 1)[1])), timeout=120)
-    connection.sendall(f"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n[".encode())
+    connection.sendall(f"POST /v1/jobs:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n[".encode())
     with contextlib.suppress(OSError):  # refused on the way
         connection.sendall(b" " * (size - 2))
     return connection

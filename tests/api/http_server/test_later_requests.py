@@ -10,34 +10,34 @@ from harness.hostile.drips import given_up
 from harness.raw import Raw
 from harness.stack import until
 
-GOOD = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-POST = b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-HALF = b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\n"
+GOOD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+POST = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+HALF = b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 MALFORMED = {
     "no method": (b"hello there\r\n\r\n", 400),
     "one word": (b"hello\r\n\r\n", 400),
-    "no version": (b"GET /healthz\r\nHost: x\r\n\r\n", 400),
+    "no version": (b"GET /healthz\r\nHost: localhost\r\n\r\n", 400),
     "bytes of TLS": (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
-    "another version": (b"GET / HTTP/9.7\r\nHost: x\r\n\r\n", 505),
-    "a long target": (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+    "another version": (b"GET / HTTP/9.7\r\nHost: localhost\r\n\r\n", 505),
+    "a long target": (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
     "an endless target": (b"GET /" + b"a" * 40000, 414),
-    "an endless header": (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 40000, 431),
-    "endless headers": (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 6000, 431),
-    "headers that fill the library's memory": (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: " + b"b" * 60 + b"\r\n" * 1 + b"A:b\r\n" * 199 + b"B: " + b"c" * 9000 + b"\r\n\r\n", 431),
-    "a query of thousands": (b"GET /v1/jobs?" + b"a&" * 4000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
-    "cookies of thousands": (b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\nCookie: " + b"a;" * 4000 + b"\r\n\r\n", 431),
+    "an endless header": (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"a" * 40000, 431),
+    "endless headers": (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 6000, 431),
+    "headers that fill the library's memory": (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A: " + b"b" * 60 + b"\r\n" * 1 + b"A:b\r\n" * 199 + b"B: " + b"c" * 9000 + b"\r\n\r\n", 431),
+    "a query of thousands": (b"GET /v1/jobs?" + b"a&" * 4000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 431),
+    "cookies of thousands": (b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\nCookie: " + b"a;" * 4000 + b"\r\n\r\n", 431),
     "no host": (b"GET / HTTP/1.1\r\n\r\n", 400),
-    "two hosts": (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
-    "no colon": (b"GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", 400),
+    "two hosts": (b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: y\r\n\r\n", 400),
+    "no colon": (b"GET / HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", 400),
     "a space before the colon": (b"GET / HTTP/1.1\r\nHost : x\r\n\r\n", 400),
-    "a folded line": (b"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n", 400),
-    "a carriage return": (b"GET / HTTP/1.1\r\nHost: x\r\nA: b\rc\r\n\r\n", 400),
-    "a NUL in a header": (b"GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n", 400),
-    "a NUL in a name": (b"GET / HTTP/1.1\r\nHost: x\r\nA\0: c\r\n\r\n", 400),
-    "a NUL in the target": (b"GET /heal\0thz HTTP/1.1\r\nHost: x\r\n\r\n", 400),
-    "a NUL first": (b"\0GET / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "a folded line": (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\n\r\n", 400),
+    "a carriage return": (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\rc\r\n\r\n", 400),
+    "a NUL in a header": (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\0c\r\n\r\n", 400),
+    "a NUL in a name": (b"GET / HTTP/1.1\r\nHost: localhost\r\nA\0: c\r\n\r\n", 400),
+    "a NUL in the target": (b"GET /heal\0thz HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
+    "a NUL first": (b"\0GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     "a length that is none": (POST + b"Content-Length: x\r\n\r\n", 400),
     "a negative length": (POST + b"Content-Length: -5\r\n\r\n{}", 400),
     "a length beyond 64 bits": (POST + b"Content-Length: 99999999999999999999\r\n\r\n{}", 400),
@@ -47,7 +47,7 @@ MALFORMED = {
     "chunks beside a length": (POST + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n", 400),
     "another encoding": (POST + b"Transfer-Encoding: gzip\r\n\r\n", 400),
     "chunks in HTTP/1.0": (b"POST /v1/jobs HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-    "two tokens": (b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\nAuthorization: Bearer y\r\n\r\n", 400),
+    "two tokens": (b"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\nAuthorization: Bearer y\r\n\r\n", 400),
     "a chunk without a size": (CHUNKED + b"\r\n{}\r\n0\r\n\r\n", 400),
     "a chunk size that is none": (CHUNKED + b"xyz\r\n{}\r\n0\r\n\r\n", 400),
     "a negative chunk size": (CHUNKED + b"-2\r\n{}\r\n0\r\n\r\n", 400),

@@ -184,7 +184,7 @@ def test_a_long_batch_lets_the_other_connections_of_its_thread_go_first(unhurrie
     """On one HTTP thread, several requests are answered while a batch is processed. This may need several tries if the test itself gets no core."""
     def answered_meanwhile():
         with Raw(unhurried.url) as wire:
-            wire.send(b"POST /v1/jobs:batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 60000\r\n\r\n" + b"\n" * 60000)
+            wire.send(b"POST /v1/jobs:batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: 60000\r\n\r\n" + b"\n" * 60000)
             answered = 0
             while not select.select([wire.socket], [], [], 0)[0]:
                 assert unhurried.rest.get("/healthz").status == 200

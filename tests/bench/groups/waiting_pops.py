@@ -22,7 +22,7 @@ def waiting(stack):
 
 def pop(address):
     connection = socket.create_connection(address, timeout=30)
-    connection.sendall(b"POST /v1/topics/%s/pop HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+    connection.sendall(b"POST /v1/topics/%s/pop HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
                        % (TOPIC.encode(), len(BODY), BODY))
     return connection
 

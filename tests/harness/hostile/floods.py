@@ -88,7 +88,7 @@ def hold_open(target, deadline, count, opening, drip=b""):
 
 def half_open_requests(target, deadline):
     """500 connections without a token whose requests never become whole."""
-    return hold_open(target, deadline, 500, b"GET /v1/jobs HTTP/1.1\r\nHost: x\r\n")
+    return hold_open(target, deadline, 500, b"GET /v1/jobs HTTP/1.1\r\nHost: localhost\r\n")
 
 
 def silent_connections(target, deadline):
@@ -98,12 +98,12 @@ def silent_connections(target, deadline):
 
 def dripping_heads(target, deadline):
     """200 requests whose heads arrive a byte a second."""
-    return hold_open(target, deadline, 200, b"GET /v1/info HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"a")
+    return hold_open(target, deadline, 200, b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", b"a")
 
 
 def dripping_second_heads(target, deadline):
     """200 connections that have asked once, and whose next heads arrive a byte a second."""
-    return hold_open(target, deadline, 200, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/info HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"a")
+    return hold_open(target, deadline, 200, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/info HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", b"a")
 
 
 def dripping_bodies(target, deadline):
@@ -120,7 +120,7 @@ def crowding_bodies(target, deadline):
 
 def crowding_second_heads(target, deadline):
     """More connections than there are places for that have asked once, and whose next heads arrive a byte a second."""
-    return hold_open(target, deadline, 520, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /v1/info HTTP/1.1\r\nHost: x\r\nX-Slow: ", b"a")
+    return hold_open(target, deadline, 520, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/info HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", b"a")
 
 
 def unread_answers(target, deadline):
@@ -234,10 +234,10 @@ def forged_results(target, deadline):
 def noise(target, deadline):
     """What is no request of anybody's: wrong tokens, wrong framing, long heads, bytes."""
     chance = random.Random(target.seed)
-    kinds = [lambda: b"GET /v1/info HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + b"z" * 43 + b"\r\nConnection: close\r\n\r\n",
-             lambda: b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-             lambda: b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-             lambda: b"GET / HTTP/9.7\r\nHost: x\r\n\r\n",
+    kinds = [lambda: b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + b"z" * 43 + b"\r\nConnection: close\r\n\r\n",
+             lambda: b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+             lambda: b"GET /" + b"a" * 40_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+             lambda: b"GET / HTTP/9.7\r\nHost: localhost\r\n\r\n",
              lambda: chance.randbytes(500)]
 
     def one():
