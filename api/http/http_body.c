@@ -59,24 +59,20 @@ static bool charge_growth(struct dt_exchange *e, size_t n)
     return dt_request_hold_bulk(&e->req, dt_exchange_beyond_free(cap) - dt_exchange_beyond_free(e->body.cap));
 }
 
-/* Says whether the body is over: its time is up, it was cut off, or the server ends. */
-static bool is_cut(struct dt_exchange *e, int64_t now)
+/* Says whether the body is over: it was cut off (http_connections.h), or the server ends. */
+static bool is_cut(struct dt_exchange *e)
 {
-    int64_t until_us = e->req.deadline_us + (dt_exchange_stream_open(e) ? DT_STREAM_GRACE_US : 0);
-    bool ends = atomic_load_explicit(&e->http->connections.cutting, memory_order_relaxed);
-    if (now < until_us && !ends)
-        return atomic_load_explicit(&e->connection.cut, memory_order_relaxed) != DT_CUT_NOT;
-    atomic_store_explicit(&e->connection.cut, ends ? DT_CUT_SHUTDOWN : DT_CUT_LATE, memory_order_relaxed);
-    return true;
+    if (atomic_load_explicit(&e->http->connections.cutting, memory_order_relaxed))
+        atomic_store_explicit(&e->connection.cut, DT_CUT_SHUTDOWN, memory_order_relaxed);
+    return atomic_load_explicit(&e->connection.cut, memory_order_relaxed) != DT_CUT_NOT;
 }
 
 bool dt_exchange_body(struct dt_exchange *e, const char *p, size_t *n)
 {
     if (dt_mhd_suspended(e->mhd))
         return true; /* a further chunk of the same read: later */
-    int64_t now = dt_http_now_us(e->http);
-    atomic_store_explicit(&e->connection.heard_us, now, memory_order_relaxed);
-    if (is_cut(e, now))
+    atomic_store_explicit(&e->connection.heard_us, dt_http_now_us(e->http), memory_order_relaxed);
+    if (is_cut(e))
         return false;
     if (e->streaming && e->received < e->limit && feed_stream(e, p, n))
         return true;

@@ -4,9 +4,13 @@
  *
  * Slow is a body that comes at less than QUICK_BYTES a second. Nobody minds that as long as there are free slots; when
  * there are none, a body that has been slow for SLOW_US is as good as a connection that says nothing.
+ *
+ * A client is blamed for what it did not send in the time in which this process read: not while bytes of it wait in the
+ * socket, nor for the time in which the process was stopped.
  */
 #include "http_connections.h"
 
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <utlist.h>
 
@@ -16,7 +20,8 @@
 #define QUICK_BYTES      4096             /* a second */
 #define SILENCE_US       INT64_C(1000000)
 #define DRAIN_SILENCE_US INT64_C(2000000)
-#define STALLED_US       INT64_C(250000)   /* at its deadline a body that still comes may come to its end */
+#define BODY_GRACE_US    INT64_C(2000000)  /* after its deadline a body that still comes may come to its end … */
+#define STALLED_US       INT64_C(250000)   /* … unless it has stopped for so long */
 #define DEAF_US          INT64_C(15000000) /* and the library must have noticed that it was cut off */
 
 enum { LET_BE = -1 }; /* besides SHUT_RD, SHUT_RDWR */
@@ -46,6 +51,8 @@ bool dt_connections_add(struct dt_connections *table, struct dt_connection *conn
     pthread_mutex_lock(&table->lock);
     DL_PREPEND(table->first, conn);
     bool only = table->n++ == 0;
+    if (only)
+        table->looked_us = dt_clock_mono_us(table->clock);
     dt_metric_set(table->connections, (double)table->n);
     pthread_mutex_unlock(&table->lock);
     return only;
@@ -72,6 +79,13 @@ static bool left_unnoticed(const struct dt_connection *conn)
     return recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* What has come and was not read yet is no fault of the client's. */
+static bool has_unread(const struct dt_connection *conn)
+{
+    int n = 0;
+    return ioctl(conn->fd, FIONREAD, &n) == 0 && n > 0;
+}
+
 static int cut_off(struct dt_connection *conn, enum dt_cut why)
 {
     int not_yet = DT_CUT_NOT;
@@ -91,6 +105,8 @@ static int overdue_idle(const struct dt_connections *table, struct dt_connection
         return SHUT_RDWR; /* empty lines drip */
     if (since_us == 0 || late_us < 0)
         return idle_us > SILENCE_US && left_unnoticed(conn) ? SHUT_RDWR : LET_BE;
+    if (has_unread(conn))
+        return LET_BE;
     dt_receiver_late(conn->receiver);
     return late_us > DEAF_US ? SHUT_RDWR : SHUT_RD;
 }
@@ -104,7 +120,7 @@ static int overdue_reading(const struct dt_connections *table, struct dt_connect
         return LET_BE;
     if (late_us > DEAF_US)
         return SHUT_RDWR;
-    if (late_us > DT_STREAM_GRACE_US || (late_us > 0 && silent_us > STALLED_US))
+    if (late_us > BODY_GRACE_US || (late_us > 0 && silent_us > STALLED_US && !has_unread(conn)))
         return cut_off(conn, DT_CUT_LATE);
     if (atomic_load(&table->cutting) || (atomic_load(&table->draining) && silent_us > DRAIN_SILENCE_US))
         return cut_off(conn, DT_CUT_SHUTDOWN);
@@ -137,12 +153,30 @@ static void note_speed(struct dt_connection *conn, int64_t now_us, int64_t passe
     conn->heard_bytes = bytes;
 }
 
+/* Its own thread may set it meanwhile, which then counts. */
+static void move_time(_Atomic int64_t *at_us, int64_t by_us, int64_t most_us)
+{
+    int64_t was_us = atomic_load(at_us);
+    atomic_compare_exchange_strong(at_us, &was_us, dt_earlier(was_us + by_us, most_us));
+}
+
+/* No client is late by the time in which this process did not look. */
+static void forgive_missed(struct dt_connections *table, int64_t now_us)
+{
+    int64_t missed_us = dt_clock_missed_us(&table->looked_us, now_us, DT_SWEEP_US);
+    for (struct dt_connection *conn = missed_us ? table->first : NULL; conn; conn = conn->next) {
+        move_time(&conn->since_us, missed_us, now_us);
+        move_time(&conn->heard_us, missed_us, now_us);
+        conn->quick_us = dt_earlier(conn->quick_us + missed_us, now_us);
+    }
+}
+
 bool dt_connections_sweep(struct dt_connections *table)
 {
     pthread_mutex_lock(&table->lock);
     int64_t now_us = dt_clock_mono_us(table->clock);
     int64_t passed_us = now_us - table->looked_us;
-    table->looked_us = now_us;
+    forgive_missed(table, now_us);
     for (struct dt_connection *conn = table->first; conn; conn = conn->next) {
         note_speed(conn, now_us, passed_us);
         int how = overdue(table, conn, now_us);
@@ -214,6 +248,8 @@ void dt_connections_evict(struct dt_connections *table, size_t n, bool pressing)
     enum loss most = pressing ? LOSS_SILENT : LOSS_SLOW;
     pthread_mutex_lock(&table->lock);
     int64_t now_us = dt_clock_mono_us(table->clock);
+    if (now_us - table->looked_us > 2 * DT_SWEEP_US)
+        forgive_missed(table, now_us);
     for (size_t i = 0; i < n && (conn = least_loss(table, now_us, most)) != NULL; i++) {
         bool reading = atomic_load(&conn->phase) == DT_PHASE_READING;
         conn->leaving = true;

@@ -24,7 +24,7 @@
 enum dt_phase { DT_PHASE_IDLE, DT_PHASE_READING, DT_PHASE_BUSY, DT_PHASE_SENDING };
 enum { DT_CUT_NOT = -1 }; /* besides enum dt_cut */
 
-#define DT_STREAM_GRACE_US INT64_C(2000000) /* after its deadline a stream that still comes may come to its end */
+#define DT_SWEEP_US INT64_C(250000)
 
 /* One connection, embedded in its exchange. fd and receiver are set before it is added; its thread writes the
  * atomics. */
@@ -64,7 +64,7 @@ bool dt_connections_add(struct dt_connections *table, struct dt_connection *conn
 /* Called before the socket is closed. */
 void dt_connections_remove(struct dt_connections *table, struct dt_connection *conn);
 
-/* Ends the connections whose time is up. Called several times a second by one thread. False: the table is empty. */
+/* Ends the connections whose time is up. Called each DT_SWEEP_US by one thread. False: the table is empty. */
 bool dt_connections_sweep(struct dt_connections *table);
 /*
  * Ends up to n connections that are of no use, because n others wait for a slot. Connections of known callers that are

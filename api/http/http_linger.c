@@ -16,11 +16,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fair.h"
 
 #define LINGER_MAX  64  /* sockets whose rest is dropped … */
 #define SOCKETS_MAX 320 /* … and those with an answer to be sent */
 #define OWNERS_PART 2
+#define LOOK_MS     250 /* between two looks at deadlines, while there are sockets */
 
 struct slot {
     int fd; /* -1 = free */
@@ -38,6 +40,7 @@ struct dt_linger {
     pthread_mutex_t lock; /* of the slots */
     struct slot slots[SOCKETS_MAX];
     struct dt_shares shares; /* of answers */
+    int64_t looked_us;       /* the waiting thread's; 0: there were no sockets */
 };
 
 dt_status dt_linger_new(dt_linger **out)
@@ -189,12 +192,14 @@ static short events_of(const struct slot *slot)
 static nfds_t collect_sockets(dt_linger *linger, struct pollfd *fds, int *slots, int64_t now_us)
 {
     nfds_t n = 0;
+    const int64_t missed_us = dt_clock_missed_us(&linger->looked_us, now_us, INT64_C(1000) * LOOK_MS);
     fds[n++] = (struct pollfd){.fd = linger->wake_fd, .events = POLLIN};
     pthread_mutex_lock(&linger->lock);
     for (int i = 0; i < SOCKETS_MAX; i++) {
         struct slot *slot = &linger->slots[i];
         if (slot->fd < 0)
             continue;
+        slot->until_us += missed_us;
         if (slot->until_us <= now_us) {
             end_slot(linger, slot);
             continue;
@@ -233,8 +238,10 @@ void dt_linger_wait(dt_linger *linger, int64_t now_us, int timeout_ms)
     struct pollfd fds[SOCKETS_MAX + 1];
     int slots[SOCKETS_MAX + 1];
     nfds_t n = collect_sockets(linger, fds, slots, now_us);
-    if (n > 1 && (timeout_ms < 0 || timeout_ms > 1000))
-        timeout_ms = 1000;
+    if (n == 1)
+        linger->looked_us = 0;
+    else if (timeout_ms < 0 || timeout_ms > LOOK_MS)
+        timeout_ms = LOOK_MS;
     if (poll(fds, n, timeout_ms) <= 0)
         return;
     uint64_t count;

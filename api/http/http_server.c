@@ -28,7 +28,6 @@
 
 #define SLOTS_PER_THREAD 112u /* the library forgets connections when it has more: http_mhd.h */
 #define SLOTS_KEPT       8u   /* a thread, for health and for callers who show a token */
-#define SWEEP_US         INT64_C(250000)
 
 /* One HTTP thread. */
 struct http_thread {
@@ -138,8 +137,8 @@ static void run_janitor(void *arg)
     int64_t swept_us = 0;
     bool any = false;
     while (!dt_thread_stopping(&http->janitor)) {
-        dt_linger_wait(shared->linger, dt_http_now_us(shared), any ? SWEEP_US / 1000 : -1);
-        if (dt_http_now_us(shared) - swept_us < SWEEP_US) {
+        dt_linger_wait(shared->linger, dt_http_now_us(shared), any ? DT_SWEEP_US / 1000 : -1);
+        if (dt_http_now_us(shared) - swept_us < DT_SWEEP_US) {
             any = true; /* perhaps it was woken for the first connection since the last sweep: look again soon */
             continue;
         }

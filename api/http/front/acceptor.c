@@ -343,28 +343,32 @@ static void accept_some(dt_acceptor *a, const struct dt_listener *listener)
 
 /* ---- time ---- */
 
-/* Sends away those of a queue who have been in it for longer than this. */
-static void sweep_queue(dt_acceptor *a, const struct queue *queue, int64_t until_us, enum dt_problem_type type,
-                        const char *detail)
+/* Sends away whose head does not come. Handshakes and heads are not late by what this thread missed. */
+static void sweep_waiting(dt_acceptor *a, int64_t now_us, int64_t missed_us)
 {
-    for (struct guest *guest = queue->first, *next; guest; guest = next) {
+    for (struct guest *guest = a->waiting.first, *next; guest; guest = next) {
+        int fd = guest->fd;
         next = guest->next;
-        if (guest->since_us < until_us)
-            refuse_guest(a, guest, type, detail);
+        guest->since_us = dt_earlier(guest->since_us + missed_us, now_us);
+        if (guest->since_us >= now_us - a->config->http_head_timeout * 1000)
+            continue;
+        look_at(a, guest, false);
+        if (guest->fd != fd || guest->ready)
+            continue;
+        dt_metric_add(a->late, 1);
+        refuse_guest(a, guest, DT_PROBLEM_TIMEOUT, "no whole request in time");
     }
 }
 
-/* Sends away whose head does not come, and who finds no slot in a request's time. */
-static void sweep(dt_acceptor *a)
+/* Sends away who finds no slot in a request's time. */
+static void sweep_ready(dt_acceptor *a, int64_t now_us)
 {
-    int64_t now_us = dt_clock_mono_us(a->clock);
-    size_t waiting = a->waiting.n;
-    sweep_queue(a, &a->waiting, now_us - a->config->http_head_timeout * 1000, DT_PROBLEM_TIMEOUT,
-                "no whole request in time");
-    dt_metric_add(a->late, (int64_t)(waiting - a->waiting.n));
     for (int rank = 0; rank < RANKS; rank++)
-        sweep_queue(a, &a->ready[rank], now_us - a->config->http_request_timeout * 1000, DT_PROBLEM_UNAVAILABLE,
-                    "too many connections");
+        for (struct guest *guest = a->ready[rank].first, *next; guest; guest = next) {
+            next = guest->next;
+            if (guest->since_us < now_us - a->config->http_request_timeout * 1000)
+                refuse_guest(a, guest, DT_PROBLEM_UNAVAILABLE, "too many connections");
+        }
 }
 
 static bool is_pressing(const dt_acceptor *a, int64_t now_us)
@@ -375,10 +379,9 @@ static bool is_pressing(const dt_acceptor *a, int64_t now_us)
     return false;
 }
 
-static void ask_for_slots(dt_acceptor *a)
+static void ask_for_slots(dt_acceptor *a, int64_t now_us)
 {
     const struct guest *next = a->n_ready ? next_ready(a) : NULL;
-    int64_t now_us = dt_clock_mono_us(a->clock);
     if (next && now_us - next->since_us > PATIENCE_US)
         a->server.evict(a->server.arg, a->n_ready, is_pressing(a, now_us));
 }
@@ -420,16 +423,18 @@ static void run(void *arg)
     struct epoll_event events[EVENTS_MAX];
     int64_t swept_us = 0;
     while (!atomic_load(&a->closing)) {
+        swept_us = a->n ? swept_us : 0;
         int n = epoll_wait(a->epoll, events, EVENTS_MAX, a->n ? SWEEP_MS : -1);
         for (int i = 0; i < n; i++)
             serve_event(a, &events[i]);
         if (a->n_ready)
             let_ready_in(a);
-        if (dt_clock_mono_us(a->clock) - swept_us < SWEEP_MS * 1000)
+        int64_t now_us = dt_clock_mono_us(a->clock);
+        if (now_us - swept_us < SWEEP_MS * 1000)
             continue;
-        swept_us = dt_clock_mono_us(a->clock);
-        sweep(a);
-        ask_for_slots(a);
+        sweep_waiting(a, now_us, dt_clock_missed_us(&swept_us, now_us, INT64_C(1000) * SWEEP_MS));
+        sweep_ready(a, now_us);
+        ask_for_slots(a, now_us);
     }
 }
 

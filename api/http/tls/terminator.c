@@ -51,6 +51,7 @@ struct pump {
     struct dt_tls_stream *newcomers; /* under the lock */
     struct dt_tls_stream *all, *open, *greeting, *late;
     size_t n_late;
+    int64_t looked_us; /* at who is late; 0: nobody is */
     char scratch[DT_TLS_PIECE];
 };
 
@@ -166,8 +167,11 @@ static void sweep_late(struct pump *pump)
     struct dt_tls_stream *next;
     bool closing = atomic_load(&pump->terminator->closing);
     int64_t now = now_us(pump);
+    int64_t missed_us = dt_clock_missed_us(&pump->looked_us, now, INT64_C(1000) * LATE_MS);
+    pump->looked_us = pump->late ? now : 0;
     for (struct dt_tls_stream *s = pump->late; s; s = next) {
         next = s->late_next;
+        s->until_us += missed_us;
         if (s->until_us <= now || (closing && s->phase == DT_TLS_PARTING))
             end_stream(pump, s);
     }

@@ -137,7 +137,7 @@ def test_older_versions_are_refused(secured):
 def test_a_connection_that_the_server_ends_is_over_for_the_client_at_once(secured):
     """It need not say farewell first."""
     with secured.secure_wire() as wire:
-        wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         while wire.recv(65536):
             pass
         begun = time.monotonic()
@@ -316,6 +316,27 @@ def test_handshakes_that_do_not_come_to_their_end_keep_nobody_out(narrow, openin
         until(lambda: narrow.api.rest.metric("duetime_tls_connections") <= 1, "the connections time out")
 
 
+@pytest.mark.parametrize("greeted", [False, True])
+def test_a_handshake_or_a_head_that_came_while_the_process_was_stopped_is_not_late(narrow, greeted):
+    """It may take five seconds, and is continued after seven."""
+    wire = narrow.secure_wire() if greeted else narrow.wire()
+    with wire:
+        until(lambda: narrow.api.rest.metric("duetime_http_waiting") >= 1, "it waits for its head")
+        os.kill(narrow.api.process.pid, signal.SIGSTOP)
+        try:
+            if greeted:
+                wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            time.sleep(7)
+        finally:
+            os.kill(narrow.api.process.pid, signal.SIGCONT)
+        if greeted:
+            assert wire.recv(15) == b"HTTP/1.1 200 OK"
+            return
+        with narrow.context().wrap_socket(wire, server_hostname="localhost") as secure:
+            secure.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert secure.recv(15) == b"HTTP/1.1 200 OK"
+
+
 def test_silence_behind_a_handshake_keeps_nobody_out(narrow):
     with contextlib.ExitStack() as ends:
         for _ in range(60):
@@ -350,7 +371,7 @@ def fill(server, wires, most):
     """So many connections on which a request was answered. KiB that the process has then."""
     while len(wires) < most:
         wires.append(server.secure_wire())
-        wires[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        wires[-1].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert wires[-1].recv(4096).startswith(b"HTTP/1.1 200")
     until(lambda: server.api.rest.metric("duetime_tls_connections") >= most, "they are open")
     return server.api.resident()
@@ -372,7 +393,7 @@ def test_what_a_connection_holds_is_bounded_idle_or_busy(lean):
             wire.setblocking(False)
             with contextlib.suppress(OSError):
                 for _ in range(10):
-                    wire.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 100)  # nobody reads the answers
+                    wire.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)  # nobody reads the answers
             with contextlib.suppress(OSError):
                 os.write(wire.fileno(), b"\x17\x03\x03\x40\x11" + bytes(16000))  # nor is this a whole record
         until(lambda: stands_still(lean.api), "memory stops growing", seconds=20)
@@ -389,7 +410,7 @@ def test_who_does_not_read_his_answer_holds_a_bounded_part_of_it(secured):
         wire.settimeout(1)
         with pytest.raises(TimeoutError):
             for _ in range(500):
-                wire.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n" * 2000)
+                wire.sendall(b"GET /openapi.yaml HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2000)
         assert served(secured)
 
 
