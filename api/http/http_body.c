@@ -74,6 +74,7 @@ bool dt_exchange_body(struct dt_exchange *e, const char *p, size_t *n)
     atomic_store_explicit(&e->connection.heard_us, dt_http_now_us(e->http), memory_order_relaxed);
     if (is_cut(e))
         return false;
+    (void)dt_exchange_is_late(e); /* a stream judges its own time */
     if (e->streaming && e->received < e->limit && feed_stream(e, p, n))
         return true;
     if (*n == 0)

@@ -93,20 +93,18 @@ static int cut_off(struct dt_connection *conn, enum dt_cut why)
     return SHUT_RD;
 }
 
-/* Silence is libmicrohttpd's business. A head that is not whole has its time from its first byte, or from the answer
- * before it. */
+/* A head that is not whole has its time from its first byte, or from the answer before it. Empty lines begin none. */
 static int overdue_idle(const struct dt_connections *table, struct dt_connection *conn, int64_t now_us, int64_t idle_us)
 {
     const struct dt_config *config = table->config;
     int64_t since_us = dt_receiver_head_since_us(conn->receiver);
-    int64_t dripped_us = now_us - since_us;
-    int64_t late_us = (dripped_us < idle_us ? dripped_us : idle_us) - config->http_head_timeout * 1000;
-    if (idle_us > (config->http_idle_timeout + config->http_request_timeout) * 1000)
-        return SHUT_RDWR; /* empty lines drip */
-    if (since_us == 0 || late_us < 0)
+    int64_t late_us = dt_earlier(now_us - since_us, idle_us) - config->http_head_timeout * 1000;
+    if (since_us == 0 && idle_us <= config->http_idle_timeout * 1000)
         return idle_us > SILENCE_US && left_unnoticed(conn) ? SHUT_RDWR : LET_BE;
-    if (has_unread(conn))
+    if ((since_us && late_us < 0) || has_unread(conn))
         return LET_BE;
+    if (since_us == 0)
+        return SHUT_RDWR;
     dt_receiver_late(conn->receiver);
     return late_us > DEAF_US ? SHUT_RDWR : SHUT_RD;
 }
@@ -116,11 +114,12 @@ static int overdue_reading(const struct dt_connections *table, struct dt_connect
                            int64_t silent_us)
 {
     int64_t late_us = age_us - table->config->http_request_timeout * 1000;
+    int64_t silence_us = late_us > 0 ? STALLED_US : table->config->http_idle_timeout * 1000;
     if (atomic_load_explicit(&conn->suspended, memory_order_relaxed))
         return LET_BE;
     if (late_us > DEAF_US)
         return SHUT_RDWR;
-    if (late_us > BODY_GRACE_US || (late_us > 0 && silent_us > STALLED_US && !has_unread(conn)))
+    if (late_us > BODY_GRACE_US || (silent_us > silence_us && !has_unread(conn)))
         return cut_off(conn, DT_CUT_LATE);
     if (atomic_load(&table->cutting) || (atomic_load(&table->draining) && silent_us > DRAIN_SILENCE_US))
         return cut_off(conn, DT_CUT_SHUTDOWN);
@@ -160,7 +159,6 @@ static void move_time(_Atomic int64_t *at_us, int64_t by_us, int64_t most_us)
     atomic_compare_exchange_strong(at_us, &was_us, dt_earlier(was_us + by_us, most_us));
 }
 
-/* No client is late by the time in which this process did not look. */
 static void forgive_missed(struct dt_connections *table, int64_t now_us)
 {
     int64_t missed_us = dt_clock_missed_us(&table->looked_us, now_us, DT_SWEEP_US);
@@ -169,6 +167,20 @@ static void forgive_missed(struct dt_connections *table, int64_t now_us)
         move_time(&conn->heard_us, missed_us, now_us);
         conn->quick_us = dt_earlier(conn->quick_us + missed_us, now_us);
     }
+}
+
+/* Between two looks of the thread that sweeps, nothing was missed. */
+static void forgive_now(struct dt_connections *table, int64_t now_us)
+{
+    if (now_us - table->looked_us > 2 * DT_SWEEP_US)
+        forgive_missed(table, now_us);
+}
+
+void dt_connections_forgive(struct dt_connections *table)
+{
+    pthread_mutex_lock(&table->lock);
+    forgive_now(table, dt_clock_mono_us(table->clock));
+    pthread_mutex_unlock(&table->lock);
 }
 
 bool dt_connections_sweep(struct dt_connections *table)
@@ -248,8 +260,7 @@ void dt_connections_evict(struct dt_connections *table, size_t n, bool pressing)
     enum loss most = pressing ? LOSS_SILENT : LOSS_SLOW;
     pthread_mutex_lock(&table->lock);
     int64_t now_us = dt_clock_mono_us(table->clock);
-    if (now_us - table->looked_us > 2 * DT_SWEEP_US)
-        forgive_missed(table, now_us);
+    forgive_now(table, now_us);
     for (size_t i = 0; i < n && (conn = least_loss(table, now_us, most)) != NULL; i++) {
         bool reading = atomic_load(&conn->phase) == DT_PHASE_READING;
         conn->leaving = true;

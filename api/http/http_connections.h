@@ -64,6 +64,9 @@ bool dt_connections_add(struct dt_connections *table, struct dt_connection *conn
 /* Called before the socket is closed. */
 void dt_connections_remove(struct dt_connections *table, struct dt_connection *conn);
 
+/* No client is late by the time in which this process did not look: since_us of all connections moves by it. Any
+ * thread. */
+void dt_connections_forgive(struct dt_connections *table);
 /* Ends the connections whose time is up. Called each DT_SWEEP_US by one thread. False: the table is empty. */
 bool dt_connections_sweep(struct dt_connections *table);
 /*

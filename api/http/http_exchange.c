@@ -95,6 +95,16 @@ bool dt_exchange_begun(struct dt_exchange *e, const char *path, const char *meth
     return true;
 }
 
+bool dt_exchange_is_late(struct dt_exchange *e)
+{
+    struct dt_request *req = &e->req;
+    if (dt_http_now_us(e->http) < req->deadline_us)
+        return false;
+    dt_connections_forgive(&e->http->connections);
+    req->deadline_us = atomic_load(&e->connection.since_us) + e->http->api->config->http_request_timeout * 1000;
+    return dt_http_now_us(e->http) >= req->deadline_us;
+}
+
 /* ---- the body is complete ---- */
 
 static bool is_blank(char ch)
@@ -135,6 +145,10 @@ static enum dt_next handle(struct dt_exchange *e)
         return DT_REPLY;
     if (e->body.failed) {
         dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "no memory for the body");
+        return DT_REPLY;
+    }
+    if (dt_exchange_is_late(e) && !e->streaming && !e->drop_handle) {
+        dt_request_refuse(req, DT_PROBLEM_TIMEOUT, "the body did not come in the request's time; nothing was done");
         return DT_REPLY;
     }
     req->body = e->body.n ? dt_str_without_bom(dt_strbuf_str(&e->body)) : (struct dt_str){"", 0};

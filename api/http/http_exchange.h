@@ -82,6 +82,9 @@ bool dt_exchange_begun(struct dt_exchange *e, const char *path, const char *meth
 bool dt_exchange_ready(struct dt_exchange *e);
 void dt_exchange_ended(struct dt_exchange *e, bool sent);
 
+/* Says whether the time of a request is up that was read until now; it moves by what the process missed. */
+bool dt_exchange_is_late(struct dt_exchange *e);
+
 /* ---- the head (http_admit.c) ---- */
 
 /* Reads the headers into the request, and gives it an id. */

@@ -107,17 +107,18 @@ static void log_line(void *cls, const char *fmt, va_list args)
 
 /* ---- threads ---- */
 
-bool dt_mhd_start(struct dt_mhd_thread *thread, const struct dt_mhd_events *events, void *arg, unsigned idle_s)
+/* The library has no time limit of its own: it would judge before it reads. */
+bool dt_mhd_start(struct dt_mhd_thread *thread, const struct dt_mhd_events *events, void *arg)
 {
     thread->events = events;
     thread->arg = arg;
-    thread->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_ITC | MHD_USE_TURBO |
-            MHD_USE_NO_LISTEN_SOCKET,
-        0, NULL, NULL, on_request, thread, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-        on_completed, thread, MHD_OPTION_NOTIFY_CONNECTION, on_connection, thread, MHD_OPTION_UNESCAPE_CALLBACK,
-        keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_NEVER, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, idle_s, MHD_OPTION_END);
+    thread->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+                                          MHD_USE_ITC | MHD_USE_TURBO | MHD_USE_NO_LISTEN_SOCKET,
+                                      0, NULL, NULL, on_request, thread, MHD_OPTION_EXTERNAL_LOGGER, log_line, NULL,
+                                      MHD_OPTION_NOTIFY_COMPLETED, on_completed, thread, MHD_OPTION_NOTIFY_CONNECTION,
+                                      on_connection, thread, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+                                      MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_NEVER,
+                                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_END);
     return thread->daemon != NULL;
 }
 

@@ -59,9 +59,8 @@ struct dt_mhd_thread {
     uint64_t looked;                /* as dt_mhd_moves found it */
 };
 
-/* Starts the thread. Connections that are silent for idle_s seconds are closed by the library. False: it cannot. */
-DT_MUST_CHECK bool dt_mhd_start(struct dt_mhd_thread *thread, const struct dt_mhd_events *events, void *arg,
-                                unsigned idle_s);
+/* Starts the thread. False: it cannot. */
+DT_MUST_CHECK bool dt_mhd_start(struct dt_mhd_thread *thread, const struct dt_mhd_events *events, void *arg);
 /* Ends all connections of the thread, and the thread. Nothing may be suspended. */
 void dt_mhd_stop(struct dt_mhd_thread *thread);
 /*

@@ -160,9 +160,8 @@ static void stop_janitor(struct dt_http *http)
 
 static bool start_thread(struct dt_http *http, struct http_thread *thread)
 {
-    unsigned idle_s = (unsigned)((http->shared.api->config->http_idle_timeout + 999) / 1000);
     thread->http = http;
-    return dt_mhd_start(&thread->mhd, &events, thread, idle_s);
+    return dt_mhd_start(&thread->mhd, &events, thread);
 }
 
 static dt_status start_threads(struct dt_http *http, struct dt_error *err)

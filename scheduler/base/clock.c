@@ -61,6 +61,14 @@ const dt_clock *dt_clock_system(void)
     return &clock;
 }
 
+int64_t dt_clock_missed_us(int64_t *looked_us, int64_t now_us, int64_t every_us)
+{
+    const int64_t passed_us = *looked_us ? now_us - *looked_us : 0;
+
+    *looked_us = now_us;
+    return passed_us > 2 * every_us ? passed_us : 0;
+}
+
 bool dt_clock_wait(pthread_cond_t *wake, pthread_mutex_t *lock, int64_t until_us)
 {
     const struct timespec until = {.tv_sec = (time_t)(until_us / MILLION),

@@ -51,12 +51,7 @@ static inline int64_t dt_later(int64_t a, int64_t b)
  * this thread was kept from looking, because the process was stopped or got no processor; mostly 0. Deadlines of peers
  * move by it, so that what they sent meanwhile is read before they are judged. *looked_us: the look before; 0: none yet.
  */
-static inline int64_t dt_clock_missed_us(int64_t *looked_us, int64_t now_us, int64_t every_us)
-{
-    const int64_t passed_us = *looked_us ? now_us - *looked_us : 0;
-    *looked_us = now_us;
-    return passed_us > 2 * every_us ? passed_us : 0;
-}
+int64_t dt_clock_missed_us(int64_t *looked_us, int64_t now_us, int64_t every_us);
 
 /*
  * Waits on the condition, its lock held, until it is signalled or the host's monotonic clock reads until_us (absolute;

@@ -69,7 +69,7 @@ def test_names_of_the_settings_are_answered(own_apis):
 
 
 def test_where_a_token_is_asked_for_no_host_is_refused(own_apis):
-    api = own_apis("pages-guarded").start()
+    api = own_apis("guarded_pages").start()
     assert asked(api.url, "GET", "/console/", host="attacker.example")[0] == 403
     [token] = api.command("--new-token", "one", "--scopes", "admin").stdout.split()
     until(lambda: api.rest.get("/v1/info").status == 401, "the API asks for a token")

@@ -68,6 +68,9 @@ def test_a_terminal_gets_nothing_of_others_that_it_obeys_or_does_not_show(words)
     job = {"id": "1", "topic": "t", "key": text, "run_at": "2035-01-01T00:00:00.000Z", "state": "dead", "payload": {text: [text]}, "last_error": {"code": text, "message": text}}
 
     def hostile(path, _query):
+        return json.dumps(of(path), ensure_ascii=False).encode()
+
+    def of(path):
         if path == "/v1/jobs":
             return {"jobs": [job], "next_cursor": None}
         if path == "/v1/events":
@@ -84,7 +87,7 @@ def test_a_terminal_gets_nothing_of_others_that_it_obeys_or_does_not_show(words)
 
 def test_a_problem_shows_nothing_that_a_terminal_obeys():
     problem = {"title": SHOWN + HIDDEN, "status": 422, "type": HIDDEN, "errors": [{"pointer": HIDDEN, "reason": HIDDEN}]}
-    with answering(lambda *_: (422, problem)) as url:
+    with answering(lambda *_: (422, json.dumps(problem, ensure_ascii=False).encode())) as url:
         for words in (["topics", "list"], ["topics", "list", "--json"]):
             told = at_a_terminal(url, *words, code=1, NO_COLOR="1")
             assert SHOWN + escaped(HIDDEN) in told and not set(HIDDEN) & set(told), repr(told)

@@ -235,7 +235,7 @@ def test_paths_in_other_spellings_are_the_same(api, topic):
 def test_an_absolute_target_is_read_like_its_path(api, topic):
     job = api.make(topic=topic, delay="P1D")
     with Raw(api.url) as wire:
-        status, _, body = wire.request(f"GET http://somewhere.example:99/v1/jobs/{job['id']}").answer()
+        status, _, body = wire.request(f"GET http://somewhere.localhost:99/v1/jobs/{job['id']}").answer()
         assert status == 200 and json.loads(body)["id"] == job["id"]
         status, _, _ = wire.request("GET HTTP://x/healthz").answer()
         assert status == 200

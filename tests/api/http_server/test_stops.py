@@ -3,7 +3,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import time
 
 import pytest
@@ -85,11 +84,13 @@ def test_a_head_and_a_body_that_do_not_come_are_late_after_a_stop_too(brief):
         assert (head.answer()[0], body.answer()[0]) == (408, 408)
 
 
-def test_an_answer_that_its_client_reads_while_the_process_is_stopped_comes_whole(brief):
-    for n in range(7):
+def test_answers_that_their_client_reads_while_the_process_is_stopped_come_whole(brief):
+    """More than the kernel holds, so that one of them is being sent."""
+    for n in range(4):
         assert brief.rest.put(f"/v1/topics/stops-large/jobs/{n}", {"delay": "PT1H", "payload": "y" * 890_000}).status in (200, 201)
     with Raw(brief.url) as wire:
-        wire.request("GET /v1/jobs?topic=stops-large&include=payload")
+        for _ in range(5):
+            wire.request("GET /v1/jobs?topic=stops-large&include=payload")
         wire.buffer = wire.socket.recv(1000)
         with stopped(brief.process):
             wire.socket.settimeout(0.5)
@@ -97,8 +98,8 @@ def test_an_answer_that_its_client_reads_while_the_process_is_stopped_comes_whol
                 while wire._more():
                     pass
             wire.socket.settimeout(120)
-        status, headers, body = wire.answer()
-        assert status == 200 and len(json.loads(body)["jobs"]) == 7, headers
+        statuses = [wire.answer()[0] for _ in range(5)]  # each has all that its Content-Length says
+        assert statuses[0] == 200 and set(statuses) <= {200, 503}, "the time of a request that a worker had is over"
 
 
 def test_a_client_that_leaves_its_pop_while_the_process_is_stopped_gets_no_job(brief, api2, topic):
