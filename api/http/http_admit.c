@@ -233,7 +233,8 @@ static bool check_page(struct dt_exchange *e)
     const bool tokenless = req->route->scope == DT_SCOPE_NONE;
     bool probe = tokenless && (dt_str_is(req->path, "/healthz") || dt_str_is(req->path, "/readyz"));
     bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
-    if (probe || (tokenless ? !dt_auth_open(e->http->api->auth) : req->caller.set != NULL))
+    const bool open = tokenless ? dt_auth_open(e->http->api->auth) : !req->caller.set;
+    if (probe || !open)
         return true;
     if (e->host.p && !dt_host_is_local(e->host, dt_str(e->http->api->config->http_names))) {
         dt_request_refuse(

@@ -245,8 +245,9 @@ static dt_detached *take_out(dt_pop_room *room, struct dt_pop_waiter *waiter)
 }
 
 /*
- * Drops up to `most` bytes that came after the pop. The connection ends with the pop's answer, so nobody else reads them,
- * and while they fill the socket the client's end does not arrive. True: the client has left, or sends without end.
+ * Drops up to `most` bytes that came after the pop. The connection ends with the pop's answer, so they are read here
+ * alone, and while they fill the socket the client's end does not arrive. True: the client has left, or sends more than
+ * DROPPED_MAX.
  */
 static bool has_left(struct dt_pop_waiter *waiter, size_t most)
 {

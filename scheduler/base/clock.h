@@ -49,7 +49,7 @@ static inline int64_t dt_later(int64_t a, int64_t b)
 /*
  * For threads that blame peers for being late: they look every every_us, and call this with each look. Returns how long
  * this thread was kept from looking, because the process was stopped or got no processor; mostly 0. Deadlines of peers
- * move by it, so that what they sent meanwhile is read before they are judged. *looked_us: the look before; 0: none yet.
+ * move by it, so that what they sent meanwhile is read before they are judged. *looked_us: the look before; 0: none.
  */
 int64_t dt_clock_missed_us(int64_t *looked_us, int64_t now_us, int64_t every_us);
 

@@ -11,8 +11,7 @@
  *  - Work for an event is bounded by the exchanges it concerns: libcurl is told which socket is ready
  *    (curl_multi_socket_action), and never goes through all that are under way.
  *  - libcurl is never called from a callback of its own.
- *  - No receiver is late by the time in which this thread did not read: libcurl compares with the time before it reads,
- *    so the limits of all exchanges move first.
+ *  - No receiver is late by the time in which this thread did not read: limits move by it before libcurl looks.
  */
 #include <arpa/inet.h>
 #include <curl/curl.h>
@@ -426,24 +425,12 @@ static void finish_done(dt_http_client *client)
     }
 }
 
-/* ---- the time that this thread was kept from reading ---- */
-
 static void forgive_missed(dt_http_client *client)
 {
-    struct dt_client_exchange *exchange;
     const int64_t missed_us = dt_clock_missed_us(&client->looked_us, now(client), LOOK_US);
-    if (missed_us == 0)
-        return;
-    DL_FOREACH(client->under_way, exchange)
-    {
-        dt_client_exchange_prolong(exchange, missed_us);
-        client->prolonged_until_us = dt_earlier(client->prolonged_until_us, exchange->until_us);
-    }
-    DL_FOREACH(client->waiting, exchange)
-    if (!exchange->no_turn) {
-        exchange->until_us += missed_us;
-        exchange->wait_until_us += exchange->name ? missed_us : 0;
-    }
+    client->prolonged_until_us =
+        dt_earlier(client->prolonged_until_us, dt_client_exchanges_prolong(client->under_way, missed_us));
+    (void)dt_client_exchanges_prolong(client->waiting, missed_us);
 }
 
 static void end_prolonged(dt_http_client *client)

@@ -92,8 +92,8 @@ void *dt_easy_new(const char *ca_file);
  */
 DT_MUST_CHECK dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *easy,
                                                   const char *addresses, int64_t now_us);
-/* Gives an exchange that libcurl has so much more time. */
-void dt_client_exchange_prolong(struct dt_client_exchange *exchange, int64_t by_us);
+/* Gives the exchanges of a list so much more time, except for a turn; returns when the first of them ends. */
+int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us);
 /* Takes the handle, which is in no multi handle any more, from the exchange, fit for another one. */
 void *dt_client_exchange_detach(struct dt_client_exchange *exchange);
 

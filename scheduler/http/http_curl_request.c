@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "base/hooks/fail_point.h"
 #include "http_curl.h"
@@ -357,13 +358,26 @@ dt_status dt_client_exchange_attach(struct dt_client_exchange *exchange, void *e
     return set_exchange(easy, exchange) == CURLE_OK ? DT_OK : DT_NOMEM;
 }
 
-/* libcurl compares with this limit whenever it looks at the exchange, but has noted only the first one to look at. */
-void dt_client_exchange_prolong(struct dt_client_exchange *exchange, int64_t by_us)
+/* libcurl compares with its limit whenever it looks at an exchange, but has noted only the first one to look at. */
+int64_t dt_client_exchanges_prolong(struct dt_client_exchange *list, int64_t by_us)
 {
-    exchange->until_us += by_us;
-    exchange->limit_ms += (by_us + 999) / 1000;
-    exchange->prolonged = true;
-    (void)set_limit(exchange->easy, (long)exchange->limit_ms);
+    struct dt_client_exchange *exchange;
+    int64_t first_us = INT64_MAX;
+    if (by_us == 0) /* as nearly always */
+        return first_us;
+    DL_FOREACH(list, exchange)
+    {
+        if (exchange->no_turn)
+            continue;
+        exchange->until_us += by_us;
+        exchange->wait_until_us += exchange->name ? by_us : 0;
+        exchange->limit_ms += (by_us + 999) / 1000;
+        exchange->prolonged = exchange->easy;
+        if (exchange->easy)
+            (void)set_limit(exchange->easy, (long)exchange->limit_ms);
+        first_us = dt_earlier(first_us, exchange->until_us);
+    }
+    return first_us;
 }
 
 /* The data of callbacks, which stay set, are read only while the handle is in a multi handle. */

@@ -1,7 +1,7 @@
 /*
  * The head of a request: see head.h. Follows RFC 9112 where the library is stricter or laxer than we want: a line ends
- * with CRLF, and empty lines before the request line are skipped. A line feed alone also ends a line, so that its sender
- * gets an answer at once, but the head is then refused.
+ * with CRLF, and empty lines before the request line are skipped. A line feed alone also ends a line, so that its
+ * sender gets an answer at once, but the head is then refused.
  */
 #include "head.h"
 
