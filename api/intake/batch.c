@@ -29,8 +29,8 @@
 #define KEEP_HELD   ((size_t)1 << 20)  /* a hold this much too large is made smaller */
 /* Answers may be so many times as long as the elements, and this long in any case: 200 KB of line feeds are no reason
  * for 24 MB of answer. */
-#define RESULTS_TIMES 8
-#define RESULTS_MIN   ((size_t)1 << 20)
+#define RESULTS_TIMES 4
+#define RESULTS_MIN   ((size_t)256 << 10)
 
 /* Why a batch ends early: what its elements are told, and what is said for all that are not looked at. */
 static const struct ending {

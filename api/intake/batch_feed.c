@@ -276,8 +276,9 @@ void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
 
 /* ---- an array ---- */
 
-#define NODES_AT_LEAST 100000
-#define NODE_BYTES     (3 * sizeof(struct dt_json_node) / 2) /* of one in a table that grows by half */
+#define NODES_AT_LEAST 1024
+#define ELEMENT_BYTES  24 /* no job, and no report of a result, is shorter */
+#define NAMES_MAX      4000000
 
 struct array {
     dt_batch *batch;
@@ -294,18 +295,14 @@ static void drop_array(struct dt_request *req)
     dt_batch_release(array->batch);
 }
 
-static size_t nodes_max(const struct dt_config *config)
+/* A node is many times as large as the shortest element: a body of elements shorter than any that says something is
+ * refused as one of too many. */
+static size_t nodes_max(const struct dt_request *req)
 {
-    size_t nodes = 2 * (size_t)config->limits_batch_lines + 1;
-    return nodes > NODES_AT_LEAST ? nodes : NODES_AT_LEAST;
-}
-
-/* An element takes two bytes at least, with its comma. */
-static bool hold_nodes(struct dt_request *req)
-{
-    size_t most = nodes_max(req->api->config);
-    size_t fit = req->body.n / 2 + 2;
-    return dt_request_hold_bulk(req, (fit < most ? fit : most) * NODE_BYTES);
+    size_t most = 2 * (size_t)req->api->config->limits_batch_lines + 1;
+    size_t fit = req->body.n / ELEMENT_BYTES + NODES_AT_LEAST;
+    most = most > NODES_AT_LEAST ? most : NODES_AT_LEAST;
+    return fit < most ? fit : most;
 }
 
 /* Is all of the text JSON, and an array? When not, nothing is done and the problem is filled in. */
@@ -313,8 +310,10 @@ static bool read_array(struct dt_request *req, const struct dt_batch_kind *kind,
 {
     const struct dt_config *config = req->api->config;
     struct dt_error err = {0};
-    struct dt_json_limits limits = {
-        .depth = (unsigned)config->limits_json_depth + 1, .elements = true, .nodes = (uint32_t)nodes_max(config)};
+    struct dt_json_limits limits = {.depth = (unsigned)config->limits_json_depth + 1,
+                                    .elements = true,
+                                    .nodes = (uint32_t)nodes_max(req),
+                                    .names = NAMES_MAX};
     dt_status status = dt_json_parse(json, req->body, &limits, &err);
     if (status != DT_OK) {
         dt_answer_status(req, status, NULL, &err);
@@ -409,7 +408,7 @@ static enum dt_next take_array(struct dt_request *req, const struct dt_batch_kin
     struct array *array = dt_arena_alloc(&req->arena, sizeof(*array));
     if (!array)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    if (!hold_nodes(req))
+    if (!dt_request_hold_bulk(req, 2 * nodes_max(req) * sizeof(struct dt_json_node))) /* their table doubles */
         return dt_request_no_room(req);
     *array = (struct array){.batch = dt_batch_new(req, kind, true), .kind = kind};
     req->state = array;

@@ -267,7 +267,7 @@ static int add_name(struct dt_json *json, struct dt_str s, size_t at)
 {
     uint64_t hash = XXH64(s.p, s.n, json->seed + json->depth);
 
-    if (json->names_n >= json->limits.nodes)
+    if (json->names_n >= json->limits.names)
         return stop(json, DT_TOO_LARGE, "too many members", at);
     if (!reserve_name(json))
         return stop(json, DT_NOMEM, "out of memory", at);
@@ -351,7 +351,8 @@ static struct dt_json_node *add_node(struct dt_json *json, enum dt_json_type typ
 /* Is the value that comes now one that is checked but not kept? */
 static bool take_opaque(struct dt_json *json)
 {
-    bool opaque = json->opaque_next || (json->limits.elements && json->depth == 1 && json->frames[0].array);
+    bool opaque = json->opaque_next || json->limits.check_only ||
+                  (json->limits.elements && json->depth == 1 && json->frames[0].array);
 
     json->opaque_next = false;
     return opaque;
@@ -834,6 +835,8 @@ static void begin(struct dt_json *json, struct dt_str text, const struct dt_json
         json->limits.depth = DEPTH_MAX;
     if (json->limits.nodes == 0)
         json->limits.nodes = NODES_DEFAULT;
+    if (json->limits.names == 0)
+        json->limits.names = json->limits.nodes;
     json->finishing = json->yajl_refused = false;
     json->token_end = 0;
     json->depth = json->quiet = 0;

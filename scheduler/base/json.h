@@ -46,8 +46,11 @@ struct dt_json_limits {
     /* The elements of a top-level array become nodes without children, too: to look at a large batch element by element
      * (parse each one's raw text on its own), in memory for one element. */
     bool elements;
-    /* Most nodes kept, and most names of all objects that are open at once; beyond: TOO_LARGE. 0 = 4 million. */
-    uint32_t nodes;
+    /* Nothing is kept but the root, without children: to check a text in little memory. */
+    bool check_only;
+    /* Most nodes kept, and most names of all objects that are open at once, opaque ones too; beyond: TOO_LARGE. 0 = 4
+     * million nodes; as many names as nodes. */
+    uint32_t nodes, names;
 };
 
 typedef struct dt_json dt_json;

@@ -139,7 +139,7 @@ static unsigned count_delays(struct dt_str retry)
 /* Without memory nobody knows: the job as a whole is then not there. */
 static bool is_json(struct dt_strbuf *out, dt_json *check, struct dt_str text)
 {
-    const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX};
+    const struct dt_json_limits limits = {.depth = STORED_DEPTH_MAX, .check_only = true};
     dt_status status = check ? dt_json_parse(check, text, &limits, NULL) : DT_OK;
     out->failed = out->failed || status == DT_NOMEM;
     return status == DT_OK;

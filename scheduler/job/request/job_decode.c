@@ -11,6 +11,11 @@
 #include "job/retry.h"
 #include "job_fields.h"
 
+/* Of a body without its payload: a value of two bytes is a node of eighty, and no member that there is has so many. A
+ * payload's names are as many as it has room for. */
+#define NODES_MAX 16384
+#define NAMES_MAX 4000000
+
 struct decoder {
     const dt_json *json;
     const struct dt_job_rules *rules;
@@ -24,7 +29,8 @@ struct decoder {
 
 struct dt_json_limits dt_job_json_limits(const struct dt_job_rules *rules, unsigned nested)
 {
-    return (struct dt_json_limits){.depth = rules->json_depth + nested, .opaque = "payload"};
+    return (struct dt_json_limits){
+        .depth = rules->json_depth + nested, .opaque = "payload", .nodes = NODES_MAX, .names = NAMES_MAX};
 }
 
 /* ---- values ---- */

@@ -239,6 +239,19 @@ static void names_inside_opaque_members_are_bounded_too(void **state)
     assert_int_equal(parse(*state, "{\"p\":[{\"a\":1,\"b\":1,\"c\":1},{\"a\":1,\"b\":1,\"c\":1}]}", &limits), DT_OK);
 }
 
+static void test_a_text_that_is_only_checked_has_its_root_and_no_other_nodes(void **state)
+{
+    struct dt_json_limits limits = {.check_only = true, .nodes = 1, .names = 3};
+
+    assert_int_equal(parse(*state, "[{\"a\":[1,2,\"x\"]},{\"a\":{\"b\":null}}]", &limits), DT_OK);
+    assert_int_equal(dt_json_root(*state)->type, DT_JSON_ARRAY);
+    assert_int_equal(dt_json_root(*state)->n, 0);
+    assert_int_equal(parse(*state, "\"text\"", &limits), DT_OK);
+    assert_int_equal(parse(*state, "{\"a\":1,\"b\":2,\"c\":3,\"d\":4}", &limits), DT_TOO_LARGE);
+    assert_int_equal(parse(*state, "[1,{\"a\":1,\"a\":2}]", &limits), DT_MALFORMED);
+    assert_int_equal(parse(*state, "[1,[2,]]", &limits), DT_MALFORMED);
+}
+
 static void values_inside_opaque_members_are_no_nodes(void **state)
 {
     struct dt_json_limits limits = {.nodes = 9, .opaque = "p"}; /* names count, wherever they stand */
@@ -400,6 +413,7 @@ int main(void)
         WITH_JSON(a_very_deep_text_is_refused_early),
         WITH_JSON(more_values_than_allowed_are_too_large),
         WITH_JSON(names_inside_opaque_members_are_bounded_too),
+        WITH_JSON(test_a_text_that_is_only_checked_has_its_root_and_no_other_nodes),
         WITH_JSON(values_inside_opaque_members_are_no_nodes),
         WITH_JSON(an_opaque_member_is_one_node_with_its_raw_text),
         WITH_JSON(opaque_members_of_the_elements_of_an_array_are_opaque),
