@@ -152,6 +152,60 @@ def test_more_jobs_than_are_looked_up_are_counted_and_their_topics_sampled(api, 
     assert all(step["topics"][0]["topic"] == topic and abs(step["topics"][0]["due"] - 6000) < 600 for step in answer["steps"][:4])
 
 
+def fill(db, topic, first, start, jobs):
+    """So many jobs of a topic, due one after the other within 40 minutes of start."""
+    db("INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)"
+       " WITH RECURSIVE a (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM a WHERE n < 999), b (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM b WHERE n < %s)"
+       " SELECT %s + b.n * 1000 + a.n, %s, 'scheduled', %s, %s + (b.n * 1000 + a.n) * 2400000 DIV %s, 1, '', 1000, 0, 0, 1, 'dddddddddddddddd', '' FROM a, b",
+       jobs // 1000 - 1, first, topic, start, start, jobs)
+
+
+@pytest.fixture
+def crowd(db, topic, now_ms):
+    """The beginning of an hour in which another topic has 32,000 jobs, and the id of the first of them."""
+    start = now_ms + 28 * HOUR
+    start -= start % HOUR
+    first = ((start // DAY - 20089) << 40) + (6 << 36) + int(time.time()) % 100000 * 1000000
+    fill(db, f"{topic}.crowd", first, start, 32000)
+    yield start, first
+    db("DELETE FROM jobs WHERE topic LIKE %s", f"{topic}.%")
+
+
+@pytest.mark.parametrize("jobs", [1, 3, 30, 702])
+def test_a_topic_has_all_its_jobs_beside_any_number_of_others(api, topic, crowd, jobs):
+    start = crowd[0]
+    lines = [{"topic": topic, "run_at": rfc3339(start + n * 997), "payload": n} for n in range(jobs)]
+    assert {line["status"] for line in api.batch(lines)} == {201}
+    answer = forecast(api, **{"topic": topic, "from": start, "to": start + HOUR})
+    assert sum(due(answer)) == jobs and answer["counted_until"] == answer["to"] and answer["topics_counted"]
+    assert due(answer) == [sum(n * 997 // MINUTE == step for n in range(jobs)) for step in range(60)]
+
+
+def test_the_far_jobs_of_a_topic_come_at_their_times(api, topic, now_ms):
+    day = now_ms - now_ms % DAY + 40 * DAY
+    for n in range(3):
+        api.make(topic=topic, run_at=rfc3339(day + (9 + n) * HOUR))
+    hours = forecast(api, **{"topic": topic, "from": day, "to": day + DAY, "step": "PT1H"})
+    assert due(hours) == [0] * 9 + [1] * 3 + [0] * 12 and hours["counted_until"] == hours["to"] and hours["topics_counted"]
+
+
+@pytest.mark.in_turns(3)
+def test_behind_more_jobs_than_are_looked_up_a_topic_is_estimated_and_never_has_none(api, db, topic, crowd):
+    start, first = crowd
+    fill(db, f"{topic}.crowd", first + 32000, start, 101000)
+    early = [{"topic": f"{topic}.early", "run_at": rfc3339(start + n), "payload": n} for n in range(3)]
+    late = [{"topic": f"{topic}.late", "run_at": rfc3339(start + 45 * MINUTE + n), "payload": n} for n in range(3)]
+    assert {line["status"] for line in api.batch(early + late)} == {201}
+    db("INSERT INTO job_counts (topic, piece, writer, scheduled) SELECT topic, (id >> 40) MOD 32, 31, COUNT(*) FROM jobs WHERE topic = %s GROUP BY 1, 2"
+       " ON DUPLICATE KEY UPDATE scheduled = VALUES(scheduled)", f"{topic}.crowd")
+    hour = {"from": start, "to": start + HOUR}
+    found = forecast(api, topic=f"{topic}.early", **hour)
+    assert sum(due(found)) == 3 and found["counted_until"] == found["to"]
+    guessed = forecast(api, topic=f"{topic}.late", **hour)
+    assert 1 <= sum(due(guessed)) <= 60 and not guessed["topics_counted"]
+    assert rfc3339(start) < guessed["counted_until"] < rfc3339(start + 45 * MINUTE)
+
+
 def test_a_forecast_needs_no_redis_and_no_leader(own_apis, topic):
     alone = own_apis.running("alone", {"redis.endpoints": ""})
     alone.rest.make(topic=topic, delay="PT10M")

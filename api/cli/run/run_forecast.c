@@ -94,6 +94,9 @@ static void say_what_is_estimated(const struct chart *c)
     struct dt_str to = text_of(c, root, "to");
     if (!dt_str_eq(counted, to))
         dt_cli_say("from %.*s on these are estimates", (int)counted.n, counted.p);
+    const struct dt_json_node *topics = dt_json_member(c->json, root, "topics_counted");
+    if (topics && topics->type == DT_JSON_BOOL && !topics->b)
+        dt_cli_say("which topic has most of a step is an estimate");
 }
 
 static void show_steps(struct chart *c, const struct dt_json_node *steps)

@@ -5,7 +5,8 @@
  * The work is bounded, whatever the tables hold. What is near stands in the due index by its time: up to
  * DT_FORECAST_COUNTED entries are counted, more are estimated. What is far stands there by its day: days are counted
  * likewise, and spread evenly over their steps. The index has no topics: up to DT_FORECAST_LOOKED_UP jobs are looked
- * up, of more a sample is; topics of what is far, or too much for that, are those of the counters of the day.
+ * up, of more a sample is; topics of what is far, or too much for that, are those of the counters of the day. If some
+ * topics alone are asked for, up to DT_FORECAST_BOUND jobs are looked up, near and far, and theirs are counted.
  */
 #ifndef DT_STORE_FORECAST_H
 #define DT_STORE_FORECAST_H
@@ -18,6 +19,7 @@
 #define DT_FORECAST_PARTS     40000  /* … and of all steps */
 #define DT_FORECAST_COUNTED   200000 /* entries of the index */
 #define DT_FORECAST_LOOKED_UP 10000  /* rows */
+#define DT_FORECAST_BOUND     100000 /* rows, if some topics alone are asked for */
 #define DT_FORECAST_SCHEDULES 10000
 #define DT_FORECAST_FIRES     200000 /* that are reckoned one by one */
 

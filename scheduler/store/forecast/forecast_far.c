@@ -1,6 +1,7 @@
 /*
  * The far part of a forecast: band 0 of the due index, which has days. A day's jobs are spread evenly over it. Their
- * topics are those of the counters of the jobs that were made for such a day (jobs/counts.h).
+ * topics are those of the counters of the jobs that were made for such a day (jobs/counts.h). If a forecast is of some
+ * topics alone, and there are no more than DT_FORECAST_BOUND jobs, each row is looked up: exact.
  */
 #include "store/forecast/forecast_parts.h"
 #include "store/sql/statements.h"
@@ -98,7 +99,11 @@ dt_status dt_forecast_far(struct dt_forecasting *f)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
     memset(days.jobs, 0, days.n * sizeof(*days.jobs));
     dt_status status = dt_forecast_estimate(f, 0, days.first_ms, end_ms, &rows);
-    if (status == DT_OK && rows > 0)
+    if (status != DT_OK || (f->found_all && rows > DT_FORECAST_BOUND))
+        return status;
+    if (dt_forecast_is_bound(f->ask) && rows <= DT_FORECAST_BOUND)
+        return dt_forecast_count(f, 0, days.first_ms, end_ms);
+    if (rows > 0)
         status = rows <= DT_FORECAST_COUNTED ? count_days(f, &days) : estimate_days(f, &days);
     if (rows > DT_FORECAST_COUNTED)
         dt_forecast_estimated_from(f, f->ask->from_ms);

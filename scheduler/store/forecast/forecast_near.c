@@ -6,6 +6,10 @@
  *     more                     entries are counted by step, and a sample of rows is looked up: of a step in which some
  *                              of the sample is dispatched, the scheduled part is an estimate
  *     too many to count        the optimizer estimates each step, or each of ESTIMATES stretches of steps
+ *
+ * A sample, or a share of all, says nothing about a small topic. If a forecast is of some topics alone, the rows of the
+ * first DT_FORECAST_BOUND entries are looked up, and what is behind them is estimated, unless all jobs of the topic
+ * were found.
  */
 #include <stdlib.h>
 
@@ -29,7 +33,7 @@ struct sample {
     int64_t *ids;
     struct dt_topic_of *of;
     size_t n;
-    int slots; /* that it is of; SLOTS: all entries */
+    int slots; /* that it is of */
 };
 
 static size_t step_of(const struct dt_forecasting *f, int64_t ms)
@@ -95,14 +99,6 @@ static void add_parts(struct dt_forecasting *f, const struct sample *s)
             dt_forecast_add_part(f, step_of(f, s->v[i].due_ms), s->of[i].topic, 1);
 }
 
-static void add_all(struct dt_forecasting *f, const struct sample *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (is_scheduled(&s->of[i]))
-            dt_forecast_add(f, step_of(f, s->v[i].due_ms), 1);
-    add_parts(f, s);
-}
-
 /* ---- totals of steps ---- */
 
 /* Of a step: entries, and how many of them the sample has, scheduled or not. */
@@ -155,18 +151,12 @@ static void add_totals(struct dt_forecasting *f, const struct total *totals)
 /* The parts, of which there are no others yet, count what the sample has: they are raised to what all entries have. */
 static void raise_parts(struct dt_forecasting *f, const struct total *totals)
 {
-    const bool bound = dt_forecast_is_bound(f->ask);
     dt_forecast_merge(f->out);
     for (size_t i = 0; i < f->out->n_parts; i++) {
         struct dt_forecast_part *part = &f->out->parts[i];
         const struct total *total = &totals[part->step];
-        int64_t seen = part->due;
-        part->due = (int64_t)((double)seen * (double)scheduled_of(total) / (double)total->scheduled + 0.5);
-        if (bound)
-            f->out->due[part->step] += part->due - seen;
+        part->due = (int64_t)((double)part->due * (double)scheduled_of(total) / (double)total->scheduled + 0.5);
     }
-    if (bound)
-        dt_forecast_estimated_from(f, f->ask->from_ms);
     f->out->topics_counted = false;
 }
 
@@ -214,7 +204,8 @@ static dt_status measure(struct dt_forecasting *f, double *factor)
     return status;
 }
 
-static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t last, double factor)
+static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t last, int64_t reached_ms,
+                                  double factor)
 {
     int64_t rows;
     int64_t from_ms = f->ask->from_ms + (int64_t)first * f->ask->step_ms;
@@ -222,7 +213,7 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
     int64_t *totals = dt_arena_alloc(f->arena, (last - first) * sizeof(*totals));
     if (!totals)
         return dt_fail(f->err, DT_NOMEM, "out of memory");
-    dt_status status = dt_forecast_estimate(f, 1, from_ms, to_ms, &rows);
+    dt_status status = dt_forecast_estimate(f, 1, from_ms > reached_ms ? from_ms : reached_ms, to_ms, &rows);
     for (size_t step = first; status == DT_OK && step < last; step++) {
         totals[step - first] = (int64_t)((double)rows * factor / (double)(last - first));
         dt_forecast_add(f, step, totals[step - first]);
@@ -230,40 +221,69 @@ static dt_status estimate_stretch(struct dt_forecasting *f, size_t first, size_t
     return status == DT_OK ? dt_forecast_share(f, from_ms, first, last, totals) : status;
 }
 
-static dt_status estimate(struct dt_forecasting *f)
+/* Estimates what is due from reached_ms on. */
+static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
 {
     double factor;
     dt_status status = measure(f, &factor);
     size_t steps = f->ask->steps;
     size_t each = (steps + ESTIMATES - 1) / ESTIMATES;
-    dt_forecast_estimated_from(f, f->ask->from_ms);
-    for (size_t first = 0; first < steps && status == DT_OK; first += each)
-        status = estimate_stretch(f, first, first + each < steps ? first + each : steps, factor);
+    dt_forecast_estimated_from(f, reached_ms);
+    for (size_t first = step_of(f, reached_ms); first < steps && status == DT_OK; first += each)
+        status = estimate_stretch(f, first, first + each < steps ? first + each : steps, reached_ms, factor);
     return status;
 }
 
-/* *whole: there are no more entries than were looked up. */
-static dt_status look_all_up(struct dt_forecasting *f, bool *whole)
+/* ---- some topics alone ---- */
+
+/* Notes whether the topic has no scheduled jobs but those that were found. */
+static dt_status look_for_others(struct dt_forecasting *f)
 {
-    struct sample s = {.slots = SLOTS};
-    dt_status status = read_sample(f, &s);
-    *whole = s.n < ROOM;
-    if (status == DT_OK && *whole)
-        add_all(f, &s);
-    return status;
+    int64_t scheduled = 0;
+    for (size_t step = 0; step < f->ask->steps; step++)
+        scheduled -= f->out->due[step];
+    dt_status status = dt_db_query(f->db, dt_sql_select_topic_counts,
+                                   DT_PARAMS(DT_P_STR(f->ask->topic), DT_P_STR(f->ask->topic)), f->err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(f->db))
+        scheduled += dt_db_i64(f->db, 0) == 0 ? dt_db_i64(f->db, 1) : 0;
+    f->found_all = scheduled <= 0;
+    return dt_db_end(f->db, f->err);
+}
+
+static dt_status count_bound(struct dt_forecasting *f)
+{
+    int64_t end_ms = dt_forecast_end_ms(f->ask);
+    int64_t reached_ms = end_ms;
+    dt_status status =
+        dt_db_query_index(f->db, dt_sql_select_nth_due,
+                          DT_PARAMS(DT_P_INT(f->ask->from_ms), DT_P_INT(end_ms), DT_P_INT(DT_FORECAST_BOUND)), f->err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(f->db))
+        reached_ms = dt_db_i64(f->db, 0);
+    status = dt_db_end(f->db, f->err);
+    if (status == DT_OK)
+        status = dt_forecast_count(f, 1, f->ask->from_ms, reached_ms);
+    if (status == DT_OK && f->ask->topic.p)
+        status = look_for_others(f);
+    return status != DT_OK || reached_ms == end_ms || f->found_all ? status : estimate(f, reached_ms);
 }
 
 dt_status dt_forecast_near(struct dt_forecasting *f)
 {
     int64_t rows;
-    bool whole = false;
-    dt_status status = dt_forecast_estimate(f, 1, f->ask->from_ms, dt_forecast_end_ms(f->ask), &rows);
-    if (status == DT_OK && rows <= DT_FORECAST_LOOKED_UP)
-        status = look_all_up(f, &whole);
-    if (status != DT_OK || whole)
+    int64_t end_ms = dt_forecast_end_ms(f->ask);
+    if (dt_forecast_is_bound(f->ask))
+        return count_bound(f);
+    dt_status status = dt_forecast_estimate(f, 1, f->ask->from_ms, end_ms, &rows);
+    if (status != DT_OK)
         return status;
+    if (rows <= DT_FORECAST_LOOKED_UP)
+        return dt_forecast_count(f, 1, f->ask->from_ms, end_ms);
     if (rows > DT_FORECAST_COUNTED)
-        return estimate(f);
+        return estimate(f, f->ask->from_ms);
     rows = rows < ROOM ? ROOM : rows;
     struct sample s = {.slots = (int)(SLOTS * (int64_t)DT_FORECAST_LOOKED_UP / rows) + 1};
     return count(f, &s);

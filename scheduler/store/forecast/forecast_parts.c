@@ -92,13 +92,30 @@ dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_
     return dt_db_end(f->db, f->err);
 }
 
+dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms)
+{
+    const struct dt_forecast_ask *ask = f->ask;
+    dt_status status = dt_db_query(f->db, dt_sql_count_due_by_topic,
+                                   DT_PARAMS(DT_P_INT(ask->from_ms), DT_P_INT(ask->step_ms), DT_P_INT(band),
+                                             DT_P_INT(from_ms), DT_P_INT(to_ms), DT_P_INT(ask->from_ms)),
+                                   f->err);
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(f->db)) {
+        dt_forecast_add(f, (size_t)dt_db_i64(f->db, 0), dt_db_i64(f->db, 2));
+        dt_forecast_add_part(f, (size_t)dt_db_i64(f->db, 0), dt_db_bytes(f->db, 1), dt_db_i64(f->db, 2));
+    }
+    return dt_db_end(f->db, f->err);
+}
+
 /* ---- shares of topics ---- */
 
 static dt_status read_share(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_forecast_share *share = row;
     (void)arg;
-    *share = (struct dt_forecast_share){dt_arena_copy(arena, dt_db_bytes(db, 0)), dt_db_i64(db, 1)};
+    *share =
+        (struct dt_forecast_share){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0)), .scheduled = dt_db_i64(db, 1)};
     return share->topic.p ? DT_OK : DT_NOMEM;
 }
 
@@ -146,17 +163,24 @@ static dt_status read_shares(struct dt_forecasting *f, unsigned piece, struct dt
     return DT_OK;
 }
 
-static int64_t part_of(int64_t total, int64_t scheduled, int64_t all)
+/* What is added to *sum in whole jobs: no part of one is lost between steps. A forecast of some topics alone rounds up:
+ * of a topic that has jobs it has one at least. */
+static int64_t add_up(const struct dt_forecasting *f, double *sum, double part)
 {
-    return (int64_t)((double)total * (double)scheduled / (double)all + 0.5);
+    double more = dt_forecast_is_bound(f->ask) ? 0.999999 : 0.5;
+    int64_t told = (int64_t)(*sum + more);
+    *sum += part;
+    return (int64_t)(*sum + more) - told;
 }
 
-static void share_out(struct dt_forecasting *f, const struct dt_forecast_shares *shares, size_t step, int64_t total)
+static void share_out(struct dt_forecasting *f, struct dt_forecast_shares *shares, size_t step, int64_t total)
 {
+    double each = (double)total / (double)shares->all;
     if (dt_forecast_is_bound(f->ask))
-        f->out->due[step] += part_of(total, shares->asked, shares->all);
+        f->out->due[step] += add_up(f, &shares->sum, each * (double)shares->asked);
     for (size_t i = 0; i < shares->n; i++)
-        dt_forecast_show_part(f, step, shares->v[i].topic, part_of(total, shares->v[i].scheduled, shares->all));
+        dt_forecast_show_part(f, step, shares->v[i].topic,
+                              add_up(f, &shares->v[i].sum, each * (double)shares->v[i].scheduled));
 }
 
 dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last, const int64_t *totals)

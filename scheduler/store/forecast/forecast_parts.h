@@ -14,12 +14,14 @@
 struct dt_forecast_share {
     struct dt_str topic;
     int64_t scheduled;
+    double sum; /* of what was added to its parts */
 };
 struct dt_forecast_shares {
     bool read;
     struct dt_forecast_share *v; /* the largest of the topics that the forecast has, as many as a step shows */
     size_t n;
     int64_t asked, all; /* scheduled jobs of all topics that the forecast has, and of all topics */
+    double sum;         /* of what was added of those that it has */
 };
 
 struct dt_forecasting {
@@ -30,8 +32,9 @@ struct dt_forecasting {
     struct dt_arena *arena;
     struct dt_str last_topic; /* in the arena */
     struct dt_forecast_shares shares[DT_COUNT_PIECES];
-    size_t cap;  /* of out->parts while it grows, which is allocated then */
-    bool failed; /* out of memory */
+    size_t cap;     /* of out->parts while it grows, which is allocated then */
+    bool failed;    /* out of memory */
+    bool found_all; /* the topic that is asked for has no scheduled jobs but those that were counted */
     struct dt_error *err;
 };
 
@@ -77,6 +80,8 @@ DT_MUST_CHECK dt_status dt_forecast_fires(struct dt_forecasting *f);
 /* Estimates how many entries a band has in [from_ms, to_ms). */
 DT_MUST_CHECK dt_status dt_forecast_estimate(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms,
                                              int64_t *rows);
+/* Counts the scheduled jobs of a band with due_key in [from_ms, to_ms), by step and topic, and adds them. */
+DT_MUST_CHECK dt_status dt_forecast_count(struct dt_forecasting *f, int band, int64_t from_ms, int64_t to_ms);
 /* Adds parts of what is due in steps [first, last): as the counters of a home day share it out. totals: by step, from
  * the first on. */
 DT_MUST_CHECK dt_status dt_forecast_share(struct dt_forecasting *f, int64_t day_ms, size_t first, size_t last,

@@ -1,5 +1,5 @@
--- What comes due (forecast/store_forecast.c). Band 1 of the due index has exact times, band 0 days. Each statement reads the index alone, and
--- is asked when an estimate has told that there is little to read.
+-- What comes due (forecast/store_forecast.c). Band 1 of the due index has exact times, band 0 days. Each statement but
+-- one reads the index alone, and is asked when an estimate has told that there is little to read.
 
 -- The optimizer looks at a few pages of the index, however many rows the range has. The order keeps MySQL from leaving that out.
 -- name: estimate_due
@@ -17,6 +17,17 @@ SELECT (due_key - ?) DIV ? AS step, COUNT(*)
    AND due_key >= ?
    AND due_key < ?
  GROUP BY step;
+
+-- Reads each row: the index has neither topics nor, in band 0, times.
+-- name: count_due_by_topic
+SELECT (GREATEST(next_at, 1) - ?) DIV ? AS step, topic, COUNT(*)
+  FROM jobs FORCE INDEX (due)
+ WHERE due_band = ?
+   AND due_key >= ?
+   AND due_key < ?
+   AND state = 'scheduled'
+   AND GREATEST(next_at, 1) >= ?
+ GROUP BY step, topic;
 
 -- The jobs of so many of 1024 slots: a sample that nothing about a job decides on.
 -- name: select_due_sample

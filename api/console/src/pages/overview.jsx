@@ -56,6 +56,7 @@ function Forecast() {
     <Panel title="What comes in the next hour">
       <Chart bars times={data.steps.map((step) => new Date(step.from) / 1000)} lines={[{name: 'due', colour: '--chart', values: due}]} format={(n) => count(Math.round(n))}
         label={`Jobs that come due in the next hour, by minute; the most ${peak?.due ?? 0}`} />
+      {data.counted_until !== data.to && <p class="quiet">Estimates from {new Date(data.counted_until).toLocaleTimeString()} on.</p>}
     </Panel>
   );
 }
