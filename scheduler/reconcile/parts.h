@@ -1,6 +1,6 @@
 /*
  * The inside of the reconciler, which the files of reconcile/ share: the reconciler itself, a compare (compare.c), the
- * repair (repair.c), the rebuild (rebuild.c), what is left without an index (tidy.c). Internal.
+ * repair (repair.c), the rebuild (rebuild.c). Internal.
  */
 #ifndef DT_RECONCILE_PARTS_H
 #define DT_RECONCILE_PARTS_H
@@ -89,8 +89,6 @@ struct dt_reconciler {
     struct dt_compare near, overdue, edge, exact;
     bool promote_owed, held_owed, overdue_owed, stats_owed, edge_owed; /* this period's */
     bool slower_owed;               /* one step of what does not belong to a period */
-    bool tidy_owed;                 /* likewise, without an index, where much is overdue */
-    int64_t tidy_ms, tidy_id;       /* how far tidying has come; 0, 0: to the end */
     bool awaits_compare;            /* as this tick was told */
     int64_t hurry_us;               /* while it is so, the next period begins no later */
     struct dt_shard_set unrepaired; /* of a compare's step: shards whose Redis did not do what was asked */
@@ -118,7 +116,7 @@ struct dt_reconciler {
     } * held;
     size_t n_held;
 
-    dt_metric *loaded, *rebuilt, *tidied, *failures;
+    dt_metric *loaded, *rebuilt, *failures;
     struct dt_outage_part outage;
 };
 
@@ -137,13 +135,6 @@ DT_MUST_CHECK dt_status dt_compare_step(dt_reconciler *r, struct dt_compare *com
 
 /* Decides about r->suspects and empties them. A failure is MySQL's. */
 DT_MUST_CHECK dt_status dt_repair(dt_reconciler *r, struct dt_error *err);
-
-/* ---- tidy.c ---- */
-
-/* Tidies what was counted as overdue, which is in r->page[0..n). Another step is owed where there is more. */
-DT_MUST_CHECK dt_status dt_tidy_counted(dt_reconciler *r, size_t n, struct dt_error *err);
-/* Tidies a slice of what is overdue. A failure is MySQL's. */
-DT_MUST_CHECK dt_status dt_tidy_step(dt_reconciler *r, struct dt_error *err);
 
 /* ---- rebuild.c ---- */
 

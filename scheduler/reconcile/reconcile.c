@@ -98,8 +98,6 @@ dt_status dt_reconciler_new(const struct dt_config *config, dt_store *store, dt_
     r->loaded =
         dt_counter("duetime_index_loaded_total", "Entries added because their jobs came within the horizon.", "");
     r->rebuilt = dt_counter("duetime_index_rebuilt_total", "Entries added to sets that were lost.", "");
-    r->tidied = dt_counter("duetime_reconcile_tidied_total",
-                           "Rows that manual edits finished and whose next_at was cleared.", "");
     r->failures =
         dt_counter("duetime_reconcile_failures_total", "Looks that ended because a server did not answer.", "");
     *out = r;
@@ -289,13 +287,14 @@ static void begin_plain_period(dt_reconciler *r)
 
 static bool period_is_through(const dt_reconciler *r)
 {
-    return !r->promote_owed && !r->tidy_owed && !r->held_owed && !dt_compare_active(&r->near) && !r->overdue_owed &&
-           !r->stats_owed && !r->edge_owed && !r->slower_owed;
+    return !r->promote_owed && !r->held_owed && !dt_compare_active(&r->near) && !r->overdue_owed && !r->stats_owed &&
+           !r->edge_owed && !r->slower_owed;
 }
 
 /* ---- steps ---- */
 
-/* A far row that a manual edit moved near is still in the far part of the due index; normally there is none. */
+/* A far row that a manual edit moved near is still in the far part of the due index, and so is one whose attempt or job
+ * such an edit ended; normally there is none. */
 static dt_status step_promote(dt_reconciler *r, struct dt_error *err)
 {
     size_t done = 0;
@@ -389,7 +388,7 @@ static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
             view->oldest_ms = r->page[i].next_ms;
     }
     r->stats_owed = false;
-    return r->index ? DT_OK : dt_tidy_counted(r, n, err);
+    return DT_OK;
 }
 
 static dt_status step_overdue(dt_reconciler *r, struct dt_error *err)
@@ -544,10 +543,6 @@ static dt_status step(dt_reconciler *r, struct dt_error *err)
 {
     if (r->promote_owed)
         return step_promote(r, err);
-    if (r->tidy_owed) {
-        r->tidy_owed = false;
-        return dt_tidy_step(r, err);
-    }
     if (r->held_owed) {
         r->held_owed = false;
         return dt_reconcile_list_held(r);
@@ -594,8 +589,7 @@ static void give_up(dt_reconciler *r, dt_status status, const struct dt_error *e
     dt_metric_add(r->failures, 1);
     dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "reconcile", "cannot compare", status, err);
     r->near.phase = r->overdue.phase = r->edge.phase = r->exact.phase = DT_COMPARE_IDLE;
-    r->promote_owed = r->tidy_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed =
-        false;
+    r->promote_owed = r->held_owed = r->overdue_owed = r->stats_owed = r->edge_owed = r->slower_owed = false;
     r->next_period_us = r->quiet_until_us = r->now_us + FAIL_PAUSE_US;
 }
 

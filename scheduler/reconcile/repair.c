@@ -181,7 +181,7 @@ static void pass_by_parked(dt_reconciler *r, unsigned shard)
 struct verdict {
     enum { LEAVE, FIX, ADD, HOLD } what;
     int64_t to_ms; /* FIX: 0 = remove */
-    bool tidy, counts, timeout;
+    bool counts, timeout;
     int64_t elsewhere_ms; /* FIX: its slot is another shard's, whose set gets it; 0 = not so */
     enum dt_drift kind;
     struct dt_str topic;
@@ -240,7 +240,7 @@ static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, 
     bool settled = !t || llabs(r->now_ms - t->updated_at_ms) > GRACE_MS;
     bool here = t && t->next_ms && dt_shard_of(r->map, s->id) == s->shard;
     int64_t should_ms = here && t->next_ms < dt_reconcile_horizon_end_ms(r) ? t->next_ms : 0;
-    struct verdict leave = {.what = LEAVE, .tidy = s->row && t && t->next_ms == 0};
+    struct verdict leave = {.what = LEAVE};
 
     if (s->seen_ms == should_ms)
         return leave;
@@ -251,7 +251,6 @@ static struct verdict judge(const dt_reconciler *r, const struct dt_suspect *s, 
     struct verdict verdict = put_right(should_ms, settled);
     if (t && !here && t->next_ms < dt_reconcile_horizon_end_ms(r))
         verdict.elsewhere_ms = t->next_ms;
-    verdict.tidy = leave.tidy;
     if (here && should_ms == 0)
         verdict.kind = DT_DRIFT_WRONG; /* it moved beyond the horizon */
     return verdict;
@@ -373,23 +372,6 @@ static void hold_topic(dt_reconciler *r, size_t first, struct verdict *verdicts)
         dt_shard_set_add(&r->out->held, shard);
 }
 
-static dt_status tidy(dt_reconciler *r, const struct verdict *verdicts, struct dt_error *err)
-{
-    size_t n = 0;
-    size_t done = 0;
-    dt_status status;
-
-    for (size_t i = 0; i < r->n_suspects; i++) {
-        if (verdicts[i].tidy)
-            r->ids[n++] = r->suspects[i].id;
-    }
-    if (n == 0)
-        return DT_OK;
-    status = dt_store_tidy(r->store, r->ids, n, &done, err);
-    dt_metric_add(r->tidied, (int64_t)done);
-    return status == DT_BUSY ? DT_OK : status; /* somebody holds one locked: they are met again */
-}
-
 /* Before an entry whose slot is another shard's leaves this set, that shard's has it: who put it here (with an old map)
  * thought that it was told. Its leader may be another process. */
 static void hand_on(dt_reconciler *r, const struct verdict *verdicts)
@@ -412,8 +394,7 @@ static void hand_on(dt_reconciler *r, const struct verdict *verdicts)
             (void)failed(r, dt_index_wake(r->index, shard, false, &err));
 }
 
-static dt_status apply(dt_reconciler *r, struct verdict *verdicts, const struct dt_shard_set *shards,
-                       struct dt_error *err)
+static void apply(dt_reconciler *r, struct verdict *verdicts, const struct dt_shard_set *shards)
 {
     hand_on(r, verdicts);
     for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
@@ -426,7 +407,6 @@ static dt_status apply(dt_reconciler *r, struct verdict *verdicts, const struct 
         if (verdicts[i].what == HOLD)
             hold_topic(r, i, verdicts);
     }
-    return tidy(r, verdicts, err);
 }
 
 /* A leader may move entries to held sets at any time: these are listed anew before entries are missed. */
@@ -458,7 +438,10 @@ static dt_status decide(dt_reconciler *r, const struct dt_shard_set *shards, str
         verdicts = judge_all(r, truth.v, truth.n);
     }
     DT_FAIL_POINT("reconcile.judged");
-    return verdicts ? apply(r, verdicts, shards, err) : dt_fail(err, DT_NOMEM, "reconciler");
+    if (!verdicts)
+        return dt_fail(err, DT_NOMEM, "reconciler");
+    apply(r, verdicts, shards);
+    return DT_OK;
 }
 
 dt_status dt_repair(dt_reconciler *r, struct dt_error *err)

@@ -24,7 +24,6 @@
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "store/archive/archive.h"
-#include "store/archive/housekeeping_shared.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/inflight.h"
 #include "store/jobs/counts.h"
@@ -35,8 +34,7 @@
 #ifndef YOUNG_MS
 #define YOUNG_MS 30000
 #endif
-#define UNTIDY_MAX 1000
-#define TRIES_MAX  10000 /* archived attempts that move in one transaction, unless one job has more */
+#define TRIES_MAX 10000 /* archived attempts that move in one transaction, unless one job has more */
 
 struct finished_job {
     int64_t id;
@@ -67,19 +65,6 @@ struct archiving {
 };
 
 /* ---- which jobs ---- */
-
-/* Tidies rows that a manual edit finished and that have no leave_at: nobody said when they may go. */
-static dt_status tidy_without_leave_at(struct archiving *a)
-{
-    struct dt_found_ids ids = {.n = 0};
-    dt_strbuf_init(&ids.list);
-    dt_status status =
-        dt_select_ids(a->db, dt_sql_select_without_leave_at, DT_PARAMS(DT_P_INT(UNTIDY_MAX)), &ids, a->err);
-    if (status == DT_OK && ids.n)
-        status = dt_tidy_list(a->store, a->db, dt_strbuf_str(&ids.list), NULL, a->err);
-    dt_strbuf_clear(&ids.list);
-    return status;
-}
 
 /* From the cursor on; at the end it starts over. */
 static dt_status select_due(struct archiving *a, size_t limit, struct dt_strbuf *ids, size_t *n)
@@ -442,8 +427,6 @@ static dt_status archive_some(struct archiving *a, size_t limit, size_t *n)
     dt_status status = dt_store_db(a->store, &a->db, a->err);
     if (status == DT_OK && !a->archiver->partitions.read)
         status = dt_store_partitions_read(a->store, &a->archiver->partitions, a->err);
-    if (status == DT_OK)
-        status = tidy_without_leave_at(a);
     if (status == DT_OK)
         status = select_due(a, limit, &candidates, n);
     if (status == DT_OK && *n)

@@ -1,87 +1,119 @@
 /*
- * Housekeeping in bounded steps: what comes near is indexed exactly, what manual edits finished is tidied. Each step is
- * one short transaction over at most `limit` rows and can be repeated or cut off at any point. What leaves `jobs` is
- * archiver.c's.
+ * Housekeeping in bounded steps: what comes near is indexed exactly, what manual edits ended is counted. Each step can
+ * be repeated or cut off at any point. What leaves `jobs` is archiver.c's.
+ *
+ * If a manual edit ends an attempt or a job, its row still has the attempt_status `dispatched` or leave_at 0: only we
+ * write those. The due index has such rows in one place (band 2, key 0). Until they are counted here they count as
+ * before the edit, for the audit as well: so an edit is counted once.
  */
 #include "store/archive/housekeeping.h"
 
-#include "store/archive/housekeeping_shared.h"
-#include "store/db/db.h"
 #include "store/db/id_list.h"
+#include "store/jobs/counts.h"
+#include "store/jobs/store_row.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-dt_status dt_select_ids(dt_db *db, const char *sql, struct dt_params params, struct dt_found_ids *ids,
-                        struct dt_error *err)
+/* Locks the edited rows that nobody else holds, and moves them to the state that they were given. */
+static dt_status lock_edited(dt_db *db, struct dt_str found, struct dt_strbuf *locked, struct dt_counts *counts,
+                             struct dt_arena *arena, struct dt_error *err)
 {
+    dt_status status = dt_db_query(db, dt_sql_lock_edited, DT_PARAMS(DT_P_STR(found)), err);
+    while (status == DT_OK && dt_db_next(db)) {
+        int64_t id = dt_db_i64(db, 0);
+        bool attempted = dt_row_attempt_status(db, 3) == DT_ATTEMPT_DISPATCHED;
+        bool lived = dt_db_i64(db, 4) == 0;
+        enum dt_job_state is = DT_SCHEDULED;
+        struct dt_str topic = dt_arena_copy(arena, dt_db_bytes(db, 1));
+        status = topic.p ? dt_row_state(db, 2, &is) : dt_fail(err, DT_NOMEM, "out of memory");
+        if (status != DT_OK)
+            break;
+        /* Not a move: figures have what callers and consumers did. */
+        dt_counts_leave(counts, topic, id, attempted ? DT_DISPATCHED : lived ? DT_SCHEDULED : is);
+        dt_counts_enter(counts, topic, id, is);
+        dt_id_list_add(locked, id);
+    }
+    dt_id_list_end(locked);
+    dt_status ended = dt_db_end(db, status == DT_OK ? err : NULL);
+    if (status == DT_OK && ended == DT_OK && locked->failed)
+        ended = DT_NOMEM;
+    return status == DT_OK ? ended : status;
+}
+
+static dt_status end_edited(dt_store *store, dt_db *db, struct dt_str found, struct dt_error *err)
+{
+    const struct dt_config *config = dt_store_config(store);
+    struct dt_counts counts;
+    struct dt_arena arena;
+    struct dt_strbuf locked;
+    dt_counts_init(&counts);
+    dt_arena_init(&arena);
+    dt_strbuf_init(&locked);
+    dt_status status = dt_db_begin(db, err);
+    if (status == DT_OK)
+        status = lock_edited(db, found, &locked, &counts, &arena, err);
+    if (status == DT_OK)
+        status = dt_db_run(db, dt_sql_end_edited,
+                           DT_PARAMS(DT_P_STR(dt_strbuf_str(&locked)), DT_P_INT(config->history_dead_after),
+                                     DT_P_INT(config->history_after)),
+                           NULL, err);
+    status = dt_counts_commit(db, &counts, status, err);
+    dt_strbuf_clear(&locked);
+    dt_arena_clear(&arena);
+    return status;
+}
+
+/* Lists the ids that a query finds; *n of them. */
+static dt_status select_ids(dt_db *db, const char *sql, struct dt_params params, struct dt_strbuf *list, size_t *n,
+                            struct dt_error *err)
+{
+    dt_strbuf_reset(list);
     dt_status status = dt_db_query(db, sql, params, err);
     if (status != DT_OK)
         return status;
-    for (ids->n = 0; dt_db_next(db); ids->n++)
-        dt_id_list_add(&ids->list, dt_db_i64(db, 0));
-    dt_id_list_end(&ids->list);
+    for (*n = 0; dt_db_next(db); ++*n)
+        dt_id_list_add(list, dt_db_i64(db, 0));
+    dt_id_list_end(list);
     status = dt_db_end(db, err);
-    return status == DT_OK && ids->list.failed ? DT_NOMEM : status;
+    return status == DT_OK && list->failed ? DT_NOMEM : status;
 }
 
 dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t *done, struct dt_error *err)
 {
     dt_db *db;
-    struct dt_found_ids ids = {.n = 0};
+    struct dt_strbuf ids;
+    size_t edited = 0;
+    size_t coming = 0;
     int64_t end_ms = dt_near_end_ms(now_ms);
-    uint64_t changed = 0;
-    dt_strbuf_init(&ids.list);
+    dt_strbuf_init(&ids);
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_select_ids(db, dt_sql_select_coming_near, DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, err);
-    if (status == DT_OK && ids.n)
-        status = dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids.list)), DT_P_INT(end_ms)),
-                           &changed, err);
-    *done = ids.n;
-    dt_strbuf_clear(&ids.list);
+        status = select_ids(db, dt_sql_select_edited, DT_PARAMS(DT_P_INT(limit)), &ids, &edited, err);
+    if (status == DT_OK && edited)
+        status = end_edited(store, db, dt_strbuf_str(&ids), err);
+    if (status == DT_OK)
+        status =
+            select_ids(db, dt_sql_select_coming_near, DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, &coming, err);
+    if (status == DT_OK && coming)
+        status =
+            dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)), NULL, err);
+    *done = edited > coming ? edited : coming;
+    dt_strbuf_clear(&ids);
     return status;
 }
 
 dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done, struct dt_error *err)
 {
     dt_db *db;
-    struct dt_found_ids ids = {.n = 0};
-    dt_strbuf_init(&ids.list);
+    struct dt_strbuf ids;
+    *done = 0;
+    dt_strbuf_init(&ids);
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status =
-            dt_select_ids(db, dt_sql_select_old_notices, DT_PARAMS(DT_P_INT(before_ms), DT_P_INT(limit)), &ids, err);
-    if (status == DT_OK && ids.n)
-        status = dt_db_run(db, dt_sql_delete_notices, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids.list))), NULL, err);
-    *done = ids.n;
-    dt_strbuf_clear(&ids.list);
-    return status;
-}
-
-dt_status dt_tidy_list(dt_store *store, dt_db *db, struct dt_str ids, uint64_t *changed, struct dt_error *err)
-{
-    const struct dt_config *config = dt_store_config(store);
-    return dt_db_run(db, dt_sql_tidy_jobs,
-                     DT_PARAMS(DT_P_STR(ids), DT_P_INT(config->history_dead_after), DT_P_INT(config->history_after)),
-                     changed, err);
-}
-
-dt_status dt_store_tidy(dt_store *store, const int64_t *ids, size_t n, size_t *done, struct dt_error *err)
-{
-    dt_db *db;
-    uint64_t changed = 0;
-    struct dt_strbuf list;
-    *done = 0;
-    if (n == 0)
-        return DT_OK;
-    dt_strbuf_init(&list);
-    for (size_t i = 0; i < n; i++)
-        dt_id_list_add(&list, ids[i]);
-    dt_id_list_end(&list);
-    dt_status status = list.failed ? DT_NOMEM : dt_store_db(store, &db, err);
-    if (status == DT_OK)
-        status = dt_tidy_list(store, db, dt_strbuf_str(&list), &changed, err);
-    *done = (size_t)changed;
-    dt_strbuf_clear(&list);
+            select_ids(db, dt_sql_select_old_notices, DT_PARAMS(DT_P_INT(before_ms), DT_P_INT(limit)), &ids, done, err);
+    if (status == DT_OK && *done)
+        status = dt_db_run(db, dt_sql_delete_notices, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), NULL, err);
+    dt_strbuf_clear(&ids);
     return status;
 }

@@ -224,7 +224,9 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     c->job->unsettled = c->unsettled;
     if (status == DT_OK && c->written && c->archived)
         dt_counts_enter(c->counts, c->job->topic, c->id, c->job->state);
-    else if (status == DT_OK && c->written && !DT_UNGUARDED(COUNT_CHANGE))
+    else if (status == DT_OK && c->written &&
+             (was == DT_DISPATCHED || before.attempt_status != DT_ATTEMPT_DISPATCHED) &&
+             !DT_UNGUARDED(COUNT_CHANGE)) /* what a manual edit ended is counted by the housekeeper */
         dt_counts_move(c->counts, c->job->topic, c->id, was, c->job->state);
     return status;
 }

@@ -8,8 +8,9 @@
  * tries again a few milliseconds later. What is in flight is the sum of `dispatched` over the topic's rows of
  * job_counts: they are changed in the very transactions that change jobs (jobs/counts.h). The sum is read by a
  * statement of its own once the gate is locked. So it has all claims of earlier holders, whose commits are visible
- * before their locks go, and at most lacks places that are being freed at this moment: a limit is never exceeded. (A
- * manual edit that ends an attempt leaves the sum too high until the audit comes by: fewer are claimed meanwhile.)
+ * before their locks go, and at most lacks places that are being freed at this moment: a limit is never exceeded. The
+ * same statement subtracts attempts that a manual edit ended and that are still counted (archive/housekeeping.c). (A
+ * DELETE by hand leaves the sum too high until the audit comes by: fewer are claimed meanwhile.)
  *
  *     struct dt_gate gates[] = {{.topic = topic}};              // topics with limits; each once
  *     dt_topic_gates_lock(db, now_ms, gates, 1, err);           // inside the transaction that claims

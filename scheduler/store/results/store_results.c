@@ -629,13 +629,13 @@ static dt_status write_dead_letters(struct batch *b)
                           b->err);
 }
 
-/* Every row was written as it was judged. */
+/* Every row was written as it was judged. If a manual edit ended the attempt, it is counted as dispatched still. */
 static void count_moves(struct batch *b)
 {
-    for (size_t i = 0; i < b->n_jobs; i++) {
-        const struct judged *j = &b->jobs[i];
+    for (const struct judged *j = b->jobs; j < b->jobs + b->n_jobs; j++) {
+        enum dt_job_state was = j->was.attempt_status == DT_ATTEMPT_DISPATCHED ? DT_DISPATCHED : j->was.state;
         if (j->changes && !DT_UNGUARDED(COUNT_RESULT))
-            dt_counts_move(b->counts, j->topic, j->was.id, j->was.state, j->job.state);
+            dt_counts_move(b->counts, j->topic, j->was.id, was, j->job.state);
         dt_counts_fail(b->counts, j->topic, j->was.id, j->failures);
     }
 }

@@ -197,7 +197,7 @@ static void entries_of_another_shard_are_removed_from_a_set(void **state)
 
 /* ---- hand edits to finished states, pauses ---- */
 
-static void without_an_index_rows_are_counted_and_tidied(void **state)
+static void without_an_index_rows_are_counted_but_not_what_was_finished_by_hand(void **state)
 {
     struct fixture *fx = *state;
     struct dt_reconcile_stats stats = {0};
@@ -210,8 +210,6 @@ static void without_an_index_rows_are_counted_and_tidied(void **state)
     tick(fx);
     a_period(fx);
     a_period(fx);
-    assert_int_equal(mysql_fixture_number(&fx->mysql, "SELECT COUNT(*) FROM jobs WHERE due_band = 2"), 1);
-    assert_int_equal(mysql_fixture_number(&fx->mysql, "SELECT COUNT(*) FROM jobs WHERE due_band = 1"), 1);
     dt_reconciler_stats(fx->r, dt_shard_of(&fx->map, 2), &stats);
     assert_int_equal(stats.overdue, 1);
     assert_int_equal(stats.held, 0);
@@ -601,7 +599,7 @@ int main(void)
         T(what_was_changed_just_now_is_mended_but_is_no_drift, shared),
         T(entries_of_another_shard_are_removed_from_a_set, shared),
         T(a_job_finished_by_hand_is_tidied, shared),
-        T(without_an_index_rows_are_counted_and_tidied, shared),
+        T(without_an_index_rows_are_counted_but_not_what_was_finished_by_hand, shared),
         T(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared),
         T(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared),
         T(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, shared),

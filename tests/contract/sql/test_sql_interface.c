@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "store/archive/housekeeping.h"
 #include "support/rigs/sql_rig.h"
 #include "support/store_suite.h"
 
@@ -92,7 +93,7 @@ static void v_backlog_counts_per_topic_and_state(void **state)
     (void)state;
     job_row(&fx, 1, NULL);
     job_row(&fx, 2, "next_at = 5");
-    job_row(&fx, 3, "state = 'dead', next_at = NULL");
+    job_row(&fx, 3, "state = 'dead', next_at = NULL, leave_at = 1");
     job_row(&fx, 4, "topic = 'other'");
     mysql_fixture_audit(&fx);
     assert_sql("orders dead 1 0,orders scheduled 2 1,other scheduled 1 0",
@@ -151,7 +152,7 @@ static void v_audit_conserves_every_job_ever_made(void **state)
     (void)state;
     for (int s = 0; s < DT_JOB_STATES; s++) {
         for (int i = 0; i <= s; i++)
-            job_row(&fx, 10 * s + i, "state = %d, next_at = %s", s + 1, s < 2 ? "next_at" : "NULL");
+            job_row(&fx, 10 * s + i, "leave_at = 1, state = %d, next_at = %s", s + 1, s < 2 ? "next_at" : "NULL");
     }
     assert_sql("15", "SELECT miscounted FROM v_recount");
     assert_int_equal(mysql_fixture_audit(&fx), 15);
@@ -336,8 +337,11 @@ static void the_legal_hand_edits_are_what_the_store_goes_on_from(void **state)
     mysql_fixture_run(&fx, "UPDATE jobs SET payload = '{\"n\":2}', retry = '1s, 2s', ack_timeout_ms = 9 WHERE id = 20");
     OK(dt_store_get(store, 20, &arena, &job, &err));
     assert_string_equal(job.payload.p, "{\"n\":2}");
-    /* and the audit finds each where it stands */
+    /* and each is counted where it stands */
+    size_t done;
     mysql_fixture_audit(&fx);
+    OK(dt_store_promote(store, mysql_fixture_number(&fx, "SELECT " DT_SQL_NOW_MS), 100, &done, &err));
+    assert_int_equal(done, 4);
     assert_sql("8 0",
                "SELECT CONCAT_WS(' ', scheduled + dispatched + succeeded + dead + cancelled, missing) FROM v_audit "
                "WHERE topic = 'orders'");

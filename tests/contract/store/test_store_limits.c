@@ -9,6 +9,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "store/archive/housekeeping.h"
 #include "store/db/db.h"
 #include "store/dispatch/fence.h"
 #include "store/dispatch/leader_txn.h"
@@ -247,6 +248,52 @@ static void whom_somebody_claims_before_leaves_its_jobs_for_some_milliseconds(vo
     assert_int_equal(leader_txn(rig, 0, ids, 1).batch.n, 1);
 }
 
+/* Legal manual edits of an attempt that is out: whatever a leader, the audit and the housekeeper do next, and in
+ * whatever order, its place is free once. */
+static void test_an_attempt_that_a_manual_edit_ends_frees_its_place_at_once(void **state)
+{
+    static const char *const edits[] = {"'succeeded', next_at = NULL",
+                                        "'dead', next_at = NULL",
+                                        "'cancelled'",
+                                        "'cancelled', next_at = NULL",
+                                        "'scheduled'",
+                                        "'scheduled', next_at = 1",
+                                        "'scheduled', next_at = next_at + 864000000"};
+    struct rig *rig = *state;
+    size_t n_edits = sizeof(edits) / sizeof(edits[0]);
+    int64_t ids[8];
+    jobs(rig, 0, "t", n_edits + 1, ids);
+    mysql_fixture_audit(&rig->fx);
+    limit(rig, "t", 1, NULL);
+    assert_int_equal(leader_txn(rig, 0, ids, 1).batch.n, 1);
+    for (size_t i = 0; i < n_edits; i++) {
+        size_t done;
+        struct dt_gate gate = {.topic = DT_STR_LIT("t")};
+        assert_int_equal(leader_txn(rig, 0, ids + i + 1, 1).batch.n, 0);
+        mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = %s WHERE id = %lld AND state = 'dispatched'", edits[i],
+                          (long long)ids[i]);
+        OK(dt_store_gates_look(rig->leaders[0].store, &gate, 1, &err));
+        assert_int_equal(gate.room, 1);
+        assert_int_equal(leader_txn(rig, 0, ids + i, 1).batch.n, 0); /* it is not claimed before it was counted */
+        assert_int_equal(leader_txn(rig, 0, ids + i + 1, 1).batch.n, 1);
+        assert_int_equal(i % 2 ? mysql_fixture_audit(&rig->fx) : 0, 0);
+        OK(dt_store_promote(rig->leaders[0].store, now_ms(rig), 100, &done, &err));
+        assert_int_equal(done, 1);
+        assert_int_equal(mysql_fixture_audit(&rig->fx), 0);
+        OK(dt_store_gates_look(rig->leaders[0].store, &gate, 1, &err));
+        assert_int_equal(gate.room, 0);
+        assert_int_equal(
+            mysql_fixture_number(&rig->fx,
+                                 "SELECT (state IN ('scheduled','dispatched')) = (next_at IS NOT NULL) AND "
+                                 "attempt_status = IF(state = 'succeeded', 'succeeded', 'lost') AND "
+                                 "due_key > 0 FROM jobs WHERE id = %lld",
+                                 (long long)ids[i]),
+            1);
+    }
+    limit(rig, "t", 2, NULL);
+    assert_int_equal(leader_txn(rig, 0, ids + 5, 1).batch.n, 1); /* scheduled by hand, and due */
+}
+
 static void no_more_than_the_caller_lets_go_are_claimed(void **state)
 {
     struct rig *rig = *state;
@@ -448,6 +495,7 @@ int main(void)
         TEST(places_are_shared_by_all_shards_and_free_when_attempts_end),
         TEST(of_a_limit_that_was_lowered_nothing_goes_until_there_is_room),
         TEST(whom_somebody_claims_before_leaves_its_jobs_for_some_milliseconds),
+        TEST(test_an_attempt_that_a_manual_edit_ends_frees_its_place_at_once),
         TEST(no_more_than_the_caller_lets_go_are_claimed),
         TEST(many_topics_with_limits_are_asked_about_together),
         TEST(a_limit_that_was_made_by_hand_gets_its_gate),

@@ -1008,6 +1008,8 @@ static void parse_modified_column(struct parser *p, struct table_def *def)
     parse_column(p, def);
     const struct column *made = &def->columns[--def->n_columns];
     def->columns[need_column(p, def, made->name)] = *made;
+    if (made->generated)
+        resolve_in_table(p, made->generated, def);
 }
 
 /* ALTER TABLE t ADD [COLUMN] c …, MODIFY [COLUMN] c …, DROP CONSTRAINT c: what later migrations may do to the tables that the simulator knows. */

@@ -130,7 +130,7 @@ static void a_far_job_edited_by_hand_to_soon_is_promoted(void **state)
     assert_int_equal(field(rig, "due_key", far), now);
 }
 
-static void what_was_finished_by_hand_is_tidied(void **state)
+static void what_was_ended_by_hand_leaves_the_due_index_and_is_tidied(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
@@ -138,8 +138,13 @@ static void what_was_finished_by_hand_is_tidied(void **state)
     int64_t ids[] = {job(rig, now_ms(rig)), job(rig, now_ms(rig)), job(rig, now_ms(rig))};
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'cancelled' WHERE id = %lld", (long long)ids[0]);
     mysql_fixture_run(&rig->fx, "UPDATE jobs SET state = 'dead', next_at = NULL WHERE id = %lld", (long long)ids[1]);
-    OK(dt_store_tidy(rig->store, ids, 3, &done, &err));
-    assert_int_equal(done, 2);
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM jobs WHERE due_band = 1"), 1);
+    OK(dt_store_promote(rig->store, now_ms(rig), 1, &done, &err)); /* a step is bounded */
+    assert_int_equal(done, 1);
+    OK(dt_store_promote(rig->store, now_ms(rig), 100, &done, &err));
+    assert_int_equal(done, 1);
+    OK(dt_store_promote(rig->store, now_ms(rig), 100, &done, &err));
+    assert_int_equal(done, 0);
     assert_int_equal(mysql_fixture_number(&rig->fx,
                                           "SELECT COUNT(*) FROM jobs WHERE next_at IS NULL AND purge_at > %lld",
                                           (long long)(now_ms(rig) + 24 * HOUR)),
@@ -421,7 +426,7 @@ int main(void)
         T(scans_read_the_index_alone_whatever_others_have_asked),
         T(the_next_job_of_a_shard_is_found_behind_many_of_others),
         T(a_far_job_edited_by_hand_to_soon_is_promoted),
-        T(what_was_finished_by_hand_is_tidied),
+        T(what_was_ended_by_hand_leaves_the_due_index_and_is_tidied),
         T(truth_names_the_next_time_and_nothing_for_finished_jobs),
         T(notices_are_read_with_their_job_and_deleted_once_sent),
         T(what_leaders_say_is_kept_per_shard),
