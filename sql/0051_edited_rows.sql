@@ -4,7 +4,7 @@ UPDATE schema_migrations SET needs = 37 WHERE applied_at = 0;
 -- is scheduled again or next_at is still set. So dispatchers find such rows without a search, count them, and give their place of max_in_flight back.
 -- The generated columns of all rows are made again: on a large table that takes a while.
 
-UPDATE jobs SET attempt_status = 'lost' WHERE attempt_status = 'dispatched' AND state <> 'dispatched';
+UPDATE jobs SET attempt_status = 'none' WHERE attempt_status = 'dispatched' AND state <> 'dispatched';
 
 ALTER TABLE jobs
   MODIFY COLUMN due_band TINYINT AS (IF(next_at IS NULL OR state + 0 > 2 OR (state + 0 = 1 AND attempt_status + 0 = 1), 2, near)) STORED COMMENT '-1 offered, 0 far, 1 near, 2 finished, or its attempt ended by hand',

@@ -31,8 +31,8 @@ SELECT j.id, j.topic, j.state+0, j.attempt_status+0, j.leave_at
  ORDER BY t.id
    FOR UPDATE /*!80001 OF j */ SKIP LOCKED;
 
--- The topic is looked up by a subquery: a join would lock its row. A job that is kept for ever has a number as well. Statuses of
--- attempts: 2 succeeded, 8 lost.
+-- The topic is looked up by a subquery: a join would lock its row. A job that is kept for ever has a number as well. 9 is the
+-- status `none`: nobody has reported on the attempt.
 -- name: end_edited
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
@@ -42,6 +42,6 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
        j.leave_at = IF(j.state = 'scheduled', 0, CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED) +
          LEAST(LEAST(COALESCE((SELECT p.retention_ms FROM topics p WHERE p.name = j.topic), 2592000000),
                      7223372036854775807), IF(j.state = 'dead', ?, ?))),
-       j.attempt_status = IF(j.attempt_status = 'dispatched', IF(j.state = 'succeeded', 2, 8), j.attempt_status+0),
+       j.attempt_status = IF(j.attempt_status = 'dispatched', 9, j.attempt_status+0),
        j.finished_at = COALESCE(NULLIF(j.finished_at, 0), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)),
        j.updated_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), j.next_at = IF(j.state = 'scheduled', j.next_at, NULL);

@@ -14,7 +14,7 @@ SELECT d.job_id FROM deferred_results d FORCE INDEX (by_job) WHERE d.job_id IN (
 -- The latest attempt of jobs that are claimed again.
 -- name: keep_latest_attempts
 INSERT INTO attempts (job_id, attempt, status, due_at, dispatched_at, finished_at, error_code, error_message, http_status, duration_ms)
-SELECT j.id, j.attempt, COALESCE(j.attempt_status, 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,
+SELECT j.id, j.attempt, COALESCE(NULLIF(j.attempt_status, 'none'), 'dispatched'), j.due_at, j.dispatched_at, j.finished_at,
        IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_code, NULL),
        IF(j.attempt_status IN ('failed','timed_out','gave_up','undeliverable'), j.error_message, NULL),
        NULLIF(j.http_status, 0), NULLIF(j.duration_ms, -1)

@@ -99,6 +99,34 @@ def test_pages_of_large_jobs_end_by_bytes(fat, query):
     until(lambda: held(fat) == 0, lambda: held(fat))
 
 
+@pytest.fixture(scope="module")
+def lean(own_apis):
+    api = own_apis("lean", SETTINGS, variables=VARIABLES).start()
+    api.rest.get("/v1/jobs?limit=1&include=payload")
+    yield api
+    api.rest.close()
+
+
+def test_a_page_of_payloads_with_many_values_needs_at_most_eight_times_its_bytes(lean):
+    lean.rows("INSERT INTO jobs (id, topic, state, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload) VALUES "
+              "(1, 'lean', 'scheduled', 4000000000000, 4000000000000, '', 1000, 1, 1, 0, '', CONCAT('[', REPEAT('0,', 500000), '0]'))")
+    for number in range(2, 5):
+        lean.rows("INSERT INTO jobs (id, topic, state, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)"
+                  " SELECT %s, topic, state, run_at, next_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload FROM jobs WHERE id = 1", number)
+    with bounded(lean, 8 * PAGE):
+        assert walk(lean.rest, "topic=lean&include=payload", pages=1) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs:batch", "/v1/results"])
+@pytest.mark.parametrize("element, array", [('{"topic":"a b","key":5,"delay":5,"job_id":5,"attempt":"x","status":"no"}', False), ("{}", True), ("0", True)])
+def test_a_body_of_refused_elements_needs_at_most_eight_times_its_bytes(lean, path, element, array):
+    n = MIB // (len(element) + 1)
+    body = f"[{','.join([element] * n)}]" if array else f"{element}\n" * n
+    with bounded(lean, 8 * MIB):
+        answer = lean.rest.post(path, body, content_type="application/json" if array else "application/x-ndjson")
+        assert answer.status in (200, 413), answer.status
+
+
 def test_pages_without_payloads_are_as_long_as_before(fat):
     assert len(fat.rest.get("/v1/jobs?limit=1000").json["jobs"]) == JOBS
 

@@ -245,14 +245,14 @@ static void jobs_that_are_offered_meanwhile_are_counted_once(void **state)
     dt_store_free(second);
 }
 
-/* A manual edit has ended the attempt; its status is as it was. */
+/* A manual edit has ended the attempt, and was counted. */
 static void a_job_that_is_to_go_now_by_any_number_is_counted_like_others(void **state)
 {
     (void)state;
     job_row(&fx, 1,
-            "attempt = 1, attempt_status = 'dispatched', dispatched_at = 5, next_at = -9223372036854775808, near = 1");
+            "attempt = 1, attempt_status = 'none', dispatched_at = 5, next_at = -9223372036854775808, near = 1");
     job_row(&fx, 2,
-            "ack_timeout_ms = 9223372036854775807, attempt = 1, attempt_status = 'dispatched', next_at = 0, near = 1");
+            "ack_timeout_ms = 9223372036854775807, attempt = 1, attempt_status = 'none', next_at = 0, near = 1");
     assert_int_equal(walked(mysql_now_ms(&fx)).due, 2);
 }
 

@@ -10,6 +10,7 @@
 /* clang-format on */
 
 #include "job/callback/callback_url.h"
+#include "store/archive/housekeeping.h"
 #include "store/dispatch/leader_txn.h"
 #include "store/dispatch/takeover.h"
 #include "store/hands/hands.h"
@@ -368,7 +369,9 @@ static void no_attempt_is_claimed_while_an_earlier_one_is_in_hands(void **state)
 {
     (void)state;
     int64_t id = claimed("h");
+    size_t done;
     mysql_fixture_run(&fx, "UPDATE jobs SET state = 'scheduled', next_at = 5 WHERE id = %lld", (long long)id);
+    OK(dt_store_promote(store, 5, 10, &done, &err));
     assert_int_equal(lead_one(id).hands.claimed.n, 0);
     mysql_fixture_run(&fx, "UPDATE topics SET delivery = 'kafka'");
     mysql_fixture_run(&fx, "UPDATE installation SET topics_version = topics_version + 1");

@@ -521,10 +521,11 @@ static void make_job(struct rig *rig, int id, const char *topic, const char *sta
     char next[80] = "NULL";
     if (due_in)
         snprintf(next, sizeof next, DT_SQL_NOW_MS " + (%d)", due_in);
-    mysql_fixture_run(&rig->fx,
-                      "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
-                      "updated_at, maker, digest, payload) VALUES (%d, '%s', '%s', 0, %s, 1, '', 1, 0, 0, 0, '', '')",
-                      id, topic, state, next);
+    mysql_fixture_run(
+        &rig->fx,
+        "INSERT INTO jobs (id, topic, state, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
+        "updated_at, leave_at, maker, digest, payload) VALUES (%d, '%s', '%s', 0, %s, 1, '', 1, 0, 0, 1, 0, '', '')",
+        id, topic, state, next);
 }
 
 static void counts_and_the_oldest_overdue(void **state)

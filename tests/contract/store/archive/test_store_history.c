@@ -1,5 +1,6 @@
 /* Finished jobs on a real server: how they leave `jobs`, what is told of them from `history`, and how they come back. */
 #include "contract/store/archive/history_suite.h"
+#include "store/archive/housekeeping.h"
 
 /* ---- numbers of partitions ---- */
 
@@ -217,9 +218,11 @@ static void a_job_finished_by_hand_is_told_when_it_is_archived_and_is(void **sta
 {
     (void)state;
     fx.config.history_after = 0;
+    size_t done;
     job_row(&fx, IDS + 1, "state = 'cancelled', next_at = NULL, created_at = 5");
     archive_due();
     assert_int_equal(archived.moved, 0);
+    OK(dt_store_promote(store, now, 10, &done, &err));
     now = mysql_now_ms(&fx) + 1;
     archive_due();
     assert_int_equal(archived.moved, 1);
