@@ -5,8 +5,5 @@ UPDATE schema_migrations SET needs = 37 WHERE applied_at = 0;
 ALTER TABLE shard_stats
   ADD COLUMN held BIGINT NOT NULL DEFAULT 0 COMMENT 'due jobs of paused topics, which are not overdue';
 
--- defines v_live 1c5dcd52434e
--- defines v_jobs 59772069203a
 -- defines v_backlog ac2a8f1666e9
 -- defines v_shards 9171ffff3ec6
--- defines dt_explain 5b81d5aa3f13

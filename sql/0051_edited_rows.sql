@@ -10,6 +10,6 @@ ALTER TABLE jobs
   MODIFY COLUMN due_band TINYINT AS (IF(next_at IS NULL OR state + 0 > 2 OR (state + 0 = 1 AND attempt_status + 0 = 1), 2, near)) STORED COMMENT '-1 offered, 0 far, 1 near, 2 finished, or its attempt ended by hand',
   MODIFY COLUMN due_key BIGINT AS (IF(state + 0 <> 2 AND (attempt_status + 0 = 1 OR (state + 0 > 2 AND next_at IS NOT NULL)), 0, IF(next_at IS NULL, leave_at, IF(near, GREATEST(next_at, 1), GREATEST(next_at, 1) - GREATEST(next_at, 1) MOD 86400000)))) STORED COMMENT 'graded due time: exact when near, its day when far; 1 for what is due whenever it was (next_at zero or less); leave_at when finished; 0 in band 2: ended by a manual edit, and not counted yet';
 
--- defines v_live 20ac23dabd25
+-- defines v_live e66954c12a79
 -- defines v_jobs 59772069203a
--- defines dt_explain e2a1b55bcd51
+-- defines dt_explain 51e79520b244

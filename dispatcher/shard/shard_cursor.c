@@ -3,8 +3,8 @@
  * believed, and the reader ahead of it, for queues that are not long. Refuses to know what they read (shard_due.c) and
  * who goes first (shard_queues.c).
  *
- * Invariant: the cursor passes nothing that may be sent. The reader ahead remembers the queues of which it has skipped a
- * job until it begins again at the cursor.
+ * Invariant: the cursor passes nothing that may be sent. The reader ahead remembers the queues of which it has skipped
+ * a job until it begins again at the cursor.
  */
 #include "shard_parts.h"
 

@@ -238,22 +238,6 @@ static void stop_waiting_for_name(dt_http_client *client, struct dt_client_excha
     exchange->no_turn = false;
 }
 
-static void serve_name(dt_http_client *client, const struct dt_host_name *name)
-{
-    struct dt_client_exchange *exchange;
-    struct dt_client_exchange *next;
-    DL_FOREACH_SAFE(client->waiting, exchange, next)
-    {
-        if (exchange->name != name)
-            continue;
-        stop_waiting_for_name(client, exchange);
-        if (name->state == DT_HOST_NAME_KNOWN)
-            begin_in_turn(client, exchange, name->addresses);
-        else
-            end_early(client, exchange, DT_HTTP_DNS, name->reason);
-    }
-}
-
 /* Names that have a turn now are looked up. */
 static void give_turns(dt_http_client *client)
 {
@@ -273,32 +257,38 @@ static void give_turns(dt_http_client *client)
 
 static void serve_names(dt_http_client *client)
 {
-    struct dt_host_name *name = dt_host_names_ended(client->names, now(client));
-    const bool some = name;
-    for (; name; name = dt_host_names_ended(client->names, now(client)))
-        serve_name(client, name);
+    struct dt_client_exchange *exchange;
+    struct dt_client_exchange *next;
+    bool some = false;
+    for (struct dt_host_name *name; (name = dt_host_names_ended(client->names, now(client))); some = true)
+        DL_FOREACH_SAFE(client->waiting, exchange, next)
+        {
+            if (exchange->name != name)
+                continue;
+            stop_waiting_for_name(client, exchange);
+            if (name->state == DT_HOST_NAME_KNOWN)
+                begin_in_turn(client, exchange, name->addresses);
+            else
+                end_early(client, exchange, DT_HTTP_DNS, name->reason);
+        }
     if (some)
         give_turns(client);
 }
 
-static void serve_contact(dt_http_client *client, const struct dt_contact *contact)
-{
-    struct dt_client_exchange *exchange;
-    struct dt_client_exchange *next;
-    DL_FOREACH_SAFE(client->waiting, exchange, next)
-    {
-        if (exchange->contact != contact || exchange->name)
-            continue;
-        stop_waiting(client, exchange);
-        start(client, exchange);
-    }
-}
-
 static void serve_contacts(dt_http_client *client)
 {
-    const struct dt_contact *contact = dt_contacts_next_made(client->contacts);
-    for (; contact; contact = dt_contacts_next_made(client->contacts))
-        serve_contact(client, contact);
+    const struct dt_contact *contact;
+    while ((contact = dt_contacts_next_made(client->contacts))) {
+        struct dt_client_exchange *exchange;
+        struct dt_client_exchange *next;
+        DL_FOREACH_SAFE(client->waiting, exchange, next)
+        {
+            if (exchange->contact != contact || exchange->name)
+                continue;
+            stop_waiting(client, exchange);
+            start(client, exchange);
+        }
+    }
 }
 
 /* Who waited for a connection goes on without; who waited for a name, or has no time left, is over. */
@@ -459,13 +449,6 @@ static int sleep_ms(const dt_http_client *client)
     return us <= 0 ? 0 : (int)((dt_earlier(us, SLEEP_MAX_US) + 999) / 1000);
 }
 
-static void drain_wake_ups(const dt_http_client *client)
-{
-    uint64_t count;
-    ssize_t ignored = read(client->wake_fd, &count, sizeof(count));
-    (void)ignored;
-}
-
 static void serve_events(dt_http_client *client)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
@@ -475,12 +458,15 @@ static void serve_events(dt_http_client *client)
     int n = epoll_wait(client->epoll_fd, events, EVENTS_AT_ONCE, ms);
     forgive_missed(client);
     for (int i = 0; i < n; i++) {
-        if (events[i].data.fd == client->wake_fd)
-            drain_wake_ups(client);
-        else if (dt_receivers_hear(client->receivers, events[i].data.fd, now(client)))
+        if (events[i].data.fd == client->wake_fd) {
+            uint64_t count;
+            ssize_t ignored = read(client->wake_fd, &count, sizeof(count));
+            (void)ignored;
+        } else if (dt_receivers_hear(client->receivers, events[i].data.fd, now(client))) {
             (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, events[i].data.fd, NULL);
-        else
+        } else {
             serve_socket(client, &events[i]);
+        }
     }
 }
 

@@ -10,8 +10,8 @@
 
 #include <linux/tcp.h>
 
-#include "base/log.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "http_curl.h"
 
 #define QUIET_US    INT64_C(250000)
