@@ -106,7 +106,7 @@ def test_a_client_that_leaves_costs_no_attempt(api, pulled):
 @pytest.mark.parametrize("size", [1, 3_000_000, 12_000_000])
 def test_a_client_that_sends_more_after_its_pop_and_leaves_costs_no_attempt(api, pulled, size):
     """Its end comes after all of that, and nobody reads requests after a pop that waits."""
-    leaves = Waiter(api, pulled, wait="PT1M")
+    leaves, left = Waiter(api, pulled, wait="PT1M"), api.metric("duetime_pops_left_total")
     settle(api, 1)
     more = b"GET /v1/topics HTTP/1.1\r\nHost: localhost\r\n\r\n" * (1 + size // 38)
     leaves.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
@@ -114,7 +114,7 @@ def test_a_client_that_sends_more_after_its_pop_and_leaves_costs_no_attempt(api,
     with contextlib.suppress(OSError):
         leaves.socket.sendall(more[:size])
     leaves.leave()
-    settle(api, 0)
+    until(lambda: api.metric("duetime_pops_left_total") > left, "the end of its client is noticed", seconds=3)
     stays = Waiter(api, pulled, wait="PT1M")
     settle(api, 1)
     made = api.make(topic=pulled, delay=0)
