@@ -879,6 +879,16 @@ static void judge_history(void)
     history_kept += history->n;
 }
 
+/* What a manual edit ended and the housekeeper has not met yet counts as before. */
+static bool counts_as(const struct row *job, const char *state)
+{
+    if (cell_int(job, "due_band") != 2 || cell_int(job, "due_key") != 0)
+        return is(job, "state", state);
+    if (is(job, "attempt_status", "dispatched"))
+        return strcmp(state, "dispatched") == 0;
+    return cell_int(job, "leave_at") == 0 ? strcmp(state, "scheduled") == 0 : is(job, "state", state);
+}
+
 /* Jobs of a topic and a piece in a state: by their rows less by the counters. */
 static int64_t miscounted(struct dt_str topic, int64_t piece, const char *state)
 {
@@ -886,7 +896,7 @@ static int64_t miscounted(struct dt_str topic, int64_t piece, const char *state)
     int64_t n = 0;
     for (size_t i = 0; i < jobs->n; i++)
         n += jobs->rows[i]->committed && (cell_int(jobs->rows[i], "id") >> 40) % 32 == piece &&
-             is(jobs->rows[i], "state", state) && dt_str_eq(cell_text(jobs->rows[i], "topic"), topic);
+             counts_as(jobs->rows[i], state) && dt_str_eq(cell_text(jobs->rows[i], "topic"), topic);
     for (size_t i = 0; i < counts->n; i++)
         if (counts->rows[i]->committed && cell_int(counts->rows[i], "piece") == piece &&
             dt_str_eq(cell_text(counts->rows[i], "topic"), topic))

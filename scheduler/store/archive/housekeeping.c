@@ -40,25 +40,31 @@ static dt_status lock_edited(dt_db *db, struct dt_str found, struct dt_strbuf *l
     return status == DT_OK ? ended : status;
 }
 
-static dt_status end_edited(dt_store *store, dt_db *db, struct dt_str found, struct dt_error *err)
+dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str ids, struct dt_counts *counts,
+                        struct dt_arena *arena, struct dt_error *err)
 {
-    const struct dt_config *config = dt_store_config(store);
-    struct dt_counts counts;
-    struct dt_arena arena;
     struct dt_strbuf locked;
-    dt_counts_init(&counts);
-    dt_arena_init(&arena);
     dt_strbuf_init(&locked);
-    dt_status status = dt_db_begin(db, err);
-    if (status == DT_OK)
-        status = lock_edited(db, found, &locked, &counts, &arena, err);
+    dt_status status = lock_edited(db, ids, &locked, counts, arena, err);
     if (status == DT_OK)
         status = dt_db_run(db, dt_sql_end_edited,
                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&locked)), DT_P_INT(config->history_dead_after),
                                      DT_P_INT(config->history_after)),
                            NULL, err);
-    status = dt_counts_commit(db, &counts, status, err);
     dt_strbuf_clear(&locked);
+    return status;
+}
+
+static dt_status end_found(dt_store *store, dt_db *db, struct dt_str found, struct dt_error *err)
+{
+    struct dt_counts counts;
+    struct dt_arena arena;
+    dt_counts_init(&counts);
+    dt_arena_init(&arena);
+    dt_status status = dt_db_begin(db, err);
+    if (status == DT_OK)
+        status = dt_edited_end(db, dt_store_config(store), found, &counts, &arena, err);
+    status = dt_counts_commit(db, &counts, status, err);
     dt_arena_clear(&arena);
     return status;
 }
@@ -90,7 +96,7 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
     if (status == DT_OK)
         status = select_ids(db, dt_sql_select_edited, DT_PARAMS(DT_P_INT(limit)), &ids, &edited, err);
     if (status == DT_OK && edited)
-        status = end_edited(store, db, dt_strbuf_str(&ids), err);
+        status = end_found(store, db, dt_strbuf_str(&ids), err);
     if (status == DT_OK)
         status =
             select_ids(db, dt_sql_select_coming_near, DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, &coming, err);

@@ -9,7 +9,10 @@
  */
 #include "store/dispatch/takeover.h"
 
+#include <stdio.h>
+
 #include "base/hooks/guard.h"
+#include "store/archive/housekeeping.h"
 #include "store/dispatch/deadlines.h"
 #include "store/dispatch/fence_txn.h"
 #include "store/jobs/counts.h"
@@ -149,6 +152,10 @@ static dt_status end_undeliverable(struct settling *s)
                                         .error_message = dt_str(f->refusal)}};
     dt_status status = dt_results_apply_within(&txn, &apply, 1, s->err);
     s->done->ended = status == DT_OK && apply.outcome == DT_OUTCOME_APPLIED;
+    char ids[32];
+    snprintf(ids, sizeof(ids), "[%lld]", (long long)apply.result.job_id);
+    if (status == DT_OK && !s->done->ended)
+        status = dt_edited_end(s->db, s->config, dt_str(ids), &s->counts, &s->topics, s->err);
     if (status == DT_OK && !s->done->ended)
         status = dt_db_run(s->db, dt_sql_record_undeliverable,
                            DT_PARAMS(DT_P_INT(now_ms), DT_P_STR(dt_str(f->refusal)), DT_P_INT(now_ms),
