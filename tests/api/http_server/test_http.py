@@ -161,6 +161,19 @@ def test_a_client_that_asks_is_told_to_continue(api, topic):
         assert wire.send(body).answer()[0] == 201
 
 
+def test_every_answer_is_kept_by_nobody_and_its_type_is_not_guessed(api, topic):
+    """Of the library and past it, refusals of each layer included."""
+    api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
+    answers = [api.get("/v1/jobs?limit=1"), api.get("/v1/jobs/1"), api.get("/v1/nothing"), api.post("/v1/jobs", {}), api.post("/v1/tokens", {}),
+               api.post("/v1/jobs:batch", b"{}\n", content_type="application/x-ndjson"), api.post(f"/v1/topics/{topic}/pop", {"wait": 100})]
+    headers = [{name.lower(): value for name, value in answer.headers.items()} for answer in answers]
+    for text in (b"nonsense\r\n\r\n", post("/v1/jobs", {}).replace(b"Content-Length: 2", b"Transfer-Encoding: chunked").replace(b"{}", b"x\n")):
+        with Raw(api.url) as wire:
+            headers.append(wire.send(text).answer()[1])
+    for each in headers:
+        assert (each["cache-control"], each["x-content-type-options"]) == ("no-store", "nosniff"), each
+
+
 def test_http_1_0_is_answered_and_closed(api):
     with Raw(api.url) as wire:
         assert wire.send("GET /healthz HTTP/1.0\r\n\r\n").answer()[0] == 200 and wire.closed()
