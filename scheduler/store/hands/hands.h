@@ -38,9 +38,10 @@ struct dt_lost {
     int64_t after; /* ids above it; 0 at first */
     int64_t *v;    /* room for `limit`, the caller's */
     size_t limit, n;
+    bool owners; /* some process has a number, so attempts may be lost soon */
 };
-/* Fills in the ids, ascending, and moves `after` to the last one. A page that is not full is the last. Rows of jobs
- * that are not in `jobs` any more go. */
+/* Fills in the ids, ascending, moves `after` to the last one, and sets `owners`. A page that is not full is the last.
+ * Rows of jobs that are not in `jobs` any more are removed. */
 DT_MUST_CHECK dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_error *err);
 /* The attempts of these jobs (ascending) that are in the owner's hands are nobody's from now on. */
 DT_MUST_CHECK dt_status dt_store_hands_give_away(dt_store *store, int64_t owner, const int64_t *ids, size_t n,

@@ -51,13 +51,18 @@ dt_status dt_store_hands_lost(dt_store *store, struct dt_lost *lost, struct dt_e
 {
     dt_db *db;
     lost->n = 0;
+    lost->owners = false;
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
         status = dt_db_query(db, dt_sql_select_lost, DT_PARAMS(DT_P_INT(lost->after), DT_P_INT(lost->limit)), err);
     if (status != DT_OK)
         return status;
-    while (lost->n < lost->limit && dt_db_next(db))
-        lost->v[lost->n++] = lost->after = dt_db_i64(db, 0);
+    while (dt_db_next(db)) {
+        const int64_t id = dt_db_i64(db, 0);
+        lost->owners |= id < 0;
+        if (id >= 0 && lost->n < lost->limit)
+            lost->v[lost->n++] = lost->after = id;
+    }
     status = dt_db_end(db, err);
     return status == DT_OK && lost->n ? dt_db_run(db, dt_sql_delete_hands_of_no_job, DT_NO_PARAMS, NULL, err) : status;
 }

@@ -21,13 +21,16 @@ DELETE FROM hand_owners
  WHERE renewed_at + timeout_ms < CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - 60000;
 
 -- Jobs above one, of which an attempt is in the hands of an owner that is gone. An owner without a row is gone, too.
+-- A row with -1 says that there is an owner: attempts may be lost soon.
 -- name: select_lost
-SELECT h.job_id
-  FROM hands h FORCE INDEX (PRIMARY)
-  LEFT JOIN hand_owners o FORCE INDEX (PRIMARY) ON o.owner = h.owner
- WHERE h.job_id > ?
-   AND (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED))
- ORDER BY h.job_id LIMIT ?;
+(SELECT h.job_id
+   FROM hands h FORCE INDEX (PRIMARY)
+   LEFT JOIN hand_owners o FORCE INDEX (PRIMARY) ON o.owner = h.owner
+  WHERE h.job_id > ?
+    AND (o.owner IS NULL OR o.renewed_at + o.timeout_ms <= CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED))
+  ORDER BY h.job_id LIMIT ?)
+UNION ALL
+(SELECT -1 FROM hand_owners LIMIT 1);
 
 -- Attempts that nobody has in hands and whose jobs have left `jobs`: there is nothing to end.
 -- name: delete_hands_of_no_job

@@ -267,7 +267,7 @@ static dt_status find_all_out(dt_hands *hands, struct dt_error *err)
 static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
 {
     struct dt_lost lost = {.v = hands->lost, .limit = (size_t)hands->env.config->dispatch_batch_jobs};
-    if (dt_pool_now_us(hands) - hands->looked_us < (hands->client ? LOOK_US : LOOK_IDLE_US))
+    if (dt_pool_now_us(hands) < hands->look_us)
         return DT_OK;
     dt_status status = DT_OK;
     do {
@@ -275,7 +275,9 @@ static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
         if (status == DT_OK && lost.n)
             hands->env.lost(hands->env.arg, lost.v, lost.n);
     } while (status == DT_OK && lost.n == lost.limit);
-    hands->looked_us = dt_pool_now_us(hands);
+    /* While no process has a number, the next one loses nothing before its lease has run out. */
+    int64_t pause_us = lost.owners || lost.n ? LOOK_US : hands->env.config->zookeeper_session_timeout * 1000;
+    hands->look_us = dt_pool_now_us(hands) + (hands->client ? dt_later(pause_us, LOOK_US) : LOOK_IDLE_US);
     dt_pool_tell_room(hands); /* that comes about with time alone */
     return status;
 }
@@ -294,8 +296,7 @@ static dt_status step(dt_hands *hands, struct dt_error *err)
 
 static int64_t next_us(const dt_hands *hands)
 {
-    int64_t look_us = hands->looked_us + (hands->client ? LOOK_US : LOOK_IDLE_US);
-    return hands->owner ? dt_earlier(look_us, hands->renewed_us + renew_every_us(hands)) : look_us;
+    return hands->owner ? dt_earlier(hands->look_us, hands->renewed_us + renew_every_us(hands)) : hands->look_us;
 }
 
 /* Whatever is left in hands is lost at once. */

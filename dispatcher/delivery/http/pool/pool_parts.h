@@ -84,7 +84,7 @@ struct dt_hands {
     dt_store *keeper_store;
     struct dt_outage_part keeper_outage;
     struct dt_renewals renewals; /* of our number */
-    int64_t renewed_us, looked_us, used_us;
+    int64_t renewed_us, look_us, used_us;
     int64_t *lost; /* room for a look */
     struct dt_arena arena;
 
