@@ -178,7 +178,7 @@ static void add_shard(struct dt_strbuf *out, const struct dt_shard_info *info, i
     add_text_or_null(out, "callbacks", info->callbacks);
     dt_strbuf_addf(out,
                    ",\"in_flight\":%lld,\"backlog\":%lld,\"overdue\":%lld,\"held\":%lld,\"oldest_overdue_ms\":%lld",
-                   (long long)info->inflight, (long long)(info->overdue + info->held), (long long)info->overdue,
+                   (long long)info->inflight, (long long)info->overdue + info->held, (long long)info->overdue,
                    (long long)info->held, (long long)dt_shard_oldest_ms(info, now_ms));
     dt_strbuf_addf(out, ",\"index_whole\":%s", dt_shard_has_index(info) ? "true" : "false");
     dt_strbuf_addf(out, ",\"drift\":{\"missing\":%lld,\"extra\":%lld,\"wrong\":%lld},\"seen_at\":",
@@ -235,7 +235,8 @@ static void add_info(struct dt_api *api, struct dt_strbuf *out, const struct dt_
                      const struct dt_shards_view *shards)
 {
     const struct dt_installation *installation = &view->installation;
-    int64_t overdue = 0, held = 0;
+    int64_t overdue = 0;
+    int64_t held = 0;
     dt_strbuf_adds(out, "{\"version\":\"" DUETIME_VERSION "\",\"installation\":{\"name\":");
     dt_json_add_string(out, dt_str(installation->name));
     dt_strbuf_addf(out, ",\"uuid\":\"%s\"},", installation->uuid);

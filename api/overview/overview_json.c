@@ -144,7 +144,8 @@ static void add_parts(struct dt_strbuf *out, const struct dt_api *api, const str
     const struct dt_dispatchers *dispatchers = &view->shards->dispatchers;
     const char *mysql = health->mysql_text[0] ? health->mysql_text : "MySQL is not well";
     const char *redis = health->redis_text[0] ? health->redis_text : "Redis is not well";
-    const int64_t now_us = dt_clock_mono_us(api->clock), at_ms = dispatchers->now_ms;
+    const int64_t now_us = dt_clock_mono_us(api->clock);
+    const int64_t at_ms = dispatchers->now_ms;
     dt_strbuf_adds(out, ",\"parts\":[");
     add_part(out, "mysql", true, health->mysql == DT_OK ? NULL : mysql,
              view->now_ms - (now_us - health->mysql_us) / 1000);

@@ -266,9 +266,8 @@ static void add_counts(struct dt_strbuf *out, const struct dt_topic_counts *coun
         dt_strbuf_adds(out, "\":");
         dt_strbuf_add_i64(out, counts->by_state[s]);
     }
-    const char *const name = paused ? "oldest_held_ms" : "oldest_overdue_ms", *const other = paused
-                                                                                                 ? "oldest_overdue_ms"
-                                                                                                 : "oldest_held_ms";
+    const char *const name = paused ? "oldest_held_ms" : "oldest_overdue_ms";
+    const char *const other = paused ? "oldest_overdue_ms" : "oldest_held_ms";
     dt_strbuf_addf(out, "},\"%s\":null,\"%s\":", other, name);
     if (counts->oldest_overdue_ms > 0)
         dt_strbuf_add_i64(out, counts->oldest_overdue_ms);

@@ -335,7 +335,8 @@ static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
 static void tell_overdue(dt_housekeeper *h)
 {
     struct dt_loop_state state;
-    int64_t overdue = 0, held = 0;
+    int64_t overdue = 0;
+    int64_t held = 0;
     for (unsigned shard = 0, all = shards(h); shard < all; shard++)
         if (h->env.state(h->env.arg, shard, &state) && state.leading) {
             const struct dt_shard_stats stats = stats_of(h, shard, &state);

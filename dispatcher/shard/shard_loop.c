@@ -291,8 +291,9 @@ static void say_which_map(dt_shard_loop *l)
 
 static void say_what_it_waits_for(dt_shard_loop *l)
 {
-    const char *trouble = dt_delivery_trouble(l->delivery), *orphan = dt_shard_orphan(l);
-    char text[sizeof(l->state.detail)];
+    const char *trouble = dt_delivery_trouble(l->delivery);
+    const char *orphan = dt_shard_orphan(l);
+    char text[sizeof(l->state.detail)] = "";
     bool busy = dt_sender_busy(&l->sender); /* err is the sender's then */
     if (dt_shard_sender_stalled(l)) {
         if (!busy || (!l->state.waiting && dt_shard_mono_us(l) - l->sender.requested_us >= SLOW_US))
@@ -305,7 +306,6 @@ static void say_what_it_waits_for(dt_shard_loop *l)
     } else if (l->index && !l->trust.up)
         say(l, "redis", "the index is not reachable");
     else if (!busy) {
-        text[0] = '\0';
         if (l->sender.state == DT_SENDER_OPEN)
             dt_delivery_notice(l->delivery, text, sizeof(text));
         say(l, NULL, text);

@@ -354,7 +354,8 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
 
 static int by_id(const void *a, const void *b)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
 
     return (x > y) - (x < y);
 }
@@ -362,7 +363,8 @@ static int by_id(const void *a, const void *b)
 /* Counts what is overdue, and what the pause of its topic holds, from the oldest on; a slice of rows bounds it. */
 static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
-    size_t n = 0, n_held = 0;
+    size_t n = 0;
+    size_t n_held = 0;
     const struct dt_due_window window = {.to_ms = r->now_ms - OVERDUE_MS, .limit = r->slice};
     dt_status status = dt_store_scan_due(r->store, &window, r->page, &n, err);
 

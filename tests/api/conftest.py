@@ -8,6 +8,7 @@ import pathlib
 import sys
 import uuid
 
+import pymysql
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -91,6 +92,18 @@ def db(stack):
     yield ask
     with contextlib.suppress(Exception):
         connection.close()
+
+
+@pytest.fixture
+def packet_limit(db):
+    """packet_limit(bytes) sets max_allowed_packet for connections that are made from then on, which end with the test."""
+    before = db("SELECT @@GLOBAL.max_allowed_packet AS n")[0]["n"]
+    last = db("SELECT MAX(id) AS n FROM information_schema.processlist")[0]["n"]
+    yield lambda n: db("SET GLOBAL max_allowed_packet = %s", n)
+    db("SET GLOBAL max_allowed_packet = %s", before)
+    for session in db("SELECT id FROM information_schema.processlist WHERE id > %s AND id <> CONNECTION_ID()", last):
+        with contextlib.suppress(pymysql.err.OperationalError):  # it has ended by itself
+            db("KILL %s", session["id"])
 
 
 @pytest.fixture

@@ -110,9 +110,10 @@ def test_a_token_that_cannot_be_shown_is_told_with_what_removes_it(own_apis):
 # ---- interrupts ----
 
 def slow(stack, topic, *more):
-    """A cancel that takes its time, and what it says on standard error."""
+    """A cancel that takes its time, and what it says on standard error. It hears SIGHUP, whatever the tests were started with (nohup)."""
     return subprocess.Popen([PROGRAM, "jobs", "cancel", "--topic", topic, "--rate", "1/m", "--yes", "--url", stack["DUETIME_URL_API1"], *more],
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

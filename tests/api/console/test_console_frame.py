@@ -128,7 +128,7 @@ def test_the_overview_has_what_happens_what_waits_what_comes_and_how_parts_are(c
         console.browser.sees(css=f".figure .name:text-is('{figure}')")
     for panel in ("A second, in the last hour", "Lateness in the last hour", "What comes in the next hour"):
         console.browser.sees(css=f"[aria-label='{panel}'] .chart canvas")
-    console.browser.sees(css=f"table[aria-label=Topics] tr:has-text('{held}') td[data-label=Overdue] a.late:has-text('400')")
+    console.browser.sees(css=f"table[aria-label=Topics] tr:has-text('{held}') td[data-label=Overdue]:has-text('400 held')")
     for part in ("MySQL", "Redis", "Kafka", "ZooKeeper"):
         console.browser.sees(css=f"[aria-label=Parts] div:has(dt:text-is('{part}')) .state.done:has-text('ok')")
     console.browser.sees(css="table[aria-label=Shards] tr:nth-child(2) td[data-label=Health] .state.done:has-text('ok')")

@@ -30,17 +30,13 @@ def test_settings_of_mysql_that_the_promise_rests_on(api, db, setting, name, sev
         db(f"SET GLOBAL {setting} = 1")
 
 
-def test_a_server_that_takes_small_statements_only(api, db):
-    before = db("SELECT @@GLOBAL.max_allowed_packet AS n")[0]["n"]
+def test_a_server_that_takes_small_statements_only(api, db, packet_limit):
     gone(api, "mysql-packet")
-    db("SET GLOBAL max_allowed_packet = 65536")
-    try:
-        seen = found(api, "mysql-packet")
-        assert seen["severity"] == "warning" and seen["detail"].startswith("max_allowed_packet is 65536"), seen
-        follow_in_mysql(db, seen["do"])
-        gone(api, "mysql-packet")
-    finally:
-        db("SET GLOBAL max_allowed_packet = %s", before)
+    packet_limit(65536)
+    seen = found(api, "mysql-packet")
+    assert seen["severity"] == "warning" and seen["detail"].startswith("max_allowed_packet is 65536"), seen
+    follow_in_mysql(db, seen["do"])
+    gone(api, "mysql-packet")
 
 
 def test_an_inbox_whose_numbers_end_is_mended_as_the_page_says(api, db, stack, topic):

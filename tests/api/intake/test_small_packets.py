@@ -12,16 +12,8 @@ PAUSED = {"every": "PT1H", "paused": True}
 
 
 @pytest.fixture
-def server(db):
-    """server(bytes) sets the limit for connections that are made from then on."""
-    before = db("SELECT @@GLOBAL.max_allowed_packet AS n")[0]["n"]
-    yield lambda n: db("SET GLOBAL max_allowed_packet = %s", n)
-    db("SET GLOBAL max_allowed_packet = %s", before)
-
-
-@pytest.fixture
-def tight(own_apis, server):
-    server(65536)
+def tight(own_apis, packet_limit):
+    packet_limit(65536)
     return own_apis.beside("tight", {"installation.name": "plain"})
 
 
@@ -59,8 +51,8 @@ def test_batches_are_written_in_statements_that_mysql_takes(tight, topic):
     assert {line.get("outcome") for line in rest.post("/v1/results", ended).json} == {"applied"}
 
 
-def test_a_server_that_takes_next_to_nothing_is_unavailable_and_alarms(tight, server, db, topic):
-    server(32768)
+def test_a_server_that_takes_next_to_nothing_is_unavailable_and_alarms(tight, packet_limit, db, topic):
+    packet_limit(32768)
     database = tight.database
     for session in db("SELECT id FROM information_schema.processlist WHERE db = %s AND id <> CONNECTION_ID()", database):
         db("KILL %s", session["id"])
@@ -68,16 +60,16 @@ def test_a_server_that_takes_next_to_nothing_is_unavailable_and_alarms(tight, se
     refused(answer, 503, "unavailable")
     until(lambda: re.search(r'duetime_outage_alarm\{of="mysql"\} 1', tight.rest.get("/metrics").text), tight.log)
     assert "max_allowed_packet of MySQL is 32768" in tight.log()
-    server(16777216)
+    packet_limit(16777216)
     until(lambda: tight.rest.post("/v1/jobs", {"topic": topic, "delay": "PT1H", "payload": LARGE}).status == 201, tight.log)
 
 
-def test_jobs_that_were_made_before_are_dispatched_in_batches_that_mysql_takes(api, db, stack, server, topic):
+def test_jobs_that_were_made_before_are_dispatched_in_batches_that_mysql_takes(api, db, stack, packet_limit, topic):
     assert api.put(f"/v1/topics/{topic}", {"paused": True, "ack_timeout": "P1D"}).status == 201
     large = api.make(topic=topic, delay=0, payload=LARGE)["id"]
     assert {line["status"] for line in api.batch([{"topic": topic, "delay": 0}] * 6000)} == {201}
     stack.stop("dispatcher1")
-    server(65536)
+    packet_limit(65536)
     begun = len(stack.log("dispatcher1"))
     stack.start("dispatcher1")
     assert api.post(f"/v1/topics/{topic}/resume").status == 200

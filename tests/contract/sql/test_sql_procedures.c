@@ -265,6 +265,7 @@ static void dt_explain_tells_what_a_limit_or_a_pop_keeps_waiting(void **state)
     (void)state;
     mysql_fixture_run(&fx,
                       "INSERT INTO topics (name, max_in_flight, created_at, updated_at) VALUES ('orders', 2, 1, 1)");
+    mysql_fixture_run(&fx, "DELETE FROM processes");
     job_row(&fx, 7, "next_at = 5");
     assert_explained("scheduled: due, but no dispatcher runs");
     mysql_fixture_run(
