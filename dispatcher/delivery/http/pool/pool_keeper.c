@@ -276,8 +276,8 @@ static dt_status look_for_lost(dt_hands *hands, struct dt_error *err)
             hands->env.lost(hands->env.arg, lost.v, lost.n);
     } while (status == DT_OK && lost.n == lost.limit);
     /* While no process has a number, the next one loses nothing before its lease has run out. */
-    int64_t pause_us = lost.owners || lost.n ? LOOK_US : hands->env.config->zookeeper_session_timeout * 1000;
-    hands->look_us = dt_pool_now_us(hands) + (hands->client ? dt_later(pause_us, LOOK_US) : LOOK_IDLE_US);
+    int64_t lease_us = lost.owners || lost.n ? 0 : hands->env.config->zookeeper_session_timeout * 1000;
+    hands->look_us = dt_pool_now_us(hands) + (hands->client ? lease_us + LOOK_US : LOOK_IDLE_US);
     dt_pool_tell_room(hands); /* that comes about with time alone */
     return status;
 }
