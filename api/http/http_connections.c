@@ -101,6 +101,8 @@ static int overdue_idle(const struct dt_connections *table, struct dt_connection
     int64_t late_us = dt_earlier(now_us - since_us, idle_us) - config->http_head_timeout * 1000;
     if (since_us == 0 && idle_us <= config->http_idle_timeout * 1000)
         return idle_us > SILENCE_US && left_unnoticed(conn) ? SHUT_RDWR : LET_BE;
+    if (since_us == 0 && idle_us > (config->http_idle_timeout + config->http_request_timeout) * 1000)
+        return SHUT_RDWR; /* empty lines without an end */
     if ((since_us && late_us < 0) || has_unread(conn))
         return LET_BE;
     if (since_us == 0)

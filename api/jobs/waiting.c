@@ -64,7 +64,8 @@ static bool is_unsent(const struct dt_waiting *w, const struct dt_job *job)
 {
     const struct dt_shard_info *shard =
         w->shards && job->claim_shard >= 0 ? dt_shards_find(w->shards, (unsigned)job->claim_shard) : NULL;
-    bool unsent = shard && shard->inflight > 0 && dt_str_is(shard->waiting, "kafka");
+    bool unsent =
+        shard && shard->inflight > 0 && (!shard->owner.p || shard->halted.p || dt_str_is(shard->waiting, "kafka"));
     if (unsent && w->store && dt_store_in_flight(w->store, job->id, job->claim_shard, &unsent, NULL) != DT_OK)
         unsent = false;
     return unsent;

@@ -35,7 +35,7 @@
 #define EVENTS_AT_ONCE 128
 #define SHUT_US        INT64_C(3000000) /* longer than connections are kept without use (http_curl_request.c) */
 #define SLEEP_MAX_US   (INT64_C(60) * 1000000)
-#define LOOK_US        INT64_C(25000) /* twice as long between two looks at sockets is too long */
+#define LOOK_US        INT64_C(250000) /* twice as long between two looks at sockets is too long */
 #define STOPPED        "the process stops"
 #define SPARE_MAX      128 /* libcurl handles that are kept for further requests */
 

@@ -18,6 +18,7 @@
 #define CLOSING_US  (INT64_C(3600) * 1000000)
 #define FIRST_US    INT64_C(1000000) /* a first request that is not answered by then makes room for another one */
 #define DRAIN_BYTES 4096
+#define ESTABLISHED 1 /* TCP_ESTABLISHED of netinet/tcp.h, which linux/tcp.h excludes */
 
 /* TLS 1.3 sends its alerts as records of data: this is how long they are (RFC 8446, 5.2 and 6). */
 #define TLS_RECORD_HEAD 5
@@ -159,7 +160,7 @@ static void note_received(struct dt_client_exchange *exchange, int fd)
     socklen_t n = sizeof(info);
     if (exchange->opened && !exchange->url.tls && !exchange->chunked &&
         getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0)
-        exchange->received = info.tcpi_bytes_received;
+        exchange->received = info.tcpi_bytes_received - (info.tcpi_state != ESTABLISHED); /* an end counts as one */
     if (has_surplus(exchange))
         shutdown(fd, SHUT_RDWR); /* also if the answer is not whole: its connection is not used again either */
 }

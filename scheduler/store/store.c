@@ -10,7 +10,7 @@
 
 #include "store/store_internal.h"
 
-#define PAYLOAD_SLACK  16384u /* of a statement: a job's other members, mostly */
+#define PAYLOAD_SLACK  24576u /* of a statement: a job's other members, mostly; headers may need two bytes for each */
 #define TRIES_MAX      8u
 #define PAUSE_FIRST_US 500
 #define AGAIN_US       INT64_C(900000)  /* less than the shortest lock timeout */

@@ -63,8 +63,10 @@ BEGIN
           LEFT JOIN shards c ON c.shard = v.claim_shard
           LEFT JOIN (SELECT t.name, t.max_in_flight, t.rate_limit,
                             (SELECT SUM(n.dispatched) FROM job_counts n FORCE INDEX (PRIMARY) WHERE n.topic = t.name)
-                              - (SELECT COUNT(*) FROM jobs e FORCE INDEX (due) -- ended by hand, and still counted
-                                  WHERE e.due_band = 2 AND e.due_key = 0 AND e.topic = t.name AND e.attempt_status = 'dispatched') AS in_flight
+                              - (SELECT COUNT(*) -- ended by hand, and still counted
+                                   FROM (SELECT topic, attempt_status FROM jobs FORCE INDEX (due)
+                                          WHERE due_band = 2 AND due_key = 0 LIMIT 1000) e
+                                  WHERE e.topic = t.name AND e.attempt_status = 'dispatched') AS in_flight
                        FROM topics t) p ON p.name = v.topic
           LEFT JOIN topics h ON h.name = v.topic AND h.delivery = 'http'
         WHERE v.id = p_id

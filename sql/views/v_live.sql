@@ -12,8 +12,9 @@ SELECT
     WHEN t.paused THEN 'paused'
     WHEN t.name IS NULL THEN 'kafka' -- nobody can say where it goes
     WHEN t.max_in_flight <= (SELECT SUM(c.dispatched) FROM job_counts c FORCE INDEX (PRIMARY) WHERE c.topic = t.name)
-      - (SELECT COUNT(*) FROM jobs e FORCE INDEX (due) -- ended by hand, and still counted
-          WHERE e.due_band = 2 AND e.due_key = 0 AND e.topic = t.name AND e.attempt_status = 'dispatched') THEN 'limit'
+      - (SELECT COUNT(*) -- ended by hand, and still counted
+           FROM (SELECT topic, attempt_status FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 LIMIT 1000) e
+          WHERE e.topic = t.name AND e.attempt_status = 'dispatched') THEN 'limit'
     WHEN t.rate_limit IS NOT NULL AND EXISTS (
       SELECT 1 FROM topic_gates g FORCE INDEX (PRIMARY) WHERE g.topic = t.name -- the burst of nine tenths of a second is used up
         AND g.next_ns > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000 * 1000000 + GREATEST(900000000 - GREATEST(g.interval_ns, 0), 0))

@@ -46,7 +46,7 @@ dt_status dt_edited_end(dt_db *db, const struct dt_config *config, struct dt_str
     struct dt_strbuf locked;
     dt_strbuf_init(&locked);
     dt_status status = lock_edited(db, ids, &locked, counts, arena, err);
-    if (status == DT_OK)
+    if (status == DT_OK && locked.n > 2)
         status = dt_db_run(db, dt_sql_end_edited,
                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&locked)), DT_P_INT(config->history_dead_after),
                                      DT_P_INT(config->history_after)),
@@ -88,6 +88,7 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
 {
     dt_db *db;
     struct dt_strbuf ids;
+    dt_status ended = DT_OK;
     size_t edited = 0;
     size_t coming = 0;
     int64_t end_ms = dt_near_end_ms(now_ms);
@@ -96,7 +97,9 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
     if (status == DT_OK)
         status = select_ids(db, dt_sql_select_edited, DT_PARAMS(DT_P_INT(limit)), &ids, &edited, err);
     if (status == DT_OK && edited)
-        status = end_found(store, db, dt_strbuf_str(&ids), err);
+        ended = end_found(store, db, dt_strbuf_str(&ids), err);
+    if (ended != DT_OK)
+        edited = 0;
     if (status == DT_OK)
         status =
             select_ids(db, dt_sql_select_coming_near, DT_PARAMS(DT_P_INT(end_ms), DT_P_INT(limit)), &ids, &coming, err);
@@ -105,7 +108,7 @@ dt_status dt_store_promote(dt_store *store, int64_t now_ms, size_t limit, size_t
             dt_db_run(db, dt_sql_promote_jobs, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids)), DT_P_INT(end_ms)), NULL, err);
     *done = edited > coming ? edited : coming;
     dt_strbuf_clear(&ids);
-    return status;
+    return status == DT_OK && ended != DT_BUSY ? ended : status; /* busy rows are found again */
 }
 
 dt_status dt_store_give_up_notices(dt_store *store, int64_t before_ms, size_t limit, size_t *done, struct dt_error *err)

@@ -20,6 +20,7 @@
 #include "job/schedule/fire_key.h"
 #include "store/archive/archive_search.h"
 #include "store/archive/bring_back.h"
+#include "store/archive/housekeeping.h"
 #include "store/events/event_of.h"
 #include "store/jobs/change_txn.h"
 #include "store/jobs/store_row.h"
@@ -39,6 +40,7 @@ struct change {
     struct dt_arena *arena;
     struct dt_job *job; /* as locked; as it stands afterwards once `written` */
     bool archived;      /* it was found in history, where it is not locked */
+    bool counted;       /* what a manual edit ended was counted by decide */
     bool written;
     bool unsettled; /* refused only because an earlier attempt is in flight */
     dt_status (*decide)(struct change *);
@@ -225,7 +227,7 @@ static dt_status change_locked(void *arg, dt_db *db, int64_t now_ms, struct dt_e
     if (status == DT_OK && c->written && c->archived)
         dt_counts_enter(c->counts, c->job->topic, c->id, c->job->state);
     else if (status == DT_OK && c->written &&
-             (was == DT_DISPATCHED || before.attempt_status != DT_ATTEMPT_DISPATCHED) &&
+             (was == DT_DISPATCHED || before.attempt_status != DT_ATTEMPT_DISPATCHED || c->counted) &&
              !DT_UNGUARDED(COUNT_CHANGE)) /* what a manual edit ended is counted by the housekeeper */
         dt_counts_move(c->counts, c->job->topic, c->id, was, c->job->state);
     return status;
@@ -310,9 +312,13 @@ static dt_status decide_redrive(struct change *c)
 {
     if (dt_job_state_after(c->job->state, DT_EVENT_REDRIVE) != DT_SCHEDULED)
         return dt_fail(c->err, DT_NOT_DEAD, "job %lld is %s", (long long)c->id, dt_job_state_name(c->job->state));
-    dt_status status = c->archived ? dt_archive_bring_back(c->db, c->job, c->now_ms, c->err) : DT_OK;
+    char ids[32];
+    snprintf(ids, sizeof(ids), "[%lld]", (long long)c->id);
+    dt_status status = c->archived ? dt_archive_bring_back(c->db, c->job, c->now_ms, c->err)
+                                   : dt_edited_end(c->db, c->config, dt_str(ids), c->counts, c->arena, c->err);
     if (status != DT_OK)
         return status;
+    c->counted = true;
     return write_job(c, dt_sql_redrive_job, DT_PARAMS(DT_P_INT(c->now_ms), DT_P_INT(c->now_ms), DT_P_INT(c->id)));
 }
 

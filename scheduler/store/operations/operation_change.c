@@ -9,7 +9,9 @@
 #include "base/text/timetext.h"
 #include "job/job_id.h"
 #include "job/rate.h"
+#include "store/archive/housekeeping.h"
 #include "store/db/id_in.h"
+#include "store/db/id_list.h"
 #include "store/events/event_txn.h"
 #include "store/jobs/change_txn.h"
 #include "store/operations/operation_parts.h"
@@ -182,9 +184,20 @@ static dt_status refuse_in_flight(struct work *w)
 
 static dt_status lock_rows(struct work *w)
 {
+    const struct dt_operation_txn *txn = w->txn;
+    struct dt_strbuf edited; /* what a manual edit ended is counted before it is changed */
+    dt_strbuf_init(&edited);
     list(w, is_any);
-    dt_status status = dt_id_in_read(w->txn->db, &dt_sql_lock_operation_jobs, DT_NO_PARAMS, DT_IDS(w->ids, w->n_ids),
-                                     take_row, w, w->err);
+    for (size_t i = 0; i < w->n_ids; i++)
+        dt_id_list_add(&edited, w->ids[i]);
+    dt_id_list_end(&edited);
+    dt_status status = edited.failed ? dt_fail(w->err, DT_NOMEM, "out of memory")
+                                     : dt_edited_end(txn->db, dt_store_config(txn->store), dt_strbuf_str(&edited),
+                                                     txn->counts, txn->arena, w->err);
+    dt_strbuf_clear(&edited);
+    if (status == DT_OK)
+        status = dt_id_in_read(txn->db, &dt_sql_lock_operation_jobs, DT_NO_PARAMS, DT_IDS(w->ids, w->n_ids), take_row,
+                               w, w->err);
     return status == DT_OK ? refuse_in_flight(w) : status;
 }
 

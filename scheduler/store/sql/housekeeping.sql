@@ -17,9 +17,9 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
 -- name: select_old_notices
 SELECT id FROM outbox FORCE INDEX (PRIMARY) WHERE made_at < ? ORDER BY id LIMIT ?;
 
--- Rows of which a manual edit ended the attempt or the job.
+-- Rows of which a manual edit ended the attempt or the job. A row whose state is no word is left alone.
 -- name: select_edited
-SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 LIMIT ?;
+SELECT id FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 AND state+0 >= 1 LIMIT ?;
 
 -- They count as they did before the edit, until end_edited.
 -- name: lock_edited
@@ -28,9 +28,11 @@ SELECT j.id, j.topic, j.state+0, j.attempt_status+0, j.leave_at
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
  WHERE j.due_band = 2
    AND j.due_key = 0
+   AND j.state+0 >= 1
  ORDER BY t.id
    FOR UPDATE /*!80001 OF j */ SKIP LOCKED;
 
+-- A report that was judged before does not count, since the version is another one.
 -- The topic is looked up by a subquery: a join would lock its row. A job that is kept for ever has a number as well. 9 is the
 -- status `none`: nobody has reported on the attempt.
 -- name: end_edited
@@ -44,4 +46,5 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
                      7223372036854775807), IF(j.state = 'dead', ?, ?))),
        j.attempt_status = IF(j.attempt_status = 'dispatched', 9, j.attempt_status+0),
        j.finished_at = COALESCE(NULLIF(j.finished_at, 0), CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)),
+       j.version = LEAST(j.version + 1, 1999999999),
        j.updated_at = CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED), j.next_at = IF(j.state = 'scheduled', j.next_at, NULL);

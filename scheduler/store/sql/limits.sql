@@ -8,12 +8,14 @@ SELECT topic
    FOR UPDATE SKIP LOCKED; -- guard: LIMIT_GATE
 
 -- Limits, and how far they are used. Read after the gate was locked: it has all claims of those who held the gate before.
--- An attempt that a manual edit ended has no place from then on, though it is still counted (end_edited).
+-- An attempt that a manual edit ended has no place from then on, though it is still counted (end_edited). Of more than 1,000 such
+-- rows the others keep their places for a moment, so that a claim does not read them all.
 -- name: select_limits
 SELECT t.name, t.max_in_flight, t.rate_limit, g.topic IS NOT NULL, g.next_ns, g.interval_ns, g.opens_at,
        (SELECT CAST(SUM(c.dispatched) AS SIGNED) FROM job_counts c FORCE INDEX (PRIMARY) WHERE c.topic = t.name)
-         - (SELECT COUNT(*) FROM jobs j FORCE INDEX (due)
-             WHERE j.due_band = 2 AND j.due_key = 0 AND j.topic = t.name AND j.attempt_status = 'dispatched'),
+         - (SELECT COUNT(*)
+              FROM (SELECT topic, attempt_status FROM jobs FORCE INDEX (due) WHERE due_band = 2 AND due_key = 0 LIMIT 1000) e
+             WHERE e.topic = t.name AND e.attempt_status = 'dispatched'),
        CAST(UNIX_TIMESTAMP(NOW(3))*1000 AS SIGNED)
   FROM topics t FORCE INDEX (PRIMARY)
   LEFT JOIN topic_gates g ON g.topic = t.name

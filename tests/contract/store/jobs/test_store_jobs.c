@@ -504,7 +504,7 @@ static void a_redriven_job_has_a_new_budget_and_goes_on_counting_attempts(void *
     (void)state;
     job_row(&fx, 7,
             "state = 'dead', next_at = NULL, attempt = 3, failures = 3, attempt_status = 'failed', run_at = 5, "
-            "finished_at = 9, purge_at = 99, error_at = 8, error_code = 'boom'");
+            "finished_at = 9, purge_at = 99, leave_at = 99, error_at = 8, error_code = 'boom'");
     int64_t before = mysql_now_ms(&fx);
     OK(dt_store_redrive(store, 7, &arena, &job, &err));
     assert_int_equal(job.state, DT_SCHEDULED);
