@@ -352,42 +352,42 @@ static dt_status step_edge(dt_reconciler *r, struct dt_error *err)
     return DT_OK;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
+struct late_count {
+    const dt_reconciler *r;
+    struct {
+        int64_t overdue, oldest_ms, held;
+    } of[DT_SHARDS_MAX];
+};
 
-    return (x > y) - (x < y);
+static void count_late(void *arg, const struct dt_late *late)
+{
+    struct late_count *count = arg;
+    unsigned shard = dt_shard_of(count->r->map, late->id);
+    int64_t *oldest_ms = &count->of[shard].oldest_ms;
+
+    if (!dt_shard_set_has(&count->r->leads, shard))
+        return;
+    if (late->held) {
+        count->of[shard].held++;
+        return;
+    }
+    count->of[shard].overdue++;
+    if (late->next_ms > 1 && (*oldest_ms == 0 || late->next_ms < *oldest_ms)) /* 1: it is not known since when */
+        *oldest_ms = late->next_ms;
 }
 
-/* Counts what is overdue, and what the pause of its topic holds, from the oldest on; a slice of rows bounds it. */
+/* Counts what is overdue, and what the pause of its topic holds. If a count fails, the last one stays. */
 static dt_status step_stats(dt_reconciler *r, struct dt_error *err)
 {
-    size_t n = 0;
-    size_t n_held = 0;
-    const struct dt_due_window window = {.to_ms = r->now_ms - OVERDUE_MS, .limit = r->slice};
-    dt_status status = dt_store_scan_due(r->store, &window, r->page, &n, err);
+    struct late_count count = {.r = r};
+    dt_status status = dt_store_visit_late(r->store, r->now_ms - OVERDUE_MS, r->slice, count_late, &count, err);
 
-    if (status == DT_OK && n)
-        status = dt_store_due_held(r->store, window.to_ms, n, r->ids, &n_held, err);
     if (status != DT_OK)
         return status;
-    qsort(r->ids, n_held, sizeof(*r->ids), by_id);
-    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++)
-        r->views[shard].overdue = r->views[shard].oldest_ms = r->views[shard].held = 0;
-    for (size_t i = 0; i < n; i++) {
-        unsigned shard = dt_shard_of(r->map, r->page[i].id);
-        struct dt_shard_view *view = &r->views[shard];
-
-        if (!dt_shard_set_has(&r->leads, shard))
-            continue;
-        if (bsearch(&r->page[i].id, r->ids, n_held, sizeof(*r->ids), by_id)) {
-            view->held++;
-            continue;
-        }
-        view->overdue++;
-        if (view->oldest_ms == 0 && r->page[i].next_ms > 1) /* since when those at 1 are due nobody knows */
-            view->oldest_ms = r->page[i].next_ms;
+    for (unsigned shard = 0; shard < DT_SHARDS_MAX; shard++) {
+        r->views[shard].overdue = count.of[shard].overdue;
+        r->views[shard].oldest_ms = count.of[shard].oldest_ms;
+        r->views[shard].held = count.of[shard].held;
     }
     r->stats_owed = false;
     return DT_OK;

@@ -65,8 +65,8 @@ void dt_reconcile_tick(dt_reconciler *reconciler, const struct dt_reconcile_in *
 
 /* The reconciler's knowledge of a shard that is led; zeros otherwise. The tick's thread. */
 struct dt_reconcile_stats {
-    int64_t overdue; /* rows due for more than a second; counting stops after a slice of all shards' rows: at least this
-                        many */
+    int64_t overdue; /* rows due for more than a second; counting stops after a slice of all shards' rows that are not
+                        held, or after DT_LATE_SLICES slices: at least this many */
     int64_t held;    /* likewise, whose topic is paused: they are not overdue */
     int64_t oldest_due_at_ms;                        /* of them; 0 = none */
     int64_t drift_missing, drift_extra, drift_wrong; /* repaired since the shard was gained (rebuilds not counted) */

@@ -20,10 +20,18 @@ struct dt_due_window {
     int64_t from_ms, to_ms, after_ms, after_id;
     size_t limit;
 };
-/* Reads which of the `limit` rows that are due before to_ms and come first are held by the pause of their topic; *n ids
- * are written to out, in no order. */
-DT_MUST_CHECK dt_status dt_store_due_held(dt_store *store, int64_t to_ms, size_t limit, int64_t *out, size_t *n,
-                                          struct dt_error *err);
+/* While the slices before were full and less than one slice of their rows was not held, so many slices are read: held
+ * jobs must not hide those that are late. */
+#define DT_LATE_SLICES 10
+struct dt_late {
+    int64_t id, next_ms;
+    bool held; /* by the pause of its topic */
+};
+/* Visits rows that are due before to_ms, the oldest slices first, in no order within a slice. If no topic is paused,
+ * that is one slice of `limit` rows. */
+DT_MUST_CHECK dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
+                                            void (*visit)(void *arg, const struct dt_late *late), void *arg,
+                                            struct dt_error *err);
 /* Reads the rows of a window; *n are written to out. */
 DT_MUST_CHECK dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window, struct dt_due *out,
                                           size_t *n, struct dt_error *err);

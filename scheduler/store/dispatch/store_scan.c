@@ -75,25 +75,45 @@ dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window,
     return scan_near(store, window, &visitor, err);
 }
 
-dt_status dt_store_due_held(dt_store *store, int64_t to_ms, size_t limit, int64_t *out, size_t *n, struct dt_error *err)
+static dt_status is_any_topic_paused(dt_db *db, bool *any, struct dt_error *err)
+{
+    dt_status status = dt_db_query(db, dt_sql_is_any_topic_paused, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    *any = dt_db_next(db) && dt_db_i64(db, 0);
+    return dt_db_end(db, err);
+}
+
+dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
+                              void (*visit)(void *arg, const struct dt_late *late), void *arg, struct dt_error *err)
 {
     dt_db *db;
-    bool any = false;
-    *n = 0;
+    bool paused = false;
+    struct dt_late last = {0};
+    size_t n = limit;
+    size_t n_free = 0; /* rows that are not held */
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_is_any_topic_paused, DT_NO_PARAMS, err);
-    if (status == DT_OK) {
-        any = dt_db_next(db) && dt_db_i64(db, 0);
+        status = is_any_topic_paused(db, &paused, err);
+    for (int i = 0; i < DT_LATE_SLICES && status == DT_OK && n == limit && n_free < limit; i++) {
+        status = paused ? dt_db_query_index(db, dt_sql_select_late_slice,
+                                            DT_PARAMS(DT_P_INT(last.next_ms), DT_P_INT(last.id), DT_P_INT(last.next_ms),
+                                                      DT_P_INT(to_ms), DT_P_INT(limit)),
+                                            err)
+                        : dt_db_query_index(db, dt_sql_select_due_between,
+                                            DT_PARAMS(DT_P_INT(0), DT_P_INT(to_ms), DT_P_INT(limit)), err);
+        if (status != DT_OK)
+            return status;
+        for (n = 0; dt_db_next(db); n++) {
+            struct dt_late late = {dt_db_i64(db, 0), dt_db_i64(db, 1), paused && dt_db_i64(db, 2)};
+            n_free += !late.held;
+            if (late.next_ms > last.next_ms || (late.next_ms == last.next_ms && late.id > last.id))
+                last = late;
+            visit(arg, &late);
+        }
         status = dt_db_end(db, err);
     }
-    if (status == DT_OK && any)
-        status = dt_db_query_index(db, dt_sql_select_due_held, DT_PARAMS(DT_P_INT(to_ms), DT_P_INT(limit)), err);
-    if (status != DT_OK || !any)
-        return status;
-    while (*n < limit && dt_db_next(db))
-        out[(*n)++] = dt_db_i64(db, 0);
-    return dt_db_end(db, err);
+    return status;
 }
 
 dt_status dt_store_ask_due(dt_store *store, int64_t from_ms, int64_t to_ms, size_t limit, struct dt_error *err)

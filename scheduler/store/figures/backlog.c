@@ -6,7 +6,7 @@
 
 #include "store/figures/figures.h"
 
-#define COUNTED 10000 /* due jobs that are looked at, and as many that are offered to pops */
+#define COUNTED 10000 /* due jobs that are not held, and as many that are offered to pops: dt_store_topics_overdue */
 
 static struct dt_backlog_row *add_row(struct dt_backlog *b, struct dt_str topic)
 {
@@ -18,7 +18,7 @@ static struct dt_backlog_row *add_row(struct dt_backlog *b, struct dt_str topic)
     row->topic_n = topic.n;
     snprintf(label, sizeof(label), "topic=\"%s\"", row->topic);
     row->jobs = dt_gauge("duetime_backlog_jobs",
-                         "Jobs of the topic that are due and not dispatched, in all of the installation, up to 20,000, "
+                         "Jobs of the topic that are due and not dispatched, in all of the installation, up to 30,000, "
                          "as a dispatcher counted last whose shards have some; 0 while the topic is paused.",
                          label);
     return row;

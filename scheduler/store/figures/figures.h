@@ -101,8 +101,8 @@ struct dt_topic_overdue {
     int64_t job;            /* the id of the oldest */
     bool paused;            /* the topic is, so they are held, and not overdue */
 };
-/* Reads which topics have jobs that are due and not dispatched, looking at `limit` due and at `limit` offered jobs at
- * most. */
+/* Reads which topics have jobs that are due and not dispatched, looking at `limit` due and at `limit` offered jobs. If
+ * some of the due ones are held, it reads up to DT_LATE_SLICES times `limit` (dispatch/scan.h). In no order. */
 DT_MUST_CHECK dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
                                                 struct dt_topic_overdue **out, size_t *n, struct dt_error *err);
 

@@ -2,7 +2,9 @@
 #include "store/figures/figures.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "store/dispatch/scan.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
@@ -223,25 +225,101 @@ dt_status dt_store_topic_loads(dt_store *store, struct dt_arena *arena, struct d
     return status;
 }
 
+/* Of the slices of due rows that were read. */
+struct due_slices {
+    int64_t last_key, last_id;
+    size_t n, n_free; /* rows of the last slice; rows of all slices that are not held */
+};
+
 static dt_status read_overdue(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_topic_overdue *o = row;
-    (void)arg;
+    struct due_slices *slices = arg;
+    int64_t key = dt_db_i64(db, 7);
+    int64_t id = dt_db_i64(db, 8);
     *o = (struct dt_topic_overdue){.topic = dt_arena_copy(arena, dt_db_bytes(db, 0)),
                                    .jobs = dt_db_i64(db, 1),
                                    .since_ms = dt_db_i64(db, 2),
                                    .job = dt_db_i64(db, 3),
                                    .paused = dt_db_i64(db, 4) != 0};
+    slices->n += (size_t)dt_db_i64(db, 5);
+    slices->n_free += (size_t)(dt_db_i64(db, 5) - (o->paused ? dt_db_i64(db, 6) : 0));
+    if (key > slices->last_key || (key == slices->last_key && id > slices->last_id)) {
+        slices->last_key = key;
+        slices->last_id = id;
+    }
     return o->topic.p ? DT_OK : DT_NOMEM;
+}
+
+static dt_status append(struct dt_rows *all, const struct dt_rows *rows, struct dt_arena *arena)
+{
+    const size_t bytes = rows->row_bytes;
+    char *v = dt_arena_alloc(arena, (all->n + rows->n + 1) * bytes);
+    if (!v)
+        return DT_NOMEM;
+    if (all->n)
+        memcpy(v, all->v, all->n * bytes);
+    if (rows->n)
+        memcpy(v + all->n * bytes, rows->v, rows->n * bytes);
+    all->v = v;
+    all->n += rows->n;
+    return DT_OK;
+}
+
+static int by_topic(const void *a, const void *b)
+{
+    const struct dt_topic_overdue *x = a;
+    const struct dt_topic_overdue *y = b;
+    size_t n = x->topic.n < y->topic.n ? x->topic.n : y->topic.n;
+    int order = memcmp(x->topic.p, y->topic.p, n);
+    return order ? order : (x->topic.n > y->topic.n) - (x->topic.n < y->topic.n);
+}
+
+/* Makes one row of the rows of a topic, and none of a topic whose due jobs are all dispatched. */
+static size_t merge_topics(struct dt_topic_overdue *v, size_t n)
+{
+    size_t kept = 0;
+    if (n)
+        qsort(v, n, sizeof(*v), by_topic);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_topic_overdue *last = kept ? &v[kept - 1] : NULL;
+        if (!v[i].jobs)
+            continue;
+        if (!last || by_topic(last, &v[i])) {
+            v[kept++] = v[i];
+            continue;
+        }
+        last->jobs += v[i].jobs;
+        if (v[i].since_ms < last->since_ms) /* 0: due before any known time */
+            last->job = v[i].job;
+        if (v[i].since_ms && (!last->since_ms || v[i].since_ms < last->since_ms))
+            last->since_ms = v[i].since_ms;
+    }
+    return kept;
 }
 
 dt_status dt_store_topics_overdue(dt_store *store, int64_t now_ms, size_t limit, struct dt_arena *arena,
                                   struct dt_topic_overdue **out, size_t *n, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_overdue};
-    dt_status status = read_rows(store, dt_sql_select_overdue_of_topics,
-                                 DT_PARAMS(DT_P_INT(now_ms), DT_P_INT(limit), DT_P_INT(limit)), arena, &rows, err);
-    *out = rows.v;
-    *n = rows.n;
-    return status;
+    struct due_slices slices = {.n = limit};
+    struct dt_rows all = {.row_bytes = sizeof(**out)};
+    dt_status status = DT_OK;
+    *out = NULL;
+    *n = 0;
+    for (int i = 0; i < DT_LATE_SLICES && status == DT_OK && slices.n == limit && slices.n_free < limit; i++) {
+        struct dt_rows rows = {.row_bytes = sizeof(**out), .read = read_overdue, .arg = &slices};
+        const struct due_slices after = slices;
+        slices.n = 0;
+        status = read_rows(store, dt_sql_select_overdue_of_topics,
+                           DT_PARAMS(DT_P_INT(after.last_key), DT_P_INT(after.last_id), DT_P_INT(after.last_key),
+                                     DT_P_INT(now_ms), DT_P_INT(limit), DT_P_INT(i ? 0 : limit)),
+                           arena, &rows, err);
+        if (status == DT_OK)
+            status = append(&all, &rows, arena);
+    }
+    if (status != DT_OK)
+        return status;
+    *out = all.v;
+    *n = merge_topics(all.v, all.n);
+    return DT_OK;
 }

@@ -18,17 +18,15 @@ SELECT id, due_key
    AND due_key < ?
  ORDER BY due_key, id LIMIT ?;
 
--- Of what is due before a time, as much as select_due_between reads: what its topic's pause holds.
--- name: select_due_held
-SELECT d.id
-  FROM (SELECT id, topic, state
+-- Of what is due before a time, a slice after (due_key, id), and which of it the pause of its topic holds: two ranges of the index, and the rows.
+-- name: select_late_slice
+SELECT d.id, d.due_key, IF(d.state = 'scheduled', COALESCE(t.paused, FALSE), FALSE)
+  FROM (SELECT id, due_key, topic, state
           FROM jobs FORCE INDEX (due)
          WHERE due_band = 1
-           AND due_key < ?
+           AND (due_key = ? AND id > ? OR due_key > ? AND due_key < ?)
          ORDER BY due_key, id LIMIT ?) d
-  JOIN topics t ON t.name = d.topic
- WHERE d.state = 'scheduled'
-   AND t.paused;
+  LEFT JOIN topics t ON t.name = d.topic;
 
 -- name: is_any_topic_paused
 SELECT EXISTS (SELECT 1 FROM topics WHERE paused);

@@ -63,17 +63,21 @@ SELECT h.topic, 0, 0, CAST(SUM(IF(h.state = 'succeeded', h.jobs, 0)) AS SIGNED),
   FROM history_counts h
  GROUP BY h.topic;
 
--- Both halves are bounded: what is due, and what is due and offered to pops. A job whose next_at is zero or less is due now.
+-- Both halves are bounded: a slice of what is due, after (due_key, id), and what is due and offered to pops. A job whose next_at is
+-- zero or less is due now. The last four columns: due rows that were read, those of them that are scheduled, and the last one's place.
 -- name: select_overdue_of_topics
-SELECT topic, COUNT(*), MIN(IF(next_at > 0, next_at, NULL)),
-       CAST(SUBSTR(MIN(CONCAT(LPAD(GREATEST(next_at, 0), 20, '0'), id)), 21) AS SIGNED), COALESCE((SELECT t.paused FROM topics t WHERE t.name = d.topic), FALSE)
-  FROM (SELECT due.topic, due.next_at, due.id
-          FROM (SELECT topic, next_at, state, id
+SELECT topic, CAST(SUM(counts) AS SIGNED), MIN(IF(counts AND next_at > 0, next_at, NULL)),
+       CAST(SUBSTR(MIN(IF(counts, CONCAT(LPAD(GREATEST(next_at, 0), 20, '0'), id), NULL)), 21) AS SIGNED),
+       COALESCE((SELECT t.paused FROM topics t WHERE t.name = d.topic), FALSE), COUNT(due_key),
+       CAST(SUM(IF(due_key IS NULL, 0, counts)) AS SIGNED),
+       CAST(SUBSTR(MAX(CONCAT(LPAD(due_key, 20, '0'), LPAD(id, 20, '0'))), 1, 20) AS SIGNED),
+       CAST(SUBSTR(MAX(CONCAT(LPAD(due_key, 20, '0'), LPAD(id, 20, '0'))), 21) AS SIGNED)
+  FROM (SELECT due.topic, due.next_at, due.id, due.due_key, IF(due.state = 'scheduled', 1, 0) AS counts
+          FROM (SELECT topic, next_at, state, id, due_key
                   FROM jobs FORCE INDEX (due)
                  WHERE due_band = 1
-                   AND due_key < ?
-                 ORDER BY due_key LIMIT ?) due
-         WHERE due.state = 'scheduled'
+                   AND (due_key = ? AND id > ? OR due_key > ? AND due_key < ?)
+                 ORDER BY due_key, id LIMIT ?) due
          UNION ALL
-        SELECT topic, due_at, job_id FROM (SELECT topic, due_at, job_id FROM pop_queue LIMIT ?) offered) d
+        SELECT topic, due_at, job_id, NULL, 1 FROM (SELECT topic, due_at, job_id FROM pop_queue LIMIT ?) offered) d
  GROUP BY topic;

@@ -252,6 +252,46 @@ static void set_paused(struct fixture *fx, const char *topic, bool paused)
                       topic, paused);
 }
 
+/* Held rows of a paused topic from START - 90,000 ms on, and five of another topic that are late after them. */
+static void held_jobs_and_five_late_ones(struct fixture *fx, int held, int step_ms)
+{
+    many_rows(fx, held, START - 90000, step_ms);
+    set_paused(fx, "t", true);
+    for (int i = 0; i < 5; i++)
+        row(fx, 100001 + i, "late", "scheduled", START - 20000 + i);
+    dt_index_free(fx->index);
+    fx->index = NULL;
+    open_reconciler(fx);
+}
+
+static void held_jobs_do_not_hide_late_ones(void **state)
+{
+    struct fixture *fx = *state;
+
+    held_jobs_and_five_late_ones(fx, 25000, 0); /* all of one millisecond; three slices of 10,000 */
+    tick(fx);
+    a_period(fx);
+    assert_int_equal(totals(fx).overdue, 5);
+    assert_int_equal(totals(fx).oldest_due_at_ms, START - 20000);
+    set_paused(fx, "t", false);
+    a_period(fx);
+    assert_int_equal(totals(fx).overdue, 10000); /* nothing is held: one slice */
+}
+
+static void held_jobs_are_read_past_for_ten_slices(void **state)
+{
+    struct fixture *fx = *state;
+
+    fx->mysql.config.reconcile_slice = 100;
+    held_jobs_and_five_late_ones(fx, 1002, 1);
+    tick(fx);
+    a_period(fx);
+    assert_int_equal(totals(fx).overdue, 0);
+    mysql_fixture_run(&fx->mysql, "DELETE FROM jobs WHERE id <= 5");
+    a_period(fx);
+    assert_int_equal(totals(fx).overdue, 3); /* after 997 held ones */
+}
+
 static void due_jobs_of_a_paused_topic_belong_into_its_held_set(void **state)
 {
     struct fixture *fx = *state;
@@ -600,6 +640,8 @@ int main(void)
         T(entries_of_another_shard_are_removed_from_a_set, shared),
         T(a_job_finished_by_hand_is_tidied, shared),
         T(without_an_index_rows_are_counted_but_not_what_was_finished_by_hand, shared),
+        T(held_jobs_do_not_hide_late_ones, shared),
+        T(held_jobs_are_read_past_for_ten_slices, shared),
         T(due_jobs_of_a_paused_topic_belong_into_its_held_set, shared),
         T(due_jobs_of_a_topic_that_cannot_be_written_stay_in_its_held_set, shared),
         T(due_jobs_of_a_host_without_places_stay_in_the_held_set_of_that_host, shared),

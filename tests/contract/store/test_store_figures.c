@@ -205,6 +205,42 @@ static void what_is_due_is_told_by_topic_until_it_is_gone(void **state)
     dt_backlog_clear(&backlog);
 }
 
+static void due_row(struct rig *rig, int id, const char *topic, int64_t next_ms)
+{
+    mysql_fixture_run(&rig->fx,
+                      "INSERT INTO jobs (id, topic, run_at, next_at, near, retry, ack_timeout_ms, created_at, "
+                      "updated_at, maker, digest, payload) VALUES (%d, '%s', 1, %lld, TRUE, '15s', 60000, 1, 1, 1, "
+                      "REPEAT('d', 16), 'x')",
+                      id, topic, (long long)next_ms);
+}
+
+static void held_jobs_do_not_hide_the_late_ones_of_another_topic(void **state)
+{
+    struct rig *rig = *state;
+    struct dt_error err = {0};
+    struct dt_topic_overdue *topics;
+    size_t n;
+    mysql_fixture_run(&rig->fx, "INSERT INTO topics (name, paused, created_at, updated_at) VALUES ('h', TRUE, 1, 1)");
+    mysql_fixture_run(&rig->fx, "INSERT INTO pop_queue VALUES ('h', 5000, 900)");
+    for (int id = 1; id <= 25; id++) /* two of each millisecond */
+        due_row(rig, id, "h", AT_MS - 9000 + id / 2);
+    for (int id = 101; id <= 105; id++)
+        due_row(rig, id, "late", AT_MS - 2000 + id);
+    OK(dt_store_topics_overdue(rig->store, AT_MS, 10, &rig->arena, &topics, &n, &err));
+    assert_int_equal(n, 2);
+    assert_true(topics[0].paused && !topics[1].paused);
+    assert_int_equal(topics[0].jobs, 26); /* each row once, and what is offered once */
+    assert_int_equal(topics[0].since_ms, 5000);
+    assert_int_equal(topics[0].job, 900);
+    assert_int_equal(topics[1].jobs, 5);
+    assert_int_equal(topics[1].since_ms, AT_MS - 2000 + 101);
+    assert_int_equal(topics[1].job, 101);
+    mysql_fixture_run(&rig->fx, "UPDATE topics SET paused = FALSE WHERE name = 'h'");
+    OK(dt_store_topics_overdue(rig->store, AT_MS, 10, &rig->arena, &topics, &n, &err));
+    assert_int_equal(n, 1);
+    assert_int_equal(topics[0].jobs, 11); /* nothing is held: one slice */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -216,6 +252,7 @@ int main(void)
         TEST(what_was_kept_long_enough_goes_and_nothing_else),
         TEST(jobs_that_move_to_history_meanwhile_are_counted_once),
         TEST(what_is_due_is_told_by_topic_until_it_is_gone),
+        TEST(held_jobs_do_not_hide_the_late_ones_of_another_topic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
