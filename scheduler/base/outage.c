@@ -25,7 +25,7 @@ struct outage {
     bool told, alarmed;
     int64_t since_us;  /* its first failure */
     int64_t failed_us; /* its latest one */
-    int64_t well_us;   /* a part succeeded after the latest failure; 0: none has */
+    int64_t well_us;   /* the part that failed last succeeded then; 0: it has not */
     int64_t told_us;   /* the latest line */
     bool ever_told;
     int64_t tries;
@@ -132,10 +132,10 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
         leave(part, now_us);
         if (o->parts++ == 0)
             o->since_us = now_us;
-        *part = (struct dt_outage_part){of, o->generation};
+        *part = (struct dt_outage_part){.of = of, .generation = o->generation};
         dt_metric_set(o->lasts, 1);
     }
-    o->tries++;
+    part->tries = ++o->tries;
     o->failed_us = now_us;
     o->well_us = 0;
     dt_metric_add(o->failures, 1);
@@ -152,7 +152,9 @@ void dt_outage_over_at(int64_t now_us, struct dt_outage_part *part)
         return;
     pthread_mutex_lock(&lock);
     struct outage *o = &outages[part->of];
-    o->well_us = o->well_us ? o->well_us : now_us;
+    const bool last = is_of(part, part->of) && part->tries == o->tries;
+    if (last && !o->well_us)
+        o->well_us = now_us;
     if (!is_of(part, part->of) || !o->alarmed)
         leave(part, now_us);
     pthread_mutex_unlock(&lock);

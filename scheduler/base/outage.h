@@ -10,7 +10,8 @@
  * calls dt_outage_failed for each attempt that failed, and dt_outage_over for each that did not. A part that asks
  * rarely may never get to call dt_outage_over. So somebody who runs regularly (the health of an API, a loop of a
  * dispatcher) calls dt_outage_look, which ends an outage that no part has met for DT_OUTAGE_QUIET_US, or for
- * DT_OUTAGE_WELL_US if a part that it had met has succeeded since. An outage that begins again within
+ * DT_OUTAGE_WELL_US if the part that met it last has succeeded since. The success of another part says little: it may
+ * ask for something that the server does all the time. An outage that begins again within
  * DT_OUTAGE_PAUSE_US of its end is told only if it lasts longer than that.
  *
  * A failure that no further attempt repairs (an error that is marked `alarm`, a status of the class permanent or fatal)
@@ -47,6 +48,7 @@ enum dt_outage_of {
 struct dt_outage_part {
     enum dt_outage_of of; /* what its latest attempt failed on; NONE = it did not */
     uint32_t generation;  /* of that outage */
+    int64_t tries;        /* of that outage, with that attempt */
 };
 
 /* An attempt failed. what: the effect of it, for people ("results wait"). err: the reason; NULL or empty = the status's

@@ -122,6 +122,32 @@ static void an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_
     assert_int_equal(lines_with("outage ended\" outage=mysql tries=3 seconds=3"), 1);
 }
 
+/* One part asks often and is well soon; another asks every five seconds and is refused each time. */
+static void an_outage_goes_on_while_another_part_than_the_one_that_succeeded_failed_last(void **state)
+{
+    struct dt_outage_part often = {0}, rare = {0};
+    (void)state;
+    meets(0, &often, DT_OUTAGE_MYSQL);
+    for (int64_t us = 0; us < 60 * S; us += 5 * S) {
+        meets(us + 1, &rare, DT_OUTAGE_MYSQL);
+        dt_outage_over_at(us + S, &often);
+        dt_outage_look_at(us + 4 * S);
+        meets(us + 5 * S, &often, DT_OUTAGE_MYSQL);
+    }
+    assert_int_equal(lines_with("outage ended"), 0);
+    meets(60 * S + 1, &rare, DT_OUTAGE_MYSQL);
+    dt_outage_over_at(61 * S, &often);
+    dt_outage_over_at(62 * S, &rare);
+    assert_int_equal(lines_with("outage ended\" outage=mysql tries=26 seconds=62"), 1);
+    dt_outage_look_at(64 * S);
+    meets(70 * S, &rare, DT_OUTAGE_MYSQL);
+    dt_outage_look_at(90 * S);
+    meets(91 * S, &often, DT_OUTAGE_MYSQL);
+    dt_outage_over_at(92 * S, &rare); /* it failed in the outage before */
+    dt_outage_look_at(92 * S + DT_OUTAGE_WELL_US);
+    assert_true(dt_outage_lasts(DT_OUTAGE_MYSQL));
+}
+
 static void a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise(void **state)
 {
     struct dt_outage_part part = {0};
@@ -220,6 +246,7 @@ int main(void)
         CAUGHT(what_lasts_after_all_is_told_of_although_it_began_right_after_an_end),
         CAUGHT(each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time),
         CAUGHT(an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_rarely),
+        CAUGHT(an_outage_goes_on_while_another_part_than_the_one_that_succeeded_failed_last),
         CAUGHT(a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise),
         CAUGHT(an_outage_that_nobody_meets_any_more_ends_by_itself),
         CAUGHT(metrics_say_which_outage_lasts),
