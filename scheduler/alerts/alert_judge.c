@@ -113,9 +113,11 @@ static bool is_muted(const struct round *r, const struct judged *j)
 static dt_status go_on(struct round *r, const struct judged *j)
 {
     const int64_t told_ms = j->alert.told_at_ms;
-    struct dt_alert_change change = {.event = told_ms ? DT_ALERT_REMINDED : DT_ALERT_BEGAN,
-                                     .alert = j->alert,
-                                     .targets = is_muted(r, j) ? 0 : targets_of(r->a, j->topic)};
+    unsigned targets = is_muted(r, j) ? 0 : targets_of(r->a, j->topic);
+    if (told_ms && !r->a->env.publish) /* an API cannot send them: they would pile up until a dispatcher lives */
+        targets &= ~(unsigned)DT_ALERT_TO_KAFKA;
+    struct dt_alert_change change = {
+        .event = told_ms ? DT_ALERT_REMINDED : DT_ALERT_BEGAN, .alert = j->alert, .targets = targets};
     r->kinds[j->alert.kind]++;
     if (change.targets && (!told_ms || told_ms + r->a->env.config->alerts_remind <= r->now_ms))
         return make_change(r, &change);

@@ -114,8 +114,8 @@ DT_MUST_CHECK dt_status dt_store_alert_values(dt_store *store, const struct dt_a
 
 /* ---- messages (alert_outbox.c) ---- */
 
-#define DT_ALERT_MESSAGES_MAX      INT64_C(10000)          /* more are not made, … */
-#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)            /* unless the owner of the alert's topic has fewer */
+#define DT_ALERT_MESSAGES_MAX      INT64_C(10000)          /* webhooks, and as many for Kafka; … */
+#define DT_ALERT_MESSAGES_OF_OWNER INT64_C(100)            /* … more only if the owner has fewer */
 #define DT_ALERT_KEPT_MS           (INT64_C(24) * 3600000) /* a message that does not arrive within it is given up */
 
 struct dt_alert_message {

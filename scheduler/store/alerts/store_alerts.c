@@ -85,16 +85,18 @@ static dt_status query_number(dt_db *db, const char *sql, struct dt_params param
     return dt_db_end(db, err);
 }
 
-/* Whether the outbox has room. If it is full, owners that have few messages in it still find some. */
-static dt_status find_room(dt_db *db, struct dt_str topic, bool *room, struct dt_error *err)
+/* Says whether the outbox has room for webhooks, or for messages for Kafka. Messages for Kafka wait
+ * while no dispatcher lives, and must not keep webhooks out. If it is full, owners with few such messages get some. */
+static dt_status find_room(dt_db *db, bool kafka, struct dt_str topic, bool *room, struct dt_error *err)
 {
     int64_t all = 0;
     int64_t own = 0;
-    dt_status status =
-        query_number(db, dt_sql_count_alert_messages, DT_PARAMS(DT_P_INT(DT_ALERT_MESSAGES_MAX)), &all, err);
+    dt_status status = query_number(db, dt_sql_count_alert_messages,
+                                    DT_PARAMS(DT_P_INT(kafka), DT_P_INT(DT_ALERT_MESSAGES_MAX)), &all, err);
     if (status == DT_OK && all >= DT_ALERT_MESSAGES_MAX)
-        status = query_number(db, dt_sql_count_alert_messages_of_owner,
-                              DT_PARAMS(DT_P_STR(topic), DT_P_INT(DT_ALERT_MESSAGES_OF_OWNER)), &own, err);
+        status =
+            query_number(db, dt_sql_count_alert_messages_of_owner,
+                         DT_PARAMS(DT_P_INT(kafka), DT_P_STR(topic), DT_P_INT(DT_ALERT_MESSAGES_OF_OWNER)), &own, err);
     *room = all < DT_ALERT_MESSAGES_MAX || own < DT_ALERT_MESSAGES_OF_OWNER;
     return status;
 }
@@ -108,10 +110,14 @@ static dt_status add_messages(dt_db *db, const struct dt_alert_change *change, i
     struct dt_param params[TARGETS * COLUMNS];
     const struct dt_str topic = a->topic.p ? a->topic : DT_STR_LIT("");
     size_t n = 0;
-    bool room = false;
-    dt_status status = change->targets ? find_room(db, topic, &room, err) : DT_OK;
-    for (unsigned i = 0; i < TARGETS && room; i++)
-        if (change->targets & (1u << i)) {
+    bool room[] = {false, false}; /* [1]: for Kafka */
+    dt_status status = DT_OK;
+    if (change->targets & ~(unsigned)DT_ALERT_TO_KAFKA)
+        status = find_room(db, false, topic, &room[0], err);
+    if (status == DT_OK && change->targets & DT_ALERT_TO_KAFKA)
+        status = find_room(db, true, topic, &room[1], err);
+    for (unsigned i = 0; i < TARGETS; i++)
+        if (change->targets & (1u << i) && room[(1u << i) == DT_ALERT_TO_KAFKA]) {
             const struct dt_param row[COLUMNS] = {DT_P_INT(a->id),
                                                   DT_P_INT(change->event),
                                                   DT_P_INT(i + 1),

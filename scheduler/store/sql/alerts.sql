@@ -117,8 +117,9 @@ UPDATE alerts
 
 -- ---- messages ----
 
+-- Messages for Kafka and webhooks are counted apart. The first parameter: those for Kafka.
 -- name: count_alert_messages
-SELECT COUNT(*) FROM (SELECT 1 FROM alert_messages LIMIT ?) m;
+SELECT COUNT(*) FROM (SELECT 1 FROM alert_messages m WHERE (m.target = 'kafka') = ? LIMIT ?) m;
 
 -- Of the topic's owner. What is about no topic is the installation's, which is an owner as well.
 -- name: count_alert_messages_of_owner
@@ -126,7 +127,8 @@ SELECT COUNT(*) FROM (
 SELECT 1
   FROM alert_messages m
   LEFT JOIN topics t ON t.name = m.topic
- WHERE COALESCE(t.owner, 0) = COALESCE((SELECT o.owner FROM topics o WHERE o.name = ?), 0)
+ WHERE (m.target = 'kafka') = ?
+   AND COALESCE(t.owner, 0) = COALESCE((SELECT o.owner FROM topics o WHERE o.name = ?), 0)
  LIMIT ?) m;
 
 -- name: insert_alert_message

@@ -511,6 +511,16 @@ static void an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out(vo
     assert_int_equal(messages.v[messages.n - 1].owner, 5);
 }
 
+/* They wait while no dispatcher lives. */
+static void messages_for_kafka_keep_no_webhooks_out(void **state)
+{
+    the_outbox_is_bounded(state);
+    mysql_fixture_run(&fx, "UPDATE alert_messages SET target = 'kafka'");
+    begin_and_end(DT_ALERT_TO_TOPIC | DT_ALERT_TO_INSTALLATION | DT_ALERT_TO_KAFKA);
+    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages WHERE target <> 'kafka'"), 4);
+    assert_int_equal(number("SELECT COUNT(*) FROM alert_messages WHERE target = 'kafka'"), DT_ALERT_MESSAGES_MAX);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 
 int main(void)
@@ -537,6 +547,7 @@ int main(void)
         TEST(messages_for_kafka_wait_for_a_process_that_writes_to_it),
         TEST(what_was_never_tried_goes_first),
         TEST(the_outbox_is_bounded),
+        TEST(messages_for_kafka_keep_no_webhooks_out),
         TEST(an_owner_that_fills_the_outbox_keeps_no_other_owners_messages_out),
     };
     return cmocka_run_group_tests(tests, open_store, close_store);

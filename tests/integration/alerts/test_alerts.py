@@ -291,6 +291,8 @@ def test_an_api_says_once_that_no_dispatcher_lives_and_sends_what_topics_are_to_
         known = len(posted(provider).of(None, "no_dispatcher"))
         until(lambda: "alert.reminded" in [body["type"] for body in posted(provider).of(None, "no_dispatcher")][known:], alerting.logs, seconds=30)
         assert not new("no_dispatcher", "ended") and len(new("no_dispatcher", "began")) == 1
+        kept = {row["type"] for row in rows(connect(alerting), "SELECT type FROM alert_messages WHERE target = 'kafka' AND kind = 'no_dispatcher'")}
+        assert "began" in kept and "reminded" not in kept, "an API makes no reminders that it cannot send"
     alerting.heal()
     until(lambda: new("no_dispatcher", "ended"), alerting.logs, seconds=30)
     until(lambda: kafka.types(None, "no_dispatcher")[-1:] == ["ended"], alerting.logs, seconds=30)
