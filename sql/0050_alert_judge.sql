@@ -12,4 +12,4 @@ ALTER TABLE alerts
 ALTER TABLE alert_messages
   MODIFY COLUMN kind ENUM('overdue','backlog','dead','unreported','shard_halted','no_leader','kafka_unwritable','index_incomplete','inbox_errors','audit_corrected','no_dispatcher') CHARACTER SET ascii NOT NULL;
 
--- defines dt_watch_alerts 8bca3e5a3963
+-- defines dt_watch_alerts 752b6828382a

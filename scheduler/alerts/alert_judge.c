@@ -331,6 +331,8 @@ static int64_t wait_ms(const dt_alerts *a)
 {
     if (!atomic_load(&a->ours))
         return REST_MS;
+    if (!a->knows) /* it may have lost the lease */
+        return 0;
     return something_settles(a) ? SETTLE_MS : a->topics.n || a->n_standing ? WATCH_MS : REST_MS;
 }
 
@@ -338,19 +340,21 @@ static void hand_over(dt_alerts *a)
 {
     if (atomic_exchange(&a->ours, false))
         DT_LOG(INFO, "alerts", "another process judges alerts");
-    a->knows = false;
+    a->knows = a->frees = false;
     a->n_standing = 0;
     for (int kind = 1; kind < DT_ALERT_KINDS_END; kind++)
         dt_metric_set(a->standing[kind], 0);
 }
 
-static dt_status take_over(dt_alerts *a, struct dt_error *err)
+static dt_status take_over(dt_alerts *a, const struct dt_alert_watched *now, struct dt_error *err)
 {
+    a->frees = a->frees || now->from_dead;
     if (atomic_load(&a->ours))
         return DT_OK;
-    dt_status status = dt_store_alerts_free(a->judge_store, err);
+    dt_status status = a->frees ? dt_store_alerts_free(a->judge_store, err) : DT_OK;
     if (status != DT_OK)
         return status;
+    a->frees = false;
     atomic_store(&a->ours, true);
     DT_LOG(INFO, "alerts", "this process judges alerts");
     memset(a->since_us, 0, sizeof(a->since_us));
@@ -386,7 +390,7 @@ static dt_status watch(dt_alerts *a, struct dt_error *err)
         hand_over(a);
         return DT_OK;
     }
-    status = take_over(a, err);
+    status = take_over(a, &now, err);
     return status == DT_OK ? take_news(a, &now, err) : status;
 }
 

@@ -89,6 +89,7 @@ struct dt_alerts {
     struct dt_arena rows;
     struct dt_alert_watched was;
     bool knows;                                    /* `was` is told */
+    bool frees;                                    /* the judge before is dead: its messages are to be freed */
     int64_t since_us[DT_ALERT_INSTALLATION_KINDS]; /* since when the figure is not 0 */
     int64_t values_us;                             /* when figures of standing alerts were written last */
     size_t n_standing;

@@ -1,7 +1,8 @@
 -- Waits until something of the installation differs from what the caller knows (p_known, p_topics_version), for p_wait_ms at most, and
--- returns how it is. Only the judge looks, once a second: the process that alert_judge names, as long as it writes its row in processes. Of
--- others that live, one takes its place; a dispatcher takes that of an API at once. This statement renews nothing: the server goes on with it
--- for a while when its client is dead. It reads small tables alone.
+-- returns how it is. Returns also when the caller was the judge and is not any more. Only the judge looks, once a second: the process that
+-- alert_judge names, as long as it writes its row in processes. Of others that live, one takes its place; a dispatcher takes that of an API
+-- at once. The last column says that this call took the lease and that the judge before is dead. This statement renews nothing: the server
+-- goes on with it for a while when its client is dead. It reads small tables alone.
 DROP PROCEDURE IF EXISTS dt_watch_alerts;
 
 DELIMITER $$
@@ -12,7 +13,8 @@ CREATE PROCEDURE dt_watch_alerts(IN p_process BIGINT, IN p_topics_version BIGINT
 BEGIN
   DECLARE v_now BIGINT DEFAULT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED);
   DECLARE v_end BIGINT DEFAULT v_now + p_wait_ms;
-  DECLARE v_ours, v_lives, v_dispatcher BOOLEAN DEFAULT FALSE;
+  DECLARE v_ours, v_lives, v_dispatcher, v_from_dead BOOLEAN DEFAULT FALSE;
+  DECLARE v_was BOOLEAN DEFAULT p_known <> '';
   DECLARE v_version, v_shards, v_halted, v_leaderless, v_kafka, v_index, v_sets, v_inbox, v_corrected, v_alone BIGINT DEFAULT 0;
 
   waiting: LOOP
@@ -21,8 +23,11 @@ BEGIN
       FROM processes p WHERE p.id = p_process AND p.seen_at > v_now - 4000;
     IF v_lives AND NOT EXISTS (SELECT 1 FROM alert_judge j JOIN processes p ON p.id = j.process
                                 WHERE j.only_row = 1 AND p.seen_at > v_now - 4000 AND (p.kind = 'dispatcher') >= v_dispatcher) THEN
+      SET v_from_dead = NOT EXISTS (SELECT 1 FROM alert_judge j JOIN processes p ON p.id = j.process
+                                     WHERE j.only_row = 1 AND p.seen_at > v_now - 4000);
       INSERT INTO alert_judge (only_row, process) VALUES (1, p_process) ON DUPLICATE KEY UPDATE process = p_process;
     END IF;
+    SET v_was = v_was OR v_ours;
     SET v_ours = v_lives AND COALESCE((SELECT j.process = p_process FROM alert_judge j WHERE j.only_row = 1), FALSE);
     IF v_ours THEN
       SELECT i.topics_version, i.shards INTO v_version, v_shards FROM installation i;
@@ -40,6 +45,7 @@ BEGIN
       SELECT LEAST(GREATEST(COALESCE(SUM(a.found), 0), 0), 9223372036854775807) INTO v_corrected FROM count_audits a;
     END IF;
     IF v_now >= v_end
+       OR v_was AND NOT v_ours
        OR v_ours AND (v_version <> p_topics_version
                       OR CONCAT_WS(',', v_halted, v_leaderless, v_kafka, v_index + v_sets, v_inbox, v_corrected, v_alone) <> p_known) THEN
       LEAVE waiting;
@@ -47,6 +53,6 @@ BEGIN
     DO SLEEP(1);
   END LOOP;
 
-  SELECT v_ours, v_now, v_version, v_halted, v_leaderless, v_kafka, v_index + v_sets, v_inbox, v_corrected, v_alone;
+  SELECT v_ours, v_now, v_version, v_halted, v_leaderless, v_kafka, v_index + v_sets, v_inbox, v_corrected, v_alone, v_from_dead AND v_ours;
 END$$
 DELIMITER ;

@@ -45,6 +45,7 @@ dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct d
         out->topics_version = dt_db_i64(db, 2);
         for (unsigned i = 0; i < DT_ALERT_INSTALLATION_KINDS; i++)
             out->figures[i] = dt_db_i64(db, 3 + i);
+        out->from_dead = dt_db_i64(db, 3 + DT_ALERT_INSTALLATION_KINDS) != 0;
     }
     return dt_db_end(db, err);
 }

@@ -17,14 +17,15 @@
 
 /* Figures of the installation, by kind. */
 struct dt_alert_watched {
-    bool ours; /* this process judges; else another one does, and nothing below is set */
+    bool ours;      /* this process judges; else another one does, and nothing below is set */
+    bool from_dead; /* this call took the lease, and the judge before is dead */
     int64_t now_ms, topics_version;
     int64_t figures[DT_ALERT_INSTALLATION_KINDS]; /* [kind - DT_ALERT_TOPIC_KINDS - 1] */
 };
 /*
- * Waits for wait_ms at most: as the judge until the installation is not as *was says (NULL: nothing is known), else
- * until this process becomes the judge. process: its processes.id, whose row it renews. FORBIDDEN: the account may not
- * call the procedure.
+ * Waits for wait_ms at most: as the judge until the installation is not as *was says (NULL: nothing is known), or
+ * another process becomes the judge; else until this process becomes the judge. process: its processes.id, whose row
+ * it renews. FORBIDDEN: the account may not call the procedure.
  */
 DT_MUST_CHECK dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was,
                                               int64_t wait_ms, struct dt_alert_watched *out, struct dt_error *err);
@@ -140,8 +141,8 @@ DT_MUST_CHECK dt_status dt_store_alert_messages(dt_store *store, bool kafka, str
  * none may be sent before their time is over. */
 DT_MUST_CHECK dt_status dt_store_alert_take(dt_store *store, const struct dt_alert_message *const *messages, size_t n,
                                             int64_t lease_ms, struct dt_error *err);
-/* Another process sends from here on: messages that the one before it had taken for the first time are due now, rather
- * than when its time is over. One that it was sending all the same arrives twice, with the same id. */
+/* The process that sent before is dead: messages that it had taken for the first time are due now, rather than at the
+ * end of their lease. A process that lives records their outcome itself, and they would arrive twice. */
 DT_MUST_CHECK dt_status dt_store_alerts_free(dt_store *store, struct dt_error *err);
 /* The messages arrived, or are given up: they go. */
 DT_MUST_CHECK dt_status dt_store_alert_sent(dt_store *store, const int64_t *ids, size_t n, struct dt_error *err);

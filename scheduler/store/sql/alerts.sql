@@ -158,7 +158,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', tries INT PATH '$[1]
    AND m.tries = r.tries
    SET m.next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + ?, m.tries = m.tries + 1;
 
--- Whoever had taken these for the first time is gone: they are under way no more.
+-- If the process that had taken these for the first time is dead, they are under way no more.
 -- name: free_alert_messages
 UPDATE alert_messages
    SET next_at = CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED)

@@ -123,6 +123,40 @@ static void an_api_judges_while_no_dispatcher_lives(void **state)
     assert_false(judges(11, 0)); /* nothing says that it lives */
 }
 
+static void a_judge_learns_at_once_that_another_process_has_its_place(void **state)
+{
+    (void)state;
+    const struct dt_alert_watched was = watched_now();
+    struct dt_alert_watched now;
+    dies(US);
+    assert_true(judges(OTHER, 0));
+    mysql_fixture_run(&fx, "UPDATE processes SET seen_at = " SQL_NOW " + 60000");
+    const int64_t since_us = dt_clock_mono_us(dt_clock_system());
+    OK(dt_store_watch_alerts(store, US, &was, 20000, &now, &err));
+    assert_false(now.ours);
+    assert_true(dt_clock_mono_us(dt_clock_system()) - since_us < 15000000);
+}
+
+static bool from_dead(int64_t process)
+{
+    struct dt_alert_watched now;
+    OK(dt_store_watch_alerts(store, process, NULL, 0, &now, &err));
+    return now.ours && now.from_dead;
+}
+
+static void a_judge_that_lives_sends_what_it_has_under_way_also_after_its_time(void **state)
+{
+    (void)state;
+    mysql_fixture_run(&fx, "UPDATE alert_judge SET process = 9");
+    assert_false(from_dead(US)); /* from an API that lives */
+    assert_false(from_dead(US)); /* it has the lease */
+    dies(US);
+    assert_true(from_dead(OTHER));
+    assert_false(from_dead(OTHER));
+    mysql_fixture_run(&fx, "DELETE FROM alert_judge");
+    assert_true(from_dead(OTHER));
+}
+
 static void a_topic_that_changes_ends_the_wait(void **state)
 {
     (void)state;
@@ -529,6 +563,8 @@ int main(void)
         TEST(what_an_installation_lacks_is_counted),
         TEST(one_process_judges_as_long_as_it_lives),
         TEST(an_api_judges_while_no_dispatcher_lives),
+        TEST(a_judge_learns_at_once_that_another_process_has_its_place),
+        TEST(a_judge_that_lives_sends_what_it_has_under_way_also_after_its_time),
         TEST(a_topic_that_changes_ends_the_wait),
         TEST(topics_that_say_something_are_read),
         TEST(counters_have_what_lives_and_what_is_archived),
