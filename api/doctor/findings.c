@@ -133,18 +133,22 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                            "duetime topics resume TOPIC", PAGE("jobs/paused-and-due")},
 };
 
+struct found {
+    struct dt_finding finding;
+    enum dt_finding_kind causes[5]; /* what may explain it, the deepest first; ended by KINDS */
+    struct found *next;
+};
 struct judging {
     const struct dt_examined *examined;
-    dt_heard_fn *heard; /* NULL at the first look */
-    void *arg;
-    bool present[DT_FINDING_KINDS];   /* as the first look found */
-    enum dt_finding_kind kind, under; /* what is looked for just now, and under which cause; KINDS: none */
-    enum dt_finding_kind causes[5];   /* of the next finding, the deepest first; ended by KINDS */
-    const char *action;               /* likewise, in place of its kind's */
-    int64_t at_ms;                    /* likewise; 0: now */
+    struct dt_arena arena; /* of what was found */
+    struct found *first, **end;
+    bool present[DT_FINDING_KINDS];
+    enum dt_finding_kind causes[5]; /* of the next finding */
+    const char *action;             /* likewise, in place of its kind's */
+    int64_t at_ms;                  /* likewise; 0: now */
 };
 
-/* Appends what stands for a name in an action; gives the name's length, 0: none is here. */
+/* If a placeholder begins at `at`, appends its value and returns the placeholder's length; else returns 0. */
 static size_t add_name(struct dt_strbuf *out, const struct judging *j, const char *at, const char *subject)
 {
     static const char *const names[] = {"TOPIC", "SHARD", "KAFKA", "ZOOKEEPER"};
@@ -163,43 +167,44 @@ static size_t add_name(struct dt_strbuf *out, const struct judging *j, const cha
     return 0;
 }
 
-static void hear(struct judging *j, const char *subject, const char *detail, enum dt_finding_kind cause)
+static const char *action_of(struct judging *j, enum dt_finding_kind kind, const char *subject)
 {
     struct dt_strbuf action;
     dt_strbuf_init(&action);
-    for (const char *p = j->action ? j->action : dt_finding_kinds[j->kind].action; *p;) {
+    for (const char *p = j->action ? j->action : dt_finding_kinds[kind].action; *p;) {
         size_t n = add_name(&action, j, p, subject);
         if (!n)
             dt_strbuf_addc(&action, *p);
         p += n ? n : 1;
     }
-    dt_strbuf_addc(&action, '\0');
-    const struct dt_finding finding = {.kind = j->kind,
-                                       .cause = cause,
-                                       .subject = subject,
-                                       .detail = detail,
-                                       .action = action.failed ? "" : action.p,
-                                       .at_ms = j->at_ms ? j->at_ms : j->examined->now_ms};
-    j->heard(j->arg, &finding);
+    const char *text = dt_arena_copy(&j->arena, dt_strbuf_str(&action)).p;
     dt_strbuf_clear(&action);
+    return text ? text : "";
 }
 
-static void DT_PRINTF(3, 4) tell(struct judging *j, const char *subject, const char *fmt, ...)
+static void DT_PRINTF(4, 5)
+    tell(struct judging *j, enum dt_finding_kind kind, const char *subject, const char *fmt, ...)
 {
     char detail[DETAIL];
     va_list args;
-    enum dt_finding_kind cause = DT_FINDING_KINDS;
-    for (size_t i = 0; cause == DT_FINDING_KINDS && j->causes[i] != DT_FINDING_KINDS; i++)
-        if (j->present[j->causes[i]] && j->causes[i] != j->kind)
-            cause = j->causes[i];
-    j->causes[0] = DT_FINDING_KINDS;
     va_start(args, fmt);
     vsnprintf(detail, sizeof(detail), fmt, args);
     va_end(args);
-    if (!j->heard)
-        j->present[j->kind] = true;
-    else if (cause == j->under)
-        hear(j, subject, detail, cause);
+    struct found *found = dt_arena_alloc(&j->arena, sizeof(*found));
+    const char *about = dt_arena_copy(&j->arena, dt_str(subject)).p;
+    const char *seen = dt_arena_copy(&j->arena, dt_str(detail)).p;
+    if (found && about && seen) {
+        *found = (struct found){.finding = {.kind = kind,
+                                            .subject = about,
+                                            .detail = seen,
+                                            .action = action_of(j, kind, about),
+                                            .at_ms = j->at_ms ? j->at_ms : j->examined->now_ms}};
+        memcpy(found->causes, j->causes, sizeof(found->causes));
+        *j->end = found;
+        j->end = &found->next;
+        j->present[kind] = true;
+    }
+    j->causes[0] = DT_FINDING_KINDS;
 }
 
 #define BECAUSE(j, ...)                                                                                                \
@@ -234,38 +239,41 @@ static int bytes(struct dt_str s)
 static void look_at_replicas(struct judging *j)
 {
     const struct dt_semi_sync *s = &j->examined->semi_sync;
-    if (j->kind != DT_FINDING_SEMI_SYNC || !j->examined->replicas)
+    if (!j->examined->replicas)
         return;
     if (!s->waits)
-        tell(j, "mysql", "commits wait for no replica");
+        tell(j, DT_FINDING_SEMI_SYNC, "mysql", "commits wait for no replica");
     else if (!s->before_seen)
-        tell(j, "mysql", "commits wait for a replica after others have seen them: the wait point is not AFTER_SYNC");
+        tell(j, DT_FINDING_SEMI_SYNC, "mysql",
+             "commits wait for a replica after others have seen them: the wait point is not AFTER_SYNC");
     else if (s->alone_ms < LONG_MS)
-        tell(j, "mysql", "without a replica the primary goes on alone after %lld ms", (long long)s->alone_ms);
+        tell(j, DT_FINDING_SEMI_SYNC, "mysql", "without a replica the primary goes on alone after %lld ms",
+             (long long)s->alone_ms);
 }
 
 static void look_at_server(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
-    if (j->kind == DT_FINDING_MYSQL_FLUSH && e->mysql.flush != 1)
-        tell(j, "mysql", "innodb_flush_log_at_trx_commit is %lld", (long long)e->mysql.flush);
-    if (j->kind == DT_FINDING_MYSQL_BINLOG && e->mysql.has_binlog && e->mysql.sync_binlog != 1)
-        tell(j, "mysql", "sync_binlog is %lld", (long long)e->mysql.sync_binlog);
-    if (j->kind == DT_FINDING_PACKET && e->mysql.packet < PACKET_BYTES)
-        tell(j, "mysql", "max_allowed_packet is %lld, and payloads may have %zu bytes", (long long)e->mysql.packet,
-             e->payload_max);
-    for (size_t i = 0; j->kind == DT_FINDING_NUMBERS && i < e->n_ending; i++)
-        tell(j, e->ending[i].table.p, "its next AUTO_INCREMENT is %.*s, the last is 9223372036854775807",
-             bytes(e->ending[i].next), e->ending[i].next.p);
+    if (e->mysql.flush != 1)
+        tell(j, DT_FINDING_MYSQL_FLUSH, "mysql", "innodb_flush_log_at_trx_commit is %lld", (long long)e->mysql.flush);
+    if (e->mysql.has_binlog && e->mysql.sync_binlog != 1)
+        tell(j, DT_FINDING_MYSQL_BINLOG, "mysql", "sync_binlog is %lld", (long long)e->mysql.sync_binlog);
+    if (e->mysql.packet < PACKET_BYTES)
+        tell(j, DT_FINDING_PACKET, "mysql", "max_allowed_packet is %lld, and payloads may have %zu bytes",
+             (long long)e->mysql.packet, e->payload_max);
+    for (size_t i = 0; i < e->n_ending; i++)
+        tell(j, DT_FINDING_NUMBERS, e->ending[i].table.p,
+             "its next AUTO_INCREMENT is %.*s, the last is 9223372036854775807", bytes(e->ending[i].next),
+             e->ending[i].next.p);
     int64_t apart_ms = e->host_ms - e->mysql.now_ms;
-    if (j->kind == DT_FINDING_CLOCK && (apart_ms > SKEW_MS + e->took_ms || apart_ms < -SKEW_MS - e->took_ms))
-        tell(j, "mysql", "the API's clock is %lld ms %s MySQL's", (long long)(apart_ms < 0 ? -apart_ms : apart_ms),
-             apart_ms > 0 ? "ahead of" : "behind");
-    if (j->kind == DT_FINDING_REDIS_AWAY && e->redis_trouble)
-        tell(j, "redis", "%s", e->redis_trouble);
-    for (size_t i = 0; j->kind == DT_FINDING_REDIS_POLICY && i < e->n_redis; i++)
+    if ((apart_ms > SKEW_MS + e->took_ms || apart_ms < -SKEW_MS - e->took_ms))
+        tell(j, DT_FINDING_CLOCK, "mysql", "the API's clock is %lld ms %s MySQL's",
+             (long long)(apart_ms < 0 ? -apart_ms : apart_ms), apart_ms > 0 ? "ahead of" : "behind");
+    if (e->redis_trouble)
+        tell(j, DT_FINDING_REDIS_AWAY, "redis", "%s", e->redis_trouble);
+    for (size_t i = 0; i < e->n_redis; i++)
         if (e->redis[i].policy[0] && strcmp(e->redis[i].policy, "noeviction") != 0)
-            tell(j, e->redis[i].endpoint, "maxmemory-policy is %s", e->redis[i].policy);
+            tell(j, DT_FINDING_REDIS_POLICY, e->redis[i].endpoint, "maxmemory-policy is %s", e->redis[i].policy);
 }
 
 /* ---- processes and shards ---- */
@@ -273,10 +281,10 @@ static void look_at_server(struct judging *j)
 static void look_at_index_of(struct judging *j, const struct dt_live_process *p)
 {
     struct dt_str down = dt_str_is(p->index_down, "*") ? DT_STR_LIT("any Redis") : p->index_down;
-    if (j->kind != DT_FINDING_INDEX || !down.n)
+    if (!down.n)
         return;
     because_of_server(j, DT_STR_LIT("redis"));
-    tell(j, p->name.p, "it cannot write to %.*s", bytes(down), down.p);
+    tell(j, DT_FINDING_INDEX, p->name.p, "it cannot write to %.*s", bytes(down), down.p);
 }
 
 static void look_at_processes(struct judging *j)
@@ -285,23 +293,23 @@ static void look_at_processes(struct judging *j)
     for (size_t i = 0; i < e->n_processes; i++) {
         const struct dt_live_process *p = &e->processes[i];
         look_at_index_of(j, p);
-        if (j->kind == DT_FINDING_VERSIONS && !dt_str_is(p->version, DUETIME_VERSION))
-            tell(j, p->name.p, "it is of version %.*s, the API that answers of " DUETIME_VERSION, bytes(p->version),
-                 p->version.p ? p->version.p : "");
+        if (!dt_str_is(p->version, DUETIME_VERSION))
+            tell(j, DT_FINDING_VERSIONS, p->name.p, "it is of version %.*s, the API that answers of " DUETIME_VERSION,
+                 bytes(p->version), p->version.p ? p->version.p : "");
     }
-    if (j->kind == DT_FINDING_NO_DISPATCHER && e->waiting->shards->dispatchers.n == 0)
-        tell(j, "dispatchers", "none was seen for four seconds");
+    if (e->waiting->shards->dispatchers.n == 0)
+        tell(j, DT_FINDING_NO_DISPATCHER, "dispatchers", "none was seen for four seconds");
 }
 
-/* Dispatchers that have not started tell nothing but that they wait for it. */
+/* A dispatcher that has not started reports only that it waits for Kafka. */
 static void look_at_starting(struct judging *j)
 {
     const struct dt_shards_view *shards = j->examined->waiting->shards;
     bool led = false;
     for (size_t i = 0; i < shards->n; i++)
         led |= shards->shards[i].owner.p != NULL;
-    if (j->kind == DT_FINDING_KAFKA_AWAY && !led && shards->dispatchers.n && shards->dispatchers.waits_kafka)
-        tell(j, "kafka", "dispatchers wait for it before they elect leaders");
+    if (!led && shards->dispatchers.n && shards->dispatchers.waits_kafka)
+        tell(j, DT_FINDING_KAFKA_AWAY, "kafka", "dispatchers wait for it before they elect leaders");
 }
 
 static void look_at_shard(struct judging *j, const struct dt_shard_info *shard)
@@ -312,24 +320,25 @@ static void look_at_shard(struct judging *j, const struct dt_shard_info *shard)
     bool named = shard->shard < w->view->map.shards;
     bool leaderless = cause.why == DT_SHARD_NO_LEADER || cause.why == DT_SHARD_NO_DISPATCHER;
     snprintf(subject, sizeof(subject), "shard %u", shard->shard);
-    if (j->kind == DT_FINDING_HALTED && cause.why == DT_SHARD_HALTED)
-        tell(j, subject, "%.*s", bytes(cause.detail), cause.detail.p);
-    if (j->kind == DT_FINDING_NO_LEADER && named && (leaderless || cause.why == DT_SHARD_SILENT)) {
+    if (cause.why == DT_SHARD_HALTED)
+        tell(j, DT_FINDING_HALTED, subject, "%.*s", bytes(cause.detail), cause.detail.p);
+    if (named && (leaderless || cause.why == DT_SHARD_SILENT)) {
         because_of_shard(j, &cause);
-        tell(j, subject, leaderless ? "no process that lives leads it" : "its leader has said nothing for 15 s");
+        tell(j, DT_FINDING_NO_LEADER, subject,
+             leaderless ? "no process that lives leads it" : "its leader has said nothing for 15 s");
     }
-    if (j->kind == DT_FINDING_INDEX && named && shard->owner.p && !dt_shard_has_index(shard)) {
+    if (named && shard->owner.p && !dt_shard_has_index(shard)) {
         because_of_server(j, DT_STR_LIT("redis"));
-        tell(j, subject, "its set is being filled, or its leader cannot reach Redis");
+        tell(j, DT_FINDING_INDEX, subject, "its set is being filled, or its leader cannot reach Redis");
     }
-    if (j->kind == DT_FINDING_WAITS && cause.why == DT_SHARD_WAITS) {
+    if (cause.why == DT_SHARD_WAITS) {
         because_of_server(j, cause.waits);
-        tell(j, subject, "it waits for %.*s%s%.*s", bytes(cause.waits), cause.waits.p, cause.detail.n ? ": " : "",
-             bytes(cause.detail), cause.detail.p ? cause.detail.p : "");
+        tell(j, DT_FINDING_WAITS, subject, "it waits for %.*s%s%.*s", bytes(cause.waits), cause.waits.p,
+             cause.detail.n ? ": " : "", bytes(cause.detail), cause.detail.p ? cause.detail.p : "");
     }
     bool moves = shard->generation && shard->generation != w->view->installation.generation;
-    if (j->kind == DT_FINDING_MOVING && (moves || !named))
-        tell(j, subject, "it is not yet as the map of shards wants it");
+    if ((moves || !named))
+        tell(j, DT_FINDING_MOVING, subject, "it is not yet as the map of shards wants it");
 }
 
 /* ---- jobs ---- */
@@ -351,10 +360,9 @@ static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topi
                                .next_at_ms = topic->since_ms,
                                .claim_shard = -1};
     int64_t late_ms = topic->since_ms ? e->now_ms - topic->since_ms : 0;
-    if (j->kind != DT_FINDING_PAUSED && j->kind != DT_FINDING_NOT_POPPED && j->kind != DT_FINDING_OVERDUE)
-        return;
     const char *word = topic->paused ? "paused" : dt_waiting_for(e->waiting, &job);
-    if (!word || kind_of_word(word) != j->kind || (late_ms <= e->late_ms && j->kind != DT_FINDING_PAUSED))
+    const enum dt_finding_kind kind = kind_of_word(word ? word : "");
+    if (!word || (late_ms <= e->late_ms && kind != DT_FINDING_PAUSED))
         return;
     const struct dt_explained explained = dt_explained_of(e->waiting, &job, word);
     struct dt_strbuf text;
@@ -362,7 +370,7 @@ static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topi
     dt_explain_action(&explained, &text);
     if (text.n && strcmp(dt_strbuf_str(&text).p, "duetime doctor") == 0)
         dt_strbuf_reset(&text);
-    if (j->kind == DT_FINDING_OVERDUE)
+    if (kind == DT_FINDING_OVERDUE)
         dt_strbuf_addf(&text, "%sduetime jobs explain %lld", text.n ? "; " : "", (long long)topic->job);
     dt_strbuf_addc(&text, '\0');
     j->action = text.failed ? NULL : text.p;
@@ -370,7 +378,7 @@ static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topi
         because_of_shard(j, &explained.cause);
     else
         because_of_server(j, dt_str(word));
-    tell(j, topic->topic.p, "%lld jobs are due, the oldest for %lld s, and wait for %s", (long long)topic->jobs,
+    tell(j, kind, topic->topic.p, "%lld jobs are due, the oldest for %lld s, and wait for %s", (long long)topic->jobs,
          (long long)(late_ms / 1000), word);
     j->action = NULL;
     dt_strbuf_clear(&text);
@@ -381,9 +389,10 @@ static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topi
 static void look_at_told(struct judging *j, const struct dt_process_finding *told)
 {
     j->at_ms = told->found_at_ms;
-    if (dt_str_is(told->finding, dt_finding_kinds[j->kind].name))
-        tell(j, told->subject.p, "%.*s (seen by %.*s)", bytes(told->detail), told->detail.p, bytes(told->process),
-             told->process.p);
+    for (int kind = 0; kind < DT_FINDING_KINDS; kind++)
+        if (dt_str_is(told->finding, dt_finding_kinds[kind].name))
+            tell(j, (enum dt_finding_kind)kind, told->subject.p, "%.*s (seen by %.*s)", bytes(told->detail),
+                 told->detail.p, bytes(told->process), told->process.p);
     j->at_ms = 0;
 }
 
@@ -392,12 +401,12 @@ static void hear_certificate(void *arg, const char *key, const char *file, int64
     struct judging *j = arg;
     int64_t left_s = ends_s - j->examined->host_ms / 1000;
     if (left_s < 0)
-        tell(j, file, "%s of the API has ended", key);
+        tell(j, DT_FINDING_CERTIFICATE, file, "%s of the API has ended", key);
     else if (left_s < DAYS * DAY_S)
-        tell(j, file, "%s of the API ends in %lld days", key, (long long)(left_s / DAY_S));
+        tell(j, DT_FINDING_CERTIFICATE, file, "%s of the API ends in %lld days", key, (long long)(left_s / DAY_S));
 }
 
-static void look_for(struct judging *j)
+static void look(struct judging *j)
 {
     const struct dt_examined *e = j->examined;
     look_at_server(j);
@@ -410,34 +419,44 @@ static void look_for(struct judging *j)
         look_at_topic(j, &e->overdue[i]);
     for (size_t i = 0; i < e->n_told; i++)
         look_at_told(j, &e->told[i]);
-    if (j->kind == DT_FINDING_CERTIFICATE && e->config)
+    if (e->config)
         dt_certificates_look(e->config, hear_certificate, j);
-    if (j->kind == DT_FINDING_CERTIFICATE && e->shown_ends_ms)
+    if (e->shown_ends_ms)
         hear_certificate(j, "the certificate that is shown to callers", "http.tls_cert", e->shown_ends_ms / 1000);
-    if (j->kind == DT_FINDING_INBOX && e->inbox_errors)
-        tell(j, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
+    if (e->inbox_errors)
+        tell(j, DT_FINDING_INBOX, "job_inbox", "%lld rows are kept with an error", (long long)e->inbox_errors);
+}
+
+/* The first of its possible causes that was found; KINDS: none. */
+static enum dt_finding_kind cause_of(const struct judging *j, const struct found *found)
+{
+    const enum dt_finding_kind *cause = found->causes;
+    while (*cause != DT_FINDING_KINDS && (!j->present[*cause] || *cause == found->finding.kind))
+        cause++;
+    return *cause;
+}
+
+static void hear(const struct judging *j, int kind, int cause, dt_heard_fn *heard, void *arg)
+{
+    for (const struct found *found = j->present[kind] ? j->first : NULL; found; found = found->next)
+        if (found->finding.kind == (enum dt_finding_kind)kind && found->finding.cause == (enum dt_finding_kind)cause)
+            heard(arg, &found->finding);
 }
 
 void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg)
 {
-    struct judging j = {.examined = examined, .arg = arg, .causes = {DT_FINDING_KINDS}};
-    for (int kind = 0; kind < DT_FINDING_KINDS; kind++) {
-        j.kind = (enum dt_finding_kind)kind;
-        look_for(&j);
-    }
-    j.heard = heard;
+    struct judging j = {.examined = examined, .end = &j.first, .causes = {DT_FINDING_KINDS}};
+    dt_arena_init(&j.arena);
+    look(&j);
+    for (struct found *found = j.first; found; found = found->next)
+        found->finding.cause = cause_of(&j, found);
     for (int severity = 0; severity <= DT_SEVERITY_NOTE; severity++)
         for (int kind = 0; kind < DT_FINDING_KINDS; kind++) {
             if (dt_finding_kinds[kind].severity != (enum dt_severity)severity || !j.present[kind])
                 continue;
-            j.under = DT_FINDING_KINDS;
-            j.kind = (enum dt_finding_kind)kind;
-            look_for(&j);
-            j.under = j.kind;
-            for (int what = 0; what < DT_FINDING_KINDS; what++) {
-                j.kind = (enum dt_finding_kind)what;
-                if (j.present[what])
-                    look_for(&j);
-            }
+            hear(&j, kind, DT_FINDING_KINDS, heard, arg);
+            for (int what = 0; what < DT_FINDING_KINDS; what++)
+                hear(&j, what, kind, heard, arg);
         }
+    dt_arena_clear(&j.arena);
 }
