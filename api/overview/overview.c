@@ -166,11 +166,6 @@ static int by_topic(const void *a, const void *b)
     return dt_str_order(((const struct dt_topic_line *)a)->topic, ((const struct dt_topic_line *)b)->topic);
 }
 
-static int64_t older(int64_t a, int64_t b)
-{
-    return !a || (b && b < a) ? b : a;
-}
-
 static void add_up(struct dt_topic_line *sum, const struct dt_topic_line *line)
 {
     for (int i = 0; i < DT_JOB_STATES; i++)
@@ -179,8 +174,8 @@ static void add_up(struct dt_topic_line *sum, const struct dt_topic_line *line)
         sum->n[i] += line->n[i];
     sum->overdue += line->overdue;
     sum->held += line->held;
-    sum->since_ms = older(sum->since_ms, line->since_ms);
-    sum->held_since_ms = older(sum->held_since_ms, line->held_since_ms);
+    sum->since_ms = dt_older(sum->since_ms, line->since_ms);
+    sum->held_since_ms = dt_older(sum->held_since_ms, line->held_since_ms);
 }
 
 static void merge(struct lines *lines)

@@ -7,10 +7,7 @@
 #ifndef DT_API_POP_LINES_H
 #define DT_API_POP_LINES_H
 
-/* An element that could not be added has no table (hh.tbl is NULL), and belongs to whoever tried. */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "pop_take.h"
 #include "pop_wish.h"
 #include "request/request.h"

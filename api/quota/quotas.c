@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "base/metrics.h"
@@ -92,9 +92,13 @@ static dt_tenant *find_locked(dt_quotas *q, struct dt_str name)
     if (tenant)
         return tenant;
     tenant = tenant_new(q, name);
-    if (tenant)
-        HASH_ADD_KEYPTR(hh, q->tenants, tenant->name, strlen(tenant->name), tenant);
-    return tenant;
+    if (!tenant)
+        return NULL;
+    HASH_ADD_KEYPTR(hh, q->tenants, tenant->name, strlen(tenant->name), tenant);
+    if (tenant->hh.tbl)
+        return tenant;
+    tenant_free(tenant);
+    return NULL;
 }
 
 /* What it was is kept when memory is out. */

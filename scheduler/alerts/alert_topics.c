@@ -156,11 +156,6 @@ static bool any_wants(const struct dt_watched_topics *t, bool ahead)
     return false;
 }
 
-static int64_t older(int64_t a, int64_t b)
-{
-    return !a || (b && b < a) ? b : a;
-}
-
 static void take_found(void *arg, const struct dt_alert_walked *w)
 {
     struct dt_watched_topic *topic = dt_watched_topics_find(arg, w->topic);
@@ -168,11 +163,11 @@ static void take_found(void *arg, const struct dt_alert_walked *w)
         return;
     struct dt_alert_walked *p = &topic->pass;
     p->due += w->due;
-    p->oldest_ms = older(p->oldest_ms, w->oldest_ms);
-    p->unreported_ms = older(p->unreported_ms, w->unreported_ms);
+    p->oldest_ms = dt_older(p->oldest_ms, w->oldest_ms);
+    p->unreported_ms = dt_older(p->unreported_ms, w->unreported_ms);
     topic->due = dt_later(topic->due, p->due);
-    topic->oldest_ms = older(topic->oldest_ms, p->oldest_ms);
-    topic->unreported_ms = older(topic->unreported_ms, p->unreported_ms);
+    topic->oldest_ms = dt_older(topic->oldest_ms, p->oldest_ms);
+    topic->unreported_ms = dt_older(topic->unreported_ms, p->unreported_ms);
 }
 
 static void due_is_known(struct dt_watched_topics *t)

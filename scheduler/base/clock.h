@@ -46,6 +46,12 @@ static inline int64_t dt_later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* The earlier of two times, of which 0 is none. */
+static inline int64_t dt_older(int64_t a, int64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
 /*
  * For threads that blame peers for being late: they look every every_us, and call this with each look. Returns how long
  * this thread was kept from looking, because the process was stopped or got no processor; mostly 0. Deadlines of peers

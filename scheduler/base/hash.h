@@ -1,7 +1,6 @@
 /*
- * uthash, told not to end the process when memory is out: an element that could not be added has no table (hh.tbl is
- * NULL), and belongs to whoever tried. Files of the library and of the dispatcher include
- * uthash by this header alone.
+ * uthash, which does not end the process here if memory is out: an element that could not be added has no table (hh.tbl
+ * is NULL), and still belongs to its caller. All files include uthash by this header.
  */
 #ifndef DT_HASH_H
 #define DT_HASH_H

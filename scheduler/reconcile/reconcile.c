@@ -372,8 +372,7 @@ static void count_late(void *arg, const struct dt_late *late)
         return;
     }
     count->of[shard].overdue++;
-    if (late->next_ms > 1 && (*oldest_ms == 0 || late->next_ms < *oldest_ms)) /* 1: it is not known since when */
-        *oldest_ms = late->next_ms;
+    *oldest_ms = dt_older(*oldest_ms, late->next_ms > 1 ? late->next_ms : 0); /* 1: it is not known since when */
 }
 
 /* Counts what is overdue, and what the pause of its topic holds. If a count fails, the last one stays. */

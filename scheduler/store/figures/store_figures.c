@@ -268,11 +268,7 @@ static dt_status append(struct dt_rows *all, const struct dt_rows *rows, struct 
 
 static int by_topic(const void *a, const void *b)
 {
-    const struct dt_topic_overdue *x = a;
-    const struct dt_topic_overdue *y = b;
-    size_t n = x->topic.n < y->topic.n ? x->topic.n : y->topic.n;
-    int order = memcmp(x->topic.p, y->topic.p, n);
-    return order ? order : (x->topic.n > y->topic.n) - (x->topic.n < y->topic.n);
+    return dt_str_order(((const struct dt_topic_overdue *)a)->topic, ((const struct dt_topic_overdue *)b)->topic);
 }
 
 /* Makes one row of the rows of a topic, and none of a topic whose due jobs are all dispatched. */
@@ -292,8 +288,7 @@ static size_t merge_topics(struct dt_topic_overdue *v, size_t n)
         last->jobs += v[i].jobs;
         if (v[i].since_ms < last->since_ms) /* 0: due before any known time */
             last->job = v[i].job;
-        if (v[i].since_ms && (!last->since_ms || v[i].since_ms < last->since_ms))
-            last->since_ms = v[i].since_ms;
+        last->since_ms = dt_older(last->since_ms, v[i].since_ms);
     }
     return kept;
 }
