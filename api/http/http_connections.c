@@ -79,7 +79,7 @@ static bool left_unnoticed(const struct dt_connection *conn)
     return recv(conn->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* What has come and was not read yet is no fault of the client's. */
+/* True if the socket has bytes that this process has not read: the client is not late then. */
 static bool has_unread(const struct dt_connection *conn)
 {
     int n = 0;
@@ -99,14 +99,14 @@ static int overdue_idle(const struct dt_connections *table, struct dt_connection
     const struct dt_config *config = table->config;
     int64_t since_us = dt_receiver_head_since_us(conn->receiver);
     int64_t late_us = dt_earlier(now_us - since_us, idle_us) - config->http_head_timeout * 1000;
-    if (since_us == 0 && idle_us <= config->http_idle_timeout * 1000)
-        return idle_us > SILENCE_US && left_unnoticed(conn) ? SHUT_RDWR : LET_BE;
-    if (since_us == 0 && idle_us > (config->http_idle_timeout + config->http_request_timeout) * 1000)
-        return SHUT_RDWR; /* empty lines without an end */
-    if ((since_us && late_us < 0) || has_unread(conn))
+    if (since_us == 0) {
+        bool silent = idle_us > config->http_idle_timeout * 1000;
+        bool endless = idle_us > (config->http_idle_timeout + config->http_request_timeout) * 1000; /* empty lines */
+        bool left = !silent && idle_us > SILENCE_US && left_unnoticed(conn);
+        return endless || left || (silent && !has_unread(conn)) ? SHUT_RDWR : LET_BE;
+    }
+    if (late_us < 0 || has_unread(conn))
         return LET_BE;
-    if (since_us == 0)
-        return SHUT_RDWR;
     dt_receiver_late(conn->receiver);
     return late_us > DEAF_US ? SHUT_RDWR : SHUT_RD;
 }

@@ -61,7 +61,7 @@ static const char *const routines[] = {"dt_renew_member", "dt_watch", "dt_watch_
                                        "dt_watch_inbox"};
 
 /* Tables with an AUTO_INCREMENT in which an API has no other right. */
-static const char *const numbered[] = {"alert_messages", "command_answers", "deferred_results"};
+static const char *const numbered[] = {"command_answers", "deferred_results"};
 
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
