@@ -190,7 +190,7 @@ def test_the_far_jobs_of_a_topic_come_at_their_times(api, topic, now_ms):
 
 
 @pytest.mark.in_turns(3)
-def test_behind_more_jobs_than_are_looked_up_a_topic_is_estimated_and_never_has_none(api, db, topic, crowd):
+def test_a_topic_is_estimated_and_never_zero_when_more_jobs_are_due_than_are_looked_up(api, db, topic, crowd):
     start, first = crowd
     fill(db, f"{topic}.crowd", first + 32000, start, 101000)
     early = [{"topic": f"{topic}.early", "run_at": rfc3339(start + n), "payload": n} for n in range(3)]

@@ -100,7 +100,7 @@ def test_the_topics_headers_and_signature_go_to_the_servers_that_it_lists(stack,
     assert secrets(strange)[1:] == [(None, False, None)], "the list counts as it is when the job is sent"
 
 
-def test_what_sql_has_spoiled_in_the_list_lets_no_secret_out(stack, api, own, strange):
+def test_a_secret_goes_nowhere_when_callback_hosts_is_malformed(stack, api, own, strange):
     put(api, "by-hand", callback_url=own.url, callback_headers={"Authorization": "Bearer hush"}, callback_secret=SECRET)
     connection = connect(stack)
     rows(connection, "UPDATE topics SET callback_hosts = %s WHERE name = 'by-hand'", f"{strange.url}in, *, http://, {strange.url[7:-1]}")

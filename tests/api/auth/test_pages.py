@@ -49,7 +49,7 @@ def test_a_page_of_another_origin_changes_nothing(api, topic, headers, nothing_m
         assert (status, problem["type"].rsplit("/", 1)[1]) == (403, "forbidden") and "origin" in problem["detail"], (path, status, problem)
 
 
-def test_pages_of_the_api_itself_and_programs_change_what_they_like(api, topic):
+def test_the_api_accepts_changes_of_its_own_pages_and_of_programs(api, topic):
     for n, headers in enumerate([[], [same_origin(api.url)], [same_origin(api.url), "Sec-Fetch-Site: same-origin"]]):
         assert asked(api.url, "PUT", f"/v1/topics/{topic}-{n}", *headers, body="{}")[0] == 201
     port = api.url.rsplit(":", 1)[1]

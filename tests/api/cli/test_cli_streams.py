@@ -34,7 +34,7 @@ READING = [["jobs", "list"], ["jobs", "export"], ["topics", "list", "--json"], [
 
 
 @pytest.mark.parametrize("words", READING, ids="_".join)
-def test_an_output_that_cannot_be_written_is_told(api, stack, topic, words):
+def test_a_command_reports_an_output_that_cannot_be_written(api, stack, topic, words):
     api.make(topic=topic, delay="P9D")
     url = stack["DUETIME_URL_API1"]
     with open("/dev/full", "w") as full:
@@ -59,7 +59,7 @@ CHANGING = [(["jobs", "create", "--topic", "TOPIC", "--delay", "P9D"], r"jobs cr
 
 @pytest.mark.parametrize(("words", "done"), CHANGING, ids=lambda one: "_".join(one[:2]) if isinstance(one, list) else "")
 @pytest.mark.parametrize("out", ["full", "closed", "gone"])
-def test_what_was_changed_is_told_where_the_answer_cannot_be_written(duetime, api, stack, topic, words, done, out):
+def test_a_command_reports_its_change_when_the_answer_cannot_be_written(duetime, api, stack, topic, words, done, out):
     api.make(topic=topic, key="k", delay="P9D")
     if words[0] == "pop":
         api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
@@ -79,7 +79,7 @@ def test_a_preview_that_cannot_be_written_claims_nothing(api, stack, topic):
     assert code == 1 and "carried out" not in err, err
 
 
-def test_without_a_standard_error_work_is_done_and_the_exit_code_tells(api, stack, topic):
+def test_a_command_works_and_its_exit_code_is_right_when_standard_error_is_closed(api, stack, topic):
     words = ("jobs", "create", "--topic", topic, "--delay")
     for err in (os.open("/dev/full", os.O_WRONLY), a_gone_reader()):
         assert into(subprocess.PIPE, *words, "P9D", url=stack["DUETIME_URL_API1"], err=err)[0] == 0
@@ -90,7 +90,7 @@ def test_without_a_standard_error_work_is_done_and_the_exit_code_tells(api, stac
     assert len(api.list(topic=topic)) == 3
 
 
-def test_the_commands_of_the_servers_say_what_cannot_be_written(stack, tmp_path):
+def test_the_commands_of_the_servers_report_an_output_that_cannot_be_written(stack, tmp_path):
     config = tmp_path / "config.ini"
     config.write_text("")
     for program in (API, DISPATCHER):
@@ -100,7 +100,7 @@ def test_the_commands_of_the_servers_say_what_cannot_be_written(stack, tmp_path)
             assert code == 1 and err.endswith(f"{program.name}: standard output cannot be written: No space left on device\n"), err
 
 
-def test_a_token_that_cannot_be_shown_is_told_with_what_removes_it(own_apis):
+def test_new_token_names_the_command_that_revokes_it_when_the_token_cannot_be_shown(own_apis):
     api = own_apis("cli_streams")
     with open("/dev/full", "w") as full:
         code, err = into(full, "--config", api.config, "--new-token", "lost", "--scopes", "read", program=API)
@@ -190,7 +190,7 @@ def test_other_files_with_a_byte_order_mark_are_read_as_well(duetime, own_apis, 
     until(lambda: run("topics", "list", "--url", secured.url, "--token-file", token).code == 0, "the token is known")
 
 
-def test_a_file_that_cannot_be_read_to_its_end_is_told(duetime, tmp_path):
+def test_an_import_fails_when_its_file_cannot_be_read_to_the_end(duetime, tmp_path):
     told = duetime("jobs", "import", tmp_path)
     assert told.code == 2 and "line 1 cannot be read: Is a directory" in told.err, told
 

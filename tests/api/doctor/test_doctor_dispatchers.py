@@ -73,7 +73,7 @@ def test_a_server_that_does_not_answer_a_dispatcher(api, stack, part, name):
         gone(api, name)
 
 
-def test_while_kafka_is_away_everything_that_tells_why_names_it_and_its_words_end_with_it(api, db, stack, topic):
+def test_explain_doctor_and_overview_name_kafka_while_it_is_away_and_not_afterwards(api, db, stack, topic):
     api.put(f"/v1/topics/{topic}", {"delivery": "kafka"})
     stack.stop("kafka")
     try:
@@ -99,7 +99,7 @@ def test_while_kafka_is_away_everything_that_tells_why_names_it_and_its_words_en
     until(lambda: part()["state"] == "ok", part)
 
 
-def test_a_dispatcher_that_starts_while_kafka_is_away_says_what_it_waits_for(api, stack):
+def test_a_dispatcher_says_that_it_waits_for_kafka_when_it_starts_without_kafka(api, stack):
     stack.stop("kafka")
     stack.stop("dispatcher1")
     try:

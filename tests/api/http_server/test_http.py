@@ -161,7 +161,7 @@ def test_a_client_that_asks_is_told_to_continue(api, topic):
         assert wire.send(body).answer()[0] == 201
 
 
-def test_every_answer_is_kept_by_nobody_and_its_type_is_not_guessed(api, topic):
+def test_every_answer_has_no_store_and_nosniff(api, topic):
     """Of the library and past it, refusals of each layer included."""
     api.put(f"/v1/topics/{topic}", {"delivery": "pull"})
     answers = [api.get("/v1/jobs?limit=1"), api.get("/v1/jobs/1"), api.get("/v1/nothing"), api.post("/v1/jobs", {}), api.post("/v1/tokens", {}),

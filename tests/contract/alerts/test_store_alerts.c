@@ -144,7 +144,7 @@ static bool from_dead(int64_t process)
     return now.ours && now.from_dead;
 }
 
-static void a_judge_that_lives_sends_what_it_has_under_way_also_after_its_time(void **state)
+static void a_living_judge_finishes_its_messages_after_it_lost_the_lease(void **state)
 {
     (void)state;
     mysql_fixture_run(&fx, "UPDATE alert_judge SET process = 9");
@@ -564,7 +564,7 @@ int main(void)
         TEST(one_process_judges_as_long_as_it_lives),
         TEST(an_api_judges_while_no_dispatcher_lives),
         TEST(a_judge_learns_at_once_that_another_process_has_its_place),
-        TEST(a_judge_that_lives_sends_what_it_has_under_way_also_after_its_time),
+        TEST(a_living_judge_finishes_its_messages_after_it_lost_the_lease),
         TEST(a_topic_that_changes_ends_the_wait),
         TEST(topics_that_say_something_are_read),
         TEST(counters_have_what_lives_and_what_is_archived),

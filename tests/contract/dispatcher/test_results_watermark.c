@@ -243,7 +243,7 @@ static void a_leader_that_did_not_ask_waits_for_the_whole_time_again(void **stat
 }
 
 /* The process is stopped, and a leader asks before anything was looked at again. */
-static void a_reader_is_not_behind_by_the_time_in_which_nobody_looked(void **state)
+static void a_reader_is_not_late_when_the_process_was_stopped(void **state)
 {
     (void)state;
     unread = true;
@@ -268,7 +268,7 @@ int main(void)
         T(when_kafka_answers_again_the_reader_has_thirty_seconds),
         T(when_kafka_answers_again_and_all_is_read_nothing_waits),
         T(a_leader_that_did_not_ask_waits_for_the_whole_time_again),
-        T(a_reader_is_not_behind_by_the_time_in_which_nobody_looked),
+        T(a_reader_is_not_late_when_the_process_was_stopped),
     };
     return cmocka_run_group_tests_name("how far results are read", tests, NULL, NULL);
 }

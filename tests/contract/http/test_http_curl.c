@@ -166,7 +166,7 @@ static void an_answer_that_came_while_the_client_could_not_read_is_no_timeout(vo
     assert_int_equal(got.answer.status, 204);
 }
 
-static void who_does_not_answer_after_the_client_could_not_read_is_a_timeout(void **state)
+static void a_receiver_times_out_when_it_still_does_not_answer_after_the_client_was_stopped(void **state)
 {
     static struct got got;
     (void)state;
@@ -461,7 +461,7 @@ int main(void)
         TEST(redirects_are_not_followed),
         TEST(without_a_head_in_time_it_is_a_timeout),
         TEST(an_answer_that_came_while_the_client_could_not_read_is_no_timeout),
-        TEST(who_does_not_answer_after_the_client_could_not_read_is_a_timeout),
+        TEST(a_receiver_times_out_when_it_still_does_not_answer_after_the_client_was_stopped),
         TEST(without_a_connection_or_a_name_it_says_so),
         TEST(what_is_no_whole_head_is_broken),
         TEST(a_head_has_at_most_16_kib),

@@ -270,7 +270,7 @@ def dispatchers_stopped(stack):
 
 
 @pytest.mark.parametrize("away", [dispatchers_dead, dispatchers_stopped])
-def test_an_api_says_once_that_no_dispatcher_lives_and_sends_what_topics_are_to_hear_meanwhile(alerting, api, provider, team, kafka, connection, topic, away):
+def test_an_api_sends_one_no_dispatcher_alert_and_the_alerts_of_topics_while_no_dispatcher_lives(alerting, api, provider, team, kafka, connection, topic, away):
     until(lambda: not standing(connection, None), alerting.logs, seconds=30)
     before = {kind: {event: ids(provider, kind, event) for event in ("began", "ended")} for kind in ("no_dispatcher", "no_leader")}
     new = lambda kind, event: ids(provider, kind, event) - before[kind][event]  # noqa: E731

@@ -123,7 +123,7 @@ static void an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_
 }
 
 /* One part asks often and is well soon; another asks every five seconds and is refused each time. */
-static void an_outage_goes_on_while_another_part_than_the_one_that_succeeded_failed_last(void **state)
+static void an_outage_lasts_when_another_part_failed_last(void **state)
 {
     struct dt_outage_part often = {0}, rare = {0};
     (void)state;
@@ -246,7 +246,7 @@ int main(void)
         CAUGHT(what_lasts_after_all_is_told_of_although_it_began_right_after_an_end),
         CAUGHT(each_server_has_an_outage_of_its_own_and_a_part_is_in_one_at_a_time),
         CAUGHT(an_outage_ends_soon_after_a_part_succeeds_also_if_another_part_asks_rarely),
-        CAUGHT(an_outage_goes_on_while_another_part_than_the_one_that_succeeded_failed_last),
+        CAUGHT(an_outage_lasts_when_another_part_failed_last),
         CAUGHT(a_refusal_is_an_error_once_an_outage_also_when_it_began_otherwise),
         CAUGHT(an_outage_that_nobody_meets_any_more_ends_by_itself),
         CAUGHT(metrics_say_which_outage_lasts),

@@ -78,7 +78,7 @@ static void settings_of_mysql_that_may_lose_commits_are_told(void **state)
     expect(&e, "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2\nmysql-binlog|mysql|sync_binlog is 0");
 }
 
-static void a_server_that_takes_small_statements_only_is_told(void **state)
+static void a_small_max_allowed_packet_is_a_finding(void **state)
 {
     struct dt_examined e = fine();
     (void)state;
@@ -87,7 +87,7 @@ static void a_server_that_takes_small_statements_only_is_told(void **state)
     expect(&e, "mysql-packet|mysql|max_allowed_packet is 65536, and payloads may have 40960 bytes");
 }
 
-static void tables_whose_numbers_end_are_told(void **state)
+static void a_table_is_a_finding_when_its_numbers_end(void **state)
 {
     struct dt_examined e = fine();
     static const struct dt_ending_numbers ending[] = {{{"job_inbox", 9}, {"9223372036854775807", 19}}};
@@ -202,7 +202,7 @@ static struct dt_shard_info *led_shards(void)
     return v;
 }
 
-static void shards_that_are_halted_without_leader_silent_or_moving_are_told(void **state)
+static void a_shard_is_a_finding_when_it_is_halted_leaderless_silent_or_moving(void **state)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
@@ -217,7 +217,7 @@ static void shards_that_are_halted_without_leader_silent_or_moving_are_told(void
                "shards-moving|shard 4|it is not yet as the map of shards wants it");
 }
 
-static void what_the_lack_of_dispatchers_brings_about_is_told_under_it(void **state)
+static void findings_are_listed_under_no_dispatcher_when_it_causes_them(void **state)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
@@ -232,7 +232,7 @@ static void what_the_lack_of_dispatchers_brings_about_is_told_under_it(void **st
                "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2");
 }
 
-static void what_a_server_that_is_away_brings_about_is_told_under_it(void **state)
+static void findings_are_listed_under_a_server_that_is_away_when_it_causes_them(void **state)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
@@ -253,7 +253,7 @@ static void what_a_server_that_is_away_brings_about_is_told_under_it(void **stat
                "> shard-waits|shard 1|it waits for redis");
 }
 
-static void dispatchers_that_wait_for_kafka_before_they_elect_leaders_are_told_as_kafka_being_away(void **state)
+static void kafka_away_is_a_finding_when_dispatchers_wait_for_kafka_before_they_elect_leaders(void **state)
 {
     struct dt_examined e = fine();
     struct dt_shard_info *v = led_shards();
@@ -285,18 +285,18 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sound_installation_has_no_finding),
         cmocka_unit_test(settings_of_mysql_that_may_lose_commits_are_told),
-        cmocka_unit_test(a_server_that_takes_small_statements_only_is_told),
-        cmocka_unit_test(tables_whose_numbers_end_are_told),
+        cmocka_unit_test(a_small_max_allowed_packet_is_a_finding),
+        cmocka_unit_test(a_table_is_a_finding_when_its_numbers_end),
         cmocka_unit_test(replicas_that_commits_do_not_wait_for_are_told_where_there_are_any),
         cmocka_unit_test(clocks_may_differ_by_a_second_and_by_what_the_question_took),
         cmocka_unit_test(a_redis_that_is_away_or_drops_entries_is_told),
         cmocka_unit_test(processes_of_other_versions_without_redis_or_none_that_dispatches_are_told),
         cmocka_unit_test(what_dispatchers_told_is_passed_on),
         cmocka_unit_test(a_certificate_is_told_of_from_thirty_days_before_its_end),
-        cmocka_unit_test(shards_that_are_halted_without_leader_silent_or_moving_are_told),
-        cmocka_unit_test(what_the_lack_of_dispatchers_brings_about_is_told_under_it),
-        cmocka_unit_test(what_a_server_that_is_away_brings_about_is_told_under_it),
-        cmocka_unit_test(dispatchers_that_wait_for_kafka_before_they_elect_leaders_are_told_as_kafka_being_away),
+        cmocka_unit_test(a_shard_is_a_finding_when_it_is_halted_leaderless_silent_or_moving),
+        cmocka_unit_test(findings_are_listed_under_no_dispatcher_when_it_causes_them),
+        cmocka_unit_test(findings_are_listed_under_a_server_that_is_away_when_it_causes_them),
+        cmocka_unit_test(kafka_away_is_a_finding_when_dispatchers_wait_for_kafka_before_they_elect_leaders),
         cmocka_unit_test(an_action_names_what_it_is_about),
     };
     return cmocka_run_group_tests_name("findings", tests, NULL, NULL);

@@ -130,7 +130,7 @@ static void a_far_job_edited_by_hand_to_soon_is_promoted(void **state)
     assert_int_equal(field(rig, "due_key", far), now);
 }
 
-static void what_was_ended_by_hand_leaves_the_due_index_and_is_tidied(void **state)
+static void a_job_leaves_the_due_index_when_a_manual_edit_ends_it(void **state)
 {
     struct rig *rig = *state;
     struct dt_error err = {0};
@@ -426,7 +426,7 @@ int main(void)
         T(scans_read_the_index_alone_whatever_others_have_asked),
         T(the_next_job_of_a_shard_is_found_behind_many_of_others),
         T(a_far_job_edited_by_hand_to_soon_is_promoted),
-        T(what_was_ended_by_hand_leaves_the_due_index_and_is_tidied),
+        T(a_job_leaves_the_due_index_when_a_manual_edit_ends_it),
         T(truth_names_the_next_time_and_nothing_for_finished_jobs),
         T(notices_are_read_with_their_job_and_deleted_once_sent),
         T(what_leaders_say_is_kept_per_shard),

@@ -404,7 +404,7 @@ static void a_head_that_does_not_come_is_refused_in_time(void **state)
 }
 
 /* Its clock goes on while it does not look, as when the process is stopped. */
-static void a_head_is_not_late_by_the_time_in_which_nobody_looked(void **state)
+static void a_head_is_not_late_when_the_process_was_stopped(void **state)
 {
     (void)state;
     give_slots(1, 0);
@@ -555,7 +555,7 @@ int main(void)
         T(a_body_that_arrives_while_its_request_waits_lifts_its_rank),
         T(only_a_whole_request_that_has_waited_for_long_presses),
         cmocka_unit_test_setup_teardown(a_head_that_does_not_come_is_refused_in_time, make_brief, drop),
-        T(a_head_is_not_late_by_the_time_in_which_nobody_looked),
+        T(a_head_is_not_late_when_the_process_was_stopped),
         T(what_is_no_request_is_refused_at_once),
         T(who_leaves_before_his_head_is_there_leaves_nothing),
         T(who_says_all_and_nothing_more_goes_in),

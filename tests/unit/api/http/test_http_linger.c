@@ -225,7 +225,7 @@ static void whatever_is_not_over_in_time_ends(void **state)
     assert_int_equal(open_descriptors(), before + 2);
 }
 
-static void nobody_is_late_by_the_time_in_which_nobody_looked(void **state)
+static void a_client_is_not_late_when_the_process_was_stopped(void **state)
 {
     (void)state;
     answer(LARGE);
@@ -343,7 +343,7 @@ int main(void)
         T(an_answer_whose_peer_has_left_is_given_up),
         T(a_peer_that_says_no_more_still_gets_its_answer),
         T(whatever_is_not_over_in_time_ends),
-        T(nobody_is_late_by_the_time_in_which_nobody_looked),
+        T(a_client_is_not_late_when_the_process_was_stopped),
         T(every_place_can_be_taken_and_one_more_is_closed_at_once),
         T(test_an_owner_whose_clients_read_nothing_leaves_places_to_the_answers_of_others),
         T(what_still_arrives_is_dropped_until_the_peer_leaves),

@@ -114,7 +114,7 @@ static void further_on_only_the_queues_of_what_was_left_wait_for_the_cursor(void
 }
 
 /* Each is remembered; few of the other queues are taken for one of them, and not the same ones when it begins again. */
-static void it_goes_on_when_it_has_skipped_jobs_of_thousands_of_queues(void **state)
+static void the_reader_ahead_advances_when_it_has_skipped_jobs_of_thousands_of_queues(void **state)
 {
     enum { SKIPPED = 3000, OTHERS = 3000 };
     size_t both = 0;
@@ -146,7 +146,7 @@ int main(void)
         T(it_goes_back_a_little_and_every_few_seconds_to_the_start),
         T(the_cursor_goes_back_when_jobs_did_not_fit_into_the_batch),
         T(further_on_only_the_queues_of_what_was_left_wait_for_the_cursor),
-        T(it_goes_on_when_it_has_skipped_jobs_of_thousands_of_queues),
+        T(the_reader_ahead_advances_when_it_has_skipped_jobs_of_thousands_of_queues),
         T(it_is_never_put_back_by_a_place_that_it_has_passed),
     };
     return cmocka_run_group_tests_name("the reader ahead", tests, NULL, NULL);
