@@ -54,7 +54,7 @@ DT_MUST_CHECK dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens
 DT_MUST_CHECK dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err);
 /* Says whether a list was loaded, and holds. Any thread. */
 bool dt_auth_known(dt_auth *auth);
-/* Says whether nobody is asked for a token, as far as is known. Any thread. */
+/* Returns true if the installation asks for no token, as far as this process knows. Any thread. */
 bool dt_auth_open(dt_auth *auth);
 /* The number of tokens in the list. Any thread. */
 size_t dt_auth_count(dt_auth *auth);

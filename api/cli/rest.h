@@ -45,8 +45,8 @@ DT_MUST_CHECK dt_status dt_rest_ask(dt_rest *rest, const struct dt_rest_request 
                                     struct dt_error *err);
 
 /*
- * From here on SIGINT, SIGTERM and SIGHUP do not end the program: a request under way has a moment left for its answer,
- * and dt_rest_signal tells the caller to end. A second signal ends the program.
+ * From here on SIGINT, SIGTERM and SIGHUP do not end the program at once: a request under way may still get its answer,
+ * and the caller ends when dt_rest_signal returns a signal. A second signal ends the program.
  */
 void dt_rest_catch_signals(void);
 /* The signal that came; 0: none. */

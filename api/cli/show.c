@@ -180,8 +180,8 @@ struct dt_cli_list {
 
 /* ---- text ---- */
 
-/* What a terminal obeys or shows nothing of: controls, line ends, changes of direction, and what Unicode calls
- * default-ignorable. */
+/* True for characters that a terminal obeys or does not show: controls, line ends, changes of direction, and Unicode's
+ * default-ignorable characters. */
 static bool is_hidden(uint32_t c)
 {
     static const struct {

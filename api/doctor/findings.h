@@ -16,7 +16,7 @@
 
 enum dt_severity { DT_SEVERITY_ERROR, DT_SEVERITY_WARNING, DT_SEVERITY_NOTE };
 
-/* Of the same severity, those that explain others come first. */
+/* Within a severity, findings that explain others come first. */
 enum dt_finding_kind {
     DT_FINDING_NO_DISPATCHER,
     DT_FINDING_ZOOKEEPER_AWAY,
@@ -52,7 +52,7 @@ enum dt_finding_kind {
 struct dt_finding_kind_text {
     const char *name; /* "mysql-flush" */
     enum dt_severity severity;
-    const char *means, *action; /* in the action, TOPIC, SHARD, KAFKA and ZOOKEEPER stand for names */
+    const char *means, *action; /* in the action, TOPIC, SHARD, KAFKA and ZOOKEEPER are replaced by names */
     const char *page;           /* of the runbook: "deploy/runbook/mysql/mysql-flush.md" */
 };
 extern const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS];
@@ -91,7 +91,7 @@ struct dt_finding {
     int64_t at_ms;                    /* when it was found */
 };
 typedef void dt_heard_fn(void *arg, const struct dt_finding *finding);
-/* Tells all findings: causes, the gravest first, and after each kind of cause what it explains. */
+/* Reports all findings: the gravest first, and after each kind the findings that it explains. */
 void dt_findings_judge(const struct dt_examined *examined, dt_heard_fn *heard, void *arg);
 
 #endif

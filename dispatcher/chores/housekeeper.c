@@ -70,7 +70,7 @@ struct dt_housekeeper {
     int64_t offers_us; /* mono: not before */
     struct dt_outage_part outage;
     bool failed;       /* something of this round did */
-    uint64_t told;     /* stands for what was said about shards, … */
+    uint64_t told;     /* a hash of what was written about shards, … */
     int64_t told_us;   /* … when */
     bool idle, rested; /* nothing was to be done the last time; this time little was looked at */
     dt_metric *overdue, *held, *promoted, *moved, *purged, *freed, *dropped, *audited, *corrected, *offers_repaired;
@@ -310,7 +310,7 @@ static dt_status write_stats(dt_housekeeper *h, struct dt_error *err)
     return status == DT_OK && n ? dt_store_put_stats(h->store, stats, n, err) : status;
 }
 
-/* A number for what is to be said about the shards. *live: one of them waits for something, or something is due. */
+/* A hash of what the shards' rows will say. *live: a shard waits for something, or has due jobs. */
 static uint64_t news_of_shards(dt_housekeeper *h, bool *live)
 {
     struct dt_loop_state state;

@@ -415,7 +415,8 @@ static void see_skipped(dt_shard_loop *l, size_t n_head)
         fair->queues[fair->of[i]].waiting += fair->queues[fair->of[i]].skipped;
 }
 
-/* Leaves the queue's entries to the cursor. Those of a host are sent when they are read while it has places. */
+/* Leaves the queue's entries to the cursor. Entries of a host's queue are sent when a scan reads them while the host
+ * has places. */
 static void skip(dt_shard_loop *l, struct dt_due_queue *queue)
 {
     if (queue->host || queue->skipped)

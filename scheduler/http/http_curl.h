@@ -38,12 +38,12 @@ struct dt_client_exchange {
     size_t bytes; /* that count for max_bytes */
     int64_t owner;
     int64_t timeout_us, taken_us, until_us;
-    int64_t limit_ms; /* that libcurl was told, from when it got the exchange */
+    int64_t limit_ms; /* libcurl's limit, counted from when it got the exchange */
     bool prolonged;   /* until_us has moved since, and libcurl does not look then by itself */
     const struct dt_networks *allowed;
     struct dt_wire_guard *guard;
     bool fresh;                             /* on a connection of its own: those that are kept may have been shut */
-    bool closes;                            /* its connection is not kept, and its receiver is told so */
+    bool closes;                            /* the request says `connection: close` */
     struct dt_receiver *receiver;           /* receivers.h; NULL = none */
     bool (*may_send)(void *arg, void *tag); /* NULL: always */
     void *arg;
@@ -69,7 +69,7 @@ struct dt_client_exchange {
     int status;
     size_t head_bytes; /* of all heads, interim ones too */
     bool chunked;
-    bool shared;       /* HTTP/2: the connection has other exchanges, and its frames are told apart */
+    bool shared;       /* HTTP/2: other exchanges use the connection, and frames name their exchange */
     uint64_t received; /* bytes of a connection with this answer alone; 0: not known */
     struct dt_head_value content_type, retry_after;
     struct dt_strbuf answer_body;

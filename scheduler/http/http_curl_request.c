@@ -97,7 +97,7 @@ static char *put_line(char *at, const struct dt_http_header *header)
 /* Headers of libcurl's own that no request has; a header of the request with the same name stands before, and wins. */
 static char no_expect[] = "Expect:";
 static char no_form[] = "Content-Type:";
-static char close_it[] = "Connection: close"; /* stands before the others, for an exchange that closes */
+static char close_it[] = "Connection: close"; /* the first header, if the exchange closes */
 #define TAKEN_AWAY    2
 #define NODES_OF_OURS (2 + TAKEN_AWAY)
 

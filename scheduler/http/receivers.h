@@ -1,6 +1,6 @@
 /*
- * What is known of receivers that speak HTTP/1: whether they send bytes beyond their answers. Such bytes, say a second
- * answer, would be taken for the answer to the next request on the same connection, which may be another job's.
+ * Remembers which HTTP/1 receivers send bytes beyond their answers. The client would take such bytes, for example a
+ * second answer, for the answer to the next request on the connection, which may be another job's.
  *
  *           first answer       250 ms without further bytes
  *   new ─────────────────▶ heard ─────────────────▶ trusted
@@ -9,7 +9,7 @@
  *
  * Only the connections of a trusted receiver are used again. Until it is trusted, and while it is closing, all requests
  * but the first have a connection of their own with "Connection: close". A connection without a request is watched.
- * What arrives after the next request was written cannot be told from its answer.
+ * If surplus bytes arrive after the next request was written, they look like its answer.
  *
  * All functions are called by the client's thread; time is passed in, and monotonic.
  */

@@ -23,7 +23,7 @@ struct dt_semi_sync {
     int64_t alone_ms; /* without a replica the server goes on alone after so long; 0: it has no such setting */
 };
 DT_MUST_CHECK dt_status dt_store_semi_sync(dt_store *store, struct dt_semi_sync *out, struct dt_error *err);
-/* The tables are those that the account sees. */
+/* Looks at the tables that the account may see. */
 DT_MUST_CHECK dt_status dt_store_ending_numbers(dt_store *store, struct dt_arena *arena, struct dt_ending_numbers **v,
                                                 size_t *n, struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_server_settings(dt_store *store, struct dt_server_settings *out, struct dt_error *err);

@@ -67,7 +67,7 @@ static void add_name(struct dt_strbuf *out, const struct dt_finding_text *text, 
     dt_strbuf_adds(out, colours ? "\033[0m: " : ": ");
 }
 
-/* What one cause brings about is a line for each kind, as the end of the cause ends it. */
+/* Findings with a cause are shown as one line for each kind, below the cause. */
 static void add_as_text(struct doctor *d, struct dt_strbuf *out, const struct shown *f)
 {
     const struct dt_finding_text *text = &f->text;

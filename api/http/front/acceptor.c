@@ -343,7 +343,7 @@ static void accept_some(dt_acceptor *a, const struct dt_listener *listener)
 
 /* ---- time ---- */
 
-/* Sends away whose head does not come. Handshakes and heads are not late by what this thread missed. */
+/* Refuses guests whose head is late. Deadlines of handshakes and heads move by the time that this thread missed. */
 static void sweep_waiting(dt_acceptor *a, int64_t now_us, int64_t missed_us)
 {
     for (struct guest *guest = a->waiting.first, *next; guest; guest = next) {
@@ -360,7 +360,7 @@ static void sweep_waiting(dt_acceptor *a, int64_t now_us, int64_t missed_us)
     }
 }
 
-/* Sends away who finds no slot in a request's time. */
+/* Refuses guests that found no slot within a request's time. */
 static void sweep_ready(dt_acceptor *a, int64_t now_us)
 {
     for (int rank = 0; rank < RANKS; rank++)

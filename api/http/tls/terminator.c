@@ -51,7 +51,7 @@ struct pump {
     struct dt_tls_stream *newcomers; /* under the lock */
     struct dt_tls_stream *all, *open, *greeting, *late;
     size_t n_late;
-    int64_t looked_us; /* at who is late; 0: nobody is */
+    int64_t looked_us; /* the last look at late streams; 0: there are none */
     char scratch[DT_TLS_PIECE];
 };
 

@@ -25,7 +25,7 @@ struct dt_callback_places {
     struct dt_str hosts; /* further origins (dt_callback_origin_check), comma-separated */
 };
 /* Whether the secrets may go to this URL: scheme, host and port are those of the topic's URL, or of one of its hosts.
- * What is no URL, or no origin, counts as absent. */
+ * A text that is no URL, or no origin, counts as absent. */
 bool dt_callback_place_is_listed(const struct dt_callback_places *places, struct dt_str url);
 /* Whether `after` has a place that `before` has not, or another host in its URL. */
 bool dt_callback_places_widen(const struct dt_callback_places *before, const struct dt_callback_places *after);

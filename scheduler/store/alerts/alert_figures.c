@@ -100,7 +100,7 @@ dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_
 
 /* ---- the walk ---- */
 
-/* Where the slice ends that begins behind the walk's place; unset if it has no more rows. */
+/* Finds the end of the next slice, which begins after the walk's place. No rows are left: the outputs stay unset. */
 static dt_status find_slice(dt_db *db, struct dt_alert_walk *walk, int64_t *last_key, int64_t *last_id,
                             struct dt_error *err)
 {

@@ -14,7 +14,7 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-/* Locks the edited rows that nobody else holds, and moves them to the state that they were given. */
+/* Locks the edited rows that no other transaction holds, and counts each in the state that it was given. */
 static dt_status lock_edited(dt_db *db, struct dt_str found, struct dt_strbuf *locked, struct dt_counts *counts,
                              struct dt_arena *arena, struct dt_error *err)
 {

@@ -1,7 +1,7 @@
 /*
  * Housekeeping in bounded steps, for the dispatcher that keeps house: rows of `jobs` whose day has come are indexed by
- * their exact time, jobs that a manual edit ended are counted, notices that nobody sends are removed. A step looks at
- * `limit` rows at most. *done: how many it found; 0 = nothing is left to do now.
+ * their exact time, jobs that a manual edit ended are counted, notices that no process sends are removed. A step reads
+ * at most `limit` rows. *done: the number of rows that it found; 0: nothing is left to do now.
  */
 #ifndef DT_STORE_HOUSEKEEPING_H
 #define DT_STORE_HOUSEKEEPING_H

@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 
-/* UNAVAILABLE, BUSY, EXISTS, NOT_FOUND, INVALID, SCHEMA, FORBIDDEN, NOMEM; INTERNAL for what is not known. */
+/* UNAVAILABLE, BUSY, EXISTS, NOT_FOUND, INVALID, SCHEMA, FORBIDDEN, NOMEM; INTERNAL for any other number. */
 dt_status dt_db_error_status(unsigned number);
 /* The connection is gone, or not worth keeping (the server is a replica now). */
 bool dt_db_error_loses_connection(unsigned number);

@@ -163,7 +163,7 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     dt_status status = dt_fence_begin(store, fence, &t.db, &t.row, err);
     if (DT_UNGUARDED(FENCE_IN_LEADER_TXN) && status == DT_DEPOSED)
         status = DT_OK;
-    if (status == DT_OK) { /* the list of what is in flight is written in one statement */
+    if (status == DT_OK) { /* the in-flight list is written by one statement */
         const size_t fit = dt_db_packet_max(t.db) / DT_CLAIM_BYTES;
         txn->due.max_jobs = fit < txn->due.max_jobs ? fit : txn->due.max_jobs;
         status = work(&t, &next, &changed);

@@ -8,8 +8,7 @@
  *     too many to count        the optimizer estimates each step, or each of ESTIMATES stretches of steps
  *
  * A sample, or a share of all, says nothing about a small topic. If a forecast is of some topics alone, the rows of the
- * first DT_FORECAST_BOUND entries are looked up, and what is behind them is estimated, unless all jobs of the topic
- * were found.
+ * first DT_FORECAST_BOUND entries are looked up, and later ones are estimated, unless all jobs of the topic were found.
  */
 #include <stdlib.h>
 
@@ -236,7 +235,7 @@ static dt_status estimate(struct dt_forecasting *f, int64_t reached_ms)
 
 /* ---- some topics alone ---- */
 
-/* Notes whether the topic has no scheduled jobs but those that were found. */
+/* Sets found_all if the topic has no further scheduled jobs. */
 static dt_status look_for_others(struct dt_forecasting *f)
 {
     int64_t scheduled = 0;

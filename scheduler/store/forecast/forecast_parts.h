@@ -14,14 +14,14 @@
 struct dt_forecast_share {
     struct dt_str topic;
     int64_t scheduled;
-    double sum; /* of what was added to its parts */
+    double sum; /* of the parts that were added */
 };
 struct dt_forecast_shares {
     bool read;
     struct dt_forecast_share *v; /* the largest of the topics that the forecast has, as many as a step shows */
     size_t n;
     int64_t asked, all; /* scheduled jobs of all topics that the forecast has, and of all topics */
-    double sum;         /* of what was added of those that it has */
+    double sum;         /* of the parts that were added of the topics that it has */
 };
 
 struct dt_forecasting {
@@ -34,7 +34,7 @@ struct dt_forecasting {
     struct dt_forecast_shares shares[DT_COUNT_PIECES];
     size_t cap;     /* of out->parts while it grows, which is allocated then */
     bool failed;    /* out of memory */
-    bool found_all; /* the topic that is asked for has no scheduled jobs but those that were counted */
+    bool found_all; /* every scheduled job of the requested topic was counted */
     struct dt_error *err;
 };
 

@@ -1,5 +1,5 @@
 -- What comes due (forecast/store_forecast.c). Band 1 of the due index has exact times, band 0 days. Each statement but
--- one reads the index alone, and is asked when an estimate has told that there is little to read.
+-- one reads the index alone, and runs only if an estimate says that there are few rows.
 
 -- The optimizer looks at a few pages of the index, however many rows the range has. The order keeps MySQL from leaving that out.
 -- name: estimate_due

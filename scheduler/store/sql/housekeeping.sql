@@ -1,4 +1,4 @@
--- Jobs whose day comes near, jobs that a manual edit ended, and notices that nobody sends.
+-- Jobs whose day comes near, jobs that a manual edit ended, and notices that no process sends.
 
 -- name: select_coming_near
 SELECT id
@@ -34,7 +34,7 @@ SELECT j.id, j.topic, j.state+0, j.attempt_status+0, j.leave_at
 
 -- A report that was judged before does not count, since the version is another one.
 -- The topic is looked up by a subquery: a join would lock its row. A job that is kept for ever has a number as well. 9 is the
--- status `none`: nobody has reported on the attempt.
+-- status `none`: the attempt has no report.
 -- name: end_edited
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS(id BIGINT PATH '$')) t
   STRAIGHT_JOIN jobs j FORCE INDEX (PRIMARY) ON j.id = t.id
