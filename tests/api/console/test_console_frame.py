@@ -99,7 +99,7 @@ def test_what_a_token_may_not_is_not_offered(console_of, guarded):
     console.browser.sees(role="button", name="Pause")
 
 
-def test_two_clicks_lead_from_the_overview_to_the_reason_of_a_late_job(console_of, guarded):
+def test_two_clicks_lead_from_the_overview_to_the_reason_of_a_held_job(console_of, guarded):
     own, tokens = guarded
     admin = Rest(own.url, token=tokens["admin"])
     assert admin.put("/v1/topics/in.late", {"paused": True}).status == 201
@@ -109,7 +109,7 @@ def test_two_clicks_lead_from_the_overview_to_the_reason_of_a_late_job(console_o
     console.browser.sees(css="tr:has-text('in.late') .flag:has-text('paused')")
     console.browser.sees(css="[aria-label='What is wrong'] .bad:has-text('dispatchers')")  # this database has none
     console.is_sound()
-    console.browser.click(css="tr:has-text('in.late') a.late")
+    console.browser.click(css="tr:has-text('in.late') a:has-text('1 held')")
     console.browser.click(css="a.row:has-text('tardy')")
     console.browser.sees(css=".reason.warn:has-text('paused') .to-do")
     console.browser.sees(css="[aria-label='What bears on it'] dt:has-text('Shard')")

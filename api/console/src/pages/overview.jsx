@@ -14,13 +14,13 @@ import {pause} from './topic.jsx';
 const LATE_MS = 2000;
 const rate = (n) => (n >= 10 || n === 0 ? count(Math.round(n)) : n.toFixed(1));
 const atLeast = (n, more) => `${count(n)}${more ? '+' : ''}`;
-const lateJobs = (topic) => href('jobs', {topic, state: 'scheduled', due_to: 'now'});
+const dueJobs = (topic) => href('jobs', {topic, state: 'scheduled', due_to: 'now'});
 
 function Figures({of}) {
   const {rates, lateness_ms: lateness, overdue, held, jobs, next_hour: next} = of;
   return (
     <div class="figures">
-      <Figure name="overdue" value={atLeast(overdue.count, overdue.at_least)} tone={overdue.oldest_ms > LATE_MS ? 'late' : ''} href={lateJobs()}
+      <Figure name="overdue" value={atLeast(overdue.count, overdue.at_least)} tone={overdue.oldest_ms > LATE_MS ? 'late' : ''} href={dueJobs()}
         note={overdue.oldest_ms ? `oldest ${duration(overdue.oldest_ms)}` : 'nothing is late'} />
       {held.count > 0 && <Figure name="held" value={atLeast(held.count, held.at_least)} href={href('topics')} note="due, of paused topics" />}
       <Figure name="lateness, 99 of 100" value={lateness ? duration(lateness.p99) : '–'} note={lateness ? `half within ${duration(lateness.p50)}` : 'nothing was sent'} />
@@ -67,13 +67,19 @@ function Pause({topic, done}) {
   return <button type="button" onClick={() => pause({name, paused, counts: {scheduled}}, done)} aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}>{paused ? 'Resume' : 'Pause'}</button>;
 }
 
+// Due jobs of a topic: late ones first, else those that a pause holds.
+function Waiting({topic: {topic: name, overdue, oldest_overdue_ms: oldest, held}}) {
+  if (overdue) return <a class="late" href={dueJobs(name)}>{count(overdue)}, {duration(oldest)}</a>;
+  return held ? <a class="quiet" href={dueJobs(name)}>{count(held)} held</a> : <span class="quiet">0</span>;
+}
+
 function Topics({of, done}) {
   const may = useMay()('admin');
   return (
     <Panel title="Topics">
       <Table label="Topics" rows={of.topics} keyOf={(topic) => topic.topic} linkOf={(topic) => href(['topics', topic.topic])} columns={[
         {name: 'Topic', of: (topic) => <>{topic.topic}{topic.paused && <span class="state paused flag"> paused</span>}</>},
-        {name: 'Overdue', kind: 'number', of: (topic) => (topic.overdue ? <a class="late" href={lateJobs(topic.topic)}>{count(topic.overdue)}, {duration(topic.oldest_overdue_ms)}</a> : <span class="quiet">{topic.held ? `${count(topic.held)} held` : 0}</span>)},
+        {name: 'Overdue', kind: 'number', of: (topic) => <Waiting topic={topic} />},
         {name: 'Scheduled', kind: 'number', of: (topic) => <a href={href('jobs', {topic: topic.topic, state: 'scheduled'})}>{count(topic.scheduled)}</a>},
         {name: 'Dispatched', kind: 'number', of: (topic) => count(topic.dispatched)},
         {name: 'Dead', kind: 'number', of: (topic) => (topic.dead ? <a class="bad" href={href('dead', {topic: topic.topic})}>{count(topic.dead)}</a> : <span class="quiet">0</span>)},
