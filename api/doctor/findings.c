@@ -378,7 +378,7 @@ static void look_at_topic(struct judging *j, const struct dt_topic_overdue *topi
         because_of_shard(j, &explained.cause);
     else
         because_of_server(j, dt_str(word));
-    tell(j, kind, topic->topic.p, "%lld jobs are due, the oldest for %lld s, and wait for %s", (long long)topic->jobs,
+    tell(j, kind, topic->topic.p, "jobs due: %lld, the oldest for %lld s; waiting_for: %s", (long long)topic->jobs,
          (long long)(late_ms / 1000), word);
     j->action = NULL;
     dt_strbuf_clear(&text);

@@ -95,7 +95,7 @@ def test_without_a_dispatcher_no_shard_has_a_leader_and_jobs_are_late(api, db, s
         assert found(api, "shard-without-leader", "shard 1")["detail"] == "no process that lives leads it"
         db("UPDATE jobs SET next_at = next_at - 600000 WHERE id = %s", job)
         late = found(api, "overdue", topic)
-        assert late["severity"] == "error" and late["detail"].startswith("1 jobs are due, the oldest for ") and late["cause"] == "no-dispatcher"
+        assert late["severity"] == "error" and late["detail"].startswith("jobs due: 1, the oldest for ") and late["cause"] == "no-dispatcher"
         assert late["do"].startswith("start a dispatcher: ") and late["do"].endswith(f"; duetime jobs explain {job}")
         assert explained_by(api, "no-dispatcher") == {"shard-without-leader", "overdue"}
         parts = {part["part"]: part["state"] for part in api.get("/v1/overview").json["parts"]}
@@ -120,7 +120,7 @@ def test_a_halted_shard_with_its_reason(api, db):
 def test_a_paused_topic_with_due_jobs(api, held):
     api.make(topic=held, delay=0)
     seen = found(api, "paused-and-due", held)
-    assert seen["severity"] == "note" and seen["detail"].startswith("1 jobs are due") and seen["do"] == f"duetime topics resume {held}"
+    assert seen["severity"] == "note" and seen["detail"].startswith("jobs due: 1, ") and seen["do"] == f"duetime topics resume {held}"
     api.post(f"/v1/topics/{held}/resume")
     gone(api, "paused-and-due", held)
 
