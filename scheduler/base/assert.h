@@ -1,0 +1,29 @@
+/*
+ * Assertions: what only a bug of ours can break. They are on in release builds. One that fails logs its file, line,
+ * condition and numbers, and ends the process by SIGABRT.
+ *
+ * Nothing that a caller, a row, a message, a server, a setting, a clock or an edit by hand can bring about is asserted:
+ * that gets a status. Otherwise one row would end all dispatchers, one after the other.
+ *
+ *   dt_assert(link->owner == shard);
+ *   dt_assert_cmp(list->n, <=, list->max); // also logs both numbers
+ */
+#ifndef DT_BASE_ASSERT_H
+#define DT_BASE_ASSERT_H
+
+#include <stdint.h>
+
+#define dt_assert(condition)                                                                                           \
+    (__builtin_expect(!!(condition), 1) ? (void)0 : dt_assert_failed(__FILE_NAME__, __LINE__, #condition))
+
+#define dt_assert_cmp(a, op, b)                                                                                        \
+    do {                                                                                                               \
+        const int64_t a_ = (int64_t)(a), b_ = (int64_t)(b);                                                            \
+        if (__builtin_expect(!(a_ op b_), 0))                                                                          \
+            dt_assert_cmp_failed(__FILE_NAME__, __LINE__, #a " " #op " " #b, a_, b_);                                  \
+    } while (0)
+
+_Noreturn void dt_assert_failed(const char *file, int line, const char *condition);
+_Noreturn void dt_assert_cmp_failed(const char *file, int line, const char *condition, int64_t a, int64_t b);
+
+#endif
