@@ -52,6 +52,11 @@ static bool take_header(void *arg, struct dt_str name, struct dt_str v)
     case 6:
         if (dt_str_is_caseless(name, "expect"))
             e->expects = true;
+        else if (dt_str_is_caseless(name, "origin")) {
+            v = dt_str_trimmed(v);
+            e->cross_site |= e->origin.p && !dt_str_eq(e->origin, v);
+            e->origin = v;
+        }
         break;
     case 8:
         if (dt_str_is_caseless(name, "if-match"))
@@ -76,6 +81,8 @@ static bool take_header(void *arg, struct dt_str name, struct dt_str v)
     case 14:
         if (dt_str_is_caseless(name, "content-length"))
             e->length = strtoull(v.p, NULL, 10);
+        else if (dt_str_is_caseless(name, "sec-fetch-site"))
+            e->cross_site |= !dt_str_is_caseless(dt_str_trimmed(v), "same-origin");
         break;
     case 15:
         if (dt_str_is_caseless(name, "accept-encoding"))
@@ -211,17 +218,6 @@ static bool check_caller(struct dt_exchange *e)
     return true;
 }
 
-/* What a browser says about the page that asks. The first header that says another origin ends it. */
-static bool take_origin(void *arg, struct dt_str name, struct dt_str value)
-{
-    const struct dt_exchange **e = arg;
-    value = dt_str_trimmed(value);
-    bool foreign = (dt_str_is_caseless(name, "origin") && !dt_origin_is_host(value, (*e)->host)) ||
-                   (dt_str_is_caseless(name, "sec-fetch-site") && !dt_str_is_caseless(value, "same-origin"));
-    *e = foreign ? NULL : *e;
-    return !foreign;
-}
-
 /*
  * While no token is asked for, the browser of this machine could be used by any page (origin.h). Probes ask by whatever
  * address reaches them, and learn nothing that matters. A request without Host, of HTTP/1.0, is no browser's.
@@ -229,7 +225,6 @@ static bool take_origin(void *arg, struct dt_str name, struct dt_str value)
 static bool check_page(struct dt_exchange *e)
 {
     struct dt_request *req = &e->req;
-    const struct dt_exchange *same = e;
     const bool tokenless = req->route->scope == DT_SCOPE_NONE;
     bool probe = tokenless && (dt_str_is(req->path, "/healthz") || dt_str_is(req->path, "/readyz"));
     bool reads = dt_str_is(req->method, "GET") || dt_str_is(req->method, "HEAD");
@@ -242,9 +237,7 @@ static bool check_page(struct dt_exchange *e)
             "no token is asked for here, so Host must be localhost, a loopback address or one of http.names");
         return false;
     }
-    if (!reads)
-        dt_mhd_headers(e->mhd, take_origin, &same);
-    if (same)
+    if (reads || !(e->cross_site || (e->origin.p && !dt_origin_is_host(e->origin, e->host))))
         return true;
     dt_request_refuse(req, DT_PROBLEM_FORBIDDEN,
                       "no token is asked for here, so a page of another origin may change nothing");

@@ -67,9 +67,9 @@ static void reset_request(struct dt_exchange *e)
     req->state = NULL;
     e->handled = e->streaming = e->dropping = e->drop_handle = e->detached = false;
     atomic_store_explicit(&e->connection.cut, DT_CUT_NOT, memory_order_relaxed);
-    e->chunked = e->expects = false;
+    e->chunked = e->expects = e->cross_site = false;
     e->length = e->received = e->limit = 0;
-    e->authorization = e->encoding = e->forwarded = e->host = DT_STR_NONE;
+    e->authorization = e->encoding = e->forwarded = e->host = e->origin = DT_STR_NONE;
 }
 
 bool dt_exchange_begun(struct dt_exchange *e, const char *path, const char *method)

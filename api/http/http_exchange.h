@@ -38,10 +38,12 @@ struct dt_exchange {
     bool drop_handle; /* … and handle is called nevertheless (DT_FEED_DROP) */
     bool detached;    /* it is answered past the library */
     bool chunked, expects;
-    bool lingers; /* it was refused before its body was read */
+    bool cross_site; /* a browser says that another site's page asks */
+    bool lingers;    /* it was refused before its body was read */
     size_t length, received, limit;
     struct dt_str authorization, encoding;
     struct dt_str host;             /* of an absolute target, or the header */
+    struct dt_str origin;           /* of the page that asks */
     struct dt_str forwarded;        /* the last line of http.forwarded_header */
     enum dt_problem_type malformed; /* what is wrong with the body, when that is why it was cut off */
     const char *malformed_why;
