@@ -31,6 +31,7 @@
 #include "shard/shard_loop.h"
 #include "store/clock/clock_follower.h"
 #include "store/clock/test_clock.h"
+#include "store/process_findings.h"
 #include "store/store.h"
 #include "until_ready.h"
 
@@ -355,12 +356,6 @@ static void index_whole(void *arg, unsigned shard, uint64_t losses)
 
 /* ---- carrying orders out ---- */
 
-/* A test forces a process to lead what the election has given to another one. */
-static unsigned forced(const dt_dispatcher *d)
-{
-    return !d->stop && DT_FAIL_FORCED("lead.forced") ? d->range.led : 0;
-}
-
 static void leave(dt_dispatcher *d)
 {
     DT_LOG(INFO, "dispatcher", "stopping: handing shards over");
@@ -392,8 +387,9 @@ static void supervise(dt_dispatcher *d)
             leaving = true;
             leave(d);
         }
-        bool again = DT_FAIL_FORCED("lead.forced"); /* nobody tells of shards that only force makes ours */
-        again |= dt_loop_table_carry_out(d->loops, forced(d));
+        /* A test forces a process to lead what the election has given to another one; no news tells of that. */
+        bool forced = DT_FAIL_FORCED("lead.forced");
+        bool again = dt_loop_table_carry_out(d->loops, forced && !d->stop ? d->range.led : 0) || forced;
         int64_t until = leaving || again ? dt_clock_mono_us(d->clock) + (leaving ? 50000 : AGAIN_US) : INT64_MAX;
         dt_mailbox_wait(d->mailbox, dt_earlier(until, show_life(d)));
     }
@@ -683,6 +679,12 @@ void dt_dispatcher_stop(dt_dispatcher *d)
 const dt_refclock *dt_dispatcher_refclock(const dt_dispatcher *d)
 {
     return &d->ref;
+}
+
+void dt_dispatcher_died(void *dispatcher, const char *where, const char *what, int shard)
+{
+    const dt_dispatcher *d = dispatcher;
+    dt_store_put_death(d->config, d->process, where, what, shard);
 }
 
 void dt_dispatcher_free(dt_dispatcher *d)

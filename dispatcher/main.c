@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/connection/secrets.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
@@ -195,6 +196,7 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
         status = dt_dispatcher_new(config, dt_clock_system(), random_number, &signals->dispatcher, err);
     if (status != DT_OK)
         return status;
+    dt_assert_hook(dt_dispatcher_died, signals->dispatcher);
     dt_dispatcher_tells(signals->dispatcher, &signals->service);
     status = dt_metrics_server_start(config->dispatch_metrics_listen, (uint16_t)config->dispatch_metrics_port, &port,
                                      &metrics, err);
@@ -211,6 +213,7 @@ static dt_status serve(const struct dt_config *config, struct signals *signals, 
     }
     dt_figures_stop(figures);
     dt_metrics_server_stop(metrics);
+    dt_assert_hook(NULL, NULL);
     dt_dispatcher_free(signals->dispatcher);
     return status;
 }

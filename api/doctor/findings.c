@@ -83,6 +83,13 @@ const struct dt_finding_kind_text dt_finding_kinds[DT_FINDING_KINDS] = {
                                    "A dispatcher has no session with ZooKeeper, and leads nothing until it has one.",
                                    "echo srvr | nc ZOOKEEPER, from the dispatcher's machine",
                                    PAGE("zookeeper/zookeeper-away")},
+    [DT_FINDING_ASSERTION] =
+        {"assertion", DT_SEVERITY_ERROR,
+         "A dispatcher ended itself within the last hour, because an invariant did not hold. After "
+         "three such ends of one shard within a minute, nobody leads that shard for a minute.",
+         "report it as a bug of duetime, with the lines around \"an invariant does not hold\" in "
+         "the dispatcher's log",
+         PAGE("processes/assertion")},
     [DT_FINDING_DISPATCHER_CLOCK] = {"dispatcher-clock", DT_SEVERITY_WARNING,
                                      "The clock of a dispatcher's machine differs from MySQL's. Due times are judged "
                                      "by MySQL's, logs and certificates are not.",
@@ -226,7 +233,7 @@ static void because_of_shard(struct judging *j, const struct dt_shard_cause *cau
     else if (cause->why == DT_SHARD_WAITS)
         because_of_server(j, cause->waits);
     else if (cause->why != DT_SHARD_OK)
-        BECAUSE(j, DT_FINDING_NO_DISPATCHER, DT_FINDING_ZOOKEEPER_AWAY, DT_FINDING_NO_LEADER);
+        BECAUSE(j, DT_FINDING_NO_DISPATCHER, DT_FINDING_ZOOKEEPER_AWAY, DT_FINDING_ASSERTION, DT_FINDING_NO_LEADER);
 }
 
 static int bytes(struct dt_str s)

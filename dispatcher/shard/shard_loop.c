@@ -521,6 +521,7 @@ static void serve(dt_shard_loop *l)
 static void run(void *arg)
 {
     dt_shard_loop *l = arg;
+    dt_shard_wait_after_deaths(l);
     serve(l);
     l->orders.abort = true;
     dt_sender_stop(&l->sender);
@@ -561,8 +562,7 @@ static void sender_done(void *arg)
 
 static void topics_found_out(void *arg)
 {
-    dt_shard_loop *l = arg;
-    dt_mailbox_signal(l->mailbox, FOUND_OUT);
+    dt_mailbox_signal(((dt_shard_loop *)arg)->mailbox, FOUND_OUT);
 }
 
 static dt_status make_delivery(dt_shard_loop *l)

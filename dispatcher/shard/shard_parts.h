@@ -317,6 +317,8 @@ static inline bool dt_shard_has_remainder(const dt_shard_loop *l)
 
 /* ---- shard_takeover.c ---- */
 
+/* Waits as long as the shard is to be left alone, because processes died of it. */
+void dt_shard_wait_after_deaths(dt_shard_loop *l);
 /* Writes a new epoch and token. OK: the row is ours, and flight is its list; whether that was sent is not known yet. */
 DT_MUST_CHECK dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err);
 /* Handles what the sender has finished: settles what the ledger has, or notes what was sent. Opens it if it is wanted.

@@ -13,6 +13,7 @@
  *   - A request has its own fence, list and arena, because the loop changes its fence with each transaction and reuses
  *     its arena.
  */
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "shard_parts.h"
 
@@ -46,6 +47,7 @@ static void run(void *arg)
         if (s->state == DT_SENDER_CLOSED)
             dt_delivery_close(s->delivery);
         else {
+            dt_assert_shard(s->fence.shard);
             s->err = (struct dt_error){0};
             if (s->state == DT_SENDER_OPENING)
                 open_now(s);

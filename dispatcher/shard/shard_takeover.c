@@ -16,9 +16,11 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "shard_parts.h"
+#include "store/process_findings.h"
 
 #define PAUSE_FIRST_US INT64_C(20000)
 #define PAUSE_MAX_US   INT64_C(2000000)
@@ -94,6 +96,28 @@ dt_status dt_shard_begin_epoch(dt_shard_loop *l, struct dt_error *err)
     dt_status status = dt_store_takeover(l->store, &who, &l->fence, &l->flight.list, err);
     DT_FAIL_POINT_STATUS("takeover.epoch", status, err);
     return status;
+}
+
+/* ---- deaths ---- */
+
+/* While processes keep dying at an assertion of this shard, nobody takes it over: one shard would otherwise end one
+ * dispatcher after the other, and with it the leaderships of the other shards. If MySQL does not answer, there is no
+ * takeover either. */
+void dt_shard_wait_after_deaths(dt_shard_loop *l)
+{
+    struct dt_error err = {0};
+    struct dt_deaths deaths;
+    bool logged = false;
+    dt_assert_shard(l->shard);
+    while (!l->orders.stop && !l->orders.release && dt_store_deaths(l->store, l->shard, &deaths, &err) == DT_OK &&
+           deaths.wait_ms > 0) {
+        if (!logged)
+            DT_LOG(ERROR, "shard", "is left alone: processes died at one of its assertions", DT_I("shard", l->shard),
+                   DT_S("where", deaths.where), DT_I("ms", deaths.wait_ms));
+        logged = true;
+        dt_mailbox_pause(l->mailbox, dt_shard_mono_us(l) + deaths.wait_ms * 1000, STOP | RELEASE);
+    }
+    dt_assert(l->shard != 0 || !DT_FAIL_FORCED("lead.broken")); /* tests break shard 0 */
 }
 
 /* ---- the sender ---- */

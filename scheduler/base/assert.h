@@ -1,6 +1,6 @@
 /*
  * Assertions: what only a bug of ours can break. They are on in release builds. One that fails logs its file, line,
- * condition and numbers, and ends the process by SIGABRT.
+ * condition and numbers, lets main's hook leave a word in MySQL, and ends the process by SIGABRT.
  *
  * Nothing that a caller, a row, a message, a server, a setting, a clock or an edit by hand can bring about is asserted:
  * that gets a status. Otherwise one row would end all dispatchers, one after the other.
@@ -25,5 +25,14 @@
 
 _Noreturn void dt_assert_failed(const char *file, int line, const char *condition);
 _Noreturn void dt_assert_cmp_failed(const char *file, int line, const char *condition, int64_t a, int64_t b);
+
+/* Called once, on the thread whose assertion failed; where: "fence.c:120", what: the condition with its numbers, shard:
+ * what the thread works on, or -1. While it runs, the other threads continue; a hook that hangs or fails an assertion
+ * itself ends the process. */
+typedef void dt_assert_hook_fn(void *arg, const char *where, const char *what, int shard);
+/* For main, while no other thread runs. NULL: no hook. */
+void dt_assert_hook(dt_assert_hook_fn *hook, void *arg);
+/* Says which shard the calling thread works on, for as long as it lives. */
+void dt_assert_shard(unsigned shard);
 
 #endif

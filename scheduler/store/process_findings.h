@@ -1,5 +1,10 @@
-/* Findings of one process that others cannot see (table `process_findings`): each process writes its own when they
- * change, GET /v1/doctor reads them. */
+/*
+ * Findings of one process that others cannot see (table `process_findings`): each process writes its own when they
+ * change, GET /v1/doctor reads them.
+ *
+ * The finding `assertion` is the last word of a process that died at one (base/assert.h). Its row has the negative
+ * number of the process, so that no other thread of the process replaces it, and counts for an hour.
+ */
 #ifndef DT_STORE_PROCESS_FINDINGS_H
 #define DT_STORE_PROCESS_FINDINGS_H
 
@@ -17,8 +22,20 @@ struct dt_process_finding {
  * go, too. */
 DT_MUST_CHECK dt_status dt_store_put_findings(dt_store *store, int64_t process, const struct dt_process_finding *v,
                                               size_t n, struct dt_error *err);
-/* Reads what processes that live see, each finding and subject once; outputs lie in the arena. */
+/* Reads what processes that live see, and deaths, each finding and subject once; outputs lie in the arena. */
 DT_MUST_CHECK dt_status dt_store_findings(dt_store *store, struct dt_arena *arena, struct dt_process_finding **out,
                                           size_t *n, struct dt_error *err);
+
+/* On a connection of its own, with timeouts of two seconds, because the process is dying. where and what are those of
+ * the assertion's hook; shard -1: none. */
+void dt_store_put_death(const struct dt_config *config, int64_t process, const char *where, const char *what,
+                        int shard);
+
+struct dt_deaths {
+    int64_t wait_ms; /* nobody takes the shard over for so long; 0 = it may be taken over */
+    char where[100]; /* the assertion, if wait_ms is not 0 */
+};
+/* A shard is left alone for a minute after the last of three deaths at one of its assertions within a minute. */
+DT_MUST_CHECK dt_status dt_store_deaths(dt_store *store, unsigned shard, struct dt_deaths *out, struct dt_error *err);
 
 #endif

@@ -40,11 +40,23 @@ VALUES (?,?,?,?,?);
 
 -- name: select_process_findings
 SELECT f.finding, f.subject, MIN(f.detail), MIN(p.name), MIN(f.found_at)
-  FROM processes p
-  JOIN process_findings f ON f.process = p.id
+  FROM process_findings f
+  JOIN processes p ON p.id = ABS(f.process)
  WHERE p.seen_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
+    OR (f.finding = 'assertion' AND f.found_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?)
  GROUP BY f.finding, f.subject
  ORDER BY f.finding, f.subject LIMIT ?;
+
+-- name: put_death
+INSERT INTO process_findings (process, finding, subject, detail, found_at)
+VALUES (?, 'assertion', ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED));
+
+-- name: select_deaths
+SELECT subject, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - found_at
+  FROM process_findings
+ WHERE finding = 'assertion'
+   AND found_at > CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - ?
+ ORDER BY found_at DESC LIMIT ?;
 
 -- name: try_insert_job
 INSERT INTO jobs (id, topic, run_at, retry, ack_timeout_ms, created_at, updated_at, maker, digest, payload)

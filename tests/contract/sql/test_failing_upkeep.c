@@ -161,6 +161,7 @@ WORK(beat, dt_store_beat(store, &(struct dt_process){.id = 7, .name = "a:1"}, &e
 WORK(processes, dt_store_processes(store, &arena, &(struct dt_live_process *){0}, &(size_t){0}, &err))
 WORK(apis, dt_store_quota_apis(store, &(int64_t){0}, &err))
 WORK(findings, dt_store_findings(store, &arena, &(struct dt_process_finding *){0}, &(size_t){0}, &err))
+WORK(deaths, dt_store_deaths(store, 3, &(struct dt_deaths){0}, &err))
 WORK(installation, dt_store_installation(store, &(struct dt_installation){0}, &err))
 WORK(shards,
      dt_store_shards(store, &arena, &(struct dt_shard_info *){0}, &(size_t){0}, &(struct dt_dispatchers){0}, &err))
@@ -172,7 +173,7 @@ WORK(ids, dt_store_reserve_ids(store, 10, &(int64_t){0}, &err))
 static void what_processes_know_of_each_other_fails_with_each_of_its_calls(void **state)
 {
     (void)state;
-    TRY({"a beat", beat}, {"processes", processes}, {"APIs", apis}, {"findings", findings},
+    TRY({"a beat", beat}, {"processes", processes}, {"APIs", apis}, {"findings", findings}, {"deaths", deaths},
         {"the installation", installation}, {"shards", shards}, {"the server", server},
         {"the clock of tests", clock_of_tests}, {"the key of cursors", cursor_key}, {"ids", ids});
 }

@@ -193,6 +193,55 @@ static void what_is_found_counts_while_its_process_lives_and_goes_an_hour_later(
     assert_string_equal(findings(rig), "");
 }
 
+static int64_t wait_ms(struct rig *rig, unsigned shard)
+{
+    struct dt_error err = {0};
+    struct dt_deaths deaths;
+    OK(dt_store_deaths(rig->store, shard, &deaths, &err));
+    assert_string_equal(deaths.where, deaths.wait_ms ? "fence.c:120" : "");
+    return deaths.wait_ms;
+}
+
+static void a_shard_is_left_alone_after_three_deaths_at_one_line_within_a_minute(void **state)
+{
+    struct rig *rig = *state;
+    const struct dt_config *config = &rig->fx.config;
+    dt_store_put_death(config, 1, "fence.c:120", "held == sum (3, 4)", 3);
+    dt_store_put_death(config, 2, "fence.c:120", "held == sum (3, 4)", 3);
+    dt_store_put_death(config, 3, "fence.c:121", "held == sum (3, 4)", 3);
+    dt_store_put_death(config, 4, "fence.c:120", "held == sum (3, 4)", -1);
+    dt_store_put_death(config, 5, "fence.c:120", "held == sum (3, 4)", 31);
+    assert_int_equal(wait_ms(rig, 3), 0);
+    mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at - 30000");
+    dt_store_put_death(config, 6, "fence.c:120", "held == sum (3, 4)", 3);
+    assert_in_range(wait_ms(rig, 3), 50000, 60000);
+    assert_int_equal(wait_ms(rig, 31), 0);
+    mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at - 40000");
+    assert_in_range(wait_ms(rig, 3), 10000, 20000); /* the first one was more than a minute ago */
+    mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at - 20000");
+    assert_int_equal(wait_ms(rig, 3), 0);
+    mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at + 7000000"); /* MySQL's clock is set */
+    assert_int_equal(wait_ms(rig, 3), 0);
+    mysql_fixture_run(&rig->fx,
+                      "UPDATE process_findings SET found_at = found_at - 7000000 + 55000 - 70000 * (process = -1)");
+    assert_int_equal(wait_ms(rig, 3), 0);
+}
+
+static void a_death_is_found_for_an_hour_although_its_process_is_gone(void **state)
+{
+    struct rig *rig = *state;
+    beat(rig, 7, NULL, 0);
+    dt_store_put_death(&rig->fx.config, 7, "fence.c:120", "held == sum (3, 4)", 3);
+    find(rig, 7, "clock", "mysql");
+    assert_string_equal(findings(rig), "assertion shard 3, fence.c:120, clock mysql");
+    mysql_fixture_run(&rig->fx, "UPDATE processes SET seen_at = seen_at - 60000");
+    assert_string_equal(findings(rig), "assertion shard 3, fence.c:120");
+    mysql_fixture_run(&rig->fx, "UPDATE process_findings SET found_at = found_at - 3600000");
+    assert_string_equal(findings(rig), "");
+    find(rig, 8, "clock", "mysql");
+    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT COUNT(*) FROM process_findings WHERE process = -7"), 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -204,6 +253,8 @@ int main(void)
         T(rows_that_are_an_hour_old_are_removed_when_a_process_begins),
         T(what_a_process_finds_stands_in_place_of_what_it_found_before),
         T(what_is_found_counts_while_its_process_lives_and_goes_an_hour_later),
+        T(a_shard_is_left_alone_after_three_deaths_at_one_line_within_a_minute),
+        T(a_death_is_found_for_an_hour_although_its_process_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -232,6 +232,20 @@ static void findings_are_listed_under_no_dispatcher_when_it_causes_them(void **s
                "mysql-flush|mysql|innodb_flush_log_at_trx_commit is 2");
 }
 
+static void a_shard_that_is_left_alone_after_deaths_is_listed_under_the_assertion(void **state)
+{
+    struct dt_examined e = fine();
+    struct dt_shard_info *v = led_shards();
+    const struct dt_process_finding told = {S("assertion"), S("shard 0, fence.c:9"), S("n == 4"), S("d:1"), NOW};
+    (void)state;
+    v[0].owner = DT_STR_NONE;
+    shards.n = 2;
+    e.told = &told;
+    e.n_told = 1;
+    expect(&e, "assertion|shard 0, fence.c:9|n == 4 (seen by d:1)\n"
+               "> shard-without-leader|shard 0|no process that lives leads it");
+}
+
 static void findings_are_listed_under_a_server_that_is_away_when_it_causes_them(void **state)
 {
     struct dt_examined e = fine();
@@ -295,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_certificate_is_told_of_from_thirty_days_before_its_end),
         cmocka_unit_test(a_shard_is_a_finding_when_it_is_halted_leaderless_silent_or_moving),
         cmocka_unit_test(findings_are_listed_under_no_dispatcher_when_it_causes_them),
+        cmocka_unit_test(a_shard_that_is_left_alone_after_deaths_is_listed_under_the_assertion),
         cmocka_unit_test(findings_are_listed_under_a_server_that_is_away_when_it_causes_them),
         cmocka_unit_test(kafka_away_is_a_finding_when_dispatchers_wait_for_kafka_before_they_elect_leaders),
         cmocka_unit_test(an_action_names_what_it_is_about),
