@@ -31,7 +31,6 @@ struct sample {
 static int64_t system_us(clockid_t id)
 {
     struct timespec now;
-
     clock_gettime(id, &now);
     return (int64_t)now.tv_sec * MILLION + now.tv_nsec / 1000;
 }
@@ -57,14 +56,12 @@ static int64_t system_boot_us(const dt_clock *clock)
 const dt_clock *dt_clock_system(void)
 {
     static const dt_clock clock = {.mono_us = system_mono_us, .real_ms = system_real_ms, .boot_us = system_boot_us};
-
     return &clock;
 }
 
 int64_t dt_clock_missed_us(int64_t *looked_us, int64_t now_us, int64_t every_us)
 {
     const int64_t passed_us = *looked_us ? now_us - *looked_us : 0;
-
     *looked_us = now_us;
     return passed_us > 2 * every_us ? passed_us : 0;
 }
@@ -73,7 +70,6 @@ bool dt_clock_wait(pthread_cond_t *wake, pthread_mutex_t *lock, int64_t until_us
 {
     const struct timespec until = {.tv_sec = (time_t)(until_us / MILLION),
                                    .tv_nsec = (long)(until_us % MILLION) * 1000};
-
     if (until_us == INT64_MAX)
         return pthread_cond_wait(wake, lock) == 0;
     return pthread_cond_clockwait(wake, lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT;
@@ -93,7 +89,6 @@ static struct sample load(const dt_refclock *ref)
 {
     struct sample s;
     uint32_t before;
-
     for (;;) {
         before = atomic_load(&ref->seq);
         s.offset_us = atomic_load(&ref->offset_us);
@@ -110,7 +105,6 @@ static struct sample load(const dt_refclock *ref)
 static void lock(dt_refclock *ref)
 {
     uint32_t even;
-
     for (;;) {
         even = atomic_load(&ref->seq) & ~UINT32_C(1);
         if (atomic_compare_exchange_strong(&ref->seq, &even, even + 1))
@@ -129,7 +123,6 @@ static bool replaces(const struct sample *new, const struct sample *old)
     int64_t skew = skew_us(new->taken_us - old->taken_us);
     int64_t low = old->offset_us - skew;
     int64_t high = old->offset_us + old->error_us + skew;
-
     if (old->taken_us == 0)
         return true;
     if (new->offset_us > high || new->offset_us + new->error_us < low)
@@ -170,7 +163,6 @@ void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, 
 {
     struct sample new = sample_of(server_ms, before_us, after_us);
     struct sample old;
-
     if (after_us < before_us || atomic_load(&ref->follows))
         return;
     lock(ref);
@@ -186,7 +178,6 @@ void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real
                         int64_t after_us)
 {
     struct sample new = sample_of(real_ms, before_us, after_us);
-
     atomic_store(&ref->follows, true);
     lock(ref);
     store(ref, &new);
@@ -198,7 +189,6 @@ void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real
 static int64_t real_earliest_ms(const dt_refclock *ref, const struct sample *s)
 {
     int64_t mono_us;
-
     if (s->taken_us == 0)
         return dt_clock_real_ms(ref->clock);
     mono_us = dt_clock_mono_us(ref->clock);
@@ -208,7 +198,6 @@ static int64_t real_earliest_ms(const dt_refclock *ref, const struct sample *s)
 static int64_t real_latest_ms(const dt_refclock *ref, const struct sample *s)
 {
     int64_t mono_us;
-
     if (s->taken_us == 0)
         return dt_clock_real_ms(ref->clock) + 1;
     mono_us = dt_clock_mono_us(ref->clock);
@@ -218,28 +207,24 @@ static int64_t real_latest_ms(const dt_refclock *ref, const struct sample *s)
 int64_t dt_refclock_real_earliest_ms(const dt_refclock *ref)
 {
     struct sample s = load(ref);
-
     return real_earliest_ms(ref, &s);
 }
 
 int64_t dt_refclock_real_latest_ms(const dt_refclock *ref)
 {
     struct sample s = load(ref);
-
     return real_latest_ms(ref, &s);
 }
 
 int64_t dt_refclock_earliest_ms(const dt_refclock *ref)
 {
     struct sample s = load(ref);
-
     return s.frozen_ms ? s.frozen_ms : real_earliest_ms(ref, &s) + s.ahead_ms;
 }
 
 int64_t dt_refclock_latest_ms(const dt_refclock *ref)
 {
     struct sample s = load(ref);
-
     return s.frozen_ms ? s.frozen_ms : real_latest_ms(ref, &s) + s.ahead_ms;
 }
 
@@ -248,7 +233,6 @@ int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
     struct sample s = load(ref);
     int64_t mono_us;
     int64_t left_us;
-
     if (s.frozen_ms)
         return dt_clock_mono_us(ref->clock) + (server_ms > s.frozen_ms ? LOOK_US : 0);
     server_ms -= s.ahead_ms;

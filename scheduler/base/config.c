@@ -56,7 +56,6 @@ static void add_place(struct dt_strbuf *out, const struct place *place)
 {
     const char *source = place->source ? place->source : "the environment";
     size_t n = strlen(source);
-
     /* The end of a path says more than its beginning; the whole has to fit into a dt_error. */
     dt_strbuf_addf(out, "%s%s", n > 100 ? "..." : "", source + (n > 100 ? n - 100 : 0));
     if (place->line)
@@ -71,7 +70,6 @@ static void add_place(struct dt_strbuf *out, const struct place *place)
 static dt_status fail_at(struct loader *loader, const struct place *place, dt_status status, const char *what)
 {
     struct dt_strbuf text;
-
     if (loader->status != DT_OK)
         return loader->status;
     dt_strbuf_init(&text);
@@ -90,7 +88,6 @@ static dt_status fail_value(struct loader *loader, const struct place *place, co
 {
     struct dt_strbuf what;
     dt_status status;
-
     dt_strbuf_init(&what);
     if (dt_option_is_secret(option))
         dt_strbuf_adds(&what, "bad value");
@@ -106,7 +103,6 @@ static dt_status fail_value(struct loader *loader, const struct place *place, co
 static bool parse_whole(const char *text, int64_t *out)
 {
     char *end;
-
     if (!isdigit((unsigned char)text[text[0] == '-']))
         return false;
     errno = 0;
@@ -117,7 +113,6 @@ static bool parse_whole(const char *text, int64_t *out)
 static bool parse_bool(const char *text, int64_t *out)
 {
     static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
-
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcasecmp(text, words[i]) == 0) {
             *out = i % 2;
@@ -155,7 +150,6 @@ static bool store_text(struct dt_config *config, const struct dt_option *option,
 {
     char **at = dt_option_member(config, option);
     char *copy = strdup(text);
-
     if (!copy)
         return false;
     forget_text(at, option);
@@ -168,7 +162,6 @@ static dt_status assign(struct loader *loader, const struct place *place, const 
 {
     const struct dt_option_rule *rule = dt_option_rule(option);
     int64_t v;
-
     if (option->type != DT_OPTION_TEXT) {
         if (!parse_number(option, text, &v))
             return fail_value(loader, place, option, text);
@@ -188,7 +181,6 @@ static dt_status assign_from_file(struct loader *loader, const struct place *pla
     char text[DT_SECRET_MAX + 1];
     char what[200];
     dt_status status = dt_secret_read_file(path, text);
-
     if (status == DT_UNAVAILABLE) {
         snprintf(what, sizeof(what), "cannot read %.100s: %s", path, strerror(errno));
         return fail_at(loader, place, status, what);
@@ -208,7 +200,6 @@ static int hex_value(char c)
 {
     const char *digits = "0123456789abcdef";
     const char *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
-
     return at ? (int)(at - digits) : -1;
 }
 
@@ -229,7 +220,6 @@ static size_t unescape(const char *p, char *out)
 static bool unquote(char *text)
 {
     char *out = text;
-
     if (*text != '"')
         return true;
     for (char *p = text + 1; *p; p++) {
@@ -239,7 +229,6 @@ static bool unquote(char *text)
         }
         if (*p == '\\') {
             size_t n = unescape(p + 1, out++);
-
             if (n == 0)
                 return false;
             p += n;
@@ -269,7 +258,6 @@ static const struct dt_option *find_option(const char *section, const char *key,
 {
     for (size_t i = 0; i < DT_OPTIONS; i++) {
         size_t n = strlen(dt_options[i].key);
-
         if (strcmp(dt_options[i].section, section) != 0 || strncmp(dt_options[i].key, key, n) != 0)
             continue;
         *from_file = dt_option_is_secret(&dt_options[i]) && strcmp(key + n, "_file") == 0;
@@ -285,7 +273,6 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
     bool known_section = false;
     const char *separator = "";
     dt_status status;
-
     for (size_t i = 0; i < DT_OPTIONS; i++)
         known_section |= strcmp(dt_options[i].section, place->section) == 0;
     dt_strbuf_init(&what);
@@ -307,7 +294,6 @@ static void on_property(struct loader *loader, const struct place *place, const 
 static void finish_property(struct loader *loader)
 {
     char *key = loader->property;
-
     loader->property = NULL;
     if (key && loader->status == DT_OK && loader->text.failed)
         fail_at(loader, &(struct place){loader->file, loader->pending_line, "kafka", key}, DT_NOMEM, "out of memory");
@@ -321,7 +307,6 @@ static void finish_pending(struct loader *loader)
 {
     const struct dt_option *option = loader->pending;
     struct place place;
-
     loader->pending = NULL;
     finish_property(loader);
     if (!option || loader->status != DT_OK)
@@ -343,7 +328,6 @@ static void continue_pending(struct loader *loader, const struct place *place, c
 {
     const struct dt_strbuf *text = &loader->text;
     bool wanted = text->n && (text->p[text->n - 1] == ',' || quote_is_open(text->p));
-
     if (!wanted || loader->pending->type != DT_OPTION_TEXT)
         fail_at(loader, place, DT_INVALID,
                 "an indented line continues the value before it, which must end with a comma or be inside quotes");
@@ -359,7 +343,6 @@ static void continue_pending(struct loader *loader, const struct place *place, c
 static bool is_property(const char *section, const char *key)
 {
     const char *name = key + strlen(CLIENT);
-
     return strcmp(section, "kafka") == 0 && strncmp(key, CLIENT, strlen(CLIENT)) == 0 && *name &&
            strlen(name) <= PROPERTY_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name);
 }
@@ -369,7 +352,6 @@ static bool take_suffix(struct dt_str *name)
 {
     const size_t n = strlen(FILE_SUFFIX);
     bool named = name->n > n && memcmp(name->p + name->n - n, FILE_SUFFIX, n) == 0;
-
     name->n -= named ? n : 0;
     return named;
 }
@@ -380,7 +362,6 @@ static void set_property(struct loader *loader, const struct place *place, struc
     char text[DT_SECRET_MAX + 1];
     bool from_file = take_suffix(&name);
     dt_status status = unquote(value) ? DT_OK : DT_INVALID;
-
     if (status != DT_OK) {
         fail_at(loader, place, status, "the quotes are not closed, or hold an unknown escape, or text follows them");
         return;
@@ -401,7 +382,6 @@ static void on_property(struct loader *loader, const struct place *place, const 
 {
     char *copy = strdup(value);
     struct dt_str name = dt_str(place->key + strlen(CLIENT));
-
     if (!copy)
         fail_at(loader, place, DT_NOMEM, "out of memory");
     else
@@ -415,7 +395,6 @@ static void on_property(struct loader *loader, const struct place *place, const 
 static bool is_key_again(const char *key, const char *again)
 {
     size_t n = strlen(again);
-
     return strncmp(key, again, n) == 0 && (key[n] == '\0' || n == KEY_AGAIN_MAX);
 }
 
@@ -423,7 +402,6 @@ static bool is_key_again(const char *key, const char *again)
 static void on_property_line(struct loader *loader, const struct place *place, const char *value)
 {
     bool goes_on = loader->property && loader->indented && is_key_again(loader->property, place->key);
-
     if (goes_on && !quote_is_open(loader->text.p))
         fail_at(loader, place, DT_INVALID,
                 "an indented line continues the value before it, which must be inside quotes");
@@ -444,7 +422,6 @@ static int on_value(void *user, const char *section, const char *key, const char
     struct place place = {loader->file, loader->line, section, key};
     const struct dt_option *option;
     bool from_file = false;
-
     if (loader->status != DT_OK)
         return 1;
     option = find_option(section, key, &from_file);
@@ -477,7 +454,6 @@ static char *next_line(char *line, int size, void *stream)
 {
     struct loader *loader = stream;
     size_t n;
-
     if (!fgets(line, size, loader->in))
         return NULL;
     loader->line++;
@@ -493,7 +469,6 @@ static char *next_line(char *line, int size, void *stream)
 static void load_file(struct loader *loader)
 {
     int bad_line;
-
     loader->in = fopen(loader->file, "re");
     if (!loader->in) {
         fail_at(loader, &(struct place){loader->file, 0, NULL, NULL}, DT_UNAVAILABLE, strerror(errno));
@@ -519,7 +494,6 @@ static void load_credential(void *arg, const char *path, const char *name)
     struct loader *loader = arg;
     struct dt_strbuf text = {0};
     bool from_file = false;
-
     if (loader->status != DT_OK)
         return;
     dt_strbuf_addf(&text, "%s" FILE_SUFFIX, name);
@@ -544,7 +518,6 @@ static void load_variable(struct loader *loader, const struct dt_option *option,
     struct place place = {.section = option->section, .key = option->key};
     struct dt_strbuf name;
     const char *value;
-
     dt_strbuf_init(&name);
     dt_option_add_env_name(&name, option, from_file ? "_file" : "");
     place.source = name.p;
@@ -578,7 +551,6 @@ static void load_property(struct loader *loader, const char *variable)
     const char *value = strchr(variable, '=');
     const char *from = variable + strlen(CLIENT_ENV);
     struct dt_strbuf key = {0};
-
     dt_strbuf_adds(&key, CLIENT);
     for (const char *p = from; value && p < value; p++)
         dt_strbuf_addc(&key, *p == '_' ? '.' : (char)tolower((unsigned char)*p));
@@ -607,7 +579,6 @@ static void check_together(struct loader *loader)
     int64_t batch = 16777216 + c->limits_batch_body / 4 * 7;
     int64_t single = 16777216 + 6 * c->limits_body;
     int64_t least = batch > single ? batch : single;
-
     if (loader->status != DT_OK || c->limits_memory >= least)
         return;
     loader->status = dt_fail(loader->err, DT_INVALID,
@@ -621,7 +592,6 @@ static void check_together(struct loader *loader)
 static void check_tls_of(struct loader *loader, const char *section, const struct dt_tls *tls)
 {
     const char *what = NULL;
-
     if (!tls->cert_file[0] != !tls->key_file[0])
         what = "cert_file and key_file go together";
     else if (tls->mode == DT_TLS_OFF && (tls->ca_file[0] || tls->cert_file[0]))
@@ -653,7 +623,6 @@ static void load_defaults(struct loader *loader)
 dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err)
 {
     struct loader loader = {.config = config, .err = err, .file = file};
-
     memset(config, 0, sizeof(*config));
     config->kafka_client = dt_properties_new();
     if (!config->kafka_client || dt_secrets_new(&config->secrets) != DT_OK) {

@@ -46,14 +46,12 @@ bool dt_option_is_secret(const struct dt_option *option)
 static bool level_ok(const char *text)
 {
     enum dt_log_level level;
-
     return dt_log_level_parse(text, &level) == DT_OK;
 }
 
 static bool name_ok(const char *text)
 {
     size_t n = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-
     return n >= 1 && n <= 100 && text[n] == '\0' && text[0] != '.' && strncmp(text, "__", 2) != 0;
 }
 
@@ -62,14 +60,12 @@ static bool mode_ok(const char *text)
 {
     size_t n = strlen(text);
     const char *digits = n == 4 && text[0] == '0' ? text + 1 : text;
-
     return strlen(digits) == 3 && strspn(digits, "01234567") == 3 && (digits[0] == '6' || digits[0] == '7');
 }
 
 static bool networks_ok(const char *text)
 {
     struct dt_networks networks;
-
     return dt_networks_parse(dt_str(text), &networks, NULL) == DT_OK;
 }
 
@@ -78,11 +74,9 @@ static bool names_ok(const char *text)
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     struct dt_str rest = dt_str(text);
     unsigned char address[DT_ADDRESS_BYTES];
-
     while (rest.n) {
         struct dt_str name = dt_str_next_element(&rest);
         size_t from = name.n > 2 && name.p[0] == '*' && name.p[1] == '.' ? 2 : 0;
-
         if (!dt_address_parse(name, address) && (name.n == 0 || from + strspn(name.p + from, letters) < name.n))
             return false;
     }
@@ -109,10 +103,8 @@ static bool anything(const char *text)
 static bool topics_ok(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-
     while (*text) {
         size_t n = strspn(text, letters);
-
         if (n > 249 || (n == 0 && text[n] != '*'))
             return false;
         text += n + (text[n] == '*');
@@ -127,7 +119,6 @@ static bool topics_ok(const char *text)
 static bool tls_ok(const char *text)
 {
     enum dt_tls_mode mode;
-
     return dt_tls_mode_parse(text, &mode);
 }
 
@@ -187,7 +178,6 @@ void dt_option_add_value(struct dt_strbuf *out, const struct dt_option *option, 
 void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *option)
 {
     const struct dt_option_rule *rule = dt_option_rule(option);
-
     if (option->type == DT_OPTION_BOOL) {
         dt_strbuf_adds(out, "true or false");
     } else if (option->type == DT_OPTION_TEXT) {
@@ -203,7 +193,6 @@ void dt_option_add_accepted(struct dt_strbuf *out, const struct dt_option *optio
 void dt_option_add_env_name(struct dt_strbuf *out, const struct dt_option *option, const char *suffix)
 {
     size_t from;
-
     dt_strbuf_adds(out, "DUETIME_");
     from = out->n;
     dt_strbuf_addf(out, "%s_%s%s", option->section, option->key, suffix);

@@ -14,7 +14,6 @@
 static bool needs_quotes(const char *text)
 {
     size_t n = strlen(text);
-
     if (n == 0)
         return false;
     if (n > FOLD || text[0] == '"' || text[0] == ' ' || text[n - 1] == ' ')
@@ -29,11 +28,9 @@ static bool needs_quotes(const char *text)
 static void print_quoted(const char *text, FILE *out)
 {
     size_t column = 0;
-
     fputc('"', out);
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-
         /* Between two characters; what is no UTF-8 is parted all the same. */
         if (column >= FOLD && ((c & 0xc0) != 0x80 || column >= FOLD + 4)) {
             fputs("\n  ", out);
@@ -63,7 +60,6 @@ static void print_number(const struct dt_config *config, const struct dt_option 
     int64_t v = option->type == DT_OPTION_BOOL ? *(bool *)dt_option_member(config, option)
                                                : *(int64_t *)dt_option_member(config, option);
     struct dt_strbuf text;
-
     dt_strbuf_init(&text);
     dt_option_add_value(&text, option, v);
     fputs(text.p ? text.p : "", out);
@@ -75,7 +71,6 @@ static void print_number(const struct dt_config *config, const struct dt_option 
 static void print_option(const struct dt_config *config, const struct dt_option *option, FILE *out)
 {
     const char *text = option->type == DT_OPTION_TEXT ? *(char **)dt_option_member(config, option) : NULL;
-
     if (text && text[0] && dt_option_is_secret(option)) {
         fprintf(out, "# %s = ***\n", option->key);
         return;
@@ -98,7 +93,6 @@ static void print_properties(const struct dt_properties *list, FILE *out)
 {
     for (size_t i = 0; list && i < list->n; i++) {
         const struct dt_property *property = &list->v[i];
-
         if (property->file) {
             fprintf(out, "client.%s_file = ", property->name);
             print_text(property->file, out);
@@ -132,7 +126,6 @@ void dt_config_print(const struct dt_config *config, FILE *out)
 static void print_reference_row(const struct dt_option *option, FILE *out)
 {
     struct dt_strbuf row;
-
     dt_strbuf_init(&row);
     dt_strbuf_addf(&row, "| `%s` | `", option->key);
     dt_option_add_env_name(&row, option, "");
@@ -187,7 +180,6 @@ static bool is_left_out(const struct dt_option *option)
 {
     static const char *const left_out[] = {"redis.endpoints", "kafka.brokers", "zookeeper.servers"};
     char name[80];
-
     snprintf(name, sizeof(name), "%s.%s", option->section, option->key);
     for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
         if (strcmp(name, left_out[i]) == 0)
@@ -201,11 +193,9 @@ static bool is_left_out(const struct dt_option *option)
 static void print_comment(const char *text, FILE *out)
 {
     size_t column = 0;
-
     while (*text) {
         size_t word = strcspn(text, " ");
         bool fits = column > 0 && column + 1 + word <= COMMENT_WIDTH;
-
         fprintf(out, "%s%.*s", fits ? " " : column ? "\n# " : "# ", (int)word, text);
         column = (fits ? column + 1 : 2) + word;
         text += word + strspn(text + word, " ");
@@ -216,7 +206,6 @@ static void print_comment(const char *text, FILE *out)
 static void print_sample_option(const struct dt_option *option, FILE *out)
 {
     struct dt_strbuf text;
-
     dt_strbuf_init(&text);
     dt_strbuf_addf(&text, "%s Accepted: ", option->help);
     dt_option_add_accepted(&text, option);

@@ -84,7 +84,6 @@ static size_t utf8_prefix(struct dt_str s)
     size_t i = 0;
     size_t step;
     uint64_t eight;
-
     while (i < s.n) {
         while (s.n - i >= sizeof(eight)) {
             memcpy(&eight, p + i, sizeof(eight));
@@ -113,12 +112,10 @@ bool dt_utf8_valid(struct dt_str s)
 static int escaped_unit(const char *p, const char *end)
 {
     int unit = 0;
-
     if (end - p < 6 || p[0] != '\\' || p[1] != 'u')
         return -1;
     for (int i = 2; i < 6; i++) {
         int digit = dt_hex_digit(p[i]);
-
         if (digit < 0)
             return -1;
         unit = unit * 16 + digit;
@@ -140,10 +137,8 @@ static const char *lone_surrogate(struct dt_str text)
 {
     const char *p = text.p;
     const char *end = text.p + text.n;
-
     while (p < end && (p = memchr(p, '\\', (size_t)(end - p)))) {
         int unit = escaped_unit(p, end);
-
         if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(p + 6, end))))
             return p;
         p += is_high(unit) ? 12 : unit >= 0 ? 6 : 2;
@@ -162,7 +157,6 @@ union block {
 static void *arena_or_jump(struct dt_json *json, size_t n)
 {
     void *p = dt_arena_alloc(&json->arena, n);
-
     if (!p)
         longjmp(json->out_of_memory, 1);
     return p;
@@ -171,7 +165,6 @@ static void *arena_or_jump(struct dt_json *json, size_t n)
 static void *yajl_malloc(void *ctx, size_t n)
 {
     union block *block = arena_or_jump(ctx, sizeof(*block) + n);
-
     block->size = n;
     return block + 1;
 }
@@ -180,7 +173,6 @@ static void *yajl_realloc(void *ctx, void *old, size_t n)
 {
     size_t old_n = old ? ((union block *)old - 1)->size : 0;
     void *p;
-
     if (old && n <= old_n)
         return old;
     p = yajl_malloc(ctx, n);
@@ -219,7 +211,6 @@ static void pop_names(struct dt_json *json, uint32_t height)
 static void put_name(struct dt_json *json, uint32_t index)
 {
     uint32_t slot = (uint32_t)json->names[index].hash & (json->table_size - 1);
-
     while (json->table[slot])
         slot = (slot + 1) & (json->table_size - 1);
     json->table[slot] = index + 1;
@@ -232,7 +223,6 @@ static bool reserve_name(struct dt_json *json)
     uint32_t cap = json->names_cap ? json->names_cap * 2 : 64;
     struct name *names;
     uint32_t *table;
-
     if (json->names_n < json->names_cap)
         return true;
     names = realloc(json->names, cap * sizeof(*names));
@@ -255,7 +245,6 @@ static bool has_name(const struct dt_json *json, uint32_t base, struct dt_str s,
 {
     uint32_t slot = (uint32_t)hash & (json->table_size - 1);
     uint32_t i;
-
     for (; (i = json->table[slot]); slot = (slot + 1) & (json->table_size - 1))
         if (i > base && json->names[i - 1].hash == hash && dt_str_eq(json->names[i - 1].s, s))
             return true;
@@ -266,7 +255,6 @@ static bool has_name(const struct dt_json *json, uint32_t base, struct dt_str s,
 static int add_name(struct dt_json *json, struct dt_str s, size_t at)
 {
     uint64_t hash = XXH64(s.p, s.n, json->seed + json->depth);
-
     if (json->names_n >= json->limits.names)
         return stop(json, DT_TOO_LARGE, "too many members", at);
     if (!reserve_name(json))
@@ -300,7 +288,6 @@ static struct dt_str take_token(struct dt_json *json)
 {
     size_t start = json->token_end;
     size_t end = token_end_now(json);
-
     while (start < end && between_tokens(json->text.p[start]))
         start++;
     json->token_end = end;
@@ -316,7 +303,6 @@ static bool reserve_node(struct dt_json *json)
 {
     uint32_t cap = json->nodes_cap ? json->nodes_cap * 2 : 64;
     struct dt_json_node *nodes;
-
     if (json->nodes_n < json->nodes_cap)
         return true;
     nodes = realloc(json->nodes, cap * sizeof(*nodes));
@@ -331,7 +317,6 @@ static bool reserve_node(struct dt_json *json)
 static struct dt_json_node *add_node(struct dt_json *json, enum dt_json_type type, struct dt_str raw)
 {
     struct dt_json_node *node;
-
     if (json->nodes_n >= json->limits.nodes) {
         stop(json, DT_TOO_LARGE, "too many values", offset_of(json, raw));
         return NULL;
@@ -353,7 +338,6 @@ static bool take_opaque(struct dt_json *json)
 {
     bool opaque = json->opaque_next || json->limits.check_only ||
                   (json->limits.elements && json->depth == 1 && json->frames[0].array);
-
     json->opaque_next = false;
     return opaque;
 }
@@ -369,7 +353,6 @@ static int on_null(void *ctx)
 {
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
-
     if (json->quiet)
         return GO_ON;
     take_opaque(json);
@@ -381,7 +364,6 @@ static int on_bool(void *ctx, int value)
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
     struct dt_json_node *node;
-
     if (json->quiet)
         return GO_ON;
     take_opaque(json);
@@ -398,10 +380,8 @@ static bool read_int(struct dt_str s, int64_t *out)
     bool negative = s.p[0] == '-';
     uint64_t v = 0;
     uint64_t most = negative ? UINT64_C(1) << 63 : (uint64_t)INT64_MAX;
-
     for (size_t i = negative; i < s.n; i++) {
         unsigned digit = (unsigned)(s.p[i] - '0');
-
         if (digit > 9 || v > (most - digit) / 10)
             return false;
         v = v * 10 + digit;
@@ -415,7 +395,6 @@ static int on_number(void *ctx, const char *p, size_t n)
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
     struct dt_json_node *node;
-
     (void)p;
     (void)n;
     if (json->quiet)
@@ -439,7 +418,6 @@ static bool lies_in_text(const struct dt_json *json, const void *p)
 static struct dt_str copy_or_jump(struct dt_json *json, const unsigned char *p, size_t n)
 {
     char *copy = arena_or_jump(json, n + 1);
-
     if (n)
         memcpy(copy, p, n);
     copy[n] = '\0';
@@ -452,7 +430,6 @@ static int on_string(void *ctx, const unsigned char *p, size_t n)
     struct dt_str raw = take_token(json);
     struct dt_json_node *node;
     bool opaque;
-
     if (json->quiet)
         return GO_ON;
     opaque = take_opaque(json);
@@ -469,7 +446,6 @@ static int on_name(void *ctx, const unsigned char *p, size_t n)
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
     struct dt_str name = lies_in_text(json, p) ? (struct dt_str){(const char *)p, n} : copy_or_jump(json, p, n);
-
     if (!add_name(json, name, offset_of(json, raw)))
         return STOP;
     if (json->quiet)
@@ -483,12 +459,10 @@ static int open_container(struct dt_json *json, enum dt_json_type type)
 {
     struct dt_str raw = take_token(json);
     struct frame frame = {.names = json->names_n, .array = type == DT_JSON_ARRAY};
-
     if (json->depth >= json->limits.depth)
         return stop(json, DT_MALFORMED, "nested too deeply", offset_of(json, raw));
     if (!json->quiet) {
         bool opaque = take_opaque(json);
-
         frame.node = json->nodes_n;
         if (!add_node(json, type, raw))
             return STOP;
@@ -503,7 +477,6 @@ static int close_container(struct dt_json *json)
 {
     struct frame *frame = &json->frames[--json->depth];
     struct dt_json_node *node;
-
     take_token(json);
     pop_names(json, frame->names);
     if (json->quiet && json->depth + 1 > json->quiet)
@@ -578,7 +551,6 @@ static bool scan_escape(struct scan *s)
     const char *at = s->p;
     size_t left = (size_t)(s->end - at);
     int unit;
-
     if (left < 2)
         return ends_early(s);
     if (at[1] != 'u') {
@@ -603,7 +575,6 @@ static bool scan_string(struct scan *s)
 {
     for (s->p++; s->p < s->end && *s->p != '"';) {
         size_t step = dt_utf8_character((const unsigned char *)s->p, (size_t)(s->end - s->p));
-
         if (!step)
             return fault(s, s->p, "not UTF-8");
         if ((unsigned char)*s->p < ' ')
@@ -624,7 +595,6 @@ static bool scan_string(struct scan *s)
 static size_t digits_at(const char *p, const char *end)
 {
     const char *q = p;
-
     while (q < end && *q >= '0' && *q <= '9')
         q++;
     return (size_t)(q - p);
@@ -635,7 +605,6 @@ static bool scan_number(struct scan *s)
     const char *begin = s->p;
     const char *p = begin + (*begin == '-');
     size_t n = digits_at(p, s->end);
-
     if (n == 0)
         return p == s->end ? ends_early(s) : fault(s, begin, "a number that is none");
     if (n > 1 && *p == '0')
@@ -663,7 +632,6 @@ static bool scan_literal(struct scan *s, const char *word)
 {
     size_t n = strlen(word);
     size_t left = (size_t)(s->end - s->p);
-
     if (memcmp(s->p, word, left < n ? left : n) != 0)
         return fault(s, s->p, "a literal that is none");
     if (left < n)
@@ -718,7 +686,6 @@ static bool scan_after_value(struct scan *s, bool *more)
 {
     while (s->depth) {
         bool array = s->array[s->depth - 1];
-
         skip_space(s);
         if (s->p == s->end)
             return ends_early(s);
@@ -740,7 +707,6 @@ static bool scan_after_value(struct scan *s, bool *more)
 static bool scan_value(struct scan *s, bool *inside)
 {
     bool array = *s->p == '[';
-
     *inside = false;
     if (*s->p != '[' && *s->p != '{')
         return scan_scalar(s);
@@ -760,7 +726,6 @@ static bool scan_value(struct scan *s, bool *inside)
 static void scan_text(struct scan *s)
 {
     bool more = true;
-
     while (more) {
         skip_space(s);
         if (s->p == s->end) {
@@ -780,7 +745,6 @@ static void scan_text(struct scan *s)
 dt_status dt_json_new(dt_json **out)
 {
     dt_json *json = calloc(1, sizeof(*json));
-
     *out = NULL;
     if (!json)
         return DT_NOMEM;
@@ -851,7 +815,6 @@ static void begin(struct dt_json *json, struct dt_str text, const struct dt_json
 static const char *false_space(struct dt_str text)
 {
     const char *at = memchr(text.p, '\v', text.n);
-
     return at ? at : memchr(text.p, '\f', text.n);
 }
 
@@ -864,10 +827,8 @@ static const char *false_space(struct dt_str text)
 static unsigned look_through(struct dt_str text)
 {
     unsigned char seen = 0;
-
     for (size_t i = 0; i < text.n; i++) {
         unsigned char c = (unsigned char)text.p[i];
-
         seen |= (unsigned char)(c & SEEN_HIGH);
         seen |= c == '\\' ? SEEN_BACKSLASH : 0;
         seen |= c == '\v' || c == '\f' ? SEEN_SPACE : 0;
@@ -881,7 +842,6 @@ static void check_text(struct dt_json *json)
     size_t valid = seen & SEEN_HIGH ? utf8_prefix(json->text) : json->text.n;
     const char *lone;
     const char *space;
-
     if (valid < json->text.n) {
         stop(json, DT_MALFORMED, "not UTF-8", valid);
         return;
@@ -900,7 +860,6 @@ static void check_text(struct dt_json *json)
 static void take_yajl_reason(struct dt_json *json)
 {
     char *text = (char *)yajl_get_error(json->yajl, 0, NULL, 0);
-
     text[strcspn(text, "\n")] = '\0';
     stop(json, DT_MALFORMED, text, token_end_now(json));
 }
@@ -910,7 +869,6 @@ static void run(struct dt_json *json, size_t n)
 {
     yajl_alloc_funcs memory = {.malloc = yajl_malloc, .realloc = yajl_realloc, .free = yajl_free_nothing, .ctx = json};
     yajl_status status;
-
     if (setjmp(json->out_of_memory)) {
         stop(json, DT_NOMEM, "out of memory", 0);
         return;
@@ -930,7 +888,6 @@ static void run(struct dt_json *json, size_t n)
 static void check_rest(struct dt_json *json)
 {
     size_t at = json->token_end;
-
     while (at < json->text.n && is_space(json->text.p[at]))
         at++;
     if (at < json->text.n)
@@ -1000,7 +957,6 @@ const struct dt_json_node *dt_json_sibling(const dt_json *json, const struct dt_
 const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_json_node *object, const char *name)
 {
     const struct dt_json_node *child = object->type == DT_JSON_OBJECT ? dt_json_first(json, object) : NULL;
-
     while (child && !dt_str_is(child->name, name))
         child = dt_json_sibling(json, object, child);
     return child;
@@ -1011,7 +967,6 @@ const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_j
 static void add_control(struct dt_strbuf *out, unsigned char c)
 {
     static const char short_names[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
-
     if (c < sizeof(short_names) && short_names[c]) {
         dt_strbuf_addc(out, '\\');
         dt_strbuf_addc(out, short_names[c]);
@@ -1024,10 +979,8 @@ static void add_control(struct dt_strbuf *out, unsigned char c)
 static size_t clean_run(const unsigned char *p, size_t n)
 {
     size_t i = 0;
-
     while (i < n && p[i] >= ' ' && p[i] != '"' && p[i] != '\\') {
         size_t step = dt_utf8_character(p + i, n - i);
-
         if (!step)
             break;
         i += step;
@@ -1039,11 +992,9 @@ void dt_json_add_string(struct dt_strbuf *out, struct dt_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
     size_t i = 0;
-
     dt_strbuf_addc(out, '"');
     while (i < s.n) {
         size_t clean = clean_run(p + i, s.n - i);
-
         dt_strbuf_add(out, p + i, clean);
         i += clean;
         if (i == s.n)

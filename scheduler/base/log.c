@@ -119,7 +119,6 @@ static ssize_t write_if_there_is_room(const char *line, size_t size)
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
     ssize_t n = -1;
-
     pthread_mutex_lock(&lock);
     if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))
         n = write(STDERR_FILENO, line, size);
@@ -132,7 +131,6 @@ static bool try_write(const char *line, size_t size)
 {
     struct stat target;
     ssize_t n = send(STDERR_FILENO, line, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-
     if (n < 0 && errno == ENOTSOCK && fstat(STDERR_FILENO, &target) == 0 && S_ISREG(target.st_mode)) {
         do
             n = write(STDERR_FILENO, line, size);
@@ -150,7 +148,6 @@ static void write_line(const char *line, size_t size)
 {
     int saved = errno;
     bool written = try_write(line, size);
-
     if (!written || atomic_exchange(&gap, false)) {
         dt_metric *dropped = dt_counter("duetime_log_dropped_total", "Log lines that stderr did not take at once.", "");
         if (!written) {
@@ -182,7 +179,6 @@ void dt_log_write(enum dt_log_level level, const char *component, const char *ms
 {
     struct dt_strbuf line;
     char now[25];
-
     dt_strbuf_init(&line);
     dt_strbuf_reserve(&line, 400);
     dt_time_format(dt_clock_real_ms(dt_clock_system()), now);
@@ -214,7 +210,6 @@ bool dt_log_allows(struct dt_log_limit *limit, struct dt_str topic, int64_t *sup
     const size_t at = dt_str_hash(topic) % (sizeof(limit->topics) / sizeof(*limit->topics));
     const int64_t now_us = dt_clock_mono_us(dt_clock_system());
     int64_t next_us = atomic_load(&limit->topics[at].next_us);
-
     if (now_us < next_us || !atomic_compare_exchange_strong(&limit->topics[at].next_us, &next_us, now_us + minute_us)) {
         atomic_fetch_add(&limit->topics[at].suppressed, 1);
         return false;

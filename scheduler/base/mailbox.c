@@ -20,7 +20,6 @@ struct dt_mailbox {
 dt_status dt_mailbox_new(dt_mailbox **out)
 {
     dt_mailbox *box = calloc(1, sizeof(*box));
-
     *out = NULL;
     if (!box)
         return DT_NOMEM;
@@ -61,7 +60,6 @@ uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
 {
     uint32_t bits;
     bool in_time = until_us > 0;
-
     pthread_mutex_lock(&box->mutex);
     while (!(box->bits & ends) && in_time) {
         box->awaited = ends;

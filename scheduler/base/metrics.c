@@ -51,7 +51,6 @@ static struct family *families, **last_family = &families;
 static uint64_t bits_of(double v)
 {
     uint64_t bits;
-
     memcpy(&bits, &v, sizeof(bits));
     return bits;
 }
@@ -59,7 +58,6 @@ static uint64_t bits_of(double v)
 static double double_of(uint64_t bits)
 {
     double v;
-
     memcpy(&v, &bits, sizeof(v));
     return v;
 }
@@ -72,7 +70,6 @@ static double load_double(const _Atomic uint64_t *at)
 static void add_double(_Atomic uint64_t *at, double v)
 {
     uint64_t seen = atomic_load_explicit(at, memory_order_relaxed);
-
     while (!atomic_compare_exchange_weak_explicit(at, &seen, bits_of(double_of(seen) + v), memory_order_relaxed,
                                                   memory_order_relaxed))
         ;
@@ -101,7 +98,6 @@ static unsigned bucket_of(enum kind kind, double v)
     const double *bounds = bounds_of(kind);
     unsigned n = bounds_n(kind);
     unsigned i = 0;
-
     while (i < n && v > bounds[i])
         i++;
     return i;
@@ -110,7 +106,6 @@ static unsigned bucket_of(enum kind kind, double v)
 static uint64_t observations(const dt_metric *metric)
 {
     uint64_t sum = 0;
-
     for (unsigned i = 0; i <= bounds_n(metric->kind); i++)
         sum += atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
     return sum;
@@ -121,7 +116,6 @@ static uint64_t observations(const dt_metric *metric)
 static struct family *new_family(enum kind kind, const char *name, const char *help)
 {
     struct family *family = calloc(1, sizeof(*family));
-
     if (!family)
         return NULL;
     family->kind = kind;
@@ -142,7 +136,6 @@ static struct family *new_family(enum kind kind, const char *name, const char *h
 static struct family *find_family(const char *name)
 {
     struct family *family = families;
-
     while (family && strcmp(family->name, name) != 0)
         family = family->next;
     return family;
@@ -152,7 +145,6 @@ static dt_metric *new_series(struct family *family, const char *labels)
 {
     size_t buckets = is_histogram(family->kind) ? bounds_n(family->kind) + 1 : 0;
     dt_metric *metric = calloc(1, sizeof(*metric) + buckets * sizeof(metric->buckets[0]));
-
     if (!metric)
         return NULL;
     metric->kind = family->kind;
@@ -169,7 +161,6 @@ static dt_metric *new_series(struct family *family, const char *labels)
 static dt_metric *find_series(const struct family *family, const char *labels)
 {
     dt_metric *metric = family->series;
-
     while (metric && strcmp(metric->labels, labels) != 0)
         metric = metric->next;
     return metric;
@@ -180,7 +171,6 @@ static dt_metric *find_or_add(enum kind kind, const char *name, const char *help
 {
     struct family *family;
     dt_metric *metric = NULL;
-
     labels = labels ? labels : "";
     pthread_mutex_lock(&mutex);
     family = find_family(name);
@@ -313,7 +303,6 @@ static void add_bucket(struct dt_strbuf *out, const char *name, const char *labe
 static void add_histogram(struct dt_strbuf *out, const char *name, const dt_metric *metric)
 {
     uint64_t sum = 0;
-
     for (unsigned i = 0; i <= bounds_n(metric->kind); i++) {
         sum += atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
         add_bucket(out, name, metric->labels, i < bounds_n(metric->kind) ? bounds_of(metric->kind)[i] : INFINITY, sum);
@@ -342,7 +331,6 @@ static void add_series(struct dt_strbuf *out, const char *name, const dt_metric 
 static void add_family(struct dt_strbuf *out, const struct family *family)
 {
     static const char *const types[] = {"counter", "gauge", "histogram", "histogram"};
-
     dt_strbuf_addf(out, "# HELP %s ", family->name);
     add_help(out, family->help);
     dt_strbuf_addf(out, "\n# TYPE %s %s\n", family->name, types[family->kind]);

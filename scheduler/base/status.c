@@ -42,7 +42,6 @@ enum dt_class dt_status_class(dt_status status)
 dt_status dt_fail(struct dt_error *err, dt_status status, const char *fmt, ...)
 {
     va_list args;
-
     if (!err)
         return status;
     err->status = status;

@@ -80,7 +80,6 @@ static size_t next_cap(const struct dt_strbuf *sb, size_t extra)
 {
     size_t need = sb->n + extra + 1;
     size_t cap = sb->cap + sb->cap / 2;
-
     if (cap >= need)
         return cap;
     return need < SMALLEST ? SMALLEST : need;
@@ -95,7 +94,6 @@ void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra)
 {
     size_t cap;
     char *p;
-
     if (sb->failed || has_space(sb, extra))
         return;
     if (extra > SIZE_MAX / 4 || sb->n > SIZE_MAX / 4) {
@@ -116,7 +114,6 @@ void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra)
 void dt_strbuf_fit(struct dt_strbuf *sb)
 {
     char *p = sb->p && sb->n + 1 < sb->cap ? realloc(sb->p, sb->n + 1) : NULL;
-
     if (!p)
         return;
     sb->p = p;
@@ -154,7 +151,6 @@ void dt_strbuf_add_i64(struct dt_strbuf *sb, int64_t v)
     char digits[20];
     size_t at = sizeof(digits);
     uint64_t left = v < 0 ? -(uint64_t)v : (uint64_t)v;
-
     for (; left >= 10; left /= 100) {
         at -= 2;
         memcpy(digits + at, pairs + 2 * (left % 100), 2);
@@ -170,7 +166,6 @@ void dt_strbuf_addf(struct dt_strbuf *sb, const char *fmt, ...)
 {
     va_list args;
     int n;
-
     va_start(args, fmt);
     n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
@@ -207,7 +202,6 @@ static void free_chunks(struct dt_arena_chunk *chunk)
 {
     while (chunk) {
         struct dt_arena_chunk *older = chunk->older;
-
         free(chunk);
         chunk = older;
     }
@@ -233,7 +227,6 @@ void dt_arena_reset(struct dt_arena *arena)
 static size_t next_size(const struct dt_arena *arena, size_t n)
 {
     size_t size = arena->head ? arena->head->size * 2 : CHUNK;
-
     if (size > 64 * CHUNK)
         size = 64 * CHUNK;
     return size < n ? n : size;
@@ -258,7 +251,6 @@ static bool add_chunk(struct dt_arena *arena, size_t n)
 {
     size_t size = next_size(arena, n);
     struct dt_arena_chunk *chunk;
-
     chunk = malloc(sizeof(*chunk) + size);
     if (!chunk)
         return false;
@@ -273,7 +265,6 @@ static bool add_chunk(struct dt_arena *arena, size_t n)
 void *dt_arena_alloc(struct dt_arena *arena, size_t n)
 {
     void *p;
-
     if (n > SIZE_MAX / 4)
         return NULL;
     n = aligned(n);
@@ -287,7 +278,6 @@ void *dt_arena_alloc(struct dt_arena *arena, size_t n)
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s)
 {
     char *p;
-
     if (!s.p)
         return DT_STR_NONE;
     p = dt_arena_alloc(arena, s.n + 1);

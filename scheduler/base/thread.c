@@ -10,7 +10,6 @@
 static void *begin(void *arg)
 {
     struct dt_thread *thread = arg;
-
     pthread_setname_np(pthread_self(), thread->name);
     thread->run(thread->arg);
     return NULL;
@@ -36,7 +35,6 @@ struct detached {
 static void *begin_detached(void *arg)
 {
     struct detached detached = *(struct detached *)arg;
-
     free(arg);
     detached.run(detached.arg);
     return NULL;
@@ -47,7 +45,6 @@ static bool create_detached(struct detached *detached)
     pthread_attr_t attr;
     pthread_t id;
     int failed;
-
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     failed = pthread_create(&id, &attr, begin_detached, detached);
@@ -58,7 +55,6 @@ static bool create_detached(struct detached *detached)
 bool dt_thread_start_detached(void (*run)(void *arg), void *arg)
 {
     struct detached *detached = malloc(sizeof(*detached));
-
     if (!detached)
         return false;
     *detached = (struct detached){run, arg};

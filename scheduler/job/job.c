@@ -90,7 +90,6 @@ bool dt_kafka_topic_internal(struct dt_str kafka_topic)
             return true;
     return dt_str_begins(kafka_topic, DT_STR_LIT("__"));
 }
-
 bool dt_topic_listed(const char *list, struct dt_str name)
 {
     while (*list) {
@@ -107,7 +106,6 @@ bool dt_topic_listed(const char *list, struct dt_str name)
 int64_t dt_job_id(int64_t run_at_ms, int64_t sequence)
 {
     int64_t day = run_at_ms <= HOME_DAY_0_MS ? 0 : (run_at_ms - HOME_DAY_0_MS) / DT_DAY_MS;
-
     if (day > HOME_DAY_MAX)
         day = HOME_DAY_MAX;
     return day << DT_SEQUENCE_BITS | (sequence & (SEQUENCES - 1));
@@ -116,7 +114,6 @@ int64_t dt_job_id(int64_t run_at_ms, int64_t sequence)
 int64_t dt_ack_may_lose_ms(int64_t ack_timeout_ms)
 {
     int64_t share_ms = ack_timeout_ms / 20;
-
     return share_ms < 100 ? 100 : share_ms > 1000 ? 1000 : share_ms;
 }
 
@@ -124,7 +121,6 @@ int64_t dt_near_end_ms(int64_t now_ms)
 {
     int64_t then_ms = now_ms + 2 * DT_DAY_MS;
     int64_t into_day_ms = then_ms % DT_DAY_MS;
-
     if (into_day_ms < 0)
         into_day_ms += DT_DAY_MS;
     return then_ms - into_day_ms + DT_DAY_MS;

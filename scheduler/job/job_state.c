@@ -118,7 +118,6 @@ static int64_t retry_delay_ms(const struct dt_job *job)
 {
     int64_t delays_ms[DT_RETRY_MAX];
     unsigned n;
-
     if (dt_retry_parse(job->retry, delays_ms, &n) != DT_OK &&
         dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n) != DT_OK)
         return -1;
@@ -162,7 +161,6 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
 static enum dt_outcome outcome_of_ignored(const struct dt_job *job, const struct dt_result *result)
 {
     bool same = result->attempt == job->attempt && dt_result_repeats(job->attempt_status, result->status);
-
     return same ? DT_OUTCOME_DUPLICATE : DT_OUTCOME_STALE;
 }
 
@@ -172,7 +170,6 @@ struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_resul
     enum dt_event event;
     int64_t delay_ms;
     int state;
-
     if (!applies(job, result, now_ms)) {
         d.outcome = outcome_of_ignored(job, result);
         return d;

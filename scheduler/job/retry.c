@@ -21,7 +21,6 @@ static bool separator(char c)
 static struct dt_str next_word(struct dt_str *text)
 {
     struct dt_str word;
-
     while (text->n && separator(text->p[0])) {
         text->p++;
         text->n--;
@@ -47,7 +46,6 @@ dt_status dt_retry_parse(struct dt_str text, int64_t delays_ms[DT_RETRY_MAX], un
 {
     struct dt_str word;
     unsigned count = 0;
-
     *n = 0;
     while (text.n && (word = next_word(&text)).n) {
         if (count == DT_RETRY_MAX || parse_delay(word, &delays_ms[count]) != DT_OK)

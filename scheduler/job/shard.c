@@ -12,7 +12,6 @@ unsigned dt_slot(int64_t job_id)
     char digits[20];
     size_t at = sizeof(digits);
     uint64_t left = job_id < 0 ? -(uint64_t)job_id : (uint64_t)job_id;
-
     do
         digits[--at] = (char)('0' + left % 10);
     while (left /= 10);
@@ -29,7 +28,6 @@ unsigned dt_jump_hash(uint64_t key, unsigned buckets)
 {
     int64_t bucket = 0;
     int64_t next = 0;
-
     while (next < (int64_t)buckets) {
         bucket = next;
         key = key * UINT64_C(2862933555777941757) + 1;
@@ -58,10 +56,8 @@ unsigned dt_rendezvous(unsigned shard, const struct dt_str *names, unsigned n)
 {
     unsigned best = 0;
     uint64_t best_weight = 0;
-
     for (unsigned i = 0; i < n; i++) {
         uint64_t weight = XXH64(names[i].p, names[i].n, shard);
-
         if (i == 0 || weight > best_weight || (weight == best_weight && dt_str_order(names[i], names[best]) < 0)) {
             best = i;
             best_weight = weight;

@@ -6,7 +6,6 @@
 static bool parse_port(struct dt_str digits, int *out)
 {
     int port = 0;
-
     if (digits.n < 1 || digits.n > 5)
         return false;
     for (size_t i = 0; i < digits.n; i++) {
@@ -23,7 +22,6 @@ static bool take_name(struct dt_str *text, struct dt_str *name)
 {
     bool bracketed = text->n && text->p[0] == '[';
     const char *end = bracketed ? memchr(text->p, ']', text->n) : memchr(text->p, ':', text->n);
-
     if (bracketed && !end)
         return false;
     size_t n = end ? (size_t)(end - text->p) : text->n;
@@ -36,7 +34,6 @@ static bool take_name(struct dt_str *text, struct dt_str *name)
 bool dt_host_parse(struct dt_str text, int default_port, struct dt_host *out)
 {
     struct dt_str name;
-
     if (!text.n || !take_name(&text, &name) || name.n == 0 || name.n >= sizeof(out->name))
         return false;
     memcpy(out->name, name.p, name.n);
@@ -51,7 +48,6 @@ bool dt_hosts_ok(const char *list, int default_port)
 {
     struct dt_str rest = dt_str(list);
     struct dt_host host;
-
     while (rest.n)
         if (!dt_host_parse(dt_str_next_element(&rest), default_port, &host))
             return false;

@@ -8,7 +8,6 @@
 static bool take_prefix(struct dt_str *text, const char *prefix)
 {
     size_t n = strlen(prefix);
-
     if (text->n < n || memcmp(text->p, prefix, n) != 0)
         return false;
     *text = (struct dt_str){text->p + n, text->n - n};
@@ -38,7 +37,6 @@ static bool keep_name(struct dt_str name, int port, struct dt_host *out)
 static bool is_bare_ipv6(struct dt_str text)
 {
     const char *colon = memchr(text.p, ':', text.n);
-
     return text.p[0] != '[' && colon && memchr(colon + 1, ':', text.n - (size_t)(colon + 1 - text.p));
 }
 
@@ -63,7 +61,6 @@ bool dt_listen_ok(const char *list)
     struct dt_str rest = dt_str(list);
     struct dt_listen one;
     size_t n = 0;
-
     do {
         if (!dt_listen_parse(dt_str_next_element(&rest), 0, &one))
             return false;

@@ -58,7 +58,6 @@ bool dt_address_bytes(const struct sockaddr *address, size_t n, unsigned char ou
 void dt_address_text(const unsigned char *address, char out[DT_ADDRESS_TEXT])
 {
     bool four = dt_network_contains(&mapped, address);
-
     (void)inet_ntop(four ? AF_INET : AF_INET6, four ? address + 12 : address, out, DT_ADDRESS_TEXT);
 }
 
@@ -81,7 +80,6 @@ bool dt_address_parse(struct dt_str text, unsigned char out[DT_ADDRESS_BYTES])
 {
     struct dt_network one;
     unsigned most;
-
     if (!read_address(text, &one, &most))
         return false;
     memcpy(out, one.address, DT_ADDRESS_BYTES);

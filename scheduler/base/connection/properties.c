@@ -19,7 +19,6 @@ static void forget(struct dt_property *property)
 struct dt_properties *dt_properties_new(void)
 {
     struct dt_properties *list = calloc(1, sizeof(*list));
-
     if (list)
         pthread_mutex_init(&list->lock, NULL);
     return list;
@@ -52,7 +51,6 @@ void dt_properties_exchange(struct dt_properties *running, struct dt_properties 
 {
     struct dt_property *v = fresh->v;
     size_t n = fresh->n;
-
     dt_properties_hold(running);
     fresh->v = running->v;
     fresh->n = running->n;
@@ -88,7 +86,6 @@ dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, cons
     struct dt_property made = {strndup(name.p, name.n), strdup(value), file ? strdup(file) : NULL};
     bool whole = made.name && made.value && (!file || made.file);
     struct dt_property *place = whole ? place_of(list, made.name) : NULL;
-
     if (!place) {
         forget(&made);
         return DT_NOMEM;
@@ -102,7 +99,6 @@ dt_status dt_property_now(const struct dt_property *property, struct dt_strbuf *
 {
     char text[DT_SECRET_MAX + 1];
     bool read = property->file && dt_secret_read_file(property->file, text) == DT_OK && text[0];
-
     dt_strbuf_reset(out);
     dt_strbuf_adds(out, read ? text : property->value);
     if (read)
@@ -114,7 +110,6 @@ bool dt_property_is_secret(const char *name)
 {
     static const char *const words[] = {"password",           "secret",          "key.pem",   "jaas",
                                         "oauthbearer.config", "oauthbearer.jwt", "credential"};
-
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcasestr(name, words[i]))
             return true;

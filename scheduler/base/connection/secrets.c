@@ -77,7 +77,6 @@ static dt_status replace(struct secret *secret, const char *text, const char *fi
 {
     char *text_copy = text ? strdup(text) : NULL;
     char *file_copy = file ? strdup(file) : NULL;
-
     if ((text && !text_copy) || (file && !file_copy)) {
         forget(text_copy);
         free(file_copy);
@@ -101,7 +100,6 @@ dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *
 static void read_again(struct secret *secret)
 {
     char text[DT_SECRET_MAX + 1];
-
     if (!secret->file || dt_secret_read_file(secret->file, text) != DT_OK)
         return;
     if (text[0] && strcmp(text, secret->text) != 0) {
@@ -117,7 +115,6 @@ static void read_again(struct secret *secret)
 static size_t option_of(const struct dt_config *config, char *const *member)
 {
     size_t i = 0;
-
     while (i < DT_OPTIONS && dt_option_member(config, &dt_options[i]) != (const void *)member)
         i++;
     return i;
@@ -127,7 +124,6 @@ dt_status dt_secret_now(const struct dt_config *config, char *const *member, str
 {
     struct dt_secrets *secrets = config->secrets;
     size_t option = option_of(config, member);
-
     dt_strbuf_reset(out);
     if (!secrets || option == DT_OPTIONS) {
         dt_strbuf_adds(out, *member ? *member : "");
@@ -151,7 +147,6 @@ void dt_secret_forget(struct dt_strbuf *text)
 dt_status dt_secrets_renew(const struct dt_config *running, const struct dt_config *fresh)
 {
     dt_status status = DT_OK;
-
     for (size_t i = 0; i < DT_OPTIONS; i++) {
         if (!dt_option_is_secret(&dt_options[i]))
             continue;

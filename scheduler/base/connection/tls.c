@@ -24,7 +24,6 @@ static const char *or_empty(const char *text)
 static struct dt_tls settings(const char *mode, const char *ca, const char *cert, const char *key)
 {
     struct dt_tls tls = {DT_TLS_OFF, or_empty(ca), or_empty(cert), or_empty(key)};
-
     (void)dt_tls_mode_parse(or_empty(mode), &tls.mode);
     return tls;
 }

@@ -15,7 +15,6 @@ bool dt_civil_leap_year(int year)
 int dt_civil_days_in_month(int year, int month)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-
     return month == 2 && dt_civil_leap_year(year) ? 29 : days[month - 1];
 }
 
@@ -25,7 +24,6 @@ int64_t dt_civil_days(int year, int month, int day)
     int64_t m = month > 2 ? month - 3 : month + 9;
     int64_t cycle = (y >= 0 ? y : y - 399) / 400;
     int64_t in_cycle = y - cycle * 400;
-
     return cycle * CYCLE_DAYS + in_cycle * 365 + in_cycle / 4 - in_cycle / 100 + (153 * m + 2) / 5 + day - 1 -
            EPOCH_DAYS;
 }
@@ -38,7 +36,6 @@ struct dt_civil dt_civil_of_days(int64_t days)
     int64_t y = (in_cycle - in_cycle / 1460 + in_cycle / 36524 - in_cycle / 146096) / 365;
     int64_t in_year = in_cycle - (365 * y + y / 4 - y / 100);
     int64_t m = (5 * in_year + 2) / 153;
-
     return (struct dt_civil){
         .year = (int)(y + cycle * 400 + (m >= 10)),
         .month = (int)(m < 10 ? m + 3 : m - 9),
@@ -49,6 +46,5 @@ struct dt_civil dt_civil_of_days(int64_t days)
 int dt_civil_weekday(int64_t days)
 {
     int64_t weekday = (days + 4) % 7; /* 1970-01-01 was a Thursday */
-
     return (int)(weekday < 0 ? weekday + 7 : weekday);
 }

@@ -45,7 +45,6 @@ static bool eat(struct cursor *c, char want)
 static bool read_whole(struct cursor *c, int64_t *out)
 {
     int64_t v = 0;
-
     if (!at_digit(c))
         return false;
     for (; at_digit(c); c->p++) {
@@ -63,7 +62,6 @@ static bool read_fraction(struct cursor *c, int64_t *out)
     int64_t v = 0;
     int kept = 0;
     bool rest = false;
-
     if (!at_digit(c))
         return false;
     for (; at_digit(c); c->p++) {
@@ -134,7 +132,6 @@ static bool parse_iso(struct cursor c, int64_t *out_ms)
     size_t i;
     bool after_t = false, part_after_t = false, any = false;
     struct number n = {0};
-
     while (c.p < c.end) {
         if (!after_t && eat(&c, 'T')) {
             after_t = true;
@@ -180,7 +177,6 @@ static bool read_exponent(struct cursor *c, int *out)
 {
     int v = 0;
     int sign = 1;
-
     if (!eat(c, 'e') && !eat(c, 'E')) {
         *out = 0;
         return true;
@@ -201,7 +197,6 @@ static bool read_exponent(struct cursor *c, int *out)
 static bool pass_digits(struct cursor *c, int64_t *before)
 {
     const char *begin = c->p;
-
     while (at_digit(c))
         c->p++;
     *before = c->p - begin;
@@ -220,7 +215,6 @@ static bool sum_digits(struct cursor digits, int64_t place, int64_t *out)
 {
     int64_t v = 0;
     bool rest = false;
-
     for (; digits.p < digits.end; digits.p++) {
         if (*digits.p == '.')
             continue;
@@ -248,7 +242,6 @@ dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms
     int64_t place;
     int64_t ms;
     int own;
-
     negative = eat(&c, '-');
     digits = c;
     if (!pass_digits(&c, &place))
@@ -268,7 +261,6 @@ static bool parse_plain(struct dt_str text, int64_t *out_ms)
     struct number n;
     int64_t sum = 0;
     int64_t unit_ms = 1;
-
     if (memchr(text.p, 'e', text.n) || memchr(text.p, 'E', text.n))
         return dt_number_parse_ms(text, 0, out_ms) == DT_OK;
     if (memchr(text.p, ',', text.n) || !read_number(&c, &n))
@@ -287,7 +279,6 @@ static bool parse_plain(struct dt_str text, int64_t *out_ms)
 dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms)
 {
     bool ok;
-
     if (text.n == 0)
         return DT_INVALID;
     ok = text.p[0] == 'P' ? parse_iso((struct cursor){text.p + 1, text.p + text.n}, out_ms) : parse_plain(text, out_ms);
@@ -306,7 +297,6 @@ static void add_part(struct dt_strbuf *out, int64_t n, char letter)
 static void add_seconds(struct dt_strbuf *out, int64_t ms)
 {
     int64_t fraction = ms % SECOND_MS;
-
     if (ms == 0)
         return;
     dt_strbuf_add_i64(out, ms / SECOND_MS);
@@ -361,7 +351,6 @@ void dt_duration_add_short(struct dt_strbuf *out, int64_t ms)
 static bool read_digits(struct cursor *c, int n, int *out)
 {
     int v = 0;
-
     for (; n > 0; n--) {
         if (!at_digit(c))
             return false;
@@ -390,7 +379,6 @@ static bool read_offset(struct cursor *c, int *minutes)
     int sign;
     int hour;
     int minute;
-
     *minutes = 0;
     if (eat(c, 'Z') || eat(c, 'z'))
         return true;
@@ -408,7 +396,6 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
     int64_t fraction = 0;
     int64_t seconds;
     int offset_minutes;
-
     if (text.n == 0 || !read_date(&c, &t) || !(eat(&c, 'T') || eat(&c, 't')) || !read_clock(&c, &t))
         return DT_INVALID;
     if (eat(&c, '.') && !read_fraction(&c, &fraction))
@@ -438,7 +425,6 @@ void dt_time_format(int64_t ms, char buf[25])
     int64_t days;
     int in_day_ms;
     struct dt_civil t;
-
     ms = ms < first_ms ? first_ms : ms > last_ms ? last_ms : ms;
     days = ms / DAY_MS - (ms % DAY_MS < 0);
     in_day_ms = (int)(ms - days * DAY_MS);

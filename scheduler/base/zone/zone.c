@@ -40,7 +40,6 @@ struct counts {
 static uint64_t big_endian(const char *p, size_t n)
 {
     uint64_t v = 0;
-
     for (size_t i = 0; i < n; i++)
         v = v << 8 | (unsigned char)p[i];
     return v;
@@ -55,7 +54,6 @@ static size_t count_at(const char *p)
 static bool take_header(struct dt_str *bytes, struct counts *out)
 {
     const char *p = bytes->p;
-
     if (bytes->n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2')
         return false;
     *out = (struct counts){count_at(p + 20), count_at(p + 24), count_at(p + 28),
@@ -87,7 +85,6 @@ static bool take_changes(const struct counts *c, const char *data, dt_zone *zone
     const char *types = kinds + c->times;
     int64_t last_s = INT64_MIN;
     int64_t offset_s;
-
     if (!type_offset(c, types, 0, &zone->first_offset_s))
         return false;
     int64_t was_s = zone->first_offset_s;
@@ -106,7 +103,6 @@ static bool take_changes(const struct counts *c, const char *data, dt_zone *zone
 static bool take_footer(struct dt_str footer, struct dt_zone_rule *out)
 {
     const char *end;
-
     if (footer.n < 2 || footer.p[0] != '\n' || !(end = memchr(footer.p + 1, '\n', footer.n - 1)))
         return false;
     return dt_zone_rule_parse((struct dt_str){footer.p + 1, (size_t)(end - footer.p - 1)}, out) == DT_OK;
@@ -116,7 +112,6 @@ static bool take_footer(struct dt_str footer, struct dt_zone_rule *out)
 static bool take_parts(struct dt_str bytes, struct counts *counts, struct dt_str *data, struct dt_str *footer)
 {
     size_t n;
-
     if (!take_header(&bytes, counts) || (n = data_bytes(counts, 4)) > bytes.n)
         return false;
     bytes = (struct dt_str){bytes.p + n, bytes.n - n};
@@ -132,7 +127,6 @@ dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *er
     struct counts counts;
     struct dt_str data;
     struct dt_str footer;
-
     *out = NULL;
     if (!take_parts(bytes, &counts, &data, &footer))
         return dt_fail(err, DT_INVALID, "no time zone file of version 2 or later without leap seconds");
@@ -172,7 +166,6 @@ static size_t changes_until(const dt_zone *zone, int64_t at_s)
 {
     size_t low = 0;
     size_t high = zone->n;
-
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (zone->changes[middle].at_s <= at_s)
@@ -186,7 +179,6 @@ static size_t changes_until(const dt_zone *zone, int64_t at_s)
 struct dt_zone_span dt_zone_span_at(const dt_zone *zone, int64_t at_s)
 {
     struct dt_zone_span span = {INT64_MIN, INT64_MAX, 0};
-
     if (!zone)
         return span;
     size_t n = changes_until(zone, at_s);
@@ -215,7 +207,6 @@ int64_t dt_zone_local_s(const dt_zone *zone, int64_t at_s)
 int64_t dt_zone_instant_s(const dt_zone *zone, int64_t local_s)
 {
     struct dt_zone_span span = dt_zone_span_at(zone, local_s - OFFSET_MAX_S);
-
     while (local_s - span.offset_s >= span.until_s)
         span = dt_zone_span_at(zone, span.until_s);
     int64_t at_s = local_s - span.offset_s;

@@ -32,7 +32,6 @@ struct dt_zone_files {
 dt_status dt_zone_files_new(const char *dir, dt_zone_files **out)
 {
     dt_zone_files *files = calloc(1, sizeof(*files));
-
     *out = files;
     if (!files)
         return DT_NOMEM;
@@ -118,7 +117,6 @@ static dt_status decode(struct dt_str bytes, const char *path, dt_zone **out, st
 {
     struct dt_error why = {0};
     dt_status status = dt_zone_decode(bytes, out, &why);
-
     return status == DT_OK ? DT_OK : dt_fail(err, status, "%s: %s", path, why.text);
 }
 
@@ -126,7 +124,6 @@ static dt_status decode(struct dt_str bytes, const char *path, dt_zone **out, st
 static dt_status read_open(int fd, const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
 {
     char *bytes;
-
     if (fstat(fd, seen) != 0)
         return unreadable(path, err);
     if (!S_ISREG(seen->st_mode) || seen->st_size > FILE_MAX)
@@ -145,7 +142,6 @@ static dt_status read_open(int fd, const char *path, struct stat *seen, dt_zone 
 static dt_status read_file(const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-
     if (fd < 0)
         return unreadable(path, err);
     dt_status status = read_open(fd, path, seen, out, err);
@@ -164,7 +160,6 @@ static struct entry *find(const dt_zone_files *files, struct dt_str name)
 static dt_status add(dt_zone_files *files, struct dt_str name, const struct entry *made, struct dt_error *err)
 {
     struct entry *e = malloc(sizeof(*e));
-
     if (!e)
         return dt_fail(err, DT_NOMEM, "out of memory");
     *e = *made;
@@ -181,7 +176,6 @@ static dt_status renew(dt_zone_files *files, struct dt_str name, const char *pat
     struct entry made = {0};
     struct entry *e = find(files, name);
     dt_status status = read_file(path, &made.seen, &made.zone, err);
-
     if (status == DT_OK && !e)
         status = add(files, name, &made, err);
     if (status != DT_OK) {
@@ -199,7 +193,6 @@ static dt_status get_locked(dt_zone_files *files, struct dt_str name, dt_zone **
     char path[PATH_MAX_BYTES];
     struct stat now;
     dt_status status = DT_OK;
-
     int n = snprintf(path, sizeof(path), "%s/%.*s", files->dir, (int)name.n, name.p);
     if (n < 0 || (size_t)n >= sizeof(path) || (stat(path, &now) != 0 && (errno == ENOENT || errno == ENOTDIR)))
         return no_zone(name, err);

@@ -31,7 +31,6 @@ static bool is_letter(char c)
 static bool skip_name(struct cursor *c)
 {
     const char *from = c->p;
-
     if (eat(c, '<')) {
         while (c->p < c->end && *c->p != '>')
             c->p++;
@@ -45,7 +44,6 @@ static bool skip_name(struct cursor *c)
 static bool read_number(struct cursor *c, int max, int *out)
 {
     int v = 0;
-
     if (c->p == c->end || *c->p < '0' || *c->p > '9')
         return false;
     for (; c->p < c->end && *c->p >= '0' && *c->p <= '9' && v <= max; c->p++)
@@ -61,7 +59,6 @@ static bool read_clock(struct cursor *c, int hours_max, int64_t *out)
     int hour;
     int minute = 0;
     int second = 0;
-
     if (sign > 0)
         (void)eat(c, '+');
     if (!read_number(c, hours_max, &hour))
@@ -103,7 +100,6 @@ static bool read_change(struct cursor *c, struct dt_zone_day *day)
 static bool read_summer(struct cursor *c, struct dt_zone_rule *out)
 {
     int64_t west_s = 0;
-
     out->summer = true;
     out->summer_s = out->offset_s + 3600;
     if (!skip_name(c))
@@ -120,7 +116,6 @@ dt_status dt_zone_rule_parse(struct dt_str text, struct dt_zone_rule *out)
 {
     struct cursor c = {text.p, text.p + text.n};
     int64_t west_s;
-
     *out = (struct dt_zone_rule){0};
     if (text.n == 0)
         return DT_OK;
@@ -138,14 +133,12 @@ static int64_t month_day(const struct dt_zone_day *day, int year)
 {
     int64_t first = dt_civil_days(year, day->month, 1);
     int64_t at = first + (day->weekday - dt_civil_weekday(first) + 7) % 7 + (day->week - 1) * INT64_C(7);
-
     return at - first >= dt_civil_days_in_month(year, day->month) ? at - 7 : at;
 }
 
 static int64_t day_in_year(const struct dt_zone_day *day, int year)
 {
     int64_t first = dt_civil_days(year, 1, 1);
-
     switch (day->kind) {
     case DT_ZONE_DAY_JULIAN: /* 29 February is never counted */
         return first + day->n - 1 + (day->n >= 60 && dt_civil_leap_year(year));
@@ -177,7 +170,6 @@ static void list_changes(const struct dt_zone_rule *rule, int64_t at_s, struct c
 {
     int64_t days = at_s / DAY_S - (at_s % DAY_S < 0);
     int year = dt_civil_of_days(days).year - 1;
-
     for (int i = 0; i < CHANGES; i += 2, year++) {
         v[i] = (struct change){day_in_year(&rule->starts, year) * DAY_S + rule->starts.second - rule->offset_s,
                                rule->summer_s};
@@ -191,7 +183,6 @@ struct dt_zone_span dt_zone_rule_span(const struct dt_zone_rule *rule, int64_t a
 {
     struct dt_zone_span span = {INT64_MIN, INT64_MAX, rule->offset_s};
     struct change v[CHANGES];
-
     if (!rule->summer)
         return span;
     list_changes(rule, at_s, v);

@@ -23,7 +23,6 @@ struct month {
 static struct month month_of(int year, int month)
 {
     int64_t first = dt_civil_days(year, month, 1);
-
     return (struct month){year, month, dt_civil_days_in_month(year, month), first, dt_civil_weekday(first)};
 }
 
@@ -36,7 +35,6 @@ static int weekday_of(const struct month *m, int day)
 static int nearest_weekday(const struct month *m, int day)
 {
     int weekday = weekday_of(m, day);
-
     if (weekday == SATURDAY)
         return day > 1 ? day - 1 : day + 2;
     if (weekday == 0)
@@ -63,14 +61,12 @@ static bool weekday_named(const struct dt_cron *c, const struct month *m, int da
 {
     int weekday = weekday_of(m, day);
     unsigned nth = c->nth[weekday];
-
     return (c->weekdays >> weekday & 1) || (nth >> ((day + 6) / 7) & 1) || ((nth & 1) && day + 7 > m->length);
 }
 
 static bool day_matches(const struct dt_cron *c, const struct month *m, int day)
 {
     bool by_day = day_named(c, m, day), by_weekday = weekday_named(c, m, day);
-
     return c->all_days || c->all_weekdays ? by_day && by_weekday : by_day || by_weekday;
 }
 
@@ -87,14 +83,12 @@ static int bit_from(uint64_t bits, int from)
 static int64_t second_from(const struct dt_cron *c, int64_t minute_s, int second)
 {
     int found = bit_from(c->seconds, second);
-
     return found < 0 ? -1 : minute_s + found;
 }
 
 static int64_t minute_from(const struct dt_cron *c, int64_t hour_s, int minute, int second)
 {
     int64_t found_s = -1;
-
     if (c->minutes >> minute & 1)
         found_s = second_from(c, hour_s + minute * INT64_C(60), second);
     if (found_s < 0 && (minute = bit_from(c->minutes, minute + 1)) >= 0)
@@ -107,7 +101,6 @@ static int64_t time_from(const struct dt_cron *c, int64_t from_s)
 {
     int hour = (int)(from_s / 3600);
     int64_t found_s = -1;
-
     if (c->hours >> hour & 1)
         found_s = minute_from(c, hour * INT64_C(3600), (int)(from_s / 60 % 60), (int)(from_s % 60));
     if (found_s < 0 && (hour = bit_from(c->hours, hour + 1)) >= 0)
@@ -137,7 +130,6 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
     struct dt_civil date = dt_civil_of_days(days);
     struct month m = month_of(date.year, date.month);
     int64_t found_s = match_in_month(cron, &m, date.day, from_s - days * DAY_S);
-
     for (int i = 0; i < MONTHS && found_s == DT_NEVER; i++) {
         m = m.month < 12 ? month_of(m.year, m.month + 1) : month_of(m.year + 1, 1);
         found_s = match_in_month(cron, &m, 1, 0);
@@ -154,7 +146,6 @@ static int64_t next_by_clock_s(const struct dt_cron *cron, const dt_zone *zone, 
 {
     int64_t local_s = dt_zone_local_s(zone, after_s);
     int64_t at_s;
-
     do {
         local_s = dt_cron_next_local_s(cron, local_s);
         if (local_s == DT_NEVER)
@@ -169,7 +160,6 @@ static int64_t next_by_elapsed_s(const struct dt_cron *cron, const dt_zone *zone
 {
     struct dt_zone_span span = dt_zone_span_at(zone, after_s + 1);
     int64_t from_s = after_s + 1;
-
     for (;;) {
         int64_t local_s = dt_cron_next_local_s(cron, from_s + span.offset_s - 1);
         if (local_s == DT_NEVER || local_s - span.offset_s < span.until_s)
@@ -184,6 +174,5 @@ int64_t dt_cron_next_ms(const struct dt_cron *cron, const dt_zone *zone, int64_t
     int64_t after_s = after_ms / 1000 - (after_ms % 1000 < 0);
     int64_t at_s =
         cron->follows_elapsed ? next_by_elapsed_s(cron, zone, after_s) : next_by_clock_s(cron, zone, after_s);
-
     return at_s == DT_NEVER ? DT_NEVER : at_s * 1000;
 }

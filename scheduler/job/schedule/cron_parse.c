@@ -45,7 +45,6 @@ static dt_status wrong(const struct parser *p, struct dt_str item, const char *w
 static bool cut(struct dt_str *rest, char separator, struct dt_str *head)
 {
     const char *at = rest->n ? memchr(rest->p, separator, rest->n) : NULL;
-
     *head = *rest;
     if (!at)
         return false;
@@ -57,7 +56,6 @@ static bool cut(struct dt_str *rest, char separator, struct dt_str *head)
 static bool read_number(struct dt_str text, int *out)
 {
     int v = 0;
-
     for (size_t i = 0; i < text.n; i++) {
         if (text.p[i] < '0' || text.p[i] > '9' || v > 999)
             return false;
@@ -71,7 +69,6 @@ static bool read_number(struct dt_str text, int *out)
 static bool read_value(const struct parser *p, struct dt_str text, int *out)
 {
     const struct spec *spec = &specs[p->field];
-
     for (int i = 0; i < spec->n_names; i++)
         if (dt_str_is_caseless(text, spec->names[i])) {
             *out = spec->min + i;
@@ -83,7 +80,6 @@ static bool read_value(const struct parser *p, struct dt_str text, int *out)
 static void set_value(const struct parser *p, int value)
 {
     struct dt_cron *c = p->cron;
-
     switch (p->field) {
     case SECOND:
         c->seconds |= UINT64_C(1) << value;
@@ -128,7 +124,6 @@ static dt_status read_range(const struct parser *p, struct dt_str base, struct r
 {
     struct dt_str to = base;
     struct dt_str from;
-
     cut(&to, '-', &from);
     if (!read_value(p, from, &r->from) || !read_value(p, to, &r->to))
         return wrong(p, base, "is no range of values of this field");
@@ -143,7 +138,6 @@ static dt_status read_range(const struct parser *p, struct dt_str base, struct r
 static dt_status read_base(const struct parser *p, struct dt_str base, bool stepped, struct range *r)
 {
     const struct spec *spec = &specs[p->field];
-
     if (is_all(p, base)) {
         *r = (struct range){spec->min, spec->end, r->step};
         return DT_OK;
@@ -165,7 +159,6 @@ static dt_status read_plain(const struct parser *p, struct dt_str item)
     struct dt_str step = item;
     struct dt_str base;
     bool stepped = cut(&step, '/', &base);
-
     if (stepped && (!read_number(step, &r.step) || r.step < 1 || r.step > spec->end - spec->min + 1))
         return wrong(p, item, "has a step that is no number from 1 to the size of the field");
     dt_status status = read_base(p, base, stepped, &r);
@@ -185,7 +178,6 @@ static dt_status read_day_special(const struct parser *p, struct dt_str item, bo
 {
     struct dt_str head;
     int day;
-
     *taken = true;
     if (dt_str_is_caseless(item, "l")) {
         p->cron->last_day = true;
@@ -209,7 +201,6 @@ static dt_status read_weekday_special(const struct parser *p, struct dt_str item
     int weekday;
     int n = 0;
     bool numbered = cut(&nth, '#', &head);
-
     *taken = numbered || ends_with(item, 'l', &head);
     if (dt_str_is_caseless(item, "l"))
         return wrong(p, item, "is the last of which weekday? Say 5L, or SAT");
@@ -227,7 +218,6 @@ static dt_status read_item(const struct parser *p, struct dt_str item)
 {
     dt_status status = DT_OK;
     bool taken = false;
-
     if (item.n == 0)
         return wrong(p, item, "is an empty place in a list");
     if (p->field == DAY)
@@ -242,7 +232,6 @@ static dt_status read_field(const struct parser *p, struct dt_str text)
     dt_status status = DT_OK;
     struct dt_str item;
     bool more = true;
-
     if (p->field == HOUR)
         p->cron->follows_elapsed = memchr(text.p, '*', text.n) || memchr(text.p, '/', text.n);
     if (p->field == DAY)
@@ -265,7 +254,6 @@ static bool is_space(char c)
 static size_t split(struct dt_str text, struct dt_str words[FIELDS])
 {
     size_t n = 0;
-
     while (text.n) {
         size_t i = 0;
         while (i < text.n && is_space(text.p[i]) == is_space(text.p[0]))
@@ -283,7 +271,6 @@ static dt_status read_fields(struct dt_str text, struct dt_cron *out, struct dt_
     struct parser p = {.cron = out, .err = err};
     size_t n = split(text, words);
     dt_status status = DT_OK;
-
     if (n != FIELDS && n != FIELDS - 1)
         return dt_fail(err, DT_INVALID, "has %zu fields: five are needed, or six with seconds first", n);
     if (n == FIELDS - 1)
@@ -308,7 +295,6 @@ static dt_status macro_of(struct dt_str text, struct dt_str *means, struct dt_er
 dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error *err)
 {
     dt_status status = DT_OK;
-
     *out = (struct dt_cron){0};
     if (text.n > DT_CRON_MAX)
         return dt_fail(err, DT_INVALID, "is longer than %d bytes", DT_CRON_MAX);

@@ -17,7 +17,6 @@ static int64_t next_step_ms(const struct dt_recurrence *r, int64_t after_ms)
 int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms)
 {
     int64_t at_ms;
-
     if (after_ms < r->starts_at_ms)
         after_ms = r->starts_at_ms - 1;
     at_ms = r->every_ms ? next_step_ms(r, after_ms) : dt_cron_next_ms(&r->cron, r->zone, after_ms);
@@ -28,7 +27,6 @@ int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms)
 static size_t fill_ring(const struct dt_recurrence *r, int64_t after_ms, int64_t until_ms, int64_t *ring, size_t max)
 {
     size_t n = 0;
-
     for (int64_t at_ms = dt_recurrence_next_ms(r, after_ms); at_ms <= until_ms && at_ms != DT_NEVER;
          at_ms = dt_recurrence_next_ms(r, at_ms))
         ring[n++ % max] = at_ms;
@@ -58,7 +56,6 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
     int64_t span_ms = SPAN_MS;
     int64_t from_ms;
     size_t n;
-
     if (max == 0)
         return 0;
     do {
@@ -75,7 +72,6 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
 int64_t dt_recurrence_jitter_ms(struct dt_str name, int64_t fire_ms, int64_t jitter_ms)
 {
     uint64_t mixed = dt_str_hash(name) ^ (uint64_t)fire_ms * UINT64_C(0x9E3779B97F4A7C15);
-
     mixed = (mixed ^ mixed >> 31) * UINT64_C(0xBF58476D1CE4E5B9);
     return jitter_ms > 0 ? (int64_t)((mixed >> 11) % (uint64_t)(jitter_ms + 1)) : 0;
 }

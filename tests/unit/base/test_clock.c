@@ -37,11 +37,9 @@ static void the_monotonic_clock_never_steps_back(void **state)
 {
     const dt_clock *clock = dt_clock_system();
     int64_t last = dt_clock_mono_us(clock);
-
     (void)state;
     for (int i = 0; i < 1000; i++) {
         int64_t now = dt_clock_mono_us(clock);
-
         assert_true(now >= last);
         last = now;
     }
@@ -52,7 +50,6 @@ static void before_any_sample_the_hosts_clock_is_used(void **state)
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     assert_int_equal(dt_refclock_earliest_ms(&ref), hand.real_ms);
@@ -65,12 +62,10 @@ static void the_servers_time_lies_between_earliest_and_latest(void **state)
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     for (int64_t read_after_us = 0; read_after_us <= 4000; read_after_us += 100)
         for (int64_t cut_us = 0; cut_us < 1000; cut_us += 111) {
             int64_t truth_us;
-
             start(&hand, &ref);
             dt_refclock_sample(&ref, SERVER_MS, hand.mono_us, hand.mono_us + 4000);
             truth_us = SERVER_MS * 1000 + cut_us + (4000 - read_after_us);
@@ -84,7 +79,6 @@ static void a_sample_is_never_wider_than_its_round_trip_and_a_millisecond(void *
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 300, hand.mono_us);
@@ -97,7 +91,6 @@ static void a_wrong_clock_of_the_host_changes_nothing_once_there_is_a_sample(voi
     struct hand_clock hand;
     dt_refclock ref;
     int64_t before;
-
     (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 300, hand.mono_us);
@@ -110,7 +103,6 @@ static void a_clock_that_knows_no_suspension_goes_by_the_monotonic_one(void **st
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     assert_int_equal(dt_clock_boot_us(ref.clock), hand.mono_us);
@@ -121,7 +113,6 @@ static void a_sample_counts_also_when_the_monotonic_clock_has_just_begun(void **
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     hand.mono_us = 0;
@@ -134,7 +125,6 @@ static void the_tighter_of_two_samples_wins(void **state)
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 500, hand.mono_us);
@@ -151,7 +141,6 @@ static void an_old_sample_is_given_up_for_a_wider_new_one(void **state)
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
@@ -165,7 +154,6 @@ static void the_bounds_widen_as_a_sample_ages(void **state)
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 100, hand.mono_us);
@@ -179,7 +167,6 @@ static void a_server_whose_clock_was_stepped_is_believed_at_once(void **state)
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     for (int64_t step_ms = -3600000; step_ms <= 3600000; step_ms += 7200000) {
         start(&hand, &ref);
@@ -194,7 +181,6 @@ static void a_sample_whose_readings_are_in_the_wrong_order_is_ignored(void **sta
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us, hand.mono_us - 1);
@@ -206,11 +192,9 @@ static void one_who_sleeps_until_a_due_time_wakes_up_exactly_then(void **state)
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     for (int64_t ahead_ms = 0; ahead_ms < 20000000; ahead_ms = ahead_ms * 3 + 1) {
         int64_t wake_us;
-
         start(&hand, &ref);
         dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 700, hand.mono_us);
         wake_us = dt_refclock_mono_us_at(&ref, SERVER_MS + ahead_ms);
@@ -225,7 +209,6 @@ static void a_due_time_in_the_past_is_a_monotonic_time_in_the_past(void **state)
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     dt_refclock_sample(&ref, SERVER_MS, hand.mono_us - 700, hand.mono_us);
@@ -241,11 +224,9 @@ struct race {
 static void *sample_in_turns(void *arg)
 {
     struct race *race = arg;
-
     for (int i = 0; !race->stop; i++) {
         int64_t width = i % 2 ? 1 : 2000;
         int64_t server_ms = i % 2 ? SERVER_MS : SERVER_MS + 3600000;
-
         dt_refclock_sample(&race->ref, server_ms, 1000 * SECOND_US - width, 1000 * SECOND_US);
     }
     return NULL;
@@ -257,7 +238,6 @@ static void readers_never_see_half_of_a_sample(void **state)
     struct race race = {.stop = 0};
     pthread_t writers[2];
     int mixed = 0;
-
     (void)state;
     start(&hand, &race.ref);
     dt_refclock_sample(&race.ref, SERVER_MS, hand.mono_us - 1, hand.mono_us);
@@ -265,7 +245,6 @@ static void readers_never_see_half_of_a_sample(void **state)
         assert_int_equal(pthread_create(&writers[i], NULL, sample_in_turns, &race), 0);
     for (int i = 0; i < 100000; i++) {
         int64_t early = dt_refclock_earliest_ms(&race.ref), late = dt_refclock_latest_ms(&race.ref);
-
         mixed += early != SERVER_MS && early != SERVER_MS + 3600000;
         mixed += late != SERVER_MS + 1 && late != SERVER_MS + 3600003;
     }
@@ -300,7 +279,6 @@ static void a_frozen_clock_stands_still_and_who_waits_for_it_looks_again(void **
     const struct dt_test_time frozen = {.ahead_ms = 5, .frozen_ms = SERVER_MS + 777};
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     dt_refclock_follow(&ref, frozen, SERVER_MS, hand.mono_us - 300, hand.mono_us);
@@ -317,7 +295,6 @@ static void what_sessions_say_does_not_move_a_test_clock(void **state)
 {
     struct hand_clock hand;
     dt_refclock ref;
-
     (void)state;
     start(&hand, &ref);
     dt_refclock_follow(&ref, (struct dt_test_time){1000, 0}, SERVER_MS, hand.mono_us - 300, hand.mono_us);
@@ -332,7 +309,6 @@ static void a_wait_on_a_condition_ends_at_its_time_and_not_before(void **state)
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
     int64_t until_us = dt_clock_mono_us(dt_clock_system()) + 20000;
-
     (void)state;
     pthread_mutex_lock(&lock);
     while (dt_clock_wait(&wake, &lock, until_us))

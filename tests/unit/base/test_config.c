@@ -23,7 +23,6 @@ static void forget_environment(void)
     for (char **at = environ; *at;) {
         size_t n = strcspn(*at, "=");
         char name[200];
-
         if (strncmp(*at, "DUETIME_", 8) != 0 || n >= sizeof name) {
             at++;
             continue;
@@ -63,7 +62,6 @@ static int start(void **state)
 static void write_file(const char *at, const char *text, size_t n)
 {
     FILE *out = fopen(at, "w");
-
     assert_non_null(out);
     assert_int_equal(fwrite(text, 1, n, out), n);
     assert_int_equal(fclose(out), 0);
@@ -78,7 +76,6 @@ static struct dt_config loaded(const char *ini)
 {
     struct dt_config config;
     struct dt_error err = {0};
-
     write_ini(ini);
     if (dt_config_load(&config, path, &err))
         fail_msg("%s", err.text);
@@ -91,7 +88,6 @@ static void assert_refused(const char *ini, dt_status want, const char *const wo
     struct dt_config config;
     struct dt_error err = {0};
     dt_status status;
-
     write_ini(ini);
     status = dt_config_load(&config, path, &err);
     if (status != want)
@@ -111,7 +107,6 @@ static void assert_refused(const char *ini, dt_status want, const char *const wo
 static void without_a_file_everything_is_as_in_the_table(void **state)
 {
     struct dt_config config;
-
     (void)state;
     assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
 #define INT(s, k, def, min, max, flags, help) assert_int_equal(config.s##_##k, def);
@@ -137,7 +132,6 @@ static void every_default_lies_in_its_own_bounds(void **state)
 static void the_file_wins_over_defaults_and_the_environment_over_the_file(void **state)
 {
     struct dt_config config;
-
     (void)state;
     setenv("DUETIME_HTTP_PORT", "9999", 1);
     setenv("DUETIME_MYSQL_PASSWORD", "from env ; \" kept", 1);
@@ -153,7 +147,6 @@ static void the_file_wins_over_defaults_and_the_environment_over_the_file(void *
 static void every_option_can_be_set_by_its_environment_name(void **state)
 {
     struct dt_config config;
-
     (void)state;
     setenv("DUETIME_MYSQL_IDLE_TRANSACTION_TIMEOUT", "PT9S", 1);
     setenv("DUETIME_API_MIGRATE", "TRUE", 1);
@@ -171,7 +164,6 @@ static void every_option_can_be_set_by_its_environment_name(void **state)
 static void durations_are_read_in_every_form(void **state)
 {
     struct dt_config config = loaded("[mysql]\nconnect_timeout = PT0.5S\nio_timeout=1m\nlock_timeout= 2500\n");
-
     (void)state;
     assert_int_equal(config.mysql_connect_timeout, 500);
     assert_int_equal(config.mysql_io_timeout, 60000);
@@ -182,12 +174,10 @@ static void durations_are_read_in_every_form(void **state)
 static void yes_and_no_are_read_in_their_usual_words(void **state)
 {
     static const char *const words[] = {"true", "yes", "on", "1", "True", "false", "no", "off", "0", "NO"};
-
     (void)state;
     for (int i = 0; i < 10; i++) {
         char ini[64];
         struct dt_config config;
-
         snprintf(ini, sizeof ini, "[topics]\nauto_create = %s\n", words[i]);
         config = loaded(ini);
         assert_int_equal(config.topics_auto_create, i < 5);
@@ -199,7 +189,6 @@ static void comments_blank_lines_spaces_and_line_ends_do_not_matter(void **state
 {
     struct dt_config config = loaded("\xef\xbb\xbf# first\r\n\r\n; second\r\n[http]   \r\n   port   =   82   ; why\r\n"
                                      "listen = ::1\r\n\n[log]\nlevel = warn");
-
     (void)state;
     assert_int_equal(config.http_port, 82);
     assert_string_equal(config.http_listen, "::1");
@@ -211,7 +200,6 @@ static void quoted_texts_keep_what_the_file_format_would_take(void **state)
 {
     struct dt_config config =
         loaded("[mysql]\npassword = \" a \\\"b\\\" \\\\ \\x3b # \\x0a\"\nuser = \"\"\nhost = a\"b\n");
-
     (void)state;
     assert_string_equal(config.mysql_password, " a \"b\" \\ ; # \n");
     assert_string_equal(config.mysql_user, "");
@@ -222,7 +210,6 @@ static void quoted_texts_keep_what_the_file_format_would_take(void **state)
 static void a_list_goes_on_in_indented_lines_after_a_comma(void **state)
 {
     struct dt_config config = loaded("[redis]\nendpoints = a:1,\n  b:2,\n\tc:3\ntimeout = 2s\n");
-
     (void)state;
     assert_string_equal(config.redis_endpoints, "a:1,b:2,c:3");
     assert_int_equal(config.redis_timeout, 2000);
@@ -242,7 +229,6 @@ static void a_secret_can_come_from_a_file_without_its_line_end(void **state)
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_config config;
-
         write_file(secret_path, cases[i].text, strlen(cases[i].text));
         config = loaded(ini);
         assert_string_equal(config.mysql_password, cases[i].want);
@@ -253,7 +239,6 @@ static void a_secret_can_come_from_a_file_without_its_line_end(void **state)
 static void a_secrets_file_can_be_named_by_the_environment(void **state)
 {
     struct dt_config config;
-
     (void)state;
     write_file(secret_path, "hush\n", 5);
     setenv("DUETIME_REDIS_PASSWORD_FILE", secret_path, 1);
@@ -273,7 +258,6 @@ static void a_secrets_file_must_hold_a_text_of_bounded_length(void **state)
 {
     static char large[5000];
     char ini[256];
-
     (void)state;
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
     memset(large, 'x', sizeof large);
@@ -315,7 +299,6 @@ static void a_bad_number_is_an_error_that_names_the_accepted_range(void **state)
                                          "1e3", "0x50",  "+80", "80 80", "80k", "99999999999999999999",
                                          "-",   "\"80\""};
     char ini[100];
-
     (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         snprintf(ini, sizeof ini, "[mysql]\n\nport = %s\n", values[i]);
@@ -329,7 +312,6 @@ static void a_bad_duration_is_an_error_that_names_the_accepted_range(void **stat
 {
     static const char *const values[] = {"", "500ms", "soon", "-1s", "20m", "PT1Y", "100s 5", "1s,"};
     char ini[100];
-
     (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         snprintf(ini, sizeof ini, "[reconcile]\nperiod = %s\n", values[i]);
@@ -357,7 +339,6 @@ static void a_bad_value_of_the_environment_names_its_variable(void **state)
 {
     struct dt_config config;
     struct dt_error err = {0};
-
     (void)state;
     setenv("DUETIME_MYSQL_PORT", "none", 1);
     assert_int_equal(dt_config_load(&config, NULL, &err), DT_INVALID);
@@ -370,7 +351,6 @@ static void an_option_that_is_given_twice_is_an_error(void **state)
 {
     struct dt_config config;
     struct dt_error err = {0};
-
     (void)state;
     REFUSED("[http]\nport = 1\n[log]\nlevel = info\n[http]\nport = 1\n", "x.ini:6", "[http]", "port", "twice");
     REFUSED("[mysql]\npassword = a\npassword_file = /x\n", "x.ini:3", "twice");
@@ -413,7 +393,6 @@ static void quotes_that_are_not_closed_or_hold_nonsense_are_errors(void **state)
     static const char *const values[] = {"\"",       "\"abc",    "\"abc\\\"", "\"a\"b",
                                          "\"a\\n\"", "\"\\x0\"", "\"\\x00\"", "\"\\xzz\""};
     char ini[100];
-
     (void)state;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         snprintf(ini, sizeof ini, "[mysql]\npassword = %s\n", values[i]);
@@ -425,7 +404,6 @@ static void a_line_that_is_too_long_is_an_error_and_not_cut(void **state)
 {
     char ini[400] = "[mysql]\nhost = ";
     size_t n = strlen(ini);
-
     (void)state;
     memset(ini + n, 'x', 300);
     snprintf(ini + n + 300, sizeof ini - n - 300, "\nport = 1\n");
@@ -436,7 +414,6 @@ static void a_secret_never_stands_in_an_error(void **state)
 {
     struct dt_config config;
     struct dt_error err = {0};
-
     (void)state;
     write_ini("[mysql]\npassword = \"hunter2\n");
     assert_int_equal(dt_config_load(&config, path, &err), DT_INVALID);
@@ -447,7 +424,6 @@ static void a_file_that_cannot_be_read_is_unavailable(void **state)
 {
     struct dt_config config;
     struct dt_error err = {0};
-
     (void)state;
     assert_int_equal(dt_config_load(&config, "/nowhere/x.ini", &err), DT_UNAVAILABLE);
     assert_string_equal(err.text, "/nowhere/x.ini: No such file or directory");
@@ -460,7 +436,6 @@ static void the_error_of_a_file_with_a_very_long_name_still_tells_the_key(void *
     struct dt_config config;
     struct dt_error err = {0};
     size_t n = strlen(folder);
-
     (void)state;
     write_ini("[mysql]\nport = x\n");
     memcpy(name, folder, n);
@@ -485,7 +460,6 @@ static char *print(const struct dt_config *config)
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-
     assert_non_null(out);
     dt_config_print(config, out);
     fclose(out);
@@ -497,7 +471,6 @@ static void assert_reads_back(const struct dt_config *config)
 {
     char *text = print(config), *again;
     struct dt_config back = loaded(text);
-
 #define INT(s, k, def, min, max, flags, help) assert_int_equal(back.s##_##k, config->s##_##k);
 #define BOOL(s, k, def, flags, help)          assert_int_equal(back.s##_##k, config->s##_##k);
 #define TEXT(s, k, def, flags, help)          assert_string_equal(back.s##_##k, (flags)&DT_OPT_SECRET ? "" : config->s##_##k);
@@ -517,7 +490,6 @@ static void what_is_printed_is_read_back_as_the_same(void **state)
 {
     struct dt_config config = loaded("[http]\nport = 81\n[mysql]\nconnect_timeout = 1234\nio_timeout = 61s\n[api]\n"
                                      "migrate = yes\n[redis]\nendpoints = a:1,b:2\n");
-
     (void)state;
     assert_reads_back(&config);
     dt_config_clear(&config);
@@ -534,7 +506,6 @@ static void texts_that_an_ini_file_would_garble_are_read_back_as_the_same(void *
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct dt_config config;
-
         setenv("DUETIME_MYSQL_USER", texts[i], 1);
         assert_int_equal(dt_config_load(&config, NULL, NULL), DT_OK);
         unsetenv("DUETIME_MYSQL_USER");
@@ -548,13 +519,11 @@ static void texts_of_any_length_are_read_back_as_the_same(void **state)
 {
     static const char *const units[] = {"x", "a:1,", "   ", "; #", "\xc3\xa9", "\"\\", "= [:", "ab "};
     static char text[3000];
-
     (void)state;
     for (size_t u = 0; u < sizeof units / sizeof units[0]; u++)
         for (size_t n = 100; n < 900; n += 7) {
             struct dt_config config;
             size_t unit = strlen(units[u]), at = 0;
-
             while (at < n) {
                 memcpy(text + at, units[u], unit);
                 at += unit;
@@ -572,7 +541,6 @@ static void secrets_are_hidden_when_printed(void **state)
 {
     struct dt_config config = loaded("[mysql]\npassword = hunter2\n");
     char *text = print(&config);
-
     (void)state;
     assert_null(strstr(text, "hunter2"));
     assert_non_null(strstr(text, "password = ***\n"));
@@ -586,7 +554,6 @@ static void the_reference_has_a_row_for_every_option(void **state)
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-
     (void)state;
     assert_non_null(out);
     dt_config_reference(out);
@@ -605,7 +572,6 @@ static void the_reference_has_a_row_for_every_option(void **state)
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         if (line[0] == '|') {
             int bars = 0;
-
             for (char *p = line; *p; p++)
                 bars += *p == '|';
             assert_int_equal(bars, 6);
@@ -618,7 +584,6 @@ static void the_sample_has_every_option_and_is_an_installation_on_one_server(voi
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-
     (void)state;
     assert_non_null(out);
     dt_config_sample(out);
@@ -642,7 +607,6 @@ static void the_sample_has_every_option_and_is_an_installation_on_one_server(voi
 static void a_cleared_configuration_can_be_cleared_again(void **state)
 {
     struct dt_config config = loaded("");
-
     (void)state;
     dt_config_clear(&config);
     assert_null(config.mysql_host);

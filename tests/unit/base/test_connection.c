@@ -50,7 +50,6 @@ static int start(void **state)
 static void write_file(const char *at, const char *text)
 {
     FILE *out = fopen(at, "w");
-
     assert_non_null(out);
     assert_true(fputs(text, out) >= 0);
     assert_int_equal(fclose(out), 0);
@@ -65,7 +64,6 @@ static struct dt_config loaded(const char *ini)
 {
     struct dt_config config;
     struct dt_error err = {0};
-
     write_file(path, ini);
     if (dt_config_load(&config, path, &err))
         fail_msg("%s", err.text);
@@ -76,7 +74,6 @@ static void refused(const char *ini, const char *word)
 {
     struct dt_config config;
     struct dt_error err = {0};
-
     write_file(path, ini);
     assert_int_equal(dt_config_load(&config, path, &err), DT_INVALID);
     if (!strstr(err.text, word))
@@ -87,7 +84,6 @@ static void a_secret_is_read_from_its_file_as_it_is_now(void **state)
 {
     char ini[200];
     struct dt_strbuf now;
-
     (void)state;
     dt_strbuf_init(&now);
     snprintf(ini, sizeof ini, "[mysql]\npassword_file = %s\n", secret_path);
@@ -110,7 +106,6 @@ static void a_secret_is_read_from_its_file_as_it_is_now(void **state)
 static void secrets_that_are_loaded_again_hold_for_the_running_configuration(void **state)
 {
     struct dt_strbuf now;
-
     (void)state;
     dt_strbuf_init(&now);
     write_secret("from the file\n");
@@ -135,7 +130,6 @@ static void the_environments_password_wins_over_a_file(void **state)
 {
     struct dt_strbuf now;
     char ini[200];
-
     (void)state;
     dt_strbuf_init(&now);
     write_secret("of the file\n");
@@ -165,7 +159,6 @@ static void tls_and_its_files_go_together(void **state)
 static void hosts_are_read_with_and_without_ports(void **state)
 {
     struct dt_host host;
-
     (void)state;
     assert_true(dt_host_parse(dt_str("db1"), 3306, &host));
     assert_string_equal(host.name, "db1");
@@ -220,7 +213,6 @@ static void settings_of_librdkafka_go_by_under_their_own_names(void **state)
 {
     char ini[400];
     struct dt_strbuf now = {0};
-
     (void)state;
     write_secret("of the file\n");
     setenv("DUETIME_KAFKA_CLIENT_SASL_USERNAME", "of the environment", 1);

@@ -18,7 +18,6 @@
 static void scalars_have_their_types_and_values(void **state)
 {
     dt_json *json = *state;
-
     assert_int_equal(parsed(json, "null")->type, DT_JSON_NULL);
     assert_int_equal(parsed(json, " true ")->type, DT_JSON_BOOL);
     assert_true(dt_json_root(json)->b);
@@ -54,7 +53,6 @@ static void integers_that_fit_are_integers_and_all_others_are_numbers(void **sta
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct dt_json_node *root = parsed(*state, cases[i].text);
-
         assert_int_equal(root->type, cases[i].fits ? DT_JSON_INT : DT_JSON_NUMBER);
         assert_true(dt_str_is(root->str, cases[i].text));
         assert_true(dt_str_is(root->raw, cases[i].text));
@@ -68,7 +66,6 @@ static void members_are_found_by_name_and_walked_in_order(void **state)
     dt_json *json = *state;
     const struct dt_json_node *root = parsed(json, "{\"a\":1,\"b\":{\"a\":2,\"c\":[3,{}]},\"\":null}");
     const struct dt_json_node *child = dt_json_first(json, root);
-
     assert_int_equal(root->n, 3);
     assert_true(dt_str_is(child->name, "a"));
     child = dt_json_sibling(json, root, child);
@@ -88,7 +85,6 @@ static void empty_containers_have_no_children(void **state)
     dt_json *json = *state;
     const struct dt_json_node *root = parsed(json, "[[],{},[ ]]");
     const struct dt_json_node *child = dt_json_first(json, root);
-
     for (int i = 0; i < 3; i++) {
         assert_null(dt_json_first(json, child));
         child = dt_json_sibling(json, root, child);
@@ -118,7 +114,6 @@ static void raw_text_is_the_callers_bytes(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct dt_json_node *node = dt_json_member(json, root, cases[i].name);
-
         assert_non_null(node);
         assert_true(dt_str_is(node->raw, cases[i].raw));
         assert_true(node->raw.p >= held);
@@ -136,11 +131,9 @@ static void raw_text_of_every_element_is_exact_at_every_spacing(void **state)
                                          "null", "true",      "1.5",      "-7"};
     dt_json *json = *state;
     char text[512];
-
     for (size_t s = 0; s < 3; s++) {
         size_t n = (size_t)snprintf(text, sizeof text, "[");
         const struct dt_json_node *child;
-
         for (size_t v = 0; v < 9; v++)
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s%s%s", v ? "," : "", spaces[s], values[v], spaces[s]);
         snprintf(text + n, sizeof text - n, "]");
@@ -170,7 +163,6 @@ static void strings_are_decoded_and_terminated(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct dt_json_node *root = parsed(*state, cases[i].text);
-
         assert_int_equal(root->str.n, cases[i].n);
         assert_memory_equal(root->str.p, cases[i].want, cases[i].n + 1);
     }
@@ -180,7 +172,6 @@ static void names_are_decoded_and_keep_a_nul(void **state)
 {
     dt_json *json = *state;
     const struct dt_json_node *root = parsed(json, "{\"a\\u0000b\":1,\"\\u0061\":2}");
-
     assert_true(dt_str_eq(dt_json_first(json, root)->name, (struct dt_str){"a\0b", 3}));
     assert_int_equal(dt_json_member(json, root, "a")->i, 2);
 }
@@ -190,7 +181,6 @@ static void names_are_decoded_and_keep_a_nul(void **state)
 static void nesting_to_the_limit_is_fine_and_one_more_is_refused(void **state)
 {
     struct dt_json_limits limits = {.depth = 3};
-
     assert_int_equal(parse(*state, "[[[1]]]", &limits), DT_OK);
     assert_int_equal(parse(*state, "[[[[]]]]", &limits), DT_MALFORMED);
     assert_int_equal(parse(*state, "{\"a\":{\"a\":{\"a\":{}}}}", &limits), DT_MALFORMED);
@@ -202,7 +192,6 @@ static void nesting_to_the_limit_is_fine_and_one_more_is_refused(void **state)
 static void depth_counts_inside_opaque_members_too(void **state)
 {
     struct dt_json_limits limits = {.depth = 3, .opaque = "payload"};
-
     assert_int_equal(parse(*state, "{\"payload\":[[1]]}", &limits), DT_OK);
     assert_int_equal(parse(*state, "{\"payload\":[[[1]]]}", &limits), DT_MALFORMED);
 }
@@ -211,7 +200,6 @@ static void a_very_deep_text_is_refused_early(void **state)
 {
     struct dt_json_limits limits = {.depth = 100000};
     char *deep = malloc(1000001);
-
     assert_non_null(deep);
     memset(deep, '[', 1000000);
     deep[1000000] = '\0';
@@ -223,7 +211,6 @@ static void a_very_deep_text_is_refused_early(void **state)
 static void more_values_than_allowed_are_too_large(void **state)
 {
     struct dt_json_limits limits = {.nodes = 4};
-
     assert_int_equal(parse(*state, "[1,2,3]", &limits), DT_OK);
     assert_int_equal(parse(*state, "[1,2,3,4]", &limits), DT_TOO_LARGE);
     assert_null(dt_json_root(*state));
@@ -233,7 +220,6 @@ static void more_values_than_allowed_are_too_large(void **state)
 static void names_inside_opaque_members_are_bounded_too(void **state)
 {
     struct dt_json_limits limits = {.nodes = 4, .opaque = "p"};
-
     assert_int_equal(parse(*state, "{\"p\":{\"a\":1,\"b\":1,\"c\":1}}", &limits), DT_OK);
     assert_int_equal(parse(*state, "{\"p\":{\"a\":1,\"b\":1,\"c\":1,\"d\":1}}", &limits), DT_TOO_LARGE);
     assert_int_equal(parse(*state, "{\"p\":[{\"a\":1,\"b\":1,\"c\":1},{\"a\":1,\"b\":1,\"c\":1}]}", &limits), DT_OK);
@@ -242,7 +228,6 @@ static void names_inside_opaque_members_are_bounded_too(void **state)
 static void test_a_text_that_is_only_checked_has_its_root_and_no_other_nodes(void **state)
 {
     struct dt_json_limits limits = {.check_only = true, .nodes = 1, .names = 3};
-
     assert_int_equal(parse(*state, "[{\"a\":[1,2,\"x\"]},{\"a\":{\"b\":null}}]", &limits), DT_OK);
     assert_int_equal(dt_json_root(*state)->type, DT_JSON_ARRAY);
     assert_int_equal(dt_json_root(*state)->n, 0);
@@ -255,7 +240,6 @@ static void test_a_text_that_is_only_checked_has_its_root_and_no_other_nodes(voi
 static void values_inside_opaque_members_are_no_nodes(void **state)
 {
     struct dt_json_limits limits = {.nodes = 9, .opaque = "p"}; /* names count, wherever they stand */
-
     assert_int_equal(parse(*state, "{\"p\":[null,true,false,1,2.5,\"x\",[],{},null,true,1,[[]],{}]}", &limits), DT_OK);
     assert_int_equal(dt_json_member(*state, dt_json_root(*state), "p")->n, 0);
     assert_int_equal(parse(*state, "{\"q\":[null,true,false,1,2.5,\"x\",[],{},null,true,1,[[]],{}]}", &limits),
@@ -274,7 +258,6 @@ static void an_opaque_member_is_one_node_with_its_raw_text(void **state)
 
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
         const struct dt_json_node *payload;
-
         snprintf(text, sizeof text, "{\"topic\":\"t\",\"payload\": %s , \"key\":{\"payload\":[7]}}", payloads[i]);
         assert_int_equal(parse(json, text, &limits), DT_OK);
         payload = dt_json_member(json, dt_json_root(json), "payload");
@@ -291,7 +274,6 @@ static void opaque_members_of_the_elements_of_an_array_are_opaque(void **state)
     struct dt_json_limits limits = {.opaque = "payload"};
     dt_json *json = *state;
     const struct dt_json_node *element;
-
     assert_int_equal(parse(json, "[{\"payload\":{\"a\":[1]}},{\"x\":{\"payload\":[1]},\"payload\":[[2]]}]", &limits),
                      DT_OK);
     element = dt_json_first(json, dt_json_root(json));
@@ -325,7 +307,6 @@ static void a_big_array_can_be_split_into_its_elements(void **state)
     struct dt_strbuf sb;
     const struct dt_json_node *child;
     int n = 0;
-
     dt_strbuf_init(&sb);
     dt_strbuf_addc(&sb, '[');
     for (int i = 0; i < 100000; i++)
@@ -347,7 +328,6 @@ static void a_big_array_can_be_split_into_its_elements(void **state)
 static void an_object_is_not_split(void **state)
 {
     struct dt_json_limits limits = {.elements = true};
-
     assert_int_equal(parse(*state, "{\"a\":[1,2]}", &limits), DT_OK);
     assert_int_equal(dt_json_member(*state, dt_json_root(*state), "a")->n, 2);
 }
@@ -358,7 +338,6 @@ static void a_parser_can_be_used_again_after_any_end(void **state)
 {
     for (int i = 0; i < 50; i++) {
         struct dt_json_limits limits = {.nodes = 3};
-
         assert_int_equal(parse(*state, "{\"a\":{\"b\":{\"c\":1,\"c\":2}}}", NULL), DT_MALFORMED);
         assert_int_equal(parse(*state, "[[[[[[", NULL), DT_MALFORMED);
         assert_int_equal(parse(*state, "{\"p\":[1,2", &(struct dt_json_limits){.opaque = "p"}), DT_MALFORMED);
@@ -375,14 +354,12 @@ static void no_cut_and_no_flipped_byte_breaks_the_parser(void **state)
     static const unsigned char bytes[] = {0, '"', '\\', '{', ']', ',', ':', '0', 'u', 0x80, 0xff, ' '};
     struct dt_json_limits limits = {.opaque = "payload"};
     char copy[sizeof text];
-
     assert_int_equal(parse(*state, text, &limits), DT_OK);
     for (size_t n = 0; n < sizeof text - 2; n++)
         assert_int_equal(dt_json_parse(*state, hold(text, n), &limits, NULL), DT_MALFORMED);
     for (size_t at = 0; at < sizeof text - 1; at++)
         for (size_t b = 0; b < sizeof bytes; b++) {
             dt_status status;
-
             memcpy(copy, text, sizeof text);
             copy[at] = (char)bytes[b];
             status = dt_json_parse(*state, hold(copy, sizeof text - 1), &limits, NULL);

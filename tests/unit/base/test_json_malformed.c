@@ -91,7 +91,6 @@ static void malformed_texts_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_error err = {0};
         dt_status status = dt_json_parse(*state, hold(cases[i], strlen(cases[i])), NULL, &err);
-
         if (status != DT_MALFORMED)
             fail_msg("\"%s\" gives %s", cases[i], dt_status_name(status));
         assert_non_null(strstr(err.text, " at byte "));
@@ -151,7 +150,6 @@ static void a_fault_is_told_at_its_own_byte(void **state)
         char text[200], expected[40];
         const char *mark = strchr(cases[i], '^');
         size_t at = (size_t)(mark - cases[i]);
-
         memcpy(text, cases[i], at);
         strcpy(text + at, mark + 1);
         snprintf(expected, sizeof expected, " at byte %zu", at);
@@ -168,13 +166,11 @@ static void a_fault_is_never_told_before_it_can_be(void **state)
     static const unsigned char others[] = {0,   '"', '\\', '{', '}', '[',  ']',  ',',
                                            ':', 'x', '0',  '-', ' ', '\v', 0x80, 0xff};
     const size_t n = sizeof whole - 1, longest = 12;
-
     for (size_t k = 0; k <= n; k++)
         for (size_t i = 0; i < sizeof others; i++) {
             struct dt_error err = {0};
             char text[sizeof whole];
             size_t at;
-
             memcpy(text, whole, sizeof whole);
             text[k < n ? k : 0] = k < n ? (char)others[i] : text[0];
             if (dt_json_parse(*state, hold(text, k < n ? n : n - 1 - i), NULL, &err) == DT_OK)
@@ -250,7 +246,6 @@ static void escaped_surrogates_without_their_partner_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_error err = {0};
-
         assert_int_equal(dt_json_parse(*state, hold(cases[i], strlen(cases[i])), NULL, &err), DT_MALFORMED);
         assert_non_null(strstr(err.text, "surrogate"));
     }
@@ -272,7 +267,6 @@ static void members_that_are_there_twice_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_error err = {0};
-
         assert_int_equal(dt_json_parse(*state, hold(cases[i], strlen(cases[i])), NULL, &err), DT_MALFORMED);
         assert_non_null(strstr(err.text, "twice"));
     }
@@ -287,7 +281,6 @@ static void a_repeated_member_is_found_among_very_many(void **state)
 {
     dt_json *json = *state;
     struct dt_strbuf sb;
-
     dt_strbuf_init(&sb);
     for (int twice = 0; twice <= 1; twice++) {
         dt_strbuf_reset(&sb);

@@ -11,7 +11,6 @@
 static void assert_written(const char *p, size_t n, const char *want)
 {
     struct dt_strbuf sb;
-
     dt_strbuf_init(&sb);
     dt_json_add_string(&sb, (struct dt_str){p, n});
     assert_string_equal(sb.p, want);
@@ -42,13 +41,11 @@ static void bytes_that_are_not_utf8_become_replacement_characters(void **state)
 static void every_string_of_bytes_is_written_as_json_that_reads_back(void **state)
 {
     struct dt_strbuf sb;
-
     dt_strbuf_init(&sb);
     for (int a = 0; a < 256; a++)
         for (int b = 0; b < 256; b++) {
             char bytes[2] = {(char)a, (char)b};
             struct dt_str s = {bytes, 2};
-
             dt_strbuf_reset(&sb);
             dt_json_add_string(&sb, s);
             assert_int_equal(dt_json_parse(*state, dt_strbuf_str(&sb), NULL, NULL), DT_OK);

@@ -24,7 +24,6 @@
 static const char *behind_time(const char *line)
 {
     int64_t ms;
-
     assert_int_equal(strncmp(line, "time=", 5), 0);
     assert_int_equal(dt_time_parse((struct dt_str){line + 5, 24}, &ms), DT_OK);
     assert_int_equal(line[29], ' ');
@@ -69,7 +68,6 @@ static void a_value_cannot_forge_a_line_or_move_a_terminal(void **state)
 static void lines_below_the_level_are_not_written_and_their_fields_not_evaluated(void **state)
 {
     int evaluated = 0;
-
     (void)state;
     dt_log_set_level(DT_LOG_WARN);
     DT_LOG(INFO, "t", "m", DT_I("n", evaluated++));
@@ -83,7 +81,6 @@ static void levels_are_read_by_their_exact_words(void **state)
 {
     static const char *const words[] = {"debug", "info", "warn", "error"};
     enum dt_log_level level;
-
     (void)state;
     for (int i = 0; i < 4; i++) {
         assert_int_equal(dt_log_level_parse(words[i], &level), DT_OK);
@@ -119,7 +116,6 @@ static void errno_is_the_same_after_logging(void **state)
 static void *write_many(void *arg)
 {
     char long_value[400];
-
     memset(long_value, 'x', sizeof long_value - 1);
     long_value[sizeof long_value - 1] = '\0';
     for (int i = 0; i < LINES; i++)
@@ -131,7 +127,6 @@ static void lines_of_several_threads_never_mix(void **state)
 {
     pthread_t threads[THREADS];
     int lines = 0;
-
     (void)state;
     fcntl(file, F_SETFL, O_APPEND);
     for (intptr_t i = 0; i < THREADS; i++)
@@ -155,7 +150,6 @@ static int fill_and_read(int write_end, int read_end)
 {
     double before = lines_dropped();
     char bytes[65536];
-
     assert_true(dup2(write_end, STDERR_FILENO) >= 0);
     for (int i = 0; i < 100000 && lines_dropped() < before + 3; i++)
         DT_LOG(INFO, "t", "m", DT_I("i", i));
@@ -170,7 +164,6 @@ static int fill_and_read(int write_end, int read_end)
 static void assert_gap_is_said_once(int read_end, int dropped)
 {
     char bytes[4096], wanted[200];
-
     DT_LOG(INFO, "t", "next");
     DT_LOG(INFO, "t", "last");
     ssize_t n = read(read_end, bytes, sizeof bytes - 1);
@@ -188,7 +181,6 @@ static void assert_gap_is_said_once(int read_end, int dropped)
 static void a_full_pipe_drops_lines_and_the_log_says_how_many(void **state)
 {
     int ends[2];
-
     (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_gap_is_said_once(ends[0], fill_and_read(ends[1], ends[0]));
@@ -199,7 +191,6 @@ static void a_full_pipe_drops_lines_and_the_log_says_how_many(void **state)
 static void a_full_socket_drops_lines_and_the_log_says_how_many(void **state)
 {
     int ends[2];
-
     (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     assert_gap_is_said_once(ends[0], fill_and_read(ends[1], ends[0]));
@@ -212,7 +203,6 @@ static void a_pipe_of_another_user_takes_lines_and_drops_them_when_it_is_full(vo
     char path[40];
     int ends[2];
     uid_t user = geteuid();
-
     (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(fchmod(ends[1], 0), 0);
@@ -230,7 +220,6 @@ static void a_pipe_of_another_user_takes_lines_and_drops_them_when_it_is_full(vo
 static void a_line_is_never_longer_than_a_pipe_takes_as_a_whole(void **state)
 {
     char value[2 * PIPE_BUF];
-
     (void)state;
     memset(value, 'x', sizeof value - 1);
     value[sizeof value - 1] = '\0';
@@ -246,7 +235,6 @@ static void a_topic_logs_one_line_a_minute_with_the_number_of_suppressed_ones(vo
     static struct dt_log_limit limit;
     const size_t at = dt_str_hash(DT_STR_LIT("orders")) % 64;
     int64_t suppressed = -1;
-
     (void)state;
     assert_int_not_equal(dt_str_hash(DT_STR_LIT("mails")) % 64, at);
     assert_true(dt_log_allows(&limit, DT_STR_LIT("orders"), &suppressed));

@@ -15,7 +15,6 @@
 static int open_box(void **state)
 {
     dt_mailbox *box;
-
     assert_int_equal(dt_mailbox_new(&box), DT_OK);
     *state = box;
     return 0;
@@ -59,7 +58,6 @@ static void a_time_in_the_past_does_not_sleep(void **state)
 static void a_wait_ends_at_its_time_and_not_before(void **state)
 {
     int64_t until = now_us() + 20000;
-
     assert_int_equal(dt_mailbox_wait(*state, until), 0);
     assert_true(now_us() >= until);
 }
@@ -79,7 +77,6 @@ static void *post(void *box)
 static void a_signal_wakes_one_who_sleeps_for_ever(void **state)
 {
     pthread_t thread;
-
     assert_int_equal(pthread_create(&thread, NULL, post, *state), 0);
     assert_int_equal(dt_mailbox_wait(*state, INT64_MAX), 8);
     pthread_join(thread, NULL);
@@ -97,7 +94,6 @@ struct poster {
 static void *post_many(void *arg)
 {
     struct poster *poster = arg;
-
     for (int i = 0; i < POSTS; i++) {
         poster->posted++;
         dt_mailbox_signal(poster->box, poster->bit);
@@ -112,14 +108,12 @@ static void the_last_post_of_every_thread_is_seen(void **state)
     struct poster posters[POSTERS];
     pthread_t threads[POSTERS];
     uint32_t done = 0;
-
     for (int i = 0; i < POSTERS; i++) {
         posters[i] = (struct poster){*state, UINT32_C(1) << i, 0};
         assert_int_equal(pthread_create(&threads[i], NULL, post_many, &posters[i]), 0);
     }
     while (done != (1u << POSTERS) - 1) {
         uint32_t bits = dt_mailbox_wait(*state, now_us() + 60000000);
-
         assert_int_not_equal(bits, 0);
         for (int i = 0; i < POSTERS; i++)
             if (bits & posters[i].bit && posters[i].posted == POSTS)
@@ -138,7 +132,6 @@ static void free_accepts_null(void **state)
 static void a_pause_is_not_cut_short_by_signals_that_do_not_end_it(void **state)
 {
     int64_t until = now_us() + 30000;
-
     dt_mailbox_signal(*state, 1 | 8);
     assert_int_equal(dt_mailbox_pause(*state, until, 2), 9);
     assert_true(now_us() >= until);
@@ -189,7 +182,6 @@ static void a_signal_that_does_not_end_a_pause_wakes_nobody(void **state)
     struct sleeper sleeper = {.box = *state};
     const struct timespec moment = {.tv_nsec = 200000};
     pthread_t thread;
-
     assert_int_equal(pthread_create(&thread, NULL, pause_until_two, &sleeper), 0);
     while (!sleeper.sleeps)
         nanosleep(&moment, NULL);

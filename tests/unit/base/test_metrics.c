@@ -16,7 +16,6 @@ static char *text;
 static const char *exported(void)
 {
     struct dt_strbuf sb;
-
     dt_strbuf_init(&sb);
     dt_metrics_write(&sb);
     assert_false(sb.failed);
@@ -35,7 +34,6 @@ static int free_text(void **state)
 static void assert_has(const char *want)
 {
     const char *all = exported();
-
     if (!strstr(all, want))
         fail_msg("no\n%s\nin\n%s", want, all);
 }
@@ -43,7 +41,6 @@ static void assert_has(const char *want)
 static void a_counter_is_written_with_help_and_type(void **state)
 {
     dt_metric *metric = dt_counter("t_jobs_total", "Jobs.", "");
-
     (void)state;
     dt_metric_add(metric, 1);
     dt_metric_add(metric, 41);
@@ -54,7 +51,6 @@ static void a_counter_is_written_with_help_and_type(void **state)
 static void a_counter_never_goes_down(void **state)
 {
     dt_metric *metric = dt_counter("t_down_total", "h", "");
-
     (void)state;
     dt_metric_add(metric, 5);
     dt_metric_add(metric, -3);
@@ -72,7 +68,6 @@ static void a_large_counter_is_written_to_the_last_digit(void **state)
 static void a_gauge_holds_any_number(void **state)
 {
     dt_metric *metric = dt_gauge("t_gauge", "h", "");
-
     (void)state;
     assert_has("\nt_gauge 0\n");
     dt_metric_set(metric, -0.25);
@@ -88,7 +83,6 @@ static void a_gauge_holds_any_number(void **state)
 static void series_of_one_family_stand_together_under_one_heading(void **state)
 {
     dt_metric *a = dt_gauge("t_epoch", "Epoch.", "shard=\"0\"");
-
     (void)state;
     dt_gauge("t_other", "h", "");
     dt_metric_set(dt_gauge("t_epoch", "Epoch.", "shard=\"1\""), 2);
@@ -123,7 +117,6 @@ static void a_null_handle_does_nothing(void **state)
 static void an_update_of_the_wrong_kind_does_nothing(void **state)
 {
     dt_metric *counter = dt_counter("t_wrong_total", "h", "");
-
     (void)state;
     dt_metric_set(counter, 5);
     dt_metric_observe(counter, 5);
@@ -140,7 +133,6 @@ static void help_is_escaped(void **state)
 static void histogram_buckets_are_cumulative_and_end_in_inf(void **state)
 {
     dt_metric *metric = dt_histogram("t_seconds", "h", "op=\"x\"");
-
     (void)state;
     dt_metric_observe(metric, 0.0005); /* a bound belongs to its bucket */
     dt_metric_observe(metric, 0.00051);
@@ -158,7 +150,6 @@ static void histogram_buckets_are_cumulative_and_end_in_inf(void **state)
 static void a_histogram_of_counts_has_powers_of_two(void **state)
 {
     dt_metric *metric = dt_histogram_count("t_batch", "h", "");
-
     (void)state;
     dt_metric_observe(metric, 1);
     dt_metric_observe(metric, 65536);
@@ -178,7 +169,6 @@ static void *update_many(void *arg)
         dt_metric_observe(dt_histogram("t_race_seconds", "h", ""), 0.5);
         if (i % 1000 == 0) {
             struct dt_strbuf sb;
-
             dt_strbuf_init(&sb);
             dt_metrics_write(&sb);
             dt_strbuf_clear(&sb);
@@ -190,7 +180,6 @@ static void *update_many(void *arg)
 static void no_update_is_lost_between_threads(void **state)
 {
     pthread_t threads[THREADS];
-
     (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, update_many, NULL), 0);
@@ -208,7 +197,6 @@ static void the_whole_text_is_well_formed(void **state)
     dt_metric_observe(dt_histogram("t_whole_seconds", "h", ""), 0.5);
     for (char *line = strtok((char *)exported(), "\n"); line; line = strtok(NULL, "\n")) {
         char *end, *space = strrchr(line, ' ');
-
         if (line[0] == '#')
             continue;
         assert_non_null(space);

@@ -40,7 +40,6 @@ static void a_number_that_is_no_status_reads_as_internal(void **state)
 static void fail_fills_the_error_and_returns_the_status(void **state)
 {
     struct dt_error err = {0};
-
     (void)state;
     assert_int_equal(dt_fail(&err, DT_BUSY, "row %d of %s", 7, "jobs"), DT_BUSY);
     assert_int_equal(err.status, DT_BUSY);
@@ -57,7 +56,6 @@ static void a_text_that_is_too_long_is_cut_and_terminated(void **state)
 {
     struct dt_error err;
     char text[1000];
-
     (void)state;
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';

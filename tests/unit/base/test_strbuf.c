@@ -12,7 +12,6 @@
 static void an_empty_buffer_has_no_memory(void **state)
 {
     struct dt_strbuf sb;
-
     (void)state;
     dt_strbuf_init(&sb);
     assert_null(sb.p);
@@ -23,7 +22,6 @@ static void an_empty_buffer_has_no_memory(void **state)
 static void what_is_appended_is_terminated_after_every_step(void **state)
 {
     struct dt_strbuf sb;
-
     (void)state;
     dt_strbuf_init(&sb);
     dt_strbuf_adds(&sb, "");
@@ -42,7 +40,6 @@ static void what_is_appended_is_terminated_after_every_step(void **state)
 static void a_buffer_grows_over_any_length(void **state)
 {
     struct dt_strbuf sb;
-
     (void)state;
     dt_strbuf_init(&sb);
     for (int i = 0; i < 100000; i++) {
@@ -59,7 +56,6 @@ static void reserved_room_is_not_asked_for_again(void **state)
 {
     struct dt_strbuf sb;
     const char *p;
-
     (void)state;
     dt_strbuf_init(&sb);
     dt_strbuf_reserve(&sb, 1000);
@@ -75,14 +71,12 @@ static void what_a_buffer_and_an_arena_will_grow_by_is_known_before(void **state
     static const size_t steps[] = {1, 62, 1, 64, 100, 5000, 1, 8192, 3, 600000, 1};
     struct dt_strbuf sb;
     struct dt_arena arena;
-
     (void)state;
     dt_strbuf_init(&sb);
     dt_arena_init(&arena);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         size_t cap = sb.cap + dt_strbuf_growth(&sb, steps[i]);
         size_t size = arena.size + dt_arena_growth(&arena, steps[i]);
-
         dt_strbuf_reserve(&sb, steps[i]);
         sb.n += steps[i];
         assert_non_null(dt_arena_alloc(&arena, steps[i]));
@@ -100,7 +94,6 @@ static void reset_keeps_the_memory_and_forgets_the_failure(void **state)
 {
     struct dt_strbuf sb;
     const char *p;
-
     (void)state;
     dt_strbuf_init(&sb);
     dt_strbuf_reset(&sb);
@@ -119,7 +112,6 @@ static void reset_keeps_the_memory_and_forgets_the_failure(void **state)
 static void after_a_failure_nothing_is_appended_any_more(void **state)
 {
     struct dt_strbuf sb;
-
     (void)state;
     dt_strbuf_init(&sb);
     dt_strbuf_adds(&sb, "kept");
@@ -197,7 +189,6 @@ static void arena_memory_is_aligned_and_does_not_overlap(void **state)
     struct dt_arena arena;
     unsigned char *blocks[500];
     size_t sizes[500];
-
     (void)state;
     dt_arena_init(&arena);
     for (size_t i = 0; i < 500; i++) {
@@ -217,7 +208,6 @@ static void a_block_larger_than_a_chunk_is_served(void **state)
 {
     struct dt_arena arena;
     char *big, *small;
-
     (void)state;
     dt_arena_init(&arena);
     small = dt_arena_alloc(&arena, 8);
@@ -232,7 +222,6 @@ static void a_block_larger_than_a_chunk_is_served(void **state)
 static void an_arena_can_be_used_again_after_reset_and_after_clear(void **state)
 {
     struct dt_arena arena;
-
     (void)state;
     dt_arena_init(&arena);
     dt_arena_reset(&arena);
@@ -251,7 +240,6 @@ static void a_reset_arena_serves_the_same_work_from_the_chunk_it_kept(void **sta
 {
     struct dt_arena arena;
     void *first;
-
     (void)state;
     dt_arena_init(&arena);
     first = dt_arena_alloc(&arena, 100);
@@ -263,7 +251,6 @@ static void a_reset_arena_serves_the_same_work_from_the_chunk_it_kept(void **sta
 static void a_size_that_nobody_has_gives_null(void **state)
 {
     struct dt_arena arena;
-
     (void)state;
     dt_arena_init(&arena);
     assert_null(dt_arena_alloc(&arena, SIZE_MAX));
@@ -275,7 +262,6 @@ static void a_copy_is_terminated_and_absent_stays_absent(void **state)
 {
     struct dt_arena arena;
     struct dt_str copy;
-
     (void)state;
     dt_arena_init(&arena);
     copy = dt_arena_copy(&arena, (struct dt_str){"abcdef", 3});

@@ -25,7 +25,6 @@ static void a_thread_bears_its_name(void **state)
 {
     struct dt_thread thread = {0};
     char name[16] = "";
-
     (void)state;
     assert_int_equal(dt_thread_start(&thread, "a-name", note_name, name, NULL), DT_OK);
     dt_thread_join(&thread);
@@ -35,7 +34,6 @@ static void a_thread_bears_its_name(void **state)
 static void what_was_never_started_is_joined_at_once(void **state)
 {
     struct dt_thread thread = {0};
-
     (void)state;
     dt_thread_join(&thread);
     dt_thread_stop(&thread, NULL);
@@ -54,7 +52,6 @@ struct sleeper {
 static void sleep_on_mailbox(void *arg)
 {
     struct sleeper *s = arg;
-
     while (!dt_thread_stopping(&s->thread)) {
         s->rounds++;
         s->came |= dt_mailbox_wait(s->mailbox, INT64_MAX);
@@ -64,7 +61,6 @@ static void sleep_on_mailbox(void *arg)
 static void a_request_to_end_wakes_a_thread_that_sleeps_on_its_mailbox(void **state)
 {
     struct sleeper s = {0};
-
     (void)state;
     assert_int_equal(dt_mailbox_new(&s.mailbox), DT_OK);
     assert_int_equal(dt_thread_start(&s.thread, "sleeper", sleep_on_mailbox, &s, NULL), DT_OK);
@@ -77,7 +73,6 @@ static void a_request_to_end_wakes_a_thread_that_sleeps_on_its_mailbox(void **st
 static void a_thread_ends_once_however_often_it_is_asked_and_joined(void **state)
 {
     struct sleeper s = {0};
-
     (void)state;
     assert_int_equal(dt_mailbox_new(&s.mailbox), DT_OK);
     assert_int_equal(dt_thread_start(&s.thread, "sleeper", sleep_on_mailbox, &s, NULL), DT_OK);
@@ -101,7 +96,6 @@ struct queue {
 static void take_items(void *arg)
 {
     struct queue *q = arg;
-
     pthread_mutex_lock(&q->lock);
     while (q->items || !dt_thread_stopping(&q->thread)) {
         if (q->items) {
@@ -117,7 +111,6 @@ static void take_items(void *arg)
 static void a_thread_with_a_queue_takes_what_lies_there_before_it_ends(void **state)
 {
     struct queue q = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
-
     (void)state;
     assert_int_equal(dt_thread_start(&q.thread, "queue", take_items, &q, NULL), DT_OK);
     pthread_mutex_lock(&q.lock);
@@ -139,7 +132,6 @@ static void signal_one(void *mailbox)
 static void a_detached_thread_runs(void **state)
 {
     static dt_mailbox *mailbox; /* reachable to the end: the thread may still be about to unlock it */
-
     (void)state;
     assert_int_equal(dt_mailbox_new(&mailbox), DT_OK);
     assert_true(dt_thread_start_detached(signal_one, mailbox));

@@ -17,7 +17,6 @@ static char *held;
 static struct dt_str hold(const char *text)
 {
     size_t n = strlen(text);
-
     free(held);
     held = malloc(n ? n : 1);
     assert_non_null(held);
@@ -80,7 +79,6 @@ static void good_durations_are_read(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -1;
-
         if (dt_duration_parse(hold(cases[i].text), &ms) || ms != cases[i].ms)
             fail_msg("%s gives %lld", cases[i].text, (long long)ms);
     }
@@ -114,7 +112,6 @@ static void what_is_finer_than_a_millisecond_rounds_up(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -1;
-
         if (dt_duration_parse(hold(cases[i].text), &ms) || ms != cases[i].ms)
             fail_msg("%s gives %lld", cases[i].text, (long long)ms);
     }
@@ -143,13 +140,11 @@ static void a_number_is_read_exactly_whatever_its_exponent(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -1;
-
         if (dt_number_parse_ms(hold(cases[i].text), cases[i].exponent, &ms) || ms != cases[i].ms)
             fail_msg("%s gives %lld", cases[i].text, (long long)ms);
     }
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         int64_t ms = -7;
-
         if (dt_number_parse_ms(hold(bad[i]), 0, &ms) != DT_INVALID || ms != -7)
             fail_msg("\"%s\" is accepted: %lld", bad[i], (long long)ms);
     }
@@ -229,7 +224,6 @@ static void bad_durations_are_refused_and_leave_the_output(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -7;
         dt_status status = dt_duration_parse(hold(cases[i]), &ms);
-
         if (status != DT_INVALID || ms != -7)
             fail_msg("\"%s\" is accepted: %lld", cases[i], (long long)ms);
     }
@@ -240,7 +234,6 @@ static void bad_durations_are_refused_and_leave_the_output(void **state)
 static void a_slice_is_read_to_its_end_only(void **state)
 {
     int64_t ms;
-
     (void)state;
     assert_int_equal(dt_duration_parse((struct dt_str){"15s3", 3}, &ms), DT_OK);
     assert_int_equal(ms, 15 * SECOND);
@@ -253,7 +246,6 @@ static void a_slice_is_read_to_its_end_only(void **state)
 static void assert_written(void (*add)(struct dt_strbuf *, int64_t), int64_t ms, const char *want)
 {
     struct dt_strbuf sb;
-
     dt_strbuf_init(&sb);
     add(&sb, ms);
     assert_string_equal(sb.p, want);
@@ -293,12 +285,10 @@ static void durations_are_written_short_in_the_largest_unit_that_divides_them(vo
 static void what_is_written_as_iso_is_read_as_the_same(void **state)
 {
     struct dt_strbuf sb;
-
     (void)state;
     dt_strbuf_init(&sb);
     for (int64_t ms = 1; ms < DT_DURATION_MAX_MS; ms = ms * 3 + 7) {
         int64_t back = -1;
-
         dt_strbuf_reset(&sb);
         dt_duration_add_iso(&sb, ms);
         assert_int_equal(dt_duration_parse(dt_strbuf_str(&sb), &back), DT_OK);
@@ -335,7 +325,6 @@ static void good_times_are_read(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -7;
-
         if (dt_time_parse(hold(cases[i].text), &ms) || ms != cases[i].ms)
             fail_msg("%s gives %lld", cases[i].text, (long long)ms);
     }
@@ -344,7 +333,6 @@ static void good_times_are_read(void **state)
 static void a_time_finer_than_a_millisecond_rounds_up(void **state)
 {
     int64_t ms;
-
     (void)state;
     assert_int_equal(dt_time_parse(DT_STR_LIT("1970-01-01T00:00:00.0001Z"), &ms), DT_OK);
     assert_int_equal(ms, 1);
@@ -405,7 +393,6 @@ static void bad_times_are_refused_and_leave_the_output(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t ms = -7;
-
         if (dt_time_parse(hold(cases[i]), &ms) != DT_INVALID || ms != -7)
             fail_msg("\"%s\" is accepted: %lld", cases[i], (long long)ms);
     }
@@ -421,7 +408,6 @@ static void times_are_written_as_the_c_library_writes_them(void **state)
         struct tm tm;
         char want[80], got[25];
         int64_t back;
-
         assert_non_null(gmtime_r(&t, &tm));
         snprintf(want, sizeof want, "%04d-%02d-%02dT%02d:%02d:%02d.007Z", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
                  tm.tm_hour, tm.tm_min, tm.tm_sec);
@@ -435,7 +421,6 @@ static void times_are_written_as_the_c_library_writes_them(void **state)
 static void every_day_of_four_centuries_follows_the_one_before(void **state)
 {
     char last[25] = "", now[25];
-
     (void)state;
     for (int64_t day = -80000; day < 70000; day++) {
         dt_time_format(day * DAY, now);
@@ -447,7 +432,6 @@ static void every_day_of_four_centuries_follows_the_one_before(void **state)
 static void times_out_of_range_are_written_as_the_nearest(void **state)
 {
     char text[25];
-
     (void)state;
     dt_time_format(INT64_MAX, text);
     assert_string_equal(text, "9999-12-31T23:59:59.999Z");

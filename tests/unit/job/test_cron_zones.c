@@ -33,7 +33,6 @@ static void check_row(dt_zone_files *files, const struct row *row)
     struct dt_cron cron;
     dt_zone *zone;
     char got[25];
-
     assert_int_equal(dt_cron_parse(dt_str(row->cron), &cron, &err), DT_OK);
     assert_int_equal(dt_zone_files_get(files, dt_str(row->zone), &zone, &err), DT_OK);
     int64_t at_ms = ms_of(row->after);

@@ -12,7 +12,6 @@
 static int64_t at(const char *text)
 {
     int64_t ms = 0;
-
     assert_int_equal(dt_time_parse(dt_str(text), &ms), DT_OK);
     return ms;
 }
@@ -20,12 +19,10 @@ static int64_t at(const char *text)
 static void states_have_the_words_of_the_schema(void **state)
 {
     static const char *const words[] = {"scheduled", "dispatched", "succeeded", "dead", "cancelled"};
-
     (void)state;
     assert_int_equal(DT_JOB_STATES, 5);
     for (int i = 0; i < DT_JOB_STATES; i++) {
         enum dt_job_state parsed;
-
         assert_string_equal(dt_job_state_name((enum dt_job_state)i), words[i]);
         assert_true(dt_job_state_parse(dt_str(words[i]), &parsed));
         assert_int_equal(parsed, i);
@@ -37,7 +34,6 @@ static void other_words_are_no_states(void **state)
 {
     static const char *const words[] = {"", "Scheduled", "schedule", "scheduledx", "done"};
     enum dt_job_state parsed = DT_DEAD;
-
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         assert_false(dt_job_state_parse(dt_str(words[i]), &parsed));
@@ -50,7 +46,6 @@ static void attempt_statuses_have_the_words_of_the_contract(void **state)
 {
     static const char *const words[] = {"none",    "dispatched", "succeeded",     "failed", "timed_out",
                                         "snoozed", "gave_up",    "undeliverable", "lost"};
-
     (void)state;
     assert_int_equal(DT_ATTEMPT_STATUSES, 9);
     for (int i = 0; i < DT_ATTEMPT_STATUSES; i++)
@@ -63,7 +58,6 @@ static void good_topics_are_accepted(void **state)
     static const char *const topics[] = {"a",  "azAZ09", "orders.close", "A-Z_0.9",   "...", ".a",
                                          "_a", "-",      "duetime",      "duetimes.x"};
     char longest[DT_TOPIC_MAX + 1];
-
     (void)state;
     for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
         assert_null(dt_topic_check(dt_str(topics[i]), DT_STR_LIT("duetime")));
@@ -77,7 +71,6 @@ static void bad_topics_are_refused_with_a_reason(void **state)
     static const char *const topics[] = {"",   ".",  "..",  "__x",      "__",        "a b",     "a/b",
                                          "\t", "a:", "a\n", "\xc3\xa9", "duetime.x", "duetime."};
     char longer[DT_TOPIC_MAX + 1];
-
     (void)state;
     for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
         assert_non_null(dt_topic_check(dt_str(topics[i]), DT_STR_LIT("duetime")));

@@ -39,7 +39,6 @@ static void every_pair_of_state_and_event_is_as_drawn(void **state)
     for (int from = 0; from < DT_JOB_STATES; from++)
         for (int event = 0; event < DT_EVENTS; event++) {
             int want = DT_STATE_ILLEGAL;
-
             for (size_t i = 0; i < sizeof legal / sizeof legal[0]; i++)
                 if ((int)legal[i].from == from && (int)legal[i].event == event) {
                     want = (int)legal[i].to;
@@ -97,7 +96,6 @@ static void a_success_ends_the_job(void **state)
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-
     (void)state;
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_int_equal(d.state, DT_SUCCEEDED);
@@ -113,7 +111,6 @@ static void the_first_attempt_takes_results_like_any_other(void **state)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-
     (void)state;
     job.attempt = result.attempt = 1;
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
@@ -123,12 +120,10 @@ static void a_failure_waits_for_the_delay_of_its_number(void **state)
 {
     static const int64_t delays[] = {15000, 180000, 600000};
     struct dt_result result = result_of(DT_RESULT_FAILED);
-
     (void)state;
     for (int failures = 0; failures < 3; failures++) {
         struct dt_job job = dispatched_job();
         struct dt_decision d;
-
         job.failures = failures;
         d = dt_job_decide(&job, &result, NOW);
         assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
@@ -146,7 +141,6 @@ static void the_failure_after_the_last_delay_buries_the_job(void **state)
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
     struct dt_decision d;
-
     (void)state;
     job.failures = 3;
     d = dt_job_decide(&job, &result, NOW);
@@ -161,7 +155,6 @@ static void without_retries_the_first_failure_buries_the_job(void **state)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
-
     (void)state;
     job.failures = 0;
     job.retry = DT_STR_LIT("");
@@ -172,7 +165,6 @@ static void retry_after_of_a_failure_replaces_the_delay_but_not_the_budget(void 
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
-
     (void)state;
     result.retry_after_ms = 7;
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 7);
@@ -186,7 +178,6 @@ static void a_schedule_that_nobody_can_read_counts_as_the_default_one(void **sta
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
-
     (void)state;
     job.retry = DT_STR_LIT("soon, please");
     assert_int_equal(dt_job_decide(&job, &result, NOW).next_at_ms, NOW + 180000);
@@ -198,7 +189,6 @@ static void numbers_rise_up_to_their_end_and_stay_there(void **state)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_FAILED);
-
     (void)state;
     assert_int_equal(dt_job_number_after(0, 0), 0);
     assert_int_equal(dt_job_number_after(7, 2), 9);
@@ -215,7 +205,6 @@ static void a_snooze_waits_and_spends_nothing(void **state)
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SNOOZED);
     struct dt_decision d;
-
     (void)state;
     job.failures = 3; /* even with nothing left */
     result.retry_after_ms = 5000;
@@ -233,7 +222,6 @@ static void a_snooze_without_its_length_changes_nothing(void **state)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SNOOZED);
-
     (void)state;
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
 }
@@ -243,7 +231,6 @@ static void giving_up_buries_the_job_with_attempts_left(void **state)
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_GAVE_UP);
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-
     (void)state;
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_int_equal(d.state, DT_DEAD);
@@ -257,7 +244,6 @@ static void an_extension_starts_the_deadline_anew(void **state)
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-
     (void)state;
     assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
     assert_int_equal(d.state, DT_DISPATCHED);
@@ -275,7 +261,6 @@ static void an_extension_is_applied_each_time(void **state)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);
-
     (void)state;
     job.next_at_ms = dt_job_decide(&job, &result, NOW).next_at_ms;
     assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_APPLIED);
@@ -286,7 +271,6 @@ static void a_timeout_counts_as_a_failure_once_its_deadline_is_there(void **stat
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_TIMED_OUT);
     struct dt_decision d;
-
     (void)state;
     job.next_at_ms = NOW;
     d = dt_job_decide(&job, &result, NOW);
@@ -304,7 +288,6 @@ static void a_deadline_stays_a_time_whatever_a_hand_wrote_into_the_row(void **st
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_EXTENDED);
     struct dt_decision d;
-
     (void)state;
     job.ack_timeout_ms = INT64_MAX;
     d = dt_job_decide(&job, &result, NOW);
@@ -317,7 +300,6 @@ static void an_undeliverable_attempt_follows_the_retry_policy(void **state)
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_UNDELIVERABLE);
     struct dt_decision d = dt_job_decide(&job, &result, NOW);
-
     (void)state;
     assert_int_equal(d.state, DT_SCHEDULED);
     assert_int_equal(d.attempt_status, DT_ATTEMPT_UNDELIVERABLE);
@@ -329,14 +311,12 @@ static void an_undeliverable_attempt_follows_the_retry_policy(void **state)
 static void cancelled_from_retries_anything_but_success_and_extension_ends_cancelled(void **state)
 {
     struct dt_job job = dispatched_job();
-
     (void)state;
     job.no_retries = true;
     job.next_at_ms = NOW;
     for (int status = DT_RESULT_SUCCEEDED; status <= DT_RESULT_UNDELIVERABLE; status++) {
         struct dt_result result = result_of((enum dt_result_status)status);
         struct dt_decision d;
-
         result.retry_after_ms = 1000;
         d = dt_job_decide(&job, &result, NOW);
         assert_int_equal(d.outcome, DT_OUTCOME_APPLIED);
@@ -351,7 +331,6 @@ static void a_late_success_ends_a_job_that_waits_for_its_next_attempt(void **sta
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-
     (void)state;
     job.state = DT_SCHEDULED;
     job.attempt_status = DT_ATTEMPT_TIMED_OUT;
@@ -365,7 +344,6 @@ static void nobody_can_have_succeeded_with_what_kafka_refused(void **state)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-
     (void)state;
     job.state = DT_SCHEDULED;
     job.attempt_status = DT_ATTEMPT_UNDELIVERABLE;
@@ -375,13 +353,11 @@ static void nobody_can_have_succeeded_with_what_kafka_refused(void **state)
 static void later_reports_on_a_timed_out_attempt_are_stale(void **state)
 {
     struct dt_job job = dispatched_job();
-
     (void)state;
     job.state = DT_SCHEDULED;
     job.attempt_status = DT_ATTEMPT_TIMED_OUT;
     for (int status = DT_RESULT_FAILED; status <= DT_RESULT_EXTENDED; status++) {
         struct dt_result result = result_of((enum dt_result_status)status);
-
         result.retry_after_ms = 1;
         assert_int_equal(dt_job_decide(&job, &result, NOW).outcome, DT_OUTCOME_STALE);
     }
@@ -391,7 +367,6 @@ static void a_job_that_was_never_dispatched_takes_no_result(void **state)
 {
     struct dt_job job = dispatched_job();
     struct dt_result result = result_of(DT_RESULT_SUCCEEDED);
-
     (void)state;
     job.state = DT_SCHEDULED;
     job.attempt = 0;
@@ -421,7 +396,6 @@ static void the_same_status_again_is_a_duplicate(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct dt_job job = dispatched_job();
         struct dt_result result = result_of(cases[i].reported);
-
         result.retry_after_ms = 1;
         job.state = cases[i].state;
         job.attempt_status = cases[i].recorded;
@@ -482,7 +456,6 @@ static bool should_apply(const struct combination *c)
 static int state_wanted(const struct combination *c)
 {
     bool budget = c->failures < 2; /* two delays */
-
     if (c->reported == DT_RESULT_SUCCEEDED)
         return DT_SUCCEEDED;
     if (c->reported == DT_RESULT_EXTENDED)
@@ -536,7 +509,6 @@ static void every_combination_is_judged_by_the_rules(void **state)
 {
     struct combination c;
     int judged = 0;
-
     (void)state;
     for (c.state = 0; c.state < DT_JOB_STATES; c.state++)
         for (c.recorded = 0; c.recorded < DT_ATTEMPT_STATUSES; c.recorded++)

@@ -14,7 +14,6 @@ static void assert_reads(const char *text, unsigned want_n, const int64_t *want)
 {
     int64_t delays[DT_RETRY_MAX];
     unsigned n = 999;
-
     assert_int_equal(dt_retry_parse(dt_str(text), delays, &n), DT_OK);
     assert_int_equal(n, want_n);
     for (unsigned i = 0; i < n; i++)
@@ -33,7 +32,6 @@ static void the_default_schedule_is_canonical(void **state)
     int64_t delays[DT_RETRY_MAX];
     struct dt_strbuf sb;
     unsigned n;
-
     (void)state;
     dt_strbuf_init(&sb);
     assert_int_equal(dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays, &n), DT_OK);
@@ -45,7 +43,6 @@ static void the_default_schedule_is_canonical(void **state)
 static void empty_and_absent_texts_are_no_retries(void **state)
 {
     unsigned n = 5;
-
     (void)state;
     assert_reads("", 0, NULL);
     assert_reads("  \t", 0, NULL);
@@ -56,7 +53,6 @@ static void empty_and_absent_texts_are_no_retries(void **state)
 static void an_empty_schedule_is_written_as_nothing(void **state)
 {
     struct dt_strbuf sb;
-
     (void)state;
     dt_strbuf_init(&sb);
     dt_retry_format(&sb, NULL, 0);
@@ -76,11 +72,9 @@ static void texts_that_nobody_can_read_are_refused(void **state)
 {
     static const char *const cases[] = {"15",  "15 s", "soon", "15s 3m oops", "[\"15s\"]", "15s;3m",
                                         "-5s", "ms",   "5sms", "36526d",      "1.5s"};
-
     (void)state;
     for (size_t i = 1; i < sizeof cases / sizeof cases[0]; i++) {
         unsigned n = 7;
-
         if (dt_retry_parse(dt_str(cases[i]), (int64_t[DT_RETRY_MAX]){0}, &n) != DT_INVALID || n != 0)
             fail_msg("\"%s\" is accepted", cases[i]);
     }
@@ -92,7 +86,6 @@ static void a_hundred_delays_are_the_most(void **state)
     int64_t delays[DT_RETRY_MAX];
     struct dt_strbuf sb;
     unsigned n;
-
     (void)state;
     dt_strbuf_init(&sb);
     for (int i = 0; i < DT_RETRY_MAX; i++)
@@ -108,7 +101,6 @@ static void the_longest_canonical_text_fits_its_column(void **state)
 {
     int64_t delays[DT_RETRY_MAX];
     struct dt_strbuf sb;
-
     (void)state;
     for (int i = 0; i < DT_RETRY_MAX; i++)
         delays[i] = DT_DURATION_MAX_MS - 1;
@@ -122,7 +114,6 @@ static void what_is_written_is_read_as_the_same(void **state)
 {
     const int64_t delays[] = {0, 1, 999, 1000, 1001, 59999, 60000, 3600000, 86400000, 86400001, DT_DURATION_MAX_MS};
     struct dt_strbuf sb;
-
     (void)state;
     dt_strbuf_init(&sb);
     dt_retry_format(&sb, delays, sizeof delays / sizeof delays[0]);

@@ -37,7 +37,6 @@ static void slots_are_the_crc32_of_the_decimal_id(void **state)
 static void ids_spread_evenly_over_the_slots(void **state)
 {
     static unsigned count[DT_SLOTS];
-
     (void)state;
     for (int64_t id = 1; id <= 1024 * 1000; id++)
         count[dt_slot((INT64_C(690) << 40) + id)]++;
@@ -80,7 +79,6 @@ static void whole_maps_are_as_they_always_were(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unsigned char bytes[2 * DT_SLOTS];
         struct dt_shard_map map;
-
         dt_shard_map_init(&map, 5, cases[i].shards);
         for (unsigned slot = 0; slot < DT_SLOTS; slot++) {
             bytes[2 * slot] = (unsigned char)(map.of_slot[slot] & 0xff);
@@ -95,7 +93,6 @@ static void whole_maps_are_as_they_always_were(void **state)
 static void a_job_belongs_to_the_shard_of_its_slot(void **state)
 {
     struct dt_shard_map map;
-
     (void)state;
     dt_shard_map_init(&map, 1, 7);
     for (int64_t id = 1; id < 1000; id++) {
@@ -111,7 +108,6 @@ static void a_new_shard_takes_slots_and_no_others_move(void **state)
     for (unsigned shards = 1; shards < 64; shards++) {
         struct dt_shard_map before, after;
         unsigned moved = 0;
-
         dt_shard_map_init(&before, 1, shards);
         dt_shard_map_init(&after, 2, shards + 1);
         for (unsigned slot = 0; slot < DT_SLOTS; slot++) {
@@ -131,7 +127,6 @@ static const struct dt_str names[NAMES] = {DT_STR_LIT("127.0.0.1:6379"), DT_STR_
 static void rendezvous_picks_the_endpoint_of_the_fixed_vectors(void **state)
 {
     static const unsigned want[24] = {1, 1, 1, 2, 0, 0, 2, 0, 0, 2, 1, 0, 1, 1, 2, 2, 2, 2, 0, 1, 1, 2, 1, 0};
-
     (void)state;
     for (unsigned shard = 0; shard < 24; shard++)
         assert_int_equal(dt_rendezvous(shard, names, NAMES), want[shard]);
@@ -140,7 +135,6 @@ static void rendezvous_picks_the_endpoint_of_the_fixed_vectors(void **state)
 static void the_order_of_endpoints_does_not_matter(void **state)
 {
     const struct dt_str turned[NAMES] = {names[2], names[0], names[1]};
-
     (void)state;
     for (unsigned shard = 0; shard < 1024; shard++)
         assert_true(dt_str_eq(turned[dt_rendezvous(shard, turned, NAMES)], names[dt_rendezvous(shard, names, NAMES)]));
@@ -151,7 +145,6 @@ static void an_endpoint_that_goes_moves_only_its_own_shards(void **state)
     (void)state;
     for (unsigned shard = 0; shard < 1024; shard++) {
         unsigned before = dt_rendezvous(shard, names, NAMES);
-
         if (before < 2)
             assert_int_equal(dt_rendezvous(shard, names, 2), before);
     }
@@ -160,7 +153,6 @@ static void an_endpoint_that_goes_moves_only_its_own_shards(void **state)
 static void one_endpoint_takes_all_and_an_equal_name_is_the_first(void **state)
 {
     const struct dt_str twins[2] = {DT_STR_LIT("a:1"), DT_STR_LIT("a:1")};
-
     (void)state;
     for (unsigned shard = 0; shard < 100; shard++) {
         assert_int_equal(dt_rendezvous(shard, names, 1), 0);
