@@ -17,6 +17,8 @@
  * warm, and when memory is out one may jump out of yajl (which does not check) without losing anything.
  */
 #include "base/json.h"
+
+#include "base/assert.h"
 #include "base/text/hex.h"
 #include "base/text/utf8.h"
 
@@ -127,23 +129,10 @@ static bool is_high(int unit)
 {
     return unit >= 0xd800 && unit <= 0xdbff;
 }
+
 static bool is_low(int unit)
 {
     return unit >= 0xdc00 && unit <= 0xdfff;
-}
-
-/* The first escape of a surrogate that has no partner, or NULL. A backslash outside of a string is yajl's to refuse. */
-static const char *lone_surrogate(struct dt_str text)
-{
-    const char *p = text.p;
-    const char *end = text.p + text.n;
-    while (p < end && (p = memchr(p, '\\', (size_t)(end - p)))) {
-        int unit = escaped_unit(p, end);
-        if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(p + 6, end))))
-            return p;
-        p += is_high(unit) ? 12 : unit >= 0 ? 6 : 2;
-    }
-    return NULL;
 }
 
 /* ---- memory for yajl ---- */
@@ -204,6 +193,7 @@ static int stop(struct dt_json *json, dt_status status, const char *reason, size
 
 static void pop_names(struct dt_json *json, uint32_t height)
 {
+    dt_assert_cmp(height, <=, json->names_n);
     while (json->names_n > height)
         json->table[json->names[--json->names_n].slot] = 0;
 }
@@ -211,6 +201,7 @@ static void pop_names(struct dt_json *json, uint32_t height)
 static void put_name(struct dt_json *json, uint32_t index)
 {
     uint32_t slot = (uint32_t)json->names[index].hash & (json->table_size - 1);
+    dt_assert_cmp(index, <, json->table_size / 2); /* a free slot exists, so the search ends */
     while (json->table[slot])
         slot = (slot + 1) & (json->table_size - 1);
     json->table[slot] = index + 1;
@@ -241,26 +232,20 @@ static bool reserve_name(struct dt_json *json)
     return true;
 }
 
-static bool has_name(const struct dt_json *json, uint32_t base, struct dt_str s, uint64_t hash)
-{
-    uint32_t slot = (uint32_t)hash & (json->table_size - 1);
-    uint32_t i;
-    for (; (i = json->table[slot]); slot = (slot + 1) & (json->table_size - 1))
-        if (i > base && json->names[i - 1].hash == hash && dt_str_eq(json->names[i - 1].s, s))
-            return true;
-    return false;
-}
-
 /* Adds the name to those of the open object. */
 static int add_name(struct dt_json *json, struct dt_str s, size_t at)
 {
-    uint64_t hash = XXH64(s.p, s.n, json->seed + json->depth);
+    dt_assert_cmp(json->depth, >, 0);
+    const uint64_t hash = XXH64(s.p, s.n, json->seed + json->depth);
+    const uint32_t base = json->frames[json->depth - 1].names;
     if (json->names_n >= json->limits.names)
         return stop(json, DT_TOO_LARGE, "too many members", at);
     if (!reserve_name(json))
         return stop(json, DT_NOMEM, "out of memory", at);
-    if (has_name(json, json->frames[json->depth - 1].names, s, hash))
-        return stop(json, DT_MALFORMED, "a member is there twice", at);
+    uint32_t slot = (uint32_t)hash & (json->table_size - 1);
+    for (uint32_t i; (i = json->table[slot]); slot = (slot + 1) & (json->table_size - 1))
+        if (i > base && json->names[i - 1].hash == hash && dt_str_eq(json->names[i - 1].s, s))
+            return stop(json, DT_MALFORMED, "a member is there twice", at);
     json->names[json->names_n] = (struct name){.s = s, .hash = hash};
     put_name(json, json->names_n++);
     return GO_ON;
@@ -278,17 +263,13 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static bool between_tokens(char c)
-{
-    return is_space(c) || c == ',' || c == ':';
-}
-
 /* The text between the token before this one and the end of this one, without what may lie between two tokens. */
 static struct dt_str take_token(struct dt_json *json)
 {
     size_t start = json->token_end;
     size_t end = token_end_now(json);
-    while (start < end && between_tokens(json->text.p[start]))
+    dt_assert_cmp(start, <=, end);
+    while (start < end && (is_space(json->text.p[start]) || json->text.p[start] == ',' || json->text.p[start] == ':'))
         start++;
     json->token_end = end;
     return (struct dt_str){json->text.p + start, end - start};
@@ -340,11 +321,6 @@ static bool take_opaque(struct dt_json *json)
                   (json->limits.elements && json->depth == 1 && json->frames[0].array);
     json->opaque_next = false;
     return opaque;
-}
-
-static bool is_top_member(const struct dt_json *json)
-{
-    return json->depth == 1 || (json->depth == 2 && json->frames[0].array);
 }
 
 /* ---- callbacks ---- */
@@ -409,12 +385,6 @@ static int on_number(void *ctx, const char *p, size_t n)
     return GO_ON;
 }
 
-/* Decoded text that yajl gives lies in its own buffer until the next callback when there was something to decode. */
-static bool lies_in_text(const struct dt_json *json, const void *p)
-{
-    return (uintptr_t)p >= (uintptr_t)json->text.p && (uintptr_t)p <= (uintptr_t)json->text.p + json->text.n;
-}
-
 static struct dt_str copy_or_jump(struct dt_json *json, const unsigned char *p, size_t n)
 {
     char *copy = arena_or_jump(json, n + 1);
@@ -445,13 +415,17 @@ static int on_name(void *ctx, const unsigned char *p, size_t n)
 {
     struct dt_json *json = ctx;
     struct dt_str raw = take_token(json);
-    struct dt_str name = lies_in_text(json, p) ? (struct dt_str){(const char *)p, n} : copy_or_jump(json, p, n);
+    /* If yajl had to decode the name, it is in a buffer of yajl's until the next callback. */
+    bool lies_in_text =
+        (uintptr_t)p >= (uintptr_t)json->text.p && (uintptr_t)p <= (uintptr_t)json->text.p + json->text.n;
+    struct dt_str name = lies_in_text ? (struct dt_str){(const char *)p, n} : copy_or_jump(json, p, n);
     if (!add_name(json, name, offset_of(json, raw)))
         return STOP;
     if (json->quiet)
         return GO_ON;
+    bool top_member = json->depth == 1 || (json->depth == 2 && json->frames[0].array);
     json->name = name;
-    json->opaque_next = json->limits.opaque && is_top_member(json) && dt_str_is(name, json->limits.opaque);
+    json->opaque_next = json->limits.opaque && top_member && dt_str_is(name, json->limits.opaque);
     return GO_ON;
 }
 
@@ -473,16 +447,17 @@ static int open_container(struct dt_json *json, enum dt_json_type type)
     return GO_ON;
 }
 
-static int close_container(struct dt_json *json)
+static int on_end(void *ctx)
 {
+    struct dt_json *json = ctx;
+    dt_assert_cmp(json->depth, >, 0);
     struct frame *frame = &json->frames[--json->depth];
-    struct dt_json_node *node;
     take_token(json);
     pop_names(json, frame->names);
     if (json->quiet && json->depth + 1 > json->quiet)
         return GO_ON;
     json->quiet = 0;
-    node = &json->nodes[frame->node];
+    struct dt_json_node *node = &json->nodes[frame->node];
     node->raw.n = json->token_end - offset_of(json, node->raw);
     node->next = json->nodes_n;
     return GO_ON;
@@ -492,15 +467,11 @@ static int on_start_map(void *ctx)
 {
     return open_container(ctx, DT_JSON_OBJECT);
 }
+
 static int on_start_array(void *ctx)
 {
     return open_container(ctx, DT_JSON_ARRAY);
 }
-static int on_end(void *ctx)
-{
-    return close_container(ctx);
-}
-
 static const yajl_callbacks callbacks = {
     .yajl_null = on_null,
     .yajl_boolean = on_bool,
@@ -640,28 +611,6 @@ static bool scan_literal(struct scan *s, const char *word)
     return true;
 }
 
-static bool scan_scalar(struct scan *s)
-{
-    switch (*s->p) {
-    case '"':
-        return scan_string(s);
-    case 't':
-        return scan_literal(s, "true");
-    case 'f':
-        return scan_literal(s, "false");
-    case 'n':
-        return scan_literal(s, "null");
-    default:
-        if (*s->p == '-' || digits_at(s->p, s->end))
-            return scan_number(s);
-        return fault(s, s->p,
-                     (unsigned char)*s->p < 0x80 ||
-                             dt_utf8_character((const unsigned char *)s->p, (size_t)(s->end - s->p))
-                         ? "a value is missing"
-                         : "not UTF-8");
-    }
-}
-
 /* A name and its colon. */
 static bool scan_name(struct scan *s)
 {
@@ -706,10 +655,27 @@ static bool scan_after_value(struct scan *s, bool *more)
 /* p is at a value: steps into a container that is not empty, or over the value. *inside: a value follows. */
 static bool scan_value(struct scan *s, bool *inside)
 {
-    bool array = *s->p == '[';
+    const bool array = *s->p == '[';
     *inside = false;
-    if (*s->p != '[' && *s->p != '{')
-        return scan_scalar(s);
+    switch (*s->p) {
+    case '"':
+        return scan_string(s);
+    case 't':
+        return scan_literal(s, "true");
+    case 'f':
+        return scan_literal(s, "false");
+    case 'n':
+        return scan_literal(s, "null");
+    case '[':
+    case '{':
+        break;
+    default:
+        if (*s->p == '-' || digits_at(s->p, s->end))
+            return scan_number(s);
+        return fault(s, s->p,
+                     dt_utf8_character((const unsigned char *)s->p, (size_t)(s->end - s->p)) ? "a value is missing"
+                                                                                             : "not UTF-8");
+    }
     if (s->depth >= s->most)
         return fault(s, s->p, "nested too deeply");
     s->p++;
@@ -769,7 +735,7 @@ void dt_json_free(dt_json *json)
 }
 
 /* Memory of an ordinary document is kept, that of a huge one is not. */
-static void forget(struct dt_json *json)
+static void begin(struct dt_json *json, struct dt_str text, const struct dt_json_limits *limits)
 {
     pop_names(json, 0);
     dt_arena_reset(&json->arena);
@@ -786,11 +752,6 @@ static void forget(struct dt_json *json)
         json->table = NULL;
         json->names_cap = json->table_size = 0;
     }
-}
-
-static void begin(struct dt_json *json, struct dt_str text, const struct dt_json_limits *limits)
-{
-    forget(json);
     json->text = text;
     json->limits = limits ? *limits : (struct dt_json_limits){0};
     if (json->limits.depth == 0)
@@ -801,67 +762,48 @@ static void begin(struct dt_json *json, struct dt_str text, const struct dt_json
         json->limits.nodes = NODES_DEFAULT;
     if (json->limits.names == 0)
         json->limits.names = json->limits.nodes;
-    json->finishing = json->yajl_refused = false;
-    json->token_end = 0;
+    json->finishing = json->yajl_refused = json->opaque_next = false;
+    json->token_end = json->reason_at = 0;
     json->depth = json->quiet = 0;
-    json->opaque_next = false;
     json->name = DT_STR_NONE;
     json->status = DT_OK;
     json->reason = NULL;
-    json->reason_at = 0;
 }
 
-/* Vertical tab and form feed are white space to yajl and nowhere legal in JSON. */
-static const char *false_space(struct dt_str text)
-{
-    const char *at = memchr(text.p, '\v', text.n);
-    return at ? at : memchr(text.p, '\f', text.n);
-}
-
-/* The bytes that a text has to be searched for. */
-#define SEEN_HIGH      0x80
-#define SEEN_BACKSLASH 1
-#define SEEN_SPACE     2
-
-/* One pass without a branch, which the compiler makes one of many bytes at a time; most texts have nothing of it. */
-static unsigned look_through(struct dt_str text)
-{
-    unsigned char seen = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        unsigned char c = (unsigned char)text.p[i];
-        seen |= (unsigned char)(c & SEEN_HIGH);
-        seen |= c == '\\' ? SEEN_BACKSLASH : 0;
-        seen |= c == '\v' || c == '\f' ? SEEN_SPACE : 0;
-    }
-    return seen;
-}
-
+/* What yajl lets pass, or reads on behind: bytes that are no UTF-8, white space of its own, lone surrogates. */
 static void check_text(struct dt_json *json)
 {
-    unsigned seen = look_through(json->text);
-    size_t valid = seen & SEEN_HIGH ? utf8_prefix(json->text) : json->text.n;
-    const char *lone;
-    const char *space;
-    if (valid < json->text.n) {
+    enum { BACKSLASH = 1, SPACE = 2, HIGH = 0x80 };
+    const struct dt_str text = json->text;
+    const char *end = text.p + text.n;
+    unsigned char seen = 0;
+    /* One pass without a branch, which the compiler makes one of many bytes at a time; most texts have none of them. */
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        seen |= (unsigned char)(c & HIGH);
+        seen |= c == '\\' ? BACKSLASH : 0;
+        seen |= c == '\v' || c == '\f' ? SPACE : 0;
+    }
+    size_t valid = seen & HIGH ? utf8_prefix(text) : text.n;
+    if (valid < text.n) {
         stop(json, DT_MALFORMED, "not UTF-8", valid);
         return;
     }
-    space = seen & SEEN_SPACE ? false_space(json->text) : NULL;
-    if (space) {
-        stop(json, DT_MALFORMED, "a control character", (size_t)(space - json->text.p));
+    if (seen & SPACE) {
+        const char *at = memchr(text.p, '\v', text.n);
+        at = at ? at : memchr(text.p, '\f', text.n);
+        stop(json, DT_MALFORMED, "a control character", (size_t)(at - text.p));
         return;
     }
-    lone = seen & SEEN_BACKSLASH ? lone_surrogate(json->text) : NULL;
-    if (lone)
-        stop(json, DT_MALFORMED, "an escaped surrogate without its partner", (size_t)(lone - json->text.p));
-}
-
-/* yajl's own reason: "parse error: …" or "lexical error: …" and a line end. */
-static void take_yajl_reason(struct dt_json *json)
-{
-    char *text = (char *)yajl_get_error(json->yajl, 0, NULL, 0);
-    text[strcspn(text, "\n")] = '\0';
-    stop(json, DT_MALFORMED, text, token_end_now(json));
+    /* A backslash outside of a string is yajl's to refuse. */
+    for (const char *p = text.p; seen & BACKSLASH && p < end && (p = memchr(p, '\\', (size_t)(end - p)));) {
+        int unit = escaped_unit(p, end);
+        if (is_low(unit) || (is_high(unit) && !is_low(escaped_unit(p + 6, end)))) {
+            stop(json, DT_MALFORMED, "an escaped surrogate without its partner", (size_t)(p - text.p));
+            return;
+        }
+        p += is_high(unit) ? 12 : unit >= 0 ? 6 : 2;
+    }
 }
 
 /* Runs yajl over the text, or over a part of it from the beginning. Everything that it allocates is the arena's. */
@@ -880,18 +822,11 @@ static void run(struct dt_json *json, size_t n)
     if (status == yajl_status_ok && json->finishing)
         status = yajl_complete_parse(json->yajl);
     json->yajl_refused = status == yajl_status_error;
-    if (json->yajl_refused)
-        take_yajl_reason(json);
-}
-
-/* yajl overlooks a token behind the value that the text's end cuts off ("1 \""). */
-static void check_rest(struct dt_json *json)
-{
-    size_t at = json->token_end;
-    while (at < json->text.n && is_space(json->text.p[at]))
-        at++;
-    if (at < json->text.n)
-        stop(json, DT_MALFORMED, "text after the value", at);
+    if (json->yajl_refused) { /* yajl's own reason: "parse error: …" or "lexical error: …" and a line end */
+        char *text = (char *)yajl_get_error(json->yajl, 0, NULL, 0);
+        text[strcspn(text, "\n")] = '\0';
+        stop(json, DT_MALFORMED, text, token_end_now(json));
+    }
 }
 
 /* Of a text that yajl refused by its own rules, or was not shown. */
@@ -920,10 +855,16 @@ dt_status dt_json_parse(dt_json *json, struct dt_str text, const struct dt_json_
     bool shown = json->status == DT_OK;
     if (shown)
         run(json, text.n);
-    if (json->status == DT_OK)
-        check_rest(json);
-    if (json->status == DT_OK)
+    /* yajl overlooks a token behind the value that the text's end cuts off ("1 \""). */
+    size_t at = json->token_end;
+    while (at < text.n && is_space(text.p[at]))
+        at++;
+    if (json->status == DT_OK && at < text.n)
+        stop(json, DT_MALFORMED, "text after the value", at);
+    if (json->status == DT_OK) {
+        dt_assert(json->depth == 0 && json->names_n == 0 && json->nodes_n > 0);
         return DT_OK;
+    }
     if (text.n && (!shown || json->yajl_refused))
         tell_first_fault(json, shown);
     json->nodes_n = 0;
@@ -964,48 +905,30 @@ const struct dt_json_node *dt_json_member(const dt_json *json, const struct dt_j
 
 /* ---- writing ---- */
 
-static void add_control(struct dt_strbuf *out, unsigned char c)
-{
-    static const char short_names[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
-    if (c < sizeof(short_names) && short_names[c]) {
-        dt_strbuf_addc(out, '\\');
-        dt_strbuf_addc(out, short_names[c]);
-    } else {
-        dt_strbuf_addf(out, "\\u%04x", c);
-    }
-}
-
-/* Bytes at p that go out as they are. */
-static size_t clean_run(const unsigned char *p, size_t n)
-{
-    size_t i = 0;
-    while (i < n && p[i] >= ' ' && p[i] != '"' && p[i] != '\\') {
-        size_t step = dt_utf8_character(p + i, n - i);
-        if (!step)
-            break;
-        i += step;
-    }
-    return i;
-}
-
 void dt_json_add_string(struct dt_strbuf *out, struct dt_str s)
 {
+    static const char short_names[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
     const unsigned char *p = (const unsigned char *)s.p;
     size_t i = 0;
     dt_strbuf_addc(out, '"');
     while (i < s.n) {
-        size_t clean = clean_run(p + i, s.n - i);
-        dt_strbuf_add(out, p + i, clean);
-        i += clean;
+        const size_t from = i;
+        size_t step = 1;
+        while (i < s.n && p[i] >= ' ' && p[i] != '"' && p[i] != '\\' && (step = dt_utf8_character(p + i, s.n - i)))
+            i += step;
+        dt_strbuf_add(out, p + from, i - from); /* goes out as it is */
         if (i == s.n)
             break;
-        if (p[i] == '"' || p[i] == '\\') {
+        if (!step) {
+            dt_strbuf_adds(out, "\xef\xbf\xbd");
+        } else if (p[i] >= ' ') {
             dt_strbuf_addc(out, '\\');
             dt_strbuf_addc(out, (char)p[i]);
-        } else if (p[i] < ' ') {
-            add_control(out, p[i]);
+        } else if (p[i] < sizeof(short_names) && short_names[p[i]]) {
+            dt_strbuf_addc(out, '\\');
+            dt_strbuf_addc(out, short_names[p[i]]);
         } else {
-            dt_strbuf_adds(out, "\xef\xbf\xbd");
+            dt_strbuf_addf(out, "\\u%04x", p[i]);
         }
         i++;
     }
