@@ -12,18 +12,20 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <glob.h>
 #include <ini.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/config_options.h"
 #include "base/connection/properties.h"
 #include "base/connection/secrets.h"
 #include "base/connection/tls.h"
-#include "base/service/credentials.h"
 #include "base/strbuf.h"
+#include "base/text/hex.h"
 #include "base/text/timetext.h"
 
 /* ---- loading ---- */
@@ -52,28 +54,23 @@ struct place {
     const char *section, *key;
 };
 
-static void add_place(struct dt_strbuf *out, const struct place *place)
-{
-    const char *source = place->source ? place->source : "the environment";
-    size_t n = strlen(source);
-    /* The end of a path says more than its beginning; the whole has to fit into a dt_error. */
-    dt_strbuf_addf(out, "%s%s", n > 100 ? "..." : "", source + (n > 100 ? n - 100 : 0));
-    if (place->line)
-        dt_strbuf_addf(out, ":%d", place->line);
-    dt_strbuf_adds(out, ": ");
-    if (place->section)
-        dt_strbuf_addf(out, "[%.40s] ", place->section);
-    if (place->key)
-        dt_strbuf_addf(out, "%.60s: ", place->key);
-}
-
 static dt_status fail_at(struct loader *loader, const struct place *place, dt_status status, const char *what)
 {
-    struct dt_strbuf text;
     if (loader->status != DT_OK)
         return loader->status;
+    const char *source = place->source ? place->source : "the environment";
+    size_t n = strlen(source);
+    struct dt_strbuf text;
     dt_strbuf_init(&text);
-    add_place(&text, place);
+    /* The end of a path says more than its beginning; the whole has to fit into a dt_error. */
+    dt_strbuf_addf(&text, "%s%s", n > 100 ? "..." : "", source + (n > 100 ? n - 100 : 0));
+    if (place->line)
+        dt_strbuf_addf(&text, ":%d", place->line);
+    dt_strbuf_adds(&text, ": ");
+    if (place->section)
+        dt_strbuf_addf(&text, "[%.40s] ", place->section);
+    if (place->key)
+        dt_strbuf_addf(&text, "%.60s: ", place->key);
     dt_strbuf_adds(&text, what);
     loader->status = dt_fail(loader->err, status, "%s", text.p ? text.p : what);
     loader->failed_line = place->line;
@@ -100,33 +97,29 @@ static dt_status fail_value(struct loader *loader, const struct place *place, co
     return status;
 }
 
-static bool parse_whole(const char *text, int64_t *out)
-{
-    char *end;
-    if (!isdigit((unsigned char)text[text[0] == '-']))
-        return false;
-    errno = 0;
-    *out = strtoll(text, &end, 10);
-    return errno == 0 && *end == '\0';
-}
-
-static bool parse_bool(const char *text, int64_t *out)
-{
-    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcasecmp(text, words[i]) == 0) {
-            *out = i % 2;
-            return true;
-        }
-    return false;
-}
-
 static bool parse_number(const struct dt_option *option, const char *text, int64_t *out)
 {
-    if (option->type == DT_OPTION_BOOL)
-        return parse_bool(text, out);
-    if (option->type == DT_OPTION_INT ? !parse_whole(text, out) : dt_duration_parse(dt_str(text), out) != DT_OK)
+    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
+    if (option->type == DT_OPTION_BOOL) {
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+            if (strcasecmp(text, words[i]) == 0) {
+                *out = i % 2;
+                return true;
+            }
         return false;
+    }
+    if (option->type == DT_OPTION_DURATION) {
+        if (dt_duration_parse(dt_str(text), out) != DT_OK)
+            return false;
+    } else {
+        char *end;
+        if (!isdigit((unsigned char)text[text[0] == '-']))
+            return false;
+        errno = 0;
+        *out = strtoll(text, &end, 10);
+        if (errno != 0 || *end != '\0')
+            return false;
+    }
     return *out >= option->min && *out <= option->max;
 }
 
@@ -196,27 +189,7 @@ static dt_status assign_from_file(struct loader *loader, const struct place *pla
 
 /* ---- quotes ---- */
 
-static int hex_value(char c)
-{
-    const char *digits = "0123456789abcdef";
-    const char *at = c ? strchr(digits, tolower((unsigned char)c)) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* One escape behind a backslash; the number of characters it took, or 0. */
-static size_t unescape(const char *p, char *out)
-{
-    if (*p == '\\' || *p == '"') {
-        *out = *p;
-        return 1;
-    }
-    if (p[0] != 'x' || hex_value(p[1]) < 0 || hex_value(p[2]) < 0)
-        return 0;
-    *out = (char)(hex_value(p[1]) * 16 + hex_value(p[2]));
-    return *out ? 3 : 0;
-}
-
-/* Takes the quotes off, in place. False when they are not closed, or closed before the end. */
+/* Takes the quotes off, in place. False when they are not closed, or closed before the end, or hold an unknown escape. */
 static bool unquote(char *text)
 {
     char *out = text;
@@ -227,11 +200,13 @@ static bool unquote(char *text)
             *out = '\0';
             return p[1] == '\0';
         }
-        if (*p == '\\') {
-            size_t n = unescape(p + 1, out++);
-            if (n == 0)
+        if (*p == '\\' && *++p != '\\' && *p != '"') { /* \xHH */
+            const int high = *p == 'x' ? dt_hex_digit(p[1]) : -1;
+            const int low = high >= 0 ? dt_hex_digit(p[2]) : -1;
+            if (low < 0 || high + low == 0)
                 return false;
-            p += n;
+            *out++ = (char)(high * 16 + low);
+            p += 2;
         } else {
             *out++ = *p;
         }
@@ -289,54 +264,10 @@ static dt_status fail_unknown(struct loader *loader, const struct place *place)
     return status;
 }
 
-static void on_property(struct loader *loader, const struct place *place, const char *value);
-
-static void finish_property(struct loader *loader)
-{
-    char *key = loader->property;
-    loader->property = NULL;
-    if (key && loader->status == DT_OK && loader->text.failed)
-        fail_at(loader, &(struct place){loader->file, loader->pending_line, "kafka", key}, DT_NOMEM, "out of memory");
-    else if (key && loader->status == DT_OK)
-        on_property(loader, &(struct place){loader->file, loader->pending_line, "kafka", key}, loader->text.p);
-    free(key);
-}
-
-/* The collected text is whole: parse and store it. */
-static void finish_pending(struct loader *loader)
-{
-    const struct dt_option *option = loader->pending;
-    struct place place;
-    loader->pending = NULL;
-    finish_property(loader);
-    if (!option || loader->status != DT_OK)
-        return;
-    place = (struct place){loader->file, loader->pending_line, option->section, option->key};
-    if (loader->text.failed)
-        fail_at(loader, &place, DT_NOMEM, "out of memory");
-    else if (option->type == DT_OPTION_TEXT && !unquote(loader->text.p))
-        fail_at(loader, &place, DT_INVALID,
-                "the quotes are not closed, or hold an unknown escape, or text follows them");
-    else if (loader->pending_file)
-        assign_from_file(loader, &place, option, loader->text.p);
-    else
-        assign(loader, &place, option, loader->text.p);
-}
-
-/* A further line of the value before it. Without a reason to go on it is more likely an option that was indented. */
-static void continue_pending(struct loader *loader, const struct place *place, const char *value)
-{
-    const struct dt_strbuf *text = &loader->text;
-    bool wanted = text->n && (text->p[text->n - 1] == ',' || quote_is_open(text->p));
-    if (!wanted || loader->pending->type != DT_OPTION_TEXT)
-        fail_at(loader, place, DT_INVALID,
-                "an indented line continues the value before it, which must end with a comma or be inside quotes");
-    dt_strbuf_adds(&loader->text, value);
-}
-
 #define CLIENT        "client."
 #define CLIENT_ENV    "DUETIME_KAFKA_CLIENT_"
 #define FILE_SUFFIX   "_file"
+#define CREDENTIAL    "duetime_"
 #define KEY_AGAIN_MAX 49 /* bytes of a key that inih remembers */
 #define PROPERTY_MAX  64 /* bytes of a property's name, so that a line has room for a value */
 
@@ -347,61 +278,69 @@ static bool is_property(const char *section, const char *key)
            strlen(name) <= PROPERTY_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789._") == strlen(name);
 }
 
-/* Takes "_file" off the name. */
-static bool take_suffix(struct dt_str *name)
-{
-    const size_t n = strlen(FILE_SUFFIX);
-    bool named = name->n > n && memcmp(name->p + name->n - n, FILE_SUFFIX, n) == 0;
-    name->n -= named ? n : 0;
-    return named;
-}
-
 /* A property of the library: its value is told to nobody, since only the library knows whether it is a secret. */
-static void set_property(struct loader *loader, const struct place *place, struct dt_str name, char *value)
-{
-    char text[DT_SECRET_MAX + 1];
-    bool from_file = take_suffix(&name);
-    dt_status status = unquote(value) ? DT_OK : DT_INVALID;
-    if (status != DT_OK) {
-        fail_at(loader, place, status, "the quotes are not closed, or hold an unknown escape, or text follows them");
-        return;
-    }
-    if (from_file)
-        status = dt_secret_read_file(value, text);
-    if (status != DT_OK) {
-        fail_at(loader, place, status, "its file cannot be read, or holds no text of at most 4096 bytes");
-        return;
-    }
-    if (dt_properties_set(loader->config->kafka_client, name, from_file ? text : value, from_file ? value : NULL))
-        fail_at(loader, place, DT_NOMEM, "out of memory");
-    if (from_file)
-        explicit_bzero(text, sizeof(text));
-}
-
 static void on_property(struct loader *loader, const struct place *place, const char *value)
 {
-    char *copy = strdup(value);
+    const size_t n = strlen(FILE_SUFFIX);
     struct dt_str name = dt_str(place->key + strlen(CLIENT));
-    if (!copy)
+    const bool from_file = name.n > n && memcmp(name.p + name.n - n, FILE_SUFFIX, n) == 0;
+    char text[DT_SECRET_MAX + 1];
+    char *copy = strdup(value);
+    dt_status status = DT_OK;
+    name.n -= from_file ? n : 0;
+    if (!copy) {
         fail_at(loader, place, DT_NOMEM, "out of memory");
-    else
-        set_property(loader, place, name, copy);
-    if (copy)
-        explicit_bzero(copy, strlen(copy));
+        return;
+    }
+    if (!unquote(copy))
+        fail_at(loader, place, DT_INVALID,
+                "the quotes are not closed, or hold an unknown escape, or text follows them");
+    else if (from_file && (status = dt_secret_read_file(copy, text)) != DT_OK)
+        fail_at(loader, place, status, "its file cannot be read, or holds no text of at most 4096 bytes");
+    else if (dt_properties_set(loader->config->kafka_client, name, from_file ? text : copy, from_file ? copy : NULL))
+        fail_at(loader, place, DT_NOMEM, "out of memory");
+    explicit_bzero(text, sizeof(text));
+    explicit_bzero(copy, strlen(copy));
     free(copy);
 }
 
-/* inih says a key again for the lines that go on, and then cuts it off. */
-static bool is_key_again(const char *key, const char *again)
+/* The collected text is whole: parse and store it. */
+static void finish_pending(struct loader *loader)
 {
-    size_t n = strlen(again);
-    return strncmp(key, again, n) == 0 && (key[n] == '\0' || n == KEY_AGAIN_MAX);
+    const struct dt_option *option = loader->pending;
+    char *property = loader->property;
+    struct place place = {loader->file, loader->pending_line, "kafka", property};
+    dt_assert(!option || !property);
+    loader->pending = NULL;
+    loader->property = NULL;
+    if ((!option && !property) || loader->status != DT_OK) {
+        free(property);
+        return;
+    }
+    if (option)
+        place = (struct place){loader->file, loader->pending_line, option->section, option->key};
+    if (loader->text.failed)
+        fail_at(loader, &place, DT_NOMEM, "out of memory");
+    else if (property)
+        on_property(loader, &place, loader->text.p);
+    else if (option->type == DT_OPTION_TEXT && !unquote(loader->text.p))
+        fail_at(loader, &place, DT_INVALID,
+                "the quotes are not closed, or hold an unknown escape, or text follows them");
+    else if (loader->pending_file)
+        assign_from_file(loader, &place, option, loader->text.p);
+    else
+        assign(loader, &place, option, loader->text.p);
+    free(property);
 }
 
 /* A line of the file: the value of a property goes on in further lines as that of an option does. */
 static void on_property_line(struct loader *loader, const struct place *place, const char *value)
 {
-    bool goes_on = loader->property && loader->indented && is_key_again(loader->property, place->key);
+    /* inih says a key again for the lines that go on, and then cuts it off. */
+    const size_t n = strlen(place->key);
+    const char *key = loader->property;
+    const bool goes_on =
+        key && loader->indented && strncmp(key, place->key, n) == 0 && (key[n] == '\0' || n == KEY_AGAIN_MAX);
     if (goes_on && !quote_is_open(loader->text.p))
         fail_at(loader, place, DT_INVALID,
                 "an indented line continues the value before it, which must be inside quotes");
@@ -420,13 +359,18 @@ static int on_value(void *user, const char *section, const char *key, const char
 {
     struct loader *loader = user;
     struct place place = {loader->file, loader->line, section, key};
-    const struct dt_option *option;
+    const struct dt_strbuf *text = &loader->text;
     bool from_file = false;
     if (loader->status != DT_OK)
         return 1;
-    option = find_option(section, key, &from_file);
+    const struct dt_option *option = find_option(section, key, &from_file);
     if (loader->pending && loader->indented && option == loader->pending && from_file == loader->pending_file) {
-        continue_pending(loader, &place, value);
+        /* A further line of the value. Without a reason to go on it is more likely an option that was indented. */
+        bool wanted = text->n && (text->p[text->n - 1] == ',' || quote_is_open(text->p));
+        if (!wanted || option->type != DT_OPTION_TEXT)
+            fail_at(loader, &place, DT_INVALID,
+                    "an indented line continues the value before it, which must end with a comma or be inside quotes");
+        dt_strbuf_adds(&loader->text, value);
         return 1;
     }
     if (is_property(section, key)) {
@@ -486,28 +430,37 @@ static void load_file(struct loader *loader)
     fclose(loader->in);
 }
 
-/* ---- credentials: files of the service manager's, each the value of a secret ---- */
+/* ---- credentials: secrets that the service manager puts into files which only the program can read ---- */
 
-/* `name` is <section>.<key>; its file is read as that of <key>_file. */
-static void load_credential(void *arg, const char *path, const char *name)
+/* Ours are named duetime_<section>.<key> in the folder that CREDENTIALS_DIRECTORY names: systemd makes such names of the
+ * files in a folder (LoadCredential=duetime:FOLDER). Each is read as that of <key>_file. */
+static void load_credentials(struct loader *loader)
 {
-    struct loader *loader = arg;
+    const char *folder = getenv("CREDENTIALS_DIRECTORY");
     struct dt_strbuf text = {0};
-    bool from_file = false;
-    if (loader->status != DT_OK)
+    glob_t found = {0};
+    if (!folder)
         return;
-    dt_strbuf_addf(&text, "%s" FILE_SUFFIX, name);
-    char *key = text.p ? strchr(text.p, '.') : NULL;
-    if (key)
-        *key++ = '\0';
-    const struct place place = {.source = path, .section = text.p, .key = key};
-    const struct dt_option *option = key ? find_option(text.p, key, &from_file) : NULL;
-    if (key && is_property(text.p, key))
-        on_property(loader, &place, path);
-    else if (option && from_file)
-        assign_from_file(loader, &place, option, path);
-    else
-        fail_at(loader, &place, DT_INVALID, "there is no such secret");
+    dt_strbuf_addf(&text, "%s/" CREDENTIAL "*", folder);
+    const size_t n = !text.failed && glob(text.p, 0, NULL, &found) == 0 ? found.gl_pathc : 0;
+    for (size_t i = 0; i < n && loader->status == DT_OK; i++) {
+        const char *path = found.gl_pathv[i];
+        bool from_file = false;
+        dt_strbuf_reset(&text);
+        dt_strbuf_addf(&text, "%s" FILE_SUFFIX, strrchr(path, '/') + strlen("/" CREDENTIAL));
+        char *key = text.p ? strchr(text.p, '.') : NULL;
+        if (key)
+            *key++ = '\0';
+        const struct place place = {.source = path, .section = text.p, .key = key};
+        const struct dt_option *option = key ? find_option(text.p, key, &from_file) : NULL;
+        if (key && is_property(text.p, key))
+            on_property(loader, &place, path);
+        else if (option && from_file)
+            assign_from_file(loader, &place, option, path);
+        else
+            fail_at(loader, &place, DT_INVALID, "there is no such secret");
+    }
+    globfree(&found);
     dt_strbuf_clear(&text);
 }
 
@@ -535,40 +488,28 @@ out:
     dt_strbuf_clear(&name);
 }
 
-static void load_environment(struct loader *loader)
-{
-    memset(loader->seen, 0, sizeof(loader->seen));
-    for (size_t i = 0; i < DT_OPTIONS; i++) {
-        load_variable(loader, &dt_options[i], false);
-        if (dt_option_is_secret(&dt_options[i]))
-            load_variable(loader, &dt_options[i], true);
-    }
-}
-
 /* DUETIME_KAFKA_CLIENT_SASL_PASSWORD_FILE=… as client.sasl.password_file. */
-static void load_property(struct loader *loader, const char *variable)
-{
-    const char *value = strchr(variable, '=');
-    const char *from = variable + strlen(CLIENT_ENV);
-    struct dt_strbuf key = {0};
-    dt_strbuf_adds(&key, CLIENT);
-    for (const char *p = from; value && p < value; p++)
-        dt_strbuf_addc(&key, *p == '_' ? '.' : (char)tolower((unsigned char)*p));
-    size_t n = strlen(FILE_SUFFIX);
-    if (key.p && key.n > n && strcmp(key.p + key.n - n, ".file") == 0)
-        key.p[key.n - n] = '_';
-    if (key.failed)
-        loader->status = dt_fail(loader->err, DT_NOMEM, "out of memory");
-    else if (value && value > from)
-        on_property(loader, &(struct place){NULL, 0, "kafka", key.p}, value + 1);
-    dt_strbuf_clear(&key);
-}
-
 static void load_properties(struct loader *loader)
 {
-    for (char **at = environ; at && *at && loader->status == DT_OK; at++)
-        if (strncmp(*at, CLIENT_ENV, strlen(CLIENT_ENV)) == 0)
-            load_property(loader, *at);
+    const size_t n = strlen(FILE_SUFFIX);
+    struct dt_strbuf key = {0};
+    for (char **at = environ; at && *at && loader->status == DT_OK; at++) {
+        const char *value = strchr(*at, '=');
+        const char *from = *at + strlen(CLIENT_ENV);
+        if (strncmp(*at, CLIENT_ENV, strlen(CLIENT_ENV)) != 0)
+            continue;
+        dt_strbuf_reset(&key);
+        dt_strbuf_adds(&key, CLIENT);
+        for (const char *p = from; value && p < value; p++)
+            dt_strbuf_addc(&key, *p == '_' ? '.' : (char)tolower((unsigned char)*p));
+        if (key.p && key.n > n && strcmp(key.p + key.n - n, ".file") == 0)
+            key.p[key.n - n] = '_';
+        if (key.failed)
+            loader->status = dt_fail(loader->err, DT_NOMEM, "out of memory");
+        else if (value && value > from)
+            on_property(loader, &(struct place){NULL, 0, "kafka", key.p}, value + 1);
+    }
+    dt_strbuf_clear(&key);
 }
 
 /* The largest request, which takes 1.5 times a batch or five times a body, must fit into the seven eighths of what all
@@ -589,35 +530,15 @@ static void check_together(struct loader *loader)
 }
 
 /* A certificate is of no use without its key, and neither is sent where there is no TLS. */
-static void check_tls_of(struct loader *loader, const char *section, const struct dt_tls *tls)
+static void check_tls(struct loader *loader, const char *section, struct dt_tls tls)
 {
     const char *what = NULL;
-    if (!tls->cert_file[0] != !tls->key_file[0])
+    if (!tls.cert_file[0] != !tls.key_file[0])
         what = "cert_file and key_file go together";
-    else if (tls->mode == DT_TLS_OFF && (tls->ca_file[0] || tls->cert_file[0]))
+    else if (tls.mode == DT_TLS_OFF && (tls.ca_file[0] || tls.cert_file[0]))
         what = "ca_file, cert_file and key_file need tls = required or verify";
     if (what && loader->status == DT_OK)
         loader->status = dt_fail(loader->err, DT_INVALID, "[%s] %s", section, what);
-}
-
-static void check_tls(struct loader *loader)
-{
-    if (loader->status != DT_OK)
-        return;
-    const struct dt_tls mysql = dt_tls_of_mysql(loader->config);
-    const struct dt_tls redis = dt_tls_of_redis(loader->config);
-    check_tls_of(loader, "mysql", &mysql);
-    check_tls_of(loader, "redis", &redis);
-}
-
-static void load_defaults(struct loader *loader)
-{
-    for (size_t i = 0; i < DT_OPTIONS; i++) {
-        if (dt_options[i].type != DT_OPTION_TEXT)
-            store_number(loader->config, &dt_options[i], dt_options[i].def);
-        else if (!store_text(loader->config, &dt_options[i], dt_options[i].def_text))
-            loader->status = dt_fail(loader->err, DT_NOMEM, "out of memory");
-    }
 }
 
 dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_error *err)
@@ -625,20 +546,30 @@ dt_status dt_config_load(struct dt_config *config, const char *file, struct dt_e
     struct loader loader = {.config = config, .err = err, .file = file};
     memset(config, 0, sizeof(*config));
     config->kafka_client = dt_properties_new();
-    if (!config->kafka_client || dt_secrets_new(&config->secrets) != DT_OK) {
-        dt_config_clear(config);
-        return dt_fail(err, DT_NOMEM, "out of memory");
+    if (!config->kafka_client || dt_secrets_new(&config->secrets) != DT_OK)
+        loader.status = dt_fail(err, DT_NOMEM, "out of memory");
+    for (const struct dt_option *option = dt_options; option < dt_options + DT_OPTIONS; option++) {
+        if (option->type != DT_OPTION_TEXT)
+            store_number(config, option, option->def);
+        else if (loader.status == DT_OK && !store_text(config, option, option->def_text))
+            loader.status = dt_fail(err, DT_NOMEM, "out of memory");
     }
-    load_defaults(&loader);
     if (file && loader.status == DT_OK)
         load_file(&loader);
     if (loader.status == DT_OK)
-        dt_credentials_each(load_credential, &loader);
-    if (loader.status == DT_OK)
-        load_environment(&loader);
+        load_credentials(&loader);
+    memset(loader.seen, 0, sizeof(loader.seen));
+    for (const struct dt_option *option = dt_options; option < dt_options + DT_OPTIONS; option++) {
+        load_variable(&loader, option, false);
+        if (dt_option_is_secret(option))
+            load_variable(&loader, option, true);
+    }
     load_properties(&loader);
     check_together(&loader);
-    check_tls(&loader);
+    if (loader.status == DT_OK) {
+        check_tls(&loader, "mysql", dt_tls_of_mysql(config));
+        check_tls(&loader, "redis", dt_tls_of_redis(config));
+    }
     if (loader.text.p)
         explicit_bzero(loader.text.p, loader.text.cap);
     dt_strbuf_clear(&loader.text);

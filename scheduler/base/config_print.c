@@ -24,10 +24,14 @@ static bool needs_quotes(const char *text)
     return false;
 }
 
-/* Everything that inih could take for a comment or cut off is escaped; long texts go on in indented lines. */
-static void print_quoted(const char *text, FILE *out)
+/* In quotes everything that inih could take for a comment or cut off is escaped; long texts go on in indented lines. */
+static void print_text(const char *text, FILE *out)
 {
     size_t column = 0;
+    if (!needs_quotes(text)) {
+        fputs(text, out);
+        return;
+    }
     fputc('"', out);
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
@@ -47,39 +51,25 @@ static void print_quoted(const char *text, FILE *out)
     fputc('"', out);
 }
 
-static void print_text(const char *text, FILE *out)
-{
-    if (needs_quotes(text))
-        print_quoted(text, out);
-    else
-        fputs(text, out);
-}
-
-static void print_number(const struct dt_config *config, const struct dt_option *option, FILE *out)
-{
-    int64_t v = option->type == DT_OPTION_BOOL ? *(bool *)dt_option_member(config, option)
-                                               : *(int64_t *)dt_option_member(config, option);
-    struct dt_strbuf text;
-    dt_strbuf_init(&text);
-    dt_option_add_value(&text, option, v);
-    fputs(text.p ? text.p : "", out);
-    dt_strbuf_clear(&text);
-}
-
 /* A secret that is set is printed as a comment, so that the text can be read back without its stars becoming a
  * password. */
 static void print_option(const struct dt_config *config, const struct dt_option *option, FILE *out)
 {
-    const char *text = option->type == DT_OPTION_TEXT ? *(char **)dt_option_member(config, option) : NULL;
+    void *member = dt_option_member(config, option);
+    const char *text = option->type == DT_OPTION_TEXT ? *(char **)member : NULL;
+    struct dt_strbuf number = {0};
     if (text && text[0] && dt_option_is_secret(option)) {
         fprintf(out, "# %s = ***\n", option->key);
         return;
     }
     fprintf(out, "%s = ", option->key);
-    if (text)
+    if (text) {
         print_text(text, out);
-    else
-        print_number(config, option, out);
+    } else {
+        dt_option_add_value(&number, option, option->type == DT_OPTION_BOOL ? *(bool *)member : *(int64_t *)member);
+        fputs(number.p ? number.p : "", out);
+        dt_strbuf_clear(&number);
+    }
     fputc('\n', out);
 }
 
@@ -175,18 +165,6 @@ void dt_config_reference(FILE *out)
 
 /* ---- the sample ---- */
 
-/* Each of these servers can be left out; the sample does so, and makes a small installation. */
-static bool is_left_out(const struct dt_option *option)
-{
-    static const char *const left_out[] = {"redis.endpoints", "kafka.brokers", "zookeeper.servers"};
-    char name[80];
-    snprintf(name, sizeof(name), "%s.%s", option->section, option->key);
-    for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
-        if (strcmp(name, left_out[i]) == 0)
-            return true;
-    return false;
-}
-
 #define COMMENT_WIDTH 110
 
 /* Comments of at most COMMENT_WIDTH bytes a line, as far as words allow. */
@@ -205,6 +183,9 @@ static void print_comment(const char *text, FILE *out)
 
 static void print_sample_option(const struct dt_option *option, FILE *out)
 {
+    /* Each of these servers can be left out; the sample does so, and makes a small installation. */
+    static const char *const left_out[] = {"redis.endpoints", "kafka.brokers", "zookeeper.servers"};
+    char name[80];
     struct dt_strbuf text;
     dt_strbuf_init(&text);
     dt_strbuf_addf(&text, "%s Accepted: ", option->help);
@@ -221,8 +202,10 @@ static void print_sample_option(const struct dt_option *option, FILE *out)
     else
         dt_option_add_value(&text, option, option->def);
     fprintf(out, text.n ? "#%s = %s\n" : "#%s =%s\n", option->key, text.n ? text.p : "");
-    if (is_left_out(option))
-        fprintf(out, "%s =\n", option->key);
+    snprintf(name, sizeof(name), "%s.%s", option->section, option->key);
+    for (size_t i = 0; i < sizeof(left_out) / sizeof(left_out[0]); i++)
+        if (strcmp(name, left_out[i]) == 0)
+            fprintf(out, "%s =\n", option->key);
     dt_strbuf_clear(&text);
 }
 
