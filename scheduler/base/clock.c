@@ -17,6 +17,8 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/assert.h"
+
 /* Two disciplined clocks are not further apart than this: microseconds a second. */
 #define SKEW_PPM INT64_C(200)
 #define MILLION  INT64_C(1000000)
@@ -88,9 +90,8 @@ static int64_t skew_us(int64_t age_us)
 static struct sample load(const dt_refclock *ref)
 {
     struct sample s;
-    uint32_t before;
     for (;;) {
-        before = atomic_load(&ref->seq);
+        uint32_t before = atomic_load(&ref->seq);
         s.offset_us = atomic_load(&ref->offset_us);
         s.error_us = atomic_load(&ref->error_us);
         s.taken_us = atomic_load(&ref->taken_us);
@@ -104,9 +105,8 @@ static struct sample load(const dt_refclock *ref)
 
 static void lock(dt_refclock *ref)
 {
-    uint32_t even;
     for (;;) {
-        even = atomic_load(&ref->seq) & ~UINT32_C(1);
+        uint32_t even = atomic_load(&ref->seq) & ~UINT32_C(1);
         if (atomic_compare_exchange_strong(&ref->seq, &even, even + 1))
             return;
         sched_yield();
@@ -115,19 +115,8 @@ static void lock(dt_refclock *ref)
 
 static void unlock(dt_refclock *ref)
 {
-    atomic_fetch_add(&ref->seq, 1);
-}
-
-static bool replaces(const struct sample *new, const struct sample *old)
-{
-    int64_t skew = skew_us(new->taken_us - old->taken_us);
-    int64_t low = old->offset_us - skew;
-    int64_t high = old->offset_us + old->error_us + skew;
-    if (old->taken_us == 0)
-        return true;
-    if (new->offset_us > high || new->offset_us + new->error_us < low)
-        return true;
-    return new->error_us <= high - low;
+    const uint32_t before = atomic_fetch_add(&ref->seq, 1);
+    dt_assert(before % 2 == 1);
 }
 
 void dt_refclock_init(dt_refclock *ref, const dt_clock *clock)
@@ -161,15 +150,16 @@ static void store(dt_refclock *ref, const struct sample *new)
 
 void dt_refclock_sample(dt_refclock *ref, int64_t server_ms, int64_t before_us, int64_t after_us)
 {
-    struct sample new = sample_of(server_ms, before_us, after_us);
-    struct sample old;
+    const struct sample new = sample_of(server_ms, before_us, after_us);
     if (after_us < before_us || atomic_load(&ref->follows))
         return;
     lock(ref);
-    old.offset_us = atomic_load(&ref->offset_us);
-    old.error_us = atomic_load(&ref->error_us);
-    old.taken_us = atomic_load(&ref->taken_us);
-    if (replaces(&new, &old))
+    const int64_t taken_us = atomic_load(&ref->taken_us);
+    const int64_t skew = skew_us(new.taken_us - taken_us);
+    const int64_t low = atomic_load(&ref->offset_us) - skew;
+    const int64_t high = atomic_load(&ref->offset_us) + atomic_load(&ref->error_us) + skew;
+    const bool contradicts = new.offset_us > high || new.offset_us + new.error_us < low;
+    if (taken_us == 0 || contradicts || new.error_us <= high - low)
         store(ref, &new);
     unlock(ref);
 }
@@ -188,19 +178,17 @@ void dt_refclock_follow(dt_refclock *ref, struct dt_test_time test, int64_t real
 
 static int64_t real_earliest_ms(const dt_refclock *ref, const struct sample *s)
 {
-    int64_t mono_us;
     if (s->taken_us == 0)
         return dt_clock_real_ms(ref->clock);
-    mono_us = dt_clock_mono_us(ref->clock);
+    const int64_t mono_us = dt_clock_mono_us(ref->clock);
     return floor_div(mono_us + s->offset_us - skew_us(mono_us - s->taken_us), 1000);
 }
 
 static int64_t real_latest_ms(const dt_refclock *ref, const struct sample *s)
 {
-    int64_t mono_us;
     if (s->taken_us == 0)
         return dt_clock_real_ms(ref->clock) + 1;
-    mono_us = dt_clock_mono_us(ref->clock);
+    const int64_t mono_us = dt_clock_mono_us(ref->clock);
     return -floor_div(-(mono_us + s->offset_us + s->error_us + skew_us(mono_us - s->taken_us)), 1000);
 }
 
@@ -230,9 +218,7 @@ int64_t dt_refclock_latest_ms(const dt_refclock *ref)
 
 int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
 {
-    struct sample s = load(ref);
-    int64_t mono_us;
-    int64_t left_us;
+    const struct sample s = load(ref);
     if (s.frozen_ms)
         return dt_clock_mono_us(ref->clock) + (server_ms > s.frozen_ms ? LOOK_US : 0);
     server_ms -= s.ahead_ms;
@@ -240,8 +226,8 @@ int64_t dt_refclock_mono_us_at(const dt_refclock *ref, int64_t server_ms)
         return dt_clock_mono_us(ref->clock) + (server_ms - dt_clock_real_ms(ref->clock)) * 1000;
     /* The first moment at which dt_refclock_earliest_ms() says server_ms: the skew of the way there is added, so
      * that a loop that sleeps until then does not find that it has to sleep again. */
-    mono_us = server_ms * 1000 - s.offset_us;
-    left_us = mono_us - s.taken_us;
+    int64_t mono_us = server_ms * 1000 - s.offset_us;
+    const int64_t left_us = mono_us - s.taken_us;
     if (left_us > 0)
         mono_us += left_us / (MILLION - SKEW_PPM) * SKEW_PPM +
                    left_us % (MILLION - SKEW_PPM) * SKEW_PPM / (MILLION - SKEW_PPM) + 2;

@@ -189,7 +189,7 @@ static dt_status assign_from_file(struct loader *loader, const struct place *pla
 
 /* ---- quotes ---- */
 
-/* Takes the quotes off, in place. False when they are not closed, or closed before the end, or hold an unknown escape. */
+/* Takes the quotes off, in place. False if they are not closed, or closed before the end, or hold an unknown escape. */
 static bool unquote(char *text)
 {
     char *out = text;
@@ -432,8 +432,8 @@ static void load_file(struct loader *loader)
 
 /* ---- credentials: secrets that the service manager puts into files which only the program can read ---- */
 
-/* Ours are named duetime_<section>.<key> in the folder that CREDENTIALS_DIRECTORY names: systemd makes such names of the
- * files in a folder (LoadCredential=duetime:FOLDER). Each is read as that of <key>_file. */
+/* Ours are named duetime_<section>.<key> in the folder that CREDENTIALS_DIRECTORY names: systemd makes such names of
+ * the files in a folder (LoadCredential=duetime:FOLDER). Each is read as that of <key>_file. */
 static void load_credentials(struct loader *loader)
 {
     const char *folder = getenv("CREDENTIALS_DIRECTORY");

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 #define TIMEOUTS_PART 4
 #define TURNS_PROBED  8
 #define PRUNE_US      INT64_C(1000000)
@@ -25,8 +27,10 @@ static size_t smaller(size_t a, size_t b)
 static size_t wanted(struct run run)
 {
     size_t want = 0;
-    for (const struct dt_fair_queue *queue = run.v; queue < run.end; queue++)
+    for (const struct dt_fair_queue *queue = run.v; queue < run.end; queue++) {
+        dt_assert_cmp(queue->quota, <=, queue->waiting);
         want += queue->waiting - queue->quota;
+    }
     return want;
 }
 
@@ -46,6 +50,7 @@ static void share_among_queues(struct run own, size_t room)
         size_t want = 0;
         for (const struct dt_fair_queue *queue = own.v; queue < own.end; queue++)
             want += queue->quota < queue->waiting;
+        dt_assert_cmp(want, >, 0); /* so the room becomes less */
         size_t each = room > want ? room / want : 1;
         for (struct dt_fair_queue *queue = own.v; queue < own.end && room; queue++) {
             size_t more = smaller(smaller(each, room), queue->waiting - queue->quota);
@@ -154,11 +159,6 @@ static int64_t last_of(const struct dt_turns_last *table, int64_t key)
     return last->key == key ? last->turn : 0;
 }
 
-static void set_last_turn(struct dt_turns_last *table, int64_t key, int64_t turn)
-{
-    table[place_of(table, key)] = (struct dt_turns_last){key, turn};
-}
-
 static int by_owner_and_wait(const void *a, const void *b)
 {
     const struct dt_turn *x = a;
@@ -201,8 +201,8 @@ void dt_turns_sort(const struct dt_turns *turns, struct dt_turn *v, size_t n)
 void dt_turns_note(struct dt_turns *turns, int64_t owner, int64_t thing)
 {
     turns->n++;
-    set_last_turn(turns->owners, owner, turns->n);
-    set_last_turn(turns->things, thing, turns->n);
+    turns->owners[place_of(turns->owners, owner)] = (struct dt_turns_last){owner, turns->n};
+    turns->things[place_of(turns->things, thing)] = (struct dt_turns_last){thing, turns->n};
 }
 
 /* ---- places ---- */
@@ -253,6 +253,7 @@ static struct dt_share *share_of(struct dt_shares *s, int64_t owner, int64_t now
 
 static size_t left_of(const struct dt_shares *s, const struct dt_share *own)
 {
+    dt_assert_cmp(own->used, <=, s->used);
     const size_t taken = s->used - own->used;
     return s->total > taken ? s->total - taken : 0;
 }
@@ -291,6 +292,7 @@ void dt_shares_return(struct dt_shares *s, int64_t owner, size_t amount)
     const size_t at = lower_bound(s, owner);
     if (at == s->n || s->v[at].owner != owner || s->v[at].used < amount)
         return;
+    dt_assert_cmp(s->used, >=, s->v[at].used);
     s->v[at].used -= amount;
     s->used -= amount;
 }

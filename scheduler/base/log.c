@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/text/timetext.h"
@@ -50,49 +51,32 @@ dt_status dt_log_level_parse(const char *word, enum dt_log_level *out)
     return DT_INVALID;
 }
 
-/* Bytes that may stand in a value without quotes: visible ASCII but for those that logfmt or a reader would trip over.
- */
-static bool plain(unsigned char c)
-{
-    return c > ' ' && c < 0x7f && c != '"' && c != '=' && c != '\\';
-}
-
-static bool needs_quotes(struct dt_str s)
-{
-    for (size_t i = 0; i < s.n; i++)
-        if (!plain((unsigned char)s.p[i]))
-            return true;
-    return s.n == 0;
-}
-
-/* UTF-8 passes as it is; control characters never do, so that a value cannot forge a line or move a terminal. */
-static void add_escaped(struct dt_strbuf *line, unsigned char c)
-{
-    if (c == '"' || c == '\\') {
-        dt_strbuf_addc(line, '\\');
-        dt_strbuf_addc(line, (char)c);
-    } else if (c == '\n') {
-        dt_strbuf_adds(line, "\\n");
-    } else if (c == '\r') {
-        dt_strbuf_adds(line, "\\r");
-    } else if (c == '\t') {
-        dt_strbuf_adds(line, "\\t");
-    } else if (c < ' ' || c == 0x7f) {
-        dt_strbuf_addf(line, "\\x%02x", c);
-    } else {
-        dt_strbuf_addc(line, (char)c);
-    }
-}
-
+/* Quotes stand around a value that has anything but visible ASCII, or what logfmt or a reader would trip over. UTF-8
+ * passes as it is; control characters never do, so that a value cannot forge a line or move a terminal. */
 static void add_value(struct dt_strbuf *line, struct dt_str s)
 {
-    if (!needs_quotes(s)) {
+    bool plain = s.n > 0;
+    for (size_t i = 0; i < s.n && plain; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        plain = c > ' ' && c < 0x7f && c != '"' && c != '=' && c != '\\';
+    }
+    if (plain) {
         dt_strbuf_add(line, s.p, s.n);
         return;
     }
     dt_strbuf_addc(line, '"');
-    for (size_t i = 0; i < s.n; i++)
-        add_escaped(line, (unsigned char)s.p[i]);
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c == '\n' || c == '\r' || c == '\t')
+            dt_strbuf_adds(line, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
+        else if (c < ' ' || c == 0x7f)
+            dt_strbuf_addf(line, "\\x%02x", c);
+        else {
+            if (c == '"' || c == '\\')
+                dt_strbuf_addc(line, '\\');
+            dt_strbuf_addc(line, (char)c);
+        }
+    }
     dt_strbuf_addc(line, '"');
 }
 
@@ -104,31 +88,10 @@ static void add_name(struct dt_strbuf *line, const char *name)
     dt_strbuf_addc(line, '=');
 }
 
-static void add_field(struct dt_strbuf *line, const struct dt_field *field)
-{
-    add_name(line, field->name);
-    if (field->type == DT_FIELD_INT)
-        dt_strbuf_add_i64(line, field->i);
-    else
-        add_value(line, field->s);
-}
-
-/* If stderr may not be opened again, it is asked for room first. Only another process can take the room in between. */
-static ssize_t write_if_there_is_room(const char *line, size_t size)
+static void write_line(const char *line, size_t size)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
-    ssize_t n = -1;
-    pthread_mutex_lock(&lock);
-    if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))
-        n = write(STDERR_FILENO, line, size);
-    pthread_mutex_unlock(&lock);
-    return n;
-}
-
-/* Returns whether the line was written. */
-static bool try_write(const char *line, size_t size)
-{
+    const int saved = errno;
     struct stat target;
     ssize_t n = send(STDERR_FILENO, line, size, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n < 0 && errno == ENOTSOCK && fstat(STDERR_FILENO, &target) == 0 && S_ISREG(target.st_mode)) {
@@ -137,20 +100,21 @@ static bool try_write(const char *line, size_t size)
         while (n < 0 && errno == EINTR);
     } else if (n < 0 && errno == ENOTSOCK) {
         int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        n = fd >= 0 ? write(fd, line, size) : errno == ENXIO ? -1 : write_if_there_is_room(line, size);
-        if (fd >= 0)
+        if (fd >= 0) {
+            n = write(fd, line, size);
             close(fd);
+        } else if (errno != ENXIO) {
+            /* It may not be opened again, so it is asked for room. Only another process can take that in between. */
+            struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+            pthread_mutex_lock(&lock);
+            if (poll(&room, 1, 0) == 1 && (room.revents & POLLOUT))
+                n = write(STDERR_FILENO, line, size);
+            pthread_mutex_unlock(&lock);
+        }
     }
-    return n >= 0;
-}
-
-static void write_line(const char *line, size_t size)
-{
-    int saved = errno;
-    bool written = try_write(line, size);
-    if (!written || atomic_exchange(&gap, false)) {
+    if (n < 0 || atomic_exchange(&gap, false)) {
         dt_metric *dropped = dt_counter("duetime_log_dropped_total", "Log lines that stderr did not take at once.", "");
-        if (!written) {
+        if (n < 0) {
             dt_metric_add(dropped, 1);
             atomic_store(&gap, true);
         } else
@@ -160,47 +124,42 @@ static void write_line(const char *line, size_t size)
     errno = saved;
 }
 
-static const char *name_of(enum dt_log_level level)
-{
-    return (unsigned)level < LEVELS ? level_names[level] : "error";
-}
-
-/* Who runs out of memory still says what happened. */
-static void write_short_line(enum dt_log_level level, const char *component, const char *now, const char *msg)
-{
-    char line[200];
-    int n = snprintf(line, sizeof(line), "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
-                     name_of(level), component, msg);
-    if (n > 0 && (size_t)n < sizeof(line))
-        write_line(line, (size_t)n);
-}
-
 void dt_log_write(enum dt_log_level level, const char *component, const char *msg, const struct dt_field *fields)
 {
     struct dt_strbuf line;
-    char now[25];
+    char now[25], brief[200];
+    dt_assert((unsigned)level < LEVELS);
     dt_strbuf_init(&line);
     dt_strbuf_reserve(&line, 400);
     dt_time_format(dt_clock_real_ms(dt_clock_system()), now);
     add_name(&line, "time");
     dt_strbuf_adds(&line, now);
     add_name(&line, "level");
-    dt_strbuf_adds(&line, name_of(level));
+    dt_strbuf_adds(&line, level_names[level]);
     add_name(&line, "component");
     add_value(&line, dt_str(component));
     add_name(&line, "msg");
     add_value(&line, dt_str(msg));
-    for (; fields->name; fields++)
-        add_field(&line, fields);
+    for (; fields->name; fields++) {
+        add_name(&line, fields->name);
+        if (fields->type == DT_FIELD_INT)
+            dt_strbuf_add_i64(&line, fields->i);
+        else
+            add_value(&line, fields->s);
+    }
     dt_strbuf_addc(&line, '\n');
     if (line.n > PIPE_BUF) { /* more than a pipe takes as a whole */
         line.n = PIPE_BUF;
         line.p[line.n - 1] = '\n';
     }
-    if (line.failed)
-        write_short_line(level, component, now, msg);
-    else
+    if (!line.failed) {
         write_line(line.p, line.n);
+    } else { /* a process that runs out of memory still says what happened */
+        int n = snprintf(brief, sizeof(brief), "time=%s level=%s component=%.30s msg=\"%.90s\" memory=out\n", now,
+                         level_names[level], component, msg);
+        if (n > 0 && (size_t)n < sizeof(brief))
+            write_line(brief, (size_t)n);
+    }
     dt_strbuf_clear(&line);
 }
 

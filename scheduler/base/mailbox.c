@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 struct dt_mailbox {
@@ -23,17 +24,17 @@ dt_status dt_mailbox_new(dt_mailbox **out)
     *out = NULL;
     if (!box)
         return DT_NOMEM;
-    if (pthread_mutex_init(&box->mutex, NULL)) {
-        free(box);
-        return DT_SYSTEM;
-    }
-    if (pthread_cond_init(&box->posted, NULL)) {
-        pthread_mutex_destroy(&box->mutex);
-        free(box);
-        return DT_SYSTEM;
-    }
+    if (pthread_mutex_init(&box->mutex, NULL) != 0)
+        goto no_mutex;
+    if (pthread_cond_init(&box->posted, NULL) != 0)
+        goto no_condition;
     *out = box;
     return DT_OK;
+no_condition:
+    pthread_mutex_destroy(&box->mutex);
+no_mutex:
+    free(box);
+    return DT_SYSTEM;
 }
 
 void dt_mailbox_free(dt_mailbox *box)
@@ -58,15 +59,15 @@ void dt_mailbox_signal(dt_mailbox *box, uint32_t bits)
 
 uint32_t dt_mailbox_pause(dt_mailbox *box, int64_t until_us, uint32_t ends)
 {
-    uint32_t bits;
     bool in_time = until_us > 0;
     pthread_mutex_lock(&box->mutex);
+    dt_assert_cmp(box->awaited, ==, 0); /* only one thread waits */
     while (!(box->bits & ends) && in_time) {
         box->awaited = ends;
         in_time = dt_clock_wait(&box->posted, &box->mutex, until_us);
     }
     box->awaited = 0;
-    bits = box->bits;
+    const uint32_t bits = box->bits;
     box->bits = 0;
     pthread_mutex_unlock(&box->mutex);
     return bits;

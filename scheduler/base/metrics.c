@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
+
 enum kind { COUNTER, GAUGE, SECONDS, COUNTS };
 
 #define BUCKETS_MAX 32
@@ -67,14 +69,6 @@ static double load_double(const _Atomic uint64_t *at)
     return double_of(atomic_load_explicit(at, memory_order_relaxed));
 }
 
-static void add_double(_Atomic uint64_t *at, double v)
-{
-    uint64_t seen = atomic_load_explicit(at, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(at, &seen, bits_of(double_of(seen) + v), memory_order_relaxed,
-                                                  memory_order_relaxed))
-        ;
-}
-
 /* ---- buckets ---- */
 
 static const double *bounds_of(enum kind kind)
@@ -91,24 +85,6 @@ static unsigned bounds_n(enum kind kind)
 static bool is_histogram(enum kind kind)
 {
     return kind == SECONDS || kind == COUNTS;
-}
-
-static unsigned bucket_of(enum kind kind, double v)
-{
-    const double *bounds = bounds_of(kind);
-    unsigned n = bounds_n(kind);
-    unsigned i = 0;
-    while (i < n && v > bounds[i])
-        i++;
-    return i;
-}
-
-static uint64_t observations(const dt_metric *metric)
-{
-    uint64_t sum = 0;
-    for (unsigned i = 0; i <= bounds_n(metric->kind); i++)
-        sum += atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
-    return sum;
 }
 
 /* ---- registering ---- */
@@ -141,23 +117,6 @@ static struct family *find_family(const char *name)
     return family;
 }
 
-static dt_metric *new_series(struct family *family, const char *labels)
-{
-    size_t buckets = is_histogram(family->kind) ? bounds_n(family->kind) + 1 : 0;
-    dt_metric *metric = calloc(1, sizeof(*metric) + buckets * sizeof(metric->buckets[0]));
-    if (!metric)
-        return NULL;
-    metric->kind = family->kind;
-    metric->labels = strdup(labels);
-    if (!metric->labels) {
-        free(metric);
-        return NULL;
-    }
-    *family->last = metric;
-    family->last = &metric->next;
-    return metric;
-}
-
 static dt_metric *find_series(const struct family *family, const char *labels)
 {
     dt_metric *metric = family->series;
@@ -169,18 +128,30 @@ static dt_metric *find_series(const struct family *family, const char *labels)
 /* A name that is taken by another kind gives no handle: its text could not be told apart. */
 static dt_metric *find_or_add(enum kind kind, const char *name, const char *help, const char *labels)
 {
-    struct family *family;
     dt_metric *metric = NULL;
     labels = labels ? labels : "";
     pthread_mutex_lock(&mutex);
-    family = find_family(name);
+    struct family *family = find_family(name);
     if (!family)
         family = new_family(kind, name, help);
     if (!family || family->kind != kind)
         goto out;
     metric = find_series(family, labels);
-    if (!metric)
-        metric = new_series(family, labels);
+    if (metric)
+        goto out;
+    size_t buckets = is_histogram(kind) ? bounds_n(kind) + 1 : 0;
+    metric = calloc(1, sizeof(*metric) + buckets * sizeof(metric->buckets[0]));
+    char *copy = metric ? strdup(labels) : NULL;
+    if (!copy) {
+        free(metric);
+        metric = NULL;
+        goto out;
+    }
+    metric->kind = kind;
+    metric->labels = copy;
+    dt_assert(!*family->last);
+    *family->last = metric;
+    family->last = &metric->next;
 out:
     pthread_mutex_unlock(&mutex);
     return metric;
@@ -226,17 +197,29 @@ void dt_metric_observe(dt_metric *metric, double v)
 {
     if (!metric || !is_histogram(metric->kind) || isnan(v))
         return;
-    atomic_fetch_add_explicit(&metric->buckets[bucket_of(metric->kind, v)], 1, memory_order_relaxed);
-    add_double(&metric->value, v);
+    const double *bounds = bounds_of(metric->kind);
+    unsigned i = 0;
+    while (i < bounds_n(metric->kind) && v > bounds[i])
+        i++;
+    atomic_fetch_add_explicit(&metric->buckets[i], 1, memory_order_relaxed);
+    uint64_t seen = atomic_load_explicit(&metric->value, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&metric->value, &seen, bits_of(double_of(seen) + v),
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
 }
 
 double dt_metric_value(const dt_metric *metric)
 {
+    uint64_t observations = 0;
     if (!metric)
         return 0;
     if (metric->kind == COUNTER)
         return (double)atomic_load_explicit(&metric->count, memory_order_relaxed);
-    return metric->kind == GAUGE ? load_double(&metric->value) : (double)observations(metric);
+    if (metric->kind == GAUGE)
+        return load_double(&metric->value);
+    for (unsigned i = 0; i <= bounds_n(metric->kind); i++)
+        observations += atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
+    return (double)observations;
 }
 
 const dt_metric *dt_metric_find(const char *name)
@@ -255,23 +238,13 @@ size_t dt_metric_buckets(const dt_metric *metric)
 
 uint64_t dt_metric_bucket(const dt_metric *metric, size_t i, double *bound)
 {
+    dt_assert(is_histogram(metric->kind));
+    dt_assert_cmp(i, <=, bounds_n(metric->kind));
     *bound = i < bounds_n(metric->kind) ? bounds_of(metric->kind)[i] : INFINITY;
     return atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
 }
 
 /* ---- text ---- */
-
-static void add_help(struct dt_strbuf *out, const char *help)
-{
-    for (; *help; help++) {
-        if (*help == '\\')
-            dt_strbuf_adds(out, "\\\\");
-        else if (*help == '\n')
-            dt_strbuf_adds(out, "\\n");
-        else
-            dt_strbuf_addc(out, *help);
-    }
-}
 
 static void add_number(struct dt_strbuf *out, double v)
 {
@@ -293,19 +266,24 @@ static void add_series_name(struct dt_strbuf *out, const char *name, const char 
     dt_strbuf_addc(out, ' ');
 }
 
-static void add_bucket(struct dt_strbuf *out, const char *name, const char *labels, double bound, uint64_t n)
-{
-    dt_strbuf_addf(out, "%s_bucket{%s%sle=\"", name, labels, labels[0] ? "," : "");
-    add_number(out, bound);
-    dt_strbuf_addf(out, "\"} %llu\n", (unsigned long long)n);
-}
-
-static void add_histogram(struct dt_strbuf *out, const char *name, const dt_metric *metric)
+static void add_series(struct dt_strbuf *out, const char *name, const dt_metric *metric)
 {
     uint64_t sum = 0;
+    if (!is_histogram(metric->kind)) {
+        add_series_name(out, name, "", metric->labels);
+        if (metric->kind == COUNTER)
+            dt_strbuf_add_i64(out, atomic_load_explicit(&metric->count, memory_order_relaxed));
+        else
+            add_number(out, load_double(&metric->value));
+        dt_strbuf_addc(out, '\n');
+        return;
+    }
     for (unsigned i = 0; i <= bounds_n(metric->kind); i++) {
-        sum += atomic_load_explicit(&metric->buckets[i], memory_order_relaxed);
-        add_bucket(out, name, metric->labels, i < bounds_n(metric->kind) ? bounds_of(metric->kind)[i] : INFINITY, sum);
+        double bound;
+        sum += dt_metric_bucket(metric, i, &bound);
+        dt_strbuf_addf(out, "%s_bucket{%s%sle=\"", name, metric->labels, metric->labels[0] ? "," : "");
+        add_number(out, bound);
+        dt_strbuf_addf(out, "\"} %llu\n", (unsigned long long)sum);
     }
     add_series_name(out, name, "_sum", metric->labels);
     add_number(out, load_double(&metric->value));
@@ -314,34 +292,20 @@ static void add_histogram(struct dt_strbuf *out, const char *name, const dt_metr
     dt_strbuf_addf(out, "%llu\n", (unsigned long long)sum);
 }
 
-static void add_series(struct dt_strbuf *out, const char *name, const dt_metric *metric)
-{
-    if (is_histogram(metric->kind)) {
-        add_histogram(out, name, metric);
-        return;
-    }
-    add_series_name(out, name, "", metric->labels);
-    if (metric->kind == COUNTER)
-        dt_strbuf_add_i64(out, atomic_load_explicit(&metric->count, memory_order_relaxed));
-    else
-        add_number(out, load_double(&metric->value));
-    dt_strbuf_addc(out, '\n');
-}
-
-static void add_family(struct dt_strbuf *out, const struct family *family)
-{
-    static const char *const types[] = {"counter", "gauge", "histogram", "histogram"};
-    dt_strbuf_addf(out, "# HELP %s ", family->name);
-    add_help(out, family->help);
-    dt_strbuf_addf(out, "\n# TYPE %s %s\n", family->name, types[family->kind]);
-    for (const dt_metric *metric = family->series; metric; metric = metric->next)
-        add_series(out, family->name, metric);
-}
-
 void dt_metrics_write(struct dt_strbuf *out)
 {
+    static const char *const types[] = {"counter", "gauge", "histogram", "histogram"};
     pthread_mutex_lock(&mutex);
-    for (const struct family *family = families; family; family = family->next)
-        add_family(out, family);
+    for (const struct family *family = families; family; family = family->next) {
+        dt_strbuf_addf(out, "# HELP %s ", family->name);
+        for (const char *help = family->help; *help; help++) {
+            if (*help == '\\' || *help == '\n')
+                dt_strbuf_addc(out, '\\');
+            dt_strbuf_addc(out, *help == '\n' ? 'n' : *help);
+        }
+        dt_strbuf_addf(out, "\n# TYPE %s %s\n", family->name, types[family->kind]);
+        for (const dt_metric *metric = family->series; metric; metric = metric->next)
+            add_series(out, family->name, metric);
+    }
     pthread_mutex_unlock(&mutex);
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -32,54 +33,12 @@ struct outage {
     dt_metric *lasts, *alarm, *failures;
 };
 
-/* One attempt that failed, as it is told. */
-struct failure {
-    enum dt_outage_of of;
-    const char *component, *what, *reason;
-    dt_status status;
-    bool alarm;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct outage outages[DT_OUTAGES];
-
-static void make_meters(struct outage *o, enum dt_outage_of of)
-{
-    char label[32];
-    if (o->lasts)
-        return;
-    snprintf(label, sizeof(label), "of=\"%s\"", names[of]);
-    o->lasts = dt_gauge("duetime_outage", "1 while the server does not do what this process asks of it.", label);
-    o->alarm = dt_gauge("duetime_outage_alarm", "1 while no further attempt repairs that: an operator must.", label);
-    o->failures = dt_counter("duetime_outage_failures_total", "Attempts that failed on a server.", label);
-}
-
-static bool is_alarm(dt_status status, const struct dt_error *err)
-{
-    enum dt_class class = dt_status_class(status);
-    return class == DT_CLASS_PERMANENT || class == DT_CLASS_FATAL || (err && err->alarm);
-}
 
 static int64_t seconds(const struct outage *o, int64_t until_us)
 {
     return (until_us - o->since_us) / 1000000;
-}
-
-static void tell(struct outage *o, int64_t now_us, const struct failure *f)
-{
-    enum dt_log_level level = f->alarm ? DT_LOG_ERROR : DT_LOG_WARN;
-    bool begins = !o->told;
-    o->told = o->ever_told = true;
-    o->alarmed = o->alarmed || f->alarm;
-    o->told_us = now_us;
-    dt_metric_set(o->alarm, o->alarmed);
-    if (!dt_log_enabled(level))
-        return;
-    const struct dt_field fields[] = {DT_S("outage", names[f->of]), DT_S("begins", begins ? "true" : "false"),
-                                      DT_I("tries", o->tries),      DT_I("seconds", seconds(o, now_us)),
-                                      DT_I("parts", o->parts),      DT_S("status", dt_status_name(f->status)),
-                                      DT_S("reason", f->reason),    {0}};
-    dt_log_write(level, f->component, f->what, fields);
 }
 
 /* until_us: when it ended; now_us: when that is told. */
@@ -106,18 +65,12 @@ static bool is_of(const struct dt_outage_part *part, enum dt_outage_of of)
 static void leave(struct dt_outage_part *part, int64_t now_us)
 {
     enum dt_outage_of of = part->of;
-    if (is_of(part, of) && of != DT_OUTAGE_NONE && --outages[of].parts == 0)
-        end(of, now_us, now_us);
+    if (is_of(part, of) && of != DT_OUTAGE_NONE) {
+        dt_assert_cmp(outages[of].parts, >, 0);
+        if (--outages[of].parts == 0)
+            end(of, now_us, now_us);
+    }
     part->of = DT_OUTAGE_NONE;
-}
-
-static bool worth_a_line(const struct outage *o, int64_t now_us, bool alarm)
-{
-    if (alarm && !o->alarmed) /* such an outage ends seldom enough */
-        return true;
-    if (!o->told)
-        return !o->ever_told || now_us - o->told_us >= DT_OUTAGE_PAUSE_US;
-    return now_us - o->told_us >= DT_OUTAGE_MINUTE_US;
 }
 
 void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_outage_of of, const char *component,
@@ -125,9 +78,18 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
 {
     struct outage *o = &outages[of];
     const char *reason = err && err->text[0] ? err->text : dt_status_text(status);
-    const struct failure failure = {of, component, what, reason, status, is_alarm(status, err)};
+    const enum dt_class class = dt_status_class(status);
+    const bool alarm = class == DT_CLASS_PERMANENT || class == DT_CLASS_FATAL || (err && err->alarm);
+    const enum dt_log_level level = alarm ? DT_LOG_ERROR : DT_LOG_WARN;
+    char label[32];
     pthread_mutex_lock(&lock);
-    make_meters(o, of);
+    if (!o->lasts) {
+        snprintf(label, sizeof(label), "of=\"%s\"", names[of]);
+        o->lasts = dt_gauge("duetime_outage", "1 while the server does not do what this process asks of it.", label);
+        o->alarm =
+            dt_gauge("duetime_outage_alarm", "1 while no further attempt repairs that: an operator must.", label);
+        o->failures = dt_counter("duetime_outage_failures_total", "Attempts that failed on a server.", label);
+    }
     if (!is_of(part, of)) {
         leave(part, now_us);
         if (o->parts++ == 0)
@@ -139,8 +101,20 @@ void dt_outage_failed_at(int64_t now_us, struct dt_outage_part *part, enum dt_ou
     o->failed_us = now_us;
     o->well_us = 0;
     dt_metric_add(o->failures, 1);
-    if (worth_a_line(o, now_us, failure.alarm))
-        tell(o, now_us, &failure);
+    const bool due = !o->ever_told || now_us - o->told_us >= (o->told ? DT_OUTAGE_MINUTE_US : DT_OUTAGE_PAUSE_US);
+    if (due || (alarm && !o->alarmed)) { /* an outage that becomes one for an operator is told at once */
+        const char *begins = o->told ? "false" : "true";
+        o->told = o->ever_told = true;
+        o->alarmed = o->alarmed || alarm;
+        o->told_us = now_us;
+        dt_metric_set(o->alarm, o->alarmed);
+        const struct dt_field fields[] = {DT_S("outage", names[of]), DT_S("begins", begins),
+                                          DT_I("tries", o->tries),   DT_I("seconds", seconds(o, now_us)),
+                                          DT_I("parts", o->parts),   DT_S("status", dt_status_name(status)),
+                                          DT_S("reason", reason),    {0}};
+        if (dt_log_enabled(level))
+            dt_log_write(level, component, what, fields);
+    }
     pthread_mutex_unlock(&lock);
     DT_LOG(DEBUG, component, what, DT_S("outage", names[of]), DT_S("status", dt_status_name(status)),
            DT_S("reason", reason));

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
+
 #define SMALLEST 64
 
 static bool is_blank(char c)
@@ -73,6 +75,7 @@ void dt_strbuf_reset(struct dt_strbuf *sb)
 
 static bool has_space(const struct dt_strbuf *sb, size_t extra)
 {
+    dt_assert(!sb->p || sb->n < sb->cap);
     return sb->p && extra < sb->cap - sb->n;
 }
 
@@ -92,16 +95,11 @@ size_t dt_strbuf_growth(const struct dt_strbuf *sb, size_t extra)
 
 void dt_strbuf_reserve(struct dt_strbuf *sb, size_t extra)
 {
-    size_t cap;
-    char *p;
     if (sb->failed || has_space(sb, extra))
         return;
-    if (extra > SIZE_MAX / 4 || sb->n > SIZE_MAX / 4) {
-        sb->failed = true;
-        return;
-    }
-    cap = next_cap(sb, extra);
-    p = realloc(sb->p, cap);
+    const bool absurd = extra > SIZE_MAX / 4 || sb->n > SIZE_MAX / 4;
+    const size_t cap = absurd ? 0 : next_cap(sb, extra);
+    char *p = absurd ? NULL : realloc(sb->p, cap);
     if (!p) {
         sb->failed = true;
         return;
@@ -239,6 +237,7 @@ static size_t aligned(size_t n)
 
 static bool has_room(const struct dt_arena *arena, size_t n)
 {
+    dt_assert(!arena->head || arena->used <= arena->head->size);
     return arena->head && n <= arena->head->size - arena->used;
 }
 
@@ -247,40 +246,30 @@ size_t dt_arena_growth(const struct dt_arena *arena, size_t n)
     return has_room(arena, aligned(n)) ? 0 : next_size(arena, aligned(n));
 }
 
-static bool add_chunk(struct dt_arena *arena, size_t n)
-{
-    size_t size = next_size(arena, n);
-    struct dt_arena_chunk *chunk;
-    chunk = malloc(sizeof(*chunk) + size);
-    if (!chunk)
-        return false;
-    chunk->older = arena->head;
-    chunk->size = size;
-    arena->head = chunk;
-    arena->used = 0;
-    arena->size += size;
-    return true;
-}
-
 void *dt_arena_alloc(struct dt_arena *arena, size_t n)
 {
-    void *p;
     if (n > SIZE_MAX / 4)
         return NULL;
     n = aligned(n);
-    if (!has_room(arena, n) && !add_chunk(arena, n))
-        return NULL;
-    p = arena->head->bytes + arena->used;
+    if (!has_room(arena, n)) {
+        const size_t size = next_size(arena, n);
+        struct dt_arena_chunk *chunk = malloc(sizeof(*chunk) + size);
+        if (!chunk)
+            return NULL;
+        chunk->older = arena->head;
+        chunk->size = size;
+        arena->head = chunk;
+        arena->used = 0;
+        arena->size += size;
+    }
+    void *p = arena->head->bytes + arena->used;
     arena->used += n;
     return p;
 }
 
 struct dt_str dt_arena_copy(struct dt_arena *arena, struct dt_str s)
 {
-    char *p;
-    if (!s.p)
-        return DT_STR_NONE;
-    p = dt_arena_alloc(arena, s.n + 1);
+    char *p = s.p ? dt_arena_alloc(arena, s.n + 1) : NULL;
     if (!p)
         return DT_STR_NONE;
     memcpy(p, s.p, s.n);

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
+
 static void *begin(void *arg)
 {
     struct dt_thread *thread = arg;
@@ -18,6 +20,7 @@ static void *begin(void *arg)
 dt_status dt_thread_start(struct dt_thread *thread, const char *name, void (*run)(void *arg), void *arg,
                           struct dt_error *err)
 {
+    dt_assert(!thread->started);
     thread->name = name;
     thread->run = run;
     thread->arg = arg;
@@ -40,28 +43,21 @@ static void *begin_detached(void *arg)
     return NULL;
 }
 
-static bool create_detached(struct detached *detached)
-{
-    pthread_attr_t attr;
-    pthread_t id;
-    int failed;
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    failed = pthread_create(&id, &attr, begin_detached, detached);
-    pthread_attr_destroy(&attr);
-    return !failed;
-}
-
 bool dt_thread_start_detached(void (*run)(void *arg), void *arg)
 {
     struct detached *detached = malloc(sizeof(*detached));
+    pthread_attr_t attr;
+    pthread_t id;
     if (!detached)
         return false;
     *detached = (struct detached){run, arg};
-    if (create_detached(detached))
-        return true;
-    free(detached);
-    return false;
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    const bool started = pthread_create(&id, &attr, begin_detached, detached) == 0;
+    pthread_attr_destroy(&attr);
+    if (!started)
+        free(detached);
+    return started;
 }
 
 void dt_thread_ask_stop(struct dt_thread *thread, dt_mailbox *mailbox)
@@ -75,6 +71,7 @@ void dt_thread_join(struct dt_thread *thread)
 {
     if (!thread->started)
         return;
+    dt_assert(!pthread_equal(thread->id, pthread_self()));
     pthread_join(thread->id, NULL);
     thread->started = false;
 }
