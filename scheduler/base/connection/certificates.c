@@ -13,32 +13,22 @@
 
 #define KAFKA_CLIENT "kafka.client."
 
-static int64_t end_of(const X509 *certificate)
+/* A file that has no certificate, or cannot be read, is not told of: whoever connects with it says so. */
+static void look_at(const char *key, const char *file, bool authorities, dt_certificate_fn *heard, void *arg)
 {
-    struct tm tm = {0};
-    return ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &tm) == 1 ? (int64_t)timegm(&tm) : 0;
-}
-
-/* 0: there is no certificate in the file, or it cannot be read; whoever connects with it says so. */
-static int64_t end_of_file(const char *file, bool authorities)
-{
-    FILE *in = fopen(file, "re");
+    FILE *in = file[0] ? fopen(file, "re") : NULL;
     int64_t ends_s = 0;
     X509 *certificate = in ? PEM_read_X509(in, NULL, NULL, NULL) : NULL;
     while (certificate) {
-        int64_t this_s = end_of(certificate);
+        struct tm tm = {0};
+        bool told = ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &tm) == 1;
+        int64_t this_s = told ? (int64_t)timegm(&tm) : 0;
         ends_s = this_s > ends_s ? this_s : ends_s;
         X509_free(certificate);
         certificate = authorities ? PEM_read_X509(in, NULL, NULL, NULL) : NULL;
     }
     if (in)
         fclose(in);
-    return ends_s;
-}
-
-static void look_at(const char *key, const char *file, bool authorities, dt_certificate_fn *heard, void *arg)
-{
-    int64_t ends_s = file[0] ? end_of_file(file, authorities) : 0;
     if (ends_s)
         heard(arg, key, file, ends_s);
 }

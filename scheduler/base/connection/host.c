@@ -3,45 +3,33 @@
 
 #include <ctype.h>
 
-static bool parse_port(struct dt_str digits, int *out)
-{
-    int port = 0;
-    if (digits.n < 1 || digits.n > 5)
-        return false;
-    for (size_t i = 0; i < digits.n; i++) {
-        if (!isdigit((unsigned char)digits.p[i]))
-            return false;
-        port = port * 10 + (digits.p[i] - '0');
-    }
-    *out = port;
-    return port >= 1 && port <= 65535;
-}
-
-/* Takes the name off the front of *text. */
-static bool take_name(struct dt_str *text, struct dt_str *name)
-{
-    bool bracketed = text->n && text->p[0] == '[';
-    const char *end = bracketed ? memchr(text->p, ']', text->n) : memchr(text->p, ':', text->n);
-    if (bracketed && !end)
-        return false;
-    size_t n = end ? (size_t)(end - text->p) : text->n;
-    *name = bracketed ? (struct dt_str){text->p + 1, n - 1} : (struct dt_str){text->p, n};
-    n += bracketed;
-    *text = (struct dt_str){text->p + n, text->n - n};
-    return true;
-}
-
 bool dt_host_parse(struct dt_str text, int default_port, struct dt_host *out)
 {
-    struct dt_str name;
-    if (!text.n || !take_name(&text, &name) || name.n == 0 || name.n >= sizeof(out->name))
+    if (!text.n)
         return false;
-    memcpy(out->name, name.p, name.n);
-    out->name[name.n] = '\0';
+    const bool bracketed = text.p[0] == '[';
+    const char *end = memchr(text.p, bracketed ? ']' : ':', text.n);
+    if (bracketed && !end)
+        return false;
+    const char *name = text.p + bracketed;
+    const size_t n = (end ? (size_t)(end - text.p) : text.n) - bracketed;
+    if (n == 0 || n >= sizeof(out->name))
+        return false;
+    memcpy(out->name, name, n);
+    out->name[n] = '\0';
     out->port = default_port;
-    if (text.n == 0)
+    const char *p = name + n + bracketed;
+    const char *stop = text.p + text.n;
+    if (p == stop)
         return default_port != 0;
-    return text.p[0] == ':' && parse_port((struct dt_str){text.p + 1, text.n - 1}, &out->port);
+    if (*p++ != ':' || stop - p < 1 || stop - p > 5)
+        return false;
+    for (out->port = 0; p < stop; p++) {
+        if (!isdigit((unsigned char)*p))
+            return false;
+        out->port = out->port * 10 + (*p - '0');
+    }
+    return out->port >= 1 && out->port <= 65535;
 }
 
 bool dt_hosts_ok(const char *list, int default_port)

@@ -14,15 +14,6 @@ static bool take_prefix(struct dt_str *text, const char *prefix)
     return true;
 }
 
-static enum dt_listen_as take_kind(struct dt_str *text)
-{
-    if (take_prefix(text, "unix:"))
-        return DT_LISTEN_UNIX;
-    if (take_prefix(text, "tls:"))
-        return DT_LISTEN_TLS;
-    return take_prefix(text, "plain:") ? DT_LISTEN_PLAIN : DT_LISTEN_AS_GIVEN;
-}
-
 static bool keep_name(struct dt_str name, int port, struct dt_host *out)
 {
     if (!name.n || name.n >= sizeof(out->name))
@@ -33,25 +24,22 @@ static bool keep_name(struct dt_str name, int port, struct dt_host *out)
     return true;
 }
 
-/* "::1" stands for itself: with a port it needs brackets. */
-static bool is_bare_ipv6(struct dt_str text)
-{
-    const char *colon = memchr(text.p, ':', text.n);
-    return text.p[0] != '[' && colon && memchr(colon + 1, ':', text.n - (size_t)(colon + 1 - text.p));
-}
-
 bool dt_listen_parse(struct dt_str text, int default_port, struct dt_listen *out)
 {
-    out->as = take_kind(&text);
+    out->as = take_prefix(&text, "unix:")    ? DT_LISTEN_UNIX
+              : take_prefix(&text, "tls:")   ? DT_LISTEN_TLS
+              : take_prefix(&text, "plain:") ? DT_LISTEN_PLAIN
+                                             : DT_LISTEN_AS_GIVEN;
     if (!text.n)
         return false;
     if (out->as == DT_LISTEN_UNIX)
         return text.p[0] == '/' && text.n <= UNIX_PATH_MAX && keep_name(text, 0, &out->at);
-    if (is_bare_ipv6(text))
-        return keep_name(text, default_port, &out->at);
+    const char *colon = memchr(text.p, ':', text.n);
+    if (text.p[0] != '[' && colon && memchr(colon + 1, ':', text.n - (size_t)(colon + 1 - text.p)))
+        return keep_name(text, default_port, &out->at); /* "::1" stands for itself: with a port it needs brackets */
     if (!dt_host_parse(text, default_port ? default_port : 1, &out->at))
         return false;
-    bool told = text.p[text.n - 1] != ']' && memchr(text.p, ':', text.n);
+    bool told = text.p[text.n - 1] != ']' && colon;
     out->at.port = told ? out->at.port : default_port;
     return true;
 }

@@ -7,24 +7,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
+
 #define ADDRESS_BITS 128
 #define MAPPED_BITS  96
 #define ELEMENT_MAX  253
 
 static const struct dt_network mapped = {{[10] = 0xff, [11] = 0xff}, MAPPED_BITS};
 
-static bool bits_equal(const unsigned char *a, const unsigned char *b, unsigned bits)
-{
-    unsigned whole = bits / 8;
-    unsigned char mask = (unsigned char)(0xff00u >> (bits % 8));
-    if (memcmp(a, b, whole) != 0)
-        return false;
-    return bits % 8 == 0 || ((a[whole] ^ b[whole]) & mask) == 0;
-}
-
 bool dt_network_contains(const struct dt_network *network, const unsigned char *address)
 {
-    return bits_equal(network->address, address, network->bits);
+    const unsigned whole = network->bits / 8;
+    const unsigned char mask = (unsigned char)(0xff00u >> (network->bits % 8));
+    dt_assert_cmp(network->bits, <=, ADDRESS_BITS);
+    if (memcmp(network->address, address, whole) != 0)
+        return false;
+    return network->bits % 8 == 0 || ((network->address[whole] ^ address[whole]) & mask) == 0;
 }
 
 /* An IPv6 network that is wider than all of IPv4 does not stand for IPv4 addresses. */
@@ -88,67 +86,41 @@ bool dt_address_parse(struct dt_str text, unsigned char out[DT_ADDRESS_BYTES])
 
 /* ---- reading lists ---- */
 
-static bool read_length(struct dt_str text, unsigned most, unsigned *out)
-{
-    *out = 0;
-    if (text.n == 0 || text.n > 3)
-        return false;
-    for (size_t i = 0; i < text.n; i++) {
-        if (!isdigit((unsigned char)text.p[i]))
-            return false;
-        *out = *out * 10 + (unsigned)(text.p[i] - '0');
-    }
-    return *out <= most;
-}
-
-static bool host_bits_clear(const struct dt_network *network)
-{
-    struct dt_network base = *network;
-    for (unsigned bit = network->bits; bit < ADDRESS_BITS; bit++)
-        base.address[bit / 8] &= (unsigned char)~(0x80u >> (bit % 8));
-    return memcmp(base.address, network->address, DT_ADDRESS_BYTES) == 0;
-}
-
 /* NULL, or what is wrong. */
 static const char *read_network(struct dt_str text, struct dt_network *out)
 {
     const char *slash = memchr(text.p, '/', text.n);
-    size_t n = slash ? (size_t)(slash - text.p) : text.n;
+    const char *end = text.p + text.n;
     unsigned most = 0;
     unsigned length = 0;
-    if (!read_address((struct dt_str){text.p, n}, out, &most))
+    if (!read_address((struct dt_str){text.p, slash ? (size_t)(slash - text.p) : text.n}, out, &most))
         return "is not an IPv4 or IPv6 address with a length, such as 10.0.0.0/8";
-    if (slash && !read_length((struct dt_str){slash + 1, text.n - n - 1}, most, &length))
+    bool good = !slash || (end - slash > 1 && end - slash <= 4);
+    for (const char *p = slash ? slash + 1 : end; p < end && good; p++) {
+        good = isdigit((unsigned char)*p);
+        length = length * 10 + (unsigned)(*p - '0');
+    }
+    if (!good || length > most)
         return most == 32 ? "must have a length from 0 to 32" : "must have a length from 0 to 128";
     out->bits = ADDRESS_BITS - most + (slash ? length : most);
-    return host_bits_clear(out) ? NULL : "has bits behind its length";
-}
-
-static dt_status refuse(struct dt_error *err, struct dt_str element, const char *wrong)
-{
-    int shown = element.n > ELEMENT_MAX ? ELEMENT_MAX : (int)element.n;
-    return dt_fail(err, DT_INVALID, "\"%.*s\" %s", shown, element.p, wrong);
-}
-
-static dt_status read_networks(struct dt_str text, struct dt_networks *out, struct dt_error *err)
-{
-    while (text.n > 0) {
-        struct dt_str element = dt_str_next_element(&text);
-        if (out->n == DT_NETWORKS_MAX)
-            return refuse(err, element, "is one network too many, 64 are allowed");
-        const char *wrong = read_network(element, &out->v[out->n]);
-        if (wrong)
-            return refuse(err, element, wrong);
-        out->n++;
-    }
-    return DT_OK;
+    for (unsigned bit = out->bits; bit < ADDRESS_BITS; bit++)
+        if (out->address[bit / 8] & 0x80u >> (bit % 8))
+            return "has bits behind its length";
+    return NULL;
 }
 
 dt_status dt_networks_parse(struct dt_str text, struct dt_networks *out, struct dt_error *err)
 {
     out->n = 0;
-    dt_status status = read_networks(dt_str_trimmed(text), out, err);
-    if (status != DT_OK)
-        out->n = 0;
-    return status;
+    for (text = dt_str_trimmed(text); text.n > 0; out->n++) {
+        const struct dt_str element = dt_str_next_element(&text);
+        const char *wrong = out->n == DT_NETWORKS_MAX ? "is one network too many, 64 are allowed"
+                                                      : read_network(element, &out->v[out->n]);
+        if (wrong) {
+            out->n = 0;
+            return dt_fail(err, DT_INVALID, "\"%.*s\" %s", element.n > ELEMENT_MAX ? ELEMENT_MAX : (int)element.n,
+                           element.p, wrong);
+        }
+    }
+    return DT_OK;
 }

@@ -67,25 +67,19 @@ const struct dt_property *dt_properties_find(const struct dt_properties *list, c
     return NULL;
 }
 
-/* The place of the name, or a new one at the end. NULL: no memory. */
-static struct dt_property *place_of(struct dt_properties *list, const char *name)
-{
-    for (size_t i = 0; i < list->n; i++)
-        if (strcmp(list->v[i].name, name) == 0)
-            return &list->v[i];
-    struct dt_property *grown = realloc(list->v, (list->n + 1) * sizeof(*grown));
-    if (!grown)
-        return NULL;
-    list->v = grown;
-    list->v[list->n] = (struct dt_property){0};
-    return &list->v[list->n++];
-}
-
 dt_status dt_properties_set(struct dt_properties *list, struct dt_str name, const char *value, const char *file)
 {
     struct dt_property made = {strndup(name.p, name.n), strdup(value), file ? strdup(file) : NULL};
     bool whole = made.name && made.value && (!file || made.file);
-    struct dt_property *place = whole ? place_of(list, made.name) : NULL;
+    struct dt_property *place = whole ? (struct dt_property *)dt_properties_find(list, made.name) : NULL;
+    if (whole && !place) { /* one more, at the end */
+        struct dt_property *grown = realloc(list->v, (list->n + 1) * sizeof(*grown));
+        if (grown) {
+            list->v = grown;
+            place = &list->v[list->n++];
+            *place = (struct dt_property){0};
+        }
+    }
     if (!place) {
         forget(&made);
         return DT_NOMEM;

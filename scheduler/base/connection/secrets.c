@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/config_options.h"
 
 struct secret {
@@ -70,70 +71,50 @@ dt_status dt_secret_read_file(const char *path, char text[DT_SECRET_MAX + 1])
     return DT_OK;
 }
 
-/* ---- one secret ---- */
-
-/* Under the lock. Both are copied, or neither. */
-static dt_status replace(struct secret *secret, const char *text, const char *file)
-{
-    char *text_copy = text ? strdup(text) : NULL;
-    char *file_copy = file ? strdup(file) : NULL;
-    if ((text && !text_copy) || (file && !file_copy)) {
-        forget(text_copy);
-        free(file_copy);
-        return DT_NOMEM;
-    }
-    forget(secret->text);
-    free(secret->file);
-    *secret = (struct secret){text_copy, file_copy};
-    return DT_OK;
-}
+/* ---- one secret: a file comes with its text ---- */
 
 dt_status dt_secrets_set(struct dt_secrets *secrets, size_t option, const char *text, const char *file)
 {
-    pthread_mutex_lock(&secrets->lock);
-    dt_status status = replace(&secrets->of[option], text, file);
-    pthread_mutex_unlock(&secrets->lock);
-    return status;
-}
-
-/* Under the lock. */
-static void read_again(struct secret *secret)
-{
-    char text[DT_SECRET_MAX + 1];
-    if (!secret->file || dt_secret_read_file(secret->file, text) != DT_OK)
-        return;
-    if (text[0] && strcmp(text, secret->text) != 0) {
-        char *copy = strdup(text);
-        if (copy) {
-            forget(secret->text);
-            secret->text = copy;
-        }
+    dt_assert_cmp(option, <, DT_OPTIONS);
+    dt_assert(text || !file);
+    struct secret made = {text ? strdup(text) : NULL, file ? strdup(file) : NULL};
+    bool whole = (!text || made.text) && (!file || made.file);
+    if (whole) {
+        pthread_mutex_lock(&secrets->lock);
+        const struct secret old = secrets->of[option];
+        secrets->of[option] = made;
+        pthread_mutex_unlock(&secrets->lock);
+        made = old;
     }
-    explicit_bzero(text, sizeof(text));
-}
-
-static size_t option_of(const struct dt_config *config, char *const *member)
-{
-    size_t i = 0;
-    while (i < DT_OPTIONS && dt_option_member(config, &dt_options[i]) != (const void *)member)
-        i++;
-    return i;
+    forget(made.text);
+    free(made.file);
+    return whole ? DT_OK : DT_NOMEM;
 }
 
 dt_status dt_secret_now(const struct dt_config *config, char *const *member, struct dt_strbuf *out)
 {
     struct dt_secrets *secrets = config->secrets;
-    size_t option = option_of(config, member);
+    char text[DT_SECRET_MAX + 1];
+    size_t option = 0;
+    while (option < DT_OPTIONS && dt_option_member(config, &dt_options[option]) != (const void *)member)
+        option++;
     dt_strbuf_reset(out);
     if (!secrets || option == DT_OPTIONS) {
         dt_strbuf_adds(out, *member ? *member : "");
-    } else {
-        pthread_mutex_lock(&secrets->lock);
-        read_again(&secrets->of[option]);
-        const char *renewed = secrets->of[option].text;
-        dt_strbuf_adds(out, renewed ? renewed : *member ? *member : "");
-        pthread_mutex_unlock(&secrets->lock);
+        return out->failed ? DT_NOMEM : DT_OK;
     }
+    pthread_mutex_lock(&secrets->lock);
+    struct secret *secret = &secrets->of[option];
+    if (secret->file && dt_secret_read_file(secret->file, text) == DT_OK) {
+        char *copy = text[0] && strcmp(text, secret->text) != 0 ? strdup(text) : NULL;
+        if (copy) {
+            forget(secret->text);
+            secret->text = copy;
+        }
+        explicit_bzero(text, sizeof(text));
+    }
+    dt_strbuf_adds(out, secret->text ? secret->text : *member ? *member : "");
+    pthread_mutex_unlock(&secrets->lock);
     return out->failed ? DT_NOMEM : DT_OK;
 }
 

@@ -49,18 +49,6 @@ static size_t points(void)
 
 /* ---- reading ---- */
 
-/* The place of that name that can do most. */
-static const struct dt_fail_point *find(struct dt_str name)
-{
-    const struct dt_fail_point *found = NULL;
-    for (size_t i = 0; i < points(); i++) {
-        const struct dt_fail_point *point = __start_dt_fail_points[i];
-        if (dt_str_eq(dt_str(point->name), name) && (!found || point->kind > found->kind))
-            found = point;
-    }
-    return found;
-}
-
 /* Cuts *rest at the first `at`; what stands before it. */
 static struct dt_str cut(struct dt_str *rest, char at)
 {
@@ -83,19 +71,6 @@ static bool read_number(struct dt_str text, uint64_t least, uint64_t most, uint6
     }
     *out = value;
     return value >= least && value <= most;
-}
-
-static bool read_passes(struct dt_str text, struct rule *rule)
-{
-    struct dt_str rest = text;
-    struct dt_str first = cut(&rest, '-');
-    if (!read_number(first, 1, UINT64_MAX, &rule->first))
-        return false;
-    rule->last = rule->first;
-    if (!rest.p) /* no dash */
-        return true;
-    rule->last = UINT64_MAX;
-    return rest.n == 0 || read_number(rest, rule->first, UINT64_MAX, &rule->last);
 }
 
 static bool read_status(struct dt_str name, dt_status *out)
@@ -136,37 +111,34 @@ static bool read_action(struct dt_str text, struct rule *rule)
     return false;
 }
 
-static bool fits(const struct dt_fail_point *point, enum action action)
-{
-    switch (point->kind) {
-    case DT_FAIL_KIND_FORCED:
-        return action == FORCE;
-    case DT_FAIL_KIND_STATUS:
-        return action != FORCE;
-    case DT_FAIL_KIND_PASS:
-        break;
-    }
-    return action != FORCE && action != ERROR;
-}
-
 static dt_status read_rule(struct dt_str text, struct rule *rule, struct dt_error *err)
 {
     const char *why = NULL;
-    struct dt_str rest = text;
-    struct dt_str name = cut(&rest, '=');
-    struct dt_str action = cut(&rest, '@');
-    rule->point = find(name);
-    rule->first = 1;
-    rule->last = UINT64_MAX;
-    rule->passes = 0;
+    struct dt_str passes = text;
+    struct dt_str name = cut(&passes, '=');
+    struct dt_str action = cut(&passes, '@');
+    struct dt_str last = passes;
+    struct dt_str first = cut(&last, '-');
+    const bool counted = passes.p;
+    *rule = (struct rule){.first = 1, .last = UINT64_MAX};
+    for (size_t i = 0; i < points(); i++) { /* of the places of that name the one that can do most */
+        const struct dt_fail_point *point = __start_dt_fail_points[i];
+        if (dt_str_eq(dt_str(point->name), name) && (!rule->point || point->kind > rule->point->kind))
+            rule->point = point;
+    }
     if (!rule->point)
         why = "this program has no such point; --fail-points prints them";
     else if (!read_action(action, rule))
         why = "the action is crash, stop, delay:MS, error[:STATUS] or force";
-    else if (rest.p && !read_passes(rest, rule))
+    else if (counted && (!read_number(first, 1, UINT64_MAX, &rule->first) ||
+                         (last.n && !read_number(last, rule->first, UINT64_MAX, &rule->last))))
         why = "the passes are N, N- or N-M, from 1";
-    else if (!fits(rule->point, rule->action))
+    else if (rule->point->kind == DT_FAIL_KIND_FORCED
+                 ? rule->action != FORCE
+                 : rule->action == FORCE || (rule->action == ERROR && rule->point->kind != DT_FAIL_KIND_STATUS))
         why = "this place cannot do that";
+    if (counted && !last.p) /* no dash */
+        rule->last = rule->first;
     return why ? dt_fail(err, DT_INVALID, "DUETIME_FAIL: \"%.*s\": %s", (int)text.n, text.p, why) : DT_OK;
 }
 
@@ -230,29 +202,13 @@ int dt_fail_points_main(int argc, char **argv)
 
 /* ---- passing ---- */
 
-static void wait_ms(int64_t ms)
-{
-    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR)
-        ;
-}
-
-static void act(const struct rule *rule)
-{
-    if (rule->action == CRASH)
-        kill(getpid(), SIGKILL);
-    else if (rule->action == STOP)
-        raise(SIGSTOP); /* one that is sent to the process is taken by any thread, and this one would go on meanwhile */
-    else if (rule->action == DELAY)
-        wait_ms(rule->delay_ms);
-}
-
-/* The rule that is hit and has something to tell the place (error, force); NULL: none. */
+/* Acts as the rules say. Returns the rule that is hit and has something to tell the place (error, force); NULL: none. */
 static const struct rule *pass(const struct dt_fail_point *point)
 {
     const struct rule *told = NULL;
     for (size_t i = 0; i < n_rules; i++) {
         struct rule *rule = &rules[i];
+        struct timespec left = {.tv_sec = rule->delay_ms / 1000, .tv_nsec = rule->delay_ms % 1000 * 1000000};
         if (strcmp(rule->point->name, point->name) != 0)
             continue;
         uint64_t number = atomic_fetch_add(&rule->passes, 1) + 1;
@@ -261,9 +217,21 @@ static const struct rule *pass(const struct dt_fail_point *point)
         if (rule->action != FORCE || number == rule->first) /* what is forced is asked all the time */
             DT_LOG(WARN, "fail", "a fail point was hit", DT_S("point", point->name),
                    DT_S("action", action_names[rule->action]), DT_I("pass", number));
-        act(rule);
-        if (rule->action == ERROR || rule->action == FORCE)
+        switch (rule->action) {
+        case CRASH:
+            kill(getpid(), SIGKILL);
+            break;
+        case STOP:
+            raise(SIGSTOP); /* one that is sent to the process is taken by any thread, and this one would go on */
+            break;
+        case DELAY:
+            while (nanosleep(&left, &left) != 0 && errno == EINTR)
+                ;
+            break;
+        case ERROR:
+        case FORCE:
             told = rule;
+        }
     }
     return told;
 }

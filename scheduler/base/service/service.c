@@ -15,20 +15,6 @@
 #define EXTENSION_US INT64_C(30000000) /* what is asked for beyond the unit's own time to start */
 #define MESSAGE_MAX  256
 
-/* The name is a path, or behind '@' one of the kernel's abstract names. Returns the length, or 0. */
-static socklen_t address_of(const char *name, struct sockaddr_un *address)
-{
-    size_t n = name ? strlen(name) : 0;
-    if (n < 2 || n >= sizeof(address->sun_path) || (name[0] != '/' && name[0] != '@'))
-        return 0;
-    memset(address, 0, sizeof(*address));
-    address->sun_family = AF_UNIX;
-    memcpy(address->sun_path, name, n);
-    if (name[0] == '@')
-        address->sun_path[0] = '\0';
-    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
-}
-
 /* A positive number that is the whole text, or 0. */
 static int64_t number_of(const char *text)
 {
@@ -38,21 +24,21 @@ static int64_t number_of(const char *text)
     return errno == 0 && end && end != text && *end == '\0' && number > 0 ? number : 0;
 }
 
-/* WATCHDOG_PID names the process that is waited for: the variables are inherited by every child. */
-static int64_t watchdog_us(void)
-{
-    const char *pid = getenv("WATCHDOG_PID");
-    return pid && number_of(pid) != getpid() ? 0 : number_of(getenv("WATCHDOG_USEC"));
-}
-
+/* The name is a path, or behind '@' one of the kernel's abstract names. -1: there is no manager. */
 static int connected(const char *name)
 {
-    struct sockaddr_un address;
-    socklen_t n = address_of(name, &address);
-    int fd = n ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
     const struct timeval patience = {1, 0};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const size_t n = name ? strlen(name) : 0;
+    if (n < 2 || n >= sizeof(address.sun_path) || (name[0] != '/' && name[0] != '@'))
+        return -1;
+    memcpy(address.sun_path, name, n);
+    if (name[0] == '@')
+        address.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) != 0 ||
-                    connect(fd, (const struct sockaddr *)&address, n) != 0)) {
+                    connect(fd, (const struct sockaddr *)&address,
+                            (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n)) != 0)) {
         close(fd);
         fd = -1;
     }
@@ -61,8 +47,11 @@ static int connected(const char *name)
 
 void dt_service_open(struct dt_service *service)
 {
+    /* WATCHDOG_PID names the process that is waited for: the variables are inherited by every child. */
+    const char *pid = getenv("WATCHDOG_PID");
+    const bool waited_for = !pid || number_of(pid) == getpid();
     service->fd = connected(getenv("NOTIFY_SOCKET"));
-    int64_t limit_us = service->fd >= 0 ? watchdog_us() : 0;
+    int64_t limit_us = service->fd >= 0 && waited_for ? number_of(getenv("WATCHDOG_USEC")) : 0;
     service->ready = false;
     service->pause_us = limit_us > 1 ? limit_us / 2 : INT64_MAX;
 }

@@ -115,21 +115,19 @@ static const struct part {
 
 #define PARTS (sizeof(parts) / sizeof(parts[0]))
 
-/* Index of the part, which must come after the one before; PARTS when there is none. */
-static size_t find_part(char letter, bool after_t, size_t from)
-{
-    for (size_t i = from; i < PARTS; i++)
-        if (parts[i].letter == letter && parts[i].after_t == after_t)
-            return i;
-    return PARTS;
-}
+/* Short forms; all but the last are of one letter. */
+static const struct {
+    int64_t unit_ms;
+    const char *word;
+} units[] = {{DAY_MS, "d"}, {HOUR_MS, "h"}, {MINUTE_MS, "m"}, {SECOND_MS, "s"}, {1, "ms"}};
+
+#define MILLISECOND (sizeof(units) / sizeof(units[0]) - 1)
 
 /* The part behind the "P". */
 static bool parse_iso(struct cursor c, int64_t *out_ms)
 {
     int64_t sum = 0;
-    size_t from = 0;
-    size_t i;
+    size_t from = 0; /* a part comes after the one before */
     bool after_t = false, part_after_t = false, any = false;
     struct number n = {0};
     while (c.p < c.end) {
@@ -139,10 +137,11 @@ static bool parse_iso(struct cursor c, int64_t *out_ms)
         }
         if (n.has_fraction || !read_number(&c, &n) || c.p == c.end)
             return false;
-        i = find_part(*c.p++, after_t, from);
-        if (i == PARTS || !add_units(&sum, &n, parts[i].unit_ms))
+        while (from < PARTS && (parts[from].letter != *c.p || parts[from].after_t != after_t))
+            from++;
+        c.p++;
+        if (from == PARTS || !add_units(&sum, &n, parts[from++].unit_ms))
             return false;
-        from = i + 1;
         any = true;
         part_after_t = after_t;
     }
@@ -152,63 +151,9 @@ static bool parse_iso(struct cursor c, int64_t *out_ms)
     return true;
 }
 
-static int64_t short_unit_ms(char letter)
-{
-    switch (letter) {
-    case 's':
-        return SECOND_MS;
-    case 'm':
-        return MINUTE_MS;
-    case 'h':
-        return HOUR_MS;
-    case 'd':
-        return DAY_MS;
-    default:
-        return 0;
-    }
-}
-
 /* ---- numbers with an exponent ---- */
 
 #define EXPONENT_MAX 1000000 /* beyond it any number is zero, too large, or as small as can be */
-
-/* "e5", "E-5"; none is 0. */
-static bool read_exponent(struct cursor *c, int *out)
-{
-    int v = 0;
-    int sign = 1;
-    if (!eat(c, 'e') && !eat(c, 'E')) {
-        *out = 0;
-        return true;
-    }
-    if (eat(c, '-'))
-        sign = -1;
-    else
-        eat(c, '+');
-    if (!at_digit(c))
-        return false;
-    for (; at_digit(c); c->p++)
-        v = v < EXPONENT_MAX ? v * 10 + (*c->p - '0') : v;
-    *out = sign * v;
-    return true;
-}
-
-/* Passes digits, perhaps with a point among them; *before: how many stand before it. */
-static bool pass_digits(struct cursor *c, int64_t *before)
-{
-    const char *begin = c->p;
-    while (at_digit(c))
-        c->p++;
-    *before = c->p - begin;
-    if (*before == 0)
-        return false;
-    if (!eat(c, '.'))
-        return true;
-    begin = c->p;
-    while (at_digit(c))
-        c->p++;
-    return c->p > begin;
-}
 
 /* The digits with their point at `place`, rounded up. False: too much. */
 static bool sum_digits(struct cursor digits, int64_t place, int64_t *out)
@@ -237,52 +182,63 @@ static bool sum_digits(struct cursor digits, int64_t place, int64_t *out)
 dt_status dt_number_parse_ms(struct dt_str number, int exponent, int64_t *out_ms)
 {
     struct cursor c = {number.p, number.p + number.n};
-    struct cursor digits;
-    bool negative;
-    int64_t place;
+    const bool negative = eat(&c, '-');
+    struct cursor digits = c; /* perhaps with a point among them */
     int64_t ms;
-    int own;
-    negative = eat(&c, '-');
-    digits = c;
-    if (!pass_digits(&c, &place))
+    while (at_digit(&c))
+        c.p++;
+    int64_t place = c.p - digits.p;
+    if (place == 0)
         return DT_INVALID;
+    if (eat(&c, '.')) {
+        if (!at_digit(&c))
+            return DT_INVALID;
+        while (at_digit(&c))
+            c.p++;
+    }
     digits.end = c.p;
-    if (!read_exponent(&c, &own) || c.p != c.end || !sum_digits(digits, place + own + exponent, &ms) ||
-        (negative && ms > 0))
+    if (eat(&c, 'e') || eat(&c, 'E')) {
+        const int sign = eat(&c, '-') ? -1 : 1;
+        int own = 0;
+        if (sign > 0)
+            (void)eat(&c, '+');
+        if (!at_digit(&c))
+            return DT_INVALID;
+        for (; at_digit(&c); c.p++)
+            own = own < EXPONENT_MAX ? own * 10 + (*c.p - '0') : own;
+        place += sign * own;
+    }
+    if (c.p != c.end || !sum_digits(digits, place + exponent, &ms) || (negative && ms > 0))
         return DT_INVALID;
     *out_ms = ms;
     return DT_OK;
 }
 
-/* "1500", "0.5", "1e3" milliseconds; "15s". */
-static bool parse_plain(struct dt_str text, int64_t *out_ms)
+/* "PT15S"; "1500", "0.5", "1e3" milliseconds; "15s". */
+dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms)
 {
     struct cursor c = {text.p, text.p + text.n};
     struct number n;
     int64_t sum = 0;
-    int64_t unit_ms = 1;
-    if (memchr(text.p, 'e', text.n) || memchr(text.p, 'E', text.n))
-        return dt_number_parse_ms(text, 0, out_ms) == DT_OK;
-    if (memchr(text.p, ',', text.n) || !read_number(&c, &n))
-        return false;
-    if (c.p < c.end) {
-        unit_ms = short_unit_ms(*c.p++);
-        if (unit_ms == 0 || n.has_fraction || c.p != c.end)
-            return false;
-    }
-    if (!add_units(&sum, &n, unit_ms))
-        return false;
-    *out_ms = sum;
-    return true;
-}
-
-dt_status dt_duration_parse(struct dt_str text, int64_t *out_ms)
-{
-    bool ok;
+    size_t unit = MILLISECOND;
     if (text.n == 0)
         return DT_INVALID;
-    ok = text.p[0] == 'P' ? parse_iso((struct cursor){text.p + 1, text.p + text.n}, out_ms) : parse_plain(text, out_ms);
-    return ok ? DT_OK : DT_INVALID;
+    if (eat(&c, 'P'))
+        return parse_iso(c, out_ms) ? DT_OK : DT_INVALID;
+    if (memchr(text.p, 'e', text.n) || memchr(text.p, 'E', text.n))
+        return dt_number_parse_ms(text, 0, out_ms);
+    if (memchr(text.p, ',', text.n) || !read_number(&c, &n))
+        return DT_INVALID;
+    if (c.p < c.end) {
+        for (unit = 0; unit < MILLISECOND && units[unit].word[0] != *c.p; unit++)
+            ;
+        if (unit == MILLISECOND || n.has_fraction || ++c.p != c.end)
+            return DT_INVALID;
+    }
+    if (!add_units(&sum, &n, units[unit].unit_ms))
+        return DT_INVALID;
+    *out_ms = sum;
+    return DT_OK;
 }
 
 static void add_part(struct dt_strbuf *out, int64_t n, char letter)
@@ -291,23 +247,6 @@ static void add_part(struct dt_strbuf *out, int64_t n, char letter)
         return;
     dt_strbuf_add_i64(out, n);
     dt_strbuf_addc(out, letter);
-}
-
-/* Seconds with up to three decimals, without trailing zeros. */
-static void add_seconds(struct dt_strbuf *out, int64_t ms)
-{
-    int64_t fraction = ms % SECOND_MS;
-    if (ms == 0)
-        return;
-    dt_strbuf_add_i64(out, ms / SECOND_MS);
-    if (fraction) {
-        dt_strbuf_addc(out, '.');
-        for (int64_t place = 100; fraction; place /= 10) {
-            dt_strbuf_addc(out, (char)('0' + fraction / place));
-            fraction %= place;
-        }
-    }
-    dt_strbuf_addc(out, 'S');
 }
 
 void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms)
@@ -324,17 +263,23 @@ void dt_duration_add_iso(struct dt_strbuf *out, int64_t ms)
     dt_strbuf_addc(out, 'T');
     add_part(out, ms / HOUR_MS, 'H');
     add_part(out, ms % HOUR_MS / MINUTE_MS, 'M');
-    add_seconds(out, ms % MINUTE_MS);
+    ms %= MINUTE_MS;
+    if (ms == 0)
+        return;
+    dt_strbuf_add_i64(out, ms / SECOND_MS);
+    int64_t fraction = ms % SECOND_MS; /* up to three decimals, without trailing zeros */
+    if (fraction)
+        dt_strbuf_addc(out, '.');
+    for (int64_t place = 100; fraction; place /= 10) {
+        dt_strbuf_addc(out, (char)('0' + fraction / place));
+        fraction %= place;
+    }
+    dt_strbuf_addc(out, 'S');
 }
 
 void dt_duration_add_short(struct dt_strbuf *out, int64_t ms)
 {
-    static const struct {
-        int64_t unit_ms;
-        const char *word;
-    } units[] = {{DAY_MS, "d"}, {HOUR_MS, "h"}, {MINUTE_MS, "m"}, {SECOND_MS, "s"}, {1, "ms"}};
     size_t i = 0;
-
     if (ms <= 0) {
         dt_strbuf_adds(out, "0s");
         return;
@@ -360,50 +305,32 @@ static bool read_digits(struct cursor *c, int n, int *out)
     return true;
 }
 
-static bool read_date(struct cursor *c, struct dt_civil *t)
-{
-    return read_digits(c, 4, &t->year) && eat(c, '-') && read_digits(c, 2, &t->month) && eat(c, '-') &&
-           read_digits(c, 2, &t->day) && t->month >= 1 && t->month <= 12 && t->day >= 1 &&
-           t->day <= dt_civil_days_in_month(t->year, t->month);
-}
-
-static bool read_clock(struct cursor *c, struct dt_civil *t)
-{
-    return read_digits(c, 2, &t->hour) && eat(c, ':') && read_digits(c, 2, &t->minute) && eat(c, ':') &&
-           read_digits(c, 2, &t->second) && t->hour <= 23 && t->minute <= 59 && t->second <= 60;
-}
-
-/* "Z" or "+hh:mm": minutes east of UTC. */
-static bool read_offset(struct cursor *c, int *minutes)
-{
-    int sign;
-    int hour;
-    int minute;
-    *minutes = 0;
-    if (eat(c, 'Z') || eat(c, 'z'))
-        return true;
-    sign = eat(c, '-') ? -1 : eat(c, '+') ? 1 : 0;
-    if (!sign || !read_digits(c, 2, &hour) || !eat(c, ':') || !read_digits(c, 2, &minute) || hour > 23 || minute > 59)
-        return false;
-    *minutes = sign * (hour * 60 + minute);
-    return true;
-}
-
 dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
 {
     struct cursor c = {text.p, text.p + text.n};
     struct dt_civil t = {0};
     int64_t fraction = 0;
-    int64_t seconds;
-    int offset_minutes;
-    if (text.n == 0 || !read_date(&c, &t) || !(eat(&c, 'T') || eat(&c, 't')) || !read_clock(&c, &t))
+    int sign = 0, hours = 0, minutes = 0; /* of the offset */
+    if (text.n == 0 || !read_digits(&c, 4, &t.year) || !eat(&c, '-') || !read_digits(&c, 2, &t.month) ||
+        !eat(&c, '-') || !read_digits(&c, 2, &t.day) || t.month < 1 || t.month > 12 || t.day < 1 ||
+        t.day > dt_civil_days_in_month(t.year, t.month))
+        return DT_INVALID;
+    if (!(eat(&c, 'T') || eat(&c, 't')) || !read_digits(&c, 2, &t.hour) || !eat(&c, ':') ||
+        !read_digits(&c, 2, &t.minute) || !eat(&c, ':') || !read_digits(&c, 2, &t.second) || t.hour > 23 ||
+        t.minute > 59 || t.second > 60)
         return DT_INVALID;
     if (eat(&c, '.') && !read_fraction(&c, &fraction))
         return DT_INVALID;
-    if (!read_offset(&c, &offset_minutes) || c.p != c.end)
+    if (!eat(&c, 'Z') && !eat(&c, 'z')) {
+        sign = eat(&c, '-') ? -1 : eat(&c, '+') ? 1 : 0;
+        if (!sign || !read_digits(&c, 2, &hours) || !eat(&c, ':') || !read_digits(&c, 2, &minutes) || hours > 23 ||
+            minutes > 59)
+            return DT_INVALID;
+    }
+    if (c.p != c.end)
         return DT_INVALID;
-    seconds = dt_civil_days(t.year, t.month, t.day) * 86400 + t.hour * 3600 + t.minute * 60 + t.second -
-              (int64_t)offset_minutes * 60;
+    int64_t seconds = dt_civil_days(t.year, t.month, t.day) * 86400 + t.hour * 3600 + t.minute * 60 + t.second -
+                      sign * INT64_C(60) * (hours * 60 + minutes);
     if (t.second == 60 && seconds % 86400 != 0)
         return DT_INVALID;
     *out_ms = seconds * SECOND_MS + fraction_ms(fraction, SECOND_MS);

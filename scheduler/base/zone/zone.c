@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/zone/zone_rule.h"
 
 #define HEADER_BYTES ((size_t)44)
@@ -45,19 +46,16 @@ static uint64_t big_endian(const char *p, size_t n)
     return v;
 }
 
-static size_t count_at(const char *p)
-{
-    return (size_t)big_endian(p, 4);
-}
-
 /* Reads a header, and cuts it off. */
 static bool take_header(struct dt_str *bytes, struct counts *out)
 {
     const char *p = bytes->p;
     if (bytes->n < HEADER_BYTES || memcmp(p, "TZif", 4) != 0 || p[4] < '2')
         return false;
-    *out = (struct counts){count_at(p + 20), count_at(p + 24), count_at(p + 28),
-                           count_at(p + 32), count_at(p + 36), count_at(p + 40)};
+    size_t *const counts[] = {&out->utc_flags, &out->standard_flags, &out->leaps,
+                              &out->times,     &out->types,          &out->letters};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        *counts[i] = (size_t)big_endian(p + 20 + 4 * i, 4);
     bytes->p += HEADER_BYTES;
     bytes->n -= HEADER_BYTES;
     return out->times <= CHANGES_MAX && out->types >= 1 && out->types <= 256;
@@ -100,42 +98,30 @@ static bool take_changes(const struct counts *c, const char *data, dt_zone *zone
     return true;
 }
 
-static bool take_footer(struct dt_str footer, struct dt_zone_rule *out)
-{
-    const char *end;
-    if (footer.n < 2 || footer.p[0] != '\n' || !(end = memchr(footer.p + 1, '\n', footer.n - 1)))
-        return false;
-    return dt_zone_rule_parse((struct dt_str){footer.p + 1, (size_t)(end - footer.p - 1)}, out) == DT_OK;
-}
-
-/* Finds the data of version 2, and the footer behind them. */
-static bool take_parts(struct dt_str bytes, struct counts *counts, struct dt_str *data, struct dt_str *footer)
-{
-    size_t n;
-    if (!take_header(&bytes, counts) || (n = data_bytes(counts, 4)) > bytes.n)
-        return false;
-    bytes = (struct dt_str){bytes.p + n, bytes.n - n};
-    if (!take_header(&bytes, counts) || (n = data_bytes(counts, 8)) > bytes.n || counts->leaps)
-        return false;
-    *data = (struct dt_str){bytes.p, n};
-    *footer = (struct dt_str){bytes.p + n, bytes.n - n};
-    return true;
-}
-
 dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *err)
 {
     struct counts counts;
-    struct dt_str data;
-    struct dt_str footer;
+    struct dt_str rest = bytes;
     *out = NULL;
-    if (!take_parts(bytes, &counts, &data, &footer))
+    /* The data of version 1 are passed over; those of version 2 and the footer follow. */
+    bool good = take_header(&rest, &counts) && data_bytes(&counts, 4) <= rest.n;
+    if (good) {
+        const size_t n = data_bytes(&counts, 4);
+        rest = (struct dt_str){rest.p + n, rest.n - n};
+        good = take_header(&rest, &counts) && data_bytes(&counts, 8) <= rest.n && !counts.leaps;
+    }
+    if (!good)
         return dt_fail(err, DT_INVALID, "no time zone file of version 2 or later without leap seconds");
     dt_zone *zone = calloc(1, sizeof(*zone) + counts.times * sizeof(zone->changes[0]));
     if (!zone)
         return dt_fail(err, DT_NOMEM, "out of memory");
     zone->holds = 1;
     zone->stamp = dt_str_hash(bytes);
-    if (!take_changes(&counts, data.p, zone) || !take_footer(footer, &zone->rule)) {
+    const char *footer = rest.p + data_bytes(&counts, 8);
+    const size_t n = rest.n - data_bytes(&counts, 8);
+    const char *end = n >= 2 && footer[0] == '\n' ? memchr(footer + 1, '\n', n - 1) : NULL;
+    if (!take_changes(&counts, rest.p, zone) || !end ||
+        dt_zone_rule_parse((struct dt_str){footer + 1, (size_t)(end - footer - 1)}, &zone->rule) != DT_OK) {
         dt_zone_free(zone);
         return dt_fail(err, DT_INVALID, "the time zone file contradicts itself");
     }
@@ -145,14 +131,20 @@ dt_status dt_zone_decode(struct dt_str bytes, dt_zone **out, struct dt_error *er
 
 dt_zone *dt_zone_hold(dt_zone *zone)
 {
-    if (zone)
-        atomic_fetch_add(&zone->holds, 1);
+    if (zone) {
+        const unsigned holds = atomic_fetch_add(&zone->holds, 1);
+        dt_assert_cmp(holds, >, 0);
+    }
     return zone;
 }
 
 void dt_zone_free(dt_zone *zone)
 {
-    if (zone && atomic_fetch_sub(&zone->holds, 1) == 1)
+    if (!zone)
+        return;
+    const unsigned holds = atomic_fetch_sub(&zone->holds, 1);
+    dt_assert_cmp(holds, >, 0);
+    if (holds == 1)
         free(zone);
 }
 
@@ -161,27 +153,19 @@ int64_t dt_zone_stamp(const dt_zone *zone)
     return zone ? zone->stamp : 0;
 }
 
-/* The number of changes up to the instant. */
-static size_t changes_until(const dt_zone *zone, int64_t at_s)
-{
-    size_t low = 0;
-    size_t high = zone->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (zone->changes[middle].at_s <= at_s)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 struct dt_zone_span dt_zone_span_at(const dt_zone *zone, int64_t at_s)
 {
     struct dt_zone_span span = {INT64_MIN, INT64_MAX, 0};
     if (!zone)
         return span;
-    size_t n = changes_until(zone, at_s);
+    size_t n = 0; /* changes up to the instant */
+    for (size_t high = zone->n; n < high;) {
+        size_t middle = n + (high - n) / 2;
+        if (zone->changes[middle].at_s <= at_s)
+            n = middle + 1;
+        else
+            high = middle;
+    }
     int64_t from_s = n ? zone->changes[n - 1].at_s : INT64_MIN;
     if (n == zone->n && zone->rule.given) {
         span = dt_zone_rule_span(&zone->rule, at_s);

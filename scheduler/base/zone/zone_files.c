@@ -4,6 +4,7 @@
  */
 #include "base/zone/zone_files.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -53,48 +54,10 @@ void dt_zone_files_free(dt_zone_files *files)
     free(files);
 }
 
-static bool name_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '+' ||
-           c == '-' || c == '/';
-}
-
-/* A name of tzdata: no dots, so that no path leads out of the folder. */
-static bool sane_name(struct dt_str name)
-{
-    if (name.n == 0 || name.n > DT_ZONE_NAME_MAX || name.p[0] == '/' || name.p[name.n - 1] == '/')
-        return false;
-    for (size_t i = 0; i < name.n; i++)
-        if (!name_letter(name.p[i]))
-            return false;
-    return true;
-}
-
-/* tzdata has files beside its zones: the setting of the host, the rule of POSIX's zones, the zone of a host without a
- * setting, and all zones once more with and without leap seconds. */
-static bool is_beside_zones(struct dt_str name)
-{
-    return dt_str_is(name, "localtime") || dt_str_is(name, "posixrules") || dt_str_is(name, "Factory") ||
-           dt_str_begins(name, DT_STR_LIT("posix/")) || dt_str_begins(name, DT_STR_LIT("right/"));
-}
-
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 static dt_status no_zone(struct dt_str name, struct dt_error *err)
 {
     return dt_fail(err, DT_INVALID, "the system's tzdata has no time zone '%.*s'",
                    (int)(name.n < DT_ZONE_NAME_MAX ? name.n : DT_ZONE_NAME_MAX), name.p);
-}
-
-static dt_status no_zone_itself(struct dt_str name, struct dt_error *err)
-{
-    return dt_fail(err, DT_INVALID,
-                   "'%.*s' is a file of the system's tzdata and no time zone: name one, as Europe/Berlin", (int)name.n,
-                   name.p);
 }
 
 static dt_status unreadable(const char *path, struct dt_error *err)
@@ -102,106 +65,72 @@ static dt_status unreadable(const char *path, struct dt_error *err)
     return dt_fail(err, DT_UNAVAILABLE, "%s cannot be read: error %d", path, errno);
 }
 
-static dt_status read_all(int fd, const char *path, char *bytes, size_t n, struct dt_error *err)
-{
-    for (size_t have = 0; have < n;) {
-        ssize_t got = read(fd, bytes + have, n - have);
-        if (got <= 0)
-            return unreadable(path, err);
-        have += (size_t)got;
-    }
-    return DT_OK;
-}
-
-static dt_status decode(struct dt_str bytes, const char *path, dt_zone **out, struct dt_error *err)
-{
-    struct dt_error why = {0};
-    dt_status status = dt_zone_decode(bytes, out, &why);
-    return status == DT_OK ? DT_OK : dt_fail(err, status, "%s: %s", path, why.text);
-}
-
-/* Decodes an open file; *seen is its identity. */
-static dt_status read_open(int fd, const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
-{
-    char *bytes;
-    if (fstat(fd, seen) != 0)
-        return unreadable(path, err);
-    if (!S_ISREG(seen->st_mode) || seen->st_size > FILE_MAX)
-        return dt_fail(err, DT_INVALID, "%s is no time zone file", path);
-    size_t n = (size_t)seen->st_size;
-    bytes = malloc(n + 1);
-    if (!bytes)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    dt_status status = read_all(fd, path, bytes, n, err);
-    if (status == DT_OK)
-        status = decode((struct dt_str){bytes, n}, path, out, err);
-    free(bytes);
-    return status;
-}
-
+/* Reads and decodes a file; *seen is its identity. */
 static dt_status read_file(const char *path, struct stat *seen, dt_zone **out, struct dt_error *err)
 {
+    struct dt_error why = {0};
+    dt_status status = DT_OK;
+    char *bytes = NULL;
+    size_t n = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return unreadable(path, err);
-    dt_status status = read_open(fd, path, seen, out, err);
+    if (fstat(fd, seen) != 0)
+        status = unreadable(path, err);
+    else if (!S_ISREG(seen->st_mode) || seen->st_size > FILE_MAX)
+        status = dt_fail(err, DT_INVALID, "%s is no time zone file", path);
+    else if (!(bytes = malloc((size_t)seen->st_size + 1)))
+        status = dt_fail(err, DT_NOMEM, "out of memory");
+    while (status == DT_OK && n < (size_t)seen->st_size) {
+        ssize_t got = read(fd, bytes + n, (size_t)seen->st_size - n);
+        if (got <= 0)
+            status = unreadable(path, err);
+        else
+            n += (size_t)got;
+    }
+    if (status == DT_OK && (status = dt_zone_decode((struct dt_str){bytes, n}, out, &why)) != DT_OK)
+        status = dt_fail(err, status, "%s: %s", path, why.text);
+    free(bytes);
     close(fd);
     return status;
 }
 
-static struct entry *find(const dt_zone_files *files, struct dt_str name)
-{
-    for (struct entry *e = files->entries; e; e = e->next)
-        if (dt_str_is(name, e->name))
-            return e;
-    return NULL;
-}
-
-static dt_status add(dt_zone_files *files, struct dt_str name, const struct entry *made, struct dt_error *err)
-{
-    struct entry *e = malloc(sizeof(*e));
-    if (!e)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    *e = *made;
-    memcpy(e->name, name.p, name.n);
-    e->name[name.n] = '\0';
-    e->next = files->entries;
-    files->entries = e;
-    return DT_OK;
-}
-
-/* Reads the file, and puts what it says in the place of what was known. */
-static dt_status renew(dt_zone_files *files, struct dt_str name, const char *path, struct dt_error *err)
-{
-    struct entry made = {0};
-    struct entry *e = find(files, name);
-    dt_status status = read_file(path, &made.seen, &made.zone, err);
-    if (status == DT_OK && !e)
-        status = add(files, name, &made, err);
-    if (status != DT_OK) {
-        dt_zone_free(made.zone);
-    } else if (e) {
-        dt_zone_free(e->zone);
-        e->seen = made.seen;
-        e->zone = made.zone;
-    }
-    return status;
-}
-
-static dt_status get_locked(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err)
+/* Under the lock. Reads the file again if it has become another one. */
+static dt_status get(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err)
 {
     char path[PATH_MAX_BYTES];
     struct stat now;
+    struct entry made = {0};
     dt_status status = DT_OK;
     int n = snprintf(path, sizeof(path), "%s/%.*s", files->dir, (int)name.n, name.p);
     if (n < 0 || (size_t)n >= sizeof(path) || (stat(path, &now) != 0 && (errno == ENOENT || errno == ENOTDIR)))
         return no_zone(name, err);
-    struct entry *e = find(files, name);
-    if (!e || !same_file(&e->seen, &now))
-        status = renew(files, name, path, err);
-    if (status == DT_OK)
-        *out = dt_zone_hold(find(files, name)->zone);
-    return status;
+    struct entry *e = files->entries;
+    while (e && !dt_str_is(name, e->name))
+        e = e->next;
+    const struct stat *was = e ? &e->seen : NULL;
+    if (!was || was->st_dev != now.st_dev || was->st_ino != now.st_ino || was->st_size != now.st_size ||
+        was->st_mtim.tv_sec != now.st_mtim.tv_sec || was->st_mtim.tv_nsec != now.st_mtim.tv_nsec)
+        status = read_file(path, &made.seen, &made.zone, err);
+    else
+        made = *e;
+    if (status != DT_OK)
+        return status;
+    if (!e) {
+        if (!(e = malloc(sizeof(*e)))) {
+            dt_zone_free(made.zone);
+            return dt_fail(err, DT_NOMEM, "out of memory");
+        }
+        *e = (struct entry){.next = files->entries};
+        memcpy(e->name, name.p, name.n);
+        files->entries = e;
+    }
+    if (e->zone != made.zone)
+        dt_zone_free(e->zone);
+    e->zone = made.zone;
+    e->seen = made.seen;
+    *out = dt_zone_hold(e->zone);
+    return DT_OK;
 }
 
 dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **out, struct dt_error *err)
@@ -209,12 +138,21 @@ dt_status dt_zone_files_get(dt_zone_files *files, struct dt_str name, dt_zone **
     *out = NULL;
     if (dt_str_is(name, "UTC"))
         return DT_OK;
-    if (!sane_name(name))
+    /* A name of tzdata: no dots, so that no path leads out of the folder. */
+    bool sane = name.n > 0 && name.n <= DT_ZONE_NAME_MAX && name.p[0] != '/' && name.p[name.n - 1] != '/';
+    for (size_t i = 0; i < name.n && sane; i++)
+        sane = isalnum((unsigned char)name.p[i]) || (name.p[i] && strchr("_+-/", name.p[i]));
+    if (!sane)
         return no_zone(name, err);
-    if (is_beside_zones(name))
-        return no_zone_itself(name, err);
+    /* tzdata has files beside its zones: the setting of the host, the rule of POSIX's zones, the zone of a host without
+     * a setting, and all zones once more with and without leap seconds. */
+    if (dt_str_is(name, "localtime") || dt_str_is(name, "posixrules") || dt_str_is(name, "Factory") ||
+        dt_str_begins(name, DT_STR_LIT("posix/")) || dt_str_begins(name, DT_STR_LIT("right/")))
+        return dt_fail(err, DT_INVALID,
+                       "'%.*s' is a file of the system's tzdata and no time zone: name one, as Europe/Berlin",
+                       (int)name.n, name.p);
     pthread_mutex_lock(&files->lock);
-    dt_status status = get_locked(files, name, out, err);
+    dt_status status = get(files, name, out, err);
     pthread_mutex_unlock(&files->lock);
     return status;
 }
