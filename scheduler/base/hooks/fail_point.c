@@ -202,7 +202,7 @@ int dt_fail_points_main(int argc, char **argv)
 
 /* ---- passing ---- */
 
-/* Acts as the rules say. Returns the rule that is hit and has something to tell the place (error, force); NULL: none. */
+/* Acts as the rules say. Returns the rule that was hit and has a word for the place (error, force); NULL: none. */
 static const struct rule *pass(const struct dt_fail_point *point)
 {
     const struct rule *told = NULL;

@@ -14,33 +14,27 @@ static int value_of(char c)
     return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Four characters, the last `pad` of them "=", to 3 - pad bytes. */
-static bool decode_quad(const char *p, unsigned pad, char *out)
-{
-    uint32_t bits = 0;
-    for (unsigned i = 0; i < 4; i++) {
-        int v = i < 4 - pad ? value_of(p[i]) : 0;
-        if (v < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)v;
-    }
-    for (unsigned i = 0; i < 3 - pad; i++)
-        out[i] = (char)(unsigned char)(bits >> (16 - 8 * i));
-    return pad == 0 || (bits & ((1U << (8 * pad)) - 1)) == 0;
-}
-
 bool dt_base64_decode(struct dt_str text, char *out, size_t *n)
 {
     *n = 0;
     if (text.n % 4 != 0)
         return false;
-    for (size_t i = 0; i < text.n; i += 4) {
+    for (size_t at = 0; at < text.n; at += 4) { /* each four, the last `pad` of them "=" */
+        const char *p = text.p + at;
         unsigned pad = 0;
-        if (i + 4 == text.n)
-            pad = text.p[i + 3] != '=' ? 0 : text.p[i + 2] != '=' ? 1 : 2;
-        if (!decode_quad(text.p + i, pad, out + *n))
+        uint32_t bits = 0;
+        if (at + 4 == text.n)
+            pad = p[3] != '=' ? 0 : p[2] != '=' ? 1 : 2;
+        for (unsigned i = 0; i < 4; i++) {
+            int v = i < 4 - pad ? value_of(p[i]) : 0;
+            if (v < 0)
+                return false;
+            bits = bits << 6 | (uint32_t)v;
+        }
+        for (unsigned i = 0; i < 3 - pad; i++)
+            out[(*n)++] = (char)(unsigned char)(bits >> (16 - 8 * i));
+        if (pad && bits & ((1U << (8 * pad)) - 1))
             return false;
-        *n += 3 - pad;
     }
     return true;
 }
