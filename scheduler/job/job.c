@@ -90,6 +90,7 @@ bool dt_kafka_topic_internal(struct dt_str kafka_topic)
             return true;
     return dt_str_begins(kafka_topic, DT_STR_LIT("__"));
 }
+
 bool dt_topic_listed(const char *list, struct dt_str name)
 {
     while (*list) {

@@ -51,12 +51,6 @@ static void add_time(struct dt_strbuf *out, struct dt_str name, int64_t ms)
     dt_json_add_time(out, ms);
 }
 
-static void add_duration(struct dt_strbuf *out, struct dt_str name, int64_t ms)
-{
-    add_name(out, name);
-    dt_json_add_duration(out, ms);
-}
-
 void dt_json_add_string_or_null(struct dt_strbuf *out, struct dt_str text)
 {
     if (text.p)
@@ -73,24 +67,16 @@ static void add_string_or_null(struct dt_strbuf *out, struct dt_str name, struct
 
 /* ---- retry ---- */
 
-/* Digits and one of s, m, h, d: what schedules are usually made of, shown as they stand. */
-static bool is_short(struct dt_str word)
-{
-    if (word.n < 2 || !memchr("smhd", word.p[word.n - 1], 4))
-        return false;
-    for (size_t i = 0; i < word.n - 1; i++)
-        if (word.p[i] < '0' || word.p[i] > '9')
-            return false;
-    return true;
-}
-
-/* Other delays in the short form when they are whole seconds, else as ISO 8601; text that is none (a manual edit) as it
- * is. */
+/* Digits and one of s, m, h, d, what schedules are usually made of, are shown as they stand. Other delays get the short
+ * form when they are whole seconds, else that of ISO 8601; text that is none (a manual edit) stays as it is. */
 static void add_delay(struct dt_strbuf *out, struct dt_str word)
 {
     int64_t ms[DT_RETRY_MAX];
     unsigned n;
-    if (is_short(word) || dt_retry_parse(word, ms, &n) != DT_OK || n != 1) {
+    bool is_short = word.n >= 2 && memchr("smhd", word.p[word.n - 1], 4);
+    for (size_t i = 0; is_short && i < word.n - 1; i++)
+        is_short = word.p[i] >= '0' && word.p[i] <= '9';
+    if (is_short || dt_retry_parse(word, ms, &n) != DT_OK || n != 1) {
         dt_json_add_string(out, word);
         return;
     }
@@ -126,14 +112,6 @@ void dt_retry_add_json(struct dt_strbuf *out, struct dt_str retry)
     dt_strbuf_addc(out, ']');
 }
 
-static unsigned count_delays(struct dt_str retry)
-{
-    unsigned n = 0;
-    for (size_t i = 0; i < retry.n; i++)
-        n += !is_separator(retry.p[i]) && (i == 0 || is_separator(retry.p[i - 1]));
-    return n;
-}
-
 /* ---- job ---- */
 
 /* Without memory nobody knows: the job as a whole is then not there. */
@@ -159,14 +137,6 @@ static void add_payload(struct dt_strbuf *out, const struct dt_job *job, dt_json
                job->content_type.p ? job->content_type : DT_STR_LIT("application/json"));
 }
 
-static void add_headers(struct dt_strbuf *out, struct dt_str headers, dt_json *check)
-{
-    if (!headers.p || !is_json(out, check, headers))
-        return;
-    add_name(out, DT_STR_LIT(",\"headers\":"));
-    dt_strbuf_add(out, headers.p, headers.n);
-}
-
 static void add_last_error(struct dt_strbuf *out, const struct dt_job *job)
 {
     if (job->failures > 0 || job->error_at_ms > 0)
@@ -181,10 +151,15 @@ static void add_last_error(struct dt_strbuf *out, const struct dt_job *job)
 
 static void add_policy(struct dt_strbuf *out, const struct dt_job *job)
 {
-    add_int(out, DT_STR_LIT(",\"max_attempts\":"), 1 + (int64_t)count_delays(job->retry));
+    const struct dt_str retry = job->retry;
+    int64_t attempts = 1;
+    for (size_t i = 0; i < retry.n; i++)
+        attempts += !is_separator(retry.p[i]) && (i == 0 || is_separator(retry.p[i - 1]));
+    add_int(out, DT_STR_LIT(",\"max_attempts\":"), attempts);
     add_name(out, DT_STR_LIT(",\"retry\":"));
-    dt_retry_add_json(out, job->retry);
-    add_duration(out, DT_STR_LIT(",\"ack_timeout\":"), job->ack_timeout_ms);
+    dt_retry_add_json(out, retry);
+    add_name(out, DT_STR_LIT(",\"ack_timeout\":"));
+    dt_json_add_duration(out, job->ack_timeout_ms);
     if (job->no_retries)
         add_name(out, DT_STR_LIT(",\"retries_cancelled\":true"));
 }
@@ -203,7 +178,10 @@ void dt_job_add(struct dt_strbuf *out, const struct dt_job *job, const struct dt
     add_last_error(out, job);
     add_policy(out, job);
     add_string(out, DT_STR_LIT(",\"partition_key\":"), job->partition_key);
-    add_headers(out, job->headers, view->check);
+    if (job->headers.p && is_json(out, view->check, job->headers)) {
+        add_name(out, DT_STR_LIT(",\"headers\":"));
+        dt_strbuf_add(out, job->headers.p, job->headers.n);
+    }
     add_string(out, DT_STR_LIT(",\"callback_url\":"), job->callback_url);
     if (view->payload)
         add_payload(out, job, view->check);

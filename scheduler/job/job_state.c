@@ -8,6 +8,8 @@
  */
 #include "job/job_state.h"
 
+#include "base/assert.h"
+#include "base/clock.h"
 #include "base/hooks/guard.h"
 #include "job/retry.h"
 
@@ -89,12 +91,6 @@ bool dt_result_repeats(enum dt_attempt_status recorded, enum dt_result_status re
     return reported != DT_RESULT_EXTENDED && recorded != DT_ATTEMPT_NONE && recorded == attempt_after(reported);
 }
 
-static bool counts_as_failure(enum dt_result_status status)
-{
-    return status != DT_RESULT_SUCCEEDED && status != DT_RESULT_SNOOZED && status != DT_RESULT_EXTENDED &&
-           status != DT_RESULT_LOST;
-}
-
 /* May this result change this job at all? */
 static bool applies(const struct dt_job *job, const struct dt_result *result, int64_t now_ms)
 {
@@ -111,33 +107,21 @@ static bool applies(const struct dt_job *job, const struct dt_result *result, in
 }
 
 /*
- * The delay before the next attempt, or -1 when the budget is spent. A schedule that nobody can read (a manual edit
- * gone wrong) counts as the default one: a retry too many can be cancelled, a dead job has been given up.
+ * The event that a result is for this job, and the delay to the job's next attention where there is one. A schedule
+ * that nobody can read (a manual edit gone wrong) counts as the default one: a retry too many can be cancelled, a dead
+ * job has been given up.
  */
-static int64_t retry_delay_ms(const struct dt_job *job)
+static enum dt_event event_of(const struct dt_job *job, const struct dt_result *result, int64_t *delay_ms)
 {
     int64_t delays_ms[DT_RETRY_MAX];
     unsigned n;
-    if (dt_retry_parse(job->retry, delays_ms, &n) != DT_OK &&
-        dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n) != DT_OK)
-        return -1;
-    return job->failures >= 0 && job->failures < (int64_t)n ? delays_ms[job->failures] : -1;
-}
-
-/* Columns may hold anything after a manual edit: no time may overflow. */
-static int64_t capped(int64_t duration_ms)
-{
-    return duration_ms < DT_DURATION_MAX_MS ? duration_ms : DT_DURATION_MAX_MS;
-}
-
-/* The event that a result is for this job, and the delay to the job's next attention where there is one. */
-static enum dt_event event_of(const struct dt_job *job, const struct dt_result *result, int64_t *delay_ms)
-{
     *delay_ms = 0;
     if (result->status == DT_RESULT_SUCCEEDED)
         return DT_EVENT_SUCCEED;
     if (result->status == DT_RESULT_EXTENDED) {
-        *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : capped(job->ack_timeout_ms);
+        /* Columns may hold anything after a manual edit: no time may overflow. */
+        const int64_t own_ms = dt_earlier(job->ack_timeout_ms, DT_DURATION_MAX_MS);
+        *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : own_ms;
         return DT_EVENT_EXTEND;
     }
     if (job->no_retries)
@@ -150,41 +134,36 @@ static enum dt_event event_of(const struct dt_job *job, const struct dt_result *
         return DT_EVENT_RETRY;
     if (result->status == DT_RESULT_GAVE_UP)
         return DT_EVENT_BURY;
-    *delay_ms = retry_delay_ms(job);
-    if (*delay_ms < 0)
-        return DT_EVENT_BURY;
-    if (result->retry_after_ms >= 0)
-        *delay_ms = result->retry_after_ms;
+    const bool readable = dt_retry_parse(job->retry, delays_ms, &n) == DT_OK ||
+                          dt_retry_parse(DT_STR_LIT(DT_RETRY_DEFAULT), delays_ms, &n) == DT_OK;
+    if (!readable || job->failures < 0 || job->failures >= (int64_t)n)
+        return DT_EVENT_BURY; /* the budget is spent */
+    *delay_ms = result->retry_after_ms >= 0 ? result->retry_after_ms : delays_ms[job->failures];
     return DT_EVENT_RETRY;
-}
-
-static enum dt_outcome outcome_of_ignored(const struct dt_job *job, const struct dt_result *result)
-{
-    bool same = result->attempt == job->attempt && dt_result_repeats(job->attempt_status, result->status);
-    return same ? DT_OUTCOME_DUPLICATE : DT_OUTCOME_STALE;
 }
 
 struct dt_decision dt_job_decide(const struct dt_job *job, const struct dt_result *result, int64_t now_ms)
 {
     struct dt_decision d = {.outcome = DT_OUTCOME_STALE};
-    enum dt_event event;
     int64_t delay_ms;
-    int state;
     if (!applies(job, result, now_ms)) {
-        d.outcome = outcome_of_ignored(job, result);
+        if (result->attempt == job->attempt && dt_result_repeats(job->attempt_status, result->status))
+            d.outcome = DT_OUTCOME_DUPLICATE;
         return d;
     }
-    event = event_of(job, result, &delay_ms);
-    state = dt_job_state_after(job->state, event);
+    const enum dt_event event = event_of(job, result, &delay_ms);
+    const int state = dt_job_state_after(job->state, event);
     if (state == DT_STATE_ILLEGAL)
         return d;
     d.outcome = DT_OUTCOME_APPLIED;
     d.state = (enum dt_job_state)state;
     d.attempt_status = attempt_after(result->status);
     d.next_at_ms = dt_job_state_terminal(d.state) ? 0 : now_ms + delay_ms;
-    d.failed = counts_as_failure(result->status);
+    d.failed = result->status != DT_RESULT_SUCCEEDED && result->status != DT_RESULT_SNOOZED &&
+               result->status != DT_RESULT_EXTENDED && result->status != DT_RESULT_LOST;
     d.failures = dt_job_number_after(job->failures, d.failed);
     d.finished = event != DT_EVENT_EXTEND;
     d.dead_letter = event == DT_EVENT_BURY;
+    dt_assert(d.dead_letter == (d.state == DT_DEAD));
     return d;
 }

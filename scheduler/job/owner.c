@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
+#include "base/assert.h"
 #include "job/job.h"
 
 static int64_t number_of(uint64_t hash)
@@ -21,22 +22,6 @@ int64_t dt_owner_by_name(struct dt_str topic)
 {
     const char *dot = topic.n ? memchr(topic.p, '.', topic.n) : NULL;
     return number_of(XXH3_64bits(topic.p, dot ? (size_t)(dot - topic.p) : topic.n));
-}
-
-static dt_status add_prefix(struct dt_owners *owners, struct dt_str prefix, struct dt_arena *arena)
-{
-    if (owners->n == owners->cap) {
-        size_t cap = owners->cap ? 2 * owners->cap : 16;
-        struct dt_owner_prefix *v = dt_arena_alloc(arena, cap * sizeof(*v));
-        if (!v)
-            return DT_NOMEM;
-        if (owners->n)
-            memcpy(v, owners->v, owners->n * sizeof(*v));
-        owners->v = v;
-        owners->cap = cap;
-    }
-    owners->v[owners->n++] = (struct dt_owner_prefix){.prefix = prefix};
-    return DT_OK;
 }
 
 static int by_prefix(const void *a, const void *b)
@@ -64,16 +49,26 @@ dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct d
 {
     const size_t first = owners->n;
     uint64_t hash = 0;
-    dt_status status = DT_OK;
-    while (status == DT_OK && topics.n) {
+    while (topics.n) {
         const char *comma = memchr(topics.p, ',', topics.n);
         const struct dt_str prefix = {topics.p, comma ? (size_t)(comma - topics.p) : topics.n};
         topics = comma ? (struct dt_str){comma + 1, topics.n - prefix.n - 1} : DT_STR_NONE;
-        if (dt_topic_prefix_valid(prefix))
-            status = add_prefix(owners, prefix, arena);
+        if (!dt_topic_prefix_valid(prefix))
+            continue;
+        if (owners->n == owners->cap) {
+            size_t cap = owners->cap ? 2 * owners->cap : 16;
+            struct dt_owner_prefix *v = dt_arena_alloc(arena, cap * sizeof(*v));
+            if (!v)
+                return DT_NOMEM;
+            if (owners->n)
+                memcpy(v, owners->v, owners->n * sizeof(*v));
+            owners->v = v;
+            owners->cap = cap;
+        }
+        owners->v[owners->n++] = (struct dt_owner_prefix){.prefix = prefix};
     }
-    if (status != DT_OK || owners->n == first)
-        return status;
+    if (owners->n == first)
+        return DT_OK;
     owners->n = first + sort_distinct(owners->v + first, owners->n - first);
     for (size_t i = first; i < owners->n; i++)
         hash = XXH3_64bits_withSeed(owners->v[i].prefix.p, owners->v[i].prefix.n, hash);
@@ -86,8 +81,10 @@ dt_status dt_owners_add(struct dt_owners *owners, struct dt_str topics, struct d
  * could is v[at - 1]. */
 static size_t longest_from(const struct dt_owners *owners, size_t at, struct dt_str text)
 {
-    while (at && !dt_str_begins(text, owners->v[at - 1].prefix))
+    while (at && !dt_str_begins(text, owners->v[at - 1].prefix)) {
+        dt_assert_cmp(owners->v[at - 1].parent, <, at); /* a prefix sorts behind its parent */
         at = owners->v[at - 1].parent;
+    }
     return at;
 }
 

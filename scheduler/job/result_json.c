@@ -155,27 +155,9 @@ static void decode_member(struct decoder *d, const struct dt_json_node *node)
     dt_strbuf_clear(&pointer);
 }
 
-static void require_members(struct decoder *d, const struct dt_json_node *body)
-{
-    if (d->out->job_id < 0 && !dt_json_member(d->json, body, "job_id"))
-        refuse(d, "/job_id", "is required");
-    if (d->attempt < 0 && !dt_json_member(d->json, body, "attempt"))
-        refuse(d, "/attempt", "is required");
-    if (!dt_json_member(d->json, body, "status"))
-        refuse(d, "/status", "is required");
-}
-
-static void check_delay(struct decoder *d)
-{
-    const struct dt_result *out = d->out;
-    if (out->status == DT_RESULT_SNOOZED && out->retry_after_ms < 0)
-        refuse(d, "/retry_after", "is required with status snoozed");
-    else if (out->retry_after_ms >= 0 && (out->status == DT_RESULT_SUCCEEDED || out->status == DT_RESULT_GAVE_UP))
-        refuse(d, "/retry_after", "does not go with this status");
-}
-
 static dt_status decode_body(struct decoder *d, const struct dt_json_node *body)
 {
+    const struct dt_result *out = d->out;
     if (body->type != DT_JSON_OBJECT) {
         refuse(d, "", "must be an object");
         return DT_INVALID;
@@ -183,9 +165,18 @@ static dt_status decode_body(struct decoder *d, const struct dt_json_node *body)
     for (const struct dt_json_node *m = dt_json_first(d->json, body); m; m = dt_json_sibling(d->json, body, m))
         if (!d->beside || !d->beside(m->name))
             decode_member(d, m);
-    require_members(d, body);
-    if (d->errors == 0)
-        check_delay(d);
+    if (out->job_id < 0 && !dt_json_member(d->json, body, "job_id"))
+        refuse(d, "/job_id", "is required");
+    if (d->attempt < 0 && !dt_json_member(d->json, body, "attempt"))
+        refuse(d, "/attempt", "is required");
+    if (!dt_json_member(d->json, body, "status"))
+        refuse(d, "/status", "is required");
+    if (d->errors)
+        return DT_INVALID;
+    if (out->status == DT_RESULT_SNOOZED && out->retry_after_ms < 0)
+        refuse(d, "/retry_after", "is required with status snoozed");
+    else if (out->retry_after_ms >= 0 && (out->status == DT_RESULT_SUCCEEDED || out->status == DT_RESULT_GAVE_UP))
+        refuse(d, "/retry_after", "does not go with this status");
     return d->errors ? DT_INVALID : DT_OK;
 }
 

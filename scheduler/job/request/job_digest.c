@@ -9,6 +9,7 @@
 #define XXH_STATIC_LINKING_ONLY /* for a state on the stack */
 #include <xxhash.h>
 
+#include "base/assert.h"
 #include "job_decode.h"
 #include "job_fields.h"
 
@@ -26,6 +27,7 @@ static void put_u64(struct canon *c, uint64_t v)
 
 static void put_tag(struct canon *c, char tag)
 {
+    dt_assert_cmp(c->n + 17, <=, sizeof(c->p)); /* a number or a hash follows */
     c->p[c->n++] = (unsigned char)tag;
 }
 
@@ -37,6 +39,7 @@ static void put_i64(struct canon *c, char tag, int64_t v)
 
 static void put_bytes(struct canon *c, char tag, struct dt_str s)
 {
+    dt_assert_cmp(s.n, <, sizeof(c->p) - c->n - 9); /* the members were read, with their limits */
     put_tag(c, tag);
     put_u64(c, s.n);
     if (s.n > 0)

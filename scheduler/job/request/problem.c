@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/json.h"
 #include "base/text/timetext.h"
 
@@ -27,35 +28,29 @@ void dt_faults_init(struct dt_faults *faults, struct dt_arena *arena)
     *faults = (struct dt_faults){.arena = arena};
 }
 
-/* Room for one more: doubled from 4 up to DT_FAULTS_MAX. */
-static bool grow_faults(struct dt_faults *faults)
-{
-    if (faults->n < faults->room)
-        return true;
-    size_t room = faults->room == 0 ? 4 : 2 * faults->room;
-    if (room > DT_FAULTS_MAX)
-        room = DT_FAULTS_MAX;
-    struct dt_fault *v = dt_arena_alloc(faults->arena, room * sizeof(*v));
-    if (!v)
-        return false;
-    if (faults->n > 0)
-        memcpy(v, faults->v, faults->n * sizeof(*v));
-    faults->v = v;
-    faults->room = room;
-    return true;
-}
-
 static void add_fault(struct dt_faults *faults, struct dt_str pointer, struct dt_str reason)
 {
     if (faults->n >= DT_FAULTS_MAX) {
         faults->n++;
         return;
     }
-    struct dt_str copy = dt_arena_copy(faults->arena, reason);
-    if (!copy.p || !pointer.p || !grow_faults(faults)) {
+    const struct dt_str copy = dt_arena_copy(faults->arena, reason);
+    bool failed = !copy.p || !pointer.p;
+    if (!failed && faults->n == faults->room) { /* doubled from 4 up to DT_FAULTS_MAX */
+        const size_t doubled = faults->room == 0 ? 4 : 2 * faults->room;
+        const size_t room = doubled < DT_FAULTS_MAX ? doubled : DT_FAULTS_MAX;
+        struct dt_fault *v = dt_arena_alloc(faults->arena, room * sizeof(*v));
+        if (v && faults->n > 0)
+            memcpy(v, faults->v, faults->n * sizeof(*v));
+        faults->v = v ? v : faults->v;
+        faults->room = v ? room : faults->room;
+        failed = !v;
+    }
+    if (failed) {
         faults->failed = true;
         return;
     }
+    dt_assert_cmp(faults->n, <, faults->room);
     faults->v[faults->n++] = (struct dt_fault){.pointer = pointer, .reason = copy};
 }
 
@@ -74,13 +69,19 @@ void dt_faults_addf(struct dt_faults *faults, const char *pointer, const char *f
     dt_faults_add(faults, pointer, text);
 }
 
-/* parent + "/" + name with "~" as "~0" and "/" as "~1". */
-static struct dt_str pointer_of(struct dt_arena *arena, const char *parent, struct dt_str name)
+/* The pointer is parent + "/" + name, with "~" as "~0" and "/" as "~1". */
+void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct dt_str name, const char *reason)
 {
     size_t n = strlen(parent);
-    char *p = dt_arena_alloc(arena, n + 2 * name.n + 2);
-    if (!p)
-        return DT_STR_NONE;
+    if (faults->n >= DT_FAULTS_MAX) {
+        faults->n++;
+        return;
+    }
+    char *p = dt_arena_alloc(faults->arena, n + 2 * name.n + 2);
+    if (!p) {
+        faults->failed = true;
+        return;
+    }
     memcpy(p, parent, n);
     p[n++] = '/';
     for (size_t i = 0; i < name.n; i++) {
@@ -90,15 +91,7 @@ static struct dt_str pointer_of(struct dt_arena *arena, const char *parent, stru
         p[n++] = !escape ? name.p[i] : name.p[i] == '~' ? '0' : '1';
     }
     p[n] = '\0';
-    return (struct dt_str){p, n};
-}
-
-void dt_faults_add_member(struct dt_faults *faults, const char *parent, struct dt_str name, const char *reason)
-{
-    if (faults->n >= DT_FAULTS_MAX)
-        faults->n++;
-    else
-        add_fault(faults, pointer_of(faults->arena, parent, name), dt_str(reason));
+    add_fault(faults, (struct dt_str){p, n}, dt_str(reason));
 }
 
 void dt_faults_add_item(struct dt_faults *faults, const char *parent, size_t index, const char *reason)
@@ -215,28 +208,6 @@ static void add_faults(struct dt_strbuf *out, const struct dt_faults *faults)
     }
 }
 
-static void add_job(struct dt_strbuf *out, enum dt_problem_type type, const struct dt_job *job)
-{
-    if (type == DT_PROBLEM_VERSION_MISMATCH) {
-        dt_strbuf_adds(out, ",\"version\":");
-        dt_strbuf_add_i64(out, job->version);
-        return;
-    }
-    add_string(out, ",\"state\":", dt_str(dt_job_state_name(job->state)));
-    dt_strbuf_adds(out, ",\"attempt\":");
-    dt_strbuf_add_i64(out, job->attempt);
-}
-
-static void add_quota(struct dt_strbuf *out, const struct dt_problem *problem)
-{
-    add_string(out, ",\"quota\":", dt_str(problem->quota));
-    dt_strbuf_adds(out, ",\"limit\":");
-    dt_strbuf_add_i64(out, problem->limit);
-    dt_strbuf_adds(out, ",\"retry_after\":\"");
-    dt_duration_add_iso(out, problem->retry_after_ms);
-    dt_strbuf_addc(out, '"');
-}
-
 void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, struct dt_str request_id)
 {
     const struct kind *kind = &kinds[problem->type];
@@ -256,10 +227,22 @@ void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, str
         dt_strbuf_add_i64(out, problem->id);
         dt_strbuf_addc(out, '"');
     }
-    if (problem->job)
-        add_job(out, problem->type, problem->job);
-    if (problem->quota)
-        add_quota(out, problem);
+    if (problem->job && problem->type == DT_PROBLEM_VERSION_MISMATCH) {
+        dt_strbuf_adds(out, ",\"version\":");
+        dt_strbuf_add_i64(out, problem->job->version);
+    } else if (problem->job) {
+        add_string(out, ",\"state\":", dt_str(dt_job_state_name(problem->job->state)));
+        dt_strbuf_adds(out, ",\"attempt\":");
+        dt_strbuf_add_i64(out, problem->job->attempt);
+    }
+    if (problem->quota) {
+        add_string(out, ",\"quota\":", dt_str(problem->quota));
+        dt_strbuf_adds(out, ",\"limit\":");
+        dt_strbuf_add_i64(out, problem->limit);
+        dt_strbuf_adds(out, ",\"retry_after\":\"");
+        dt_duration_add_iso(out, problem->retry_after_ms);
+        dt_strbuf_addc(out, '"');
+    }
     dt_strbuf_addc(out, '}');
 }
 
@@ -267,10 +250,16 @@ void dt_problem_add(struct dt_strbuf *out, const struct dt_problem *problem, str
 
 #define LINE_MAX 1000 /* characters, from which on no more members are named */
 
-static void add_fault_texts(struct dt_strbuf *out, const struct dt_problem *problem)
+void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem)
 {
     const struct dt_faults *faults = problem->faults;
-    if (faults->n == 1 && dt_str_eq(problem->detail, faults->v[0].reason))
+    dt_strbuf_adds(out, kinds[problem->type].slug);
+    dt_strbuf_adds(out, ": ");
+    if (problem->detail.p)
+        dt_strbuf_add(out, problem->detail.p, problem->detail.n);
+    if (problem->job && problem->type == DT_PROBLEM_TOO_LATE)
+        dt_strbuf_addf(out, ", attempt %lld", (long long)problem->job->attempt);
+    if (!faults || (faults->n == 1 && dt_str_eq(problem->detail, faults->v[0].reason)))
         return;
     for (size_t i = 0; i < faults->n && i < DT_FAULTS_MAX && out->n < LINE_MAX; i++) {
         dt_strbuf_adds(out, i ? "; " : problem->detail.p ? ": " : "");
@@ -278,16 +267,4 @@ static void add_fault_texts(struct dt_strbuf *out, const struct dt_problem *prob
         dt_strbuf_addc(out, ' ');
         dt_strbuf_add(out, faults->v[i].reason.p, faults->v[i].reason.n);
     }
-}
-
-void dt_problem_add_text(struct dt_strbuf *out, const struct dt_problem *problem)
-{
-    dt_strbuf_adds(out, kinds[problem->type].slug);
-    dt_strbuf_adds(out, ": ");
-    if (problem->detail.p)
-        dt_strbuf_add(out, problem->detail.p, problem->detail.n);
-    if (problem->job && problem->type == DT_PROBLEM_TOO_LATE)
-        dt_strbuf_addf(out, ", attempt %lld", (long long)problem->job->attempt);
-    if (problem->faults && problem->faults->n > 0)
-        add_fault_texts(out, problem);
 }
