@@ -27,24 +27,14 @@ static const struct taken {
     {DT_STR_LIT("expect"), false, CONNECTION},
 };
 
-static bool token_character(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c && strchr("!#$%&'*+-.^_`|~", c));
-}
-
-static bool is_taken(const struct taken *row, struct dt_str name)
-{
-    if (row->prefix ? name.n < row->name.n : name.n != row->name.n)
-        return false;
-    return strncasecmp(name.p, row->name.p, row->name.n) == 0;
-}
-
 bool dt_header_name_is_token(struct dt_str name)
 {
-    for (size_t i = 0; i < name.n; i++)
-        if (!token_character(name.p[i]))
+    for (size_t i = 0; i < name.n; i++) {
+        const char c = name.p[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+              (c && strchr("!#$%&'*+-.^_`|~", c))))
             return false;
+    }
     return name.n > 0;
 }
 
@@ -54,9 +44,11 @@ const char *dt_callback_header_name_check(struct dt_str name)
         return "must have a name";
     if (!dt_header_name_is_token(name))
         return "has a character that no header's name has";
-    for (size_t i = 0; i < sizeof(taken) / sizeof(*taken); i++)
-        if (is_taken(&taken[i], name))
-            return taken[i].reason;
+    for (const struct taken *row = taken; row < taken + sizeof(taken) / sizeof(*taken); row++) {
+        const bool fits = row->prefix ? name.n >= row->name.n : name.n == row->name.n;
+        if (fits && strncasecmp(name.p, row->name.p, row->name.n) == 0)
+            return row->reason;
+    }
     return NULL;
 }
 

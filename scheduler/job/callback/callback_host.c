@@ -14,46 +14,36 @@ static bool has_prefix(struct dt_str name)
     return name.n > 2 && name.p[0] == '*' && name.p[1] == '.';
 }
 
-static bool name_ok(struct dt_str name)
-{
-    size_t i = has_prefix(name) ? 2 : 0;
-    for (; i < name.n; i++)
-        if (!isalnum((unsigned char)name.p[i]) && !(name.p[i] && strchr("-._:", name.p[i])))
-            return false;
-    return name.n > 0;
-}
-
 dt_status dt_host_names_check(struct dt_str names, struct dt_error *err)
 {
     names = dt_str_trimmed(names);
     while (names.n > 0) {
-        struct dt_str name = dt_str_next_element(&names);
-        int shown = name.n > ELEMENT_MAX ? ELEMENT_MAX : (int)name.n;
-        if (!name_ok(name))
+        const struct dt_str name = dt_str_next_element(&names);
+        const int shown = name.n > ELEMENT_MAX ? ELEMENT_MAX : (int)name.n;
+        bool good = name.n > 0;
+        for (size_t i = has_prefix(name) ? 2 : 0; i < name.n && good; i++)
+            good = isalnum((unsigned char)name.p[i]) || (name.p[i] && strchr("-._:", name.p[i]));
+        if (!good)
             return dt_fail(err, DT_INVALID, "\"%.*s\" is not a host's name, such as example.com or *.example.com",
                            shown, name.p);
     }
     return DT_OK;
 }
 
-static bool name_matches(struct dt_str name, struct dt_str host)
-{
-    if (has_prefix(name)) {
-        name.p++; /* the dot stays */
-        name.n--;
-        return host.n > name.n && strncasecmp(host.p + host.n - name.n, name.p, name.n) == 0;
-    }
-    return host.n == name.n && strncasecmp(host.p, name.p, name.n) == 0;
-}
-
 bool dt_host_allowed(struct dt_str names, const char *host)
 {
+    const size_t n = strlen(host);
     names = dt_str_trimmed(names);
     if (names.n == 0)
         return true;
-    while (names.n > 0)
-        if (name_matches(dt_str_next_element(&names), dt_str(host)))
+    while (names.n > 0) {
+        struct dt_str name = dt_str_next_element(&names);
+        const bool below = has_prefix(name);
+        name.p += below; /* the dot stays */
+        name.n -= below;
+        if ((below ? n > name.n : n == name.n) && strncasecmp(host + n - name.n, name.p, name.n) == 0)
             return true;
+    }
     return false;
 }
 

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/text/hex.h"
 
 #define LABEL_MAX 63
@@ -51,19 +52,15 @@ static size_t span_before(struct dt_str s, const char *ends)
     return n;
 }
 
-static bool url_character(char c)
-{
-    return alphanumeric(c) || (c && strchr("-._~:/?#[]@!$&'()*+,;=%", c));
-}
-
 static const char *check_characters(struct dt_str text)
 {
     for (size_t i = 0; i < text.n; i++) {
-        if (!url_character(text.p[i]))
+        const char c = text.p[i];
+        if (!alphanumeric(c) && !(c && strchr("-._~:/?#[]@!$&'()*+,;=%", c)))
             return "has a character that must be percent-encoded";
-        if (text.p[i] == '#')
+        if (c == '#')
             return "has a fragment, which is never sent";
-        if (text.p[i] == '%' && (i + 2 >= text.n || dt_hex_digit(text.p[i + 1]) < 0 || dt_hex_digit(text.p[i + 2]) < 0))
+        if (c == '%' && (i + 2 >= text.n || dt_hex_digit(text.p[i + 1]) < 0 || dt_hex_digit(text.p[i + 2]) < 0))
             return "has a % without two hexadecimal digits";
     }
     return NULL;
@@ -88,51 +85,27 @@ static const char *read_port(struct dt_str text, struct dt_callback_url *out)
     return NULL;
 }
 
-static const char *read_ipv6(struct dt_str text, struct dt_callback_url *out)
-{
-    char buf[INET6_ADDRSTRLEN];
-    struct in6_addr address;
-    if (text.n >= sizeof(buf))
-        return "has brackets without an IPv6 address";
-    memcpy(buf, text.p, text.n);
-    buf[text.n] = '\0';
-    if (inet_pton(AF_INET6, buf, &address) != 1 || !inet_ntop(AF_INET6, &address, out->host, sizeof(out->host)))
-        return "has brackets without an IPv6 address";
-    return NULL;
-}
-
-static bool label_ok(const char *p, size_t n)
-{
-    if (n == 0 || n > LABEL_MAX || p[0] == '-' || p[n - 1] == '-')
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if (!alphanumeric(p[i]) && p[i] != '-' && p[i] != '_')
-            return false;
-    return true;
-}
-
-/* Whether a resolver may take the last label, and with it the whole name, for a number. */
-static bool numeric_label(const char *p)
-{
-    if (p[0] == '0' && p[1] == 'x')
-        return p[2 + strspn(p + 2, "0123456789abcdef")] == '\0';
-    return p[strspn(p, "0123456789")] == '\0';
-}
-
 /* dot: one stands behind the last label, as behind names that are whole, and not behind addresses. */
 static const char *check_labels(const char *host, bool dot)
 {
     struct in_addr address;
     const char *label = host;
     for (;;) {
-        size_t n = strcspn(label, ".");
-        if (!label_ok(label, n))
+        const size_t n = strcspn(label, ".");
+        bool good = n > 0 && n <= LABEL_MAX && label[0] != '-' && label[n - 1] != '-';
+        for (size_t i = 0; i < n && good; i++)
+            good = alphanumeric(label[i]) || label[i] == '-' || label[i] == '_';
+        if (!good)
             return "has no host name that can be resolved";
         if (label[n] == '\0')
             break;
         label += n + 1;
     }
-    if (numeric_label(label) && (dot || inet_pton(AF_INET, host, &address) != 1))
+    /* A resolver may take the last label, and with it the whole name, for a number. */
+    const bool hexadecimal = label[0] == '0' && label[1] == 'x';
+    const char *rest =
+        hexadecimal ? label + 2 + strspn(label + 2, "0123456789abcdef") : label + strspn(label, "0123456789");
+    if (*rest == '\0' && (dot || inet_pton(AF_INET, host, &address) != 1))
         return "has a number as its host that is not four decimal parts";
     return NULL;
 }
@@ -153,13 +126,18 @@ static const char *read_name(struct dt_str text, struct dt_callback_url *out)
 
 static const char *read_bracketed(struct dt_str authority, struct dt_callback_url *out)
 {
-    size_t n = span_before(authority, "]");
+    char buf[INET6_ADDRSTRLEN];
+    struct in6_addr address;
+    const size_t n = span_before(authority, "]");
     if (n == authority.n)
         return "has a bracket that is not closed";
-    const char *wrong = read_ipv6((struct dt_str){authority.p + 1, n - 1}, out);
-    struct dt_str port = after(authority, n + 1);
-    if (wrong)
-        return wrong;
+    if (n - 1 >= sizeof(buf))
+        return "has brackets without an IPv6 address";
+    memcpy(buf, authority.p + 1, n - 1);
+    buf[n - 1] = '\0';
+    if (inet_pton(AF_INET6, buf, &address) != 1 || !inet_ntop(AF_INET6, &address, out->host, sizeof(out->host)))
+        return "has brackets without an IPv6 address";
+    const struct dt_str port = after(authority, n + 1);
     if (port.n > 0 && port.p[0] != ':')
         return "has something other than a port behind its host";
     return read_port(port.n > 0 ? after(port, 1) : port, out);
@@ -178,46 +156,30 @@ static const char *read_authority(struct dt_str authority, struct dt_callback_ur
     return read_port(after(authority, n < authority.n ? n + 1 : n), out);
 }
 
-static const char *read_scheme(struct dt_str *text, struct dt_callback_url *out)
+const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *out)
 {
-    out->tls = starts_with(*text, "https://");
-    if (!out->tls && !starts_with(*text, "http://"))
-        return "must begin with http:// or https://";
-    *text = after(*text, out->tls ? strlen("https://") : strlen("http://"));
-    return NULL;
-}
-
-static void make_key(struct dt_callback_url *url)
-{
-    bool ipv6 = strchr(url->host, ':');
-    int n = snprintf(url->key, sizeof(url->key), "%s://%s%s%s:%u", url->tls ? "https" : "http", ipv6 ? "[" : "",
-                     url->host, ipv6 ? "]" : "", (unsigned)url->port);
-    if (n < 0)
-        url->key[0] = '\0';
-}
-
-static const char *read_parts(struct dt_str text, struct dt_callback_url *out)
-{
-    const char *wrong = read_scheme(&text, out);
+    struct dt_callback_url unwanted;
+    struct dt_callback_url *url = out ? out : &unwanted;
+    if (text.n > DT_CALLBACK_URL_MAX)
+        return "has more than 2000 bytes";
+    const char *wrong = check_characters(text);
     if (wrong)
         return wrong;
-    size_t n = span_before(text, "/?");
-    wrong = read_authority((struct dt_str){text.p, n}, out);
+    url->tls = starts_with(text, "https://");
+    if (!url->tls && !starts_with(text, "http://"))
+        return "must begin with http:// or https://";
+    text = after(text, strlen(url->tls ? "https://" : "http://"));
+    const size_t n = span_before(text, "/?");
+    wrong = read_authority((struct dt_str){text.p, n}, url);
     if (wrong)
         return wrong;
     if (span_before(after(text, n), "[]") < text.n - n)
         return "has a bracket that must be percent-encoded";
-    make_key(out);
+    const bool ipv6 = strchr(url->host, ':');
+    const int length = snprintf(url->key, sizeof(url->key), "%s://%s%s%s:%u", url->tls ? "https" : "http",
+                                ipv6 ? "[" : "", url->host, ipv6 ? "]" : "", (unsigned)url->port);
+    dt_assert_cmp(length, <, sizeof(url->key));
     return NULL;
-}
-
-const char *dt_callback_url_check(struct dt_str text, struct dt_callback_url *out)
-{
-    struct dt_callback_url unwanted;
-    if (text.n > DT_CALLBACK_URL_MAX)
-        return "has more than 2000 bytes";
-    const char *wrong = check_characters(text);
-    return wrong ? wrong : read_parts(text, out ? out : &unwanted);
 }
 
 const char *dt_callback_origin_check(struct dt_str text, struct dt_callback_url *out)

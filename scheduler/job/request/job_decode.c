@@ -4,6 +4,7 @@
  * together; faults are collected all the way, so that a caller learns all of them at once.
  */
 #include "job_decode.h"
+#include "base/assert.h"
 #include "base/clock.h"
 #include "base/text/base64.h"
 #include "job/callback/callback_header.h"
@@ -75,13 +76,6 @@ static const char *content_type_check(struct dt_str s)
             return "must be a media type in printable ASCII";
     return slash && slash > s.p && slash < s.p + s.n - 1 ? NULL
                                                          : "must be a media type such as application/octet-stream";
-}
-
-/* "ce_" and "content-type" are ours, in any case. */
-static bool header_is_ours(struct dt_str name)
-{
-    return (name.n >= 3 && strncasecmp(name.p, "ce_", 3) == 0) ||
-           (name.n == 12 && strncasecmp(name.p, "content-type", 12) == 0);
 }
 
 bool dt_retry_decode(const dt_json *json, const struct dt_json_node *node, const char *pointer,
@@ -228,70 +222,46 @@ static void read_ack_timeout(struct decoder *d, const struct dt_json_node *node)
         dt_faults_add(d->faults, "/ack_timeout", reason);
 }
 
-static const char *header_check(const struct dt_json_node *node)
+/* Adds a header to the text and the pairs, unless it is refused or too much; *bytes: of all so far. */
+static void read_header(struct decoder *d, const struct dt_json_node *m, struct dt_strbuf *text, size_t *bytes)
 {
-    if (node->name.n == 0)
-        return "must have a name";
-    if (memchr(node->name.p, '\0', node->name.n)) /* consumers would read "content-type\0x" as ours */
-        return "must have a name without U+0000";
-    if (header_is_ours(node->name))
-        return "is set by duetime: ce_* and content-type are not yours";
-    return node->type == DT_JSON_STRING ? NULL : "must be a string";
-}
-
-/* Topics whose delivery is another one take it all the same. */
-static void look_for_fault(struct decoder *d, const struct dt_header_pair *pair)
-{
-    const char *reason = dt_callback_header_name_check(pair->name);
-    if (!reason)
-        reason = dt_callback_header_value_check(pair->value);
-    if (reason && !d->f.header_fault.reason)
-        d->f.header_fault = (struct dt_header_fault){pair->name, reason};
-}
-
-static void add_header(struct decoder *d, const struct dt_json_node *node, struct dt_strbuf *text)
-{
-    struct dt_header_pair pair = {keep(d, node->name), keep(d, node->str)};
+    const struct dt_str name = m->name;
+    const char *reason = NULL;
+    if (name.n == 0)
+        reason = "must have a name";
+    else if (memchr(name.p, '\0', name.n)) /* consumers would read "content-type\0x" as ours */
+        reason = "must have a name without U+0000";
+    else if ((name.n >= 3 && strncasecmp(name.p, "ce_", 3) == 0) ||
+             (name.n == 12 && strncasecmp(name.p, "content-type", 12) == 0))
+        reason = "is set by duetime: ce_* and content-type are not yours";
+    else if (m->type != DT_JSON_STRING)
+        reason = "must be a string";
+    if (reason) {
+        dt_faults_add_member(d->faults, "/headers", name, reason);
+        return;
+    }
+    *bytes += name.n + m->str.n;
+    if (*bytes > d->rules->headers_max)
+        return;
+    const struct dt_header_pair pair = {keep(d, name), keep(d, m->str)};
     if (d->f.n_pairs > 0)
         dt_strbuf_addc(text, ',');
     dt_json_add_string(text, pair.name);
     dt_strbuf_addc(text, ':');
     dt_json_add_string(text, pair.value);
-    look_for_fault(d, &pair);
     d->f.pairs[d->f.n_pairs++] = pair;
-}
-
-static void read_header_members(struct decoder *d, const struct dt_json_node *node, struct dt_strbuf *text)
-{
-    size_t bytes = 0;
-    for (const struct dt_json_node *m = dt_json_first(d->json, node); m; m = dt_json_sibling(d->json, node, m)) {
-        const char *reason = header_check(m);
-        if (reason) {
-            dt_faults_add_member(d->faults, "/headers", m->name, reason);
-            continue;
-        }
-        bytes += m->name.n + m->str.n;
-        if (bytes <= d->rules->headers_max)
-            add_header(d, m, text);
-    }
-    if (bytes > d->rules->headers_max) {
-        d->too_large = true;
-        dt_faults_addf(d->faults, "/headers", "names and values have %zu bytes, %zu are allowed", bytes,
-                       d->rules->headers_max);
-    }
-}
-
-/* Many short names with escapes are longer as JSON than their bytes tell. */
-static void check_headers_text(struct decoder *d, size_t n)
-{
-    if (n <= DT_HEADERS_TEXT_MAX)
-        return;
-    d->too_large = true;
-    dt_faults_addf(d->faults, "/headers", "has %zu bytes as JSON, %d are allowed", n, DT_HEADERS_TEXT_MAX);
+    /* What a callback cannot carry, topics whose delivery is another one take all the same. */
+    reason = dt_callback_header_name_check(pair.name);
+    if (!reason)
+        reason = dt_callback_header_value_check(pair.value);
+    if (reason && !d->f.header_fault.reason)
+        d->f.header_fault = (struct dt_header_fault){pair.name, reason};
 }
 
 static void read_headers(struct decoder *d, const struct dt_json_node *node)
 {
+    const size_t most = d->rules->headers_max;
+    size_t bytes = 0;
     if (node->type != DT_JSON_OBJECT) {
         dt_faults_add(d->faults, "/headers", "must be an object of strings");
         return;
@@ -300,10 +270,16 @@ static void read_headers(struct decoder *d, const struct dt_json_node *node)
     dt_strbuf_init(&text);
     dt_strbuf_addc(&text, '{');
     d->f.pairs = dt_arena_alloc(d->faults->arena, (node->n + 1) * sizeof(*d->f.pairs));
-    if (d->f.pairs)
-        read_header_members(d, node, &text);
+    for (const struct dt_json_node *m = d->f.pairs ? dt_json_first(d->json, node) : NULL; m;
+         m = dt_json_sibling(d->json, node, m))
+        read_header(d, m, &text, &bytes);
+    dt_assert_cmp(d->f.n_pairs, <=, node->n);
+    if (bytes > most)
+        dt_faults_addf(d->faults, "/headers", "names and values have %zu bytes, %zu are allowed", bytes, most);
     dt_strbuf_addc(&text, '}');
-    check_headers_text(d, text.n);
+    if (text.n > DT_HEADERS_TEXT_MAX) /* many short names with escapes are longer as JSON than their bytes tell */
+        dt_faults_addf(d->faults, "/headers", "has %zu bytes as JSON, %d are allowed", text.n, DT_HEADERS_TEXT_MAX);
+    d->too_large = d->too_large || bytes > most || text.n > DT_HEADERS_TEXT_MAX;
     d->f.headers = keep(d, dt_strbuf_str(&text));
     d->faults->failed = d->faults->failed || text.failed || !d->f.pairs;
     dt_strbuf_clear(&text);
@@ -343,42 +319,31 @@ static const struct member {
     {DT_STR_LIT("callback_url"), DT_MEMBER_CALLBACK_URL, PATCHABLE | NULLABLE, read_callback_url},
 };
 
-static const struct member *find_member(struct dt_str name)
-{
-    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
-        if (dt_str_eq(members[i].name, name))
-            return &members[i];
-    return NULL;
-}
-
-/* A member that a template passes by, or refuses. */
-static bool not_of_a_template(struct decoder *d, const struct member *member, const struct dt_json_node *node)
-{
-    if (d->own(node->name) || (member && member->flags & NULLABLE && node->type == DT_JSON_NULL))
-        return true;
-    if (!member || !(member->flags & ONCE))
-        return false;
-    dt_faults_add_member(d->faults, "", node->name, "is not the caller's to say: each fire has its own");
-    return true;
-}
-
 static void read_member(struct decoder *d, const struct dt_json_node *node)
 {
-    const struct member *member = find_member(node->name);
+    const struct member *member = members;
+    const struct member *end = members + sizeof(members) / sizeof(*members);
+    const char *reason = NULL;
+    while (member < end && !dt_str_eq(member->name, node->name))
+        member++;
+    const bool known = member < end;
+    const bool is_default = known && member->flags & NULLABLE && node->type == DT_JSON_NULL;
     if (d->rules->beside && d->rules->beside(node->name))
         return;
-    if (d->own && not_of_a_template(d, member, node))
+    if (d->own && (d->own(node->name) || is_default))
         return;
-    if (!member) {
-        dt_faults_add_member(d->faults, "", node->name, "is not known");
-        return;
-    }
-    if (d->patch && !(member->flags & PATCHABLE)) {
-        dt_faults_add_member(d->faults, "", node->name, "cannot be changed");
+    if (d->own && known && member->flags & ONCE)
+        reason = "is not the caller's to say: each fire has its own";
+    else if (!known)
+        reason = "is not known";
+    else if (d->patch && !(member->flags & PATCHABLE))
+        reason = "cannot be changed";
+    if (reason) {
+        dt_faults_add_member(d->faults, "", node->name, reason);
         return;
     }
     d->f.has |= member->bit;
-    if (!(d->patch && member->flags & NULLABLE && node->type == DT_JSON_NULL))
+    if (!d->patch || !is_default)
         member->read(d, node);
 }
 
@@ -387,22 +352,6 @@ static void read_member(struct decoder *d, const struct dt_json_node *node)
 static bool has(const struct decoder *d, enum dt_job_member bit)
 {
     return (d->f.has & bit) != 0;
-}
-
-static void check_pairs(struct decoder *d)
-{
-    if (has(d, DT_MEMBER_RUN_AT) && has(d, DT_MEMBER_DELAY)) {
-        dt_faults_add(d->faults, "/run_at", "contradicts delay: give one of the two");
-        dt_faults_add(d->faults, "/delay", "contradicts run_at: give one of the two");
-    }
-    if (has(d, DT_MEMBER_PAYLOAD) && has(d, DT_MEMBER_PAYLOAD_BASE64)) {
-        dt_faults_add(d->faults, "/payload", "contradicts payload_base64: give one of the two");
-        dt_faults_add(d->faults, "/payload_base64", "contradicts payload: give one of the two");
-    }
-    if (has(d, DT_MEMBER_CONTENT_TYPE) && !has(d, DT_MEMBER_PAYLOAD_BASE64))
-        dt_faults_add(d->faults, "/content_type", "goes with payload_base64 only; other payloads are application/json");
-    if (has(d, DT_MEMBER_PAYLOAD_BASE64) && !has(d, DT_MEMBER_CONTENT_TYPE))
-        dt_faults_add(d->faults, "/content_type", "is required with payload_base64");
 }
 
 /* When the job is due; a past time is now. Refused when that is too far ahead. */
@@ -429,7 +378,18 @@ static bool read_object(struct decoder *d)
     }
     for (const struct dt_json_node *m = dt_json_first(d->json, body); m; m = dt_json_sibling(d->json, body, m))
         read_member(d, m);
-    check_pairs(d);
+    if (has(d, DT_MEMBER_RUN_AT) && has(d, DT_MEMBER_DELAY)) {
+        dt_faults_add(d->faults, "/run_at", "contradicts delay: give one of the two");
+        dt_faults_add(d->faults, "/delay", "contradicts run_at: give one of the two");
+    }
+    if (has(d, DT_MEMBER_PAYLOAD) && has(d, DT_MEMBER_PAYLOAD_BASE64)) {
+        dt_faults_add(d->faults, "/payload", "contradicts payload_base64: give one of the two");
+        dt_faults_add(d->faults, "/payload_base64", "contradicts payload: give one of the two");
+    }
+    if (has(d, DT_MEMBER_CONTENT_TYPE) && !has(d, DT_MEMBER_PAYLOAD_BASE64))
+        dt_faults_add(d->faults, "/content_type", "goes with payload_base64 only; other payloads are application/json");
+    if (has(d, DT_MEMBER_PAYLOAD_BASE64) && !has(d, DT_MEMBER_CONTENT_TYPE))
+        dt_faults_add(d->faults, "/content_type", "is required with payload_base64");
     return true;
 }
 
@@ -443,28 +403,6 @@ static dt_status verdict(const struct decoder *d)
 }
 
 /* ---- create ---- */
-
-/* Topic and key stand in the path, in the body, or in both and agree. */
-static void join_path(struct decoder *d, const struct dt_job_path *path)
-{
-    const struct dt_str topic = path->topic;
-    const struct dt_str key = path->key;
-    if (topic.p) {
-        if (d->f.topic.p && !dt_str_eq(d->f.topic, topic))
-            dt_faults_add(d->faults, "/topic", "differs from the topic in the path");
-        d->f.topic = topic;
-    } else if (!has(d, DT_MEMBER_TOPIC)) {
-        dt_faults_add(d->faults, "/topic", "is required");
-    }
-    if (key.p) {
-        if (d->f.key.p && !dt_str_eq(d->f.key, key))
-            dt_faults_add(d->faults, "/key", "differs from the key in the path");
-        d->f.key = key;
-        d->f.has |= DT_MEMBER_KEY;
-    }
-    if (!has(d, DT_MEMBER_RUN_AT) && !has(d, DT_MEMBER_DELAY))
-        dt_faults_add(d->faults, "/run_at", "is required: give exactly one of run_at and delay");
-}
 
 static void fill_new(struct decoder *d, struct dt_new_job *out)
 {
@@ -492,7 +430,22 @@ dt_status dt_job_decode(const dt_json *json, const struct dt_job_rules *rules, c
     *out = (struct dt_new_job){0};
     if (!read_object(&d))
         return DT_INVALID;
-    join_path(&d, path);
+    /* Topic and key stand in the path, in the body, or in both and agree. */
+    if (path->topic.p) {
+        if (d.f.topic.p && !dt_str_eq(d.f.topic, path->topic))
+            dt_faults_add(faults, "/topic", "differs from the topic in the path");
+        d.f.topic = path->topic;
+    } else if (!has(&d, DT_MEMBER_TOPIC)) {
+        dt_faults_add(faults, "/topic", "is required");
+    }
+    if (path->key.p) {
+        if (d.f.key.p && !dt_str_eq(d.f.key, path->key))
+            dt_faults_add(faults, "/key", "differs from the key in the path");
+        d.f.key = path->key;
+        d.f.has |= DT_MEMBER_KEY;
+    }
+    if (!has(&d, DT_MEMBER_RUN_AT) && !has(&d, DT_MEMBER_DELAY))
+        dt_faults_add(faults, "/run_at", "is required: give exactly one of run_at and delay");
     out->run_at_ms = due_ms(&d, now_ms);
     dt_status status = verdict(&d);
     if (status == DT_OK)
@@ -515,39 +468,35 @@ dt_status dt_job_template_decode(const dt_json *json, const struct dt_job_rules 
 
 /* ---- PATCH ---- */
 
-static void fill_patch(const struct decoder *d, int64_t due, struct dt_patch *out)
-{
-    const struct dt_job_fields *f = &d->f;
-    out->has_run_at = (f->has & (DT_MEMBER_RUN_AT | DT_MEMBER_DELAY)) != 0;
-    out->run_at_is_delay = has(d, DT_MEMBER_DELAY);
-    out->run_at_ms = out->run_at_is_delay ? f->delay_ms : due;
-    out->has_payload = (f->has & (DT_MEMBER_PAYLOAD | DT_MEMBER_PAYLOAD_BASE64)) != 0;
-    out->payload = f->payload;
-    out->payload_binary = has(d, DT_MEMBER_PAYLOAD_BASE64);
-    out->content_type = f->content_type;
-    out->has_retry = has(d, DT_MEMBER_RETRY);
-    out->retry = f->retry;
-    out->has_ack_timeout = has(d, DT_MEMBER_ACK_TIMEOUT);
-    out->ack_timeout_ms = f->ack_timeout_ms;
-    out->has_partition_key = has(d, DT_MEMBER_PARTITION_KEY);
-    out->partition_key = f->partition_key;
-    out->has_headers = has(d, DT_MEMBER_HEADERS);
-    out->headers = f->headers;
-    out->header_fault = f->header_fault;
-    out->has_callback_url = has(d, DT_MEMBER_CALLBACK_URL);
-    out->callback_url = f->callback_url;
-}
-
 dt_status dt_patch_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
                           struct dt_faults *faults, struct dt_patch *out)
 {
     struct decoder d = {.json = json, .rules = rules, .faults = faults, .patch = true};
+    const struct dt_job_fields *f = &d.f;
     *out = (struct dt_patch){0};
     if (!read_object(&d))
         return DT_INVALID;
-    int64_t due = due_ms(&d, now_ms);
-    dt_status status = verdict(&d);
-    if (status == DT_OK)
-        fill_patch(&d, due, out);
-    return status;
+    const int64_t due = due_ms(&d, now_ms);
+    const dt_status status = verdict(&d);
+    if (status != DT_OK)
+        return status;
+    out->has_run_at = (f->has & (DT_MEMBER_RUN_AT | DT_MEMBER_DELAY)) != 0;
+    out->run_at_is_delay = has(&d, DT_MEMBER_DELAY);
+    out->run_at_ms = out->run_at_is_delay ? f->delay_ms : due;
+    out->has_payload = (f->has & (DT_MEMBER_PAYLOAD | DT_MEMBER_PAYLOAD_BASE64)) != 0;
+    out->payload = f->payload;
+    out->payload_binary = has(&d, DT_MEMBER_PAYLOAD_BASE64);
+    out->content_type = f->content_type;
+    out->has_retry = has(&d, DT_MEMBER_RETRY);
+    out->retry = f->retry;
+    out->has_ack_timeout = has(&d, DT_MEMBER_ACK_TIMEOUT);
+    out->ack_timeout_ms = f->ack_timeout_ms;
+    out->has_partition_key = has(&d, DT_MEMBER_PARTITION_KEY);
+    out->partition_key = f->partition_key;
+    out->has_headers = has(&d, DT_MEMBER_HEADERS);
+    out->headers = f->headers;
+    out->header_fault = f->header_fault;
+    out->has_callback_url = has(&d, DT_MEMBER_CALLBACK_URL);
+    out->callback_url = f->callback_url;
+    return DT_OK;
 }

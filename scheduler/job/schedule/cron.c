@@ -5,6 +5,7 @@
  */
 #include "job/schedule/cron.h"
 
+#include "base/assert.h"
 #include "base/text/civil.h"
 
 #define DAY_S    INT64_C(86400)
@@ -42,31 +43,17 @@ static int nearest_weekday(const struct month *m, int day)
     return day;
 }
 
-/* The nW that mean the day stand at most two days away from it. */
-static bool is_near(const struct dt_cron *c, const struct month *m, int day)
-{
-    for (int n = day > 2 ? day - 2 : 1; n <= day + 2 && n <= m->length; n++)
-        if (c->near_days >> n & 1 && nearest_weekday(m, n) == day)
-            return true;
-    return false;
-}
-
-static bool day_named(const struct dt_cron *c, const struct month *m, int day)
-{
-    return (c->days >> day & 1) || (c->last_day && day == m->length) ||
-           (c->last_weekday && day == nearest_weekday(m, m->length)) || is_near(c, m, day);
-}
-
-static bool weekday_named(const struct dt_cron *c, const struct month *m, int day)
-{
-    int weekday = weekday_of(m, day);
-    unsigned nth = c->nth[weekday];
-    return (c->weekdays >> weekday & 1) || (nth >> ((day + 6) / 7) & 1) || ((nth & 1) && day + 7 > m->length);
-}
-
 static bool day_matches(const struct dt_cron *c, const struct month *m, int day)
 {
-    bool by_day = day_named(c, m, day), by_weekday = weekday_named(c, m, day);
+    bool by_day = (c->days >> day & 1) || (c->last_day && day == m->length) ||
+                  (c->last_weekday && day == nearest_weekday(m, m->length));
+    /* The nW that mean the day stand at most two days away from it. */
+    for (int n = day > 2 ? day - 2 : 1; n <= day + 2 && n <= m->length && !by_day; n++)
+        by_day = c->near_days >> n & 1 && nearest_weekday(m, n) == day;
+    const int weekday = weekday_of(m, day);
+    const unsigned nth = c->nth[weekday];
+    const bool by_weekday =
+        (c->weekdays >> weekday & 1) || (nth >> ((day + 6) / 7) & 1) || ((nth & 1) && day + 7 > m->length);
     return c->all_days || c->all_weekdays ? by_day && by_weekday : by_day || by_weekday;
 }
 
@@ -134,6 +121,7 @@ int64_t dt_cron_next_local_s(const struct dt_cron *cron, int64_t local_s)
         m = m.month < 12 ? month_of(m.year, m.month + 1) : month_of(m.year + 1, 1);
         found_s = match_in_month(cron, &m, 1, 0);
     }
+    dt_assert(found_s > local_s || found_s == DT_NEVER);
     return found_s;
 }
 

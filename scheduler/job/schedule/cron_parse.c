@@ -28,6 +28,7 @@ static const struct {
     {"@yearly", "0 0 1 1 *"}, {"@annually", "0 0 1 1 *"}, {"@monthly", "0 0 1 * *"}, {"@weekly", "0 0 * * 0"},
     {"@daily", "0 0 * * *"},  {"@midnight", "0 0 * * *"}, {"@hourly", "0 * * * *"},
 };
+#define MACROS (sizeof(macros) / sizeof(macros[0]))
 
 struct parser {
     enum field field;
@@ -108,42 +109,24 @@ struct range {
     int from, to, step;
 };
 
-static void set_range(const struct parser *p, const struct range *r)
-{
-    for (int v = r->from; v <= r->to; v += r->step)
-        set_value(p, v);
-}
-
-static bool is_all(const struct parser *p, struct dt_str text)
-{
-    return dt_str_is(text, "*") || (dt_str_is(text, "?") && (p->field == DAY || p->field == WEEKDAY));
-}
-
-/* "a-b"; a range of weekdays goes on in the next week. */
-static dt_status read_range(const struct parser *p, struct dt_str base, struct range *r)
-{
-    struct dt_str to = base;
-    struct dt_str from;
-    cut(&to, '-', &from);
-    if (!read_value(p, from, &r->from) || !read_value(p, to, &r->to))
-        return wrong(p, base, "is no range of values of this field");
-    if (r->to < r->from && p->field == WEEKDAY)
-        r->to += 7;
-    if (r->to < r->from)
-        return wrong(p, base, "is a range that ends before it begins");
-    return DT_OK;
-}
-
-/* The base of an item, without its step. */
+/* The base of an item, without its step; a range of weekdays goes on in the next week. */
 static dt_status read_base(const struct parser *p, struct dt_str base, bool stepped, struct range *r)
 {
     const struct spec *spec = &specs[p->field];
-    if (is_all(p, base)) {
+    const bool of_days = p->field == DAY || p->field == WEEKDAY;
+    struct dt_str to = base;
+    struct dt_str from;
+    if (dt_str_is(base, "*") || (of_days && dt_str_is(base, "?"))) {
         *r = (struct range){spec->min, spec->end, r->step};
         return DT_OK;
     }
-    if (base.n && memchr(base.p, '-', base.n))
-        return read_range(p, base, r);
+    if (cut(&to, '-', &from)) {
+        if (!read_value(p, from, &r->from) || !read_value(p, to, &r->to))
+            return wrong(p, base, "is no range of values of this field");
+        if (r->to < r->from && p->field == WEEKDAY)
+            r->to += 7;
+        return r->to < r->from ? wrong(p, base, "is a range that ends before it begins") : DT_OK;
+    }
     if (!read_value(p, base, &r->from))
         return wrong(p, base, "is no value of this field");
     if (p->field == WEEKDAY)
@@ -162,8 +145,8 @@ static dt_status read_plain(const struct parser *p, struct dt_str item)
     if (stepped && (!read_number(step, &r.step) || r.step < 1 || r.step > spec->end - spec->min + 1))
         return wrong(p, item, "has a step that is no number from 1 to the size of the field");
     dt_status status = read_base(p, base, stepped, &r);
-    if (status == DT_OK)
-        set_range(p, &r);
+    for (int v = r.from; status == DT_OK && v <= r.to; v += r.step)
+        set_value(p, v);
     return status;
 }
 
@@ -250,10 +233,13 @@ static bool is_space(char c)
     return c == ' ' || c == '\t';
 }
 
-/* Takes the text apart at its spaces; returns how many words there are, of which the first ones come out. */
-static size_t split(struct dt_str text, struct dt_str words[FIELDS])
+/* Takes the text apart at its spaces. */
+static dt_status read_fields(struct dt_str text, struct dt_cron *out, struct dt_error *err)
 {
+    struct dt_str words[FIELDS];
+    struct parser p = {.cron = out, .err = err};
     size_t n = 0;
+    dt_status status = DT_OK;
     while (text.n) {
         size_t i = 0;
         while (i < text.n && is_space(text.p[i]) == is_space(text.p[0]))
@@ -262,15 +248,6 @@ static size_t split(struct dt_str text, struct dt_str words[FIELDS])
             words[n - 1] = (struct dt_str){text.p, i};
         text = (struct dt_str){text.p + i, text.n - i};
     }
-    return n;
-}
-
-static dt_status read_fields(struct dt_str text, struct dt_cron *out, struct dt_error *err)
-{
-    struct dt_str words[FIELDS];
-    struct parser p = {.cron = out, .err = err};
-    size_t n = split(text, words);
-    dt_status status = DT_OK;
     if (n != FIELDS && n != FIELDS - 1)
         return dt_fail(err, DT_INVALID, "has %zu fields: five are needed, or six with seconds first", n);
     if (n == FIELDS - 1)
@@ -282,27 +259,22 @@ static dt_status read_fields(struct dt_str text, struct dt_cron *out, struct dt_
     return status;
 }
 
-static dt_status macro_of(struct dt_str text, struct dt_str *means, struct dt_error *err)
-{
-    for (size_t i = 0; i < sizeof(macros) / sizeof(macros[0]); i++)
-        if (dt_str_is_caseless(text, macros[i].name)) {
-            *means = dt_str(macros[i].means);
-            return DT_OK;
-        }
-    return dt_fail(err, DT_INVALID, "@yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly are known");
-}
-
 dt_status dt_cron_parse(struct dt_str text, struct dt_cron *out, struct dt_error *err)
 {
-    dt_status status = DT_OK;
     *out = (struct dt_cron){0};
     if (text.n > DT_CRON_MAX)
         return dt_fail(err, DT_INVALID, "is longer than %d bytes", DT_CRON_MAX);
     text = dt_str_trimmed(text);
-    if (text.n && text.p[0] == '@')
-        status = macro_of(text, &text, err);
-    if (status == DT_OK)
-        status = read_fields(text, out, err);
+    if (text.n && text.p[0] == '@') {
+        size_t i = 0;
+        while (i < MACROS && !dt_str_is_caseless(text, macros[i].name))
+            i++;
+        if (i == MACROS)
+            return dt_fail(err, DT_INVALID,
+                           "@yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly are known");
+        text = dt_str(macros[i].means);
+    }
+    dt_status status = read_fields(text, out, err);
     if (status == DT_OK && dt_cron_next_local_s(out, 0) == DT_NEVER)
         status = dt_fail(err, DT_INVALID, "never comes: no month has such a day");
     return status;

@@ -6,31 +6,16 @@
 #define SPAN_MS     INT64_C(3600000) /* the newest fires are looked for in the last hour first */
 #define SPAN_FACTOR 8
 
-static int64_t next_step_ms(const struct dt_recurrence *r, int64_t after_ms)
-{
-    if (after_ms < r->anchor_ms)
-        return r->anchor_ms;
-    int64_t steps = (after_ms - r->anchor_ms) / r->every_ms + 1;
-    return r->anchor_ms + steps * r->every_ms;
-}
-
 int64_t dt_recurrence_next_ms(const struct dt_recurrence *r, int64_t after_ms)
 {
-    int64_t at_ms;
+    int64_t at_ms = r->anchor_ms;
     if (after_ms < r->starts_at_ms)
         after_ms = r->starts_at_ms - 1;
-    at_ms = r->every_ms ? next_step_ms(r, after_ms) : dt_cron_next_ms(&r->cron, r->zone, after_ms);
+    if (!r->every_ms)
+        at_ms = dt_cron_next_ms(&r->cron, r->zone, after_ms);
+    else if (after_ms >= r->anchor_ms)
+        at_ms += ((after_ms - r->anchor_ms) / r->every_ms + 1) * r->every_ms;
     return at_ms < r->ends_at_ms ? at_ms : DT_NEVER;
-}
-
-/* All fires of the stretch pass through a ring; returns how many there were. */
-static size_t fill_ring(const struct dt_recurrence *r, int64_t after_ms, int64_t until_ms, int64_t *ring, size_t max)
-{
-    size_t n = 0;
-    for (int64_t at_ms = dt_recurrence_next_ms(r, after_ms); at_ms <= until_ms && at_ms != DT_NEVER;
-         at_ms = dt_recurrence_next_ms(r, at_ms))
-        ring[n++ % max] = at_ms;
-    return n;
 }
 
 static void reverse(int64_t *v, size_t n)
@@ -42,14 +27,6 @@ static void reverse(int64_t *v, size_t n)
     }
 }
 
-/* Three reversals turn the ring so that its oldest stands first. */
-static void straighten(int64_t *ring, size_t n, size_t max)
-{
-    reverse(ring, n % max);
-    reverse(ring + n % max, max - n % max);
-    reverse(ring, max);
-}
-
 size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int64_t until_ms, int64_t *fires,
                             size_t max)
 {
@@ -58,14 +35,20 @@ size_t dt_recurrence_newest(const struct dt_recurrence *r, int64_t after_ms, int
     size_t n;
     if (max == 0)
         return 0;
-    do {
+    do { /* all fires of the stretch pass through a ring */
         from_ms = until_ms - span_ms > after_ms ? until_ms - span_ms : after_ms;
-        n = fill_ring(r, from_ms, until_ms, fires, max);
+        n = 0;
+        for (int64_t at_ms = dt_recurrence_next_ms(r, from_ms); at_ms <= until_ms && at_ms != DT_NEVER;
+             at_ms = dt_recurrence_next_ms(r, at_ms))
+            fires[n++ % max] = at_ms;
         span_ms *= SPAN_FACTOR;
     } while (n < max && from_ms > after_ms);
     if (n <= max)
         return n;
-    straighten(fires, n, max);
+    /* Three reversals turn the ring so that its oldest stands first. */
+    reverse(fires, n % max);
+    reverse(fires + n % max, max - n % max);
+    reverse(fires, max);
     return max;
 }
 
