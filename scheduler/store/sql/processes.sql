@@ -49,7 +49,7 @@ SELECT f.finding, f.subject, MIN(f.detail), MIN(p.name), MIN(f.found_at)
 
 -- name: put_death
 INSERT INTO process_findings (process, finding, subject, detail, found_at)
-VALUES (?, 'assertion', ?, ?, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED));
+VALUES (?, 'assertion', ?, LEFT(?, 400), CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED));
 
 -- name: select_deaths
 SELECT subject, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) - found_at
