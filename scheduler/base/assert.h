@@ -18,7 +18,8 @@
 
 #define dt_assert_cmp(a, op, b)                                                                                        \
     do {                                                                                                               \
-        const int64_t a_ = (int64_t)(a), b_ = (int64_t)(b);                                                            \
+        const int64_t a_ = (int64_t)(a);                                                                               \
+        const int64_t b_ = (int64_t)(b);                                                                               \
         if (__builtin_expect(!(a_ op b_), 0))                                                                          \
             dt_assert_cmp_failed(__FILE_NAME__, __LINE__, #a " " #op " " #b, a_, b_);                                  \
     } while (0)
@@ -30,8 +31,8 @@ _Noreturn void dt_assert_cmp_failed(const char *file, int line, const char *cond
  * what the thread works on, or -1. While it runs, the other threads continue; a hook that hangs or fails an assertion
  * itself ends the process. */
 typedef void dt_assert_hook_fn(void *arg, const char *where, const char *what, int shard);
-/* For main, while no other thread runs. NULL: no hook. */
-void dt_assert_hook(dt_assert_hook_fn *hook, void *arg);
+/* For main, before other threads run and after they have ended. NULL: no hook. */
+void dt_assert_hook(dt_assert_hook_fn *fn, void *arg);
 /* Says which shard the calling thread works on, for as long as it lives. */
 void dt_assert_shard(unsigned shard);
 

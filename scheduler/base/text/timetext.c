@@ -310,7 +310,9 @@ dt_status dt_time_parse(struct dt_str text, int64_t *out_ms)
     struct cursor c = {text.p, text.p + text.n};
     struct dt_civil t = {0};
     int64_t fraction = 0;
-    int sign = 0, hours = 0, minutes = 0; /* of the offset */
+    int sign = 0; /* of the offset, and the next two */
+    int hours = 0;
+    int minutes = 0;
     if (text.n == 0 || !read_digits(&c, 4, &t.year) || !eat(&c, '-') || !read_digits(&c, 2, &t.month) ||
         !eat(&c, '-') || !read_digits(&c, 2, &t.day) || t.month < 1 || t.month > 12 || t.day < 1 ||
         t.day > dt_civil_days_in_month(t.year, t.month))
