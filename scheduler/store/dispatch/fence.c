@@ -12,40 +12,22 @@
  */
 #include "store/dispatch/fence.h"
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "store/dispatch/fence_txn.h"
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-/* Does the row that was read say what this leadership wrote last? */
-static bool as_written(const dt_db *db, const struct dt_fence *fence)
-{
-    return DT_GUARD(EPOCH, dt_db_i64(db, 0) == fence->epoch) && DT_GUARD(TOKEN, dt_db_i64(db, 1) == fence->token) &&
-           DT_GUARD(VERSION, dt_db_i64(db, 2) == fence->version);
-}
-
-/* The answer of a row whose first columns are epoch, token, version and halted. */
+/* Does the row that was read say what this leadership wrote last? Its first columns are epoch, token, version, halted. */
 static dt_status judge_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)
 {
-    if (!as_written(db, fence))
+    if (!DT_GUARD(EPOCH, dt_db_i64(db, 0) == fence->epoch) || !DT_GUARD(TOKEN, dt_db_i64(db, 1) == fence->token) ||
+        !DT_GUARD(VERSION, dt_db_i64(db, 2) == fence->version))
         return dt_fail(err, DT_DEPOSED,
                        "shard %u: the row says epoch %lld version %lld, this leadership wrote %lld %lld", fence->shard,
                        (long long)dt_db_i64(db, 0), (long long)dt_db_i64(db, 2), (long long)fence->epoch,
                        (long long)fence->version);
     return dt_db_is_null(db, 3) ? DT_OK : dt_fail(err, DT_HALTED, "shard %u is halted", fence->shard);
-}
-
-static dt_status lock(dt_db *db, const struct dt_fence *fence, struct dt_fence_row *row, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_lock_fence, DT_PARAMS(DT_P_INT(fence->shard)), err);
-    if (status == DT_OK && !dt_db_next(db))
-        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", fence->shard);
-    else if (status == DT_OK) {
-        *row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
-        status = judge_row(db, fence, err);
-    }
-    dt_status end = dt_db_end(db, status == DT_OK || status == DT_NOT_FOUND ? err : NULL);
-    return end != DT_OK && (status == DT_OK || status == DT_NOT_FOUND) ? end : status;
 }
 
 struct locking {
@@ -56,14 +38,24 @@ struct locking {
 static dt_status begin_with_lock(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
 {
     const struct locking *l = arg;
+    const unsigned shard = l->fence->shard;
     int64_t asked_us = dt_clock_mono_us(dt_clock_system());
     dt_status status = dt_db_begin_soon(db, err);
     if (status != DT_OK)
         return status;
-    status = lock(db, l->fence, l->row, err);
+    status = dt_db_query(db, dt_sql_lock_fence, DT_PARAMS(DT_P_INT(shard)), err);
+    if (status == DT_OK && !dt_db_next(db))
+        status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", shard);
+    else if (status == DT_OK) {
+        *l->row = (struct dt_fence_row){dt_db_i64(db, 4), dt_db_i64(db, 5), dt_db_i64(db, 6)};
+        status = judge_row(db, l->fence, err);
+    }
+    /* Whether the row could be read to its end counts unless it was read and said no. */
+    const bool unread = status == DT_OK || status == DT_NOT_FOUND;
+    dt_status end = dt_db_end(db, unread ? err : NULL);
     if (l->row->now_ms)
         dt_store_heard_now(store, l->row->now_ms, asked_us);
-    return status;
+    return end != DT_OK && unread ? end : status;
 }
 
 dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **db, struct dt_fence_row *row,
@@ -80,6 +72,9 @@ dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fenc
 {
     struct dt_strbuf list;
     uint64_t changed = 0;
+    dt_assert_cmp(values->send_n, <=, values->inflight.n);
+    dt_assert(values->send_n > 0 || values->inflight.n == 0);
+    dt_assert_cmp(values->batch_no - fence->batch_no, <=, 1);
     dt_strbuf_init(&list);
     dt_inflight_format(values->inflight.v, values->inflight.n, &list);
     dt_status status = list.failed ? DT_NOMEM : DT_OK;

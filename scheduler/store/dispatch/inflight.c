@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 
 void dt_inflight_clear(struct dt_inflight *list)
@@ -34,10 +35,15 @@ struct cursor {
     const char *p, *end;
 };
 
-static bool take(struct cursor *c, char expected)
+static void skip_space(struct cursor *c)
 {
     while (c->p < c->end && (*c->p == ' ' || *c->p == '\n'))
         c->p++;
+}
+
+static bool take(struct cursor *c, char expected)
+{
+    skip_space(c);
     if (c->p == c->end || *c->p != expected)
         return false;
     c->p++;
@@ -48,42 +54,13 @@ static bool take_number(struct cursor *c, int64_t *out)
 {
     int64_t v = 0;
     unsigned digits = 0;
-    while (c->p < c->end && (*c->p == ' ' || *c->p == '\n'))
-        c->p++;
+    skip_space(c);
     bool negative = c->p < c->end && *c->p == '-'; /* a due time of a manual edit */
     c->p += negative;
     for (; c->p < c->end && *c->p >= '0' && *c->p <= '9' && digits < 18; digits++)
         v = v * 10 + (*c->p++ - '0');
     *out = negative ? -v : v;
     return digits > 0;
-}
-
-static dt_status append(struct dt_inflight *list, struct dt_claim claim)
-{
-    if (list->n == list->cap) {
-        size_t cap = list->cap ? list->cap * 2 : 64;
-        struct dt_claim *v = realloc(list->v, cap * sizeof(*v));
-        if (!v)
-            return DT_NOMEM;
-        list->v = v;
-        list->cap = cap;
-    }
-    list->v[list->n++] = claim;
-    return DT_OK;
-}
-
-static dt_status parse_entries(struct cursor *c, struct dt_inflight *out)
-{
-    do {
-        struct dt_claim claim;
-        if (!take(c, '[') || !take_number(c, &claim.id) || !take(c, ',') || !take_number(c, &claim.attempt) ||
-            !take(c, ',') || !take_number(c, &claim.due_ms) || !take(c, ']'))
-            return DT_MALFORMED;
-        dt_status status = append(out, claim);
-        if (status != DT_OK)
-            return status;
-    } while (take(c, ','));
-    return take(c, ']') ? DT_OK : DT_MALFORMED;
 }
 
 dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out)
@@ -94,13 +71,19 @@ dt_status dt_inflight_parse(struct dt_str text, struct dt_inflight *out)
         return DT_OK;
     if (!take(&c, '['))
         return DT_MALFORMED;
-    if (!take(&c, ']')) {
-        dt_status status = parse_entries(&c, out);
-        if (status != DT_OK)
-            return status;
+    for (bool more = !take(&c, ']'); more;) {
+        struct dt_claim claim;
+        if (!take(&c, '[') || !take_number(&c, &claim.id) || !take(&c, ',') || !take_number(&c, &claim.attempt) ||
+            !take(&c, ',') || !take_number(&c, &claim.due_ms) || !take(&c, ']'))
+            return DT_MALFORMED;
+        if (out->n == out->cap && dt_inflight_reserve(out, out->cap ? out->cap * 2 : 64) != DT_OK)
+            return DT_NOMEM;
+        out->v[out->n++] = claim;
+        more = take(&c, ',');
+        if (!more && !take(&c, ']'))
+            return DT_MALFORMED;
     }
-    while (c.p < c.end && (*c.p == ' ' || *c.p == '\n'))
-        c.p++;
+    skip_space(&c);
     return c.p == c.end ? DT_OK : DT_MALFORMED;
 }
 
@@ -164,6 +147,7 @@ dt_status dt_inflight_append(struct dt_inflight *to, const struct dt_inflight *f
 
 void dt_inflight_drop(struct dt_inflight *list, size_t n)
 {
+    dt_assert_cmp(n, <=, list->n);
     if (n == 0)
         return;
     list->n -= n;
@@ -182,13 +166,9 @@ bool dt_inflight_equal(const struct dt_claim *a, size_t n_a, const struct dt_cla
 
 /* ---- how it shrinks ---- */
 
-static size_t at_most(size_t n, size_t most)
-{
-    return n < most ? n : most;
-}
-
 struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
 {
+    dt_assert_cmp(send_n, <=, n);
     size_t left = n - send_n;
     return (struct dt_shrink){.leave = send_n, .send_n = send_n > left / 2 ? left : send_n * 2};
 }
@@ -202,6 +182,7 @@ struct dt_shrink dt_inflight_sent(size_t n, size_t send_n)
 struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t send_n, bool sent,
                                         const struct dt_inflight *refused)
 {
+    dt_assert_cmp(send_n, <=, list->n);
     bool was_refused = refused->n && DT_GUARD(REFUSAL, dt_inflight_equal(list->v, send_n, refused->v, refused->n));
     if (sent && !(DT_UNGUARDED(REFUSAL_LAST) && was_refused))
         return dt_inflight_sent(list->n, send_n);
@@ -209,5 +190,5 @@ struct dt_shrink dt_inflight_taken_over(const struct dt_inflight *list, size_t s
         return (struct dt_shrink){.send_n = send_n};
     if (send_n > 1)
         return (struct dt_shrink){.halved = true, .send_n = send_n / 2};
-    return (struct dt_shrink){.leave = 1, .undeliverable = true, .send_n = at_most(1, list->n - 1)};
+    return (struct dt_shrink){.leave = 1, .undeliverable = true, .send_n = list->n > 1};
 }

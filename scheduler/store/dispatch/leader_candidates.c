@@ -10,6 +10,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "store/db/id_in.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/leader_parts.h"
@@ -27,6 +28,7 @@ static int by_id(const void *a, const void *b)
 struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id)
 {
     struct dt_candidate key = {.id = id};
+    dt_assert(!t->by_due);
     return bsearch(&key, t->v, t->n, sizeof(*t->v), by_id);
 }
 
@@ -35,41 +37,9 @@ const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(con
     int64_t *ids = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*ids));
     *n = 0;
     for (size_t i = 0; ids && i < t->n; i++)
-        if (wanted(&t->v[i]))
+        if (!wanted || wanted(&t->v[i]))
             ids[(*n)++] = t->v[i].id;
     return ids;
-}
-
-static dt_status candidates_from_hints(struct dt_open_txn *t)
-{
-    const struct dt_leader_due *due = &t->io->due;
-    t->n = due->n_hints;
-    t->v = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*t->v));
-    t->claims = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*t->claims));
-    t->hands = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*t->hands));
-    if (!t->v || !t->claims || !t->hands)
-        return DT_NOMEM;
-    for (size_t i = 0; i < t->n; i++)
-        t->v[i] = (struct dt_candidate){.id = due->hints[i].id, .hint_ms = due->hints[i].due_ms, .fate = DT_FATE_LEFT};
-    qsort(t->v, t->n, sizeof(*t->v), by_id);
-    return DT_OK;
-}
-
-/* ---- locking ---- */
-
-static bool any(const struct dt_candidate *c)
-{
-    (void)c;
-    return true;
-}
-
-/* One copy for as long as the same one comes. */
-static struct dt_str topic_of_row(struct dt_open_txn *t)
-{
-    struct dt_str topic = dt_db_bytes(t->db, 7);
-    if (!t->topic.p || !dt_str_eq(t->topic, topic))
-        t->topic = dt_arena_copy(t->io->arena, topic);
-    return t->topic;
 }
 
 /* The columns of dt_sql_lock_hinted. */
@@ -77,8 +47,11 @@ static dt_status take_row(void *arg)
 {
     struct dt_open_txn *t = arg;
     struct dt_candidate *c = dt_candidates_find(t, dt_db_i64(t->db, 0));
+    const struct dt_str topic = dt_db_bytes(t->db, 7);
     if (!c)
         return dt_fail(t->err, DT_INTERNAL, "a job that was not asked for");
+    if (!t->topic.p || !dt_str_eq(t->topic, topic)) /* one copy for as long as the same one comes */
+        t->topic = dt_arena_copy(t->io->arena, topic);
     c->found = true;
     c->state = (enum dt_job_state)(dt_db_i64(t->db, 1) - 1);
     c->attempt = dt_db_i64(t->db, 2);
@@ -87,24 +60,12 @@ static dt_status take_row(void *arg)
     c->claim_shard = (int)dt_db_i64(t->db, 4);
     c->ack_timeout_ms = dt_db_i64(t->db, 5);
     c->bytes = dt_db_i64(t->db, 6);
-    c->topic = topic_of_row(t);
+    c->topic = t->topic;
     c->callback_url = dt_arena_copy(t->io->arena, dt_db_bytes(t->db, 11));
     if (!c->topic.p || (!c->callback_url.p && !dt_db_is_null(t->db, 11)))
         return DT_NOMEM;
     return dt_outgoing_small(t->db, 8, t->io->arena, &c->message);
 }
-
-static dt_status lock_candidates(struct dt_open_txn *t)
-{
-    size_t n;
-    const int64_t *ids = dt_candidates_ids(t, any, &n);
-    if (!ids)
-        return DT_NOMEM;
-    return dt_id_in_read(t->db, &dt_sql_lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), DT_IDS(ids, n), take_row, t,
-                         t->err);
-}
-
-/* ---- what was not locked ---- */
 
 static bool not_found(const struct dt_candidate *c)
 {
@@ -120,38 +81,11 @@ static dt_status is_there(void *arg)
     return DT_OK;
 }
 
-/* Hints without a locked row: gone, or locked by somebody? */
-static dt_status tell_gone_from_locked(struct dt_open_txn *t)
-{
-    size_t n;
-    const int64_t *ids = dt_candidates_ids(t, not_found, &n);
-    if (!ids)
-        return DT_NOMEM;
-    for (size_t i = 0; i < t->n; i++)
-        if (!t->v[i].found)
-            t->v[i].fate = DT_FATE_GONE;
-    return dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), is_there, t, t->err);
-}
-
 /* ---- what other shards have in flight ---- */
 
 static bool claimed_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c)
 {
     return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->fence->shard;
-}
-
-/* The shards, as a JSON list, that claimed the latest attempt of a candidate whose slot has moved here since. */
-static void foreign_shards(const struct dt_open_txn *t, struct dt_strbuf *out)
-{
-    bool listed[DT_SHARDS_MAX] = {false};
-    for (size_t i = 0; i < t->n; i++) {
-        unsigned shard = claimed_elsewhere(t, &t->v[i]) ? (unsigned)t->v[i].claim_shard : DT_SHARDS_MAX;
-        if (shard < DT_SHARDS_MAX && !listed[shard])
-            dt_id_list_add(out, shard);
-        if (shard < DT_SHARDS_MAX)
-            listed[shard] = true;
-    }
-    dt_id_list_end(out);
 }
 
 /*
@@ -161,15 +95,24 @@ static void foreign_shards(const struct dt_open_txn *t, struct dt_strbuf *out)
  */
 static dt_status read_foreign_lists(struct dt_open_txn *t)
 {
+    bool listed[DT_SHARDS_MAX] = {false};
     struct dt_inflight list = {0};
     struct dt_strbuf shards;
     dt_strbuf_init(&shards);
-    foreign_shards(t, &shards);
-    bool some = shards.n > 2;
-    dt_status status = shards.failed ? DT_NOMEM : DT_OK;
-    if (status == DT_OK && some)
-        status = dt_db_query(t->db, dt_sql_select_lists_of_shards, DT_PARAMS(DT_P_STR(dt_strbuf_str(&shards))), t->err);
-    while (status == DT_OK && some && dt_db_next(t->db)) {
+    for (size_t i = 0; i < t->n; i++) {
+        const struct dt_candidate *c = &t->v[i];
+        if (!claimed_elsewhere(t, c) || c->claim_shard >= DT_SHARDS_MAX || listed[c->claim_shard])
+            continue;
+        dt_id_list_add(&shards, c->claim_shard);
+        listed[c->claim_shard] = true;
+    }
+    if (shards.n == 0 && !shards.failed)
+        return DT_OK;
+    dt_id_list_end(&shards);
+    dt_status status = shards.failed ? DT_NOMEM
+                                     : dt_db_query(t->db, dt_sql_select_lists_of_shards,
+                                                   DT_PARAMS(DT_P_STR(dt_strbuf_str(&shards))), t->err);
+    while (status == DT_OK && dt_db_next(t->db)) {
         status = dt_inflight_parse(dt_db_bytes(t->db, 0), &list);
         t->foreign_unknown |= status == DT_MALFORMED;
         if (status == DT_OK)
@@ -177,7 +120,7 @@ static dt_status read_foreign_lists(struct dt_open_txn *t)
         else if (status == DT_MALFORMED)
             status = DT_OK;
     }
-    dt_status end = some ? dt_db_end(t->db, status == DT_OK ? t->err : NULL) : DT_OK;
+    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
     dt_inflight_sort_by_id(&t->foreign);
     dt_inflight_clear(&list);
     dt_strbuf_clear(&shards);
@@ -193,16 +136,38 @@ bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct 
 
 dt_status dt_candidates_read(struct dt_open_txn *t)
 {
-    dt_status status = candidates_from_hints(t);
-    if (status != DT_OK || t->n == 0)
-        return status;
-    status = t->io->sent.frozen ? dt_inflight_append(&t->frozen, t->io->sent.list) : DT_OK;
+    const struct dt_leader_due *due = &t->io->due;
+    struct dt_arena *arena = t->io->arena;
+    size_t n = due->n_hints;
+    if (n == 0)
+        return DT_OK;
+    t->n = n;
+    t->v = dt_arena_alloc(arena, n * sizeof(*t->v));
+    t->claims = dt_arena_alloc(arena, n * sizeof(*t->claims));
+    t->hands = dt_arena_alloc(arena, n * sizeof(*t->hands));
+    if (!t->v || !t->claims || !t->hands)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        t->v[i] = (struct dt_candidate){.id = due->hints[i].id, .hint_ms = due->hints[i].due_ms, .fate = DT_FATE_LEFT};
+    qsort(t->v, n, sizeof(*t->v), by_id);
+    dt_status status = t->io->sent.frozen ? dt_inflight_append(&t->frozen, t->io->sent.list) : DT_OK;
     dt_inflight_sort_by_id(&t->frozen);
     if (status == DT_OK)
-        status = dt_topic_snapshot_refresh(t->io->due.topics, t->db, t->row.topics_version, t->err);
+        status = dt_topic_snapshot_refresh(due->topics, t->db, t->row.topics_version, t->err);
+    const int64_t *ids = dt_candidates_ids(t, NULL, &n);
     if (status == DT_OK)
-        status = lock_candidates(t);
-    if (status == DT_OK)
-        status = tell_gone_from_locked(t);
+        status = !ids ? DT_NOMEM
+                      : dt_id_in_read(t->db, &dt_sql_lock_hinted, DT_PARAMS(DT_P_INT(t->fence->shard)), DT_IDS(ids, n),
+                                      take_row, t, t->err);
+    if (status != DT_OK)
+        return status;
+    /* Hints without a locked row: gone, or locked by another session? */
+    ids = dt_candidates_ids(t, not_found, &n);
+    if (!ids)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++)
+        if (!t->v[i].found)
+            t->v[i].fate = DT_FATE_GONE;
+    status = dt_id_in_read(t->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), is_there, t, t->err);
     return status == DT_OK ? read_foreign_lists(t) : status;
 }

@@ -12,6 +12,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/fair.h"
 #include "base/hooks/guard.h"
 #include "job/callback/callback_url.h"
@@ -40,12 +41,6 @@ static size_t place_of(const struct dt_open_txn *t, struct dt_str topic)
     return t->n_gates;
 }
 
-static size_t allowed(const struct dt_open_txn *t, struct dt_str topic)
-{
-    const struct dt_leader_gate *gate = &t->io->gate;
-    return gate->allowed ? gate->allowed(gate->limits, topic) : SIZE_MAX;
-}
-
 static void hold(struct dt_open_txn *t, struct dt_candidate *c)
 {
     c->fate = DT_FATE_HELD;
@@ -53,31 +48,10 @@ static void hold(struct dt_open_txn *t, struct dt_candidate *c)
     t->io->limits.held++;
 }
 
-/* Lists the topics whose gates are wanted. What the caller lets wait is held without a question. */
-static dt_status list_gates(struct dt_open_txn *t, size_t n)
-{
-    t->gates = dt_arena_alloc(t->io->arena, n * sizeof(*t->gates));
-    t->limited = dt_arena_alloc(t->io->arena, n * sizeof(*t->limited));
-    if (!t->gates || !t->limited)
-        return DT_NOMEM;
-    for (size_t i = 0; i < t->n; i++) {
-        struct dt_candidate *c = &t->v[i];
-        if (!is_limited(c) || place_of(t, c->topic) < t->n_gates)
-            continue;
-        size_t most = allowed(t, c->topic);
-        if (most == 0) {
-            hold(t, c);
-            continue;
-        }
-        t->limited[t->n_gates] = (struct dt_limited){.allowed = most};
-        t->gates[t->n_gates++] = (struct dt_gate){.topic = c->topic};
-    }
-    return DT_OK;
-}
-
 static void leave_beyond_room(struct dt_open_txn *t, struct dt_candidate *c)
 {
     size_t at = place_of(t, c->topic);
+    dt_assert_cmp(at, <, t->n_gates);
     const struct dt_gate *gate = &t->gates[at];
     struct dt_limited *limited = &t->limited[at];
     if (gate->busy) {
@@ -90,16 +64,32 @@ static void leave_beyond_room(struct dt_open_txn *t, struct dt_candidate *c)
         hold(t, c);
 }
 
+/* Only the gates of topics of which the caller lets jobs go are locked; the jobs of others are held. */
 static dt_status keep_within_limits(struct dt_open_txn *t)
 {
+    const struct dt_leader_gate *gate = &t->io->gate;
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++)
         n += is_limited(&t->v[i]);
     if (n == 0 || DT_UNGUARDED(LIMIT_LEADER))
         return DT_OK;
-    dt_status status = list_gates(t, n);
-    if (status == DT_OK)
-        status = dt_topic_gates_lock(t->db, t->row.now_ms, t->gates, t->n_gates, t->err);
+    t->gates = dt_arena_alloc(t->io->arena, n * sizeof(*t->gates));
+    t->limited = dt_arena_alloc(t->io->arena, n * sizeof(*t->limited));
+    if (!t->gates || !t->limited)
+        return DT_NOMEM;
+    for (size_t i = 0; i < t->n; i++) {
+        struct dt_candidate *c = &t->v[i];
+        if (!is_limited(c) || place_of(t, c->topic) < t->n_gates)
+            continue;
+        size_t most = gate->allowed ? gate->allowed(gate->limits, c->topic) : SIZE_MAX;
+        if (most == 0) {
+            hold(t, c);
+            continue;
+        }
+        t->limited[t->n_gates] = (struct dt_limited){.allowed = most};
+        t->gates[t->n_gates++] = (struct dt_gate){.topic = c->topic};
+    }
+    dt_status status = dt_topic_gates_lock(t->db, t->row.now_ms, t->gates, t->n_gates, t->err);
     for (size_t i = 0; status == DT_OK && i < t->n; i++)
         if (is_limited(&t->v[i]))
             leave_beyond_room(t, &t->v[i]);
@@ -191,20 +181,6 @@ static dt_status list_parts(const struct dt_open_txn *t, struct parts *parts)
     return DT_OK;
 }
 
-/* Picks a message that has to go alone and is the first of its topic. If another topic could send something, only every
- * second batch is such a message. */
-static struct dt_candidate *goes_alone(const struct dt_open_txn *t, const struct parts *parts)
-{
-    struct dt_candidate *alone = NULL;
-    bool others = false;
-    for (size_t i = 0; i < parts->n; i++) {
-        struct dt_candidate *first = parts->topics[parts->turns[i].at].first;
-        others |= !first->alone;
-        alone = alone || !first->alone ? alone : first;
-    }
-    return !others || t->io->due.turns->round % 2 == 0 ? alone : NULL;
-}
-
 static bool has_room(const struct dt_leader_due *due, const struct parts *parts, const struct dt_candidate *c)
 {
     return parts->jobs < due->max_jobs && (!parts->jobs || parts->bytes + (size_t)c->bytes <= due->max_bytes);
@@ -212,23 +188,12 @@ static bool has_room(const struct dt_leader_due *due, const struct parts *parts,
 
 static void take(struct parts *parts, struct topic_part *part, struct dt_candidate *c)
 {
+    dt_assert(!c->chosen);
     c->chosen = true;
     parts->jobs++;
     parts->bytes += (size_t)c->bytes;
     part->bytes += (size_t)c->bytes;
     part->owner->bytes += (size_t)c->bytes;
-}
-
-/* Takes the first job of each topic, even if it is larger than the topic's part, until its owner has had its part. */
-static void take_firsts(struct dt_open_txn *t, struct parts *parts)
-{
-    const size_t each = t->io->due.max_bytes / parts->n_owners;
-    for (size_t i = 0; i < parts->n; i++) {
-        struct topic_part *part = &parts->topics[parts->turns[i].at];
-        const size_t bytes = part->owner->bytes + (size_t)part->first->bytes;
-        if (!part->first->alone && has_room(&t->io->due, parts, part->first) && (!part->owner->bytes || bytes <= each))
-            take(parts, part, part->first);
-    }
 }
 
 /* Takes, in order of due time, what fits into the batch, into its owner's part and, if `each`, its topic's. */
@@ -252,9 +217,16 @@ static void fill(struct dt_open_txn *t, struct parts *parts, size_t owner_bytes,
 static void choose_fairly(struct dt_open_txn *t, struct parts *parts)
 {
     const size_t all = t->io->due.max_bytes;
-    take_firsts(t, parts);
-    fill(t, parts, all / parts->n_owners, true);
-    fill(t, parts, all / parts->n_owners, false);
+    const size_t each = all / parts->n_owners;
+    /* The first job of each topic, even if it is larger than the topic's part, until its owner has had its part. */
+    for (size_t i = 0; i < parts->n; i++) {
+        struct topic_part *part = &parts->topics[parts->turns[i].at];
+        const size_t bytes = part->owner->bytes + (size_t)part->first->bytes;
+        if (!part->first->alone && has_room(&t->io->due, parts, part->first) && (!part->owner->bytes || bytes <= each))
+            take(parts, part, part->first);
+    }
+    fill(t, parts, each, true);
+    fill(t, parts, each, false);
     fill(t, parts, all, false);
 }
 
@@ -280,39 +252,21 @@ static dt_status choose(struct dt_open_txn *t)
     dt_status status = list_parts(t, &parts);
     if (status != DT_OK)
         return status;
-    struct dt_candidate *alone = goes_alone(t, &parts);
-    if (alone)
+    dt_assert_cmp(parts.n_owners, >, 0);
+    /* A message that has to go alone, and is the first of its topic. If another topic could send something, only every
+     * second batch is such a message. */
+    struct dt_candidate *alone = NULL;
+    bool others = false;
+    for (size_t i = 0; i < parts.n; i++) {
+        struct dt_candidate *first = parts.topics[parts.turns[i].at].first;
+        others |= !first->alone;
+        alone = alone || !first->alone ? alone : first;
+    }
+    if (alone && (!others || t->io->due.turns->round % 2 == 0))
         alone->chosen = true;
     else
         choose_fairly(t, &parts);
     return DT_OK;
-}
-
-/* When its attempt was due; what is due whenever it was (next_at zero or less) is so from now on. */
-static int64_t due_of(const struct dt_open_txn *t, const struct dt_candidate *c)
-{
-    return c->next_ms > 1 ? c->next_ms : t->row.now_ms;
-}
-
-static void choose_for_list(struct dt_open_txn *t, const struct dt_candidate *c)
-{
-    struct dt_leader_chosen *chosen = &t->io->chosen;
-    t->n_retries += c->attempt > 0;
-    chosen->shortest_ack_ms = dt_earlier(chosen->shortest_ack_ms, c->ack_timeout_ms);
-    t->claims[t->n_claims++] = (struct dt_claim){c->id, dt_job_number_after(c->attempt, 1), due_of(t, c)};
-}
-
-static void choose_by_hands(struct dt_open_txn *t, struct dt_candidate *c)
-{
-    enum dt_hand_place place = dt_hands_take(t, c);
-    if (place != DT_HAND_TAKEN) {
-        c->fate = DT_FATE_HELD;
-        c->host = place == DT_HAND_FULL_THERE ? dt_callback_host_of(c->callback_url) : 0;
-        t->io->hands.full++;
-        return;
-    }
-    t->n_retries += c->attempt > 0;
-    t->hands[t->n_hands++] = (struct dt_claim){c->id, dt_job_number_after(c->attempt, 1), due_of(t, c)};
 }
 
 /* Called if the batch left something: each job that was chosen is a turn of its owner and topic. */
@@ -334,6 +288,7 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;
     qsort(t->v, t->n, sizeof(*t->v), by_due);
+    t->by_due = true;
     chosen->shortest_ack_ms = INT64_MAX;
     chosen->left = dt_arena_alloc(t->io->arena, (t->n ? t->n : 1) * sizeof(*chosen->left));
     if (!chosen->left)
@@ -348,13 +303,29 @@ dt_status dt_claims_choose(struct dt_open_txn *t)
         t->n_timeouts += c->fate == DT_FATE_TIMEOUT;
         if (c->fate != DT_FATE_CLAIM)
             continue;
-        if (!c->chosen && !c->lost)
+        if (!c->chosen && !c->lost) {
             dt_candidate_leave(t, c);
-        else if (c->by_hands)
-            choose_by_hands(t, c);
-        else
-            choose_for_list(t, c);
+            continue;
+        }
+        const enum dt_hand_place place = c->by_hands ? dt_hands_take(t, c) : DT_HAND_TAKEN;
+        if (place != DT_HAND_TAKEN) {
+            c->fate = DT_FATE_HELD;
+            c->host = place == DT_HAND_FULL_THERE ? dt_callback_host_of(c->callback_url) : 0;
+            t->io->hands.full++;
+            continue;
+        }
+        /* An attempt is due since its job was; if that is any time (next_at zero or less), from now on. */
+        const struct dt_claim claim = {c->id, dt_job_number_after(c->attempt, 1),
+                                       c->next_ms > 1 ? c->next_ms : t->row.now_ms};
+        t->n_retries += c->attempt > 0;
+        if (c->by_hands)
+            t->hands[t->n_hands++] = claim;
+        else {
+            t->claims[t->n_claims++] = claim;
+            chosen->shortest_ack_ms = dt_earlier(chosen->shortest_ack_ms, c->ack_timeout_ms);
+        }
     }
+    dt_assert_cmp(t->n_claims + t->n_hands + t->n_timeouts + chosen->n_left, <=, t->n);
     if (status == DT_OK && chosen->more)
         note_turns(t);
     qsort(chosen->left, chosen->n_left, sizeof(*chosen->left), dt_by_job_id);

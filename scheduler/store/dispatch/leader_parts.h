@@ -17,6 +17,7 @@
 #ifndef DT_STORE_LEADER_PARTS_H
 #define DT_STORE_LEADER_PARTS_H
 
+#include "base/assert.h"
 #include "store/db/db.h"
 #include "store/dispatch/fence_txn.h"
 #include "store/dispatch/leader_txn.h"
@@ -69,6 +70,7 @@ struct dt_open_txn {
     /* leader_candidates.c */
     struct dt_candidate *v; /* by id; from dt_claims_choose on by (next_ms, id) */
     size_t n;
+    bool by_due;                /* they are in that order by now */
     struct dt_inflight foreign; /* what other shards that claimed some of these have in flight: by id */
     struct dt_inflight frozen;  /* the list of this shard if it is frozen, else empty: by id */
     bool foreign_unknown;       /* a manual edit broke such a list: it may have any job */
@@ -100,7 +102,7 @@ struct dt_open_txn {
 DT_MUST_CHECK dt_status dt_candidates_read(struct dt_open_txn *t);
 /* The candidate of an id, NULL if there is none. Only while they are sorted by id. */
 struct dt_candidate *dt_candidates_find(struct dt_open_txn *t, int64_t id);
-/* The ids of the candidates that `wanted` picks, in their order; *n of them. NULL: no memory. */
+/* The ids of the candidates that `wanted` picks (NULL: all), in their order; *n of them. NULL: no memory. */
 const int64_t *dt_candidates_ids(const struct dt_open_txn *t, bool (*wanted)(const struct dt_candidate *c), size_t *n);
 /* Does the shard that claimed the candidate's latest attempt still have it in flight, and is it another shard? */
 bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c);
@@ -132,6 +134,7 @@ DT_MUST_CHECK dt_status dt_limits_write(struct dt_open_txn *t);
 static inline void dt_candidate_leave(struct dt_open_txn *t, struct dt_candidate *c)
 {
     struct dt_leader_chosen *chosen = &t->io->chosen;
+    dt_assert_cmp(chosen->n_left, <, t->n);
     c->fate = DT_FATE_LEFT;
     chosen->more = true;
     chosen->left[chosen->n_left++] = c->id;

@@ -18,6 +18,7 @@
  *   - Locks are taken in one order: the own shard row, job rows by id, gates. Rows that others hold locked are
  *     skipped, not waited for; what is locked already is written without a wait.
  */
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "store/dispatch/deadlines.h"
@@ -34,6 +35,7 @@ static dt_status settle(struct dt_open_txn *t)
     t->shrink = dt_inflight_sent(sent->list->n, t->fence->send_n);
     settled->n = t->shrink.leave;
     settled->remainder = sent->list->n - settled->n;
+    dt_assert_cmp(settled->n, >, 0); /* a list that is not empty has a head to be sent */
     if (!sent->extend_deadlines)
         return DT_OK;
     const struct dt_inflight batch = {.v = sent->list->v, .n = settled->n};
@@ -43,36 +45,7 @@ static dt_status settle(struct dt_open_txn *t)
     return dt_deadlines_extend(t->db, &batch, t->row.now_ms, &settled->moved, t->err);
 }
 
-static dt_status judge_all(struct dt_open_txn *t)
-{
-    dt_status status = dt_candidates_read(t);
-    if (status != DT_OK || t->n == 0)
-        return status;
-    status = dt_hands_look(t);
-    if (status == DT_OK)
-        status = dt_candidates_judge(t);
-    if (status == DT_OK)
-        status = dt_timeouts_leave_deferred(t);
-    return status == DT_OK ? dt_claims_choose(t) : status;
-}
-
 /* ---- telling ---- */
-
-static struct dt_seen seen_of(const struct dt_open_txn *t, const struct dt_candidate *c)
-{
-    struct dt_seen seen = {
-        .id = c->id, .hint_ms = c->hint_ms, .elsewhere = c->fate == DT_FATE_ELSEWHERE, .at_limit = c->at_limit};
-    if (c->fate == DT_FATE_CLAIM)
-        seen.next_ms = t->row.now_ms + c->ack_timeout_ms;
-    else if (c->fate == DT_FATE_MOVED || c->fate == DT_FATE_ELSEWHERE || c->fate == DT_FATE_HELD)
-        seen.next_ms = c->next_ms;
-    if (c->fate == DT_FATE_HELD) {
-        seen.hold = c->topic;
-        seen.host = c->host;
-        seen.timeout = c->state == DT_DISPATCHED;
-    }
-    return seen;
-}
 
 static dt_status report_seen(struct dt_open_txn *t)
 {
@@ -89,8 +62,19 @@ static dt_status report_seen(struct dt_open_txn *t)
                 seen->unknown[seen->n_unknown++] = c->id;
             continue;
         }
-        seen->held += c->fate == DT_FATE_HELD;
-        seen->v[seen->n++] = seen_of(t, c);
+        struct dt_seen *s = &seen->v[seen->n++];
+        *s = (struct dt_seen){
+            .id = c->id, .hint_ms = c->hint_ms, .elsewhere = c->fate == DT_FATE_ELSEWHERE, .at_limit = c->at_limit};
+        if (c->fate == DT_FATE_CLAIM)
+            s->next_ms = t->row.now_ms + c->ack_timeout_ms;
+        else if (c->fate == DT_FATE_MOVED || c->fate == DT_FATE_ELSEWHERE || c->fate == DT_FATE_HELD)
+            s->next_ms = c->next_ms;
+        if (c->fate != DT_FATE_HELD)
+            continue;
+        s->hold = c->topic;
+        s->host = c->host;
+        s->timeout = c->state == DT_DISPATCHED;
+        seen->held++;
     }
     return DT_OK;
 }
@@ -105,6 +89,8 @@ static dt_status write_row(struct dt_open_txn *t, struct dt_fence *next)
                                      .send_n = t->n_claims,
                                      .ledger_offset = settled->n ? sent->offset : t->fence->ledger_offset,
                                      .batch_no = t->fence->batch_no + (t->n_claims > 0)};
+    dt_assert(t->n_claims == 0 || !sent->frozen);
+    dt_assert(t->n_claims == 0 || !settled->remainder || DT_UNGUARDED(REST));
     if (sent->frozen) {
         values.inflight = *sent->list;
         values.send_n = t->fence->send_n;
@@ -124,8 +110,17 @@ static dt_status work(struct dt_open_txn *t, struct dt_fence *next, bool *change
     io->now_ms = t->row.now_ms;
     io->stale_map = t->row.generation != io->due.map->generation;
     dt_status status = settle(t);
-    if (status == DT_OK && !io->stale_map && DT_GUARD(REST, !io->settled.remainder))
-        status = judge_all(t);
+    if (status == DT_OK && !io->stale_map && DT_GUARD(REST, !io->settled.remainder)) {
+        status = dt_candidates_read(t);
+        if (status == DT_OK && t->n)
+            status = dt_hands_look(t);
+        if (status == DT_OK && t->n)
+            status = dt_candidates_judge(t);
+        if (status == DT_OK && t->n)
+            status = dt_timeouts_leave_deferred(t);
+        if (status == DT_OK && t->n)
+            status = dt_claims_choose(t);
+    }
     if (status == DT_OK)
         status = dt_timeouts_write(t);
     if (status == DT_OK)
@@ -155,10 +150,8 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
     struct dt_fence next = *fence;
     const size_t in_flight = txn->sent.list->n;
     bool changed = false;
+    dt_assert_cmp(in_flight, ==, fence->inflight); /* what the row has is neither forgotten nor extended */
     reset_outputs(txn);
-    if (in_flight != fence->inflight)
-        return dt_fail(err, DT_INTERNAL, "shard %u: %zu in flight, %zu to settle", fence->shard, fence->inflight,
-                       in_flight);
     dt_counts_init(&t.counts);
     dt_status status = dt_fence_begin(store, fence, &t.db, &t.row, err);
     if (DT_UNGUARDED(FENCE_IN_LEADER_TXN) && status == DT_DEPOSED)
@@ -188,6 +181,8 @@ dt_status dt_leader_txn_commit(dt_store *store, struct dt_fence *fence, struct d
             reset_outputs(txn);
         return status;
     }
+    dt_assert(next.epoch == fence->epoch && next.token == fence->token);
+    dt_assert_cmp(next.version, ==, fence->version + changed);
     *fence = next;
     return DT_OK;
 }

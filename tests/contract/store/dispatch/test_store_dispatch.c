@@ -412,18 +412,6 @@ static void one_topic_more_than_a_batch_may_have_waits_for_the_next(void **state
     assert_true(t.chosen.more);
 }
 
-static void a_leader_transaction_refuses_to_forget_what_is_in_flight(void **state)
-{
-    struct rig *rig = *state;
-    struct dt_error err = {0};
-    int64_t id = job(rig, now_ms(rig) - 1000);
-    take_over(rig, 74);
-    leader_txn(rig, &id, 1);
-    struct dt_leader_txn t = leader_txn_of(rig, NULL, 0);
-    assert_int_equal(dt_leader_txn_commit(rig->store, &rig->fence, &t, &err), DT_INTERNAL);
-    assert_int_equal(mysql_fixture_number(&rig->fx, "SELECT LENGTH(inflight) > 2 FROM shards WHERE shard = 0"), 1);
-}
-
 static void a_turn_without_work_writes_nothing(void **state)
 {
     struct rig *rig = *state;
@@ -678,7 +666,6 @@ int main(void)
         T(a_batch_keeps_to_its_limits_and_to_the_order),
         T(the_topics_of_a_batch_are_a_few_and_their_owners_take_turns),
         T(one_topic_more_than_a_batch_may_have_waits_for_the_next),
-        T(a_leader_transaction_refuses_to_forget_what_is_in_flight),
         T(a_turn_without_work_writes_nothing),
         T(a_paused_or_unwritable_topic_is_held_and_its_timeouts_go_on),
         T(a_job_of_a_topic_for_pops_is_offered_and_claimed_once_its_topic_is_kafkas),
