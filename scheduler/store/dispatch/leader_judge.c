@@ -14,43 +14,28 @@
 #include "store/dispatch/topic_snapshot.h"
 #include "store/sql/statements.h"
 
-/* One copy for as long as the same one comes: the snapshot may be read again before the batch is sent. */
-static struct dt_str kafka_topic_of(struct dt_open_txn *t, const struct dt_topic_entry *topic)
-{
-    if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
-        t->kafka_topic = dt_arena_copy(t->io->arena, topic->kafka_name);
-    return t->kafka_topic;
-}
-
-/* Does the topic take the candidate's message now? */
-static enum dt_writable writable_now(const struct dt_open_txn *t, const struct dt_candidate *c,
-                                     const struct dt_topic_entry *topic)
-{
-    const struct dt_leader_gate *gate = &t->io->gate;
-    if (!DT_UNGUARDED(PAUSE) && topic->paused)
-        return DT_WRITABLE_NO;
-    enum dt_dealing dealing = dt_delivery_dealing(topic->delivery);
-    if (dealing != DT_DEALING_LISTS)
-        return dealing == DT_DEALING_HANDS ? DT_WRITABLE_YES : DT_WRITABLE_NO;
-    return gate->writable(gate->arg, topic->kafka_name, topic->owner, c->bytes);
-}
-
-/* Its jobs are claimed by whoever asks for them. */
-static bool takes_offers(const struct dt_topic_entry *topic)
-{
-    return dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS && (!topic->paused || DT_UNGUARDED(PAUSE));
-}
-
+/* May the topic take the candidate's message now? */
 static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_topic_entry *topic)
 {
-    enum dt_writable writable = writable_now(t, c, topic);
-    c->kafka_topic = kafka_topic_of(t, topic);
+    const struct dt_leader_gate *gate = &t->io->gate;
+    const enum dt_dealing dealing = dt_delivery_dealing(topic->delivery);
+    enum dt_writable writable = DT_WRITABLE_NO;
+    if (topic->paused && !DT_UNGUARDED(PAUSE))
+        writable = DT_WRITABLE_NO;
+    else if (dealing == DT_DEALING_LISTS)
+        writable = gate->writable(gate->arg, topic->kafka_name, topic->owner, c->bytes);
+    else if (dealing == DT_DEALING_HANDS)
+        writable = DT_WRITABLE_YES;
+    /* One copy for as long as the same one comes: the snapshot may be read again before the batch is sent. */
+    if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
+        t->kafka_topic = dt_arena_copy(t->io->arena, topic->kafka_name);
+    c->kafka_topic = t->kafka_topic;
     if (!c->kafka_topic.p)
         return DT_NOMEM;
     c->owner = topic->owner;
     c->limited = topic->limited;
     c->alone = writable == DT_WRITABLE_ALONE;
-    c->by_hands = dt_delivery_dealing(topic->delivery) == DT_DEALING_HANDS;
+    c->by_hands = dealing == DT_DEALING_HANDS;
     c->unknown = writable == DT_WRITABLE_UNKNOWN;
     c->busy = t->io->sent.frozen && !c->by_hands && writable != DT_WRITABLE_NO;
     t->io->judged.frozen |= c->busy;
@@ -121,28 +106,26 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
         return DT_OK;
     c->claimed = (enum dt_job_state)claimed;
     const struct dt_topic_entry *topic = dt_topic_snapshot_find(t->io->due.topics, c->topic);
-    if (topic && takes_offers(topic)) {
+    /* Clients claim the jobs of such a topic, when they ask for some. */
+    if (topic && dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS && (!topic->paused || DT_UNGUARDED(PAUSE))) {
         c->fate = DT_FATE_OFFER;
         return DT_OK;
     }
     return topic ? judge_writable(t, c, topic) : judge_orphan(t, c);
 }
 
-/* Is it the job's time: its deadline if it waits for a result, else the time that it was given? */
-static bool is_due(const struct dt_open_txn *t, const struct dt_candidate *c)
-{
-    return c->state == DT_DISPATCHED ? dt_job_deadline_passed(c->next_ms, t->row.now_ms) : c->next_ms <= t->row.now_ms;
-}
-
 static dt_status judge(struct dt_open_txn *t, struct dt_candidate *c)
 {
     if (!c->found)
         return DT_OK;
+    /* It is the job's time: its deadline if it waits for a result, else the time that it was given. */
+    const bool due =
+        c->state == DT_DISPATCHED ? dt_job_deadline_passed(c->next_ms, t->row.now_ms) : c->next_ms <= t->row.now_ms;
     if (dt_job_state_terminal(c->state))
         c->fate = DT_FATE_GONE;
     else if (dt_shard_of(t->io->due.map, c->id) != t->fence->shard)
         c->fate = DT_FATE_ELSEWHERE;
-    else if (!is_due(t, c))
+    else if (!due)
         c->fate = DT_FATE_MOVED;
     else
         return judge_due(t, c);

@@ -33,25 +33,6 @@ dt_status dt_timeouts_leave_deferred(struct dt_open_txn *t)
     return dt_id_in_read(t->db, &dt_sql_find_deferred, DT_NO_PARAMS, DT_IDS(ids, n), leave_to_result, t, t->err);
 }
 
-static struct dt_apply timeout_of(const struct dt_candidate *c)
-{
-    return (struct dt_apply){.result = {.job_id = c->id,
-                                        .attempt = c->attempt,
-                                        .status = DT_RESULT_TIMED_OUT,
-                                        .retry_after_ms = -1,
-                                        .error_code = dt_str("ack_timeout"),
-                                        .error_message = dt_str("no result was reported in time")}};
-}
-
-static void take_outcome(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_apply *result)
-{
-    bool applied = result->outcome == DT_OUTCOME_APPLIED;
-    c->fate = !applied ? DT_FATE_LEFT : result->next_at_ms ? DT_FATE_MOVED : DT_FATE_GONE;
-    c->next_ms = result->next_at_ms;
-    t->io->timed_out.n += applied;
-    t->io->timed_out.outbox |= result->outbox;
-}
-
 dt_status dt_timeouts_write(struct dt_open_txn *t)
 {
     if (t->n_timeouts == 0)
@@ -70,11 +51,22 @@ dt_status dt_timeouts_write(struct dt_open_txn *t)
         return DT_NOMEM;
     for (size_t i = 0; i < t->n; i++)
         if (times_out(&t->v[i])) {
+            dt_assert_cmp(n, <, t->n_timeouts);
             of[n] = &t->v[i];
-            results[n++] = timeout_of(&t->v[i]);
+            results[n++] = (struct dt_apply){.result = {.job_id = t->v[i].id,
+                                                        .attempt = t->v[i].attempt,
+                                                        .status = DT_RESULT_TIMED_OUT,
+                                                        .retry_after_ms = -1,
+                                                        .error_code = dt_str("ack_timeout"),
+                                                        .error_message = dt_str("no result was reported in time")}};
         }
     dt_status status = dt_results_apply_within(&txn, results, n, t->err);
-    for (size_t i = 0; status == DT_OK && i < n; i++)
-        take_outcome(t, of[i], &results[i]);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        const bool applied = results[i].outcome == DT_OUTCOME_APPLIED;
+        of[i]->fate = !applied ? DT_FATE_LEFT : results[i].next_at_ms ? DT_FATE_MOVED : DT_FATE_GONE;
+        of[i]->next_ms = results[i].next_at_ms;
+        t->io->timed_out.n += applied;
+        t->io->timed_out.outbox |= results[i].outbox;
+    }
     return status;
 }

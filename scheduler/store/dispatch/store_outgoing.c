@@ -22,17 +22,6 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static struct place *sorted_places(const struct dt_inflight *claims, struct dt_arena *arena)
-{
-    struct place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(*places));
-    if (!places)
-        return NULL;
-    for (size_t i = 0; i < claims->n; i++)
-        places[i] = (struct place){claims->v[i].id, i};
-    qsort(places, claims->n, sizeof(*places), by_id);
-    return places;
-}
-
 static bool copy_column(dt_db *db, unsigned column, struct dt_arena *arena, struct dt_str *out)
 {
     struct dt_str s = dt_db_bytes(db, column);
@@ -67,29 +56,31 @@ dt_status dt_outgoing_small(dt_db *db, unsigned first, struct dt_arena *arena, s
     return copy_message(db, first, arena, *out) ? DT_OK : DT_NOMEM;
 }
 
-static dt_status read_row(dt_db *db, struct dt_arena *arena, struct dt_outgoing *out)
-{
-    bool copied = copy_column(db, 1, arena, &out->topic) && copy_column(db, 2, arena, &out->kafka_topic) &&
-                  copy_message(db, 3, arena, out);
-    return copied ? DT_OK : DT_NOMEM;
-}
-
 dt_status dt_outgoing_read(dt_db *db, const struct dt_inflight *claims, struct dt_arena *arena,
                            struct dt_outgoing **out, struct dt_error *err)
 {
     struct dt_strbuf ids;
     dt_strbuf_init(&ids);
-    struct place *places = sorted_places(claims, arena);
+    struct place *places = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(*places));
     *out = dt_arena_alloc(arena, (claims->n ? claims->n : 1) * sizeof(**out));
     dt_status status = places && *out ? dt_inflight_format_by_id(claims->v, claims->n, &ids) : DT_NOMEM;
-    for (size_t i = 0; status == DT_OK && i < claims->n; i++)
+    for (size_t i = 0; status == DT_OK && i < claims->n; i++) {
         (*out)[i] = (struct dt_outgoing){.claim = claims->v[i]};
-    if (status == DT_OK)
+        places[i] = (struct place){claims->v[i].id, i};
+    }
+    if (status == DT_OK) {
+        qsort(places, claims->n, sizeof(*places), by_id);
         status = dt_db_query(db, dt_sql_select_messages, DT_PARAMS(DT_P_STR(dt_strbuf_str(&ids))), err);
+    }
     while (status == DT_OK && dt_db_next(db)) {
         struct place key = {.id = dt_db_i64(db, 0)};
         const struct place *place = bsearch(&key, places, claims->n, sizeof(*places), by_id);
-        status = place ? read_row(db, arena, &(*out)[place->at]) : DT_INTERNAL;
+        struct dt_outgoing *message = place ? &(*out)[place->at] : NULL;
+        if (!message)
+            status = DT_INTERNAL;
+        else if (!copy_column(db, 1, arena, &message->topic) || !copy_column(db, 2, arena, &message->kafka_topic) ||
+                 !copy_message(db, 3, arena, message))
+            status = DT_NOMEM;
     }
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     dt_strbuf_clear(&ids);

@@ -2,6 +2,7 @@
  * Bounded, ordered readings of the due index for reconciler and degraded leaders. They lock nothing and cover the
  * index: cost depends on the window, never on the table. What they find are hints; a claim decides.
  */
+#include "base/assert.h"
 #include "job/callback/callback_url.h"
 #include "job/job_id.h"
 #include "store/dispatch/scan.h"
@@ -75,26 +76,21 @@ dt_status dt_store_scan_due(dt_store *store, const struct dt_due_window *window,
     return scan_near(store, window, &visitor, err);
 }
 
-static dt_status is_any_topic_paused(dt_db *db, bool *any, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_is_any_topic_paused, DT_NO_PARAMS, err);
-    if (status != DT_OK)
-        return status;
-    *any = dt_db_next(db) && dt_db_i64(db, 0);
-    return dt_db_end(db, err);
-}
-
 dt_status dt_store_visit_late(dt_store *store, int64_t to_ms, size_t limit,
                               void (*visit)(void *arg, const struct dt_late *late), void *arg, struct dt_error *err)
 {
     dt_db *db;
-    bool paused = false;
+    bool paused;
     struct dt_late last = {0};
     size_t n = limit;
     size_t n_free = 0; /* rows that are not held */
     dt_status status = dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = is_any_topic_paused(db, &paused, err);
+        status = dt_db_query(db, dt_sql_is_any_topic_paused, DT_NO_PARAMS, err);
+    if (status != DT_OK)
+        return status;
+    paused = dt_db_next(db) && dt_db_i64(db, 0);
+    status = dt_db_end(db, err);
     for (int i = 0; i < DT_LATE_SLICES && status == DT_OK && n == limit && n_free < limit; i++) {
         status = paused ? dt_db_query_index(db, dt_sql_select_late_slice,
                                             DT_PARAMS(DT_P_INT(last.next_ms), DT_P_INT(last.id), DT_P_INT(last.next_ms),
@@ -140,6 +136,7 @@ dt_status dt_store_take_due(dt_store *store, size_t page, bool last, struct dt_d
 static bool take_if_ours(void *arg, int64_t id, int64_t due_ms)
 {
     struct dt_shard_scan *s = arg;
+    dt_assert_cmp(s->n, <, s->limit);
     s->after_id = id;
     s->after_ms = due_ms;
     if (dt_shard_of(s->map, id) == s->shard)
@@ -224,19 +221,6 @@ dt_status dt_store_count_due(dt_store *store, int64_t from_ms, int64_t to_ms, in
     return dt_db_end(db, err);
 }
 
-static dt_status read_truth(dt_db *db, struct dt_arena *arena, struct dt_truth *out)
-{
-    *out = (struct dt_truth){.id = dt_db_i64(db, 0),
-                             .next_ms = dt_db_i64(db, 1),
-                             .state = (enum dt_job_state)(dt_db_i64(db, 2) - 1),
-                             .topic = dt_arena_copy(arena, dt_db_bytes(db, 3)),
-                             .topic_paused = dt_db_i64(db, 4) != 0,
-                             .updated_at_ms = dt_db_i64(db, 5),
-                             .generation = dt_db_i64(db, 6),
-                             .host = dt_callback_host_of(dt_db_bytes(db, 7))};
-    return out->topic.p ? DT_OK : DT_NOMEM;
-}
-
 dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct dt_arena *arena, struct dt_truths *out,
                          struct dt_error *err)
 {
@@ -255,8 +239,18 @@ dt_status dt_store_truth(dt_store *store, const int64_t *ids, size_t n, struct d
     dt_strbuf_clear(&list);
     if (status != DT_OK)
         return status;
-    while (status == DT_OK && out->n < n && dt_db_next(db))
-        status = read_truth(db, arena, &out->v[out->n++]);
+    while (status == DT_OK && out->n < n && dt_db_next(db)) {
+        struct dt_truth *truth = &out->v[out->n++];
+        *truth = (struct dt_truth){.id = dt_db_i64(db, 0),
+                                   .next_ms = dt_db_i64(db, 1),
+                                   .state = (enum dt_job_state)(dt_db_i64(db, 2) - 1),
+                                   .topic = dt_arena_copy(arena, dt_db_bytes(db, 3)),
+                                   .topic_paused = dt_db_i64(db, 4) != 0,
+                                   .updated_at_ms = dt_db_i64(db, 5),
+                                   .generation = dt_db_i64(db, 6),
+                                   .host = dt_callback_host_of(dt_db_bytes(db, 7))};
+        status = truth->topic.p ? DT_OK : DT_NOMEM;
+    }
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     return status == DT_OK ? end : status;
 }
