@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "store/archive/housekeeping.h"
 #include "store/dispatch/deadlines.h"
@@ -22,39 +23,6 @@
 
 /* ---- step 1 ---- */
 
-/* Whatever stands in the row: between 1 and the length of the list. */
-static size_t sane_send_n(int64_t send_n, size_t inflight)
-{
-    return send_n < 1 || (uint64_t)send_n > inflight ? inflight : (size_t)send_n;
-}
-
-/* A set that was on another endpoint lacks what came meanwhile, whatever marker it carries. */
-static int64_t index_epoch(const dt_db *db, const struct dt_fence *fence, const char *index_at)
-{
-    return dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : fence->epoch;
-}
-
-static dt_status take_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_inflight *inflight,
-                          struct dt_error *err)
-{
-    struct dt_str halted = dt_db_bytes(db, 8);
-    fence->epoch = dt_db_i64(db, 0) + 1;
-    fence->version = dt_db_i64(db, 1) + 1;
-    fence->ledger_offset = dt_db_i64(db, 2);
-    fence->batch_no = dt_db_i64(db, 3);
-    fence->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
-    fence->trim_at_ms = dt_db_i64(db, 7);
-    fence->index_epoch = index_epoch(db, fence, index_at);
-    if (halted.p)
-        return dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p);
-    dt_status status = dt_inflight_parse(dt_db_bytes(db, 4), inflight);
-    if (status != DT_OK)
-        return status;
-    fence->inflight = inflight->n;
-    fence->send_n = sane_send_n(dt_db_i64(db, 5), inflight->n);
-    return DT_OK;
-}
-
 /* MALFORMED: the list cannot be read. */
 static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_at, struct dt_inflight *inflight,
                           struct dt_error *err)
@@ -62,34 +30,33 @@ static dt_status read_row(dt_db *db, struct dt_fence *fence, const char *index_a
     dt_status status = dt_db_query(db, dt_sql_lock_for_takeover, DT_PARAMS(DT_P_INT(fence->shard)), err);
     if (status == DT_OK && !dt_db_next(db))
         status = dt_fail(err, DT_NOT_FOUND, "shard %u has no row", fence->shard);
-    else if (status == DT_OK)
-        status = take_row(db, fence, index_at, inflight, err);
+    else if (status == DT_OK) {
+        const struct dt_str halted = dt_db_bytes(db, 8);
+        const int64_t send_n = dt_db_i64(db, 5);
+        fence->epoch = dt_db_i64(db, 0) + 1;
+        fence->version = dt_db_i64(db, 1) + 1;
+        fence->ledger_offset = dt_db_i64(db, 2);
+        fence->batch_no = dt_db_i64(db, 3);
+        fence->trim_offset = dt_db_is_null(db, 6) ? -1 : dt_db_i64(db, 6);
+        fence->trim_at_ms = dt_db_i64(db, 7);
+        /* A set that was on another endpoint lacks what came meanwhile, whatever marker it carries. */
+        fence->index_epoch = dt_str_is(dt_db_bytes(db, 9), index_at) ? dt_db_i64(db, 10) : fence->epoch;
+        status = halted.p ? dt_fail(err, DT_HALTED, "%.*s", (int)halted.n, halted.p)
+                          : dt_inflight_parse(dt_db_bytes(db, 4), inflight);
+        if (status == DT_OK) {
+            /* Whatever the row says, send_n is between 1 and the length of the list. */
+            const size_t n = fence->inflight = inflight->n;
+            fence->send_n = send_n < 1 || (uint64_t)send_n > n ? n : (size_t)send_n;
+        }
+    }
     dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
     return status == DT_OK ? end : status;
-}
-
-static dt_status write_epoch(dt_db *db, const struct dt_fence *fence, const struct dt_leadership *who,
-                             struct dt_error *err)
-{
-    return dt_db_run(db, dt_sql_write_leadership,
-                     DT_PARAMS(DT_P_INT(fence->epoch), DT_P_INT(fence->token), DT_P_INT(fence->version),
-                               DT_P_STR(dt_str(who->owner)), DT_P_STR(dt_str(who->index_at)),
-                               DT_P_INT(fence->index_epoch), DT_P_INT(fence->shard)),
-                     NULL, err);
 }
 
 /* The row is locked, and ours or nobody's. */
 static dt_status halt(dt_db *db, unsigned shard, const char *reason, struct dt_error *err)
 {
     return dt_db_run(db, dt_sql_halt_shard, DT_PARAMS(DT_P_STR(dt_str(reason)), DT_P_INT(shard)), NULL, err);
-}
-
-/* A manual edit broke the list: what is in flight is not known, so nothing may be claimed. */
-static dt_status halt_unreadable(dt_db *db, unsigned shard, struct dt_error *err)
-{
-    static const char reason[] = "the in-flight list cannot be read";
-    dt_status status = dt_store_commit(db, halt(db, shard, reason, err), err);
-    return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
 }
 
 dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, struct dt_fence *fence,
@@ -106,10 +73,18 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
     if (status != DT_OK)
         return status;
     status = read_row(db, fence, who->index_at, inflight, err);
-    if (status == DT_MALFORMED)
-        return halt_unreadable(db, who->shard, err);
+    if (status ==
+        DT_MALFORMED) { /* a manual edit broke it: what is in flight is not known, so nothing may be claimed */
+        static const char reason[] = "the in-flight list cannot be read";
+        status = dt_store_commit(db, halt(db, who->shard, reason, err), err);
+        return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;
+    }
     if (status == DT_OK)
-        status = write_epoch(db, fence, who, err);
+        status = dt_db_run(db, dt_sql_write_leadership,
+                           DT_PARAMS(DT_P_INT(fence->epoch), DT_P_INT(fence->token), DT_P_INT(fence->version),
+                                     DT_P_STR(dt_str(who->owner)), DT_P_STR(dt_str(who->index_at)),
+                                     DT_P_INT(fence->index_epoch), DT_P_INT(fence->shard)),
+                           NULL, err);
     return dt_store_commit(db, status, err);
 }
 
@@ -170,8 +145,11 @@ static dt_status end_undeliverable(struct settling *s)
 static dt_status settle(struct settling *s)
 {
     const struct dt_findings *f = s->found;
+    dt_assert_cmp(f->inflight->n, ==, s->next->inflight); /* as the row has it since step 1 */
     const struct dt_shrink shrink = dt_inflight_taken_over(f->inflight, s->next->send_n, f->sent, &f->refused);
     const struct dt_inflight sent = {.v = f->inflight->v, .n = shrink.leave};
+    dt_assert_cmp(shrink.leave + shrink.send_n, <=, f->inflight->n);
+    dt_assert(shrink.leave == 0 || f->sent || (shrink.undeliverable && shrink.leave == 1));
     const struct dt_fence_values values = {
         .inflight = {.v = f->inflight->v + shrink.leave, .n = f->inflight->n - shrink.leave},
         .send_n = shrink.send_n,
@@ -200,7 +178,10 @@ dt_status dt_store_takeover_settle(dt_store *store, struct dt_fence *fence, cons
         status = settle(&s);
     status = dt_counts_commit(s.db, &s.counts, status, err);
     dt_arena_clear(&s.topics);
-    if (status == DT_OK)
+    if (status == DT_OK) {
+        dt_assert(next.epoch == fence->epoch && next.token == fence->token);
+        dt_assert_cmp(next.version, ==, fence->version + !findings->halt);
         *fence = next;
+    }
     return status;
 }

@@ -37,20 +37,6 @@ void dt_topic_snapshot_free(dt_topic_snapshot *snapshot)
     free(snapshot);
 }
 
-static dt_status append(dt_topic_snapshot *snapshot, struct dt_topic_entry entry)
-{
-    if (snapshot->n == snapshot->cap) {
-        size_t cap = snapshot->cap ? snapshot->cap * 2 : 64;
-        struct dt_topic_entry *v = realloc(snapshot->v, cap * sizeof(*v));
-        if (!v)
-            return DT_NOMEM;
-        snapshot->v = v;
-        snapshot->cap = cap;
-    }
-    snapshot->v[snapshot->n++] = entry;
-    return DT_OK;
-}
-
 /* NULL stays absent. False: memory is out. */
 static bool copy_text(dt_topic_snapshot *snapshot, const dt_db *db, unsigned column, struct dt_str *out)
 {
@@ -69,18 +55,18 @@ static dt_status read_row(dt_topic_snapshot *snapshot, const dt_db *db)
                   copy_text(snapshot, db, 5, &entry.callback.places.hosts) &&
                   copy_text(snapshot, db, 6, &entry.callback.headers) &&
                   copy_text(snapshot, db, 7, &entry.callback.secret);
-    if (copied)
-        entry.owner = dt_db_i64(db, 11) > 0 ? dt_db_i64(db, 11) : dt_owner_by_name(entry.name);
-    return copied ? append(snapshot, entry) : DT_NOMEM;
-}
-
-static dt_status read_rows(dt_topic_snapshot *snapshot, dt_db *db)
-{
-    while (dt_db_next(db)) {
-        dt_status status = read_row(snapshot, db);
-        if (status != DT_OK)
-            return status;
+    if (!copied)
+        return DT_NOMEM;
+    entry.owner = dt_db_i64(db, 11) > 0 ? dt_db_i64(db, 11) : dt_owner_by_name(entry.name);
+    if (snapshot->n == snapshot->cap) {
+        size_t cap = snapshot->cap ? snapshot->cap * 2 : 64;
+        struct dt_topic_entry *v = realloc(snapshot->v, cap * sizeof(*v));
+        if (!v)
+            return DT_NOMEM;
+        snapshot->v = v;
+        snapshot->cap = cap;
     }
+    snapshot->v[snapshot->n++] = entry;
     return DT_OK;
 }
 
@@ -97,8 +83,8 @@ dt_status dt_topic_snapshot_refresh(dt_topic_snapshot *snapshot, dt_db *db, int6
     snapshot->n = 0;
     dt_arena_reset(&snapshot->arena);
     dt_status status = dt_db_query(db, dt_sql_select_topic_snapshot, DT_NO_PARAMS, err);
-    if (status == DT_OK)
-        status = read_rows(snapshot, db);
+    while (status == DT_OK && dt_db_next(db))
+        status = read_row(snapshot, db);
     dt_status end = dt_db_end(db, err);
     if (status == DT_OK)
         status = end;
