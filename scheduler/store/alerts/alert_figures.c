@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "job/owner.h"
 #include "store/alerts/alerts.h"
 #include "store/sql/statements.h"
@@ -12,15 +13,6 @@
 #define SLICE_ROWS 10000
 
 /* ---- the installation ---- */
-
-/* The text that the procedure makes of its figures. */
-static struct dt_str known_text(const struct dt_alert_watched *was, char *buf, size_t cap)
-{
-    size_t n = 0;
-    for (int i = 0; was && i < DT_ALERT_INSTALLATION_KINDS; i++)
-        n += (size_t)snprintf(buf + n, cap - n, "%s%lld", i ? "," : "", (long long)was->figures[i]);
-    return (struct dt_str){buf, n};
-}
 
 static dt_status ask_watch(dt_store *store, dt_db *db, void *arg, struct dt_error *err)
 {
@@ -31,9 +23,13 @@ static dt_status ask_watch(dt_store *store, dt_db *db, void *arg, struct dt_erro
 dt_status dt_store_watch_alerts(dt_store *store, int64_t process, const struct dt_alert_watched *was, int64_t wait_ms,
                                 struct dt_alert_watched *out, struct dt_error *err)
 {
-    char known[DT_ALERT_INSTALLATION_KINDS * 21 + 1] = "";
+    char known[DT_ALERT_INSTALLATION_KINDS * 21 + 1] = ""; /* as the procedure writes its figures */
+    size_t n = 0;
+    for (int i = 0; was && i < DT_ALERT_INSTALLATION_KINDS; i++)
+        n += (size_t)snprintf(known + n, sizeof(known) - n, "%s%lld", i ? "," : "", (long long)was->figures[i]);
+    dt_assert_cmp(n, <, sizeof(known));
     const struct dt_params params = DT_PARAMS(DT_P_INT(process), DT_P_INT(was ? was->topics_version : 0),
-                                              DT_P_STR(known_text(was, known, sizeof(known))), DT_P_INT(wait_ms));
+                                              DT_P_STR(((struct dt_str){known, n})), DT_P_INT(wait_ms));
     dt_db *db;
     *out = (struct dt_alert_watched){0};
     dt_status status = dt_store_first(store, &db, ask_watch, (void *)(uintptr_t)&params, err);
@@ -100,38 +96,29 @@ dt_status dt_store_alert_counts(dt_store *store, struct dt_str names, struct dt_
 
 /* ---- the walk ---- */
 
-/* Finds the end of the next slice, which begins after the walk's place. No rows are left: the outputs stay unset. */
-static dt_status find_slice(dt_db *db, struct dt_alert_walk *walk, int64_t *last_key, int64_t *last_id,
-                            struct dt_error *err)
-{
-    const struct dt_param key = DT_P_INT(walk->from_key);
-    const struct dt_param id = DT_P_INT(walk->behind_id);
-    const struct dt_param to = DT_P_INT(walk->to_key);
-    const struct dt_param rows = DT_P_INT(SLICE_ROWS - 1);
-    dt_status status =
-        dt_db_query_index(db, dt_sql_find_alert_slice, DT_PARAMS(key, key, id, to, rows, key, key, id, to, rows), err);
-    if (status != DT_OK)
-        return status;
-    walk->over = !dt_db_next(db);
-    if (!walk->over) {
-        *last_key = dt_db_i64(db, 0);
-        *last_id = dt_db_i64(db, 1);
-    }
-    return dt_db_end(db, err);
-}
-
 static dt_status walk_slice(dt_db *db, struct dt_alert_walk *walk, struct dt_error *err)
 {
     const struct dt_param now = DT_P_INT(walk->now_ms);
     const struct dt_param from = DT_P_INT(walk->from_key);
+    const struct dt_param id = DT_P_INT(walk->behind_id);
+    const struct dt_param to = DT_P_INT(walk->to_key);
+    const struct dt_param rows = DT_P_INT(SLICE_ROWS - 1);
     int64_t last_key = walk->to_key;
     int64_t last_id = INT64_MAX;
-    dt_status status = find_slice(db, walk, &last_key, &last_id, err);
+    dt_status status = dt_db_query_index(db, dt_sql_find_alert_slice,
+                                         DT_PARAMS(from, from, id, to, rows, from, from, id, to, rows), err);
+    if (status != DT_OK)
+        return status;
+    walk->over = !dt_db_next(db);
+    if (!walk->over) {
+        last_key = dt_db_i64(db, 0);
+        last_id = dt_db_i64(db, 1);
+    }
+    status = dt_db_end(db, err);
     if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_walk_alert_jobs,
-                             DT_PARAMS(now, now, from, from, DT_P_INT(walk->behind_id), DT_P_INT(last_key),
-                                       DT_P_INT(last_key), DT_P_INT(last_id)),
-                             err);
+        status = dt_db_query(
+            db, dt_sql_walk_alert_jobs,
+            DT_PARAMS(now, now, from, from, id, DT_P_INT(last_key), DT_P_INT(last_key), DT_P_INT(last_id)), err);
     if (status != DT_OK)
         return status;
     while (dt_db_next(db)) {

@@ -40,31 +40,23 @@ struct silencing {
     struct dt_alert *out;
 };
 
-static dt_status find_alert(const struct silencing *s, dt_db *db, struct dt_error *err)
+static dt_status silence(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
+    const struct silencing *s = arg;
+    const struct dt_alert_silence *ask = s->ask;
     struct dt_rows rows = {.row_bytes = sizeof(*s->out), .read = read_alert};
-    dt_status status = dt_db_query(db, dt_sql_select_alert, DT_PARAMS(DT_P_INT(s->ask->id)), err);
+    (void)now_ms;
+    dt_status status = dt_db_query(db, dt_sql_select_alert, DT_PARAMS(DT_P_INT(ask->id)), err);
     if (status == DT_OK)
         status = dt_store_read_rows(db, s->arena, &rows, err);
     if (status != DT_OK)
         return status;
     const struct dt_alert *found = rows.v;
-    if (rows.n == 0 || (s->ask->bound && !(found->topic.p && dt_topic_within(s->ask->bound, found->topic))))
-        return dt_fail(err, DT_NOT_FOUND, "no alert %lld stands", (long long)s->ask->id);
+    if (rows.n == 0 || (ask->bound && !(found->topic.p && dt_topic_within(ask->bound, found->topic))))
+        return dt_fail(err, DT_NOT_FOUND, "no alert %lld stands", (long long)ask->id);
     *s->out = *found;
-    return DT_OK;
-}
-
-static dt_status silence(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
-{
-    const struct silencing *s = arg;
-    (void)now_ms;
-    dt_status status = find_alert(s, db, err);
-    if (status == DT_OK)
-        status =
-            dt_db_run(db, dt_sql_silence_alert, DT_PARAMS(DT_P_INT(s->ask->until_ms), DT_P_INT(s->ask->id)), NULL, err);
-    s->out->silenced_until_ms = s->ask->until_ms;
-    return status;
+    s->out->silenced_until_ms = ask->until_ms;
+    return dt_db_run(db, dt_sql_silence_alert, DT_PARAMS(DT_P_INT(ask->until_ms), DT_P_INT(ask->id)), NULL, err);
 }
 
 dt_status dt_store_alert_silence(dt_store *store, const struct dt_alert_silence *ask, struct dt_arena *arena,

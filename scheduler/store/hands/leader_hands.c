@@ -10,6 +10,7 @@
  * attempt is claimed while none of its job is in anybody's hands, so a job has one row at most, of its latest attempt;
  * a result that waits for its job's row comes before the loss.
  */
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "job/job_state.h"
 #include "store/db/id_list.h"
@@ -54,23 +55,7 @@ static dt_status leave_to_result(void *arg)
     return DT_OK;
 }
 
-static struct dt_apply loss_of(const struct dt_candidate *c)
-{
-    return (struct dt_apply){
-        .result = {.job_id = c->id, .attempt = c->attempt, .status = DT_RESULT_LOST, .retry_after_ms = -1}};
-}
-
-/* From here on the candidate is what its row says by now. */
-static void take_outcome(struct dt_open_txn *t, struct dt_candidate *c, const struct dt_apply *result)
-{
-    if (result->outcome != DT_OUTCOME_APPLIED)
-        return;
-    c->state = result->next_at_ms ? DT_SCHEDULED : DT_CANCELLED;
-    c->next_ms = result->next_at_ms;
-    t->io->hands.lost++;
-}
-
-static dt_status apply_losses(struct dt_open_txn *t, const int64_t *ids, size_t n)
+static dt_status end_lost(struct dt_open_txn *t)
 {
     const struct dt_results_txn txn = {.db = t->db,
                                        .config = t->config,
@@ -79,19 +64,6 @@ static dt_status apply_losses(struct dt_open_txn *t, const int64_t *ids, size_t 
                                        .locking = DT_LOCK_WAITING,
                                        .counts = &t->counts,
                                        .arena = t->io->arena};
-    struct dt_apply *results = dt_arena_alloc(t->io->arena, n * sizeof(*results));
-    if (!results)
-        return DT_NOMEM;
-    for (size_t i = 0; i < n; i++)
-        results[i] = loss_of(dt_candidates_find(t, ids[i]));
-    dt_status status = dt_results_apply_within(&txn, results, n, t->err);
-    for (size_t i = 0; status == DT_OK && i < n; i++)
-        take_outcome(t, dt_candidates_find(t, ids[i]), &results[i]);
-    return status;
-}
-
-static dt_status end_lost(struct dt_open_txn *t)
-{
     uint64_t deleted = 0;
     size_t n;
     const int64_t *ids = dt_candidates_ids(t, is_lost, &n);
@@ -99,7 +71,25 @@ static dt_status end_lost(struct dt_open_txn *t)
         return DT_NOMEM;
     if (n == 0)
         return DT_OK;
-    dt_status status = apply_losses(t, ids, n);
+    struct dt_apply *results = dt_arena_alloc(t->io->arena, n * sizeof(*results));
+    if (!results)
+        return DT_NOMEM;
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_candidate *c = dt_candidates_find(t, ids[i]);
+        dt_assert(c && c->lost && !c->in_hands);
+        results[i] = (struct dt_apply){
+            .result = {.job_id = c->id, .attempt = c->attempt, .status = DT_RESULT_LOST, .retry_after_ms = -1}};
+    }
+    dt_status status = dt_results_apply_within(&txn, results, n, t->err);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        struct dt_candidate *c = dt_candidates_find(t, ids[i]);
+        if (results[i].outcome != DT_OUTCOME_APPLIED)
+            continue;
+        /* From here on the candidate is what its row says by now. */
+        c->state = results[i].next_at_ms ? DT_SCHEDULED : DT_CANCELLED;
+        c->next_ms = results[i].next_at_ms;
+        t->io->hands.lost++;
+    }
     t->n_emptied = n;
     if (status == DT_OK)
         status = dt_id_list_delete(t->db, dt_sql_delete_hands, DT_IDS(ids, n), &deleted, t->err);

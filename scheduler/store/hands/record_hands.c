@@ -14,6 +14,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "store/db/id_in.h"
 #include "store/hands/hands.h"
@@ -50,16 +51,6 @@ static dt_status take_hand(void *arg)
     return DT_OK;
 }
 
-static dt_status read_hands(struct recording *r)
-{
-    int64_t *ids = dt_arena_alloc(r->txn->arena, r->n * sizeof(*ids));
-    if (!ids)
-        return DT_NOMEM;
-    for (size_t i = 0; i < r->n; i++)
-        ids[i] = r->answers[i].apply.result.job_id;
-    return dt_id_in_read(r->txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, r->err);
-}
-
 /* Attempts hardly ever leave our hands but by us, and the DELETE tells. */
 static dt_status find_held(struct recording *r)
 {
@@ -69,7 +60,14 @@ static dt_status find_held(struct recording *r)
         r->answers[i].apply.outcome = DT_OUTCOME_STALE;
         r->answers[i].apply.outbox = false;
     }
-    return first_try ? DT_OK : read_hands(r);
+    if (first_try)
+        return DT_OK;
+    int64_t *ids = dt_arena_alloc(r->txn->arena, r->n * sizeof(*ids));
+    if (!ids)
+        return DT_NOMEM;
+    for (size_t i = 0; i < r->n; i++)
+        ids[i] = r->answers[i].apply.result.job_id;
+    return dt_id_in_read(r->txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, r->err);
 }
 
 /* ---- results ---- */
@@ -95,6 +93,7 @@ static dt_status apply_results(struct recording *r)
     for (size_t i = 0; status == DT_OK && i < r->n; i++)
         if (has_result(&r->answers[i]))
             r->answers[i].apply = results[k++];
+    dt_assert(status != DT_OK || k == n);
     return status;
 }
 
@@ -105,13 +104,6 @@ static bool leaves(const struct dt_hand_answer *answer)
     return answer->held && answer->apply.outcome != DT_OUTCOME_BUSY;
 }
 
-/* An answer whose result changed nothing, or that was none. Of what this transaction has not locked, nothing is written
- * while others' locks are passed by. */
-static bool is_left(const struct recording *r, const struct dt_hand_answer *answer)
-{
-    return leaves(answer) && answer->apply.outcome != DT_OUTCOME_APPLIED && r->txn->locking != DT_LOCK_PASSING_BY;
-}
-
 static void begin_row(struct recording *r, const struct dt_hand_answer *answer)
 {
     dt_json_row_begin(&r->text);
@@ -119,12 +111,16 @@ static void begin_row(struct recording *r, const struct dt_hand_answer *answer)
     dt_json_row_add(&r->text, answer->apply.result.attempt);
 }
 
+/* Writes answers whose results changed nothing, or that were none. While others' locks are passed by, nothing is
+ * written to rows that this transaction has not locked. */
 static dt_status write_answers(struct recording *r)
 {
     size_t n = 0;
+    if (r->txn->locking == DT_LOCK_PASSING_BY)
+        return DT_OK;
     dt_json_rows_begin(&r->text);
     for (size_t i = 0; i < r->n; i++) {
-        if (!is_left(r, &r->answers[i]))
+        if (!leaves(&r->answers[i]) || r->answers[i].apply.outcome == DT_OUTCOME_APPLIED)
             continue;
         begin_row(r, &r->answers[i]);
         dt_json_row_add_or_null(&r->text, r->answers[i].answer.http_status);

@@ -2,6 +2,7 @@
  * Owns:            the rows of hand_owners, and what is given away of `hands`.
  * Refuses to know: when a process lets go of its number.
  */
+#include "base/assert.h"
 #include "store/db/id_in.h"
 #include "store/hands/hands.h"
 #include "store/sql/statements.h"
@@ -31,6 +32,7 @@ dt_status dt_store_hands_renew(dt_store *store, int64_t owner, struct dt_renewal
                                struct dt_error *err)
 {
     uint64_t changed = 0;
+    dt_assert_cmp(renewals->confirmed, <=, renewals->asked);
     dt_status status =
         run_one(store, dt_sql_renew_hands,
                 DT_PARAMS(DT_P_INT(owner), DT_P_INT(renewals->confirmed), DT_P_INT(renewals->asked)), &changed, err);
@@ -87,40 +89,28 @@ struct of_shard {
     size_t *n;
 };
 
-static dt_status read_hands(const struct of_shard *of, dt_db *db)
-{
-    size_t room = dt_db_rows(db);
-    *of->hands = dt_arena_alloc(of->arena, (room ? room : 1) * sizeof(**of->hands));
-    *of->n = 0;
-    if (!*of->hands)
-        return DT_NOMEM;
-    while (*of->n < room && dt_db_next(db))
-        (*of->hands)[(*of->n)++] = (struct dt_hand){dt_db_i64(db, 0), dt_db_i64(db, 1)};
-    return DT_OK;
-}
-
-static dt_status wait_for_leader(const struct of_shard *of, dt_db *db, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), err);
-    if (status != DT_OK)
-        return status;
-    (void)dt_db_next(db);
-    return dt_db_end(db, err);
-}
-
 static dt_status look_under_lock(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct of_shard *of = arg;
     (void)now_ms;
-    dt_status status = wait_for_leader(of, db, err);
+    /* The lock waits for a leader transaction that is under way. */
+    dt_status status = dt_db_query(db, dt_sql_lock_shard_of_hands, DT_PARAMS(DT_P_INT(of->shard)), err);
+    if (status == DT_OK) {
+        (void)dt_db_next(db);
+        status = dt_db_end(db, err);
+    }
     if (status == DT_OK)
         status =
             dt_db_query(db, dt_sql_select_hands_of_shard, DT_PARAMS(DT_P_INT(of->owner), DT_P_INT(of->shard)), err);
     if (status != DT_OK)
         return status;
-    status = read_hands(of, db);
-    dt_status ended = dt_db_end(db, status == DT_OK ? err : NULL);
-    return status == DT_OK ? ended : status;
+    const size_t room = dt_db_rows(db);
+    *of->hands = dt_arena_alloc(of->arena, (room ? room : 1) * sizeof(**of->hands));
+    *of->n = 0;
+    while (*of->hands && *of->n < room && dt_db_next(db))
+        (*of->hands)[(*of->n)++] = (struct dt_hand){dt_db_i64(db, 0), dt_db_i64(db, 1)};
+    dt_status ended = dt_db_end(db, *of->hands ? err : NULL);
+    return *of->hands ? ended : DT_NOMEM;
 }
 
 dt_status dt_store_hands_of_shard(dt_store *store, int64_t owner, unsigned shard, struct dt_arena *arena,

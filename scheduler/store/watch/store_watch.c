@@ -10,26 +10,6 @@
 /* The first column of a row, as dt_watch has it. */
 enum { DUE, ROW, PRESENT };
 
-static void take(const dt_db *db, struct dt_watched *out)
-{
-    switch (dt_db_i64(db, 0)) {
-    case DUE:
-        if (out->n_due < DT_WATCH_DUE)
-            out->due[out->n_due++] = (struct dt_due){.id = dt_db_i64(db, 2), .next_ms = dt_db_i64(db, 1)};
-        return;
-    case ROW:
-        if (out->n_rows < DT_SHARDS_MAX)
-            out->rows[out->n_rows++] = (struct dt_watched_row){(unsigned)dt_db_i64(db, 1), dt_db_i64(db, 2),
-                                                               dt_db_i64(db, 3), dt_db_i64(db, 4)};
-        return;
-    default:
-        out->generation = dt_db_i64(db, 1);
-        out->topics_version = dt_db_i64(db, 2);
-        out->leads = dt_db_i64(db, 3);
-        out->now_ms = dt_db_i64(db, 4);
-    }
-}
-
 dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_watched *out, struct dt_error *err)
 {
     dt_db *db;
@@ -44,6 +24,21 @@ dt_status dt_store_watch(dt_store *store, const struct dt_watch *w, struct dt_wa
     if (status != DT_OK)
         return status;
     while (dt_db_next(db))
-        take(db, out);
+        switch (dt_db_i64(db, 0)) {
+        case DUE:
+            if (out->n_due < DT_WATCH_DUE)
+                out->due[out->n_due++] = (struct dt_due){.id = dt_db_i64(db, 2), .next_ms = dt_db_i64(db, 1)};
+            break;
+        case ROW:
+            if (out->n_rows < DT_SHARDS_MAX)
+                out->rows[out->n_rows++] = (struct dt_watched_row){(unsigned)dt_db_i64(db, 1), dt_db_i64(db, 2),
+                                                                   dt_db_i64(db, 3), dt_db_i64(db, 4)};
+            break;
+        default:
+            out->generation = dt_db_i64(db, 1);
+            out->topics_version = dt_db_i64(db, 2);
+            out->leads = dt_db_i64(db, 3);
+            out->now_ms = dt_db_i64(db, 4);
+        }
     return dt_db_end(db, err);
 }
