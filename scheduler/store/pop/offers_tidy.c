@@ -36,35 +36,6 @@ static struct dt_str topic_of(const struct dt_offers_walk *walk)
     return (struct dt_str){walk->topic, walk->topic_n};
 }
 
-static void note_stale(struct tidying *t)
-{
-    dt_json_row_begin(&t->stale);
-    dt_json_row_add(&t->stale, t->walk->due_ms);
-    dt_strbuf_add_i64(&t->stale, t->walk->id);
-    dt_strbuf_addc(&t->stale, ']');
-    t->n_stale++;
-}
-
-static dt_status read_offers(struct tidying *t)
-{
-    struct dt_offers_walk *walk = t->walk;
-    dt_status status = dt_db_query(t->db, dt_sql_select_offers,
-                                   DT_PARAMS(DT_P_STR(topic_of(walk)), DT_P_INT(walk->due_ms), DT_P_INT(walk->due_ms),
-                                             DT_P_INT(walk->id), DT_P_INT(t->limit)),
-                                   t->err);
-    if (status != DT_OK)
-        return status;
-    dt_json_rows_begin(&t->stale);
-    for (; dt_db_next(t->db); t->seen++) {
-        walk->due_ms = dt_db_i64(t->db, 0);
-        walk->id = dt_db_i64(t->db, 1);
-        if (!dt_db_i64(t->db, 2))
-            note_stale(t);
-    }
-    dt_strbuf_addc(&t->stale, ']');
-    return dt_db_end(t->db, t->err);
-}
-
 /* The walk goes to the next topic, or to the jobs. */
 static dt_status next_topic(struct tidying *t)
 {
@@ -83,8 +54,28 @@ static dt_status next_topic(struct tidying *t)
 
 static dt_status tidy_offers(struct tidying *t)
 {
-    const struct dt_str topic = topic_of(t->walk);
-    dt_status status = read_offers(t);
+    struct dt_offers_walk *walk = t->walk;
+    const struct dt_str topic = topic_of(walk);
+    dt_status status = dt_db_query(t->db, dt_sql_select_offers,
+                                   DT_PARAMS(DT_P_STR(topic), DT_P_INT(walk->due_ms), DT_P_INT(walk->due_ms),
+                                             DT_P_INT(walk->id), DT_P_INT(t->limit)),
+                                   t->err);
+    if (status != DT_OK)
+        return status;
+    dt_json_rows_begin(&t->stale);
+    for (; dt_db_next(t->db); t->seen++) {
+        walk->due_ms = dt_db_i64(t->db, 0);
+        walk->id = dt_db_i64(t->db, 1);
+        if (dt_db_i64(t->db, 2))
+            continue;
+        dt_json_row_begin(&t->stale);
+        dt_json_row_add(&t->stale, walk->due_ms);
+        dt_strbuf_add_i64(&t->stale, walk->id);
+        dt_strbuf_addc(&t->stale, ']');
+        t->n_stale++;
+    }
+    dt_strbuf_addc(&t->stale, ']');
+    status = dt_db_end(t->db, t->err);
     if (status == DT_OK && t->n_stale)
         status = t->stale.failed
                      ? DT_NOMEM
@@ -95,35 +86,30 @@ static dt_status tidy_offers(struct tidying *t)
 
 /* ---- jobs ---- */
 
-static dt_status read_offered(struct tidying *t)
+static dt_status tidy_jobs(struct tidying *t)
 {
     struct dt_offers_walk *walk = t->walk;
+    uint64_t changed;
     dt_status status = dt_db_query(
         t->db, dt_sql_select_offered,
         DT_PARAMS(DT_P_INT(walk->due_ms), DT_P_INT(walk->due_ms), DT_P_INT(walk->id), DT_P_INT(t->limit)), t->err);
     if (status != DT_OK)
         return status;
-    for (; dt_db_next(t->db); t->seen++) {
+    for (; t->seen < t->limit && dt_db_next(t->db); t->seen++) {
         walk->id = dt_db_i64(t->db, 0);
         walk->due_ms = dt_db_i64(t->db, 1);
         bool popped = dt_delivery_dealing((enum dt_delivery_id)dt_db_i64(t->db, 3)) == DT_DEALING_OFFERS;
         if (!popped || !dt_db_i64(t->db, 4))
             t->ids[t->n_ids++] = walk->id;
     }
-    return dt_db_end(t->db, t->err);
-}
-
-static dt_status tidy_jobs(struct tidying *t)
-{
-    uint64_t changed;
-    dt_status status = read_offered(t);
+    status = dt_db_end(t->db, t->err);
     if (status == DT_OK && t->n_ids) {
         qsort(t->ids, t->n_ids, sizeof(*t->ids), dt_by_job_id);
         status = dt_id_in_run(t->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(t->now_ms))),
                               DT_IDS(t->ids, t->n_ids), &changed, t->err);
     }
     if (status == DT_OK && t->seen < t->limit)
-        *t->walk = (struct dt_offers_walk){0};
+        *walk = (struct dt_offers_walk){0};
     return status;
 }
 

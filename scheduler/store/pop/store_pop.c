@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "job/job_id.h"
@@ -104,6 +105,7 @@ static dt_status find_room(struct popping *p)
 
 static dt_status lock_offers(struct popping *p, size_t limit)
 {
+    dt_assert_cmp(limit, <=, p->pop->max);
     p->n_page = 0;
     dt_status status = dt_db_query(p->db, dt_sql_lock_offers,
                                    DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->after_ms), DT_P_INT(p->now_ms),
@@ -175,11 +177,17 @@ static dt_status is_there(void *arg)
     return DT_OK;
 }
 
-/* Offers without a locked row: gone, or locked by somebody? */
-static dt_status tell_gone_from_locked(struct popping *p)
+static dt_status lock_jobs(struct popping *p)
 {
     size_t n;
-    const int64_t *ids = ids_of(p, p->page, p->n_page, not_found, &n);
+    const int64_t *ids = ids_of(p, p->page, p->n_page, any, &n);
+    if (!ids)
+        return no_memory(p);
+    dt_status status = dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), take_row, p, p->err);
+    if (status != DT_OK)
+        return status;
+    /* Offers without a locked row: gone, or locked by another session? */
+    ids = ids_of(p, p->page, p->n_page, not_found, &n);
     if (!ids)
         return no_memory(p);
     for (size_t i = 0; i < p->n_page; i++)
@@ -188,48 +196,11 @@ static dt_status tell_gone_from_locked(struct popping *p)
     return dt_id_in_read(p->db, &dt_sql_find_jobs, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
 }
 
-static dt_status lock_jobs(struct popping *p)
-{
-    size_t n;
-    const int64_t *ids = ids_of(p, p->page, p->n_page, any, &n);
-    if (!ids)
-        return no_memory(p);
-    dt_status status = dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), take_row, p, p->err);
-    return status == DT_OK ? tell_gone_from_locked(p) : status;
-}
-
 /* ---- judging ---- */
-
-/*
- * A topic that was another delivery's before: the job may be scheduled again while its last attempt is still in a
- * shard's list, to be sent. Read after the row was locked; an attempt that is in no list then cannot come into one.
- */
-static dt_status is_in_a_list(struct popping *p, const struct offer *offer, bool *in_list)
-{
-    *in_list = false;
-    if (offer->attempt == 0 || offer->claim_shard < 0 || DT_UNGUARDED(LIST_ELSEWHERE))
-        return DT_OK;
-    dt_status status =
-        dt_db_query(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)), p->err);
-    if (status != DT_OK)
-        return status;
-    *in_list = dt_db_next(p->db) && dt_db_i64(p->db, 0) != 0;
-    return dt_db_end(p->db, p->err);
-}
 
 static bool has_attempt(const struct offer *offer)
 {
     return offer->fate == FATE_CLAIM && offer->attempt > 0 && !DT_UNGUARDED(POP_IN_HANDS);
-}
-
-/* Likewise of a topic whose jobs were called back: an attempt may still be in a process's hands. */
-static dt_status leave_in_hands(struct popping *p)
-{
-    size_t n;
-    const int64_t *ids = ids_of(p, p->page, p->n_page, has_attempt, &n);
-    if (!ids)
-        return no_memory(p);
-    return dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
 }
 
 static bool is_as_offered(const struct popping *p, const struct offer *offer)
@@ -240,15 +211,21 @@ static bool is_as_offered(const struct popping *p, const struct offer *offer)
 
 static dt_status judge(struct popping *p, struct offer *offer)
 {
-    bool in_list;
     if (!offer->found)
         return DT_OK;
-    offer->fate = FATE_STALE;
-    if (!is_as_offered(p, offer))
+    offer->fate = is_as_offered(p, offer) ? FATE_CLAIM : FATE_STALE;
+    if (offer->fate == FATE_STALE || offer->attempt == 0 || offer->claim_shard < 0 || DT_UNGUARDED(LIST_ELSEWHERE))
         return DT_OK;
-    dt_status status = is_in_a_list(p, offer, &in_list);
-    offer->fate = in_list ? FATE_LEFT : FATE_CLAIM;
-    return status;
+    /* A topic that was another delivery's before: the job may be scheduled again while its last attempt is still in a
+     * shard's list, to be sent. Read after the row was locked; an attempt that is in no list then cannot come into
+     * one. */
+    dt_status status =
+        dt_db_query(p->db, dt_sql_find_in_flight, DT_PARAMS(DT_P_INT(offer->id), DT_P_INT(offer->claim_shard)), p->err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(p->db) && dt_db_i64(p->db, 0) != 0)
+        offer->fate = FATE_LEFT;
+    return dt_db_end(p->db, p->err);
 }
 
 /* ---- taking offers away ---- */
@@ -307,6 +284,7 @@ static bool choose(struct popping *p)
         p->pop->more = p->n_claims == p->most || (p->n_claims && p->bytes + (size_t)offer->bytes > p->pop->max_bytes);
         if (p->pop->more)
             return false;
+        dt_assert_cmp(p->n_claims, <, p->pop->max);
         struct offer *claim = &p->claims[p->n_claims];
         *claim = *offer;
         claim->place = p->n_claims++;
@@ -319,7 +297,9 @@ static bool choose(struct popping *p)
 /* A page of as many offers as are wanted still: what it has more than that, others could pop. */
 static dt_status look_at_page(struct popping *p, bool *go_on)
 {
+    dt_assert_cmp(p->n_claims, <, p->most);
     const size_t wanted = p->most - p->n_claims;
+    size_t n;
     dt_status status = lock_offers(p, wanted);
     *go_on = false;
     if (status != DT_OK || p->n_page == 0)
@@ -327,8 +307,11 @@ static dt_status look_at_page(struct popping *p, bool *go_on)
     status = lock_jobs(p);
     for (size_t i = 0; status == DT_OK && i < p->n_page; i++)
         status = judge(p, &p->page[i]);
+    /* Of a topic whose jobs were called back, an attempt may still be in a process's hands. */
+    const int64_t *ids = ids_of(p, p->page, p->n_page, has_attempt, &n);
     if (status == DT_OK)
-        status = leave_in_hands(p);
+        status = !ids ? no_memory(p)
+                      : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
     if (status == DT_OK)
         status = drop_stale(p);
     *go_on = choose(p) && p->n_page == wanted;
@@ -432,24 +415,6 @@ static dt_status read_job(void *arg)
     return dt_row_full(p->db, 0, p->arena, &p->pop->jobs[claim->place]);
 }
 
-static dt_status read_jobs(struct popping *p, struct dt_ids ids)
-{
-    p->pop->n = 0;
-    p->pop->jobs = dt_arena_alloc(p->arena, ids.n * sizeof(*p->pop->jobs));
-    if (!p->pop->jobs)
-        return no_memory(p);
-    dt_status status = dt_id_in_read(p->db, &dt_sql_select_popped, DT_NO_PARAMS, ids, read_job, p, p->err);
-    if (status == DT_OK && p->pop->n != ids.n)
-        return dt_fail(p->err, DT_INTERNAL, "%zu of %zu popped jobs are there", p->pop->n, ids.n);
-    return status;
-}
-
-static void count_claims(struct popping *p)
-{
-    for (size_t i = 0; i < p->n_claims; i++)
-        dt_counts_move(&p->counts, p->pop->topic, p->claims[i].id, DT_SCHEDULED, DT_DISPATCHED);
-}
-
 static dt_status claim(struct popping *p)
 {
     size_t n;
@@ -461,30 +426,24 @@ static dt_status claim(struct popping *p)
         status = write_claims(p);
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
     const int64_t *ids = ids_of(p, p->claims, p->n_claims, any, &n);
-    if (!ids)
+    p->pop->n = 0;
+    p->pop->jobs = dt_arena_alloc(p->arena, p->n_claims * sizeof(*p->pop->jobs));
+    if (!ids || !p->pop->jobs)
         status = no_memory(p);
     if (status == DT_OK)
         status = delete_offers(p, p->claims, p->n_claims, FATE_CLAIM);
     if (status == DT_OK)
-        status = read_jobs(p, DT_IDS(ids, n));
-    if (status == DT_OK)
-        count_claims(p);
-    return status == DT_OK ? dt_topic_gate_claimed(p->db, p->now_ms, &p->gate, p->n_claims, p->err) : status;
+        status = dt_id_in_read(p->db, &dt_sql_select_popped, DT_NO_PARAMS, DT_IDS(ids, n), read_job, p, p->err);
+    if (status == DT_OK && p->pop->n != n)
+        status = dt_fail(p->err, DT_INTERNAL, "%zu of %zu popped jobs are there", p->pop->n, n);
+    if (status != DT_OK)
+        return status;
+    for (size_t i = 0; i < p->n_claims; i++)
+        dt_counts_move(&p->counts, p->pop->topic, p->claims[i].id, DT_SCHEDULED, DT_DISPATCHED);
+    return dt_topic_gate_claimed(p->db, p->now_ms, &p->gate, p->n_claims, p->err);
 }
 
 /* ---- all of it ---- */
-
-static dt_status look_for_passed(struct popping *p)
-{
-    if (p->n_claims == p->most || p->pop->more)
-        return DT_OK;
-    dt_status status = dt_db_query(p->db, dt_sql_find_due_offer,
-                                   DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms + SOON_MS)), p->err);
-    if (status != DT_OK)
-        return status;
-    p->pop->passed = dt_db_next(p->db);
-    return dt_db_end(p->db, p->err);
-}
 
 static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
@@ -504,8 +463,15 @@ static dt_status pop_once(void *arg, dt_db *db, int64_t now_ms, struct dt_error 
         status = choose_jobs(p);
     if (status == DT_OK)
         status = claim(p);
-    if (status == DT_OK)
-        status = look_for_passed(p);
+    if (status == DT_OK && p->n_claims < p->most && !p->pop->more) {
+        status = dt_db_query(p->db, dt_sql_find_due_offer,
+                             DT_PARAMS(DT_P_STR(p->pop->topic), DT_P_INT(p->now_ms + SOON_MS)), p->err);
+        if (status == DT_OK) {
+            p->pop->passed = dt_db_next(p->db);
+            status = dt_db_end(p->db, p->err);
+        }
+    }
+    dt_assert_cmp(p->n_claims, <=, p->most);
     p->pop->at_limit = p->most < p->pop->max && p->n_claims == p->most;
     p->pop->more &= !p->pop->at_limit;
     DT_FAIL_POINT_STATUS("pop.commit", status, err);
@@ -529,50 +495,36 @@ dt_status dt_store_pop(dt_store *store, struct dt_pop *pop, struct dt_error *err
 
 /* ---- looking ---- */
 
-static enum dt_pop_topic topic_of_row(const dt_db *db)
-{
-    if (dt_delivery_dealing((enum dt_delivery_id)dt_db_i64(db, 1)) != DT_DEALING_OFFERS)
-        return DT_POP_TOPIC_OTHER;
-    bool offers = dt_db_i64(db, 2) == 0 && dt_db_i64(db, 3) != 0;
-    return offers ? DT_POP_TOPIC_OFFERS : DT_POP_TOPIC_EMPTY;
-}
-
-static dt_status look(dt_db *db, struct dt_str names, size_t n, enum dt_pop_topic *out, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_look_at_offers, DT_PARAMS(DT_P_STR(names)), err);
-    while (status == DT_OK && dt_db_next(db)) {
-        size_t place = (size_t)dt_db_i64(db, 0) - 1;
-        if (place < n)
-            out[place] = topic_of_row(db);
-    }
-    dt_status end = dt_db_end(db, status == DT_OK ? err : NULL);
-    return status == DT_OK ? end : status;
-}
-
-/* Names of topics need no escaping: whatever does is no name that a topic can have, and found to be unknown. */
-static void list_names(const struct dt_str *topics, size_t n, struct dt_strbuf *text)
-{
-    dt_strbuf_addc(text, '[');
-    for (size_t i = 0; i < n; i++) {
-        if (i)
-            dt_strbuf_addc(text, ',');
-        dt_json_row_add_text(text, topics[i], DT_TOPIC_MAX);
-    }
-    dt_strbuf_addc(text, ']');
-}
-
 dt_status dt_store_pop_look(dt_store *store, const struct dt_str *topics, size_t n, enum dt_pop_topic *out,
                             struct dt_error *err)
 {
     dt_db *db;
     struct dt_strbuf text;
-    for (size_t i = 0; i < n; i++)
-        out[i] = DT_POP_TOPIC_UNKNOWN;
     dt_strbuf_init(&text);
-    list_names(topics, n, &text);
+    dt_strbuf_addc(&text, '[');
+    for (size_t i = 0; i < n; i++) {
+        out[i] = DT_POP_TOPIC_UNKNOWN;
+        if (i)
+            dt_strbuf_addc(&text, ',');
+        /* Names of topics need no escaping: one that does is no name that a topic can have, and is found unknown. */
+        dt_json_row_add_text(&text, topics[i], DT_TOPIC_MAX);
+    }
+    dt_strbuf_addc(&text, ']');
     dt_status status = text.failed ? DT_NOMEM : dt_store_db(store, &db, err);
     if (status == DT_OK)
-        status = look(db, dt_strbuf_str(&text), n, out, err);
+        status = dt_db_query(db, dt_sql_look_at_offers, DT_PARAMS(DT_P_STR(dt_strbuf_str(&text))), err);
     dt_strbuf_clear(&text);
-    return status;
+    if (status != DT_OK)
+        return status;
+    while (dt_db_next(db)) {
+        const size_t place = (size_t)dt_db_i64(db, 0) - 1;
+        const bool offers = dt_db_i64(db, 2) == 0 && dt_db_i64(db, 3) != 0;
+        if (place >= n)
+            continue;
+        if (dt_delivery_dealing((enum dt_delivery_id)dt_db_i64(db, 1)) != DT_DEALING_OFFERS)
+            out[place] = DT_POP_TOPIC_OTHER;
+        else
+            out[place] = offers ? DT_POP_TOPIC_OFFERS : DT_POP_TOPIC_EMPTY;
+    }
+    return dt_db_end(db, err);
 }
