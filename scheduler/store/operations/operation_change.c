@@ -5,6 +5,8 @@
  */
 #include <stdlib.h>
 
+#include "base/assert.h"
+#include "base/clock.h"
 #include "base/hooks/guard.h"
 #include "base/text/timetext.h"
 #include "job/job_id.h"
@@ -42,42 +44,7 @@ struct work {
     struct dt_error *err;
 };
 
-static dt_status no_memory(struct work *w)
-{
-    return dt_fail(w->err, DT_NOMEM, "out of memory");
-}
-
 /* ---- the next jobs ---- */
-
-/* The number of jobs that may be changed at once; *interval_ns: of the rate, 0 = none. */
-static size_t piece_jobs(const struct dt_operation_row *row, int64_t *interval_ns)
-{
-    size_t most = row->shown.kind == DT_OPERATION_REDRIVE ? REDRIVE_JOBS : DT_OPERATION_PIECE;
-    *interval_ns = 0;
-    if (!row->shown.rate.p || !dt_rate_parse(row->shown.rate, interval_ns))
-        return most;
-    int64_t allowed = RATE_PIECE_NS / *interval_ns;
-    return allowed < 1 ? 1 : allowed < (int64_t)most ? (size_t)allowed : most;
-}
-
-/* When the i-th of all that were found runs, in order; those that were refused count. A product of all three numbers
- * would have no room, and a floating-point quotient is a millisecond short now and then. */
-static int64_t time_of(const struct dt_operation_row *row, int64_t i)
-{
-    const int64_t n = row->shown.matched > i ? row->shown.matched : i + 1;
-    return row->at_ms + row->spread_ms / n * i + row->spread_ms % n * i / n;
-}
-
-static void take_next(struct work *w, dt_db *db)
-{
-    struct dt_operation_row *row = w->row;
-    int64_t place = row->shown.changed + row->shown.refused + (int64_t)w->n;
-    w->v[w->n++] = (struct target){.id = dt_db_i64(db, 1), .at_ms = time_of(row, place)};
-    if (DT_UNGUARDED(OPERATION_CURSOR))
-        return;
-    row->after_at_ms = dt_db_i64(db, 0);
-    row->after_id = dt_db_i64(db, 1);
-}
 
 static int by_id(const void *a, const void *b)
 {
@@ -86,9 +53,10 @@ static int by_id(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
+/* Reads the next jobs; of a reschedule, each has its time among all that were found, those that were refused too. */
 static dt_status read_next(struct work *w, size_t most)
 {
-    const struct dt_operation_row *row = w->row;
+    struct dt_operation_row *row = w->row;
     const struct dt_param limit = DT_P_INT(most);
     dt_db *db = w->txn->db;
     dt_status status =
@@ -98,8 +66,18 @@ static dt_status read_next(struct work *w, size_t most)
                     w->err);
     if (status != DT_OK)
         return status;
-    while (dt_db_next(db))
-        take_next(w, db);
+    while (w->n < most && dt_db_next(db)) {
+        const int64_t i = row->shown.changed + row->shown.refused + (int64_t)w->n;
+        const int64_t n = row->shown.matched > i ? row->shown.matched : i + 1;
+        /* A product of all three numbers would have no room, and a floating-point quotient is a millisecond short now
+         * and then. */
+        const int64_t at_ms = row->at_ms + row->spread_ms / n * i + row->spread_ms % n * i / n;
+        w->v[w->n++] = (struct target){.id = dt_db_i64(db, 1), .at_ms = at_ms};
+        if (DT_UNGUARDED(OPERATION_CURSOR))
+            continue;
+        row->after_at_ms = dt_db_i64(db, 0);
+        row->after_id = dt_db_i64(db, 1);
+    }
     qsort(w->v, w->n, sizeof(*w->v), by_id);
     return dt_db_end(db, w->err);
 }
@@ -112,17 +90,16 @@ static struct target *find(const struct work *w, int64_t id)
     return w->n ? bsearch(&key, w->v, w->n, sizeof(*w->v), by_id) : NULL;
 }
 
-/* Of a topic that is to go the attempts that are out end as they do, and are the last. */
-static bool acts_on(enum dt_operation_kind kind, enum dt_job_state state)
+static bool ends(enum dt_operation_kind kind)
 {
-    bool ends = kind == DT_OPERATION_DELETE_TOPIC && state == DT_DISPATCHED;
-    return ends || state == dt_operation_acts_on(kind);
+    return kind == DT_OPERATION_CANCEL || kind == DT_OPERATION_DELETE_TOPIC;
 }
 
 static dt_status take_row(void *arg)
 {
     struct work *w = arg;
     dt_db *db = w->txn->db;
+    const enum dt_operation_kind kind = w->row->shown.kind;
     struct target *t = find(w, dt_db_i64(db, 0));
     if (!t)
         return DT_OK;
@@ -131,8 +108,10 @@ static dt_status take_row(void *arg)
     t->next_at_ms = dt_db_i64(db, 3);
     t->attempt = dt_db_i64(db, 4);
     t->state = (enum dt_job_state)(dt_db_i64(db, 1) - 1);
-    t->refused = !DT_GUARD(OPERATION_STATE, acts_on(w->row->shown.kind, t->state));
-    return t->topic.p ? DT_OK : no_memory(w);
+    /* Of a topic that is to go the attempts that are out end as they do, and are the last. */
+    const bool last = kind == DT_OPERATION_DELETE_TOPIC && t->state == DT_DISPATCHED;
+    t->refused = !DT_GUARD(OPERATION_STATE, last || t->state == dt_operation_acts_on(kind));
+    return t->topic.p ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
 }
 
 static void list(struct work *w, bool (*wanted)(const struct target *t))
@@ -203,44 +182,24 @@ static dt_status lock_rows(struct work *w)
 
 /* ---- writing ---- */
 
-static int64_t clamp(int64_t at_ms, int64_t now_ms)
-{
-    int64_t ms = at_ms > now_ms ? at_ms : now_ms;
-    return ms < DT_TIME_MAX_MS ? ms : DT_TIME_MAX_MS;
-}
-
-/* Adds the two. Manual edits and dt_shift_all may have any numbers; a sum that is none ends where numbers do. */
-static int64_t shifted(int64_t at_ms, int64_t shift_ms)
-{
-    int64_t sum_ms;
-    if (!__builtin_add_overflow(at_ms, shift_ms, &sum_ms))
-        return sum_ms;
-    return shift_ms < 0 ? INT64_MIN : INT64_MAX;
-}
-
-static bool ends(enum dt_operation_kind kind)
-{
-    return kind == DT_OPERATION_CANCEL || kind == DT_OPERATION_DELETE_TOPIC;
-}
-
-/* A job may not go further than a request for it alone could have it: it stays where it is. */
-static void shift_one(const struct work *w, struct target *t)
-{
-    const int64_t last_ms = w->txn->now_ms + dt_store_config(w->txn->store)->limits_max_delay;
-    t->at_ms = shifted(t->next_at_ms, w->row->shift_ms);
-    t->refused = t->refused || (w->row->shift_ms > 0 && t->at_ms > last_ms);
-}
-
 static void set_times(struct work *w)
 {
     const struct dt_operation_row *row = w->row;
+    const enum dt_operation_kind kind = row->shown.kind;
+    const int64_t now_ms = w->txn->now_ms;
+    const int64_t last_ms = now_ms + dt_store_config(w->txn->store)->limits_max_delay;
     for (size_t i = 0; i < w->n; i++) {
         struct target *t = &w->v[i];
-        if (row->shown.kind == DT_OPERATION_RUN_NOW || row->shown.kind == DT_OPERATION_REDRIVE)
-            t->at_ms = w->txn->now_ms;
-        else if (!row->at_one_time)
-            shift_one(w, t);
-        t->at_ms = ends(row->shown.kind) ? 0 : clamp(t->at_ms, w->txn->now_ms);
+        if (kind == DT_OPERATION_RUN_NOW || kind == DT_OPERATION_REDRIVE)
+            t->at_ms = now_ms;
+        else if (!row->at_one_time) {
+            /* Manual edits and dt_shift_all may have any numbers; a sum that is none ends where numbers do. */
+            if (__builtin_add_overflow(t->next_at_ms, row->shift_ms, &t->at_ms))
+                t->at_ms = row->shift_ms < 0 ? INT64_MIN : INT64_MAX;
+            /* A job may not go further than a request for it alone could have it: it stays where it is. */
+            t->refused = t->refused || (row->shift_ms > 0 && t->at_ms > last_ms);
+        }
+        t->at_ms = ends(kind) ? 0 : dt_earlier(dt_later(t->at_ms, now_ms), DT_TIME_MAX_MS);
     }
 }
 
@@ -271,20 +230,12 @@ static dt_status write_each(struct work *w)
     dt_strbuf_addc(&rows, ']');
     dt_status status =
         rows.failed
-            ? no_memory(w)
+            ? dt_fail(w->err, DT_NOMEM, "out of memory")
             : dt_db_run(w->txn->db, dt_sql_move_jobs_each,
                         DT_PARAMS(DT_P_STR(dt_strbuf_str(&rows)), DT_P_INT(dt_near_end_ms(w->txn->now_ms)), now), NULL,
                         w->err);
     dt_strbuf_clear(&rows);
     return status;
-}
-
-static dt_status write_cancelled(struct work *w)
-{
-    const struct dt_param now = DT_P_INT(w->txn->now_ms);
-    const struct dt_param kept = DT_P_INT(DT_RETENTION_DEFAULT_MS);
-    const struct dt_param stays = DT_P_INT(dt_store_config(w->txn->store)->history_after);
-    return write_listed(w, &dt_sql_cancel_jobs, DT_PARAMS(now, now, kept, now, kept, stays, now));
 }
 
 static bool is_dispatched(const struct target *t)
@@ -297,33 +248,31 @@ static bool is_scheduled(const struct target *t)
     return goes(t) && t->state == DT_SCHEDULED;
 }
 
-static dt_status write_ended(struct work *w)
-{
-    dt_status status = DT_OK;
-    list(w, is_dispatched);
-    if (w->n_ids)
-        status = write_listed(w, &dt_sql_cancel_retries_of_jobs, DT_PARAMS(DT_P_INT(w->txn->now_ms)));
-    list(w, is_scheduled);
-    return status == DT_OK && w->n_ids ? write_cancelled(w) : status;
-}
-
 static dt_status write_rows(struct work *w)
 {
     const struct dt_operation_row *row = w->row;
+    const int64_t near_end_ms = dt_near_end_ms(w->txn->now_ms);
     const struct dt_param now = DT_P_INT(w->txn->now_ms);
     list(w, goes);
     if (w->n_ids == 0)
         return DT_OK;
-    if (ends(row->shown.kind))
-        return write_ended(w);
+    if (ends(row->shown.kind)) {
+        const struct dt_param kept = DT_P_INT(DT_RETENTION_DEFAULT_MS);
+        const struct dt_param stays = DT_P_INT(dt_store_config(w->txn->store)->history_after);
+        list(w, is_dispatched);
+        dt_status status = w->n_ids ? write_listed(w, &dt_sql_cancel_retries_of_jobs, DT_PARAMS(now)) : DT_OK;
+        list(w, is_scheduled);
+        if (status != DT_OK || w->n_ids == 0)
+            return status;
+        return write_listed(w, &dt_sql_cancel_jobs, DT_PARAMS(now, now, kept, now, kept, stays, now));
+    }
     if (row->shown.kind == DT_OPERATION_REDRIVE)
         return write_listed(w, &dt_sql_redrive_jobs, DT_PARAMS(now, now));
     if (row->shown.kind == DT_OPERATION_RESCHEDULE && (!row->at_one_time || row->spread_ms))
         return write_each(w);
     int64_t at_ms = find(w, w->ids[0])->at_ms;
-    return write_listed(
-        w, &dt_sql_move_jobs,
-        DT_PARAMS(DT_P_INT(at_ms), DT_P_INT(at_ms), DT_P_INT(at_ms < dt_near_end_ms(w->txn->now_ms)), now));
+    return write_listed(w, &dt_sql_move_jobs,
+                        DT_PARAMS(DT_P_INT(at_ms), DT_P_INT(at_ms), DT_P_INT(at_ms < near_end_ms), now));
 }
 
 /* ---- what has changed ---- */
@@ -331,6 +280,7 @@ static dt_status write_rows(struct work *w)
 static void note_move(struct work *w, const struct target *t)
 {
     struct dt_operation_piece *piece = w->piece;
+    dt_assert_cmp(piece->n_moves, <, w->n); /* each job is changed once */
     piece->moves[piece->n_moves++] = (struct dt_job_move){t->id, t->at_ms, t->next_at_ms};
     w->changed++;
 }
@@ -387,27 +337,6 @@ static struct dt_job_event event_of(struct work *w, const struct target *t)
                                  .after = stays ? DT_STR_LIT("{\"no_retries\":true}") : when(w, after, t->at_ms)};
 }
 
-/* One statement for all of the piece. */
-static dt_status write_events(struct work *w)
-{
-    size_t n = 0;
-    if (!w->row->shown.actor.p)
-        return DT_OK;
-    struct dt_job_event *events = dt_arena_alloc(w->txn->arena, (w->n + 1) * sizeof(*events));
-    if (!events)
-        return no_memory(w);
-    for (size_t i = 0; i < w->n; i++)
-        if (goes(&w->v[i]))
-            events[n++] = event_of(w, &w->v[i]);
-    return dt_events_write(w->txn->db, events, n, w->err);
-}
-
-static dt_status write_event(struct work *w, const struct target *t)
-{
-    const struct dt_job_event event = event_of(w, t);
-    return dt_events_write(w->txn->db, &event, 1, w->err);
-}
-
 /* Dead jobs that were not in `jobs`; those that are not dead any more, or gone, are refused. */
 static dt_status redrive_archived(struct work *w)
 {
@@ -424,7 +353,10 @@ static dt_status redrive_archived(struct work *w)
         if (status == DT_OK) {
             t->topic = one.job.topic;
             note_move(w, t);
-            status = w->row->shown.actor.p ? write_event(w, t) : DT_OK;
+            if (w->row->shown.actor.p) {
+                const struct dt_job_event event = event_of(w, t);
+                status = dt_events_write(txn->db, &event, 1, w->err);
+            }
         } else if (status == DT_NOT_FOUND || status == DT_NOT_DEAD || one.locked)
             status = DT_OK;
     }
@@ -437,7 +369,7 @@ static dt_status make_room(struct work *w, size_t most)
     w->v = dt_arena_alloc(arena, most * sizeof(*w->v));
     w->ids = dt_arena_alloc(arena, most * sizeof(*w->ids));
     w->piece->moves = dt_arena_alloc(arena, most * sizeof(*w->piece->moves));
-    return w->v && w->ids && w->piece->moves ? DT_OK : no_memory(w);
+    return w->v && w->ids && w->piece->moves ? DT_OK : dt_fail(w->err, DT_NOMEM, "out of memory");
 }
 
 static dt_status change_next(struct work *w)
@@ -450,7 +382,16 @@ static dt_status change_next(struct work *w)
     if (status != DT_OK)
         return status;
     count_changed(w);
-    status = write_events(w);
+    if (w->row->shown.actor.p) { /* one statement for all of the piece */
+        struct dt_job_event *events = dt_arena_alloc(w->txn->arena, (w->n + 1) * sizeof(*events));
+        size_t n = 0;
+        if (!events)
+            return dt_fail(w->err, DT_NOMEM, "out of memory");
+        for (size_t i = 0; i < w->n; i++)
+            if (goes(&w->v[i]))
+                events[n++] = event_of(w, &w->v[i]);
+        status = dt_events_write(w->txn->db, events, n, w->err);
+    }
     return status == DT_OK ? redrive_archived(w) : status;
 }
 
@@ -458,8 +399,12 @@ dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_oper
                               struct dt_operation_piece *piece, struct dt_error *err)
 {
     struct work w = {.txn = txn, .row = row, .piece = piece, .err = err};
-    int64_t interval_ns;
-    size_t most = piece_jobs(row, &interval_ns);
+    int64_t interval_ns = 0; /* of the rate; 0 = none */
+    size_t most = row->shown.kind == DT_OPERATION_REDRIVE ? REDRIVE_JOBS : DT_OPERATION_PIECE;
+    if (row->shown.rate.p && dt_rate_parse(row->shown.rate, &interval_ns)) {
+        const int64_t allowed = RATE_PIECE_NS / interval_ns;
+        most = allowed < 1 ? 1 : allowed < (int64_t)most ? (size_t)allowed : most;
+    }
     dt_status status = make_room(&w, most);
     if (status == DT_OK)
         status = read_next(&w, most);
@@ -467,6 +412,7 @@ dt_status dt_operation_change(const struct dt_operation_txn *txn, struct dt_oper
         status = change_next(&w);
     if (status != DT_OK)
         return status;
+    dt_assert_cmp(w.changed, <=, w.n);
     piece->changed = w.changed;
     piece->refused = (int64_t)w.n - w.changed;
     piece->wait_ms = interval_ns * (int64_t)w.n / 1000000;

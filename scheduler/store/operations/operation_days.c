@@ -27,39 +27,32 @@ static void end_sum(const struct sum *sum, struct dt_operation_days *out)
         out->pieces |= UINT32_C(1) << (sum->piece % DT_COUNT_PIECES);
 }
 
-static void add_row(const dt_db *db, struct sum *sum, struct dt_operation_days *out)
+dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row, struct dt_operation_days *out,
+                                 struct dt_error *err)
 {
-    struct dt_str topic = dt_db_bytes(db, 0);
-    if (!dt_str_is(topic, sum->topic) || sum->piece != dt_db_i64(db, 1)) {
-        end_sum(sum, out);
-        *sum = (struct sum){.piece = dt_db_i64(db, 1)};
-        memcpy(sum->topic, topic.p, topic.n < DT_TOPIC_MAX ? topic.n : DT_TOPIC_MAX);
-    }
-    sum->jobs += dt_db_i64(db, 2);
-}
-
-static dt_status read_pieces(dt_db *db, const struct dt_operation *op, struct dt_operation_days *out,
-                             struct dt_error *err)
-{
+    const struct dt_operation *op = &row->shown;
     struct sum sum = {.jobs = 0};
     size_t n = 0;
+    *out = (struct dt_operation_days){.all = !op->topic_from.n};
+    if (out->all)
+        return DT_OK;
     dt_status status =
         dt_db_query(db, dt_sql_select_topic_pieces,
                     DT_PARAMS(DT_P_STR(op->topic_from), DT_P_STR(op->topic_to), DT_P_INT(ROWS_MOST)), err);
     if (status != DT_OK)
         return status;
-    for (; dt_db_next(db); n++)
-        add_row(db, &sum, out);
+    for (; dt_db_next(db); n++) {
+        const struct dt_str topic = dt_db_bytes(db, 0);
+        if (!dt_str_is(topic, sum.topic) || sum.piece != dt_db_i64(db, 1)) {
+            end_sum(&sum, out);
+            sum = (struct sum){.piece = dt_db_i64(db, 1)};
+            memcpy(sum.topic, topic.p, topic.n < DT_TOPIC_MAX ? topic.n : DT_TOPIC_MAX);
+        }
+        sum.jobs += dt_db_i64(db, 2);
+    }
     end_sum(&sum, out);
     out->all = n == ROWS_MOST;
     return dt_db_end(db, err);
-}
-
-dt_status dt_operation_days_read(dt_db *db, const struct dt_operation_row *row, struct dt_operation_days *out,
-                                 struct dt_error *err)
-{
-    *out = (struct dt_operation_days){.all = !row->shown.topic_from.n};
-    return out->all ? DT_OK : read_pieces(db, &row->shown, out, err);
 }
 
 /* The first of the days from this one on; -1: there is none. */
@@ -72,39 +65,28 @@ static int64_t first_from(const struct dt_operation_days *days, int64_t day)
     return day;
 }
 
-/* The last id of this day and of those that follow it without a gap. */
-static int64_t end_of(const struct dt_operation_days *days, int64_t day)
-{
-    int64_t end = day + 1;
-    while (end < day + DT_COUNT_PIECES && first_from(days, end) == end)
-        end++;
-    return (end << DT_SEQUENCE_BITS) - 1;
-}
-
 /* ---- ranges ---- */
-
-static dt_status find_next(dt_db *db, int64_t after_id, int64_t *id, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_find_window_by_id, DT_PARAMS(DT_P_INT(after_id), DT_P_INT(0)), err);
-    if (status != DT_OK)
-        return status;
-    *id = dt_db_next(db) ? dt_db_i64(db, 0) : -1;
-    return dt_db_end(db, err);
-}
 
 dt_status dt_operation_days_next(dt_db *db, const struct dt_operation_days *days, int64_t *after_id, int64_t *end_id,
                                  struct dt_error *err)
 {
     *end_id = INT64_MAX;
     for (bool there = days->all; !there;) {
-        int64_t id;
-        dt_status status = find_next(db, *after_id, &id, err);
+        dt_status status = dt_db_query(db, dt_sql_find_window_by_id, DT_PARAMS(DT_P_INT(*after_id), DT_P_INT(0)), err);
+        if (status != DT_OK)
+            return status;
+        const int64_t id = dt_db_next(db) ? dt_db_i64(db, 0) : -1;
+        status = dt_db_end(db, err);
         if (status != DT_OK)
             return status;
         const int64_t day = id < 0 ? -1 : first_from(days, dt_job_home_day(id));
-        *end_id = day < 0 ? -1 : end_of(days, day);
+        int64_t end = day + 1; /* the first day that is not one of those that follow without a gap */
+        *end_id = -1;
         if (day < 0)
             return DT_OK;
+        while (end < day + DT_COUNT_PIECES && first_from(days, end) == end)
+            end++;
+        *end_id = (end << DT_SEQUENCE_BITS) - 1;
         there = day == dt_job_home_day(id);
         *after_id = there ? id - 1 : (day << DT_SEQUENCE_BITS) - 1;
     }

@@ -33,11 +33,6 @@ static struct dt_param *filter_params(const struct dt_operation_row *row, struct
     return p;
 }
 
-static dt_status no_memory(struct dt_error *err)
-{
-    return dt_fail(err, DT_NOMEM, "out of memory");
-}
-
 dt_status dt_operation_read_found(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_operation_found *found = row;
@@ -79,44 +74,6 @@ dt_status dt_operation_window(dt_db *db, int64_t after_id, int64_t *end_id, bool
     return dt_db_end(db, err);
 }
 
-/* Cuts the range behind so many rows, if it has as many; range->rows: so many it has. */
-static dt_status cut_range(dt_db *db, int64_t most, struct range *range, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_find_rows_by_id,
-                                   DT_PARAMS(DT_P_INT(range->after_id), DT_P_INT(range->end_id), DT_P_INT(most)), err);
-    if (status != DT_OK)
-        return status;
-    range->rows = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    if (range->rows == most)
-        range->end_id = dt_db_i64(db, 1);
-    return dt_db_end(db, err);
-}
-
-static dt_status match_range(dt_db *db, const struct dt_operation_row *row, const struct range *range,
-                             struct dt_arena *arena, struct dt_operation_finds *out, struct dt_error *err)
-{
-    struct dt_param params[MATCH_PARAMS];
-    struct dt_param *p = filter_params(row, params);
-    *p++ = DT_P_INT(range->after_id);
-    *p++ = DT_P_INT(range->end_id);
-    return match(db, dt_sql_match_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
-}
-
-static dt_status add_finds(struct dt_operation_finds *out, const struct dt_operation_finds *more,
-                           struct dt_arena *arena, struct dt_error *err)
-{
-    if (more->n == 0)
-        return DT_OK;
-    struct dt_operation_found *v = dt_arena_alloc(arena, (out->n + more->n) * sizeof(*v));
-    if (!v)
-        return no_memory(err);
-    if (out->n)
-        memcpy(v, out->v, out->n * sizeof(*v));
-    memcpy(v + out->n, more->v, more->n * sizeof(*v));
-    *out = (struct dt_operation_finds){v, out->n + more->n};
-    return DT_OK;
-}
-
 /* Looks at the next stretch of days, or some of it; *left: so many rows may be looked at yet. */
 static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const struct dt_operation_days *days,
                               int64_t *left, struct dt_arena *arena, struct dt_operation_finds *out,
@@ -124,10 +81,23 @@ static dt_status find_on_days(dt_db *db, struct dt_operation_row *row, const str
 {
     struct range range = {.after_id = row->after_id};
     dt_status status = dt_operation_days_next(db, days, &range.after_id, &range.end_id, err);
-    if (status == DT_OK && range.end_id >= 0)
-        status = cut_range(db, *left, &range, err);
-    if (status == DT_OK && range.rows > 0)
-        status = match_range(db, row, &range, arena, out, err);
+    if (status == DT_OK && range.end_id >= 0) {
+        status = dt_db_query(db, dt_sql_find_rows_by_id,
+                             DT_PARAMS(DT_P_INT(range.after_id), DT_P_INT(range.end_id), DT_P_INT(*left)), err);
+        if (status == DT_OK) {
+            range.rows = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+            if (range.rows == *left) /* the range is cut behind as many rows as may be looked at */
+                range.end_id = dt_db_i64(db, 1);
+            status = dt_db_end(db, err);
+        }
+    }
+    if (status == DT_OK && range.rows > 0) {
+        struct dt_param params[MATCH_PARAMS];
+        struct dt_param *p = filter_params(row, params);
+        *p++ = DT_P_INT(range.after_id);
+        *p++ = DT_P_INT(range.end_id);
+        status = match(db, dt_sql_match_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    }
     *left -= range.rows;
     const bool over = range.end_id < 0 || range.end_id == INT64_MAX;
     row->after_id = over ? 0 : range.end_id;
@@ -146,8 +116,15 @@ static dt_status find_by_id(dt_db *db, struct dt_operation_row *row, struct dt_a
     for (int i = 0; i < RANGES_AT_ONCE && left > 0 && row->walk != DT_WALK_OVER && status == DT_OK; i++) {
         struct dt_operation_finds some = {0};
         status = find_on_days(db, row, &days, &left, arena, &some, err);
-        if (status == DT_OK)
-            status = add_finds(out, &some, arena, err);
+        if (status != DT_OK || some.n == 0)
+            continue;
+        struct dt_operation_found *v = dt_arena_alloc(arena, (out->n + some.n) * sizeof(*v));
+        if (!v)
+            return dt_fail(err, DT_NOMEM, "out of memory");
+        if (out->n)
+            memcpy(v, out->v, out->n * sizeof(*v));
+        memcpy(v + out->n, some.v, some.n * sizeof(*v));
+        *out = (struct dt_operation_finds){v, out->n + some.n};
     }
     return status;
 }
@@ -170,18 +147,13 @@ struct place {
     int64_t at_ms, id;
 };
 
-/* The first place that is looked at lies behind it. Of history only jobs are looked at that died in the stretch of time
- * that is asked for. */
-static struct place begin_of(const struct dt_operation_row *row)
-{
-    const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given && row->failed.from_ms > INT64_MIN;
-    return (struct place){bound ? row->failed.from_ms - 1 : INT64_MIN, INT64_MAX};
-}
-
-/* The cursor is a text, so that a program which walks by id begins anew where it goes on with such an operation. */
+/* The cursor is a text, so that a program which walks by id begins again where it continues such an operation. */
 static struct place place_of(const struct dt_operation_row *row)
 {
-    struct place at = begin_of(row);
+    /* The first place that is looked at lies after it. Of history only jobs are looked at that died in the stretch of
+     * time that is asked for. */
+    const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given && row->failed.from_ms > INT64_MIN;
+    struct place at = {bound ? row->failed.from_ms - 1 : INT64_MIN, INT64_MAX};
     char text[64];
     char *behind;
     if (!row->after_key.p)
@@ -200,55 +172,35 @@ static struct dt_param *place_params(struct place at, struct dt_param *p)
     return p;
 }
 
-/* Where the window ends; *last: with the index. */
-static dt_status find_end_place(dt_db *db, const struct dt_operation_row *row, struct place after, struct place *end,
-                                bool *last, struct dt_error *err)
+static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                              struct dt_operation_finds *out, struct dt_error *err)
 {
-    struct dt_param params[4];
+    const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given;
+    const struct place after = place_of(row);
+    struct place end = {bound ? row->failed.to_ms : INT64_MAX, INT64_MAX}; /* of the window */
+    struct dt_param params[MATCH_PARAMS];
     struct dt_param *p = place_params(after, params);
     *p++ = DT_P_INT(DT_OPERATION_WINDOW - 1);
-    dt_status status = dt_db_query(db, tables[row->walk].window, (struct dt_params){params, 4}, err);
+    dt_status status = dt_db_query(db, tables[row->walk].window, (struct dt_params){params, (size_t)(p - params)}, err);
     if (status != DT_OK)
         return status;
-    *last = !dt_db_next(db);
-    *end = *last ? (struct place){row->failed.given && row->walk == DT_WALK_HISTORY ? row->failed.to_ms : INT64_MAX,
-                                  INT64_MAX}
-                 : (struct place){dt_db_i64(db, 0), dt_db_i64(db, 1)};
-    return dt_db_end(db, err);
-}
-
-static dt_status go_on_behind(struct dt_operation_row *row, struct place end, bool last, struct dt_arena *arena,
-                              struct dt_error *err)
-{
+    bool last = !dt_db_next(db); /* it ends with the index */
+    if (!last)
+        end = (struct place){dt_db_i64(db, 0), dt_db_i64(db, 1)};
+    status = dt_db_end(db, err);
+    if (status != DT_OK)
+        return status;
+    p = place_params(end, place_params(after, filter_params(row, params)));
+    status = match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
+    if (status != DT_OK)
+        return status;
+    last |= bound && end.at_ms >= row->failed.to_ms; /* no job of history that died later is asked for */
     row->after_key = DT_STR_NONE;
     if (last)
         row->walk = row->walk == DT_WALK_JOBS ? DT_WALK_HISTORY : DT_WALK_OVER;
     else
         row->after_key = dt_arena_printf(arena, "%lld %lld", (long long)end.at_ms, (long long)end.id);
-    return last || row->after_key.p ? DT_OK : no_memory(err);
-}
-
-/* No job of history that died later is asked for. */
-static bool is_behind(const struct dt_operation_row *row, struct place at)
-{
-    return row->walk == DT_WALK_HISTORY && row->failed.given && at.at_ms >= row->failed.to_ms;
-}
-
-static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
-                              struct dt_operation_finds *out, struct dt_error *err)
-{
-    struct dt_param params[MATCH_PARAMS];
-    const struct place after = place_of(row);
-    struct place end;
-    bool last;
-    dt_status status = find_end_place(db, row, after, &end, &last, err);
-    if (status != DT_OK)
-        return status;
-    struct dt_param *p = place_params(end, place_params(after, filter_params(row, params)));
-    status = match(db, tables[row->walk].match, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
-    if (status != DT_OK)
-        return status;
-    return go_on_behind(row, end, last || is_behind(row, end), arena, err);
+    return last || row->after_key.p ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
 /* ---- by key ---- */
@@ -265,47 +217,37 @@ static struct dt_param *key_params(const struct dt_operation_row *row, struct dt
     return p;
 }
 
-static dt_status find_end_key(dt_db *db, const struct dt_operation_row *row, struct dt_str range_end,
-                              struct dt_arena *arena, struct dt_str *end_key, struct dt_error *err)
+static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
+                             struct dt_operation_finds *out, struct dt_error *err)
 {
-    struct dt_param params[6];
+    struct dt_param params[MATCH_PARAMS];
+    struct dt_str end_key; /* of the window; absent: it ends with the range */
+    struct dt_strbuf end;
+    dt_strbuf_init(&end);
+    dt_key_range_add_end(&end, row->key_prefix);
+    const struct dt_str range_end = dt_strbuf_str(&end);
     struct dt_param *p = key_params(row, range_end, params);
     *p++ = DT_P_INT(DT_OPERATION_WINDOW - 1);
     dt_status status =
-        dt_db_query(db, dt_sql_find_window_by_key, (struct dt_params){params, (size_t)(p - params)}, err);
+        end.failed ? dt_fail(err, DT_NOMEM, "out of memory")
+                   : dt_db_query(db, dt_sql_find_window_by_key, (struct dt_params){params, (size_t)(p - params)}, err);
     if (status != DT_OK)
-        return status;
-    bool more = dt_db_next(db);
-    *end_key = more ? dt_arena_copy(arena, dt_db_bytes(db, 0)) : DT_STR_NONE;
+        goto out;
+    const bool more = dt_db_next(db);
+    end_key = more ? dt_arena_copy(arena, dt_db_bytes(db, 0)) : DT_STR_NONE;
     status = dt_db_end(db, err);
-    return status == DT_OK && more && !end_key->p ? no_memory(err) : status;
-}
-
-static dt_status find_in_range(dt_db *db, struct dt_operation_row *row, struct dt_str range_end, struct dt_arena *arena,
-                               struct dt_operation_finds *out, struct dt_error *err)
-{
-    struct dt_param params[MATCH_PARAMS];
-    struct dt_str end_key;
-    dt_status status = find_end_key(db, row, range_end, arena, &end_key, err);
+    if (status == DT_OK && more && !end_key.p)
+        status = dt_fail(err, DT_NOMEM, "out of memory");
     if (status != DT_OK)
-        return status;
-    struct dt_param *p = key_params(row, range_end, filter_params(row, params));
+        goto out;
+    p = key_params(row, range_end, filter_params(row, params));
     *p++ = DT_P_STR_OR_NULL(end_key);
     *p++ = DT_P_STR_OR_NULL(end_key);
     status = match(db, dt_sql_match_keyed_jobs, (struct dt_params){params, (size_t)(p - params)}, arena, out, err);
     row->after_key = end_key;
     if (!end_key.p)
         row->walk = DT_WALK_OVER;
-    return status;
-}
-
-static dt_status find_by_key(dt_db *db, struct dt_operation_row *row, struct dt_arena *arena,
-                             struct dt_operation_finds *out, struct dt_error *err)
-{
-    struct dt_strbuf end;
-    dt_strbuf_init(&end);
-    dt_key_range_add_end(&end, row->key_prefix);
-    dt_status status = end.failed ? no_memory(err) : find_in_range(db, row, dt_strbuf_str(&end), arena, out, err);
+out:
     dt_strbuf_clear(&end);
     return status;
 }
@@ -343,7 +285,7 @@ dt_status dt_operation_find_listed(dt_db *db, struct dt_operation_row *row, cons
     struct listing l = {db, ask->bound, out};
     *out = (struct dt_operation_finds){dt_arena_alloc(arena, (2 * ids.n + 1) * sizeof(*out->v)), 0};
     if (!out->v)
-        return no_memory(err);
+        return dt_fail(err, DT_NOMEM, "out of memory");
     row->walk = DT_WALK_OVER;
     dt_status status = dt_id_in_read(db, &dt_sql_match_listed_jobs, head, ids, take_listed, &l, err);
     if (status == DT_OK && row->shown.kind == DT_OPERATION_REDRIVE)
@@ -369,7 +311,7 @@ dt_status dt_operation_add_to_sample(struct dt_operation_row *row, const struct 
     row->shown.sample = dt_arena_copy(arena, dt_strbuf_str(&text));
     bool failed = text.failed || !row->shown.sample.p;
     dt_strbuf_clear(&text);
-    return failed ? no_memory(err) : DT_OK;
+    return failed ? dt_fail(err, DT_NOMEM, "out of memory") : DT_OK;
 }
 
 dt_status dt_operation_note(dt_db *db, struct dt_operation_row *row, const struct dt_operation_finds *found,
@@ -377,7 +319,8 @@ dt_status dt_operation_note(dt_db *db, struct dt_operation_row *row, const struc
 {
     uint64_t noted = 0;
     struct dt_param *params = dt_arena_alloc(arena, (found->n * 3 + 1) * sizeof(*params));
-    dt_status status = params ? dt_operation_add_to_sample(row, found, arena, err) : no_memory(err);
+    dt_status status =
+        params ? dt_operation_add_to_sample(row, found, arena, err) : dt_fail(err, DT_NOMEM, "out of memory");
     if (status != DT_OK || found->n == 0)
         return status;
     for (size_t i = 0; i < found->n; i++) {

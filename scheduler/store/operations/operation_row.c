@@ -16,18 +16,6 @@ static int64_t to_of(struct dt_list_times times)
     return times.given ? times.to_ms : INT64_MAX;
 }
 
-/* "a" -> "a" to "a"; "a*" -> "a" to "a" and DEL; absent -> "" to DEL. */
-static void set_topics(struct dt_operation *op, struct dt_str topic, struct dt_arena *arena)
-{
-    bool prefix = topic.n > 0 && topic.p[topic.n - 1] == '*';
-    op->topic_from = topic.p ? (struct dt_str){topic.p, topic.n - prefix} : DT_STR_LIT("");
-    op->topic_to = op->topic_from;
-    if (prefix)
-        op->topic_to = dt_arena_printf(arena, "%.*s" ANY_TOPIC, (int)op->topic_from.n, op->topic_from.p);
-    else if (!topic.p)
-        op->topic_to = DT_STR_LIT(ANY_TOPIC);
-}
-
 struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, int64_t now_ms, struct dt_arena *arena)
 {
     const struct dt_operation_filter *f = &ask->filter;
@@ -51,13 +39,30 @@ struct dt_operation_row dt_operation_row_of(const struct dt_operation_ask *ask, 
         .spread_ms = ask->spread_ms,
         .walk = by_key ? DT_WALK_KEYS : DT_WALK_JOBS,
     };
-    set_topics(&row.shown, f->topic, arena);
+    /* "a" -> "a" to "a"; "a*" -> "a" to "a" and DEL; absent -> "" to DEL. */
+    struct dt_operation *op = &row.shown;
+    const bool prefix = f->topic.n > 0 && f->topic.p[f->topic.n - 1] == '*';
+    op->topic_from = f->topic.p ? (struct dt_str){f->topic.p, f->topic.n - prefix} : DT_STR_LIT("");
+    op->topic_to = op->topic_from;
+    if (prefix)
+        op->topic_to = dt_arena_printf(arena, "%.*s" ANY_TOPIC, (int)op->topic_from.n, op->topic_from.p);
+    else if (!f->topic.p)
+        op->topic_to = DT_STR_LIT(ANY_TOPIC);
     return row;
 }
 
-static void read_numbers(const dt_db *db, struct dt_operation_row *row)
+dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
 {
+    struct dt_operation_row *row = out;
     struct dt_operation *op = &row->shown;
+    const struct {
+        unsigned column;
+        struct dt_str *text;
+    } texts[] = {{3, &op->request},      {4, &op->topic_from}, {5, &op->topic_to},    {6, &row->key_prefix},
+                 {11, &row->error_code}, {15, &op->rate},      {18, &row->after_key}, {23, &op->sample},
+                 {24, &op->error},       {28, &op->actor}};
+    (void)arg;
+    memset(row, 0, sizeof(*row));
     op->id = dt_db_i64(db, 0);
     op->kind = (enum dt_operation_kind)(dt_db_i64(db, 1) - 1);
     op->state = (enum dt_operation_state)(dt_db_i64(db, 2) - 1);
@@ -80,21 +85,6 @@ static void read_numbers(const dt_db *db, struct dt_operation_row *row)
     op->finished_at_ms = dt_db_i64(db, 27);
     row->failed = (struct dt_list_times){!dt_db_is_null(db, 29), dt_db_i64(db, 29), dt_db_i64(db, 30)};
     op->found = row->walk == DT_WALK_OVER;
-}
-
-dt_status dt_operation_row_read(const dt_db *db, struct dt_arena *arena, void *out, void *arg)
-{
-    struct dt_operation_row *row = out;
-    struct dt_operation *op = &row->shown;
-    const struct {
-        unsigned column;
-        struct dt_str *text;
-    } texts[] = {{3, &op->request},      {4, &op->topic_from}, {5, &op->topic_to},    {6, &row->key_prefix},
-                 {11, &row->error_code}, {15, &op->rate},      {18, &row->after_key}, {23, &op->sample},
-                 {24, &op->error},       {28, &op->actor}};
-    (void)arg;
-    memset(row, 0, sizeof(*row));
-    read_numbers(db, row);
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
         *texts[i].text = dt_arena_copy(arena, dt_db_bytes(db, texts[i].column));
         if (!texts[i].text->p && !dt_db_is_null(db, texts[i].column))
@@ -140,29 +130,11 @@ static dt_status decide_owner(dt_db *db, const struct dt_operation_ask *ask, str
     return status;
 }
 
-static dt_status insert(dt_db *db, struct dt_operation_row *row, struct dt_error *err)
-{
-    const struct dt_operation *op = &row->shown;
-    dt_status status =
-        dt_db_run(db, dt_sql_insert_operation,
-                  DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from),
-                            DT_P_STR(op->topic_to), DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms),
-                            DT_P_INT(row->run_to_ms), DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms),
-                            DT_P_STR_OR_NULL(row->error_code), row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL,
-                            DT_P_INT(row->shift_ms), DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate),
-                            DT_P_INT(row->walk), DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms),
-                            DT_P_STR_OR_NULL(op->actor), row->failed.given ? DT_P_INT(row->failed.from_ms) : DT_P_NULL,
-                            row->failed.given ? DT_P_INT(row->failed.to_ms) : DT_P_NULL, DT_P_INT(row->owner)),
-                  NULL, err);
-    if (status == DT_OK)
-        status = dt_db_query(db, dt_sql_select_last_operation, DT_NO_PARAMS, err);
-    return read_number(db, status, &row->shown.id, err);
-}
-
 /* Operations that run are counted under the lock that all makers take, so the bound is exact. */
 dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, struct dt_operation_row *row,
                              struct dt_error *err)
 {
+    const struct dt_operation *op = &row->shown;
     int64_t running = 0;
     dt_status status = dt_db_query(db, dt_sql_lock_topics, DT_NO_PARAMS, err);
     if (status == DT_OK)
@@ -177,7 +149,21 @@ dt_status dt_operation_enter(dt_db *db, const struct dt_operation_ask *ask, stru
             &running, err);
     if (status == DT_OK && running >= DT_OPERATIONS_RUNNING)
         return dt_fail(err, DT_FULL, "as many operations as may run at once are running");
-    return status == DT_OK ? insert(db, row, err) : status;
+    if (status == DT_OK)
+        status = dt_db_run(
+            db, dt_sql_insert_operation,
+            DT_PARAMS(DT_P_INT(op->kind + 1), DT_P_STR(op->request), DT_P_STR(op->topic_from), DT_P_STR(op->topic_to),
+                      DT_P_STR_OR_NULL(row->key_prefix), DT_P_INT(row->run_from_ms), DT_P_INT(row->run_to_ms),
+                      DT_P_INT(row->created_from_ms), DT_P_INT(row->created_to_ms), DT_P_STR_OR_NULL(row->error_code),
+                      row->at_one_time ? DT_P_INT(row->at_ms) : DT_P_NULL, DT_P_INT(row->shift_ms),
+                      DT_P_INT(row->spread_ms), DT_P_STR_OR_NULL(op->rate), DT_P_INT(row->walk),
+                      DT_P_INT(row->look_at_ms), DT_P_INT(op->started_at_ms), DT_P_STR_OR_NULL(op->actor),
+                      row->failed.given ? DT_P_INT(row->failed.from_ms) : DT_P_NULL,
+                      row->failed.given ? DT_P_INT(row->failed.to_ms) : DT_P_NULL, DT_P_INT(row->owner)),
+            NULL, err);
+    if (status == DT_OK)
+        status = dt_db_query(db, dt_sql_select_last_operation, DT_NO_PARAMS, err);
+    return read_number(db, status, &row->shown.id, err);
 }
 
 dt_status dt_operation_row_write(dt_db *db, const struct dt_operation_row *row, struct dt_error *err)
