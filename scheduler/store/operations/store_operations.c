@@ -8,11 +8,6 @@
 #define CLEAN_ROWS 5000
 #define KEEP_MS    (30 * INT64_C(86400000)) /* finished operations are shown for so long */
 
-static dt_status no_memory(struct dt_error *err)
-{
-    return dt_fail(err, DT_NOMEM, "out of memory");
-}
-
 /* ---- making ---- */
 
 struct making {
@@ -23,15 +18,6 @@ struct making {
     struct dt_operation *out;
 };
 
-static dt_status find_listed(const struct making *m, dt_db *db, struct dt_operation_row *row, struct dt_error *err)
-{
-    struct dt_operation_finds found;
-    dt_status status = dt_operation_find_listed(db, row, m->ask, m->arena, &found, err);
-    if (status == DT_OK)
-        status = dt_operation_note(db, row, &found, m->arena, err);
-    return status == DT_OK ? dt_operation_row_write(db, row, err) : status;
-}
-
 static dt_status make(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct making *m = arg;
@@ -39,12 +25,18 @@ static dt_status make(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err
     row.look_at_ms = now_ms + m->lease_ms;
     row.shown.actor = m->actor;
     if (!row.shown.topic_to.p)
-        return no_memory(err);
+        return dt_fail(err, DT_NOMEM, "out of memory");
     dt_status status = dt_operation_enter(db, m->ask, &row, err);
     if (status == DT_OK)
         status = dt_operation_event(db, &row.shown, m->actor, now_ms, "operation_start", err);
-    if (status == DT_OK && m->ask->filter.n_ids)
-        status = find_listed(m, db, &row, err);
+    if (status == DT_OK && m->ask->filter.n_ids) {
+        struct dt_operation_finds found;
+        status = dt_operation_find_listed(db, &row, m->ask, m->arena, &found, err);
+        if (status == DT_OK)
+            status = dt_operation_note(db, &row, &found, m->arena, err);
+        if (status == DT_OK)
+            status = dt_operation_row_write(db, &row, err);
+    }
     return status == DT_OK ? dt_operation_show(db, row.shown.id, m->arena, m->out, err) : status;
 }
 
@@ -153,32 +145,6 @@ struct step {
     struct dt_counts counts;
 };
 
-/* *there: the row is locked, and read. */
-static dt_status lock(const struct step *s, dt_db *db, int64_t now_ms, struct dt_operation_row *row, bool *there,
-                      struct dt_error *err)
-{
-    struct dt_rows rows = {.row_bytes = sizeof(*row), .read = dt_operation_row_read};
-    dt_status status = s->wanted ? dt_db_query(db, dt_sql_lock_operation, DT_PARAMS(DT_P_INT(s->wanted)), err)
-                                 : dt_db_query(db, dt_sql_lock_due_operation,
-                                               DT_PARAMS(DT_P_INT(s->piece->owner), DT_P_INT(now_ms)), err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(db, s->arena, &rows, err);
-    *there = status == DT_OK && rows.n;
-    if (*there)
-        *row = *(struct dt_operation_row *)rows.v;
-    return status;
-}
-
-static dt_status find_more(const struct step *s, dt_db *db, struct dt_operation_row *row, struct dt_error *err)
-{
-    struct dt_operation_finds found;
-    dt_status status = dt_operation_find(db, row, s->arena, &found, err);
-    if (status == DT_OK)
-        status = dt_operation_note(db, row, &found, s->arena, err);
-    row->after_at_ms = 0;
-    return status;
-}
-
 /* Whatever is left of a finished operation goes, and in the end itself. *gone: it has. */
 static dt_status clean(dt_db *db, struct dt_operation_row *row, int64_t now_ms, bool *gone, struct dt_error *err)
 {
@@ -196,9 +162,18 @@ static dt_status go_on(struct step *s, dt_db *db, int64_t now_ms, struct dt_oper
 {
     const struct dt_operation_txn txn = {s->store, db, now_ms, s->arena, &s->counts};
     struct dt_operation_piece *piece = s->piece;
-    dt_status status = row->shown.kind == DT_OPERATION_DELETE_TOPIC ? dt_operation_delete_topic(&txn, row, piece, err)
-                       : row->walk != DT_WALK_OVER                  ? find_more(s, db, row, err)
-                                                                    : dt_operation_change(&txn, row, piece, err);
+    dt_status status;
+    if (row->shown.kind == DT_OPERATION_DELETE_TOPIC)
+        status = dt_operation_delete_topic(&txn, row, piece, err);
+    else if (row->walk == DT_WALK_OVER)
+        status = dt_operation_change(&txn, row, piece, err);
+    else {
+        struct dt_operation_finds found;
+        status = dt_operation_find(db, row, s->arena, &found, err);
+        if (status == DT_OK)
+            status = dt_operation_note(db, row, &found, s->arena, err);
+        row->after_at_ms = 0;
+    }
     if (status != DT_OK)
         return status;
     row->look_at_ms = now_ms + (piece->wait_ms > piece->lease_ms ? piece->wait_ms : piece->lease_ms);
@@ -212,13 +187,17 @@ static dt_status go_on(struct step *s, dt_db *db, int64_t now_ms, struct dt_oper
 static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct step *s = arg;
-    struct dt_operation_row row;
-    bool there;
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_operation_row), .read = dt_operation_row_read};
     bool gone = false;
     *s->piece = (struct dt_operation_piece){.owner = s->piece->owner, .lease_ms = s->piece->lease_ms};
-    dt_status status = lock(s, db, now_ms, &row, &there, err);
-    if (status != DT_OK || !there)
+    dt_status status = s->wanted ? dt_db_query(db, dt_sql_lock_operation, DT_PARAMS(DT_P_INT(s->wanted)), err)
+                                 : dt_db_query(db, dt_sql_lock_due_operation,
+                                               DT_PARAMS(DT_P_INT(s->piece->owner), DT_P_INT(now_ms)), err);
+    if (status == DT_OK)
+        status = dt_store_read_rows(db, s->arena, &rows, err);
+    if (status != DT_OK || rows.n == 0)
         return status;
+    struct dt_operation_row row = *(const struct dt_operation_row *)rows.v;
     s->piece->id = row.shown.id;
     if (row.shown.state == DT_OPERATION_RUNNING)
         status = go_on(s, db, now_ms, &row, err);
@@ -262,13 +241,6 @@ dt_status dt_store_operation_turns(dt_store *store, struct dt_arena *arena, stru
 
 /* ---- preview ---- */
 
-static void take_found(struct dt_operation_preview *p, const struct dt_operation_finds *found)
-{
-    for (size_t i = 0; i < found->n && p->matched + (int64_t)i < DT_OPERATION_SAMPLE; i++)
-        p->ids[p->matched + (int64_t)i] = found->v[i].id;
-    p->matched += (int64_t)found->n;
-}
-
 dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_preview *p, struct dt_arena *arena,
                                      struct dt_error *err)
 {
@@ -282,14 +254,15 @@ dt_status dt_store_operation_preview(dt_store *store, struct dt_operation_previe
     row.after_id = p->after_id;
     row.after_key = p->after_key;
     if (!row.shown.topic_to.p)
-        status = no_memory(err);
+        status = dt_fail(err, DT_NOMEM, "out of memory");
     else if (p->ask->filter.n_ids)
         status = dt_operation_find_listed(db, &row, p->ask, arena, &found, err);
     else
         status = dt_operation_find(db, &row, arena, &found, err);
     dt_db_rollback(db);
-    if (status == DT_OK)
-        take_found(p, &found);
+    for (size_t i = 0; status == DT_OK && i < found.n; i++, p->matched++)
+        if (p->matched < DT_OPERATION_SAMPLE)
+            p->ids[p->matched] = found.v[i].id;
     p->walk = (int)row.walk;
     p->after_id = row.after_id;
     p->after_key = row.after_key;

@@ -13,11 +13,12 @@
 
 #define LOOK_MS 1000 /* between two looks at what is dispatched still */
 
-/* The cursor moves behind what was found, or behind the window where that was all. */
-static dt_status find_live(const struct dt_operation_txn *txn, struct dt_operation_row *row,
-                           struct dt_operation_finds *out, struct dt_error *err)
+/* Ends some of the jobs that live. The cursor moves after those that were found, or, if all of them were, after the
+ * window. */
+static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operation_row *row,
+                          struct dt_operation_piece *piece, struct dt_error *err)
 {
-    struct dt_rows rows = {.row_bytes = sizeof(*out->v), .read = dt_operation_read_found};
+    struct dt_rows rows = {.row_bytes = sizeof(struct dt_operation_found), .read = dt_operation_read_found};
     int64_t end_id;
     bool last;
     dt_status status = dt_operation_window(txn->db, row->after_id, &end_id, &last, err);
@@ -28,44 +29,20 @@ static dt_status find_live(const struct dt_operation_txn *txn, struct dt_operati
                              err);
     if (status == DT_OK)
         status = dt_store_read_rows(txn->db, txn->arena, &rows, err);
-    *out = (struct dt_operation_finds){rows.v, rows.n};
     if (status != DT_OK)
         return status;
-    if (out->n == DT_OPERATION_PIECE)
-        row->after_id = out->v[out->n - 1].id;
+    const struct dt_operation_finds found = {rows.v, rows.n};
+    if (found.n == DT_OPERATION_PIECE)
+        row->after_id = found.v[found.n - 1].id;
     else
         row->after_id = end_id;
-    if (out->n < DT_OPERATION_PIECE && last)
+    if (found.n < DT_OPERATION_PIECE && last)
         row->walk = DT_WALK_OVER;
-    return DT_OK;
-}
-
-static dt_status end_some(const struct dt_operation_txn *txn, struct dt_operation_row *row,
-                          struct dt_operation_piece *piece, struct dt_error *err)
-{
-    struct dt_operation_finds found;
-    dt_status status = find_live(txn, row, &found, err);
-    if (status == DT_OK)
-        status = dt_operation_add_to_sample(row, &found, txn->arena, err);
+    status = dt_operation_add_to_sample(row, &found, txn->arena, err);
     if (status == DT_OK)
         status = dt_operation_change_found(txn, row, &found, piece, err);
     row->shown.matched += piece->changed;
     return status;
-}
-
-static dt_status remove_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row, struct dt_error *err)
-{
-    struct dt_str name = row->shown.topic_from;
-    struct dt_str schedule = DT_STR_NONE;
-    dt_status status = dt_topic_find_schedule(txn->db, name, txn->arena, &schedule, err);
-    if (status == DT_OK && schedule.p)
-        return dt_fail(err, DT_INVALID, "the schedule %.*s makes jobs of the topic", (int)schedule.n, schedule.p);
-    if (status == DT_OK)
-        status = dt_topic_remove(txn->db, name, txn->now_ms, err);
-    if (status != DT_OK && status != DT_NOT_FOUND)
-        return status;
-    row->shown.state = DT_OPERATION_DONE;
-    return DT_OK;
 }
 
 dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct dt_operation_row *row,
@@ -78,8 +55,19 @@ dt_status dt_operation_delete_topic(const struct dt_operation_txn *txn, struct d
     dt_status status = dt_topic_count_live(txn->db, row->shown.topic_from, &scheduled, &dispatched, err);
     if (status != DT_OK)
         return status;
-    if (scheduled <= 0 && dispatched <= 0)
-        return remove_topic(txn, row, err);
+    if (scheduled <= 0 && dispatched <= 0) {
+        const struct dt_str name = row->shown.topic_from;
+        struct dt_str schedule = DT_STR_NONE;
+        status = dt_topic_find_schedule(txn->db, name, txn->arena, &schedule, err);
+        if (status == DT_OK && schedule.p)
+            return dt_fail(err, DT_INVALID, "the schedule %.*s makes jobs of the topic", (int)schedule.n, schedule.p);
+        if (status == DT_OK)
+            status = dt_topic_remove(txn->db, name, txn->now_ms, err);
+        if (status != DT_OK && status != DT_NOT_FOUND)
+            return status;
+        row->shown.state = DT_OPERATION_DONE;
+        return DT_OK;
+    }
     piece->wait_ms = LOOK_MS;
     if (scheduled > 0) {
         row->walk = DT_WALK_JOBS;

@@ -56,25 +56,6 @@ dt_status dt_topic_find_schedule(dt_db *db, struct dt_str name, struct dt_arena 
     return status == DT_OK && there && !schedule->p ? dt_fail(err, DT_NOMEM, "out of memory") : status;
 }
 
-static dt_status find_keeper(dt_db *db, const struct deleting *d, struct dt_error *err)
-{
-    struct dt_topic_deletion *out = d->out;
-    int64_t dispatched = 0;
-    dt_status status = dt_topic_find_schedule(db, d->name, d->arena, &out->schedule, err);
-    if (status == DT_OK)
-        status = dt_topic_count_live(db, d->name, &out->jobs, &dispatched, err);
-    out->jobs += dispatched;
-    out->keeper = out->schedule.p ? DT_TOPIC_HAS_SCHEDULE : out->jobs > 0 ? DT_TOPIC_HAS_JOBS : DT_TOPIC_GOES;
-    return status;
-}
-
-static dt_status note_deletion(dt_db *db, const struct deleting *d, int64_t now_ms, struct dt_error *err)
-{
-    const struct dt_topic gone = {.name = d->name, .retention_ms = -1};
-    const struct dt_job_event event = {.at_ms = now_ms, .actor = d->actor, .action = DT_STR_LIT("topic_delete")};
-    return d->actor.p ? dt_event_of_topic(db, &event, &gone, NULL, err) : DT_OK;
-}
-
 static dt_status remove_row(dt_db *db, struct dt_str topic, int64_t now_ms, struct dt_error *err)
 {
     const struct dt_param name = DT_P_STR(topic);
@@ -99,25 +80,29 @@ dt_status dt_topic_remove(dt_db *db, struct dt_str name, int64_t now_ms, struct 
     return status == DT_OK ? remove_row(db, name, now_ms, err) : status;
 }
 
-static dt_status delete_topic(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
-{
-    const struct deleting *d = arg;
-    *d->out = (struct dt_topic_deletion){0};
-    dt_status status = lock_all(db, d->name, err);
-    if (status == DT_OK)
-        status = find_keeper(db, d, err);
-    if (status != DT_OK || d->out->keeper)
-        return status;
-    status = remove_row(db, d->name, now_ms, err);
-    return status == DT_OK ? note_deletion(db, d, now_ms, err) : status;
-}
-
-/* A gate that was deleted before the topic was found to stay must stay as well: that is rolled back. */
 static dt_status delete_or_leave(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     const struct deleting *d = arg;
-    dt_status status = delete_topic(arg, db, now_ms, err);
-    return status == DT_OK && d->out->keeper ? dt_fail(err, DT_EXISTS, "the topic is in use") : status;
+    struct dt_topic_deletion *out = d->out;
+    int64_t dispatched = 0;
+    *out = (struct dt_topic_deletion){0};
+    dt_status status = lock_all(db, d->name, err);
+    if (status == DT_OK)
+        status = dt_topic_find_schedule(db, d->name, d->arena, &out->schedule, err);
+    if (status == DT_OK)
+        status = dt_topic_count_live(db, d->name, &out->jobs, &dispatched, err);
+    out->jobs += dispatched;
+    out->keeper = out->schedule.p ? DT_TOPIC_HAS_SCHEDULE : out->jobs > 0 ? DT_TOPIC_HAS_JOBS : DT_TOPIC_GOES;
+    /* A gate that was deleted before the topic was found to stay must stay as well: that is rolled back. */
+    if (status == DT_OK && out->keeper)
+        return dt_fail(err, DT_EXISTS, "the topic is in use");
+    if (status == DT_OK)
+        status = remove_row(db, d->name, now_ms, err);
+    if (status != DT_OK || !d->actor.p)
+        return status;
+    const struct dt_topic gone = {.name = d->name, .retention_ms = -1};
+    const struct dt_job_event event = {.at_ms = now_ms, .actor = d->actor, .action = DT_STR_LIT("topic_delete")};
+    return dt_event_of_topic(db, &event, &gone, NULL, err);
 }
 
 dt_status dt_store_topic_delete(dt_store *store, struct dt_str name, struct dt_arena *arena,
@@ -136,33 +121,21 @@ struct marking {
     int64_t lease_ms;
 };
 
-static dt_status find_deletion(dt_db *db, struct dt_str name, int64_t *id, struct dt_error *err)
+/* Makes the operation, and marks the topic with it. */
+static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
 {
-    dt_status status = dt_db_query(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(name)), err);
-    if (status != DT_OK)
-        return status;
-    *id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    return dt_db_end(db, err);
-}
-
-static dt_status insert_operation(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
-{
-    struct dt_operation_row row = dt_operation_row_of(&m->ask, now_ms, m->deleting.arena);
+    const struct deleting *d = &m->deleting;
+    struct dt_operation_row row = dt_operation_row_of(&m->ask, now_ms, d->arena);
     row.look_at_ms = now_ms + m->lease_ms;
-    row.shown.actor = m->deleting.actor;
+    row.shown.actor = d->actor;
     dt_status status =
         m->ask.request.p ? dt_operation_enter(db, &m->ask, &row, err) : dt_fail(err, DT_NOMEM, "out of memory");
     *id = row.shown.id;
-    return status == DT_OK ? dt_operation_event(db, &row.shown, m->deleting.actor, now_ms, "operation_start", err)
-                           : status;
-}
-
-static dt_status mark(dt_db *db, const struct marking *m, int64_t now_ms, int64_t *id, struct dt_error *err)
-{
-    dt_status status = insert_operation(db, m, now_ms, id, err);
     if (status == DT_OK)
-        status = dt_db_run(db, dt_sql_mark_topic,
-                           DT_PARAMS(DT_P_INT(*id), DT_P_INT(now_ms), DT_P_STR(m->deleting.name)), NULL, err);
+        status = dt_operation_event(db, &row.shown, d->actor, now_ms, "operation_start", err);
+    if (status == DT_OK)
+        status =
+            dt_db_run(db, dt_sql_mark_topic, DT_PARAMS(DT_P_INT(*id), DT_P_INT(now_ms), DT_P_STR(d->name)), NULL, err);
     return status == DT_OK ? dt_topics_raise_version(db, err) : status;
 }
 
@@ -180,7 +153,11 @@ static dt_status begin_deletion(void *arg, dt_db *db, int64_t now_ms, struct dt_
         return DT_OK;
     }
     if (status == DT_OK)
-        status = find_deletion(db, d->name, &id, err);
+        status = dt_db_query(db, dt_sql_find_deletion, DT_PARAMS(DT_P_STR(d->name)), err);
+    if (status != DT_OK)
+        return status;
+    id = dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+    status = dt_db_end(db, err);
     if (status == DT_OK && id == 0)
         status = mark(db, m, now_ms, &id, err);
     return status == DT_OK ? dt_operation_show(db, id, d->arena, &d->out->operation, err) : status;
@@ -196,22 +173,16 @@ dt_status dt_store_topic_delete_with_jobs(dt_store *store, const struct dt_opera
     return dt_store_commit_work(store, NULL, begin_deletion, &m, err);
 }
 
-/* Absent: it is no operation that deletes a topic. */
-static dt_status find_topic_of(dt_db *db, int64_t id, char name[DT_TOPIC_MAX + 1], struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_find_deleted_topic, DT_PARAMS(DT_P_INT(id)), err);
-    if (status != DT_OK)
-        return status;
-    struct dt_str text = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE;
-    snprintf(name, DT_TOPIC_MAX + 1, "%.*s", (int)text.n, text.p ? text.p : "");
-    return dt_db_end(db, err);
-}
-
 dt_status dt_operation_keep_topic(dt_db *db, int64_t id, int64_t now_ms, struct dt_error *err)
 {
     char name[DT_TOPIC_MAX + 1];
     uint64_t changed = 0;
-    dt_status status = find_topic_of(db, id, name, err);
+    dt_status status = dt_db_query(db, dt_sql_find_deleted_topic, DT_PARAMS(DT_P_INT(id)), err);
+    if (status != DT_OK)
+        return status;
+    const struct dt_str text = dt_db_next(db) ? dt_db_bytes(db, 0) : DT_STR_NONE; /* absent: it deletes no topic */
+    snprintf(name, sizeof(name), "%.*s", (int)text.n, text.p ? text.p : "");
+    status = dt_db_end(db, err);
     if (status != DT_OK || !*name)
         return status;
     status = lock_topic(db, dt_str(name), err);
