@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/text/timetext.h"
 #include "store/jobs/change_txn.h"
@@ -103,6 +104,8 @@ static dt_status add_row(struct dt_fire_batch *b, struct dt_schedule *s, const s
 {
     struct dt_fire_row *row = &b->rows[b->n_rows];
     struct dt_fire_maker *m = b->maker;
+    dt_assert_cmp(b->n_rows, <, DT_FIRES_AT_ONCE);
+    dt_assert_cmp(m->ids, >, 0);
     *row = (struct dt_fire_row){.schedule = s, .how = fire->how, .insert.job = s->job};
     struct dt_new_job *job = &row->insert.job;
     job->run_at_ms = dt_fire_runs_at_ms(s, fire->at_ms);
@@ -147,6 +150,7 @@ static dt_status ask_unfinished(struct dt_fire_batch *b, const struct dt_schedul
 
 static void note_progress(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t look_ms)
 {
+    dt_assert_cmp(b->n_progress, <, 2 * DT_FIRES_AT_ONCE);
     b->progress[b->n_progress++] = (struct dt_schedule_progress){s, look_ms};
 }
 
@@ -180,8 +184,10 @@ static dt_status plan_fires(struct dt_fire_batch *b, struct dt_schedule *s, cons
         return status;
     plan.unfinished = plan.unfinished || returns;
     dt_fire_plan_make(s, &plan);
-    if (plan.cancel_first)
+    if (plan.cancel_first) {
+        dt_assert_cmp(b->n_cancel_first, <, DT_FIRES_AT_ONCE);
         b->cancel_first[b->n_cancel_first++] = s->last_job_id;
+    }
     for (size_t i = 0; i < plan.n && status == DT_OK; i++)
         status = add_row(b, s, &fires[i]);
     s->error = DT_STR_NONE;
@@ -201,16 +207,6 @@ dt_status dt_fire_batch_refuse(struct dt_fire_batch *b, struct dt_schedule *s, c
 
 /* ---- fires whose time has come just before a change ---- */
 
-static dt_status end_retries(struct dt_fire_batch *b, int64_t id)
-{
-    struct dt_store *store = b->maker->store;
-    const struct dt_change_txn txn = {
-        .store = store, .db = b->db, .now_ms = b->now_ms, .counts = &b->counts, .arena = b->maker->arena};
-    struct dt_job_change cancel = {.how = DT_CHANGE_CANCEL, .id = id, .keep_attempt = true};
-    dt_status status = dt_change_in_txn(&txn, &cancel, b->err);
-    return status == DT_NOT_FOUND || status == DT_TOO_LATE ? DT_OK : status;
-}
-
 static dt_status add_due(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
                          struct dt_schedule *then)
 {
@@ -222,7 +218,12 @@ static dt_status add_due(struct dt_fire_batch *b, struct dt_schedule *s, const s
     plan.room = dt_fire_batch_room(b, s);
     dt_fire_plan_make(s, &plan);
     if (plan.cancel_first) {
-        status = end_retries(b, s->last_job_id);
+        const struct dt_change_txn txn = {
+            .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .counts = &b->counts, .arena = b->maker->arena};
+        struct dt_job_change cancel = {.how = DT_CHANGE_CANCEL, .id = s->last_job_id, .keep_attempt = true};
+        status = dt_change_in_txn(&txn, &cancel, b->err);
+        if (status == DT_NOT_FOUND || status == DT_TOO_LATE) /* finished meanwhile */
+            status = DT_OK;
         plan.retries_ended = true;
         dt_fire_plan_make(s, &plan);
     }
@@ -263,17 +264,6 @@ static dt_status follow_zone(struct dt_fire_batch *b, struct dt_schedule *s, con
     return status;
 }
 
-/* Fires that jitter has put off, and that the schedule still names, have their jobs again. */
-static dt_status return_put_off(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < b->n_put_off && !s->paused && status == DT_OK; i++)
-        if (dt_recurrence_next_ms(r, b->put_off[i] - 1) == b->put_off[i] && dt_fire_batch_room(b, s) > 0)
-            status = add_row(b, s, &(struct dt_fire){b->put_off[i], DT_FIRE_RUNS});
-    b->n_put_off = 0;
-    return status;
-}
-
 dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
 {
     struct dt_recurrence r;
@@ -288,8 +278,11 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
     if (status != DT_OK)
         return dt_fire_batch_refuse(b, s, why.text);
     status = follow_zone(b, s, &r);
-    if (status == DT_OK)
-        status = return_put_off(b, s, &r);
+    /* Fires that jitter has put off, and that the schedule still names, have their jobs again. */
+    for (size_t i = 0; i < b->n_put_off && !s->paused && status == DT_OK; i++)
+        if (dt_recurrence_next_ms(&r, b->put_off[i] - 1) == b->put_off[i] && dt_fire_batch_room(b, s) > 0)
+            status = add_row(b, s, &(struct dt_fire){b->put_off[i], DT_FIRE_RUNS});
+    b->n_put_off = 0;
     if (status == DT_OK)
         status = plan_fires(b, s, &r);
     dt_zone_free(zone);
@@ -328,26 +321,6 @@ static dt_status end_fire(struct dt_fire_batch *b, int64_t id, const char *code,
     return status;
 }
 
-static dt_status skip_fire(struct dt_fire_batch *b, const struct dt_new_job *job)
-{
-    bool ended;
-    dt_status status = end_fire(b, job->id, "overlap", "the job of the fire before is not finished", b->now_ms, &ended);
-    if (status == DT_OK && ended)
-        dt_counts_move(&b->counts, job->topic, job->id, DT_SCHEDULED, DT_CANCELLED);
-    b->skipped++;
-    return status;
-}
-
-static dt_status keep_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
-{
-    const struct dt_new_job *job = &row->insert.job;
-    if (row->how == DT_FIRE_SKIPPED)
-        return skip_fire(b, job);
-    row->schedule->last_job_id = job->id;
-    b->made++;
-    return add_move(b, (struct dt_job_move){job->id, job->run_at_ms, 0});
-}
-
 /* The fire has a job. One that was withdrawn goes back to scheduled. */
 static dt_status return_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
 {
@@ -375,9 +348,10 @@ static dt_status return_fire(struct dt_fire_batch *b, struct dt_fire_row *row)
 
 static dt_status settle_row(struct dt_fire_batch *b, struct dt_fire_row *row)
 {
+    const struct dt_new_job *job = &row->insert.job;
     switch (row->insert.outcome) {
     case DT_INSERT_CREATED:
-        return keep_fire(b, row);
+        break;
     case DT_INSERT_SAME:
     case DT_INSERT_CONFLICT:
         return return_fire(b, row);
@@ -387,25 +361,31 @@ static dt_status settle_row(struct dt_fire_batch *b, struct dt_fire_row *row)
     case DT_INSERT_TOO_LARGE:
     case DT_INSERT_RESERVED:
     case DT_INSERT_DELETING:
-        break;
+        return dt_fire_batch_refuse(b, row->schedule, "the server does not take its jobs");
     }
-    return dt_fire_batch_refuse(b, row->schedule, "the server does not take its jobs");
-}
-
-static dt_status insert_rows(struct dt_fire_batch *b)
-{
-    struct dt_insert **v = dt_arena_alloc(b->maker->arena, (b->n_rows + 1) * sizeof(*v));
-    if (!v)
-        return dt_fail(b->err, DT_NOMEM, "out of memory");
-    for (size_t i = 0; i < b->n_rows; i++)
-        v[i] = &b->rows[i].insert;
-    struct dt_insert_rows rows = {.v = v, .n = b->n_rows, .maker = b->maker->number};
-    return dt_insert_in_txn(b->maker->store, b->db, b->now_ms, &rows, &b->counts, b->err);
+    dt_assert(row->insert.outcome == DT_INSERT_CREATED);
+    if (row->how == DT_FIRE_SKIPPED) {
+        static const char why[] = "the job of the fire before is not finished";
+        bool ended;
+        dt_status status = end_fire(b, job->id, "overlap", why, b->now_ms, &ended);
+        if (status == DT_OK && ended)
+            dt_counts_move(&b->counts, job->topic, job->id, DT_SCHEDULED, DT_CANCELLED);
+        b->skipped++;
+        return status;
+    }
+    row->schedule->last_job_id = job->id;
+    b->made++;
+    return add_move(b, (struct dt_job_move){job->id, job->run_at_ms, 0});
 }
 
 dt_status dt_fire_batch_write(struct dt_fire_batch *b)
 {
-    dt_status status = insert_rows(b);
+    struct dt_insert **v = dt_arena_alloc(b->maker->arena, (b->n_rows + 1) * sizeof(*v));
+    struct dt_insert_rows rows = {.v = v, .n = b->n_rows, .maker = b->maker->number};
+    for (size_t i = 0; v && i < b->n_rows; i++)
+        v[i] = &b->rows[i].insert;
+    dt_status status = v ? dt_insert_in_txn(b->maker->store, b->db, b->now_ms, &rows, &b->counts, b->err)
+                         : dt_fail(b->err, DT_NOMEM, "out of memory");
     DT_FAIL_POINT_STATUS("fires.inserted", status, b->err);
     for (size_t i = 0; i < b->n_rows && status == DT_OK; i++)
         status = settle_row(b, &b->rows[i]);
@@ -432,17 +412,6 @@ static dt_status take_pending(const dt_db *db, struct dt_arena *arena, void *row
     return DT_OK;
 }
 
-/* Among the keys of fires there are those of jobs that somebody else made: `<name>@17x`. */
-static void leave_out_others(struct dt_rows *rows)
-{
-    struct pending *v = rows->v;
-    size_t kept = 0;
-    for (size_t i = 0; i < rows->n; i++)
-        if (v[i].fire_ms >= 0)
-            v[kept++] = v[i];
-    rows->n = kept;
-}
-
 /* Reads fires of the schedule behind an instant that have not begun, in the order of their keys: numbers of one length
  * stand in that order as text. A fire that is further away is the only one behind the next minutes. */
 static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule *s, int64_t after_ms,
@@ -464,7 +433,13 @@ static dt_status list_pending(struct dt_fire_batch *b, const struct dt_schedule 
                          DT_PARAMS(DT_P_STR(s->job.topic), DT_P_STR(after), DT_P_STR(below), DT_P_STR(last)), b->err);
     if (status == DT_OK)
         status = dt_store_read_rows(b->db, b->maker->arena, rows, b->err);
-    leave_out_others(rows);
+    /* Among the keys of fires there are those of jobs that somebody else made: `<name>@17x`. */
+    struct pending *v = rows->v;
+    size_t kept = 0;
+    for (size_t i = 0; i < rows->n; i++)
+        if (v[i].fire_ms >= 0)
+            v[kept++] = v[i];
+    rows->n = kept;
     return status;
 }
 
@@ -481,12 +456,6 @@ static dt_status withdraw_one(struct dt_fire_batch *b, const struct dt_schedule 
     return add_move(b, (struct dt_job_move){p->id, 0, p->next_at_ms});
 }
 
-/* Whether the fire lies ahead, or its job does. */
-static bool is_ahead(const struct dt_fire_batch *b, const struct pending *p)
-{
-    return p->fire_ms > b->now_ms || p->next_at_ms > b->now_ms;
-}
-
 dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedule *s, size_t most)
 {
     struct dt_rows rows = {.n = 0};
@@ -497,9 +466,11 @@ dt_status dt_fire_batch_withdraw(struct dt_fire_batch *b, const struct dt_schedu
         b->put_off = dt_arena_alloc(b->maker->arena, (rows.n + 1) * sizeof(*b->put_off));
     if (status == DT_OK && !b->put_off)
         status = dt_fail(b->err, DT_NOMEM, "out of memory");
-    for (size_t i = 0; i < rows.n && status == DT_OK; i++)
-        if (is_ahead(b, &v[i]) && (v[i].fire_ms > b->now_ms || b->n_put_off < most))
+    for (size_t i = 0; i < rows.n && status == DT_OK; i++) {
+        const bool put_off = v[i].fire_ms <= b->now_ms && v[i].next_at_ms > b->now_ms;
+        if (v[i].fire_ms > b->now_ms || (put_off && b->n_put_off < most))
             status = withdraw_one(b, s, &v[i]);
+    }
     return status;
 }
 

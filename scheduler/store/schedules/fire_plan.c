@@ -5,6 +5,7 @@
  */
 #include "store/schedules/fire_plan.h"
 
+#include "base/assert.h"
 #include "base/text/timetext.h"
 
 #define REST_MAX_MS DT_FIRES_AHEAD_MS
@@ -63,6 +64,7 @@ static void pass_by_missed(struct dt_schedule *s, const struct dt_fire_plan *pla
 
 static void take_next(struct dt_schedule *s, struct dt_fire_plan *plan, enum dt_fire_how how)
 {
+    dt_assert_cmp(plan->n, <, plan->room);
     plan->fires[plan->n++] = (struct dt_fire){s->next_fire_ms, how};
     s->last_fire_ms = s->next_fire_ms;
     set_next(s, dt_recurrence_next_ms(plan->recurrence, s->next_fire_ms));
@@ -97,19 +99,13 @@ static int64_t find_soon_ms(const struct dt_fire_plan *plan, int64_t *half_ms)
     return at_ms;
 }
 
-static bool goes_on(const struct dt_schedule *s, const struct dt_fire_plan *plan, int64_t soon_ms)
-{
-    if (plan->due_only)
-        return is_due(s, plan);
-    return s->next_fire_ms && (s->next_fire_ms <= soon_ms || s->last_fire_ms <= plan->now_ms);
-}
-
 /* All that comes soon, and at least one that lies ahead. */
 static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
 {
     int64_t half_ms = INT64_MAX;
     const int64_t soon_ms = find_soon_ms(plan, &half_ms);
-    while (goes_on(s, plan, soon_ms)) {
+    while (plan->due_only ? is_due(s, plan)
+                          : s->next_fire_ms && (s->next_fire_ms <= soon_ms || s->last_fire_ms <= plan->now_ms)) {
         if (plan->n == plan->room) {
             plan->look_ms = plan->now_ms;
             return;
@@ -121,18 +117,6 @@ static void plan_freely(struct dt_schedule *s, struct dt_fire_plan *plan)
                                            : dt_earlier(s->next_fire_ms - DT_FIRES_AHEAD_MS, rested_ms(s));
     if (plan->look_ms && plan->look_ms <= plan->now_ms)
         plan->look_ms = plan->now_ms + 1;
-}
-
-/* The first of the instants that lies ahead: some time after the last fire, shortly before the next one, and that. */
-static int64_t next_chance_ms(const struct dt_schedule *s, int64_t now_ms)
-{
-    const int64_t chances[] = {s->last_fire_ms ? rested_ms(s) : 0, s->next_fire_ms - DT_FIRES_AHEAD_MS};
-    int64_t first_ms = dt_later(dt_fire_runs_at_ms(s, s->next_fire_ms), now_ms);
-
-    for (size_t i = 0; i < sizeof(chances) / sizeof(chances[0]); i++)
-        if (chances[i] > now_ms)
-            first_ms = dt_earlier(first_ms, chances[i]);
-    return first_ms;
 }
 
 /* One fire at most: what is behind it depends on its job. */
@@ -147,7 +131,14 @@ static void plan_one(struct dt_schedule *s, struct dt_fire_plan *plan)
         if (!plan->cancel_first)
             take_next(s, plan, runs ? DT_FIRE_RUNS : DT_FIRE_SKIPPED);
     }
-    plan->look_ms = s->next_fire_ms ? next_chance_ms(s, plan->now_ms) : 0;
+    if (!s->next_fire_ms)
+        return;
+    /* The first of the instants that lies ahead: some time after the last fire, shortly before the next one, and that. */
+    const int64_t chances[] = {s->last_fire_ms ? rested_ms(s) : 0, s->next_fire_ms - DT_FIRES_AHEAD_MS};
+    plan->look_ms = dt_later(dt_fire_runs_at_ms(s, s->next_fire_ms), plan->now_ms);
+    for (size_t i = 0; i < sizeof(chances) / sizeof(chances[0]); i++)
+        if (chances[i] > plan->now_ms)
+            plan->look_ms = dt_earlier(plan->look_ms, chances[i]);
 }
 
 void dt_fire_plan_make(struct dt_schedule *s, struct dt_fire_plan *plan)

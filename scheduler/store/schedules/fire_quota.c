@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "job/owner.h"
 #include "store/jobs/change_txn.h"
@@ -23,14 +24,6 @@
 
 /* ---- reading ---- */
 
-static bool spends_for_all(struct dt_str topics, struct dt_str scopes)
-{
-    while (scopes.n)
-        if (dt_str_is(dt_str_next_element(&scopes), "admin"))
-            return false;
-    return dt_str_is(topics, DT_TOPICS_ALL);
-}
-
 static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     const struct dt_config *config = arg;
@@ -50,10 +43,13 @@ static dt_status read_token(const dt_db *db, struct dt_arena *arena, void *row, 
                                 .topics = dt_store_text(db, 1, arena, &copied)};
     dt_status status = copied ? dt_owners_add(&owners, q->topics, arena) : DT_NOMEM;
     const struct dt_str scopes = dt_db_bytes(db, 4);
-    q->owner = !dt_scopes_make_jobs(scopes)        ? NO_TOPICS
-               : owners.n                          ? owners.v[0].owner
-               : spends_for_all(q->topics, scopes) ? ALL_TOPICS
-                                                   : NO_TOPICS;
+    bool spends_for_all = dt_str_is(q->topics, DT_TOPICS_ALL);
+    for (struct dt_str rest = scopes; rest.n;)
+        spends_for_all &= !dt_str_is(dt_str_next_element(&rest), "admin");
+    q->owner = !dt_scopes_make_jobs(scopes) ? NO_TOPICS
+               : owners.n                   ? owners.v[0].owner
+               : spends_for_all             ? ALL_TOPICS
+                                            : NO_TOPICS;
     return status;
 }
 
@@ -64,17 +60,6 @@ static int by_owner(const void *a, const void *b)
     if (x->owner != y->owner)
         return x->owner > y->owner ? 1 : -1;
     return (x->token > y->token) - (x->token < y->token);
-}
-
-/* If an owner has several tokens, the largest quota counts; a token without a quota has no limit, so it wins. */
-static void merge_quotas(struct dt_fire_quota *q, const struct dt_fire_quota *other)
-{
-    if (q->per_second && (!other->per_second || other->per_second > q->per_second)) {
-        q->per_second = other->per_second;
-        q->token = other->token;
-    }
-    if (q->pending && (!other->pending || other->pending > q->pending))
-        q->pending = other->pending;
 }
 
 static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *store, struct dt_arena *arena,
@@ -92,11 +77,20 @@ static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *st
         return status;
     qsort(v, rows.n, sizeof(*v), by_owner);
     size_t n = 0;
-    for (size_t i = 0; i < rows.n; i++)
-        if (n && v[n - 1].owner == v[i].owner)
-            merge_quotas(&v[n - 1], &v[i]);
-        else
+    for (size_t i = 0; i < rows.n; i++) {
+        if (n == 0 || v[n - 1].owner != v[i].owner) {
             v[n++] = v[i];
+            continue;
+        }
+        /* If an owner has several tokens, the largest quota counts; a token without a quota has no limit, so it wins. */
+        struct dt_fire_quota *q = &v[n - 1];
+        if (q->per_second && (!v[i].per_second || v[i].per_second > q->per_second)) {
+            q->per_second = v[i].per_second;
+            q->token = v[i].token;
+        }
+        if (q->pending && (!v[i].pending || v[i].pending > q->pending))
+            q->pending = v[i].pending;
+    }
     quotas->v = v;
     quotas->n = n;
     return DT_OK;
@@ -145,19 +139,6 @@ static bool is_within_another(struct dt_str prefix, struct dt_str topics)
     return false;
 }
 
-static dt_status count_prefix(dt_db *db, struct dt_str prefix, struct dt_arena *arena, int64_t *jobs,
-                              struct dt_error *err)
-{
-    struct dt_str above = dt_topic_above_prefix(arena, prefix);
-    if (!above.p)
-        return dt_fail(err, DT_NOMEM, "out of memory");
-    dt_status status = dt_db_query(db, dt_sql_sum_pending, DT_PARAMS(DT_P_STR(prefix), DT_P_STR(above)), err);
-    if (status != DT_OK)
-        return status;
-    *jobs += dt_db_next(db) ? dt_db_i64(db, 0) : 0;
-    return dt_db_end(db, err);
-}
-
 static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_ms, struct dt_arena *arena,
                                struct dt_error *err)
 {
@@ -171,7 +152,13 @@ static dt_status count_pending(struct dt_fire_quota *q, dt_db *db, int64_t now_m
             prefix.n = 0;
         else if (prefix.n == 0 || is_within_another(prefix, q->topics))
             continue;
-        status = count_prefix(db, prefix, arena, &jobs, err);
+        const struct dt_str above = dt_topic_above_prefix(arena, prefix);
+        status = above.p ? dt_db_query(db, dt_sql_sum_pending, DT_PARAMS(DT_P_STR(prefix), DT_P_STR(above)), err)
+                         : dt_fail(err, DT_NOMEM, "out of memory");
+        if (status == DT_OK) {
+            jobs += dt_db_next(db) ? dt_db_i64(db, 0) : 0;
+            status = dt_db_end(db, err);
+        }
     }
     const int64_t took_ms = (dt_clock_mono_us(dt_clock_system()) - begun_us) / 1000;
     q->pending_left = dt_later(q->pending - dt_later(jobs, 0), 0);
@@ -204,17 +191,6 @@ static int by_token(const void *a, const void *b)
     return (x->token > y->token) - (x->token < y->token);
 }
 
-static struct dt_fire_quota *quota_of_claim(const struct dt_fire_quotas *quotas, const int64_t *owners, size_t n,
-                                            int64_t token)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct dt_fire_quota *q = find_quota(quotas, owners[i]);
-        if (q && q->token == token)
-            return q;
-    }
-    return NULL;
-}
-
 dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t now_ms, dt_store *store,
                               struct dt_arena *arena, const int64_t *owners, size_t n, struct dt_error *err)
 {
@@ -241,8 +217,13 @@ dt_status dt_fire_quotas_open(struct dt_fire_quotas *quotas, dt_db *db, int64_t 
         return status;
     qsort(claims, n_claims, sizeof(*claims), by_token);
     status = dt_quota_settle_in_txn(db, now_ms, DT_QUOTA_FIRES, claims, n_claims, err);
-    for (size_t i = 0; status == DT_OK && i < n_claims; i++)
-        status = open_quota(quota_of_claim(quotas, owners, n, claims[i].token), &claims[i], db, now_ms, arena, err);
+    for (size_t i = 0; status == DT_OK && i < n_claims; i++) {
+        struct dt_fire_quota *q = NULL;
+        for (size_t k = 0; k < n && (!q || q->token != claims[i].token); k++)
+            q = find_quota(quotas, owners[k]);
+        dt_assert(q && q->token == claims[i].token);
+        status = open_quota(q, &claims[i], db, now_ms, arena, err);
+    }
     return status;
 }
 
@@ -264,6 +245,8 @@ void dt_fire_quota_spend(struct dt_fire_quota *q)
         return;
     q->left_milli -= MILLI;
     q->pending_left--;
+    dt_assert(!q->per_second || q->left_milli >= 0);
+    dt_assert(!q->pending || q->pending_left >= 0);
 }
 
 int64_t dt_fire_quota_wait_ms(struct dt_fire_quota *q, const char **why)

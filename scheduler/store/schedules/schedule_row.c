@@ -17,28 +17,6 @@ const char *dt_overlap_name(enum dt_overlap overlap)
     return overlap_names[overlap];
 }
 
-static enum dt_overlap overlap_at(const dt_db *db, unsigned column)
-{
-    int64_t n = dt_db_i64(db, column) - 1;
-    return n > 0 && n < DT_OVERLAPS ? (enum dt_overlap)n : DT_OVERLAP_ALLOW;
-}
-
-static void take_job(const dt_db *db, struct dt_arena *arena, struct dt_new_job *job, bool *ok)
-{
-    struct dt_str digest = dt_db_bytes(db, 16);
-    if (digest.n == sizeof(job->digest))
-        memcpy(job->digest, digest.p, digest.n);
-    job->topic = dt_store_text(db, 1, arena, ok);
-    job->retry = dt_store_text(db, 17, arena, ok);
-    job->ack_timeout_ms = dt_db_i64(db, 18);
-    job->partition_key = dt_store_text(db, 19, arena, ok);
-    job->headers = dt_store_text(db, 20, arena, ok);
-    job->callback_url = dt_store_text(db, 21, arena, ok);
-    job->content_type = dt_store_text(db, 22, arena, ok);
-    job->payload_binary = dt_db_i64(db, 23) != 0;
-    job->payload = dt_store_text(db, 24, arena, ok);
-}
-
 /* ---- what a manual edit may have left ---- */
 
 static int64_t within(int64_t value, int64_t least, int64_t most)
@@ -65,22 +43,12 @@ static int64_t duration_at(const dt_db *db, unsigned column)
 
 /* ---- reading ---- */
 
-static void take_progress(const dt_db *db, struct dt_arena *arena, struct dt_schedule *s, bool *ok)
-{
-    s->next_fire_ms = above_zero(db, 25, DT_TIME_MAX_MS);
-    s->last_fire_ms = within(dt_db_i64(db, 26), 0, DT_TIME_MAX_MS);
-    s->last_job_id = dt_db_i64(db, 27);
-    s->zone_stamp = dt_db_i64(db, 28);
-    s->error = dt_store_text(db, 29, arena, ok);
-    s->error_at_ms = dt_db_i64(db, 30);
-    s->look_ms = dt_db_i64(db, 31);
-    s->owner = dt_db_i64(db, 32);
-    s->waits_since_ms = above_zero(db, 33, DT_TIME_MAX_MS);
-}
-
 dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     struct dt_schedule *s = row;
+    struct dt_new_job *job = &s->job;
+    const struct dt_str digest = dt_db_bytes(db, 16);
+    const int64_t overlap = dt_db_i64(db, 8) - 1;
     bool ok = true;
     (void)arg;
     *s = (struct dt_schedule){
@@ -93,7 +61,7 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
         .has_end = !dt_db_is_null(db, 7),
         .starts_at_ms = time_at(db, 6),
         .ends_at_ms = time_at(db, 7),
-        .overlap = overlap_at(db, 8),
+        .overlap = overlap > 0 && overlap < DT_OVERLAPS ? (enum dt_overlap)overlap : DT_OVERLAP_ALLOW,
         .catch_up_ms = duration_at(db, 9),
         .catch_up_max = within(dt_db_i64(db, 10), 0, DT_CATCH_UP_MAX),
         .jitter_ms = duration_at(db, 11),
@@ -102,8 +70,26 @@ dt_status dt_schedule_take(const dt_db *db, struct dt_arena *arena, void *row, v
         .updated_at_ms = dt_db_i64(db, 14),
         .version = within(dt_db_i64(db, 15), 0, INT64_MAX - 1),
     };
-    take_job(db, arena, &s->job, &ok);
-    take_progress(db, arena, s, &ok);
+    if (digest.n == sizeof(job->digest))
+        memcpy(job->digest, digest.p, digest.n);
+    job->topic = dt_store_text(db, 1, arena, &ok);
+    job->retry = dt_store_text(db, 17, arena, &ok);
+    job->ack_timeout_ms = dt_db_i64(db, 18);
+    job->partition_key = dt_store_text(db, 19, arena, &ok);
+    job->headers = dt_store_text(db, 20, arena, &ok);
+    job->callback_url = dt_store_text(db, 21, arena, &ok);
+    job->content_type = dt_store_text(db, 22, arena, &ok);
+    job->payload_binary = dt_db_i64(db, 23) != 0;
+    job->payload = dt_store_text(db, 24, arena, &ok);
+    s->next_fire_ms = above_zero(db, 25, DT_TIME_MAX_MS);
+    s->last_fire_ms = within(dt_db_i64(db, 26), 0, DT_TIME_MAX_MS);
+    s->last_job_id = dt_db_i64(db, 27);
+    s->zone_stamp = dt_db_i64(db, 28);
+    s->error = dt_store_text(db, 29, arena, &ok);
+    s->error_at_ms = dt_db_i64(db, 30);
+    s->look_ms = dt_db_i64(db, 31);
+    s->owner = dt_db_i64(db, 32);
+    s->waits_since_ms = above_zero(db, 33, DT_TIME_MAX_MS);
     return ok ? DT_OK : DT_NOMEM;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "store/events/event_of.h"
 #include "store/jobs/change_txn.h"
@@ -31,15 +32,6 @@ struct task {
     dt_status (*work)(struct task *t);
 };
 
-static dt_status begin_task(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
-{
-    struct task *t = arg;
-    dt_status status = dt_fire_batch_init(&t->batch, t->batch.maker, err);
-    t->batch.db = db;
-    t->batch.now_ms = now_ms;
-    return status == DT_OK ? t->work(t) : status;
-}
-
 static dt_status have_ids(struct dt_fire_maker *m, struct dt_error *err)
 {
     if (m->ids >= DT_FIRES_AT_ONCE)
@@ -61,9 +53,13 @@ static dt_status commit_once(struct task *t, struct dt_error *err)
     dt_db *db;
     int64_t now_ms;
     dt_status status = dt_store_begin(t->batch.maker->store, &db, &now_ms, err);
-    if (status == DT_OK)
-        status = begin_task(t, db, now_ms, err);
-    else
+    if (status == DT_OK) {
+        status = dt_fire_batch_init(&t->batch, t->batch.maker, err);
+        t->batch.db = db;
+        t->batch.now_ms = now_ms;
+        if (status == DT_OK)
+            status = t->work(t);
+    } else
         dt_counts_init(&t->batch.counts);
     status = dt_counts_commit(db, &t->batch.counts, status, err);
     DT_FAIL_POINT_STATUS("fires.committed", status, err);
@@ -124,24 +120,6 @@ static int by_wait(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static dt_status lock_due_of(struct task *t, int64_t owner, size_t most, struct due *due)
-{
-    struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
-    struct dt_fire_batch *b = &t->batch;
-    dt_status status = dt_db_query(b->db, dt_sql_lock_due_schedules,
-                                   DT_PARAMS(DT_P_INT(owner), DT_P_INT(b->now_ms), DT_P_INT(most)), b->err);
-    if (status == DT_OK)
-        status = dt_store_read_rows(b->db, b->maker->arena, &rows, b->err);
-    struct dt_schedule *v = rows.v;
-    if (status == DT_OK && rows.n)
-        qsort(v, rows.n, sizeof(*v), by_wait);
-    for (size_t i = 0; status == DT_OK && i < rows.n; i++, due->n++) {
-        due->v[due->n] = v[i];
-        due->turns[due->n] = (struct dt_turn){.owner = owner, .at = due->n};
-    }
-    return status;
-}
-
 /* Each owner has an equal part of the schedules that are looked at. */
 static dt_status lock_due(struct task *t, struct due *due)
 {
@@ -149,17 +127,30 @@ static dt_status lock_due(struct task *t, struct due *due)
     const size_t part = (t->limit + t->n_turns - 1) / t->n_turns;
     int64_t owners[SCHEDULES_AT_ONCE];
     dt_status status = DT_OK;
+    dt_assert_cmp(t->limit, <=, SCHEDULES_AT_ONCE);
     *due = (struct due){.v = dt_arena_alloc(b->maker->arena, t->limit * sizeof(*due->v)),
                         .turns = dt_arena_alloc(b->maker->arena, t->limit * sizeof(*due->turns))};
     if (!due->v || !due->turns)
         return dt_fail(b->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; status == DT_OK && i < t->n_turns && due->n < t->limit; i++) {
+        struct dt_rows rows = {.row_bytes = sizeof(struct dt_schedule), .read = dt_schedule_take};
+        const int64_t owner = t->turns[i].owner;
         const size_t left = t->limit - due->n;
-        status = lock_due_of(t, t->turns[i].owner, part < left ? part : left, due);
-        dt_turns_note(&b->maker->had, t->turns[i].owner, 0);
+        const size_t most = part < left ? part : left;
+        status = dt_db_query(b->db, dt_sql_lock_due_schedules,
+                             DT_PARAMS(DT_P_INT(owner), DT_P_INT(b->now_ms), DT_P_INT(most)), b->err);
+        if (status == DT_OK)
+            status = dt_store_read_rows(b->db, b->maker->arena, &rows, b->err);
+        struct dt_schedule *v = rows.v;
+        if (status == DT_OK && rows.n)
+            qsort(v, rows.n, sizeof(*v), by_wait);
+        for (size_t k = 0; status == DT_OK && k < rows.n && k < most; k++, due->n++) {
+            due->v[due->n] = v[k];
+            due->turns[due->n] = (struct dt_turn){.owner = owner, .at = due->n};
+            owners[due->n] = owner;
+        }
+        dt_turns_note(&b->maker->had, owner, 0);
     }
-    for (size_t i = 0; i < due->n; i++)
-        owners[i] = due->turns[i].owner;
     if (status == DT_OK)
         status =
             dt_fire_quotas_open(&b->quotas, b->db, b->now_ms, b->maker->store, b->maker->arena, owners, due->n, b->err);
@@ -167,27 +158,20 @@ static dt_status lock_due(struct task *t, struct due *due)
     return status;
 }
 
-/*
- * Reads the settings of a schedule that came without. Where another session holds them locked, a read that passes by
- * what is locked leaves them out: they are taken as they were committed last. Where a manual edit deleted them, the row
- * of the fires goes as well: NOT_FOUND.
- */
-static dt_status read_settings(struct dt_fire_batch *b, struct dt_schedule *s)
-{
-    const struct dt_str name = s->name;
-    dt_status status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
-    if (status != DT_NOT_FOUND)
-        return status;
-    dt_status gone = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(name)), NULL, b->err);
-    return gone == DT_OK ? DT_NOT_FOUND : gone;
-}
-
 static dt_status advance_one(struct task *t, struct dt_schedule *s)
 {
     struct dt_fire_batch *b = &t->batch;
-    dt_status status = s->job.topic.p ? DT_OK : read_settings(b, s);
-    if (status != DT_OK)
-        return status == DT_NOT_FOUND ? DT_OK : status;
+    if (!s->job.topic.p) {
+        /* The row came without settings. If another session holds them locked, a read that passes by what is locked
+         * leaves them out: they are taken as they were committed last. If a manual edit deleted them, the row of the
+         * fires goes as well. */
+        const struct dt_str name = s->name;
+        dt_status status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
+        if (status == DT_NOT_FOUND)
+            return dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(name)), NULL, b->err);
+        if (status != DT_OK)
+            return status;
+    }
     return t->refused ? dt_fire_batch_refuse(b, s, t->refused) : dt_fire_batch_advance(b, s);
 }
 
@@ -237,19 +221,6 @@ static dt_status make_due(struct task *t)
     return status == DT_OK ? find_turns(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
 }
 
-/* Ends the retries of jobs whose next fire waits for that; their schedules are still due for a look. */
-static dt_status cancel_before(struct dt_fire_maker *maker, const struct dt_fire_batch *b, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < b->n_cancel_first && status == DT_OK; i++) {
-        struct dt_job job;
-        status = dt_store_cancel(maker->store, b->cancel_first[i], true, maker->arena, &job, err);
-        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* finished meanwhile */
-            status = DT_OK;
-    }
-    return status;
-}
-
 /* Where the server does not take a job, schedules are looked at one by one, and the one at fault says why. */
 static dt_status commit_due(struct dt_fire_maker *maker, struct task *t, struct dt_error *err)
 {
@@ -282,11 +253,17 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
     t.turns = due.v;
     t.n_turns = due.n;
     status = commit_due(maker, &t, err);
-    if (status == DT_OK) {
-        out->made = t.batch.made;
-        out->skipped = t.batch.skipped;
-        out->returned = t.batch.returned;
-        status = cancel_before(maker, &t.batch, err);
+    if (status != DT_OK)
+        return status;
+    out->made = t.batch.made;
+    out->skipped = t.batch.skipped;
+    out->returned = t.batch.returned;
+    /* The next fires of these jobs wait for the end of their retries; their schedules are still due for a look. */
+    for (size_t i = 0; i < t.batch.n_cancel_first && status == DT_OK; i++) {
+        struct dt_job job;
+        status = dt_store_cancel(maker->store, t.batch.cancel_first[i], true, maker->arena, &job, err);
+        if (status == DT_TOO_LATE || status == DT_NOT_FOUND) /* finished meanwhile */
+            status = DT_OK;
     }
     return status;
 }
@@ -338,23 +315,15 @@ static dt_status note(struct task *t, const char *action, const struct dt_schedu
     return event.actor.p ? dt_event_of_schedule(b->db, &event, before, after, b->err) : DT_OK;
 }
 
-static bool same_text(struct dt_str a, struct dt_str b)
-{
-    return !a.p == !b.p && dt_str_eq(a, b);
-}
-
-/* Whether both name the same instants. */
-static bool same_times(const struct dt_schedule *a, const struct dt_schedule *b)
-{
-    return same_text(a->cron, b->cron) && a->every_ms == b->every_ms && dt_str_eq(a->time_zone, b->time_zone) &&
-           a->has_start == b->has_start && a->starts_at_ms == b->starts_at_ms && a->has_end == b->has_end &&
-           a->ends_at_ms == b->ends_at_ms;
-}
-
 /* The first fire that no job was made for; INT64_MAX: there is none, or none that is wanted still. */
 static int64_t missed_from_ms(const struct dt_schedule *s, const struct dt_schedule *old)
 {
-    return old && old->next_fire_ms && same_times(s, old) ? old->next_fire_ms : INT64_MAX;
+    /* Do both name the same instants? */
+    const bool same = old && !s->cron.p == !old->cron.p && dt_str_eq(s->cron, old->cron) &&
+                      s->every_ms == old->every_ms && dt_str_eq(s->time_zone, old->time_zone) &&
+                      s->has_start == old->has_start && s->starts_at_ms == old->starts_at_ms &&
+                      s->has_end == old->has_end && s->ends_at_ms == old->ends_at_ms;
+    return same && old->next_fire_ms ? old->next_fire_ms : INT64_MAX;
 }
 
 /* Plans from a fire that was missed on, but for what is older than within_ms; of that, fires have jobs which jitter has
@@ -381,46 +350,18 @@ static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, con
     return DT_OK;
 }
 
-/* Plans from now on: what was there before has had its fire of this moment. A schedule that is paused remembers the
- * first fire that has no job, or none any more, for when it goes on. */
-static void plan_anew(const struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
-                      const struct dt_schedule *old)
-{
-    int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
-    if (s->paused)
-        from_ms = dt_earlier(from_ms, missed_from_ms(s, old));
-    if (s->paused && b->n_put_off > 0)
-        from_ms = dt_earlier(from_ms, b->put_off[0]);
-    dt_fire_plan_from(s, r, from_ms);
-}
-
-/* A fire whose time came just before a change has its job as a maker that is a little late would have made it. */
-static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
-                              const struct dt_schedule *old)
-{
-    const int64_t missed_ms = missed_from_ms(s, old);
-    if (!s->paused && missed_ms <= b->now_ms)
-        return plan_missed(b, s, r, missed_ms,
-                           old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS));
-    plan_anew(b, s, r, old);
-    return DT_OK;
-}
-
-/* Fires whose time has come have their jobs as they were to be; those that lie ahead go. */
-static dt_status end_old(struct dt_fire_batch *b, struct dt_schedule *old, struct dt_schedule *s)
-{
-    dt_status status = dt_fire_batch_add_due(b, old, s);
-    const size_t most = s->paused ? SIZE_MAX : dt_fire_batch_room(b, s);
-    return status == DT_OK ? dt_fire_batch_withdraw(b, old, most) : status;
-}
-
 /* The fires from now on are reckoned anew. */
 static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_schedule *old)
 {
     struct dt_fire_batch *b = &t->batch;
     struct dt_recurrence r;
     dt_zone *zone = NULL;
-    dt_status status = old ? end_old(b, old, s) : DT_OK;
+    dt_status status = DT_OK;
+    if (old) { /* fires whose time has come have their jobs as they were to be; those that lie ahead go */
+        status = dt_fire_batch_add_due(b, old, s);
+        if (status == DT_OK)
+            status = dt_fire_batch_withdraw(b, old, s->paused ? SIZE_MAX : dt_fire_batch_room(b, s));
+    }
     if (status == DT_OK)
         status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
     if (status == DT_INVALID && s->paused && old)
@@ -431,7 +372,21 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_sch
     s->waits_since_ms = old && !old->paused ? old->waits_since_ms : 0;
     s->last_fire_ms = old ? dt_earlier(old->last_fire_ms, b->now_ms) : 0;
     s->last_job_id = old ? old->last_job_id : 0;
-    status = plan_changed(b, s, &r, old);
+    const int64_t missed_ms = missed_from_ms(s, old);
+    if (!s->paused && missed_ms <= b->now_ms) {
+        /* A fire whose time came just before a change has its job as a maker that is a little late would have made it. */
+        const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
+        status = plan_missed(b, s, &r, missed_ms, within_ms);
+    } else {
+        /* Plans from now on: what was there before has had its fire of this moment. A schedule that is paused remembers
+         * the first fire that has no job, or none any more, for when it goes on. */
+        int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
+        if (s->paused)
+            from_ms = dt_earlier(from_ms, missed_ms);
+        if (s->paused && b->n_put_off > 0)
+            from_ms = dt_earlier(from_ms, b->put_off[0]);
+        dt_fire_plan_from(s, &r, from_ms);
+    }
     dt_zone_free(zone);
     return status;
 }
@@ -445,22 +400,6 @@ static dt_status write_and_advance(struct task *t, struct dt_schedule *s)
     if (status == DT_OK && s->error.p && t->put && !s->waits_since_ms)
         status = dt_fail(t->batch.err, DT_NOT_FOUND, "%.*s", (int)s->error.n, s->error.p);
     return status == DT_OK ? dt_fire_batch_write(&t->batch) : status;
-}
-
-static bool same_request(const struct dt_schedule *a, const struct dt_schedule *b)
-{
-    return memcmp(a->job.digest, b->job.digest, sizeof(a->job.digest)) == 0;
-}
-
-static void fill_new(struct task *t, struct dt_schedule *s, const struct dt_schedule *old)
-{
-    const struct dt_schedule_put *put = t->put;
-    *s = *put->schedule;
-    s->paused = put->set_paused || !old ? put->schedule->paused : old->paused;
-    s->created_at_ms = old ? old->created_at_ms : t->batch.now_ms;
-    s->updated_at_ms = t->batch.now_ms;
-    s->version = old ? old->version + 1 : 1;
-    s->anchor_ms = s->has_start ? s->starts_at_ms : s->created_at_ms;
 }
 
 /* Counted under the lock that all makers take, so the bound is exact. */
@@ -500,19 +439,26 @@ static dt_status put_schedule(struct task *t)
     t->put->created = status == DT_NOT_FOUND;
     if (status != DT_OK && status != DT_NOT_FOUND)
         return status;
+    const struct dt_schedule *asked = t->put->schedule;
     struct dt_schedule *was = t->put->created ? NULL : &old;
-    fill_new(t, t->out, was);
-    if (was && same_request(was, t->out) && was->paused == t->out->paused) {
-        *t->out = old;
+    struct dt_schedule *s = t->out;
+    *s = *asked;
+    s->paused = t->put->set_paused || !was ? asked->paused : was->paused;
+    s->created_at_ms = was ? was->created_at_ms : b->now_ms;
+    s->updated_at_ms = b->now_ms;
+    s->version = was ? was->version + 1 : 1;
+    s->anchor_ms = s->has_start ? s->starts_at_ms : s->created_at_ms;
+    if (was && memcmp(was->job.digest, s->job.digest, sizeof(s->job.digest)) == 0 && was->paused == s->paused) {
+        *s = old;
         return DT_OK;
     }
     t->put->too_many = false;
-    status = b->maker->bound && (!was || !dt_str_eq(was->job.topic, t->out->job.topic)) ? refuse_one_more(t) : DT_OK;
+    status = b->maker->bound && (!was || !dt_str_eq(was->job.topic, s->job.topic)) ? refuse_one_more(t) : DT_OK;
     if (status == DT_OK)
-        status = begin_anew(t, t->out, was);
+        status = begin_anew(t, s, was);
     if (status == DT_OK)
-        status = write_and_advance(t, t->out);
-    return status == DT_OK ? note(t, was ? "schedule_change" : "schedule_create", was, t->out) : status;
+        status = write_and_advance(t, s);
+    return status == DT_OK ? note(t, was ? "schedule_change" : "schedule_create", was, s) : status;
 }
 
 dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_put *put, struct dt_schedule *out,
@@ -587,14 +533,6 @@ dt_status dt_store_schedule_delete(struct dt_fire_maker *maker, struct dt_str na
     return commit_task(maker, &t, err);
 }
 
-static dt_status read_made(const struct task *t)
-{
-    const struct dt_fire_batch *b = &t->batch;
-    const struct dt_change_txn txn = {
-        .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .arena = b->maker->arena};
-    return dt_job_read_in_txn(&txn, t->out->last_job_id, t->job, b->err);
-}
-
 static dt_status run_now(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -606,7 +544,9 @@ static dt_status run_now(struct task *t)
         status = dt_fire_batch_write(b);
     if (status == DT_OK)
         status = note(t, "schedule_run_now", s, s);
-    return status == DT_OK ? read_made(t) : status;
+    const struct dt_change_txn txn = {
+        .store = b->maker->store, .db = b->db, .now_ms = b->now_ms, .arena = b->maker->arena};
+    return status == DT_OK ? dt_job_read_in_txn(&txn, s->last_job_id, t->job, b->err) : status;
 }
 
 dt_status dt_store_schedule_run_now(struct dt_fire_maker *maker, struct dt_str name, struct dt_job *job,
