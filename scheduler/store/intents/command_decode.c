@@ -26,15 +26,6 @@ static void fault(struct reading *r, const char *pointer, const char *reason)
     dt_faults_add(&r->out->intent->faults, pointer, reason);
 }
 
-static void refuse_faults(struct reading *r, dt_status status)
-{
-    struct dt_intent *x = r->out->intent;
-    x->outcome = DT_INTENT_REFUSED;
-    x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .faults = &x->faults};
-    if (status == DT_INVALID)
-        x->problem.detail = DT_STR_LIT("see errors for each member that is wrong");
-}
-
 static dt_status refuse_text(struct reading *r, dt_status status, const char *why)
 {
     struct dt_intent *x = r->out->intent;
@@ -61,19 +52,6 @@ static const struct dt_json_node *member(const struct reading *r, const char *na
     return dt_json_member(r->with->json, r->root, name);
 }
 
-static bool read_action(struct reading *r)
-{
-    const struct dt_json_node *node = member(r, "action");
-    if (node && node->type == DT_JSON_STRING)
-        for (unsigned i = 0; i < DT_COMMAND_ACTIONS; i++)
-            if (dt_str_is(node->str, words[i])) {
-                r->out->action = (enum dt_command_action)i;
-                return true;
-            }
-    fault(r, "/action", "must be one of create, replace, cancel, change, run_now, pause, resume, report");
-    return false;
-}
-
 /* A text that the parser has; absent: there is none, or it is wrong. */
 static struct dt_str read_text(struct reading *r, const char *pointer, const char *(*check)(struct dt_str text))
 {
@@ -97,21 +75,15 @@ static void read_topic(struct reading *r)
     r->out->intent->topic = topic;
 }
 
-static void read_id(struct reading *r)
-{
-    const struct dt_json_node *node = member(r, "id");
-    if (node && (node->type != DT_JSON_STRING || !dt_job_id_parse(node->str, &r->out->intent->job_id)))
-        fault(r, "/id", "must be a job's id, a string of digits");
-}
-
 /* Which job a change, or a report, is for. */
 static void read_name(struct reading *r)
 {
+    const struct dt_json_node *id = member(r, "id");
+    const bool key = member(r, "key");
     read_topic(r);
     r->out->intent->key = read_text(r, "/key", dt_key_check);
-    read_id(r);
-    bool key = member(r, "key");
-    bool id = member(r, "id");
+    if (id && (id->type != DT_JSON_STRING || !dt_job_id_parse(id->str, &r->out->intent->job_id)))
+        fault(r, "/id", "must be a job's id, a string of digits");
     if (key && id)
         fault(r, "/id", "contradicts key: give one of the two");
     if (key && !member(r, "topic"))
@@ -140,7 +112,7 @@ static dt_status decoded(struct reading *r, dt_status status)
     if (status == DT_OK && r->out->intent->faults.n > 0)
         status = DT_INVALID;
     if (status != DT_OK && status != DT_NOMEM)
-        refuse_faults(r, status);
+        dt_intent_refuse_faults(r->out->intent, status);
     return status == DT_NOMEM ? status : DT_OK;
 }
 
@@ -220,16 +192,6 @@ static void bad_member(void *faults, const char *pointer, const char *reason)
     dt_faults_add(faults, pointer, reason);
 }
 
-static bool keep_texts(struct dt_arena *arena, struct dt_result *result)
-{
-    struct dt_str code = dt_arena_copy(arena, result->error_code);
-    struct dt_str message = dt_arena_copy(arena, result->error_message);
-    bool kept = (code.p || !result->error_code.p) && (message.p || !result->error_message.p);
-    result->error_code = code;
-    result->error_message = message;
-    return kept;
-}
-
 static dt_status read_report(struct reading *r)
 {
     struct dt_intent *x = r->out->intent;
@@ -238,8 +200,12 @@ static dt_status read_report(struct reading *r)
     result->job_id = x->job_id;
     dt_status status =
         dt_result_decode_beside(r->with->json, r->root, is_beside_a_change, result, bad_member, &x->faults);
-    if (!keep_texts(r->with->arena, result))
+    const struct dt_str code = dt_arena_copy(r->with->arena, result->error_code);
+    const struct dt_str message = dt_arena_copy(r->with->arena, result->error_message);
+    if ((result->error_code.p && !code.p) || (result->error_message.p && !message.p))
         return DT_NOMEM;
+    result->error_code = code;
+    result->error_message = message;
     return decoded(r, status);
 }
 
@@ -252,28 +218,21 @@ static dt_status read_object(struct reading *r)
         [DT_COMMAND_CHANGE] = read_change, [DT_COMMAND_RUN_NOW] = read_run_now, [DT_COMMAND_PAUSE] = read_pause,
         [DT_COMMAND_RESUME] = read_pause,  [DT_COMMAND_REPORT] = read_report};
     r->root = dt_json_root(r->with->json);
-    if (r->root->type != DT_JSON_OBJECT)
+    if (r->root->type != DT_JSON_OBJECT) {
         fault(r, "", "must be an object");
-    else if (read_action(r)) {
-        if (r->out->action <= DT_COMMAND_RUN_NOW)
-            r->out->intent->action = (enum dt_intent_action)r->out->action;
-        return read[r->out->action](r);
+        return decoded(r, DT_OK);
     }
+    const struct dt_json_node *action = member(r, "action");
+    for (unsigned i = 0; action && action->type == DT_JSON_STRING && i < DT_COMMAND_ACTIONS; i++) {
+        if (!dt_str_is(action->str, words[i]))
+            continue;
+        r->out->action = (enum dt_command_action)i;
+        if (i <= DT_COMMAND_RUN_NOW)
+            r->out->intent->action = (enum dt_intent_action)i;
+        return read[i](r);
+    }
+    fault(r, "/action", "must be one of create, replace, cancel, change, run_now, pause, resume, report");
     return decoded(r, DT_OK);
-}
-
-static dt_status read_value(struct reading *r, struct dt_str value)
-{
-    struct dt_json_limits limits = dt_job_json_limits(&r->rules, 0);
-    struct dt_error why = {0};
-    if (!value.p)
-        return refuse_text(r, DT_MALFORMED, "the message has no value");
-    if (r->base_ms > r->with->now_ms + r->rules.max_delay_ms)
-        return refuse_text(r, DT_INVALID, "the message's timestamp is further ahead than limits.max_delay allows");
-    dt_status status = dt_json_parse(r->with->json, value, &limits, &why);
-    if (status == DT_NOMEM)
-        return status;
-    return status == DT_OK ? read_object(r) : refuse_text(r, status, why.text);
 }
 
 dt_status dt_command_message_decode(const struct dt_command_decoder *with, const struct dt_command_text *text,
@@ -285,6 +244,19 @@ dt_status dt_command_message_decode(const struct dt_command_decoder *with, const
     dt_faults_init(&out->intent->faults, with->arena);
     r.base_ms = text->timestamp_ms > 0 ? text->timestamp_ms : with->now_ms;
     r.rules.delays_from_ms = r.base_ms;
-    dt_status status = read_value(&r, text->value);
+    const struct dt_json_limits limits = dt_job_json_limits(&r.rules, 0);
+    struct dt_error why = {0};
+    dt_status status;
+    if (!text->value.p)
+        status = refuse_text(&r, DT_MALFORMED, "the message has no value");
+    else if (r.base_ms > with->now_ms + r.rules.max_delay_ms)
+        status = refuse_text(&r, DT_INVALID, "the message's timestamp is further ahead than limits.max_delay allows");
+    else {
+        status = dt_json_parse(with->json, text->value, &limits, &why);
+        if (status == DT_OK)
+            status = read_object(&r);
+        else if (status != DT_NOMEM)
+            status = refuse_text(&r, status, why.text);
+    }
     return out->intent->faults.failed ? DT_NOMEM : status;
 }

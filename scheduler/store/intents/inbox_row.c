@@ -7,6 +7,7 @@
  */
 #include "store/intents/inbox_row.h"
 
+#include "base/assert.h"
 #include "base/text/base64.h"
 #include "base/text/timetext.h"
 #include "job/job_encode.h"
@@ -22,15 +23,6 @@ struct reading {
 };
 
 /* ---- refusals ---- */
-
-static void refuse_faults(struct reading *r, dt_status status)
-{
-    struct dt_intent *out = r->out;
-    out->outcome = DT_INTENT_REFUSED;
-    out->problem = (struct dt_problem){.type = dt_problem_of_status(status), .faults = &out->faults};
-    if (status == DT_INVALID)
-        out->problem.detail = DT_STR_LIT("see errors for each member that is wrong");
-}
 
 static dt_status refuse_text(struct reading *r, const char *what, const struct dt_error *why)
 {
@@ -52,31 +44,6 @@ static void fault(struct reading *r, const char *pointer, const char *reason)
 
 /* ---- options ---- */
 
-static bool is_option(struct dt_str name)
-{
-    static const char *const names[] = {"retry",         "ack_timeout",  "headers",
-                                        "partition_key", "content_type", "callback_url"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (dt_str_is(name, names[i]))
-            return true;
-    return false;
-}
-
-static void look_at_options(struct reading *r)
-{
-    const dt_json *json = r->with->json;
-    const struct dt_json_node *root = dt_json_root(json);
-    if (root->type != DT_JSON_OBJECT) {
-        fault(r, "/options", "must be an object");
-        return;
-    }
-    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
-        if (!is_option(m->name))
-            dt_faults_add_member(&r->out->faults, "/options", m->name, "is not known");
-        r->has_content_type = r->has_content_type || dt_str_is(m->name, "content_type");
-    }
-}
-
 static dt_status parse_text(struct reading *r, struct dt_str text, const char *what)
 {
     struct dt_json_limits limits = {.depth = r->with->rules->json_depth};
@@ -87,19 +54,35 @@ static dt_status parse_text(struct reading *r, struct dt_str text, const char *w
 
 static dt_status read_options(struct reading *r)
 {
+    static const char *const known[] = {"retry",         "ack_timeout",  "headers",
+                                        "partition_key", "content_type", "callback_url"};
     const struct dt_inbox_row *row = r->row;
+    const dt_json *json = r->with->json;
     if (!row->options.p)
         return DT_OK;
     if (row->options_bytes > DT_INBOX_OPTIONS_MAX) {
         dt_faults_addf(&r->out->faults, "/options", "has %zu bytes, %zu are allowed", row->options_bytes,
                        DT_INBOX_OPTIONS_MAX);
-        refuse_faults(r, DT_TOO_LARGE);
+        dt_intent_refuse_faults(r->out, DT_TOO_LARGE);
         return DT_OK;
     }
     dt_status status = parse_text(r, row->options, "options");
-    if (status == DT_OK && !is_refused(r))
-        look_at_options(r);
-    return status;
+    if (status != DT_OK || is_refused(r))
+        return status;
+    const struct dt_json_node *root = dt_json_root(json);
+    if (root->type != DT_JSON_OBJECT) {
+        fault(r, "/options", "must be an object");
+        return DT_OK;
+    }
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
+        size_t i = 0;
+        while (i < sizeof(known) / sizeof(*known) && !dt_str_is(m->name, known[i]))
+            i++;
+        if (i == sizeof(known) / sizeof(*known))
+            dt_faults_add_member(&r->out->faults, "/options", m->name, "is not known");
+        r->has_content_type = r->has_content_type || dt_str_is(m->name, "content_type");
+    }
+    return DT_OK;
 }
 
 /* ---- the body ---- */
@@ -121,31 +104,7 @@ static struct dt_str trimmed(struct dt_str s)
     return s;
 }
 
-static void add_payload(struct reading *r)
-{
-    if (r->has_content_type) {
-        member(r, "\"payload_base64\":\"");
-        dt_base64_add(&r->body, r->row->payload);
-        dt_strbuf_addc(&r->body, '"');
-        return;
-    }
-    r->payload = trimmed(r->row->payload);
-    member(r, "\"payload\":");
-    dt_strbuf_add(&r->body, r->payload.p, r->payload.n);
-}
-
-/* Options that were read: an object. Its members stand between its braces. */
-static void add_options(struct reading *r)
-{
-    struct dt_str object = trimmed(r->row->options);
-    struct dt_str members = trimmed((struct dt_str){object.p + 1, object.n - 2});
-    if (members.n == 0)
-        return;
-    member(r, "");
-    dt_strbuf_add(&r->body, members.p, members.n);
-}
-
-static void add_times(struct reading *r)
+static void make_body(struct reading *r)
 {
     const struct dt_inbox_row *row = r->row;
     if (row->has_run_at) {
@@ -156,17 +115,31 @@ static void add_times(struct reading *r)
         member(r, "\"delay\":");
         dt_strbuf_add_i64(&r->body, row->delay_ms);
     }
+    if (row->payload.p && r->has_content_type) {
+        member(r, "\"payload_base64\":\"");
+        dt_base64_add(&r->body, row->payload);
+        dt_strbuf_addc(&r->body, '"');
+    } else if (row->payload.p) {
+        r->payload = trimmed(row->payload);
+        member(r, "\"payload\":");
+        dt_strbuf_add(&r->body, r->payload.p, r->payload.n);
+    }
+    if (row->options.p) { /* they were read, and are an object: its members stand between its braces */
+        const struct dt_str object = trimmed(row->options);
+        dt_assert_cmp(object.n, >=, 2);
+        const struct dt_str members = trimmed((struct dt_str){object.p + 1, object.n - 2});
+        if (members.n) {
+            member(r, "");
+            dt_strbuf_add(&r->body, members.p, members.n);
+        }
+    }
+    if (!r->body.n)
+        dt_strbuf_addc(&r->body, '{');
+    dt_strbuf_addc(&r->body, '}');
 }
 
-/* The payload is what cannot be read. Where that shows by itself, its bytes are counted from its own first one. */
-static dt_status refuse_payload(struct reading *r, const struct dt_error *of_body)
-{
-    if (!r->payload.p)
-        return refuse_text(r, "payload", of_body);
-    dt_status status = parse_text(r, r->payload, "payload");
-    return status != DT_OK || is_refused(r) ? status : refuse_text(r, "payload", of_body);
-}
-
+/* Parses the body. If it cannot be read, or does not say what was put into it, the payload is why: other texts than one
+ * value make other members of it. */
 static dt_status parse_body(struct reading *r)
 {
     struct dt_json_limits limits = dt_job_json_limits(r->with->rules, 0);
@@ -175,37 +148,24 @@ static dt_status parse_body(struct reading *r)
     if (r->body.failed || !text.p)
         return DT_NOMEM;
     dt_status status = dt_json_parse(r->with->json, text, &limits, &why);
-    return status == DT_OK || status == DT_NOMEM ? status : refuse_payload(r, &why);
-}
-
-/* Does the body say what was put into it? Other texts than one value make other members of it. */
-static dt_status check_payload(struct reading *r)
-{
-    if (!r->payload.p || is_refused(r))
-        return DT_OK;
-    const struct dt_json_node *node = dt_json_member(r->with->json, dt_json_root(r->with->json), "payload");
-    if (node && node->raw.n == r->payload.n)
-        return DT_OK;
-    return refuse_text(r, "payload", &(struct dt_error){.status = DT_MALFORMED, .text = "is more than one JSON value"});
-}
-
-static dt_status make_body(struct reading *r)
-{
-    add_times(r);
-    if (r->row->payload.p)
-        add_payload(r);
-    if (r->row->options.p)
-        add_options(r);
-    if (!r->body.n)
-        dt_strbuf_addc(&r->body, '{');
-    dt_strbuf_addc(&r->body, '}');
-    dt_status status = parse_body(r);
-    return status == DT_OK ? check_payload(r) : status;
+    if (status == DT_NOMEM || (status == DT_OK && !r->payload.p))
+        return status;
+    if (status == DT_OK) {
+        const struct dt_json_node *node = dt_json_member(r->with->json, dt_json_root(r->with->json), "payload");
+        if (node && node->raw.n == r->payload.n)
+            return DT_OK;
+        why = (struct dt_error){.status = DT_MALFORMED, .text = "is more than one JSON value"};
+    } else if (r->payload.p) { /* if it shows by itself, its bytes are counted from its own first one */
+        status = parse_text(r, r->payload, "payload");
+        if (status != DT_OK || is_refused(r))
+            return status;
+    }
+    return refuse_text(r, "payload", &why);
 }
 
 /* ---- which job ---- */
 
-static void check_name(struct reading *r, bool creates)
+static void check_columns(struct reading *r, bool creates)
 {
     const struct dt_inbox_row *row = r->row;
     const char *reason = row->topic.p ? dt_topic_check(row->topic, r->with->rules->installation) : NULL;
@@ -222,11 +182,6 @@ static void check_name(struct reading *r, bool creates)
         fault(r, "/topic", "is required with job_key");
     if (!creates && !row->key.p && !row->has_job_id)
         fault(r, "/job_key", "is required, or job_id for a job without a key");
-}
-
-static void check_times(struct reading *r)
-{
-    const struct dt_inbox_row *row = r->row;
     if (row->has_run_at && row->run_at_ms > DT_TIME_MAX_MS)
         fault(r, "/run_at", "must be a time in ms before the year 10000");
     if (row->created_at_ms < 0 || row->created_at_ms > r->with->now_ms + r->with->rules->max_delay_ms)
@@ -238,7 +193,7 @@ static void check_times(struct reading *r)
 static dt_status decoded(struct reading *r, dt_status status)
 {
     if (status != DT_OK && status != DT_NOMEM)
-        refuse_faults(r, status);
+        dt_intent_refuse_faults(r->out, status);
     return status == DT_NOMEM ? status : DT_OK;
 }
 
@@ -248,7 +203,7 @@ static void check_due(struct reading *r, int64_t due_ms)
     if (due_ms <= r->with->now_ms + r->with->rules->max_delay_ms)
         return;
     fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
-    refuse_faults(r, DT_INVALID);
+    dt_intent_refuse_faults(r->out, DT_INVALID);
 }
 
 static dt_status read_create(struct reading *r)
@@ -275,43 +230,21 @@ static dt_status read_change(struct reading *r)
     return DT_OK;
 }
 
-/* Nothing that is given is passed by in silence. */
-static void read_bare(struct reading *r)
-{
-    const struct dt_inbox_row *row = r->row;
-    static const char *const why = "has no place in this action";
-    if (row->has_run_at)
-        fault(r, "/run_at", why);
-    if (row->has_delay)
-        fault(r, "/delay_ms", why);
-    if (row->payload.p)
-        fault(r, "/payload", why);
-    if (row->options.p)
-        fault(r, "/options", why);
-    if (r->out->faults.n > 0)
-        refuse_faults(r, DT_INVALID);
-}
-
-static dt_status check_payload_size(struct reading *r)
-{
-    const struct dt_job_rules *rules = r->with->rules;
-    if (r->row->payload_bytes <= rules->payload_max)
-        return DT_OK;
-    dt_faults_addf(&r->out->faults, "/payload", "has %zu bytes, %zu are allowed", r->row->payload_bytes,
-                   rules->payload_max);
-    refuse_faults(r, DT_TOO_LARGE);
-    return DT_OK;
-}
-
 static dt_status read_body(struct reading *r)
 {
-    dt_status status = check_payload_size(r);
-    if (status == DT_OK && !is_refused(r))
-        status = read_options(r);
+    const size_t most = r->with->rules->payload_max;
+    if (r->row->payload_bytes > most) {
+        dt_faults_addf(&r->out->faults, "/payload", "has %zu bytes, %zu are allowed", r->row->payload_bytes, most);
+        dt_intent_refuse_faults(r->out, DT_TOO_LARGE);
+        return DT_OK;
+    }
+    dt_status status = read_options(r);
     if (status == DT_OK && !is_refused(r) && r->out->faults.n > 0)
-        refuse_faults(r, DT_INVALID);
-    if (status == DT_OK && !is_refused(r))
-        status = make_body(r);
+        dt_intent_refuse_faults(r->out, DT_INVALID);
+    if (status != DT_OK || is_refused(r))
+        return status;
+    make_body(r);
+    status = parse_body(r);
     if (status != DT_OK || is_refused(r))
         return status;
     return r->out->action == DT_INTENT_CHANGE ? read_change(r) : read_create(r);
@@ -322,19 +255,28 @@ static dt_status read_row(struct reading *r)
     const struct dt_inbox_row *row = r->row;
     if (row->action < 1 || row->action > DT_INTENT_ACTIONS) {
         fault(r, "/action", "must be one of create, replace, cancel, change, run_now");
-        refuse_faults(r, DT_INVALID);
+        dt_intent_refuse_faults(r->out, DT_INVALID);
         return DT_OK;
     }
     enum dt_intent_action action = r->out->action = (enum dt_intent_action)(row->action - 1);
-    check_name(r, action == DT_INTENT_CREATE || action == DT_INTENT_REPLACE);
-    check_times(r);
+    check_columns(r, action == DT_INTENT_CREATE || action == DT_INTENT_REPLACE);
     if (action == DT_INTENT_REPLACE && !row->key.p)
         fault(r, "/job_key", "is required");
-    if (action == DT_INTENT_CANCEL || action == DT_INTENT_RUN_NOW) {
-        read_bare(r);
-        return DT_OK;
-    }
-    return read_body(r);
+    if (action != DT_INTENT_CANCEL && action != DT_INTENT_RUN_NOW)
+        return read_body(r);
+    /* Nothing that is given is passed by in silence. */
+    static const char *const why = "has no place in this action";
+    if (row->has_run_at)
+        fault(r, "/run_at", why);
+    if (row->has_delay)
+        fault(r, "/delay_ms", why);
+    if (row->payload.p)
+        fault(r, "/payload", why);
+    if (row->options.p)
+        fault(r, "/options", why);
+    if (r->out->faults.n > 0)
+        dt_intent_refuse_faults(r->out, DT_INVALID);
+    return DT_OK;
 }
 
 dt_status dt_inbox_decode(const struct dt_inbox_reader *reader, const struct dt_inbox_row *row, struct dt_intent *out)

@@ -47,6 +47,15 @@ struct dt_intent {
     struct dt_job job; /* of anything but creates: as it is afterwards, or when it was refused */
 };
 
+/* Refuses the intent with the problem that a status is, and the faults that it has. */
+static inline void dt_intent_refuse_faults(struct dt_intent *x, dt_status status)
+{
+    x->outcome = DT_INTENT_REFUSED;
+    x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .faults = &x->faults};
+    if (status == DT_INVALID)
+        x->problem.detail = DT_STR_LIT("see errors for each member that is wrong");
+}
+
 #define DT_INTENT_TOPICS 64
 /* Topics that intents name and nobody has made; kept from one transaction to the next, zero at first. */
 struct dt_intent_topics {
