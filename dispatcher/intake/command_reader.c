@@ -457,7 +457,7 @@ static void make_meters(dt_command_reader *r)
 static void free_parts(dt_command_reader *r)
 {
     dt_command_sender_stop(r->sender);
-    dt_command_taker_clear(&r->taker);
+    dt_arena_clear(&r->taker.arena);
     dt_json_free(r->taker.json);
     dt_index_free(r->index);
     dt_store_free(r->store);

@@ -166,7 +166,7 @@ static void run(void *arg)
 
 static void free_parts(dt_inbox_chore *c)
 {
-    dt_inbox_mover_clear(&c->mover);
+    dt_arena_clear(&c->mover.arena);
     dt_json_free(c->mover.json);
     dt_index_free(c->index);
     dt_store_free(c->store);

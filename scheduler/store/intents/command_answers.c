@@ -3,7 +3,7 @@
  * statement for each million bytes, not one for each message, and a row waits for one Kafka topic alone. Rows for a
  * Kafka topic are in the order of the messages.
  */
-#include "store/intents/command_answers.h"
+#include "store/intents/commands.h"
 
 #include <stdlib.h>
 
@@ -50,25 +50,13 @@ static void add_answer(struct dt_strbuf *out, const struct dt_command_answer *a)
 
 /* ---- rows ---- */
 
-static int compare_texts(struct dt_str a, struct dt_str b)
-{
-    const size_t n = a.n < b.n ? a.n : b.n;
-    const int order = n ? memcmp(a.p, b.p, n) : 0;
-    return order ? order : (a.n > b.n) - (a.n < b.n);
-}
-
 /* By their Kafka topics; those of one in their order. */
 static int by_topic(const void *a, const void *b)
 {
     const struct dt_command_answer *x = *(const struct dt_command_answer *const *)a;
     const struct dt_command_answer *y = *(const struct dt_command_answer *const *)b;
-    const int order = compare_texts(x->topic, y->topic);
+    const int order = dt_str_order(x->topic, y->topic);
     return order ? order : (x > y) - (x < y);
-}
-
-static bool same_row(const struct dt_command_answer *a, const struct dt_command_answer *b)
-{
-    return dt_str_eq(a->topic, b->topic) && dt_str_eq(a->of_topic, b->of_topic);
 }
 
 /* Ends a row's text, and adds the row to the list. */
@@ -84,18 +72,6 @@ static void add_row(struct dt_strbuf *list, const struct dt_command_answer *a, s
     dt_strbuf_addc(list, ']');
     list->failed |= text->failed;
     dt_strbuf_reset(text);
-}
-
-static dt_status insert_rows(dt_db *db, int32_t partition, int64_t now_ms, struct dt_strbuf *list, struct dt_error *err)
-{
-    dt_strbuf_addc(list, ']');
-    dt_status status =
-        list->failed
-            ? dt_fail(err, DT_NOMEM, "out of memory")
-            : dt_db_run(db, dt_sql_insert_command_answers,
-                        DT_PARAMS(DT_P_INT(partition), DT_P_INT(now_ms), DT_P_STR(dt_strbuf_str(list))), NULL, err);
-    dt_strbuf_reset(list);
-    return status;
 }
 
 dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t partition, int64_t now_ms,
@@ -117,10 +93,18 @@ dt_status dt_command_answers_insert(dt_db *db, struct dt_arena *arena, int32_t p
     for (size_t i = 0; i < answers->n && status == DT_OK; i++) {
         const bool last = i + 1 == answers->n;
         add_answer(&text, v[i]);
-        if (last || text.n >= most || !same_row(v[i], v[i + 1]))
+        if (last || text.n >= most || !dt_str_eq(v[i]->topic, v[i + 1]->topic) ||
+            !dt_str_eq(v[i]->of_topic, v[i + 1]->of_topic))
             add_row(&list, v[i], &text);
-        if (list.n && (last || list.n >= most))
-            status = insert_rows(db, partition, now_ms, &list, err);
+        if (list.n == 0 || (!last && list.n < most))
+            continue;
+        dt_strbuf_addc(&list, ']');
+        status = list.failed
+                     ? dt_fail(err, DT_NOMEM, "out of memory")
+                     : dt_db_run(db, dt_sql_insert_command_answers,
+                                 DT_PARAMS(DT_P_INT(partition), DT_P_INT(now_ms), DT_P_STR(dt_strbuf_str(&list))), NULL,
+                                 err);
+        dt_strbuf_reset(&list);
     }
     dt_strbuf_clear(&list);
     dt_strbuf_clear(&text);
@@ -164,26 +148,21 @@ static dt_status read_headers(const struct reading *r, const struct dt_json_node
     return DT_OK;
 }
 
-static dt_status grow(struct reading *r)
-{
-    if (r->out->n < r->room)
-        return DT_OK;
-    r->room = r->room ? 2 * r->room : 64;
-    struct dt_command_answer *v = dt_arena_alloc(r->arena, r->room * sizeof(*v));
-    if (v && r->out->n)
-        memcpy(v, r->out->v, r->out->n * sizeof(*v));
-    r->out->v = v ? v : r->out->v;
-    return v ? DT_OK : DT_NOMEM;
-}
-
 static dt_status read_answer(struct reading *r, const struct dt_json_node *node)
 {
     const struct dt_json_node *topic = dt_json_member(r->json, node, "topic");
     if (!topic || topic->type != DT_JSON_STRING)
         return DT_OK;
-    dt_status status = grow(r);
-    if (status != DT_OK)
-        return status;
+    if (r->out->n == r->room) {
+        const size_t room = r->room ? 2 * r->room : 64;
+        struct dt_command_answer *v = dt_arena_alloc(r->arena, room * sizeof(*v));
+        if (!v)
+            return DT_NOMEM;
+        if (r->out->n)
+            memcpy(v, r->out->v, r->out->n * sizeof(*v));
+        r->out->v = v;
+        r->room = room;
+    }
     struct dt_command_answer *a = &r->out->v[r->out->n++];
     *a = (struct dt_command_answer){.row = r->row,
                                     .topic = dt_arena_copy(r->arena, topic->str),

@@ -7,10 +7,10 @@
  * A run is as many messages as the store takes together: changes of jobs, reports, or one change of a topic. Reports of
  * a run are applied by one set of statements, unless a job among them is locked: then, once more, each by itself.
  */
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "store/db/id_in.h"
-#include "store/intents/command_answers.h"
 #include "store/intents/command_decode.h"
 #include "store/intents/command_reply.h"
 #include "store/intents/intents_txn.h"
@@ -37,11 +37,6 @@ struct carrying {
     struct dt_error *err;
 };
 
-static dt_status out_of_memory(const struct carrying *c)
-{
-    return dt_fail(c->err, DT_NOMEM, "out of memory");
-}
-
 /* ---- the partitions' rows ---- */
 
 static dt_status compare_place(void *arg)
@@ -59,7 +54,7 @@ static dt_status lock_places(struct carrying *c)
     int64_t *ids = dt_arena_alloc(&c->taker->arena, (b->n_places + 1) * sizeof(*ids));
     size_t n = 0;
     if (!ids)
-        return out_of_memory(c);
+        return dt_fail(c->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < b->n_places; i++) {
         b->places[i].touched = b->places[i].stopped = false;
         b->places[i].up_to = NULL;
@@ -77,35 +72,31 @@ static dt_status lock_places(struct carrying *c)
                : status;
 }
 
-static void add_place(struct dt_strbuf *list, const struct dt_command_place *place)
-{
-    static const char digits[] = "0123456789ABCDEF";
-    const struct dt_command_message *m = place->up_to;
-    unsigned char digest[16];
-    dt_command_digest(m->key, m->value, m->timestamp_ms, digest);
-    dt_strbuf_addf(list, "%c[%d,%lld,%lld,%lld,\"", list->n ? ',' : '[', place->partition, (long long)place->next,
-                   (long long)m->offset + 1, (long long)m->offset);
-    for (size_t i = 0; i < sizeof(digest); i++) {
-        dt_strbuf_addc(list, digits[digest[i] >> 4]);
-        dt_strbuf_addc(list, digits[digest[i] & 15]);
-    }
-    dt_strbuf_adds(list, "\"]");
-}
-
 static dt_status raise_places(struct carrying *c)
 {
+    static const char digits[] = "0123456789ABCDEF";
     struct dt_strbuf list;
     uint64_t changed = 0;
     uint64_t n = 0;
     dt_strbuf_init(&list);
     for (size_t i = 0; i < c->batch->n_places; i++) {
-        if (!c->batch->places[i].up_to)
+        const struct dt_command_place *place = &c->batch->places[i];
+        const struct dt_command_message *m = place->up_to;
+        unsigned char digest[16];
+        if (!m)
             continue;
-        add_place(&list, &c->batch->places[i]);
+        dt_command_digest(m->key, m->value, m->timestamp_ms, digest);
+        dt_strbuf_addf(&list, "%c[%d,%lld,%lld,%lld,\"", list.n ? ',' : '[', place->partition, (long long)place->next,
+                       (long long)m->offset + 1, (long long)m->offset);
+        for (size_t k = 0; k < sizeof(digest); k++) {
+            dt_strbuf_addc(&list, digits[digest[k] >> 4]);
+            dt_strbuf_addc(&list, digits[digest[k] & 15]);
+        }
+        dt_strbuf_adds(&list, "\"]");
         n++;
     }
     dt_strbuf_addc(&list, ']');
-    dt_status status = list.failed ? out_of_memory(c) : DT_OK;
+    dt_status status = list.failed ? dt_fail(c->err, DT_NOMEM, "out of memory") : DT_OK;
     if (status == DT_OK && n > 0)
         status = dt_db_run(c->db, dt_sql_set_command_offsets,
                            DT_PARAMS(DT_P_STR(dt_strbuf_str(&list)), DT_P_INT(c->now_ms)), &changed, c->err);
@@ -113,18 +104,6 @@ static dt_status raise_places(struct carrying *c)
     return status == DT_OK && !DT_GUARD(COMMAND_PLACE, changed == n)
                ? dt_fail(c->err, DT_DEPOSED, "another reader has gone on")
                : status;
-}
-
-/* The reader believes what was committed. */
-static void believe(const struct dt_command_batch *b)
-{
-    for (size_t i = 0; i < b->n_places; i++) {
-        struct dt_command_place *place = &b->places[i];
-        if (!place->up_to)
-            continue;
-        place->next = place->up_to->offset + 1;
-        place->last = place->up_to->offset;
-    }
 }
 
 /* ---- decoding ---- */
@@ -135,43 +114,35 @@ static void refuse(struct dt_intent *x, enum dt_problem_type type, struct dt_str
     x->problem = (struct dt_problem){.type = type, .detail = detail};
 }
 
-/* Where nobody can be answered nothing is done: whoever sent it would wait for ever. */
-static dt_status check_reply_to(struct carrying *c, const struct dt_command_message *m, struct dt_intent *x)
-{
-    const char *allowed = dt_store_config(c->taker->store)->kafka_allow_topics;
-    const char *reason =
-        m->reply_to.p ? dt_command_reply_check(m->reply_to, c->taker->rules.installation, allowed) : NULL;
-    struct dt_str detail = reason ? dt_arena_printf(&c->taker->arena, "header reply_to: %s", reason) : DT_STR_NONE;
-    if (reason)
-        refuse(x, DT_PROBLEM_INVALID, detail);
-    return reason && !detail.p ? DT_NOMEM : DT_OK;
-}
-
-static dt_status decode_one(struct carrying *c, const struct dt_command_decoder *with, size_t i)
-{
-    const struct dt_command_message *m = &c->batch->v[i];
-    const bool test_clock = dt_store_config(c->taker->store)->installation_test_clock; /* who sent it had real time */
-    const struct dt_command_text text = {.value = m->value, .timestamp_ms = test_clock ? 0 : m->timestamp_ms};
-    struct dt_intent *x = &c->intents[i];
-    c->commands[i].intent = x;
-    dt_status status = dt_command_message_decode(with, &text, &c->commands[i]);
-    if (status == DT_OK)
-        status = check_reply_to(c, m, x);
-    if (c->refuse_all)
-        refuse(x, DT_PROBLEM_INTERNAL, DT_STR_LIT("the message cannot be carried out"));
-    x->patient = m->patient;
-    x->stopped = &m->place->stopped;
-    return status;
-}
-
 static dt_status decode_all(struct carrying *c)
 {
     struct dt_command_taker *t = c->taker;
+    const struct dt_config *config = dt_store_config(t->store);
     const struct dt_command_decoder with = {
         .rules = &t->rules, .json = t->json, .arena = &t->arena, .now_ms = c->now_ms};
     dt_status status = DT_OK;
-    for (size_t i = 0; i < c->batch->n && status == DT_OK; i++)
-        status = decode_one(c, &with, i);
+    for (size_t i = 0; i < c->batch->n && status == DT_OK; i++) {
+        const struct dt_command_message *m = &c->batch->v[i];
+        /* With a test clock: who sent it had real time. */
+        const struct dt_command_text text = {.value = m->value,
+                                             .timestamp_ms = config->installation_test_clock ? 0 : m->timestamp_ms};
+        struct dt_intent *x = &c->intents[i];
+        c->commands[i].intent = x;
+        status = dt_command_message_decode(&with, &text, &c->commands[i]);
+        const char *reason =
+            status == DT_OK && m->reply_to.p
+                ? dt_command_reply_check(m->reply_to, t->rules.installation, config->kafka_allow_topics)
+                : NULL;
+        if (reason) { /* if it cannot be answered, nothing is done: its sender would wait for ever */
+            const struct dt_str detail = dt_arena_printf(&t->arena, "header reply_to: %s", reason);
+            refuse(x, DT_PROBLEM_INVALID, detail);
+            status = detail.p ? DT_OK : DT_NOMEM;
+        }
+        if (c->refuse_all)
+            refuse(x, DT_PROBLEM_INTERNAL, DT_STR_LIT("the message cannot be carried out"));
+        x->patient = m->patient;
+        x->stopped = &m->place->stopped;
+    }
     return status == DT_OK ? status : dt_fail(c->err, status, "%s", dt_status_text(status));
 }
 
@@ -185,15 +156,6 @@ static bool is_open(struct dt_intent *x)
     return !*x->stopped && x->outcome != DT_INTENT_REFUSED;
 }
 
-/* A topic beside an id must be the job's. NOT_FOUND. */
-static dt_status check_topic(struct carrying *c, const struct dt_command *command)
-{
-    const struct dt_change_txn txn = {.store = c->taker->store, .db = c->db, .arena = &c->taker->arena};
-    struct dt_job job;
-    dt_status status = dt_job_read_in_txn(&txn, command->result.job_id, &job, c->err);
-    return status == DT_OK && !dt_str_eq(job.topic, command->intent->topic) ? DT_NOT_FOUND : status;
-}
-
 /* NOT_FOUND is said in the intent. */
 static dt_status find_reported(struct carrying *c, struct dt_command *command)
 {
@@ -201,8 +163,13 @@ static dt_status find_reported(struct carrying *c, struct dt_command *command)
     dt_status status = DT_OK;
     if (!command->result.job_id)
         status = dt_key_find(c->db, x->topic, x->key, &command->result.job_id, c->err);
-    else if (x->topic.p)
-        status = check_topic(c, command);
+    else if (x->topic.p) { /* a topic beside an id must be the job's */
+        const struct dt_change_txn txn = {.store = c->taker->store, .db = c->db, .arena = &c->taker->arena};
+        struct dt_job job;
+        status = dt_job_read_in_txn(&txn, command->result.job_id, &job, c->err);
+        if (status == DT_OK && !dt_str_eq(job.topic, x->topic))
+            status = DT_NOT_FOUND;
+    }
     if (status == DT_NOT_FOUND)
         refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such job"));
     return status == DT_NOT_FOUND ? DT_OK : status;
@@ -221,6 +188,7 @@ static void settle_report(struct carrying *c, struct dt_command *command, const 
     }
     if (a->outcome != DT_OUTCOME_APPLIED)
         return;
+    dt_assert_cmp(c->batch->n_dead, <, c->batch->n);
     if (a->outbox)
         c->batch->dead[c->batch->n_dead++] = a->result.job_id;
     for (size_t k = 0; k < DT_WAS_MAX; k++)
@@ -229,7 +197,7 @@ static void settle_report(struct carrying *c, struct dt_command *command, const 
                 (struct dt_job_move){.id = a->result.job_id, .due_ms = a->next_at_ms, .was_ms = a->was_ms[k]};
 }
 
-static dt_status apply_reports(struct carrying *c, struct dt_apply *v, size_t n)
+static dt_status run_reports(struct carrying *c, size_t from, size_t n)
 {
     const struct dt_results_txn txn = {.db = c->db,
                                        .config = dt_store_config(c->taker->store),
@@ -238,17 +206,6 @@ static dt_status apply_reports(struct carrying *c, struct dt_apply *v, size_t n)
                                        .locking = DT_LOCK_PASSING_BY,
                                        .counts = &c->counts,
                                        .arena = &c->taker->arena};
-    dt_status status = n ? dt_results_apply_within(&txn, v, n, c->err) : DT_OK;
-    for (size_t i = 0; i < n && n > 1 && status == DT_OK; i++)
-        if (v[i].outcome == DT_OUTCOME_BUSY) {
-            c->reports_singly = true;
-            return dt_fail(c->err, DT_BUSY, "a job is locked");
-        }
-    return status;
-}
-
-static dt_status run_reports(struct carrying *c, size_t from, size_t n)
-{
     struct dt_apply *v = &c->reports[from];
     size_t n_open = 0;
     size_t k = 0;
@@ -260,11 +217,17 @@ static dt_status run_reports(struct carrying *c, size_t from, size_t n)
         if (c->intents[i].outcome != DT_INTENT_REFUSED)
             v[n_open++] = (struct dt_apply){.result = c->commands[i].result};
     }
-    if (status == DT_OK)
-        status = apply_reports(c, v, n_open);
+    if (status == DT_OK && n_open)
+        status = dt_results_apply_within(&txn, v, n_open, c->err);
+    for (size_t i = 0; i < n_open && n_open > 1 && status == DT_OK; i++)
+        if (v[i].outcome == DT_OUTCOME_BUSY) {
+            c->reports_singly = true;
+            return dt_fail(c->err, DT_BUSY, "a job is locked");
+        }
     for (size_t i = from; i < from + n && status == DT_OK; i++)
         if (c->intents[i].outcome != DT_INTENT_REFUSED && c->intents[i].outcome != DT_INTENT_WAITS)
             settle_report(c, &c->commands[i], &v[k++]);
+    dt_assert(status != DT_OK || k == n_open);
     return status;
 }
 
@@ -286,13 +249,6 @@ static dt_status run_pause(struct carrying *c, size_t i)
     return status == DT_NOT_FOUND ? DT_OK : status;
 }
 
-static dt_status run_changes(struct carrying *c, size_t from, size_t n)
-{
-    c->txn.v = &c->intents[from];
-    c->txn.n = n;
-    return dt_intents_in_txn(&c->txn, c->err);
-}
-
 enum kind { CHANGES, TOPIC, REPORTS };
 
 static enum kind kind_of(const struct dt_command *command)
@@ -302,65 +258,50 @@ static enum kind kind_of(const struct dt_command *command)
     return command->action == DT_COMMAND_REPORT ? REPORTS : TOPIC;
 }
 
-static size_t run_length(const struct carrying *c, size_t from)
-{
-    enum kind kind = kind_of(&c->commands[from]);
-    size_t n = 1;
-    if (kind == TOPIC || (kind == REPORTS && c->reports_singly))
-        return n;
-    while (from + n < c->batch->n && kind_of(&c->commands[from + n]) == kind)
-        n++;
-    return n;
-}
-
-static dt_status run(struct carrying *c, size_t from, size_t n)
-{
-    switch (kind_of(&c->commands[from])) {
-    case CHANGES:
-        return run_changes(c, from, n);
-    case TOPIC:
-        return run_pause(c, from);
-    case REPORTS:
-        break;
-    }
-    return run_reports(c, from, n);
-}
-
 static dt_status run_all(struct carrying *c)
 {
     dt_status status = DT_OK;
     for (size_t from = 0, n; from < c->batch->n && status == DT_OK; from += n) {
-        n = run_length(c, from);
-        status = run(c, from, n);
+        const enum kind kind = kind_of(&c->commands[from]);
+        n = 1;
+        if (kind == CHANGES || (kind == REPORTS && !c->reports_singly))
+            while (from + n < c->batch->n && kind_of(&c->commands[from + n]) == kind)
+                n++;
+        if (kind == TOPIC)
+            status = run_pause(c, from);
+        else if (kind == REPORTS)
+            status = run_reports(c, from, n);
+        else {
+            c->txn.v = &c->intents[from];
+            c->txn.n = n;
+            status = dt_intents_in_txn(&c->txn, c->err);
+        }
     }
     return status;
 }
 
 /* ---- outcomes ---- */
 
-static void count_outcome(struct dt_command_batch *b, struct dt_command_message *m, struct dt_intent *x)
-{
-    if (x->outcome == DT_INTENT_WAITS && m->last_try)
-        refuse(x, DT_PROBLEM_UNAVAILABLE, DT_STR_LIT("another session keeps the job locked; nothing happened"));
-    m->outcome = x->outcome;
-    b->waiting += m->outcome == DT_INTENT_WAITS;
-    b->done += m->outcome == DT_INTENT_DONE;
-    b->refused += m->outcome == DT_INTENT_REFUSED;
-    if (m->outcome != DT_INTENT_WAITS)
-        m->place->up_to = m;
-}
-
 static dt_status tell_all(struct carrying *c)
 {
     struct dt_command_batch *b = c->batch;
     dt_status status = DT_OK;
-    for (size_t i = 0; i < b->n; i++)
-        count_outcome(b, &b->v[i], &c->intents[i]);
-    for (size_t i = 0; i < b->n && status == DT_OK; i++) {
-        const struct dt_command_told told = {.message = &b->v[i], .command = &c->commands[i]};
-        if (b->v[i].outcome != DT_INTENT_WAITS)
-            status = dt_command_tell(&c->replies, &told, c->err);
+    for (size_t i = 0; i < b->n; i++) {
+        struct dt_command_message *m = &b->v[i];
+        struct dt_intent *x = &c->intents[i];
+        if (x->outcome == DT_INTENT_WAITS && m->last_try)
+            refuse(x, DT_PROBLEM_UNAVAILABLE, DT_STR_LIT("another session keeps the job locked; nothing happened"));
+        m->outcome = x->outcome;
+        b->waiting += m->outcome == DT_INTENT_WAITS;
+        b->done += m->outcome == DT_INTENT_DONE;
+        b->refused += m->outcome == DT_INTENT_REFUSED;
+        if (m->outcome != DT_INTENT_WAITS)
+            m->place->up_to = m;
     }
+    dt_assert_cmp(b->done + b->refused + b->waiting, ==, b->n);
+    for (size_t i = 0; i < b->n && status == DT_OK; i++)
+        if (b->v[i].outcome != DT_INTENT_WAITS)
+            status = dt_command_tell(&c->replies, &b->v[i], &c->commands[i], c->err);
     if (status == DT_OK && c->replies.answers.n)
         status = dt_command_answers_insert(c->db, &c->taker->arena, b->v[0].place->partition, c->now_ms,
                                            &c->replies.answers, c->err);
@@ -374,6 +315,9 @@ static dt_status make_lists(struct carrying *c)
     struct dt_command_taker *t = c->taker;
     struct dt_arena *arena = &t->arena;
     size_t room = c->batch->n + 1;
+    dt_arena_reset(arena);
+    c->batch->done = c->batch->refused = c->batch->waiting = 0;
+    c->batch->topics = false;
     c->commands = dt_arena_alloc(arena, room * sizeof(*c->commands));
     c->intents = dt_arena_alloc(arena, room * sizeof(*c->intents));
     c->reports = dt_arena_alloc(arena, room * sizeof(*c->reports));
@@ -398,17 +342,16 @@ static dt_status make_lists(struct carrying *c)
                                      .v = c->intents,
                                      .n = c->batch->n};
     if (!c->commands || !c->intents || !c->reports || !c->moves || !c->batch->dead)
-        return out_of_memory(c);
+        return dt_fail(c->err, DT_NOMEM, "out of memory");
     return dt_intents_init(&c->txn, 0, c->err);
 }
 
-static dt_status carry_out(struct carrying *c)
+static dt_status carry_out_once(struct carrying *c)
 {
-    struct dt_command_batch *b = c->batch;
-    dt_arena_reset(&c->taker->arena);
-    b->done = b->refused = b->waiting = 0;
-    b->topics = false;
-    dt_status status = make_lists(c);
+    dt_counts_init(&c->counts);
+    dt_status status = dt_store_begin(c->taker->store, &c->db, &c->now_ms, c->err);
+    if (status == DT_OK)
+        status = make_lists(c);
     if (status == DT_OK)
         status = lock_places(c);
     if (status == DT_OK)
@@ -421,28 +364,9 @@ static dt_status carry_out(struct carrying *c)
     if (status == DT_OK)
         status = raise_places(c);
     DT_FAIL_POINT_STATUS("commands.raised", status, c->err);
-    return status;
-}
-
-static dt_status carry_out_once(struct carrying *c)
-{
-    dt_counts_init(&c->counts);
-    dt_status status = dt_store_begin(c->taker->store, &c->db, &c->now_ms, c->err);
-    if (status == DT_OK)
-        status = carry_out(c);
     status = dt_counts_commit(c->db, &c->counts, status, c->err);
     DT_FAIL_POINT_STATUS("commands.committed", status, c->err);
     return status;
-}
-
-/* An id that is taken comes from a block that was given out before the server went back in time. */
-static dt_status once_more(struct carrying *c, dt_status status)
-{
-    bool singly = status == DT_INVALID && !c->singly;
-    c->singly = c->singly || singly;
-    if (status == DT_EXISTS)
-        dt_id_block_drop(&c->taker->ids);
-    return singly || status == DT_EXISTS ? DT_BUSY : status;
 }
 
 static dt_status commit(struct carrying *c)
@@ -451,19 +375,18 @@ static dt_status commit(struct carrying *c)
     dt_status status;
     do {
         status = dt_id_block_reserve(&c->taker->ids, c->taker->store, c->batch->n, c->err);
-        if (status == DT_OK)
-            status = once_more(c, carry_out_once(c));
+        if (status != DT_OK)
+            continue;
+        status = carry_out_once(c);
+        if (status == DT_EXISTS) { /* the block of the id was given out before the server went back in time */
+            dt_id_block_drop(&c->taker->ids);
+            status = DT_BUSY;
+        } else if (status == DT_INVALID && !c->singly) {
+            c->singly = true;
+            status = DT_BUSY;
+        }
     } while (dt_store_again(&again, status));
     return status;
-}
-
-/* What moved by runs of changes goes behind what moved by reports. */
-static void list_moves(struct carrying *c)
-{
-    if (c->txn.n_moves)
-        memcpy(&c->moves[c->n_moves], c->txn.moves, c->txn.n_moves * sizeof(*c->moves));
-    c->batch->moves = c->moves;
-    c->batch->n_moves = c->n_moves + c->txn.n_moves;
 }
 
 dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch *b, bool refuse_all,
@@ -478,14 +401,19 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
         b->done = b->refused = b->waiting = 0;
         return status;
     }
-    believe(b);
-    list_moves(&c);
+    for (size_t i = 0; i < b->n_places; i++) { /* the reader believes what was committed */
+        struct dt_command_place *place = &b->places[i];
+        if (!place->up_to)
+            continue;
+        place->next = place->up_to->offset + 1;
+        place->last = place->up_to->offset;
+    }
+    /* Moves by runs of changes go after moves by reports. */
+    if (c.txn.n_moves)
+        memcpy(&c.moves[c.n_moves], c.txn.moves, c.txn.n_moves * sizeof(*c.moves));
+    b->moves = c.moves;
+    b->n_moves = c.n_moves + c.txn.n_moves;
     b->answers = c.replies.answers;
     b->again = t->topics.n_wanted > 0;
     return DT_OK;
-}
-
-void dt_command_taker_clear(struct dt_command_taker *t)
-{
-    dt_arena_clear(&t->arena);
 }

@@ -38,32 +38,6 @@ static dt_status take_place(void *arg)
     return DT_OK;
 }
 
-static dt_status read_places(dt_db *db, struct dt_command_place *v, size_t n, struct dt_error *err)
-{
-    struct reading reading = {.db = db, .v = v, .n = n};
-    int64_t ids[DT_ID_IN_MOST];
-    dt_status status = DT_OK;
-    for (size_t from = 0; from < n && status == DT_OK; from += DT_ID_IN_MOST) {
-        size_t some = n - from < DT_ID_IN_MOST ? n - from : DT_ID_IN_MOST;
-        for (size_t i = 0; i < some; i++)
-            ids[i] = v[from + i].partition;
-        status = dt_id_in_read(db, &dt_sql_select_command_offsets, DT_NO_PARAMS, DT_IDS(ids, some), take_place,
-                               &reading, err);
-    }
-    return status;
-}
-
-/* Makes the rows of partitions that have none. */
-static dt_status make_places(dt_db *db, const struct dt_command_place *v, size_t n, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    for (size_t i = 0; i < n && status == DT_OK; i++)
-        if (v[i].next < 0)
-            status = dt_db_run(db, dt_sql_insert_command_offset,
-                               DT_PARAMS(DT_P_INT(v[i].partition), DT_P_INT(0), DT_P_INT(0)), NULL, err);
-    return status;
-}
-
 dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, size_t n, struct dt_error *err)
 {
     dt_db *db;
@@ -75,9 +49,19 @@ dt_status dt_store_command_places(dt_store *store, struct dt_command_place *v, s
         status = dt_store_db(store, &db, err);
         if (status != DT_OK)
             return status;
-        status = read_places(db, v, n, err);
-        if (status == DT_OK)
-            status = make_places(db, v, n, err);
+        struct reading reading = {.db = db, .v = v, .n = n};
+        int64_t ids[DT_ID_IN_MOST];
+        for (size_t from = 0; from < n && status == DT_OK; from += DT_ID_IN_MOST) {
+            size_t some = n - from < DT_ID_IN_MOST ? n - from : DT_ID_IN_MOST;
+            for (size_t i = 0; i < some; i++)
+                ids[i] = v[from + i].partition;
+            status = dt_id_in_read(db, &dt_sql_select_command_offsets, DT_NO_PARAMS, DT_IDS(ids, some), take_place,
+                                   &reading, err);
+        }
+        for (size_t i = 0; i < n && status == DT_OK; i++) /* partitions that have no row get one */
+            if (v[i].next < 0)
+                status = dt_db_run(db, dt_sql_insert_command_offset,
+                                   DT_PARAMS(DT_P_INT(v[i].partition), DT_P_INT(0), DT_P_INT(0)), NULL, err);
     } while (dt_store_read_again(&tries, status));
     for (size_t i = 0; i < n; i++)
         v[i].next = v[i].next < 0 ? 0 : v[i].next;

@@ -9,11 +9,6 @@
 #include "store/intents/command_decode.h"
 #include "store/intents/commands.h"
 
-/* A message that is done or refused. */
-struct dt_command_told {
-    const struct dt_command_message *message;
-    const struct dt_command *command;
-};
 /* The open transaction, and the answers up to now. All zero but for what is marked in. */
 struct dt_command_replies {
     dt_store *store;            /* in */
@@ -32,9 +27,9 @@ struct dt_command_replies {
 /* Returns why a topic of this name may not be a command's reply_to, NULL if it may. `allowed`: the topics that may be
  * although they do not end with ".replies". */
 const char *dt_command_reply_check(struct dt_str topic, struct dt_str installation, const char *allowed);
-/* Adds the answers that the message gets: in the topic of refused ones if it is refused, and where it asks to be
+/* Adds the answers that a message gets which is done or refused: in the topic of refused ones if it is refused, and where it asks to be
  * answered. */
-DT_MUST_CHECK dt_status dt_command_tell(struct dt_command_replies *replies, const struct dt_command_told *told,
-                                        struct dt_error *err);
+DT_MUST_CHECK dt_status dt_command_tell(struct dt_command_replies *replies, const struct dt_command_message *message,
+                                        const struct dt_command *command, struct dt_error *err);
 
 #endif

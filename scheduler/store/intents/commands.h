@@ -75,7 +75,7 @@ struct dt_command_taker {
     struct dt_job_rules rules; /* in */
     dt_json *json;             /* in */
     const char *rejected;      /* in: the topic of what is refused */
-    struct dt_arena arena;     /* of the last call; in: made */
+    struct dt_arena arena;     /* of the last call; in: made; the caller clears it */
     struct dt_id_block ids;
     struct dt_intent_topics topics;
 };
@@ -103,7 +103,6 @@ struct dt_command_batch {
  */
 DT_MUST_CHECK dt_status dt_store_carry_out(struct dt_command_taker *taker, struct dt_command_batch *batch,
                                            bool refuse_all, struct dt_error *err);
-void dt_command_taker_clear(struct dt_command_taker *taker);
 
 /* ---- answers that have not left (command_answers.c) ---- */
 
@@ -127,5 +126,11 @@ DT_MUST_CHECK dt_status dt_store_read_command_answers(dt_store *store, dt_json *
                                                       struct dt_error *err);
 /* Removes rows whose answers were sent or dropped. */
 DT_MUST_CHECK dt_status dt_store_command_answered(dt_store *store, const int64_t *rows, size_t n, struct dt_error *err);
+
+/* For store/ only: stores the answers in the open transaction, which began at now_ms: a row for each pair of topics and
+ * each million bytes, a statement for each million bytes. partition: of one of the messages. */
+DT_MUST_CHECK dt_status dt_command_answers_insert(struct dt_db *db, struct dt_arena *arena, int32_t partition,
+                                                  int64_t now_ms, const struct dt_command_answers *answers,
+                                                  struct dt_error *err);
 
 #endif

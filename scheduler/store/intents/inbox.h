@@ -17,8 +17,7 @@
 #define DT_INBOX_AT_ONCE  1000 /* rows in one transaction; dt_watch_inbox has it, too */
 #define DT_INBOX_PATIENCE 64
 
-/* The state of a mover of rows, owned by one thread. All zero but for what is marked in; dt_inbox_mover_clear gives its
- * memory back. */
+/* The state of a mover of rows, owned by one thread. All zero but for what is marked in. */
 struct dt_inbox_mover {
     dt_store *store;           /* in */
     struct dt_job_rules rules; /* in */
@@ -26,7 +25,7 @@ struct dt_inbox_mover {
     bool schedules;            /* in: … and so does a schedule that is to be looked at */
     dt_json *json;             /* in */
     const dt_clock *clock;     /* in */
-    struct dt_arena arena;     /* of the last call; in: made */
+    struct dt_arena arena;     /* of the last call; in: made; the caller clears it */
     struct dt_id_block ids;
     struct dt_intent_topics topics;
     bool operation_due;  /* out: one ended the wait … */
@@ -59,6 +58,5 @@ DT_MUST_CHECK dt_status dt_store_move_inbox(struct dt_inbox_mover *mover, struct
 DT_MUST_CHECK dt_status dt_store_purge_inbox(dt_store *store, int64_t before_ms, uint64_t *purged,
                                              struct dt_error *err);
 DT_MUST_CHECK dt_status dt_store_count_inbox_errors(dt_store *store, int64_t *n, struct dt_error *err);
-void dt_inbox_mover_clear(struct dt_inbox_mover *mover);
 
 #endif

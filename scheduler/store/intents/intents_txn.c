@@ -5,6 +5,7 @@
  */
 #include "store/intents/intents_txn.h"
 
+#include "base/assert.h"
 #include "base/hooks/guard.h"
 #include "job/callback/callback_fit.h"
 #include "job/callback/callback_timeout.h"
@@ -48,6 +49,7 @@ static void add_name(struct dt_name_set *set, uint64_t hash)
     uint64_t *place = place_of(set, hash);
     set->n += *place == 0 && hash;
     *place = hash;
+    dt_assert_cmp(2 * set->n, <=, set->mask + 1); /* a search ends, because there is a free place */
 }
 
 static void clear_names(struct dt_name_set *set)
@@ -72,6 +74,7 @@ static bool make_set(struct dt_name_set *set, struct dt_arena *arena, size_t nam
 dt_status dt_intents_init(struct dt_intents_txn *t, size_t foreign, struct dt_error *err)
 {
     size_t room = t->n + 1;
+    t->room = t->n;
     t->pending = dt_arena_alloc(t->arena, room * sizeof(struct dt_intent *));
     t->known = dt_arena_alloc(t->arena, room * sizeof(*t->known));
     t->moves = dt_arena_alloc(t->arena, room * sizeof(*t->moves));
@@ -89,13 +92,6 @@ void dt_intents_stand_behind(struct dt_intents_txn *t, size_t from, struct dt_st
     t->foreign[t->n_foreign++] = (struct dt_foreign_name){from, name_hash(topic, key, job_id)};
 }
 
-/* Has what stands before v[i] be waited for. */
-static void pass_foreign(struct dt_intents_txn *t, size_t i)
-{
-    while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i)
-        add_name(&t->waiting, t->foreign[t->n_passed++].hash);
-}
-
 static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
 {
     x->outcome = DT_INTENT_WAITS;
@@ -106,9 +102,19 @@ static void wait_with(struct dt_intents_txn *t, struct dt_intent *x)
 
 /* ---- topics ---- */
 
-static dt_status read_topic(struct dt_intents_txn *t, struct dt_str name, struct dt_intent_topic *out,
+/* The topic that was asked for last is found first: mostly it is the one. */
+static dt_status find_topic(struct dt_intents_txn *t, struct dt_str name, const struct dt_intent_topic **found,
                             struct dt_error *err)
 {
+    for (size_t i = t->n_known; i > 0; i--) {
+        if (!dt_str_eq(t->known[i - 1].name, name))
+            continue;
+        *found = &t->known[i - 1];
+        return DT_OK;
+    }
+    dt_assert_cmp(t->n_known, <=, t->room);
+    struct dt_intent_topic *out = &t->known[t->n_known++];
+    *found = out;
     dt_status status = dt_db_query(t->db, dt_sql_select_intent_topic, DT_PARAMS(DT_P_STR(name)), err);
     if (status != DT_OK)
         return status;
@@ -129,20 +135,6 @@ static dt_status read_topic(struct dt_intents_txn *t, struct dt_str name, struct
     return dt_db_end(t->db, err);
 }
 
-/* The topic that was asked for last is found first: mostly it is the one. */
-static dt_status find_topic(struct dt_intents_txn *t, struct dt_str name, const struct dt_intent_topic **out,
-                            struct dt_error *err)
-{
-    for (size_t i = t->n_known; i > 0; i--) {
-        if (!dt_str_eq(t->known[i - 1].name, name))
-            continue;
-        *out = &t->known[i - 1];
-        return DT_OK;
-    }
-    *out = &t->known[t->n_known];
-    return read_topic(t, name, &t->known[t->n_known++], err);
-}
-
 static struct dt_wanted_topic *find_name(struct dt_wanted_topic *v, size_t n, struct dt_str name)
 {
     for (size_t i = 0; i < n; i++)
@@ -151,22 +143,19 @@ static struct dt_wanted_topic *find_name(struct dt_wanted_topic *v, size_t n, st
     return NULL;
 }
 
-static void want_topic(struct dt_intent_topics *topics, struct dt_str name)
-{
-    if (topics->n_wanted == DT_INTENT_TOPICS || find_name(topics->wanted, topics->n_wanted, name))
-        return;
-    struct dt_wanted_topic *wanted = &topics->wanted[topics->n_wanted++];
-    memcpy(wanted->name, name.p, name.n); /* a name that was checked: at most DT_TOPIC_MAX */
-    wanted->name[name.n] = '\0';
-}
-
 /* The job has no topic: it is made between two transactions, and the intent waits for it, unless it may not be. */
 static void without_topic(struct dt_intents_txn *t, struct dt_intent *x)
 {
-    const struct dt_wanted_topic *refused = find_name(t->topics->refused, t->topics->n_refused, x->topic);
+    struct dt_intent_topics *topics = t->topics;
+    const struct dt_wanted_topic *refused = find_name(topics->refused, topics->n_refused, x->topic);
     bool makes = dt_store_config(t->store)->topics_auto_create;
     if (makes && !refused) {
-        want_topic(t->topics, x->topic);
+        if (topics->n_wanted < DT_INTENT_TOPICS && !find_name(topics->wanted, topics->n_wanted, x->topic)) {
+            struct dt_wanted_topic *wanted = &topics->wanted[topics->n_wanted++];
+            dt_assert_cmp(x->topic.n, <=, DT_TOPIC_MAX); /* a name that was checked */
+            memcpy(wanted->name, x->topic.p, x->topic.n);
+            wanted->name[x->topic.n] = '\0';
+        }
         wait_with(t, x);
         return;
     }
@@ -186,19 +175,6 @@ static bool fits(struct dt_intent *x, const struct dt_intent_topic *topic, const
     return false;
 }
 
-/* The topic of the job that waits under this name; absent: none waits, so a change of it is too late. */
-static dt_status find_topic_of_job(struct dt_intents_txn *t, const struct dt_intent *x, struct dt_str *out,
-                                   struct dt_error *err)
-{
-    dt_status status = x->job_id ? dt_db_query(t->db, dt_sql_select_topic_of_job, DT_PARAMS(DT_P_INT(x->job_id)), err)
-                                 : dt_db_query(t->db, dt_sql_select_topic_of_key,
-                                               DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)), err);
-    if (status != DT_OK)
-        return status;
-    *out = dt_db_next(t->db) ? dt_arena_copy(t->arena, dt_db_bytes(t->db, 0)) : DT_STR_NONE;
-    return dt_db_end(t->db, err);
-}
-
 /* A change that asks for nothing that a topic has a say in fits any. */
 static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
@@ -211,7 +187,14 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
     struct dt_str name = DT_STR_NONE;
     if (!asked.asks_url && !asked.ack_timeout_ms && !asked.header_fault.reason)
         return DT_OK;
-    dt_status status = find_topic_of_job(t, x, &name, err);
+    dt_status status = x->job_id ? dt_db_query(t->db, dt_sql_select_topic_of_job, DT_PARAMS(DT_P_INT(x->job_id)), err)
+                                 : dt_db_query(t->db, dt_sql_select_topic_of_key,
+                                               DT_PARAMS(DT_P_STR(x->topic), DT_P_STR(x->key)), err);
+    if (status != DT_OK)
+        return status;
+    if (dt_db_next(t->db)) /* no job waits under this name: a change of it is too late */
+        name = dt_arena_copy(t->arena, dt_db_bytes(t->db, 0));
+    status = dt_db_end(t->db, err);
     if (status == DT_OK && name.p)
         status = find_topic(t, name, &topic, err);
     if (status == DT_OK && topic)
@@ -234,14 +217,6 @@ static dt_status check_create(struct dt_intents_txn *t, struct dt_intent *x, str
     return status;
 }
 
-static dt_status check_fit(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
-{
-    if (x->action == DT_INTENT_CHANGE)
-        return check_change(t, x, err);
-    bool body = x->action == DT_INTENT_CREATE || x->action == DT_INTENT_REPLACE;
-    return body ? check_create(t, x, err) : DT_OK;
-}
-
 /* ---- creates ---- */
 
 /* EXISTS: an id is taken. BUSY: a replace that had found no job has met one. */
@@ -258,6 +233,7 @@ static dt_status settle_create(struct dt_intents_txn *t, struct dt_intent *x, st
         return DT_OK;
     }
     x->outcome = DT_INTENT_DONE;
+    dt_assert_cmp(t->n_moves, <, t->room);
     if (outcome == DT_INSERT_CREATED)
         t->moves[t->n_moves++] = (struct dt_job_move){.id = job->id, .due_ms = job->run_at_ms};
     return DT_OK;
@@ -295,6 +271,7 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
     struct dt_new_job *job = &x->insert.job;
     job->retry = job->retry.p ? job->retry : topic->retry;
     job->ack_timeout_ms = job->ack_timeout_ms ? job->ack_timeout_ms : topic->ack_timeout_ms;
+    dt_assert_cmp(t->n_pending, <, t->room);
     t->pending[t->n_pending++] = x;
     if (x->key.p)
         add_name(&t->created, name_hash(x->topic, x->key, 0));
@@ -303,39 +280,28 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
 
 /* ---- changes ---- */
 
-static void refuse(struct dt_intent *x, dt_status status)
-{
-    x->outcome = DT_INTENT_REFUSED;
-    x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .detail = dt_str(dt_status_text(status))};
-    if (status == DT_NOT_FOUND)
-        x->problem.detail = DT_STR_LIT("no such job");
-    else {
-        x->problem.id = x->job.id;
-        x->problem.job = &x->job;
-    }
-}
-
-static void note_change(struct dt_intents_txn *t, struct dt_intent *x)
-{
-    const struct dt_job *job = &x->job;
-    x->outcome = DT_INTENT_DONE;
-    t->moves[t->n_moves++] = (struct dt_job_move){.id = job->id,
-                                                  .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
-                                                  .was_ms = job->was_next_at_ms};
-}
-
 static dt_status settle_change(struct dt_intents_txn *t, struct dt_intent *x, const struct dt_job_change *change,
                                dt_status status)
 {
+    const struct dt_job *job = &x->job;
     x->job = change->job;
-    x->unsettled = status == DT_TOO_LATE && x->job.unsettled;
-    if (status == DT_OK)
-        note_change(t, x);
-    else if ((status == DT_BUSY && change->locked) || (x->unsettled && x->patient))
+    x->unsettled = status == DT_TOO_LATE && job->unsettled;
+    if (status == DT_OK) {
+        dt_assert_cmp(t->n_moves, <, t->room);
+        x->outcome = DT_INTENT_DONE;
+        t->moves[t->n_moves++] = (struct dt_job_move){.id = job->id,
+                                                      .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
+                                                      .was_ms = job->was_next_at_ms};
+    } else if ((status == DT_BUSY && change->locked) || (x->unsettled && x->patient)) {
         wait_with(t, x);
-    else if (status == DT_NOT_FOUND || status == DT_TOO_LATE)
-        refuse(x, status);
-    else
+    } else if (status == DT_NOT_FOUND) {
+        x->outcome = DT_INTENT_REFUSED;
+        x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .detail = DT_STR_LIT("no such job")};
+    } else if (status == DT_TOO_LATE) {
+        x->outcome = DT_INTENT_REFUSED;
+        x->problem = (struct dt_problem){
+            .type = dt_problem_of_status(status), .detail = dt_str(dt_status_text(status)), .id = job->id, .job = job};
+    } else
         return status;
     return DT_OK;
 }
@@ -381,8 +347,10 @@ static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct
     }
     bool behind = x->action != DT_INTENT_CREATE && has_name(&t->created, x);
     dt_status status = behind ? insert_pending(t, err) : DT_OK;
-    if (status == DT_OK)
-        status = check_fit(t, x, err);
+    if (status == DT_OK && x->action == DT_INTENT_CHANGE)
+        status = check_change(t, x, err);
+    else if (status == DT_OK && (x->action == DT_INTENT_CREATE || x->action == DT_INTENT_REPLACE))
+        status = check_create(t, x, err);
     if (status != DT_OK || x->outcome == DT_INTENT_REFUSED)
         return status;
     return x->action == DT_INTENT_CREATE ? gather_create(t, x, err) : change_job(t, x, err);
@@ -392,7 +360,8 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 {
     dt_status status = DT_OK;
     for (size_t i = 0; i < t->n && status == DT_OK; i++) {
-        pass_foreign(t, i);
+        while (t->n_passed < t->n_foreign && t->foreign[t->n_passed].from <= i) /* what stands before it */
+            add_name(&t->waiting, t->foreign[t->n_passed++].hash);
         status = carry_out(t, &t->v[i], err);
     }
     return status == DT_OK && t->n_pending ? insert_pending(t, err) : status;
@@ -402,18 +371,12 @@ dt_status dt_intents_in_txn(struct dt_intents_txn *t, struct dt_error *err)
 
 #define REFUSED_US INT64_C(5000000) /* a refused topic is asked for again only then */
 
-static void refuse_topic(struct dt_intent_topics *topics, const struct dt_wanted_topic *wanted,
-                         enum dt_topic_refusal refusal, const struct dt_config *config)
+dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us, struct dt_error *err)
 {
-    if (topics->n_refused == DT_INTENT_TOPICS)
+    if (now_us > topics->refused_us + REFUSED_US) {
         topics->n_refused = 0;
-    struct dt_wanted_topic *refused = &topics->refused[topics->n_refused++];
-    *refused = *wanted;
-    dt_topic_refusal_text(refusal, config, refused->reason);
-}
-
-static dt_status make_topics(struct dt_intent_topics *topics, dt_store *store, struct dt_error *err)
-{
+        topics->refused_us = now_us;
+    }
     const struct dt_config *config = dt_store_config(store);
     struct dt_topic_ensure v[DT_INTENT_TOPICS];
     struct dt_topic_terms terms[DT_INTENT_TOPICS];
@@ -422,19 +385,15 @@ static dt_status make_topics(struct dt_intent_topics *topics, dt_store *store, s
         v[i] = (struct dt_topic_ensure){.name = dt_str(topics->wanted[i].name), .terms = &terms[i]};
     }
     dt_status status = dt_store_topics_ensure(store, v, topics->n_wanted, err);
-    for (size_t i = 0; status == DT_OK && i < topics->n_wanted; i++)
-        if (v[i].status == DT_INVALID)
-            refuse_topic(topics, &topics->wanted[i], terms[i].refusal, config);
-    return status;
-}
-
-dt_status dt_intent_topics_make(struct dt_intent_topics *topics, dt_store *store, int64_t now_us, struct dt_error *err)
-{
-    if (now_us > topics->refused_us + REFUSED_US) {
-        topics->n_refused = 0;
-        topics->refused_us = now_us;
+    for (size_t i = 0; status == DT_OK && i < topics->n_wanted; i++) {
+        if (v[i].status != DT_INVALID)
+            continue;
+        if (topics->n_refused == DT_INTENT_TOPICS)
+            topics->n_refused = 0;
+        struct dt_wanted_topic *refused = &topics->refused[topics->n_refused++];
+        *refused = topics->wanted[i];
+        dt_topic_refusal_text(terms[i].refusal, config, refused->reason);
     }
-    dt_status status = make_topics(topics, store, err);
     topics->n_wanted = 0;
     return status;
 }

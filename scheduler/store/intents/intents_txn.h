@@ -37,6 +37,7 @@ struct dt_intents_txn {
     size_t n_moves;
 
     /* Scratch. */
+    size_t room;                     /* of moves, pending and known: n, when they were prepared */
     struct dt_foreign_name *foreign; /* ascending by from; the first n_passed are among waiting */
     size_t n_foreign, n_passed;
     struct dt_name_set created;

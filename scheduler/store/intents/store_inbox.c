@@ -8,6 +8,7 @@
  */
 #include "store/intents/inbox.h"
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
 #include "store/db/id_list.h"
@@ -92,12 +93,6 @@ static struct dt_inbox_patience *find_patience(struct dt_inbox_mover *m, int64_t
     return NULL;
 }
 
-static bool is_patient(struct dt_inbox_mover *m, int64_t id)
-{
-    const struct dt_inbox_patience *p = find_patience(m, id);
-    return !p || dt_clock_mono_us(m->clock) < p->since_us + PATIENCE_US;
-}
-
 /* Remembers what waits for batches to be settled, and since when; beyond its room, what waits longest is forgotten. */
 static void remember_patience(struct moving *t)
 {
@@ -162,11 +157,12 @@ static dt_status pass_others(struct moving *t)
     size_t ours = 0;
     size_t names = 0;
     int64_t last = 0;
+    dt_assert_cmp(t->n, >, 0);
     dt_status status = dt_db_query(t->db, dt_sql_select_inbox_names,
                                    DT_PARAMS(DT_P_INT(t->rows[t->n - 1].id), DT_P_INT(NAMES_AT_ONCE)), t->err);
     if (status != DT_OK)
         return status;
-    for (; dt_db_next(t->db); names++) {
+    for (; names < NAMES_AT_ONCE && dt_db_next(t->db); names++) {
         last = dt_db_i64(t->db, 0);
         while (ours < t->n && t->rows[ours].id < last)
             ours++;
@@ -189,7 +185,8 @@ static dt_status decode_rows(struct moving *t, int64_t now_ms)
         if (test_clock) /* the session that wrote the row had the server's time */
             t->rows[i].created_at_ms = now_ms;
         status = dt_inbox_decode(&reader, &t->rows[i], &t->txn.v[i]);
-        t->txn.v[i].patient = is_patient(m, t->rows[i].id);
+        const struct dt_inbox_patience *p = find_patience(m, t->rows[i].id);
+        t->txn.v[i].patient = !p || dt_clock_mono_us(m->clock) < p->since_us + PATIENCE_US;
     }
     return status == DT_OK ? status : dt_fail(t->err, status, "%s", dt_status_text(status));
 }
@@ -284,6 +281,7 @@ static dt_status move(struct moving *t, int64_t now_ms)
         status = remove_done(t);
     if (status == DT_OK)
         status = write_errors(t, now_ms);
+    dt_assert(status != DT_OK || t->out->done + t->out->refused + t->out->waiting == t->n);
     DT_FAIL_POINT_STATUS("inbox.written", status, t->err);
     return status;
 }
@@ -300,33 +298,24 @@ static dt_status move_once(struct moving *t)
     return status;
 }
 
-/* An id that is taken comes from a block that was given out before the server went back in time. */
-static dt_status move_again(struct moving *t, dt_status status)
-{
-    bool singly = status == DT_INVALID && !t->singly;
-    t->singly = t->singly || singly;
-    if (status == DT_EXISTS)
-        dt_id_block_drop(&t->mover->ids);
-    return singly || status == DT_EXISTS ? DT_BUSY : status;
-}
-
 static dt_status commit_move(struct moving *t)
 {
     struct dt_again again = {0};
     dt_status status;
     do {
         status = dt_id_block_reserve(&t->mover->ids, t->mover->store, DT_INBOX_AT_ONCE, t->err);
-        if (status == DT_OK)
-            status = move_again(t, move_once(t));
+        if (status != DT_OK)
+            continue;
+        status = move_once(t);
+        if (status == DT_EXISTS) { /* the block of the id was given out before the server went back in time */
+            dt_id_block_drop(&t->mover->ids);
+            status = DT_BUSY;
+        } else if (status == DT_INVALID && !t->singly) {
+            t->singly = true;
+            status = DT_BUSY;
+        }
     } while (dt_store_again(&again, status));
     return status;
-}
-
-/* Rows that nobody could lock must not keep those behind them from being seen. */
-static void go_on_behind(struct moving *t)
-{
-    struct dt_inbox_mover *m = t->mover;
-    m->after = t->n == 0 || t->out->waiting == t->n ? m->last : 0;
 }
 
 dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *out, struct dt_error *err)
@@ -342,14 +331,10 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
         out->n_moves = t.txn.n_moves;
         remember_patience(&t);
     }
-    go_on_behind(&t);
+    /* Rows that nobody could lock must not keep those behind them from being seen. */
+    m->after = t.n == 0 || out->waiting == t.n ? m->last : 0;
     out->again = m->topics.n_wanted > 0;
     return dt_intent_topics_make(&m->topics, m->store, dt_clock_mono_us(m->clock), err);
-}
-
-void dt_inbox_mover_clear(struct dt_inbox_mover *m)
-{
-    dt_arena_clear(&m->arena);
 }
 
 /* ---- errors ---- */

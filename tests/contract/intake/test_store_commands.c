@@ -56,7 +56,7 @@ static int end(void **state)
 {
     (void)state;
     dt_json_free(taker.json);
-    dt_command_taker_clear(&taker);
+    dt_arena_clear(&taker.arena);
     return 0;
 }
 

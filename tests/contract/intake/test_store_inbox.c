@@ -37,7 +37,7 @@ static struct dt_inbox_mover a_mover(dt_store *its_store)
 static void end_mover(struct dt_inbox_mover *m)
 {
     dt_json_free(m->json);
-    dt_inbox_mover_clear(m);
+    dt_arena_clear(&m->arena);
 }
 
 static int begin(void **state)
