@@ -32,18 +32,6 @@ static dt_status read_message(const dt_db *db, struct dt_arena *arena, void *row
     return (topic.n && !m->alert.topic.p) || (!m->setting.p && !dt_db_is_null(db, 12)) ? DT_NOMEM : DT_OK;
 }
 
-static dt_status read_next(dt_db *db, bool kafka, struct dt_alert_messages *out, struct dt_error *err)
-{
-    dt_status status = dt_db_query(db, dt_sql_find_next_alert_message, DT_PARAMS(DT_P_INT(kafka)), err);
-    if (status != DT_OK)
-        return status;
-    if (dt_db_next(db)) {
-        out->now_ms = dt_db_i64(db, 0);
-        out->next_ms = dt_db_i64(db, 1);
-    }
-    return dt_db_end(db, err);
-}
-
 dt_status dt_store_alert_messages(dt_store *store, bool kafka, struct dt_arena *arena, struct dt_alert_messages *out,
                                   struct dt_error *err)
 {
@@ -59,7 +47,14 @@ dt_status dt_store_alert_messages(dt_store *store, bool kafka, struct dt_arena *
         if (status == DT_OK)
             status = dt_store_read_rows(db, arena, &rows, err);
         if (status == DT_OK)
-            status = read_next(db, kafka, out, err);
+            status = dt_db_query(db, dt_sql_find_next_alert_message, DT_PARAMS(DT_P_INT(kafka)), err);
+        if (status != DT_OK)
+            continue;
+        if (dt_db_next(db)) {
+            out->now_ms = dt_db_i64(db, 0);
+            out->next_ms = dt_db_i64(db, 1);
+        }
+        status = dt_db_end(db, err);
     } while (dt_store_read_again(&tries, status));
     out->v = rows.v;
     out->n = status == DT_OK ? rows.n : 0;

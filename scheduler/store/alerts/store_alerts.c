@@ -150,13 +150,6 @@ static dt_status tell(dt_db *db, const struct dt_alert_change *change, int64_t n
     return status == DT_OK && !changed ? dt_fail(err, DT_VERSION, "the alert is another") : status;
 }
 
-static dt_status end(dt_db *db, const struct dt_alert_change *change, struct dt_error *err)
-{
-    uint64_t changed = 0;
-    dt_status status = dt_db_run(db, dt_sql_delete_alert, DT_PARAMS(DT_P_INT(change->alert.id)), &changed, err);
-    return status == DT_OK && !changed ? dt_fail(err, DT_VERSION, "the alert has ended") : status;
-}
-
 static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_error *err)
 {
     struct dt_alert_change change = *(const struct dt_alert_change *)arg;
@@ -164,10 +157,13 @@ static dt_status change_alert(void *arg, dt_db *db, int64_t now_ms, struct dt_er
     dt_status status = query_number(db, dt_sql_lock_alert_judge, DT_PARAMS(DT_P_INT(change.judge)), &judges, err);
     if (status == DT_OK && !judges)
         status = dt_fail(err, DT_DEPOSED, "the lease of this process on alerts has ended");
-    if (status == DT_OK)
-        status = change.event == DT_ALERT_ENDED ? end(db, &change, err)
-                 : change.alert.id              ? tell(db, &change, now_ms, err)
-                                                : begin(db, &change, now_ms, err);
+    if (status == DT_OK && change.event == DT_ALERT_ENDED) {
+        uint64_t changed = 0;
+        status = dt_db_run(db, dt_sql_delete_alert, DT_PARAMS(DT_P_INT(change.alert.id)), &changed, err);
+        if (status == DT_OK && !changed)
+            status = dt_fail(err, DT_VERSION, "the alert has ended");
+    } else if (status == DT_OK)
+        status = change.alert.id ? tell(db, &change, now_ms, err) : begin(db, &change, now_ms, err);
     return status == DT_OK ? add_messages(db, &change, now_ms, err) : status;
 }
 

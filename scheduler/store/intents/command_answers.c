@@ -134,20 +134,6 @@ static struct dt_str read_bytes(const struct reading *r, const struct dt_json_no
     return bytes && dt_base64_decode(node->str, bytes, &out.n) ? out : DT_STR_NONE;
 }
 
-static dt_status read_headers(const struct reading *r, const struct dt_json_node *list, struct dt_command_answer *a)
-{
-    struct dt_message_header *v = list ? dt_arena_alloc(r->arena, (list->n + 1) * sizeof(*v)) : NULL;
-    if (!v)
-        return list ? DT_NOMEM : DT_OK;
-    a->headers = v;
-    for (const struct dt_json_node *i = dt_json_first(r->json, list); i; i = dt_json_sibling(r->json, list, i)) {
-        const struct dt_json_node *name = dt_json_first(r->json, i);
-        const struct dt_json_node *value = name ? dt_json_sibling(r->json, i, name) : NULL;
-        v[a->n_headers++] = (struct dt_message_header){read_bytes(r, name), read_bytes(r, value)};
-    }
-    return DT_OK;
-}
-
 static dt_status read_answer(struct reading *r, const struct dt_json_node *node)
 {
     const struct dt_json_node *topic = dt_json_member(r->json, node, "topic");
@@ -168,7 +154,21 @@ static dt_status read_answer(struct reading *r, const struct dt_json_node *node)
                                     .topic = dt_arena_copy(r->arena, topic->str),
                                     .key = read_bytes(r, dt_json_member(r->json, node, "key")),
                                     .value = read_bytes(r, dt_json_member(r->json, node, "value"))};
-    return a->topic.p ? read_headers(r, dt_json_member(r->json, node, "headers"), a) : DT_NOMEM;
+    if (!a->topic.p)
+        return DT_NOMEM;
+    const struct dt_json_node *list = dt_json_member(r->json, node, "headers");
+    if (!list)
+        return DT_OK;
+    struct dt_message_header *headers = dt_arena_alloc(r->arena, (list->n + 1) * sizeof(*headers));
+    if (!headers)
+        return DT_NOMEM;
+    a->headers = headers;
+    for (const struct dt_json_node *i = dt_json_first(r->json, list); i; i = dt_json_sibling(r->json, list, i)) {
+        const struct dt_json_node *name = dt_json_first(r->json, i);
+        const struct dt_json_node *value = name ? dt_json_sibling(r->json, i, name) : NULL;
+        headers[a->n_headers++] = (struct dt_message_header){read_bytes(r, name), read_bytes(r, value)};
+    }
+    return DT_OK;
 }
 
 /* A text that is none of ours is forgotten as one that has left: nobody could send it. */

@@ -131,28 +131,6 @@ static const char *outcome_word(const struct dt_command *command)
                                                       : "stale";
 }
 
-/* A report counted, also when its job was removed at once (a retention of zero). */
-static dt_status add_job(struct dt_command_replies *r, const struct dt_command *command, struct dt_strbuf *text,
-                         struct dt_error *err)
-{
-    struct dt_job job;
-    struct dt_job_view view = {.payload = true, .outcome = outcome_word(command), .check = r->json};
-    dt_status status = find_job(r, command, &job, err);
-    if (status == DT_OK)
-        status = find_wait(r, &job, &view.waiting_for, err);
-    if (status == DT_OK)
-        dt_job_add(text, &job, &view);
-    if (status == DT_OK && text->n > REPLY_MAX) { /* Kafka takes no such message: it goes without the payload */
-        dt_strbuf_reset(text);
-        view.payload = false;
-        dt_job_add(text, &job, &view);
-    }
-    if (status == DT_NOT_FOUND && command->action == DT_COMMAND_REPORT)
-        dt_strbuf_addf(text, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)command->result.job_id,
-                       outcome_word(command));
-    return status == DT_NOT_FOUND ? DT_OK : status;
-}
-
 /* The body that REST answers with when it was done: the job, or the members of the topic that the command is about. */
 static dt_status body_of(struct dt_command_replies *r, const struct dt_command *command, struct dt_str *out,
                          struct dt_error *err)
@@ -160,9 +138,25 @@ static dt_status body_of(struct dt_command_replies *r, const struct dt_command *
     struct dt_strbuf text;
     dt_status status;
     dt_strbuf_init(&text);
-    if (command->action != DT_COMMAND_PAUSE && command->action != DT_COMMAND_RESUME)
-        status = add_job(r, command, &text, err);
-    else {
+    if (command->action != DT_COMMAND_PAUSE && command->action != DT_COMMAND_RESUME) {
+        struct dt_job job;
+        struct dt_job_view view = {.payload = true, .outcome = outcome_word(command), .check = r->json};
+        status = find_job(r, command, &job, err);
+        if (status == DT_OK)
+            status = find_wait(r, &job, &view.waiting_for, err);
+        if (status == DT_OK)
+            dt_job_add(&text, &job, &view);
+        if (status == DT_OK && text.n > REPLY_MAX) { /* Kafka takes no such message: it goes without the payload */
+            dt_strbuf_reset(&text);
+            view.payload = false;
+            dt_job_add(&text, &job, &view);
+        }
+        /* A report counted, also when its job was removed at once (a retention of zero). */
+        if (status == DT_NOT_FOUND && command->action == DT_COMMAND_REPORT)
+            dt_strbuf_addf(&text, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)command->result.job_id,
+                           outcome_word(command));
+        status = status == DT_NOT_FOUND ? DT_OK : status;
+    } else {
         struct dt_topic topic;
         status = dt_topic_read(r->db, command->intent->topic, r->arena, &topic, err);
         if (status == DT_OK) {

@@ -190,49 +190,10 @@ static void check_columns(struct reading *r, bool creates)
 
 /* ---- actions ---- */
 
-static dt_status decoded(struct reading *r, dt_status status)
-{
-    if (status != DT_OK && status != DT_NOMEM)
-        dt_intent_refuse_faults(r->out, status);
-    return status == DT_NOMEM ? status : DT_OK;
-}
-
-/* A row that lay in a clock ahead of the server's may not go further than others may. */
-static void check_due(struct reading *r, int64_t due_ms)
-{
-    if (due_ms <= r->with->now_ms + r->with->rules->max_delay_ms)
-        return;
-    fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
-    dt_intent_refuse_faults(r->out, DT_INVALID);
-}
-
-static dt_status read_create(struct reading *r)
-{
-    const struct dt_job_path path = {.topic = r->row->topic, .key = r->row->key};
-    struct dt_new_job *job = &r->out->insert.job;
-    dt_status status =
-        decoded(r, dt_job_decode(r->with->json, &r->rules, &path, r->with->now_ms, &r->out->faults, job));
-    if (status == DT_OK && !is_refused(r))
-        check_due(r, job->run_at_ms);
-    return status;
-}
-
-static dt_status read_change(struct reading *r)
-{
-    struct dt_patch *patch = &r->out->patch;
-    dt_status status = decoded(r, dt_patch_decode(r->with->json, &r->rules, r->with->now_ms, &r->out->faults, patch));
-    if (status != DT_OK || is_refused(r) || !patch->has_run_at)
-        return status;
-    if (patch->run_at_is_delay)
-        patch->run_at_ms += r->row->created_at_ms;
-    patch->run_at_is_delay = false;
-    check_due(r, patch->run_at_ms);
-    return DT_OK;
-}
-
 static dt_status read_body(struct reading *r)
 {
     const size_t most = r->with->rules->payload_max;
+    const int64_t now_ms = r->with->now_ms;
     if (r->row->payload_bytes > most) {
         dt_faults_addf(&r->out->faults, "/payload", "has %zu bytes, %zu are allowed", r->row->payload_bytes, most);
         dt_intent_refuse_faults(r->out, DT_TOO_LARGE);
@@ -247,7 +208,29 @@ static dt_status read_body(struct reading *r)
     status = parse_body(r);
     if (status != DT_OK || is_refused(r))
         return status;
-    return r->out->action == DT_INTENT_CHANGE ? read_change(r) : read_create(r);
+    const bool changes = r->out->action == DT_INTENT_CHANGE;
+    const struct dt_job_path path = {.topic = r->row->topic, .key = r->row->key};
+    struct dt_patch *patch = &r->out->patch;
+    struct dt_new_job *job = &r->out->insert.job;
+    status = changes ? dt_patch_decode(r->with->json, &r->rules, now_ms, &r->out->faults, patch)
+                     : dt_job_decode(r->with->json, &r->rules, &path, now_ms, &r->out->faults, job);
+    if (status == DT_NOMEM)
+        return status;
+    if (status != DT_OK) {
+        dt_intent_refuse_faults(r->out, status);
+        return DT_OK;
+    }
+    if (changes && !patch->has_run_at)
+        return DT_OK;
+    if (changes && patch->run_at_is_delay)
+        patch->run_at_ms += r->row->created_at_ms;
+    patch->run_at_is_delay = false;
+    /* A row that lay in a clock ahead of the server's may not go further than others may. */
+    if ((changes ? patch->run_at_ms : job->run_at_ms) > now_ms + r->with->rules->max_delay_ms) {
+        fault(r, r->row->has_run_at ? "/run_at" : "/delay_ms", "is further ahead than limits.max_delay allows");
+        dt_intent_refuse_faults(r->out, DT_INVALID);
+    }
+    return DT_OK;
 }
 
 static dt_status read_row(struct reading *r)

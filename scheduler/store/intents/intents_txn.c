@@ -164,15 +164,14 @@ static void without_topic(struct dt_intents_txn *t, struct dt_intent *x)
     (void)dt_insert_is_job(&x->insert, refused ? refused->reason : NULL, &x->faults, &x->problem);
 }
 
-/* Refuses what does not fit the delivery of the topic. False: it is refused. */
-static bool fits(struct dt_intent *x, const struct dt_intent_topic *topic, const struct dt_callback_asked *asked)
+/* Refuses what does not fit the delivery of the topic. */
+static void fit(struct dt_intent *x, const struct dt_intent_topic *topic, const struct dt_callback_asked *asked)
 {
     struct dt_callback_misfit misfit;
     if (!topic->there || dt_callback_fits(&topic->callback, asked, &misfit))
-        return true;
+        return;
     x->outcome = DT_INTENT_REFUSED;
     dt_job_misfits(&misfit, &x->faults, &x->problem);
-    return false;
 }
 
 /* A change that asks for nothing that a topic has a say in fits any. */
@@ -198,22 +197,7 @@ static dt_status check_change(struct dt_intents_txn *t, struct dt_intent *x, str
     if (status == DT_OK && name.p)
         status = find_topic(t, name, &topic, err);
     if (status == DT_OK && topic)
-        (void)fits(x, topic, &asked);
-    return status;
-}
-
-/* Also of a replace: the job is to be as its body says. */
-static dt_status check_create(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
-{
-    const struct dt_callback_asked asked = dt_callback_asked_of(&x->insert.job);
-    const struct dt_intent_topic *topic = NULL;
-    dt_status status = find_topic(t, x->topic, &topic, err);
-    if (status == DT_OK && topic->deleting) {
-        x->outcome = DT_INTENT_REFUSED;
-        x->problem = dt_topic_deleting();
-    } else if (status == DT_OK) {
-        (void)fits(x, topic, &asked);
-    }
+        fit(x, topic, &asked);
     return status;
 }
 
@@ -349,8 +333,17 @@ static dt_status carry_out(struct dt_intents_txn *t, struct dt_intent *x, struct
     dt_status status = behind ? insert_pending(t, err) : DT_OK;
     if (status == DT_OK && x->action == DT_INTENT_CHANGE)
         status = check_change(t, x, err);
-    else if (status == DT_OK && (x->action == DT_INTENT_CREATE || x->action == DT_INTENT_REPLACE))
-        status = check_create(t, x, err);
+    else if (status == DT_OK && (x->action == DT_INTENT_CREATE || x->action == DT_INTENT_REPLACE)) {
+        /* Also of a replace: the job is to be as its body says. */
+        const struct dt_callback_asked asked = dt_callback_asked_of(&x->insert.job);
+        const struct dt_intent_topic *topic = NULL;
+        status = find_topic(t, x->topic, &topic, err);
+        if (status == DT_OK && topic->deleting) {
+            x->outcome = DT_INTENT_REFUSED;
+            x->problem = dt_topic_deleting();
+        } else if (status == DT_OK)
+            fit(x, topic, &asked);
+    }
     if (status != DT_OK || x->outcome == DT_INTENT_REFUSED)
         return status;
     return x->action == DT_INTENT_CREATE ? gather_create(t, x, err) : change_job(t, x, err);

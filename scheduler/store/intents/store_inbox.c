@@ -244,9 +244,15 @@ static dt_status remove_done(struct moving *t)
 
 /* ---- the transaction ---- */
 
-static dt_status carry_out(struct moving *t, int64_t now_ms)
+static dt_status move(struct moving *t, int64_t now_ms)
 {
     struct dt_inbox_mover *m = t->mover;
+    dt_arena_reset(&m->arena);
+    *t->out = (struct dt_inbox_moved){0};
+    dt_status status = lock_rows(t);
+    DT_FAIL_POINT_STATUS("inbox.locked", status, t->err);
+    if (status != DT_OK || t->n == 0)
+        return status;
     t->txn = (struct dt_intents_txn){.store = m->store,
                                      .db = t->db,
                                      .now_ms = now_ms,
@@ -257,25 +263,13 @@ static dt_status carry_out(struct moving *t, int64_t now_ms)
                                      .singly = t->singly,
                                      .v = dt_arena_alloc(&m->arena, (t->n + 1) * sizeof(struct dt_intent)),
                                      .n = t->n};
-    if (!t->txn.v)
-        return dt_fail(t->err, DT_NOMEM, "out of memory");
-    dt_status status = dt_intents_init(&t->txn, NAMES_AT_ONCE, t->err);
+    status = t->txn.v ? dt_intents_init(&t->txn, NAMES_AT_ONCE, t->err) : dt_fail(t->err, DT_NOMEM, "out of memory");
     if (status == DT_OK)
         status = pass_others(t);
     if (status == DT_OK)
         status = decode_rows(t, now_ms);
-    return status == DT_OK ? dt_intents_in_txn(&t->txn, t->err) : status;
-}
-
-static dt_status move(struct moving *t, int64_t now_ms)
-{
-    dt_arena_reset(&t->mover->arena);
-    *t->out = (struct dt_inbox_moved){0};
-    dt_status status = lock_rows(t);
-    DT_FAIL_POINT_STATUS("inbox.locked", status, t->err);
-    if (status != DT_OK || t->n == 0)
-        return status;
-    status = carry_out(t, now_ms);
+    if (status == DT_OK)
+        status = dt_intents_in_txn(&t->txn, t->err);
     DT_FAIL_POINT_STATUS("inbox.carried_out", status, t->err);
     if (status == DT_OK)
         status = remove_done(t);

@@ -203,17 +203,13 @@ static bool has_attempt(const struct offer *offer)
     return offer->fate == FATE_CLAIM && offer->attempt > 0 && !DT_UNGUARDED(POP_IN_HANDS);
 }
 
-static bool is_as_offered(const struct popping *p, const struct offer *offer)
-{
-    return DT_GUARD(POP_STATE, dt_job_state_after(offer->state, DT_EVENT_CLAIM) != DT_STATE_ILLEGAL) &&
-           DT_GUARD(POP_DUE, offer->next_ms == offer->due_ms && offer->next_ms <= p->now_ms);
-}
-
 static dt_status judge(struct popping *p, struct offer *offer)
 {
     if (!offer->found)
         return DT_OK;
-    offer->fate = is_as_offered(p, offer) ? FATE_CLAIM : FATE_STALE;
+    const bool as_offered = DT_GUARD(POP_STATE, dt_job_state_after(offer->state, DT_EVENT_CLAIM) != DT_STATE_ILLEGAL) &&
+                            DT_GUARD(POP_DUE, offer->next_ms == offer->due_ms && offer->next_ms <= p->now_ms);
+    offer->fate = as_offered ? FATE_CLAIM : FATE_STALE;
     if (offer->fate == FATE_STALE || offer->attempt == 0 || offer->claim_shard < 0 || DT_UNGUARDED(LIST_ELSEWHERE))
         return DT_OK;
     /* A topic that was another delivery's before: the job may be scheduled again while its last attempt is still in a
@@ -257,21 +253,6 @@ static bool moved(const struct offer *offer)
     return offer->fate == FATE_STALE && offer->found && offer->state == DT_SCHEDULED;
 }
 
-/* A scheduled job without an offer is to be met by scans again; one that has another offer is offered once more. */
-static dt_status drop_stale(struct popping *p)
-{
-    size_t n;
-    uint64_t changed;
-    const int64_t *ids = ids_of(p, p->page, p->n_page, moved, &n);
-    if (!ids)
-        return no_memory(p);
-    dt_status status = delete_offers(p, p->page, p->n_page, FATE_STALE);
-    return status == DT_OK && n
-               ? dt_id_in_run(p->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(p->now_ms))),
-                              DT_IDS(ids, n), &changed, p->err)
-               : status;
-}
-
 /* ---- choosing ---- */
 
 /* Of a page, in its order. False: the pop has all that it may have. */
@@ -299,6 +280,7 @@ static dt_status look_at_page(struct popping *p, bool *go_on)
 {
     dt_assert_cmp(p->n_claims, <, p->most);
     const size_t wanted = p->most - p->n_claims;
+    uint64_t changed;
     size_t n;
     dt_status status = lock_offers(p, wanted);
     *go_on = false;
@@ -312,8 +294,13 @@ static dt_status look_at_page(struct popping *p, bool *go_on)
     if (status == DT_OK)
         status = !ids ? no_memory(p)
                       : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
+    /* A scheduled job without an offer is to be met by scans again; one that has another offer is offered once more. */
+    ids = ids_of(p, p->page, p->n_page, moved, &n);
     if (status == DT_OK)
-        status = drop_stale(p);
+        status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : no_memory(p);
+    if (status == DT_OK && n)
+        status = dt_id_in_run(p->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(p->now_ms))),
+                              DT_IDS(ids, n), &changed, p->err);
     *go_on = choose(p) && p->n_page == wanted;
     return status;
 }
@@ -334,27 +321,6 @@ static dt_status choose_jobs(struct popping *p)
 
 /* ---- writing ---- */
 
-/* Previous attempts move from their jobs' rows to `attempts`. */
-static dt_status archive_attempts(struct popping *p)
-{
-    size_t some = 0;
-    dt_json_rows_begin(&p->text);
-    for (size_t i = 0; i < p->n_claims; i++) {
-        if (p->claims[i].attempt == 0)
-            continue;
-        dt_json_row_begin(&p->text);
-        dt_strbuf_add_i64(&p->text, p->claims[i].id);
-        dt_strbuf_addc(&p->text, ']');
-        some++;
-    }
-    dt_strbuf_addc(&p->text, ']');
-    if (p->text.failed)
-        return no_memory(p);
-    return some ? dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text))), NULL,
-                            p->err)
-                : DT_OK;
-}
-
 static int by_id(const void *a, const void *b)
 {
     const struct offer *x = a;
@@ -369,11 +335,27 @@ static int by_ttr_and_id(const void *a, const void *b)
     return x->ttr_ms != y->ttr_ms ? (x->ttr_ms > y->ttr_ms ? 1 : -1) : by_id(a, b);
 }
 
-/* One statement for all jobs with the same time to report. */
 static dt_status write_claims(struct popping *p)
 {
     const struct dt_param now = DT_P_INT(p->now_ms);
     dt_status status = DT_OK;
+    size_t some = 0;
+    dt_json_rows_begin(&p->text);
+    for (size_t i = 0; i < p->n_claims; i++) { /* previous attempts move from their jobs' rows to `attempts` */
+        if (p->claims[i].attempt == 0)
+            continue;
+        dt_json_row_begin(&p->text);
+        dt_strbuf_add_i64(&p->text, p->claims[i].id);
+        dt_strbuf_addc(&p->text, ']');
+        some++;
+    }
+    dt_strbuf_addc(&p->text, ']');
+    if (p->text.failed)
+        return no_memory(p);
+    if (some)
+        status =
+            dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text))), NULL, p->err);
+    /* One statement for all jobs with the same time to report. */
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_ttr_and_id);
     for (size_t from = 0, end; status == DT_OK && from < p->n_claims; from = end) {
         const int64_t ttr_ms = p->claims[from].ttr_ms;
@@ -421,9 +403,7 @@ static dt_status claim(struct popping *p)
     if (p->n_claims == 0)
         return DT_OK;
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
-    dt_status status = archive_attempts(p);
-    if (status == DT_OK)
-        status = write_claims(p);
+    dt_status status = write_claims(p);
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
     const int64_t *ids = ids_of(p, p->claims, p->n_claims, any, &n);
     p->pop->n = 0;
