@@ -285,25 +285,6 @@ static void note_move(struct work *w, const struct target *t)
     w->changed++;
 }
 
-static void count_changed(struct work *w)
-{
-    enum dt_operation_kind kind = w->row->shown.kind;
-    for (size_t i = 0; i < w->n; i++) {
-        const struct target *t = &w->v[i];
-        if (!goes(t))
-            continue;
-        if (t->state == DT_DISPATCHED) { /* stays where it is */
-            w->changed++;
-            continue;
-        }
-        if (ends(kind))
-            dt_counts_move(w->txn->counts, t->topic, t->id, DT_SCHEDULED, DT_CANCELLED);
-        else if (kind == DT_OPERATION_REDRIVE)
-            dt_counts_move(w->txn->counts, t->topic, t->id, DT_DEAD, DT_SCHEDULED);
-        note_move(w, t);
-    }
-}
-
 /* ---- the story of each job ---- */
 
 static const char *const actions[] = {[DT_OPERATION_CANCEL] = "cancel",
@@ -374,6 +355,7 @@ static dt_status make_room(struct work *w, size_t most)
 
 static dt_status change_next(struct work *w)
 {
+    const enum dt_operation_kind kind = w->row->shown.kind;
     dt_status status = lock_rows(w);
     if (status != DT_OK)
         return status;
@@ -381,7 +363,20 @@ static dt_status change_next(struct work *w)
     status = write_rows(w);
     if (status != DT_OK)
         return status;
-    count_changed(w);
+    for (size_t i = 0; i < w->n; i++) {
+        const struct target *t = &w->v[i];
+        if (!goes(t))
+            continue;
+        if (t->state == DT_DISPATCHED) { /* stays where it is */
+            w->changed++;
+            continue;
+        }
+        if (ends(kind))
+            dt_counts_move(w->txn->counts, t->topic, t->id, DT_SCHEDULED, DT_CANCELLED);
+        else if (kind == DT_OPERATION_REDRIVE)
+            dt_counts_move(w->txn->counts, t->topic, t->id, DT_DEAD, DT_SCHEDULED);
+        note_move(w, t);
+    }
     if (w->row->shown.actor.p) { /* one statement for all of the piece */
         struct dt_job_event *events = dt_arena_alloc(w->txn->arena, (w->n + 1) * sizeof(*events));
         size_t n = 0;

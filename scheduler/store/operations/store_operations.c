@@ -145,19 +145,6 @@ struct step {
     struct dt_counts counts;
 };
 
-/* Whatever is left of a finished operation goes, and in the end itself. *gone: it has. */
-static dt_status clean(dt_db *db, struct dt_operation_row *row, int64_t now_ms, bool *gone, struct dt_error *err)
-{
-    uint64_t removed = 0;
-    const struct dt_param id = DT_P_INT(row->shown.id);
-    *gone = row->look_at_ms >= row->shown.finished_at_ms + KEEP_MS;
-    if (*gone)
-        return dt_db_run(db, dt_sql_delete_operation, DT_PARAMS(id), NULL, err);
-    dt_status status = dt_db_run(db, dt_sql_delete_operation_jobs, DT_PARAMS(id, DT_P_INT(CLEAN_ROWS)), &removed, err);
-    row->look_at_ms = removed == CLEAN_ROWS ? now_ms : row->shown.finished_at_ms + KEEP_MS;
-    return status;
-}
-
 static dt_status go_on(struct step *s, dt_db *db, int64_t now_ms, struct dt_operation_row *row, struct dt_error *err)
 {
     const struct dt_operation_txn txn = {s->store, db, now_ms, s->arena, &s->counts};
@@ -201,8 +188,15 @@ static dt_status take_step(void *arg, dt_db *db, int64_t now_ms, struct dt_error
     s->piece->id = row.shown.id;
     if (row.shown.state == DT_OPERATION_RUNNING)
         status = go_on(s, db, now_ms, &row, err);
-    else if (!s->wanted)
-        status = clean(db, &row, now_ms, &gone, err);
+    else if (!s->wanted) { /* whatever is left of a finished operation goes, and in the end itself */
+        const struct dt_param id = DT_P_INT(row.shown.id);
+        const int64_t end_ms = row.shown.finished_at_ms + KEEP_MS;
+        uint64_t removed = 0;
+        gone = row.look_at_ms >= end_ms;
+        status = gone ? dt_db_run(db, dt_sql_delete_operation, DT_PARAMS(id), NULL, err)
+                      : dt_db_run(db, dt_sql_delete_operation_jobs, DT_PARAMS(id, DT_P_INT(CLEAN_ROWS)), &removed, err);
+        row.look_at_ms = removed == CLEAN_ROWS ? now_ms : end_ms;
+    }
     s->piece->shown = row.shown;
     if (status == DT_OK && !gone)
         status = dt_operation_row_write(db, &row, err);

@@ -248,22 +248,6 @@ dt_status dt_fire_batch_add_due(struct dt_fire_batch *b, struct dt_schedule *s, 
     return status == DT_INVALID ? DT_OK : status; /* it cannot be read any more, and has no fires */
 }
 
-/* With another tzdata the fires that lie ahead are reckoned anew. */
-static dt_status follow_zone(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r)
-{
-    int64_t stamp = dt_zone_stamp(r->zone);
-    dt_status status = DT_OK;
-    if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
-        status = add_due(b, s, r, s);
-        if (status == DT_OK)
-            status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
-        s->last_fire_ms = dt_earlier(s->last_fire_ms, b->now_ms);
-        dt_fire_plan_from(s, r, b->now_ms + 1);
-    }
-    s->zone_stamp = stamp;
-    return status;
-}
-
 dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
 {
     struct dt_recurrence r;
@@ -277,7 +261,16 @@ dt_status dt_fire_batch_advance(struct dt_fire_batch *b, struct dt_schedule *s)
     status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, &why);
     if (status != DT_OK)
         return dt_fire_batch_refuse(b, s, why.text);
-    status = follow_zone(b, s, &r);
+    const int64_t stamp = dt_zone_stamp(r.zone);
+    if (s->zone_stamp != stamp && s->zone_stamp && !s->paused) {
+        /* With another tzdata the fires that lie ahead are reckoned again. */
+        status = add_due(b, s, &r, s);
+        if (status == DT_OK)
+            status = dt_fire_batch_withdraw(b, s, dt_fire_batch_room(b, s));
+        s->last_fire_ms = dt_earlier(s->last_fire_ms, b->now_ms);
+        dt_fire_plan_from(s, &r, b->now_ms + 1);
+    }
+    s->zone_stamp = stamp;
     /* Fires that jitter has put off, and that the schedule still names, have their jobs again. */
     for (size_t i = 0; i < b->n_put_off && !s->paused && status == DT_OK; i++)
         if (dt_recurrence_next_ms(&r, b->put_off[i] - 1) == b->put_off[i] && dt_fire_batch_room(b, s) > 0)

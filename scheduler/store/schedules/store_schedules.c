@@ -315,17 +315,6 @@ static dt_status note(struct task *t, const char *action, const struct dt_schedu
     return event.actor.p ? dt_event_of_schedule(b->db, &event, before, after, b->err) : DT_OK;
 }
 
-/* The first fire that no job was made for; INT64_MAX: there is none, or none that is wanted still. */
-static int64_t missed_from_ms(const struct dt_schedule *s, const struct dt_schedule *old)
-{
-    /* Do both name the same instants? */
-    const bool same = old && !s->cron.p == !old->cron.p && dt_str_eq(s->cron, old->cron) &&
-                      s->every_ms == old->every_ms && dt_str_eq(s->time_zone, old->time_zone) &&
-                      s->has_start == old->has_start && s->starts_at_ms == old->starts_at_ms &&
-                      s->has_end == old->has_end && s->ends_at_ms == old->ends_at_ms;
-    return same && old->next_fire_ms ? old->next_fire_ms : INT64_MAX;
-}
-
 /* Plans from a fire that was missed on, but for what is older than within_ms; of that, fires have jobs which jitter has
  * put off until later than now. */
 static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
@@ -346,6 +335,32 @@ static dt_status plan_missed(struct dt_fire_batch *b, struct dt_schedule *s, con
             b->put_off[b->n_put_off++] = s->next_fire_ms;
         dt_fire_plan_from(s, r, s->next_fire_ms + 1);
     }
+    dt_fire_plan_from(s, r, from_ms);
+    return DT_OK;
+}
+
+/* Plans the fires of a schedule that was made, changed or paused. */
+static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, const struct dt_recurrence *r,
+                              const struct dt_schedule *old)
+{
+    const bool same_times = old && !s->cron.p == !old->cron.p && dt_str_eq(s->cron, old->cron) &&
+                            s->every_ms == old->every_ms && dt_str_eq(s->time_zone, old->time_zone) &&
+                            s->has_start == old->has_start && s->starts_at_ms == old->starts_at_ms &&
+                            s->has_end == old->has_end && s->ends_at_ms == old->ends_at_ms;
+    /* The first fire that no job was made for; INT64_MAX: there is none, or none that is wanted still. */
+    const int64_t missed_ms = same_times && old->next_fire_ms ? old->next_fire_ms : INT64_MAX;
+    if (!s->paused && missed_ms <= b->now_ms) {
+        /* A fire whose time came just before a change has its job as a maker that is a little late would have made it. */
+        const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
+        return plan_missed(b, s, r, missed_ms, within_ms);
+    }
+    /* Plans from now on: what was there before has had its fire of this moment. A schedule that is paused remembers the
+     * first fire that has no job, or none any more, for when it goes on. */
+    int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
+    if (s->paused)
+        from_ms = dt_earlier(from_ms, missed_ms);
+    if (s->paused && b->n_put_off > 0)
+        from_ms = dt_earlier(from_ms, b->put_off[0]);
     dt_fire_plan_from(s, r, from_ms);
     return DT_OK;
 }
@@ -372,21 +387,7 @@ static dt_status begin_anew(struct task *t, struct dt_schedule *s, struct dt_sch
     s->waits_since_ms = old && !old->paused ? old->waits_since_ms : 0;
     s->last_fire_ms = old ? dt_earlier(old->last_fire_ms, b->now_ms) : 0;
     s->last_job_id = old ? old->last_job_id : 0;
-    const int64_t missed_ms = missed_from_ms(s, old);
-    if (!s->paused && missed_ms <= b->now_ms) {
-        /* A fire whose time came just before a change has its job as a maker that is a little late would have made it. */
-        const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
-        status = plan_missed(b, s, &r, missed_ms, within_ms);
-    } else {
-        /* Plans from now on: what was there before has had its fire of this moment. A schedule that is paused remembers
-         * the first fire that has no job, or none any more, for when it goes on. */
-        int64_t from_ms = old && !old->paused ? b->now_ms + 1 : b->now_ms;
-        if (s->paused)
-            from_ms = dt_earlier(from_ms, missed_ms);
-        if (s->paused && b->n_put_off > 0)
-            from_ms = dt_earlier(from_ms, b->put_off[0]);
-        dt_fire_plan_from(s, &r, from_ms);
-    }
+    status = plan_changed(b, s, &r, old);
     dt_zone_free(zone);
     return status;
 }
@@ -468,23 +469,6 @@ dt_status dt_store_schedule_put(struct dt_fire_maker *maker, struct dt_schedule_
     return commit_task(maker, &t, err);
 }
 
-/* Fires that a pause made miss are made if they are no older than catch_up says. */
-static dt_status resume_from(struct task *t, struct dt_schedule *s)
-{
-    struct dt_fire_batch *b = &t->batch;
-    struct dt_recurrence r;
-    dt_zone *zone = NULL;
-    int64_t missed_ms = s->next_fire_ms;
-    dt_status status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
-    if (status != DT_OK)
-        return status;
-    if (missed_ms)
-        status = plan_missed(b, s, &r, missed_ms, s->catch_up_ms);
-    s->zone_stamp = dt_zone_stamp(zone);
-    dt_zone_free(zone);
-    return status;
-}
-
 static dt_status pause_schedule(struct task *t)
 {
     struct dt_fire_batch *b = &t->batch;
@@ -496,7 +480,19 @@ static dt_status pause_schedule(struct task *t)
     s->paused = t->paused;
     s->version++;
     s->updated_at_ms = b->now_ms;
-    status = t->paused ? begin_anew(t, s, &old) : resume_from(t, s);
+    if (t->paused)
+        status = begin_anew(t, s, &old);
+    else { /* fires that the pause made miss are made if they are no older than catch_up says */
+        struct dt_recurrence r;
+        dt_zone *zone = NULL;
+        status = dt_schedule_recurrence(s, b->maker->zones, &r, &zone, b->err);
+        if (status == DT_OK) {
+            s->zone_stamp = dt_zone_stamp(zone);
+            if (s->next_fire_ms)
+                status = plan_missed(b, s, &r, s->next_fire_ms, s->catch_up_ms);
+        }
+        dt_zone_free(zone);
+    }
     if (status == DT_OK)
         status = write_and_advance(t, s);
     return status == DT_OK ? note(t, t->paused ? "schedule_pause" : "schedule_resume", &old, s) : status;
