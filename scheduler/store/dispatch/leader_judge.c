@@ -19,13 +19,11 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
 {
     const struct dt_leader_gate *gate = &t->io->gate;
     const enum dt_dealing dealing = dt_delivery_dealing(topic->delivery);
-    enum dt_writable writable = DT_WRITABLE_NO;
+    enum dt_writable writable = dealing == DT_DEALING_HANDS ? DT_WRITABLE_YES : DT_WRITABLE_NO;
     if (topic->paused && !DT_UNGUARDED(PAUSE))
         writable = DT_WRITABLE_NO;
     else if (dealing == DT_DEALING_LISTS)
         writable = gate->writable(gate->arg, topic->kafka_name, topic->owner, c->bytes);
-    else if (dealing == DT_DEALING_HANDS)
-        writable = DT_WRITABLE_YES;
     /* One copy for as long as the same one comes: the snapshot may be read again before the batch is sent. */
     if (!t->kafka_topic.p || !dt_str_eq(t->kafka_topic, topic->kafka_name))
         t->kafka_topic = dt_arena_copy(t->io->arena, topic->kafka_name);

@@ -73,8 +73,8 @@ dt_status dt_store_takeover(dt_store *store, const struct dt_leadership *who, st
     if (status != DT_OK)
         return status;
     status = read_row(db, fence, who->index_at, inflight, err);
-    if (status ==
-        DT_MALFORMED) { /* a manual edit broke it: what is in flight is not known, so nothing may be claimed */
+    if (status == DT_MALFORMED) {
+        /* A manual edit broke the list: what is in flight is not known, so nothing may be claimed. */
         static const char reason[] = "the in-flight list cannot be read";
         status = dt_store_commit(db, halt(db, who->shard, reason, err), err);
         return status == DT_OK ? dt_fail(err, DT_HALTED, "%s", reason) : status;

@@ -123,7 +123,7 @@ static dt_status decode_all(struct carrying *c)
     dt_status status = DT_OK;
     for (size_t i = 0; i < c->batch->n && status == DT_OK; i++) {
         const struct dt_command_message *m = &c->batch->v[i];
-        /* With a test clock: who sent it had real time. */
+        /* With a test clock, the sender had real time. */
         const struct dt_command_text text = {.value = m->value,
                                              .timestamp_ms = config->installation_test_clock ? 0 : m->timestamp_ms};
         struct dt_intent *x = &c->intents[i];
