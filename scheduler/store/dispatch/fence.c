@@ -18,7 +18,7 @@
 #include "store/sql/statements.h"
 #include "store/store_internal.h"
 
-/* Does the row that was read say what this leadership wrote last? Its first columns are epoch, token, version, halted. */
+/* Says whether the row is as this leadership wrote it last. Its first columns are epoch, token, version, halted. */
 static dt_status judge_row(const dt_db *db, const struct dt_fence *fence, struct dt_error *err)
 {
     if (!DT_GUARD(EPOCH, dt_db_i64(db, 0) == fence->epoch) || !DT_GUARD(TOKEN, dt_db_i64(db, 1) == fence->token) ||
@@ -66,8 +66,6 @@ dt_status dt_fence_begin(dt_store *store, const struct dt_fence *fence, dt_db **
     return dt_store_first(store, db, begin_with_lock, &l, err);
 }
 
-/* ---- writing ---- */
-
 dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fence_values *values, struct dt_error *err)
 {
     struct dt_strbuf list;
@@ -98,8 +96,6 @@ dt_status dt_fence_write(dt_db *db, struct dt_fence *fence, const struct dt_fenc
     return DT_OK;
 }
 
-/* ---- a look without a lock ---- */
-
 dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, struct dt_installation *inst,
                                struct dt_error *err)
 {
@@ -122,8 +118,6 @@ dt_status dt_store_fence_check(dt_store *store, const struct dt_fence *fence, st
     return end != DT_OK ? end : status;
 }
 
-/* ---- trimming ---- */
-
 dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_error *err)
 {
     dt_db *db;
@@ -142,8 +136,6 @@ dt_status dt_store_trimmed(dt_store *store, struct dt_fence *fence, struct dt_er
     fence->trim_at_ms = row.now_ms;
     return DT_OK;
 }
-
-/* ---- the end ---- */
 
 dt_status dt_store_step_down(dt_store *store, const struct dt_fence *fence, struct dt_error *err)
 {

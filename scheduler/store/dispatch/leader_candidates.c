@@ -81,8 +81,6 @@ static dt_status is_there(void *arg)
     return DT_OK;
 }
 
-/* ---- what other shards have in flight ---- */
-
 static bool claimed_elsewhere(const struct dt_open_txn *t, const struct dt_candidate *c)
 {
     return c->found && c->attempt > 0 && c->claim_shard >= 0 && c->claim_shard != (int)t->fence->shard;
@@ -131,8 +129,6 @@ bool dt_candidate_in_flight_elsewhere(const struct dt_open_txn *t, const struct 
 {
     return claimed_elsewhere(t, c) && (t->foreign_unknown || dt_inflight_has(&t->foreign, c->id));
 }
-
-/* ---- all of it ---- */
 
 dt_status dt_candidates_read(struct dt_open_txn *t)
 {

@@ -64,8 +64,6 @@ static dt_status write_group(struct dt_open_txn *t, const struct group *group)
     return status;
 }
 
-/* ---- messages ---- */
-
 /* Large messages, which are read when it is known that they go: all in one statement. */
 struct large {
     struct dt_inflight claims;
@@ -110,8 +108,6 @@ static void tell_claiming(const struct dt_open_txn *t)
     next.inflight = next.send_n = t->n_claims;
     listener->claiming(listener->arg, &next, t->io->batch.jobs, t->claims, t->n_claims);
 }
-
-/* ---- all of it ---- */
 
 dt_status dt_claims_write(struct dt_open_txn *t)
 {

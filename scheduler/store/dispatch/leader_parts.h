@@ -23,6 +23,7 @@
 #include "store/dispatch/leader_txn.h"
 #include "store/jobs/counts.h"
 #include "store/limits/topic_gate.h"
+#include "store/results/store_results.h"
 
 /* The outcome of a hint in this transaction. */
 enum dt_fate {
@@ -94,6 +95,18 @@ struct dt_open_txn {
     struct dt_counts counts;
     struct dt_shrink shrink; /* of the list that was sent */
 };
+
+/* The transaction as the results of candidates are applied in it. Their rows are locked, so nothing waits. */
+static inline struct dt_results_txn dt_open_txn_results(struct dt_open_txn *t)
+{
+    return (struct dt_results_txn){.db = t->db,
+                                   .config = t->config,
+                                   .map = t->io->due.map,
+                                   .now_ms = t->row.now_ms,
+                                   .locking = DT_LOCK_WAITING,
+                                   .counts = &t->counts,
+                                   .arena = t->io->arena};
+}
 
 /* ---- leader_candidates.c ---- */
 

@@ -6,7 +6,6 @@
  */
 #include "store/db/id_in.h"
 #include "store/dispatch/leader_parts.h"
-#include "store/results/store_results.h"
 #include "store/sql/statements.h"
 
 static bool times_out(const struct dt_candidate *c)
@@ -39,13 +38,7 @@ dt_status dt_timeouts_write(struct dt_open_txn *t)
         return DT_OK;
     struct dt_apply *results = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof(*results));
     struct dt_candidate **of = dt_arena_alloc(t->io->arena, t->n_timeouts * sizeof(*of));
-    const struct dt_results_txn txn = {.db = t->db,
-                                       .config = t->config,
-                                       .map = t->io->due.map,
-                                       .now_ms = t->row.now_ms,
-                                       .locking = DT_LOCK_WAITING,
-                                       .counts = &t->counts,
-                                       .arena = t->io->arena};
+    const struct dt_results_txn txn = dt_open_txn_results(t);
     size_t n = 0;
     if (!results || !of)
         return DT_NOMEM;

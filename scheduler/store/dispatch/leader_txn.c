@@ -45,8 +45,6 @@ static dt_status settle(struct dt_open_txn *t)
     return dt_deadlines_extend(t->db, &batch, t->row.now_ms, &settled->moved, t->err);
 }
 
-/* ---- telling ---- */
-
 static dt_status report_seen(struct dt_open_txn *t)
 {
     struct dt_leader_seen *seen = &t->io->seen;
@@ -79,8 +77,6 @@ static dt_status report_seen(struct dt_open_txn *t)
     return DT_OK;
 }
 
-/* ---- the row ---- */
-
 static dt_status write_row(struct dt_open_txn *t, struct dt_fence *next)
 {
     const struct dt_leader_sent *sent = &t->io->sent;
@@ -101,8 +97,6 @@ static dt_status write_row(struct dt_open_txn *t, struct dt_fence *next)
     }
     return dt_fence_write(t->db, next, &values, t->err);
 }
-
-/* ---- all of it ---- */
 
 static dt_status work(struct dt_open_txn *t, struct dt_fence *next, bool *changed)
 {

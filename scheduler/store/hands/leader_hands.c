@@ -15,7 +15,6 @@
 #include "job/job_state.h"
 #include "store/db/id_list.h"
 #include "store/dispatch/leader_parts.h"
-#include "store/results/store_results.h"
 #include "store/sql/statements.h"
 
 /* ---- what is in hands ---- */
@@ -57,13 +56,7 @@ static dt_status leave_to_result(void *arg)
 
 static dt_status end_lost(struct dt_open_txn *t)
 {
-    const struct dt_results_txn txn = {.db = t->db,
-                                       .config = t->config,
-                                       .map = t->io->due.map,
-                                       .now_ms = t->row.now_ms,
-                                       .locking = DT_LOCK_WAITING,
-                                       .counts = &t->counts,
-                                       .arena = t->io->arena};
+    const struct dt_results_txn txn = dt_open_txn_results(t);
     uint64_t deleted = 0;
     size_t n;
     const int64_t *ids = dt_candidates_ids(t, is_lost, &n);

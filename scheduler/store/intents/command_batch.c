@@ -6,17 +6,24 @@
  *
  * A run is as many messages as the store takes together: changes of jobs, reports, or one change of a topic. Reports of
  * a run are applied by one set of statements, unless a job among them is locked: then, once more, each by itself.
+ *
+ * Answers: a message that is refused goes as it came to the topic of what is refused, with its problem as one header
+ * more. If a message says where it is to be answered, the body that REST answers goes there, with its status as a header.
  */
 #include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/hooks/guard.h"
+#include "job/job_encode.h"
+#include "job/wait/job_wait.h"
 #include "store/db/id_in.h"
 #include "store/intents/command_decode.h"
-#include "store/intents/command_reply.h"
+#include "store/intents/commands.h"
 #include "store/intents/intents_txn.h"
 #include "store/jobs/change_txn.h"
 #include "store/results/store_results.h"
 #include "store/sql/statements.h"
+
+#define REPLY_MAX 1000000 /* bytes, below Kafka's default limit of a message */
 
 /* One transaction. */
 struct carrying {
@@ -28,7 +35,10 @@ struct carrying {
     struct dt_apply *reports;  /* … as these are */
     struct dt_intents_txn txn; /* of all of them; runs show it some */
     struct dt_counts counts;
-    struct dt_command_replies replies;
+    struct dt_command_answers answers; /* at most two a message */
+    struct dt_str topic;               /* the one that an answer asked for last; absent: none was … */
+    bool paused;                       /* … and it is */
+    enum dt_dealing dealing;
     struct dt_job_move *moves;
     size_t n_moves;
     size_t agreed; /* partitions whose row is as believed */
@@ -114,6 +124,20 @@ static void refuse(struct dt_intent *x, enum dt_problem_type type, struct dt_str
     x->problem = (struct dt_problem){.type = type, .detail = detail};
 }
 
+/* Returns why a command may not be answered in this topic, NULL if it may: an answer must not be taken for another
+ * service's message. */
+static const char *check_reply_to(const struct carrying *c, struct dt_str topic)
+{
+    const char *allowed = dt_store_config(c->taker->store)->kafka_allow_topics;
+    const char *reason = dt_topic_check(topic, c->taker->rules.installation);
+    if (reason)
+        return reason;
+    if (dt_kafka_topic_internal(topic))
+        return "is internal to an installation";
+    bool fine = dt_str_ends(topic, DT_STR_LIT(".replies")) || dt_topic_listed(allowed, topic);
+    return fine ? NULL : "must end with .replies, or be among kafka.allow_topics";
+}
+
 static dt_status decode_all(struct carrying *c)
 {
     struct dt_command_taker *t = c->taker;
@@ -129,10 +153,7 @@ static dt_status decode_all(struct carrying *c)
         struct dt_intent *x = &c->intents[i];
         c->commands[i].intent = x;
         status = dt_command_message_decode(&with, &text, &c->commands[i]);
-        const char *reason =
-            status == DT_OK && m->reply_to.p
-                ? dt_command_reply_check(m->reply_to, t->rules.installation, config->kafka_allow_topics)
-                : NULL;
+        const char *reason = status == DT_OK && m->reply_to.p ? check_reply_to(c, m->reply_to) : NULL;
         if (reason) { /* if it cannot be answered, nothing is done: its sender would wait for ever */
             const struct dt_str detail = dt_arena_printf(&t->arena, "header reply_to: %s", reason);
             refuse(x, DT_PROBLEM_INVALID, detail);
@@ -280,7 +301,170 @@ static dt_status run_all(struct carrying *c)
     return status;
 }
 
-/* ---- outcomes ---- */
+/* ---- answers ---- */
+
+/* NULL: no memory. */
+static struct dt_command_answer *new_answer(struct carrying *c)
+{
+    const size_t room = 2 * c->batch->n;
+    if (!c->answers.v)
+        c->answers.v = dt_arena_alloc(&c->taker->arena, room * sizeof(*c->answers.v));
+    dt_assert_cmp(c->answers.n, <, room);
+    return c->answers.v ? &c->answers.v[c->answers.n++] : NULL;
+}
+
+static struct dt_str keep_text(struct carrying *c, struct dt_strbuf *text)
+{
+    struct dt_str kept = text->failed ? DT_STR_NONE : dt_arena_copy(&c->taker->arena, dt_strbuf_str(text));
+    dt_strbuf_clear(text);
+    return kept;
+}
+
+/* Says whether the command makes a job: a replace does if there was none. */
+static bool is_made(const struct dt_command *command)
+{
+    return command->action == DT_COMMAND_CREATE ||
+           (command->action == DT_COMMAND_REPLACE && command->intent->insert.replace);
+}
+
+/* The job that the answer shows; NOT_FOUND: it is not there any more. */
+static dt_status find_job(struct carrying *c, const struct dt_command *command, struct dt_job *job)
+{
+    const struct dt_change_txn txn = {
+        .store = c->taker->store, .db = c->db, .now_ms = c->now_ms, .arena = &c->taker->arena};
+    struct dt_intent *x = command->intent;
+    if (command->action == DT_COMMAND_REPORT) {
+        dt_status status = dt_job_read_in_txn(&txn, command->result.job_id, &x->job, c->err);
+        *job = x->job;
+        return status;
+    }
+    if (is_made(command) && x->insert.outcome == DT_INSERT_SAME)
+        return dt_job_read_in_txn(&txn, x->insert.existing_id, job, c->err);
+    if (is_made(command))
+        dt_job_from_new(job, &x->insert.job, c->now_ms);
+    else
+        *job = x->job;
+    return DT_OK;
+}
+
+/* Sets what the job waits for, as a request would see it now if leaders are well and limits wide. */
+static dt_status find_wait(struct carrying *c, const struct dt_job *job, const char **out)
+{
+    dt_status status = DT_OK;
+    /* Mostly the topic is the one that was asked for last. */
+    if (dt_job_is_due(job, c->now_ms) && !(c->topic.p && dt_str_eq(c->topic, job->topic))) {
+        struct dt_topic topic = {.paused = false};
+        status = dt_topic_read(c->db, job->topic, &c->taker->arena, &topic, c->err);
+        c->topic = dt_arena_copy(&c->taker->arena, job->topic);
+        c->paused = status == DT_OK && topic.paused;
+        c->dealing = status == DT_OK ? dt_delivery_dealing(topic.delivery) : DT_DEALING_LISTS;
+    }
+    const struct dt_wait_facts facts = {.now_ms = c->now_ms, .led = true, .paused = c->paused, .dealing = c->dealing};
+    *out = dt_job_waits_for(job, &facts);
+    return status == DT_NOT_FOUND ? DT_OK : status;
+}
+
+static const char *outcome_word(const struct dt_command *command)
+{
+    if (command->action != DT_COMMAND_REPORT)
+        return NULL;
+    return command->outcome == DT_OUTCOME_APPLIED     ? "applied"
+           : command->outcome == DT_OUTCOME_DUPLICATE ? "duplicate"
+                                                      : "stale";
+}
+
+/* The body that REST answers with when it was done: the job, or the members of the topic that the command is about. */
+static dt_status body_of(struct carrying *c, const struct dt_command *command, struct dt_str *out)
+{
+    struct dt_strbuf text;
+    dt_status status;
+    dt_strbuf_init(&text);
+    if (command->action != DT_COMMAND_PAUSE && command->action != DT_COMMAND_RESUME) {
+        struct dt_job job;
+        struct dt_job_view view = {.payload = true, .outcome = outcome_word(command), .check = c->taker->json};
+        status = find_job(c, command, &job);
+        if (status == DT_OK)
+            status = find_wait(c, &job, &view.waiting_for);
+        if (status == DT_OK)
+            dt_job_add(&text, &job, &view);
+        if (status == DT_OK && text.n > REPLY_MAX) { /* Kafka takes no such message: it goes without the payload */
+            dt_strbuf_reset(&text);
+            view.payload = false;
+            dt_job_add(&text, &job, &view);
+        }
+        /* A report counted, also when its job was removed at once (a retention of zero). */
+        if (status == DT_NOT_FOUND && command->action == DT_COMMAND_REPORT)
+            dt_strbuf_addf(&text, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)command->result.job_id,
+                           outcome_word(command));
+        status = status == DT_NOT_FOUND ? DT_OK : status;
+    } else {
+        struct dt_topic topic;
+        status = dt_topic_read(c->db, command->intent->topic, &c->taker->arena, &topic, c->err);
+        if (status == DT_OK) {
+            dt_strbuf_adds(&text, "{\"name\":");
+            dt_json_add_string(&text, topic.name);
+            dt_strbuf_addf(&text, ",\"paused\":%s,\"updated_at\":", topic.paused ? "true" : "false");
+            dt_json_add_time(&text, topic.updated_at_ms);
+            dt_strbuf_addf(&text, ",\"version\":%lld}", (long long)topic.version);
+        }
+    }
+    *out = keep_text(c, &text);
+    return status == DT_OK && !out->p ? DT_NOMEM : status;
+}
+
+/* The topic that a command is about, as far as it is known: by its job, once that was read. */
+static struct dt_str topic_of(const struct carrying *c, const struct dt_intent *x)
+{
+    const struct dt_str named = x->topic.p ? x->topic : x->job.topic;
+    return dt_topic_check(named, c->taker->rules.installation) ? DT_STR_NONE : named;
+}
+
+static dt_status tell(struct carrying *c, const struct dt_command_message *m, const struct dt_command *command)
+{
+    struct dt_arena *arena = &c->taker->arena;
+    const struct dt_intent *x = command->intent;
+    const bool refused = m->outcome == DT_INTENT_REFUSED;
+    const bool replies = m->reply_to.p && !check_reply_to(c, m->reply_to);
+    struct dt_str body = DT_STR_NONE;
+    dt_status status = DT_OK;
+    int http = is_made(command) && x->insert.outcome == DT_INSERT_CREATED ? 201 : 200;
+    if (refused) {
+        struct dt_command_answer *a = new_answer(c);
+        struct dt_message_header *headers = dt_arena_alloc(arena, (m->n_headers + 1) * sizeof(*headers));
+        struct dt_strbuf text;
+        dt_strbuf_init(&text);
+        dt_problem_add(&text, &x->problem, DT_STR_NONE);
+        body = keep_text(c, &text);
+        http = dt_problem_http_status(x->problem.type);
+        if (!a || !headers || !body.p)
+            return dt_fail(c->err, DT_NOMEM, "out of memory");
+        if (m->n_headers)
+            memcpy(headers, m->headers, m->n_headers * sizeof(*headers));
+        headers[m->n_headers] = (struct dt_message_header){DT_STR_LIT("problem"), body};
+        *a = (struct dt_command_answer){.of_topic = topic_of(c, x),
+                                        .topic = dt_str(c->taker->rejected),
+                                        .key = m->key,
+                                        .value = m->value,
+                                        .headers = headers,
+                                        .n_headers = m->n_headers + 1};
+    } else if (replies)
+        status = body_of(c, command, &body);
+    if (status == DT_OK && replies) {
+        struct dt_command_answer *a = new_answer(c);
+        struct dt_message_header *header = dt_arena_alloc(arena, sizeof(*header));
+        const struct dt_str number = dt_arena_printf(arena, "%d", http);
+        if (!a || !header || !number.p)
+            return dt_fail(c->err, DT_NOMEM, "out of memory");
+        *header = (struct dt_message_header){DT_STR_LIT("status"), number};
+        *a = (struct dt_command_answer){.of_topic = topic_of(c, x),
+                                        .topic = m->reply_to,
+                                        .key = m->key,
+                                        .value = body,
+                                        .headers = header,
+                                        .n_headers = 1};
+    }
+    return status == DT_NOMEM ? dt_fail(c->err, status, "out of memory") : status;
+}
 
 static dt_status tell_all(struct carrying *c)
 {
@@ -301,10 +485,10 @@ static dt_status tell_all(struct carrying *c)
     dt_assert_cmp(b->done + b->refused + b->waiting, ==, b->n);
     for (size_t i = 0; i < b->n && status == DT_OK; i++)
         if (b->v[i].outcome != DT_INTENT_WAITS)
-            status = dt_command_tell(&c->replies, &b->v[i], &c->commands[i], c->err);
-    if (status == DT_OK && c->replies.answers.n)
-        status = dt_command_answers_insert(c->db, &c->taker->arena, b->v[0].place->partition, c->now_ms,
-                                           &c->replies.answers, c->err);
+            status = tell(c, &b->v[i], &c->commands[i]);
+    if (status == DT_OK && c->answers.n)
+        status = dt_command_answers_insert(c->db, &c->taker->arena, b->v[0].place->partition, c->now_ms, &c->answers,
+                                           c->err);
     return status;
 }
 
@@ -324,13 +508,8 @@ static dt_status make_lists(struct carrying *c)
     c->moves = dt_arena_alloc(arena, room * (DT_WAS_MAX + 1) * sizeof(*c->moves));
     c->batch->dead = dt_arena_alloc(arena, room * sizeof(*c->batch->dead));
     c->n_moves = c->batch->n_dead = 0;
-    c->replies = (struct dt_command_replies){.store = t->store,
-                                             .db = c->db,
-                                             .arena = arena,
-                                             .json = t->json,
-                                             .rejected = t->rejected,
-                                             .installation = t->rules.installation,
-                                             .now_ms = c->now_ms};
+    c->answers = (struct dt_command_answers){0};
+    c->topic = DT_STR_NONE;
     c->txn = (struct dt_intents_txn){.store = t->store,
                                      .db = c->db,
                                      .now_ms = c->now_ms,
@@ -413,7 +592,7 @@ dt_status dt_store_carry_out(struct dt_command_taker *t, struct dt_command_batch
         memcpy(&c.moves[c.n_moves], c.txn.moves, c.txn.n_moves * sizeof(*c.moves));
     b->moves = c.moves;
     b->n_moves = c.n_moves + c.txn.n_moves;
-    b->answers = c.replies.answers;
+    b->answers = c.answers;
     b->again = t->topics.n_wanted > 0;
     return DT_OK;
 }

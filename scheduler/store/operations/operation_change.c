@@ -275,8 +275,6 @@ static dt_status write_rows(struct work *w)
                         DT_PARAMS(DT_P_INT(at_ms), DT_P_INT(at_ms), DT_P_INT(at_ms < near_end_ms), now));
 }
 
-/* ---- what has changed ---- */
-
 static void note_move(struct work *w, const struct target *t)
 {
     struct dt_operation_piece *piece = w->piece;

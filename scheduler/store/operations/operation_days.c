@@ -13,8 +13,6 @@
 /* A topic has 32 pieces with 32 writers each at most: the rows of ten topics, at least. */
 #define ROWS_MOST 10240
 
-/* ---- which days ---- */
-
 /* The sum of the rows of one topic and piece. */
 struct sum {
     char topic[DT_TOPIC_MAX + 1];
@@ -64,8 +62,6 @@ static int64_t first_from(const struct dt_operation_days *days, int64_t day)
         day++;
     return day;
 }
-
-/* ---- ranges ---- */
 
 dt_status dt_operation_days_next(dt_db *db, const struct dt_operation_days *days, int64_t *after_id, int64_t *end_id,
                                  struct dt_error *err)

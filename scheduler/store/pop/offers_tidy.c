@@ -29,8 +29,6 @@ struct tidying {
     struct dt_error *err;
 };
 
-/* ---- offers ---- */
-
 static struct dt_str topic_of(const struct dt_offers_walk *walk)
 {
     return (struct dt_str){walk->topic, walk->topic_n};
@@ -84,8 +82,6 @@ static dt_status tidy_offers(struct tidying *t)
     return status == DT_OK && t->seen < t->limit ? next_topic(t) : status;
 }
 
-/* ---- jobs ---- */
-
 static dt_status tidy_jobs(struct tidying *t)
 {
     struct dt_offers_walk *walk = t->walk;
@@ -112,8 +108,6 @@ static dt_status tidy_jobs(struct tidying *t)
         *walk = (struct dt_offers_walk){0};
     return status;
 }
-
-/* ---- all of it ---- */
 
 dt_status dt_store_tidy_offers(dt_store *store, struct dt_offers_walk *walk, int64_t now_ms, size_t limit,
                                size_t *repaired, bool *more, struct dt_error *err)

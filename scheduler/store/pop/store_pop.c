@@ -66,11 +66,6 @@ struct popping {
     struct dt_strbuf text;
 };
 
-static dt_status no_memory(const struct popping *p)
-{
-    return dt_fail(p->err, DT_NOMEM, "out of memory");
-}
-
 /* ---- the topic ---- */
 
 static dt_status read_topic(struct popping *p, bool *open)
@@ -182,14 +177,14 @@ static dt_status lock_jobs(struct popping *p)
     size_t n;
     const int64_t *ids = ids_of(p, p->page, p->n_page, any, &n);
     if (!ids)
-        return no_memory(p);
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
     dt_status status = dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), take_row, p, p->err);
     if (status != DT_OK)
         return status;
     /* Offers without a locked row: gone, or locked by another session? */
     ids = ids_of(p, p->page, p->n_page, not_found, &n);
     if (!ids)
-        return no_memory(p);
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < p->n_page; i++)
         if (!p->page[i].found)
             p->page[i].fate = FATE_STALE;
@@ -242,7 +237,7 @@ static dt_status delete_offers(struct popping *p, const struct offer *v, size_t 
     }
     dt_strbuf_addc(&p->text, ']');
     if (p->text.failed)
-        return no_memory(p);
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
     return some ? dt_db_run(p->db, dt_sql_delete_offers,
                             DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text)), DT_P_STR(p->pop->topic)), NULL, p->err)
                 : DT_OK;
@@ -292,12 +287,12 @@ static dt_status look_at_page(struct popping *p, bool *go_on)
     /* Of a topic whose jobs were called back, an attempt may still be in a process's hands. */
     const int64_t *ids = ids_of(p, p->page, p->n_page, has_attempt, &n);
     if (status == DT_OK)
-        status = !ids ? no_memory(p)
+        status = !ids ? dt_fail(p->err, DT_NOMEM, "out of memory")
                       : dt_id_in_read(p->db, &dt_sql_find_in_hands, DT_NO_PARAMS, DT_IDS(ids, n), is_there, p, p->err);
     /* A scheduled job without an offer is to be met by scans again; one that has another offer is offered once more. */
     ids = ids_of(p, p->page, p->n_page, moved, &n);
     if (status == DT_OK)
-        status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : no_memory(p);
+        status = ids ? delete_offers(p, p->page, p->n_page, FATE_STALE) : dt_fail(p->err, DT_NOMEM, "out of memory");
     if (status == DT_OK && n)
         status = dt_id_in_run(p->db, &dt_sql_mark_not_offered, DT_PARAMS(DT_P_INT(dt_near_end_ms(p->now_ms))),
                               DT_IDS(ids, n), &changed, p->err);
@@ -312,7 +307,7 @@ static dt_status choose_jobs(struct popping *p)
     p->page = dt_arena_alloc(p->arena, p->pop->max * sizeof(*p->page));
     p->claims = dt_arena_alloc(p->arena, p->pop->max * sizeof(*p->claims));
     if (!p->page || !p->claims)
-        return no_memory(p);
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
     for (int round = 0; status == DT_OK && go_on && round < ROUNDS; round++)
         status = look_at_page(p, &go_on);
     p->pop->more = p->pop->more || p->n_claims == p->most || go_on;
@@ -351,7 +346,7 @@ static dt_status write_claims(struct popping *p)
     }
     dt_strbuf_addc(&p->text, ']');
     if (p->text.failed)
-        return no_memory(p);
+        return dt_fail(p->err, DT_NOMEM, "out of memory");
     if (some)
         status =
             dt_db_run(p->db, dt_sql_keep_latest_attempts, DT_PARAMS(DT_P_STR(dt_strbuf_str(&p->text))), NULL, p->err);
@@ -366,7 +361,7 @@ static dt_status write_claims(struct popping *p)
             ;
         const int64_t *ids = ids_of(p, p->claims + from, end - from, any, &n);
         if (!ids)
-            return no_memory(p);
+            return dt_fail(p->err, DT_NOMEM, "out of memory");
         status = dt_id_in_run(
             p->db, &dt_sql_pop_jobs,
             DT_PARAMS(now, now, DT_P_INT(ttr_ms), now, ttr, now, ttr, DT_P_INT(dt_near_end_ms(p->now_ms)), now, now),
@@ -409,7 +404,7 @@ static dt_status claim(struct popping *p)
     p->pop->n = 0;
     p->pop->jobs = dt_arena_alloc(p->arena, p->n_claims * sizeof(*p->pop->jobs));
     if (!ids || !p->pop->jobs)
-        status = no_memory(p);
+        status = dt_fail(p->err, DT_NOMEM, "out of memory");
     if (status == DT_OK)
         status = delete_offers(p, p->claims, p->n_claims, FATE_CLAIM);
     if (status == DT_OK)

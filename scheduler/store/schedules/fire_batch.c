@@ -38,8 +38,6 @@ dt_status dt_fire_batch_init(struct dt_fire_batch *b, struct dt_fire_maker *make
     return b->rows && b->progress && b->cancel_first ? DT_OK : dt_fail(err, DT_NOMEM, "out of memory");
 }
 
-/* ---- what the index is told ---- */
-
 /* The array doubles: it has room up to the next power of two. */
 static dt_status add_move(struct dt_fire_batch *b, struct dt_job_move move)
 {

@@ -133,7 +133,7 @@ static void plan_one(struct dt_schedule *s, struct dt_fire_plan *plan)
     }
     if (!s->next_fire_ms)
         return;
-    /* The first of the instants that lies ahead: some time after the last fire, shortly before the next one, and that. */
+    /* The first instant ahead of: some time after the last fire, shortly before the next one, and that one. */
     const int64_t chances[] = {s->last_fire_ms ? rested_ms(s) : 0, s->next_fire_ms - DT_FIRES_AHEAD_MS};
     plan->look_ms = dt_later(dt_fire_runs_at_ms(s, s->next_fire_ms), plan->now_ms);
     for (size_t i = 0; i < sizeof(chances) / sizeof(chances[0]); i++)

@@ -82,7 +82,7 @@ static dt_status read_all(struct dt_fire_quotas *quotas, dt_db *db, dt_store *st
             v[n++] = v[i];
             continue;
         }
-        /* If an owner has several tokens, the largest quota counts; a token without a quota has no limit, so it wins. */
+        /* Of several tokens of an owner the largest quota counts; one without a quota has no limit, so it wins. */
         struct dt_fire_quota *q = &v[n - 1];
         if (q->per_second && (!v[i].per_second || v[i].per_second > q->per_second)) {
             q->per_second = v[i].per_second;

@@ -350,7 +350,7 @@ static dt_status plan_changed(struct dt_fire_batch *b, struct dt_schedule *s, co
     /* The first fire that no job was made for; INT64_MAX: there is none, or none that is wanted still. */
     const int64_t missed_ms = same_times && old->next_fire_ms ? old->next_fire_ms : INT64_MAX;
     if (!s->paused && missed_ms <= b->now_ms) {
-        /* A fire whose time came just before a change has its job as a maker that is a little late would have made it. */
+        /* A fire whose time came just before a change gets the job that a maker which is a little late would make. */
         const int64_t within_ms = old->paused ? s->catch_up_ms : dt_later(s->catch_up_ms, DT_FIRE_GRACE_MS);
         return plan_missed(b, s, r, missed_ms, within_ms);
     }
