@@ -103,6 +103,7 @@ dt_status dt_limits_write(struct dt_open_txn *t)
         size_t claimed = 0;
         for (size_t k = 0; k < t->n; k++)
             claimed += is_limited(&t->v[k]) && dt_str_eq(t->v[k].topic, t->gates[i].topic);
+        dt_assert_cmp(claimed, <=, t->limited[i].taken);
         status = dt_topic_gate_claimed(t->db, t->row.now_ms, &t->gates[i], claimed, t->err);
     }
     return status;
@@ -266,6 +267,8 @@ static dt_status choose(struct dt_open_txn *t)
         alone->chosen = true;
     else
         choose_fairly(t, &parts);
+    dt_assert_cmp(parts.jobs, <=, t->io->due.max_jobs);
+    dt_assert(parts.jobs <= 1 || parts.bytes <= t->io->due.max_bytes);
     return DT_OK;
 }
 

@@ -42,25 +42,6 @@ static dt_status judge_writable(struct dt_open_txn *t, struct dt_candidate *c, c
     return DT_OK;
 }
 
-/* Either its topic was made after this transaction read the snapshot (the next leader transaction knows it), or
- * a manual edit deleted the topic's row: then nobody can say where the job goes, and it waits in its held set until
- * the row is back. */
-static dt_status judge_orphan(struct dt_open_txn *t, struct dt_candidate *c)
-{
-    struct dt_str *orphan = &t->io->judged.orphan;
-    if (orphan->p && dt_str_eq(*orphan, c->topic)) {
-        c->fate = DT_FATE_HELD;
-        return DT_OK;
-    }
-    dt_status status = dt_db_query(t->db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(c->topic)), t->err);
-    if (status == DT_OK && !dt_db_next(t->db)) {
-        *orphan = c->topic;
-        c->fate = DT_FATE_HELD;
-    }
-    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
-    return status == DT_OK ? end : status;
-}
-
 /* park: Kafka has not answered for so long that the job is parked, not left in front. */
 static void wait_for_reports(struct dt_open_txn *t, struct dt_candidate *c, bool park)
 {
@@ -109,7 +90,23 @@ static dt_status judge_due(struct dt_open_txn *t, struct dt_candidate *c)
         c->fate = DT_FATE_OFFER;
         return DT_OK;
     }
-    return topic ? judge_writable(t, c, topic) : judge_orphan(t, c);
+    if (topic)
+        return judge_writable(t, c, topic);
+    /* Either its topic was made after this transaction read the snapshot (the next leader transaction knows it), or a
+     * manual edit deleted the topic's row: then nobody can say where the job goes, and it waits in its held set until
+     * the row is back. */
+    struct dt_str *orphan = &t->io->judged.orphan;
+    if (orphan->p && dt_str_eq(*orphan, c->topic)) {
+        c->fate = DT_FATE_HELD;
+        return DT_OK;
+    }
+    dt_status status = dt_db_query(t->db, dt_sql_find_topic, DT_PARAMS(DT_P_STR(c->topic)), t->err);
+    if (status == DT_OK && !dt_db_next(t->db)) {
+        *orphan = c->topic;
+        c->fate = DT_FATE_HELD;
+    }
+    dt_status end = dt_db_end(t->db, status == DT_OK ? t->err : NULL);
+    return status == DT_OK ? end : status;
 }
 
 static dt_status judge(struct dt_open_txn *t, struct dt_candidate *c)

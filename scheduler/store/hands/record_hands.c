@@ -51,25 +51,6 @@ static dt_status take_hand(void *arg)
     return DT_OK;
 }
 
-/* Attempts hardly ever leave our hands but by us, and the DELETE tells. */
-static dt_status find_held(struct recording *r)
-{
-    const bool first_try = r->txn->locking == DT_LOCK_NONE;
-    for (size_t i = 0; i < r->n; i++) {
-        r->answers[i].held = first_try;
-        r->answers[i].apply.outcome = DT_OUTCOME_STALE;
-        r->answers[i].apply.outbox = false;
-    }
-    if (first_try)
-        return DT_OK;
-    int64_t *ids = dt_arena_alloc(r->txn->arena, r->n * sizeof(*ids));
-    if (!ids)
-        return DT_NOMEM;
-    for (size_t i = 0; i < r->n; i++)
-        ids[i] = r->answers[i].apply.result.job_id;
-    return dt_id_in_read(r->txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, r->err);
-}
-
 /* ---- results ---- */
 
 static bool has_result(const struct dt_hand_answer *answer)
@@ -166,9 +147,20 @@ static dt_status delete_hands(struct recording *r)
 static dt_status record(void *arg, const struct dt_results_txn *txn, struct dt_error *err)
 {
     struct recording *r = arg;
+    const bool first_try = txn->locking == DT_LOCK_NONE;
+    int64_t *ids = dt_arena_alloc(txn->arena, r->n * sizeof(*ids));
+    dt_status status = ids ? DT_OK : DT_NOMEM;
     r->txn = txn;
     r->err = err;
-    dt_status status = find_held(r);
+    for (size_t i = 0; ids && i < r->n; i++) {
+        r->answers[i].held = first_try;
+        r->answers[i].apply.outcome = DT_OUTCOME_STALE;
+        r->answers[i].apply.outbox = false;
+        ids[i] = r->answers[i].apply.result.job_id;
+    }
+    /* Attempts hardly ever leave our hands but by us, and the DELETE tells: the first try does not ask. */
+    if (status == DT_OK && !first_try)
+        status = dt_id_in_read(txn->db, &dt_sql_select_hands, DT_NO_PARAMS, DT_IDS(ids, r->n), take_hand, r, err);
     if (status == DT_OK)
         status = apply_results(r);
     if (status == DT_OK)

@@ -20,6 +20,7 @@ static dt_status run_one(dt_store *store, const char *sql, struct dt_params para
 
 dt_status dt_store_hands_own(dt_store *store, int64_t owner, const char *name, int64_t timeout_ms, struct dt_error *err)
 {
+    dt_assert_cmp(owner, >, 0);
     dt_status status = run_one(store, dt_sql_forget_hand_owners, DT_NO_PARAMS, NULL, err);
     if (status != DT_OK)
         return status;

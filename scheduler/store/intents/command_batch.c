@@ -7,8 +7,8 @@
  * A run is as many messages as the store takes together: changes of jobs, reports, or one change of a topic. Reports of
  * a run are applied by one set of statements, unless a job among them is locked: then, once more, each by itself.
  *
- * Answers: a message that is refused goes as it came to the topic of what is refused, with its problem as one header
- * more. If a message says where it is to be answered, the body that REST answers goes there, with its status as a header.
+ * Answers: a refused message is sent as it came to the topic of refused messages, with its problem as one header more.
+ * If a message names a topic for its answer, the body that REST answers is sent there, with its status as a header.
  */
 #include "base/assert.h"
 #include "base/hooks/fail_point.h"
@@ -254,22 +254,6 @@ static dt_status run_reports(struct carrying *c, size_t from, size_t n)
 
 /* ---- runs ---- */
 
-static dt_status run_pause(struct carrying *c, size_t i)
-{
-    struct dt_intent *x = &c->intents[i];
-    if (!is_open(x))
-        return DT_OK;
-    const struct dt_topic_pausing pausing = {.name = x->topic,
-                                             .paused = c->commands[i].action == DT_COMMAND_PAUSE,
-                                             .actor = dt_store_actor(c->taker->store)};
-    dt_status status = dt_topic_pause_in_txn(c->db, c->now_ms, &pausing, c->err);
-    x->outcome = DT_INTENT_DONE;
-    c->batch->topics = true;
-    if (status == DT_NOT_FOUND)
-        refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such topic"));
-    return status == DT_NOT_FOUND ? DT_OK : status;
-}
-
 enum kind { CHANGES, TOPIC, REPORTS };
 
 static enum kind kind_of(const struct dt_command *command)
@@ -288,14 +272,24 @@ static dt_status run_all(struct carrying *c)
         if (kind == CHANGES || (kind == REPORTS && !c->reports_singly))
             while (from + n < c->batch->n && kind_of(&c->commands[from + n]) == kind)
                 n++;
-        if (kind == TOPIC)
-            status = run_pause(c, from);
-        else if (kind == REPORTS)
+        struct dt_intent *x = &c->intents[from];
+        if (kind == REPORTS)
             status = run_reports(c, from, n);
-        else {
-            c->txn.v = &c->intents[from];
+        else if (kind == CHANGES) {
+            c->txn.v = x;
             c->txn.n = n;
             status = dt_intents_in_txn(&c->txn, c->err);
+        } else if (is_open(x)) {
+            const struct dt_topic_pausing pausing = {.name = x->topic,
+                                                     .paused = c->commands[from].action == DT_COMMAND_PAUSE,
+                                                     .actor = dt_store_actor(c->taker->store)};
+            status = dt_topic_pause_in_txn(c->db, c->now_ms, &pausing, c->err);
+            x->outcome = DT_INTENT_DONE;
+            c->batch->topics = true;
+            if (status == DT_NOT_FOUND) {
+                refuse(x, DT_PROBLEM_NOT_FOUND, DT_STR_LIT("no such topic"));
+                status = DT_OK;
+            }
         }
     }
     return status;

@@ -143,27 +143,6 @@ static struct dt_wanted_topic *find_name(struct dt_wanted_topic *v, size_t n, st
     return NULL;
 }
 
-/* The job has no topic: it is made between two transactions, and the intent waits for it, unless it may not be. */
-static void without_topic(struct dt_intents_txn *t, struct dt_intent *x)
-{
-    struct dt_intent_topics *topics = t->topics;
-    const struct dt_wanted_topic *refused = find_name(topics->refused, topics->n_refused, x->topic);
-    bool makes = dt_store_config(t->store)->topics_auto_create;
-    if (makes && !refused) {
-        if (topics->n_wanted < DT_INTENT_TOPICS && !find_name(topics->wanted, topics->n_wanted, x->topic)) {
-            struct dt_wanted_topic *wanted = &topics->wanted[topics->n_wanted++];
-            dt_assert_cmp(x->topic.n, <=, DT_TOPIC_MAX); /* a name that was checked */
-            memcpy(wanted->name, x->topic.p, x->topic.n);
-            wanted->name[x->topic.n] = '\0';
-        }
-        wait_with(t, x);
-        return;
-    }
-    x->insert.outcome = makes ? DT_INSERT_REFUSED : DT_INSERT_NO_TOPIC;
-    x->outcome = DT_INTENT_REFUSED;
-    (void)dt_insert_is_job(&x->insert, refused ? refused->reason : NULL, &x->faults, &x->problem);
-}
-
 /* Refuses what does not fit the delivery of the topic. */
 static void fit(struct dt_intent *x, const struct dt_intent_topic *topic, const struct dt_callback_asked *asked)
 {
@@ -249,7 +228,23 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
     if (status != DT_OK)
         return status;
     if (!topic->there) {
-        without_topic(t, x);
+        /* The topic is made between two transactions, and the intent waits for it, unless it may not be made. */
+        struct dt_intent_topics *topics = t->topics;
+        const struct dt_wanted_topic *refused = find_name(topics->refused, topics->n_refused, x->topic);
+        const bool makes = dt_store_config(t->store)->topics_auto_create;
+        if (!makes || refused) {
+            x->insert.outcome = makes ? DT_INSERT_REFUSED : DT_INSERT_NO_TOPIC;
+            x->outcome = DT_INTENT_REFUSED;
+            (void)dt_insert_is_job(&x->insert, refused ? refused->reason : NULL, &x->faults, &x->problem);
+            return DT_OK;
+        }
+        if (topics->n_wanted < DT_INTENT_TOPICS && !find_name(topics->wanted, topics->n_wanted, x->topic)) {
+            struct dt_wanted_topic *wanted = &topics->wanted[topics->n_wanted++];
+            dt_assert_cmp(x->topic.n, <=, DT_TOPIC_MAX); /* a name that was checked */
+            memcpy(wanted->name, x->topic.p, x->topic.n);
+            wanted->name[x->topic.n] = '\0';
+        }
+        wait_with(t, x);
         return DT_OK;
     }
     struct dt_new_job *job = &x->insert.job;
@@ -263,32 +258,6 @@ static dt_status gather_create(struct dt_intents_txn *t, struct dt_intent *x, st
 }
 
 /* ---- changes ---- */
-
-static dt_status settle_change(struct dt_intents_txn *t, struct dt_intent *x, const struct dt_job_change *change,
-                               dt_status status)
-{
-    const struct dt_job *job = &x->job;
-    x->job = change->job;
-    x->unsettled = status == DT_TOO_LATE && job->unsettled;
-    if (status == DT_OK) {
-        dt_assert_cmp(t->n_moves, <, t->room);
-        x->outcome = DT_INTENT_DONE;
-        t->moves[t->n_moves++] = (struct dt_job_move){.id = job->id,
-                                                      .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
-                                                      .was_ms = job->was_next_at_ms};
-    } else if ((status == DT_BUSY && change->locked) || (x->unsettled && x->patient)) {
-        wait_with(t, x);
-    } else if (status == DT_NOT_FOUND) {
-        x->outcome = DT_INTENT_REFUSED;
-        x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .detail = DT_STR_LIT("no such job")};
-    } else if (status == DT_TOO_LATE) {
-        x->outcome = DT_INTENT_REFUSED;
-        x->problem = (struct dt_problem){
-            .type = dt_problem_of_status(status), .detail = dt_str(dt_status_text(status)), .id = job->id, .job = job};
-    } else
-        return status;
-    return DT_OK;
-}
 
 static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struct dt_error *err)
 {
@@ -312,7 +281,29 @@ static dt_status change_job(struct dt_intents_txn *t, struct dt_intent *x, struc
         change.body = &x->insert.job;
     dt_status status = dt_change_in_txn(&in, &change, err);
     x->insert.replace = status == DT_NOT_FOUND && change.body;
-    return x->insert.replace ? gather_create(t, x, err) : settle_change(t, x, &change, status);
+    if (x->insert.replace)
+        return gather_create(t, x, err);
+    const struct dt_job *job = &x->job;
+    x->job = change.job;
+    x->unsettled = status == DT_TOO_LATE && job->unsettled;
+    if (status == DT_OK) {
+        dt_assert_cmp(t->n_moves, <, t->room);
+        x->outcome = DT_INTENT_DONE;
+        t->moves[t->n_moves++] = (struct dt_job_move){.id = job->id,
+                                                      .due_ms = dt_job_state_terminal(job->state) ? 0 : job->next_at_ms,
+                                                      .was_ms = job->was_next_at_ms};
+    } else if ((status == DT_BUSY && change.locked) || (x->unsettled && x->patient)) {
+        wait_with(t, x);
+    } else if (status == DT_NOT_FOUND) {
+        x->outcome = DT_INTENT_REFUSED;
+        x->problem = (struct dt_problem){.type = dt_problem_of_status(status), .detail = DT_STR_LIT("no such job")};
+    } else if (status == DT_TOO_LATE) {
+        x->outcome = DT_INTENT_REFUSED;
+        x->problem = (struct dt_problem){
+            .type = dt_problem_of_status(status), .detail = dt_str(dt_status_text(status)), .id = job->id, .job = job};
+    } else
+        return status;
+    return DT_OK;
 }
 
 /* ---- all of them ---- */

@@ -93,23 +93,6 @@ static struct dt_inbox_patience *find_patience(struct dt_inbox_mover *m, int64_t
     return NULL;
 }
 
-/* Remembers what waits for batches to be settled, and since when; beyond its room, what waits longest is forgotten. */
-static void remember_patience(struct moving *t)
-{
-    struct dt_inbox_mover *m = t->mover;
-    struct dt_inbox_patience kept[DT_INBOX_PATIENCE];
-    size_t n = 0;
-    for (size_t i = 0; i < t->n && n < DT_INBOX_PATIENCE; i++) {
-        const struct dt_intent *x = &t->txn.v[i];
-        if (x->outcome != DT_INTENT_WAITS || !x->unsettled)
-            continue;
-        const struct dt_inbox_patience *p = find_patience(m, t->rows[i].id);
-        kept[n++] = p ? *p : (struct dt_inbox_patience){t->rows[i].id, dt_clock_mono_us(m->clock)};
-    }
-    memcpy(m->patience, kept, n * sizeof(*kept));
-    m->n_patience = n;
-}
-
 /* ---- reading ---- */
 
 static dt_status take_row(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
@@ -323,7 +306,19 @@ dt_status dt_store_move_inbox(struct dt_inbox_mover *m, struct dt_inbox_moved *o
     if (t.n > 0) {
         out->moves = t.txn.moves;
         out->n_moves = t.txn.n_moves;
-        remember_patience(&t);
+        /* Remembers what waits for batches to be settled, and since when; beyond its room, what waits longest is
+         * forgotten. */
+        struct dt_inbox_patience kept[DT_INBOX_PATIENCE];
+        size_t n = 0;
+        for (size_t i = 0; i < t.n && n < DT_INBOX_PATIENCE; i++) {
+            const struct dt_intent *x = &t.txn.v[i];
+            if (x->outcome != DT_INTENT_WAITS || !x->unsettled)
+                continue;
+            const struct dt_inbox_patience *p = find_patience(m, t.rows[i].id);
+            kept[n++] = p ? *p : (struct dt_inbox_patience){t.rows[i].id, dt_clock_mono_us(m->clock)};
+        }
+        memcpy(m->patience, kept, n * sizeof(*kept));
+        m->n_patience = n;
     }
     /* Rows that nobody could lock must not keep those behind them from being seen. */
     m->after = t.n == 0 || out->waiting == t.n ? m->last : 0;

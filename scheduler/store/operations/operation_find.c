@@ -147,23 +147,6 @@ struct place {
     int64_t at_ms, id;
 };
 
-/* The cursor is a text, so that a program which walks by id begins again where it continues such an operation. */
-static struct place place_of(const struct dt_operation_row *row)
-{
-    /* The first place that is looked at lies after it. Of history only jobs are looked at that died in the stretch of
-     * time that is asked for. */
-    const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given && row->failed.from_ms > INT64_MIN;
-    struct place at = {bound ? row->failed.from_ms - 1 : INT64_MIN, INT64_MAX};
-    char text[64];
-    char *behind;
-    if (!row->after_key.p)
-        return at;
-    snprintf(text, sizeof(text), "%.*s", (int)row->after_key.n, row->after_key.p);
-    at.at_ms = strtoll(text, &behind, 10);
-    at.id = strtoll(behind, NULL, 10);
-    return at;
-}
-
 static struct dt_param *place_params(struct place at, struct dt_param *p)
 {
     *p++ = DT_P_INT(at.at_ms);
@@ -176,7 +159,17 @@ static dt_status find_by_time(dt_db *db, struct dt_operation_row *row, struct dt
                               struct dt_operation_finds *out, struct dt_error *err)
 {
     const bool bound = row->walk == DT_WALK_HISTORY && row->failed.given;
-    const struct place after = place_of(row);
+    /* The first place that is looked at lies after it. Of history only jobs are looked at that died in the stretch of
+     * time that is asked for. */
+    struct place after = {bound && row->failed.from_ms > INT64_MIN ? row->failed.from_ms - 1 : INT64_MIN, INT64_MAX};
+    if (row->after_key.p) {
+        /* The cursor is a text, so a program that walks by id begins again when it continues such an operation. */
+        char text[64];
+        char *rest;
+        snprintf(text, sizeof(text), "%.*s", (int)row->after_key.n, row->after_key.p);
+        after.at_ms = strtoll(text, &rest, 10);
+        after.id = strtoll(rest, NULL, 10);
+    }
     struct place end = {bound ? row->failed.to_ms : INT64_MAX, INT64_MAX}; /* of the window */
     struct dt_param params[MATCH_PARAMS];
     struct dt_param *p = place_params(after, params);

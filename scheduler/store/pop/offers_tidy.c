@@ -29,31 +29,10 @@ struct tidying {
     struct dt_error *err;
 };
 
-static struct dt_str topic_of(const struct dt_offers_walk *walk)
-{
-    return (struct dt_str){walk->topic, walk->topic_n};
-}
-
-/* The walk goes to the next topic, or to the jobs. */
-static dt_status next_topic(struct tidying *t)
-{
-    struct dt_offers_walk *walk = t->walk;
-    dt_status status = dt_db_query(t->db, dt_sql_select_next_offering, DT_PARAMS(DT_P_STR(topic_of(walk))), t->err);
-    if (status != DT_OK)
-        return status;
-    struct dt_str topic = dt_db_next(t->db) ? dt_db_bytes(t->db, 0) : DT_STR_NONE;
-    *walk = (struct dt_offers_walk){.of_jobs = !topic.p || topic.n > sizeof(walk->topic)};
-    if (!walk->of_jobs) {
-        memcpy(walk->topic, topic.p, topic.n);
-        walk->topic_n = topic.n;
-    }
-    return dt_db_end(t->db, t->err);
-}
-
 static dt_status tidy_offers(struct tidying *t)
 {
     struct dt_offers_walk *walk = t->walk;
-    const struct dt_str topic = topic_of(walk);
+    const struct dt_str topic = {walk->topic, walk->topic_n};
     dt_status status = dt_db_query(t->db, dt_sql_select_offers,
                                    DT_PARAMS(DT_P_STR(topic), DT_P_INT(walk->due_ms), DT_P_INT(walk->due_ms),
                                              DT_P_INT(walk->id), DT_P_INT(t->limit)),
@@ -61,7 +40,7 @@ static dt_status tidy_offers(struct tidying *t)
     if (status != DT_OK)
         return status;
     dt_json_rows_begin(&t->stale);
-    for (; dt_db_next(t->db); t->seen++) {
+    for (; t->seen < t->limit && dt_db_next(t->db); t->seen++) {
         walk->due_ms = dt_db_i64(t->db, 0);
         walk->id = dt_db_i64(t->db, 1);
         if (dt_db_i64(t->db, 2))
@@ -79,7 +58,19 @@ static dt_status tidy_offers(struct tidying *t)
                      ? DT_NOMEM
                      : dt_db_run(t->db, dt_sql_delete_offers,
                                  DT_PARAMS(DT_P_STR(dt_strbuf_str(&t->stale)), DT_P_STR(topic)), NULL, t->err);
-    return status == DT_OK && t->seen < t->limit ? next_topic(t) : status;
+    if (status != DT_OK || t->seen == t->limit)
+        return status;
+    /* The walk goes to the next topic, or to the jobs. */
+    status = dt_db_query(t->db, dt_sql_select_next_offering, DT_PARAMS(DT_P_STR(topic)), t->err);
+    if (status != DT_OK)
+        return status;
+    const struct dt_str next = dt_db_next(t->db) ? dt_db_bytes(t->db, 0) : DT_STR_NONE;
+    *walk = (struct dt_offers_walk){.of_jobs = !next.p || next.n > sizeof(walk->topic)};
+    if (!walk->of_jobs) {
+        memcpy(walk->topic, next.p, next.n);
+        walk->topic_n = next.n;
+    }
+    return dt_db_end(t->db, t->err);
 }
 
 static dt_status tidy_jobs(struct tidying *t)

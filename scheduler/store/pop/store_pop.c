@@ -117,24 +117,18 @@ static dt_status lock_offers(struct popping *p, size_t limit)
     return dt_db_end(p->db, p->err);
 }
 
-/* The ids of the offers that `wanted` picks, ascending. NULL: no memory. */
+/* The ids of the offers that `wanted` picks (NULL: all), ascending. NULL: no memory. */
 static int64_t *ids_of(const struct popping *p, const struct offer *v, size_t n,
                        bool (*wanted)(const struct offer *offer), size_t *n_ids)
 {
     int64_t *ids = dt_arena_alloc(p->arena, (n ? n : 1) * sizeof(*ids));
     *n_ids = 0;
     for (size_t i = 0; ids && i < n; i++)
-        if (wanted(&v[i]))
+        if (!wanted || wanted(&v[i]))
             ids[(*n_ids)++] = v[i].id;
     if (ids)
         qsort(ids, *n_ids, sizeof(*ids), dt_by_job_id);
     return ids;
-}
-
-static bool any(const struct offer *offer)
-{
-    (void)offer;
-    return true;
 }
 
 static bool not_found(const struct offer *offer)
@@ -175,7 +169,7 @@ static dt_status is_there(void *arg)
 static dt_status lock_jobs(struct popping *p)
 {
     size_t n;
-    const int64_t *ids = ids_of(p, p->page, p->n_page, any, &n);
+    const int64_t *ids = ids_of(p, p->page, p->n_page, NULL, &n);
     if (!ids)
         return dt_fail(p->err, DT_NOMEM, "out of memory");
     dt_status status = dt_id_in_read(p->db, &dt_sql_lock_offered, DT_NO_PARAMS, DT_IDS(ids, n), take_row, p, p->err);
@@ -260,6 +254,7 @@ static bool choose(struct popping *p)
         p->pop->more = p->n_claims == p->most || (p->n_claims && p->bytes + (size_t)offer->bytes > p->pop->max_bytes);
         if (p->pop->more)
             return false;
+        dt_assert(offer->found); /* it was judged by its locked row */
         dt_assert_cmp(p->n_claims, <, p->pop->max);
         struct offer *claim = &p->claims[p->n_claims];
         *claim = *offer;
@@ -359,7 +354,7 @@ static dt_status write_claims(struct popping *p)
         size_t n;
         for (end = from; end < p->n_claims && p->claims[end].ttr_ms == ttr_ms; end++)
             ;
-        const int64_t *ids = ids_of(p, p->claims + from, end - from, any, &n);
+        const int64_t *ids = ids_of(p, p->claims + from, end - from, NULL, &n);
         if (!ids)
             return dt_fail(p->err, DT_NOMEM, "out of memory");
         status = dt_id_in_run(
@@ -400,7 +395,7 @@ static dt_status claim(struct popping *p)
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
     dt_status status = write_claims(p);
     qsort(p->claims, p->n_claims, sizeof(*p->claims), by_id);
-    const int64_t *ids = ids_of(p, p->claims, p->n_claims, any, &n);
+    const int64_t *ids = ids_of(p, p->claims, p->n_claims, NULL, &n);
     p->pop->n = 0;
     p->pop->jobs = dt_arena_alloc(p->arena, p->n_claims * sizeof(*p->pop->jobs));
     if (!ids || !p->pop->jobs)

@@ -32,21 +32,6 @@ struct task {
     dt_status (*work)(struct task *t);
 };
 
-static dt_status have_ids(struct dt_fire_maker *m, struct dt_error *err)
-{
-    if (m->ids >= DT_FIRES_AT_ONCE)
-        return DT_OK;
-    m->ids = 0;
-    uint64_t random;
-    if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
-    m->number = (int64_t)(random >> 1);
-    dt_status status = dt_store_reserve_ids(m->store, IDS_AT_ONCE, &m->id, err);
-    if (status == DT_OK)
-        m->ids = IDS_AT_ONCE;
-    return status;
-}
-
 /* The counts are the batch's, which each try begins anew. */
 static dt_status commit_once(struct task *t, struct dt_error *err)
 {
@@ -73,7 +58,18 @@ static dt_status commit_task(struct dt_fire_maker *maker, struct task *t, struct
     dt_status status;
     t->batch.maker = maker;
     do {
-        status = have_ids(maker, err);
+        status = DT_OK;
+        if (maker->ids < DT_FIRES_AT_ONCE) {
+            uint64_t random;
+            maker->ids = 0;
+            if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+                status = dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+            else {
+                maker->number = (int64_t)(random >> 1);
+                status = dt_store_reserve_ids(maker->store, IDS_AT_ONCE, &maker->id, err);
+            }
+            maker->ids = status == DT_OK ? IDS_AT_ONCE : 0;
+        }
         if (status == DT_OK)
             status = commit_once(t, err);
         if (status == DT_EXISTS) {
@@ -158,23 +154,6 @@ static dt_status lock_due(struct task *t, struct due *due)
     return status;
 }
 
-static dt_status advance_one(struct task *t, struct dt_schedule *s)
-{
-    struct dt_fire_batch *b = &t->batch;
-    if (!s->job.topic.p) {
-        /* The row came without settings. If another session holds them locked, a read that passes by what is locked
-         * leaves them out: they are taken as they were committed last. If a manual edit deleted them, the row of the
-         * fires goes as well. */
-        const struct dt_str name = s->name;
-        dt_status status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
-        if (status == DT_NOT_FOUND)
-            return dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(name)), NULL, b->err);
-        if (status != DT_OK)
-            return status;
-    }
-    return t->refused ? dt_fire_batch_refuse(b, s, t->refused) : dt_fire_batch_advance(b, s);
-}
-
 static dt_status take_turn(const dt_db *db, struct dt_arena *arena, void *row, void *arg)
 {
     int64_t *look_ms = arg;
@@ -214,33 +193,29 @@ static dt_status make_due(struct task *t)
     struct dt_fire_batch *b = &t->batch;
     dt_status status = lock_due(t, &due);
     *t->made = (struct dt_fires_made){.schedules = due.n};
-    for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++)
-        status = advance_one(t, &due.v[due.turns[i].at]);
+    for (size_t i = 0; i < due.n && status == DT_OK && b->n_rows < DT_FIRES_AT_ONCE; i++) {
+        struct dt_schedule *s = &due.v[due.turns[i].at];
+        const struct dt_str name = s->name;
+        /* A row comes without settings if another session holds them locked, since this read passes by what is locked:
+         * they are taken as they were committed last. If a manual edit deleted them, the row of the fires goes as
+         * well. */
+        if (!s->job.topic.p)
+            status = dt_schedule_read(b->db, name, b->maker->arena, s, b->err);
+        if (status == DT_NOT_FOUND)
+            status = dt_db_run(b->db, dt_sql_delete_schedule_fires, DT_PARAMS(DT_P_STR(name)), NULL, b->err);
+        else if (status == DT_OK)
+            status = t->refused ? dt_fire_batch_refuse(b, s, t->refused) : dt_fire_batch_advance(b, s);
+    }
     if (status == DT_OK && due.n)
         status = dt_fire_batch_write(b);
     return status == DT_OK ? find_turns(b->maker, b->db, &t->made->next_look_ms, &next, b->err) : status;
 }
 
-/* Where the server does not take a job, schedules are looked at one by one, and the one at fault says why. */
-static dt_status commit_due(struct dt_fire_maker *maker, struct task *t, struct dt_error *err)
-{
-    struct dt_error why = {0};
-    t->limit = SCHEDULES_AT_ONCE;
-    dt_status status = commit_task(maker, t, err);
-    if (status != DT_INVALID)
-        return status;
-    t->limit = 1;
-    status = commit_task(maker, t, &why);
-    if (status != DT_INVALID)
-        return status;
-    t->refused = why.text;
-    return commit_task(maker, t, err);
-}
-
 /* Nothing to do costs one read of an index. */
 dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made *out, struct dt_error *err)
 {
-    struct task t = {.made = out, .work = make_due};
+    struct task t = {.made = out, .work = make_due, .limit = SCHEDULES_AT_ONCE};
+    struct dt_error why = {0};
     struct dt_rows due;
     dt_db *db;
     *out = (struct dt_fires_made){0};
@@ -252,7 +227,16 @@ dt_status dt_store_make_fires(struct dt_fire_maker *maker, struct dt_fires_made 
         return status;
     t.turns = due.v;
     t.n_turns = due.n;
-    status = commit_due(maker, &t, err);
+    status = commit_task(maker, &t, err);
+    if (status == DT_INVALID) {
+        /* The server does not take a job: schedules are looked at one by one, and the one at fault says why. */
+        t.limit = 1;
+        status = commit_task(maker, &t, &why);
+        if (status == DT_INVALID) {
+            t.refused = why.text;
+            status = commit_task(maker, &t, err);
+        }
+    }
     if (status != DT_OK)
         return status;
     out->made = t.batch.made;
