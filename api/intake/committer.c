@@ -23,12 +23,12 @@
 #include <time.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
 #include "base/thread.h"
-#include "commit_topics.h"
 #include "store/jobs/id_block.h"
 #include "unit_quota.h"
 #include "work/commit_window.h"
@@ -89,16 +89,6 @@ struct dt_committer {
 
 /* ---- the queue ---- */
 
-static size_t unit_bytes(const struct dt_unit *unit)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < unit->n; i++) {
-        const struct dt_new_job *job = &unit->rows[i].row.job;
-        n += sizeof(struct dt_create) + job->payload.n + job->headers.n + job->key.n + job->topic.n;
-    }
-    return n;
-}
-
 static void finish(struct dt_unit *unit, dt_status status)
 {
     unit->status = status;
@@ -109,31 +99,6 @@ static void finish(struct dt_unit *unit, dt_status status)
 static size_t rows_locked(const dt_committer *c)
 {
     return c->few.rows + c->many.rows;
-}
-
-static bool is_empty_locked(const dt_committer *c)
-{
-    return !c->few.units && !c->many.units;
-}
-
-/* Says whether there is room; a queue that is empty takes any unit. */
-static dt_status admit_locked(const dt_committer *c, const struct dt_unit *unit)
-{
-    if (c->stopping)
-        return DT_SHUTDOWN;
-    if (is_empty_locked(c))
-        return DT_OK;
-    bool full = rows_locked(c) + unit->n > (size_t)c->env->config->api_queue_jobs ||
-                c->queued_bytes + unit->bytes > (size_t)c->env->config->api_queue_bytes;
-    return full ? DT_FULL : DT_OK;
-}
-
-static bool stalled(const dt_committer *c)
-{
-    for (size_t i = 0; i < c->n_workers; i++)
-        if (!dt_session_stalled(&c->workers[i].session))
-            return false;
-    return true;
 }
 
 static int64_t queue_begins_at(const struct queue *q)
@@ -169,10 +134,17 @@ static void call_sleeper_locked(dt_committer *c, bool for_clock)
         pthread_cond_signal(&c->wake);
 }
 
+/* Queues the unit, if there is room; a queue that is empty takes any unit. */
 static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
 {
+    const struct dt_config *config = c->env->config;
+    dt_status status = DT_OK;
     pthread_mutex_lock(&c->lock);
-    dt_status status = admit_locked(c, unit);
+    if (c->stopping)
+        status = DT_SHUTDOWN;
+    else if (rows_locked(c) > 0 && (rows_locked(c) + unit->n > (size_t)config->api_queue_jobs ||
+                                    c->queued_bytes + unit->bytes > (size_t)config->api_queue_bytes))
+        status = DT_FULL;
     if (status == DT_OK) {
         struct queue *q = unit->n <= FEW_ROWS ? &c->few : &c->many;
         bool first = !q->units;
@@ -185,19 +157,6 @@ static dt_status enqueue(dt_committer *c, struct dt_unit *unit)
     return status;
 }
 
-/* MySQL is away: nobody who is queued already will fare better, so say so at once instead of one timeout after another.
- */
-static struct dt_unit *take_everything(dt_committer *c)
-{
-    pthread_mutex_lock(&c->lock);
-    struct dt_unit *units = c->few.units;
-    DL_CONCAT(units, c->many.units);
-    c->few.units = c->many.units = NULL;
-    c->few.rows = c->many.rows = c->queued_bytes = 0;
-    pthread_mutex_unlock(&c->lock);
-    return units;
-}
-
 static void finish_all(struct dt_unit *units, dt_status status)
 {
     for (struct dt_unit *unit = units, *next; unit; unit = next) {
@@ -206,39 +165,60 @@ static void finish_all(struct dt_unit *units, dt_status status)
     }
 }
 
+/* MySQL is unavailable: units that are queued already would wait for one timeout after another, so all of them are
+ * answered at once. */
+static void give_up_queue(dt_committer *c)
+{
+    pthread_mutex_lock(&c->lock);
+    struct dt_unit *units = c->few.units;
+    DL_CONCAT(units, c->many.units);
+    c->few.units = c->many.units = NULL;
+    c->few.rows = c->many.rows = c->queued_bytes = 0;
+    pthread_mutex_unlock(&c->lock);
+    finish_all(units, DT_UNAVAILABLE);
+}
+
 void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
 {
     unit->view = NULL;
     unit->status = DT_OK;
-    unit->bytes = unit_bytes(unit);
+    unit->bytes = 0;
+    for (size_t i = 0; i < unit->n; i++) {
+        const struct dt_new_job *job = &unit->rows[i].row.job;
+        unit->bytes += sizeof(struct dt_create) + job->payload.n + job->headers.n + job->key.n + job->topic.n;
+    }
     dt_unit_ask_quota(unit, dt_clock_mono_us(c->env->clock));
-    dt_status status = DT_OK;
     if (unit->n > 0 && unit->n_over == unit->n) {
         finish(unit, DT_OK);
         return;
     }
+    bool able = false; /* some thread is not stuck in MySQL */
+    for (size_t i = 0; i < c->n_workers && !able; i++)
+        able = !dt_session_stalled(&c->workers[i].session);
+    dt_status status;
     if (unit->n == 0 || unit->n > c->unit_rows)
         status = DT_INTERNAL;
     else if (atomic_load_explicit(&c->env->ref->taken_us, memory_order_relaxed) == 0)
-        status = DT_UNAVAILABLE; /* nobody knows yet what time it is for MySQL */
-    else if (stalled(c))
-        status = DT_UNAVAILABLE;
+        status = DT_UNAVAILABLE; /* MySQL's time is not known yet */
     else
-        status = enqueue(c, unit);
+        status = able ? enqueue(c, unit) : DT_UNAVAILABLE;
     if (status == DT_OK)
         return;
     if (status == DT_FULL)
         dt_metric_add(c->refused_full, 1);
     if (status == DT_UNAVAILABLE)
-        finish_all(take_everything(c), status);
+        give_up_queue(c);
     finish(unit, status);
 }
 
 static void remove_locked(dt_committer *c, struct queue *q, struct dt_unit *unit)
 {
+    dt_assert_cmp(q->rows, >=, unit->n);
+    dt_assert_cmp(c->queued_bytes, >=, unit->bytes);
     DL_DELETE(q->units, unit);
     q->rows -= unit->n;
     c->queued_bytes -= unit->bytes;
+    dt_assert((q->rows == 0) == !q->units);
 }
 
 static void move_late_locked(dt_committer *c, struct queue *q, int64_t now_us, struct dt_unit **late)
@@ -263,28 +243,6 @@ void dt_committer_expire(dt_committer *c, int64_t now_us)
     finish_all(late, DT_UNAVAILABLE);
 }
 
-static void sleep_locked(dt_committer *c, int64_t until_us)
-{
-    c->sleeping++;
-    if (until_us < c->watched_us) { /* else somebody else is up in time */
-        c->watched_us = until_us;
-        dt_clock_wait(&c->wake, &c->lock, until_us);
-        c->watched_us = DT_COMMIT_WINDOW_NEVER;
-    } else {
-        pthread_cond_wait(&c->wake, &c->lock);
-    }
-    c->sleeping--;
-}
-
-/* The unit goes into this commit: the first one whatever its size. */
-static bool fits_commit(const struct worker *w, const struct dt_unit *unit, size_t bytes, bool amid_single)
-{
-    const dt_committer *c = w->committer;
-    size_t rows_max = amid_single ? c->unit_rows : (size_t)c->env->config->api_commit_jobs;
-    return w->taken == 0 || (w->taken + unit->n <= rows_max &&
-                             bytes + unit->bytes <= (amid_single ? BYTES_AMID_SINGLE : DT_COMMIT_BYTES));
-}
-
 /* The queue whose commit begins now; at the end, one that is not empty. */
 static struct queue *next_queue_locked(dt_committer *c, int64_t now_us)
 {
@@ -295,22 +253,41 @@ static struct queue *next_queue_locked(dt_committer *c, int64_t now_us)
     return passes ? &c->few : &c->many;
 }
 
+/* Waits for the time of a commit. */
+static void wait_locked(dt_committer *c)
+{
+    for (int64_t at_us; !c->stopping && (at_us = begin_at_locked(c)) > dt_clock_mono_us(c->env->clock);) {
+        c->sleeping++;
+        if (at_us < c->watched_us) { /* else another thread is up in time */
+            c->watched_us = at_us;
+            dt_clock_wait(&c->wake, &c->lock, at_us);
+            c->watched_us = DT_COMMIT_WINDOW_NEVER;
+        } else {
+            pthread_cond_wait(&c->wake, &c->lock);
+        }
+        c->sleeping--;
+    }
+}
+
 /* All that has gathered, up to the bounds of one commit. NULL: the end. */
 static struct dt_unit *take_units(struct worker *w)
 {
     dt_committer *c = w->committer;
+    const size_t room = (size_t)c->env->config->api_commit_jobs;
     struct dt_unit *units = NULL;
     size_t bytes = 0;
     w->taken = 0;
     pthread_mutex_lock(&c->lock);
-    while (!c->stopping && begin_at_locked(c) > dt_clock_mono_us(c->env->clock))
-        sleep_locked(c, begin_at_locked(c));
+    wait_locked(c);
     w->begun_us = dt_clock_mono_us(c->env->clock);
     struct queue *q = next_queue_locked(c, w->begun_us);
     w->from = q;
-    bool amid_single = q == &c->many && calm_from(c) > w->begun_us;
-    while (q->units && fits_commit(w, q->units, bytes, amid_single)) {
-        struct dt_unit *unit = q->units;
+    const bool amid_single = q == &c->many && calm_from(c) > w->begun_us;
+    const size_t rows_max = amid_single ? c->unit_rows : room;
+    const size_t bytes_max = amid_single ? BYTES_AMID_SINGLE : DT_COMMIT_BYTES;
+    /* The first unit is taken whatever its size. */
+    for (struct dt_unit *unit = q->units;
+         unit && (!units || (w->taken + unit->n <= rows_max && bytes + unit->bytes <= bytes_max)); unit = q->units) {
         remove_locked(c, q, unit);
         w->taken += unit->n;
         bytes += unit->bytes;
@@ -318,39 +295,81 @@ static struct dt_unit *take_units(struct worker *w)
             c->single_us = w->begun_us;
         DL_APPEND(units, unit);
     }
+    dt_assert(units || c->stopping);
+    dt_assert_cmp(w->taken, <=, room);
     dt_commit_window_begun(&q->window, w->begun_us);
+    dt_assert_cmp(c->few.window.busy + c->many.window.busy, <=, c->env->config->api_committers);
     call_sleeper_locked(c, true); /* for what did not go into this commit */
     dt_metric_set(c->queue, (double)rows_locked(c));
     pthread_mutex_unlock(&c->lock);
     return units;
 }
 
-static void commit_over(struct worker *w)
+/* ---- topics that the snapshot does not know ---- */
+
+static struct dt_topic_wish *find_wish(struct dt_topic_wish *v, size_t n, struct dt_str name)
 {
-    dt_committer *c = w->committer;
-    int64_t now_us = dt_clock_mono_us(c->env->clock);
-    pthread_mutex_lock(&c->lock);
-    dt_commit_window_ended(&w->from->window, w->taken, w->begun_us, w->from->rows, now_us);
-    if (w->from == &c->many)
-        c->rests_until_us = now_us + dt_earlier(RESTS * (now_us - w->begun_us), REST_US);
-    pthread_mutex_unlock(&c->lock);
+    for (size_t i = 0; i < n; i++)
+        if (dt_str_eq(v[i].name, name))
+            return &v[i];
+    return NULL;
+}
+
+/* Adds the unit's topics that the view does not know to the wishes, after the `before` wishes of earlier units; returns
+ * how many. A topic that was refused to an earlier caller is asked for again: this one may be allowed to make it. */
+static size_t wish_for(struct worker *w, const struct dt_unit *unit, const struct dt_view *view, size_t before)
+{
+    struct dt_topic_wish *wishes = w->wishes + before;
+    struct dt_str last = DT_STR_NONE; /* batches repeat their topics */
+    size_t n = 0;
+    for (size_t i = 0; i < unit->n - unit->n_over; i++) {
+        const struct dt_new_job *job = &unit->rows[i].row.job;
+        if (last.p && dt_str_eq(job->topic, last))
+            continue;
+        last = job->topic;
+        if (dt_view_topic(view, last))
+            continue;
+        const struct dt_topic_wish *earlier = find_wish(w->wishes, before, last);
+        if ((earlier && earlier->status == DT_OK) || find_wish(wishes, n, last))
+            continue;
+        dt_assert_cmp(before + n, <, w->taken);
+        wishes[n++] = (struct dt_topic_wish){.name = last,
+                                             .caller = unit->caller,
+                                             .delivery = job->by_command ? DT_DELIVERY_PULL : DT_DELIVERY_UNSET,
+                                             .since_us = w->begun_us};
+    }
+    return n;
+}
+
+/* Makes the topics that the view does not know, all of a request together, and refuses the rows whose topic may not be
+ * made. *made: some topic exists now that the view does not know. Unless OK, some topics may have been made. */
+static dt_status make_topics(struct worker *w, struct dt_unit *units, const struct dt_view *view, bool *made,
+                             struct dt_error *err)
+{
+    size_t before = 0;
+    for (struct dt_unit *unit = units; unit; unit = unit->next) {
+        struct dt_topic_wish *wishes = w->wishes + before;
+        const size_t n = wish_for(w, unit, view, before);
+        dt_status status = dt_topic_cache_ensure(w->committer->topics, w->session.store, wishes, n, err);
+        if (status != DT_OK)
+            return status;
+        for (size_t i = 0; n && i < unit->n - unit->n_over; i++) {
+            struct dt_create *row = &unit->rows[i];
+            const struct dt_topic_wish *wish = find_wish(wishes, n, row->row.job.topic);
+            if (!wish)
+                continue;
+            *made |= wish->status == DT_OK;
+            if (wish->status == DT_OK)
+                continue;
+            row->row.outcome = wish->status == DT_NOT_FOUND ? DT_INSERT_NO_TOPIC : DT_INSERT_REFUSED;
+            row->reason = wish->reason;
+        }
+        before += n;
+    }
+    return DT_OK;
 }
 
 /* ---- one commit ---- */
-
-/* Units whose request has no time left are answered unbegun; the others are returned. */
-static struct dt_unit *drop_expired(dt_committer *c, struct dt_unit *units)
-{
-    int64_t now_us = dt_clock_mono_us(c->env->clock);
-    for (struct dt_unit *unit = units, *next; unit; unit = next) {
-        next = unit->next;
-        if (unit->deadline_us == 0 || unit->deadline_us > now_us)
-            continue;
-        DL_DELETE(units, unit);
-        finish(unit, DT_UNAVAILABLE);
-    }
-    return units;
-}
 
 /* A snapshot, counted, that knows every topic of these units but those of rows that are refused. */
 static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_view **out, struct dt_error *err)
@@ -362,37 +381,17 @@ static dt_status topics_for(struct worker *w, struct dt_unit *units, struct dt_v
     if (status != DT_OK)
         return status;
     struct dt_view *view = dt_topic_cache_view(c->topics);
-    struct dt_commit_topics topics = {c->topics, w->session.store, view, w->wishes, w->begun_us};
-    status = dt_commit_topics_make(&topics, units, &made, err);
-    if (status == DT_OK && made) {
-        dt_view_release(view);
-        view = NULL;
+    status = make_topics(w, units, view, &made, err);
+    if (status == DT_OK && !made) {
+        *out = view;
+        return DT_OK;
+    }
+    dt_view_release(view);
+    if (status == DT_OK)
         status = dt_topic_cache_refresh(c->topics, w->session.store, err);
-        if (status == DT_OK)
-            view = dt_topic_cache_view(c->topics);
-    }
-    if (status != DT_OK) {
-        dt_view_release(view);
-        return status;
-    }
-    *out = view;
-    return DT_OK;
-}
-
-/* False: the job does not fit its topic. */
-static bool fill_from_topic(struct dt_create *row, const struct dt_topic_settings *topic)
-{
-    struct dt_new_job *job = &row->row.job;
-    const struct dt_callback_asked asked = dt_callback_asked_of(job);
-    if (!dt_callback_fits(&topic->callback, &asked, &row->misfit)) {
-        dt_commit_topics_refuse(row, DT_INVALID, NULL);
-        return false;
-    }
-    if (!job->retry.p)
-        job->retry = topic->retry;
-    if (job->ack_timeout_ms == 0)
-        job->ack_timeout_ms = topic->ack_timeout_ms;
-    return true;
+    if (status == DT_OK)
+        *out = dt_topic_cache_view(c->topics);
+    return status;
 }
 
 /* The rows to insert, with their topics' settings; returns how many. Units keep the snapshot that lends the texts. */
@@ -418,10 +417,21 @@ static size_t collect_rows(struct worker *w, struct dt_unit *units, struct dt_vi
                 continue;
             }
             row->row.popped = !topic->paused && dt_delivery_dealing(topic->delivery) == DT_DEALING_OFFERS;
-            if (fill_from_topic(row, topic))
-                w->rows[n++] = &row->row;
+            struct dt_new_job *job = &row->row.job;
+            const struct dt_callback_asked asked = dt_callback_asked_of(job);
+            if (!dt_callback_fits(&topic->callback, &asked, &row->misfit)) {
+                row->row.outcome = DT_INSERT_REFUSED;
+                row->reason = NULL;
+                continue;
+            }
+            if (!job->retry.p)
+                job->retry = topic->retry;
+            if (job->ack_timeout_ms == 0)
+                job->ack_timeout_ms = topic->ack_timeout_ms;
+            w->rows[n++] = &row->row;
         }
     }
+    dt_assert_cmp(n, <=, w->taken);
     return n;
 }
 
@@ -471,22 +481,16 @@ static size_t note_entries(struct worker *w, struct dt_unit *units, size_t *crea
                 w->entries[n++] = (struct dt_entry){row->job.id, row->job.run_at_ms, 0};
         }
     }
+    dt_assert_cmp(*created, <=, w->taken);
     return n;
 }
 
-static dt_status attempt(struct worker *w, struct dt_unit *units, int64_t *created_ms, struct dt_error *err)
+static void commit_units(struct worker *w, struct dt_unit *units)
 {
+    dt_committer *c = w->committer;
+    struct dt_error err = {0};
     struct dt_view *view = NULL;
-    dt_status status = topics_for(w, units, &view, err);
-    if (status != DT_OK)
-        return status;
-    size_t n = collect_rows(w, units, view);
-    dt_view_release(view);
-    return insert(w, n, created_ms, err);
-}
-
-static void clear_outcomes(struct dt_unit *units)
-{
+    int64_t created_ms = 0;
     for (struct dt_unit *unit = units; unit; unit = unit->next)
         for (size_t i = 0; i < unit->n - unit->n_over; i++) {
             unit->rows[i].row.outcome = DT_INSERT_CREATED;
@@ -494,35 +498,24 @@ static void clear_outcomes(struct dt_unit *units)
             unit->rows[i].reason = NULL;
             unit->rows[i].misfit = (struct dt_callback_misfit){0};
         }
-}
-
-static void note_outcome(struct worker *w, dt_status status, const struct dt_error *err)
-{
-    if (status == DT_OK) {
-        dt_outage_over(&w->outage);
-        return;
-    }
-    dt_metric_add(w->committer->failed, 1);
-    dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "committer", "a commit failed", status, err);
-}
-
-static void commit_units(struct worker *w, struct dt_unit *units)
-{
-    dt_committer *c = w->committer;
-    struct dt_error err = {0};
-    int64_t created_ms = 0;
-    clear_outcomes(units);
     dt_status status = dt_session_begin(&w->session, &err);
     if (status == DT_OK)
-        status = attempt(w, units, &created_ms, &err);
+        status = topics_for(w, units, &view, &err);
+    if (status == DT_OK) {
+        size_t n = collect_rows(w, units, view);
+        dt_view_release(view);
+        status = insert(w, n, &created_ms, &err);
+    }
     dt_session_end(&w->session);
-    note_outcome(w, status, &err);
     if (status != DT_OK) {
+        dt_metric_add(c->failed, 1);
+        dt_outage_failed(&w->outage, DT_OUTAGE_MYSQL, "committer", "a commit failed", status, &err);
         finish_all(units, status);
         if (status == DT_UNAVAILABLE || status == DT_UNKNOWN)
-            finish_all(take_everything(c), DT_UNAVAILABLE);
+            give_up_queue(c);
         return;
     }
+    dt_outage_over(&w->outage);
     size_t created = 0;
     size_t n = note_entries(w, units, &created);
     for (struct dt_unit *unit = units; unit; unit = unit->next)
@@ -538,26 +531,30 @@ static void commit_units(struct worker *w, struct dt_unit *units)
 static void run(void *arg)
 {
     struct worker *w = arg;
+    dt_committer *c = w->committer;
     for (struct dt_unit *units = take_units(w); units; units = take_units(w)) {
-        units = drop_expired(w->committer, units);
+        /* Units whose request has no time left are answered unbegun. */
+        int64_t now_us = dt_clock_mono_us(c->env->clock);
+        for (struct dt_unit *unit = units, *next; unit; unit = next) {
+            next = unit->next;
+            if (unit->deadline_us == 0 || unit->deadline_us > now_us)
+                continue;
+            DL_DELETE(units, unit);
+            finish(unit, DT_UNAVAILABLE);
+        }
         if (units)
             commit_units(w, units);
-        commit_over(w);
+        now_us = dt_clock_mono_us(c->env->clock);
+        pthread_mutex_lock(&c->lock);
+        dt_commit_window_ended(&w->from->window, w->taken, w->begun_us, w->from->rows, now_us);
+        if (w->from == &c->many)
+            c->rests_until_us = now_us + dt_earlier(RESTS * (now_us - w->begun_us), REST_US);
+        pthread_mutex_unlock(&c->lock);
     }
     dt_session_clear(&w->session);
 }
 
 /* ---- beginning and end ---- */
-
-static void register_metrics(dt_committer *c)
-{
-    c->created = dt_counter("duetime_jobs_created_total", "Jobs made by this process.", "");
-    c->refused_full = dt_counter("duetime_api_queue_full_total", "Requests refused because the queue was full.", "");
-    c->failed = dt_counter("duetime_api_commits_failed_total", "Commits that failed as a whole.", "");
-    c->queue = dt_gauge("duetime_api_queue_jobs", "New jobs waiting for a commit.", "");
-    c->sizes = dt_histogram_count("duetime_api_commit_jobs", "New jobs in one commit.", "");
-    c->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"insert\"");
-}
 
 static dt_status worker_start(dt_committer *c, struct worker *w)
 {
@@ -596,7 +593,12 @@ dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *t
     c->unit_rows = config->api_commit_jobs < DT_UNIT_ROWS ? (size_t)config->api_commit_jobs : DT_UNIT_ROWS;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);
-    register_metrics(c);
+    c->created = dt_counter("duetime_jobs_created_total", "Jobs made by this process.", "");
+    c->refused_full = dt_counter("duetime_api_queue_full_total", "Requests refused because the queue was full.", "");
+    c->failed = dt_counter("duetime_api_commits_failed_total", "Commits that failed as a whole.", "");
+    c->queue = dt_gauge("duetime_api_queue_jobs", "New jobs waiting for a commit.", "");
+    c->sizes = dt_histogram_count("duetime_api_commit_jobs", "New jobs in one commit.", "");
+    c->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"insert\"");
     c->workers = calloc((size_t)config->api_committers, sizeof(*c->workers));
     dt_status status = c->workers ? DT_OK : DT_NOMEM;
     for (int64_t i = 0; status == DT_OK && i < config->api_committers; i++)
@@ -618,6 +620,8 @@ void dt_committer_stop(dt_committer *c)
     pthread_mutex_unlock(&c->lock);
     for (size_t i = 0; i < c->n_workers; i++)
         dt_thread_join(&c->workers[i].thread);
+    dt_assert(!c->few.units && !c->many.units);
+    dt_assert_cmp(rows_locked(c) + c->queued_bytes, ==, 0);
 }
 
 void dt_committer_free(dt_committer *c)

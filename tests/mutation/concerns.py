@@ -73,7 +73,7 @@ BY_HAND = [
     (r"api/handlers_list\.c", "api/test_lists api/test_large_answers"),
     (r"api/(handlers_admin|handlers_ops|health|waiting|index_writer)\.c", "api/test_http api/test_waiting api/test_shards api/test_unavailable api/test_tokens api/test_forbidden"),
     (r"api/(handlers_results|results_batcher)\.c", "api/test_results"),
-    (r"api/(handlers_topics|topic_json|topic_cache|commit_topics)\.c", "contract/test_topic_cache api/test_topics api/test_lists"),
+    (r"api/(handlers_topics|topic_json|topic_cache)\.c", "contract/test_topic_cache api/test_topics api/test_lists"),
     (r"api/(http_|answer|problem|request|router|routes)", "api/test_http api/test_batch api/test_create api/test_limits"),
     (r"^api/alerts/|api/jobs/topic_alerts", "api/test_cli_alerts api/test_topics integration/test_alerts"),
     (r"^api/auth/", "api/test_tokens api/test_forbidden api/test_lists api/test_cli_tokens api/test_quotas api/test_cursors"),
