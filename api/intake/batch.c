@@ -7,7 +7,7 @@
  * all of them are back.
  *
  * Invariants: a chunk that is not done belongs to the queue, but for its refusals; once a batch has ended early (ending
- * is set) nothing of it goes to the queue any more; hold covers weight, in steps.
+ * is set) nothing of it goes to the queue any more; hold covers weight, in steps, unless the batch has ended early.
  */
 #include "batch.h"
 
@@ -17,6 +17,7 @@
 #include <utlist.h>
 
 #include "answer.h"
+#include "base/assert.h"
 #include "quota/quotas.h"
 #include "request/budget.h"
 #include "topics/topic_cache.h"
@@ -71,19 +72,16 @@ struct dt_batch {
 
 /* ---- memory ---- */
 
-static size_t held_for(size_t weight)
-{
-    return weight <= FREE_WEIGHT ? 0 : (weight - FREE_WEIGHT + STEP - 1) / STEP * STEP;
-}
-
 /* Charges what is there; when there is no room for it, nothing more comes. */
 static void charge(struct dt_batch *batch)
 {
-    size_t held = held_for(batch->weight);
+    const size_t beyond = batch->weight > FREE_WEIGHT ? batch->weight - FREE_WEIGHT : 0;
+    const size_t held = (beyond + STEP - 1) / STEP * STEP;
     if (held > batch->hold.n && !dt_hold_bulk(&batch->hold, held - batch->hold.n))
         dt_batch_end(batch, DT_BATCH_MEMORY);
     else if (held + KEEP_HELD < batch->hold.n)
         dt_hold_less(&batch->hold, batch->hold.n - held);
+    dt_assert(batch->hold.n >= held || batch->ending);
 }
 
 static void weigh_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
@@ -91,6 +89,7 @@ static void weigh_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
     size_t weight = dt_chunk_weight(chunk);
     if (weight == chunk->weight)
         return;
+    dt_assert_cmp(batch->weight, >=, chunk->weight);
     batch->weight = batch->weight - chunk->weight + weight;
     chunk->weight = weight;
     charge(batch);
@@ -98,37 +97,19 @@ static void weigh_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 
 /* ---- chunks ---- */
 
-static void free_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
-{
-    if (chunk)
-        batch->weight -= chunk->weight;
-    dt_chunk_free(chunk);
-}
-
-static struct dt_chunk *new_chunk(struct dt_batch *batch)
-{
-    const struct dt_chunk_room room = {.first = batch->elements > FIRST_ROWS ? batch->unit_rows : FIRST_ROWS,
-                                       .most = batch->unit_rows,
-                                       .row_bytes = batch->kind->row_bytes};
-    return dt_chunk_new(batch, &room);
-}
-
-/* Sees to room for one more element. */
+/* Sees to room for one more element. The first chunk is small: it may be all of the batch. */
 static bool open_chunk(struct dt_batch *batch)
 {
-    if (!batch->open) {
-        batch->open = batch->spare ? batch->spare : new_chunk(batch);
-        batch->spare = batch->open == batch->spare ? NULL : batch->spare;
+    if (!batch->open && batch->spare) {
+        batch->open = batch->spare;
+        batch->spare = NULL;
+    } else if (!batch->open) {
+        batch->open = dt_chunk_new(batch, batch->elements > FIRST_ROWS ? batch->unit_rows : FIRST_ROWS,
+                                   batch->unit_rows, batch->kind->row_bytes);
     }
     bool open = batch->open && dt_chunk_reserve(batch->open);
     batch->failed = batch->failed || !open;
     return open;
-}
-
-static bool is_full(const struct dt_batch *batch)
-{
-    const struct dt_chunk *chunk = batch->open;
-    return chunk && (chunk->n_slots == batch->unit_rows || chunk->bytes >= DT_BATCH_CHUNK_BYTES);
 }
 
 /* ---- life ---- */
@@ -148,14 +129,6 @@ static void suspend(struct dt_gate_entry *entry)
     dt_request_suspend(batch_of(entry)->req);
 }
 
-static void terms_init(struct dt_batch_terms *terms, const struct dt_request *req)
-{
-    terms->api = req->api;
-    dt_caller_copy(&req->caller, &terms->caller);
-    terms->view = dt_topic_cache_view(req->api->topics);
-    terms->rules = dt_answer_rules(req->api, terms->view);
-}
-
 dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind, bool array)
 {
     struct dt_batch *batch = calloc(1, sizeof(*batch));
@@ -163,7 +136,10 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
         return NULL;
     batch->req = req;
     batch->kind = kind;
-    terms_init(&batch->terms, req);
+    batch->terms.api = req->api;
+    dt_caller_copy(&req->caller, &batch->terms.caller);
+    batch->terms.view = dt_topic_cache_view(req->api->topics);
+    batch->terms.rules = dt_answer_rules(req->api, batch->terms.view);
     batch->array = array;
     batch->unit_rows = kind->unit_rows(req->api);
     batch->elements_max = (size_t)req->api->config->limits_batch_lines;
@@ -188,16 +164,21 @@ static int64_t owe(struct dt_batch *batch, size_t elements)
     return dt_tenant_refused_elements(batch->terms.caller.tenant, elements);
 }
 
-static void batch_free(struct dt_batch *batch)
+static void unref(struct dt_batch *batch)
 {
+    const unsigned refs = atomic_fetch_sub(&batch->refs, 1);
+    dt_assert_cmp(refs, >, 0);
+    if (refs > 1)
+        return;
     while (batch->head) {
         struct dt_chunk *chunk = batch->head;
         DL_DELETE(batch->head, chunk);
+        dt_assert(chunk->done); /* the queue has a reference until then */
         clear_chunk(batch, chunk);
-        free_chunk(batch, chunk);
+        dt_chunk_free(chunk);
     }
-    free_chunk(batch, batch->open);
-    free_chunk(batch, batch->spare);
+    dt_chunk_free(batch->open);
+    dt_chunk_free(batch->spare);
     dt_strbuf_clear(&batch->results);
     dt_view_release(batch->terms.view);
     if (!batch->owed)
@@ -207,12 +188,6 @@ static void batch_free(struct dt_batch *batch)
     dt_hold_end(&batch->hold);
     dt_gate_entry_clear(&batch->entry);
     free(batch);
-}
-
-static void unref(struct dt_batch *batch)
-{
-    if (atomic_fetch_sub(&batch->refs, 1) == 1)
-        batch_free(batch);
 }
 
 void dt_batch_release(dt_batch *batch)
@@ -257,31 +232,27 @@ static bool is_refusal(int status)
     return status >= 400 && status < 500 && status != 408 && status != 429;
 }
 
-static void write_row(struct dt_batch *batch, struct dt_chunk *chunk, int64_t row)
-{
-    char text[DETAIL_BYTES];
-    if (!chunk->submitted)
-        write_problem(batch, batch->ending->type, detail_of(batch, batch->ending->why, false, text));
-    else if (!chunk->done)
-        write_problem(batch, DT_PROBLEM_OUTCOME_UNKNOWN, "the database did not answer in the request's time");
-    else
-        batch->refused += is_refusal(batch->kind->answer(chunk, (size_t)row, &batch->results));
-}
-
 static void write_chunk(struct dt_batch *batch, struct dt_chunk *chunk)
 {
-    size_t before = batch->results.cap;
+    struct dt_strbuf *out = &batch->results;
+    const size_t before = out->cap;
+    char text[DETAIL_BYTES];
+    dt_assert(chunk->submitted || chunk->n_rows == 0 || batch->ending);
     for (size_t i = 0; i < chunk->n_slots; i++) {
         const struct dt_chunk_slot *slot = &chunk->slots[i];
         begin_result(batch);
-        if (slot->row >= 0)
-            write_row(batch, chunk, slot->row);
+        if (slot->row < 0)
+            dt_strbuf_add(out, chunk->refusals.p + slot->at, slot->n);
+        else if (!chunk->submitted)
+            write_problem(batch, batch->ending->type, detail_of(batch, batch->ending->why, false, text));
+        else if (!chunk->done)
+            write_problem(batch, DT_PROBLEM_OUTCOME_UNKNOWN, "the database did not answer in the request's time");
         else
-            dt_strbuf_add(&batch->results, chunk->refusals.p + slot->at, slot->n);
+            batch->refused += is_refusal(batch->kind->answer(chunk, (size_t)slot->row, out));
         end_result(batch);
     }
-    batch->failed = batch->failed || chunk->refusals.failed || batch->results.failed;
-    batch->weight += batch->results.cap - before;
+    batch->failed = batch->failed || chunk->refusals.failed || out->failed;
+    batch->weight += out->cap - before;
 }
 
 /* Writes what came back, in order; one chunk's memory is kept for the next. */
@@ -293,32 +264,31 @@ static void collect_results(struct dt_batch *batch)
         write_chunk(batch, chunk);
         clear_chunk(batch, chunk);
         dt_chunk_reset(chunk);
-        if (batch->spare)
-            free_chunk(batch, chunk);
-        else
+        if (batch->spare) {
+            dt_assert_cmp(batch->weight, >=, chunk->weight);
+            batch->weight -= chunk->weight;
+            dt_chunk_free(chunk);
+        } else {
             batch->spare = chunk;
+        }
         charge(batch);
     }
 }
 
 /* ---- to the queue and back ---- */
 
-static size_t weight_at_gate(const struct dt_batch *batch, const struct dt_chunk *chunk)
-{
-    return dt_gate_weight(batch->entry.gate, chunk->n_rows, chunk->bytes);
-}
-
 static void set_done(void *arg, unsigned under_way)
 {
     struct dt_chunk *chunk = arg;
     (void)under_way;
+    dt_assert(chunk->submitted && !chunk->done);
     chunk->done = true; /* from here on it may be emptied */
 }
 
 void dt_batch_came_back(struct dt_chunk *chunk)
 {
     struct dt_batch *batch = chunk->batch;
-    dt_gate_back(&batch->entry, weight_at_gate(batch, chunk), set_done, chunk);
+    dt_gate_back(&batch->entry, dt_gate_weight(batch->entry.gate, chunk->n_rows, chunk->bytes), set_done, chunk);
     unref(batch);
 }
 
@@ -347,7 +317,9 @@ bool dt_batch_flush(dt_batch *batch)
         close_open_chunk(batch);
         return true;
     }
-    if (!dt_gate_pass(&batch->entry, weight_at_gate(batch, chunk)))
+    dt_assert(!batch->ending);
+    dt_assert_cmp(chunk->n_rows, <=, batch->unit_rows);
+    if (!dt_gate_pass(&batch->entry, dt_gate_weight(batch->entry.gate, chunk->n_rows, chunk->bytes)))
         return false;
     append(batch, chunk);
     chunk->submitted = true;
@@ -384,15 +356,10 @@ bool dt_batch_look(dt_batch *batch)
     return batch->ending != NULL;
 }
 
-static bool too_long(const struct dt_batch *batch)
-{
-    size_t n = batch->results.n + (batch->open ? batch->open->refusals.n : 0);
-    return n > RESULTS_MIN + RESULTS_TIMES * batch->bytes;
-}
-
 bool dt_batch_over(dt_batch *batch)
 {
-    if (too_long(batch))
+    const size_t n = batch->results.n + (batch->open ? batch->open->refusals.n : 0);
+    if (n > RESULTS_MIN + RESULTS_TIMES * batch->bytes)
         dt_batch_end(batch, DT_BATCH_LONG);
     if (batch->ending && !batch->ending->answers_each)
         return true;
@@ -407,17 +374,16 @@ void dt_batch_remainder(dt_batch *batch)
 bool dt_batch_room(dt_batch *batch)
 {
     collect_results(batch);
-    return !is_full(batch) || dt_batch_flush(batch);
+    const struct dt_chunk *chunk = batch->open;
+    const bool full = chunk && (chunk->n_slots == batch->unit_rows || chunk->bytes >= DT_BATCH_CHUNK_BYTES);
+    return !full || dt_batch_flush(batch);
 }
 
-static enum dt_gate_for what_of(bool finished)
+bool dt_batch_wait(dt_batch *batch, bool finished)
 {
-    return finished ? DT_GATE_ALL : DT_GATE_ROOM;
-}
-
-bool dt_batch_suspend(dt_batch *batch, bool finished)
-{
-    bool wait = dt_gate_wait(&batch->entry, what_of(finished), suspend);
+    /* In time slices the request is suspended already. */
+    bool wait = dt_gate_wait(&batch->entry, finished ? DT_GATE_ALL : DT_GATE_ROOM,
+                             batch->entry.call == resume ? suspend : NULL);
     if (!wait)
         dt_batch_look(batch); /* a gate that was closed has no room */
     return wait;
@@ -454,14 +420,6 @@ void dt_batch_leave_slices(dt_batch *batch)
     batch->entry.call = resume;
 }
 
-bool dt_batch_wait(dt_batch *batch, bool finished)
-{
-    bool wait = dt_gate_wait(&batch->entry, what_of(finished), NULL);
-    if (!wait)
-        dt_batch_look(batch);
-    return wait;
-}
-
 static bool rest_until(struct dt_batch *batch, int64_t until_us)
 {
     return until_us && dt_gate_rest(&batch->entry, until_us, batch->entry.call == resume ? suspend : NULL);
@@ -496,7 +454,7 @@ bool dt_batch_rest(dt_batch *batch)
 
 /* ---- elements ---- */
 
-static void refuse(dt_batch *batch, enum dt_problem_type type, const char *why, bool onward)
+void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *why, bool onward)
 {
     char text[DETAIL_BYTES];
     batch->elements++;
@@ -507,25 +465,6 @@ static void refuse(dt_batch *batch, enum dt_problem_type type, const char *why, 
     dt_chunk_add_refusal(batch->open,
                          &(struct dt_problem){.type = type, .detail = dt_str(detail_of(batch, why, onward, text))});
     weigh_chunk(batch, batch->open);
-}
-
-void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *why)
-{
-    refuse(batch, type, why, false);
-}
-
-void dt_batch_refuse_onward(dt_batch *batch, enum dt_problem_type type, const char *why)
-{
-    refuse(batch, type, why, true);
-}
-
-static dt_status decode_element(struct dt_batch *batch, struct dt_str text, bool keep, struct dt_faults *faults,
-                                struct dt_error *err)
-{
-    struct dt_json_limits limits = dt_job_json_limits(&batch->terms.rules, 0);
-    dt_json *json = dt_scratch_json();
-    dt_status status = json ? dt_json_parse(json, text, &limits, err) : DT_NOMEM;
-    return status == DT_OK ? batch->kind->decode(&batch->terms, json, keep, batch->open, faults, err) : status;
 }
 
 static void refuse_decoded(struct dt_batch *batch, dt_status status, const struct dt_faults *faults,
@@ -548,7 +487,7 @@ static void refuse_decoded(struct dt_batch *batch, dt_status status, const struc
  * False: memory is out. */
 static bool note_key(struct dt_batch *batch, struct dt_chunk *chunk)
 {
-    uint64_t hash = batch->kind->key_of ? batch->kind->key_of(dt_chunk_next_row(chunk)) : 0;
+    uint64_t hash = batch->kind->key_of ? batch->kind->key_of(dt_chunk_row(chunk, chunk->n_rows)) : 0;
     if (hash == 0)
         return true;
     for (const struct dt_chunk *c = batch->head; c && !batch->entry.in_order; c = c->next)
@@ -556,33 +495,13 @@ static bool note_key(struct dt_batch *batch, struct dt_chunk *chunk)
     return dt_chunk_note_key(chunk, hash);
 }
 
-/* keep: the text does not live on. */
-static void add_element(struct dt_batch *batch, struct dt_str text, bool keep)
-{
-    struct dt_chunk *chunk = batch->open;
-    struct dt_faults faults;
-    struct dt_error err; /* large: for each element only its beginning is emptied */
-    err.status = DT_OK;
-    err.text[0] = '\0';
-    dt_faults_init(&faults, &chunk->arena);
-    dt_status status = decode_element(batch, text, keep, &faults, &err);
-    if (status == DT_OK && !note_key(batch, chunk))
-        status = DT_NOMEM;
-    if (status == DT_OK)
-        dt_chunk_add_row(chunk, text.n);
-    else
-        refuse_decoded(batch, status, &faults, &err);
-}
-
 void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
 {
-    if (batch->ending) {
-        dt_batch_refuse(batch, batch->ending->type, batch->ending->why);
-        batch->bytes += text.n;
-        return;
-    }
-    if (batch->elements >= batch->elements_max) {
-        dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "is beyond limits.batch_lines");
+    if (batch->ending || batch->elements >= batch->elements_max) {
+        if (batch->ending)
+            dt_batch_refuse(batch, batch->ending->type, batch->ending->why, false);
+        else
+            dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "is beyond limits.batch_lines", false);
         batch->bytes += text.n;
         return;
     }
@@ -591,7 +510,22 @@ void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep)
     if (!open_chunk(batch))
         return;
     struct dt_chunk *chunk = batch->open;
-    add_element(batch, text, keep);
+    const struct dt_json_limits limits = dt_job_json_limits(&batch->terms.rules, 0);
+    struct dt_faults faults;
+    struct dt_error err; /* large: for each element only its beginning is emptied */
+    err.status = DT_OK;
+    err.text[0] = '\0';
+    dt_faults_init(&faults, &chunk->arena);
+    dt_json *json = dt_scratch_json();
+    dt_status status = json ? dt_json_parse(json, text, &limits, &err) : DT_NOMEM;
+    if (status == DT_OK)
+        status = batch->kind->decode(&batch->terms, json, keep, chunk, &faults, &err);
+    if (status == DT_OK && !note_key(batch, chunk))
+        status = DT_NOMEM;
+    if (status == DT_OK)
+        dt_chunk_add_row(chunk, text.n);
+    else
+        refuse_decoded(batch, status, &faults, &err);
     weigh_chunk(batch, chunk);
 }
 

@@ -76,10 +76,8 @@ bool dt_batch_room(dt_batch *batch);
  * refusal. */
 void dt_batch_add(dt_batch *batch, struct dt_str text, bool keep);
 /* Adds the refusal of an element that was not looked at (too long a line); there is room. why: a sentence, to which the
- * batch adds that nothing was done … */
-void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *why);
-/* … from here on. */
-void dt_batch_refuse_onward(dt_batch *batch, enum dt_problem_type type, const char *why);
+ * batch adds that nothing was done; onward: from here on. */
+void dt_batch_refuse(dt_batch *batch, enum dt_problem_type type, const char *why, bool onward);
 /* Says that no element is looked at any more: memory is out, or twice limits.batch_lines came. Looks at the proportions
  * of the answer. */
 bool dt_batch_over(dt_batch *batch);
@@ -95,11 +93,11 @@ void dt_batch_remainder(dt_batch *batch);
 /* Submits the open chunk. False: there is no room for it now. */
 bool dt_batch_flush(dt_batch *batch);
 /*
- * Suspends the request, on an HTTP thread, until there is room or the batch ends (finished: until all chunks came back,
- * or their time was up, too) and says true; false: no need to wait. After true the request is not the caller's any
- * more.
+ * Waits until there is room or the batch ends (finished: until all chunks came back, or their time was up, too). On an
+ * HTTP thread the request is suspended; in time slices the step says false, and is called again after the wait. After
+ * true the request is not the caller's any more. False: no need to wait.
  */
-bool dt_batch_suspend(dt_batch *batch, bool finished);
+bool dt_batch_wait(dt_batch *batch, bool finished);
 
 /*
  * A batch whose request is suspended and that is fed in time slices (slices.h): step does a piece of it and says
@@ -109,8 +107,6 @@ bool dt_batch_run_in_slices(dt_batch *batch, bool (*step)(struct dt_request *req
 /* Ends the time slices, in a step that says false, before the request is resumed: from here on it waits on its HTTP
  * thread. */
 void dt_batch_leave_slices(dt_batch *batch);
-/* Waits in a step, as dt_batch_suspend does: after true the step says false, and is called again after the wait. */
-bool dt_batch_wait(dt_batch *batch, bool finished);
 
 /*
  * Before the first element, once: a batch whose token owes for very many elements that were refused, or came in batches
@@ -123,7 +119,7 @@ bool dt_batch_rest_first(dt_batch *batch);
 void dt_batch_rest_over(dt_batch *batch);
 /*
  * Behind the return of all chunks: a batch whose token has very many elements refused rests before it is answered
- * (quota/refusals.h). Waits as dt_batch_suspend and dt_batch_wait do, whichever is the batch's; once.
+ * (quota/refusals.h). Waits as dt_batch_wait does; once.
  */
 bool dt_batch_rest(dt_batch *batch);
 /* Fills in the answers as the request's (200, or 503 when memory was out), after the last chunk came back. */

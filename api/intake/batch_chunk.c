@@ -4,14 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A power of two, at least twice as many as there can be keys. */
-static size_t keys_room_for(size_t rows)
-{
-    size_t room = 16;
-    while (room < 2 * rows)
-        room *= 2;
-    return room;
-}
+#include "base/assert.h"
 
 static bool grow(struct dt_chunk *chunk, size_t room)
 {
@@ -26,17 +19,17 @@ static bool grow(struct dt_chunk *chunk, size_t room)
     return true;
 }
 
-struct dt_chunk *dt_chunk_new(void *batch, const struct dt_chunk_room *room)
+struct dt_chunk *dt_chunk_new(void *batch, size_t first, size_t most, size_t row_bytes)
 {
     struct dt_chunk *chunk = calloc(1, sizeof(*chunk));
     if (!chunk)
         return NULL;
     chunk->batch = batch;
-    chunk->room_max = room->most;
-    chunk->row_bytes = room->row_bytes;
+    chunk->room_max = most;
+    chunk->row_bytes = row_bytes;
     dt_strbuf_init(&chunk->refusals);
     dt_arena_init(&chunk->arena);
-    if (grow(chunk, room->first < room->most ? room->first : room->most))
+    if (grow(chunk, first < most ? first : most))
         return chunk;
     dt_chunk_free(chunk);
     return NULL;
@@ -67,6 +60,7 @@ void dt_chunk_reset(struct dt_chunk *chunk)
 
 bool dt_chunk_reserve(struct dt_chunk *chunk)
 {
+    dt_assert_cmp(chunk->n_slots, <, chunk->room_max);
     return chunk->n_slots < chunk->room || grow(chunk, chunk->room_max);
 }
 
@@ -77,12 +71,15 @@ size_t dt_chunk_weight(const struct dt_chunk *chunk)
 
 void dt_chunk_add_row(struct dt_chunk *chunk, size_t bytes)
 {
+    dt_assert_cmp(chunk->n_slots, <, chunk->room);
+    dt_assert_cmp(chunk->n_rows, <=, chunk->n_slots);
     chunk->slots[chunk->n_slots++] = (struct dt_chunk_slot){.row = (int64_t)chunk->n_rows++};
     chunk->bytes += bytes;
 }
 
 void dt_chunk_add_refusal(struct dt_chunk *chunk, const struct dt_problem *problem)
 {
+    dt_assert_cmp(chunk->n_slots, <, chunk->room);
     struct dt_chunk_slot *slot = &chunk->slots[chunk->n_slots++];
     slot->row = -1;
     slot->at = chunk->refusals.n;
@@ -104,9 +101,12 @@ static uint64_t *key_cell(const struct dt_chunk *chunk, uint64_t hash)
 bool dt_chunk_note_key(struct dt_chunk *chunk, uint64_t hash)
 {
     if (!chunk->keys) {
-        chunk->keys_room = keys_room_for(chunk->room_max);
+        /* A power of two, at least twice as many as there can be keys: a free cell is always found. */
+        for (chunk->keys_room = 16; chunk->keys_room < 2 * chunk->room_max;)
+            chunk->keys_room *= 2;
         chunk->keys = calloc(chunk->keys_room, sizeof(*chunk->keys));
     }
+    dt_assert_cmp(chunk->n_rows, <, chunk->keys_room / 2);
     if (chunk->keys)
         *key_cell(chunk, hash) = hash;
     return chunk->keys != NULL;

@@ -41,12 +41,8 @@ struct dt_chunk {
     _Atomic bool done; /* set under the gate's lock, read without it */
 };
 
-/* The room of a chunk: for so many elements at first, and at most; the bytes of a row. */
-struct dt_chunk_room {
-    size_t first, most, row_bytes;
-};
-/* Makes a chunk. NULL: memory is out. */
-struct dt_chunk *dt_chunk_new(void *batch, const struct dt_chunk_room *room);
+/* Makes a chunk with room for so many elements at first, and at most. NULL: memory is out. */
+struct dt_chunk *dt_chunk_new(void *batch, size_t first, size_t most, size_t row_bytes);
 /* Accepts NULL. */
 void dt_chunk_free(struct dt_chunk *chunk);
 /* Empties it for other elements; its memory is kept. */
@@ -56,16 +52,12 @@ DT_MUST_CHECK bool dt_chunk_reserve(struct dt_chunk *chunk);
 /* The bytes that the chunk's memory takes now. */
 size_t dt_chunk_weight(const struct dt_chunk *chunk);
 
+/* Row i; row n_rows is the one that the next element is decoded into. */
 static inline void *dt_chunk_row(const struct dt_chunk *chunk, size_t i)
 {
     return chunk->rows + i * chunk->row_bytes;
 }
-/* The row that the next element is decoded into; there is room. */
-static inline void *dt_chunk_next_row(const struct dt_chunk *chunk)
-{
-    return dt_chunk_row(chunk, chunk->n_rows);
-}
-/* Makes that row the next element, decoded from so many bytes. */
+/* Makes the next row an element, decoded from so many bytes. */
 void dt_chunk_add_row(struct dt_chunk *chunk, size_t bytes);
 /* Makes the next element a refusal, as text; there is room. */
 void dt_chunk_add_refusal(struct dt_chunk *chunk, const struct dt_problem *problem);

@@ -69,25 +69,22 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, const struct dt_batch_k
     return DT_PENDING;
 }
 
-static void add_line(struct lines *lines, struct dt_str line)
-{
-    dt_batch_add(lines->batch, lines->begun ? line : dt_str_without_bom(line), true);
-}
-
 /* p[0..n): the remainder of a line whose beginning may wait in partial. */
 static void take_line(struct lines *lines, const char *p, size_t n)
 {
-    if (lines->skipping || lines->partial.n + n > lines->line_max) {
-        dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE, "the line is longer than limits.body");
-    } else if (lines->partial.n > 0) {
+    struct dt_str line = {p, n};
+    const bool too_long = lines->skipping || lines->partial.n + n > lines->line_max;
+    const bool joined = !too_long && lines->partial.n > 0;
+    if (joined) {
         dt_strbuf_add(&lines->partial, p, n);
-        if (lines->partial.failed)
-            dt_batch_refuse(lines->batch, DT_PROBLEM_UNAVAILABLE, "memory is out");
-        else
-            add_line(lines, dt_strbuf_str(&lines->partial));
-    } else {
-        add_line(lines, (struct dt_str){p, n});
+        line = dt_strbuf_str(&lines->partial);
     }
+    if (too_long)
+        dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE, "the line is longer than limits.body", false);
+    else if (joined && lines->partial.failed)
+        dt_batch_refuse(lines->batch, DT_PROBLEM_UNAVAILABLE, "memory is out", false);
+    else
+        dt_batch_add(lines->batch, lines->begun ? line : dt_str_without_bom(line), true);
     lines->begun = true;
     lines->skipping = false;
     dt_strbuf_reset(&lines->partial);
@@ -167,23 +164,26 @@ static bool step_lines(struct dt_request *req)
     return false;
 }
 
-/* The library's buffer does not outlive feed, so what is taken later is copied. False: memory is out. */
-static bool keep_piece(struct dt_request *req, struct lines *lines, const char *p, size_t n)
-{
-    lines->at = 0;
-    if (dt_request_hold_bulk(req, dt_strbuf_growth(&lines->piece, n)))
-        dt_strbuf_add(&lines->piece, p, n);
-    if (lines->piece.n == n)
-        return true;
-    dt_batch_end(lines->batch, DT_BATCH_MEMORY);
-    return false;
-}
-
-/* More than a slice, there is no room for it now, or the batch rests first. */
-static enum dt_feed take_in_slices(struct dt_request *req, const char *p, size_t n)
+enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size_t *taken)
 {
     struct lines *lines = req->state;
-    if (!keep_piece(req, lines, p, n)) {
+    size_t at = 0;
+    *taken = n;
+    const enum progress progress = lines->rests ? NO_ROOM : take_lines(req, p, n, &at);
+    if (progress == TAKEN)
+        return DT_FEED_MORE;
+    if (progress == OVER) {
+        leave_remainder(lines);
+        return DT_FEED_DROP;
+    }
+    /* More than a slice, there is no room for it now, or the batch rests first. The library's buffer does not outlive
+     * feed, so what is taken later is copied. */
+    const size_t left = n - at;
+    lines->at = 0;
+    if (dt_request_hold_bulk(req, dt_strbuf_growth(&lines->piece, left)))
+        dt_strbuf_add(&lines->piece, p + at, left);
+    if (lines->piece.n != left) {
+        dt_batch_end(lines->batch, DT_BATCH_MEMORY);
         leave_remainder(lines);
         return DT_FEED_DROP;
     }
@@ -194,26 +194,6 @@ static enum dt_feed take_in_slices(struct dt_request *req, const char *p, size_t
     leave_remainder(lines);
     dt_request_resume(req);
     return DT_FEED_WAIT;
-}
-
-enum dt_feed dt_batch_feed(struct dt_request *req, const char *p, size_t n, size_t *taken)
-{
-    struct lines *lines = req->state;
-    size_t at = 0;
-    *taken = n;
-    if (lines->rests)
-        return take_in_slices(req, p, n);
-    switch (take_lines(req, p, n, &at)) {
-    case TAKEN:
-        return DT_FEED_MORE;
-    case OVER:
-        leave_remainder(lines);
-        return DT_FEED_DROP;
-    case SLICE_OVER:
-    case NO_ROOM:
-        break;
-    }
-    return take_in_slices(req, p + at, n - at);
 }
 
 static enum dt_next answer_lines(struct dt_request *req)
@@ -230,22 +210,6 @@ static enum dt_next rest_lines(struct dt_request *req)
     return dt_batch_rest(lines->batch) ? DT_PENDING : answer_lines(req);
 }
 
-/* A last line without its line feed is a line; one that a limit cut off is not. */
-static void take_last_line(struct lines *lines, bool truncated)
-{
-    bool begun = lines->skipping || lines->partial.n > 0;
-    lines->ended = true;
-    if (dt_batch_over(lines->batch)) {
-        if (begun || truncated)
-            dt_batch_remainder(lines->batch);
-        return;
-    }
-    if (truncated)
-        dt_batch_refuse_onward(lines->batch, DT_PROBLEM_TOO_LARGE, "the body is longer than limits.batch_body");
-    else if (begun)
-        take_line(lines, NULL, 0);
-}
-
 /* Ends the batch when nothing more comes. Called again after each wait for room. */
 static enum dt_next finish_lines(struct dt_request *req)
 {
@@ -253,15 +217,26 @@ static enum dt_next finish_lines(struct dt_request *req)
     req->then = finish_lines;
     dt_batch_look(lines->batch);
     while (!dt_batch_room(lines->batch))
-        if (dt_batch_suspend(lines->batch, false))
+        if (dt_batch_wait(lines->batch, false))
             return DT_PENDING;
-    if (!lines->ended)
-        take_last_line(lines, req->truncated);
+    if (!lines->ended) {
+        /* A last line without its line feed is a line; one that a limit cut off is not. */
+        const bool begun = lines->skipping || lines->partial.n > 0;
+        lines->ended = true;
+        if (dt_batch_over(lines->batch)) {
+            if (begun || req->truncated)
+                dt_batch_remainder(lines->batch);
+        } else if (req->truncated) {
+            dt_batch_refuse(lines->batch, DT_PROBLEM_TOO_LARGE, "the body is longer than limits.batch_body", true);
+        } else if (begun) {
+            take_line(lines, NULL, 0);
+        }
+    }
     while (!dt_batch_flush(lines->batch))
-        if (dt_batch_suspend(lines->batch, false))
+        if (dt_batch_wait(lines->batch, false))
             return DT_PENDING;
     req->then = rest_lines;
-    return dt_batch_suspend(lines->batch, true) ? DT_PENDING : rest_lines(req);
+    return dt_batch_wait(lines->batch, true) ? DT_PENDING : rest_lines(req);
 }
 
 /* The line that was begun is none. */
@@ -305,45 +280,33 @@ static size_t nodes_max(const struct dt_request *req)
     return fit < most ? fit : most;
 }
 
-/* Is all of the text JSON, and an array? When not, nothing is done and the problem is filled in. */
-static bool read_array(struct dt_request *req, const struct dt_batch_kind *kind, dt_json *json)
+/* Reads all of the text. False: it is not JSON or no array, and the problem is filled in. */
+static bool begin_array(struct dt_request *req, struct array *array)
 {
-    const struct dt_config *config = req->api->config;
     struct dt_error err = {0};
-    struct dt_json_limits limits = {.depth = (unsigned)config->limits_json_depth + 1,
-                                    .elements = true,
-                                    .nodes = (uint32_t)nodes_max(req),
-                                    .names = NAMES_MAX};
-    dt_status status = dt_json_parse(json, req->body, &limits, &err);
+    const struct dt_json_limits limits = {.depth = (unsigned)req->api->config->limits_json_depth + 1,
+                                          .elements = true,
+                                          .nodes = (uint32_t)nodes_max(req),
+                                          .names = NAMES_MAX};
+    if (dt_batch_look(array->batch)) {
+        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the request waited too long, or the server is shutting down");
+        return false;
+    }
+    dt_status status = dt_json_parse(array->json, req->body, &limits, &err);
     if (status != DT_OK) {
         dt_answer_status(req, status, NULL, &err);
         return false;
     }
-    if (dt_json_root(json)->type == DT_JSON_ARRAY)
-        return true;
-    struct dt_faults faults;
-    dt_faults_init(&faults, &req->arena);
-    dt_faults_addf(&faults, "", "must be an array of %s, or one a line as application/x-ndjson", kind->elements);
-    dt_answer_faults(req, DT_INVALID, &faults);
-    return false;
-}
-
-/* The answer is there. */
-static bool answered(struct dt_request *req)
-{
-    dt_request_resume(req);
-    return false;
-}
-
-static bool begin_array(struct dt_request *req, struct array *array)
-{
-    if (dt_batch_look(array->batch)) {
-        dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the request waited too long, or the server is shutting down");
-        return answered(req);
+    const struct dt_json_node *root = dt_json_root(array->json);
+    if (root->type != DT_JSON_ARRAY) {
+        struct dt_faults faults;
+        dt_faults_init(&faults, &req->arena);
+        dt_faults_addf(&faults, "", "must be an array of %s, or one a line as application/x-ndjson",
+                       array->kind->elements);
+        dt_answer_faults(req, DT_INVALID, &faults);
+        return false;
     }
-    if (!read_array(req, array->kind, array->json))
-        return answered(req);
-    array->element = dt_json_first(array->json, dt_json_root(array->json));
+    array->element = dt_json_first(array->json, root);
     array->next = FEED;
     return true;
 }
@@ -368,43 +331,38 @@ static bool feed_array(struct array *array)
     return true;
 }
 
-static bool flush_array(struct array *array)
-{
-    while (!dt_batch_flush(array->batch))
-        if (dt_batch_wait(array->batch, false))
-            return false;
-    array->next = REST;
-    return !dt_batch_wait(array->batch, true);
-}
-
-static bool rest_array(struct array *array)
-{
-    array->next = FINISH;
-    return !dt_batch_rest(array->batch);
-}
-
-/* A piece of the array, on a thread of the slices. */
+/* A piece of the array, on a thread of the slices. False: it waits, or the answer is there. */
 static bool step_array(struct dt_request *req)
 {
     struct array *array = req->state;
     switch (array->next) {
     case READ:
-        return begin_array(req, array);
+        if (begin_array(req, array))
+            return true;
+        break;
     case FEED:
         return feed_array(array);
     case FLUSH:
-        return flush_array(array);
+        while (!dt_batch_flush(array->batch))
+            if (dt_batch_wait(array->batch, false))
+                return false;
+        array->next = REST;
+        return !dt_batch_wait(array->batch, true);
     case REST:
-        return rest_array(array);
+        array->next = FINISH;
+        return !dt_batch_rest(array->batch);
     case FINISH:
+        dt_batch_answer(array->batch);
         break;
     }
-    dt_batch_answer(array->batch);
-    return answered(req);
+    dt_request_resume(req);
+    return false;
 }
 
-static enum dt_next take_array(struct dt_request *req, const struct dt_batch_kind *kind)
+enum dt_next dt_batch_feed_handle(struct dt_request *req, const struct dt_batch_kind *kind)
 {
+    if (req->media == DT_MEDIA_NDJSON)
+        return finish_lines(req);
     struct array *array = dt_arena_alloc(&req->arena, sizeof(*array));
     if (!array)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
@@ -421,9 +379,4 @@ static enum dt_next take_array(struct dt_request *req, const struct dt_batch_kin
     dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "the server is shutting down");
     dt_request_resume(req);
     return DT_PENDING;
-}
-
-enum dt_next dt_batch_feed_handle(struct dt_request *req, const struct dt_batch_kind *kind)
-{
-    return req->media == DT_MEDIA_NDJSON ? finish_lines(req) : take_array(req, kind);
 }

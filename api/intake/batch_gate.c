@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/metrics.h"
 
 struct dt_gate {
@@ -27,21 +28,6 @@ struct dt_gate {
     struct dt_gate_entry *first; /* the queue, first come first served (utlist) */
     dt_metric *rows_out, *waiting, *open, *rests;
 };
-
-static void register_metrics(dt_gate *gate, const char *of)
-{
-    char labels[40];
-    snprintf(labels, sizeof(labels), "of=\"%s\"", of);
-    gate->rows_out =
-        dt_gauge("duetime_api_batch_rows",
-                 "Elements of batches at their queue, or granted room there; large ones count for several.", labels);
-    gate->waiting =
-        dt_gauge("duetime_api_batches_waiting", "Batches that wait for the queue of their elements.", labels);
-    gate->open = dt_gauge("duetime_api_batches", "Batches whose request or whose elements are under way.", labels);
-    gate->rests =
-        dt_counter("duetime_api_batch_rests_total",
-                   "Batches that were answered later, since their token has very many elements refused.", labels);
-}
 
 static size_t weigh(const dt_gate *gate, size_t rows, size_t bytes)
 {
@@ -65,7 +51,17 @@ dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_ga
     gate->row_bytes = bounds->rows ? bounds->bytes / bounds->rows : 0;
     gate->unit_rows = weigh(gate, bounds->chunk_rows, bounds->chunk_bytes);
     pthread_mutex_init(&gate->lock, NULL);
-    register_metrics(gate, of);
+    char labels[40];
+    snprintf(labels, sizeof(labels), "of=\"%s\"", of);
+    gate->rows_out =
+        dt_gauge("duetime_api_batch_rows",
+                 "Elements of batches at their queue, or granted room there; large ones count for several.", labels);
+    gate->waiting =
+        dt_gauge("duetime_api_batches_waiting", "Batches that wait for the queue of their elements.", labels);
+    gate->open = dt_gauge("duetime_api_batches", "Batches whose request or whose elements are under way.", labels);
+    gate->rests =
+        dt_counter("duetime_api_batch_rests_total",
+                   "Batches that were answered later, since their token has very many elements refused.", labels);
     return DT_OK;
 }
 
@@ -73,42 +69,38 @@ void dt_gate_free(dt_gate *gate)
 {
     if (!gate)
         return;
+    dt_assert(!gate->first && gate->n_waiting == 0);
+    dt_assert_cmp(gate->rows, ==, 0);
     pthread_mutex_destroy(&gate->lock);
     free(gate);
-}
-
-static void count_entries(dt_gate *gate, int change)
-{
-    dt_metric_set(gate->open, atomic_fetch_add_explicit(&gate->entries, change, memory_order_relaxed) + change);
 }
 
 void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t deadline_us,
                         void (*call)(struct dt_gate_entry *))
 {
     *entry = (struct dt_gate_entry){.gate = gate, .deadline_us = deadline_us, .call = call};
-    count_entries(gate, 1);
+    dt_metric_set(gate->open, atomic_fetch_add_explicit(&gate->entries, 1, memory_order_relaxed) + 1);
 }
 
 void dt_gate_entry_clear(struct dt_gate_entry *entry)
 {
+    dt_gate *gate = entry->gate;
     dt_gate_leave(entry);
-    count_entries(entry->gate, -1);
+    dt_assert(!entry->waits_for);
+    dt_assert_cmp(entry->under_way, ==, 0);
+    const int entries = atomic_fetch_sub_explicit(&gate->entries, 1, memory_order_relaxed);
+    dt_assert_cmp(entries, >, 0);
+    dt_metric_set(gate->open, entries - 1);
 }
 
 /* ---- the queue ---- */
-
-static void enqueue(struct dt_gate_entry *entry, enum dt_gate_for what)
-{
-    dt_gate *gate = entry->gate;
-    entry->waits_for = what;
-    DL_APPEND(gate->first, entry);
-    gate->n_waiting++;
-}
 
 /* The entry is its owner's from here on. */
 static void end_wait(struct dt_gate_entry *entry)
 {
     dt_gate *gate = entry->gate;
+    dt_assert(entry->waits_for);
+    dt_assert_cmp(gate->n_waiting, >, 0);
     DL_DELETE(gate->first, entry);
     gate->n_waiting--;
     entry->waits_for = 0;
@@ -133,13 +125,6 @@ static bool has_room(const struct dt_gate_entry *entry)
     return entry->granted > 0 || gate->rows == 0 || gate->rows + gate->unit_rows <= gate->rows_max;
 }
 
-static void grant(struct dt_gate_entry *entry)
-{
-    entry->granted = entry->gate->unit_rows;
-    entry->gate->rows += entry->granted;
-    end_wait(entry);
-}
-
 static bool need_not_wait(const struct dt_gate_entry *entry, enum dt_gate_for what)
 {
     if (what == DT_GATE_ALL)
@@ -156,16 +141,19 @@ static void serve_queue(dt_gate *gate)
         next = entry->next;
         if (!need_not_wait(entry, entry->waits_for))
             continue;
-        if (entry->waits_for == DT_GATE_ROOM && has_room(entry))
-            grant(entry);
-        else
-            end_wait(entry);
+        if (entry->waits_for == DT_GATE_ROOM && has_room(entry)) {
+            dt_assert_cmp(entry->granted, ==, 0); /* given back when the wait began */
+            entry->granted = gate->unit_rows;
+            gate->rows += entry->granted;
+        }
+        end_wait(entry);
     }
     show(gate);
 }
 
 static void give_back_grant(struct dt_gate_entry *entry)
 {
+    dt_assert_cmp(entry->gate->rows, >=, entry->granted);
     entry->gate->rows -= entry->granted;
     entry->granted = 0;
 }
@@ -174,6 +162,8 @@ bool dt_gate_pass(struct dt_gate_entry *entry, size_t weight)
 {
     dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
+    dt_assert(!entry->waits_for);
+    dt_assert_cmp(weight, <=, gate->unit_rows);
     bool room = has_room(entry);
     if (room) {
         bool more = entry->granted > weight;
@@ -194,6 +184,8 @@ void dt_gate_back(struct dt_gate_entry *entry, size_t weight, void (*under_lock)
 {
     dt_gate *gate = entry->gate;
     pthread_mutex_lock(&gate->lock);
+    dt_assert_cmp(gate->rows, >=, weight);
+    dt_assert_cmp(entry->under_way, >, 0);
     gate->rows -= weight;
     entry->under_way--;
     under_lock(arg, entry->under_way);
@@ -209,7 +201,10 @@ bool dt_gate_wait(struct dt_gate_entry *entry, enum dt_gate_for what, void (*sus
     if (wait) {
         if (suspend)
             suspend(entry);
-        enqueue(entry, what);
+        dt_assert(!entry->waits_for);
+        entry->waits_for = what;
+        DL_APPEND(gate->first, entry);
+        gate->n_waiting++;
         give_back_grant(entry);
         serve_queue(gate);
     }
@@ -237,19 +232,15 @@ void dt_gate_leave(struct dt_gate_entry *entry)
 
 /* ---- ends ---- */
 
-static bool is_late(const struct dt_gate_entry *entry, int64_t now_us)
-{
-    if (entry->waits_for == DT_GATE_REST)
-        return now_us >= entry->rests_until_us;
-    return now_us >= entry->deadline_us + (entry->waits_for == DT_GATE_ALL ? DT_GATE_GRACE_US : 0);
-}
-
 void dt_gate_expire(dt_gate *gate, int64_t now_us)
 {
     pthread_mutex_lock(&gate->lock);
     for (struct dt_gate_entry *entry = gate->first, *next; entry; entry = next) {
         next = entry->next;
-        if (is_late(entry, now_us))
+        const int64_t end_us = entry->waits_for == DT_GATE_REST  ? entry->rests_until_us
+                               : entry->waits_for == DT_GATE_ALL ? entry->deadline_us + DT_GATE_GRACE_US
+                                                                 : entry->deadline_us;
+        if (now_us >= end_us)
             end_wait(entry);
     }
     show(gate);

@@ -14,39 +14,26 @@ static size_t unit_rows(const struct dt_api *api)
     return dt_committer_unit_rows(api->committer);
 }
 
-/* Mostly the topic of the element before: with one text for both, whoever compares them later need not read it. */
-static void share_topic(const struct dt_chunk *chunk, struct dt_new_job *job)
-{
-    if (chunk->n_rows == 0)
-        return;
-    const struct dt_create *before = dt_chunk_row(chunk, chunk->n_rows - 1);
-    if (dt_str_eq(before->row.job.topic, job->topic))
-        job->topic = before->row.job.topic;
-}
-
-/* Binary payloads are in the arena already. */
-static bool keep_payload(struct dt_arena *arena, struct dt_new_job *job)
-{
-    if (job->payload_binary)
-        return true;
-    job->payload = dt_arena_copy(arena, job->payload);
-    return job->payload.p != NULL;
-}
-
 static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
                         struct dt_faults *faults, struct dt_error *err)
 {
-    struct dt_create *row = dt_chunk_next_row(chunk);
+    struct dt_create *row = dt_chunk_row(chunk, chunk->n_rows);
     struct dt_new_job *job = &row->row.job;
     dt_status status = dt_job_decode(json, &terms->rules, &(struct dt_job_path){.topic = DT_STR_NONE},
                                      dt_refclock_latest_ms(terms->api->ref), faults, job);
     if (status != DT_OK)
         return status;
-    if (keep && !keep_payload(&chunk->arena, job))
-        return DT_NOMEM;
+    if (keep && !job->payload_binary) { /* a binary one is in the arena already */
+        job->payload = dt_arena_copy(&chunk->arena, job->payload);
+        if (!job->payload.p)
+            return DT_NOMEM;
+    }
     if (!dt_caller_sees(&terms->caller, job->topic))
         return dt_fail(err, DT_NOT_FOUND, "no such topic");
-    share_topic(chunk, job);
+    /* Mostly the topic of the element before: with one text for both, later comparisons need not read it. */
+    const struct dt_create *before = chunk->n_rows > 0 ? dt_chunk_row(chunk, chunk->n_rows - 1) : NULL;
+    if (before && dt_str_eq(before->row.job.topic, job->topic))
+        job->topic = before->row.job.topic;
     return DT_OK;
 }
 

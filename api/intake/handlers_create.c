@@ -10,6 +10,7 @@
 #include "answer.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "base/assert.h"
 #include "committer.h"
 #include "create.h"
 #include "handlers.h"
@@ -32,19 +33,6 @@ struct create {
 
 /* ---- the answer ---- */
 
-/* Most jobs are due later: those need no look at topics and leaders. */
-static enum dt_next answer_made(struct dt_request *req, const struct dt_job *job)
-{
-    struct dt_job_view view = {.payload = true, .waiting_for = "time"};
-    if (job->next_at_ms > dt_refclock_earliest_ms(req->api->ref))
-        return dt_answer_job(req, 201, job, &view);
-    struct dt_waiting waiting;
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref, NULL);
-    view.waiting_for = dt_waiting_for(&waiting, job);
-    dt_waiting_clear(&waiting);
-    return dt_answer_job(req, 201, job, &view);
-}
-
 static enum dt_next answer_create(struct dt_request *req)
 {
     struct create *c = req->state;
@@ -54,8 +42,16 @@ static enum dt_next answer_create(struct dt_request *req)
         return DT_REPLY;
     }
     struct dt_job job;
+    struct dt_job_view view = {.payload = true, .waiting_for = "time"};
     dt_job_from_new(&job, &c->row.row.job, c->unit.created_ms);
-    return answer_made(req, &job);
+    /* Most jobs are due later: those need no look at topics and leaders. */
+    if (job.next_at_ms <= dt_refclock_earliest_ms(req->api->ref)) {
+        struct dt_waiting waiting;
+        dt_waiting_init(&waiting, req->api->topics, req->api->ref, NULL);
+        view.waiting_for = dt_waiting_for(&waiting, &job);
+        dt_waiting_clear(&waiting);
+    }
+    return dt_answer_job(req, 201, &job, &view);
 }
 
 /* An equal request made this job before. */
@@ -74,37 +70,28 @@ static enum dt_next answer_existing(struct dt_request *req, dt_store *store)
     return dt_answer_stored(req, store, &job, NULL);
 }
 
-/* ---- replacing ---- */
+/* ---- the request ---- */
 
 static enum dt_next replace_job(struct dt_request *req, dt_store *store);
-
-/* Somebody made a job of the key after the worker had looked: it is the one to replace. False: that was tried
- * enough. */
-static bool look_again(struct dt_request *req)
-{
-    struct create *c = req->state;
-    enum dt_insert_outcome outcome = c->row.row.outcome;
-    if (c->unit.status != DT_OK || (outcome != DT_INSERT_SAME && outcome != DT_INSERT_CONFLICT))
-        return false;
-    if (++c->turns == TURNS_MAX) {
-        c->unit.status = DT_BUSY;
-        return false;
-    }
-    dt_unit_clear(&c->unit);
-    req->then = NULL; /* what a refusal by the workers says is the answer: nothing goes on behind it */
-    dt_workers_submit(req->api->workers, req, replace_job);
-    return true;
-}
-
-/* ---- the request ---- */
 
 /* On a committer's thread, or inside the submit. */
 static void created(struct dt_unit *unit)
 {
     struct dt_request *req = unit->arg;
-    if (unit->rows[0].row.replace && look_again(req))
-        return;
-    if (unit->status == DT_OK && unit->rows[0].row.outcome == DT_INSERT_SAME) {
+    struct create *c = req->state;
+    const enum dt_insert_outcome outcome = c->row.row.outcome;
+    dt_assert(unit == &c->unit);
+    if (c->row.row.replace && unit->status == DT_OK && (outcome == DT_INSERT_SAME || outcome == DT_INSERT_CONFLICT)) {
+        /* A job of the key was made after the worker had looked: it is the one to replace. */
+        if (++c->turns < TURNS_MAX) {
+            dt_unit_clear(unit);
+            req->then = NULL; /* what a refusal by the workers says is the answer: nothing follows it */
+            dt_workers_submit(req->api->workers, req, replace_job);
+            return;
+        }
+        unit->status = DT_BUSY;
+    }
+    if (unit->status == DT_OK && outcome == DT_INSERT_SAME) {
         req->then = NULL; /* likewise */
         dt_workers_submit(req->api->workers, req, answer_existing);
         return;
@@ -149,41 +136,6 @@ static enum dt_next replace_job(struct dt_request *req, dt_store *store)
     return dt_answer_changed(req, store, status, &job, &err);
 }
 
-static enum dt_next submit(struct dt_request *req, struct create *c)
-{
-    req->state = c;
-    req->cleanup = drop_create;
-    if (c->row.row.replace)
-        return dt_workers_submit(req->api->workers, req, replace_job);
-    dt_request_suspend(req);
-    return make_job(req);
-}
-
-static enum dt_next decode_and_submit(struct dt_request *req, const struct dt_job_rules *rules,
-                                      const struct dt_job_path *path, struct create *c)
-{
-    dt_json *json = dt_answer_parse(req, rules, &c->faults);
-    if (!json)
-        return DT_REPLY;
-    dt_status status =
-        dt_job_decode(json, rules, path, dt_refclock_latest_ms(req->api->ref), &c->faults, &c->row.row.job);
-    if (status != DT_OK)
-        return dt_answer_faults(req, status, &c->faults);
-    if (!dt_caller_sees(&req->caller, c->row.row.job.topic))
-        return dt_answer_not_found(req, "topic");
-    return submit(req, c);
-}
-
-static void check_path(struct dt_faults *faults, const struct dt_job_rules *rules, const struct dt_job_path *path)
-{
-    const char *reason = dt_topic_check(path->topic, rules->installation);
-    if (reason)
-        dt_faults_add(faults, "/topic", reason);
-    reason = dt_key_check(path->key);
-    if (reason)
-        dt_faults_add(faults, "/key", reason);
-}
-
 static enum dt_next create(struct dt_request *req, const struct dt_job_path *path, bool replace)
 {
     if (!dt_answer_clock(req))
@@ -194,12 +146,39 @@ static enum dt_next create(struct dt_request *req, const struct dt_job_path *pat
     memset(c, 0, sizeof(*c));
     c->row.row.replace = replace;
     dt_faults_init(&c->faults, &req->arena);
+    struct dt_new_job *job = &c->row.row.job;
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
-    struct dt_job_rules rules = dt_answer_rules(req->api, view);
-    if (path->topic.p)
-        check_path(&c->faults, &rules, path);
-    enum dt_next next =
-        c->faults.n > 0 ? dt_answer_faults(req, DT_INVALID, &c->faults) : decode_and_submit(req, &rules, path, c);
+    const struct dt_job_rules rules = dt_answer_rules(req->api, view);
+    enum dt_next next = DT_REPLY;
+    const char *bad_topic = path->topic.p ? dt_topic_check(path->topic, rules.installation) : NULL;
+    const char *bad_key = path->topic.p ? dt_key_check(path->key) : NULL;
+    if (bad_topic)
+        dt_faults_add(&c->faults, "/topic", bad_topic);
+    if (bad_key)
+        dt_faults_add(&c->faults, "/key", bad_key);
+    if (c->faults.n > 0) {
+        next = dt_answer_faults(req, DT_INVALID, &c->faults);
+        goto out;
+    }
+    const dt_json *json = dt_answer_parse(req, &rules, &c->faults);
+    if (!json)
+        goto out;
+    dt_status status = dt_job_decode(json, &rules, path, dt_refclock_latest_ms(req->api->ref), &c->faults, job);
+    if (status != DT_OK) {
+        next = dt_answer_faults(req, status, &c->faults);
+    } else if (!dt_caller_sees(&req->caller, job->topic)) {
+        next = dt_answer_not_found(req, "topic");
+    } else {
+        req->state = c;
+        req->cleanup = drop_create;
+        if (replace) {
+            next = dt_workers_submit(req->api->workers, req, replace_job);
+        } else {
+            dt_request_suspend(req);
+            next = make_job(req);
+        }
+    }
+out:
     dt_view_release(view);
     return next;
 }

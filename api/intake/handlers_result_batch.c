@@ -17,7 +17,7 @@ static size_t unit_rows(const struct dt_api *api)
 static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
                         struct dt_faults *faults, struct dt_error *err)
 {
-    struct dt_apply *row = dt_chunk_next_row(chunk);
+    struct dt_apply *row = dt_chunk_row(chunk, chunk->n_rows);
     (void)terms;
     (void)keep; /* all texts are copied */
     (void)err;
@@ -42,23 +42,19 @@ static void submit(const struct dt_batch_terms *terms, struct dt_chunk *chunk, i
     dt_results_batcher_submit(terms->api->results, &chunk->unit.results);
 }
 
-static int add_problem(struct dt_strbuf *out, dt_status status, const char *detail)
-{
-    const struct dt_problem problem = {.type = dt_problem_of_status(status), .detail = dt_str(detail)};
-    dt_problem_add(out, &problem, DT_STR_NONE);
-    return dt_problem_http_status(problem.type);
-}
-
 static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
 {
     const struct dt_apply *row = dt_chunk_row(chunk, i);
     dt_status status = chunk->unit.results.status;
     if (status == DT_OK && row->outcome == DT_OUTCOME_BUSY)
         status = DT_BUSY;
-    if (status != DT_OK)
-        return add_problem(out, status, dt_status_text(status));
-    if (row->outcome == DT_OUTCOME_UNKNOWN_JOB)
-        return add_problem(out, DT_NOT_FOUND, "no such job");
+    const bool unknown = status == DT_OK && row->outcome == DT_OUTCOME_UNKNOWN_JOB;
+    if (status != DT_OK || unknown) {
+        const struct dt_problem problem = {.type = dt_problem_of_status(unknown ? DT_NOT_FOUND : status),
+                                           .detail = dt_str(unknown ? "no such job" : dt_status_text(status))};
+        dt_problem_add(out, &problem, DT_STR_NONE);
+        return dt_problem_http_status(problem.type);
+    }
     dt_strbuf_adds(out, "{\"status\":200,\"outcome\":\"");
     dt_strbuf_adds(out, dt_report_outcome(row->outcome));
     dt_strbuf_adds(out, "\"}");

@@ -17,25 +17,20 @@ struct reporting {
     struct dt_request *req;
 };
 
-/* The result was judged, and then the job could not be read: it was deleted (a retention of zero), or the read failed,
- * which takes nothing of that back. */
-static enum dt_next answer_without_job(struct dt_request *req, int64_t id, const char *outcome)
-{
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_addf(&req->out, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)id, outcome);
-    return DT_REPLY;
-}
-
 static enum dt_next answer_result(struct dt_request *req, dt_store *store)
 {
     const struct reporting *r = req->state;
     struct dt_job job;
     int64_t id = r->apply.result.job_id;
     const char *outcome = dt_report_outcome(r->apply.outcome);
-    if (dt_store_get(store, id, &req->arena, &job, NULL) != DT_OK)
-        return answer_without_job(req, id, outcome);
-    return dt_answer_stored(req, store, &job, outcome);
+    if (dt_store_get(store, id, &req->arena, &job, NULL) == DT_OK)
+        return dt_answer_stored(req, store, &job, outcome);
+    /* The result was judged, and then the job could not be read: it was deleted (a retention of zero), or the read
+     * failed, which takes nothing of that back. */
+    req->status = 200;
+    dt_strbuf_reset(&req->out);
+    dt_strbuf_addf(&req->out, "{\"id\":\"%lld\",\"outcome\":\"%s\"}", (long long)id, outcome);
+    return DT_REPLY;
 }
 
 /* On the batcher's thread, or inside the submit. */
@@ -56,21 +51,6 @@ static void reported(struct dt_reports *reports)
     dt_request_resume(req);
 }
 
-static enum dt_next decode_result(struct dt_request *req, int64_t id, struct reporting *r)
-{
-    struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    struct dt_faults faults;
-    dt_json *json = dt_answer_parse(req, &rules, &faults);
-    if (!json)
-        return DT_REPLY;
-    dt_status status = dt_report_decode(json, id, &faults, &r->apply.result);
-    if (status != DT_OK)
-        return dt_answer_faults(req, status, &faults);
-    dt_request_suspend(req);
-    dt_results_batcher_submit(req->api->results, &r->reports);
-    return DT_PENDING;
-}
-
 enum dt_next dt_handle_job_results(struct dt_request *req)
 {
     int64_t id;
@@ -87,5 +67,15 @@ enum dt_next dt_handle_job_results(struct dt_request *req)
                                         .done = reported,
                                         .arg = r}};
     req->state = r;
-    return decode_result(req, id, r);
+    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    struct dt_faults faults;
+    const dt_json *json = dt_answer_parse(req, &rules, &faults);
+    if (!json)
+        return DT_REPLY;
+    dt_status status = dt_report_decode(json, id, &faults, &r->apply.result);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    dt_request_suspend(req);
+    dt_results_batcher_submit(req->api->results, &r->reports);
+    return DT_PENDING;
 }

@@ -39,7 +39,7 @@ static void refused_elements_keep_their_place_and_make_no_job(void **state)
     add(batch, "{\"topic\":\"t\"}");
     add(batch, "{\"topic\":\"hidden\",\"delay\":1}");
     add(batch, "");
-    dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "too long");
+    dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "too long", false);
     assert_true(dt_batch_flush(batch));
     assert_int_equal(n_units, 1);
     assert_int_equal(units[0]->n, 1);
@@ -65,7 +65,7 @@ static void a_refusal_says_what_is_wrong_and_in_which_line(void **state)
     request_init(&req);
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     add(batch, "{");
-    dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "too long");
+    dt_batch_refuse(batch, DT_PROBLEM_TOO_LARGE, "too long", false);
     add(batch, "{\"topic\":\"t\"}");
     add(batch, "[");
     assert_true(dt_batch_flush(batch));
@@ -88,7 +88,7 @@ static void a_batch_of_refusals_needs_no_committer(void **state)
     for (unsigned i = 0; i < 3 * ROWS; i++)
         add(batch, "no");
     assert_true(dt_batch_flush(batch));
-    assert_false(dt_batch_suspend(batch, true));
+    assert_false(dt_batch_wait(batch, true));
     dt_batch_answer(batch);
     assert_int_equal(n_units, 0);
     assert_int_equal(count(req.out.p, "\"status\":400"), 3 * ROWS);
@@ -179,7 +179,7 @@ static void at_most_so_many_chunks_of_a_batch_are_under_way(void **state)
     dt_batch *batch = dt_batch_new(&req, &dt_batch_of_jobs, false);
     assert_int_equal(fill(batch), (DT_BATCH_UNDER_WAY + 1) * ROWS); /* and one that waits, full */
     assert_int_equal(n_units, DT_BATCH_UNDER_WAY);
-    assert_true(dt_batch_suspend(batch, false));
+    assert_true(dt_batch_wait(batch, false));
     assert_int_equal(suspended, 1);
     assert_int_equal(resumed, 0);
     give_back(2, DT_OK);
@@ -189,7 +189,7 @@ static void at_most_so_many_chunks_of_a_batch_are_under_way(void **state)
         if (units[i])
             give_back(i, DT_OK);
     assert_true(dt_batch_flush(batch));
-    assert_true(dt_batch_suspend(batch, true));
+    assert_true(dt_batch_wait(batch, true));
     give_back(n_units - 1, DT_OK);
     assert_int_equal(resumed, 2);
     dt_batch_answer(batch);
@@ -211,7 +211,7 @@ static void batches_share_half_of_the_queue_and_wait_in_line(void **state)
     assert_int_equal(n_units, 4);
     for (int i = 0; i < 3; i++) {
         fill(batch[i]);
-        assert_true(dt_batch_suspend(batch[i], false));
+        assert_true(dt_batch_wait(batch[i], false));
     }
     give_back(0, DT_OK); /* room for one: the first in the queue, and no other */
     assert_int_equal(resumed, 1);
@@ -291,7 +291,7 @@ static void chunks_that_share_a_key_are_committed_one_after_the_other(void **sta
     add(batch, "{\"topic\":\"t\",\"delay\":6,\"key\":\"3\"}");
     assert_int_equal(n_units, 2); /* no key is shared: both are under way */
     assert_false(dt_batch_flush(batch));
-    assert_true(dt_batch_suspend(batch, false));
+    assert_true(dt_batch_wait(batch, false));
     give_back(1, DT_OK);
     assert_int_equal(resumed, 0);
     give_back(0, DT_OK);

@@ -17,7 +17,7 @@ static void make_line(struct dt_request *req, dt_batch **batch, int n)
         request_init(&req[i]);
         batch[i] = dt_batch_new(&req[i], &dt_batch_of_jobs, false);
         fill(batch[i]);
-        assert_true(dt_batch_suspend(batch[i], false));
+        assert_true(dt_batch_wait(batch[i], false));
     }
     assert_int_equal(n_units, 4);
     assert_int_equal(resumed, 0);
@@ -75,7 +75,7 @@ static void a_batch_whose_time_is_up_leaves_the_line_and_answers_for_what_it_mad
     assert_int_equal(resumed, 2);
     assert_true(dt_batch_flush(batch[1]));
     fill(batch[1]);
-    assert_true(dt_batch_suspend(batch[1], false));
+    assert_true(dt_batch_wait(batch[1], false));
     dt_gate_expire(api.job_gate, NEVER - 1);
     assert_int_equal(resumed, 2);
     dt_gate_expire(api.job_gate, NEVER); /* everybody's time is up */
@@ -111,7 +111,7 @@ static void the_end_of_the_server_calls_everybody_in_line(void **state)
     assert_int_equal(resumed, 3);
     for (int i = 0; i < 3; i++) {
         assert_true(dt_batch_look(batch[i]));
-        assert_false(dt_batch_suspend(batch[i], false));
+        assert_false(dt_batch_wait(batch[i], false));
     }
     give_all_back();
     for (int i = 0; i < 3; i++) {
@@ -137,7 +137,7 @@ static void chunks_that_never_come_back_are_told_as_unknown(void **state)
     assert_true(dt_batch_flush(batch));
     assert_int_equal(n_units, 3);
     give_back(1, DT_OK);
-    assert_true(dt_batch_suspend(batch, true));
+    assert_true(dt_batch_wait(batch, true));
     dt_gate_expire(api.job_gate, NEVER + DT_GATE_GRACE_US - 1);
     assert_int_equal(resumed, 0);
     dt_gate_expire(api.job_gate, NEVER + DT_GATE_GRACE_US);
@@ -300,7 +300,7 @@ static void what_is_nobodys_fault_is_not_told_as_refused(void **state)
     assert_false(dt_batch_rest(batch));
     answer_and_end(&req, batch);
     batch = batch_of_token(&req, NEVER, (const char *const[]){fine}, 1);
-    dt_batch_refuse(batch, DT_PROBLEM_UNAVAILABLE, "memory is out");
+    dt_batch_refuse(batch, DT_PROBLEM_UNAVAILABLE, "memory is out", false);
     dt_batch_end(batch, DT_BATCH_LATE);
     add(batch, fine); /* 408 */
     assert_true(dt_batch_flush(batch));

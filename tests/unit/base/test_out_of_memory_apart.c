@@ -217,15 +217,14 @@ static void a_topic_is_queued_or_not(void **state)
 
 static dt_status fill_a_chunk(void)
 {
-    const struct dt_chunk_room room = {.first = 4, .most = 64, .row_bytes = sizeof(struct dt_create)};
-    struct dt_chunk *chunk = dt_chunk_new(NULL, &room);
+    struct dt_chunk *chunk = dt_chunk_new(NULL, 4, 64, sizeof(struct dt_create));
     dt_status status = chunk ? DT_OK : DT_NOMEM;
     for (int i = 0; status == DT_OK && i < 64; i++) {
         if (!dt_chunk_reserve(chunk)) {
             status = DT_NOMEM;
             break;
         }
-        struct dt_create *row = dt_chunk_next_row(chunk);
+        struct dt_create *row = dt_chunk_row(chunk, chunk->n_rows);
         row->row.job = (struct dt_new_job){.topic = DT_STR_LIT("t"), .payload = DT_STR_LIT("{}")};
         status = dt_chunk_note_key(chunk, (uint64_t)i + 1) ? DT_OK : DT_NOMEM;
         if (status == DT_OK)
