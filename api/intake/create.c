@@ -5,20 +5,16 @@
 #include "store/jobs/insert_problem.h"
 #include "unit_quota.h"
 
-static int unit_failed(const struct dt_unit *unit, const struct dt_create *row, struct dt_problem *problem)
-{
-    *problem =
-        (struct dt_problem){.type = dt_problem_of_status(unit->status), .detail = dt_str(dt_status_text(unit->status))};
-    if (unit->status == DT_UNKNOWN)
-        problem->id = row->row.job.id;
-    return 0;
-}
-
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,
                       struct dt_problem *problem)
 {
-    if (unit->status != DT_OK)
-        return unit_failed(unit, row, problem);
+    if (unit->status != DT_OK) {
+        *problem = (struct dt_problem){.type = dt_problem_of_status(unit->status),
+                                       .detail = dt_str(dt_status_text(unit->status))};
+        if (unit->status == DT_UNKNOWN)
+            problem->id = row->row.job.id;
+        return 0;
+    }
     if (dt_unit_is_over(unit, row)) {
         dt_over_problem(&unit->over, problem);
         return 0;

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -79,22 +80,11 @@ static void wake_locked(dt_index_writer *w)
         pthread_cond_signal(&w->wake);
 }
 
-/* Removals are never urgent: a stale entry is refused when it is claimed. */
-static bool any_urgent(const dt_index_writer *w, const struct dt_entry *entries, size_t n)
+/* Removals count as never due: a stale entry is refused when it is claimed. */
+static bool any_due_by(const struct dt_entry *entries, size_t n, int64_t until_ms)
 {
-    int64_t soon_ms = dt_refclock_latest_ms(w->env->ref) + URGENT_MS;
     for (size_t i = 0; i < n; i++)
-        if (entries[i].due_ms != 0 && entries[i].due_ms <= soon_ms)
-            return true;
-    return false;
-}
-
-/* Leaders need not look for what the reconciler will have met before it is due. */
-static bool any_near(const dt_index_writer *w, const struct dt_entry *entries, size_t n)
-{
-    int64_t near_ms = dt_refclock_latest_ms(w->env->ref) + 2 * w->env->config->reconcile_period + STALE_MS;
-    for (size_t i = 0; i < n; i++)
-        if (entries[i].due_ms != 0 && entries[i].due_ms <= near_ms)
+        if (entries[i].due_ms != 0 && entries[i].due_ms <= until_ms)
             return true;
     return false;
 }
@@ -107,19 +97,15 @@ static void note_loss(dt_index_writer *w)
         tell(w->loss_arg);
 }
 
-static void note_dropped(dt_index_writer *w, const struct dt_entry *entries, size_t n)
-{
-    dt_metric_add(w->dropped_full, (int64_t)n);
-    if (any_near(w, entries, n))
-        note_loss(w);
-}
-
 void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, size_t n)
 {
     if (!w || n == 0)
         return;
-    bool urgent = any_urgent(w, entries, n);
+    const int64_t now_ms = dt_refclock_latest_ms(w->env->ref);
+    const bool urgent = any_due_by(entries, n, now_ms + URGENT_MS);
     pthread_mutex_lock(&w->lock);
+    dt_assert_cmp(w->n, <=, RING_ENTRIES);
+    dt_assert_cmp(w->head, <, RING_ENTRIES);
     bool first = w->n == 0;
     size_t room = RING_ENTRIES - w->n;
     size_t taken = n < room ? n : room;
@@ -132,8 +118,12 @@ void dt_index_writer_post(dt_index_writer *w, const struct dt_entry *entries, si
     if (first || urgent || w->n >= LINGER_MAX)
         wake_locked(w);
     pthread_mutex_unlock(&w->lock);
-    if (taken < n)
-        note_dropped(w, entries + taken, n - taken);
+    if (taken == n)
+        return;
+    dt_metric_add(w->dropped_full, (int64_t)(n - taken));
+    /* Leaders need not look for what the reconciler will have met before it is due. */
+    if (any_due_by(entries + taken, n - taken, now_ms + 2 * w->env->config->reconcile_period + STALE_MS))
+        note_loss(w);
 }
 
 void dt_index_writer_outbox(dt_index_writer *w, int64_t job_id)
@@ -181,34 +171,27 @@ void dt_index_writer_verdict(dt_index_writer *w, struct dt_index_verdict *out)
 
 /* ---- the thread ---- */
 
-static int64_t probe_at_us(const dt_index_writer *w)
+static void wait_locked(dt_index_writer *w)
 {
-    return w->tried_us + (atomic_load(&w->up) ? PROBE_US : RETRY_US);
-}
-
-static bool something_to_do_locked(const dt_index_writer *w)
-{
-    int64_t now_us = dt_clock_mono_us(w->env->clock);
-    return now_us >= probe_at_us(w) || dt_thread_stopping(&w->thread) || w->outbox_news || w->topic_news || w->urgent ||
-           w->n >= LINGER_MAX || (w->n && now_us >= w->oldest_us + LINGER_US);
-}
-
-static void sleep_locked(dt_index_writer *w)
-{
-    int64_t until_us = probe_at_us(w);
-    if (w->n)
-        until_us = dt_earlier(until_us, w->oldest_us + LINGER_US);
-    w->sleeping = true;
-    dt_clock_wait(&w->wake, &w->lock, until_us);
-    w->sleeping = false;
+    for (;;) {
+        int64_t until_us = w->tried_us + (atomic_load(&w->up) ? PROBE_US : RETRY_US);
+        if (w->n)
+            until_us = dt_earlier(until_us, w->oldest_us + LINGER_US);
+        if (dt_thread_stopping(&w->thread) || w->outbox_news || w->topic_news || w->urgent || w->n >= LINGER_MAX ||
+            dt_clock_mono_us(w->env->clock) >= until_us)
+            return;
+        w->sleeping = true;
+        dt_clock_wait(&w->wake, &w->lock, until_us);
+        w->sleeping = false;
+    }
 }
 
 /* Sleeps until there is something to do, and takes it. */
 static void take_round(dt_index_writer *w, struct round *round)
 {
     pthread_mutex_lock(&w->lock);
-    while (!something_to_do_locked(w))
-        sleep_locked(w);
+    wait_locked(w);
+    dt_assert_cmp(w->n, <=, RING_ENTRIES);
     round->n = w->n < PUT_ENTRIES ? w->n : PUT_ENTRIES;
     for (size_t i = 0; i < round->n; i++)
         w->batch[i] = w->ring[(w->head + i) & (RING_ENTRIES - 1)];
@@ -232,17 +215,6 @@ static dt_status connect_index(dt_index_writer *w, const struct dt_view *view, s
     return dt_index_new(w->env->config, view->installation.name, w->env->clock, &w->index, err);
 }
 
-static dt_status wake_leaders(dt_index_writer *w, const struct round *round, unsigned shards, struct dt_error *err)
-{
-    dt_status status = DT_OK;
-    for (unsigned shard = 0; round->outbox_news && shard < shards && status == DT_OK; shard++)
-        if (round->outbox[shard / 64] >> (shard % 64) & 1)
-            status = dt_index_wake(w->index, shard, true, err);
-    if (round->topic_news && status == DT_OK)
-        status = dt_index_wake_all(w->index, err);
-    return status;
-}
-
 static dt_status send(dt_index_writer *w, const struct round *round, struct dt_error *err)
 {
     struct dt_view *view = dt_topic_cache_view(w->topics);
@@ -257,45 +229,23 @@ static dt_status send(dt_index_writer *w, const struct round *round, struct dt_e
         dt_metric_observe(w->seconds, (double)(dt_clock_mono_us(w->env->clock) - begun_us) / 1e6);
         dt_metric_observe(w->sizes, (double)round->n);
     }
-    if (status == DT_OK)
-        status = wake_leaders(w, round, view->map.shards, err);
+    for (unsigned shard = 0; round->outbox_news && shard < view->map.shards && status == DT_OK; shard++)
+        if (round->outbox[shard / 64] >> (shard % 64) & 1)
+            status = dt_index_wake(w->index, shard, true, err);
+    if (round->topic_news && status == DT_OK)
+        status = dt_index_wake_all(w->index, err);
     dt_view_release(view);
     return status;
-}
-
-static void keep_news(dt_index_writer *w, const struct round *round)
-{
-    for (size_t i = 0; i < sizeof(w->outbox) / sizeof(w->outbox[0]); i++)
-        w->kept.outbox[i] |= round->outbox[i];
-    w->kept.outbox_news |= round->outbox_news;
-    w->kept.topic_news |= round->topic_news;
-}
-
-static void give_news_back(dt_index_writer *w)
-{
-    pthread_mutex_lock(&w->lock);
-    for (size_t i = 0; i < sizeof(w->outbox) / sizeof(w->outbox[0]); i++)
-        w->outbox[i] |= w->kept.outbox[i];
-    w->outbox_news |= w->kept.outbox_news;
-    w->topic_news |= w->kept.topic_news;
-    pthread_mutex_unlock(&w->lock);
-    w->kept = (struct round){0};
-}
-
-static void list_failing(const dt_index_writer *w, dt_status status, char *out, size_t cap)
-{
-    out[0] = '\0';
-    if (status != DT_OK && w->index)
-        dt_index_failing(w->index, out, cap);
-    if (status != DT_OK && !out[0])
-        snprintf(out, cap, "*");
 }
 
 /* True: others fail than before. */
 static bool give_verdict(dt_index_writer *w, dt_status status, const struct dt_error *err)
 {
-    char down[sizeof(w->verdict.down)];
-    list_failing(w, status, down, sizeof(down));
+    char down[sizeof(w->verdict.down)] = "";
+    if (status != DT_OK && w->index)
+        dt_index_failing(w->index, down, sizeof(down));
+    if (status != DT_OK && !down[0])
+        snprintf(down, sizeof(down), "*");
     pthread_mutex_lock(&w->lock);
     bool news = strcmp(down, w->verdict.down) != 0;
     w->verdict.status = status;
@@ -319,53 +269,36 @@ static void note(dt_index_writer *w, const struct round *round, dt_status writte
         dt_outage_over(&w->outage);
     if (news && status != DT_OK)
         note_loss(w);
-    if (!was_up && status == DT_OK)
-        give_news_back(w);
+    if (was_up || status != DT_OK)
+        return;
+    pthread_mutex_lock(&w->lock);
+    for (size_t i = 0; i < sizeof(w->outbox) / sizeof(w->outbox[0]); i++)
+        w->outbox[i] |= w->kept.outbox[i];
+    w->outbox_news |= w->kept.outbox_news;
+    w->topic_news |= w->kept.topic_news;
+    pthread_mutex_unlock(&w->lock);
+    w->kept = (struct round){0};
 }
 
-/* A write that succeeded says nothing of the endpoints that it did not need. */
-static dt_status probe(dt_index_writer *w, struct dt_error *err)
-{
-    dt_status status = w->index ? DT_OK : dt_fail(err, DT_UNAVAILABLE, "not connected yet");
-    DT_FAIL_POINT_STATUS("index.probe", status, err);
-    return status == DT_OK ? dt_index_probe(w->index, err) : status;
-}
-
-static void write_round(dt_index_writer *w, const struct round *round)
+/* Writes the round; idle: it has nothing, and Redis is only asked whether it could be written to. */
+static void write_round(dt_index_writer *w, const struct round *round, bool idle)
 {
     struct dt_error err = {0};
-    bool idle = !round->n && !round->outbox_news && !round->topic_news;
     dt_status written = idle ? DT_OK : send(w, round, &err);
     dt_status status = written;
-    if (written == DT_OK && (idle || !atomic_load(&w->up)))
-        status = probe(w, &err);
+    /* A write that succeeded says nothing of the endpoints that it did not need. */
+    if (written == DT_OK && (idle || !atomic_load(&w->up))) {
+        status = w->index ? DT_OK : dt_fail(&err, DT_UNAVAILABLE, "not connected yet");
+        DT_FAIL_POINT_STATUS("index.probe", status, &err);
+        if (status == DT_OK)
+            status = dt_index_probe(w->index, &err);
+    }
     w->tried_us = dt_clock_mono_us(w->env->clock);
-    if (written != DT_OK)
-        keep_news(w, round);
+    for (size_t i = 0; written != DT_OK && i < sizeof(w->outbox) / sizeof(w->outbox[0]); i++)
+        w->kept.outbox[i] |= round->outbox[i];
+    w->kept.outbox_news |= written != DT_OK && round->outbox_news;
+    w->kept.topic_news |= written != DT_OK && round->topic_news;
     note(w, round, written, status, &err);
-}
-
-/* Before MySQL was ever reached no shard is known, and nothing was made that Redis should have. */
-static bool connect_when_known(dt_index_writer *w)
-{
-    struct dt_view *view = dt_topic_cache_view(w->topics);
-    bool known = view && connect_index(w, view, NULL) == DT_OK;
-    dt_view_release(view);
-    if (!known)
-        w->tried_us = dt_clock_mono_us(w->env->clock);
-    return known;
-}
-
-/* Stopping while Redis is away: what is left is the reconciler's. */
-static bool gives_up(dt_index_writer *w)
-{
-    pthread_mutex_lock(&w->lock);
-    bool stops = dt_thread_stopping(&w->thread);
-    size_t left = stops ? w->n : 0;
-    w->n -= left;
-    pthread_mutex_unlock(&w->lock);
-    dt_metric_add(w->dropped_redis, (int64_t)left);
-    return stops;
 }
 
 static void run(void *arg)
@@ -374,24 +307,32 @@ static void run(void *arg)
     for (bool stop = false; !stop;) {
         struct round round;
         take_round(w, &round);
-        bool idle = !round.n && !round.outbox_news && !round.topic_news;
-        if (!idle || (!round.stopping && connect_when_known(w)))
-            write_round(w, &round);
-        stop = round.stopping || (!atomic_load(&w->up) && gives_up(w));
+        const bool idle = !round.n && !round.outbox_news && !round.topic_news;
+        bool known = !idle;
+        if (idle && !round.stopping) {
+            /* Before MySQL was ever reached no shard is known, and nothing was made that Redis should have. */
+            struct dt_view *view = dt_topic_cache_view(w->topics);
+            known = view && connect_index(w, view, NULL) == DT_OK;
+            dt_view_release(view);
+            if (!known)
+                w->tried_us = dt_clock_mono_us(w->env->clock);
+        }
+        if (known)
+            write_round(w, &round, idle);
+        stop = round.stopping;
+        if (stop || atomic_load(&w->up))
+            continue;
+        /* Stopping while Redis is away: what is left is the reconciler's. */
+        pthread_mutex_lock(&w->lock);
+        stop = dt_thread_stopping(&w->thread);
+        const size_t left = stop ? w->n : 0;
+        w->n -= left;
+        pthread_mutex_unlock(&w->lock);
+        dt_metric_add(w->dropped_redis, (int64_t)left);
     }
 }
 
 /* ---- beginning and end ---- */
-
-static void register_metrics(dt_index_writer *w)
-{
-    const char *dropped = "Index entries that were dropped: the reconciler adds them.";
-    w->written = dt_counter("duetime_api_index_entries_total", "Index entries written to Redis.", "");
-    w->dropped_full = dt_counter("duetime_api_index_dropped_total", dropped, "reason=\"queue_full\"");
-    w->dropped_redis = dt_counter("duetime_api_index_dropped_total", dropped, "reason=\"redis\"");
-    w->seconds = dt_histogram("duetime_api_redis_call_seconds", "Time of one pipeline of index entries.", "");
-    w->sizes = dt_histogram_count("duetime_api_index_batch_entries", "Entries in one pipeline.", "");
-}
 
 dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer **out,
                                 struct dt_error *err)
@@ -408,7 +349,12 @@ dt_status dt_index_writer_start(const struct dt_session_env *env, dt_topic_cache
     w->tried_us = dt_clock_mono_us(env->clock) - PROBE_US + RETRY_US;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wake, NULL);
-    register_metrics(w);
+    const char *dropped = "Index entries that were dropped: the reconciler adds them.";
+    w->written = dt_counter("duetime_api_index_entries_total", "Index entries written to Redis.", "");
+    w->dropped_full = dt_counter("duetime_api_index_dropped_total", dropped, "reason=\"queue_full\"");
+    w->dropped_redis = dt_counter("duetime_api_index_dropped_total", dropped, "reason=\"redis\"");
+    w->seconds = dt_histogram("duetime_api_redis_call_seconds", "Time of one pipeline of index entries.", "");
+    w->sizes = dt_histogram_count("duetime_api_index_batch_entries", "Entries in one pipeline.", "");
     w->ring = malloc(RING_ENTRIES * sizeof(*w->ring));
     w->batch = malloc(PUT_ENTRIES * sizeof(*w->batch));
     if (!w->ring || !w->batch || dt_thread_start(&w->thread, "index-writer", run, w, NULL) != DT_OK) {

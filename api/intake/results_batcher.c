@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
@@ -56,17 +57,6 @@ static void finish_all(struct dt_reports *list, dt_status status)
     }
 }
 
-static void enqueue_locked(dt_results_batcher *r, struct dt_reports *reports)
-{
-    if (reports->of_batch)
-        DL_APPEND(r->batches, reports);
-    else
-        DL_APPEND(r->alone, reports);
-    r->queued += reports->n;
-    if (r->sleeping)
-        pthread_cond_signal(&r->wake);
-}
-
 void dt_results_batcher_submit(dt_results_batcher *r, struct dt_reports *reports)
 {
     dt_status status = dt_session_stalled(&r->session) ? DT_UNAVAILABLE : DT_OK;
@@ -75,8 +65,15 @@ void dt_results_batcher_submit(dt_results_batcher *r, struct dt_reports *reports
         status = DT_SHUTDOWN;
     else if (r->queued + reports->n > DT_RESULTS_QUEUE)
         status = DT_FULL;
-    if (status == DT_OK)
-        enqueue_locked(r, reports);
+    if (status == DT_OK) {
+        if (reports->of_batch)
+            DL_APPEND(r->batches, reports);
+        else
+            DL_APPEND(r->alone, reports);
+        r->queued += reports->n;
+        if (r->sleeping)
+            pthread_cond_signal(&r->wake);
+    }
     pthread_mutex_unlock(&r->lock);
     if (status != DT_OK)
         finish(reports, status);
@@ -88,6 +85,7 @@ static void move_late_locked(dt_results_batcher *r, struct dt_reports **queue, i
         next = reports->next;
         if (reports->deadline_us == 0 || reports->deadline_us > now_us)
             continue;
+        dt_assert_cmp(r->queued, >=, reports->n);
         DL_DELETE(*queue, reports);
         DL_APPEND(*late, reports);
         r->queued -= reports->n;
@@ -110,6 +108,7 @@ static size_t move_locked(dt_results_batcher *r, struct dt_reports **queue, size
 {
     while (*queue && n + (*queue)->n <= room) {
         struct dt_reports *reports = *queue;
+        dt_assert_cmp(r->queued, >=, reports->n);
         DL_DELETE(*queue, reports);
         DL_APPEND(*taken, reports);
         r->queued -= reports->n;
@@ -130,42 +129,11 @@ static struct dt_reports *take_reports(dt_results_batcher *r)
         r->sleeping = false;
     }
     size_t n = move_locked(r, &r->alone, r->batches ? room - dt_results_batcher_unit(r) : room, 0, &taken);
-    move_locked(r, &r->batches, room, n, &taken);
+    n = move_locked(r, &r->batches, room, n, &taken);
+    dt_assert_cmp(n, <=, room);
+    dt_assert(taken || dt_thread_stopping(&r->thread));
     pthread_mutex_unlock(&r->lock);
     return taken;
-}
-
-static size_t collect(dt_results_batcher *r, const struct dt_reports *taken)
-{
-    size_t n = 0;
-    for (const struct dt_reports *reports = taken; reports; reports = reports->next)
-        for (size_t i = 0; i < reports->n; i++) {
-            r->applies[n] = reports->v[i];
-            r->applies[n++].bound = reports->bound;
-        }
-    return n;
-}
-
-static void give_outcomes(const dt_results_batcher *r, struct dt_reports *taken)
-{
-    const struct dt_apply *a = r->applies;
-    for (struct dt_reports *reports = taken; reports; reports = reports->next)
-        for (size_t i = 0; i < reports->n; i++)
-            reports->v[i].outcome = (a++)->outcome;
-}
-
-static dt_status apply(dt_results_batcher *r, size_t n, struct dt_error *err)
-{
-    dt_status status = dt_topic_cache_refresh(r->topics, r->session.store, err);
-    if (status != DT_OK)
-        return status;
-    struct dt_view *view = dt_topic_cache_view(r->topics);
-    int64_t begun_us = dt_clock_mono_us(r->env->clock);
-    status = dt_store_apply(r->session.store, &view->map, r->applies, n, err);
-    dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env->clock) - begun_us) / 1e6);
-    dt_metric_observe(r->sizes, (double)n);
-    dt_view_release(view);
-    return status;
 }
 
 /* Tells the index where jobs are due now, and leaders whose outbox has news. */
@@ -186,16 +154,32 @@ static void tell_index(dt_results_batcher *r, size_t n)
 static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
 {
     struct dt_error err = {0};
-    size_t n = collect(r, taken);
+    size_t n = 0;
+    for (const struct dt_reports *reports = taken; reports; reports = reports->next)
+        for (size_t i = 0; i < reports->n; i++) {
+            r->applies[n] = reports->v[i];
+            r->applies[n++].bound = reports->bound;
+        }
     dt_status status = dt_session_begin(&r->session, &err);
     if (status == DT_OK)
-        status = apply(r, n, &err);
+        status = dt_topic_cache_refresh(r->topics, r->session.store, &err);
+    if (status == DT_OK) {
+        struct dt_view *view = dt_topic_cache_view(r->topics);
+        int64_t begun_us = dt_clock_mono_us(r->env->clock);
+        status = dt_store_apply(r->session.store, &view->map, r->applies, n, &err);
+        dt_metric_observe(r->seconds, (double)(dt_clock_mono_us(r->env->clock) - begun_us) / 1e6);
+        dt_metric_observe(r->sizes, (double)n);
+        dt_view_release(view);
+    }
     dt_session_end(&r->session);
     if (status != DT_OK)
         dt_outage_failed(&r->outage, DT_OUTAGE_MYSQL, "results", "results were not applied", status, &err);
     else
         dt_outage_over(&r->outage);
-    give_outcomes(r, taken);
+    const struct dt_apply *a = r->applies;
+    for (struct dt_reports *reports = taken; reports; reports = reports->next)
+        for (size_t i = 0; i < reports->n; i++)
+            reports->v[i].outcome = (a++)->outcome;
     finish_all(taken, status);
     if (status == DT_OK)
         tell_index(r, n);
@@ -211,38 +195,12 @@ static void run(void *arg)
 
 /* ---- beginning and end ---- */
 
-static void register_metrics(dt_results_batcher *r)
-{
-    const char *name = "duetime_api_results_total";
-    const char *help = "Results that came by REST, by outcome.";
-    r->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"apply\"");
-    r->sizes = dt_histogram_count("duetime_api_apply_results", "Results applied in one transaction.", "");
-    r->outcomes[DT_OUTCOME_APPLIED] = dt_counter(name, help, "outcome=\"applied\"");
-    r->outcomes[DT_OUTCOME_DUPLICATE] = dt_counter(name, help, "outcome=\"duplicate\"");
-    r->outcomes[DT_OUTCOME_STALE] = dt_counter(name, help, "outcome=\"stale\"");
-    r->outcomes[DT_OUTCOME_UNKNOWN_JOB] = dt_counter(name, help, "outcome=\"unknown\"");
-    r->outcomes[DT_OUTCOME_BUSY] = dt_counter(name, help, "outcome=\"busy\"");
-}
-
-static dt_status prepare(dt_results_batcher *r)
-{
-    size_t room = (size_t)r->env->config->results_batch;
-    r->applies = calloc(room, sizeof(*r->applies));
-    r->entries = calloc(DT_WAS_MAX * room, sizeof(*r->entries));
-    if (!r->applies || !r->entries)
-        return DT_NOMEM;
-    dt_status status = dt_session_init(&r->session, r->env);
-    if (status != DT_OK)
-        return status;
-    status = dt_thread_start(&r->thread, "results", run, r, NULL);
-    if (status != DT_OK)
-        dt_session_clear(&r->session);
-    return status;
-}
-
 dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer *index,
                                    dt_results_batcher **out, struct dt_error *err)
 {
+    const size_t room = (size_t)env->config->results_batch;
+    const char *name = "duetime_api_results_total";
+    const char *help = "Results that came by REST, by outcome.";
     *out = NULL;
     dt_results_batcher *r = calloc(1, sizeof(*r));
     if (!r)
@@ -252,8 +210,21 @@ dt_status dt_results_batcher_start(const struct dt_session_env *env, dt_topic_ca
     r->index = index;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->wake, NULL);
-    register_metrics(r);
-    dt_status status = prepare(r);
+    r->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"apply\"");
+    r->sizes = dt_histogram_count("duetime_api_apply_results", "Results applied in one transaction.", "");
+    r->outcomes[DT_OUTCOME_APPLIED] = dt_counter(name, help, "outcome=\"applied\"");
+    r->outcomes[DT_OUTCOME_DUPLICATE] = dt_counter(name, help, "outcome=\"duplicate\"");
+    r->outcomes[DT_OUTCOME_STALE] = dt_counter(name, help, "outcome=\"stale\"");
+    r->outcomes[DT_OUTCOME_UNKNOWN_JOB] = dt_counter(name, help, "outcome=\"unknown\"");
+    r->outcomes[DT_OUTCOME_BUSY] = dt_counter(name, help, "outcome=\"busy\"");
+    r->applies = calloc(room, sizeof(*r->applies));
+    r->entries = calloc(DT_WAS_MAX * room, sizeof(*r->entries));
+    dt_status status = r->applies && r->entries ? dt_session_init(&r->session, env) : DT_NOMEM;
+    if (status == DT_OK) {
+        status = dt_thread_start(&r->thread, "results", run, r, NULL);
+        if (status != DT_OK)
+            dt_session_clear(&r->session);
+    }
     if (status != DT_OK) {
         dt_results_batcher_free(r);
         return dt_fail(err, status, "the results batcher cannot start");
@@ -269,6 +240,8 @@ void dt_results_batcher_stop(dt_results_batcher *r)
     pthread_cond_signal(&r->wake);
     pthread_mutex_unlock(&r->lock);
     dt_thread_join(&r->thread);
+    dt_assert(!r->alone && !r->batches);
+    dt_assert_cmp(r->queued, ==, 0);
 }
 
 void dt_results_batcher_free(dt_results_batcher *r)

@@ -2,6 +2,7 @@
 #include "intake/unit_quota.h"
 
 #include "auth/auth.h"
+#include "base/assert.h"
 
 static struct dt_tenant *tenant_of(const struct dt_unit *unit)
 {
@@ -28,6 +29,7 @@ void dt_unit_tell_quota(const struct dt_unit *unit)
 {
     struct dt_tenant *tenant = tenant_of(unit);
     struct dt_jobs_done done = {0};
+    dt_assert_cmp(unit->n_over, <=, unit->n);
     if (!tenant)
         return;
     for (size_t i = 0; i < unit->n - unit->n_over; i++) {
