@@ -9,8 +9,7 @@
 #include "request/request.h"
 
 /* intake/handlers_create.c */
-enum dt_next dt_handle_job_create(struct dt_request *req);
-enum dt_next dt_handle_key_put(struct dt_request *req);
+enum dt_next dt_handle_job_create(struct dt_request *req); /* both ways: the path may name topic and key */
 
 /* intake/handlers_batch.c */
 extern const struct dt_stream dt_batch_stream;
@@ -42,8 +41,7 @@ enum dt_next dt_handle_job_explain(struct dt_request *req);
 enum dt_next dt_handle_job_list(struct dt_request *req);
 
 /* pull/handlers_pop.c */
-enum dt_next dt_handle_topic_pop(struct dt_request *req);
-enum dt_next dt_handle_pop(struct dt_request *req);
+enum dt_next dt_handle_pop(struct dt_request *req); /* both ways: the path names the topic, or the body topics */
 
 /* topics/handlers_topics.c */
 enum dt_next dt_handle_topic_list(struct dt_request *req);

@@ -136,9 +136,12 @@ static enum dt_next replace_job(struct dt_request *req, dt_store *store)
     return dt_answer_changed(req, store, status, &job, &err);
 }
 
-static enum dt_next create(struct dt_request *req, const struct dt_job_path *path, bool replace)
+enum dt_next dt_handle_job_create(struct dt_request *req)
 {
-    if (!dt_answer_clock(req))
+    const struct dt_job_path path = {.topic = req->params[0],
+                                     .key = req->params[1]}; /* absent where the body has them */
+    bool replace;
+    if (!dt_answer_flag(req, "replace", &replace) || !dt_answer_clock(req))
         return DT_REPLY;
     struct create *c = dt_arena_alloc(&req->arena, sizeof(*c));
     if (!c)
@@ -150,8 +153,8 @@ static enum dt_next create(struct dt_request *req, const struct dt_job_path *pat
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     const struct dt_job_rules rules = dt_answer_rules(req->api, view);
     enum dt_next next = DT_REPLY;
-    const char *bad_topic = path->topic.p ? dt_topic_check(path->topic, rules.installation) : NULL;
-    const char *bad_key = path->topic.p ? dt_key_check(path->key) : NULL;
+    const char *bad_topic = path.topic.p ? dt_topic_check(path.topic, rules.installation) : NULL;
+    const char *bad_key = path.topic.p ? dt_key_check(path.key) : NULL;
     if (bad_topic)
         dt_faults_add(&c->faults, "/topic", bad_topic);
     if (bad_key)
@@ -163,7 +166,7 @@ static enum dt_next create(struct dt_request *req, const struct dt_job_path *pat
     const dt_json *json = dt_answer_parse(req, &rules, &c->faults);
     if (!json)
         goto out;
-    dt_status status = dt_job_decode(json, &rules, path, dt_refclock_latest_ms(req->api->ref), &c->faults, job);
+    dt_status status = dt_job_decode(json, &rules, &path, dt_refclock_latest_ms(req->api->ref), &c->faults, job);
     if (status != DT_OK) {
         next = dt_answer_faults(req, status, &c->faults);
     } else if (!dt_caller_sees(&req->caller, job->topic)) {
@@ -181,17 +184,4 @@ static enum dt_next create(struct dt_request *req, const struct dt_job_path *pat
 out:
     dt_view_release(view);
     return next;
-}
-
-enum dt_next dt_handle_job_create(struct dt_request *req)
-{
-    return create(req, &(struct dt_job_path){.topic = DT_STR_NONE}, false);
-}
-
-enum dt_next dt_handle_key_put(struct dt_request *req)
-{
-    bool replace;
-    if (!dt_answer_flag(req, "replace", &replace))
-        return DT_REPLY;
-    return create(req, &(struct dt_job_path){.topic = req->params[0], .key = req->params[1]}, replace);
 }

@@ -92,23 +92,18 @@ static void read_max(struct decoder *d, const struct dt_json_node *node)
     d->out->many = node->i > 1;
 }
 
-static void read_nothing(struct decoder *d, const struct dt_json_node *node)
-{
-    (void)d;
-    (void)node; /* the command itself, which was read first */
-}
-
-#define ADD    (1u << DT_VERB_ADD)
-#define POP    (1u << DT_VERB_POP)
-#define FINISH (1u << DT_VERB_FINISH)
-#define DELETE (1u << DT_VERB_DELETE)
+#define ADD     (1u << DT_VERB_ADD)
+#define POP     (1u << DT_VERB_POP)
+#define FINISH  (1u << DT_VERB_FINISH)
+#define DELETE  (1u << DT_VERB_DELETE)
+#define N_VERBS (DT_VERB_DELETE + 1u)
 
 static const struct member {
     const char *name, *pointer;
     unsigned with, required; /* by commands */
     void (*read)(struct decoder *d, const struct dt_json_node *node);
 } members[] = {
-    {"command", "/command", ADD | POP | FINISH | DELETE, 0, read_nothing},
+    {"command", "/command", ADD | POP | FINISH | DELETE, 0, NULL}, /* read first */
     {"topic", "/topic", ADD | POP, ADD | POP, read_topic},
     {"id", "/id", ADD | FINISH | DELETE, ADD | FINISH | DELETE, read_id},
     {"delay", "/delay", ADD, 0, read_delay},
@@ -120,61 +115,33 @@ static const struct member {
 
 #define N_MEMBERS (sizeof(members) / sizeof(*members))
 
-static bool read_verb(struct decoder *d, const struct dt_json_node *node)
+static void read_command(struct decoder *d, const dt_json *json, const struct dt_json_node *root)
 {
     static const char *const words[] = {
         [DT_VERB_ADD] = "add", [DT_VERB_POP] = "pop", [DT_VERB_FINISH] = "finish", [DT_VERB_DELETE] = "delete"};
-    for (unsigned i = 0; node && node->type == DT_JSON_STRING && i < sizeof(words) / sizeof(*words); i++)
-        if (dt_str_is(node->str, words[i])) {
-            d->out->verb = (enum dt_verb)i;
-            return true;
-        }
-    dt_faults_add(d->faults, "/command", "must be one of add, pop, finish, delete");
-    return false;
-}
-
-static void read_member(struct decoder *d, const struct dt_json_node *node)
-{
-    const unsigned verb = 1u << d->out->verb;
-    for (size_t i = 0; i < N_MEMBERS; i++) {
-        if (!dt_str_is(node->name, members[i].name))
-            continue;
-        if (members[i].with & verb)
-            members[i].read(d, node);
-        else
-            dt_faults_add(d->faults, members[i].pointer, "does not go with this command");
+    const struct dt_json_node *word = dt_json_member(json, root, "command");
+    unsigned verb = word && word->type == DT_JSON_STRING ? 0 : N_VERBS;
+    while (verb < N_VERBS && !dt_str_is(word->str, words[verb]))
+        verb++;
+    if (verb == N_VERBS) {
+        dt_faults_add(d->faults, "/command", "must be one of add, pop, finish, delete");
         return;
     }
-    dt_faults_add_member(d->faults, "", node->name, "is not known");
-}
-
-static void read_command(struct decoder *d, const dt_json *json, const struct dt_json_node *root)
-{
-    if (!read_verb(d, dt_json_member(json, root, "command")))
-        return;
-    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m))
-        read_member(d, m);
+    d->out->verb = (enum dt_verb)verb;
+    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
+        size_t i = 0;
+        while (i < N_MEMBERS && !dt_str_is(m->name, members[i].name))
+            i++;
+        if (i == N_MEMBERS)
+            dt_faults_add_member(d->faults, "", m->name, "is not known");
+        else if (!(members[i].with & 1u << verb))
+            dt_faults_add(d->faults, members[i].pointer, "does not go with this command");
+        else if (members[i].read)
+            members[i].read(d, m);
+    }
     for (size_t i = 0; i < N_MEMBERS; i++)
-        if (members[i].required & 1u << d->out->verb && !dt_json_member(json, root, members[i].name))
+        if (members[i].required & 1u << verb && !dt_json_member(json, root, members[i].name))
             dt_faults_add(d->faults, members[i].pointer, "is required");
-}
-
-static void fill_job(struct decoder *d, int64_t now_ms)
-{
-    struct dt_job_fields *f = &d->f;
-    f->has |= DT_MEMBER_KEY | DT_MEMBER_DELAY | DT_MEMBER_PAYLOAD_BASE64 | DT_MEMBER_CONTENT_TYPE;
-    f->content_type = DT_STR_LIT("text/plain");
-    f->payload = f->payload.p ? f->payload : DT_STR_LIT("");
-    *d->out->job = (struct dt_new_job){.topic = f->topic,
-                                       .key = f->key,
-                                       .by_command = true,
-                                       .run_at_ms = now_ms + f->delay_ms,
-                                       .retry = DT_STR_LIT(RETRIES),
-                                       .ack_timeout_ms = f->ack_timeout_ms,
-                                       .content_type = f->content_type,
-                                       .payload = f->payload,
-                                       .payload_binary = true};
-    dt_job_digest(f, d->out->job->digest);
 }
 
 dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rules, int64_t now_ms,
@@ -193,8 +160,22 @@ dt_status dt_command_decode(const dt_json *json, const struct dt_job_rules *rule
         return d.too_large ? DT_TOO_LARGE : DT_INVALID;
     out->id = d.f.key;
     out->topic = d.f.topic;
-    if (out->verb == DT_VERB_ADD)
-        fill_job(&d, now_ms);
+    if (out->verb != DT_VERB_ADD)
+        return DT_OK;
+    struct dt_job_fields *f = &d.f;
+    f->has |= DT_MEMBER_KEY | DT_MEMBER_DELAY | DT_MEMBER_PAYLOAD_BASE64 | DT_MEMBER_CONTENT_TYPE;
+    f->content_type = DT_STR_LIT("text/plain");
+    f->payload = f->payload.p ? f->payload : DT_STR_LIT("");
+    *out->job = (struct dt_new_job){.topic = f->topic,
+                                    .key = f->key,
+                                    .by_command = true,
+                                    .run_at_ms = now_ms + f->delay_ms,
+                                    .retry = DT_STR_LIT(RETRIES),
+                                    .ack_timeout_ms = f->ack_timeout_ms,
+                                    .content_type = f->content_type,
+                                    .payload = f->payload,
+                                    .payload_binary = true};
+    dt_job_digest(f, out->job->digest);
     return DT_OK;
 }
 

@@ -5,25 +5,67 @@
  *
  * What a command asks for and does not get is told in its answer, with 200. A single command that cannot be read, is
  * beyond the token's scopes or meets a server that fails is a problem as anywhere else; in an array it fails alone.
+ *
+ * Invariants: next <= end <= n; commands before `next` are answered; `unit.n` is 0 unless a group of adds is under way.
  */
 #include <stddef.h>
 
 #include "answer.h"
 #include "auth/auth.h"
+#include "base/assert.h"
+#include "command.h"
 #include "command_answer.h"
-#include "command_run.h"
 #include "handlers.h"
+#include "intake/batch_gate.h"
 #include "intake/create.h"
+#include "intake/results_batcher.h"
 #include "pop_room.h"
 #include "topics/topic_cache.h"
 #include "work/scratch.h"
 #include "work/workers.h"
 
+/* A command, and what became of it. */
+struct dt_run_command {
+    struct dt_command command;
+    int64_t job_id;    /* of finish and delete; 0 = there is none */
+    dt_status status;  /* OK: success; INVALID: it failed, `error` says why; others: a server of ours failed */
+    const char *error; /* of INVALID; lives as long as the request */
+    bool answered;     /* its answer is written already */
+};
+
+struct dt_run {
+    struct dt_request *req;
+    struct dt_run_command *v;
+    size_t n;
+    bool array;                /* the answer is one */
+    size_t next, end;          /* the group under way; equal: there is none */
+    size_t refused;            /* answered commands that failed by their sender's fault */
+    struct dt_gate_entry rest; /* before the answer; zero until it begins */
+    struct dt_strbuf out;      /* answers */
+    size_t popped_bytes;       /* of payloads that are in it */
+    uint64_t heard;            /* of offers, before a pop looked for them */
+    bool waits;                /* the one command is a pop that found nothing, and may wait */
+    struct dt_create *rows;
+    struct dt_unit unit; /* of a group of adds */
+    struct dt_apply *applies;
+    size_t *applied_to; /* by place in `applies`: the finish */
+    struct dt_reports reports;
+};
+
 /* ---- answers ---- */
 
-static const char *error_of(const struct dt_run_command *command)
+/* Begins the answer of the next command. */
+static void begin_answer(struct dt_run *run)
 {
-    return command->status == DT_INVALID ? command->error : dt_status_text(command->status);
+    if (run->array)
+        dt_strbuf_addc(&run->out, run->out.n == 0 ? '[' : ',');
+}
+
+/* Fails a command: INVALID. error: static text, or of the request's arena. */
+static void fail(struct dt_run_command *command, const char *error)
+{
+    command->status = DT_INVALID;
+    command->error = error;
 }
 
 static void add_answer(struct dt_run *run, const struct dt_run_command *command)
@@ -31,10 +73,11 @@ static void add_answer(struct dt_run *run, const struct dt_run_command *command)
     if (command->answered)
         return;
     run->refused += command->status == DT_INVALID;
-    dt_run_begin_answer(run);
+    begin_answer(run);
     dt_strbuf_adds(&run->out, command->status == DT_OK ? "{\"success\":true" : "{\"success\":false,\"error\":");
     if (command->status != DT_OK)
-        dt_json_add_string(&run->out, dt_str(error_of(command)));
+        dt_json_add_string(&run->out,
+                           dt_str(command->status == DT_INVALID ? command->error : dt_status_text(command->status)));
     if (command->command.id.p) {
         dt_strbuf_adds(&run->out, ",\"id\":");
         dt_json_add_string(&run->out, command->command.id);
@@ -58,37 +101,179 @@ static enum dt_next answer_all(struct dt_run *run)
     return DT_REPLY;
 }
 
+/* The jobs of the group, by their ids; those that there are not, or that the caller does not see, fail. NULL: all
+ * fail. */
+static struct dt_command_job *find_jobs(struct dt_run *run, dt_store *store, struct dt_error *err)
+{
+    struct dt_request *req = run->req;
+    const size_t n = run->end - run->next;
+    struct dt_command_job *jobs = dt_arena_alloc(&req->arena, n * sizeof(*jobs));
+    for (size_t i = 0; jobs && i < n; i++)
+        jobs[i] = (struct dt_command_job){.id = run->v[run->next + i].command.id};
+    dt_status status = jobs ? dt_store_command_jobs(store, jobs, n, &req->arena, err) : DT_NOMEM;
+    if (status != DT_OK) {
+        for (size_t i = run->next; i < run->end; i++)
+            run->v[i].status = status;
+        return NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (jobs[i].job_id == 0 || !dt_caller_sees(&req->caller, jobs[i].topic))
+            fail(&run->v[run->next + i], "there is no job with this id");
+    return jobs;
+}
+
+/* ---- finish ---- */
+
+/* On the batcher's thread, or inside the submit. */
+static void finished(struct dt_reports *reports)
+{
+    struct dt_run *run = reports->arg;
+    for (size_t i = 0; i < reports->n; i++) {
+        struct dt_run_command *command = &run->v[run->applied_to[i]];
+        const enum dt_outcome outcome = reports->v[i].outcome;
+        if (reports->status != DT_OK)
+            command->status = reports->status;
+        else if (outcome == DT_OUTCOME_STALE)
+            fail(command, "the job has ended otherwise, or was popped again this very moment");
+        else if (outcome == DT_OUTCOME_UNKNOWN_JOB)
+            fail(command, "there is no job with this id");
+        else if (outcome == DT_OUTCOME_BUSY)
+            command->status = DT_BUSY;
+        run->req->changed |= outcome == DT_OUTCOME_APPLIED;
+    }
+    dt_request_resume(run->req);
+}
+
+static enum dt_next run_finish(struct dt_request *req, dt_store *store)
+{
+    struct dt_run *run = req->state;
+    struct dt_error err = {0};
+    const struct dt_command_job *jobs = find_jobs(run, store, &err);
+    size_t n = 0;
+    for (size_t i = run->next; jobs && i < run->end; i++) {
+        const struct dt_command_job *job = &jobs[i - run->next];
+        if (run->v[i].status == DT_OK && job->attempt == 0)
+            fail(&run->v[i], "the job was not popped yet");
+        if (run->v[i].status != DT_OK)
+            continue;
+        run->applied_to[n] = i;
+        run->applies[n++] = (struct dt_apply){
+            .result = {
+                .job_id = job->job_id, .attempt = job->attempt, .status = DT_RESULT_SUCCEEDED, .retry_after_ms = -1}};
+    }
+    if (n == 0)
+        return DT_REPLY;
+    run->reports = (struct dt_reports){.v = run->applies,
+                                       .n = n,
+                                       .bound = dt_caller_bound(&req->caller),
+                                       .of_batch = run->array,
+                                       .deadline_us = req->deadline_us,
+                                       .done = finished,
+                                       .arg = run};
+    dt_results_batcher_submit(req->api->results, &run->reports);
+    return DT_PENDING;
+}
+
+/* ---- delete ---- */
+
+static void delete_one(struct dt_run *run, dt_store *store, struct dt_run_command *command, int64_t job_id)
+{
+    struct dt_request *req = run->req;
+    struct dt_arena row; /* with its payload */
+    struct dt_job job = {0};
+    dt_arena_init(&row);
+    dt_status status = dt_store_cancel(store, job_id, true, &row, &job, NULL);
+    if (status == DT_OK) {
+        req->changed = true;
+        struct dt_entry entry = {.id = job.id,
+                                 .due_ms = dt_job_state_terminal(job.state) ? 0 : job.next_at_ms,
+                                 .was_ms = job.was_next_at_ms};
+        dt_index_writer_post(req->api->index, &entry, 1);
+    } else if (status == DT_TOO_LATE) {
+        fail(command, "the job has ended already");
+    } else if (status == DT_NOT_FOUND) {
+        fail(command, "there is no job with this id");
+    } else {
+        command->status = status;
+    }
+    dt_arena_clear(&row);
+}
+
+static enum dt_next run_delete(struct dt_request *req, dt_store *store)
+{
+    struct dt_run *run = req->state;
+    struct dt_error err = {0};
+    const struct dt_command_job *jobs = find_jobs(run, store, &err);
+    for (size_t i = run->next; jobs && i < run->end; i++) {
+        if (run->v[i].status != DT_OK)
+            continue;
+        if (dt_clock_mono_us(req->api->clock) >= req->deadline_us)
+            fail(&run->v[i], "the request's time is up; nothing was deleted");
+        else
+            delete_one(run, store, &run->v[i], jobs[i - run->next].job_id);
+    }
+    return DT_REPLY;
+}
+
+/* ---- pop ---- */
+
+static enum dt_next run_pop(struct dt_request *req, dt_store *store)
+{
+    struct dt_run *run = req->state;
+    struct dt_run_command *command = &run->v[run->next];
+    const struct dt_pop_wish wish = dt_command_wish(&command->command);
+    struct dt_pop_taker taker = {.max = wish.max, .ttr_ms = wish.ttr_ms};
+    struct dt_popped popped = {.n = 0};
+    /* Earlier pops of the request have used a part of the answer. */
+    const size_t left = run->popped_bytes < DT_POP_BYTES ? DT_POP_BYTES - run->popped_bytes : 0;
+    const size_t bytes = dt_pop_hold(req, wish.max, left);
+    run->heard = dt_pop_room_heard(req->api->pops, &wish);
+    dt_status status = DT_UNAVAILABLE;
+    if (bytes)
+        status = dt_pop_take(req->api, store, &wish, &taker, 1, bytes, &req->arena, &popped, NULL);
+    run->popped_bytes += popped.bytes;
+    req->changed |= popped.n > 0;
+    if (status != DT_OK && popped.n == 0) {
+        command->status = status;
+    } else if (popped.refused.p) {
+        fail(command, dt_command_refusal(popped.why));
+    } else if (popped.n || wish.wait_ms == 0) {
+        begin_answer(run);
+        dt_command_add_popped(&run->out, wish.form, popped.jobs, popped.n,
+                              dt_command_name_jobs(store, &req->arena, &popped));
+        command->answered = true;
+    } else {
+        run->waits = true;
+    }
+    return DT_REPLY;
+}
+
 /* ---- groups ---- */
 
-static void take_add(struct dt_run *run, struct dt_run_command *command, const struct dt_create *row)
-{
-    struct dt_faults faults;
-    struct dt_problem problem;
-    if (run->unit.status != DT_OK) {
-        command->status = run->unit.status;
-        return;
-    }
-    dt_faults_init(&faults, &run->req->arena);
-    run->req->changed |= row->row.outcome == DT_INSERT_CREATED;
-    if (row->row.outcome == DT_INSERT_CONFLICT)
-        dt_run_fail(command, "an unequal add made a job with this id");
-    else if (dt_create_verdict(&run->unit, row, &faults, &problem) == 0)
-        dt_run_fail(command, problem.detail.p ? problem.detail.p : "the job cannot be stored");
-}
-
-static void end_adds(struct dt_run *run)
-{
-    if (run->unit.n == 0)
-        return;
-    for (size_t i = 0; i < run->unit.n; i++)
-        take_add(run, &run->v[run->next + i], &run->unit.rows[i]);
-    dt_unit_clear(&run->unit);
-    run->unit.n = 0;
-}
-
+/* Takes what became of a group of adds, and writes the answers of the group. */
 static void end_group(struct dt_run *run)
 {
-    end_adds(run);
+    dt_assert(run->next <= run->end && run->end <= run->n);
+    dt_assert(run->unit.n == 0 || run->unit.n == run->end - run->next);
+    for (size_t i = 0; i < run->unit.n; i++) {
+        struct dt_run_command *command = &run->v[run->next + i];
+        const struct dt_create *row = &run->unit.rows[i];
+        struct dt_faults faults;
+        struct dt_problem problem;
+        if (run->unit.status != DT_OK) {
+            command->status = run->unit.status;
+            continue;
+        }
+        dt_faults_init(&faults, &run->req->arena);
+        run->req->changed |= row->row.outcome == DT_INSERT_CREATED;
+        if (row->row.outcome == DT_INSERT_CONFLICT)
+            fail(command, "an unequal add made a job with this id");
+        else if (dt_create_verdict(&run->unit, row, &faults, &problem) == 0)
+            fail(command, problem.detail.p ? problem.detail.p : "the job cannot be stored");
+    }
+    if (run->unit.n)
+        dt_unit_clear(&run->unit);
+    run->unit.n = 0;
     for (; run->next < run->end; run->next++)
         add_answer(run, &run->v[run->next]);
 }
@@ -109,24 +294,29 @@ static size_t most_of(const struct dt_run *run, enum dt_verb verb)
     return 1;
 }
 
-static void choose_group(struct dt_run *run)
-{
-    const struct dt_run_command *first = &run->v[run->next];
-    const size_t most = first->status == DT_OK ? most_of(run, first->command.verb) : 1;
-    for (run->end = run->next + 1; run->end < run->n && run->end - run->next < most; run->end++)
-        if (run->v[run->end].status != DT_OK || run->v[run->end].command.verb != first->command.verb)
-            break;
-}
-
 /* On a committer's thread, or inside the submit. */
 static void added(struct dt_unit *unit)
 {
     dt_request_resume(unit->arg);
 }
 
-static enum dt_next begin_adds(struct dt_run *run)
+/* Chooses the next group and begins it. REPLY: there was nothing to do. */
+static enum dt_next begin_group(struct dt_run *run)
 {
+    static const dt_worker_fn fns[] = {
+        [DT_VERB_POP] = run_pop, [DT_VERB_FINISH] = run_finish, [DT_VERB_DELETE] = run_delete};
     struct dt_request *req = run->req;
+    const struct dt_run_command *first = &run->v[run->next];
+    const enum dt_verb verb = first->command.verb;
+    const size_t most = first->status == DT_OK ? most_of(run, verb) : 1;
+    dt_assert_cmp(run->next, <, run->n);
+    for (run->end = run->next + 1; run->end < run->n && run->end - run->next < most; run->end++)
+        if (run->v[run->end].status != DT_OK || run->v[run->end].command.verb != verb)
+            break;
+    if (first->status != DT_OK)
+        return DT_REPLY;
+    if (verb != DT_VERB_ADD)
+        return dt_workers_submit(req->api->workers, req, fns[verb]);
     run->unit = (struct dt_unit){.rows = &run->rows[run->next],
                                  .n = run->end - run->next,
                                  .deadline_us = req->deadline_us,
@@ -136,46 +326,6 @@ static enum dt_next begin_adds(struct dt_run *run)
     dt_request_suspend(req);
     dt_committer_submit(req->api->committer, &run->unit);
     return DT_PENDING;
-}
-
-/* REPLY: there was nothing to do. */
-static enum dt_next begin_group(struct dt_run *run)
-{
-    static const dt_worker_fn fns[] = {
-        [DT_VERB_POP] = dt_run_pop, [DT_VERB_FINISH] = dt_run_finish, [DT_VERB_DELETE] = dt_run_delete};
-    const struct dt_run_command *first = &run->v[run->next];
-    choose_group(run);
-    if (first->status != DT_OK)
-        return DT_REPLY;
-    if (first->command.verb == DT_VERB_ADD)
-        return begin_adds(run);
-    return dt_workers_submit(run->req->api->workers, run->req, fns[first->command.verb]);
-}
-
-/* The workers had no place for the request, or no time: nothing of this group happened, and nothing will of later
- * ones. */
-static void take_refusal(struct dt_run *run)
-{
-    struct dt_request *req = run->req;
-    req->status = 0;
-    dt_strbuf_reset(&req->out);
-    for (size_t i = run->next; i < run->n; i++)
-        if (run->v[i].status == DT_OK)
-            run->v[i].status = DT_UNAVAILABLE;
-}
-
-static enum dt_next go_on(struct dt_request *req);
-
-/* To the waiting room, with the connection; where that takes nobody, there is nothing. */
-static enum dt_next go_and_wait(struct dt_run *run)
-{
-    const struct dt_pop_wish wish = dt_command_wish(&run->v[0].command);
-    run->waits = false;
-    if (dt_pop_room_enter(run->req->api->pops, run->req, &wish, run->heard))
-        return DT_AWAY;
-    dt_command_add_popped(&run->out, wish.form, NULL, 0, NULL);
-    run->v[0].answered = true;
-    return go_on(run->req);
 }
 
 /* ---- a rest before the answer, where very many are refused (quota/refusals.h) ---- */
@@ -211,12 +361,26 @@ static enum dt_next go_on(struct dt_request *req)
 {
     struct dt_run *run = req->state;
     req->then = go_on;
-    if (run->waits && req->status == 0)
-        return go_and_wait(run);
+    if (run->waits && req->status == 0) {
+        /* To the waiting room, with the connection; if the room does not take it, there is nothing. */
+        const struct dt_pop_wish wish = dt_command_wish(&run->v[0].command);
+        run->waits = false;
+        if (dt_pop_room_enter(req->api->pops, req, &wish, run->heard))
+            return DT_AWAY;
+        dt_command_add_popped(&run->out, wish.form, NULL, 0, NULL);
+        run->v[0].answered = true;
+    }
     if (req->status != 0 && !run->array)
         return DT_REPLY;
-    if (req->status != 0)
-        take_refusal(run);
+    if (req->status != 0) {
+        /* The workers had no place for the request, or no time: nothing of this group happened, and nothing will of
+         * later ones. */
+        req->status = 0;
+        dt_strbuf_reset(&req->out);
+        for (size_t i = run->next; i < run->n; i++)
+            if (run->v[i].status == DT_OK)
+                run->v[i].status = DT_UNAVAILABLE;
+    }
     do {
         end_group(run);
         if (run->next == run->n)
@@ -275,22 +439,18 @@ static dt_status decode(struct dt_run *run, size_t i, const dt_json *json, const
 
 static const char no_scope[] = "the token lacks the scope that this command needs";
 
-/* What a token is refused. NULL: nothing. */
-static const char *refusal_of(const struct dt_request *req, const struct dt_command *command)
-{
-    if (!dt_caller_may(&req->caller, dt_command_scope(command->verb)))
-        return no_scope;
-    bool names_topic = command->verb == DT_VERB_ADD || command->verb == DT_VERB_POP;
-    return names_topic && !dt_caller_sees(&req->caller, command->topic) ? "there is no such topic" : NULL;
-}
-
+/* Fails a command that the token may not give. */
 static void check_token(const struct dt_run *run, size_t i)
 {
-    if (run->array && run->v[i].command.wait_ms)
-        dt_run_fail(&run->v[i], "/wait goes with a command that comes alone");
-    const char *refusal = refusal_of(run->req, &run->v[i].command);
-    if (refusal)
-        dt_run_fail(&run->v[i], refusal);
+    const struct dt_caller *caller = &run->req->caller;
+    struct dt_run_command *one = &run->v[i];
+    const enum dt_verb verb = one->command.verb;
+    if (run->array && one->command.wait_ms)
+        fail(one, "/wait goes with a command that comes alone");
+    if (!dt_caller_may(caller, dt_command_scope(verb)))
+        fail(one, no_scope);
+    else if ((verb == DT_VERB_ADD || verb == DT_VERB_POP) && !dt_caller_sees(caller, one->command.topic))
+        fail(one, "there is no such topic");
 }
 
 static enum dt_next run_single(struct dt_request *req, const struct dt_job_rules *rules)
@@ -346,48 +506,46 @@ static void decode_element(struct dt_run *run, size_t i, struct dt_str text, con
     else if (status == DT_NOMEM)
         run->v[i].status = status;
     else
-        dt_run_fail(&run->v[i], faults.n ? text_of(&faults, &run->req->arena) : "the command cannot be read");
-}
-
-static enum dt_next run_elements(struct dt_request *req, const struct dt_job_rules *rules, const dt_json *json)
-{
-    const struct dt_json_node *root = dt_json_root(json);
-    if (root->n > DT_COMMANDS_MAX) {
-        dt_request_refuse(req, DT_PROBLEM_TOO_LARGE, "%u commands came, at most %d are taken", root->n,
-                          DT_COMMANDS_MAX);
-        return DT_REPLY;
-    }
-    if (!hold_room(req, root->n))
-        return dt_request_no_room(req);
-    struct dt_run *run = run_new(req, root->n, true);
-    if (!run)
-        return dt_answer_status(req, DT_NOMEM, NULL, NULL);
-    size_t i = 0;
-    for (const struct dt_json_node *e = dt_json_first(json, root); e; e = dt_json_sibling(json, root, e))
-        decode_element(run, i++, e->raw, rules);
-    return go_on(req);
+        fail(&run->v[i], faults.n ? text_of(&faults, &run->req->arena) : "the command cannot be read");
 }
 
 /* The array has a parser of its own: each element is parsed with the thread's. */
 static enum dt_next run_array(struct dt_request *req, const struct dt_job_rules *rules)
 {
     struct dt_error err = {0};
-    struct dt_json_limits limits = {.depth = rules->json_depth + 1, .elements = true, .nodes = 4 * DT_COMMANDS_MAX};
+    const struct dt_json_limits limits = {
+        .depth = rules->json_depth + 1, .elements = true, .nodes = 4 * DT_COMMANDS_MAX};
+    enum dt_next next = DT_REPLY;
     dt_json *json = NULL;
     dt_status status = dt_json_new(&json);
     if (status == DT_OK)
         status = dt_json_parse(json, req->body, &limits, &err);
-    enum dt_next next = status == DT_OK ? run_elements(req, rules, json) : dt_answer_status(req, status, NULL, &err);
+    if (status != DT_OK) {
+        next = dt_answer_status(req, status, NULL, &err);
+        goto out;
+    }
+    const struct dt_json_node *root = dt_json_root(json);
+    if (root->n > DT_COMMANDS_MAX) {
+        dt_request_refuse(req, DT_PROBLEM_TOO_LARGE, "%u commands came, at most %d are taken", root->n,
+                          DT_COMMANDS_MAX);
+        goto out;
+    }
+    if (!hold_room(req, root->n)) {
+        next = dt_request_no_room(req);
+        goto out;
+    }
+    struct dt_run *run = run_new(req, root->n, true);
+    if (!run) {
+        next = dt_answer_status(req, DT_NOMEM, NULL, NULL);
+        goto out;
+    }
+    size_t i = 0;
+    for (const struct dt_json_node *e = dt_json_first(json, root); e; e = dt_json_sibling(json, root, e))
+        decode_element(run, i++, e->raw, rules);
+    next = go_on(req);
+out:
     dt_json_free(json);
     return next;
-}
-
-static bool is_array(struct dt_str body)
-{
-    size_t i = 0;
-    while (i < body.n && memchr(" \t\r\n", body.p[i], 4))
-        i++;
-    return i < body.n && body.p[i] == '[';
 }
 
 enum dt_next dt_handle_commands(struct dt_request *req)
@@ -396,7 +554,11 @@ enum dt_next dt_handle_commands(struct dt_request *req)
         return DT_REPLY;
     struct dt_view *view = dt_topic_cache_view(req->api->topics);
     struct dt_job_rules rules = dt_answer_rules(req->api, view);
-    enum dt_next next = is_array(req->body) ? run_array(req, &rules) : run_single(req, &rules);
+    size_t i = 0;
+    while (i < req->body.n && memchr(" \t\r\n", req->body.p[i], 4))
+        i++;
+    const bool array = i < req->body.n && req->body.p[i] == '[';
+    enum dt_next next = array ? run_array(req, &rules) : run_single(req, &rules);
     dt_view_release(view);
     return next;
 }

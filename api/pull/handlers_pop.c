@@ -34,26 +34,6 @@ static enum dt_next go_and_wait(struct dt_request *req)
 
 /* ---- on a worker ---- */
 
-/* As much as there is room for: bytes of payloads; 0: not even for one job. */
-static size_t hold_room(struct dt_request *req, const struct dt_pop_wish *wish)
-{
-    const size_t one = (size_t)req->api->config->limits_payload;
-    size_t bytes = wish->max < DT_POP_BYTES / one ? wish->max * one : DT_POP_BYTES;
-    for (; bytes >= one; bytes /= 2)
-        if (dt_request_hold(req, DT_POP_ROOM_EACH * bytes))
-            return bytes;
-    return 0;
-}
-
-static enum dt_next refuse_topic(struct dt_request *req, const struct dt_popped *popped)
-{
-    if (popped->why == DT_POP_TOPIC_UNKNOWN)
-        return dt_answer_not_found(req, "topic");
-    dt_request_refuse(req, DT_PROBLEM_NOT_PULL, "the delivery of %.*s is another one: nothing is popped from it",
-                      (int)popped->refused.n, popped->refused.p);
-    return DT_REPLY;
-}
-
 static enum dt_next pop_now(struct dt_request *req, dt_store *store)
 {
     struct popping *p = req->state;
@@ -61,15 +41,20 @@ static enum dt_next pop_now(struct dt_request *req, dt_store *store)
     struct dt_pop_taker taker = {.max = wish->max, .ttr_ms = wish->ttr_ms};
     struct dt_popped popped;
     struct dt_error err = {0};
-    const size_t bytes = hold_room(req, wish);
+    const size_t bytes = dt_pop_hold(req, wish->max, DT_POP_BYTES);
     if (bytes == 0)
         return dt_request_no_room(req);
     p->heard = dt_pop_room_heard(req->api->pops, wish);
     dt_status status = dt_pop_take(req->api, store, wish, &taker, 1, bytes, &req->arena, &popped, &err);
     if (status != DT_OK && popped.n == 0)
         return dt_answer_status(req, status, NULL, &err);
-    if (popped.refused.p)
-        return refuse_topic(req, &popped);
+    if (popped.refused.p && popped.why == DT_POP_TOPIC_UNKNOWN)
+        return dt_answer_not_found(req, "topic");
+    if (popped.refused.p) {
+        dt_request_refuse(req, DT_PROBLEM_NOT_PULL, "the delivery of %.*s is another one: nothing is popped from it",
+                          (int)popped.refused.n, popped.refused.p);
+        return DT_REPLY;
+    }
     if (popped.n || wish->wait_ms == 0)
         return answer(req, popped.jobs, popped.n);
     req->then = go_and_wait;
@@ -78,16 +63,7 @@ static enum dt_next pop_now(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-/* Topics that the token does not reach are answered as if they did not exist. */
-static bool sees_all(const struct dt_request *req, const struct dt_pop_wish *wish)
-{
-    for (size_t i = 0; i < wish->n_topics; i++)
-        if (!dt_caller_sees(&req->caller, wish->topics[i]))
-            return false;
-    return true;
-}
-
-static enum dt_next pop(struct dt_request *req, struct dt_str topic)
+enum dt_next dt_handle_pop(struct dt_request *req)
 {
     struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
     struct dt_faults faults;
@@ -98,24 +74,16 @@ static enum dt_next pop(struct dt_request *req, struct dt_str topic)
     dt_json *json = req->body.n ? dt_answer_parse(req, &rules, &faults) : NULL;
     if (req->body.n && !json)
         return DT_REPLY;
-    dt_status status = dt_pop_wish_decode(json, topic, &faults, &p->wish);
+    dt_status status = dt_pop_wish_decode(json, req->params[0], &faults, &p->wish);
     if (status != DT_OK)
         return dt_answer_faults(req, status, &faults);
-    if (!sees_all(req, &p->wish))
-        return dt_answer_not_found(req, "topic");
+    /* Topics that the token does not reach are answered as if they did not exist. */
+    for (size_t i = 0; i < p->wish.n_topics; i++)
+        if (!dt_caller_sees(&req->caller, p->wish.topics[i]))
+            return dt_answer_not_found(req, "topic");
     req->state = p;
     p->heard = dt_pop_room_heard(req->api->pops, &p->wish);
     if (p->wish.wait_ms && dt_pop_room_awaits(req->api->pops, &p->wish))
         return go_and_wait(req);
     return dt_workers_submit(req->api->workers, req, pop_now);
-}
-
-enum dt_next dt_handle_topic_pop(struct dt_request *req)
-{
-    return pop(req, req->params[0]);
-}
-
-enum dt_next dt_handle_pop(struct dt_request *req)
-{
-    return pop(req, DT_STR_NONE);
 }

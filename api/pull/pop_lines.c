@@ -1,9 +1,15 @@
-/* Owns who stands where: see pop_lines.h. Refuses to know jobs and sockets. */
+/*
+ * Owns which pop is in which line: see pop_lines.h. Refuses to know jobs and sockets.
+ *
+ * Invariants: a line has at least one pop; a waiter has a place in each of its lines, and is counted once in `n`; a line
+ * is in `ready` exactly while line->ready is set.
+ */
 #include "pop_lines.h"
 
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/fair.h"
 
 #define ALONE_AT_ONCE 16
@@ -48,6 +54,7 @@ static struct dt_pop_line *line_of(struct dt_pop_lines *lines, struct dt_str top
 
 static void unready(struct dt_pop_lines *lines, struct dt_pop_line *line)
 {
+    dt_assert(line->ready);
     DL_DELETE(lines->ready, line);
     line->ready = false;
 }
@@ -58,6 +65,7 @@ static bool leave_lines(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter
     while (waiter->n_places) {
         struct dt_pop_place *place = &waiter->places[--waiter->n_places];
         struct dt_pop_line *line = place->line;
+        dt_assert(line->first && place->waiter == waiter);
         DL_DELETE(line->first, place);
         if (line->first)
             continue;
@@ -92,6 +100,7 @@ bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish
         DL_APPEND(line->first, place);
         line->owner = owners[i];
     }
+    dt_assert((lines->n == 0) == !lines->waiters);
     waiter->owner = owners[0];
     DL_APPEND(lines->waiters, waiter);
     lines->n++;
@@ -100,8 +109,10 @@ bool dt_pop_lines_add(struct dt_pop_lines *lines, const struct dt_pop_wish *wish
 
 bool dt_pop_lines_remove(struct dt_pop_lines *lines, struct dt_pop_waiter *waiter)
 {
+    dt_assert_cmp(lines->n, >, 0);
     DL_DELETE(lines->waiters, waiter);
     lines->n--;
+    dt_assert((lines->n == 0) == !lines->waiters);
     return leave_lines(lines, waiter);
 }
 
@@ -162,6 +173,7 @@ struct dt_pop_line *dt_pop_lines_next_ready(struct dt_pop_lines *lines, int64_t 
     struct dt_pop_line *line;
     DL_FOREACH(lines->ready, line)
     if (line->ready_us <= now_us) {
+        dt_assert(line->first);
         unready(lines, line);
         return line;
     }

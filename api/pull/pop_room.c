@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/fair.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -43,7 +44,6 @@
 #define DROPPED_EACH   ((size_t)256 * 1024)  /* bytes of a client, before it is the turn of others … */
 #define DROPPED_MAX    ((size_t)4096 * 1024) /* … and in all, before its pop ends */
 #define EARS           256                   /* power of two */
-#define PATIENCE_NOTE  "the delivery of a topic is another one: nothing is popped from it"
 
 struct dt_pop_room {
     const struct dt_session_env *env;
@@ -68,11 +68,6 @@ struct dt_pop_room {
     struct dt_outage_part outage;
     dt_metric *waiting, *answered, *left;
 };
-
-static int64_t now_us(const dt_pop_room *room)
-{
-    return dt_clock_mono_us(room->env->clock);
-}
 
 /* ---- what is heard ---- */
 
@@ -142,20 +137,6 @@ bool dt_pop_room_awaits(dt_pop_room *room, const struct dt_pop_wish *wish)
     return awaits;
 }
 
-static bool take_place(dt_pop_room *room, int64_t owner)
-{
-    pthread_mutex_lock(&room->lock);
-    bool taken = !room->closed && dt_shares_take(&room->places, owner, now_us(room));
-    pthread_mutex_unlock(&room->lock);
-    return taken;
-}
-
-static bool watch(const dt_pop_room *room, struct dt_pop_waiter *waiter)
-{
-    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = waiter};
-    return epoll_ctl(room->epoll_fd, EPOLL_CTL_ADD, waiter->fd, &event) == 0;
-}
-
 static void add_jobs(struct dt_strbuf *out, enum dt_pop_form form, const struct dt_job *jobs, size_t n,
                      const struct dt_command_job *names)
 {
@@ -181,7 +162,8 @@ static bool line_up(dt_pop_room *room, const struct dt_pop_wish *wish, const int
 {
     pthread_mutex_lock(&room->lock);
     bool added = !room->closed && dt_pop_lines_add(&room->lines, wish, owners, waiter);
-    if (added && !watch(room, waiter)) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = waiter};
+    if (added && epoll_ctl(room->epoll_fd, EPOLL_CTL_ADD, waiter->fd, &event) != 0) {
         (void)dt_pop_lines_remove(&room->lines, waiter);
         added = false;
     }
@@ -192,6 +174,7 @@ static bool line_up(dt_pop_room *room, const struct dt_pop_wish *wish, const int
         dt_pop_lines_ready(&room->lines, wish->topics[i], 0);
     if (added)
         room->first_until_us = dt_earlier(room->first_until_us, waiter->until_us);
+    dt_assert_cmp(room->lines.n, <=, room->places.used);
     dt_metric_set(room->waiting, (double)room->lines.n);
     pthread_mutex_unlock(&room->lock);
     return added;
@@ -205,14 +188,16 @@ bool dt_pop_room_enter(dt_pop_room *room, struct dt_request *req, const struct d
         owners[i] = dt_view_owner(view, wish->topics[i]);
     dt_view_release(view);
     struct dt_pop_waiter *waiter = dt_pop_waiter_new(wish);
-    if (!waiter || !take_place(room, owners[0])) {
-        free(waiter);
+    if (!waiter)
         return false;
-    }
-    waiter->detached = dt_request_detach(req);
+    pthread_mutex_lock(&room->lock);
+    const bool place = !room->closed && dt_shares_take(&room->places, owners[0], dt_clock_mono_us(room->env->clock));
+    pthread_mutex_unlock(&room->lock);
+    waiter->detached = place ? dt_request_detach(req) : NULL;
     if (!waiter->detached) {
         pthread_mutex_lock(&room->lock);
-        dt_shares_give_back(&room->places, owners[0]);
+        if (place)
+            dt_shares_give_back(&room->places, owners[0]);
         pthread_mutex_unlock(&room->lock);
         free(waiter);
         return false;
@@ -238,6 +223,7 @@ static dt_detached *take_out(dt_pop_room *room, struct dt_pop_waiter *waiter)
     if (dt_pop_lines_remove(&room->lines, waiter)) /* a pop that saw the line, and enters now, makes it ready again */
         atomic_fetch_add(&room->heard_all, 1);
     dt_shares_give_back(&room->places, waiter->owner);
+    dt_assert_cmp(room->lines.n, <=, room->places.used);
     dt_metric_set(room->waiting, (double)room->lines.n);
     pthread_mutex_unlock(&room->lock);
     free(waiter);
@@ -272,18 +258,19 @@ static void see_off(dt_pop_room *room, struct dt_pop_waiter *waiter)
 
 /* ---- waits that are over ---- */
 
-/* The pops whose wait is over, or all once the room is closed. A walk ends all of them, and walks are ENDS_US apart:
+/* Ends the waits that are over, or all once the room is closed. A walk ends all of them, and walks are ENDS_US apart:
  * many short waits of one client cost the others no more than that. */
-static struct dt_pop_waiter *list_expired(dt_pop_room *room, int64_t now)
+static void end_waits(dt_pop_room *room)
 {
+    const int64_t now_us = dt_clock_mono_us(room->env->clock);
     struct dt_pop_waiter *over = NULL;
     struct dt_pop_waiter *waiter;
     pthread_mutex_lock(&room->lock);
-    if (room->closed || (now >= room->first_until_us && now >= room->ends_us)) {
+    if (room->closed || (now_us >= room->first_until_us && now_us >= room->ends_us)) {
         room->first_until_us = INT64_MAX;
-        room->ends_us = now + ENDS_US;
+        room->ends_us = now_us + ENDS_US;
         DL_FOREACH(room->lines.waiters, waiter)
-        if (room->closed || waiter->until_us <= now) {
+        if (room->closed || waiter->until_us <= now_us) {
             waiter->next_over = over;
             over = waiter;
         } else {
@@ -291,15 +278,10 @@ static struct dt_pop_waiter *list_expired(dt_pop_room *room, int64_t now)
         }
     }
     pthread_mutex_unlock(&room->lock);
-    return over;
-}
-
-static void end_waits(dt_pop_room *room)
-{
-    for (struct dt_pop_waiter *waiter = list_expired(room, now_us(room)), *next; waiter; waiter = next) {
-        const enum dt_pop_form form = waiter->form;
-        next = waiter->next_over;
-        answer_none(take_out(room, waiter), form);
+    for (struct dt_pop_waiter *next; over; over = next) {
+        const enum dt_pop_form form = over->form;
+        next = over->next_over;
+        answer_none(take_out(room, over), form);
     }
 }
 
@@ -332,7 +314,7 @@ static bool has_ttr(struct served *served, int64_t ttr_ms)
 static bool choose(dt_pop_room *room, struct served *served)
 {
     size_t wanted = 0;
-    const int64_t now = now_us(room);
+    const int64_t now = dt_clock_mono_us(room->env->clock);
     *served = (struct served){.n = 0};
     pthread_mutex_lock(&room->lock);
     struct dt_pop_line *line = dt_pop_lines_next_ready(&room->lines, now);
@@ -356,6 +338,7 @@ static void drop_absent_pops(dt_pop_room *room, struct served *served)
     size_t kept = 0;
     for (size_t i = 0; i < served->n; i++) {
         struct dt_pop_waiter *waiter = served->v[i];
+        dt_assert_cmp(served->max, <=, DT_POP_MAX);
         const size_t room_left = DT_POP_MAX - served->max;
         if (has_left(waiter, DROPPED_MAX)) {
             see_off(room, waiter);
@@ -370,47 +353,43 @@ static void drop_absent_pops(dt_pop_room *room, struct served *served)
     served->n = kept;
 }
 
-static void hand_out(dt_pop_room *room, struct dt_pop_waiter *waiter, const struct dt_job *jobs, size_t n,
-                     const struct dt_command_job *names)
-{
-    struct dt_strbuf body;
-    struct dt_hold hold;
-    dt_strbuf_init(&body);
-    dt_hold_init(&hold, room->api->memory);
-    add_jobs(&body, waiter->form, jobs, n, names);
-    dt_hold_move(&room->hold, &hold, body.cap);
-    dt_metric_add(room->answered, 1);
-    dt_detached_answer(take_out(room, waiter), 200, "application/json", &body, &hold);
-}
-
 static void share_out(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
 {
-    for (size_t i = 0, from = 0; i < served->n && from < popped->n; from += served->takers[i++].n)
-        if (served->takers[i].n)
-            hand_out(room, served->v[i], popped->jobs + from, served->takers[i].n,
-                     popped->names ? popped->names + from : NULL);
-}
-
-static void refuse_command(dt_detached *detached, enum dt_pop_topic why)
-{
-    struct dt_strbuf body;
-    struct dt_hold none = {0};
-    dt_strbuf_init(&body);
-    dt_command_add_refusal(&body, why);
-    dt_detached_answer(detached, 200, "application/json", &body, &none);
+    size_t from = 0;
+    for (size_t i = 0; i < served->n && from < popped->n; from += served->takers[i++].n) {
+        const size_t n = served->takers[i].n;
+        const struct dt_command_job *names = popped->names ? popped->names + from : NULL;
+        struct dt_strbuf body;
+        struct dt_hold hold;
+        if (n == 0)
+            continue;
+        dt_strbuf_init(&body);
+        dt_hold_init(&hold, room->api->memory);
+        add_jobs(&body, served->v[i]->form, popped->jobs + from, n, names);
+        dt_hold_move(&room->hold, &hold, body.cap);
+        dt_metric_add(room->answered, 1);
+        dt_detached_answer(take_out(room, served->v[i]), 200, "application/json", &body, &hold);
+    }
+    dt_assert_cmp(from, ==, popped->n); /* each job that was claimed is in an answer */
 }
 
 static void refuse(dt_pop_room *room, const struct served *served, const struct dt_popped *popped)
 {
-    bool unknown = popped->why == DT_POP_TOPIC_UNKNOWN;
+    const bool unknown = popped->why == DT_POP_TOPIC_UNKNOWN;
     for (size_t i = 0; i < served->n; i++) {
         const enum dt_pop_form form = served->v[i]->form;
         dt_detached *detached = take_out(room, served->v[i]);
-        if (form != DT_POP_FORM_JOBS)
-            refuse_command(detached, popped->why);
-        else
+        struct dt_strbuf body;
+        struct dt_hold none = {0};
+        if (form == DT_POP_FORM_JOBS) {
             dt_detached_problem(detached, unknown ? DT_PROBLEM_NOT_FOUND : DT_PROBLEM_NOT_PULL,
-                                unknown ? "no such topic" : PATIENCE_NOTE);
+                                unknown ? "no such topic"
+                                        : "the delivery of a topic is another one: nothing is popped from it");
+            continue;
+        }
+        dt_strbuf_init(&body);
+        dt_command_add_refusal(&body, popped->why);
+        dt_detached_answer(detached, 200, "application/json", &body, &none);
     }
 }
 
@@ -461,7 +440,8 @@ static void serve_line(dt_pop_room *room)
     if (served.n == 0)
         dt_pop_lines_ready(&room->lines, served.topic, 0);
     /* If a pop saw the line, but enters after the line was removed, its `heard` differs, so its new line is ready. */
-    if (served.n == 0 || dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, now_us(room)))
+    if (served.n == 0 ||
+        dt_pop_lines_claimed(&room->lines, served.topic, status, &popped, dt_clock_mono_us(room->env->clock)))
         atomic_fetch_add(ear_of(room, served.topic), 1);
     pthread_mutex_unlock(&room->lock);
     dt_hold_end(&room->hold);
@@ -471,7 +451,7 @@ static void serve_line(dt_pop_room *room)
 static void serve_turns(dt_pop_room *room)
 {
     pthread_mutex_lock(&room->lock);
-    size_t turns = dt_pop_lines_rotate(&room->lines, now_us(room), &room->arena);
+    size_t turns = dt_pop_lines_rotate(&room->lines, dt_clock_mono_us(room->env->clock), &room->arena);
     pthread_mutex_unlock(&room->lock);
     for (; turns; turns--) {
         serve_line(room);
@@ -482,80 +462,57 @@ static void serve_turns(dt_pop_room *room)
 
 /* ---- looking ---- */
 
-struct looked {
-    struct dt_str *topics;
-    enum dt_pop_topic *seen;
-    size_t n;
-};
-
-static bool list_topics(dt_pop_room *room, struct looked *looked)
-{
-    struct dt_pop_line *line;
-    struct dt_pop_line *next;
-    pthread_mutex_lock(&room->lock);
-    size_t n = HASH_COUNT(room->lines.lines);
-    looked->topics = dt_arena_alloc(&room->arena, (n + 1) * sizeof(*looked->topics));
-    looked->seen = dt_arena_alloc(&room->arena, (n + 1) * sizeof(*looked->seen));
-    looked->n = 0;
-    room->look_now = false;
-    bool fine = looked->topics && looked->seen;
-    HASH_ITER(hh, room->lines.lines, line, next)
-    if (fine) {
-        looked->topics[looked->n] = dt_arena_copy(&room->arena, line->topic);
-        fine = looked->topics[looked->n++].p != NULL;
-    }
-    pthread_mutex_unlock(&room->lock);
-    return fine;
-}
-
-static void take_look(dt_pop_room *room, const struct looked *looked)
-{
-    pthread_mutex_lock(&room->lock);
-    for (size_t i = 0; i < looked->n; i++)
-        if (looked->seen[i] != DT_POP_TOPIC_EMPTY)
-            dt_pop_lines_ready(&room->lines, looked->topics[i], 0);
-    pthread_mutex_unlock(&room->lock);
-}
-
 /* One statement for all pops that wait. */
 static void look(dt_pop_room *room)
 {
-    struct looked looked;
     struct dt_error err = {0};
-    dt_status status = list_topics(room, &looked) ? DT_OK : DT_NOMEM;
+    struct dt_pop_line *line;
+    struct dt_pop_line *next;
+    size_t n = 0;
+    pthread_mutex_lock(&room->lock);
+    const size_t lines = HASH_COUNT(room->lines.lines);
+    struct dt_str *topics = dt_arena_alloc(&room->arena, (lines + 1) * sizeof(*topics));
+    enum dt_pop_topic *seen = dt_arena_alloc(&room->arena, (lines + 1) * sizeof(*seen));
+    bool fine = topics && seen;
+    room->look_now = false;
+    HASH_ITER(hh, room->lines.lines, line, next)
+    if (fine) {
+        topics[n] = dt_arena_copy(&room->arena, line->topic);
+        fine = topics[n++].p != NULL;
+    }
+    pthread_mutex_unlock(&room->lock);
+    dt_status status = fine ? dt_session_begin(&room->session, &err) : DT_NOMEM;
     if (status == DT_OK)
-        status = dt_session_begin(&room->session, &err);
-    if (status == DT_OK)
-        status = dt_store_pop_look(room->session.store, looked.topics, looked.n, looked.seen, &err);
+        status = dt_store_pop_look(room->session.store, topics, n, seen, &err);
     dt_session_end(&room->session);
     tell(room, status, &err);
-    if (status == DT_OK)
-        take_look(room, &looked);
+    pthread_mutex_lock(&room->lock);
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        if (seen[i] != DT_POP_TOPIC_EMPTY)
+            dt_pop_lines_ready(&room->lines, topics[i], 0);
+    pthread_mutex_unlock(&room->lock);
     dt_arena_reset(&room->arena);
-    room->look_us = now_us(room) + (status != DT_OK ? DT_POP_AGAIN_US : hears(room) ? LOOK_HEARD_US : LOOK_US);
+    room->look_us = dt_clock_mono_us(room->env->clock) + (status != DT_OK ? DT_POP_AGAIN_US
+                                                          : hears(room)   ? LOOK_HEARD_US
+                                                                          : LOOK_US);
 }
 
 /* ---- the thread ---- */
 
-static int64_t next_us(dt_pop_room *room)
-{
-    pthread_mutex_lock(&room->lock);
-    int64_t ends_us = room->first_until_us > room->ends_us ? room->first_until_us : room->ends_us;
-    int64_t next = room->lines.n ? dt_earlier(ends_us, room->look_now ? 0 : room->look_us) : INT64_MAX;
-    next = dt_earlier(next, dt_pop_lines_next_us(&room->lines));
-    pthread_mutex_unlock(&room->lock);
-    if (next != INT64_MAX && !hears(room))
-        next = dt_earlier(next, now_us(room) + LOOK_US);
-    return next;
-}
-
+/* How long the thread may sleep; -1: until it is woken. */
 static int timeout_ms(dt_pop_room *room)
 {
-    int64_t next = next_us(room);
-    int64_t left_us = next == INT64_MAX ? INT64_MAX : next - now_us(room);
-    if (left_us <= 0)
-        return 0;
-    return left_us == INT64_MAX ? -1 : (int)(left_us / 1000) + 1;
+    pthread_mutex_lock(&room->lock);
+    const int64_t ends_us = room->first_until_us > room->ends_us ? room->first_until_us : room->ends_us;
+    int64_t next_us = room->lines.n ? dt_earlier(ends_us, room->look_now ? 0 : room->look_us) : INT64_MAX;
+    next_us = dt_earlier(next_us, dt_pop_lines_next_us(&room->lines));
+    pthread_mutex_unlock(&room->lock);
+    if (next_us == INT64_MAX)
+        return -1;
+    const int64_t now_us = dt_clock_mono_us(room->env->clock);
+    if (!hears(room))
+        next_us = dt_earlier(next_us, now_us + LOOK_US);
+    return next_us <= now_us ? 0 : (int)((next_us - now_us) / 1000) + 1;
 }
 
 /* Sleeps until something is to be done, and sees off who leaves. */
@@ -576,24 +533,17 @@ static void sleep_and_see_off(dt_pop_room *room)
     }
 }
 
-/* Says whether pops wait. *look_now: a look is due. */
-static bool anybody(dt_pop_room *room, bool *look_now)
-{
-    pthread_mutex_lock(&room->lock);
-    bool any = room->lines.n > 0;
-    *look_now = room->look_now || now_us(room) >= room->look_us;
-    pthread_mutex_unlock(&room->lock);
-    return any;
-}
-
 static void run(void *arg)
 {
     dt_pop_room *room = arg;
-    bool look_now;
     while (!dt_thread_stopping(&room->thread)) {
         sleep_and_see_off(room);
         end_waits(room);
-        if (!anybody(room, &look_now))
+        pthread_mutex_lock(&room->lock);
+        const bool any = room->lines.n > 0;
+        const bool look_now = room->look_now || dt_clock_mono_us(room->env->clock) >= room->look_us;
+        pthread_mutex_unlock(&room->lock);
+        if (!any)
             continue;
         listen_for_offers(room);
         if (look_now)
@@ -601,27 +551,11 @@ static void run(void *arg)
         serve_turns(room);
     }
     end_waits(room);
+    dt_assert_cmp(room->lines.n, ==, 0);
     dt_session_clear(&room->session);
 }
 
 /* ---- beginning and end ---- */
-
-static dt_status open_fds(dt_pop_room *room)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-    room->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    room->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (room->epoll_fd < 0 || room->wake_fd < 0)
-        return DT_SYSTEM;
-    return epoll_ctl(room->epoll_fd, EPOLL_CTL_ADD, room->wake_fd, &event) == 0 ? DT_OK : DT_SYSTEM;
-}
-
-static void register_metrics(dt_pop_room *room)
-{
-    room->waiting = dt_gauge("duetime_pops_waiting", "Pops that wait for jobs.", "");
-    room->answered = dt_counter("duetime_pops_served_total", "Pops that waited and got jobs.", "");
-    room->left = dt_counter("duetime_pops_left_total", "Pops whose client left while it waited.", "");
-}
 
 dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_api *api, dt_pop_room **out,
                             struct dt_error *err)
@@ -637,8 +571,15 @@ dt_status dt_pop_room_start(const struct dt_session_env *env, const struct dt_ap
     room->places = (struct dt_shares){.total = (size_t)env->config->http_waiting_pops, .part = OWNERS_PART};
     dt_arena_init(&room->arena);
     dt_hold_init(&room->hold, api->memory);
-    register_metrics(room);
-    dt_status status = open_fds(room);
+    room->waiting = dt_gauge("duetime_pops_waiting", "Pops that wait for jobs.", "");
+    room->answered = dt_counter("duetime_pops_served_total", "Pops that waited and got jobs.", "");
+    room->left = dt_counter("duetime_pops_left_total", "Pops whose client left while it waited.", "");
+    struct epoll_event event = {.events = EPOLLIN};
+    room->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    room->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    dt_status status = DT_OK;
+    if (room->epoll_fd < 0 || room->wake_fd < 0 || epoll_ctl(room->epoll_fd, EPOLL_CTL_ADD, room->wake_fd, &event) != 0)
+        status = DT_SYSTEM;
     if (status == DT_OK)
         status = dt_session_init(&room->session, env);
     if (status == DT_OK)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/metrics.h"
 #include "intake/index_writer.h"
 #include "job/job_encode.h"
@@ -17,35 +18,7 @@
 
 static const struct timespec pause_between_looks = {.tv_nsec = 4000000};
 
-struct meters {
-    dt_metric *popped, *late, *lateness;
-};
-
-/* One set a process: a metric of one name is one metric. */
-static struct meters meters(void)
-{
-    return (struct meters){
-        dt_counter("duetime_popped_total", "Attempts handed to clients that popped them.", ""),
-        dt_counter("duetime_pops_late_total",
-                   "Attempts that were not handed out because their time to report was over by then.", ""),
-        dt_histogram("duetime_pop_lateness_seconds", "From when a job was due until a pop claimed it.", "")};
-}
-
 /* ---- one topic ---- */
-
-static bool in_time(const struct dt_job *job, int64_t passed_us)
-{
-    return passed_us < (job->next_at_ms - job->dispatched_at_ms) * 1000;
-}
-
-static void tell_index(const struct dt_api *api, const struct dt_pop *pop)
-{
-    struct dt_entry *entries = dt_arena_alloc(pop->arena, (pop->n + 1) * sizeof(*entries));
-    for (size_t i = 0; entries && i < pop->n; i++)
-        entries[i] = (struct dt_entry){pop->jobs[i].id, pop->jobs[i].next_at_ms, pop->jobs[i].due_at_ms};
-    if (entries) /* otherwise the reconciler does */
-        dt_index_writer_post(api->index, entries, pop->n);
-}
 
 /* A pop under way. A topic that is done with has no offers any more. */
 struct round {
@@ -59,25 +32,6 @@ struct round {
     struct dt_arena *arena;
 };
 
-static void take_jobs(struct round *r, struct dt_popped *out, const struct dt_pop *pop, int64_t passed_us)
-{
-    const struct meters m = meters();
-    r->claimed += pop->n;
-    for (size_t i = 0; i < pop->n; i++) {
-        const struct dt_job *job = &pop->jobs[i];
-        for (; r->taken == r->taker->max; r->taken = 0)
-            r->taker++;
-        r->taken++;
-        dt_metric_observe(m.lateness, (double)(job->dispatched_at_ms - job->due_at_ms) / 1000);
-        dt_metric_add(in_time(job, passed_us) ? m.popped : m.late, 1);
-        if (!in_time(job, passed_us))
-            continue;
-        r->taker->n++;
-        out->bytes += job->payload.n;
-        out->jobs[out->n++] = *job;
-    }
-}
-
 static dt_status take_of(const struct dt_api *api, dt_store *store, struct round *r, struct dt_pop *pop,
                          struct dt_popped *out, struct dt_error *err)
 {
@@ -87,8 +41,35 @@ static dt_status take_of(const struct dt_api *api, dt_store *store, struct round
     out->passed |= status == DT_OK && pop->passed;
     if (status != DT_OK || pop->n == 0)
         return status;
-    tell_index(api, pop);
-    take_jobs(r, out, pop, dt_clock_mono_us(api->clock) - begun_us);
+    struct dt_entry *entries = dt_arena_alloc(pop->arena, (pop->n + 1) * sizeof(*entries));
+    for (size_t i = 0; entries && i < pop->n; i++)
+        entries[i] = (struct dt_entry){pop->jobs[i].id, pop->jobs[i].next_at_ms, pop->jobs[i].due_at_ms};
+    if (entries) /* otherwise the reconciler does */
+        dt_index_writer_post(api->index, entries, pop->n);
+    /* One set a process: a metric of one name is one metric. */
+    dt_metric *in_time = dt_counter("duetime_popped_total", "Attempts handed to clients that popped them.", "");
+    dt_metric *late =
+        dt_counter("duetime_pops_late_total",
+                   "Attempts that were not handed out because their time to report was over by then.", "");
+    dt_metric *lateness =
+        dt_histogram("duetime_pop_lateness_seconds", "From when a job was due until a pop claimed it.", "");
+    const int64_t passed_us = dt_clock_mono_us(api->clock) - begun_us;
+    r->claimed += pop->n;
+    dt_assert_cmp(r->claimed, <=, r->max);
+    for (size_t i = 0; i < pop->n; i++) {
+        const struct dt_job *job = &pop->jobs[i];
+        const bool fresh = passed_us < (job->next_at_ms - job->dispatched_at_ms) * 1000;
+        for (; r->taken == r->taker->max; r->taken = 0)
+            r->taker++;
+        r->taken++;
+        dt_metric_observe(lateness, (double)(job->dispatched_at_ms - job->due_at_ms) / 1000);
+        dt_metric_add(fresh ? in_time : late, 1);
+        if (!fresh)
+            continue;
+        r->taker->n++;
+        out->bytes += job->payload.n;
+        out->jobs[out->n++] = *job;
+    }
     return DT_OK;
 }
 
@@ -102,19 +83,13 @@ static size_t count_offering(const struct round *r)
     return n;
 }
 
-/* The place to begin at: one further each time. */
-static size_t next_first(size_t n)
-{
-    static _Atomic size_t turn;
-    return n > 1 ? atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % n : 0;
-}
-
 /* Each topic that offers something gives its part of what is wanted still. */
 static dt_status take_parts(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
                             struct dt_error *err)
 {
+    static _Atomic size_t turn; /* each time another topic is the first */
     const size_t n = r->wish->n_topics;
-    const size_t first = next_first(n);
+    const size_t first = n > 1 ? atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) % n : 0;
     dt_status status = DT_OK;
     size_t left = count_offering(r);
     for (size_t k = 0; status == DT_OK && k < n && r->claimed < r->max; k++) {
@@ -136,34 +111,25 @@ static dt_status take_parts(const struct dt_api *api, dt_store *store, struct ro
     return status;
 }
 
-static dt_status take_all(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
-                          struct dt_error *err)
-{
-    dt_status status = take_parts(api, store, r, out, err);
-    if (status == DT_OK && r->wish->n_topics > 1 && r->claimed < r->max && out->bytes < r->max_bytes)
-        status = take_parts(api, store, r, out, err);
-    out->more = count_offering(r) > 0;
-    return status;
-}
-
-static bool refused(const struct round *r, struct dt_popped *out)
-{
-    for (size_t i = 0; i < r->wish->n_topics && !out->refused.p; i++)
-        if (r->topics[i] == DT_POP_TOPIC_UNKNOWN || r->topics[i] == DT_POP_TOPIC_OTHER) {
-            out->refused = r->wish->topics[i];
-            out->why = r->topics[i];
-        }
-    return out->refused.p != NULL;
-}
-
 static dt_status look_and_take(const struct dt_api *api, dt_store *store, struct round *r, struct dt_popped *out,
                                struct dt_error *err)
 {
     out->passed = false;
     dt_status status = dt_store_pop_look(store, r->wish->topics, r->wish->n_topics, r->topics, err);
-    if (status != DT_OK || refused(r, out) || count_offering(r) == 0)
+    if (status != DT_OK)
         return status;
-    return take_all(api, store, r, out, err);
+    for (size_t i = 0; i < r->wish->n_topics && !out->refused.p; i++)
+        if (r->topics[i] == DT_POP_TOPIC_UNKNOWN || r->topics[i] == DT_POP_TOPIC_OTHER) {
+            out->refused = r->wish->topics[i];
+            out->why = r->topics[i];
+        }
+    if (out->refused.p || count_offering(r) == 0)
+        return DT_OK;
+    status = take_parts(api, store, r, out, err);
+    if (status == DT_OK && r->wish->n_topics > 1 && r->claimed < r->max && out->bytes < r->max_bytes)
+        status = take_parts(api, store, r, out, err);
+    out->more = count_offering(r) > 0;
+    return status;
 }
 
 dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt_pop_wish *wish,
@@ -196,6 +162,16 @@ dt_status dt_pop_take(const struct dt_api *api, dt_store *store, const struct dt
 }
 
 /* ---- the answer ---- */
+
+size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most)
+{
+    const size_t one = (size_t)req->api->config->limits_payload;
+    size_t bytes = max < most / one ? max * one : most;
+    for (; bytes >= one; bytes /= 2)
+        if (dt_request_hold(req, DT_POP_ROOM_EACH * bytes))
+            return bytes;
+    return 0;
+}
 
 void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n)
 {

@@ -4,6 +4,7 @@
 
 #include "api.h"
 #include "pop_wish.h"
+#include "request/request.h"
 #include "store/pop/pop.h"
 
 /* One that takes a part of what a pop claims, with a time to report of its own. */
@@ -38,6 +39,9 @@ DT_MUST_CHECK dt_status dt_pop_take(const struct dt_api *api, dt_store *store, c
                                     struct dt_pop_taker *takers, size_t n, size_t max_bytes, struct dt_arena *arena,
                                     struct dt_popped *out, struct dt_error *err);
 
+/* Holds memory for up to max jobs: returns how many bytes of payloads (`most` at most) there is room for; 0: not even
+ * for one job. */
+size_t dt_pop_hold(struct dt_request *req, size_t max, size_t most);
 /* Adds the answer of a pop: {"jobs":[…]}. */
 void dt_pop_add(struct dt_strbuf *out, const struct dt_job *jobs, size_t n);
 

@@ -10,8 +10,6 @@ struct decoder {
     struct dt_pop_wish *out;
 };
 
-typedef void read_fn(struct decoder *d, const struct dt_json_node *node);
-
 static void read_max(struct decoder *d, const struct dt_json_node *node)
 {
     if (node->type != DT_JSON_INT || node->i < 1 || node->i > DT_POP_MAX)
@@ -75,18 +73,10 @@ static void read_topics(struct decoder *d, const struct dt_json_node *node)
 
 static const struct {
     const char *name;
-    read_fn *read;
+    void (*read)(struct decoder *d, const struct dt_json_node *node);
 } members[] = {{"max", read_max}, {"wait", read_wait}, {"ttr", read_ttr}, {"topics", read_topics}};
 
-static void read_member(struct decoder *d, const struct dt_json_node *node)
-{
-    for (size_t i = 0; i < sizeof(members) / sizeof(*members); i++)
-        if (dt_str_is(node->name, members[i].name)) {
-            members[i].read(d, node);
-            return;
-        }
-    dt_faults_add_member(d->faults, "", node->name, "is not known");
-}
+#define N_MEMBERS (sizeof(members) / sizeof(*members))
 
 static void read_body(struct decoder *d)
 {
@@ -95,19 +85,15 @@ static void read_body(struct decoder *d)
         dt_faults_add(d->faults, "", "must be an object");
         return;
     }
-    for (const struct dt_json_node *m = dt_json_first(d->json, body); m; m = dt_json_sibling(d->json, body, m))
-        read_member(d, m);
-}
-
-static void take_path(struct decoder *d, struct dt_str topic)
-{
-    struct dt_str *topics = dt_arena_alloc(d->faults->arena, sizeof(*topics));
-    d->faults->failed |= !topics;
-    if (!topics)
-        return;
-    *topics = topic;
-    d->out->topics = topics;
-    d->out->n_topics = 1;
+    for (const struct dt_json_node *m = dt_json_first(d->json, body); m; m = dt_json_sibling(d->json, body, m)) {
+        size_t i = 0;
+        while (i < N_MEMBERS && !dt_str_is(m->name, members[i].name))
+            i++;
+        if (i < N_MEMBERS)
+            members[i].read(d, m);
+        else
+            dt_faults_add_member(d->faults, "", m->name, "is not known");
+    }
 }
 
 dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt_faults *faults,
@@ -115,8 +101,14 @@ dt_status dt_pop_wish_decode(const dt_json *json, struct dt_str topic, struct dt
 {
     struct decoder d = {.json = json, .faults = faults, .topics_wanted = !topic.p, .out = out};
     *out = (struct dt_pop_wish){.max = 1};
-    if (topic.p)
-        take_path(&d, topic);
+    if (topic.p) {
+        struct dt_str *topics = dt_arena_alloc(faults->arena, sizeof(*topics));
+        faults->failed |= !topics;
+        if (topics)
+            *topics = topic;
+        out->topics = topics;
+        out->n_topics = topics ? 1 : 0;
+    }
     if (json)
         read_body(&d);
     if (!out->topics && faults->n == 0 && !faults->failed)
