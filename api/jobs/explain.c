@@ -1,8 +1,10 @@
-/* See explain.h. */
+/* The sentences, and the answer with them, the shard and the entry in the index, and facts one by one: see explain.h. */
 #include "jobs/explain.h"
 
 #include "base/text/timetext.h"
 #include "job/delivery.h"
+#include "job/job_encode.h"
+#include "jobs/shard_json.h"
 
 struct dt_explained dt_explained_of(const struct dt_waiting *w, const struct dt_job *job, const char *waiting_for)
 {
@@ -36,11 +38,11 @@ static void add_length(struct dt_strbuf *out, int64_t ms)
         dt_strbuf_addf(out, "%lld days", (long long)(s / 86400));
 }
 
-static void add_time(struct dt_strbuf *out, int64_t ms)
+static void add_time(struct dt_strbuf *out, const char *before, int64_t ms)
 {
     char text[25];
     dt_time_format(ms, text);
-    dt_strbuf_adds(out, text);
+    dt_strbuf_addf(out, "%s%s", before, text);
 }
 
 static void add_text(struct dt_strbuf *out, struct dt_str text)
@@ -50,14 +52,9 @@ static void add_text(struct dt_strbuf *out, struct dt_str text)
 
 /* ---- scheduled ---- */
 
-static bool is_called_back(const struct dt_explained *e)
-{
-    return e->topic && dt_delivery_dealing(e->topic->delivery) == DT_DEALING_HANDS;
-}
-
 static bool waits_for_places(const struct dt_explained *e)
 {
-    return is_called_back(e) && e->shard && e->shard->callbacks.p;
+    return e->topic && dt_delivery_dealing(e->topic->delivery) == DT_DEALING_HANDS && e->shard && e->shard->callbacks.p;
 }
 
 static void add_limit(const struct dt_explained *e, struct dt_strbuf *out)
@@ -115,8 +112,19 @@ static void add_server(const struct dt_explained *e, const char *server, struct 
     }
 }
 
-static void add_why_due(const struct dt_explained *e, struct dt_strbuf *out)
+static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *out)
 {
+    const struct dt_job *job = e->job;
+    if (waits_for(e, "time")) {
+        dt_strbuf_addf(out, "%s is due in ", job->attempt ? "The next attempt" : "It");
+        add_length(out, job->next_at_ms - e->now_ms);
+        add_time(out, ", at ", job->next_at_ms);
+        dt_strbuf_addc(out, '.');
+        return;
+    }
+    dt_strbuf_adds(out, "It has been due for ");
+    add_length(out, job->next_at_ms > 0 ? e->now_ms - job->next_at_ms : 0);
+    dt_strbuf_adds(out, ", and ");
     if (waits_for(e, "paused"))
         dt_strbuf_adds(out, "its topic is paused");
     else if (waits_for(e, "limit"))
@@ -129,23 +137,6 @@ static void add_why_due(const struct dt_explained *e, struct dt_strbuf *out)
         add_server(e, "Redis", out);
     else
         add_leader(e, out);
-}
-
-static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *out)
-{
-    const struct dt_job *job = e->job;
-    if (waits_for(e, "time")) {
-        dt_strbuf_addf(out, "%s is due in ", job->attempt ? "The next attempt" : "It");
-        add_length(out, job->next_at_ms - e->now_ms);
-        dt_strbuf_adds(out, ", at ");
-        add_time(out, job->next_at_ms);
-        dt_strbuf_addc(out, '.');
-        return;
-    }
-    dt_strbuf_adds(out, "It has been due for ");
-    add_length(out, job->next_at_ms > 0 ? e->now_ms - job->next_at_ms : 0);
-    dt_strbuf_adds(out, ", and ");
-    add_why_due(e, out);
     dt_strbuf_addc(out, '.');
 }
 
@@ -160,10 +151,8 @@ static void explain_dispatched(const struct dt_explained *e, struct dt_strbuf *o
         dt_strbuf_adds(out, halted ? "is claimed, and its shard is halted until an operator decides what became of it."
                                    : "is claimed and on its way to Kafka, which its leader waits for.");
     else {
-        dt_strbuf_adds(out, "was sent at ");
-        add_time(out, job->dispatched_at_ms);
-        dt_strbuf_adds(out, ", and its report has not come yet; it counts as failed without one at ");
-        add_time(out, job->next_at_ms);
+        add_time(out, "was sent at ", job->dispatched_at_ms);
+        add_time(out, ", and its report has not come yet; it counts as failed without one at ", job->next_at_ms);
         dt_strbuf_addc(out, '.');
     }
     if (job->no_retries)
@@ -179,7 +168,7 @@ static void explain_finished(const struct dt_explained *e, struct dt_strbuf *out
         dt_strbuf_adds(out, "It was cancelled, at ");
     else
         dt_strbuf_addf(out, "It was given up after attempt %lld, at ", (long long)job->attempt);
-    add_time(out, job->finished_at_ms ? job->finished_at_ms : job->updated_at_ms);
+    add_time(out, "", job->finished_at_ms ? job->finished_at_ms : job->updated_at_ms);
     if (job->state == DT_DEAD && job->error_code.n) {
         dt_strbuf_adds(out, ", because of ");
         add_text(out, job->error_code);
@@ -218,28 +207,6 @@ static void add_command(struct dt_strbuf *out, const char *before, struct dt_str
     dt_strbuf_adds(out, after);
 }
 
-static void add_shard_action(const struct dt_explained *e, struct dt_strbuf *out)
-{
-    if (e->cause.why == DT_SHARD_HALTED)
-        dt_strbuf_addf(out, "decide as sql/README.md says of a halted shard, then CALL dt_clear_halt(%u, …)",
-                       e->shard_number);
-    else if (e->cause.why == DT_SHARD_NO_DISPATCHER)
-        dt_strbuf_adds(out, "start a dispatcher: systemctl start duetime-dispatcher; then duetime doctor");
-    else if (e->cause.why != DT_SHARD_OK)
-        dt_strbuf_adds(out, "duetime doctor");
-}
-
-static void add_limit_action(const struct dt_explained *e, struct dt_strbuf *out)
-{
-    if (!waits_for_places(e))
-        add_command(out, "wait, or raise the limit: duetime topics set ", e->job->topic,
-                    " --max-in-flight N --rate-limit N/s");
-    else if (dt_str_is(e->shard->callbacks, "off"))
-        dt_strbuf_adds(out, "set callbacks.enabled for the dispatchers, and start them again");
-    else
-        dt_strbuf_adds(out, "see which receivers are slow; or raise callbacks.max_in_flight of the dispatchers");
-}
-
 void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
 {
     const struct dt_job *job = e->job;
@@ -247,14 +214,156 @@ void dt_explain_action(const struct dt_explained *e, struct dt_strbuf *out)
     snprintf(id, sizeof(id), "%lld", (long long)job->id);
     if (waits_for(e, "paused"))
         add_command(out, "duetime topics resume ", job->topic, "");
+    else if (waits_for(e, "limit") && !waits_for_places(e))
+        add_command(out, "wait, or raise the limit: duetime topics set ", job->topic,
+                    " --max-in-flight N --rate-limit N/s");
     else if (waits_for(e, "limit"))
-        add_limit_action(e, out);
+        dt_strbuf_adds(out, dt_str_is(e->shard->callbacks, "off")
+                                ? "set callbacks.enabled for the dispatchers, and start them again"
+                                : "see which receivers are slow; or raise callbacks.max_in_flight of the dispatchers");
     else if (waits_for(e, "pop"))
         add_command(out, "start a worker that pops the topic; by hand: duetime pop ", job->topic, "");
-    else if (waits_for(e, "kafka") || waits_for(e, "redis"))
+    else if (waits_for(e, "leader") && e->cause.why == DT_SHARD_HALTED)
+        dt_strbuf_addf(out, "decide as sql/README.md says of a halted shard, then CALL dt_clear_halt(%u, …)",
+                       e->shard_number);
+    else if (waits_for(e, "leader") && e->cause.why == DT_SHARD_NO_DISPATCHER)
+        dt_strbuf_adds(out, "start a dispatcher: systemctl start duetime-dispatcher; then duetime doctor");
+    else if (waits_for(e, "kafka") || waits_for(e, "redis") || (waits_for(e, "leader") && e->cause.why != DT_SHARD_OK))
         dt_strbuf_adds(out, "duetime doctor");
-    else if (waits_for(e, "leader"))
-        add_shard_action(e, out);
-    else if (job->state == DT_DEAD)
+    else if (!waits_for(e, "leader") && job->state == DT_DEAD)
         add_command(out, "mend what its attempts met, then duetime jobs redrive ", dt_str(id), "");
+}
+
+/* ---- as JSON ---- */
+
+static const char *const entry_names[] = {
+    [DT_ENTRY_THERE] = "there",           [DT_ENTRY_MISSING] = "missing", [DT_ENTRY_DIFFERS] = "differs",
+    [DT_ENTRY_NOT_NEEDED] = "not-needed", [DT_ENTRY_NONE] = "none",       [DT_ENTRY_UNKNOWN] = "unknown"};
+
+struct facts {
+    struct dt_strbuf *out;
+    struct dt_strbuf value; /* of the fact that is being made */
+    unsigned n;
+};
+
+/* Nothing is added of a fact without a value. */
+static void end_fact(struct facts *f, const char *what)
+{
+    if (f->value.n) {
+        dt_strbuf_addf(f->out, "%s{\"what\":\"%s\",\"value\":", f->n++ ? "," : "", what);
+        dt_json_add_string(f->out, dt_strbuf_str(&f->value));
+        dt_strbuf_addc(f->out, '}');
+    }
+    dt_strbuf_reset(&f->value);
+}
+
+static void add_latest_attempt(struct facts *f, const struct dt_job *job)
+{
+    if (!job->attempt)
+        return;
+    dt_strbuf_addf(&f->value, "%s", dt_attempt_status_name(job->attempt_status));
+    add_time(&f->value, ", dispatched at ", job->dispatched_at_ms);
+    if (job->due_at_ms > 0)
+        dt_strbuf_addf(&f->value, ", late by %lld ms", (long long)dt_later(job->dispatched_at_ms - job->due_at_ms, 0));
+    end_fact(f, "latest attempt");
+}
+
+static void add_last_error(struct facts *f, const struct dt_job *job)
+{
+    if (!job->error_at_ms)
+        return;
+    add_time(&f->value, "", job->error_at_ms);
+    dt_strbuf_adds(&f->value, " ");
+    add_text(&f->value, job->error_code.n ? job->error_code : DT_STR_LIT("(no code)"));
+    if (job->error_message.n) {
+        dt_strbuf_adds(&f->value, ": ");
+        add_text(&f->value, job->error_message);
+    }
+    end_fact(f, "last error");
+}
+
+static void add_facts(struct facts *f, const struct dt_explained *e, enum dt_entry_state entry)
+{
+    const struct dt_job *job = e->job;
+    dt_explain_reason(e, &f->value);
+    end_fact(f, "why");
+    dt_explain_action(e, &f->value);
+    end_fact(f, "what to do");
+    dt_strbuf_adds(&f->value, dt_job_state_name(job->state));
+    end_fact(f, "state");
+    add_text(&f->value, job->topic);
+    if (e->topic && e->topic->paused)
+        dt_strbuf_adds(&f->value, " (paused)");
+    end_fact(f, "topic");
+    add_text(&f->value, job->key);
+    end_fact(f, "key");
+    add_time(&f->value, "", job->run_at_ms);
+    end_fact(f, "run at");
+    if (job->next_at_ms) {
+        add_time(&f->value, "", job->next_at_ms);
+        dt_strbuf_adds(&f->value, job->state == DT_DISPATCHED ? " (its report is waited for until then)" : "");
+        end_fact(f, "next at");
+    }
+    dt_strbuf_addf(&f->value, "%lld so far, %lld failed", (long long)job->attempt, (long long)job->failures);
+    end_fact(f, "attempts");
+    add_text(&f->value, job->retry.n ? job->retry : DT_STR_LIT("none"));
+    dt_strbuf_addf(&f->value, "; a report is expected within %lld ms", (long long)job->ack_timeout_ms);
+    end_fact(f, "retry");
+    add_latest_attempt(f, job);
+    add_last_error(f, job);
+    dt_strbuf_addf(&f->value, "%u (slot %u), led by ", e->shard_number, dt_slot(job->id));
+    add_text(&f->value, e->shard && e->shard->owner.p ? e->shard->owner : DT_STR_LIT("nobody"));
+    end_fact(f, "shard");
+    dt_strbuf_adds(&f->value, entry_names[entry]);
+    end_fact(f, "index");
+    add_time(&f->value, "created ", job->created_at_ms);
+    add_time(&f->value, ", changed ", job->updated_at_ms);
+    dt_strbuf_addf(&f->value, ", version %lld", (long long)job->version);
+    end_fact(f, "history");
+}
+
+static void add_time_or_null(struct dt_strbuf *out, const char *name, int64_t ms)
+{
+    dt_strbuf_addf(out, ",\"%s\":", name);
+    if (ms)
+        dt_json_add_time(out, ms);
+    else
+        dt_strbuf_adds(out, "null");
+}
+
+void dt_explain_add_json(const struct dt_explained *e, enum dt_entry_state entry, int64_t entry_ms,
+                         struct dt_strbuf *out)
+{
+    const struct dt_job *job = e->job;
+    struct facts facts = {.out = out};
+    dt_strbuf_init(&facts.value);
+    dt_strbuf_addf(out, "{\"id\":\"%lld\",\"topic\":", (long long)job->id);
+    dt_json_add_string(out, job->topic);
+    dt_strbuf_adds(out, ",\"key\":");
+    dt_json_add_string_or_null(out, job->key);
+    dt_strbuf_addf(out, ",\"state\":\"%s\",\"waiting_for\":", dt_job_state_name(job->state));
+    dt_json_add_string_or_null(out, dt_str(e->waiting_for));
+    dt_explain_reason(e, &facts.value);
+    dt_strbuf_adds(out, ",\"reason\":");
+    dt_json_add_string(out, dt_strbuf_str(&facts.value));
+    dt_strbuf_reset(&facts.value);
+    dt_explain_action(e, &facts.value);
+    dt_strbuf_adds(out, ",\"action\":");
+    dt_json_add_string_or_null(out, facts.value.n ? dt_strbuf_str(&facts.value) : DT_STR_NONE);
+    dt_strbuf_reset(&facts.value);
+    add_time_or_null(out, "run_at", job->run_at_ms);
+    add_time_or_null(out, "next_at", job->next_at_ms);
+    dt_strbuf_addf(out, ",\"attempt\":%lld", (long long)job->attempt);
+    /* A shard that nobody has led yet has no row that says anything. */
+    const struct dt_shard_info unknown = {.shard = e->shard_number};
+    dt_strbuf_adds(out, ",\"shard\":");
+    dt_shard_add_json(out, e->shard ? e->shard : &unknown, e->dispatchers, e->now_ms);
+    dt_strbuf_addf(out, ",\"index\":{\"state\":\"%s\"", entry_names[entry]);
+    add_time_or_null(out, "at", entry_ms);
+    dt_strbuf_adds(out, "},\"facts\":[");
+    add_facts(&facts, e, entry);
+    dt_strbuf_adds(out, "]}");
+    if (facts.value.failed)
+        out->failed = true;
+    dt_strbuf_clear(&facts.value);
 }

@@ -20,53 +20,27 @@ static bool is_aside(const struct dt_explained *e)
     return false;
 }
 
-/* Nobody reads an entry of a job that is finished, or aside, or whose time is not near: promotion comes first. */
-static bool needs_entry(const struct dt_api *api, const struct dt_explained *e)
-{
-    const struct dt_job *job = e->job;
-    return !dt_job_state_terminal(job->state) && !is_aside(e) &&
-           job->next_at_ms - e->now_ms < api->config->index_horizon;
-}
-
-/* Whoever asks this is a person: a connection for one question costs little, and needs no thread of its own. */
-static dt_status read_entry(const struct dt_api *api, const struct dt_view *view, const struct dt_explained *e,
-                            int64_t *entry_ms)
-{
-    struct dt_error err = {0};
-    dt_index *index = NULL;
-    const struct dt_entry entry = {.id = e->job->id, .due_ms = dt_later(e->job->next_at_ms, 1)};
-    dt_status status = dt_index_new(api->config, view->installation.name, api->clock, &index, &err);
-    if (status == DT_OK)
-        status = dt_index_scores(index, e->shard_number, &entry, 1, entry_ms, &err);
-    dt_index_free(index);
-    return status;
-}
-
 static enum dt_entry_state look_at_entry(const struct dt_api *api, const struct dt_view *view,
                                          const struct dt_explained *e, int64_t *entry_ms)
 {
+    const struct dt_job *job = e->job;
+    const struct dt_entry entry = {.id = job->id, .due_ms = dt_later(job->next_at_ms, 1)};
     if (!dt_index_configured(api->config))
         return DT_ENTRY_NONE;
-    if (!needs_entry(api, e))
+    /* An entry of a job that is finished, or aside, or whose time is not near is not read: promotion comes first. */
+    if (dt_job_state_terminal(job->state) || is_aside(e) || job->next_at_ms - e->now_ms >= api->config->index_horizon)
         return DT_ENTRY_NOT_NEEDED;
-    if (read_entry(api, view, e, entry_ms) != DT_OK)
+    /* A person asks this: a connection for one question costs little, and needs no thread of its own. */
+    dt_index *index = NULL;
+    dt_status status = dt_index_new(api->config, view->installation.name, api->clock, &index, NULL);
+    if (status == DT_OK)
+        status = dt_index_scores(index, e->shard_number, &entry, 1, entry_ms, NULL);
+    dt_index_free(index);
+    if (status != DT_OK)
         return DT_ENTRY_UNKNOWN;
     if (!*entry_ms)
         return DT_ENTRY_MISSING;
-    return *entry_ms == dt_later(e->job->next_at_ms, 1) ? DT_ENTRY_THERE : DT_ENTRY_DIFFERS;
-}
-
-static void answer(struct dt_request *req, dt_store *store, const struct dt_job *job)
-{
-    struct dt_waiting w;
-    int64_t entry_ms = 0;
-    dt_waiting_init(&w, req->api->topics, req->api->ref, store);
-    const struct dt_explained e = dt_explained_of(&w, job, dt_waiting_for(&w, job));
-    enum dt_entry_state entry = look_at_entry(req->api, w.view, &e, &entry_ms);
-    dt_strbuf_reset(&req->out);
-    dt_explain_add_json(&e, entry, entry_ms, &req->out);
-    dt_waiting_clear(&w);
-    req->status = 200;
+    return *entry_ms == entry.due_ms ? DT_ENTRY_THERE : DT_ENTRY_DIFFERS;
 }
 
 static enum dt_next explain_job(struct dt_request *req, dt_store *store)
@@ -85,7 +59,15 @@ static enum dt_next explain_job(struct dt_request *req, dt_store *store)
         return dt_answer_not_found(req, "job");
     if (status != DT_OK)
         return dt_answer_status(req, status, NULL, &err);
-    answer(req, store, &job);
+    struct dt_waiting w;
+    int64_t entry_ms = 0;
+    dt_waiting_init(&w, req->api->topics, req->api->ref, store);
+    const struct dt_explained e = dt_explained_of(&w, &job, dt_waiting_for(&w, &job));
+    enum dt_entry_state entry = look_at_entry(req->api, w.view, &e, &entry_ms);
+    dt_strbuf_reset(&req->out);
+    dt_explain_add_json(&e, entry, entry_ms, &req->out);
+    dt_waiting_clear(&w);
+    req->status = 200;
     return DT_REPLY;
 }
 

@@ -21,8 +21,13 @@
 #define ATTEMPTS_MAX 1000 /* in a page */
 #define IF_MATCH_MAX 16   /* versions in one If-Match; more never match */
 
+/* One call of the store that changes the job, and nothing to wait for. */
+typedef dt_status change_fn(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
+                            struct dt_error *err);
+
 struct change {
     int64_t id;
+    change_fn *in_store; /* run-now, redrive */
     struct dt_patch patch;
     struct dt_str key; /* GET by key */
     bool retries;      /* cancel the further attempts of a dispatched job */
@@ -166,11 +171,7 @@ static enum dt_next cancel_job(struct dt_request *req, dt_store *store)
     return dt_answer_changed(req, store, status, &job, &err);
 }
 
-/* One call of the store that changes the job, and nothing to wait for. */
-typedef dt_status change_fn(dt_store *store, int64_t id, struct dt_arena *arena, struct dt_job *job,
-                            struct dt_error *err);
-
-static enum dt_next change_job(struct dt_request *req, dt_store *store, change_fn *in_store)
+static enum dt_next change_job(struct dt_request *req, dt_store *store)
 {
     const struct change *change = req->state;
     struct dt_job job = {0};
@@ -179,37 +180,8 @@ static enum dt_next change_job(struct dt_request *req, dt_store *store, change_f
         return DT_REPLY;
     dt_status status = check_visible(req, store, change->id, &err);
     if (status == DT_OK)
-        status = in_store(store, change->id, &req->arena, &job, &err);
+        status = change->in_store(store, change->id, &req->arena, &job, &err);
     return dt_answer_changed(req, store, status, &job, &err);
-}
-
-static enum dt_next run_job_now(struct dt_request *req, dt_store *store)
-{
-    return change_job(req, store, dt_store_run_now);
-}
-
-static enum dt_next redrive_job(struct dt_request *req, dt_store *store)
-{
-    return change_job(req, store, dt_store_redrive);
-}
-
-/* A page: like those of other lists, but that next_cursor is there only when there are more. */
-static void answer_attempts(struct dt_request *req, const struct attempts *list, const struct dt_attempt_list *page)
-{
-    size_t i = 0;
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"attempts\":[");
-    for (; i < page->n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++) {
-        if (i > 0)
-            dt_strbuf_addc(&req->out, ',');
-        dt_attempt_add(&req->out, &page->v[i]);
-    }
-    if (!page->more && i == page->n) {
-        dt_strbuf_adds(&req->out, "]}");
-        return;
-    }
-    dt_answer_next_id(req, &list->cursor, true, page->v[i - 1].attempt);
 }
 
 static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
@@ -225,8 +197,22 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
     dt_status status = check_visible(req, store, list->id, &err);
     if (status == DT_OK)
         status = dt_store_attempts(store, &filter, &rows, &page, &err);
-    if (status == DT_OK)
-        answer_attempts(req, list, &page);
+    if (status == DT_OK) {
+        /* A page: like those of other lists, but that next_cursor is there only when there are more. */
+        size_t i = 0;
+        req->status = 200;
+        dt_strbuf_reset(&req->out);
+        dt_strbuf_adds(&req->out, "{\"attempts\":[");
+        for (; i < page.n && (i == 0 || req->out.n < DT_PAGE_BYTES); i++) {
+            if (i > 0)
+                dt_strbuf_addc(&req->out, ',');
+            dt_attempt_add(&req->out, &page.v[i]);
+        }
+        if (page.more || i < page.n)
+            dt_answer_next_id(req, &list->cursor, true, page.v[i - 1].attempt);
+        else
+            dt_strbuf_adds(&req->out, "]}");
+    }
     dt_arena_clear(&rows);
     if (status == DT_NOT_FOUND)
         return dt_answer_not_found(req, "job");
@@ -251,31 +237,17 @@ static void take_tag(struct change *change, struct dt_str tag)
         change->versions[change->n_versions++] = version;
 }
 
-static struct dt_str trim(struct dt_str s)
-{
-    for (; s.n > 0 && (s.p[0] == ' ' || s.p[0] == '\t'); s.n--)
-        s.p++;
-    while (s.n > 0 && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-        s.n--;
-    return s;
-}
-
 static void read_if_match(struct change *change, struct dt_str header)
 {
-    if (!header.p || dt_str_is(trim(header), "*"))
+    if (!header.p || dt_str_is(dt_str_trimmed(header), "*"))
         return;
     change->n_versions = 0;
-    while (header.n > 0) {
-        const char *comma = memchr(header.p, ',', header.n);
-        size_t n = comma ? (size_t)(comma - header.p) : header.n;
-        take_tag(change, trim((struct dt_str){header.p, n}));
-        header.p += n + (comma ? 1 : 0);
-        header.n -= n + (comma ? 1 : 0);
-    }
+    while (header.n > 0)
+        take_tag(change, dt_str_next_element(&header));
 }
 
 /* A condition that a request does not look at must not be passed over in silence. */
-static enum dt_next submit_by_id(struct dt_request *req, dt_worker_fn run)
+static enum dt_next submit_by_id(struct dt_request *req, dt_worker_fn run, change_fn *in_store)
 {
     int64_t id;
     if (!dt_answer_id(req, &id))
@@ -284,22 +256,23 @@ static enum dt_next submit_by_id(struct dt_request *req, dt_worker_fn run)
     if (!change)
         return DT_REPLY;
     change->id = id;
+    change->in_store = in_store;
     return dt_workers_submit(req->api->workers, req, run);
 }
 
 enum dt_next dt_handle_job_get(struct dt_request *req)
 {
-    return submit_by_id(req, get_job);
+    return submit_by_id(req, get_job, NULL);
 }
 
 enum dt_next dt_handle_job_run_now(struct dt_request *req)
 {
-    return submit_by_id(req, run_job_now);
+    return submit_by_id(req, change_job, dt_store_run_now);
 }
 
 enum dt_next dt_handle_job_redrive(struct dt_request *req)
 {
-    return submit_by_id(req, redrive_job);
+    return submit_by_id(req, change_job, dt_store_redrive);
 }
 
 enum dt_next dt_handle_job_attempts(struct dt_request *req)
@@ -356,18 +329,6 @@ enum dt_next dt_handle_job_cancel(struct dt_request *req)
     return dt_workers_submit(req->api->workers, req, cancel_job);
 }
 
-static enum dt_next decode_patch(struct dt_request *req, const struct dt_job_rules *rules, struct change *change)
-{
-    struct dt_faults faults;
-    dt_json *json = dt_answer_parse(req, rules, &faults);
-    if (!json)
-        return DT_REPLY;
-    dt_status status = dt_patch_decode(json, rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);
-    if (status != DT_OK)
-        return dt_answer_faults(req, status, &faults);
-    return dt_workers_submit(req->api->workers, req, patch_job);
-}
-
 enum dt_next dt_handle_job_patch(struct dt_request *req)
 {
     int64_t id;
@@ -378,6 +339,13 @@ enum dt_next dt_handle_job_patch(struct dt_request *req)
         return DT_REPLY;
     change->id = id;
     read_if_match(change, req->if_match);
-    struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
-    return decode_patch(req, &rules, change);
+    const struct dt_job_rules rules = dt_answer_rules(req->api, NULL);
+    struct dt_faults faults;
+    dt_json *json = dt_answer_parse(req, &rules, &faults);
+    if (!json)
+        return DT_REPLY;
+    dt_status status = dt_patch_decode(json, &rules, dt_refclock_latest_ms(req->api->ref), &faults, &change->patch);
+    if (status != DT_OK)
+        return dt_answer_faults(req, status, &faults);
+    return dt_workers_submit(req->api->workers, req, patch_job);
 }

@@ -69,19 +69,6 @@ static struct dt_str position_of(const struct list *list, const struct dt_job_li
     return (struct dt_str){text, (size_t)n};
 }
 
-static void answer_page(struct dt_request *req, dt_store *store, const struct list *list, struct dt_job_list *page)
-{
-    struct dt_waiting waiting;
-    char text[100];
-    req->status = 200;
-    dt_strbuf_reset(&req->out);
-    dt_strbuf_adds(&req->out, "{\"jobs\":[");
-    dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
-    add_jobs(req, list, &waiting, page);
-    dt_waiting_clear(&waiting);
-    dt_answer_next_cursor(req, &list->cursor, page->more, position_of(list, page, text, sizeof(text)));
-}
-
 /* The rows are gone before the answer is read by its client: they have memory of their own. */
 static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 {
@@ -94,8 +81,17 @@ static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
         return dt_request_no_room(req);
     dt_arena_init(&rows);
     dt_status status = dt_store_list(store, &list->filter, &rows, &page, &err);
-    if (status == DT_OK)
-        answer_page(req, store, list, &page);
+    if (status == DT_OK) {
+        struct dt_waiting waiting;
+        char text[100];
+        req->status = 200;
+        dt_strbuf_reset(&req->out);
+        dt_strbuf_adds(&req->out, "{\"jobs\":[");
+        dt_waiting_init(&waiting, req->api->topics, req->api->ref, store);
+        add_jobs(req, list, &waiting, &page);
+        dt_waiting_clear(&waiting);
+        dt_answer_next_cursor(req, &list->cursor, page.more, position_of(list, &page, text, sizeof(text)));
+    }
     dt_arena_clear(&rows);
     return status == DT_OK ? DT_REPLY : dt_answer_status(req, status, NULL, &err);
 }
@@ -134,31 +130,21 @@ static void read_text(const struct dt_request *req, const char *name, struct dt_
         dt_faults_add_query(faults, dt_str(name), "must have 1 to 200 bytes");
 }
 
-static void read_id(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
-{
-    struct dt_str id = dt_request_query(req, "id");
-    if (id.p && !dt_job_id_parse(id, &filter->id))
-        dt_faults_add_query(faults, DT_STR_LIT("id"), "must be the id of a job, a number");
-}
-
 static void read_names(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
 {
     filter->topic = dt_request_query(req, "topic");
     const char *reason = filter->topic.p ? dt_topic_check(filter->topic, DT_STR_LIT("")) : NULL;
     if (reason)
         dt_faults_add_query(faults, DT_STR_LIT("topic"), reason);
-    read_id(req, filter, faults);
+    const struct dt_str id = dt_request_query(req, "id");
+    if (id.p && !dt_job_id_parse(id, &filter->id))
+        dt_faults_add_query(faults, DT_STR_LIT("id"), "must be the id of a job, a number");
     read_key(req, "key", &filter->key, faults);
     read_key(req, "key_prefix", &filter->key_prefix, faults);
     if (filter->key.p && filter->key_prefix.p)
         dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "cannot stand beside key");
     read_text(req, "error_code", &filter->error_code, faults);
     read_text(req, "error_text", &filter->error_text, faults);
-}
-
-static bool within_a_day(struct dt_list_times times)
-{
-    return times.given && times.from_ms > INT64_MIN && times.to_ms <= times.from_ms + DAY_MS;
 }
 
 /* A text in errors is looked for row by row: only in what one topic and one day have. */
@@ -169,7 +155,7 @@ static void bound_text(const struct dt_list_filter *f, struct dt_list_times run,
     if (!f->error_text.p)
         return;
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-        bounded |= within_a_day(all[i]);
+        bounded |= all[i].given && all[i].from_ms > INT64_MIN && all[i].to_ms <= all[i].from_ms + DAY_MS;
     if (!f->topic.p)
         dt_faults_add_query(faults, DT_STR_LIT("error_text"), "needs topic");
     if (!bounded)
@@ -236,33 +222,27 @@ static bool read_place(struct dt_str position, struct dt_list_place *at)
     return *next == '\0';
 }
 
-/* False: the position was sealed by us, and is none of this version. */
-static bool go_on_at(struct dt_list_filter *filter, struct dt_str position)
+static void read_cursor(struct dt_request *req, struct list *list, struct dt_faults *faults)
 {
+    struct dt_list_filter *filter = &list->filter;
+    struct dt_str position;
+    bool fine = true;
+    filter->after.split_ms = dt_clock_real_ms(req->api->clock) + req->api->config->history_after;
+    if (!dt_answer_cursor(req, &list->cursor, faults, &position) || !position.p)
+        return;
     switch (dt_list_way(filter)) {
     case DT_LIST_BY_KEY:
         filter->after_key = position;
-        return true;
+        break;
     case DT_LIST_BY_TIME:
-        return read_place(position, &filter->after);
+        fine = read_place(position, &filter->after);
+        break;
     case DT_LIST_BY_ID:
     default:
-        return dt_job_id_parse(position, &filter->after_id);
+        fine = dt_job_id_parse(position, &filter->after_id);
     }
-}
-
-static void read_cursor(struct dt_request *req, struct list *list, struct dt_faults *faults)
-{
-    struct dt_str position;
-    list->filter.after.split_ms = dt_clock_real_ms(req->api->clock) + req->api->config->history_after;
-    if (dt_answer_cursor(req, &list->cursor, faults, &position) && position.p && !go_on_at(&list->filter, position))
+    if (!fine) /* the position was sealed by us, and is none of this version */
         dt_faults_add_query(faults, DT_STR_LIT("cursor"), "is not a next_cursor of this list");
-}
-
-/* Rows without payloads are small, and so is what they need. */
-static size_t page_bytes(const struct dt_list_filter *filter)
-{
-    return filter->payload ? DT_PAGE_BYTES : dt_page_end(filter->limit, HEAD_BYTES).bytes;
 }
 
 enum dt_next dt_handle_job_list(struct dt_request *req)
@@ -279,7 +259,8 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     read_words(req, &list->filter, &faults);
     read_ranges(req, &list->filter, &faults);
     dt_answer_limit(req, &faults, &list->filter.limit);
-    list->filter.bytes = page_bytes(&list->filter);
+    /* Rows without payloads are small, and so is what they need. */
+    list->filter.bytes = list->filter.payload ? DT_PAGE_BYTES : dt_page_end(list->filter.limit, HEAD_BYTES).bytes;
     if (!name_list(req, list))
         return DT_REPLY;
     read_cursor(req, list, &faults);

@@ -15,17 +15,6 @@ static void add_time(struct dt_strbuf *out, const char *name, int64_t ms)
     dt_json_add_time(out, ms);
 }
 
-static void add_error(struct dt_strbuf *out, const struct dt_attempt *attempt)
-{
-    if (!attempt->error_code.p && !attempt->error_message.p) {
-        dt_strbuf_adds(out, ",\"error\":null}");
-        return;
-    }
-    add_text(out, ",\"error\":{\"code\":", attempt->error_code);
-    add_text(out, ",\"message\":", attempt->error_message);
-    dt_strbuf_adds(out, "}}");
-}
-
 static void add_number(struct dt_strbuf *out, const char *name, bool given, int64_t value)
 {
     dt_strbuf_adds(out, name);
@@ -50,5 +39,11 @@ void dt_attempt_add(struct dt_strbuf *out, const struct dt_attempt *attempt)
     add_text(out, ",\"status\":", dt_str(dt_attempt_status_name(attempt->status)));
     add_number(out, ",\"http_status\":", attempt->http_status > 0, attempt->http_status);
     add_number(out, ",\"duration_ms\":", attempt->duration_ms >= 0, attempt->duration_ms);
-    add_error(out, attempt);
+    if (attempt->error_code.p || attempt->error_message.p) {
+        add_text(out, ",\"error\":{\"code\":", attempt->error_code);
+        add_text(out, ",\"message\":", attempt->error_message);
+        dt_strbuf_adds(out, "}}");
+    } else {
+        dt_strbuf_adds(out, ",\"error\":null}");
+    }
 }

@@ -84,14 +84,6 @@ void dt_topic_callback_timeout(const struct dt_json_node *node, struct dt_faults
         setting->topic.callback.timeout_ms = ms;
 }
 
-static const char *header_check(const struct dt_json_node *node)
-{
-    const char *reason = dt_callback_header_name_check(node->name);
-    if (reason)
-        return reason;
-    return node->type == DT_JSON_STRING ? dt_callback_header_value_check(node->str) : "must be a string";
-}
-
 static void add_header(struct dt_strbuf *text, struct dt_str name, struct dt_str value)
 {
     dt_strbuf_adds(text, text->n > 1 ? "," : "");
@@ -100,37 +92,37 @@ static void add_header(struct dt_strbuf *text, struct dt_str name, struct dt_str
     dt_json_add_string(text, value);
 }
 
-static void read_headers(const dt_json *json, const struct dt_json_node *node, size_t most, struct dt_faults *faults,
-                         struct dt_topic_setting *setting)
+void dt_topic_callback_headers(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
+                               struct dt_faults *faults, struct dt_topic_setting *setting)
 {
     struct dt_strbuf text;
     size_t bytes = 0;
+    if (node->type == DT_JSON_NULL)
+        return;
+    if (node->type != DT_JSON_OBJECT) {
+        dt_faults_add(faults, headers_at, "must be an object of strings");
+        return;
+    }
     dt_strbuf_init(&text);
     dt_strbuf_addc(&text, '{');
     for (const struct dt_json_node *m = dt_json_first(json, node); m; m = dt_json_sibling(json, node, m)) {
-        const char *reason = header_check(m);
+        const char *reason = dt_callback_header_name_check(m->name);
+        if (!reason)
+            reason = m->type == DT_JSON_STRING ? dt_callback_header_value_check(m->str) : "must be a string";
         bytes += m->name.n + m->str.n;
         if (reason)
             dt_faults_add_member(faults, headers_at, m->name, reason);
-        else if (bytes <= most)
+        else if (bytes <= rules->headers_max)
             add_header(&text, m->name, m->str);
         setting->keeps |= !reason && dt_str_is(m->str, HIDDEN);
     }
     dt_strbuf_addc(&text, '}');
-    if (bytes > most)
-        dt_faults_addf(faults, headers_at, "names and values have %zu bytes, %zu are allowed", bytes, most);
+    if (bytes > rules->headers_max)
+        dt_faults_addf(faults, headers_at, "names and values have %zu bytes, %zu are allowed", bytes,
+                       rules->headers_max);
     faults->failed = faults->failed || text.failed;
     setting->topic.callback.headers = text.n > 2 ? keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
     dt_strbuf_clear(&text);
-}
-
-void dt_topic_callback_headers(const dt_json *json, const struct dt_json_node *node, const struct dt_job_rules *rules,
-                               struct dt_faults *faults, struct dt_topic_setting *setting)
-{
-    if (node->type == DT_JSON_OBJECT)
-        read_headers(json, node, rules->headers_max, faults, setting);
-    else if (node->type != DT_JSON_NULL)
-        dt_faults_add(faults, headers_at, "must be an object of strings");
 }
 
 void dt_topic_callback_secret(const struct dt_json_node *node, struct dt_faults *faults,
@@ -209,23 +201,6 @@ static dt_status list_headers(dt_json *json, struct dt_str text, struct dt_arena
     return DT_OK;
 }
 
-static void add_kept(dt_json *json, const struct headers *wanted, bool widen, struct dt_faults *faults,
-                     struct dt_strbuf *text)
-{
-    dt_strbuf_addc(text, '{');
-    for (size_t i = 0; i < wanted->n; i++) {
-        bool hidden = dt_str_is(wanted->values[i], HIDDEN);
-        struct dt_str value = hidden ? find_header(json, wanted->names[i]) : wanted->values[i];
-        if (hidden && value.p && widen)
-            dt_faults_add_member(faults, headers_at, wanted->names[i], DT_TOPIC_SECRET_WIDENED);
-        else if (value.p)
-            add_header(text, wanted->names[i], value);
-        else
-            dt_faults_add_member(faults, headers_at, wanted->names[i], "has no value yet that \"***\" could keep");
-    }
-    dt_strbuf_addc(text, '}');
-}
-
 static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool widen, struct dt_faults *faults,
                               struct dt_topic *out)
 {
@@ -239,7 +214,18 @@ static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool 
     if (status != DT_OK)
         return status;
     dt_strbuf_init(&text);
-    add_kept(json, &wanted, widen, faults, &text);
+    dt_strbuf_addc(&text, '{');
+    for (size_t i = 0; i < wanted.n; i++) {
+        bool hidden = dt_str_is(wanted.values[i], HIDDEN);
+        struct dt_str value = hidden ? find_header(json, wanted.names[i]) : wanted.values[i];
+        if (hidden && value.p && widen)
+            dt_faults_add_member(faults, headers_at, wanted.names[i], DT_TOPIC_SECRET_WIDENED);
+        else if (value.p)
+            add_header(&text, wanted.names[i], value);
+        else
+            dt_faults_add_member(faults, headers_at, wanted.names[i], "has no value yet that \"***\" could keep");
+    }
+    dt_strbuf_addc(&text, '}');
     faults->failed = faults->failed || text.failed;
     out->callback.headers = keep_text(faults, dt_strbuf_str(&text));
     dt_strbuf_clear(&text);
@@ -285,25 +271,18 @@ static void add_hidden_headers(struct dt_strbuf *out, struct dt_str headers)
     dt_json_free(json);
 }
 
-static void add_hosts(struct dt_strbuf *out, struct dt_str hosts)
-{
-    if (hosts.n == 0) {
-        dt_strbuf_adds(out, "null");
-        return;
-    }
-    for (const char *before = "["; hosts.n > 0; before = ",") {
-        dt_strbuf_adds(out, before);
-        dt_json_add_string(out, dt_str_next_element(&hosts));
-    }
-    dt_strbuf_addc(out, ']');
-}
-
 void dt_topic_callback_add(struct dt_strbuf *out, const struct dt_topic *topic)
 {
     dt_strbuf_adds(out, ",\"callback_url\":");
     dt_json_add_string_or_null(out, topic->callback.places.url);
     dt_strbuf_adds(out, ",\"callback_hosts\":");
-    add_hosts(out, topic->callback.places.hosts);
+    struct dt_str hosts = topic->callback.places.hosts;
+    dt_strbuf_adds(out, hosts.n == 0 ? "null" : "");
+    for (const char *before = "["; hosts.n > 0; before = ",") {
+        dt_strbuf_adds(out, before);
+        dt_json_add_string(out, dt_str_next_element(&hosts));
+    }
+    dt_strbuf_adds(out, topic->callback.places.hosts.n > 0 ? "]" : "");
     dt_strbuf_adds(out, ",\"callback_timeout\":");
     if (topic->callback.timeout_ms > 0)
         dt_json_add_duration(out, topic->callback.timeout_ms);

@@ -13,14 +13,6 @@ static bool behind_hidden(struct dt_str text, struct dt_str *out)
     return true;
 }
 
-static const char *check(struct dt_str text)
-{
-    struct dt_callback_secret secret;
-    const char *reason = dt_callback_secret_read(text, &secret);
-    dt_callback_secret_wipe(&secret);
-    return reason;
-}
-
 const char *dt_topic_secret_check(const struct dt_json_node *node, bool *keeps)
 {
     struct dt_str added = DT_STR_NONE;
@@ -28,7 +20,12 @@ const char *dt_topic_secret_check(const struct dt_json_node *node, bool *keeps)
         return "must be a string";
     bool kept = behind_hidden(node->str, &added);
     *keeps = *keeps || kept;
-    return !kept || added.p ? check(kept ? added : node->str) : NULL;
+    if (kept && !added.p)
+        return NULL;
+    struct dt_callback_secret secret;
+    const char *reason = dt_callback_secret_read(kept ? added : node->str, &secret);
+    dt_callback_secret_wipe(&secret);
+    return reason;
 }
 
 struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool widen, const char *pointer,

@@ -21,11 +21,6 @@ void dt_waiting_clear(struct dt_waiting *waiting)
     *waiting = (struct dt_waiting){0};
 }
 
-static const struct dt_shard_info *shard_of(const struct dt_waiting *w, int64_t id)
-{
-    return w->view && w->shards ? dt_shards_find(w->shards, dt_shard_of(&w->view->map, id)) : NULL;
-}
-
 /* Each topic is asked about once. */
 static bool at_limit(struct dt_waiting *w, struct dt_str topic)
 {
@@ -37,27 +32,6 @@ static bool at_limit(struct dt_waiting *w, struct dt_str topic)
         return false;
     w->limits[w->n_limits++] = (struct dt_waiting_limit){topic, gate.full || gate.room == 0};
     return gate.full || gate.room == 0;
-}
-
-static void add_topic(struct dt_waiting *w, const struct dt_job *job, struct dt_wait_facts *facts)
-{
-    const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;
-    if (!topic)
-        return;
-    facts->paused = topic->paused;
-    facts->dealing = dt_delivery_dealing(topic->delivery);
-    facts->full = topic->limited && !topic->paused && at_limit(w, topic->name);
-}
-
-static void add_leader(const struct dt_waiting *w, const struct dt_job *job, struct dt_wait_facts *facts)
-{
-    const struct dt_shard_info *shard = shard_of(w, job->id);
-    if (!w->shards)
-        return;
-    const struct dt_shard_cause cause = dt_shard_judge(shard, &w->shards->dispatchers, w->now_ms);
-    facts->led = shard && shard->owner.p && cause.why >= DT_SHARD_WAITS;
-    facts->leader_says = cause.waits;
-    facts->no_place = facts->led && shard->callbacks.p;
 }
 
 static bool is_unsent(const struct dt_waiting *w, const struct dt_job *job)
@@ -76,8 +50,20 @@ const char *dt_waiting_for(struct dt_waiting *w, const struct dt_job *job)
     /* MySQL's clock has come to the latest change, which a sample of it on a busy machine may not show yet. */
     struct dt_wait_facts facts = {.now_ms = dt_later(w->now_ms, dt_earlier(job->updated_at_ms, w->latest_ms))};
     if (dt_job_is_due(job, facts.now_ms)) {
-        add_topic(w, job, &facts);
-        add_leader(w, job, &facts);
+        const struct dt_topic_settings *topic = w->view ? dt_view_topic(w->view, job->topic) : NULL;
+        if (topic) {
+            facts.paused = topic->paused;
+            facts.dealing = dt_delivery_dealing(topic->delivery);
+            facts.full = topic->limited && !topic->paused && at_limit(w, topic->name);
+        }
+        if (w->shards) {
+            const struct dt_shard_info *shard =
+                w->view ? dt_shards_find(w->shards, dt_shard_of(&w->view->map, job->id)) : NULL;
+            const struct dt_shard_cause cause = dt_shard_judge(shard, &w->shards->dispatchers, w->now_ms);
+            facts.led = shard && shard->owner.p && cause.why >= DT_SHARD_WAITS;
+            facts.leader_says = cause.waits;
+            facts.no_place = facts.led && shard->callbacks.p;
+        }
     }
     facts.unsent = job->state == DT_DISPATCHED && is_unsent(w, job);
     return dt_job_waits_for(job, &facts);
