@@ -15,6 +15,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/assert.h"
+
 #define HASH_BYTES   32
 #define NAME_BYTES   100
 #define TOPICS_BYTES 4000
@@ -49,7 +51,11 @@ struct dt_auth {
 
 static void set_release(struct dt_token_set *set)
 {
-    if (!set || atomic_fetch_sub(&set->refs, 1) != 1)
+    if (!set)
+        return;
+    const unsigned refs = atomic_fetch_sub(&set->refs, 1);
+    dt_assert_cmp(refs, >, 0);
+    if (refs > 1)
         return;
     for (size_t i = 0; i < set->n; i++)
         dt_tenant_release(set->entries[i].tenant);
@@ -107,19 +113,6 @@ static bool next_element(struct dt_str *remainder, struct dt_str *element)
     return true;
 }
 
-static unsigned scope_bits(struct dt_str word)
-{
-    if (dt_str_is(word, "write"))
-        return DT_SCOPE_WRITE;
-    if (dt_str_is(word, "report"))
-        return DT_SCOPE_REPORT;
-    if (dt_str_is(word, "read"))
-        return DT_SCOPE_READ;
-    if (dt_str_is(word, "admin"))
-        return ALL_SCOPES;
-    return 0;
-}
-
 dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error *err)
 {
     struct dt_str word;
@@ -127,7 +120,11 @@ dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error 
     if (text.n == 0)
         return dt_fail(err, DT_INVALID, "no scope given: write, report, read or admin, separated by commas");
     while (next_element(&text, &word)) {
-        unsigned bits = scope_bits(word);
+        const unsigned bits = dt_str_is(word, "write")    ? DT_SCOPE_WRITE
+                              : dt_str_is(word, "report") ? DT_SCOPE_REPORT
+                              : dt_str_is(word, "read")   ? DT_SCOPE_READ
+                              : dt_str_is(word, "admin")  ? ALL_SCOPES
+                                                          : 0;
         if (!bits && word.n == 0)
             return dt_fail(err, DT_INVALID, "an empty scope: write, report, read or admin, separated by single commas");
         if (!bits)
@@ -173,25 +170,20 @@ dt_status dt_token_name_check(struct dt_str text, struct dt_error *err)
     return dt_fail(err, DT_INVALID, "a token's name has 1 to %d of A-Z a-z 0-9 . _ - @ :", NAME_BYTES);
 }
 
-static size_t count_elements(struct dt_str list)
-{
-    struct dt_str element;
-    size_t n = 0;
-    while (next_element(&list, &element))
-        n++;
-    return n;
-}
-
 /* Leaves out a prefix that no topic can begin with: a manual edit that made nonsense of it gives no right. */
 static dt_status copy_prefixes(struct dt_arena *arena, struct dt_str topics, struct entry *entry)
 {
     struct dt_str prefix;
-    entry->prefixes = dt_arena_alloc(arena, (count_elements(topics) + 1) * sizeof(*entry->prefixes));
+    size_t most = 1;
+    for (size_t i = 0; i < topics.n; i++)
+        most += topics.p[i] == ',';
+    entry->prefixes = dt_arena_alloc(arena, most * sizeof(*entry->prefixes));
     if (!entry->prefixes)
         return DT_NOMEM;
     while (next_element(&topics, &prefix)) {
         if (!dt_topic_prefix_valid(prefix))
             continue;
+        dt_assert_cmp(entry->n_prefixes, <, most);
         entry->prefixes[entry->n_prefixes] = dt_arena_copy(arena, prefix);
         if (!entry->prefixes[entry->n_prefixes++].p)
             return DT_NOMEM;
@@ -221,22 +213,6 @@ static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token
 
 /* ---- the list ---- */
 
-static dt_status set_fill(struct dt_token_set *set, const struct dt_token *tokens, size_t n, dt_quotas *quotas)
-{
-    set->entries = dt_arena_alloc(&set->arena, (n ? n : 1) * sizeof(*set->entries));
-    if (!set->entries)
-        return DT_NOMEM;
-    for (; set->n < n; set->n++) {
-        struct entry *entry = &set->entries[set->n];
-        dt_status status = entry_fill(&set->arena, &tokens[set->n], entry);
-        if (status == DT_OK && quotas && !(entry->tenant = dt_quotas_tenant(quotas, &tokens[set->n])))
-            status = DT_NOMEM;
-        if (status != DT_OK)
-            return status;
-    }
-    return DT_OK;
-}
-
 static void publish_set(dt_auth *auth, struct dt_token_set *set)
 {
     pthread_mutex_lock(&auth->lock);
@@ -253,7 +229,15 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, en
         return DT_NOMEM;
     atomic_store(&set->refs, 1);
     dt_arena_init(&set->arena);
-    dt_status status = set_fill(set, tokens, n, auth->quotas);
+    set->entries = dt_arena_alloc(&set->arena, (n ? n : 1) * sizeof(*set->entries));
+    dt_status status = set->entries ? DT_OK : DT_NOMEM;
+    while (status == DT_OK && set->n < n) {
+        struct entry *entry = &set->entries[set->n];
+        status = entry_fill(&set->arena, &tokens[set->n], entry);
+        if (status == DT_OK && auth->quotas && !(entry->tenant = dt_quotas_tenant(auth->quotas, &tokens[set->n])))
+            status = DT_NOMEM;
+        set->n += status == DT_OK;
+    }
     if (status != DT_OK) {
         set_release(set);
         return status;
@@ -267,7 +251,7 @@ dt_status dt_auth_set(dt_auth *auth, const struct dt_token *tokens, size_t n, en
     return DT_OK;
 }
 
-static dt_status load(dt_auth *auth, dt_store *store, bool *forgotten, struct dt_error *err)
+dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
 {
     struct dt_arena arena;
     struct dt_token *tokens = NULL;
@@ -278,15 +262,9 @@ static dt_status load(dt_auth *auth, dt_store *store, bool *forgotten, struct dt
     if (status == DT_OK)
         status = dt_auth_set(auth, tokens, n, rule);
     dt_arena_clear(&arena);
-    *forgotten = n > 0 && rule != DT_TOKENS_ASKED; /* made by a manual edit, or the row is of an older copy */
-    return status;
-}
-
-dt_status dt_auth_load(dt_auth *auth, dt_store *store, struct dt_error *err)
-{
-    bool forgotten = false;
-    dt_status status = load(auth, store, &forgotten, err);
     if (status == DT_OK) {
+        const bool forgotten =
+            n > 0 && rule != DT_TOKENS_ASKED; /* made by a manual edit, or the row is of an older copy */
         auth->failures = 0;
         return forgotten ? dt_store_tokens_ask(store, err) : DT_OK;
     }
@@ -345,16 +323,6 @@ static struct dt_str bearer(struct dt_str authorization)
     return token;
 }
 
-/* Looks at every entry, so that the time tells nothing about which one fits. */
-static const struct entry *find(const struct dt_token_set *set, const unsigned char hash[HASH_BYTES])
-{
-    const struct entry *found = NULL;
-    for (size_t i = 0; i < set->n; i++)
-        if (CRYPTO_memcmp(set->entries[i].hash, hash, HASH_BYTES) == 0)
-            found = &set->entries[i];
-    return found;
-}
-
 dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_caller *caller)
 {
     *caller = (struct dt_caller){0};
@@ -369,8 +337,11 @@ dt_status dt_auth_check(dt_auth *auth, struct dt_str authorization, struct dt_ca
     unsigned char hash[HASH_BYTES];
     struct dt_str token = bearer(authorization);
     const struct entry *entry = NULL;
-    if (token.n && token.n < 512 && hash_text(token, hash) == DT_OK)
-        entry = find(set, hash);
+    /* Looks at every entry, so that the time tells nothing about which one fits. */
+    const bool hashed = token.n && token.n < 512 && hash_text(token, hash) == DT_OK;
+    for (size_t i = 0; hashed && i < set->n; i++)
+        if (CRYPTO_memcmp(set->entries[i].hash, hash, HASH_BYTES) == 0)
+            entry = &set->entries[i];
     if (!entry) {
         set_release(set);
         return DT_DENIED;

@@ -23,14 +23,6 @@ static void add_field(struct dt_strbuf *out, struct dt_str field)
     dt_strbuf_add(out, field.p, field.n);
 }
 
-static void add_view(struct dt_strbuf *out, const struct dt_caller *caller)
-{
-    bool all = dt_caller_sees_all(caller);
-    dt_strbuf_addc(out, all ? 'a' : 'b');
-    for (size_t i = 0; !all && i < caller->topics.n; i++)
-        add_field(out, caller->topics.prefixes[i]);
-}
-
 dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char key[DT_CURSOR_KEY], char kind,
                               const struct dt_caller *caller, const struct dt_str *fields, size_t n)
 {
@@ -40,7 +32,10 @@ dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char k
     dt_strbuf_addc(&text, kind);
     for (size_t i = 0; i < n; i++)
         add_field(&text, fields[i]);
-    add_view(&text, caller);
+    const bool all = dt_caller_sees_all(caller);
+    dt_strbuf_addc(&text, all ? 'a' : 'b');
+    for (size_t i = 0; !all && i < caller->topics.n; i++)
+        add_field(&text, caller->topics.prefixes[i]);
     memcpy(list->key, key, sizeof(list->key));
     bool fine = !text.failed && EVP_Digest(text.p, text.n, list->digest, &length, EVP_sha256(), NULL) == 1;
     dt_strbuf_clear(&text);
@@ -72,14 +67,6 @@ static bool unseal(EVP_CIPHER_CTX *c, const struct dt_cursor_list *list, unsigne
            EVP_DecryptFinal_ex(c, (unsigned char *)out + k, &k) == 1;
 }
 
-static void to_url_alphabet(struct dt_strbuf *out, size_t from)
-{
-    while (!out->failed && out->n > from && out->p[out->n - 1] == '=')
-        out->p[--out->n] = '\0';
-    for (size_t i = from; !out->failed && i < out->n; i++)
-        out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
-}
-
 void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, struct dt_str position)
 {
     struct dt_arena arena;
@@ -94,7 +81,10 @@ void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, str
         out->failed = true;
     EVP_CIPHER_CTX_free(c);
     dt_arena_clear(&arena);
-    to_url_alphabet(out, from);
+    while (!out->failed && out->n > from && out->p[out->n - 1] == '=')
+        out->p[--out->n] = '\0';
+    for (size_t i = from; !out->failed && i < out->n; i++)
+        out->p[i] = out->p[i] == '+' ? '-' : out->p[i] == '/' ? '_' : out->p[i];
 }
 
 static bool from_url_alphabet(struct dt_arena *arena, struct dt_str text, unsigned char **raw, size_t *n)

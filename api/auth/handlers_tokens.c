@@ -35,17 +35,6 @@ static void add_words(struct dt_strbuf *out, const char *name, struct dt_str wor
     dt_strbuf_addc(out, ']');
 }
 
-static void add_quotas(struct dt_strbuf *out, const struct dt_quota_limits *quotas)
-{
-    for (int i = 0; i < DT_QUOTAS; i++) {
-        dt_strbuf_addf(out, ",\"%s\":", dt_quota_name((enum dt_quota)i));
-        if (quotas->v[i] == DT_QUOTA_UNSET)
-            dt_strbuf_adds(out, "null");
-        else
-            dt_strbuf_add_i64(out, quotas->v[i]);
-    }
-}
-
 /* The members but for the closing brace. */
 static void add_token(struct dt_strbuf *out, const struct dt_token *token)
 {
@@ -56,7 +45,13 @@ static void add_token(struct dt_strbuf *out, const struct dt_token *token)
         dt_strbuf_adds(out, ",\"topics\":null");
     else
         add_words(out, "topics", token->topics);
-    add_quotas(out, &token->quotas);
+    for (int i = 0; i < DT_QUOTAS; i++) {
+        dt_strbuf_addf(out, ",\"%s\":", dt_quota_name((enum dt_quota)i));
+        if (token->quotas.v[i] == DT_QUOTA_UNSET)
+            dt_strbuf_adds(out, "null");
+        else
+            dt_strbuf_add_i64(out, token->quotas.v[i]);
+    }
 }
 
 static enum dt_next list_tokens(struct dt_request *req, dt_store *store)
@@ -169,28 +164,19 @@ static struct dt_str read_words(const dt_json *json, const struct dt_json_node *
     return words;
 }
 
-/* False: the member is no quota. */
-static bool read_quota(const struct dt_json_node *m, struct dt_quota_limits *quotas, struct dt_faults *faults)
-{
-    int i = 0;
-    while (i < DT_QUOTAS && !dt_str_is(m->name, dt_quota_name((enum dt_quota)i)))
-        i++;
-    if (i == DT_QUOTAS)
-        return false;
-    const bool given = m->type == DT_JSON_INT && m->i >= 0 && m->i <= DT_QUOTA_MAX;
-    if (!given && m->type != DT_JSON_NULL)
-        dt_faults_add_member(faults, "", m->name,
-                             "must be a number from 0 (no quota) to 10^12, or null for the default");
-    quotas->v[i] = given ? m->i : DT_QUOTA_UNSET;
-    return true;
-}
-
 static void read_member(const dt_json *json, const struct dt_json_node *m, struct dt_token_ask *ask,
                         struct dt_faults *faults)
 {
-    if (read_quota(m, &ask->quotas, faults))
-        return;
-    if (dt_str_is(m->name, "name") && m->type == DT_JSON_STRING)
+    int quota = 0;
+    while (quota < DT_QUOTAS && !dt_str_is(m->name, dt_quota_name((enum dt_quota)quota)))
+        quota++;
+    if (quota < DT_QUOTAS) {
+        const bool given = m->type == DT_JSON_INT && m->i >= 0 && m->i <= DT_QUOTA_MAX;
+        if (!given && m->type != DT_JSON_NULL)
+            dt_faults_add_member(faults, "", m->name,
+                                 "must be a number from 0 (no quota) to 10^12, or null for the default");
+        ask->quotas.v[quota] = given ? m->i : DT_QUOTA_UNSET;
+    } else if (dt_str_is(m->name, "name") && m->type == DT_JSON_STRING)
         ask->name = dt_arena_copy(faults->arena, m->str);
     else if (dt_str_is(m->name, "name"))
         dt_faults_add(faults, "/name", "must be a string");
@@ -200,18 +186,6 @@ static void read_member(const dt_json *json, const struct dt_json_node *m, struc
         dt_faults_add_member(faults, "", m->name, "is not known");
     else if (m->type != DT_JSON_NULL)
         ask->topics = read_words(json, m, "/topics", faults);
-}
-
-static void judge(const struct dt_token_ask *ask, struct dt_faults *faults)
-{
-    struct dt_error err = {0};
-    unsigned bits;
-    if (!ask->name.p || dt_token_name_check(ask->name, &err) != DT_OK)
-        dt_faults_addf(faults, "/name", "%s", ask->name.p ? err.text : "is required");
-    if (!ask->scopes.p || dt_scopes_parse(ask->scopes, &bits, &err) != DT_OK)
-        dt_faults_addf(faults, "/scopes", "%s", ask->scopes.p ? err.text : "is required");
-    if (ask->topics.p && dt_token_topics_check(ask->topics, &err) != DT_OK)
-        dt_faults_addf(faults, "/topics", "%s; leave it out for all topics", err.text);
 }
 
 /* ---- on an HTTP thread ---- */
@@ -261,8 +235,17 @@ enum dt_next dt_handle_token_new(struct dt_request *req)
     struct ask *ask = read_body(req, DT_QUOTA_UNSET, &faults);
     if (!ask)
         return DT_REPLY;
-    if (faults.n == 0)
-        judge(&ask->token, &faults);
+    if (faults.n == 0) {
+        const struct dt_token_ask *t = &ask->token;
+        struct dt_error err = {0};
+        unsigned bits;
+        if (!t->name.p || dt_token_name_check(t->name, &err) != DT_OK)
+            dt_faults_addf(&faults, "/name", "%s", t->name.p ? err.text : "is required");
+        if (!t->scopes.p || dt_scopes_parse(t->scopes, &bits, &err) != DT_OK)
+            dt_faults_addf(&faults, "/scopes", "%s", t->scopes.p ? err.text : "is required");
+        if (t->topics.p && dt_token_topics_check(t->topics, &err) != DT_OK)
+            dt_faults_addf(&faults, "/topics", "%s; leave it out for all topics", err.text);
+    }
     return submit(req, ask, &faults, make_token);
 }
 

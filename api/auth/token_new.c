@@ -24,14 +24,6 @@ static void canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
     }
 }
 
-static int quota_named(struct dt_str name)
-{
-    for (int i = 0; i < DT_QUOTAS; i++)
-        if (dt_str_is(name, dt_quota_name((enum dt_quota)i)))
-            return i;
-    return -1;
-}
-
 /* Digits alone. */
 static bool read_limit(struct dt_str text, int64_t *out)
 {
@@ -51,8 +43,11 @@ dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out,
         struct dt_str element = dt_str_next_element(&text);
         const char *equals = memchr(element.p, '=', element.n);
         const size_t n = equals ? (size_t)(equals - element.p) : element.n;
-        const int quota = quota_named((struct dt_str){element.p, n});
-        if (quota < 0 || !equals || !read_limit((struct dt_str){equals + 1, element.n - n - 1}, &out->v[quota]))
+        int quota = 0;
+        while (quota < DT_QUOTAS && !dt_str_is((struct dt_str){element.p, n}, dt_quota_name((enum dt_quota)quota)))
+            quota++;
+        if (quota == DT_QUOTAS || !equals ||
+            !read_limit((struct dt_str){equals + 1, element.n - n - 1}, &out->v[quota]))
             return dt_fail(err, DT_INVALID,
                            "\"%.*s\" is no quota: requests_per_second, jobs_per_second, payload_bytes_per_second or "
                            "pending_jobs, = and a number",

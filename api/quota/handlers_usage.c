@@ -56,19 +56,14 @@ static void add_uses(struct dt_request *req, const struct dt_usage *u)
     add_number(out, "payload_bytes", u->payload_bytes);
 }
 
-static const struct dt_usage *usage_of(const struct view *v, struct dt_str token)
-{
-    for (size_t i = 0; i < v->n_usage; i++)
-        if (dt_str_eq(v->usage[i].token, token))
-            return &v->usage[i];
-    return NULL;
-}
-
 static void add_token(struct dt_request *req, const struct view *v, const struct dt_token *token)
 {
-    const struct dt_usage *used = usage_of(v, token->name);
+    struct dt_usage used = {.token = token->name};
     struct dt_quota_limits limits = token->quotas;
-    add_uses(req, used ? used : &(struct dt_usage){.token = token->name});
+    for (size_t i = 0; i < v->n_usage; i++)
+        if (dt_str_eq(v->usage[i].token, token->name))
+            used = v->usage[i];
+    add_uses(req, &used);
     add_number(&req->out, "pending_jobs", dt_pending_within(token->topics, v->pending, v->n_pending));
     dt_quotas_limits(req->api->quotas, token->name, &limits); /* with the configuration's */
     add_limits(&req->out, &limits);
@@ -118,25 +113,18 @@ static enum dt_next show_usage(struct dt_request *req, dt_store *store)
     return status == DT_OK ? answer(req, v) : dt_answer_status(req, status, NULL, &err);
 }
 
-static bool read_days(const struct dt_request *req, unsigned *days, struct dt_faults *faults)
-{
-    *days = 1;
-    if (dt_request_query(req, "days").n <= 3 && dt_answer_count(req, "days", DT_USAGE_KEPT_DAYS, days))
-        return true;
-    dt_faults_add_query(faults, DT_STR_LIT("days"), "must be a number from 1 to 400");
-    return false;
-}
-
 enum dt_next dt_handle_usage(struct dt_request *req)
 {
     struct dt_faults faults;
-    unsigned days;
+    unsigned days = 1;
     struct view *v = dt_arena_alloc(&req->arena, sizeof(*v));
     if (!v)
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     dt_faults_init(&faults, &req->arena);
-    if (!read_days(req, &days, &faults))
+    if (dt_request_query(req, "days").n > 3 || !dt_answer_count(req, "days", DT_USAGE_KEPT_DAYS, &days)) {
+        dt_faults_add_query(&faults, DT_STR_LIT("days"), "must be a number from 1 to 400");
         return dt_answer_faults(req, DT_INVALID, &faults);
+    }
     if (!dt_answer_clock(req))
         return DT_REPLY;
     const int64_t now_ms = dt_refclock_earliest_ms(req->api->ref);

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/assert.h"
+
 #define SECOND_US  INT64_C(1000000)
 #define RETRY_MS   INT64_C(1000)
 #define RETRY_MOST INT64_C(60000)
@@ -82,7 +84,8 @@ static double most_of(const struct dt_meter *m, int i)
     return fmax(rate_of(m, i), m->rates[i].share > 0 ? 1 : 0);
 }
 
-static void refill(struct dt_meter *m, int i, int64_t now_us)
+/* Brings the bucket to now; a share that was not renewed is none. */
+static void catch_up(struct dt_meter *m, int i, int64_t now_us)
 {
     struct bucket *b = &m->rates[i];
     if (now_us > b->at_us)
@@ -90,35 +93,23 @@ static void refill(struct dt_meter *m, int i, int64_t now_us)
     b->at_us = now_us;
     if (b->share > 0) /* else others hold all for the moment, and what is left is left */
         b->level = fmin(b->level, most_of(m, i));
-}
-
-/* Brings the bucket to now; a share that was not renewed is none. */
-static void catch_up(struct dt_meter *m, int i, int64_t now_us)
-{
-    struct bucket *b = &m->rates[i];
-    refill(m, i, now_us);
     if (b->until_us > now_us)
         return;
     b->until_us = 0;
     b->share = DT_QUOTA_WHOLE / m->apis;
 }
 
-/* A quota that has changed begins with a full bucket. */
-static void set_limit(struct dt_meter *m, int i, int64_t limit, int64_t now_us)
-{
-    struct bucket *b = &m->rates[i];
-    if (m->limits.v[i] == limit)
-        return;
-    m->limits.v[i] = limit;
-    catch_up(m, i, now_us);
-    b->level = most_of(m, i);
-}
-
 bool dt_meter_set(dt_meter *m, const struct dt_quota_limits *limits, int64_t now_us)
 {
     pthread_mutex_lock(&m->lock);
-    for (int i = 0; i < DT_QUOTA_RATES; i++)
-        set_limit(m, i, limits->v[i], now_us);
+    for (int i = 0; i < DT_QUOTA_RATES; i++) {
+        if (m->limits.v[i] == limits->v[i])
+            continue;
+        /* A quota that has changed begins with a full bucket. */
+        m->limits.v[i] = limits->v[i];
+        catch_up(m, i, now_us);
+        m->rates[i].level = most_of(m, i);
+    }
     m->limits = *limits;
     atomic_store(&m->limited, dt_quota_limits_any(limits));
     atomic_store(&m->limits_jobs,
@@ -188,33 +179,22 @@ static bool wants_share(const struct dt_meter *m, int i)
     return is_shared(m, i) && m->rates[i].demand > 0 && m->rates[i].until_us == 0;
 }
 
-static bool take_request(struct dt_meter *m, int64_t now_us, struct dt_over *over)
-{
-    catch_up(m, DT_QUOTA_REQUESTS, now_us);
-    note_demand(m, DT_QUOTA_REQUESTS, 1);
-    if (is_over(m, DT_QUOTA_REQUESTS, over))
-        return false;
-    take(m, DT_QUOTA_REQUESTS, 1);
-    return true;
-}
-
 bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *wake)
 {
     bool passed = true;
     *wake = false;
     if (atomic_load_explicit(&m->limited, memory_order_relaxed)) {
         pthread_mutex_lock(&m->lock);
-        passed = take_request(m, now_us, over);
+        catch_up(m, DT_QUOTA_REQUESTS, now_us);
+        note_demand(m, DT_QUOTA_REQUESTS, 1);
+        passed = !is_over(m, DT_QUOTA_REQUESTS, over);
+        if (passed)
+            take(m, DT_QUOTA_REQUESTS, 1);
         *wake = wants_share(m, DT_QUOTA_REQUESTS);
         pthread_mutex_unlock(&m->lock);
     }
     atomic_fetch_add_explicit(passed ? &m->requests : &m->refused, 1, memory_order_relaxed);
     return passed;
-}
-
-static bool has_share_of_pending(const struct dt_meter *m)
-{
-    return m->rates[DT_QUOTA_JOBS].until_us > 0 || m->apis == 1;
 }
 
 /*
@@ -229,7 +209,8 @@ static int64_t pending_room(const struct dt_meter *m)
     const int64_t share = smaller(m->pending_share, m->rates[DT_QUOTA_JOBS].share);
     if (left <= 0)
         return 0;
-    if (m->pending >= 0 && m->pending_share > 0 && has_share_of_pending(m))
+    const bool has_share = m->rates[DT_QUOTA_JOBS].until_us > 0 || m->apis == 1;
+    if (m->pending >= 0 && m->pending_share > 0 && has_share)
         return (int64_t)ceil((double)left * (double)share / (double)DT_QUOTA_WHOLE);
     return larger(1, smaller(left, limit / 10) / m->apis);
 }
@@ -246,24 +227,19 @@ static bool pending_over(struct dt_meter *m, struct dt_over *over)
     return true;
 }
 
-static bool take_job(struct dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *over)
+bool dt_meter_job(dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *over, bool *wake)
 {
+    pthread_mutex_lock(&m->lock);
     catch_up(m, DT_QUOTA_JOBS, now_us);
     catch_up(m, DT_QUOTA_BYTES, now_us);
     note_demand(m, DT_QUOTA_JOBS, 1);
     note_demand(m, DT_QUOTA_BYTES, bytes);
-    if (is_over(m, DT_QUOTA_JOBS, over) || is_over(m, DT_QUOTA_BYTES, over) || pending_over(m, over))
-        return false;
-    m->passed++;
-    take(m, DT_QUOTA_JOBS, 1);
-    take(m, DT_QUOTA_BYTES, bytes);
-    return true;
-}
-
-bool dt_meter_job(dt_meter *m, int64_t bytes, int64_t now_us, struct dt_over *over, bool *wake)
-{
-    pthread_mutex_lock(&m->lock);
-    const bool passed = take_job(m, bytes, now_us, over);
+    const bool passed = !is_over(m, DT_QUOTA_JOBS, over) && !is_over(m, DT_QUOTA_BYTES, over) && !pending_over(m, over);
+    if (passed) {
+        m->passed++;
+        take(m, DT_QUOTA_JOBS, 1);
+        take(m, DT_QUOTA_BYTES, bytes);
+    }
     *wake = wants_share(m, DT_QUOTA_JOBS) || wants_share(m, DT_QUOTA_BYTES);
     pthread_mutex_unlock(&m->lock);
     if (!passed)
@@ -281,6 +257,8 @@ void dt_meter_refuse(dt_meter *m, int64_t n)
 
 void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
 {
+    dt_assert_cmp(done->made, <=, done->passed);
+    dt_assert_cmp(done->made_bytes, <=, done->passed_bytes);
     atomic_fetch_add_explicit(&m->jobs, done->made, memory_order_relaxed);
     atomic_fetch_add_explicit(&m->payload_bytes, done->made_bytes, memory_order_relaxed);
     if (!dt_meter_limits_jobs(m))
@@ -300,25 +278,20 @@ void dt_meter_jobs_done(dt_meter *m, const struct dt_jobs_done *done)
  * yet, and says that it is asked for an equal part. Nobody's demand is more than the quota: callers who repeat what was
  * refused take nothing from those of another process.
  */
-static int64_t next_demand(struct dt_meter *m, int i)
-{
-    struct bucket *b = &m->rates[i];
-    int64_t demand = larger(b->demand, b->before / 2);
-    if (demand > 0 && b->until_us == 0)
-        demand = larger(demand, m->limits.v[i] / m->apis);
-    b->before = m->limits.v[i] > 0 ? smaller(demand, m->limits.v[i]) : demand;
-    b->demand = 0;
-    return b->before;
-}
-
 bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64_t now_us)
 {
     bool any = false;
     pthread_mutex_lock(&m->lock);
     for (int i = 0; i < DT_QUOTA_RATES; i++) {
+        struct bucket *b = &m->rates[i];
         catch_up(m, i, now_us);
-        const bool has_share = m->rates[i].until_us > 0;
-        claim->demand[i] = next_demand(m, i);
+        const bool has_share = b->until_us > 0;
+        int64_t demand = larger(b->demand, b->before / 2);
+        if (demand > 0 && !has_share)
+            demand = larger(demand, m->limits.v[i] / m->apis);
+        b->before = m->limits.v[i] > 0 ? smaller(demand, m->limits.v[i]) : demand;
+        b->demand = 0;
+        claim->demand[i] = b->before;
         claim->most[i] = has_share ? DT_QUOTA_WHOLE : DT_QUOTA_WHOLE / m->apis;
         any = any || claim->demand[i] > 0 || has_share;
         *fresh = *fresh || (claim->demand[i] > 0 && !has_share);
@@ -328,26 +301,22 @@ bool dt_meter_wish(dt_meter *m, struct dt_quota_claim *claim, bool *fresh, int64
 }
 
 /* What was taken without a share is missing in the bucket of one; where others hold the rest, it has what is left. */
-static void take_share(struct dt_meter *m, int i, const struct dt_quota_claim *claim, int64_t until_us)
-{
-    struct bucket *b = &m->rates[i];
-    const double missing = most_of(m, i) - b->level;
-    const bool begins = b->until_us == 0;
-    b->share = claim->share[i];
-    b->until_us = until_us;
-    if (begins && claim->alone[i])
-        b->level = most_of(m, i) - missing;
-}
-
 void dt_meter_settled(dt_meter *m, const struct dt_quota_claim *claim, int64_t until_us, int64_t now_us)
 {
     pthread_mutex_lock(&m->lock);
     for (int i = 0; i < DT_QUOTA_RATES; i++) {
+        struct bucket *b = &m->rates[i];
         catch_up(m, i, now_us);
-        if (claim->demand[i] > 0)
-            take_share(m, i, claim, until_us);
-        else
-            m->rates[i].until_us = 0;
+        if (claim->demand[i] <= 0) {
+            b->until_us = 0;
+            continue;
+        }
+        const double missing = most_of(m, i) - b->level;
+        const bool begins = b->until_us == 0;
+        b->share = claim->share[i];
+        b->until_us = until_us;
+        if (begins && claim->alone[i])
+            b->level = most_of(m, i) - missing;
     }
     pthread_mutex_unlock(&m->lock);
 }

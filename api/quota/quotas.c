@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/assert.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mailbox.h"
@@ -71,46 +72,26 @@ static void tenant_free(dt_tenant *tenant)
     free(tenant);
 }
 
-static dt_tenant *tenant_new(dt_quotas *q, struct dt_str name)
-{
-    dt_tenant *tenant = calloc(1, sizeof(*tenant));
-    if (!tenant)
-        return NULL;
-    tenant->quotas = q;
-    tenant->meter = dt_meter_new();
-    tenant->name = strndup(name.p, name.n);
-    if (tenant->meter && tenant->name)
-        return tenant;
-    tenant_free(tenant);
-    return NULL;
-}
-
+/* The tenant of this name, made if needed. NULL: memory is out. */
 static dt_tenant *find_locked(dt_quotas *q, struct dt_str name)
 {
     dt_tenant *tenant = NULL;
     HASH_FIND(hh, q->tenants, name.p, name.n, tenant);
     if (tenant)
         return tenant;
-    tenant = tenant_new(q, name);
+    tenant = calloc(1, sizeof(*tenant));
     if (!tenant)
         return NULL;
-    HASH_ADD_KEYPTR(hh, q->tenants, tenant->name, strlen(tenant->name), tenant);
-    if (tenant->hh.tbl)
-        return tenant;
+    tenant->quotas = q;
+    tenant->meter = dt_meter_new();
+    tenant->name = strndup(name.p, name.n);
+    if (tenant->meter && tenant->name) {
+        HASH_ADD_KEYPTR(hh, q->tenants, tenant->name, strlen(tenant->name), tenant);
+        if (tenant->hh.tbl)
+            return tenant;
+    }
     tenant_free(tenant);
     return NULL;
-}
-
-/* What it was is kept when memory is out. */
-static void set_topics(dt_tenant *tenant, struct dt_str topics)
-{
-    if (tenant->topics && dt_str_is(topics, tenant->topics))
-        return;
-    char *copy = strndup(topics.p ? topics.p : "", topics.n);
-    if (!copy)
-        return;
-    free(tenant->topics);
-    tenant->topics = copy;
 }
 
 dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
@@ -121,7 +102,13 @@ dt_tenant *dt_quotas_tenant(dt_quotas *q, const struct dt_token *token)
     if (tenant) {
         tenant->refs++;
         tenant->token = dt_quota_token_id(token->name);
-        set_topics(tenant, token->topics);
+        if (!tenant->topics || !dt_str_is(token->topics, tenant->topics)) {
+            char *copy = strndup(token->topics.p ? token->topics.p : "", token->topics.n);
+            if (copy) { /* else they stay what they were */
+                free(tenant->topics);
+                tenant->topics = copy;
+            }
+        }
         if (dt_meter_set(tenant->meter, &limits, dt_clock_mono_us(q->env->clock)))
             dt_mailbox_signal(q->box, WANTED); /* pending jobs are counted for the first time */
     }
@@ -135,17 +122,13 @@ void dt_tenant_release(dt_tenant *tenant)
         return;
     dt_quotas *q = tenant->quotas;
     pthread_mutex_lock(&q->lock);
+    dt_assert_cmp(tenant->refs, >, 0);
     bool last = --tenant->refs == 0;
     if (last)
         HASH_DEL(q->tenants, tenant);
     pthread_mutex_unlock(&q->lock);
     if (last)
         tenant_free(tenant);
-}
-
-static void count_refused(dt_quotas *q, const struct dt_over *over, int64_t n)
-{
-    dt_metric_add(q->refused[over->quota], n);
 }
 
 static void note_use(dt_quotas *q)
@@ -160,7 +143,7 @@ bool dt_tenant_request(dt_tenant *tenant, int64_t now_us, struct dt_over *over)
     bool passed = dt_meter_request(tenant->meter, now_us, over, &wake);
     note_use(tenant->quotas);
     if (!passed)
-        count_refused(tenant->quotas, over, 1);
+        dt_metric_add(tenant->quotas->refused[over->quota], 1);
     if (wake)
         dt_mailbox_signal(tenant->quotas->box, WANTED);
     return passed;
@@ -176,7 +159,7 @@ bool dt_tenant_job(dt_tenant *tenant, int64_t payload_bytes, int64_t now_us, str
     bool wake;
     bool passed = dt_meter_job(tenant->meter, payload_bytes, now_us, over, &wake);
     if (!passed)
-        count_refused(tenant->quotas, over, 1);
+        dt_metric_add(tenant->quotas->refused[over->quota], 1);
     if (wake)
         dt_mailbox_signal(tenant->quotas->box, WANTED);
     return passed;
@@ -190,7 +173,7 @@ void dt_tenant_jobs_done(dt_tenant *tenant, const struct dt_jobs_done *done)
 
 void dt_tenant_refuse(dt_tenant *tenant, const struct dt_over *over, int64_t jobs)
 {
-    count_refused(tenant->quotas, over, jobs);
+    dt_metric_add(tenant->quotas->refused[over->quota], jobs);
     dt_meter_refuse(tenant->meter, jobs);
 }
 
@@ -221,7 +204,8 @@ bool dt_tenant_take_place(dt_tenant *tenant)
 
 void dt_tenant_give_place(dt_tenant *tenant)
 {
-    atomic_fetch_sub(&tenant->places, 1);
+    const int places = atomic_fetch_sub(&tenant->places, 1);
+    dt_assert_cmp(places, >, 0);
 }
 
 bool dt_quotas_limits(dt_quotas *q, struct dt_str name, struct dt_quota_limits *out)
@@ -267,15 +251,6 @@ static dt_tenant **all_tenants(dt_quotas *q, size_t *n)
     return all;
 }
 
-static void add_wish(dt_quotas *q, struct round *round, dt_tenant *tenant)
-{
-    struct dt_quota_claim *claim = &round->claims[round->n];
-    *claim = (struct dt_quota_claim){.token = tenant->token};
-    dt_meter_set_apis(tenant->meter, q->apis);
-    if (dt_meter_wish(tenant->meter, claim, &round->fresh, dt_clock_mono_us(q->env->clock)))
-        round->tenants[round->n++] = tenant;
-}
-
 static dt_status take_shares(dt_quotas *q, struct round *round, struct dt_error *err)
 {
     dt_status status = dt_session_begin(&q->session, err);
@@ -291,25 +266,26 @@ static dt_status take_shares(dt_quotas *q, struct round *round, struct dt_error 
     return status;
 }
 
-static void finish_round(dt_quotas *q, struct round *round, bool *used)
-{
-    struct dt_error err = {0};
-    *used = *used || round->n > 0;
-    if (round->n > 0 && take_shares(q, round, &err) != DT_OK)
-        DT_LOG(DEBUG, "quotas", "no shares were taken", DT_S("error", err.text));
-    round->n = 0;
-    round->fresh = false;
-}
-
-/* Takes shares for whoever was asked of late. False: nobody was. */
+/* Takes shares for tenants that were asked of late. False: none was. */
 static bool settle_all(dt_quotas *q, dt_tenant **all, size_t n)
 {
     bool used = false;
     struct round round = {.n = 0};
     for (size_t i = 0; i < n; i++) {
-        add_wish(q, &round, all[i]);
-        if (round.n == DT_QUOTA_CLAIMS || i + 1 == n)
-            finish_round(q, &round, &used);
+        struct dt_quota_claim *claim = &round.claims[round.n];
+        *claim = (struct dt_quota_claim){.token = all[i]->token};
+        dt_meter_set_apis(all[i]->meter, q->apis);
+        if (dt_meter_wish(all[i]->meter, claim, &round.fresh, dt_clock_mono_us(q->env->clock)))
+            round.tenants[round.n++] = all[i];
+        dt_assert_cmp(round.n, <=, DT_QUOTA_CLAIMS);
+        if (round.n < DT_QUOTA_CLAIMS && i + 1 < n)
+            continue;
+        struct dt_error err = {0};
+        used = used || round.n > 0;
+        if (round.n > 0 && take_shares(q, &round, &err) != DT_OK)
+            DT_LOG(DEBUG, "quotas", "no shares were taken", DT_S("error", err.text));
+        round.n = 0;
+        round.fresh = false;
     }
     return used;
 }
@@ -331,16 +307,6 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
     return jobs > 0 ? jobs : 0;
 }
 
-/* Tells the meters that want it; the topics of a tenant change under the lock alone. */
-static void tell_pending(dt_quotas *q, dt_tenant **wants, size_t n, const struct dt_topic_pending *pending,
-                         size_t topics)
-{
-    pthread_mutex_lock(&q->lock);
-    for (size_t i = 0; i < n; i++)
-        dt_meter_set_pending(wants[i]->meter, dt_pending_within(dt_str(wants[i]->topics), pending, topics), q->apis);
-    pthread_mutex_unlock(&q->lock);
-}
-
 static dt_status count_pending(dt_quotas *q, dt_tenant **wants, size_t n, struct dt_error *err)
 {
     struct dt_arena arena;
@@ -353,8 +319,10 @@ static dt_status count_pending(dt_quotas *q, dt_tenant **wants, size_t n, struct
     if (status == DT_OK)
         status = dt_store_pending(q->session.store, &arena, &pending, &topics, err);
     dt_session_end(&q->session);
-    if (status == DT_OK)
-        tell_pending(q, wants, n, pending, topics);
+    pthread_mutex_lock(&q->lock); /* under which alone the topics of a tenant change */
+    for (size_t i = 0; status == DT_OK && i < n; i++)
+        dt_meter_set_pending(wants[i]->meter, dt_pending_within(dt_str(wants[i]->topics), pending, topics), q->apis);
+    pthread_mutex_unlock(&q->lock);
     dt_arena_clear(&arena);
     return status;
 }
@@ -380,36 +348,25 @@ static void look_at_pending(dt_quotas *q, dt_tenant **all, size_t n)
 
 /* ---- usage ---- */
 
-struct uses {
-    struct dt_usage rows[DT_QUOTA_CLAIMS];
-    dt_tenant *tenants[DT_QUOTA_CLAIMS];
-    size_t n;
-};
-
-static dt_status write_uses(dt_quotas *q, struct uses *u, dt_store *store, struct dt_error *err)
-{
-    const int64_t now_ms = dt_refclock_earliest_ms(q->env->ref);
-    dt_status status = u->n > 0 ? dt_store_usage_add(store, u->rows, u->n, now_ms, err) : DT_OK;
-    for (size_t i = 0; status != DT_OK && i < u->n; i++)
-        dt_meter_put_usage(u->tenants[i]->meter, &u->rows[i]);
-    u->n = 0;
-    return status;
-}
-
 /* In parts; what could not be written is counted again. */
 static dt_status write_usage(dt_quotas *q, dt_tenant **all, size_t n, dt_store *store, struct dt_error *err)
 {
-    struct uses u = {.n = 0};
+    struct dt_usage rows[DT_QUOTA_CLAIMS];
+    dt_tenant *tenants[DT_QUOTA_CLAIMS];
+    size_t k = 0;
     dt_status status = DT_OK;
     atomic_store(&q->used, false);
     for (size_t i = 0; status == DT_OK && i < n; i++) {
-        u.tenants[u.n] = all[i];
-        if (dt_meter_take_usage(all[i]->meter, &u.rows[u.n])) {
-            u.rows[u.n].token = dt_str(all[i]->name);
-            u.n++;
+        if (dt_meter_take_usage(all[i]->meter, &rows[k])) {
+            rows[k].token = dt_str(all[i]->name);
+            tenants[k++] = all[i];
         }
-        if (u.n == DT_QUOTA_CLAIMS || i + 1 == n)
-            status = write_uses(q, &u, store, err);
+        if (k == 0 || (k < DT_QUOTA_CLAIMS && i + 1 < n))
+            continue;
+        status = dt_store_usage_add(store, rows, k, dt_refclock_earliest_ms(q->env->ref), err);
+        for (size_t j = 0; status != DT_OK && j < k; j++)
+            dt_meter_put_usage(tenants[j]->meter, &rows[j]);
+        k = 0;
     }
     return status;
 }
@@ -430,25 +387,17 @@ dt_status dt_quotas_write_usage(dt_quotas *q, dt_store *store, struct dt_error *
     return status;
 }
 
-/* Once a day. */
-static dt_status expire_usage(dt_quotas *q, struct dt_error *err)
-{
-    const int64_t now_ms = dt_refclock_earliest_ms(q->env->ref);
-    const int64_t day = now_ms / DT_DAY_MS;
-    if (day == q->expired_day)
-        return DT_OK;
-    q->expired_day = day;
-    return dt_store_usage_expire(q->session.store, now_ms, err);
-}
-
 static void tell_usage(dt_quotas *q, dt_tenant **all, size_t n)
 {
     struct dt_error err = {0};
     dt_status status = dt_session_begin(&q->session, &err);
     if (status == DT_OK)
         status = write_usage(q, all, n, q->session.store, &err);
-    if (status == DT_OK)
-        status = expire_usage(q, &err);
+    const int64_t now_ms = dt_refclock_earliest_ms(q->env->ref);
+    if (status == DT_OK && now_ms / DT_DAY_MS != q->expired_day) { /* once a day */
+        q->expired_day = now_ms / DT_DAY_MS;
+        status = dt_store_usage_expire(q->session.store, now_ms, &err);
+    }
     dt_session_end(&q->session);
     if (status == DT_OK)
         return;
@@ -495,46 +444,10 @@ static void run(void *arg)
 
 /* ---- beginning and end ---- */
 
-static void read_defaults(dt_quotas *q)
-{
-    const struct dt_config *config = q->env->config;
-#define X(kind, name, words) q->defaults.v[DT_QUOTA_##kind] = config->quotas_##name;
-    DT_QUOTA_MAP(X)
-#undef X
-}
-
-static void register_metrics(dt_quotas *q)
-{
-    for (int i = 0; i < DT_QUOTAS; i++) {
-        char labels[60];
-        snprintf(labels, sizeof(labels), "quota=\"%s\"", dt_quota_name((enum dt_quota)i));
-        q->refused[i] = dt_counter("duetime_api_quota_refused_total",
-                                   "Requests and new jobs that were over a quota of their token.", labels);
-    }
-}
-
-static dt_status make_number(int64_t *out, struct dt_error *err)
-{
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
-        return dt_fail(err, DT_SYSTEM, "no random numbers from the system");
-    *out = (int64_t)(number >> 1) | 1;
-    return DT_OK;
-}
-
-static dt_status start_keeper(dt_quotas *q, struct dt_error *err)
-{
-    dt_status status = dt_session_init(&q->session, q->env);
-    if (status != DT_OK)
-        return status;
-    status = dt_thread_start(&q->thread, "quotas", run, q, err);
-    if (status != DT_OK)
-        dt_session_clear(&q->session);
-    return status;
-}
-
 dt_status dt_quotas_start(const struct dt_session_env *env, dt_quotas **out, struct dt_error *err)
 {
+    uint64_t number = 0;
+    dt_status status = DT_OK;
     *out = NULL;
     dt_quotas *q = calloc(1, sizeof(*q));
     if (!q)
@@ -542,14 +455,28 @@ dt_status dt_quotas_start(const struct dt_session_env *env, dt_quotas **out, str
     q->env = env;
     q->apis = 1;
     q->settle_us = q->usage_us = INT64_MAX;
-    read_defaults(q);
-    register_metrics(q);
+#define X(kind, name, words) q->defaults.v[DT_QUOTA_##kind] = env->config->quotas_##name;
+    DT_QUOTA_MAP(X)
+#undef X
+    for (int i = 0; i < DT_QUOTAS; i++) {
+        char labels[60];
+        snprintf(labels, sizeof(labels), "quota=\"%s\"", dt_quota_name((enum dt_quota)i));
+        q->refused[i] = dt_counter("duetime_api_quota_refused_total",
+                                   "Requests and new jobs that were over a quota of their token.", labels);
+    }
     pthread_mutex_init(&q->lock, NULL);
-    dt_status status = make_number(&q->process, err);
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+        status = dt_fail(err, DT_SYSTEM, "no random numbers from the system");
+    q->process = (int64_t)(number >> 1) | 1;
     if (status == DT_OK)
         status = dt_mailbox_new(&q->box);
     if (status == DT_OK)
-        status = start_keeper(q, err);
+        status = dt_session_init(&q->session, env);
+    if (status == DT_OK) {
+        status = dt_thread_start(&q->thread, "quotas", run, q, err);
+        if (status != DT_OK)
+            dt_session_clear(&q->session);
+    }
     if (status != DT_OK) {
         dt_quotas_free(q);
         return status;
@@ -567,6 +494,7 @@ void dt_quotas_free(dt_quotas *q)
 {
     if (!q)
         return;
+    dt_assert(!q->tenants);
     dt_mailbox_free(q->box);
     pthread_mutex_destroy(&q->lock);
     free(q);

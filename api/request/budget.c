@@ -5,6 +5,8 @@
  */
 #include "budget.h"
 
+#include "base/assert.h"
+
 #define BULK_LEAVES 8 /* a part of so many */
 
 void dt_budget_init(struct dt_budget *budget, size_t max)
@@ -36,6 +38,7 @@ static bool take(struct dt_hold *hold, size_t n, size_t left_alone)
     struct dt_budget *budget = hold->budget;
     size_t held = dt_budget_held(budget);
     do {
+        dt_assert_cmp(held, <=, budget->max);
         size_t room = budget->max - held;
         if (n > room || left_alone > room - n) {
             dt_metric_add(budget->refused, 1);
@@ -62,7 +65,8 @@ void dt_hold_less(struct dt_hold *hold, size_t n)
     if (n == 0)
         return;
     hold->n -= n;
-    atomic_fetch_sub(&hold->budget->held, n);
+    const size_t held = atomic_fetch_sub(&hold->budget->held, n);
+    dt_assert_cmp(held, >=, n);
 }
 
 bool dt_hold_exactly(struct dt_hold *hold, size_t n)
@@ -76,6 +80,7 @@ bool dt_hold_exactly(struct dt_hold *hold, size_t n)
 void dt_hold_move(struct dt_hold *from, struct dt_hold *to, size_t n)
 {
     n = n < from->n ? n : from->n;
+    dt_assert(n == 0 || from->budget == to->budget);
     from->n -= n;
     to->n += n;
 }

@@ -35,11 +35,6 @@ bool dt_request_hold_bulk(struct dt_request *req, size_t n)
     return dt_hold_bulk(&req->hold, n);
 }
 
-void dt_request_let_go(struct dt_request *req, size_t n)
-{
-    dt_hold_less(&req->hold, n);
-}
-
 enum dt_next dt_request_no_room(struct dt_request *req)
 {
     dt_request_refuse(req, DT_PROBLEM_UNAVAILABLE, "requests hold as much memory as limits.memory lets them");

@@ -106,8 +106,6 @@ void dt_request_header(struct dt_request *req, const char *name, struct dt_str v
 DT_MUST_CHECK bool dt_request_hold(struct dt_request *req, size_t n);
 /* Like dt_request_hold, for bulk, which leaves room for others (budget.h). */
 DT_MUST_CHECK bool dt_request_hold_bulk(struct dt_request *req, size_t n);
-/* Gives n bytes of the hold back before the request ends. */
-void dt_request_let_go(struct dt_request *req, size_t n);
 /* Called when the answer is filled in: gives back all that the hold has beyond what the request's buffers have. */
 void dt_request_trim(struct dt_request *req);
 /* Fills in the 503 of a request that was refused by the budget. Always DT_REPLY. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/text/hex.h"
 
 #define SEGMENTS_MAX 8
@@ -142,15 +143,11 @@ static bool route_fits(const struct compiled *c, const struct dt_str *parts, uns
         } else {
             if (parts[i].n == 0)
                 return false;
+            dt_assert_cmp(k, <, DT_ROUTE_PARAMS); /* dt_router_new has refused others */
             params[k++] = parts[i];
         }
     }
     return true;
-}
-
-static bool serves(const struct dt_route *route, struct dt_str method)
-{
-    return dt_str_is(method, route->method) || (dt_str_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
 }
 
 static void add_method(char *allow, size_t size, const char *method)
@@ -164,13 +161,6 @@ static void add_method(char *allow, size_t size, const char *method)
         n += 2;
     }
     memcpy(allow + n, method, m + 1);
-}
-
-static void add_allow(struct dt_match *out, const struct dt_route *route)
-{
-    add_method(out->allow, sizeof(out->allow), route->method);
-    if (strcmp(route->method, "GET") == 0)
-        add_method(out->allow, sizeof(out->allow), "HEAD");
 }
 
 void dt_router_match(const dt_router *router, struct dt_str method, struct dt_str path, struct dt_match *out)
@@ -187,8 +177,11 @@ void dt_router_match(const dt_router *router, struct dt_str method, struct dt_st
         struct dt_str params[DT_ROUTE_PARAMS] = {DT_STR_NONE};
         if (!route_fits(c, parts, (unsigned)n, params))
             continue;
-        if (!serves(c->route, method)) {
-            add_allow(out, c->route);
+        const bool is_get = strcmp(c->route->method, "GET") == 0;
+        if (!dt_str_is(method, c->route->method) && !(is_get && dt_str_is(method, "HEAD"))) {
+            add_method(out->allow, sizeof(out->allow), c->route->method);
+            if (is_get)
+                add_method(out->allow, sizeof(out->allow), "HEAD");
             continue;
         }
         out->route = c->route;
@@ -230,21 +223,17 @@ static struct dt_str next_part(struct dt_str *remainder, char c)
     return cut;
 }
 
-static bool is_utf8(struct dt_str charset)
-{
-    if (charset.n > 1 && charset.p[0] == '"' && charset.p[charset.n - 1] == '"')
-        charset = (struct dt_str){charset.p + 1, charset.n - 2};
-    return dt_str_is_caseless(charset, "utf-8") || dt_str_is_caseless(charset, "utf8") ||
-           dt_str_is_caseless(charset, "us-ascii");
-}
-
 /* Says whether no parameter of the content type names another character set than UTF-8. */
 static bool reads_as_utf8(struct dt_str parameters)
 {
     while (parameters.n) {
         struct dt_str value = next_part(&parameters, ';');
         struct dt_str name = dt_str_trimmed(next_part(&value, '='));
-        if (dt_str_is_caseless(name, "charset") && !is_utf8(dt_str_trimmed(value)))
+        struct dt_str charset = dt_str_trimmed(value);
+        if (charset.n > 1 && charset.p[0] == '"' && charset.p[charset.n - 1] == '"')
+            charset = (struct dt_str){charset.p + 1, charset.n - 2};
+        if (dt_str_is_caseless(name, "charset") && !dt_str_is_caseless(charset, "utf-8") &&
+            !dt_str_is_caseless(charset, "utf8") && !dt_str_is_caseless(charset, "us-ascii"))
             return false;
     }
     return true;

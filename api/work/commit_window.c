@@ -1,6 +1,8 @@
 /* The rule of commit_window.h. */
 #include "commit_window.h"
 
+#include "base/assert.h"
+
 int64_t dt_commit_window_begin_at(const struct dt_commit_window *window, size_t queued)
 {
     if (queued == 0)
@@ -22,6 +24,7 @@ void dt_commit_window_ended(struct dt_commit_window *window, size_t rows, int64_
                             int64_t now_us)
 {
     int64_t patience_us = (now_us - begun_us) / 2;
+    dt_assert_cmp(window->busy, >, 0);
     window->busy--;
     window->expected = rows + queued;
     window->until_us = now_us + (patience_us < DT_COMMIT_WINDOW_SLOW_US ? patience_us : DT_COMMIT_WINDOW_SLOW_US);

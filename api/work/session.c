@@ -36,23 +36,16 @@ void dt_session_clear(struct dt_session *session)
     dt_db_thread_end();
 }
 
-static void note_answer(const struct dt_session *session)
-{
-    if (session->answered_us)
-        atomic_store_explicit(session->answered_us, dt_clock_mono_us(session->clock), memory_order_relaxed);
-}
-
-static bool is_back(const struct dt_session *session)
-{
-    return session->answered_us && atomic_load_explicit(session->answered_us, memory_order_relaxed) > session->down_us;
-}
-
 dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
 {
     int64_t now_us = dt_clock_mono_us(session->clock);
     atomic_store_explicit(&session->busy_us, now_us, memory_order_relaxed);
-    if (session->down_us && now_us - session->down_us < DOWN_US && !is_back(session))
-        return dt_fail(err, DT_UNAVAILABLE, "MySQL could not be reached a moment ago");
+    if (session->down_us && now_us - session->down_us < DOWN_US) {
+        const int64_t answered_us =
+            session->answered_us ? atomic_load_explicit(session->answered_us, memory_order_relaxed) : 0;
+        if (answered_us <= session->down_us) /* by another session of the process */
+            return dt_fail(err, DT_UNAVAILABLE, "MySQL could not be reached a moment ago");
+    }
     session->down_us = 0;
     if (now_us - session->used_us < IDLE_US)
         return DT_OK;
@@ -60,10 +53,11 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
     /* The server may have ended an idle connection; a new one is worth a second try. */
     if (status == DT_UNAVAILABLE && dt_clock_mono_us(session->clock) - now_us < AT_ONCE_US)
         status = dt_store_ping(session->store, err);
+    now_us = dt_clock_mono_us(session->clock);
     if (status == DT_UNAVAILABLE)
-        session->down_us = dt_clock_mono_us(session->clock);
-    else
-        note_answer(session);
+        session->down_us = now_us;
+    else if (session->answered_us)
+        atomic_store_explicit(session->answered_us, now_us, memory_order_relaxed);
     return status;
 }
 

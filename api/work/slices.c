@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <utlist.h>
 
+#include "base/assert.h"
 #include "base/metrics.h"
 #include "base/thread.h"
 
@@ -29,6 +30,7 @@ struct dt_slices {
 
 static void count_locked(dt_slices *slices, int change)
 {
+    dt_assert(change > 0 || slices->n > 0);
     slices->n = change > 0 ? slices->n + 1 : slices->n - 1;
     dt_metric_set(slices->queued, (double)slices->n);
 }
@@ -51,23 +53,18 @@ bool dt_slices_add(dt_slices *slices, struct dt_slice *slice)
     return open;
 }
 
-/* NULL: the end, when all is done. */
-static struct dt_slice *take_locked(dt_slices *slices)
-{
-    while (!slices->queue && !slices->stopping)
-        pthread_cond_wait(&slices->wake, &slices->lock);
-    struct dt_slice *slice = slices->queue;
-    if (slice)
-        DL_DELETE(slices->queue, slice);
-    return slice;
-}
-
 static void run(void *arg)
 {
     dt_slices *slices = arg;
     setpriority(PRIO_PROCESS, 0, NICE); /* of this thread alone; when it is not permitted it is as it was */
     pthread_mutex_lock(&slices->lock);
-    for (struct dt_slice *slice; (slice = take_locked(slices)) != NULL;) {
+    for (;;) {
+        while (!slices->queue && !slices->stopping)
+            pthread_cond_wait(&slices->wake, &slices->lock);
+        struct dt_slice *slice = slices->queue;
+        if (!slice)
+            break;
+        DL_DELETE(slices->queue, slice);
         pthread_mutex_unlock(&slices->lock);
         bool again = slice->run(slice);
         pthread_mutex_lock(&slices->lock);
@@ -110,6 +107,7 @@ void dt_slices_stop(dt_slices *slices)
     for (size_t i = 0; i < slices->n_threads; i++)
         dt_thread_join(&slices->threads[i]);
     slices->n_threads = 0;
+    dt_assert(!slices->queue && slices->n == 0);
 }
 
 void dt_slices_free(dt_slices *slices)

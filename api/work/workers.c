@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/outage.h"
@@ -85,37 +86,10 @@ static struct task *queued(dt_workers *pool, size_t i)
     return &pool->queue[slot_of(pool->head, i)];
 }
 
-static bool stalled(const dt_workers *pool)
-{
-    for (size_t i = 0; i < pool->n_workers; i++)
-        if (!dt_session_stalled(&pool->workers[i].session))
-            return false;
-    return true;
-}
-
 static void show_locked(const dt_workers *pool)
 {
     dt_metric_set(pool->queued, (double)(pool->n + pool->n_later));
     dt_metric_set(pool->at_work, pool->busy);
-}
-
-static dt_status push(dt_workers *pool, struct task task)
-{
-    dt_status status = DT_OK;
-    if (stalled(pool))
-        return DT_UNAVAILABLE;
-    pthread_mutex_lock(&pool->lock);
-    if (pool->stopping)
-        status = DT_SHUTDOWN;
-    else if (pool->n == QUEUE_MAX)
-        status = DT_FULL;
-    else
-        pool->queue[(pool->head + pool->n++) & (QUEUE_MAX - 1)] = task;
-    if (pool->sleeping)
-        pthread_cond_signal(&pool->wake);
-    show_locked(pool);
-    pthread_mutex_unlock(&pool->lock);
-    return status;
 }
 
 /* The first of the queue has waited for longest; while a worker has nothing to run it waits for its caller's others. */
@@ -134,8 +108,9 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
     int64_t until_us = dt_clock_mono_us(pool->env->clock) + DT_WORKERS_LATER_US;
     pthread_mutex_lock(&pool->lock);
     bool room = pool->n_later < QUEUE_MAX;
+    dt_assert_cmp(pool->n_later, <=, QUEUE_MAX);
     if (room)
-        pool->later[(pool->later_head + pool->n_later++) & (QUEUE_MAX - 1)] =
+        pool->later[slot_of(pool->later_head, pool->n_later++)] =
             (struct put_off){{.req = req, .run = run, .caller = req->caller.fair_queue}, until_us};
     if (pool->sleeping) /* it looks at the time: this thread may be long about its next task */
         pthread_cond_signal(&pool->wake);
@@ -150,7 +125,7 @@ static bool take_put_off(dt_workers *pool, struct task *task)
     if (pool->n_later == 0 || (!pool->stopping && dt_clock_mono_us(pool->env->clock) < first->until_us))
         return false;
     *task = first->task;
-    pool->later_head = (pool->later_head + 1) & (QUEUE_MAX - 1);
+    pool->later_head = slot_of(pool->later_head, 1);
     pool->n_later--;
     return true;
 }
@@ -158,6 +133,7 @@ static bool take_put_off(dt_workers *pool, struct task *task)
 /* The ith of the queue leaves it. What is before it moves up, which is nothing as a rule. */
 static void drop_queued(dt_workers *pool, size_t i)
 {
+    dt_assert_cmp(i, <, pool->n);
     for (; i > 0; i--)
         *queued(pool, i) = *queued(pool, i - 1);
     pool->head = slot_of(pool->head, 1);
@@ -176,25 +152,20 @@ static bool gives_way(dt_workers *pool, const struct task *task, int64_t now_us)
     return true;
 }
 
-static bool may_run(dt_workers *pool, const struct task *task, int64_t now_us)
-{
-    bool alone = task->caller == 0; /* without tokens there is one caller */
-    return alone || pool->stopping || (pool->running[task->caller] < pool->most && !gives_way(pool, task, now_us));
-}
-
-static bool is_served_longer_ago(dt_workers *pool, size_t i, size_t other)
-{
-    return pool->served[queued(pool, i)->caller] < pool->served[queued(pool, other)->caller];
-}
-
 static bool take_queued(dt_workers *pool, struct task *task)
 {
     size_t next = pool->n;
     int64_t now_us = dt_clock_mono_us(pool->env->clock);
     pool->rest_ends_us = INT64_MAX;
-    for (size_t i = 0; i < pool->n; i++)
-        if (may_run(pool, queued(pool, i), now_us) && (next == pool->n || is_served_longer_ago(pool, i, next)))
+    for (size_t i = 0; i < pool->n; i++) {
+        const struct task *other = queued(pool, i);
+        const uint8_t caller = other->caller;
+        /* Without tokens there is one caller, 0, which may have all workers. */
+        const bool may_run =
+            caller == 0 || pool->stopping || (pool->running[caller] < pool->most && !gives_way(pool, other, now_us));
+        if (may_run && (next == pool->n || pool->served[caller] < pool->served[queued(pool, next)->caller]))
             next = i;
+    }
     if (next == pool->n)
         return false;
     *task = *queued(pool, next);
@@ -203,29 +174,25 @@ static bool take_queued(dt_workers *pool, struct task *task)
     return true;
 }
 
-static void sleep_until_there_is_something(dt_workers *pool)
-{
-    int64_t put_off_us = pool->n_later ? pool->later[pool->later_head].until_us : INT64_MAX;
-    int64_t until_us = dt_earlier(put_off_us, pool->rest_ends_us);
-    pool->sleeping++;
-    if (until_us < INT64_MAX)
-        dt_clock_wait(&pool->wake, &pool->lock, until_us);
-    else
-        pthread_cond_wait(&pool->wake, &pool->lock);
-    pool->sleeping--;
-    pool->free_us = dt_clock_mono_us(pool->env->clock);
-}
-
 /* False: the end. stopping: do not run it any more. */
 static bool pop(dt_workers *pool, struct task *task, bool *stopping)
 {
     bool got;
     pthread_mutex_lock(&pool->lock);
-    while (!(got = take_put_off(pool, task) || take_queued(pool, task)) && !pool->stopping)
-        sleep_until_there_is_something(pool);
+    while (!(got = take_put_off(pool, task) || take_queued(pool, task)) && !pool->stopping) {
+        int64_t put_off_us = pool->n_later ? pool->later[pool->later_head].until_us : INT64_MAX;
+        int64_t until_us = dt_earlier(put_off_us, pool->rest_ends_us);
+        pool->sleeping++;
+        if (until_us < INT64_MAX)
+            dt_clock_wait(&pool->wake, &pool->lock, until_us);
+        else
+            pthread_cond_wait(&pool->wake, &pool->lock);
+        pool->sleeping--;
+        pool->free_us = dt_clock_mono_us(pool->env->clock);
+    }
     *stopping = pool->stopping;
-    pool->busy += got;
     if (got) {
+        pool->busy++;
         pool->running[task->caller]++;
         pool->running_long[task->caller] += task->is_long;
         if (pool->sleeping && (pool->n || pool->n_later)) /* which sleeper may run what changes with the time */
@@ -234,22 +201,6 @@ static bool pop(dt_workers *pool, struct task *task, bool *stopping)
     show_locked(pool);
     pthread_mutex_unlock(&pool->lock);
     return got;
-}
-
-/* The worker looks at the queue next, so whoever waited for his caller's other requests needs nobody to be woken. */
-static void work_over(dt_workers *pool, const struct task *task, int64_t begun_us)
-{
-    int64_t now_us = dt_clock_mono_us(pool->env->clock);
-    pthread_mutex_lock(&pool->lock);
-    pool->busy--;
-    pool->running[task->caller]--;
-    if (task->is_long) {
-        pool->running_long[task->caller]--;
-        pool->rests_until_us[task->caller] =
-            now_us + dt_earlier(DT_WORKERS_RESTS * (now_us - begun_us), DT_WORKERS_REST_US);
-    }
-    show_locked(pool);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 static const char too_late[] = "the request waited too long for the database";
@@ -305,16 +256,33 @@ void dt_workers_expire(dt_workers *pool, int64_t now_us)
 static enum dt_next submit(dt_workers *pool, struct task task)
 {
     struct dt_request *req = task.req;
+    bool able = false; /* some worker is not stuck in MySQL */
     if (!dt_request_suspended(req))
         dt_request_suspend(req);
     task.since_us = dt_clock_mono_us(pool->env->clock);
-    dt_status status = push(pool, task);
-    if (status == DT_FULL)
+    for (size_t i = 0; i < pool->n_workers && !able; i++)
+        able = !dt_session_stalled(&pool->workers[i].session);
+    if (!able) {
+        refuse_request(req, "the database does not answer");
+        return DT_PENDING;
+    }
+    pthread_mutex_lock(&pool->lock);
+    dt_assert_cmp(pool->n, <=, QUEUE_MAX);
+    const bool full = pool->n == QUEUE_MAX;
+    const bool stopping = pool->stopping;
+    if (!stopping && !full)
+        *queued(pool, pool->n++) = task;
+    if (pool->sleeping)
+        pthread_cond_signal(&pool->wake);
+    show_locked(pool);
+    pthread_mutex_unlock(&pool->lock);
+    /* A task that was queued may have been run by now: it is not touched any more. */
+    if (stopping) {
+        refuse_request(req, "the server is shutting down");
+    } else if (full) {
         dt_metric_add(pool->full, 1);
-    if (status != DT_OK)
-        refuse_request(req, status == DT_FULL       ? "too many requests are waiting"
-                            : status == DT_SHUTDOWN ? "the server is shutting down"
-                                                    : "the database does not answer");
+        refuse_request(req, "too many requests are waiting");
+    }
     return DT_PENDING;
 }
 
@@ -361,31 +329,32 @@ static void serve_task(struct worker *w, struct task task)
 static void run(void *arg)
 {
     struct worker *w = arg;
+    dt_workers *pool = w->pool;
     struct task task;
     bool stopping;
-    while (pop(w->pool, &task, &stopping)) {
-        int64_t begun_us = dt_clock_mono_us(w->pool->env->clock);
+    while (pop(pool, &task, &stopping)) {
+        const int64_t begun_us = dt_clock_mono_us(pool->env->clock);
         if (stopping)
             refuse_request(task.req, "the server is shutting down");
         else
             serve_task(w, task);
-        work_over(w->pool, &task, begun_us);
+        const int64_t now_us = dt_clock_mono_us(pool->env->clock);
+        pthread_mutex_lock(&pool->lock);
+        dt_assert(pool->busy > 0 && pool->running[task.caller] > 0);
+        pool->busy--;
+        pool->running[task.caller]--;
+        if (task.is_long) {
+            dt_assert_cmp(pool->running_long[task.caller], >, 0);
+            pool->running_long[task.caller]--;
+            pool->rests_until_us[task.caller] =
+                now_us + dt_earlier(DT_WORKERS_RESTS * (now_us - begun_us), DT_WORKERS_REST_US);
+        }
+        show_locked(pool);
+        pthread_mutex_unlock(&pool->lock);
+        /* This worker looks at the queue next, so tasks that waited for other requests of their caller need no
+         * wake-up. */
     }
     dt_session_clear(&w->session);
-}
-
-static dt_status worker_start(dt_workers *pool, struct worker *w)
-{
-    w->pool = pool;
-    dt_status status = dt_session_init(&w->session, pool->env);
-    if (status != DT_OK)
-        return status;
-    status = dt_thread_start(&w->thread, "worker", run, w, NULL);
-    if (status == DT_OK)
-        pool->n_workers++;
-    else
-        dt_session_clear(&w->session);
-    return status;
 }
 
 dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_activity *activity, dt_workers **out,
@@ -406,8 +375,18 @@ dt_status dt_workers_start(const struct dt_session_env *env, const struct dt_act
     pool->at_work = dt_gauge("duetime_api_workers_busy", "Workers that serve a request.", "");
     pool->workers = calloc((size_t)config->http_workers, sizeof(*pool->workers));
     dt_status status = pool->workers ? DT_OK : DT_NOMEM;
-    for (int64_t i = 0; status == DT_OK && i < config->http_workers; i++)
-        status = worker_start(pool, &pool->workers[i]);
+    while (status == DT_OK && pool->n_workers < (size_t)config->http_workers) {
+        struct worker *w = &pool->workers[pool->n_workers];
+        w->pool = pool;
+        status = dt_session_init(&w->session, env);
+        if (status != DT_OK)
+            break;
+        status = dt_thread_start(&w->thread, "worker", run, w, NULL);
+        if (status == DT_OK)
+            pool->n_workers++;
+        else
+            dt_session_clear(&w->session);
+    }
     if (status != DT_OK) {
         dt_workers_stop(pool);
         dt_workers_free(pool);
@@ -425,6 +404,7 @@ void dt_workers_stop(dt_workers *pool)
     pthread_mutex_unlock(&pool->lock);
     for (size_t i = 0; i < pool->n_workers; i++)
         dt_thread_join(&pool->workers[i].thread);
+    dt_assert(pool->n == 0 && pool->n_later == 0 && pool->busy == 0);
 }
 
 void dt_workers_free(dt_workers *pool)

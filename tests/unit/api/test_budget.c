@@ -125,7 +125,7 @@ static void a_request_without_a_budget_may_hold_nothing(void **state)
     struct dt_request req = {0};
     (void)state;
     assert_false(dt_request_hold(&req, 1));
-    dt_request_let_go(&req, 1);
+    dt_hold_less(&req.hold, 1);
 }
 
 static void *take_and_give(void *arg)
