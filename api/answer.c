@@ -118,29 +118,20 @@ enum dt_next dt_answer_faults(struct dt_request *req, dt_status status, const st
     return DT_REPLY;
 }
 
-/* Texts of the client library may name hosts and users: only what is about the request itself goes out. */
-static struct dt_str detail_of(dt_status status, const struct dt_error *err)
-{
-    bool about_the_request = (status == DT_MALFORMED || status == DT_INVALID || status == DT_TOO_LARGE) &&
-                             !(err && strncmp(err->text, "MySQL ", 6) == 0);
-    return dt_str(about_the_request && err && err->text[0] ? err->text : dt_status_text(status));
-}
-
-/* A refusal by a server of ours is no fault of who asked: it is logged where an operator sees it. */
-static void note_outage(dt_status status, const struct dt_error *err)
-{
-    static _Thread_local struct dt_outage_part outage;
-    bool ours = status == DT_UNAVAILABLE || status == DT_UNKNOWN || status == DT_FORBIDDEN || status == DT_SCHEMA ||
-                status == DT_CORRUPT || status == DT_INTERNAL;
-    if (ours && err && err->text[0])
-        dt_outage_failed(&outage, DT_OUTAGE_MYSQL, "api", "a request was not served", status, err);
-}
-
 enum dt_next dt_answer_status(struct dt_request *req, dt_status status, const struct dt_job *job,
                               const struct dt_error *err)
 {
-    struct dt_problem problem = {.type = dt_problem_of_status(status), .detail = detail_of(status, err)};
-    note_outage(status, err);
+    static _Thread_local struct dt_outage_part outage;
+    const char *text = err && err->text[0] ? err->text : NULL;
+    /* Texts of the client library may name hosts and users: only what is about the request itself goes out. */
+    const bool about_the_request = (status == DT_MALFORMED || status == DT_INVALID || status == DT_TOO_LARGE) && text &&
+                                   strncmp(text, "MySQL ", 6) != 0;
+    struct dt_problem problem = {.type = dt_problem_of_status(status),
+                                 .detail = dt_str(about_the_request ? text : dt_status_text(status))};
+    /* A refusal by a server of ours is no fault of the caller: it is logged where an operator sees it. */
+    if (text && (status == DT_UNAVAILABLE || status == DT_UNKNOWN || status == DT_FORBIDDEN || status == DT_SCHEMA ||
+                 status == DT_CORRUPT || status == DT_INTERNAL))
+        dt_outage_failed(&outage, DT_OUTAGE_MYSQL, "api", "a request was not served", status, err);
     if (status == DT_TOO_LATE || status == DT_NOT_DEAD || status == DT_VERSION)
         problem.job = job;
     if (job)

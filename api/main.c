@@ -86,94 +86,53 @@ struct options {
 
 /* ---- options ---- */
 
-static void choose(struct options *options, enum command command, const char *token)
-{
-    options->command = command;
-    options->commands++;
-    if (token)
-        options->token.name = token;
-}
-
-static unsigned count_lists(const struct dt_command_token *token)
-{
-    return (token->scopes ? 1U : 0U) + (token->topics ? 1U : 0U) + (token->quotas ? 1U : 0U);
-}
-
 /* -1: go on; otherwise the exit code. */
 static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option known[] = {{"config", required_argument, NULL, 'f'},
-                                          {"check-config", no_argument, NULL, 'c'},
-                                          {"print-config", no_argument, NULL, 'p'},
-                                          {"migrate", no_argument, NULL, 'm'},
-                                          {"print-grants", no_argument, NULL, 'g'},
-                                          {"new-token", required_argument, NULL, 'n'},
+                                          {"check-config", no_argument, NULL, CHECK},
+                                          {"print-config", no_argument, NULL, PRINT},
+                                          {"migrate", no_argument, NULL, MIGRATE},
+                                          {"print-grants", no_argument, NULL, GRANTS},
+                                          {"new-token", required_argument, NULL, NEW_TOKEN},
                                           {"scopes", required_argument, NULL, 's'},
                                           {"topics", required_argument, NULL, 't'},
                                           {"quotas", required_argument, NULL, 'q'},
-                                          {"list-tokens", no_argument, NULL, 'l'},
-                                          {"revoke-token", required_argument, NULL, 'r'},
-                                          {"waive-tokens", no_argument, NULL, 'w'},
-                                          {"print-routes", no_argument, NULL, 'R'},
+                                          {"list-tokens", no_argument, NULL, LIST_TOKENS},
+                                          {"revoke-token", required_argument, NULL, REVOKE_TOKEN},
+                                          {"waive-tokens", no_argument, NULL, WAIVE_TOKENS},
+                                          {"print-routes", no_argument, NULL, ROUTES},
                                           {"help", no_argument, NULL, 'h'},
                                           {"version", no_argument, NULL, 'V'},
                                           {NULL, 0, NULL, 0}};
+    struct dt_command_token *token = &options->token;
     for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'f':
-            options->config = optarg;
-            break;
-        case 'c':
-            choose(options, CHECK, NULL);
-            break;
-        case 'p':
-            choose(options, PRINT, NULL);
-            break;
-        case 'm':
-            choose(options, MIGRATE, NULL);
-            break;
-        case 'g':
-            choose(options, GRANTS, NULL);
-            break;
-        case 'n':
-            choose(options, NEW_TOKEN, optarg);
-            break;
-        case 's':
-            options->token.scopes = optarg;
-            options->lists++;
-            break;
-        case 't':
-            options->token.topics = optarg;
-            options->lists++;
-            break;
-        case 'q':
-            options->token.quotas = optarg;
-            options->lists++;
-            break;
-        case 'l':
-            choose(options, LIST_TOKENS, NULL);
-            break;
-        case 'r':
-            choose(options, REVOKE_TOKEN, optarg);
-            break;
-        case 'w':
-            choose(options, WAIVE_TOKENS, NULL);
-            break;
-        case 'R':
-            choose(options, ROUTES, NULL);
-            break;
-        case 'h':
+        const char **list = c == 's' ? &token->scopes : c == 't' ? &token->topics : c == 'q' ? &token->quotas : NULL;
+        if (c == 'h') {
             fputs(help_text, stdout);
             return 0;
-        case 'V':
+        }
+        if (c == 'V') {
             puts("duetime-api " DUETIME_VERSION);
             return 0;
-        default:
+        }
+        if (c == '?')
             return 2;
+        if (c == 'f') {
+            options->config = optarg;
+        } else if (list) {
+            *list = optarg;
+            options->lists++;
+        } else {
+            options->command = (enum command)c;
+            options->commands++;
+            if (c == NEW_TOKEN || c == REVOKE_TOKEN)
+                token->name = optarg;
         }
     }
+    const unsigned lists = (token->scopes ? 1U : 0U) + (token->topics ? 1U : 0U) + (token->quotas ? 1U : 0U);
     if (optind < argc || options->commands > 1 || (options->command != NEW_TOKEN && options->lists > 0) ||
-        options->lists > count_lists(&options->token)) {
+        options->lists > lists) {
         fputs("duetime-api: these options do not go together; see --help\n", stderr);
         return 2;
     }
@@ -213,42 +172,6 @@ static void expire_waits(const struct dt_api *api, int64_t now_us)
     dt_gate_expire(api->result_gate, now_us);
 }
 
-static dt_status make_job_gate(struct dt_api *api)
-{
-    const struct dt_gate_bounds bounds = {.chunk_rows = dt_committer_unit_rows(api->committer),
-                                          .chunk_bytes = DT_BATCH_CHUNK_BYTES,
-                                          .rows = (size_t)api->config->api_queue_jobs / 2,
-                                          .bytes = (size_t)api->config->api_queue_bytes / 2};
-    return dt_gate_new("jobs", &bounds, &api->job_gate);
-}
-
-static dt_status make_result_gate(struct dt_api *api)
-{
-    const struct dt_gate_bounds bounds = {.chunk_rows = dt_results_batcher_unit(api->results),
-                                          .rows = DT_RESULTS_QUEUE / 2};
-    return dt_gate_new("results", &bounds, &api->result_gate);
-}
-
-static dt_status start_figures(struct server *s, struct dt_error *err)
-{
-    const struct dt_figures_env env = {
-        .config = &s->config, .clock = s->api.clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}};
-    return dt_figures_start(&env, &s->figures, err);
-}
-
-static dt_status start_follower(struct server *s, struct dt_error *err)
-{
-    const struct dt_clock_follower_env env = {.config = &s->config, .ref = &s->ref};
-    return dt_clock_follower_start(&env, &s->follower, err);
-}
-
-static dt_status start_alerts(struct server *s, struct dt_error *err)
-{
-    const struct dt_alerts_env env = {
-        .config = &s->config, .clock = s->api.clock, .ref = &s->ref, .process = dt_health_process(s->api.health)};
-    return dt_alerts_start(&env, &s->alerts, err);
-}
-
 static dt_status start_parts(struct server *s, struct dt_error *err)
 {
     struct dt_api *api = &s->api;
@@ -266,7 +189,8 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     dt_budget_init(&s->memory, (size_t)s->config.limits_memory);
     dt_status status = dt_router_new(routes, n, &s->router);
     if (status == DT_OK)
-        status = start_follower(s, err);
+        status = dt_clock_follower_start(&(struct dt_clock_follower_env){.config = &s->config, .ref = &s->ref},
+                                         &s->follower, err);
     if (status == DT_OK)
         status = dt_topic_cache_new(api->config, clock, &api->topics);
     if (status == DT_OK)
@@ -284,13 +208,21 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_committer_start(&s->env, api->topics, api->index, &api->committer, err);
     if (status == DT_OK)
-        status = make_job_gate(api);
+        status = dt_gate_new("jobs",
+                             &(struct dt_gate_bounds){.chunk_rows = dt_committer_unit_rows(api->committer),
+                                                      .chunk_bytes = DT_BATCH_CHUNK_BYTES,
+                                                      .rows = (size_t)api->config->api_queue_jobs / 2,
+                                                      .bytes = (size_t)api->config->api_queue_bytes / 2},
+                             &api->job_gate);
     if (status == DT_OK)
         status = dt_slices_start((size_t)api->config->api_batch_threads, &api->slices, err);
     if (status == DT_OK)
         status = dt_results_batcher_start(&s->env, api->topics, api->index, &api->results, err);
     if (status == DT_OK)
-        status = make_result_gate(api);
+        status = dt_gate_new(
+            "results",
+            &(struct dt_gate_bounds){.chunk_rows = dt_results_batcher_unit(api->results), .rows = DT_RESULTS_QUEUE / 2},
+            &api->result_gate);
     if (status == DT_OK)
         status = dt_workers_start(&s->env, api->activity, &api->workers, err);
     if (status == DT_OK)
@@ -298,8 +230,16 @@ static dt_status start_parts(struct server *s, struct dt_error *err)
     if (status == DT_OK)
         status = dt_health_start(&s->env, api->topics, api->auth, api->index, &api->health, err);
     if (status == DT_OK)
-        status = start_figures(s, err);
-    return status == DT_OK ? start_alerts(s, err) : status;
+        status = dt_figures_start(
+            &(struct dt_figures_env){
+                .config = &s->config, .clock = clock, .ref = &s->ref, .lateness = {"duetime_pop_lateness_seconds"}},
+            &s->figures, err);
+    if (status == DT_OK)
+        status = dt_alerts_start(
+            &(struct dt_alerts_env){
+                .config = &s->config, .clock = clock, .ref = &s->ref, .process = dt_health_process(api->health)},
+            &s->alerts, err);
+    return status;
 }
 
 /*
@@ -431,16 +371,6 @@ static void reload(struct server *s)
     dt_service_reloaded(&s->signs.service);
 }
 
-static void block_signals(sigset_t *set)
-{
-    sigemptyset(set);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, set, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
 /* The next signal, or -1 when until_us has come. */
 static int next_signal(const sigset_t *set, const dt_clock *clock, int64_t until_us)
 {
@@ -521,7 +451,12 @@ static int serve(struct server *s)
     struct dt_error err = {0};
     sigset_t set;
     bool migrate_later = false;
-    block_signals(&set);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
     dt_service_open(&s->signs.service);
     dt_status status = begin_serving(s, &migrate_later, &err);
     dt_metric_set(dt_gauge("duetime_build_info", "Always 1; the labels say what runs.",
@@ -539,22 +474,18 @@ static int serve(struct server *s)
     return status == DT_OK ? 0 : 1;
 }
 
-/* Whether the files that are read at the start can be used now. */
-static int check_files(const struct server *s)
-{
-    struct dt_error err = {0};
-    dt_tls_files *files = NULL;
-    bool fine = read_certificate(&s->config, &files, &err) == DT_OK;
-    dt_tls_files_free(files);
-    fprintf(stderr, "%s\n", fine ? "the configuration is fine" : err.text);
-    return fine ? 0 : 1;
-}
-
 static int run_command(struct server *s, const struct options *options)
 {
+    struct dt_error err = {0};
     switch (options->command) {
-    case CHECK:
-        return check_files(s);
+    case CHECK: /* also whether the files that are read at the start can be used now */
+        if (read_certificate(&s->config, &s->api.tls, &err) != DT_OK) {
+            fprintf(stderr, "%s\n", err.text);
+            return 1;
+        }
+        dt_tls_files_free(s->api.tls);
+        fputs("the configuration is fine\n", stderr);
+        return 0;
     case PRINT:
         dt_config_print(&s->config, stdout);
         return 0;
