@@ -68,10 +68,10 @@ int dt_command_new_token(const struct dt_config *config, const struct dt_command
     if (status == DT_OK)
         status = dt_token_new(store, &ask, text, &err);
     dt_store_free(store);
-    if (status == DT_EXISTS)
+    if (status == DT_EXISTS) {
         fprintf(stderr, "duetime-api: there is a token named \"%s\" already\n", token->name);
-    if (status == DT_EXISTS)
         return 1;
+    }
     if (status != DT_OK)
         return failed(&err, status);
     fprintf(stderr, "token \"%s\" (%s; topics %s): keep it, it is not shown again\n", token->name, stored,
@@ -104,30 +104,24 @@ int dt_command_list_tokens(const struct dt_config *config)
     return status == DT_OK ? 0 : failed(&err, status);
 }
 
-/* Somebody who revokes the last token may think that nobody is asked for one again. */
-static void tell_if_none_is_left(dt_store *store)
-{
-    struct dt_arena arena;
-    struct dt_token *tokens;
-    size_t n = 0;
-    dt_arena_init(&arena);
-    if (dt_store_token_list(store, &arena, &tokens, &n, NULL, NULL) == DT_OK && n == 0)
-        fprintf(stderr, "no token is left, and a token is still asked for: --new-token makes one, --waive-tokens ends "
-                        "the asking\n");
-    dt_arena_clear(&arena);
-}
-
 int dt_command_revoke_token(const struct dt_config *config, const char *name)
 {
     struct dt_error err = {0};
+    struct dt_arena arena;
+    struct dt_token *tokens;
+    size_t left = 1;
     dt_store *store;
+    dt_arena_init(&arena);
     dt_status status = open_store(config, &store, &err);
     if (status == DT_OK)
         status = dt_store_token_revoke(store, dt_str(name), &err);
     if (status == DT_OK)
         dt_topic_owners_follow(store);
-    if (status == DT_OK)
-        tell_if_none_is_left(store);
+    /* Somebody who revokes the last token may think that nobody is asked for one again. */
+    if (status == DT_OK && dt_store_token_list(store, &arena, &tokens, &left, NULL, NULL) == DT_OK && left == 0)
+        fprintf(stderr, "no token is left, and a token is still asked for: --new-token makes one, --waive-tokens ends "
+                        "the asking\n");
+    dt_arena_clear(&arena);
     dt_store_free(store);
     if (status == DT_NOT_FOUND) {
         fprintf(stderr, "duetime-api: there is no token named \"%s\"\n", name);

@@ -11,16 +11,8 @@
 /* intake/handlers_create.c */
 enum dt_next dt_handle_job_create(struct dt_request *req); /* both ways: the path may name topic and key */
 
-/* intake/handlers_batch.c */
-extern const struct dt_stream dt_batch_stream;
-enum dt_next dt_handle_batch(struct dt_request *req);
-
 /* intake/handlers_results.c */
 enum dt_next dt_handle_job_results(struct dt_request *req);
-
-/* intake/handlers_result_batch.c */
-extern const struct dt_stream dt_results_stream;
-enum dt_next dt_handle_results(struct dt_request *req);
 
 /* pull/handlers_commands.c */
 enum dt_next dt_handle_commands(struct dt_request *req);

@@ -371,17 +371,6 @@ static void reload(struct server *s)
     dt_service_reloaded(&s->signs.service);
 }
 
-/* The next signal, or -1 when until_us has come. */
-static int next_signal(const sigset_t *set, const dt_clock *clock, int64_t until_us)
-{
-    if (until_us == INT64_MAX)
-        return sigwaitinfo(set, NULL);
-    int64_t us = until_us - dt_clock_mono_us(clock);
-    us = us > 0 ? us : 0;
-    const struct timespec pause = {us / 1000000, us % 1000000 * 1000};
-    return sigtimedwait(set, NULL, &pause);
-}
-
 /* Waits for the signal that ends the process. While something has to wait for MySQL it tries again every second. */
 static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool migrate_later, struct dt_error *err)
 {
@@ -389,7 +378,11 @@ static dt_status wait_for_the_end(struct server *s, const sigset_t *set, bool mi
         bool pending = migrate_later || (!s->loopback && !dt_auth_known(s->api.auth));
         int64_t now_us = dt_clock_mono_us(s->api.clock);
         int64_t until_us = dt_signs_give(&s->signs, now_us);
-        int sig = next_signal(set, s->api.clock, pending ? dt_earlier(until_us, now_us + AGAIN_US) : until_us);
+        if (pending)
+            until_us = dt_earlier(until_us, now_us + AGAIN_US);
+        const int64_t left_us = dt_later(until_us - dt_clock_mono_us(s->api.clock), 0);
+        const struct timespec pause = {left_us / 1000000, left_us % 1000000 * 1000};
+        int sig = until_us == INT64_MAX ? sigwaitinfo(set, NULL) : sigtimedwait(set, NULL, &pause); /* -1: no signal */
         if (sig == SIGHUP)
             reload(s);
         if (sig == SIGTERM || sig == SIGINT) {

@@ -2,6 +2,7 @@
  * Every request that this API knows, in one table; openapi.yaml is tested equal to it. The busiest come first.
  */
 #include "handlers.h"
+#include "intake/batch_feed.h"
 #include "request/router.h"
 
 /* clang-format off */
@@ -10,13 +11,13 @@
 static const struct dt_route routes[] = {
     {"POST",   "/v1/jobs",                    DT_SCOPE_WRITE,  DT_BODY_JSON,   NULL,       dt_handle_job_create,   NULL},
     {"GET",    "/v1/jobs",                    DT_SCOPE_READ,   DT_BODY_NONE,   LIST_QUERY, dt_handle_job_list,     NULL},
-    {"POST",   "/v1/jobs:batch",              DT_SCOPE_WRITE,  DT_BODY_STREAM, NULL,       dt_handle_batch,        &dt_batch_stream},
+    {"POST",   "/v1/jobs:batch",              DT_SCOPE_WRITE,  DT_BODY_STREAM, NULL,       dt_batch_feed_handle,   &dt_batch_of_jobs.stream},
     {"GET",    "/v1/jobs/{id}",               DT_SCOPE_READ,   DT_BODY_NONE,   NULL,       dt_handle_job_get,      NULL},
     {"PATCH",  "/v1/jobs/{id}",               DT_SCOPE_WRITE,  DT_BODY_JSON,   NULL,       dt_handle_job_patch,    NULL},
     {"DELETE", "/v1/jobs/{id}",               DT_SCOPE_WRITE,  DT_BODY_NONE,   "retries",  dt_handle_job_cancel,   NULL},
     {"POST",   "/v1/jobs/{id}/cancel",        DT_SCOPE_WRITE,  DT_BODY_NONE,   "retries",  dt_handle_job_cancel,   NULL},
     {"POST",   "/v1/jobs/{id}/results",       DT_SCOPE_REPORT, DT_BODY_JSON,   NULL,       dt_handle_job_results,  NULL},
-    {"POST",   "/v1/results",                 DT_SCOPE_REPORT, DT_BODY_STREAM, NULL,       dt_handle_results,      &dt_results_stream},
+    {"POST",   "/v1/results",                 DT_SCOPE_REPORT, DT_BODY_STREAM, NULL,       dt_batch_feed_handle,   &dt_batch_of_results.stream},
     {"POST",   "/v1/commands",                DT_SCOPE_WRITE_OR_REPORT, DT_BODY_JSON, NULL, dt_handle_commands,     NULL},
     {"POST",   "/v1/jobs/{id}/run-now",       DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_job_run_now,  NULL},
     {"POST",   "/v1/jobs/{id}/redrive",       DT_SCOPE_WRITE,  DT_BODY_NONE,   NULL,       dt_handle_job_redrive,  NULL},

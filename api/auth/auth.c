@@ -135,17 +135,6 @@ dt_status dt_scopes_parse(struct dt_str text, unsigned *scopes, struct dt_error 
     return DT_OK;
 }
 
-static bool is_name_text(struct dt_str s, const char *others)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!word && (c == '\0' || !strchr(others, c)))
-            return false;
-    }
-    return s.n > 0;
-}
-
 dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err)
 {
     struct dt_str prefix;
@@ -165,30 +154,13 @@ dt_status dt_token_topics_check(struct dt_str text, struct dt_error *err)
 
 dt_status dt_token_name_check(struct dt_str text, struct dt_error *err)
 {
-    if (text.n <= NAME_BYTES && is_name_text(text, "._-@:"))
-        return DT_OK;
-    return dt_fail(err, DT_INVALID, "a token's name has 1 to %d of A-Z a-z 0-9 . _ - @ :", NAME_BYTES);
-}
-
-/* Leaves out a prefix that no topic can begin with: a manual edit that made nonsense of it gives no right. */
-static dt_status copy_prefixes(struct dt_arena *arena, struct dt_str topics, struct entry *entry)
-{
-    struct dt_str prefix;
-    size_t most = 1;
-    for (size_t i = 0; i < topics.n; i++)
-        most += topics.p[i] == ',';
-    entry->prefixes = dt_arena_alloc(arena, most * sizeof(*entry->prefixes));
-    if (!entry->prefixes)
-        return DT_NOMEM;
-    while (next_element(&topics, &prefix)) {
-        if (!dt_topic_prefix_valid(prefix))
-            continue;
-        dt_assert_cmp(entry->n_prefixes, <, most);
-        entry->prefixes[entry->n_prefixes] = dt_arena_copy(arena, prefix);
-        if (!entry->prefixes[entry->n_prefixes++].p)
-            return DT_NOMEM;
+    bool fine = text.n > 0 && text.n <= NAME_BYTES;
+    for (size_t i = 0; fine && i < text.n; i++) {
+        const char c = text.p[i];
+        const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        fine = word || (c != '\0' && strchr("._-@:", c));
     }
-    return DT_OK;
+    return fine ? DT_OK : dt_fail(err, DT_INVALID, "a token's name has 1 to %d of A-Z a-z 0-9 . _ - @ :", NAME_BYTES);
 }
 
 static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token, struct entry *entry)
@@ -208,7 +180,23 @@ static dt_status entry_fill(struct dt_arena *arena, const struct dt_token *token
         entry->scopes |= DT_SCOPE_ALL_TOPICS;
         return DT_OK;
     }
-    return copy_prefixes(arena, token->topics, entry);
+    struct dt_str topics = token->topics;
+    struct dt_str prefix;
+    size_t most = 1;
+    for (size_t i = 0; i < topics.n; i++)
+        most += topics.p[i] == ',';
+    entry->prefixes = dt_arena_alloc(arena, most * sizeof(*entry->prefixes));
+    if (!entry->prefixes)
+        return DT_NOMEM;
+    while (next_element(&topics, &prefix)) {
+        if (!dt_topic_prefix_valid(prefix)) /* a manual edit that made nonsense of a prefix gives no right */
+            continue;
+        dt_assert_cmp(entry->n_prefixes, <, most);
+        entry->prefixes[entry->n_prefixes] = dt_arena_copy(arena, prefix);
+        if (!entry->prefixes[entry->n_prefixes++].p)
+            return DT_NOMEM;
+    }
+    return DT_OK;
 }
 
 /* ---- the list ---- */

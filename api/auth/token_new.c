@@ -24,34 +24,29 @@ static void canonical_scopes(unsigned scopes, char out[DT_SCOPES_TEXT])
     }
 }
 
-/* Digits alone. */
-static bool read_limit(struct dt_str text, int64_t *out)
-{
-    *out = 0;
-    for (size_t i = 0; i < text.n; i++) {
-        if (text.p[i] < '0' || text.p[i] > '9' || *out > DT_QUOTA_MAX)
-            return false;
-        *out = *out * 10 + (text.p[i] - '0');
-    }
-    return text.n > 0 && *out <= DT_QUOTA_MAX;
-}
-
 dt_status dt_token_quotas_parse(struct dt_str text, struct dt_quota_limits *out, struct dt_error *err)
 {
     *out = dt_quota_all(DT_QUOTA_UNSET);
     while (text.n > 0) {
-        struct dt_str element = dt_str_next_element(&text);
+        const struct dt_str element = dt_str_next_element(&text);
         const char *equals = memchr(element.p, '=', element.n);
         const size_t n = equals ? (size_t)(equals - element.p) : element.n;
         int quota = 0;
         while (quota < DT_QUOTAS && !dt_str_is((struct dt_str){element.p, n}, dt_quota_name((enum dt_quota)quota)))
             quota++;
-        if (quota == DT_QUOTAS || !equals ||
-            !read_limit((struct dt_str){equals + 1, element.n - n - 1}, &out->v[quota]))
+        int64_t limit = 0; /* of digits alone, one at least */
+        bool fine = quota < DT_QUOTAS && equals && n + 1 < element.n;
+        for (size_t i = n + 1; fine && i < element.n; i++) {
+            fine = element.p[i] >= '0' && element.p[i] <= '9';
+            limit = limit * 10 + (element.p[i] - '0');
+            fine = fine && limit <= DT_QUOTA_MAX;
+        }
+        if (!fine)
             return dt_fail(err, DT_INVALID,
                            "\"%.*s\" is no quota: requests_per_second, jobs_per_second, payload_bytes_per_second or "
                            "pending_jobs, = and a number",
                            (int)element.n, element.p);
+        out->v[quota] = limit;
     }
     return DT_OK;
 }

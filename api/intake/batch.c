@@ -141,7 +141,7 @@ dt_batch *dt_batch_new(struct dt_request *req, const struct dt_batch_kind *kind,
     batch->terms.view = dt_topic_cache_view(req->api->topics);
     batch->terms.rules = dt_answer_rules(req->api, batch->terms.view);
     batch->array = array;
-    batch->unit_rows = kind->unit_rows(req->api);
+    batch->unit_rows = dt_gate_chunk_rows(kind->gate(req->api));
     batch->elements_max = (size_t)req->api->config->limits_batch_lines;
     dt_strbuf_init(&batch->results);
     batch->refs = 1;

@@ -40,11 +40,11 @@ struct dt_batch_terms {
 
 /* A kind of element. The functions run on the thread that owns the batch; submit's done on any. */
 struct dt_batch_kind {
-    const char *nothing;  /* in words: nothing is done with an element that is refused */
-    const char *elements; /* in words: the content of an array */
+    struct dt_stream stream; /* first: the stream of a request's route is its kind */
+    const char *nothing;     /* in words: nothing is done with an element that is refused */
+    const char *elements;    /* in words: the content of an array */
     size_t row_bytes;
     struct dt_gate *(*gate)(const struct dt_api *api);
-    size_t (*unit_rows)(const struct dt_api *api); /* the most of one unit of the queue */
     /* Decodes an element into the chunk's next row, with texts in the chunk's arena; keep: also those that stay in the
      * element's text else. Otherwise err or faults say why it is refused, with the status. */
     dt_status (*decode)(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,

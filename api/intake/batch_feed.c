@@ -11,6 +11,11 @@
 
 #define SLICE 128 /* elements: about half a millisecond */
 
+static const struct dt_batch_kind *kind_of(const struct dt_request *req)
+{
+    return (const struct dt_batch_kind *)req->route->stream;
+}
+
 /* ---- NDJSON ---- */
 
 /*
@@ -38,7 +43,7 @@ static void drop_lines(struct dt_request *req)
     dt_batch_release(lines->batch);
 }
 
-enum dt_next dt_batch_feed_begin(struct dt_request *req, const struct dt_batch_kind *kind, bool *buffer)
+enum dt_next dt_batch_feed_begin(struct dt_request *req, bool *buffer)
 {
     if (!dt_answer_clock(req))
         return DT_REPLY;
@@ -47,7 +52,7 @@ enum dt_next dt_batch_feed_begin(struct dt_request *req, const struct dt_batch_k
         return DT_PENDING;
     }
     struct lines *lines = dt_arena_alloc(&req->arena, sizeof(*lines));
-    dt_batch *batch = dt_batch_new(req, kind, false);
+    dt_batch *batch = dt_batch_new(req, kind_of(req), false);
     if (!lines || !batch) {
         dt_batch_release(batch);
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
@@ -257,7 +262,6 @@ void dt_batch_feed_cut(struct dt_request *req, enum dt_cut why)
 
 struct array {
     dt_batch *batch;
-    const struct dt_batch_kind *kind;
     dt_json *json; /* of its own: a batch parses each element with the thread's parser */
     const struct dt_json_node *element;
     enum { READ, FEED, FLUSH, REST, FINISH } next;
@@ -302,7 +306,7 @@ static bool begin_array(struct dt_request *req, struct array *array)
         struct dt_faults faults;
         dt_faults_init(&faults, &req->arena);
         dt_faults_addf(&faults, "", "must be an array of %s, or one a line as application/x-ndjson",
-                       array->kind->elements);
+                       kind_of(req)->elements);
         dt_answer_faults(req, DT_INVALID, &faults);
         return false;
     }
@@ -359,7 +363,7 @@ static bool step_array(struct dt_request *req)
     return false;
 }
 
-enum dt_next dt_batch_feed_handle(struct dt_request *req, const struct dt_batch_kind *kind)
+enum dt_next dt_batch_feed_handle(struct dt_request *req)
 {
     if (req->media == DT_MEDIA_NDJSON)
         return finish_lines(req);
@@ -368,7 +372,7 @@ enum dt_next dt_batch_feed_handle(struct dt_request *req, const struct dt_batch_
         return dt_answer_status(req, DT_NOMEM, NULL, NULL);
     if (!dt_request_hold_bulk(req, 2 * nodes_max(req) * sizeof(struct dt_json_node))) /* their table doubles */
         return dt_request_no_room(req);
-    *array = (struct array){.batch = dt_batch_new(req, kind, true), .kind = kind};
+    *array = (struct array){.batch = dt_batch_new(req, kind_of(req), true)};
     req->state = array;
     req->cleanup = drop_array;
     if (dt_json_new(&array->json) != DT_OK || !array->batch)

@@ -17,6 +17,7 @@
 #include "base/metrics.h"
 
 struct dt_gate {
+    size_t chunk_rows;
     size_t unit_rows, rows_max; /* what a chunk weighs at most, and all of them */
     size_t row_bytes;           /* a row stands for; 0: bytes do not count */
     _Atomic bool closed;        /* written under the lock */
@@ -35,6 +36,11 @@ static size_t weigh(const dt_gate *gate, size_t rows, size_t bytes)
     return rows > stand_for ? rows : stand_for;
 }
 
+size_t dt_gate_chunk_rows(const dt_gate *gate)
+{
+    return gate->chunk_rows;
+}
+
 size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes)
 {
     size_t weight = weigh(gate, rows, bytes);
@@ -47,6 +53,7 @@ dt_status dt_gate_new(const char *of, const struct dt_gate_bounds *bounds, dt_ga
     *out = gate;
     if (!gate)
         return DT_NOMEM;
+    gate->chunk_rows = bounds->chunk_rows;
     gate->rows_max = bounds->rows;
     gate->row_bytes = bounds->rows ? bounds->bytes / bounds->rows : 0;
     gate->unit_rows = weigh(gate, bounds->chunk_rows, bounds->chunk_bytes);

@@ -66,6 +66,8 @@ void dt_gate_entry_init(struct dt_gate_entry *entry, dt_gate *gate, int64_t dead
                         void (*call)(struct dt_gate_entry *));
 /* The entry must not wait, and must have no chunk at the queue. */
 void dt_gate_entry_clear(struct dt_gate_entry *entry);
+/* The most rows of a chunk. */
+size_t dt_gate_chunk_rows(const dt_gate *gate);
 /* How many rows a chunk counts for: its own, or as many as its bytes stand for. */
 size_t dt_gate_weight(const dt_gate *gate, size_t rows, size_t bytes);
 /* Counts a chunk of this weight as at the queue. False: there is no room, and nothing was counted. */

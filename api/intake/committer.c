@@ -23,6 +23,7 @@
 #include <time.h>
 #include <utlist.h>
 
+#include "auth/auth.h"
 #include "base/assert.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
@@ -30,7 +31,6 @@
 #include "base/outage.h"
 #include "base/thread.h"
 #include "store/jobs/id_block.h"
-#include "unit_quota.h"
 #include "work/commit_window.h"
 #include "work/session.h"
 
@@ -89,11 +89,42 @@ struct dt_committer {
 
 /* ---- the queue ---- */
 
+/* Gives the unit back. Jobs that were made count for its token; its quota gets back what was let pass and not made. */
 static void finish(struct dt_unit *unit, dt_status status)
 {
+    dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
+    struct dt_jobs_done done = {0};
+    dt_assert_cmp(unit->n_over, <=, unit->n);
     unit->status = status;
-    dt_unit_tell_quota(unit);
+    for (size_t i = 0; tenant && i < unit->n - unit->n_over; i++) {
+        const struct dt_insert *row = &unit->rows[i].row;
+        const bool made = status == DT_UNKNOWN || (status == DT_OK && row->outcome == DT_INSERT_CREATED);
+        done.passed++;
+        done.passed_bytes += (int64_t)row->job.payload.n;
+        done.made += made;
+        done.made_bytes += made ? (int64_t)row->job.payload.n : 0;
+    }
+    if (tenant)
+        dt_tenant_jobs_done(tenant, &done);
     unit->done(unit);
+}
+
+/* Lets rows pass, in their order, until one is over a quota of the caller's token: that one and all after it are
+ * refused. Without a token, or a quota of it, all pass. */
+static void ask_quota(struct dt_unit *unit, int64_t now_us)
+{
+    dt_tenant *tenant = unit->caller ? unit->caller->tenant : NULL;
+    size_t n = 0;
+    unit->n_over = 0;
+    if (!tenant || !dt_tenant_limits_jobs(tenant))
+        return;
+    while (n < unit->n && dt_tenant_job(tenant, (int64_t)unit->rows[n].row.job.payload.n, now_us, &unit->over))
+        n++;
+    unit->n_over = unit->n - n;
+    if (unit->n_over > 1)
+        dt_tenant_refuse(tenant, &unit->over, (int64_t)unit->n_over - 1);
+    for (size_t i = n; i < unit->n; i++)
+        unit->rows[i].row.outcome = DT_INSERT_REFUSED;
 }
 
 static size_t rows_locked(const dt_committer *c)
@@ -187,7 +218,7 @@ void dt_committer_submit(dt_committer *c, struct dt_unit *unit)
         const struct dt_new_job *job = &unit->rows[i].row.job;
         unit->bytes += sizeof(struct dt_create) + job->payload.n + job->headers.n + job->key.n + job->topic.n;
     }
-    dt_unit_ask_quota(unit, dt_clock_mono_us(c->env->clock));
+    ask_quota(unit, dt_clock_mono_us(c->env->clock));
     if (unit->n > 0 && unit->n_over == unit->n) {
         finish(unit, DT_OK);
         return;
@@ -243,16 +274,6 @@ void dt_committer_expire(dt_committer *c, int64_t now_us)
     finish_all(late, DT_UNAVAILABLE);
 }
 
-/* The queue whose commit begins now; at the end, one that is not empty. */
-static struct queue *next_queue_locked(dt_committer *c, int64_t now_us)
-{
-    bool few = c->stopping ? c->few.units != NULL : queue_begins_at(&c->few) <= now_us;
-    bool many = c->stopping ? c->many.units != NULL : many_begins_at(c) <= now_us;
-    bool passes = few && (!many || c->passes < PASSES);
-    c->passes = passes && many ? c->passes + 1 : 0;
-    return passes ? &c->few : &c->many;
-}
-
 /* Waits for the time of a commit. */
 static void wait_locked(dt_committer *c)
 {
@@ -280,7 +301,12 @@ static struct dt_unit *take_units(struct worker *w)
     pthread_mutex_lock(&c->lock);
     wait_locked(c);
     w->begun_us = dt_clock_mono_us(c->env->clock);
-    struct queue *q = next_queue_locked(c, w->begun_us);
+    /* The queue whose commit begins now; at the end, one that is not empty. */
+    const bool few = c->stopping ? c->few.units != NULL : queue_begins_at(&c->few) <= w->begun_us;
+    const bool many = c->stopping ? c->many.units != NULL : many_begins_at(c) <= w->begun_us;
+    const bool passes = few && (!many || c->passes < PASSES);
+    c->passes = passes && many ? c->passes + 1 : 0;
+    struct queue *q = passes ? &c->few : &c->many;
     w->from = q;
     const bool amid_single = q == &c->many && calm_from(c) > w->begun_us;
     const size_t rows_max = amid_single ? c->unit_rows : room;
@@ -556,26 +582,6 @@ static void run(void *arg)
 
 /* ---- beginning and end ---- */
 
-static dt_status worker_start(dt_committer *c, struct worker *w)
-{
-    size_t room = (size_t)c->env->config->api_commit_jobs;
-    w->committer = c;
-    w->rows = calloc(room, sizeof(*w->rows));
-    w->entries = calloc(room, sizeof(*w->entries));
-    w->wishes = calloc(room, sizeof(*w->wishes));
-    if (!w->rows || !w->entries || !w->wishes)
-        return DT_NOMEM;
-    dt_status status = dt_session_init(&w->session, c->env);
-    if (status != DT_OK)
-        return status;
-    status = dt_thread_start(&w->thread, "committer", run, w, NULL);
-    if (status == DT_OK)
-        c->n_workers++;
-    else
-        dt_session_clear(&w->session);
-    return status;
-}
-
 dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *topics, dt_index_writer *index,
                              dt_committer **out, struct dt_error *err)
 {
@@ -601,8 +607,22 @@ dt_status dt_committer_start(const struct dt_session_env *env, dt_topic_cache *t
     c->seconds = dt_histogram("duetime_api_mysql_call_seconds", "Time of one call to MySQL.", "call=\"insert\"");
     c->workers = calloc((size_t)config->api_committers, sizeof(*c->workers));
     dt_status status = c->workers ? DT_OK : DT_NOMEM;
-    for (int64_t i = 0; status == DT_OK && i < config->api_committers; i++)
-        status = worker_start(c, &c->workers[i]);
+    const size_t room = (size_t)config->api_commit_jobs;
+    while (status == DT_OK && c->n_workers < (size_t)config->api_committers) {
+        struct worker *w = &c->workers[c->n_workers];
+        w->committer = c;
+        w->rows = calloc(room, sizeof(*w->rows));
+        w->entries = calloc(room, sizeof(*w->entries));
+        w->wishes = calloc(room, sizeof(*w->wishes));
+        status = w->rows && w->entries && w->wishes ? dt_session_init(&w->session, env) : DT_NOMEM;
+        if (status != DT_OK)
+            break;
+        status = dt_thread_start(&w->thread, "committer", run, w, NULL);
+        if (status == DT_OK)
+            c->n_workers++;
+        else
+            dt_session_clear(&w->session);
+    }
     if (status != DT_OK) {
         dt_committer_stop(c);
         dt_committer_free(c);

@@ -67,6 +67,12 @@ struct dt_unit {
     size_t bytes;
 };
 
+/* Says whether the row is over a quota. */
+static inline bool dt_unit_is_over(const struct dt_unit *unit, const struct dt_create *row)
+{
+    return unit->n_over > 0 && row >= unit->rows + (unit->n - unit->n_over);
+}
+
 typedef struct dt_committer dt_committer;
 
 /* Starts the threads (api.committers). All arguments are borrowed and outlive the committer. *out is NULL unless OK. */

@@ -3,7 +3,6 @@
 
 #include "quota/over_problem.h"
 #include "store/jobs/insert_problem.h"
-#include "unit_quota.h"
 
 int dt_create_verdict(const struct dt_unit *unit, const struct dt_create *row, struct dt_faults *faults,
                       struct dt_problem *problem)

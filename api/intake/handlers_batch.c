@@ -2,16 +2,10 @@
 #include "batch_feed.h"
 #include "committer.h"
 #include "create.h"
-#include "handlers.h"
 
 static struct dt_gate *gate_of(const struct dt_api *api)
 {
     return api->job_gate;
-}
-
-static size_t unit_rows(const struct dt_api *api)
-{
-    return dt_committer_unit_rows(api->committer);
 }
 
 static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
@@ -83,25 +77,13 @@ static void clear(struct dt_chunk *chunk)
     dt_unit_clear(&chunk->unit.jobs);
 }
 
-const struct dt_batch_kind dt_batch_of_jobs = {.nothing = "no job was made",
+const struct dt_batch_kind dt_batch_of_jobs = {.stream = {dt_batch_feed_begin, dt_batch_feed, dt_batch_feed_cut},
+                                               .nothing = "no job was made",
                                                .elements = "jobs",
                                                .row_bytes = sizeof(struct dt_create),
                                                .gate = gate_of,
-                                               .unit_rows = unit_rows,
                                                .decode = decode,
                                                .key_of = key_of,
                                                .submit = submit,
                                                .answer = add_answer,
                                                .clear = clear};
-
-static enum dt_next begin(struct dt_request *req, bool *buffer)
-{
-    return dt_batch_feed_begin(req, &dt_batch_of_jobs, buffer);
-}
-
-enum dt_next dt_handle_batch(struct dt_request *req)
-{
-    return dt_batch_feed_handle(req, &dt_batch_of_jobs);
-}
-
-const struct dt_stream dt_batch_stream = {.begin = begin, .feed = dt_batch_feed, .cut = dt_batch_feed_cut};

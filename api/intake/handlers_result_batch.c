@@ -1,17 +1,11 @@
 /* POST /v1/results: results as elements of a batch (batch.h), which go to the results batcher. */
 #include "batch_feed.h"
-#include "handlers.h"
 #include "jobs/report_json.h"
 #include "results_batcher.h"
 
 static struct dt_gate *gate_of(const struct dt_api *api)
 {
     return api->result_gate;
-}
-
-static size_t unit_rows(const struct dt_api *api)
-{
-    return dt_results_batcher_unit(api->results);
 }
 
 static dt_status decode(const struct dt_batch_terms *terms, const dt_json *json, bool keep, struct dt_chunk *chunk,
@@ -61,23 +55,11 @@ static int add_answer(struct dt_chunk *chunk, size_t i, struct dt_strbuf *out)
     return 200;
 }
 
-const struct dt_batch_kind dt_batch_of_results = {.nothing = "no result was applied",
+const struct dt_batch_kind dt_batch_of_results = {.stream = {dt_batch_feed_begin, dt_batch_feed, dt_batch_feed_cut},
+                                                  .nothing = "no result was applied",
                                                   .elements = "results",
                                                   .row_bytes = sizeof(struct dt_apply),
                                                   .gate = gate_of,
-                                                  .unit_rows = unit_rows,
                                                   .decode = decode,
                                                   .submit = submit,
                                                   .answer = add_answer};
-
-static enum dt_next begin(struct dt_request *req, bool *buffer)
-{
-    return dt_batch_feed_begin(req, &dt_batch_of_results, buffer);
-}
-
-enum dt_next dt_handle_results(struct dt_request *req)
-{
-    return dt_batch_feed_handle(req, &dt_batch_of_results);
-}
-
-const struct dt_stream dt_results_stream = {.begin = begin, .feed = dt_batch_feed, .cut = dt_batch_feed_cut};

@@ -10,16 +10,6 @@
 #include "topics/topic_cache.h"
 #include "work/workers.h"
 
-/* Whether the leader has put the job aside: it is offered, or held back with the others of its topic. */
-static bool is_aside(const struct dt_explained *e)
-{
-    static const char *const reasons[] = {"pop", "paused", "limit"};
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-        if (e->waiting_for && strcmp(e->waiting_for, reasons[i]) == 0)
-            return true;
-    return false;
-}
-
 static enum dt_entry_state look_at_entry(const struct dt_api *api, const struct dt_view *view,
                                          const struct dt_explained *e, int64_t *entry_ms)
 {
@@ -27,8 +17,11 @@ static enum dt_entry_state look_at_entry(const struct dt_api *api, const struct 
     const struct dt_entry entry = {.id = job->id, .due_ms = dt_later(job->next_at_ms, 1)};
     if (!dt_index_configured(api->config))
         return DT_ENTRY_NONE;
-    /* An entry of a job that is finished, or aside, or whose time is not near is not read: promotion comes first. */
-    if (dt_job_state_terminal(job->state) || is_aside(e) || job->next_at_ms - e->now_ms >= api->config->index_horizon)
+    /* The leader has put a job aside that it offers, or holds back with the others of its topic. An entry of a job that
+     * is finished, or aside, or whose time is not near is not read: promotion comes first. */
+    const char *word = e->waiting_for ? e->waiting_for : "";
+    const bool aside = strcmp(word, "pop") == 0 || strcmp(word, "paused") == 0 || strcmp(word, "limit") == 0;
+    if (dt_job_state_terminal(job->state) || aside || job->next_at_ms - e->now_ms >= api->config->index_horizon)
         return DT_ENTRY_NOT_NEEDED;
     /* A person asks this: a connection for one question costs little, and needs no thread of its own. */
     dt_index *index = NULL;

@@ -221,29 +221,23 @@ static enum dt_next list_attempts(struct dt_request *req, dt_store *store)
 
 /* ---- on an HTTP thread ---- */
 
-/* One entity tag of an If-Match list: a strong one that holds digits becomes a version; weak and foreign ones never
- * match. */
-static void take_tag(struct change *change, struct dt_str tag)
-{
-    int64_t version = 0;
-    if (tag.n < 3 || tag.n > 20 || tag.p[0] != '"' || tag.p[tag.n - 1] != '"')
-        return;
-    for (size_t i = 1; i < tag.n - 1; i++) {
-        if (tag.p[i] < '0' || tag.p[i] > '9' || (i == 1 && tag.p[i] == '0'))
-            return;
-        version = version * 10 + (tag.p[i] - '0');
-    }
-    if (change->n_versions < IF_MATCH_MAX)
-        change->versions[change->n_versions++] = version;
-}
-
+/* A strong entity tag that holds digits becomes a version; weak and foreign ones never match. */
 static void read_if_match(struct change *change, struct dt_str header)
 {
     if (!header.p || dt_str_is(dt_str_trimmed(header), "*"))
         return;
     change->n_versions = 0;
-    while (header.n > 0)
-        take_tag(change, dt_str_next_element(&header));
+    while (header.n > 0) {
+        const struct dt_str tag = dt_str_next_element(&header);
+        bool fine = tag.n >= 3 && tag.n <= 20 && tag.p[0] == '"' && tag.p[tag.n - 1] == '"' && tag.p[1] != '0';
+        int64_t version = 0;
+        for (size_t i = 1; fine && i < tag.n - 1; i++) {
+            fine = tag.p[i] >= '0' && tag.p[i] <= '9';
+            version = fine ? version * 10 + (tag.p[i] - '0') : 0;
+        }
+        if (fine && change->n_versions < IF_MATCH_MAX)
+            change->versions[change->n_versions++] = version;
+    }
 }
 
 /* A condition that a request does not look at must not be passed over in silence. */

@@ -147,22 +147,6 @@ static void read_names(const struct dt_request *req, struct dt_list_filter *filt
     read_text(req, "error_text", &filter->error_text, faults);
 }
 
-/* A text in errors is looked for row by row: only in what one topic and one day have. */
-static void bound_text(const struct dt_list_filter *f, struct dt_list_times run, struct dt_faults *faults)
-{
-    const struct dt_list_times all[] = {run, f->created, f->due, f->finished, f->failed};
-    bool bounded = false;
-    if (!f->error_text.p)
-        return;
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-        bounded |= all[i].given && all[i].from_ms > INT64_MIN && all[i].to_ms <= all[i].from_ms + DAY_MS;
-    if (!f->topic.p)
-        dt_faults_add_query(faults, DT_STR_LIT("error_text"), "needs topic");
-    if (!bounded)
-        dt_faults_add_query(faults, DT_STR_LIT("error_text"),
-                            "needs a range of at most one day, such as failed_from and failed_to");
-}
-
 static void read_ranges(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
 {
     struct dt_list_times run = dt_answer_times(req, "run_from", "run_to", faults);
@@ -176,7 +160,18 @@ static void read_ranges(const struct dt_request *req, struct dt_list_filter *fil
     if (filter->due.given && filter->finished.given)
         dt_faults_add_query(faults, dt_str(dt_request_query(req, "finished_from").p ? "finished_from" : "finished_to"),
                             "cannot stand beside due_from and due_to: what is finished is not due");
-    bound_text(filter, run, faults);
+    if (!filter->error_text.p)
+        return;
+    /* A text in errors is looked for row by row: only in what one topic and one day have. */
+    const struct dt_list_times all[] = {run, filter->created, filter->due, filter->finished, filter->failed};
+    bool bounded = false;
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        bounded |= all[i].given && all[i].from_ms > INT64_MIN && all[i].to_ms <= all[i].from_ms + DAY_MS;
+    if (!filter->topic.p)
+        dt_faults_add_query(faults, DT_STR_LIT("error_text"), "needs topic");
+    if (!bounded)
+        dt_faults_add_query(faults, DT_STR_LIT("error_text"),
+                            "needs a range of at most one day, such as failed_from and failed_to");
 }
 
 /* A range as one field of a list's name. */

@@ -144,29 +144,6 @@ dt_status dt_topic_alerts_keep(dt_json *json, const struct dt_topic *there, stru
 
 /* ---- answers ---- */
 
-static void add_limit(struct dt_strbuf *out, enum dt_alert_kind kind, int64_t limit)
-{
-    dt_strbuf_addf(out, "%c\"%s\":", kind == 1 ? '{' : ',', dt_alert_kind_name(kind));
-    if (limit < 0)
-        dt_strbuf_adds(out, "null");
-    else if (dt_alert_is_time(kind))
-        dt_json_add_duration(out, limit);
-    else
-        dt_strbuf_add_i64(out, limit);
-}
-
-static void add_setting(struct dt_strbuf *out, const struct dt_alert_setting *s)
-{
-    for (int kind = 1; kind <= DT_ALERT_TOPIC_KINDS; kind++)
-        add_limit(out, (enum dt_alert_kind)kind, s->limits[kind - 1]);
-    dt_strbuf_adds(out, ",\"url\":");
-    dt_json_add_string_or_null(out, s->url);
-    dt_strbuf_adds(out, s->secret.p ? ",\"secret\":\"" DT_TOPIC_HIDDEN "\",\"mute_until\":"
-                                    : ",\"secret\":null,\"mute_until\":");
-    dt_json_add_time(out, s->mute_until_ms);
-    dt_strbuf_addc(out, '}');
-}
-
 void dt_topic_alerts_add(struct dt_strbuf *out, const struct dt_topic *topic)
 {
     struct dt_alert_setting setting;
@@ -178,10 +155,27 @@ void dt_topic_alerts_add(struct dt_strbuf *out, const struct dt_topic *topic)
         return;
     }
     dt_arena_init(&arena);
-    if (dt_json_new(&json) == DT_OK && dt_alert_setting_read(json, topic->alerts, &arena, &setting) == DT_OK)
-        add_setting(out, &setting);
-    else
+    if (dt_json_new(&json) != DT_OK || dt_alert_setting_read(json, topic->alerts, &arena, &setting) != DT_OK) {
         out->failed = true;
+        goto end;
+    }
+    for (int i = 0; i < DT_ALERT_TOPIC_KINDS; i++) {
+        const enum dt_alert_kind kind = (enum dt_alert_kind)(i + 1);
+        dt_strbuf_addf(out, "%c\"%s\":", i == 0 ? '{' : ',', dt_alert_kind_name(kind));
+        if (setting.limits[i] < 0)
+            dt_strbuf_adds(out, "null");
+        else if (dt_alert_is_time(kind))
+            dt_json_add_duration(out, setting.limits[i]);
+        else
+            dt_strbuf_add_i64(out, setting.limits[i]);
+    }
+    dt_strbuf_adds(out, ",\"url\":");
+    dt_json_add_string_or_null(out, setting.url);
+    dt_strbuf_adds(out, setting.secret.p ? ",\"secret\":\"" DT_TOPIC_HIDDEN "\",\"mute_until\":"
+                                         : ",\"secret\":null,\"mute_until\":");
+    dt_json_add_time(out, setting.mute_until_ms);
+    dt_strbuf_addc(out, '}');
+end:
     dt_json_free(json);
     dt_arena_clear(&arena);
 }

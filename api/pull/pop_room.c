@@ -447,19 +447,6 @@ static void serve_line(dt_pop_room *room)
     dt_hold_end(&room->hold);
 }
 
-/* A line of each owner has its turn. Then others may be ready, and the thread looks at the clock and its sockets. */
-static void serve_turns(dt_pop_room *room)
-{
-    pthread_mutex_lock(&room->lock);
-    size_t turns = dt_pop_lines_rotate(&room->lines, dt_clock_mono_us(room->env->clock), &room->arena);
-    pthread_mutex_unlock(&room->lock);
-    for (; turns; turns--) {
-        serve_line(room);
-        dt_arena_reset(&room->arena);
-        end_waits(room);
-    }
-}
-
 /* ---- looking ---- */
 
 /* One statement for all pops that wait. */
@@ -548,7 +535,16 @@ static void run(void *arg)
         listen_for_offers(room);
         if (look_now)
             look(room);
-        serve_turns(room);
+        /* A line of each owner has its turn. Then others may be ready, and the thread looks at the clock and its
+         * sockets. */
+        pthread_mutex_lock(&room->lock);
+        size_t turns = dt_pop_lines_rotate(&room->lines, dt_clock_mono_us(room->env->clock), &room->arena);
+        pthread_mutex_unlock(&room->lock);
+        for (; turns; turns--) {
+            serve_line(room);
+            dt_arena_reset(&room->arena);
+            end_waits(room);
+        }
     }
     end_waits(room);
     dt_assert_cmp(room->lines.n, ==, 0);

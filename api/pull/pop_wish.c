@@ -38,14 +38,6 @@ static void read_ttr(struct decoder *d, const struct dt_json_node *node)
         dt_faults_add(d->faults, "/ttr", reason);
 }
 
-static bool is_among(struct dt_str topic, const struct dt_str *topics, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (dt_str_eq(topic, topics[i]))
-            return true;
-    return false;
-}
-
 static void read_topics(struct decoder *d, const struct dt_json_node *node)
 {
     if (!d->topics_wanted) {
@@ -62,7 +54,10 @@ static void read_topics(struct decoder *d, const struct dt_json_node *node)
     size_t i = 0;
     for (const struct dt_json_node *t = dt_json_first(d->json, node); topics && t;
          t = dt_json_sibling(d->json, node, t), i++) {
-        if (t->type != DT_JSON_STRING || is_among(t->str, topics, d->out->n_topics)) {
+        bool fine = t->type == DT_JSON_STRING;
+        for (size_t k = 0; fine && k < d->out->n_topics; k++)
+            fine = !dt_str_eq(t->str, topics[k]);
+        if (!fine) {
             dt_faults_add_item(d->faults, "/topics", i, "must be the name of a topic, each one once");
             continue;
         }

@@ -30,19 +30,6 @@ static void add_number(struct dt_strbuf *out, const char *name, int64_t n)
     dt_strbuf_add_i64(out, n);
 }
 
-static void add_limits(struct dt_strbuf *out, const struct dt_quota_limits *limits)
-{
-    dt_strbuf_adds(out, ",\"limits\":{");
-    for (int i = 0; i < DT_QUOTAS; i++) {
-        dt_strbuf_addf(out, "%s\"%s\":", i ? "," : "", dt_quota_name((enum dt_quota)i));
-        if (limits->v[i] > 0)
-            dt_strbuf_add_i64(out, limits->v[i]);
-        else
-            dt_strbuf_adds(out, "null");
-    }
-    dt_strbuf_addc(out, '}');
-}
-
 /* Members but for the closing brace. */
 static void add_uses(struct dt_request *req, const struct dt_usage *u)
 {
@@ -66,16 +53,15 @@ static void add_token(struct dt_request *req, const struct view *v, const struct
     add_uses(req, &used);
     add_number(&req->out, "pending_jobs", dt_pending_within(token->topics, v->pending, v->n_pending));
     dt_quotas_limits(req->api->quotas, token->name, &limits); /* with the configuration's */
-    add_limits(&req->out, &limits);
-    dt_strbuf_addc(&req->out, '}');
-}
-
-static bool is_there(const struct view *v, struct dt_str token)
-{
-    for (size_t i = 0; i < v->n_tokens; i++)
-        if (dt_str_eq(v->tokens[i].name, token))
-            return true;
-    return false;
+    dt_strbuf_adds(&req->out, ",\"limits\":{");
+    for (int i = 0; i < DT_QUOTAS; i++) {
+        dt_strbuf_addf(&req->out, "%s\"%s\":", i ? "," : "", dt_quota_name((enum dt_quota)i));
+        if (limits.v[i] > 0)
+            dt_strbuf_add_i64(&req->out, limits.v[i]);
+        else
+            dt_strbuf_adds(&req->out, "null");
+    }
+    dt_strbuf_adds(&req->out, "}}");
 }
 
 static enum dt_next answer(struct dt_request *req, const struct view *v)
@@ -88,7 +74,10 @@ static enum dt_next answer(struct dt_request *req, const struct view *v)
         if (sees(req, v->tokens[i].name))
             add_token(req, v, &v->tokens[i]);
     for (size_t i = 0; i < v->n_usage; i++) { /* of tokens that are gone */
-        if (is_there(v, v->usage[i].token) || !sees(req, v->usage[i].token))
+        bool there = false;
+        for (size_t k = 0; k < v->n_tokens && !there; k++)
+            there = dt_str_eq(v->tokens[k].name, v->usage[i].token);
+        if (there || !sees(req, v->usage[i].token))
             continue;
         add_uses(req, &v->usage[i]);
         dt_strbuf_addc(&req->out, '}');

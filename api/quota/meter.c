@@ -136,23 +136,17 @@ bool dt_meter_limits_jobs(const dt_meter *m)
 
 /* ---- asking ---- */
 
-/* The time until there is one unit. */
-static int64_t wait_ms(const struct dt_meter *m, int i)
-{
-    const double rate = rate_of(m, i);
-    const double missing = 1 - m->rates[i].level;
-    if (m->rates[i].until_us == 0 || rate <= 0)
-        return RETRY_MS;
-    const double ms = ceil(missing / rate * 1000);
-    return ms < 1 ? 1 : ms > (double)RETRY_MOST ? RETRY_MOST : (int64_t)ms;
-}
-
 static bool is_over(const struct dt_meter *m, int i, struct dt_over *over)
 {
-    const bool fits = m->limits.v[i] == 0 || m->rates[i].level >= (i == DT_QUOTA_BYTES ? 0.001 : 1);
-    if (fits)
+    if (m->limits.v[i] == 0 || m->rates[i].level >= (i == DT_QUOTA_BYTES ? 0.001 : 1))
         return false;
-    *over = (struct dt_over){true, (enum dt_quota)i, m->limits.v[i], wait_ms(m, i)};
+    int64_t wait_ms = RETRY_MS; /* until there is one unit */
+    const double rate = rate_of(m, i);
+    if (m->rates[i].until_us != 0 && rate > 0) {
+        const double ms = ceil((1 - m->rates[i].level) / rate * 1000);
+        wait_ms = ms < 1 ? 1 : ms > (double)RETRY_MOST ? RETRY_MOST : (int64_t)ms;
+    }
+    *over = (struct dt_over){true, (enum dt_quota)i, m->limits.v[i], wait_ms};
     return true;
 }
 
@@ -198,30 +192,25 @@ bool dt_meter_request(dt_meter *m, int64_t now_us, struct dt_over *over, bool *w
 }
 
 /*
- * The jobs that may be pending beside those that were counted. A share that came or grew after the count is not
- * believed before the next one: others have made jobs from it meanwhile that this count lacks. Without such a share it
- * is this process's part of a tenth of the quota, one job at least.
+ * Compares with the jobs that may be pending beside those that were counted. A share that came or grew after the count
+ * is not believed before the next one: others have made jobs from it meanwhile that this count lacks. Without such a
+ * share it is this process's part of a tenth of the quota, one job at least.
  */
-static int64_t pending_room(const struct dt_meter *m)
-{
-    const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
-    const int64_t left = limit - larger(m->pending, 0);
-    const int64_t share = smaller(m->pending_share, m->rates[DT_QUOTA_JOBS].share);
-    if (left <= 0)
-        return 0;
-    const bool has_share = m->rates[DT_QUOTA_JOBS].until_us > 0 || m->apis == 1;
-    if (m->pending >= 0 && m->pending_share > 0 && has_share)
-        return (int64_t)ceil((double)left * (double)share / (double)DT_QUOTA_WHOLE);
-    return larger(1, smaller(left, limit / 10) / m->apis);
-}
-
 static bool pending_over(struct dt_meter *m, struct dt_over *over)
 {
     const int64_t limit = m->limits.v[DT_QUOTA_PENDING];
+    const int64_t left = limit - larger(m->pending, 0);
+    const struct bucket *jobs = &m->rates[DT_QUOTA_JOBS];
+    const bool has_share = jobs->until_us > 0 || m->apis == 1;
+    int64_t room = 0;
     if (limit == 0)
         return false;
     m->pending_asked = true;
-    if (m->passed - m->made_before < pending_room(m))
+    if (left > 0 && m->pending >= 0 && m->pending_share > 0 && has_share)
+        room = (int64_t)ceil((double)left * (double)smaller(m->pending_share, jobs->share) / (double)DT_QUOTA_WHOLE);
+    else if (left > 0)
+        room = larger(1, smaller(left, limit / 10) / m->apis);
+    if (m->passed - m->made_before < room)
         return false;
     *over = (struct dt_over){true, DT_QUOTA_PENDING, limit, RETRY_MS};
     return true;

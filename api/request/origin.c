@@ -25,17 +25,11 @@ static bool cut_port(struct dt_str *host)
     return true;
 }
 
-static bool is_loopback(struct dt_str host)
-{
-    static const struct dt_network loopback[] = {{{[10] = 0xff, [11] = 0xff, [12] = 127}, 104}, {{[15] = 1}, 128}};
-    unsigned char address[DT_ADDRESS_BYTES];
-    return dt_address_parse(host, address) &&
-           (dt_network_contains(&loopback[0], address) || dt_network_contains(&loopback[1], address));
-}
-
 /* Browsers and resolvers look names below localhost up nowhere else (RFC 6761). */
 bool dt_host_is_local(struct dt_str host, struct dt_str names)
 {
+    static const struct dt_network loopbacks[] = {{{[10] = 0xff, [11] = 0xff, [12] = 127}, 104}, {{[15] = 1}, 128}};
+    unsigned char address[DT_ADDRESS_BYTES];
     char name[NAME_MAX_BYTES + 1];
     if (!cut_port(&host))
         return false;
@@ -44,7 +38,9 @@ bool dt_host_is_local(struct dt_str host, struct dt_str names)
         return false;
     memcpy(name, host.p, host.n);
     name[host.n] = '\0';
-    return is_loopback(host) || dt_host_allowed(DT_STR_LIT("localhost,*.localhost"), name) ||
+    const bool loopback = dt_address_parse(host, address) &&
+                          (dt_network_contains(&loopbacks[0], address) || dt_network_contains(&loopbacks[1], address));
+    return loopback || dt_host_allowed(DT_STR_LIT("localhost,*.localhost"), name) ||
            (dt_str_trimmed(names).n && dt_host_allowed(names, name));
 }
 

@@ -52,24 +52,6 @@ static int split(struct dt_str path, struct dt_str out[SEGMENTS_MAX])
     }
 }
 
-static dt_status compile(const struct dt_route *route, struct compiled *out)
-{
-    struct dt_str parts[SEGMENTS_MAX];
-    int n = split(dt_str(route->path), parts);
-    if (n < 0)
-        return DT_INTERNAL;
-    unsigned params = 0;
-    out->route = route;
-    out->n = (unsigned)n;
-    for (int i = 0; i < n; i++) {
-        struct dt_str s = parts[i];
-        out->segments[i].param = s.n > 2 && s.p[0] == '{' && s.p[s.n - 1] == '}';
-        out->segments[i].text = out->segments[i].param ? (struct dt_str){s.p + 1, s.n - 2} : s;
-        params += out->segments[i].param;
-    }
-    return params <= DT_ROUTE_PARAMS ? DT_OK : DT_INTERNAL;
-}
-
 dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out)
 {
     dt_status status = DT_OK;
@@ -81,8 +63,21 @@ dt_status dt_router_new(const struct dt_route *routes, size_t n, dt_router **out
     router->n = n;
     if (!router->routes)
         status = DT_NOMEM;
-    for (size_t i = 0; status == DT_OK && i < n; i++)
-        status = compile(&routes[i], &router->routes[i]);
+    for (size_t i = 0; status == DT_OK && i < n; i++) {
+        struct compiled *c = &router->routes[i];
+        struct dt_str parts[SEGMENTS_MAX];
+        const int k = split(dt_str(routes[i].path), parts);
+        unsigned params = 0;
+        c->route = &routes[i];
+        c->n = k > 0 ? (unsigned)k : 0;
+        for (unsigned j = 0; j < c->n; j++) {
+            const struct dt_str s = parts[j];
+            const bool param = s.n > 2 && s.p[0] == '{' && s.p[s.n - 1] == '}';
+            c->segments[j] = (struct segment){param ? (struct dt_str){s.p + 1, s.n - 2} : s, param};
+            params += param;
+        }
+        status = k > 0 && params <= DT_ROUTE_PARAMS ? DT_OK : DT_INTERNAL;
+    }
     if (status != DT_OK) {
         dt_router_free(router);
         return status;
@@ -223,35 +218,25 @@ static struct dt_str next_part(struct dt_str *remainder, char c)
     return cut;
 }
 
-/* Says whether no parameter of the content type names another character set than UTF-8. */
-static bool reads_as_utf8(struct dt_str parameters)
-{
-    while (parameters.n) {
-        struct dt_str value = next_part(&parameters, ';');
-        struct dt_str name = dt_str_trimmed(next_part(&value, '='));
-        struct dt_str charset = dt_str_trimmed(value);
-        if (charset.n > 1 && charset.p[0] == '"' && charset.p[charset.n - 1] == '"')
-            charset = (struct dt_str){charset.p + 1, charset.n - 2};
-        if (dt_str_is_caseless(name, "charset") && !dt_str_is_caseless(charset, "utf-8") &&
-            !dt_str_is_caseless(charset, "utf8") && !dt_str_is_caseless(charset, "us-ascii"))
-            return false;
-    }
-    return true;
-}
-
 enum dt_media dt_media_parse(struct dt_str content_type)
 {
     if (!content_type.p)
         return DT_MEDIA_JSON;
     struct dt_str parameters = content_type;
-    struct dt_str type = dt_str_trimmed(next_part(&parameters, ';'));
-    if (!reads_as_utf8(parameters))
-        return DT_MEDIA_OTHER;
-    if (dt_str_is_caseless(type, "application/json"))
-        return DT_MEDIA_JSON;
-    if (dt_str_is_caseless(type, "application/x-ndjson"))
-        return DT_MEDIA_NDJSON;
-    return DT_MEDIA_OTHER;
+    const struct dt_str type = dt_str_trimmed(next_part(&parameters, ';'));
+    while (parameters.n) { /* none may name another character set than UTF-8 */
+        struct dt_str value = next_part(&parameters, ';');
+        const struct dt_str name = dt_str_trimmed(next_part(&value, '='));
+        struct dt_str charset = dt_str_trimmed(value);
+        if (charset.n > 1 && charset.p[0] == '"' && charset.p[charset.n - 1] == '"')
+            charset = (struct dt_str){charset.p + 1, charset.n - 2};
+        if (dt_str_is_caseless(name, "charset") && !dt_str_is_caseless(charset, "utf-8") &&
+            !dt_str_is_caseless(charset, "utf8") && !dt_str_is_caseless(charset, "us-ascii"))
+            return DT_MEDIA_OTHER;
+    }
+    return dt_str_is_caseless(type, "application/json")       ? DT_MEDIA_JSON
+           : dt_str_is_caseless(type, "application/x-ndjson") ? DT_MEDIA_NDJSON
+                                                              : DT_MEDIA_OTHER;
 }
 
 /* Says whether the text begins with this, whatever the case of its letters. */

@@ -7,8 +7,7 @@
 #include "api.h"
 #include "auth/auth.h"
 #include "fuzz.h"
-#include "handlers.h"
-#include "intake/batch.h"
+#include "intake/batch_feed.h"
 #include "intake/batch_gate.h"
 #include "intake/committer.h"
 #include "request/budget.h"
@@ -49,11 +48,6 @@ static void give_all_back(void)
         give_back(units[--n_units]); /* the last one first: order is the batch's business */
 }
 
-size_t dt_committer_unit_rows(const dt_committer *committer)
-{
-    (void)committer;
-    return ROWS;
-}
 void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
 {
     (void)committer;
@@ -147,7 +141,7 @@ void dt_detached_answer(dt_detached *detached, int status, const char *type, str
 
 /* ---- a request ---- */
 
-static const struct dt_stream *stream; /* of jobs, or of results */
+static struct dt_route route; /* of jobs, or of results */
 
 static struct dt_config config = {.api_queue_jobs = 64,
                                   .limits_batch_lines = LINES_MAX,
@@ -185,7 +179,7 @@ static void feed_piece(struct dt_request *req, struct dt_str piece)
     size_t done = 0;
     while (done < piece.n) {
         size_t taken = 0;
-        enum dt_feed next = stream->feed(req, piece.p + done, piece.n - done, &taken);
+        enum dt_feed next = route.stream->feed(req, piece.p + done, piece.n - done, &taken);
         MUST(taken <= piece.n - done);
         done += taken;
         if (next == DT_FEED_DROP)
@@ -217,7 +211,7 @@ static void feed(struct dt_request *req, struct dt_str body, unsigned seed)
 
 static void finish(struct dt_request *req)
 {
-    enum dt_next next = stream == &dt_batch_stream ? dt_handle_batch(req) : dt_handle_results(req);
+    enum dt_next next = dt_batch_feed_handle(req);
     while (next == DT_PENDING) {
         resume();
         next = req->then ? req->then(req) : DT_REPLY;
@@ -227,7 +221,7 @@ static void finish(struct dt_request *req)
 
 static void request_init(struct dt_request *req, enum dt_media media)
 {
-    *req = (struct dt_request){.api = &api, .media = media, .deadline_us = INT64_MAX / 2};
+    *req = (struct dt_request){.api = &api, .route = &route, .media = media, .deadline_us = INT64_MAX / 2};
     dt_hold_init(&req->hold, &memory);
     dt_strbuf_init(&req->out);
     dt_arena_init(&req->arena);
@@ -246,7 +240,7 @@ static void post_lines(struct dt_request *req, struct dt_str body, unsigned seed
 {
     bool buffer = false;
     request_init(req, DT_MEDIA_NDJSON);
-    MUST(stream->begin(req, &buffer) == DT_PENDING && !buffer);
+    MUST(route.stream->begin(req, &buffer) == DT_PENDING && !buffer);
     feed(req, body, seed);
     finish(req);
 }
@@ -314,7 +308,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                               .job_gate = gate,
                               .result_gate = gate};
     }
-    stream = now & 2 ? &dt_results_stream : &dt_batch_stream;
+    route.stream = now & 2 ? &dt_batch_of_results.stream : &dt_batch_of_jobs.stream;
     struct dt_str body = exact_copy(input_rest(&in));
     check_lines(body, seed, now & 1);
     check_array(body);

@@ -38,12 +38,6 @@ static unsigned suspended, resumed;
 
 static enum dt_insert_outcome outcome;
 
-size_t dt_committer_unit_rows(const dt_committer *committer)
-{
-    (void)committer;
-    return ROWS;
-}
-
 void dt_committer_submit(dt_committer *committer, struct dt_unit *unit)
 {
     (void)committer;
