@@ -325,18 +325,6 @@ static dt_status migrate(struct server *s, struct dt_error *err)
     return status;
 }
 
-/* OK also while MySQL cannot be reached, or has no schema: requests wait for both, and readiness tells
- * (ops/health.h). */
-static dt_status check_clock(struct server *s, struct dt_error *err)
-{
-    dt_store *store = NULL;
-    dt_status status = dt_store_new(&s->config, NULL, &store);
-    if (status == DT_OK)
-        status = dt_store_check_test_clock(store, err);
-    dt_store_free(store);
-    return status == DT_INVALID || status == DT_NOMEM ? status : DT_OK;
-}
-
 /* Listening beyond the loopback with no token would be an open door. */
 static dt_status check_door(struct server *s, struct dt_error *err)
 {
@@ -412,6 +400,7 @@ static dt_status read_certificate(const struct dt_config *config, dt_tls_files *
 static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_error *err)
 {
     enum dt_log_level level;
+    dt_store *store = NULL;
     dt_status status = dt_log_level_parse(s->config.log_level, &level);
     if (status != DT_OK)
         return dt_fail(err, status, "[log] level: debug, info, warn or error");
@@ -426,8 +415,16 @@ static dt_status begin_serving(struct server *s, bool *migrate_later, struct dt_
         *migrate_later = status == DT_UNAVAILABLE;
         status = *migrate_later ? DT_OK : status;
     }
-    if (status == DT_OK)
-        status = check_clock(s, err);
+    if (status == DT_OK) {
+        /* While MySQL cannot be reached, or has no schema, requests wait for both, and readiness tells
+         * (ops/health.h). */
+        dt_status checked = dt_store_new(&s->config, NULL, &store);
+        if (checked == DT_OK)
+            checked = dt_store_check_test_clock(store, err);
+        if (checked == DT_INVALID || checked == DT_NOMEM)
+            status = checked;
+    }
+    dt_store_free(store);
     if (status == DT_OK)
         status = start_parts(s, err);
     if (status == DT_OK)

@@ -44,29 +44,6 @@ dt_status dt_cursor_list_init(struct dt_cursor_list *list, const unsigned char k
 
 /* ---- sealing ---- */
 
-static bool seal(EVP_CIPHER_CTX *c, const struct dt_cursor_list *list, struct dt_str position, unsigned char *out)
-{
-    unsigned char *text = out + NONCE;
-    int n = 0;
-    return getrandom(out, NONCE, 0) == NONCE && EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), NULL, list->key, out) == 1 &&
-           EVP_EncryptUpdate(c, NULL, &n, list->digest, sizeof(list->digest)) == 1 &&
-           EVP_EncryptUpdate(c, text, &n, (const unsigned char *)position.p, (int)position.n) == 1 &&
-           EVP_EncryptFinal_ex(c, text + n, &n) == 1 &&
-           EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, TAG, text + position.n) == 1;
-}
-
-static bool unseal(EVP_CIPHER_CTX *c, const struct dt_cursor_list *list, unsigned char *raw, size_t n, char *out)
-{
-    unsigned char *text = raw + NONCE;
-    int length = (int)(n - NONCE - TAG);
-    int k = 0;
-    return EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), NULL, list->key, raw) == 1 &&
-           EVP_DecryptUpdate(c, NULL, &k, list->digest, sizeof(list->digest)) == 1 &&
-           EVP_DecryptUpdate(c, (unsigned char *)out, &k, text, length) == 1 &&
-           EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_SET_TAG, TAG, text + length) == 1 &&
-           EVP_DecryptFinal_ex(c, (unsigned char *)out + k, &k) == 1;
-}
-
 void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, struct dt_str position)
 {
     struct dt_arena arena;
@@ -75,7 +52,14 @@ void dt_cursor_add(struct dt_strbuf *out, const struct dt_cursor_list *list, str
     size_t from = out->n;
     unsigned char *raw = dt_arena_alloc(&arena, n);
     EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
-    if (raw && c && seal(c, list, position, raw))
+    unsigned char *sealed = raw ? raw + NONCE : NULL;
+    int k = 0;
+    if (raw && c && getrandom(raw, NONCE, 0) == NONCE &&
+        EVP_EncryptInit_ex(c, EVP_aes_256_gcm(), NULL, list->key, raw) == 1 &&
+        EVP_EncryptUpdate(c, NULL, &k, list->digest, sizeof(list->digest)) == 1 &&
+        EVP_EncryptUpdate(c, sealed, &k, (const unsigned char *)position.p, (int)position.n) == 1 &&
+        EVP_EncryptFinal_ex(c, sealed + k, &k) == 1 &&
+        EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_GET_TAG, TAG, sealed + position.n) == 1)
         dt_base64_add(out, (struct dt_str){(char *)raw, n});
     else
         out->failed = true;
@@ -110,7 +94,13 @@ bool dt_cursor_parse(struct dt_arena *arena, const struct dt_cursor_list *list, 
         return false;
     char *out = dt_arena_alloc(arena, n);
     EVP_CIPHER_CTX *c = EVP_CIPHER_CTX_new();
-    bool fine = out && c && unseal(c, list, raw, n, out);
+    const int length = (int)(n - NONCE - TAG);
+    int k = 0;
+    const bool fine = out && c && EVP_DecryptInit_ex(c, EVP_aes_256_gcm(), NULL, list->key, raw) == 1 &&
+                      EVP_DecryptUpdate(c, NULL, &k, list->digest, sizeof(list->digest)) == 1 &&
+                      EVP_DecryptUpdate(c, (unsigned char *)out, &k, raw + NONCE, length) == 1 &&
+                      EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_GCM_SET_TAG, TAG, raw + NONCE + length) == 1 &&
+                      EVP_DecryptFinal_ex(c, (unsigned char *)out + k, &k) == 1;
     EVP_CIPHER_CTX_free(c);
     *position = fine ? (struct dt_str){out, n - NONCE - TAG} : DT_STR_NONE;
     if (fine)

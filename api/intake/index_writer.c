@@ -238,29 +238,22 @@ static dt_status send(dt_index_writer *w, const struct round *round, struct dt_e
     return status;
 }
 
-/* True: others fail than before. */
-static bool give_verdict(dt_index_writer *w, dt_status status, const struct dt_error *err)
+static void note(dt_index_writer *w, const struct round *round, dt_status written, dt_status status,
+                 const struct dt_error *err)
 {
+    dt_metric_add(written == DT_OK ? w->written : w->dropped_redis, (int64_t)round->n);
     char down[sizeof(w->verdict.down)] = "";
     if (status != DT_OK && w->index)
         dt_index_failing(w->index, down, sizeof(down));
     if (status != DT_OK && !down[0])
         snprintf(down, sizeof(down), "*");
     pthread_mutex_lock(&w->lock);
-    bool news = strcmp(down, w->verdict.down) != 0;
+    const bool news = strcmp(down, w->verdict.down) != 0; /* others fail than before */
     w->verdict.status = status;
     w->verdict.at_us = w->tried_us;
     snprintf(w->verdict.text, sizeof(w->verdict.text), "%s", status == DT_OK ? "" : err->text);
     memcpy(w->verdict.down, down, sizeof(down));
     pthread_mutex_unlock(&w->lock);
-    return news;
-}
-
-static void note(dt_index_writer *w, const struct round *round, dt_status written, dt_status status,
-                 const struct dt_error *err)
-{
-    dt_metric_add(written == DT_OK ? w->written : w->dropped_redis, (int64_t)round->n);
-    bool news = give_verdict(w, status, err);
     bool was_up = atomic_exchange(&w->up, status == DT_OK);
     if (status != DT_OK)
         dt_outage_failed(&w->outage, DT_OUTAGE_REDIS, "index",

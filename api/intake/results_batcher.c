@@ -136,21 +136,6 @@ static struct dt_reports *take_reports(dt_results_batcher *r)
     return taken;
 }
 
-/* Tells the index where jobs are due now, and leaders whose outbox has news. */
-static void tell_index(dt_results_batcher *r, size_t n)
-{
-    size_t k = 0;
-    for (size_t i = 0; i < n; i++) {
-        const struct dt_apply *a = &r->applies[i];
-        dt_metric_add(r->outcomes[a->outcome], 1);
-        if (a->outcome == DT_OUTCOME_APPLIED)
-            k += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &r->entries[k]);
-        if (a->outcome == DT_OUTCOME_APPLIED && a->outbox)
-            dt_index_writer_outbox(r->index, a->result.job_id);
-    }
-    dt_index_writer_post(r->index, r->entries, k);
-}
-
 static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
 {
     struct dt_error err = {0};
@@ -181,8 +166,20 @@ static void commit_reports(dt_results_batcher *r, struct dt_reports *taken)
         for (size_t i = 0; i < reports->n; i++)
             reports->v[i].outcome = (a++)->outcome;
     finish_all(taken, status);
-    if (status == DT_OK)
-        tell_index(r, n);
+    if (status != DT_OK)
+        return;
+    /* The index is told where jobs are due now, and leaders whose outbox has news. */
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        a = &r->applies[i];
+        dt_metric_add(r->outcomes[a->outcome], 1);
+        if (a->outcome == DT_OUTCOME_APPLIED)
+            k += dt_entries_of_move(a->result.job_id, a->next_at_ms, a->was_ms, DT_WAS_MAX, &r->entries[k]);
+        if (a->outcome == DT_OUTCOME_APPLIED && a->outbox)
+            dt_index_writer_outbox(r->index, a->result.job_id);
+    }
+    dt_assert_cmp(k, <=, DT_WAS_MAX * n);
+    dt_index_writer_post(r->index, r->entries, k);
 }
 
 static void run(void *arg)

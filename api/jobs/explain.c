@@ -57,19 +57,6 @@ static bool waits_for_places(const struct dt_explained *e)
     return e->topic && dt_delivery_dealing(e->topic->delivery) == DT_DEALING_HANDS && e->shard && e->shard->callbacks.p;
 }
 
-static void add_limit(const struct dt_explained *e, struct dt_strbuf *out)
-{
-    if (!waits_for_places(e))
-        dt_strbuf_adds(out,
-                       "its topic is at its limit (max_in_flight or rate_limit): it goes when an attempt ends, or the "
-                       "rate has room again");
-    else if (dt_str_is(e->shard->callbacks, "off"))
-        dt_strbuf_adds(out, "its topic is called back, and callbacks are not enabled in its shard's dispatcher");
-    else
-        dt_strbuf_adds(out, "all places for callbacks that its owner may have in its shard's dispatcher are taken "
-                            "(callbacks.max_in_flight, per_host or max_bytes)");
-}
-
 static void add_leader(const struct dt_explained *e, struct dt_strbuf *out)
 {
     switch (e->cause.why) {
@@ -127,8 +114,15 @@ static void explain_scheduled(const struct dt_explained *e, struct dt_strbuf *ou
     dt_strbuf_adds(out, ", and ");
     if (waits_for(e, "paused"))
         dt_strbuf_adds(out, "its topic is paused");
+    else if (waits_for(e, "limit") && !waits_for_places(e))
+        dt_strbuf_adds(out,
+                       "its topic is at its limit (max_in_flight or rate_limit): it goes when an attempt ends, or the "
+                       "rate has room again");
     else if (waits_for(e, "limit"))
-        add_limit(e, out);
+        dt_strbuf_adds(out, dt_str_is(e->shard->callbacks, "off")
+                                ? "its topic is called back, and callbacks are not enabled in its shard's dispatcher"
+                                : "all places for callbacks that its owner may have in its shard's dispatcher are "
+                                  "taken (callbacks.max_in_flight, per_host or max_bytes)");
     else if (waits_for(e, "pop"))
         dt_strbuf_adds(out, "it is offered to workers that pop its topic, and nobody has popped it yet");
     else if (waits_for(e, "kafka"))

@@ -98,22 +98,6 @@ static enum dt_next list_jobs(struct dt_request *req, dt_store *store)
 
 /* ---- the filter ---- */
 
-static void read_words(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
-{
-    struct dt_str state = dt_request_query(req, "state");
-    struct dt_str include = dt_request_query(req, "include");
-    enum dt_job_state parsed;
-    filter->state = -1;
-    if (state.p && dt_job_state_parse(state, &parsed))
-        filter->state = (int)parsed;
-    else if (state.p)
-        dt_faults_add_query(faults, DT_STR_LIT("state"),
-                            "must be one of scheduled, dispatched, succeeded, dead, cancelled");
-    filter->payload = include.p != NULL;
-    if (include.p && !dt_str_is(include, "payload"))
-        dt_faults_add_query(faults, DT_STR_LIT("include"), "must be payload");
-}
-
 static void read_key(const struct dt_request *req, const char *name, struct dt_str *out, struct dt_faults *faults)
 {
     *out = dt_request_query(req, name);
@@ -145,6 +129,18 @@ static void read_names(const struct dt_request *req, struct dt_list_filter *filt
         dt_faults_add_query(faults, DT_STR_LIT("key_prefix"), "cannot stand beside key");
     read_text(req, "error_code", &filter->error_code, faults);
     read_text(req, "error_text", &filter->error_text, faults);
+    const struct dt_str state = dt_request_query(req, "state");
+    const struct dt_str include = dt_request_query(req, "include");
+    enum dt_job_state parsed;
+    filter->state = -1;
+    if (state.p && dt_job_state_parse(state, &parsed))
+        filter->state = (int)parsed;
+    else if (state.p)
+        dt_faults_add_query(faults, DT_STR_LIT("state"),
+                            "must be one of scheduled, dispatched, succeeded, dead, cancelled");
+    filter->payload = include.p != NULL;
+    if (include.p && !dt_str_is(include, "payload"))
+        dt_faults_add_query(faults, DT_STR_LIT("include"), "must be payload");
 }
 
 static void read_ranges(const struct dt_request *req, struct dt_list_filter *filter, struct dt_faults *faults)
@@ -200,27 +196,13 @@ static bool name_list(struct dt_request *req, struct list *list)
     return dt_answer_list(req, kinds[dt_list_way(f)], fields, sizeof(fields) / sizeof(*fields), &list->cursor);
 }
 
-/* False: these are not the four numbers of a place. */
-static bool read_place(struct dt_str position, struct dt_list_place *at)
-{
-    int64_t n[4];
-    char text[100];
-    char *next = text;
-    snprintf(text, sizeof(text), "%.*s", (int)position.n, position.p);
-    for (size_t i = 0; i < 4; i++) {
-        char *from = next;
-        n[i] = strtoll(from, &next, 10);
-        if (next == from)
-            return false;
-    }
-    *at = (struct dt_list_place){(int)n[0], n[1], n[2], n[3]};
-    return *next == '\0';
-}
-
 static void read_cursor(struct dt_request *req, struct list *list, struct dt_faults *faults)
 {
     struct dt_list_filter *filter = &list->filter;
     struct dt_str position;
+    int64_t n[4] = {0};
+    char text[100];
+    char *next = text;
     bool fine = true;
     filter->after.split_ms = dt_clock_real_ms(req->api->clock) + req->api->config->history_after;
     if (!dt_answer_cursor(req, &list->cursor, faults, &position) || !position.p)
@@ -230,7 +212,15 @@ static void read_cursor(struct dt_request *req, struct list *list, struct dt_fau
         filter->after_key = position;
         break;
     case DT_LIST_BY_TIME:
-        fine = read_place(position, &filter->after);
+        snprintf(text, sizeof(text), "%.*s", (int)position.n, position.p);
+        for (size_t i = 0; fine && i < 4; i++) { /* the four numbers of a place */
+            char *from = next;
+            n[i] = strtoll(from, &next, 10);
+            fine = next != from;
+        }
+        fine = fine && *next == '\0';
+        if (fine)
+            filter->after = (struct dt_list_place){(int)n[0], n[1], n[2], n[3]};
         break;
     case DT_LIST_BY_ID:
     default:
@@ -251,7 +241,6 @@ enum dt_next dt_handle_job_list(struct dt_request *req)
     struct dt_faults faults;
     dt_faults_init(&faults, &req->arena);
     read_names(req, &list->filter, &faults);
-    read_words(req, &list->filter, &faults);
     read_ranges(req, &list->filter, &faults);
     dt_answer_limit(req, &faults, &list->filter.limit);
     /* Rows without payloads are small, and so is what they need. */

@@ -401,24 +401,6 @@ static void tell(dt_pop_room *room, dt_status status, const struct dt_error *err
         dt_outage_failed(&room->outage, DT_OUTAGE_MYSQL, "pops", "those who wait get no jobs", status, err);
 }
 
-/* Claims for those who were chosen. */
-static dt_status claim(dt_pop_room *room, struct served *served, struct dt_popped *popped, struct dt_error *err)
-{
-    const struct dt_pop_wish wish = {.topics = &served->topic, .n_topics = 1, .wait_ms = 1};
-    const size_t one = (size_t)room->env->config->limits_payload;
-    const size_t bytes = served->max < DT_POP_BYTES / one ? served->max * one : DT_POP_BYTES;
-    if (!dt_hold_exactly(&room->hold, DT_POP_ROOM_EACH * bytes))
-        return dt_fail(err, DT_UNAVAILABLE, "no memory is left");
-    dt_status status = dt_session_begin(&room->session, err);
-    if (status == DT_OK)
-        status = dt_pop_take(room->api, room->session.store, &wish, served->takers, served->n, bytes, &room->arena,
-                             popped, err);
-    if (popped->n && served->by_command)
-        popped->names = dt_command_name_jobs(room->session.store, &room->arena, popped);
-    dt_session_end(&room->session);
-    return status;
-}
-
 /* One claim for the pops of a line that is ready. */
 static void serve_line(dt_pop_room *room)
 {
@@ -430,7 +412,20 @@ static void serve_line(dt_pop_room *room)
     drop_absent_pops(room, &served);
     dt_status status = DT_OK;
     if (served.n) {
-        status = claim(room, &served, &popped, &err);
+        const struct dt_pop_wish wish = {.topics = &served.topic, .n_topics = 1, .wait_ms = 1};
+        const size_t one = (size_t)room->env->config->limits_payload;
+        const size_t bytes = served.max < DT_POP_BYTES / one ? served.max * one : DT_POP_BYTES;
+        if (dt_hold_exactly(&room->hold, DT_POP_ROOM_EACH * bytes)) {
+            status = dt_session_begin(&room->session, &err);
+            if (status == DT_OK)
+                status = dt_pop_take(room->api, room->session.store, &wish, served.takers, served.n, bytes,
+                                     &room->arena, &popped, &err);
+            if (popped.n && served.by_command)
+                popped.names = dt_command_name_jobs(room->session.store, &room->arena, &popped);
+            dt_session_end(&room->session);
+        } else {
+            status = dt_fail(&err, DT_UNAVAILABLE, "no memory is left");
+        }
         tell(room, status, &err);
     }
     if (popped.refused.p)

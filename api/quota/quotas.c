@@ -307,26 +307,6 @@ int64_t dt_pending_within(struct dt_str topics, const struct dt_topic_pending *p
     return jobs > 0 ? jobs : 0;
 }
 
-static dt_status count_pending(dt_quotas *q, dt_tenant **wants, size_t n, struct dt_error *err)
-{
-    struct dt_arena arena;
-    struct dt_topic_pending *pending = NULL;
-    size_t topics = 0;
-    dt_arena_init(&arena);
-    dt_status status = dt_session_begin(&q->session, err);
-    if (status == DT_OK)
-        status = dt_store_quota_apis(q->session.store, &q->apis, err);
-    if (status == DT_OK)
-        status = dt_store_pending(q->session.store, &arena, &pending, &topics, err);
-    dt_session_end(&q->session);
-    pthread_mutex_lock(&q->lock); /* under which alone the topics of a tenant change */
-    for (size_t i = 0; status == DT_OK && i < n; i++)
-        dt_meter_set_pending(wants[i]->meter, dt_pending_within(dt_str(wants[i]->topics), pending, topics), q->apis);
-    pthread_mutex_unlock(&q->lock);
-    dt_arena_clear(&arena);
-    return status;
-}
-
 /* One count for all who were asked about new jobs since the last one, and never much of the time. */
 static void look_at_pending(dt_quotas *q, dt_tenant **all, size_t n)
 {
@@ -341,8 +321,25 @@ static void look_at_pending(dt_quotas *q, dt_tenant **all, size_t n)
             all[i] = all[k]; /* those who want it come first */
             all[k++] = wants;
         }
-    if (k > 0 && count_pending(q, all, k, &err) != DT_OK)
-        DT_LOG(DEBUG, "quotas", "pending jobs were not counted", DT_S("error", err.text));
+    if (k > 0) {
+        struct dt_topic_pending *pending = NULL;
+        struct dt_arena arena;
+        size_t topics = 0;
+        dt_arena_init(&arena);
+        dt_status status = dt_session_begin(&q->session, &err);
+        if (status == DT_OK)
+            status = dt_store_quota_apis(q->session.store, &q->apis, &err);
+        if (status == DT_OK)
+            status = dt_store_pending(q->session.store, &arena, &pending, &topics, &err);
+        dt_session_end(&q->session);
+        if (status != DT_OK)
+            DT_LOG(DEBUG, "quotas", "pending jobs were not counted", DT_S("error", err.text));
+        pthread_mutex_lock(&q->lock); /* under which alone the topics of a tenant change */
+        for (size_t i = 0; status == DT_OK && i < k; i++)
+            dt_meter_set_pending(all[i]->meter, dt_pending_within(dt_str(all[i]->topics), pending, topics), q->apis);
+        pthread_mutex_unlock(&q->lock);
+        dt_arena_clear(&arena);
+    }
     q->count_us = began_us + COUNT_PART * (dt_clock_mono_us(q->env->clock) - began_us);
 }
 

@@ -86,6 +86,11 @@ static struct task *queued(dt_workers *pool, size_t i)
     return &pool->queue[slot_of(pool->head, i)];
 }
 
+static struct put_off *put_off(dt_workers *pool, size_t i)
+{
+    return &pool->later[slot_of(pool->later_head, i)];
+}
+
 static void show_locked(const dt_workers *pool)
 {
     dt_metric_set(pool->queued, (double)(pool->n + pool->n_later));
@@ -110,7 +115,7 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
     bool room = pool->n_later < QUEUE_MAX;
     dt_assert_cmp(pool->n_later, <=, QUEUE_MAX);
     if (room)
-        pool->later[slot_of(pool->later_head, pool->n_later++)] =
+        *put_off(pool, pool->n_later++) =
             (struct put_off){{.req = req, .run = run, .caller = req->caller.fair_queue}, until_us};
     if (pool->sleeping) /* it looks at the time: this thread may be long about its next task */
         pthread_cond_signal(&pool->wake);
@@ -121,7 +126,7 @@ bool dt_workers_later(dt_workers *pool, struct dt_request *req, dt_worker_fn run
 /* Under the lock, as the rest up to pop. */
 static bool take_put_off(dt_workers *pool, struct task *task)
 {
-    const struct put_off *first = &pool->later[pool->later_head];
+    const struct put_off *first = put_off(pool, 0);
     if (pool->n_later == 0 || (!pool->stopping && dt_clock_mono_us(pool->env->clock) < first->until_us))
         return false;
     *task = first->task;
@@ -180,7 +185,7 @@ static bool pop(dt_workers *pool, struct task *task, bool *stopping)
     bool got;
     pthread_mutex_lock(&pool->lock);
     while (!(got = take_put_off(pool, task) || take_queued(pool, task)) && !pool->stopping) {
-        int64_t put_off_us = pool->n_later ? pool->later[pool->later_head].until_us : INT64_MAX;
+        int64_t put_off_us = pool->n_later ? put_off(pool, 0)->until_us : INT64_MAX;
         int64_t until_us = dt_earlier(put_off_us, pool->rest_ends_us);
         pool->sleeping++;
         if (until_us < INT64_MAX)
@@ -212,45 +217,30 @@ static void refuse_request(struct dt_request *req, const char *why)
     dt_request_resume(req);
 }
 
-/* Takes the first request whose time is up out of the queue; NULL: there is none. */
-static struct dt_request *take_late_queued(dt_workers *pool, int64_t now_us)
-{
-    size_t i = 0;
-    while (i < pool->n && queued(pool, i)->req->deadline_us > now_us)
-        i++;
-    if (i == pool->n)
-        return NULL;
-    struct dt_request *late = queued(pool, i)->req;
-    drop_queued(pool, i);
-    return late;
-}
-
-static struct dt_request *take_late_put_off(dt_workers *pool, int64_t now_us)
-{
-    size_t i = 0;
-    while (i < pool->n_later && pool->later[slot_of(pool->later_head, i)].task.req->deadline_us > now_us)
-        i++;
-    if (i == pool->n_later)
-        return NULL;
-    struct dt_request *late = pool->later[slot_of(pool->later_head, i)].task.req;
-    for (pool->n_later--; i < pool->n_later; i++)
-        pool->later[slot_of(pool->later_head, i)] = pool->later[slot_of(pool->later_head, i + 1)];
-    return late;
-}
-
 void dt_workers_expire(dt_workers *pool, int64_t now_us)
 {
-    for (;;) {
+    struct dt_request *late;
+    do {
+        size_t i = 0;
+        late = NULL;
         pthread_mutex_lock(&pool->lock);
-        struct dt_request *late = take_late_queued(pool, now_us);
-        if (!late)
-            late = take_late_put_off(pool, now_us);
+        while (i < pool->n && queued(pool, i)->req->deadline_us > now_us)
+            i++;
+        if (i < pool->n) {
+            late = queued(pool, i)->req;
+            drop_queued(pool, i);
+        }
+        for (i = 0; !late && i < pool->n_later; i++)
+            if (put_off(pool, i)->task.req->deadline_us <= now_us) {
+                late = put_off(pool, i)->task.req;
+                for (pool->n_later--; i < pool->n_later; i++)
+                    *put_off(pool, i) = *put_off(pool, i + 1);
+            }
         show_locked(pool);
         pthread_mutex_unlock(&pool->lock);
-        if (!late)
-            return;
-        refuse_request(late, too_late);
-    }
+        if (late)
+            refuse_request(late, too_late);
+    } while (late);
 }
 
 static enum dt_next submit(dt_workers *pool, struct task task)
