@@ -16,6 +16,7 @@
 #include "alerts/alerts.h"
 #include "api.h"
 #include "auth/auth.h"
+#include "base/assert.h"
 #include "base/connection/secrets.h"
 #include "base/hooks/fail_point.h"
 #include "base/log.h"
@@ -305,6 +306,7 @@ static void free_parts(struct server *s)
     dt_zone_files_free(api->zones);
     dt_tls_files_free(api->tls);
     dt_router_free(s->router);
+    dt_assert_cmp(dt_budget_held(&s->memory), ==, 0); /* the sum of all holds, and nothing holds any more */
 }
 
 /* ---- serving ---- */

@@ -138,8 +138,7 @@ static enum dt_next replace_job(struct dt_request *req, dt_store *store)
 
 enum dt_next dt_handle_job_create(struct dt_request *req)
 {
-    const struct dt_job_path path = {.topic = req->params[0],
-                                     .key = req->params[1]}; /* absent where the body has them */
+    const struct dt_job_path path = {.topic = req->params[0], .key = req->params[1]}; /* or absent: in the body */
     bool replace;
     if (!dt_answer_flag(req, "replace", &replace) || !dt_answer_clock(req))
         return DT_REPLY;

@@ -1,4 +1,4 @@
-/* The sentences, and the answer with them, the shard and the entry in the index, and facts one by one: see explain.h. */
+/* The sentences, and the answer as JSON: with them, the shard, the entry in the index, and facts one by one. */
 #include "jobs/explain.h"
 
 #include "base/text/timetext.h"

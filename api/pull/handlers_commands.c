@@ -27,7 +27,6 @@
 /* A command, and what became of it. */
 struct dt_run_command {
     struct dt_command command;
-    int64_t job_id;    /* of finish and delete; 0 = there is none */
     dt_status status;  /* OK: success; INVALID: it failed, `error` says why; others: a server of ours failed */
     const char *error; /* of INVALID; lives as long as the request */
     bool answered;     /* its answer is written already */

@@ -1,8 +1,8 @@
 /*
  * Owns which pop is in which line: see pop_lines.h. Refuses to know jobs and sockets.
  *
- * Invariants: a line has at least one pop; a waiter has a place in each of its lines, and is counted once in `n`; a line
- * is in `ready` exactly while line->ready is set.
+ * Invariants: a line has at least one pop; a waiter has a place in each of its lines, and is counted once in `n`; a
+ * line is in `ready` exactly while line->ready is set.
  */
 #include "pop_lines.h"
 
