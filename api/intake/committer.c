@@ -152,15 +152,10 @@ static int64_t many_begins_at(const dt_committer *c)
     return yields ? yields_until_us : at_us;
 }
 
-static int64_t begin_at_locked(const dt_committer *c)
-{
-    return dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
-}
-
 /* A sleeper is of use when it can begin, or to look at the clock sooner than those do who look at it already. */
 static void call_sleeper_locked(dt_committer *c, bool for_clock)
 {
-    int64_t at_us = begin_at_locked(c);
+    int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
     if (c->sleeping && (at_us == 0 || (for_clock && at_us < c->watched_us)))
         pthread_cond_signal(&c->wake);
 }
@@ -277,7 +272,10 @@ void dt_committer_expire(dt_committer *c, int64_t now_us)
 /* Waits for the time of a commit. */
 static void wait_locked(dt_committer *c)
 {
-    for (int64_t at_us; !c->stopping && (at_us = begin_at_locked(c)) > dt_clock_mono_us(c->env->clock);) {
+    while (!c->stopping) {
+        const int64_t at_us = dt_earlier(queue_begins_at(&c->few), many_begins_at(c));
+        if (at_us <= dt_clock_mono_us(c->env->clock))
+            return;
         c->sleeping++;
         if (at_us < c->watched_us) { /* else another thread is up in time */
             c->watched_us = at_us;

@@ -19,13 +19,6 @@ struct decoder {
     bool keeps;
 };
 
-static struct dt_str keep_text(struct dt_faults *faults, struct dt_str text)
-{
-    struct dt_str copy = dt_arena_copy(faults->arena, text);
-    faults->failed = faults->failed || !copy.p;
-    return copy;
-}
-
 /* ---- reading ---- */
 
 static void read_limit(struct decoder *d, const struct dt_json_node *node, enum dt_alert_kind kind)
@@ -50,7 +43,7 @@ static void read_url(struct decoder *d, const struct dt_json_node *node)
     if (reason)
         dt_faults_add(d->faults, "/alerts/url", reason);
     else
-        d->setting.url = keep_text(d->faults, node->str);
+        d->setting.url = dt_topic_keep_text(d->faults, node->str);
 }
 
 static void read_secret(struct decoder *d, const struct dt_json_node *node)
@@ -59,7 +52,7 @@ static void read_secret(struct decoder *d, const struct dt_json_node *node)
     if (reason)
         dt_faults_add(d->faults, at_secret, reason);
     else
-        d->setting.secret = keep_text(d->faults, node->str);
+        d->setting.secret = dt_topic_keep_text(d->faults, node->str);
 }
 
 static void read_mute(struct decoder *d, const struct dt_json_node *node)
@@ -96,7 +89,7 @@ static struct dt_str stored(struct dt_faults *faults, const struct dt_alert_sett
     dt_strbuf_init(&text);
     dt_alert_setting_write(&text, setting);
     faults->failed = faults->failed || text.failed;
-    struct dt_str out = text.n ? keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    struct dt_str out = text.n ? dt_topic_keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
     dt_strbuf_clear(&text);
     return out;
 }

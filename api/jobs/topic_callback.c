@@ -15,13 +15,6 @@ static const char hosts_at[] = "/callback_hosts";
 
 #define HOSTS_MAX 4000 /* bytes of the column */
 
-static struct dt_str keep_text(struct dt_faults *faults, struct dt_str text)
-{
-    struct dt_str copy = dt_arena_copy(faults->arena, text);
-    faults->failed = faults->failed || !copy.p;
-    return copy;
-}
-
 /* ---- reading ---- */
 
 void dt_topic_callback_url(const struct dt_json_node *node, const struct dt_job_rules *rules, struct dt_faults *faults,
@@ -34,7 +27,7 @@ void dt_topic_callback_url(const struct dt_json_node *node, const struct dt_job_
     if (reason)
         dt_faults_add(faults, "/callback_url", reason);
     else
-        setting->topic.callback.places.url = keep_text(faults, node->str);
+        setting->topic.callback.places.url = dt_topic_keep_text(faults, node->str);
 }
 
 /* Written as SQL has the list: one text, with commas between. */
@@ -65,7 +58,7 @@ void dt_topic_callback_hosts(const dt_json *json, const struct dt_json_node *nod
     if (text.n > HOSTS_MAX)
         dt_faults_addf(faults, hosts_at, "has more than %d bytes", HOSTS_MAX);
     faults->failed = faults->failed || text.failed;
-    setting->topic.callback.places.hosts = text.n ? keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    setting->topic.callback.places.hosts = text.n ? dt_topic_keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
     dt_strbuf_clear(&text);
 }
 
@@ -121,7 +114,7 @@ void dt_topic_callback_headers(const dt_json *json, const struct dt_json_node *n
         dt_faults_addf(faults, headers_at, "names and values have %zu bytes, %zu are allowed", bytes,
                        rules->headers_max);
     faults->failed = faults->failed || text.failed;
-    setting->topic.callback.headers = text.n > 2 ? keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
+    setting->topic.callback.headers = text.n > 2 ? dt_topic_keep_text(faults, dt_strbuf_str(&text)) : DT_STR_NONE;
     dt_strbuf_clear(&text);
 }
 
@@ -134,7 +127,7 @@ void dt_topic_callback_secret(const struct dt_json_node *node, struct dt_faults 
     if (reason)
         dt_faults_add(faults, secret_at, reason);
     else
-        setting->topic.callback.secret = keep_text(faults, node->str);
+        setting->topic.callback.secret = dt_topic_keep_text(faults, node->str);
 }
 
 void dt_topic_callback_compare(const struct dt_job_rules *rules, struct dt_faults *faults,
@@ -168,68 +161,45 @@ static struct dt_str find_header(const dt_json *json, struct dt_str name)
     return DT_STR_NONE;
 }
 
-struct headers {
-    struct dt_str *names, *values;
-    size_t n;
-};
-
 static dt_status parse(dt_json *json, struct dt_str text)
 {
     static const struct dt_json_limits limits = {.depth = 2};
     return dt_json_parse(json, text.p ? text : DT_STR_LIT("{}"), &limits, NULL);
 }
 
-/* Copies the members, since the parser is used again. */
-static dt_status list_headers(dt_json *json, struct dt_str text, struct dt_arena *arena, struct headers *out)
-{
-    dt_status status = parse(json, text);
-    if (status != DT_OK)
-        return status;
-    const struct dt_json_node *root = dt_json_root(json);
-    out->n = 0;
-    out->names = dt_arena_alloc(arena, (root->n + 1) * sizeof(*out->names));
-    out->values = dt_arena_alloc(arena, (root->n + 1) * sizeof(*out->values));
-    if (!out->names || !out->values)
-        return DT_NOMEM;
-    for (const struct dt_json_node *m = dt_json_first(json, root); m; m = dt_json_sibling(json, root, m)) {
-        out->names[out->n] = dt_arena_copy(arena, m->name);
-        out->values[out->n] = dt_arena_copy(arena, m->str);
-        if (!out->names[out->n].p || !out->values[out->n].p)
-            return DT_NOMEM;
-        out->n++;
-    }
-    return DT_OK;
-}
-
 static dt_status keep_headers(dt_json *json, const struct dt_topic *there, bool widen, struct dt_faults *faults,
                               struct dt_topic *out)
 {
-    struct headers wanted;
     struct dt_strbuf text;
+    dt_json *had = NULL;
     if (!out->callback.headers.p)
         return DT_OK;
-    dt_status status = list_headers(json, out->callback.headers, faults->arena, &wanted);
-    if (status == DT_OK)
-        status = parse(json, there ? there->callback.headers : DT_STR_NONE);
-    if (status != DT_OK)
-        return status;
     dt_strbuf_init(&text);
     dt_strbuf_addc(&text, '{');
-    for (size_t i = 0; i < wanted.n; i++) {
-        bool hidden = dt_str_is(wanted.values[i], HIDDEN);
-        struct dt_str value = hidden ? find_header(json, wanted.names[i]) : wanted.values[i];
+    dt_status status = dt_json_new(&had);
+    if (status == DT_OK)
+        status = parse(json, out->callback.headers);
+    if (status == DT_OK)
+        status = parse(had, there ? there->callback.headers : DT_STR_NONE);
+    const struct dt_json_node *root = status == DT_OK ? dt_json_root(json) : NULL;
+    for (const struct dt_json_node *m = root ? dt_json_first(json, root) : NULL; m;
+         m = dt_json_sibling(json, root, m)) {
+        const bool hidden = dt_str_is(m->str, HIDDEN);
+        const struct dt_str value = hidden ? find_header(had, m->name) : m->str;
         if (hidden && value.p && widen)
-            dt_faults_add_member(faults, headers_at, wanted.names[i], DT_TOPIC_SECRET_WIDENED);
+            dt_faults_add_member(faults, headers_at, m->name, DT_TOPIC_SECRET_WIDENED);
         else if (value.p)
-            add_header(&text, wanted.names[i], value);
+            add_header(&text, m->name, value);
         else
-            dt_faults_add_member(faults, headers_at, wanted.names[i], "has no value yet that \"***\" could keep");
+            dt_faults_add_member(faults, headers_at, m->name, "has no value yet that \"***\" could keep");
     }
     dt_strbuf_addc(&text, '}');
     faults->failed = faults->failed || text.failed;
-    out->callback.headers = keep_text(faults, dt_strbuf_str(&text));
+    if (status == DT_OK)
+        out->callback.headers = dt_topic_keep_text(faults, dt_strbuf_str(&text));
     dt_strbuf_clear(&text);
-    return DT_OK;
+    dt_json_free(had);
+    return status;
 }
 
 dt_status dt_topic_callback_keep(dt_json *json, const struct dt_topic *there, const struct dt_topic_setting *setting,

@@ -13,6 +13,13 @@ static bool behind_hidden(struct dt_str text, struct dt_str *out)
     return true;
 }
 
+struct dt_str dt_topic_keep_text(struct dt_faults *faults, struct dt_str text)
+{
+    struct dt_str copy = dt_arena_copy(faults->arena, text);
+    faults->failed = faults->failed || !copy.p;
+    return copy;
+}
+
 const char *dt_topic_secret_check(const struct dt_json_node *node, bool *keeps)
 {
     struct dt_str added = DT_STR_NONE;
@@ -51,8 +58,8 @@ struct dt_str dt_topic_secret_keep(struct dt_str wanted, struct dt_str had, bool
         dt_strbuf_addc(&text, ' ');
         dt_strbuf_add(&text, added.p, added.n);
     }
-    struct dt_str out = text.failed ? DT_STR_NONE : dt_arena_copy(faults->arena, dt_strbuf_str(&text));
-    faults->failed = faults->failed || !out.p;
+    faults->failed = faults->failed || text.failed;
+    struct dt_str out = text.failed ? DT_STR_NONE : dt_topic_keep_text(faults, dt_strbuf_str(&text));
     dt_strbuf_clear(&text);
     return out;
 }

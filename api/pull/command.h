@@ -38,7 +38,5 @@ DT_MUST_CHECK dt_status dt_command_decode(const dt_json *json, const struct dt_j
                                           struct dt_faults *faults, struct dt_command *out);
 /* The wish of a pop; borrows the command. */
 struct dt_pop_wish dt_command_wish(const struct dt_command *pop);
-/* The scope that a command takes. */
-enum dt_scope dt_command_scope(enum dt_verb verb);
 
 #endif

@@ -187,8 +187,3 @@ struct dt_pop_wish dt_command_wish(const struct dt_command *pop)
                                 .wait_ms = pop->wait_ms,
                                 .form = pop->many ? DT_POP_FORM_COMMAND_LIST : DT_POP_FORM_COMMAND};
 }
-
-enum dt_scope dt_command_scope(enum dt_verb verb)
-{
-    return verb == DT_VERB_ADD || verb == DT_VERB_DELETE ? DT_SCOPE_WRITE : DT_SCOPE_REPORT;
-}

@@ -446,7 +446,7 @@ static void check_token(const struct dt_run *run, size_t i)
     const enum dt_verb verb = one->command.verb;
     if (run->array && one->command.wait_ms)
         fail(one, "/wait goes with a command that comes alone");
-    if (!dt_caller_may(caller, dt_command_scope(verb)))
+    if (!dt_caller_may(caller, verb == DT_VERB_ADD || verb == DT_VERB_DELETE ? DT_SCOPE_WRITE : DT_SCOPE_REPORT))
         fail(one, no_scope);
     else if ((verb == DT_VERB_ADD || verb == DT_VERB_POP) && !dt_caller_sees(caller, one->command.topic))
         fail(one, "there is no such topic");

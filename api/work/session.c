@@ -61,11 +61,6 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
     return status;
 }
 
-void dt_session_act_as(struct dt_session *session, struct dt_str actor)
-{
-    dt_store_act_as(session->store, actor);
-}
-
 void dt_session_end(struct dt_session *session)
 {
     int64_t now_us = dt_clock_mono_us(session->clock);

@@ -42,8 +42,6 @@ void dt_session_clear(struct dt_session *session);
  * while after no connection was to be had, so that those who queued behind the one who waited need not wait, too; but
  * not once MySQL has answered another session of the process. */
 DT_MUST_CHECK dt_status dt_session_begin(struct dt_session *session, struct dt_error *err);
-/* Says for whom the work is that begins: changes are written down with this name. */
-void dt_session_act_as(struct dt_session *session, struct dt_str actor);
 /* Ends the piece of work. */
 void dt_session_end(struct dt_session *session);
 /*

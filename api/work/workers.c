@@ -304,7 +304,8 @@ static void serve_task(struct worker *w, struct task task)
     /* A request that has changed something runs even if MySQL is away: its statements fail, and it answers what it
      * knows, which is more than that the outcome is unknown. */
     if (status == DT_OK || req->changed) {
-        dt_session_act_as(&w->session, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
+        /* Changes are written down with the caller's name. */
+        dt_store_act_as(w->session.store, req->caller.name.p ? req->caller.name : DT_STR_LIT("-"));
         enum dt_next next = task.run(req, w->session.store);
         if (next == DT_REPLY) {
             dt_request_trim(req); /* many may wait for the thread that sends answers */

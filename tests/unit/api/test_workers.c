@@ -86,9 +86,9 @@ dt_status dt_session_begin(struct dt_session *session, struct dt_error *err)
     return rig->begin == DT_OK ? DT_OK : dt_fail(err, rig->begin, "away");
 }
 
-void dt_session_act_as(struct dt_session *session, struct dt_str actor)
+void dt_store_act_as(dt_store *store, struct dt_str actor)
 {
-    (void)session;
+    assert_null(store);
     assert_string_equal(actor.p, "-");
 }
 
