@@ -26,6 +26,7 @@
 #include <errmsg.h>
 #include <mysql.h>
 
+#include "base/assert.h"
 #include "base/clock.h"
 #include "store/db/db_error.h"
 #include "store/db/db_mysql_connect.h"
@@ -126,11 +127,10 @@ static void lose_connection(dt_db *db)
 static dt_status fail(dt_db *db, unsigned number, const char *text, const char *what, struct dt_error *err)
 {
     dt_status status = dt_db_error_status(number);
-    if (dt_db_error_loses_connection(number)) {
+    if (dt_db_error_loses_connection(number))
         lose_connection(db);
-    } else if (status == DT_BUSY && db->txn == TXN_OPEN) {
+    else if (status == DT_BUSY && db->txn == TXN_OPEN)
         db->txn = TXN_SPOILT;
-    }
     (void)dt_fail(err, status, "MySQL %u: %s (%.80s)", number, text, what);
     if (err)
         err->alarm = dt_db_error_needs_an_operator(number);
@@ -147,33 +147,12 @@ static dt_status fail_statement(dt_db *db, MYSQL_STMT *stmt, const char *what, s
     return fail(db, mysql_stmt_errno(stmt), mysql_stmt_error(stmt), what, err);
 }
 
-static dt_status no_memory(struct dt_error *err)
-{
-    return dt_fail(err, DT_NOMEM, "out of memory");
-}
-
 static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err);
 static dt_status run_text(dt_db *db, const char *sql, size_t n, struct dt_error *err);
 
-/* One statement a second, between transactions, and only where there are several servers. */
-static bool look_due(const dt_db *db)
-{
-    return dt_mysql_may_move(db->config) && db->txn == TXN_NONE && db->used_us - db->looked_us > LOOK_US;
-}
-
-/* A server that has become a replica serves reads as before, older and older ones: it is left. */
-static dt_status look(dt_db *db, struct dt_error *err)
-{
-    bool read_only = false;
-    if (dt_mysql_read_only(db->mysql, &read_only))
-        return fail_connection(db, "read_only", err);
-    db->looked_us = db->used_us;
-    db->dead = read_only;
-    return read_only ? dt_fail(err, DT_UNAVAILABLE, "the MySQL server has become read-only") : DT_OK;
-}
-
 static dt_status connected(dt_db *db, struct dt_error *err)
 {
+    bool read_only = false;
     if (!db->mysql || db->dead)
         return dt_fail(err, DT_UNAVAILABLE, "not connected to MySQL");
     if (db->txn == TXN_SPOILT)
@@ -181,25 +160,30 @@ static dt_status connected(dt_db *db, struct dt_error *err)
     if (db->open)
         return dt_fail(err, DT_INTERNAL, "a result set is still open (%.80s)", db->open->sql);
     db->used_us = dt_clock_mono_us(dt_clock_system());
-    return look_due(db) ? look(db, err) : DT_OK;
+    /* One statement a second, between transactions, and only if there are several servers: a server that has become a
+     * replica still serves reads, older and older ones. */
+    if (!dt_mysql_may_move(db->config) || db->txn != TXN_NONE || db->used_us - db->looked_us <= LOOK_US)
+        return DT_OK;
+    if (dt_mysql_read_only(db->mysql, &read_only))
+        return fail_connection(db, "read_only", err);
+    db->looked_us = db->used_us;
+    db->dead = read_only;
+    return read_only ? dt_fail(err, DT_UNAVAILABLE, "the MySQL server has become read-only") : DT_OK;
 }
 
 /* Has NOW() tell the time of the test clock from here on: half a millisecond more, since servers cut what they made
  * of the decimal places. A database without its table, which is about to get it, or a row in it, has the server's. */
-static dt_status follow_test_clock(dt_db *db, struct dt_error *err)
+static dt_status follow_clock(dt_db *db, struct dt_error *err)
 {
     /* A query in the SET itself would lock the row until the transaction ends. */
     static const char sql[] =
         "SELECT COALESCE(MAX(COALESCE(frozen_at, CAST(UNIX_TIMESTAMP(SYSDATE(3))*1000 AS SIGNED) + "
         "ahead_ms) / 1000 + 0.0005), 0) INTO @dt_test_clock FROM test_clock; "
         "SET timestamp = @dt_test_clock";
+    if (!db->config->installation_test_clock)
+        return DT_OK;
     dt_status status = run_text(db, sql, sizeof(sql) - 1, err);
     return status == DT_SCHEMA ? DT_OK : status;
-}
-
-static inline dt_status follow_clock(dt_db *db, struct dt_error *err)
-{
-    return __builtin_expect(db->config->installation_test_clock, false) ? follow_test_clock(db, err) : DT_OK;
 }
 
 /* Makes the connection ready for a statement: outside a transaction each one commits itself. */
@@ -372,7 +356,7 @@ dt_status dt_db_open(const struct dt_config *config, dt_db **out, struct dt_erro
 {
     dt_status status = dt_db_new(config, out);
     if (status != DT_OK)
-        return no_memory(err);
+        return dt_fail(err, DT_NOMEM, "out of memory");
     status = dt_db_reconnect(*out, err);
     if (status != DT_OK) {
         dt_db_free(*out);
@@ -440,6 +424,7 @@ dt_status dt_db_begin(dt_db *db, struct dt_error *err)
 static dt_status set_keeps(dt_db *db, bool keeps, struct dt_error *err)
 {
     const char *sql = keeps ? "SET autocommit=0" : "SET autocommit=1";
+    dt_assert(db->txn == TXN_NONE); /* autocommit=1 would commit it */
     dt_status status = run_text(db, sql, strlen(sql), err);
     if (status == DT_OK)
         db->keeps = keeps;
@@ -558,7 +543,7 @@ static dt_status make_columns(dt_db *db, struct statement *s, struct dt_error *e
     s->columns = calloc(n, sizeof(*s->columns));
     s->binds = calloc(n, sizeof(*s->binds));
     if (!s->columns || !s->binds) {
-        status = no_memory(err);
+        status = dt_fail(err, DT_NOMEM, "out of memory");
         goto out;
     }
     s->n_columns = n;
@@ -568,7 +553,7 @@ static dt_status make_columns(dt_db *db, struct statement *s, struct dt_error *e
         c->cap = FIRST_CELL_BYTES;
         c->p = c->is_int ? NULL : malloc(c->cap);
         if (!c->is_int && !c->p)
-            status = no_memory(err);
+            status = dt_fail(err, DT_NOMEM, "out of memory");
         else
             bind_column(c, &s->binds[i]);
     }
@@ -582,13 +567,13 @@ static dt_status prepare(dt_db *db, const char *sql, size_t rows, struct dt_str 
 {
     struct statement *s = calloc(1, sizeof(*s));
     if (!s)
-        return no_memory(err);
+        return dt_fail(err, DT_NOMEM, "out of memory");
     s->sql = sql;
     s->rows = rows;
     dt_status status = DT_OK;
     s->stmt = mysql_stmt_init(db->mysql);
     if (!s->stmt)
-        status = no_memory(err);
+        status = dt_fail(err, DT_NOMEM, "out of memory");
     else if (mysql_stmt_prepare(s->stmt, text.p, (unsigned long)text.n))
         status = fail_statement(db, s->stmt, sql, err);
     if (status == DT_OK)
@@ -675,36 +660,29 @@ static void bind_param(const struct dt_param *p, MYSQL_BIND *bind)
     }
 }
 
-/* A statement that the server would not take is not sent: it would end the connection. */
-static dt_status refuse_too_large(const dt_db *db, const struct statement *s, size_t bytes, struct dt_error *err)
-{
-    if (bytes <= db->packet_max)
-        return DT_OK;
-    (void)dt_fail(err, DT_UNAVAILABLE, "MySQL takes statements of %zu bytes (max_allowed_packet), not of %zu (%.80s)",
-                  db->packet_max, bytes, s->sql);
-    if (err)
-        err->alarm = true;
-    return DT_UNAVAILABLE;
-}
-
 static dt_status execute(dt_db *db, struct statement *s, struct dt_params params, struct dt_error *err)
 {
     size_t bytes = 0;
+    dt_assert(!db->open && db->txn != TXN_SPOILT);
     if (mysql_stmt_param_count(s->stmt) != params.n)
         return dt_fail(err, DT_INTERNAL, "%zu parameters for %lu (%.80s)", params.n, mysql_stmt_param_count(s->stmt),
                        s->sql);
     if (!reserve_binds(db, params.n))
-        return no_memory(err);
+        return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t i = 0; i < params.n; i++) {
         bind_param(&params.v[i], &db->binds[i]);
         bytes += PARAM_BYTES + (params.v[i].type == DT_PARAM_BYTES ? params.v[i].s.n : 0);
     }
-    dt_status status = refuse_too_large(db, s, bytes, err);
-    if (status != DT_OK)
-        return status;
-    if (params.n && mysql_stmt_bind_param(s->stmt, db->binds))
-        return fail_statement(db, s->stmt, s->sql, err);
-    if (mysql_stmt_execute(s->stmt))
+    /* A statement that the server would not take is not sent: it would end the connection. */
+    if (bytes > db->packet_max) {
+        (void)dt_fail(err, DT_UNAVAILABLE,
+                      "MySQL takes statements of %zu bytes (max_allowed_packet), not of %zu (%.80s)", db->packet_max,
+                      bytes, s->sql);
+        if (err)
+            err->alarm = true;
+        return DT_UNAVAILABLE;
+    }
+    if ((params.n && mysql_stmt_bind_param(s->stmt, db->binds)) || mysql_stmt_execute(s->stmt))
         return fail_statement(db, s->stmt, s->sql, err);
     return DT_OK;
 }
@@ -747,16 +725,6 @@ static size_t rows_that_fit(const struct dt_param_rows *rows, size_t first, size
 }
 
 #ifdef DT_ARRAY_BINDING
-static bool reserve_scratch(dt_db *db, size_t n)
-{
-    if (n <= db->scratch_cap)
-        return true;
-    free(db->scratch);
-    db->scratch = malloc(n);
-    db->scratch_cap = db->scratch ? n : 0;
-    return db->scratch != NULL;
-}
-
 static void bind_array(const struct dt_param *params, size_t columns, size_t rows, char *room, MYSQL_BIND *bind)
 {
     /* Values and lengths are eight bytes wide, so that `room` is three runs: values, lengths, indicators. */
@@ -787,13 +755,18 @@ static void bind_array(const struct dt_param *params, size_t columns, size_t row
 
 static dt_status run_array(dt_db *db, struct statement *s, struct dt_param_rows rows, struct dt_error *err)
 {
-    size_t a_column = (rows.n * 17 + 15) / 16 * 16;
+    const size_t a_column = (rows.n * 17 + 15) / 16 * 16, bytes = a_column * rows.columns;
     unsigned n = (unsigned)rows.n;
     if (mysql_stmt_param_count(s->stmt) != rows.columns)
         return dt_fail(err, DT_INTERNAL, "%zu columns for %lu (%.80s)", rows.columns, mysql_stmt_param_count(s->stmt),
                        s->sql);
-    if (!reserve_binds(db, rows.columns) || !reserve_scratch(db, a_column * rows.columns))
-        return no_memory(err);
+    if (bytes > db->scratch_cap) {
+        free(db->scratch);
+        db->scratch = malloc(bytes);
+        db->scratch_cap = db->scratch ? bytes : 0;
+    }
+    if (!db->scratch || !reserve_binds(db, rows.columns))
+        return dt_fail(err, DT_NOMEM, "out of memory");
     for (size_t c = 0; c < rows.columns; c++)
         bind_array(rows.v + c, rows.columns, rows.n, db->scratch + c * a_column, &db->binds[c]);
     mysql_stmt_attr_set(s->stmt, STMT_ATTR_ARRAY_SIZE, &n);
@@ -844,20 +817,12 @@ static dt_status statement_of_rows(dt_db *db, const char *sql, size_t rows, stru
         dt_strbuf_add(&text, group, (size_t)(end - group));
     }
     dt_strbuf_adds(&text, end);
-    dt_status status = text.failed ? no_memory(err) : prepare(db, sql, rows, dt_strbuf_str(&text), out, err);
+    dt_status status =
+        text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : prepare(db, sql, rows, dt_strbuf_str(&text), out, err);
     dt_strbuf_clear(&text);
     if (status == DT_OK)
         remember(db, *out);
     return status;
-}
-
-/* The largest power of two: few different statements, so that each is prepared once. Their text is a packet, too. */
-static size_t multi_rows(const dt_db *db, size_t rows, size_t columns)
-{
-    size_t n = MULTI_ROWS_MAX;
-    while (n > 1 && (n > rows || n * columns > PLACEHOLDERS_MAX || n * (2 * columns + 2) > db->packet_max))
-        n /= 2;
-    return n;
 }
 
 dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, uint64_t *affected,
@@ -869,6 +834,7 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
         const struct dt_param *from = rows.v + first * rows.columns;
         size_t n = rows_that_fit(&rows, first, db->packet_max < CHUNK_BYTES ? db->packet_max : CHUNK_BYTES);
         struct statement *s;
+        dt_assert_cmp(n, >, 0);
 #ifdef DT_ARRAY_BINDING
         if (db->server == DT_SERVER_MARIADB && n > 1) {
             status = statement_of(db, sql, &s, err);
@@ -877,7 +843,13 @@ dt_status dt_db_run_many(dt_db *db, const char *sql, struct dt_param_rows rows, 
         } else
 #endif
         {
-            n = multi_rows(db, n, rows.columns);
+            /* The largest power of two: few different statements, so that each is prepared once. Their text is a
+             * packet, too. */
+            const size_t fit = n;
+            n = MULTI_ROWS_MAX;
+            while (n > 1 &&
+                   (n > fit || n * rows.columns > PLACEHOLDERS_MAX || n * (2 * rows.columns + 2) > db->packet_max))
+                n /= 2;
             status = statement_of_rows(db, sql, n, &s, err);
             if (status == DT_OK)
                 status = execute(db, s, (struct dt_params){from, rows.columns * n}, err);
@@ -930,29 +902,20 @@ static bool write_out(const char *sql, struct dt_param_rows rows, struct dt_strb
     return true;
 }
 
-/* Says whether the server told the error; one that the client library finds by itself may have happened after all was
- * sent. */
-static bool server_told(const dt_db *db)
-{
-    unsigned number = mysql_errno(db->mysql);
-    return !db->dead && number && (number < 2000 || number >= 3000);
-}
-
 /* The server stops at the first error: one that it tells of the statement means that nothing was committed. One of the
- * connection may mean anything. */
+ * connection, or one that the client library finds by itself, may mean anything. */
 static dt_status run_and_commit(dt_db *db, struct dt_str text, struct dt_error *err)
 {
     dt_status status = DT_OK;
-    bool committing = false;
+    bool server_told = false;
     if (mysql_real_query(db->mysql, text.p, (unsigned long)text.n)) {
         status = fail_connection(db, text.p, err);
-    } else {
-        committing = true;
-        status = mysql_next_result(db->mysql) ? fail_connection(db, "COMMIT", err) : DT_OK;
+        unsigned number = mysql_errno(db->mysql);
+        server_told = !db->dead && number && (number < 2000 || number >= 3000);
+    } else if (mysql_next_result(db->mysql)) {
+        status = fail_connection(db, "COMMIT", err);
     }
-    if (status == DT_BUSY)
-        return status;
-    if (status != DT_OK && !committing && server_told(db) && status != DT_UNAVAILABLE)
+    if (status == DT_BUSY || (status != DT_OK && server_told && status != DT_UNAVAILABLE))
         return status;
     db->txn = TXN_NONE;
     return status != DT_OK ? in_doubt(db, err) : DT_OK;
@@ -976,7 +939,7 @@ dt_status dt_db_commit_with(dt_db *db, const char *sql, struct dt_param_rows row
     if (!write_out(sql, rows, &text))
         status = dt_fail(err, DT_INTERNAL, "no VALUES group (%.80s)", sql);
     else
-        status = text.failed ? no_memory(err) : run_and_commit(db, dt_strbuf_str(&text), err);
+        status = text.failed ? dt_fail(err, DT_NOMEM, "out of memory") : run_and_commit(db, dt_strbuf_str(&text), err);
     dt_strbuf_clear(&text);
     db->shifted += status == DT_BUSY ? 7 : 0;
     return status;
@@ -988,23 +951,6 @@ uint64_t dt_db_number(const dt_db *db)
 }
 
 /* ---- queries ---- */
-
-/*
- * A row may be an error: the lock of a row is waited for when the first packets have gone. After that MariaDB's library
- * takes the statement for one whose rows are still to come, and would wait for them before it executes it again: it is
- * prepared anew when it is wanted. Where memory was out the library has left rows on the line, and takes it for free.
- */
-static dt_status store_rows(dt_db *db, struct statement *s, struct dt_error *err)
-{
-    if (!mysql_stmt_store_result(s->stmt))
-        return DT_OK;
-    dt_status status = fail_statement(db, s->stmt, s->sql, err);
-    if (mysql_stmt_errno(s->stmt) == CR_OUT_OF_MEMORY)
-        lose_connection(db);
-    if (!s->once)
-        forget_statement(db, s);
-    return status;
-}
 
 static dt_status open_result(dt_db *db, struct statement *s, struct dt_params params, bool stream, struct dt_error *err)
 {
@@ -1018,10 +964,20 @@ static dt_status open_result(dt_db *db, struct statement *s, struct dt_params pa
         mysql_stmt_free_result(s->stmt);
         return status;
     }
-    if (!stream)
-        status = store_rows(db, s, err);
-    if (status != DT_OK)
+    /*
+     * A row may be an error: the lock of a row is waited for when the first packets have gone. After that MariaDB's
+     * library takes the statement for one whose rows are still to come, and would wait for them before it executes it
+     * again: it is prepared again when it is wanted. If memory was out, the library has left rows on the line, and
+     * takes it for free.
+     */
+    if (!stream && mysql_stmt_store_result(s->stmt)) {
+        status = fail_statement(db, s->stmt, s->sql, err);
+        if (mysql_stmt_errno(s->stmt) == CR_OUT_OF_MEMORY)
+            lose_connection(db);
+        if (!s->once)
+            forget_statement(db, s);
         return status;
+    }
     db->open = s;
     db->streaming = stream;
     db->fetch_status = DT_OK;
@@ -1048,38 +1004,6 @@ dt_status dt_db_query_stream(dt_db *db, const char *sql, struct dt_params params
     return status != DT_OK ? status : open_result(db, s, params, true, err);
 }
 
-/* The statement with its values in their places; false: they are not as many. */
-static bool fill_in(const char *sql, struct dt_params params, struct dt_strbuf *out)
-{
-    size_t used = 0;
-    for (; *sql; sql++) {
-        if (*sql != '?')
-            dt_strbuf_addc(out, *sql);
-        else if (used < params.n)
-            add_value(out, &params.v[used++]);
-        else
-            return false;
-    }
-    return used == params.n;
-}
-
-/* Asks; the answer is owed. */
-static dt_status ask_by_text(dt_db *db, const char *sql, struct dt_str text, struct dt_error *err)
-{
-    struct statement *s = calloc(1, sizeof(*s));
-    if (!s)
-        return no_memory(err);
-    s->sql = sql;
-    s->once = s->asked = true;
-    if (mysql_send_query(db->mysql, text.p, (unsigned long)text.n)) {
-        free_statement(s);
-        return fail_connection(db, sql, err);
-    }
-    db->open = s;
-    db->fetch_status = DT_OK;
-    return DT_OK;
-}
-
 /* Waits for the answer that is owed. */
 static dt_status receive(dt_db *db, struct statement *s, struct dt_error *err)
 {
@@ -1091,7 +1015,7 @@ static dt_status receive(dt_db *db, struct statement *s, struct dt_error *err)
     s->n_columns = mysql_num_fields(s->text);
     s->columns = calloc(s->n_columns ? s->n_columns : 1, sizeof(*s->columns));
     if (!s->columns)
-        return no_memory(err);
+        return dt_fail(err, DT_NOMEM, "out of memory");
     for (unsigned i = 0; i < s->n_columns; i++)
         s->columns[i].is_int = true;
     return DT_OK;
@@ -1100,16 +1024,35 @@ static dt_status receive(dt_db *db, struct statement *s, struct dt_error *err)
 dt_status dt_db_ask_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
 {
     struct dt_strbuf text;
+    size_t used = 0;
     dt_status status = usable(db, err);
     if (status != DT_OK)
         return status;
+    struct statement *s = calloc(1, sizeof(*s));
     dt_strbuf_init(&text);
-    if (!fill_in(sql, params, &text))
+    for (const char *p = sql; *p; p++) {
+        if (*p != '?')
+            dt_strbuf_addc(&text, *p);
+        else if (used++ < params.n)
+            add_value(&text, &params.v[used - 1]);
+    }
+    if (used != params.n)
         status = dt_fail(err, DT_INTERNAL, "not %zu parameters (%.80s)", params.n, sql);
-    else
-        status = text.failed ? no_memory(err) : ask_by_text(db, sql, dt_strbuf_str(&text), err);
+    else if (text.failed || !s)
+        status = dt_fail(err, DT_NOMEM, "out of memory");
+    else if (mysql_send_query(db->mysql, text.p, (unsigned long)text.n))
+        status = fail_connection(db, sql, err);
     dt_strbuf_clear(&text);
-    return status;
+    if (status != DT_OK) {
+        free(s);
+        return status;
+    }
+    dt_assert(!db->open);
+    s->sql = sql;
+    s->once = s->asked = true;
+    db->open = s;
+    db->fetch_status = DT_OK;
+    return DT_OK;
 }
 
 dt_status dt_db_query_index(dt_db *db, const char *sql, struct dt_params params, struct dt_error *err)
@@ -1151,7 +1094,7 @@ static dt_status fetch_long_cells(dt_db *db, struct statement *s)
             cap *= 2;
         char *grown = realloc(c->p, cap);
         if (!grown)
-            return no_memory(&db->fetch_error);
+            return dt_fail(&db->fetch_error, DT_NOMEM, "out of memory");
         c->p = grown;
         c->cap = cap;
         bind_column(c, &s->binds[i]);
@@ -1184,19 +1127,6 @@ static int64_t number_of(const char *text)
     return (int64_t)(negative ? 0 - sum : sum);
 }
 
-/* One row after the other as they come: the server does not wait for the last one to be read before the first. */
-static bool next_numbers(dt_db *db, struct statement *s)
-{
-    MYSQL_ROW row = mysql_fetch_row(s->text);
-    if (!row && mysql_errno(db->mysql))
-        db->fetch_status = fail_connection(db, s->sql, &db->fetch_error);
-    for (unsigned i = 0; row && i < s->n_columns; i++) {
-        s->columns[i].null = row[i] == NULL;
-        s->columns[i].i = row[i] ? number_of(row[i]) : 0;
-    }
-    return row != NULL;
-}
-
 bool dt_db_next(dt_db *db)
 {
     struct statement *s = db->open;
@@ -1205,8 +1135,16 @@ bool dt_db_next(dt_db *db)
     db->fetch_status = receive(db, s, &db->fetch_error);
     if (db->fetch_status)
         return false;
-    if (s->text)
-        return next_numbers(db, s);
+    if (s->text) { /* rows as they come: the server does not wait for the last one to be read before the first */
+        MYSQL_ROW row = mysql_fetch_row(s->text);
+        if (!row && mysql_errno(db->mysql))
+            db->fetch_status = fail_connection(db, s->sql, &db->fetch_error);
+        for (unsigned i = 0; row && i < s->n_columns; i++) {
+            s->columns[i].null = row[i] == NULL;
+            s->columns[i].i = row[i] ? number_of(row[i]) : 0;
+        }
+        return row != NULL;
+    }
     switch (mysql_stmt_fetch(s->stmt)) {
     case 0:
         return true;
@@ -1258,26 +1196,20 @@ struct dt_str dt_db_bytes(const dt_db *db, unsigned column)
     return (struct dt_str){c->digits, (size_t)n};
 }
 
-/*
- * Freeing the result reads what is left of it, which may be a gigabyte: so the line is cut first. The handle is as one
- * whose connection was lost.
- */
-static void cut_stream(dt_db *db, struct statement *s)
-{
-    int row = 0;
-    for (int i = 0; i < REST_ROWS && (row == 0 || row == MYSQL_DATA_TRUNCATED); i++)
-        row = mysql_stmt_fetch(s->stmt);
-    db->streaming = false;
-    if (row == MYSQL_NO_DATA)
-        return;
-    shutdown(socket_of(db->mysql), SHUT_RDWR);
-    db->dead = true;
-}
-
 static void free_result(dt_db *db, struct statement *s)
 {
-    if (db->streaming)
-        cut_stream(db, s);
+    if (db->streaming) {
+        int row = 0;
+        for (int i = 0; i < REST_ROWS && (row == 0 || row == MYSQL_DATA_TRUNCATED); i++)
+            row = mysql_stmt_fetch(s->stmt);
+        db->streaming = false;
+        /* Freeing the result reads what is left of it, which may be a gigabyte: so the line is cut first. The handle
+         * is as one whose connection was lost. */
+        if (row != MYSQL_NO_DATA) {
+            shutdown(socket_of(db->mysql), SHUT_RDWR);
+            db->dead = true;
+        }
+    }
     mysql_stmt_free_result(s->stmt);
     for (unsigned i = 0; i < s->n_columns; i++) {
         struct column *c = &s->columns[i];
@@ -1290,27 +1222,6 @@ static void free_result(dt_db *db, struct statement *s)
     }
 }
 
-/* What comes behind the rows: of a CALL, that it is over. */
-static void read_remainder(dt_db *db, const char *sql)
-{
-    while (!db->dead && mysql_more_results(db->mysql)) {
-        if (mysql_next_result(db->mysql) > 0)
-            db->fetch_status = fail_connection(db, sql, &db->fetch_error);
-        MYSQL_RES *result = mysql_store_result(db->mysql);
-        if (result)
-            mysql_free_result(result);
-    }
-}
-
-static void end_text(dt_db *db, struct statement *s)
-{
-    if (!s->text)
-        return;
-    mysql_free_result(s->text);
-    s->text = NULL;
-    read_remainder(db, s->sql);
-}
-
 dt_status dt_db_end(dt_db *db, struct dt_error *err)
 {
     struct statement *s = db->open;
@@ -1321,7 +1232,19 @@ dt_status dt_db_end(dt_db *db, struct dt_error *err)
     db->open = NULL;
     if (s->stmt)
         free_result(db, s);
-    end_text(db, s);
+    dt_assert(!db->streaming);
+    if (s->text) {
+        mysql_free_result(s->text);
+        s->text = NULL;
+        /* Reads the status that follows the rows of a CALL. */
+        while (!db->dead && mysql_more_results(db->mysql)) {
+            if (mysql_next_result(db->mysql) > 0)
+                db->fetch_status = fail_connection(db, s->sql, &db->fetch_error);
+            MYSQL_RES *result = mysql_store_result(db->mysql);
+            if (result)
+                mysql_free_result(result);
+        }
+    }
     if (s->once)
         free_statement(s);
     if (db->fetch_status && err)

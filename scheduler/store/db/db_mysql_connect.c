@@ -44,19 +44,20 @@ static const char *or_null(const char *text)
     return text[0] ? text : NULL;
 }
 
-static void set_files(MYSQL *mysql, const struct dt_tls *tls)
+/* Over a Unix socket TLS checks no name: a process that may listen there owns the machine. */
+static void set_options(MYSQL *mysql, const struct dt_config *config, const struct dt_tls *tls, bool local)
 {
-    mysql_options(mysql, MYSQL_OPT_SSL_CA, or_null(tls->ca_file));
-    mysql_options(mysql, MYSQL_OPT_SSL_CERT, or_null(tls->cert_file));
-    mysql_options(mysql, MYSQL_OPT_SSL_KEY, or_null(tls->key_file));
-}
-
-/* Over a Unix socket there is no name: whoever may listen there owns the machine. */
-static void set_tls(MYSQL *mysql, const struct dt_tls *tls, bool local)
-{
+    unsigned connect = seconds(config->mysql_connect_timeout);
+    unsigned io = seconds(config->mysql_io_timeout);
+    mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+    mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
+    mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);
+    mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
 #ifdef MARIADB_PACKAGE_VERSION
+    sql_bool off = 0;
     sql_bool on = tls->mode != DT_TLS_OFF;
     sql_bool verify = tls->mode == DT_TLS_VERIFY && !local;
+    mysql_options(mysql, MYSQL_OPT_RECONNECT, &off);
     mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &on);
     mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 #else
@@ -67,22 +68,11 @@ static void set_tls(MYSQL *mysql, const struct dt_tls *tls, bool local)
     mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
     mysql_options(mysql, MYSQL_OPT_GET_SERVER_PUBLIC_KEY, &ask_for_key);
 #endif
-    if (tls->mode != DT_TLS_OFF)
-        set_files(mysql, tls);
-}
-
-static void set_options(MYSQL *mysql, const struct dt_config *config)
-{
-    unsigned connect = seconds(config->mysql_connect_timeout);
-    unsigned io = seconds(config->mysql_io_timeout);
-    mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
-    mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
-    mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);
-    mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-#ifdef MARIADB_PACKAGE_VERSION
-    sql_bool off = 0;
-    mysql_options(mysql, MYSQL_OPT_RECONNECT, &off);
-#endif
+    if (tls->mode != DT_TLS_OFF) {
+        mysql_options(mysql, MYSQL_OPT_SSL_CA, or_null(tls->ca_file));
+        mysql_options(mysql, MYSQL_OPT_SSL_CERT, or_null(tls->cert_file));
+        mysql_options(mysql, MYSQL_OPT_SSL_KEY, or_null(tls->key_file));
+    }
 }
 
 /* ---- one server ---- */
@@ -92,54 +82,43 @@ struct target {
     int port;
 };
 
-/* TLS that fails on a certificate fails again; what else fails may be a server that ends. */
-static bool needs_an_operator(unsigned number, const char *text)
-{
-    return dt_db_error_needs_an_operator(number) || (number == 2026 && strcasestr(text, "certificate"));
-}
-
 static dt_status refused(MYSQL *mysql, const struct target *target, struct dt_error *err)
 {
     unsigned number = mysql_errno(mysql);
+    const char *text = mysql_error(mysql);
     dt_status status = dt_db_error_status(number);
     if (status == DT_INTERNAL)
         status = DT_UNAVAILABLE;
-    (void)dt_fail(err, status, "MySQL %u: %s (connect to %.60s:%d)", number, mysql_error(mysql), target->host,
-                  target->port);
+    (void)dt_fail(err, status, "MySQL %u: %s (connect to %.60s:%d)", number, text, target->host, target->port);
+    /* TLS that fails on a certificate fails again; what else fails may be a server that ends. */
     if (err)
-        err->alarm = needs_an_operator(number, mysql_error(mysql));
-    return status;
-}
-
-static dt_status connect_with(MYSQL *mysql, const struct dt_config *config, const struct target *target,
-                              struct dt_error *err)
-{
-    struct dt_strbuf password;
-    struct dt_tls tls = dt_tls_of_mysql(config);
-    dt_strbuf_init(&password);
-    dt_status status = dt_secret_now(config, &config->mysql_password, &password);
-    if (status != DT_OK)
-        return dt_fail(err, status, "out of memory");
-    set_options(mysql, config);
-    set_tls(mysql, &tls, target->socket);
-    if (!mysql_real_connect(mysql, target->host, config->mysql_user, password.p, config->mysql_database,
-                            (unsigned)target->port, target->socket, CLIENT_MULTI_STATEMENTS | CLIENT_MULTI_RESULTS))
-        status = refused(mysql, target, err);
-    dt_secret_forget(&password);
+        err->alarm = dt_db_error_needs_an_operator(number) || (number == 2026 && strcasestr(text, "certificate"));
     return status;
 }
 
 static dt_status connect_to(const struct dt_config *config, const struct target *target, MYSQL **out,
                             struct dt_error *err)
 {
+    struct dt_strbuf password;
+    struct dt_tls tls = dt_tls_of_mysql(config);
     MYSQL *mysql = mysql_init(NULL);
     *out = NULL;
     if (!mysql)
         return dt_fail(err, DT_NOMEM, "out of memory");
-    dt_status status = connect_with(mysql, config, target, err);
-    if (status == DT_OK)
+    dt_strbuf_init(&password);
+    dt_status status = dt_secret_now(config, &config->mysql_password, &password);
+    if (status != DT_OK) {
+        mysql_close(mysql);
+        return dt_fail(err, status, "out of memory");
+    }
+    set_options(mysql, config, &tls, target->socket);
+    if (mysql_real_connect(mysql, target->host, config->mysql_user, password.p, config->mysql_database,
+                           (unsigned)target->port, target->socket, CLIENT_MULTI_STATEMENTS | CLIENT_MULTI_RESULTS))
         *out = mysql;
     else
+        status = refused(mysql, target, err);
+    dt_secret_forget(&password);
+    if (status != DT_OK)
         mysql_close(mysql);
     return status;
 }
@@ -158,24 +137,6 @@ unsigned dt_mysql_read_only(MYSQL *mysql, bool *read_only)
     return 0;
 }
 
-static dt_status connect_to_writable(const struct dt_config *config, const struct target *target, MYSQL **out,
-                                     struct dt_error *err)
-{
-    bool read_only = true;
-    dt_status status = connect_to(config, target, out, err);
-    if (status != DT_OK)
-        return status;
-    if (dt_mysql_read_only(*out, &read_only))
-        status = refused(*out, target, err);
-    else if (read_only)
-        status = dt_fail(err, DT_UNAVAILABLE, "%.60s:%d is read-only", target->host, target->port);
-    if (status != DT_OK) {
-        mysql_close(*out);
-        *out = NULL;
-    }
-    return status;
-}
-
 /* The n-th of the hosts. False: there are fewer. */
 static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
 {
@@ -188,42 +149,42 @@ static bool host_at(const char *hosts, unsigned n, struct dt_host *out)
     return false;
 }
 
-static unsigned count_hosts(const char *hosts)
-{
-    struct dt_host host;
-    unsigned n = 0;
-    while (host_at(hosts, n, &host))
-        n++;
-    return n;
-}
-
-/* The errors of all servers in one text; an operator is wanted where one of them wants one. */
-static void gather(struct dt_error *all, const struct dt_error *one)
-{
-    size_t n = strlen(all->text);
-    snprintf(all->text + n, sizeof(all->text) - n, "%s%s", n ? "; " : "no writable MySQL server: ", one->text);
-    all->alarm |= one->alarm;
-    if (all->status == DT_UNAVAILABLE)
-        all->status = one->status;
-}
-
+/* Connects to the first server that is writable. The errors of all servers make one text; it is an alarm if one of them
+ * is. */
 static dt_status connect_to_any(const struct dt_config *config, MYSQL **out, struct dt_error *err)
 {
-    unsigned n = count_hosts(config->mysql_hosts);
-    unsigned first = n ? atomic_load(&favourite) % n : 0;
+    unsigned n = 0;
     struct dt_error all = {.status = DT_UNAVAILABLE};
     struct dt_host host;
+    while (host_at(config->mysql_hosts, n, &host))
+        n++;
+    const unsigned first = n ? atomic_load(&favourite) % n : 0;
     *out = NULL;
     for (unsigned i = 0; i < n; i++) {
         struct dt_error one = {0};
-        unsigned at = (first + i) % n;
+        const unsigned at = (first + i) % n;
+        bool read_only = true;
         if (!host_at(config->mysql_hosts, at, &host))
             break;
-        if (connect_to_writable(config, &(struct target){host.name, NULL, host.port}, out, &one) == DT_OK) {
+        const struct target target = {host.name, NULL, host.port};
+        dt_status status = connect_to(config, &target, out, &one);
+        if (status == DT_OK && dt_mysql_read_only(*out, &read_only))
+            status = refused(*out, &target, &one);
+        else if (status == DT_OK && read_only)
+            status = dt_fail(&one, DT_UNAVAILABLE, "%.60s:%d is read-only", target.host, target.port);
+        if (status == DT_OK) {
             atomic_store(&favourite, at);
             return DT_OK;
         }
-        gather(&all, &one);
+        if (*out)
+            mysql_close(*out);
+        *out = NULL;
+        const size_t length = strlen(all.text);
+        snprintf(all.text + length, sizeof(all.text) - length, "%s%s",
+                 length ? "; " : "no writable MySQL server: ", one.text);
+        all.alarm |= one.alarm;
+        if (all.status == DT_UNAVAILABLE)
+            all.status = one.status;
     }
     if (err)
         *err = all;
